@@ -21,10 +21,13 @@ import torch
 from torch import nn
 
 usual = dict(
-    layout="plain",  # plain, ddp, fsdp1, fsdp1flat, fsdp2, hsdp, tp, zero0 to zero3
+    layout="plain",  # plain, ddp, fsdp1, fsdp1flat, fsdp2, hsdp, tp, fsdp2tp (FSDP2 over tensor parallelism), zero0 to zero3
     ranks=1, accumulation=1, samples=8, steps=3, precision="float32", optimizer="adamw", rate=0.01, clip=0.0, decay=0.1, dropout=0.0,
     attention="",  # fused: queries, keys and values of one matrix; separate: of three
-    tied=True, frozen=False, compiled=False, checkpointed=False, lora=False, offload=False, hpz=0, hooks=False, schedule=True, seed=5,
+    compiled="",  # a backend of torch.compile
+    blocks=False,  # of which each block is compiled, not the model
+    experts=0,  # in place of each block's two matrices
+    tied=True, frozen=False, checkpointed=False, lora=False, offload=False, hpz=0, hooks=False, schedule=True, seed=5,
     outputs="",  # for $ZS_PROBE_OUTPUTS
     fault="", at=1, tensor="", size=0.0, micro=0, rank=0)
 TOKENS, WIDTH, LENGTH, BLOCKS = 48, 32, 6, 2
@@ -47,29 +50,52 @@ class Attention(nn.Module):
         return self.proj(nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
 
 
+class Experts(nn.Module):
+    """Each sees every token, and counts as much as the gate says."""
+
+    def __init__(self, count):
+        super().__init__()
+        self.gate = nn.Linear(WIDTH, count, bias=False)
+        self.up, self.down = (nn.Parameter(0.2 * torch.randn(count, *shape)) for shape in ((WIDTH, 2 * WIDTH), (2 * WIDTH, WIDTH)))
+
+    def forward(self, x):
+        tokens, shares, up, down = x.flatten(0, -2), self.gate(x).softmax(-1).flatten(0, -2), self.up, self.down
+        if hasattr(up, "device_mesh"):
+            from torch.distributed.tensor import DTensor, Replicate
+            tokens, shares = (DTensor.from_local(t, up.device_mesh, [Replicate()]) for t in (tokens, shares))
+        made = torch.bmm(torch.tanh(torch.bmm(tokens.unsqueeze(0).expand(up.shape[0], -1, -1), up)), down)
+        made = (made * shares.t().unsqueeze(-1)).sum(0)
+        return (made.full_tensor() if hasattr(made, "full_tensor") else made).view(x.shape)
+
+
 class Block(nn.Module):
-    def __init__(self, dropout, attention):
+    def __init__(self, dropout, attention, experts):
         super().__init__()
         if attention:
             self.first, self.attention = nn.LayerNorm(WIDTH), Attention(attention == "fused")
-        self.norm, self.up, self.down = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(2 * WIDTH, WIDTH)
+        self.norm = nn.LayerNorm(WIDTH)
+        if experts:
+            self.experts = Experts(experts)
+        else:
+            self.up, self.down = nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(2 * WIDTH, WIDTH)
         self.dropout = nn.Dropout(dropout)
         self.fault = ""  # of this step
 
     def forward(self, x):
         if hasattr(self, "attention"):
             x = x + self.attention(self.first(x))
-        made = self.dropout(self.down(torch.tanh(self.up(self.norm(x)))))
+        made = self.norm(x)
+        made = self.dropout(self.experts(made) if hasattr(self, "experts") else self.down(torch.tanh(self.up(made))))
         if self.fault != "no_residual":
             made = x + made
         return made.flip(0) if self.fault == "other_samples" else made
 
 
 class Net(nn.Module):
-    def __init__(self, tied, dropout, attention):
+    def __init__(self, tied, dropout, attention, experts):
         super().__init__()
         self.words = nn.Embedding(TOKENS, WIDTH)
-        self.blocks = nn.ModuleList(Block(dropout, attention) for _ in range(BLOCKS))
+        self.blocks = nn.ModuleList(Block(dropout, attention, experts) for _ in range(BLOCKS))
         self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, TOKENS, bias=False)
         if tied:
             self.head.weight = self.words.weight
@@ -88,7 +114,8 @@ class Training:
 
     def __init__(self, o, rank):
         self.o, self.rank, self.step, self.faults = o, rank, 0, []
-        self.data_ranks, self.data_rank = (1, 0) if o.layout == "tp" else (o.ranks, rank)
+        of_tensors = {"tp": o.ranks, "fsdp2tp": 2}.get(o.layout, 1)  # ranks that share each sample
+        self.data_ranks, self.data_rank = o.ranks // of_tensors, rank // of_tensors
 
     def run(self):
         o = self.o
@@ -96,7 +123,7 @@ class Training:
         torch.set_num_threads(1)
         if o.ranks > 1 or o.layout != "plain":
             torch.distributed.init_process_group("gloo")
-        net = Net(o.tied, o.dropout, o.attention)
+        net = Net(o.tied, o.dropout, o.attention, o.experts)
         if o.fault == "untied":
             net.head.weight = nn.Parameter(net.words.weight.detach().clone())
         if o.frozen and o.fault != "unfrozen":
@@ -122,20 +149,34 @@ class Training:
             from torch.distributed.fsdp.wrap import ModuleWrapPolicy
             return FSDP(net, auto_wrap_policy=ModuleWrapPolicy({Block}), use_orig_params=o.layout == "fsdp1", device_id=torch.device("cpu"),
                         mixed_precision=MixedPrecision(half, torch.float32) if half else None)
-        if o.layout in ("fsdp2", "hsdp"):
+        if o.layout in ("tp", "fsdp2tp", "fsdp2", "hsdp"):
             from torch.distributed.device_mesh import init_device_mesh
-            from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-            mesh = init_device_mesh("cpu", (o.ranks,)) if o.layout == "fsdp2" else init_device_mesh("cpu", (2, o.ranks // 2), mesh_dim_names=("replicate", "shard"))
-            policy = {"mp_policy": MixedPrecisionPolicy(half, torch.float32)} if half else {}
-            for block in blocks:
-                fully_shard(block, mesh=mesh, **policy)
-            return fully_shard(net, mesh=mesh, **policy)
-        if o.layout == "tp":
-            from torch.distributed.device_mesh import init_device_mesh
-            from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
-            for block in blocks:
-                parallelize_module(block, init_device_mesh("cpu", (o.ranks,)), {"up": ColwiseParallel(), "down": RowwiseParallel()})
+            if o.layout in ("tp", "fsdp2"):
+                mesh = init_device_mesh("cpu", (o.ranks,))
+            else:
+                mesh = init_device_mesh("cpu", (o.ranks // 2, 2) if o.layout == "fsdp2tp" else (2, o.ranks // 2), mesh_dim_names=("replicate", "shard"))
+            if o.layout in ("tp", "fsdp2tp"):
+                self.split(blocks, mesh if o.layout == "tp" else mesh["shard"])
+            if o.layout != "tp":
+                from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+                policy = {"mp_policy": MixedPrecisionPolicy(half, torch.float32)} if half else {}
+                for module in (*blocks, net):
+                    fully_shard(module, mesh=mesh["replicate"] if o.layout == "fsdp2tp" else mesh, **policy)
         return net
+
+    @staticmethod
+    def split(blocks, mesh):
+        """Tensor and expert parallelism."""
+        from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+        from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+        for block in blocks:
+            if hasattr(block, "experts"):
+                for name in ("up", "down"):
+                    setattr(block.experts, name, nn.Parameter(distribute_tensor(getattr(block.experts, name).detach(), mesh, [Shard(0)])))
+            else:
+                even = 2 * WIDTH % mesh.size() == 0  # uneven parts are joined between the two
+                parallelize_module(block, mesh, {"up": ColwiseParallel(), "down": RowwiseParallel()} if even else
+                                   {"up": ColwiseParallel(output_layouts=Replicate()), "down": RowwiseParallel(input_layouts=Replicate())})
 
     def groups(self, model):
         """Norms and biases are not decayed."""
@@ -190,11 +231,15 @@ class Training:
 
     def torch(self):
         o = self.o
-        model = self.wrapped(self.net)
         if o.compiled:
+            os.environ["TORCHDYNAMO_DISABLE"] = "0"  # which is set for DeepSpeed's sake
             from torch._dynamo import config
-            config.disable = False  # which $TORCHDYNAMO_DISABLE says for DeepSpeed's sake
-            model.compile(backend="aot_eager")
+            config.disable = False
+            for block in self.blocks if o.blocks else ():  # before FSDP2 wraps them
+                block.compile(backend=o.compiled)
+        model = self.wrapped(self.net)
+        if o.compiled and not o.blocks:
+            model.compile(backend=o.compiled)
         self.model, self.opt = model, self.optimizer(self.groups(model))
         schedule = torch.optim.lr_scheduler.LambdaLR(self.opt, lambda s: 1 / (1 + 0.1 * s)) if o.schedule else None
         for step in range(o.steps):
@@ -202,7 +247,7 @@ class Training:
             for micro in range(o.accumulation):
                 last = micro == o.accumulation - 1
                 unsynced = model.no_sync() if o.layout == "ddp" and not (last and not self.now("unreduced")) else contextlib.nullcontext()
-                if o.layout in ("fsdp2", "hsdp"):
+                if o.layout in ("fsdp2", "fsdp2tp", "hsdp"):
                     model.set_requires_gradient_sync(last)
                 with unsynced:
                     divided = 1 if self.since("undivided") else o.accumulation
@@ -220,6 +265,9 @@ class Training:
                     schedule.step()
             if not self.since("unzeroed"):
                 self.opt.zero_grad()
+        if o.compiled:
+            from torch._dynamo.utils import counters
+            assert counters["stats"]["unique_graphs"] > 0, "nothing was compiled"
 
     def clip(self):
         bound = self.o.clip * (self.o.size if self.since("clip_bound") else 1)
@@ -230,7 +278,7 @@ class Training:
             norm = torch.stack([g.norm() for g in local]).norm()
             for g in local:
                 g.mul_(min(1.0, bound / float(norm)))
-        elif self.o.layout == "tp":  # of both kinds of tensors
+        elif self.o.layout in ("tp", "fsdp2tp"):  # of both kinds of tensors
             found = [p.grad for p in self.model.parameters() if p.grad is not None]
             norm = torch.stack([(g.full_tensor() if hasattr(g, "full_tensor") else g).norm() for g in found]).norm()
             for g in found:

@@ -329,10 +329,6 @@ class Report {
   bool refused_ = false, unseen_ = false;
 };
 
-}  // namespace
-
-namespace {
-
 std::optional<Run> read_floor(const std::string& floor, std::int64_t after = 0) {
   return floor.empty() ? std::nullopt : std::optional(read(floor, after));
 }

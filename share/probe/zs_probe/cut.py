@@ -47,15 +47,15 @@ def _of(part):
             _known.clear()
         of_slot = [[] for _ in range(ranges(part.of))]
         for at, begin, end in _runs(part):
-            _cut(of_slot, 0, begin - at, begin, end, part.of)
+            _cut(of_slot, begin - at, begin, end, part.of)
         counts = torch.tensor([len(slot) for slot in of_slot])
         rows = torch.tensor([row for slot in of_slot for row in slot], dtype=torch.int64).view(-1, 5)
         _known[part.key] = rows, counts.cumsum(0) - counts
     return _known[part.key]
 
 
-def _cut(of_slot, number, base, begin, end, of):
-    """Puts the stretches of the elements [begin, end) into their slots."""
+def _cut(of_slot, base, begin, end, of):
+    """Puts the stretches of the elements [begin, end) into their slots; of a tensor that has no number yet."""
     count = len(of_slot)
     while begin < end:
         slot = begin * count // of
@@ -65,10 +65,10 @@ def _cut(of_slot, number, base, begin, end, of):
                 low, high = max(begin, top * ROW), min(edge, (top + _HEIGHT) * ROW)
                 for column in range(0, ROW, WIDTH):
                     if _meets(low, high, column):
-                        of_slot[slot].append((number, base, low, high, column))
+                        of_slot[slot].append((0, base, low, high, column))
         else:
             for low in _pieces(begin, edge):
-                of_slot[slot].append((number, base, *low, low[0] % ROW // WIDTH * WIDTH))
+                of_slot[slot].append((0, base, *low, low[0] % ROW // WIDTH * WIDTH))
         begin = edge
 
 
@@ -85,11 +85,16 @@ def _pieces(begin, end):
         begin = high
 
 
+def _breaks(part):
+    """Where in a part's elements a run of consecutive ones ends and another begins."""
+    return torch.nonzero(part.index[1:] - part.index[:-1] != 1).view(-1) + 1
+
+
 def _runs(part):
     """(place in memory, begin, end) of each run of consecutive elements."""
     if part.index is None:
         return [(0, part.begin, part.begin + part.count)] if part.count else []
-    edges = (torch.nonzero(part.index[1:] - part.index[:-1] != 1).view(-1) + 1).tolist()
+    edges = _breaks(part).tolist()
     starts = [0] + edges
     begins = part.index[torch.tensor(starts)].tolist()
     return [(at, begin, begin + end - at) for at, end, begin in zip(starts, edges + [part.index.numel()], begins)]
@@ -104,9 +109,5 @@ def cut_of(parts):
     if key not in _cuts:
         if len(_cuts) >= 512:
             _cuts.clear()
-        _cuts[key] = None if any(part.index is not None and _many(part) for part in parts) else Cut(parts)
+        _cuts[key] = None if any(part.index is not None and len(_breaks(part)) >= _MOST_RUNS for part in parts) else Cut(parts)
     return _cuts[key]
-
-
-def _many(part):
-    return int((part.index[1:] - part.index[:-1] != 1).sum()) >= _MOST_RUNS

@@ -21,12 +21,13 @@ import torch
 from torch import nn
 
 usual = dict(
-    layout="plain",  # plain, ddp, fsdp1, fsdp1flat, fsdp2, hsdp, tp, fsdp2tp (FSDP2 over tensor parallelism), zero0 to zero3
+    layout="plain",  # plain, ddp, fsdp1, fsdp1flat, fsdp2, hsdp, tp, fsdp2tp (FSDP2 over tensor parallelism), zero0 to zero3, megatron
     ranks=1, accumulation=1, samples=8, steps=3, precision="float32", optimizer="adamw", rate=0.01, clip=0.0, decay=0.1, dropout=0.0,
     attention="",  # fused: queries, keys and values of one matrix; separate: of three
     compiled="",  # a backend of torch.compile
     blocks=False,  # of which each block is compiled, not the model
     experts=0,  # in place of each block's two matrices
+    parallel=1,  # ranks of Megatron-core's tensor parallelism
     tied=True, frozen=False, checkpointed=False, lora=False, offload=False, hpz=0, hooks=False, schedule=True, seed=5,
     outputs="",  # for $ZS_PROBE_OUTPUTS
     fault="", at=1, tensor="", size=0.0, micro=0, rank=0)
@@ -114,7 +115,7 @@ class Training:
 
     def __init__(self, o, rank):
         self.o, self.rank, self.step, self.faults = o, rank, 0, []
-        of_tensors = {"tp": o.ranks, "fsdp2tp": 2}.get(o.layout, 1)  # ranks that share each sample
+        of_tensors = {"tp": o.ranks, "fsdp2tp": 2, "megatron": o.parallel}.get(o.layout, 1)  # ranks that share each sample
         self.data_ranks, self.data_rank = o.ranks // of_tensors, rank // of_tensors
 
     def run(self):
@@ -135,7 +136,7 @@ class Training:
             from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing
             apply_activation_checkpointing(net, check_fn=lambda m: isinstance(m, Block))
         self.net, self.blocks = net, [m for m in net.modules() if isinstance(m, Block)]
-        self.zero() if o.layout.startswith("zero") else self.torch()
+        self.zero() if o.layout.startswith("zero") else self.megatron() if o.layout == "megatron" else self.torch()
 
     # ---- the model in its layout ---------------------------------------------------------------------------------------
     def wrapped(self, net):
@@ -374,6 +375,49 @@ class Training:
                 elif self.now("nudged"):
                     p.add_(o.size * p.norm() / p.numel() ** 0.5)
 
+    # ---- Megatron-core ---------------------------------------------------------------------------------------------------
+    def megatron(self):
+        o = self.o
+        torch.cuda.current_device = lambda: "cpu"
+        with HostForCuda():
+            from megatron.core import parallel_state
+            from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig
+            from megatron.core.optimizer import OptimizerConfig, get_megatron_optimizer
+            from megatron.core.tensor_parallel import ColumnParallelLinear, RowParallelLinear
+            from megatron.core.transformer import TransformerConfig
+            parallel_state.initialize_model_parallel(o.parallel)
+            config = TransformerConfig(num_layers=1, hidden_size=WIDTH, num_attention_heads=o.parallel, tensor_model_parallel_size=o.parallel, use_cpu_initialization=True,
+                                       bf16=o.precision == "bfloat16", params_dtype=torch.bfloat16 if o.precision == "bfloat16" else torch.float32)
+            for block in self.blocks if o.parallel > 1 else ():
+                for name, kind, more, dim in (("up", ColumnParallelLinear, {"gather_output": False}, 0), ("down", RowParallelLinear, {"input_is_parallel": True, "skip_bias_add": False}, 1)):
+                    whole = getattr(block, name)
+                    part = kind(whole.in_features, whole.out_features, config=config, init_method=lambda _: None, bias=True, **more)
+                    rank = parallel_state.get_tensor_model_parallel_rank()
+                    with torch.no_grad():
+                        part.weight.copy_(whole.weight.chunk(o.parallel, dim)[rank])
+                        part.bias.copy_(whole.bias.chunk(o.parallel)[rank] if dim == 0 else whole.bias)
+                    part.register_forward_hook(lambda module, given, made: made[0])
+                    setattr(block, name, part)
+            net = self.net.to(config.params_dtype)
+            model = DistributedDataParallel(config, DistributedDataParallelConfig(use_distributed_optimizer=True, grad_reduce_in_fp32=True), net)
+            optimizer = get_megatron_optimizer(OptimizerConfig(
+                optimizer="adam", lr=o.rate, weight_decay=o.decay, adam_beta1=0.9, adam_beta2=0.95, use_distributed_optimizer=True, clip_grad=o.clip,
+                bf16=config.bf16, params_dtype=config.params_dtype), [model])
+            self.model, self.opt = model.module, optimizer
+            self.hooked()
+            for step in range(o.steps):
+                self.step = step
+                for group in optimizer.param_groups:
+                    group["lr"], group["weight_decay"] = o.rate / (1 + 0.1 * step), o.decay * group["wd_mult"]  # as its scheduler does
+                model.zero_grad_buffer()
+                optimizer.zero_grad()
+                for micro in range(o.accumulation):
+                    self.micro = micro
+                    with model.no_sync() if micro < o.accumulation - 1 else contextlib.nullcontext():
+                        (self.loss(model, step, micro) / o.accumulation).backward()
+                model.finish_grad_sync()
+                optimizer.step()
+
     # ---- DeepSpeed -------------------------------------------------------------------------------------------------------
     def zero(self):
         o = self.o
@@ -444,6 +488,17 @@ class Training:
             for name, p in self.net.named_parameters():
                 if o.tensor in name and p.requires_grad:
                     p.register_hook(hook)
+
+
+class HostForCuda(torch.overrides.TorchFunctionMode):
+    """Megatron-core names CUDA where it makes tensors, and asks after the types of CUDA: it gets those of the processor."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        if str(kwargs.get("device", "")).startswith("cuda"):
+            kwargs["device"] = "cpu"
+        made = function(*args, **kwargs)
+        return made.replace("torch.", "torch.cuda.") if function is torch.Tensor.type and isinstance(made, str) else made
 
 
 def free_port():

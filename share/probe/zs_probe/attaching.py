@@ -6,7 +6,7 @@ import os
 
 import torch
 
-from . import deepspeed, fsdp
+from . import deepspeed, fsdp, megatron
 from .layouts import Layout
 from .recorder import Recorder
 from .say import guarded, say
@@ -77,6 +77,19 @@ def of_engine(engine, folder="probe", every=None, values=None, outputs=()):
     return start(layout, *_settings(folder, every, values, outputs))
 
 
+def of_megatron(optimizer, folder="probe", every=None, values=None, outputs=()):
+    """Of the distributed optimizers that Megatron-core chains the first is recorded."""
+    first, *others = megatron.inner(optimizer)
+    known = next((r for r in recorders if isinstance(r.layout, megatron.Megatron)), None)
+    if others or (known and known.layout.distributed is not first):
+        say("a second optimizer (DistributedOptimizer) is not recorded, only the first is")
+    if known:
+        return known
+    forget([p for chunk in first.model_chunks for p in chunk.parameters()])
+    layout = megatron.layout(first)
+    return Off() if layout is None else start(layout, *_settings(folder, every, values, outputs))
+
+
 def of_optimizer(roots, optimizer, folder="probe", every=None, values=None, outputs=()):
     layout = fsdp.layout([r for r in roots if hasattr(r, "_modules")], optimizer) or Layout(roots, optimizer)
     known = layout.names()
@@ -116,6 +129,8 @@ def attach(x, optimizer=None, folder="probe", every=None, values=None, outputs=(
         return x
     if optimizer is None:
         raise TypeError(f"zs_probe.attach: a {type(x).__name__} is no engine and no trainer: call attach(model, optimizer)")
+    if megatron.inner(optimizer):
+        return of_megatron(optimizer, folder, every, values, outputs)
     inner = _torch_optimizer(optimizer)
     if not isinstance(inner, torch.optim.Optimizer):
         raise TypeError(f"zs_probe.attach: a {type(optimizer).__name__} is no optimizer of torch; of DeepSpeed give the engine")

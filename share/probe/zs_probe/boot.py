@@ -16,7 +16,7 @@ def activate():
         return
     _active.append(True)
     finder = _Finder({"torch.optim.optimizer": _watch_optimizers, "torch.nn.utils": _watch_clipping, "torch._tensor": _watch_backward,
-                      "deepspeed": _watch_deepspeed})
+                      "deepspeed": _watch_deepspeed, "megatron.core.optimizer.distrib_optimizer": _watch_megatron})
     for name in list(finder.watched):
         if name in sys.modules:
             finder.watched.pop(name)(sys.modules[name])
@@ -104,6 +104,22 @@ def _watch_deepspeed(module):
 def _engine(engine):
     from . import attaching
     attaching.of_engine(engine)
+
+
+def _watch_megatron(module):
+    kind = module.DistributedOptimizer
+    made = kind.__init__
+
+    def __init__(self, *args, **kwargs):
+        made(self, *args, **kwargs)
+        _quietly(_distributed, self)
+
+    kind.__init__ = __init__
+
+
+def _distributed(optimizer):
+    from . import attaching
+    attaching.of_megatron(optimizer)
 
 
 def _watch_backward(module):

@@ -27,13 +27,13 @@ class Slice:
 
 
 class Restored:
-    """Gives an object its own step() back."""
+    """Gives an object its own method back."""
 
-    def __init__(self, of, step):
-        self.of, self.step = of, step
+    def __init__(self, of, method, name="step"):
+        self.of, self.method, self.name = of, method, name
 
     def remove(self):
-        self.of.step = self.step
+        setattr(self.of, self.name, self.method)
 
 
 class Called:

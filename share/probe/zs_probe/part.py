@@ -7,7 +7,8 @@ import torch
 
 class Part:
     """`count` elements of a tensor of `shape`: those from `begin` on in row-major order, or, where they do not follow one
-    another, those at `index` (int64, of the flattened tensor), described by `runs`: of each axis the [begin, end) held."""
+    another, those at `index` (int64, of the flattened tensor), described by `runs`: of each axis the [begin, end) held; and last,
+    where it is a slice of these, its [begin, end) among them."""
 
     def __init__(self, shape, begin=0, count=None, index=None, runs=None):
         self.shape = [int(n) for n in shape]
@@ -15,6 +16,13 @@ class Part:
         self.begin, self.count = begin, self.of if count is None else count
         self.index, self.runs = index, runs
         self.key = (self.begin, self.count, self.of) if index is None else repr((runs, self.shape))  # parts of equal keys are cut alike
+
+    def sliced(self, begin, end):
+        """The part that is the elements [begin, end) of this one's."""
+        if self.index is None or begin == end:
+            return Part(self.shape, self.begin + begin, end - begin)
+        index = self.index[begin:end]
+        return Part(self.shape, int(index[0]), len(index), index, [*self.runs, [[begin, end]]])
 
 
 class Unseen(Exception):
@@ -61,20 +69,24 @@ def _part(tensor, local):
             axes[placement.dim] = _cut(axes[placement.dim], placement, tensor.device_mesh.size(dim), coordinate[dim])
     if [len(a) for a in axes] != list(local.shape):
         raise Unseen(f"its local shape {list(local.shape)} is not what its placements {tensor.placements} say")
-    shape = list(tensor.shape)
-    if math.prod(local.shape) == 0:
+    return of_axes(list(tensor.shape), axes)
+
+
+def of_axes(shape, axes):
+    """The part of a tensor that has these indices, increasing, of each of its axes."""
+    count = math.prod(len(a) for a in axes)
+    if count == 0:
         return Part(shape, 0, 0)
     whole = all(len(a) == n for a, n in zip(axes[1:], shape[1:]))
     runs = [_runs(a) for a in axes]
     if not shape or (whole and len(runs[0]) == 1):
-        row = math.prod(shape[1:])
-        return Part(shape, runs[0][0][0] * row if shape else 0, local.numel())
+        return Part(shape, runs[0][0][0] * math.prod(shape[1:]) if shape else 0, count)
     index, stride = torch.zeros([1] * len(shape), dtype=torch.int64), 1
     for dim in reversed(range(len(shape))):
         index = index + (axes[dim] * stride).view([-1 if d == dim else 1 for d in range(len(shape))])
         stride *= shape[dim]
     index = index.reshape(-1)
-    return Part(shape, int(index[0]), index.numel(), index, runs)
+    return Part(shape, int(index[0]), count, index, runs)
 
 
 def _cut(axis, placement, size, coordinate):

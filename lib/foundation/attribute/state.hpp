@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a training stands, or how it ended: one set of words for summaries, reports, zs-runs and the manuals.
+// The state of a training: one set of words for summaries, reports, zs-runs and the manuals.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -8,26 +8,26 @@
 
 namespace zs::attribute {
 
-/// From the best to the worst, so that the worst of several is their maximum.
+/// From the best to the worst: the worst of several states is their maximum.
 enum class RunState : std::uint8_t {
-  complete,   ///< all expected steps are there, or it says that it finished, and not how many steps that takes
-  running,    ///< it trains
-  pending,    ///< its job waits, or its script has not come to it
-  unknown,    ///< nothing says whether it is complete
-  truncated,  ///< steps are missing, and nothing says that it failed
-  preempted,  ///< it stopped with everything saved, and nothing will go on with it
-  cancelled,  ///< its user has cancelled its job
-  missing,    ///< it never began, and nothing will train it
-  dead,       ///< its parameters cannot have moved
+  complete,   ///< all expected steps exist, or the run reports that it finished and gives no number of steps
+  running,    ///< training
+  pending,    ///< its job is queued, or its script has not reached it
+  unknown,    ///< nothing shows whether it is complete
+  truncated,  ///< steps are missing, and nothing shows a failure
+  preempted,  ///< stopped with everything saved, and nothing will resume it
+  cancelled,  ///< its user cancelled the job
+  missing,    ///< never started, and nothing will start it
+  dead,       ///< its parameters cannot have changed
   diverged,   ///< a loss or gradient norm is not finite
-  failed,     ///< it ended with an exit code or an error, or short of its steps with its process or job gone
+  failed,     ///< ended with an exit code or an error, or before its last step with its process or job gone
 };
 
 inline constexpr std::array<std::string_view, 11> kRunStates = {"COMPLETE",  "RUNNING",   "PENDING",   "UNKNOWN",
                                                                 "TRUNCATED", "PREEMPTED", "CANCELLED", "MISSING",
                                                                 "DEAD",      "DIVERGED",  "FAILED"};
 
-/// "COMPLETE", "RUNNING", ...: in every table, report and JSON.
+/// "COMPLETE", "RUNNING", ...: the word in every table, report and JSON.
 constexpr std::string_view name(RunState state) { return kRunStates[static_cast<std::size_t>(state)]; }
 
 constexpr std::optional<RunState> state_named(std::string_view name) {
@@ -37,7 +37,7 @@ constexpr std::optional<RunState> state_named(std::string_view name) {
   return {};
 }
 
-/// What an ended training came to may be compared with others: it is complete, or nothing says that it is not.
+/// Whether the result of an ended training may be compared: it is complete, or nothing shows that it is not.
 constexpr bool believable(RunState state) { return state == RunState::complete || state == RunState::unknown; }
 
 }  // namespace zs::attribute

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Base64 of RFC 4648, section 4: with padding, without line ends.
+// Base64 of RFC 4648, section 4: with padding, without line breaks.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,7 +8,7 @@ namespace zs {
 
 std::string to_base64(std::string_view bytes);
 
-/// The bytes that `text` stands for. Throws zs::Error where it is not base64.
+/// The decoded bytes. Throws zs::Error if `text` is not base64.
 std::string from_base64(std::string_view text);
 
 }  // namespace zs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checksums of content: they tie a record to its log, and a checkpoint to its files.
+// Checksums of content: they link a record to its log, and a checkpoint to its files.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -11,22 +11,22 @@ namespace zs {
 /// SHA-256 of `bytes` (FIPS 180-4) as 64 hex digits.
 std::string sha256(std::string_view bytes);
 
-/// CRC-32C (Castagnoli), as iSCSI and TFRecord have it.
+/// CRC-32C (Castagnoli), as in iSCSI and TFRecord.
 std::uint32_t crc32c(std::string_view bytes);
 
-/// Of a stream: SHA-256 of at most kLargest bytes; of more, the 128 bits of XXH3, since SHA-256 is slower than reading.
+/// Checksum of a stream: SHA-256 up to kLargest bytes; above, 128-bit XXH3, since SHA-256 is slower than reading.
 class Checksum {
  public:
   static constexpr std::int64_t kLargest = 64 << 20;
 
-  /// Of `expected` bytes, as far as is known: what will not be needed is not computed.
+  /// `expected`: the size of the stream in bytes, as far as known. Only the checksum that it needs is computed.
   explicit Checksum(std::int64_t expected);
   ~Checksum();
   Checksum(const Checksum&) = delete;
   Checksum& operator=(const Checksum&) = delete;
 
   void add(std::string_view bytes);
-  /// "sha256" or "xxh128": what text() is.
+  /// "sha256" or "xxh128": the algorithm of text().
   std::string name() const;
   /// Hex digits, as sha256sum and xxh128sum print them. REQUIRES: called once, after the last add().
   std::string text();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes in and out: input from a file or stdin, compressed or not; output that appears whole or not at all.
+// File input and output: input from a file or stdin, compressed or not; output that appears whole or not at all.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,35 +14,35 @@
 
 namespace zs {
 
-/// What one input may fill of this machine's memory: a quarter of it.
+/// Bytes of memory that one input may use: a quarter of this machine's.
 std::uint64_t most_in_memory();
 
-/// A file, or stdin for "-". Gzip and Zstandard are recognised by their magic and read through.
-/// Every failure, a directory or a truncated stream included, throws Error with the path.
+/// A file, or stdin for "-". Gzip and Zstandard are recognised by their first bytes and decompressed. Every failure,
+/// including a directory or a truncated stream, throws Error with the path.
 class Input {
  public:
   using Raw = std::function<void(std::string_view)>;
 
-  /// `raw` is shown each byte that is read, as it lies on disk (compressed, if it is).
+  /// `raw` gets every byte as it is on disk (compressed, if the file is).
   explicit Input(const std::string& path, Raw raw = {});
   ~Input();
   Input(const Input&) = delete;
   Input& operator=(const Input&) = delete;
 
-  /// Reads up to `size` > 1 bytes; 0 at the (present) end.
+  /// Reads up to `size` > 1 bytes; 0 at the (current) end.
   std::size_t read(char* buffer, std::size_t size);
-  /// All that is left. Throws Error where that is more than `most` bytes (a device without an end, a gzip bomb).
+  /// Reads the rest. Throws Error if that is more than `most` bytes (an endless device, a gzip bomb).
   std::string read_all(std::uint64_t most = most_in_memory());
-  /// How the input is named in messages: the path, or "stdin".
+  /// The name in messages: the path, or "stdin".
   const std::string& name() const { return name_; }
 
-  /// True for a file on disk: a read() of it does not wait for another program.
+  /// True for a file on disk: read() does not wait for another program.
   bool on_disk() const { return on_disk_; }
-  /// Bytes on disk from where reading began, as they were when it did; 0 for what is no file.
+  /// Bytes on disk from the start of reading, measured then; 0 if this is no regular file.
   std::int64_t size() const { return size_; }
-  /// Bytes that the file lost since then, 0 in the usual case. REQUIRES: at the end.
+  /// Bytes that the file lost since then, usually 0. REQUIRES: at the end.
   std::int64_t missing() const;
-  /// True if the path now names another file, or the file is shorter than what was read: a rotated log.
+  /// True if the path now names another file, or the file is shorter than what was read: the log was rotated.
   bool replaced() const;
 
  private:
@@ -59,10 +59,10 @@ class Input {
   std::unique_ptr<Unzstd> unzstd_;
 };
 
-/// A destination: a path, or "-" for stdout. A regular file is written beside itself, synced and renamed by
-/// commit(), so a kill -9 never costs the last good file; without commit() nothing remains. A link is written through,
-/// as cp does: what it leads to is replaced, the link stays. A file keeps its mode, and one that may not be written is
-/// refused. Devices and pipes are written in place. Failures throw Error with the path.
+/// A destination: a path, or "-" for stdout. A regular file is written under a temporary name in the same folder,
+/// synced, and renamed by commit(), so a kill -9 never destroys the last good file; without commit() nothing remains. A
+/// symbolic link is followed, as cp does: its target is replaced. A file keeps its mode; a read-only file is refused.
+/// Devices and pipes are written in place. Failures throw Error with the path.
 class Output {
  public:
   explicit Output(const std::string& path);
@@ -71,17 +71,17 @@ class Output {
   Output& operator=(const Output&) = delete;
 
   void write(std::string_view bytes);
-  /// Replaces bytes written before, for a field known only after what follows it. REQUIRES: offset + bytes.size()
-  /// is not past what was written. Throws Error where the destination cannot seek (a pipe, a device).
+  /// Overwrites bytes written before, for a field that is known later. REQUIRES: offset + bytes.size() is not past what
+  /// was written. Throws Error if the destination cannot seek (a pipe, a device).
   void rewrite(std::uint64_t offset, std::string_view bytes);
-  /// Hands on what was written so far, so that a reader of the pipe sees it. A file stays under its temporary name.
+  /// Flushes, so that a reader of the pipe sees what was written. A file keeps its temporary name.
   void flush();
-  /// Makes the file appear under its name. REQUIRES: called once, after the last write.
+  /// Renames the file to its final name. REQUIRES: called once, after the last write.
   void commit();
 
  private:
   std::string path_;                      // as given, for messages
-  std::optional<Temporary> temporary_{};  // none when written in place
+  std::optional<Temporary> temporary_{};  // none if written in place
   std::string pending_;
   int file_ = -1;
   void put(std::string_view bytes);
@@ -90,18 +90,18 @@ class Output {
 /// Output(path), write(bytes), commit().
 void write_file(const std::string& path, std::string_view bytes);
 
-/// A file as it was read: its content, and what says who may have written it and who may read it.
+/// A file's content, and who may have written it and may read it.
 struct Regular {
   std::string bytes;
   uid_t owner = 0;
   mode_t mode = 0;  ///< permissions
 };
 
-/// Reads a file in a place where others may put anything: a regular file of at most `limit` bytes. Does not wait, and
-/// does not follow a link. Throws Error with the path, also where there is none.
+/// Reads a file from a place where other users can write: a regular file of at most `limit` bytes. Does not block and
+/// does not follow symbolic links. Throws Error with the path, also if there is no file.
 Regular read_regular(const std::string& path, std::size_t limit);
 
-/// Writes all of `bytes` to an open file; `name` is for the Error.
+/// Writes all of `bytes` to an open file; `name` is used in the Error.
 void write_all(int file, std::string_view bytes, const std::string& name);
 
 }  // namespace zs

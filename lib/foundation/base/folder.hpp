@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folders, and what is in them.
+// Folders and their content.
 #pragma once
 #include <optional>
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace zs {
 
-/// Whether there is a file, a folder or anything else of that path, as far as the caller may see.
+/// Whether the path exists (file, folder or anything else), as far as the caller may see.
 bool is_there(const std::string& path);
 
-/// A folder of one's own in $TMPDIR that goes with the object, and with it all that it holds, also by a signal. The
-/// constructor throws Error.
+/// A new private folder in $TMPDIR. It is removed with all its content when the object is destroyed or a signal ends
+/// the process. The constructor throws Error.
 class TemporaryFolder {
  public:
   TemporaryFolder();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gzip, written as a stream.
+// Gzip compression of files.
 #pragma once
 #include <string>
 
 namespace zs {
 
-/// Writes the content of the file `from` to the file `to`, compressed, whole or not at all. Throws Error.
+/// Compresses the file `from` into the file `to`, which appears whole or not at all. Throws Error.
 void gzip(const std::string& from, const std::string& to);
 
 }  // namespace zs

@@ -5,11 +5,11 @@
 
 namespace zs {
 
-/// This machine's name, as gethostname(2) has it; "" if it has none.
+/// This machine's name, by gethostname(2); "" if it has none.
 std::string host_name();
 
-/// Bytes of memory that processes of this job may fill: the machine's, with its swap space, or what a container or
-/// Slurm allows of it.
+/// Bytes of memory that the processes of this job may use: the machine's with its swap space, or the limit of a
+/// container or of Slurm.
 std::int64_t host_memory();
 
 }  // namespace zs

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files mapped for reading, and which file a mapped address belongs to: when another program cuts a mapped file short,
-// the next read of it raises SIGBUS, and whoever catches that can say of which file.
+// Memory-mapped files, and which file an address belongs to: if another program truncates a mapped file, the next read
+// raises SIGBUS, and the handler can name the file.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace zs {
 
-/// Says, for as long as it lives, that the bytes from `begin` on are those of the file `path`.
+/// Registers the bytes from `begin` as those of the file `path`, for the lifetime of the object.
 class MappedRange {
  public:
   MappedRange(const void* begin, std::size_t size, const std::string& path);
@@ -21,12 +21,12 @@ class MappedRange {
   void* entry_;
 };
 
-/// A file mapped for reading, so that its bytes come from disk when they are first looked at.
-/// A file that another process cuts short afterwards raises SIGBUS, which cli::run reports with the path; files of ours
-/// are replaced, never cut.
+/// A file mapped for reading: its bytes are read from disk on first access. If
+/// another process truncates the file, the access raises SIGBUS, which cli::run
+/// reports with the path; zs itself replaces files and never truncates them.
 class Mapping {
  public:
-  /// Throws Error with the path: no such file, a directory, no regular file.
+  /// Throws Error with the path if it does not exist or is not a regular file.
   static std::shared_ptr<const Mapping> open(const std::string& path);
   ~Mapping();
   Mapping(const Mapping&) = delete;
@@ -42,7 +42,7 @@ class Mapping {
   std::unique_ptr<MappedRange> range_;
 };
 
-/// The path of the mapped file that holds `address`, or null. A signal handler may call it.
+/// The path of the mapped file that contains `address`, or null. Async-signal-safe.
 const char* mapped_file(const void* address) noexcept;
 
 }  // namespace zs

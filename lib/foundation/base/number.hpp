@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as text that survives: shortest text that reads back to the same bits; nan and inf are values.
+// Numbers as text without loss: the shortest text that reads back to the same bits; nan and inf are values.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -10,7 +10,7 @@
 
 namespace zs {
 
-/// No number: the mean of no values.
+/// Not a number: the mean of no values.
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// Shortest text that reads back to the same value: "0.1", "1e-05", "nan", "-inf".
@@ -18,14 +18,14 @@ std::string to_text(double value);
 std::string to_text(float value);
 std::string to_text(std::int64_t value);
 
-/// As to_text, but never with an exponent: "0.00001". For log lines that simple scripts read.
+/// As to_text, but without an exponent: "0.00001". For log lines that simple scripts read.
 std::string to_plain_text(double value);
 
-/// `value` with `digits` significant digits, for people: "1.235", "12.3k" never; exponents only
-/// below 1e-4 or from 1e15. Not for data.
+/// `value` with `digits` significant digits, for people: "1.235", "12.3k" never; an exponent only below 1e-4 or from
+/// 1e15. Not for data.
 std::string to_rounded_text(double value, int digits);
 
-/// As to_text() where that has at most nine characters, else as to_rounded_text(): for people.
+/// As to_text() if that has at most nine characters, else as to_rounded_text(): for people.
 std::string to_shown_text(double value, int digits);
 
 /// "1.50 GB", "12.0 MB" (powers of 1000), for people.
@@ -34,15 +34,15 @@ std::string to_bytes_text(double bytes);
 /// Two lower-case hex digits for each byte.
 std::string to_hex(std::string_view bytes);
 
-/// The product of sizes, each at least 0. Throws Error, naming them as `what`, where it is more than 63 bits hold.
+/// The product of sizes, each at least 0. Throws Error with the name `what` if it exceeds 63 bits.
 std::int64_t product(std::string_view what, std::initializer_list<std::int64_t> factors);
 
-/// The whole of `text` as a number, or nothing. Accepts sign, exponent, and in any case
-/// nan, inf, infinity; what is larger than any double is inf. No surrounding blanks, and nothing for what is not 0 but
-/// nearer to 0 than any double (1e-400).
+/// The whole of `text` as a number, or nothing. Accepts sign, exponent, and nan, inf, infinity in any case; a value
+/// above the largest double is inf. Rejects surrounding blanks, and values other than 0 that are below the smallest
+/// double (1e-400).
 std::optional<double> parse_real(std::string_view text);
 
-/// The whole of `text` as a decimal integer, or nothing (also where it does not fit 64 bits).
+/// The whole of `text` as a decimal integer, or nothing (also if it exceeds 64 bits).
 std::optional<std::int64_t> parse_int(std::string_view text);
 
 }  // namespace zs

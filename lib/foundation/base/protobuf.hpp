@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// protozero, for messages that may be damaged: a field of another type than expected is an exception, not the end of
-// the process.
+// protozero for messages that may be damaged: a field of an unexpected type throws an exception instead of ending the
+// process.
 #pragma once
 #include <protozero/exception.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words for a shell.
+// Quoting and splitting of shell words.
 #pragma once
 #include <string>
 #include <string_view>
@@ -7,11 +7,11 @@
 
 namespace zs {
 
-/// `words` as one line that a shell reads back as the same words.
+/// `words` as one line that a shell splits into the same words.
 std::string shell_quoted(const std::vector<std::string>& words);
 
-/// The words of `line` as a shell would read them: blanks between, quotes and backslashes as there; nothing is
-/// expanded. Throws Error at a quote without its match.
+/// The words of `line`, split as by a shell, with its quotes and backslashes; nothing is expanded. Throws Error at an
+/// unmatched quote.
 std::vector<std::string> shell_words(std::string_view line);
 
 }  // namespace zs

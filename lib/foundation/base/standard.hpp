@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The headers of the standard library that most sources use. Precompiled for those without LibTorch: reading them is
-// half of the work of compiling a small source. A source still includes what it uses.
+// The standard headers that most sources use, precompiled for sources without LibTorch: parsing them is half the work
+// of compiling a small source. A source still includes what it uses.
 #ifndef ZS_BASE_STANDARD_HPP  // not #pragma once: a precompiled header is a main file
 #define ZS_BASE_STANDARD_HPP
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is on the disk only for a while: files under random names, and what a signal has to take away with it.
+// Temporary files: random names, and removal when a signal ends the process.
 #pragma once
 #include <sys/types.h>
 
@@ -9,17 +9,17 @@
 
 namespace zs {
 
-/// 32 letters and digits that cannot be mistaken for one another, in the order of their bytes.
+/// 32 letters and digits that are not easily confused, in byte order.
 inline constexpr std::string_view kClearLetters = "23456789abcdefghijkmnpqrstuvwxyz";
 
-/// `count` of them at random. Throws Error where the system has no random numbers.
+/// `count` random ones of these. Throws Error if the system has no random numbers.
 std::string random_letters(int count);
 
-/// Whether a file's name is one that Temporary gives.
+/// Whether a file has a name that Temporary gives.
 bool names_temporary(const std::string& name);
 
-/// While the object lives, SIGINT, SIGTERM, SIGHUP and SIGPIPE remove the file or folder of that name before they end
-/// the process, if nobody else handles them. The process that made the object does so, not one that it forked.
+/// While the object lives, SIGINT, SIGTERM, SIGHUP and SIGPIPE remove the file or folder of that name and then end the
+/// process, unless another handler is set. Only the process that made the object does so, not a forked child.
 class RemovedBySignal {
  public:
   explicit RemovedBySignal(const std::string& path);
@@ -31,10 +31,10 @@ class RemovedBySignal {
   int slot_ = -1;
 };
 
-/// A new file under a random name in the folder of `target` (".zs-tmp-XXXXXXXXXXXX"), open for writing: nobody can know
-/// the name before, no link is followed, and no process of any host has the same. It goes with the object, or by
-/// SIGINT, SIGTERM, SIGHUP or SIGPIPE, unless publish() was called. `mode` is as in open(2); `folder` is where it
-/// waits, if not beside the target. Throws Error, which names the target.
+/// A new file with a random name in the folder of `target` (".zs-tmp-XXXXXXXXXXXX"), open for writing: the name cannot
+/// be guessed, no link is followed, and no process of any host has the same name. The file is removed with the object,
+/// or by SIGINT, SIGTERM, SIGHUP or SIGPIPE, unless publish() was called. `mode` is as in open(2); `folder` is used
+/// instead of the target's. Throws Error, which names the target.
 class Temporary {
  public:
   explicit Temporary(const std::string& target, mode_t mode = 0666, const std::string& folder = "");
@@ -44,7 +44,7 @@ class Temporary {
 
   int file() const { return file_; }
   const std::string& path() const { return path_; }
-  /// Syncs and closes the file, and gives it the name of the target in place of what has it. Throws Error.
+  /// Syncs and closes the file and renames it to the target, which it replaces. Throws Error.
   void publish();
 
  private:

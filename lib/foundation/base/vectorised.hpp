@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For loops whose bits do not depend on the width of vectors (nothing is reordered or fused): the library picks the
-// widest of the machine it runs on.
+// For loops whose bits do not depend on the vector width (nothing is reordered or fused): the library selects the
+// widest version that the machine supports.
 #pragma once
 
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is told how far this process has read its files: for a line on a terminal.
+// A callback for how much of its files this process has read: for a progress line.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -7,11 +7,11 @@
 
 namespace zs {
 
-/// Told after each read of a file on disk: its name, the bytes read of it so far, and all it has, as they lie on disk.
-/// At the end of the file both are the same. Called by whichever thread reads.
+/// Called after each read of a file on disk: its name, bytes read so far, and its size, both as on disk. At the end of
+/// the file the two are equal. Called by the thread that reads.
 using ReadWatcher = std::function<void(const std::string& name, std::int64_t read, std::int64_t size)>;
 
-/// Sets it; empty: nobody. REQUIRES: no thread reads.
+/// Sets the callback; empty: none. REQUIRES: no thread reads.
 void watch_reading(ReadWatcher watcher);
 
 }  // namespace zs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Zstandard, read as a stream.
+// Zstandard decompression of a stream.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -9,16 +9,16 @@
 
 namespace zs {
 
-/// The four bytes that a Zstandard file begins with.
+/// The first four bytes of a Zstandard file.
 inline constexpr std::string_view kZstandardMagic = "\x28\xB5\x2F\xFD";
 
-/// The content of a Zstandard stream. Throws Error, led by `name`, where it is damaged or cut short.
+/// The content of a Zstandard stream. Throws Error, which begins with `name`, if it is damaged or truncated.
 class Unzstd {
  public:
   /// Reads up to `size` bytes of the compressed stream; 0 at its end.
   using Read = std::function<std::size_t(char* buffer, std::size_t size)>;
 
-  /// `begin` is what was read of the stream before.
+  /// `begin`: bytes of the stream that were read before.
   Unzstd(Read read, std::string_view begin, std::string name);
   ~Unzstd();
   Unzstd(const Unzstd&) = delete;
@@ -31,8 +31,8 @@ class Unzstd {
   Read read_;
   std::string name_;
   std::vector<char> input_;
-  std::size_t begin_ = 0, end_ = 0;  // of input_, what waits
-  bool within_ = true;               // a frame that has not ended
+  std::size_t begin_ = 0, end_ = 0;  // of input_: the unread part
+  bool within_ = true;               // inside a frame
   void* stream_ = nullptr;           // ZSTD_DStream
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tool's command line as one table: it parses, and prints --help, the man page and the completion,
-// so that these cannot drift apart.
+// A tool's command line as one table, which parses and prints --help, the man page and the completion, so that these
+// always agree.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace zs::cli {
 
-/// One row of the table. On the command line '_' and '-' are alike in names: --sort_by, --sort-by.
+/// One row of the table. On the command line '_' and '-' in names are equivalent: --sort_by, --sort-by.
 struct Option {
   char letter = 0;                     ///< short form, or 0
   std::string name;                    ///< long form, without dashes, words joined by '_'
@@ -22,35 +22,35 @@ struct Option {
   std::string help;                    ///< lower case, no period
   std::string fallback{};              ///< default, printed in [brackets]; empty for none
   std::vector<std::string> choices{};  ///< the only values allowed, if any
-  bool many = false;                   ///< may be given more than once, and takes several values each time
-  std::string group{};                 ///< heading in --help; rows of one group stand together
+  bool many = false;                   ///< may be given several times, with several values each time
+  std::string group{};                 ///< heading in --help; rows of one group are adjacent
   bool writes = false;                 ///< its value is a file or folder that the tool writes: never one of its inputs
-  std::vector<std::string> meant{};    ///< what else people type for it, "lr": unknown, but the error names this one
+  std::vector<std::string> meant{};    ///< what other programs call it, "lr": not accepted; the error suggests this
 };
 
 struct Command {
   std::string name;      ///< "zs-parse"
   std::string purpose;   ///< one sentence: upper case first, no period
-  std::string operands;  ///< as in a synopsis: "[LOG]...", or empty when none are taken
+  std::string operands;  ///< as in a synopsis: "[LOG]...", or empty if it takes none
   std::vector<Option> options;
-  std::map<int, std::string> statuses{};  ///< what the exit statuses mean here, where it differs from the usual
-  std::vector<std::string> examples{};    ///< command lines: the last part of --help, and of the page's EXAMPLES
+  std::map<int, std::string> statuses{};  ///< what the exit statuses mean, if different from the usual
+  std::vector<std::string> examples{};    ///< command lines: shown last in --help, and under EXAMPLES of the page
 };
 
-/// What the user typed, checked against the table.
+/// The command line, checked against the table.
 class Args {
  public:
   /// Throws UsageError at an unknown option (naming the nearest), a missing value, a value not among the choices, and
-  /// an empty value or operand, which is what a variable that is not set leaves.
+  /// an empty value or operand, which an unset shell variable leaves.
   static Args parse(const Command& command, const std::vector<std::string>& words);
 
   /// True if the option was typed (a default does not count).
   bool has(const std::string& name) const;
   /// The value typed, else the default, else "".
   std::string text(const std::string& name) const;
-  /// All values of an option that takes many.
+  /// All values of a repeatable option.
   std::vector<std::string> all(const std::string& name) const;
-  /// The options typed, in their order, each with its last value ("" for a flag). An option typed twice is there twice.
+  /// The options as typed, in order, each with its last value ("" for a flag). A repeated option is repeated here.
   const std::vector<std::pair<std::string, std::string>>& typed() const { return typed_; }
   /// A number within [lowest, highest]; throws UsageError naming the option otherwise.
   std::int64_t integer(const std::string& name, std::int64_t lowest, std::int64_t highest = INT64_MAX) const;
@@ -58,26 +58,26 @@ class Args {
   double real(const std::string& name, double lowest, double highest) const;
 
   const std::vector<std::string>& operands() const { return operands_; }
-  /// Those of the operands that stand behind "--": the words of another program.
+  /// The operands after "--": the command line of another program.
   const std::vector<std::string>& behind() const { return behind_; }
-  /// The operands as inputs: {"-"} (stdin) when there are none. Throws UsageError if stdin is a terminal then.
+  /// The operands as inputs: {"-"} (stdin) if there are none. Throws UsageError if stdin is a terminal then.
   std::vector<std::string> inputs() const;
-  /// The only operand. Throws UsageError when there are none or several, saying `what` was expected.
+  /// The only operand. Throws UsageError if there are none or several, with `what` as the expected one.
   std::string operand(const std::string& what) const;
-  /// As inputs(), for tools that take one.
+  /// As inputs(), for tools that take exactly one.
   std::string input() const;
 
-  /// The options that were typed, and that nothing has asked for by name since: they have no effect.
+  /// The options that were typed but not read by name: they have no effect.
   std::vector<std::string> unasked() const;
-  /// As text(), "" of an option that the tool does not have. Asks for nothing: what a tool would write is claimed
-  /// before it is known whether it does.
+  /// As text(), but "" if the tool has no such option, and not counted as read: outputs are claimed before it is known
+  /// whether the tool writes them.
   std::string peek(const std::string& name) const;
-  /// Notes that options were asked for in another way: by typed().
+  /// Marks an option as read that was read through typed().
   void mark_asked(const std::string& name) const { asked_.insert(name); }
 
   /// The table that was parsed against.
   const Command& command() const { return *command_; }
-  /// The command line as typed, quoted for a shell: what a run records about itself.
+  /// The command line as typed, quoted for a shell: recorded in the run.
   const std::string& line() const { return line_; }
 
  private:
@@ -94,8 +94,8 @@ using zs::shell_quoted;
 /// The --help text.
 std::string help_text(const Command& command);
 
-/// The mdoc(7) man page: NAME, SYNOPSIS, OPTIONS and EXIT STATUS from the table, the rest from `prose`:
-/// its first line is the .Dd date, up to its first .Sh it is the DESCRIPTION, the sections follow after.
+/// The mdoc(7) man page: NAME, SYNOPSIS, OPTIONS and EXIT STATUS from the table, the rest from `prose`: its first line
+/// is the .Dd date, the text up to the first .Sh is the DESCRIPTION, the sections follow.
 std::string man_page(const Command& command, const std::string& prose);
 
 /// A bash completion for the command.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training engine: the one program with LibTorch and MPI. zs-train and zs-verify answer what needs neither, and
-// become it where they train, so that help and refused arguments do not wait for LibTorch's libraries.
+// The training engine: the one program that links LibTorch and MPI. zs-train and zs-verify start it only to train, so
+// that help and refused arguments do not wait until LibTorch is loaded.
 #pragma once
 #include <string>
 
@@ -8,14 +8,14 @@
 
 namespace zs::cli {
 
-/// Replaces this process by the engine, as the tool `name` with its arguments argv. Throws zs::Error where this
-/// installation has none.
+/// Replaces this process by the engine (exec), as the tool `name` with its arguments argv. Throws zs::Error if this
+/// installation has no engine.
 [[noreturn]] void become_engine(const std::string& name, char** argv);
 
-/// The rank that a launcher gave this process, before MPI has started; 0 where there is none.
+/// The rank that a launcher gave this process, before MPI has started; 0 without a launcher.
 int launched_rank();
 
-/// Of a tool that is started on many ranks: rank 0 tells an error first, and --version is the engine's to answer.
+/// Hooks of a tool that runs on many ranks: rank 0 prints an error first, and the engine answers --version.
 Hooks engine_hooks(const std::string& name, char** argv);
 
 }  // namespace zs::cli

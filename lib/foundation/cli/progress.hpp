@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far long work is, for people: one line on a terminal, written over again and again.
+// Progress of long work, for people: one line on a terminal, overwritten repeatedly.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -16,8 +16,8 @@ std::string about(double seconds);
 /// "[#####-----]" of `width` characters for a share from 0 to 1.
 std::string bar(double share, std::size_t width);
 
-/// A line on stderr, at most five times a second. Where stderr is no terminal, nothing. There is one such line: whoever
-/// shows another takes its place. Any thread may call.
+/// A line on stderr, at most five times a second; none if stderr is no terminal. There is only one such line: a new
+/// text replaces the last. Thread-safe.
 class ProgressLine {
  public:
   ProgressLine();
@@ -26,11 +26,11 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   bool on_terminal() const { return terminal_; }
-  /// Whether a line would be written now; `last` is always.
+  /// Whether show() would write now; with `last` it always does.
   bool due(bool last = false) const;
   /// Writes `text`, cut to the terminal's width, over the line before.
   void show(const std::string& text);
-  /// Takes the line away: what follows begins at the left edge.
+  /// Erases the line: the next output begins at the left edge.
   void clear();
 
  private:
@@ -38,14 +38,14 @@ class ProgressLine {
   std::chrono::steady_clock::time_point last_{};
 };
 
-/// "[#####-----]  50 %  step 3 of 6  0:00:12 left": `share` of some work was done in `seconds`.
+/// "[#####-----]  50 %  step 3 of 6  0:00:12 left": the share `share` of the work took `seconds`.
 std::string progress_text(double share, const std::string& what, double seconds);
 
-/// Such a line from the first second of the work on. All work is done from share 1 on, and the line goes.
+/// Shows such a line after the first second of work. At share 1 the work is complete and the line is erased.
 class Progress {
  public:
   void at(double share, const std::string& what);
-  /// Of `all` things of about one size, `done` are; `name` is the next, "" behind the last.
+  /// `done` of `all` items of similar size are complete; `name` is the next, "" after the last.
   void at(std::size_t done, std::size_t all, const std::string& name);
 
  private:
@@ -53,7 +53,7 @@ class Progress {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-/// From now on shows how far a file on disk is read, where that takes seconds.
+/// From now on shows how much of a file on disk has been read, if reading takes seconds.
 void show_reading();
 
 }  // namespace zs::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of an option table that stand under one heading.
+// Rows of an option table that share a heading.
 #pragma once
 #include <string>
 #include <utility>
@@ -14,7 +14,7 @@ class Rows {
  public:
   Rows(std::vector<Option>& options, std::string group) : options_(options), group_(std::move(group)) {}
 
-  /// Adds a row; what is seldom set, its letter or `many`, is set in the row that this gives.
+  /// Adds a row and returns it, to set rare fields (its letter, `many`).
   Option& operator()(std::string name, std::string value, std::string help, std::string fallback = "",
                      std::vector<std::string> choices = {}) {
     options_.push_back({.name = std::move(name),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place where a tool prints its errors and chooses its exit status.
+// Prints a tool's errors and chooses its exit status: the only place that does.
 #pragma once
 #include <functional>
 
@@ -10,24 +10,24 @@ namespace zs::cli {
 /// What a tool does, given its checked arguments.
 using Body = std::function<Status(const Args&)>;
 
-/// What a tool of many processes adds to a failure.
+/// What a tool that runs on many processes adds to a failure.
 struct Hooks {
   std::function<std::string()> place{};  ///< before the message: "rank 3 on node07: "
-  std::function<void()> after{};         ///< after it was printed: an MPI tool aborts its job
-  std::function<std::string()> build{};  ///< what of this build --version says too: "with CUDA"
+  std::function<void()> after{};         ///< called after the message: an MPI tool aborts its job
+  std::function<std::string()> build{};  ///< what --version adds about this build: "with CUDA"
 };
 
-/// Parses argv, answers --help and --version, runs `body`, prints what it throws to stderr as
-/// "NAME: message", checks that stdout was written, and returns the exit status.
+/// Parses argv, answers --help and --version, runs `body`, prints an exception to stderr as "NAME: message", checks
+/// that stdout was written, and returns the exit status.
 int run(const Command& command, int argc, char** argv, const Body& body, const Hooks& hooks = {});
 
 /// A sink that prints each fault to stderr as "NAME: path:line: what" and counts it in `count`.
 FaultSink fault_printer(const Command& command, std::int64_t& count);
 
-/// A sink for faults that do not touch what the tool is asked for: each becomes a warning.
+/// A sink for faults that do not affect the result: each becomes a warning.
 FaultSink fault_warner(const Command& command);
 
-/// Prints "NAME: text" to stderr, one line: names and values of others in it neither steer the terminal nor forge one.
+/// Prints "NAME: text" to stderr as one line; names and values in it cannot control the terminal or fake a line.
 void tell(const Command& command, const std::string& text);
 
 /// Prints "NAME: warning: text" to stderr.

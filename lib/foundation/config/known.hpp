@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of settings (setting.hpp), asked by key, by option and by what people call a setting elsewhere.
+// Look-ups in the table of settings (setting.hpp): by key, by option and by the names of other programs.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,15 +15,15 @@ namespace zs::config {
 /// All known keys, by section.
 std::span<const Known> known();
 
-/// The row of a key, of one of its aliases, or nothing.
+/// The row of a key or of one of its aliases; null if unknown.
 const Known* known(std::string_view key);
-/// The row of one of zs-train's options, or nothing.
+/// The row of an option of zs-train; null if unknown.
 const Known* known_option(std::string_view option);
 
 /// The blank-separated words of a field of the table.
 std::vector<std::string> words(std::string_view field);
 
-/// The value of a setting in one spelling, so that values compare: True, yes and 1; 1e-3 and 0.001; torch.float16.
+/// The value of a setting in one spelling, to compare values: True, yes and 1; 1e-3 and 0.001; torch.float16.
 std::string same_form(const Known& row, const std::string& value);
 
 /// "10M" = 10000000, "64k" = 64000, "1.5G", "512": a count of at least 0, or nothing. Powers of 1000.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A configuration as the code that decides reads it: typed by the table of settings (setting.hpp), and every reading is
-// noted. What the user gave and nothing has read has no effect, and is refused with what would give it one: so a
-// setting is read only where it counts (--profile_dir where steps are profiled).
+// Typed access to a configuration (types from setting.hpp) that records what was read. A value that the user gave and
+// nothing read has no effect; zs refuses it and names what would give it one. So code reads a setting only where it has
+// an effect (--profile_dir where steps are profiled).
 #pragma once
 #include <optional>
 #include <set>
@@ -43,11 +43,11 @@ struct Value<Type::list> {
 
 class Reading {
  public:
-  /// `config` outlives it.
-  Reading(const Config& config) : config_(&config) {}  // NOLINT: a configuration can be read
+  /// `config` must outlive it.
+  Reading(const Config& config) : config_(&config) {}  // NOLINT: implicit on purpose
 
-  /// The value of a setting; of one without a default an optional, or an empty list. Notes that it was read. Throws
-  /// Error, located, as Config does.
+  /// The value of a setting; without a default an optional, or an empty list. Marks it as read. Throws Error, located,
+  /// as Config does.
   template <Key key>
   auto operator[](Setting<key>) const {
     constexpr const Known& row = Setting<key>::row;
@@ -62,18 +62,18 @@ class Reading {
     }
   }
 
-  /// The entry of a setting, for messages and for who said it; null where it is not set. Notes nothing.
+  /// The entry of a setting, for messages and its origin; null if not set. Does not mark it as read.
   template <Key key>
   const Entry* entry(Setting<key>) const {
     return config_->find(Setting<key>::row.key);
   }
-  /// Whether the user has said something, or the run that goes on has it: not a default.
+  /// Whether the user or the resumed run set it: not a default.
   template <Key key>
   bool given(Setting<key> which) const {
     const Entry* const its = entry(which);
     return its && its->from != From::zs;
   }
-  /// Notes that a setting has its effect, of whatever value: another one has taken its place, and the log says so.
+  /// Marks a setting as read although its value is not used: another setting overrides it, and the log says so.
   template <Key key>
   void settle(Setting<key>) const {
     read_.insert(Setting<key>::row.key);
@@ -81,10 +81,10 @@ class Reading {
 
   const Config& config() const { return *config_; }
 
-  /// What the user gave and nothing has read, in the order of the configuration; without what is the default anyway,
-  /// and what is only recorded (run.name, the user's own keys).
+  /// What the user gave and nothing has read, in the order of the configuration; without values equal to the default
+  /// and without keys that are only recorded (run.name, the user's private keys).
   std::vector<const Entry*> unread() const;
-  /// Throws Error, located, at the first of unread() that `counts` takes: "... has no effect without --profile".
+  /// Throws Error, located, at the first of unread() that `counts` accepts: "... has no effect without --profile".
   template <typename Counts>
   void require_read(Counts counts) const {
     for (const Entry* const entry : unread()) {
@@ -113,11 +113,11 @@ class Reading {
   static std::string without_effect(const Entry& entry);
 };
 
-/// How a user says that a setting has a value: "--dtype bfloat16", "--compile", "--set zero.compile=false".
+/// The option that sets this value: "--dtype bfloat16", "--compile", "--set zero.compile=false".
 std::string as_option(const Known& row, std::string_view value);
 
-/// Throws Error, as Reading::require_read() does, where the table alone says that a given setting has no effect: what a
-/// tool that plans a training can know of it (Known::needs).
+/// Throws Error, as Reading::require_read() does, for a given setting that has no effect according to the table alone
+/// (Known::needs): for tools that plan a training.
 void require_effect(const Config& config);
 
 }  // namespace zs::config

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings of a training: one row each, with key, type, default, range, help, options and what it needs to count.
-// zs-train's options, the checks, the record, did-you-mean and the manual are filters over this table; code reads
+// The table of settings: one row each, with key, type, default, range, help, options and what it needs to have an
+// effect. zs-train's options, the checks, the record, did-you-mean and the manual are filters over it; code reads
 // config[setting<"training.learning_rate">] (reading.hpp), whose type follows from the row.
 #pragma once
 #include <algorithm>
@@ -22,20 +22,20 @@ enum class Type {
 
 struct Known {
   std::string_view key;        ///< "training.batch_size"
-  std::string_view options{};  ///< zs-train's options for it, "max_steps bench_step"; the first is the one shown
+  std::string_view options{};  ///< zs-train's options for it, "max_steps bench_step"; the first is shown
   Type type = Type::text;
-  std::string_view value{};     ///< placeholder, "N"; a boolean without one is a flag, which means true
+  std::string_view value{};     ///< placeholder, "N"; a boolean without one is a flag that sets true
   std::string_view fallback{};  ///< default; "" for none
   std::string_view help{};      ///< lower case, no period
   std::string_view choices{};   ///< the only values allowed, "zero fsdp ddp"; "" for any
   double lowest = std::numeric_limits<double>::lowest();
   double highest = std::numeric_limits<double>::max();
   std::string_view aliases{};   ///< other keys that mean the same, "model.seq_length training.seq_length"
-  std::string_view synonyms{};  ///< what other trainers call it, "lr": unknown here, for "did you mean"
-  /// The settings of which one must hold for this one to have an effect: "KEY=VALUE", or "KEY" for any value that is
-  /// not 0, false or none. "" where it always has one, or `where` says it.
+  std::string_view synonyms{};  ///< names in other trainers, "lr": not accepted, for "did you mean"
+  /// Settings of which one must hold for this one to have an effect: "KEY=VALUE", or "KEY" for any value except 0,
+  /// false and none. "" if it always has one, or if `where` describes it.
   std::string_view needs{};
-  std::string_view where{};  ///< the same, where no setting decides it alone: "a model that takes images"
+  std::string_view where{};  ///< the same in words, if no setting alone decides: "a model that takes images"
 };
 
 inline constexpr double kMany = 1e15;
@@ -181,11 +181,11 @@ struct Key {
 consteval const Known& row_of(std::string_view key) {
   const Known* const found =
       std::find_if(kSettings.begin(), kSettings.end(), [&](const Known& row) { return row.key == key; });
-  if (found == kSettings.end()) throw "no setting has this key";  // an error of the compiler
+  if (found == kSettings.end()) throw "no setting has this key";  // reported by the compiler
   return *found;
 }
 
-/// The name of a setting in code. One that the table does not have does not compile.
+/// The name of a setting in code. An unknown name does not compile.
 template <Key key>
 struct Setting {
   static constexpr const Known& row = row_of(key.view());

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the files that come with zs lie: condition sets, configurations, templates.
+// Finds the files installed with zs: condition sets, configurations, templates.
 #pragma once
 #include <string>
 
 namespace zs::config {
 
-/// The path of share/NAME ("conditions/batch.yaml"): below $ZS_SHARE where that is set, else below ../share/zs
-/// (installed) or ../share (in the source tree) beside the running binary. Throws Error saying where it looked.
+/// The path of share/NAME ("conditions/batch.yaml"): in $ZS_SHARE if set, else in ../share/zs (installed) or ../share
+/// (source tree) relative to the running binary. Throws Error with the places where it looked.
 std::string share_path(const std::string& name);
 
 }  // namespace zs::config

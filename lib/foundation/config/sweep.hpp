@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sweep: which parameters vary, over what, and the runs that follow from it, always the same ones.
+// A sweep: which parameters vary, over which values, and the runs that follow, reproducibly.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -19,40 +19,40 @@ struct Parameter {
   std::string origin;         ///< "sweep.yaml:4"
   std::vector<Entry> values;  ///< each an entry of `key`; empty for a range
   Distribution distribution = Distribution::uniform;
-  double lowest = 0, highest = 0;  ///< both within the range
+  double lowest = 0, highest = 0;  ///< both are possible values
 
-  /// How many values there are; nothing for a continuous range.
+  /// Number of values; nothing for a continuous range.
   std::optional<std::uint64_t> size() const;
 };
 
 struct Sweep {
-  std::string name;  ///< sweep_name, else the file's name; names files: letters, digits, '_', '-', '.'
+  std::string name;  ///< sweep_name, else the file's name; letters, digits, '_', '-', '.', for file names
   bool random = false;
   std::int64_t num_runs = 0;  ///< of a random sweep
   std::uint64_t seed = 42;
-  std::string run;     ///< the command that runs a training, where it is not zs-train; else ""
-  std::string resume;  ///< words that go on with such a training; or ""
+  std::string run;     ///< the command that starts a training, if not zs-train; else ""
+  std::string resume;  ///< words that resume such a training; or ""
   std::vector<Parameter> parameters;
   std::vector<std::string> warnings;
 
-  /// How many combinations of values there are; nothing where a parameter is continuous, or they are more than
-  /// 2^64.
+  /// Number of combinations of values; nothing if a parameter
+  /// is continuous, or if there are more than 2^64.
   std::optional<std::uint64_t> combinations() const;
 };
 
-/// Reads a sweep from a file, or stdin for "-"; throws Error, with the line, at what it cannot mean, and at a parameter
-/// that looks like a setting and is read by nothing: its runs would all be the same. A random sweep that asks for more
-/// runs than there are combinations gets a warning, and all of them.
-/// With `run`, or a "run" in the file, the keys are another program's, and none is refused.
+/// Reads a sweep from a file, or stdin for "-"; throws Error, with the line, at anything invalid, and at an unknown
+/// parameter that looks like a setting: its runs would all be the same. If a random sweep asks for more runs than there
+/// are combinations, it warns and returns all of them. With `run`, or a "run" in the file, the keys belong to another
+/// program, and none is refused.
 Sweep read_sweep(const std::string& path, const std::string& run = "");
 Sweep parse_sweep(std::string_view yaml, const std::string& name, const std::string& run = "");
 
-/// How many runs the sweep has: the product of a grid, num_runs of a random one.
+/// Number of runs: the product of a grid, num_runs of a random sweep.
 std::uint64_t run_count(const Sweep& sweep);
 
-/// What each run sets, a list of entries per run. A grid is the full product, the last parameter varying fastest.
-/// A random sweep repeats nothing, and its first n runs do not depend on num_runs. Values of continuous ranges have
-/// six significant digits. Throws Error where the runs would be more than 100 000.
+/// The settings of each run: a list of entries per run. A grid is the full product, the last parameter varying fastest.
+/// A random sweep repeats no run, and its first n runs do not depend on num_runs. Values of continuous ranges have six
+/// significant digits. Throws Error if there would be more than 100 000 runs.
 std::vector<std::vector<Entry>> expand(const Sweep& sweep);
 
 /// One run of a sweep.
@@ -62,15 +62,15 @@ struct SweepRun {
   Config config;     ///< base, the run's parameters, sweep_name and run.name; checked
 };
 
-/// The runs of `sweep` over `base`. Throws Error where a run's configuration is not valid.
+/// The runs of `sweep` over `base`. Throws Error if a run's configuration is not valid.
 std::vector<SweepRun> sweep_runs(const Config& base, const Sweep& sweep);
 
 /// The manifest: tab-separated, a header (run, config, one column per parameter) and a line per run.
 std::string manifest(const Sweep& sweep, const std::vector<SweepRun>& runs);
 
-/// Writes the configurations and manifest.tsv into `folder` (made if need be) and returns the paths of the
-/// configurations. The manifest comes last. Throws Error where the folder holds another sweep, unless `replace`: then
-/// the configurations that its manifest lists are removed first.
+/// Writes the configurations and manifest.tsv into `folder` (created if missing) and returns the paths of the
+/// configurations. The manifest is written last. Throws Error if the folder holds another sweep, unless `replace`: then
+/// the configurations in its manifest are removed first.
 std::vector<std::string> write_sweep(const Sweep& sweep, const std::vector<SweepRun>& runs, const std::string& folder,
                                      bool replace);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the HDF5 library, with its failures as zs::Error. For the sources of this folder alone: it includes hdf5.h.
+// Calls of the HDF5 library; failures become zs::Error. Only for sources of this folder, since it includes hdf5.h.
 #pragma once
 #include <hdf5.h>
 
@@ -9,13 +9,13 @@
 
 namespace zs::h5 {
 
-/// Turns HDF5's own error printing and its loading of plug-ins off. To be called before the first other call.
+/// Disables HDF5's error printing and plug-ins. REQUIRES: called before any other call.
 void prepare();
 
-/// `id` as a Handle; throws Error "cannot DOING: HDF5's innermost reason" where it is negative.
+/// `id` as a Handle; throws Error "cannot DOING: HDF5's innermost reason" if it is negative.
 Handle owned(hid_t id, const std::string& doing);
 
-/// Throws as owned() where `result` is negative; gives it back otherwise.
+/// Throws as owned() if `result` is negative; else returns it.
 long long checked(long long result, const std::string& doing);
 
 }  // namespace zs::h5

@@ -6,7 +6,7 @@
 
 namespace zs::h5 {
 
-/// Move-only. The number is HDF5's hid_t; it is spelt so here that hdf5.h stays inside this folder.
+/// Move-only. The number is HDF5's hid_t; the type is repeated here so that hdf5.h stays inside this folder.
 class Handle {
  public:
   Handle() = default;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program that renders chat templates: Python with Jinja2, the library that transformers renders them with.
+// The Python program that renders chat templates with Jinja2, the library that transformers uses for them.
 #pragma once
 
 namespace zs::chat {
 
-/// Reads from stdin a line of JSON with the template, the special tokens and what the loss is of, then one for each
-/// conversation; prints a line for each. Status 3: there is no jinja2.
+/// Reads from stdin a line of JSON with the template, the special tokens and the loss mode, then one line per
+/// conversation; prints one line for each. Exits with 3 if jinja2 is missing.
 extern const char* const kProgram;
 
 }  // namespace zs::chat

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tokenizer's chat template, and conversations as it writes them.
+// A tokenizer's chat template, and the text it renders from conversations.
 #pragma once
 #include <map>
 #include <string>
@@ -10,33 +10,33 @@
 
 namespace zs::chat {
 
-/// Which tokens the loss is of: those of the conversation, or those that the assistant says, with the token that ends
-/// what it says.
+/// Which tokens the loss counts: all of the conversation, or only those of the assistant with the token that ends its
+/// message.
 enum class LossOn { all, assistant };
 
 struct Template {
   std::string text;
-  std::string place;                          ///< where it stands, for errors
-  std::map<std::string, std::string> tokens;  ///< bos_token, eos_token and such, as the template may use them
+  std::string place;                          ///< file and key, for errors
+  std::map<std::string, std::string> tokens;  ///< bos_token, eos_token and so on, as variables of the template
   std::vector<std::string> special;           ///< contents of special tokens
 };
 
-/// Of the folder of a tokenizer: chat_template.jinja, else "chat_template" of tokenizer_config.json (of several the one
-/// that is called default). Throws Error where there is none.
+/// Reads it from a tokenizer's folder: chat_template.jinja, else "chat_template" of tokenizer_config.json (of several,
+/// the one called default). Throws Error if there is none.
 Template open_template(const std::string& tokenizer);
-/// The files that open_template() looks at: what a cache of tokens depends on.
+/// The files that open_template() reads: a cache of tokens depends on them.
 std::vector<std::string> template_files(const std::string& tokenizer);
 
-/// A conversation as text, and where in it, in bytes, the assistant speaks: [first, second) of each.
+/// A conversation as text, and the byte ranges [first, second) that the assistant says.
 struct Rendered {
   std::string text;
   std::vector<std::pair<std::size_t, std::size_t>> said;
 };
 
-/// By Jinja2 of Python, with what transformers gives a template. What the assistant says is what stands in blocks of
-/// "generation", if the template has them; else what follows the text of the messages before it, with the prompt for
-/// the assistant. `file` is where the conversations come from. Throws Error, located: a template that is no Jinja, what
-/// it refuses, a turn whose place cannot be told, and where there is no Python with Jinja2.
+/// Renders with Python's Jinja2 and the variables and functions that transformers provides. The assistant's text is
+/// what the template encloses in "generation" blocks; without them, what follows the rendered messages before it and
+/// the generation prompt. `file` is the source of the conversations. Throws Error, located, if the template is not
+/// valid Jinja or raises an exception, if the place of a turn is ambiguous, and if there is no Python with Jinja2.
 std::vector<Rendered> render(const Template& by, LossOn loss_on, const std::vector<Conversation>& conversations,
                              const std::string& file);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversations to tokens, and what of them a loss is of.
+// Tokenizes conversations and marks the tokens that the loss counts.
 #pragma once
 #include <functional>
 #include <string>
@@ -11,19 +11,19 @@
 
 namespace zs::chat {
 
-/// What is read how.
+/// What to read, and how.
 struct Chat {
   std::vector<std::string> files{};
-  std::string tokenizer{};  ///< its path; its folder has the template
+  std::string tokenizer{};  ///< its path; the template is in its folder
   LossOn loss_on = LossOn::all;
 };
 
-/// Tokenises every conversation and hands its ids and marks to `sink`, in order. Of `assistant` a token is trained on
-/// that has a byte of what the assistant says. Throws Error, located.
+/// Tokenizes every conversation and passes its ids and marks to `sink`, in order. With LossOn::assistant a token is
+/// trained on if at least one of its bytes is said by the assistant. Throws Error, located.
 void tokenize(const token::Tokenizer& tokenizer, const Chat& chat, int threads,
               const std::function<void(const std::vector<token::Id>&, const std::vector<token::Mark>&)>& sink);
 
-/// As token::tokenized(), of conversations: token files with their marks beside.
+/// As token::tokenized(), for conversations: token files with a file of marks for each.
 std::vector<token::Tokenized> tokenized(const std::string& path, const std::string& tokenizer, LossOn loss_on,
                                         const std::string& folder, int threads, std::vector<std::string>& left_out);
 

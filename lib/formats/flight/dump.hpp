@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PyTorch's Flight Recorder wrote of each rank's collectives: when NCCL's watchdog met a time limit, or when it
-// was asked.
+// Dumps of PyTorch's Flight Recorder: each rank's recent collectives, written when NCCL's watchdog times out or on
+// request.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,36 +13,36 @@ namespace zs::flight {
 
 /// A collective that a rank has entered.
 struct Collective {
-  std::int64_t number = 0;  ///< in its group, from 1
+  std::int64_t number = 0;  ///< within its group, from 1
   std::string name{};       ///< "all_reduce"
-  std::string sizes{};      ///< of what goes in: "[1024]", "[[2, 4], [8]]"
+  std::string sizes{};      ///< of the input: "[1024]", "[[2, 4], [8]]"
   std::string types{};      ///< "Float"
-  std::string place{};      ///< the line of the training that called it: "train.py:16 in step"; "" where none is known
+  std::string place{};      ///< the calling line of the training: "train.py:16 in step"; "" if unknown
   bool completed = false;
 };
 
 /// A rank's dump.
 struct Dump {
   int rank = -1;
-  std::map<std::string, std::vector<int>> groups{};  ///< ranks by name of the group
+  std::map<std::string, std::vector<int>> groups{};  ///< the ranks of each group by name
   std::map<std::string, std::map<std::int64_t, Collective>>
-      collectives{};  ///< by group and number; point to point left out
+      collectives{};  ///< by group and number; without point-to-point operations
 };
 
-/// Reads a dump: a pickle or JSON. Its rank is the number that ends the file's name. Throws Error, located.
+/// Reads a dump: a pickle or JSON. Its rank is the number at the end of the file name. Throws Error, located.
 Dump read_dump(const std::string& path);
-/// All files of a folder whose names end with a number, by rank. What is no dump is a fault. Throws Error where there
-/// is no dump.
+/// Reads all files of a folder whose names end with a number, by rank. A file that is no dump is a fault. Throws Error
+/// if there is no dump.
 std::vector<Dump> read_dumps(const std::string& folder, const FaultSink& faults);
 
-/// What the dumps of a training's ranks say together.
+/// The conclusion from the dumps of all ranks.
 struct Finding {
-  bool stuck = false;      ///< a rank is missing or differs in a collective, or nobody got out of one
+  bool stuck = false;      ///< a rank is missing or differs in a collective, or no rank completed one
   std::string sentence{};  ///< which rank, in which collective, where
 };
 
-/// The first collective, by group and number, that not every rank of its group entered, or that is another one, or of
-/// another size or type, on some; else one that no rank completed.
+/// The first collective, by group and number, that some ranks of its group did not enter, or entered as another
+/// collective or with another size or type; else one that no rank completed.
 Finding explain(const std::vector<Dump>& dumps);
 
 }  // namespace zs::flight

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images to train on: from the bytes of a JPEG or PNG file to red, green and blue.
+// Images to train on: decodes JPEG and PNG files to RGB.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,17 +13,17 @@ struct Image {
   std::vector<std::uint8_t> rgb{};  ///< height x width x 3
 };
 
-/// Grey, palette, CMYK and 16-bit images become RGB as Pillow's convert("RGB") has it: opacity is left out. Throws
-/// zs::Error, led by `path`, at bytes that are neither format, cut short or damaged, and at more than kMostPixels.
+/// Converts grey, palette, CMYK and 16-bit images to RGB as Pillow's convert("RGB") does, without alpha. Throws
+/// zs::Error, which begins with `path`, if the bytes are neither format, damaged, or have more than kMostPixels.
 Image decode(std::string_view bytes, const std::string& path);
 
-/// Throws as decode() where that can be seen without decoding: another format, a file without its end.
+/// Throws as decode() for errors visible without decoding: another format, a truncated file.
 void check(std::string_view bytes, const std::string& path);
 
-/// What Pillow takes for an attack: 2^30 / 4 / 3 pixels.
+/// Pillow's limit against decompression bombs: 2^30 / 4 / 3 pixels.
 inline constexpr std::int64_t kMostPixels = 89478485;
 
-/// Whether a file's name says that it is one: *.jpg, *.jpeg, *.png, in any case.
+/// Whether the file name has an image's extension: *.jpg, *.jpeg, *.png, in any case.
 bool names_image(std::string_view path);
 
 }  // namespace zs::image

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How names and texts are written where some bytes have a meaning: in the text form, and as HDF5 names.
+// Escapes names and texts in the text form and in HDF5 names.
 #pragma once
 #include <optional>
 #include <string>
@@ -7,21 +7,21 @@
 
 namespace zs::metric {
 
-/// `text` as a field of the text form: \t \n \r \\ for tab, newline, carriage return, backslash; \# for a '#' in front;
-/// \xNN for the bytes of other control characters (base/text.hpp) and those that are not UTF-8, so that the text steers
-/// no terminal.
+/// `text` as a field of the text form: \t \n \r \\ for tab, newline, carriage return, backslash; \# for a leading '#';
+/// \xNN for the bytes of other control characters (base/text.hpp) and for invalid UTF-8, so that the text cannot
+/// control a terminal.
 std::string escaped(std::string_view text);
 
-/// As escaped(), also \s for a blank and \= for '=': for names in "#@" and "#:" lines.
+/// As escaped(), with \s for a blank and \= for '=' too: for names in "#@" and "#:" lines.
 std::string escaped_name(std::string_view text);
 
-/// What escaped() or escaped_name() was given; nothing at an escape that neither writes.
+/// The original of escaped() or escaped_name(); nothing at an unknown escape.
 std::optional<std::string> unescaped(std::string_view text);
 
-/// `name` as an HDF5 link: '/', '%', NUL, and names that are "" or ".", as %XX.
+/// `name` as an HDF5 link: '/', '%', NUL, and the names "" and "." become %XX.
 std::string link_name(std::string_view name);
 
-/// What link_name() was given. A '%' that begins no escape stays.
+/// The original of link_name(). A '%' that begins no escape stays.
 std::string unlink_name(std::string_view link);
 
 }  // namespace zs::metric

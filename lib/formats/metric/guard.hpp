@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HDF5 data whose damage the HDF5 library may not survive, read in a process of its own.
+// Reads HDF5 data that might crash the HDF5 library in a separate process.
 #pragma once
 #include <functional>
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace zs::metric {
 
-/// True if the image uses structures without checksums (formats before 1.10, texts of variable length), where the
-/// library follows damaged addresses until it crashes. What zs writes has none of them.
+/// True if the image uses structures without checksums (formats before 1.10, texts of variable length): the library
+/// follows damaged addresses in them until it crashes. Files of zs have none.
 bool needs_guard(std::string_view image);
 
-/// What `work` gives, computed in a child process. Throws Error with the message of what `work` throws, or where the
+/// The result of `work`, computed in a child process. Throws Error with the message of what `work` throws, or if the
 /// child crashes or needs more than `seconds` of processor time.
 std::string guarded(const std::function<std::string()>& work, unsigned seconds);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The HDF5 form, read: one file image to one store. Writing is to_h5 in file.hpp.
+// Reads the HDF5 form: from a file image to a store. For writing see to_h5 in file.hpp.
 #pragma once
 #include <string_view>
 
@@ -7,7 +7,7 @@
 
 namespace zs::metric {
 
-/// The store in a file image. Throws Error (without a file name) where the image is damaged or holds no metrics.
+/// The store in a file image. Throws Error (without a file name) if the image is damaged or holds no metrics.
 Store from_h5(std::string_view image);
 
 }  // namespace zs::metric

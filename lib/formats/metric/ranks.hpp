@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of the records of many ranks: all of them, those of rank 0, or their mean per step.
+// How the records of many ranks are combined: all of them, those of rank 0, or their mean per step.
 #pragma once
 #include <deque>
 #include <memory>
@@ -13,7 +13,7 @@ namespace zs::metric {
 
 enum class Ranks { all, first, mean };
 
-/// Passes on the rows of rank 0 and those without a rank.
+/// Passes on the rows of rank 0 and rows without a rank.
 class FirstRank : public Writer {
  public:
   explicit FirstRank(Writer& next) : next_(next) {}
@@ -27,9 +27,9 @@ class FirstRank : public Writer {
   std::int64_t left_out_ = 0;
 };
 
-/// Joins the rows of one step: the mean of real columns, the largest of integers, the first of texts and of `line`;
-/// column `ranks` counts the rows. Rows of a step must come within 64 steps of each other; a rank that comes again
-/// begins another row.
+/// Joins the rows of one step: the mean of real columns, the maximum of integers, the first of texts and of `line`;
+/// column `ranks` counts the rows. Rows of a step must be within 64 steps of each other; a repeated rank begins
+/// another. begins another row.
 class MeanOfRanks : public Writer {
  public:
   explicit MeanOfRanks(Writer& next) : next_(next) {}
@@ -47,8 +47,8 @@ class MeanOfRanks : public Writer {
 
   Writer& next_;
   std::vector<ColumnInfo> columns_;   // of the input
-  std::vector<ColumnInfo> joined_;    // of the output: `rank` is missing, `ranks` is new
-  std::vector<std::size_t> sources_;  // output column -> input column; that of `ranks` is the number of input columns
+  std::vector<ColumnInfo> joined_;    // of the output: without `rank`, with `ranks`
+  std::vector<std::size_t> sources_;  // output column -> input column; for `ranks`, the number of input columns
   std::deque<Group> open_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named, typed columns of equal length, and what zs keeps in them: runs of records, and summaries.
+// Tables of named, typed columns of equal length: the records of runs, and summaries.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -16,12 +16,12 @@ namespace zs::metric {
 
 using attribute::Type;
 
-/// "int", "real", "text": as the text form and the HDF5 attribute spell it.
+/// "int", "real", "text": the words of the text form and of the HDF5 attribute.
 std::string_view name(Type type);
 std::optional<Type> type_named(std::string_view name);
 
-/// Absent is not nan: a cell may be empty, or hold the value nan. In memory and in HDF5 an absent integer is
-/// INT64_MIN, an absent real is the NaN with payload 1954 (as in R), an absent text is "".
+/// An absent cell differs from nan. In memory and in HDF5 an absent integer is INT64_MIN, an absent real is the NaN
+/// with payload 1954 (as in R), an absent text is "".
 inline constexpr std::int64_t kAbsentInteger = std::numeric_limits<std::int64_t>::min();
 double absent_real();
 bool is_absent(double value);
@@ -37,7 +37,7 @@ class Column {
   Type type() const { return static_cast<Type>(values_.index()); }
   std::size_t size() const;
 
-  /// REQUIRES: type() is the one asked for.
+  /// REQUIRES: type() matches.
   std::vector<std::int64_t>& integers() { return std::get<0>(values_); }
   const std::vector<std::int64_t>& integers() const { return std::get<0>(values_); }
   std::vector<double>& reals() { return std::get<1>(values_); }
@@ -46,22 +46,22 @@ class Column {
   const std::vector<std::string>& texts() const { return std::get<2>(values_); }
 
   bool absent(std::size_t row) const;
-  /// The cell as a real: integers converted, absent as absent_real(). REQUIRES: not a text column.
+  /// The cell as a real: integers are converted, absent is absent_real(). REQUIRES: not a text column.
   double real(std::size_t row) const;
-  /// The cell as the text form writes it: shortest round-trip, "" when absent.
+  /// The cell in the text form: shortest round-trip, "" if absent.
   std::string text(std::size_t row) const;
-  /// Drops the cells from row `rows` on.
+  /// Removes all rows from `rows` on.
   void truncate(std::size_t rows);
   /// Appends absent cells until size() is `rows`.
   void pad(std::size_t rows);
-  /// Appends `cell` as the text form spells it ("" is absent); false, and nothing appended, if it is not of this type.
+  /// Appends `cell` in the text form ("" is absent). False, with nothing appended, if it has another type.
   bool append(std::string_view cell);
 
  private:
   std::variant<std::vector<std::int64_t>, std::vector<double>, std::vector<std::string>> values_;
 };
 
-/// A column without its values.
+/// A column's description, without its values.
 struct ColumnInfo {
   std::string name;
   Type type = Type::real;
@@ -75,44 +75,44 @@ struct Table {
   std::size_t rows() const { return columns.empty() ? 0 : columns.front().size(); }
   const Column* find(std::string_view name) const;
   Column* find(std::string_view name);
-  /// The column, made (absent in all rows so far) if it is not there: of the standard type and unit where
-  /// the name is a standard one, else of `type`.
+  /// The column; created, absent in all rows so far, if it does not exist: with the standard type and unit if the name
+  /// is a standard one, else with `type`.
   Column& column(std::string_view name, Type type = Type::real, std::string_view unit = "");
   /// Pads every column to the longest one.
   void even_out();
 };
 
-/// `table` as both file forms keep the records of a run: without columns that are absent in every row, the others in
-/// the order of the row where they first hold a value (those of one row stay as they are).
+/// `table` as both file forms store a run's records: without columns that are absent in every row; columns in the order
+/// of the row where each first has a value (within a row the order is kept).
 Table canonical(Table table);
 
-/// A text column as what its cells are: int if all of them are, else real if all are numbers, else text as it was.
+/// A text column converted to the type of its cells: int if all are integers, else real if all are numbers, else text.
 Column inferred(Column texts);
 
-/// Name, unit and type of a standard record column (design: step, epoch, loss, iteration_time, ...), or nothing.
+/// Name, unit and type of a standard record column (design: step, epoch, loss, iteration_time, ...).
 struct Standard {
   std::string_view name, unit;
   Type type;
 };
 const Standard* standard(std::string_view name);
 
-/// One training run: its records (one row per step) and what is known about it, each a string.
+/// One training run: its records (one row per step) and its attributes as text.
 struct Run {
   std::string name;
   std::map<std::string, std::string> attributes;  ///< model.name, zero_stage, world_size, state_digest, source, ...
   Table records;
 
-  /// The attribute, or "".
+  /// The attribute, or "" if absent.
   std::string attribute(const std::string& key) const;
 };
 
-/// What a metric file holds: runs, and in a summary also one row per condition and a curve table for each.
+/// The content of a metric file: runs; a summary also has a row per condition and a table of curves for each.
 struct Store {
   std::vector<Run> runs;
-  std::optional<Table> summary;                   ///< one row per condition; column "condition" names it
+  std::optional<Table> summary;                   ///< one row per condition, named by column "condition"
   std::map<std::string, Table> curves;            ///< condition -> columns step, loss, loss_min, loss_max, ...
   std::map<std::string, Table> tables;            ///< further tables of a summary by name: "divergence", ...
-  std::map<std::string, std::string> attributes;  ///< of the whole: "by", "warmup", ...
+  std::map<std::string, std::string> attributes;  ///< of the whole store: "by", "warmup", ...
 };
 
 }  // namespace zs::metric

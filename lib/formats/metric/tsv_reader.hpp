@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text form, read: sections with a header each, rows of several runs mixed.
+// Reads the text form: sections with a header each; rows of several runs may be mixed.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace zs::metric {
 
-/// Reads one stretch of text, which may be several streams one after another. Errors carry `name` and the line.
+/// Reads a text, which may be several concatenated streams. Errors carry `name` and the line.
 class TsvReader {
  public:
   /// `first_line` is the number of the first line of `text` within the input.
@@ -22,20 +22,20 @@ class TsvReader {
 
   /// The runs, in order of first appearance, each canonical(). REQUIRES: called once.
   std::vector<Run> read(std::string_view text);
-  /// The line where each run first appeared, parallel to what read() gave.
+  /// The line where each run first appeared, parallel to the result of read().
   const std::vector<std::int64_t>& lines() const { return lines_; }
 
  private:
   struct HeaderColumn {
     std::string name, unit;
-    std::optional<Type> type;  ///< nothing: to be told from the values
+    std::optional<Type> type;  ///< nothing: inferred from the values
   };
   struct Building {
     Run run;
-    int stream = 0;  ///< which "#zs-metrics 1" it belongs to
+    int stream = 0;  ///< number of its "#zs-metrics 1" line
     std::size_t rows = 0;
     std::vector<bool> untyped;        ///< parallel to its columns
-    int section = -1;                 ///< the header that `places` was made for
+    int section = -1;                 ///< the header of `places`
     std::vector<std::size_t> places;  ///< header column -> its column
   };
 
@@ -58,11 +58,11 @@ class TsvReader {
   bool begun_ = false, has_header_ = false, cut_off_ = false;
   std::vector<HeaderColumn> header_;
   std::map<std::string, HeaderColumn, std::less<>> declared_;
-  std::vector<std::pair<std::int64_t, std::string_view>> early_;  // rows above their header, with their lines
+  std::vector<std::pair<std::int64_t, std::string_view>> early_;  // rows before their header, with their lines
   std::vector<Building> runs_;
   std::vector<std::int64_t> lines_;
   std::unordered_map<std::string, std::size_t> places_;
-  std::string last_field_;  // of the row before, and the run it names
+  std::string last_field_;  // of the previous row, and its run
   std::size_t last_run_ = 0;
 };
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the losses of a run are counted in, by what else it recorded.
+// The unit of a run's losses, from its other records.
 #pragma once
 #include <algorithm>
 #include <string_view>
 
 namespace zs::metric {
 
-/// Units of a mean over tokens, and of one over images.
+/// Units of a mean over tokens, and of a mean over images.
 inline constexpr const char *kLossOfTokens = "nats/token", *kLossOfImages = "nats";
-/// The column of a run that trains on images: images of a step, where a run of text has tokens.
+/// The column of a run that trains on images: images per step, instead of tokens.
 inline constexpr const char* kImages = "images";
 
-/// Gives the losses among `columns` (Column or ColumnInfo) their unit where the run counts images.
+/// Sets the unit of the losses among `columns` (Column or ColumnInfo) if the run counts images.
 template <typename Columns>
 void set_loss_unit(Columns& columns) {
   const auto named = [](std::string_view name) { return [name](const auto& column) { return column.name == name; }; };

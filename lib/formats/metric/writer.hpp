@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the records of a run go, one after another: a file of any form, a table in memory, later a service. zs-parse
-// writes what it reads of a log so, zs-train what it measures.
+// Destinations for the records of a run: a file of any form, a table in memory, a tracker. zs-parse writes what it
+// reads from a log, zs-train what it measures.
 #pragma once
 #include <chrono>
 #include <map>
@@ -14,24 +14,24 @@
 
 namespace zs::metric {
 
-/// The destination of one run. A training has any number of them; each gets the same calls.
+/// The destination of one run. A training has any number of them; all get the same calls.
 class Writer {
  public:
   using Facts = std::map<std::string, std::string>;
 
   virtual ~Writer() = default;
-  /// What is known before the first row. Once, first.
+  /// What is known before the first row. Called once, first.
   virtual void begin(const std::string& /*run*/, const Facts& /*attributes*/) {}
-  /// A row: a cell for each of the columns so far, in their order, as the text form spells it; an empty one is absent.
-  /// Columns are only ever added.
+  /// A row: a cell for each column so far, in order, in the text form; empty if absent. Columns are only added, never
+  /// removed.
   virtual void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) = 0;
-  /// After a row of a training: `now`, readers are to find it; else whenever it costs little.
+  /// Called after each row of a training. `now`: readers must find the row; else only if it is cheap.
   virtual void flush(bool /*now*/) {}
-  /// All that is known of the run. Once, last.
+  /// All that is known about the run. Called once, last.
   virtual void finish(const Facts& attributes) = 0;
 };
 
-/// The text form (zs-metrics(5)) of a run, as `writer` writes it.
+/// The text form (zs-metrics(5)) of a run, written by `writer`.
 class TextWriter : public Writer {
  public:
   explicit TextWriter(TsvWriter& writer) : writer_(writer) {}
@@ -56,7 +56,7 @@ class MemoryWriter : public Writer {
   Run& run_;
 };
 
-/// JSON lines, as they are read. Attributes have no place in them.
+/// JSON lines, one per row. They have no attributes.
 class JsonlWriter : public Writer {
  public:
   explicit JsonlWriter(Output& out) : table_(run_), out_(out) {}
@@ -72,11 +72,11 @@ class JsonlWriter : public Writer {
   Output& out_;
 };
 
-/// The HDF5 form in a file that is complete whenever somebody reads it, also after a kill -9: it is replaced as a
-/// whole. A file that grows in place cannot promise that: HDF5 refuses one whose writer was killed, and one that was
-/// written for SWMR (on a local file system) opens in programs alone that ask for SWMR. The price is 4 ms for each MB:
-/// 100,000 steps are 9 MB. At most `share` of the time goes into it, so what is read lags behind by a second, or by
-/// what a rewriting takes over that share.
+/// The HDF5 form in a file that is complete at any time, also after a kill -9: it is always replaced as a whole. A file
+/// that grows in place cannot promise that: HDF5 refuses one whose writer was killed, and one written for SWMR (on a
+/// local file system) opens only in programs that ask for SWMR. This costs 4 ms per MB: 100,000 steps are 9 MB. At most
+/// `share` of the time is spent on it, so the file lags behind by a second, or by the time of a rewrite divided by
+/// `share`.
 class FileWriter : public Writer {
  public:
   explicit FileWriter(std::string path, double share = 0.01) : path_(std::move(path)), share_(share), table_(run_) {}
@@ -88,7 +88,7 @@ class FileWriter : public Writer {
   bool due(bool now) const { return now || std::chrono::steady_clock::now() >= next_; }
   void flush(bool now) override;
   void finish(const Facts& attributes) override;
-  /// What is written, to be added to between rows.
+  /// The run so far, to add attributes between rows.
   Run& run() { return run_; }
 
  private:
@@ -99,7 +99,7 @@ class FileWriter : public Writer {
   std::chrono::steady_clock::time_point next_{};
 };
 
-/// Hands row `row` of `records` to `writer`.
+/// Passes row `row` of `records` to `writer`.
 void write_row(const Table& records, std::size_t row, Writer& writer);
 
 }  // namespace zs::metric

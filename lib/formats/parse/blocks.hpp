@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of an input, block after block. Of a file on disk a second thread reads (checksum and gzip included) while
-// the caller uses the block before.
+// The text of an input in blocks. For a file on disk a second thread reads ahead (checksum and gzip included) while the
+// caller processes the block before.
 #pragma once
 #include <array>
 #include <atomic>
@@ -16,15 +16,15 @@ namespace zs::parse {
 
 class Blocks {
  public:
-  /// Bytes behind a block that may be read; they are 0.
+  /// Zero bytes after a block that may be read.
   static constexpr std::size_t kSlack = 64;
 
-  /// Blocks of at most `size` bytes. The input outlives this, and is not to be used until this is gone.
-  /// `ahead`: a second thread may read; then next() is not to be called again after the end.
+  /// Blocks of at most `size` bytes. The input must outlive this object, and must not be used while it exists. `ahead`:
+  /// a second thread may read; then next() must not be called after the end.
   Blocks(Input& input, std::size_t size, bool ahead) : input_(input), size_(size), ahead_(ahead && input.on_disk()) {}
   ~Blocks();
 
-  /// The next block, empty at the (present) end; the one before is no longer valid. Throws what the input throws.
+  /// The next block, empty at the (current) end; invalidates the previous one. Throws what the input throws.
   std::string_view next();
 
  private:

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Python prints of an exception, from "Traceback (most recent call last):" to "KeyError: 'loss'".
+// Python's exception output, from "Traceback (most recent call last):" to "KeyError: 'loss'".
 #pragma once
 #include <string_view>
 
 namespace zs::parse {
 
-/// A line of a rank that PyTorch marks, "[rank3]: KeyError: 'loss'".
+/// A line with PyTorch's mark of a rank: "[rank3]: KeyError: 'loss'".
 struct RankLine {
-  std::string_view rank;  ///< "3"; "" where nobody marks it
+  std::string_view rank;  ///< "3"; "" without a mark
   std::string_view text;  ///< without the mark
 };
 RankLine rank_line(std::string_view line);
 
-/// Whether a line begins a traceback; a launcher's prefix may stand before it.
+/// Whether a line begins a traceback, perhaps after a launcher's prefix.
 bool begins_traceback(std::string_view line);
 
 /// Whether a line is the last of a traceback: "torch.cuda.OutOfMemoryError: CUDA out of memory", "KeyboardInterrupt".
-/// Classes whose names do not end as Python's own do are not known.
+/// Only recognises classes whose names end as Python's own do.
 bool is_exception(std::string_view line);
 
-/// Whether a line says that the next exception was raised while the one before it was handled.
+/// Whether a line announces that the next exception was raised while the one before was handled.
 bool is_chained(std::string_view line);
 
 }  // namespace zs::parse

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An object of JSON as the fields of a record.
+// Reads a JSON object as the fields of a record.
 #pragma once
 #include <deque>
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace zs::parse {
 
-/// An object on one line, read flat: nested objects become dotted keys. NaN and Infinity are values, as Python writes
-/// them, and numbers keep their digits: no JSON library does both.
+/// Reads an object on one line, flattened: nested objects become dotted keys. Accepts NaN and Infinity, as Python
+/// writes them, and keeps the digits of numbers: no JSON library does both.
 class FlatJson {
  public:
-  /// Reads the object that `text` starts with. Null and arrays are left out. False, with fault() saying why, if it
-  /// is none; the fields read so far stay.
+  /// Reads the object at the start of `text`. Null and arrays are skipped. False, with the reason in fault(), if it is
+  /// malformed; the fields read so far stay.
   bool read(std::string_view text);
-  /// Views of the text, or of this reader.
+  /// Views into the text, or into this reader.
   const std::vector<Field>& fields() const { return fields_; }
   const std::string& fault() const { return fault_; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of a log that no dialect reads: the line that most looks like one of metrics, and a pattern that would read it.
+// For a log that no dialect reads: finds the line most likely to hold metrics, and suggests a pattern for it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,9 +9,9 @@ namespace zs::parse {
 
 class Likeliest {
  public:
-  /// Looks at a line that was not read.
+  /// Considers a line that no dialect read.
   void see(std::string_view line, std::int64_t number);
-  /// "; the likeliest line is 12, 'it 5 | l=2.5': read it with --pattern '...'", or "" where no line looks like one.
+  /// "; the likeliest line is 12, 'it 5 | l=2.5': read it with --pattern '...'", or "" if no line qualifies.
   std::string advice() const;
 
  private:
@@ -20,8 +20,8 @@ class Likeliest {
   int score_ = 0;
 };
 
-/// A regular expression with named groups for `line`: the numbers behind words like step, loss, lr, time; "" where it
-/// has none of a step or a loss.
+/// A regular expression with named groups for `line`: the numbers after words like step, loss, lr, time; "" if it has
+/// no step or loss.
 std::string pattern_for(std::string_view line);
 
 }  // namespace zs::parse

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the logs of one run: finds the lines that matter, hands them to the dialects, and the records to a Writer.
+// Reads the logs of one run: finds the relevant lines, passes them to the dialects, and the records to a Writer.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -26,43 +26,43 @@ using metric::Ranks;
 struct Options {
   std::string dialect;  ///< the only one to try; empty: all
   std::string pattern;  ///< a regular expression with named groups, tried before the dialects; or empty
-  std::map<std::string, std::string> map;  ///< key of a log -> column that it means
+  std::map<std::string, std::string> map;  ///< key of a log -> its column
   Ranks ranks = Ranks::all;
-  bool facts_only = false;      ///< the records are known from elsewhere: a log without any is as it should be
+  bool facts_only = false;      ///< the records come from elsewhere: a log without records is no fault
   std::size_t block = 1 << 18;  ///< bytes read at a time
   bool ahead = true;            ///< read files on disk in a second thread; the result is the same
-  /// Not null: at the end of a log wait for more, until it is true.
+  /// If not null, waits for more at the end of a log until it is true.
   const std::atomic<bool>* follow_until = nullptr;
   std::function<void()> caught_up = [] {};  ///< called before each wait
 };
 
-/// What became of every line: lines = matched + faulty + other.
+/// The classification of lines: lines = matched + faulty + other.
 struct Stats {
   std::int64_t lines = 0, faulty = 0, other = 0, records = 0;
   std::map<std::string, std::int64_t> matched;  ///< by dialect; a line counts once
-  std::map<std::string, std::int64_t> faults;   ///< by kind: mostly the text of a fault up to its ':'
+  std::map<std::string, std::int64_t> faults;   ///< by kind: usually the text of a fault up to its ':'
 };
 
 class LogReader : private Emitter {
  public:
-  /// The sink and the rows outlive the reader. What custom() says holds too, unless one dialect alone is wanted.
+  /// The sink and the rows must outlive the reader. custom() applies too, unless `dialect` is set.
   LogReader(Options options, metric::Writer& rows, const FaultSink& faults);
   ~LogReader() override;
 
-  /// Reads a log to its end, in memory that does not grow with it. Several logs are parts of the run, in order.
-  /// Defects in the log go to the fault sink; throws Error where it cannot be read at all.
+  /// Reads a log to its end, in constant memory. Several logs are parts of the run, in order. Defects in the log go to
+  /// the fault sink; throws Error if the log cannot be read at all.
   void read(const std::string& path);
-  /// Hands the attributes to the rows; a run without a metric line is a fault. REQUIRES: called once, last.
+  /// Passes the attributes to the rows; a run without a metric line is a fault. REQUIRES: called once, last.
   void finish();
-  /// An attribute from elsewhere (metadata.json); it replaces what the log says.
+  /// Sets an attribute from another source (metadata.json); it replaces the log's value.
   void set_attribute(const std::string& key, const std::string& value) { attributes_[key] = value; }
-  /// An attribute as it is known so far, or "".
+  /// The current value of an attribute, or "".
   std::string attribute(const std::string& key) const {
     const auto found = attributes_.find(key);
     return found == attributes_.end() ? "" : found->second;
   }
   const Stats& stats() const { return stats_; }
-  /// Of text, in all logs read.
+  /// Bytes of text in all logs read.
   std::int64_t bytes() const { return bytes_; }
 
  private:
@@ -70,7 +70,7 @@ class LogReader : private Emitter {
     std::string name;
     std::unique_ptr<Dialect> dialect;
     std::int64_t matched = 0;
-    std::deque<std::string> keys{};  ///< of fields that it added to the last record of another dialect
+    std::deque<std::string> keys{};  ///< of fields that it added to another dialect's last record
   };
 
   void record(const std::vector<Field>& fields, std::string_view prefix, std::int64_t line) override;
@@ -80,7 +80,7 @@ class LogReader : private Emitter {
 
   void read_part(Input& source);
   std::string_view next_block(Blocks& blocks, const Input& source);
-  /// Whole lines. REQUIRES: Blocks::kSlack bytes behind `end` may be read.
+  /// Takes whole lines. REQUIRES: Blocks::kSlack bytes after `end` may be read.
   void take_block(const char* begin, const char* end);
   void take_carry();
   void take_line(std::string_view text, bool ended);
@@ -96,18 +96,18 @@ class LogReader : private Emitter {
   std::vector<Reader> readers_;
   Markers markers_;
   bool wants_all_ = false;
-  bool settled_ = false;  // a dialect that is no last resort, and no companion, reads this log
+  bool settled_ = false;  // a dialect that is neither a last resort nor a companion reads this log
   Likeliest likeliest_;   // while there is no record
-  std::size_t hint_ = 0;  // the dialect of the last match is tried first
+  std::size_t hint_ = 0;  // the dialect of the last match, tried first
 
   std::string path_;
-  std::string carry_;  // the start of a line whose end is not read yet
-  bool cut_ = false;   // the line being read had a piece taken off
+  std::string carry_;  // the start of an incomplete line
+  bool cut_ = false;   // a part of the current line was removed
   int parts_ = 0;
   std::int64_t bytes_ = 0;
-  std::int64_t number_ = 1;                          // of the line being read
-  std::int64_t classed_ = 0;                         // the line whose class is in class_
-  std::deque<std::pair<std::int64_t, int>> recent_;  // lines with a class, of which a fault may come to light later
+  std::int64_t number_ = 1;                          // of the current line
+  std::int64_t classed_ = 0;                         // the line that class_ belongs to
+  std::deque<std::pair<std::int64_t, int>> recent_;  // lines with a class, for which a fault may still follow
   int class_ = -1;                                   // index of the dialect, or -2 for a faulty line
   std::string clean_;
 

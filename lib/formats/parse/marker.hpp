@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search for the few lines of a log that are worth a look: several short literals at once, at memory speed.
+// Finds the few relevant lines of a log: searches for several short literals at once, at memory speed.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace zs::parse {
 
-/// Finds the first place where any of the markers stands. A marker has at least 4 bytes.
+/// Finds the first occurrence of any marker. A marker has at least 4 bytes.
 class Markers {
  public:
   explicit Markers(const std::vector<std::string_view>& markers);
@@ -17,7 +17,7 @@ class Markers {
   const char* find(const char* begin, const char* end) const;
 
  private:
-  static constexpr std::size_t kHead = 4;  ///< bytes that are looked up; the rest is compared
+  static constexpr std::size_t kHead = 4;  ///< bytes that are looked up in tables; the rest is compared
   static constexpr std::size_t kGroups = 8;
   struct Marker {
     std::uint32_t head;
@@ -29,7 +29,7 @@ class Markers {
   bool matches(const char* at, const char* end, unsigned groups) const;
 
   std::array<std::vector<Marker>, kGroups> groups_;
-  // Bit g of low_[i][x] & high_[i][y]: some marker of group g has, as its byte i, one with low half x and high half y.
+  // Bit g of low_[i][x] & high_[i][y]: some marker of group g has byte i with low half x and high half y.
   alignas(16) std::array<std::array<std::uint8_t, 16>, kHead> low_{}, high_{};
   bool wide_ = false;
 };

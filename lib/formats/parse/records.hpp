@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the fields of a record, as a log spells them, to a row: which column each key means, and whether its value is
-// one.
+// Converts the fields of a log's record to a row:
+// finds the column of each key and checks its value.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -20,30 +20,30 @@ using metric::ColumnInfo;
 
 class Records {
  public:
-  /// `map`: key of a log -> column that it means, beside the known ones. Map and rows outlive this.
+  /// `map`: key of a log -> its column, in addition to the known ones. Map and rows must outlive this.
   Records(const std::map<std::string, std::string>& map, metric::Writer& rows) : map_(map), rows_(rows) {}
 
-  /// Where a record stands: rank as text, "" if unknown; part from 1.
+  /// The origin of a record: rank as text, "" if unknown; part from 1.
   struct Place {
     std::string_view rank;
     std::int64_t line;
     int part;
   };
-  /// Passes on a row. Gives what is wrong with each value that was left out.
+  /// Passes on a row. Returns a message for each value that was left out.
   std::vector<std::string> add(const std::vector<Field>& fields, const Place& place);
 
-  /// What is odd about the values that --map takes for a column: a key or a value that speaks of another unit than the
-  /// column has. A sentence each.
+  /// Suspicious values that --map takes for a column: the key or value suggests a unit other than the column's. One
+  /// sentence each.
   const std::vector<std::string>& doubts() const { return doubts_; }
 
-  /// Of the keys that are mapped, those that no record had: a sentence each, with the key that may be meant.
+  /// The keys of `mapped` that no record had: a sentence each, with a similar key of the log.
   std::vector<std::string> unseen(const std::vector<std::string>& mapped) const;
 
   /// The column that a field means.
   ColumnName column_of(const Field& field) const;
 
  private:
-  /// For the keys of a record, in order: the field that gives each column, or -1.
+  /// For the keys of a record, in order: the field of each column, or -1.
   struct Shape {
     std::vector<std::string> keys;
     std::vector<int> field_of_column;
@@ -61,7 +61,7 @@ class Records {
   std::size_t last_shape_ = 0;
   std::vector<Field> fields_;
   std::vector<std::string_view> cells_;
-  std::vector<std::string> made_;  // cells whose text is not the log's
+  std::vector<std::string> made_;  // cells whose text differs from the log's
   std::vector<std::string> doubts_;
   std::set<std::string> seen_;  // keys of the log
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small scanners over the text of a line: numbers, words, blanks. None copies, none throws.
+// Scanners for the text of a line: numbers, words, blanks. None copies, none throws.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,48 +10,48 @@ namespace zs::parse {
 enum class Kind : std::uint8_t { integer, real, word };
 
 struct Token {
-  std::string_view text;  ///< empty: there is none
+  std::string_view text;  ///< empty: none
   Kind kind = Kind::word;
 };
 
 inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 inline bool is_alpha(char c) { return static_cast<unsigned char>((c | 32) - 'a') < 26; }
 inline bool is_blank(char c) { return c == ' ' || c == '\t'; }
-/// What a key of a metric may hold: letters, digits and "_./-".
+/// Characters of a metric's key: letters, digits and "_./-".
 inline bool is_key(char c) { return is_alpha(c) || is_digit(c) || c == '_' || c == '.' || c == '/' || c == '-'; }
 
-/// The number that `text` starts with: sign, digits, point, exponent; or nan, inf, infinity in any case.
+/// The number at the start of `text`: sign, digits, point, exponent; or nan, inf, infinity in any case.
 Token number_at(std::string_view text);
-/// The number that is the whole of `text`, else `text` as a word.
+/// `text` as a number if all of it is one, else as a word.
 Token value_of(std::string_view text);
 
 std::string_view trimmed(std::string_view text);
-/// Removes `head` from the front of `text`; false, and nothing changed, if it does not start so.
+/// Removes `head` from the front of `text`; false, with `text` unchanged, if it does not start with it.
 bool skip(std::string_view& text, std::string_view head);
 void skip_blanks(std::string_view& text);
-/// Whether a number may end in front of `rest`: nothing, a blank, or a comma and one of these follow. Anything else may
-/// be part of it, as in "3,25", "3.25.1", "3.25_7", "3.25e", "3;25" or "1 234": nobody knows which number was meant.
+/// Whether a number may end before `rest`: nothing, a blank, or a comma and one of these follow. Anything else may be
+/// part of it, as in "3,25", "3.25.1", "3.25_7", "3.25e", "3;25" or "1 234", where the intended number is ambiguous.
 bool number_ends(std::string_view rest);
-/// Removes and gives the number in front; an empty token, and nothing changed, if there is none.
+/// Removes and returns the number in front; an empty token, with `text` unchanged, if there is none.
 Token take_number(std::string_view& text);
-/// Removes and gives the digits in front.
+/// Removes and returns the digits in front.
 std::string_view take_digits(std::string_view& text);
-/// Removes and gives the key in front.
+/// Removes and returns the key in front.
 std::string_view take_key(std::string_view& text);
 
 /// The decimal number `text` with its point moved by `places`, digit for digit: ("135.12", -3) -> "0.13512".
 std::string shifted(std::string_view text, int places);
-/// "1.03" and "GiB" or "GB" (both 2^30, as PyTorch's tools mean them), "MB", "kB", "B": whole bytes as text; "" for
-/// another unit.
+/// "1.03" with "GiB" or "GB" (both 2^30, as in PyTorch's tools), "MB", "kB", "B": whole bytes as text; "" for any other
+/// unit.
 std::string bytes_of(std::string_view number, std::string_view unit);
 
-/// `text` without terminal escape sequences (ESC [ ... letter, ESC ] ... BEL) and other control characters but TAB;
-/// those that stand behind a word and are no end of it become U+FFFD, which is part of no number. Gives `text` itself
-/// where there are none, else a view of `storage`.
+/// `text` without terminal escape sequences (ESC [ ... letter, ESC ] ... BEL) and other control characters except TAB;
+/// inside a word, and NULs after one, become U+FFFD, which is part of no number. Returns `text` itself if it has none,
+/// else a view of `storage`.
 std::string_view without_escapes(std::string_view text, std::string& storage);
 
-/// The rank that a launcher put in front of a line ("[rank3]:", "[default3]:", "3: ", "[1,3]<stdout>:", "[Rank 3]"),
-/// as text; empty if there is none. Digits alone, and at most kLongestRank of them: a longer one is a time.
+/// The rank in a launcher's prefix ("[rank3]:", "[default3]:", "3: ", "[1,3]<stdout>:", "[Rank 3]"), as text; empty if
+/// there is none. Only digits, at most kLongestRank of them: a longer number is a time.
 constexpr std::size_t kLongestRank = 9;
 std::string_view rank_of(std::string_view prefix);
 

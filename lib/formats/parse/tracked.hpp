@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as experiment trackers wrote them: TensorBoard's event files and W&B's run files.
+// Reads runs of experiment trackers: TensorBoard's event files and W&B's run files.
 #pragma once
 #include <map>
 #include <string>
@@ -11,33 +11,33 @@
 
 namespace zs::parse {
 
-/// Whether a file is TensorBoard's or W&B's, by its name, as these programs themselves go.
+/// Whether a file is TensorBoard's or W&B's, by its name, as these programs decide it.
 Source source_of(const std::string& path);
 
-/// The runs of trackers in a folder: a run folder of W&B, a folder of such, or TensorBoard's folders of event files at
-/// any depth. Empty where there are none.
+/// The tracked runs in a folder: a run folder of W&B, a folder of such, or TensorBoard's folders of event files at any
+/// depth. Empty if there are none.
 std::vector<Job> tracked_jobs(const std::string& folder);
 
-/// The files of the W&B run `id` in `places`, folders that may hold runs; oldest first.
+/// The files of the W&B run `id` in the folders `places`; oldest first.
 std::vector<std::string> wandb_files(const std::vector<std::string>& places, const std::string& id);
 
-/// The places where the W&B runs of an experiment in `folder` may lie: its own "wandb", those of the folders around it,
+/// The folders that may contain W&B runs of an experiment in `folder`: its own "wandb", those of its parent folders,
 /// and $WANDB_DIR/wandb.
 std::vector<std::string> wandb_places(const std::string& folder);
 
 class TrackedReader {
  public:
-  /// Rows and sink outlive the reader.
+  /// Rows and sink must outlive the reader.
   TrackedReader(const Options& options, metric::Writer& rows, const FaultSink& faults);
 
-  /// The event files of one TensorBoard run, in order.
+  /// Reads the event files of one TensorBoard run, in order.
   void read_tensorboard(const std::vector<std::string>& files);
-  /// The files of one W&B run, in order.
+  /// Reads the files of one W&B run, in order.
   void read_wandb(const std::vector<std::string>& files);
   void set_attribute(const std::string& key, const std::string& value) { attributes_[key] = value; }
   /// As LogReader::finish().
   void finish();
-  /// "lines" are events or records.
+  /// Here "lines" counts events or records.
   const Stats& stats() const { return stats_; }
 
  private:
@@ -55,8 +55,8 @@ class TrackedReader {
   Stats stats_;
 };
 
-/// `log` with what `tracked` knows beside it: of the same steps the columns that it lacks, and further steps. False,
-/// and nothing changed, where the steps of `tracked` are W&B's own count of calls.
+/// Adds to `log` what only `tracked` has: columns for the same steps, and further steps. False, with `log` unchanged,
+/// if the steps of `tracked` are W&B's own count of calls.
 bool join(metric::Table& log, const metric::Table& tracked);
 
 }  // namespace zs::parse

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types of tensors on disk: PyTorch's and safetensors' meet here. All little-endian.
+// Element types of tensors on disk, with the names of PyTorch and of safetensors. All little-endian.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -33,19 +33,19 @@ inline constexpr int kDtypeCount = 17;
 /// Bytes of one element.
 std::size_t size_of(Dtype dtype);
 
-/// As people write it and messages say it: "f32", "bf16", "bool".
+/// The name in options and messages: "f32", "bf16", "bool".
 std::string_view name_of(Dtype dtype);
 
-/// As a safetensors header has it: "F32", "BF16", "BOOL"; empty for c128, which that format lacks.
+/// The name in a safetensors header: "F32", "BF16", "BOOL"; empty for c128, which that format lacks.
 std::string_view safetensors_name(Dtype dtype);
 std::optional<Dtype> from_safetensors_name(std::string_view name);
 
-/// As Python has it after "torch.": "float32", "bfloat16", "bool".
+/// The name in Python after "torch.": "float32", "bfloat16", "bool".
 std::string_view torch_name(Dtype dtype);
 std::optional<Dtype> from_torch_name(std::string_view name);
 
-/// PyTorch's class of storage: "FloatStorage"; empty for the types that came after those classes
-/// (u16, u32, u64, f8), which PyTorch 1.13 does not know.
+/// PyTorch's storage class: "FloatStorage"; empty for types newer than those classes (u16, u32, u64, f8), which PyTorch
+/// 1.13 does not know.
 std::string_view storage_class(Dtype dtype);
 std::optional<Dtype> from_storage_class(std::string_view name);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of a pickle while it is read: a graph, since a list may be met again and even hold itself. Nodes lie in
-// one arena and refer to each other by index. What comes out is a tree of Values.
+// The values of a pickle while it is being read: a graph, since a list may occur several times and even contain itself.
+// Nodes are in one arena and refer to each other by index. The result is a tree of Values.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace zs::tensorfile {
 
-/// What is wrong with a pickle; who reads it adds the place and throws Error.
+/// A defect of a pickle; the reader adds the place and throws Error.
 struct Malformed {
   std::string what;
 };
@@ -22,10 +22,10 @@ using Id = std::uint32_t;
 struct Global {
   std::string name;
 };
-/// What a persistent id stands for.
+/// The object behind a persistent id.
 struct Kept {
   StoragePtr storage;
-  std::optional<Dtype> dtype;  ///< of the storage's class; none for an untyped one
+  std::optional<Dtype> dtype;  ///< from the storage's class; none for an untyped storage
 };
 struct Sequence {
   std::vector<Id> ids;
@@ -34,28 +34,28 @@ struct Sequence {
 struct Pairs {
   std::vector<Id> ids;  ///< key, value, key, value, ...
 };
-/// What becomes an Object.
+/// Becomes an Object.
 struct Made {
   std::string name;
   std::vector<Id> arguments{}, state{}, elements{}, pairs{};
 };
-/// The element type that a name like "torch.float32" stands for, if it does.
+/// The element type of a name like "torch.float32"; nothing for other names.
 std::optional<Dtype> as_dtype(const std::string& name);
 using Node = std::variant<Value, Sequence, Pairs, Global, Kept, Made>;
 
 class Graph {
  public:
-  /// With `objects`, a name alone is an Object, and so is a value within itself: "(itself)".
+  /// With `objects`, a bare name becomes an Object, and so does a value inside itself: "(itself)".
   explicit Graph(bool objects = false) : objects_(objects) {}
 
   Id add(Node node);
-  /// The node if it is a T, else nullptr. The pointer ends with the next add().
+  /// The node if it is a T, else nullptr. The pointer is valid until the next add().
   template <class T>
   T* find(Id id) {
     return std::get_if<T>(&nodes_[id]);
   }
 
-  /// The node, which must be a T. Throws Malformed, "expected WHAT", otherwise. The reference ends with the next add().
+  /// The node, which must be a T; throws Malformed, "expected WHAT", otherwise. Valid until the next add().
   template <class T>
   T& as(Id id, const char* what) {
     if (T* const held = std::get_if<T>(&nodes_[id])) return *held;
@@ -68,13 +68,13 @@ class Graph {
   Shape shape(Id id);
   bool is_none(Id id) const;
 
-  /// The value as a tree. Throws Malformed where it holds itself, is nested too deep, or would become far larger than
-  /// the pickle, and where a name or a storage stands alone.
+  /// The value as a tree. Throws Malformed if it contains itself, is nested too deeply or would become far larger than
+  /// the pickle, and at a bare name or storage.
   Value tree(Id id);
 
  private:
   std::vector<Node> nodes_;
-  std::vector<bool> open_;  // whose conversion has not ended
+  std::vector<bool> open_;  // nodes whose conversion is in progress
   std::size_t budget_ = 0;
   bool objects_;
   Value convert(Id id, int depth);

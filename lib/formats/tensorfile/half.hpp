@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 16-bit floats: bf16 and f16 to f32 exactly, and back with round-to-nearest-even.
-// A NaN goes to a quiet NaN as in PyTorch's scalar conversions: 0x7FC0 in bf16, sign | 0x7E00 in f16.
+// The 16-bit floats: bf16 and f16 to f32 exactly, and back with round-to-nearest-even. A NaN becomes a quiet NaN as in
+// PyTorch's scalar conversions: 0x7FC0 in bf16, sign | 0x7E00 in f16.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace zs::tensorfile {
 float bf16_to_f32(std::uint16_t bits);
 float f16_to_f32(std::uint16_t bits);
 std::uint16_t f32_to_bf16(float value);
-/// Above 65504 + half a step: infinity. Subnormals are kept.
+/// Values above 65504 + half a step become infinity. Subnormals are kept.
 std::uint16_t f32_to_f16(float value);
 
-/// The same over `count` elements; `from` and `to` do not overlap.
+/// Converts `count` elements; `from` and `to` must not overlap.
 void bf16_to_f32(const std::uint16_t* from, float* to, std::size_t count);
 void f16_to_f32(const std::uint16_t* from, float* to, std::size_t count);
 void f32_to_bf16(const float* from, std::uint16_t* to, std::size_t count);

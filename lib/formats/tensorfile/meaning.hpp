@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the few names that a pickle of torch.save may contain mean here. All other names are refused, and none of these
-// runs anything.
+// The meaning of the few names that a pickle of torch.save may contain. All other names are refused, and none of these
+// runs code.
 #pragma once
 #include <functional>
 #include <string>
@@ -10,23 +10,23 @@
 
 namespace zs::tensorfile {
 
-/// Whether `name` ("collections.OrderedDict") is one of tensors and plain values.
+/// Whether `name` ("collections.OrderedDict") is allowed: a name for tensors or plain values.
 bool is_allowed(const std::string& name);
 
-/// Whether `name` is one that no checkpoint has a use for and that would run something: of os, subprocess, builtins'
-/// functions, ... Such a file is hostile.
+/// Whether `name` would run code and no checkpoint needs it: functions of os, subprocess, builtins, ... Such a file is
+/// hostile.
 bool is_hostile(std::string_view name);
 
-/// The same for a name that is not of tensors: a Made. Of what packages write by calls, the plain value: text of
-/// _codecs.encode.
+/// As call(), for a name that is not for tensors: returns a Made, or the plain value if packages write it as a call
+/// (text of _codecs.encode).
 Id call_inert(Graph& graph, const std::string& name, const std::vector<Id>& arguments);
 
-/// What Python would get by calling `name` with `arguments`: a dict, a tuple or a tensor.
-/// Throws Malformed for a name that cannot be called and for arguments it does not take.
+/// The result of Python's call of `name` with `arguments`: a dict, a tuple or a tensor. Throws Malformed for a name
+/// that cannot be called and for arguments it does not take.
 Id call(Graph& graph, const std::string& name, const std::vector<Id>& arguments);
 
-/// The storage behind a persistent id, a tuple ("storage", class, key, device, elements), with its bytes from
-/// `source`. Throws Malformed for any other tuple and where their number is not what the tuple says.
+/// The storage of a persistent id, a tuple ("storage", class, key, device, elements), with its bytes from `source`.
+/// Throws Malformed for any other tuple and if the number of bytes does not match.
 Id keep(Graph& graph, Id persistent, const std::function<StoragePtr(const std::string& key)>& source);
 
 }  // namespace zs::tensorfile

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes behind tensors. Tensors that share one Storage object share memory (tied weights), in a file too.
+// The bytes of tensors. Tensors with the same Storage object share memory (tied weights), in a file too.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,29 +17,29 @@ using StoragePtr = std::shared_ptr<const Storage>;
 
 /// Takes the next bytes of a stream.
 using Sink = std::function<void(std::string_view)>;
-/// Hands its bytes, in order and in pieces of any size, to the sink; may throw.
+/// Passes all bytes to the sink, in order and in pieces of any size; may throw.
 using Producer = std::function<void(const Sink&)>;
 
 class Storage {
  public:
-  /// Bytes of the caller, who keeps them until the last use of the storage.
+  /// Bytes of the caller, who must keep them until the storage's last use.
   static StoragePtr borrow(std::string_view bytes);
   static StoragePtr own(std::string bytes);
-  /// `size` bytes that exist only while they are written; `producer` runs once per write.
+  /// `size` bytes that are generated when written; `producer` runs once per write.
   static StoragePtr produce(std::uint64_t size, Producer producer);
-  /// A part of a mapped file; `entry` names it in messages, `crc` is the CRC-32 that the file claims for it.
+  /// A part of a mapped file; `entry` names it in messages, `crc` is the CRC-32 stored in the file.
   static StoragePtr map(std::shared_ptr<const Mapping> file, std::string_view bytes, std::string entry,
                         std::optional<std::uint32_t> crc);
 
   std::uint64_t size() const { return size_; }
-  /// The bytes, at no particular alignment. Throws Error for a produced storage.
+  /// The bytes, of any alignment. Throws Error for a produced storage.
   std::string_view bytes() const;
-  /// Gives all bytes to `sink` in order. Throws Error, led by `place`, where a producer gives more or less than size().
+  /// Passes all bytes to `sink` in order. Throws Error, which begins with `place`, if a producer does not write size().
   void stream(const Sink& sink, const std::string& place = "") const;
-  /// Reads everything and throws Error, "PATH: ENTRY: ...", where the checksum differs.
-  /// False where there is none to compare with: not from a zip archive.
+  /// Reads everything and throws Error, "PATH: ENTRY: ...", if the checksum differs. False if there is no checksum: the
+  /// storage is not from a zip archive.
   bool verify() const;
-  /// Lets the system take back the memory of a mapped file's pages that were read; they are read anew when looked at.
+  /// Releases the pages of a mapped file that were read; the next access reads them again.
   void forget() const;
 
  private:

@@ -13,24 +13,24 @@ namespace zs::tensorfile {
 
 /// Writes what torch.load(path, weights_only=True) of PyTorch 1.13 and later reads: a Dict as a dict, a Tensor as a
 /// tensor, tensors of one Storage as tensors that share memory. A float becomes a 0-dimensional float64 tensor, since
-/// that reader refuses floats; Value::real() and Python's float() read it back. Streams: produced tensors are asked
-/// for their bytes once, in the order of the dict. The file appears whole or not at all, and the same values give the
-/// same bytes. Throws Error with `path` and the key.
+/// that reader refuses floats; Value::real() and Python's float() read it back. Streams: each produced tensor generates
+/// its bytes once, in the order of the dict. The file appears whole or not at all, and the same values give the same
+/// bytes. Throws Error with `path` and the key.
 void write_torch(const std::string& path, const Value& root, Reals reals = Reals::tensors);
-/// Writes the same, floats as floats, as a part of a file that is `begin` bytes long. Gives the bytes of the part.
+/// As write_torch(), with floats as floats, as a part of `output` at offset `begin`. Returns the part's size in bytes.
 std::uint64_t append_torch(Output& output, std::uint64_t begin, const std::string& place, const Value& root);
 
-/// Reads a file of torch.save; nothing in it is executed. The data of tensors is mapped, not read: verify() does.
-/// Throws Error, "PATH: ENTRY: byte N: ...", for a damaged file, one of the time before PyTorch 1.6, a TorchScript
-/// archive, and a pickle with anything but tensors and plain values (the global is named).
+/// Reads a file of torch.save; executes nothing in it. The data of tensors is mapped, not read: verify() reads it.
+/// Throws Error, "PATH: ENTRY: byte N: ...", for a damaged file, a file from before PyTorch 1.6, a TorchScript archive,
+/// and a pickle with anything but tensors and plain values (the global is named).
 Value read_torch(const std::string& path);
-/// The same with objects of any names (pickle.hpp), for what trainers save beside weights.
+/// As read_torch(), with objects of any names (pickle.hpp): for what trainers save besides weights.
 Value read_torch_objects(const std::string& path);
-/// The same of a part of a mapped file, `bytes`, which messages call `place`.
+/// As read_torch_objects(), for a part of a mapped file, `bytes`, which messages call `place`.
 Value read_torch_objects(const std::shared_ptr<const Mapping>& file, std::string_view bytes, const std::string& place);
 
-/// Reads all tensor data once and throws Error, "PATH: ENTRY: ...", at a checksum that differs.
-/// Gives the number of storages that had a checksum.
+/// Reads all tensor data once and throws Error, "PATH: ENTRY: ...", at a wrong checksum. Returns the number of storages
+/// with a checksum.
 std::size_t verify(const Value& root);
 
 }  // namespace zs::tensorfile

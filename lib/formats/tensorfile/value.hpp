@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a torch.save file holds beside and around its tensors: Python's plain values, nested.
+// The content of a torch.save file besides its tensors: Python's plain values, nested.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -22,21 +22,21 @@ struct List {
 struct Tuple {
   std::vector<Value> values;
 };
-/// In order of insertion, as in Python. Keys are strings, integers or whatever Python allowed.
+/// In order of insertion, as in Python. Keys are strings, integers or anything else that Python allows.
 struct Dict {
   std::vector<Item> items;
 };
 
-/// What an object of Python's was made of, as far as its pickle says: nothing was imported, made or called. A class
-/// alone is an object without arguments.
+/// A Python object, as far as its pickle describes it: nothing was imported, created or called. A bare class is an
+/// object without arguments.
 struct Object {
-  std::string name;                ///< of what Python would have called: "argparse.Namespace"
-  std::vector<Value> arguments{};  ///< that it would have been given
-  std::vector<Value> state{};      ///< none, or one: mostly a dict of its attributes
+  std::string name;                ///< what Python would have called: "argparse.Namespace"
+  std::vector<Value> arguments{};  ///< the arguments of that call
+  std::vector<Value> state{};      ///< none, or one: usually a dict of its attributes
   std::vector<Value> elements{};   ///< appended to it
   std::vector<Item> items{};       ///< set in it
 
-  /// An attribute or an item of that name; nullptr where there is none.
+  /// An attribute or an item of that name; nullptr if there is none.
   const Value* find(std::string_view key) const;
 };
 
@@ -58,7 +58,7 @@ class Value {
   Value(Object value);
 
   bool is_none() const { return std::holds_alternative<std::monostate>(held_); }
-  /// The value if it is of that type, else nullptr: bool, std::int64_t, double, std::string, List, Tuple, Dict, Tensor,
+  /// The value if it has that type, else nullptr: bool, std::int64_t, double, std::string, List, Tuple, Dict, Tensor,
   /// Object.
   template <class T>
   const T* get() const {
@@ -69,12 +69,12 @@ class Value {
     return std::get_if<T>(&held_);
   }
 
-  /// A float, an integer, or a one-element f64 tensor, which is how write_torch stores a float.
-  /// Throws Error, with `name` as the place, for anything else.
+  /// A float, an integer, or a one-element f64 tensor, which is how write_torch stores a float. Throws Error, which
+  /// begins with `name`, for anything else.
   double real(std::string_view name) const;
-  /// Throws Error, with `name` as the place, unless it is an integer.
+  /// Throws Error, which begins with `name`, unless it is an integer.
   std::int64_t integer(std::string_view name) const;
-  /// The value under a string key of a dict or an object; nullptr where there is none.
+  /// The value under a string key of a dict or an object; nullptr if there is none.
   const Value* find(std::string_view key) const;
   /// "dict", "int", "tensor", ...: for messages.
   std::string_view type_name() const;

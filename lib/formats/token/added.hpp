@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens that stand beside the vocabulary and are found in the text before anything else: "<|endoftext|>".
+// Added tokens, which are found in the text before the vocabulary is used: "<|endoftext|>".
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,32 +12,32 @@
 
 namespace zs::token {
 
-/// As tokenizer.json has it, with its names.
+/// Field names as in tokenizer.json.
 struct AddedToken {
   Id id = 0;
   std::string content{};
-  bool single_word = false;  ///< only where no letter, digit or underscore stands beside it
-  bool lstrip = false;       ///< takes the white space before it
-  bool rstrip = false;       ///< and behind it
+  bool single_word = false;  ///< matches only without a letter, digit or underscore next to it
+  bool lstrip = false;       ///< includes the white space before it
+  bool rstrip = false;       ///< includes the white space after it
 };
 
-/// A stretch of a text: one added token, or text without any.
+/// A part of a text: one added token, or text without any.
 struct Stretch {
   std::string_view text;
   std::optional<Id> token;
 };
 
-/// A set of added tokens that is looked for in one go: of those that begin first, the longest.
+/// Finds all added tokens in one pass: the leftmost match, and of those the longest.
 class AddedTokens {
  public:
   /// REQUIRES: no content is empty.
   explicit AddedTokens(std::vector<AddedToken> tokens);
-  /// The text in stretches. REQUIRES: text is UTF-8.
+  /// Splits the text. REQUIRES: text is UTF-8.
   void find(std::string_view text, std::vector<Stretch>& stretches) const;
 
  private:
   std::vector<AddedToken> tokens_;
-  // Which characters may come next: nodes of a tree, by node and byte; and which token ends at a node.
+  // A trie: the next node by node and byte, and the token that ends at a node.
   std::unordered_map<std::uint64_t, std::uint32_t> next_;
   std::vector<std::optional<std::size_t>> ends_{1};
   std::vector<bool> begins_ = std::vector<bool>(256);
@@ -45,7 +45,7 @@ class AddedTokens {
   const AddedToken* longest(std::string_view text) const;
 };
 
-/// Whether the character is one that \w matches in Rust's regular expressions.
+/// Whether \w matches the character in Rust's regular expressions.
 bool is_word(char32_t character);
 
 }  // namespace zs::token

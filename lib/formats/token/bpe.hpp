@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Byte-level byte pair encoding: a word's bytes are tokens, and neighbours merge in the order of their ranks.
+// Byte-level byte pair encoding: a word's bytes are tokens, and adjacent tokens merge in the order of their ranks.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace zs::token {
 
 using Id = std::uint32_t;
 
-/// Pairs of ids and what they merge into: a table for look-ups in the innermost loop.
+/// Pairs of ids and their merged ids: a hash table for the innermost loop.
 class Merges {
  public:
   struct Merge {
@@ -24,7 +24,7 @@ class Merges {
   static constexpr std::uint32_t kNone = UINT32_MAX;  ///< the rank of a pair that does not merge
 
   explicit Merges(std::size_t count);
-  /// A pair that was added before gets the new merge. REQUIRES: at most `count` pairs are added.
+  /// A repeated pair gets the new merge. REQUIRES: at most `count` pairs are added.
   void add(Id left, Id right, Merge merge);
   Merge find(Id left, Id right) const;
 
@@ -38,19 +38,19 @@ class Merges {
   Slot& slot(std::uint64_t pair);
 };
 
-/// What a byte-level BPE is made of. Words are bytes, not the letters that tokenizer.json writes for them.
+/// A byte-level BPE. Words are bytes, not the characters that represent them in tokenizer.json.
 struct Bpe {
   Merges merges{0};
   std::array<std::optional<Id>, 256> bytes{};   ///< the token of each byte
-  std::unordered_map<std::string, Id> words{};  ///< whole words that are one token whatever the merges say
-  std::optional<Id> unknown{};                  ///< stands for a byte that has no token
-  bool fuse_unknown = false;                    ///< for a row of them, one
+  std::unordered_map<std::string, Id> words{};  ///< whole words that are one token regardless of the merges
+  std::optional<Id> unknown{};                  ///< replaces a byte that has no token
+  bool fuse_unknown = false;                    ///< one unknown token for a row of them
 
-  /// The ids of a word, added to `ids`. Throws Error at a byte that has no token where nothing stands for it.
+  /// Appends the ids of a word to `ids`. Throws Error at a byte without a token if there is no `unknown`.
   void encode(std::string_view word, std::vector<Id>& ids) const;
 };
 
-/// The same, with a memory of words that were seen; for one thread.
+/// The same with a cache of words; for one thread.
 class CachedBpe {
  public:
   /// REQUIRES: `bpe` outlives it. `lines` is a power of two.
@@ -58,10 +58,10 @@ class CachedBpe {
   void encode(std::string_view word, std::vector<Id>& ids);
 
  private:
-  // A line of the processor's cache for a word; most words and their tokens are that short.
+  // A cache line per word; most words and their tokens fit.
   struct alignas(64) Line {
     std::array<char, 31> word{};
-    std::uint8_t size = 0;  // 0: nothing is here
+    std::uint8_t size = 0;  // 0: empty
     std::uint32_t count = 0;
     std::array<Id, 7> ids{};
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tokenizer of GPT-2 and Llama 3: text is cut into words, and a word's bytes are merged.
+// The tokenizer of GPT-2 and Llama 3: splits text into words and merges their bytes.
 #pragma once
 #include <string>
 #include <string_view>
@@ -13,21 +13,21 @@
 
 namespace zs::token {
 
-/// What a tokenizer.json holds.
+/// The content of a tokenizer.json.
 struct ByteLevelParts {
-  std::unordered_map<std::string, Id> vocabulary{};  ///< as the file writes it
+  std::unordered_map<std::string, Id> vocabulary{};  ///< as in the file
   Bpe bpe{};
   Steps steps{};
-  std::vector<AddedToken> added{};       ///< found in the text as it is
-  std::vector<AddedToken> normalized{};  ///< found in what is left, once it is normalized (which is: left as it is)
-  std::string end{};                     ///< the content of the end-of-text token, "" if it has none
+  std::vector<AddedToken> added{};       ///< matched in the original text
+  std::vector<AddedToken> normalized{};  ///< matched in the remaining text after normalization (the identity here)
+  std::string end{};                     ///< the end-of-text token, "" if there is none
 };
 
 std::unique_ptr<Tokenizer> byte_level(ByteLevelParts parts);
 
-/// The bytes that a token of the vocabulary stands for, or nothing where it has characters that stand for no byte.
+/// The bytes of a token of the vocabulary, or nothing if a character of it represents no byte.
 std::optional<std::string> bytes_of(std::string_view token);
-/// The character that stands for a byte.
+/// The character that represents a byte.
 std::string letter_of(unsigned char byte);
 
 }  // namespace zs::token

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The regular expressions of tokenizers: written for Oniguruma (Ruby's syntax), matched by PCRE2, with the same result.
+// Regular expressions of tokenizers: written for Oniguruma (Ruby's syntax), matched by PCRE2 with the same result.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -10,22 +10,22 @@ namespace zs::token {
 
 class Expression {
  public:
-  /// Throws Error, "PLACE: what", at what is no expression, at what the two syntaxes take differently and this does not
-  /// translate, and at an expression that matches nothing at all ("a*"). `place` is kept for later errors.
+  /// Throws Error, "PLACE: what", if the expression is invalid, if the two syntaxes differ in a way that is not
+  /// translated, and if it can match the empty text ("a*"). `place` is kept for later errors.
   Expression(std::string_view written, const std::string& place);
-  /// One that matches `text` as it stands.
+  /// An expression that matches `text` literally.
   static Expression literal(std::string_view text, const std::string& place);
 
   struct Match {
     std::size_t begin = 0, end = 0;
   };
 
-  /// What one thread needs to match with an expression; it may outlive none of it.
+  /// The state of one thread for matching; the expression must outlive it.
   class Matcher {
    public:
     explicit Matcher(const Expression& expression);
-    /// The first match that begins at `from` or later: what it is depends on the text and on `from` alone. Where there
-    /// is none, {text.size(), text.size()}. REQUIRES: text is UTF-8, `from` stands at a character.
+    /// The first match that begins at `from` or later; depends only on the text and on `from`. Without a match,
+    /// {text.size(), text.size()}. REQUIRES: text is UTF-8, `from` is at a character.
     Match next(std::string_view text, std::size_t from);
 
    private:

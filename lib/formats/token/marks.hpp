@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands beside a token file: of which tokens a loss is, and where conversations begin.
+// Marks of a token file: which tokens the loss counts, and where conversations begin.
 #pragma once
 #include <xxhash.h>
 
@@ -13,23 +13,23 @@
 
 namespace zs::token {
 
-/// Of a token: bits.
+/// The marks of a token, as bits.
 using Mark = std::uint8_t;
-inline constexpr Mark kTrained = 1;  ///< a loss is of it
-inline constexpr Mark kBegins = 2;   ///< the first of a conversation, of which no loss is: nothing of it is before
+inline constexpr Mark kTrained = 1;  ///< the loss counts it
+inline constexpr Mark kBegins = 2;   ///< the first token of a conversation: without context, so no loss counts it
 
 /// "train.mask" of "train.bin".
 std::string marks_path(const std::string& token_file);
 
-/// The marks of a token file, mapped: "zs marks 1\n", 5 bytes of 0, the number of tokens (uint64, little-endian), the
-/// XXH3 of 128 bits over their ids as uint32 (canonical), then a byte a token.
+/// The marks of a token file, mapped. Format: "zs marks 1\n", 5 bytes of 0, the number of tokens (uint64,
+/// little-endian), the 128-bit XXH3 of their ids as uint32 (canonical), then a byte per token.
 class Marks {
  public:
-  /// Throws Error with the path: no such file, another kind, cut short, of other tokens than the file's.
+  /// Throws Error with the path: no such file, another kind, truncated, of other tokens than the file's.
   explicit Marks(const TokenFile& tokens);
-  /// REQUIRES: they are there.
+  /// REQUIRES: they exist.
   void copy(std::int64_t first, std::span<Mark> out) const;
-  /// The first `n` as the file has them.
+  /// The first `n` as in the file.
   std::string_view bytes(std::int64_t n) const { return marks_.substr(0, static_cast<std::size_t>(n)); }
 
  private:
@@ -44,7 +44,7 @@ class MarkedWriter {
   ~MarkedWriter();
   MarkedWriter(const MarkedWriter&) = delete;
   MarkedWriter& operator=(const MarkedWriter&) = delete;
-  /// REQUIRES: as many of both.
+  /// REQUIRES: both have the same size.
   void write(const std::vector<Id>& ids, const std::vector<Mark>& marks);
   void commit();
 

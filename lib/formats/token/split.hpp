@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a text is cut into the words that a tokenizer then looks at one by one: the "pre_tokenizer" of a tokenizer.json.
+// Splits a text into words, which are tokenized one by one: the "pre_tokenizer" of a tokenizer.json.
 #pragma once
 #include <functional>
 #include <string_view>
@@ -9,40 +9,40 @@
 
 namespace zs::token {
 
-/// What becomes of a match and of what stands between matches.
+/// What happens to a match and to the text between matches.
 enum class Behaviour { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
-/// One step: each piece of the text is cut by an expression, or gets a space in front where it has none.
+/// One step: an expression splits each piece of the text, or a piece gets a leading space if it has none.
 struct Step {
-  std::vector<Expression> expression{};  ///< one, or none: a space in front
+  std::vector<Expression> expression{};  ///< one, or none: add a leading space
   Behaviour behaviour = Behaviour::isolated;
-  bool invert = false;  ///< what is between matches counts as a match, and a match as what is between
+  bool invert = false;  ///< exchange matches and the text between them
 };
 
 using Steps = std::vector<Step>;
 using Sink = std::function<void(std::string_view)>;
 
-/// Cuts pieces by all steps, one after another; what one thread needs for it.
+/// Applies all steps in order; the state of one thread.
 class Splitter {
  public:
   /// REQUIRES: `steps` outlives it.
   explicit Splitter(const Steps& steps);
 
-  /// Hands every piece to `sink`, in order; the view ends with the call. REQUIRES: text is UTF-8.
+  /// Passes every piece to `sink`, in order; the view is valid during the call. REQUIRES: text is UTF-8.
   void split(std::string_view text, const Sink& sink) { split(text, 0, sink); }
 
-  /// Of the text, from `begin` on, as if a match ended there, up to where the first match or what is between ends at
-  /// `limit` or later: hands the pieces to `sink` and returns that place. A text may so be split in parts, from places
-  /// where such an end is likely; a part counts if the part before it ended where it begins.
-  /// REQUIRES: can_split_in_parts().
+  /// Splits from `begin`, as if a match ended there, until a match, or the text between
+  /// matches, ends at `limit` or later: passes the pieces to `sink` and returns that
+  /// end. Several threads can so split a text from likely boundaries; a part is valid if
+  /// the part before it ended exactly at its beginning. REQUIRES: can_split_in_parts().
   std::size_t split_part(std::string_view text, std::size_t begin, std::size_t limit, const Sink& sink);
-  /// Whether the first step cuts at a place whatever stands before.
+  /// Whether the first step's matches do not depend on the text before them.
   bool can_split_in_parts() const;
 
  private:
   const Steps* steps_;
   std::vector<Expression::Matcher> matchers_;
-  std::vector<std::size_t> matcher_;  // of each step
+  std::vector<std::size_t> matcher_;  // for each step
 
   struct Part {
     std::size_t begin, end;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files to ids, in batches that fit into memory.
+// Tokenizes files in batches that fit into memory.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -10,17 +10,17 @@
 
 namespace zs::token {
 
-/// What is read how.
+/// What to read, and how.
 struct Texts {
   std::vector<std::string> files{};  ///< "-" for stdin
-  std::string text_key{};            ///< as DocumentReader has it
+  std::string text_key{};            ///< as in DocumentReader
 };
 
-/// Tokenises every document of the files and hands its ids to `sink`, in order. Throws Error led by the file's name.
+/// Tokenizes every document of the files and passes its ids to `sink`, in order. An Error begins with the file's name.
 void tokenize(const Tokenizer& tokenizer, const Texts& texts, int threads,
               const std::function<void(std::vector<Id>& ids)>& sink);
 
-/// Processors that this process may use.
+/// The number of processors that this process may use.
 int processors();
 
 }  // namespace zs::token

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What traces say: where the time went, who waited for whom. The definitions, and so the figures, are those of Holistic
-// Trace Analysis. Times are in microseconds.
+// Analyses of traces: where time is spent, and which rank the others wait for. Definitions and figures are those of
+// Holistic Trace Analysis. Times are in microseconds.
 #pragma once
 #include <functional>
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace zs::trace {
 
-/// What the analyses look at, and what several of them need, which is made once. The traces outlive it.
+/// The input of the analyses, with shared intermediate results, computed once. The traces must outlive it.
 class Question {
  public:
   explicit Question(const std::vector<Trace>& traces, double kernel_delay = Settings().kernel_delay)
@@ -32,14 +32,14 @@ class Question {
 
 /// Answers with at most `most` rows of names.
 struct Analysis {
-  std::string_view name, what;  ///< for --show; what it answers
+  std::string_view name, what;  ///< name for --show; the question it answers
   Sheet (*run)(const Question& question, std::size_t most);
 };
 
-/// All of them, in the order in which they are told.
+/// All analyses, in the order of the output.
 const std::vector<Analysis>& analyses();
 
-/// For each operation of two sets of traces: how often, and how long, and what that differs by.
+/// For each operation of two sets of traces: its count and time, and their differences.
 Sheet difference(const std::vector<Trace>& control, const std::vector<Trace>& test, const Settings& settings);
 
 }  // namespace zs::trace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches of kernels and copies: how long they waited to begin, and whose do so often.
+// Launch delays of kernels and copies, and which operators cause them.
 #pragma once
 #include <vector>
 
@@ -9,10 +9,10 @@
 
 namespace zs::trace {
 
-/// A row for each rank: the delays of its launches.
+/// A row per rank: the delays of its launches.
 Sheet launch(const std::vector<Trace>& traces, const Settings& settings);
 
-/// A row for each operator and kernel that it launched: those with most late starts first.
+/// A row for each operator and kernel that it launched, most late starts first.
 Sheet delays(const std::vector<Trace>& traces, const Settings& settings);
 
 }  // namespace zs::trace

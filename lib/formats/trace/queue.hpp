@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues of streams: how many launches waited to begin.
+// Queue lengths of streams: how many launches waited to begin.
 #pragma once
 #include <map>
 #include <vector>
@@ -10,14 +10,14 @@
 
 namespace zs::trace {
 
-/// How long a queue was from each of some times on.
+/// The length of a queue after each point in time.
 struct Queue {
   std::vector<double> times, lengths;
 };
-/// The queue of each stream: one more at a launch, one less where its kernel begins.
+/// The queue of each stream: plus one at a launch, minus one when the kernel begins.
 std::map<std::int32_t, Queue> queues(const Trace& trace);
 
-/// A row for each stream.
+/// A row per stream.
 Sheet queue(const std::vector<Trace>& traces, const Settings& settings);
 
 }  // namespace zs::trace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rank the others wait for, by collective.
+// Stragglers: which rank the others wait for, by collective.
 #pragma once
 #include <vector>
 
@@ -9,10 +9,10 @@
 
 namespace zs::trace {
 
-/// A row for each collective and the rank that came last to it most often, the longest waits first. The n-th call of a
-/// name is one collective on all ranks. The rank that is in it shortest came last, and what the others are in it
-/// longer is their wait: so it needs no common clock. NCCL's kernels where there are any, else what PyTorch and zs
-/// annotate as communication. Nothing of fewer than two ranks.
+/// A row for each collective and the rank that most often entered it last, the longest waits first. The n-th call with
+/// a name is one collective on all ranks. The rank with the shortest call came last, and the longer calls of the others
+/// include their wait: so no common clock is needed. Uses NCCL's kernels if there are any, else what PyTorch and zs
+/// annotate as communication. Empty for fewer than two ranks.
 Sheet stragglers(const std::vector<Trace>& traces, const Settings& settings);
 
 }  // namespace zs::trace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the analyses of traces share: numbers as text, statistics of samples, unions of spans.
+// Shared by the analyses of traces: numbers as text, statistics of samples, unions of intervals.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -11,35 +11,35 @@
 
 namespace zs::trace {
 
-/// What an analysis is asked with.
+/// The settings of an analysis.
 struct Settings {
-  double kernel_delay = 30;  ///< us: a shorter gap behind a kernel is its successor's, not somebody's
+  double kernel_delay = 30;  ///< us: a shorter gap after a kernel is attributed to its successor
   std::size_t most = 10;     ///< rows of a table of names
 };
 
 std::string text(double value);
 std::string text(std::size_t value);
-/// 100 part / whole, rounded to 1 / `scale`; "" of nothing.
+/// 100 part / whole, rounded to 1 / `scale`; "" if whole is 0.
 std::string percent(double part, double whole, double scale = 100);
 std::string rank_of(const Trace& trace);
 
-/// Count, sum, mean, standard deviation (n - 1; 0 of one), least, greatest. REQUIRES: there are values.
+/// Count, sum, mean, standard deviation (n - 1; 0 of one), minimum, maximum. REQUIRES: there are values.
 std::vector<std::string> figures(const std::vector<double>& values);
 /// By linear interpolation. REQUIRES: there are values.
 double quantile(const std::vector<double>& sorted, double share);
 
-/// A row for each name of most time, and one for the others; the first column is called `what`.
+/// A row for each of the names with the most time, and one for the rest; the first column is called `what`.
 Sheet by_name(const char* what, std::map<std::string, std::vector<double>> times, const Settings& settings);
 
-/// A time from `begin` to `end`.
+/// An interval of time.
 struct Span {
   double begin, end;
 };
-/// The union of spans: those that touch are one.
+/// The union of spans; touching spans are joined.
 std::vector<Span> merged(std::vector<Span> spans);
 double length(const std::vector<Span>& spans);
 
-/// Whether it is a kernel, a copy or a memset that ran on a stream.
+/// Whether it is a kernel, a copy or a memset on a stream.
 bool on_stream(const Event& event);
 
 }  // namespace zs::trace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of a W&B run, run-ID.wandb: records of Protocol Buffers in the blocks of LevelDB's log, with W&B's header
-// and a plain CRC-32.
+// The file of a W&B run, run-ID.wandb: Protocol Buffers records in the blocks of LevelDB's log format, with W&B's
+// header and a plain CRC-32.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -12,20 +12,20 @@
 
 namespace zs::tracker {
 
-/// The header, and records behind it.
+/// Encodes the header and the records after it.
 class Datastore {
  public:
-  /// The seven bytes that the file begins with.
+  /// The first seven bytes of the file.
   static std::string header();
-  /// The bytes that the next record is in the file.
+  /// The bytes of the next record in the file.
   std::string add(std::string_view record);
 
  private:
-  std::size_t at_ = 7;  // in the block
+  std::size_t at_ = 7;  // offset in the block
 };
 
-/// Hands on each whole record of a file, with its number from 1; what is damaged is a fault, and reading goes on with
-/// the next block. Throws Error where `bytes` are no such file.
+/// Passes each complete record of a file to `use`, with its number from 1; damage is a fault, and reading continues at
+/// the next block. Throws Error if `bytes` are no such file.
 void read_datastore(std::string_view bytes, const std::string& name,
                     const std::function<void(std::string_view, std::int64_t)>& use, const FaultSink& faults);
 
@@ -34,22 +34,22 @@ struct Item {
   std::string key, json;
 };
 
-/// What zs reads and writes of a record.
+/// The fields of a record that zs reads and writes.
 struct WandbRecord {
   enum class Kind { other, run, config, history, summary, exit, output, header, final, footer } kind = Kind::other;
   std::int64_t number = 0;
-  std::vector<Item> items{};  ///< of a configuration (a run's, too), a row of the history, the summary
+  std::vector<Item> items{};  ///< of a configuration (also in a run), a row of the history, or the summary
   std::string id{}, entity{}, project{}, name{}, group{}, job_type{}, host{}, notes{}, commit{};  ///< of a run
   std::vector<std::string> tags{};
   double start_time = 0;  ///< s since 1970
-  std::int64_t step = 0;  ///< W&B's, of a row
+  std::int64_t step = 0;  ///< W&B's own step, of a row
   int exit_code = 0;
   std::int64_t runtime = 0;  ///< s
   std::string line{};        ///< of the console
 };
 
 std::string to_bytes(const WandbRecord& record);
-/// Throws protozero::exception where the bytes are no record.
+/// Throws protozero::exception if the bytes are no record.
 WandbRecord wandb_record(std::string_view bytes);
 
 }  // namespace zs::tracker

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training's metrics as TensorBoard reads them.
+// Writes a training's metrics for TensorBoard.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,21 +10,21 @@
 
 namespace zs::tracker {
 
-/// What a tracker calls a column of the records: "loss" is "train/loss", "alloc_mem" is
-/// "system/cuda_memory_allocated". zs-parse knows these names.
+/// The trackers' name of a record column: "loss" is "train/loss", "alloc_mem" is "system/cuda_memory_allocated".
+/// zs-parse knows these names.
 std::string tracked_name(const std::string& column);
 
-/// The text of a tag that holds the facts about a run, as a table of Markdown, and back.
+/// The facts about a run as a Markdown table, and back: the text under kFactsTag.
 std::string facts_text(const metric::Writer::Facts& facts);
 metric::Writer::Facts facts_of(const std::string& text);
-/// That tag.
+/// The tag of the facts.
 inline constexpr const char* kFactsTag = "configuration/text_summary";
 
-/// Now, in seconds since 1970: the wall time of an event.
+/// The current time in seconds since 1970, for events.
 double wall_time();
 
-/// An event file in a folder, which other runs of it may share: a run that goes on voids what was written of the steps
-/// that it repeats. What was written is there after a kill -9.
+/// An event file in a folder that it may share with other runs; a resumed run voids the earlier events of steps that it
+/// repeats. What was written survives a kill -9.
 class TensorboardWriter : public metric::Writer {
  public:
   explicit TensorboardWriter(std::string folder) : folder_(std::move(folder)) {}
@@ -41,7 +41,7 @@ class TensorboardWriter : public metric::Writer {
 
   std::string folder_;
   std::unique_ptr<AppendedFile> file_;
-  std::int64_t done_ = 0, step_ = 0;  // steps that earlier files have; the last one
+  std::int64_t done_ = 0, step_ = 0;  // steps in earlier files; the last step
 };
 
 }  // namespace zs::tracker

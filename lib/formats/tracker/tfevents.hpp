@@ -11,11 +11,11 @@
 
 namespace zs::tracker {
 
-/// What TensorBoard shows of one event under one tag.
+/// One value of an event, under one tag.
 struct EventValue {
   std::string tag;
-  double scalar = 0;   ///< where is_text is false
-  std::string text{};  ///< where it is true
+  double scalar = 0;   ///< if is_text is false
+  std::string text{};  ///< if it is true
   bool is_text = false;
 };
 
@@ -23,16 +23,16 @@ struct Event {
   double wall_time = 0;  ///< s since 1970
   std::int64_t step = 0;
   std::string version{};  ///< of the file, in its first event: "brain.Event:2"
-  bool restarts = false;  ///< a session begins: events from `step` on that came before are void
+  bool restarts = false;  ///< a session begins: earlier events from `step` on are void
   std::vector<EventValue> values{};
-  int other = 0;  ///< values of kinds that zs does not read: pictures, histograms
+  int other = 0;  ///< values of kinds that zs does not read: images, histograms
 };
 
-/// The frame of an event. A scalar is a float there: 24 bits of it are kept.
+/// The frame of an event. Scalars are stored as float, with 24 bits of precision.
 std::string to_frame(const Event& event);
 
-/// Hands on each event of `bytes`, with the number of its frame from 1, and each defect with `name`. After a frame
-/// whose length is wrong nothing more can be found.
+/// Passes each event of `bytes` to `use`, with the number of its frame from 1; faults carry `name`. Reading stops at a
+/// frame with a wrong length.
 void read_events(std::string_view bytes, const std::string& name,
                  const std::function<void(const Event&, std::int64_t)>& use, const FaultSink& faults);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training's metrics as an offline run of W&B, which `wandb sync` sends. zs itself sends nothing, and needs no key.
+// Writes a training's metrics as an offline run of W&B, which `wandb sync` uploads. zs sends nothing and needs no key.
 #pragma once
 #include <memory>
 #include <string>
@@ -12,16 +12,16 @@
 namespace zs::tracker {
 
 struct WandbRun {
-  std::string place;              ///< folder in which "wandb" lies, or is made
-  std::string project, entity{};  ///< entity "": who syncs
+  std::string place;              ///< the folder of "wandb", created if missing
+  std::string project, entity{};  ///< entity "": whoever syncs
   std::string name{};             ///< "": W&B's own choice
   std::vector<std::string> tags{};
-  std::string id{};      ///< "": a new one
-  std::string folder{};  ///< of a run that goes on; it is written anew, with what was known; "": a new one
+  std::string id{};      ///< "": generate one
+  std::string folder{};  ///< of a resumed run, whose file is rewritten with its earlier records; "": a new one
 };
 
-/// The folder is PLACE/wandb/offline-run-TIME-ID. What was written is there after a kill -9; without close() W&B calls
-/// the run crashed.
+/// The folder is PLACE/wandb/offline-run-TIME-ID. What was written survives a kill -9; without close() W&B reports the
+/// run as crashed.
 class WandbWriter : public metric::Writer {
  public:
   /// Chooses id and folder; writes nothing.
@@ -34,9 +34,9 @@ class WandbWriter : public metric::Writer {
   void row(const std::vector<metric::ColumnInfo>& columns, const std::vector<std::string_view>& cells) override;
   void flush(bool now) override;
   void finish(const Facts& attributes) override;
-  /// A line of the console, without its end; also before begin().
+  /// A line of the console, without its end; may be called before begin().
   void output(const std::string& line);
-  /// The run ends, with this exit code. After finish().
+  /// Ends the run with this exit code. Call it after finish().
   void close(int exit_code);
 
  private:
@@ -47,7 +47,7 @@ class WandbWriter : public metric::Writer {
   std::unique_ptr<AppendedFile> file_;
   Datastore store_;
   std::int64_t number_ = 0;
-  std::vector<Item> last_;  // of each key
+  std::vector<Item> last_;  // by key
   std::vector<std::string> early_;
 };
 

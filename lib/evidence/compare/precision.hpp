@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How exactly numbers are known that somebody has written down.
+// The precision of numbers that were read from text.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,14 +8,14 @@ namespace zs::compare {
 
 struct Precision {
   bool every_bit = true;
-  int decimals = 0;  ///< else: so many were written, and a value is known to half a unit of the last
+  int decimals = 0;  ///< else: digits after the point; a value is known to half a unit of the last one
 
   double uncertainty() const;
   std::string text() const;  ///< "every bit", "6 decimals (5e-07)"
   bool operator==(const Precision&) const = default;
 };
 
-/// Of numbers as they are spelt. Fifteen significant digits anywhere mean that whoever wrote them kept them all.
+/// The precision of numbers from their text. If any has fifteen significant digits, all are taken as exact.
 Precision precision_of(const std::vector<std::string>& cells);
 
 }  // namespace zs::compare

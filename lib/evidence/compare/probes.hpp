@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two recordings of probe_file.hpp, compared step by step and tensor by tensor: by digests, which add up over ranks,
-// and by values where both kept them.
+// Compares two probes step by step and tensor by tensor: by digests, which add up over ranks, and by values if both
+// kept them.
 #pragma once
 #include <string>
 #include <utility>
@@ -11,14 +11,14 @@
 
 namespace zs::compare {
 
-/// The verdict and what belongs to it: the first place that differs beyond rounding, or beyond the tolerance where
-/// there is one, else the first that differs; whether the differences are rounding; both layouts.
+/// The verdict with its details: the first place that differs beyond rounding, or beyond the tolerance if there is one,
+/// else the first that differs; whether the differences are rounding; both layouts.
 struct ProbeAnswer {
   Settled verdict{};
   std::vector<std::pair<std::string, std::string>> lines;
 };
-/// Losses of as many ranks are compared rank by rank, else their means. Steps up to `after` are not compared. Throws
-/// Error as read_probe() does.
+/// Compares losses rank by rank if both have as many ranks, else their means. Skips steps up to `after`. Throws Error
+/// as read_probe() does.
 ProbeAnswer compare_probes(const std::string& a, const std::string& b, const Tolerance& tolerance,
                            std::int64_t after = 0);
 

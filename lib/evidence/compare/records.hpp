@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The records of two runs, compared in everything that training decides, row by row (rows.hpp).
+// Compares the records of two runs row by row (rows.hpp), in every column that the training determines.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -18,29 +18,29 @@
 
 namespace zs::compare {
 
-/// What training decides: the columns of a step that repeat to the last bit. Every other column is about the machine,
-/// or unknown here.
+/// The columns that the training determines: they repeat to the last bit. All other columns are about the machine, or
+/// unknown.
 const std::vector<std::string>& decided();
 
 struct Side {
   std::string name;  ///< in messages
   const metric::Table* records = nullptr;
-  std::map<std::string, Precision> precision{};  ///< of columns that do not have every bit
-  std::int64_t stride = 0;                       ///< every how many steps it has a row; 0: nobody knows
+  std::map<std::string, Precision> precision{};  ///< of columns that lost bits
+  std::int64_t stride = 0;                       ///< steps between rows; 0: unknown
 };
 
-/// Two values that are not the same.
+/// Two different values.
 struct Pair {
-  Place place;  ///< of the side that is not replaced, of `a` where neither is
+  Place place;  ///< of the side that is not replaced, or of `a` if neither is
   std::string column;
   std::string a, b;                                   ///< as text
-  std::optional<std::pair<double, double>> values{};  ///< of numbers
+  std::optional<std::pair<double, double>> values{};  ///< if they are numbers
 };
 
-/// A reason why nothing is proved, and where.
+/// A reason why nothing is proved, and its place.
 struct Reason {
   Place place;
-  std::string column;  ///< "" where it is of the row
+  std::string column;  ///< "" if it concerns the row
   std::string text;
   bool not_finite = false;  ///< a value is nan or infinite
 };
@@ -48,8 +48,8 @@ struct Reason {
 struct ColumnResult {
   std::string name;
   std::int64_t compared = 0;   ///< pairs of values
-  std::int64_t differing = 0;  ///< of which not the same bits, as far as they are known
-  std::int64_t refused = 0;    ///< of which not within the tolerance
+  std::int64_t differing = 0;  ///< not the same bits, as far as they are known
+  std::int64_t refused = 0;    ///< outside the tolerance
   Difference largest{};
   std::string known_to{};  ///< "every bit", "6 decimals (5e-07)"
 };
@@ -58,21 +58,21 @@ struct Records {
   Settled verdict{};
   std::int64_t rows = 0;                        ///< pairs of rows that were compared
   std::int64_t repeated_a = 0, repeated_b = 0;  ///< rows that a later attempt replaced
-  std::int64_t alone_a = 0, alone_b = 0;        ///< rows that the other's stride leaves out
-  std::int64_t without_loss = 0;                ///< pairs of standing rows in which neither has a loss of any kind
+  std::int64_t alone_a = 0, alone_b = 0;        ///< rows that the other's stride omits
+  std::int64_t without_loss = 0;                ///< pairs of final rows in which neither has a loss of any kind
   Place first_without_loss;
   std::vector<ColumnResult> columns;
-  std::vector<std::string> only_a, only_b;  ///< columns of which the other has no value at all
-  std::optional<Pair> first;                ///< in the order of steps, that the tolerance refuses
+  std::vector<std::string> only_a, only_b;  ///< columns without a value on the other side
+  std::optional<Pair> first;                ///< the first, in the order of steps, that the tolerance rejects
   std::vector<Reason> reasons;              ///< why nothing is proved, in the order of steps; the first of each kind
 };
 
-/// Compares `names` of decided(), all if empty. Each row is compared with the one of its attempt, else with the one
-/// that stands; a value that only one of two standing rows has is a reason to fail, and so is a step that only one side
-/// has, unless the other's stride leaves it out.
+/// Compares `names` of decided(), all if empty. Each row is compared with the row of the same attempt, else with the
+/// final one; a value that only one of two final rows has is a failure, and so is a step that only one side has, unless
+/// the other's stride omits it.
 Records records(const Side& a, const Side& b, const Tolerance& tolerance, const std::vector<std::string>& names = {});
 
-/// The distance of two numbers, and whether it is counted in float32, as both are such.
+/// The ulp distance of two numbers, and whether it is counted in float32, if both are float32 values.
 std::pair<std::int64_t, bool> ulps(double a, double b);
 
 }  // namespace zs::compare

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a difference between two recordings of one training is of the kind that another order of the same sums
-// leaves. It is shown by values, not guessed: equal norms alone are also those of a gradient with its sign turned.
+// Whether two recordings of one training differ only as another order of the same sums would make them. Values prove
+// it; norms alone do not: a gradient with the opposite sign has the same norm.
 #pragma once
 #include <map>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace zs::compare {
 
-/// From the mildest: `unknown` is within the bound as far as norms tell, and no values were kept.
+/// From the mildest: `unknown` is within the bound by its norms, but no values were kept.
 enum class Apart { rounding, unknown, beyond };
 
 struct Judged {
@@ -20,27 +20,27 @@ struct Judged {
   std::string why{};  ///< "the norms are 0.2 and 0.6"
 };
 
-/// The values of one tensor of one side; empty where none were kept.
+/// One side's values of a tensor; empty if none were kept.
 using Values = std::vector<Part>;
 
-/// Sees the tensors that differ, step by step.
+/// Judges the tensors that differ, step by step.
 class Rounding {
  public:
-  /// What another order of the same sums may come to, relative to the norm, for a type's digits: 256 units of the last
-  /// place. That is the growth of an error over a sum of 2^16 terms of random signs.
+  /// The largest effect of another order of the same sums, relative to the norm, for a type's digits: 256 units of the
+  /// last place. That is the growth of an error over a sum of 2^16 terms of random signs.
   static double bound(const std::string& dtype);
 
   Judged loss(double a, double b) const;
-  /// A gradient of any step.
+  /// Judges a gradient of any step.
   Judged gradient(const Probed& a, const Probed& b, const Values& values_a, const Values& values_b) const;
-  /// A parameter after a step. An optimizer that divides a gradient by its own size moves an element by the learning
-  /// rate also where its gradient is rounding alone: such elements, by the gradient's values of this step and those
-  /// before, may be further apart. `gradient` is empty where no values of it were kept.
+  /// Judges a parameter after a step. An optimizer that divides a gradient by its own size moves an element by the
+  /// learning rate even if its gradient is only rounding: such elements, by the gradient's values of this and earlier
+  /// steps, may be further apart. `gradient` is empty if no values of it were kept.
   Judged parameter(const std::string& name, const Probed& a, const Probed& b, const Values& values_a,
                    const Values& values_b, const Values& gradient);
 
  private:
-  std::map<std::string, std::vector<bool>> noise_;  // by parameter: elements whose gradient was rounding alone
+  std::map<std::string, std::vector<bool>> noise_;  // by parameter: elements whose gradient was only rounding
 };
 
 }  // namespace zs::compare

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of a run, each known by attempt, epoch, step and rank: what a log repeats after a restart is told apart from
-// what it had before, and nothing is overwritten.
+// The rows of a run, identified by attempt, epoch, step and rank: steps that a log repeats after a restart are kept
+// apart from the earlier ones, and nothing is overwritten.
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -14,32 +14,32 @@
 namespace zs::compare {
 
 struct Place {
-  std::int64_t epoch = metric::kAbsentInteger;  ///< of the row, else of the last row before that had one
+  std::int64_t epoch = metric::kAbsentInteger;  ///< of the row, else of the last row before that has one
   std::int64_t step = metric::kAbsentInteger;
-  std::int64_t count = 0;    ///< of rows without a step: the how manieth of its epoch and rank, from 1
-  std::int64_t rank = 0;     ///< where the row has none: the lowest that the run has, else 0
+  std::int64_t count = 0;    ///< for rows without a step: the ordinal in its epoch and rank, from 1
+  std::int64_t rank = 0;     ///< if the row has none: the lowest rank of the run, else 0
   std::int64_t attempt = 1;  ///< of its rank; a rank that repeats a step was restarted
 
   auto operator<=>(const Place&) const = default;
-  /// Whether it is the same but for the attempt.
+  /// Whether it is equal except for the attempt.
   bool same_step(const Place& other) const;
 };
 
-/// "step 20", "epoch 2, step 20, rank 1, attempt 2": what is not usual is told.
+/// "step 20", "epoch 2, step 20, rank 1, attempt 2": usual values are omitted.
 std::string to_text(const Place& place);
 using zs::to_text;  // of numbers
 
-/// Records of one step: a log may give the loss in one line and the norm in the next.
+/// Records of one step: a log may have the loss in one line and the norm in the next.
 struct Row {
   Place place;
-  std::vector<std::size_t> rows;  ///< of the table; where two give a value, the later one counts
+  std::vector<std::size_t> rows;  ///< rows of the table; if two have a value, the later one wins
   bool replaced = false;          ///< a later attempt repeated this step or an earlier one
 };
 
-/// All rows in the order of the table. Without `epochs` the column epoch is not looked at.
+/// All rows in the order of the table. Without `epochs` the column epoch is ignored.
 std::vector<Row> rows(const metric::Table& table, bool epochs = true);
 
-/// The row of the table that gives `column` its value in `row`; nothing where none does.
+/// The row of the table that has the value of `column` in `row`; nothing if none has.
 std::optional<std::size_t> cell(const metric::Column& column, const Row& row);
 
 }  // namespace zs::compare

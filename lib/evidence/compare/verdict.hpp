@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of every comparison in zs, and what each requires. What is compared: the values that training decides
-// (records.hpp), the state digests, the tensors of files (tensors.hpp), and what a probe records (probes.hpp); never
+// The verdicts of every comparison in zs, and their conditions. Compared are the values that training determines
+// (records.hpp), state digests, the tensors of files (tensors.hpp), and the content of probes (probes.hpp); never
 // times, memory, names or hosts.
 //
 //   exact              each thing that either side holds, the other holds too, with the same bits: in each row by
@@ -33,17 +33,17 @@
 
 namespace zs::compare {
 
-/// From the best to the worst: what several comparisons come to together is their maximum.
+/// From the best to the worst: the verdict of several comparisons is their maximum.
 enum class Verdict { exact, printed, within, rounding, inconclusive, failed, different, not_comparable };
 
-/// What a comparison came to. Only Ledger::settle() makes a verdict that says "equal"; everybody may make it worse.
-/// Only a Settled has a name and an exit status: no "exact" is printed that no ledger has settled.
+/// The verdict of a comparison. Only Ledger::settle() makes a verdict that means "equal"; any code may make it worse.
+/// Only a Settled has a name and an exit status: "exact" is never printed without a ledger.
 class Settled {
  public:
   /// FAILED: nothing is proved yet.
   Settled() = default;
   operator Verdict() const { return verdict_; }  // NOLINT(google-explicit-constructor): it is read as one
-  /// The worse of what it was and `verdict`.
+  /// Sets the worse of the current verdict and `verdict`.
   void worsen(Verdict verdict) { verdict_ = std::max(verdict_, verdict); }
 
  private:
@@ -52,14 +52,14 @@ class Settled {
   Verdict verdict_ = Verdict::failed;
 };
 
-/// As it is printed: "exact", "equal as printed", "FAILED".
+/// The printed word: "exact", "equal as printed", "FAILED".
 std::string_view name(const Settled& settled);
 
-/// The exit status: 0 for exact, as printed and within tolerance, 1 for FAILED and DIFFERENT, 3 where nothing is
-/// decided. Equal up to rounding is 1, or 0 where the user allows rounding.
+/// The exit status: 0 for exact, as printed and within tolerance, 1 for FAILED and DIFFERENT, 3 if undecided. Equal up
+/// to rounding is 1, or 0 if the user allows rounding.
 Status status(const Settled& settled, bool allow_rounding = false);
 
-/// Whether the verdict says that the two are equal: exact, as printed, within tolerance.
+/// Whether the verdict means equal: exact, as printed, within tolerance.
 inline bool equal(const Settled& settled) { return settled <= Verdict::within; }
 
 }  // namespace zs::compare

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layers of a model, from the names of its tensors: a block, an embedding, a head.
+// The layers of a model, derived from the names of its tensors: a block, an embedding, a head.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -9,13 +9,13 @@ namespace zs::gradient {
 
 struct Layer {
   std::string name;                  ///< "h.0", "wte", "encoder.layer.3"
-  bool block = false;                ///< one of a row of equal ones: its name ends in a number
-  std::vector<std::size_t> tensors;  ///< their places among the names
+  bool block = false;                ///< one of several equal ones: its name ends in a number
+  std::vector<std::size_t> tensors;  ///< indices among the names
 };
 
 /// Tensors belong to one layer if their names are equal up to the first part that is a number ("h.0" of
-/// "transformer.h.0.attn.c_proj.weight"), or where there is none in their first part ("wte" of
-/// "transformer.wte.weight"). A first part that all blocks share is left out. In order of first appearance.
+/// "transformer.h.0.attn.c_proj.weight"), or without a number in their first part ("wte" of "transformer.wte.weight").
+/// A first part that all blocks share is removed. In order of first appearance.
 std::vector<Layer> layers(const std::vector<std::string>& names);
 
 }  // namespace zs::gradient

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What zs-verify says of two probes.
+// The result of zs-verify for two probes.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,17 +17,17 @@ struct Answer {
   compare::Settled verdict{};
   std::vector<std::pair<std::string, std::string>> lines;  ///< key and text, the verdict first
   std::int64_t steps = 0;                                  ///< compared
-  bool apart = false;                                      ///< something is beyond rounding, or proves nothing
-  bool ended = false;                                      ///< B's training has
+  bool apart = false;                                      ///< a difference beyond rounding, or no proof
+  bool ended = false;                                      ///< B's training has ended
   Map map{};
 };
 
-/// REQUIRES: version() of both is 2. Throws Error where a record is damaged.
-/// Steps up to `after` are not compared. `floor`: a probe that says what rounding may do, or "".
+/// REQUIRES: version() of both is 2. Throws Error if a record is damaged. Skips steps up to `after`. `floor`: a probe
+/// that shows the effect of rounding, or "".
 Answer compare(const std::string& a, const std::string& b, const compare::Tolerance& tolerance, std::int64_t after = 0,
                const std::string& floor = "");
 
-/// The same of B that is still written: A and the floor are read once, and of B each time what was added.
+/// The same while B is still being written: reads A and the floor once, and each time what was added to B.
 class Live {
  public:
   Live(std::string a, std::string b, const compare::Tolerance& tolerance, std::string floor);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where two recorded trainings part first, in the order in which a step computes, and by what relation.
+// Finds the first place where two recorded trainings differ, in the order of computation, and their relation.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -11,19 +11,19 @@
 
 namespace zs::probe {
 
-/// The first place beyond the bound of rounding. B is said in terms of A.
+/// The first place beyond the bound of rounding. B is expressed in terms of A.
 struct Finding {
   std::int64_t step = 0;
   std::string place;  ///< "grad", "direction", "state.exp_avg", "param", "model", "local", "output", "rate", "start"
-  std::string parameter;             ///< the first that is beyond it, "" for a rate
-  std::vector<std::string> tensors;  ///< all that are, by parameter
+  std::string parameter;             ///< the first one beyond the bound, "" for a rate
+  std::vector<std::string> tensors;  ///< all beyond the bound, by parameter
   std::size_t of = 0;                ///< tensors at this place
-  std::string relation;              ///< a sentence's part: "x 1/4 (1 / accumulation)", "no simple relation"
-  double residual = 0;               ///< what the relation leaves, relative to B
+  std::string relation;              ///< a clause: "x 1/4 (1 / accumulation)", "no simple relation"
+  double residual = 0;               ///< what the relation does not explain, relative to B
   double distance = 0, bound = 0;    ///< of `parameter`, relative
 };
 
-/// How far apart, over the bound of rounding: the largest of each module and step, and of each place and step.
+/// Distances over the bound of rounding: the largest of each module and step, and of each place and step.
 struct Map {
   std::map<std::string, std::map<std::int64_t, double>> modules, places;
   std::vector<std::string> order;  ///< of the modules
@@ -31,48 +31,48 @@ struct Map {
 
 struct Diagnosis {
   std::optional<Finding> first;
-  std::int64_t steps = 0, tensors = 0, elements = 0, differing = 0;  ///< compared; of other bits
-  std::int64_t outputs = 0;                                          ///< of a module and a sample, compared
+  std::int64_t steps = 0, tensors = 0, elements = 0, differing = 0;  ///< compared; differing: with different bits
+  std::int64_t outputs = 0;                                          ///< compared outputs, per module and sample
   std::vector<std::string> only;                                     ///< "state.exp_avg of 8 tensors only in A"
   std::vector<std::string> missing;  ///< gradients and parameters that only one side has
-  double nearest = 0;                ///< the largest distance over its bound, where none is beyond it
+  double nearest = 0;                ///< the largest distance over its bound, if none is beyond it
   std::string nearest_at;
   std::vector<std::string> notes;
   Map map;
-  std::string left_out;  ///< ranges whose gradient is rounding alone, counted; "" where there are none
+  std::string left_out;  ///< the number of ranges whose gradient is only rounding; "" if there are none
 };
 
-/// `floor`: A's training with parameters moved by a unit in the last place, or null. How far it comes apart from A is
-/// what rounding may do, in place of an estimate.
+/// `floor`: A's training with parameters moved by a unit in the last place, or null. Its distance from A shows the
+/// effect of rounding, instead of an estimate.
 Diagnosis diagnose(const Run& a, const Run& b, const Run* floor = nullptr);
 
-/// A step of a side with what its relations are sought among. `before`: the parameters before it, by name, or null.
+/// A step of one side with the data for finding relations. `before`: the parameters before it, by name, or null.
 struct Side {
   const Run& run;
   const Step& step;
   const Step* previous;  ///< the step recorded before it
 };
 
-/// A tensor that parts.
+/// A tensor that differs.
 struct Apart {
   std::string parameter;
   const Sketch *a, *b;
   double distance, bound;
 };
 
-/// What is said of tensors that part at a place, of which there are `of`. REQUIRES: there is one.
+/// The finding for tensors that differ at a place with `of` tensors. REQUIRES: there is at least one.
 Finding made(std::int64_t step, const std::string& place, const std::vector<Apart>& apart, std::size_t of);
 
-/// How gradients of B come from A's: a factor, micro-batches that are missing or counted twice, each rank's own part,
-/// stale ones, another parameter's; fills relation and residual.
+/// Relates B's gradients to A's: a factor, missing or repeated micro-batches, each rank's local gradient, stale
+/// gradients, another parameter's; sets relation and residual.
 void explain_gradients(const std::string& place, const std::vector<Apart>& apart, const Side& a, const Side& b,
                        Finding& finding);
 
-/// How a module's outputs of B come from A's: as above, or another sample's.
+/// Relates a module's outputs of B to A's: as above, or those of another sample.
 void explain_outputs(const Tensors& all, const std::string& module, const std::vector<Apart>& apart, const Side& a,
                      const Side& b, Finding& finding);
 
-/// How updates of B come from A's: a factor, none, SGD, decay. `updates` are B's own of all tensors that part.
+/// Relates updates of B to A's: a factor, none, SGD, decay. `updates` are B's for all tensors that differ.
 struct Update {
   std::string parameter;
   Sketch a, b;      ///< parameter after minus before
@@ -81,7 +81,7 @@ struct Update {
 };
 void explain_updates(const std::vector<Update>& updates, const Side& a, const Side& b, Finding& finding);
 
-/// Numbers that a factor may stand for.
+/// Numbers that may explain a factor.
 Constants constants(const Side& a, const Side& b);
 
 }  // namespace zs::probe

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients that are nothing but rounding: attention does not depend on the bias of its keys, whose gradient is 0 but
-// for what sums leave. Adam makes an update of that too, which is nobody's.
+// Gradients that are only rounding: attention does not depend on the bias of its keys, so its gradient is 0 except for
+// rounding. Adam turns it into an update, which means nothing.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,13 +13,13 @@
 
 namespace zs::probe {
 
-/// What a comparison of two trainings leaves out for that reason, and what it has left out.
+/// What a comparison of two trainings leaves out for that reason.
 class Negligible {
  public:
   using Ranges = std::vector<bool>;  ///< of a tensor; empty: none
 
-  /// Takes the step up: which ranges of which gradients are rounding alone on both sides, and not the same. `unit` is
-  /// the rounding of a parameter's gradient, relative to its norm.
+  /// Examines a step: which ranges of which gradients are only rounding on both sides, and differ. `unit` is the
+  /// rounding of a parameter's gradient, relative to its norm.
   template <class Rounding>
   void step(const Side& a, const Side& b, const Rounding& unit) {
     now_.clear();
@@ -30,13 +30,13 @@ class Negligible {
     }
   }
 
-  /// The same two sketches without what is left out at this place; whether something of them remains. Ranges are
-  /// counted.
+  /// Removes from both sketches what is left out at this place;
+  /// returns whether anything remains. Counts the ranges.
   bool judged(const std::string& place, const std::string& parameter, Sketch& a, Sketch& b);
-  /// The same of parameters, without a count.
+  /// The same for parameters, without counting.
   void leave_out(const std::string& parameter, Sketch& a, Sketch& b) const;
 
-  /// "of gradients 2 of 16 ranges ..., of updates ...": what was left out over all steps; "" where nothing was.
+  /// "of gradients 2 of 16 ranges ..., of updates ...": what was left out over all steps; "" if nothing was.
   std::string text() const;
 
  private:
@@ -44,7 +44,7 @@ class Negligible {
   void add(const std::string& parameter, const Ranges& ranges);
 
   std::map<std::string, Ranges> now_;   // of this step's gradients
-  std::map<std::string, Ranges> ever_;  // of any step's, with the ranges beside them, which share elements with them
+  std::map<std::string, Ranges> ever_;  // of all steps, with the adjacent ranges, which share elements with them
   struct Count {
     std::int64_t ranges = 0, of = 0;
     std::set<std::string> parameters;

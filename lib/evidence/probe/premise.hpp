@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step begins with: samples, the optimizer's options and parameters, the copies that forward computes with. Each
-// function says where B's is another than A's: a Finding without tensors, or nothing.
+// The inputs of a step: samples, the optimizer's options and parameters, the copies used by forward. Each function
+// reports where B's differ from A's: a Finding without tensors, or nothing.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace zs::probe {
 
-/// Samples, by their digests, whoever held them. Nothing where the two recordings have no sample in common: they may be
-/// of another type.
+/// Compares samples by their digests, regardless of the rank. No finding if the two recordings have no sample in
+/// common: their types may differ.
 class Samples {
  public:
   Samples(const Run& a, const Run& b);
@@ -23,16 +23,16 @@ class Samples {
   bool comparable_ = false;
 };
 
-/// Rate, weight decay and all other options of each group. The relation is the whole sentence.
+/// Compares rate, weight decay and all other options of each group. The relation is the whole sentence.
 std::optional<Finding> options_apart(std::int64_t step, const Side& a, const Side& b);
 
-/// A parameter that is tied, frozen or in no group on one side alone.
+/// Finds a parameter that only one side has as tied, frozen or in no group.
 std::optional<Finding> parameters_apart(std::int64_t step, const Side& a, const Side& b);
 
-/// Parameters that forward found changed since the last update, on one side alone or otherwise on both.
+/// Finds parameters that changed between the last update and forward on one side only, or differently on both.
 std::optional<Finding> found_apart(std::int64_t step, const Side& a, const Side& b);
 
-/// A copy, which forward of the next step computes with, that is not what B's own update made.
+/// Finds a copy, used by forward of the next step, that is not the result of B's update.
 std::optional<Finding> copies_apart(std::int64_t step, const Side& b, const char* who);
 
 }  // namespace zs::probe

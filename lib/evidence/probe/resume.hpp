@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training that was stopped and resumed begins with.
+// Checks the state with which a resumed training begins.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,10 +9,10 @@
 
 namespace zs::probe {
 
-/// A training that resumed begins with what it left; told of the first side that does not.
+/// Checks that a resumed training begins with its saved state; reports the first side that does not.
 std::optional<Finding> resumed_apart(std::int64_t number, const Run& a, const Run& b);
 
-/// In the first step after a resume: random generators that go on otherwise than those of the other side make other
+/// Checks random generators in the first step after a resume: states that differ from the other side's give other
 /// dropout and other samples. A sentence, or "".
 std::string generators_apart(std::int64_t number, const Side& a, const Side& b);
 

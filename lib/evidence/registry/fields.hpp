@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many fields of a record (record.hpp) set at once.
+// Sets many fields of a record (record.hpp) at once.
 #pragma once
 #include "registry/record.hpp"
 
 namespace zs::registry {
 
-/// Sets each of `more` as set() does; the time grows with the fields of both, not with their product.
+/// Sets each of `more` as set() does, in time linear in the number of fields of both.
 void set(Fields& fields, const Fields& more);
 
 }  // namespace zs::registry

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file .runs.index: the table of runs as bytes of this machine's order, with a checksum.
+// The file .runs.index: the table of runs in this machine's byte order, with a checksum.
 #pragma once
 #include <sys/types.h>
 
@@ -12,7 +12,7 @@
 
 namespace zs::registry {
 
-/// What tells a file from any other of that name, and its content.
+/// Identifies a file and its content.
 struct Stamp {
   std::int64_t size = 0, time = 0;  ///< bytes; ns
   std::uint64_t inode = 0;
@@ -20,17 +20,17 @@ struct Stamp {
 };
 
 struct Image {
-  bool found = false;  ///< there was one
+  bool found = false;  ///< the file exists
   Runs runs;
-  Stamp csv;                   ///< of the runs.csv that was last written
+  Stamp csv;                   ///< the runs.csv that was last written
   std::uint64_t csv_hash = 0;  ///< XXH3 of its content
 };
 
-/// Reads an image; an empty one where the file is missing, damaged, no file, of another version or byte order, or not
-/// of one of the users `trusted`: whoever else wrote it may have put anything into it.
+/// Reads an image; returns an empty one if the file is missing, damaged, no regular file, of another version or byte
+/// order, or not owned by one of `trusted`: other users could have put anything into it.
 Image read_image(const std::string& path, std::span<const uid_t> trusted);
 
-/// The bytes of such a file.
+/// The content of such a file.
 std::string image_bytes(const Runs& runs, const Stamp& csv, std::uint64_t csv_hash);
 
 /// XXH3 of `bytes`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of runs that other programs have kept, taken into a registry.
+// Imports tables of runs from other programs into a registry.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -9,18 +9,18 @@
 namespace zs::registry {
 
 struct Imported {
-  std::size_t made = 0, known = 0;  ///< runs that were recorded now, and that were before
+  std::size_t made = 0, known = 0;  ///< runs recorded now, and runs that were there before
 };
 
-/// Makes a record for each row of a table, CSV or tab-separated ("-": stdin): its columns are the fields, run_name the
-/// name (else condition, as zs-aggregate calls it), run_id "imported_id", and "imported_from" says the file. The file
-/// stays as it is. A row that is in the registry already, by its id, is known. Whole numbers that a table with gaps has
-/// as "32.0" are "32" where the field is one; "None" is nothing; secrets are withheld. A row with more or fewer cells
-/// than the header is a fault, and left out. Throws Error where the file cannot be read, has no header, or a column
-/// twice.
+/// Makes a record for each row of a CSV or tab-separated table ("-": stdin): its columns are the fields, run_name the
+/// name (else condition, as in zs-aggregate), run_id becomes "imported_id", and "imported_from" is the file. The file
+/// is not changed. A row whose id is in the registry counts as known. Whole numbers that a table with gaps has as
+/// "32.0" become "32" if the field is an integer; "None" becomes empty; secrets are withheld. A row with more or fewer
+/// cells than the header is a fault, and left out. Throws Error if the file cannot be read, has no header, or has a
+/// duplicate column.
 Imported import_runs(const std::string& registry, const std::string& csv, const FaultSink& faults);
 
-/// The same of what was read from `csv` already.
+/// The same for text that was already read from `csv`.
 Imported import_text(const std::string& registry, const std::string& csv, std::string text, const FaultSink& faults);
 
 }  // namespace zs::registry

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What zs-runs shows: which columns matter, the fields of one run, what differs between two.
+// The listings of zs-runs: which columns matter, the fields of one run, the differences of two.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,44 +11,44 @@
 
 namespace zs::registry {
 
-/// What kind of thing a column tells of a run.
+/// The topic of a column.
 enum class Topic { identity, configuration, environment, metric };
 Topic topic(std::string_view column);
 std::string_view name(Topic topic);
 
-/// What is asked of the table; names of columns as people type them.
+/// A query of the table; names of columns as users type them.
 struct Question {
   std::vector<std::string> filters{};  ///< see parse_filter
-  bool any = false;                    ///< one filter that holds is enough
+  bool any = false;                    ///< one matching filter is enough
   std::optional<std::string> sweep{};
-  std::string sort_by{};  ///< "" leaves the order of ids, which is that of time
+  std::string sort_by{};  ///< "" keeps the order of ids, which is that of time
   bool descending = false;
   std::optional<std::size_t> limit{};
-  std::vector<std::string> show{}, hide{};  ///< empty `show`: all columns, or the telling ones
-  bool telling = false;  ///< show what tells runs apart at a glance: id, name, what is asked for, status, the loss,
-                         ///< settings that differ, metrics, job, nodes and restarts
+  std::vector<std::string> show{}, hide{};  ///< empty `show`: all columns, or the most informative ones
+  bool telling = false;  ///< show only columns that identify and distinguish runs: id, name, what is asked for, status,
+                         ///< the loss, settings that differ, metrics, job, nodes and restarts
 };
 
 struct Answer {
-  std::vector<std::size_t> rows;     ///< of the table
+  std::vector<std::size_t> rows;     ///< indices in the table
   std::vector<std::string> columns;  ///< their names
   std::size_t matching = 0;          ///< runs, before the limit
   std::string sorted;                ///< the column sorted by, or ""
 };
 
-/// Throws Error or UsageError at a question that makes no sense.
+/// Throws Error or UsageError at an invalid query.
 Answer ask(const Runs& runs, const Question& question);
 
 /// The cells of `rows` in `columns`; a column that no run has is empty.
 Sheet listing(const Runs& runs, const std::vector<std::size_t>& rows, const std::vector<std::string>& columns);
 
-/// Every column: its topic, how many runs have it, how many values it has, and one of them.
+/// Every column: its topic, the number of runs that have it, its number of distinct values, and one of them.
 Sheet column_listing(const Runs& runs);
 
 /// The fields of a run: topic, field, value.
 Sheet run_listing(const Runs& runs, std::size_t row);
 
-/// The fields in which two runs differ: topic, field, and the value of each, under their ids. Numbers differ as
+/// The fields in which two runs differ: topic, field, and both values, under their ids. Numbers are compared as
 /// numbers; the identity of the runs is left out.
 Sheet difference(const Runs& runs, std::size_t a, std::size_t b);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The record of a run: what is known about it, as files that are each written once and never changed.
-// The later file holds where two set one field. Any number of processes may add files at once, without a lock.
+// The record of a run: files that are each written once and never changed. If two files set the same field, the later
+// file wins. Any number of processes may add files at once, without a lock.
 #pragma once
 #include <sys/types.h>
 
@@ -14,47 +14,47 @@
 
 namespace zs::registry {
 
-/// Named values, in order. An empty value is no value: it takes back an earlier one.
+/// Named values, in order. An empty value removes an earlier one.
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
-/// Sets `key`, in place where it is there.
+/// Sets `key`, in place if it exists.
 void set(Fields& fields, std::string_view key, std::string_view value);
 /// The value of `key`, or "".
 std::string value(const Fields& fields, std::string_view key);
 
-/// Fields given as NAME=VALUE words. Throws UsageError at a word that is not one.
+/// Parses NAME=VALUE words. Throws UsageError at any other word.
 Fields parse_fields(const std::vector<std::string>& words);
 
-/// Adds a file with `fields` to the record of the run whose folder is `folder`. It appears whole or not at all, is on
-/// the disk when this returns, and comes after every file that was there before. Throws Error.
+/// Adds a file with `fields` to the record of the run in `folder`. It appears whole or not at all, is on disk when this
+/// returns, and is sorted after every existing file. Throws Error.
 void add_to_record(const std::string& folder, const Fields& fields);
 
-/// A record, and who may have written it and may read it.
+/// A record, its owners and its permissions.
 struct Record {
   Fields fields;
   std::set<uid_t> owners;  ///< of its files
-  mode_t mode = 0777;      ///< what all its files permit
+  mode_t mode = 0777;      ///< the permissions common to all its files
 };
 
-/// The record of the run in `folder`; empty where there is none. Others may have put anything there: throws Error,
-/// located, where a file of it is damaged, too large or no file, NotReadable where the caller may not look.
+/// The record of the run in `folder`; empty if there is none. Other users may have put anything there: throws Error,
+/// located, if one of its files is damaged, too large or no file, NotReadable if the caller may not read it.
 Record record_of(const std::string& folder);
-/// Its fields.
+/// The fields of that record.
 Fields read_record(const std::string& folder);
 
-/// A run that its owner keeps to itself.
+/// The caller may not read the run.
 class NotReadable : public Error {
  public:
   using Error::Error;
 };
 
-/// "node07-1234-0": no other call, process or host has the same.
+/// "node07-1234-0": unique among all calls, processes and hosts.
 std::string writer_name();
 
-/// A file of a record: "#zs-record 1", then lines KEY<TAB>VALUE, where tab, line feed, carriage return and backslash
-/// are written as \t, \n, \r and \\.
+/// The content of a record's file: "#zs-record 1", then lines KEY<TAB>VALUE, in which tab, line feed, carriage return
+/// and backslash are escaped as \t, \n, \r and \\.
 std::string record_text(const Fields& fields);
-/// Sets what `text` holds in `fields`. Throws Error, located in `name`, where it is not such a file.
+/// Adds the fields of `text` to `fields`. Throws Error, located in `name`, if it is not such a file.
 void merge_record_text(std::string_view text, const std::string& name, Fields& fields);
 
 }  // namespace zs::registry

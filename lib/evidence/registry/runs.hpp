@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All runs as one table of texts, in memory: a row per run, ordered by id, a column per field that any run has.
-// Each column keeps its distinct values once, so that a hundred thousand runs are filtered and sorted in milliseconds.
+// All runs as one table of texts, in memory: a row per run, ordered by id, a column per field that any run has. Each
+// column stores its distinct values once, so that a hundred thousand runs are filtered and sorted in milliseconds.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@ namespace zs::registry {
 struct Column {
   std::string name;
   std::vector<std::string> values;   ///< the distinct values; the first is "", absent
-  std::vector<std::uint32_t> codes;  ///< per row, which of the values it has
+  std::vector<std::uint32_t> codes;  ///< per row, the index of its value
 
   const std::string& text(std::size_t row) const { return values[codes[row]]; }
 };
@@ -24,22 +24,22 @@ class Runs {
   std::size_t size() const { return times.size(); }
   /// The column called `name`, or nothing.
   const Column* find(std::string_view name) const;
-  /// The cell, "" where there is none.
+  /// The cell, or "".
   const std::string& text(std::size_t row, std::string_view column) const;
-  /// The fields of a run that it has.
+  /// The fields that a run has.
   Fields fields(std::size_t row) const;
 
   std::vector<Column>
       columns;  ///< run_id, run_name, timestamp, sweep_name, status, known settings, then the others by name
-  std::vector<std::int64_t>
-      times;  ///< per row, the time of change (ns) of the run's folder when it was read; 0 if it may yet change unseen
-  std::size_t closed = 0;  ///< runs that others keep to themselves, which are not in the table
-  std::string csv;         ///< the name of the file that has this table; "" if others' files stand in its place
+  std::vector<std::int64_t> times;  ///< per row, the change time (ns) of the run's folder when it was read; 0 if a
+                                    ///< later change could go unnoticed
+  std::size_t closed = 0;           ///< runs that the caller may not read, which are not in the table
+  std::string csv;  ///< the name of the file with this table; "" if another program's file has that name
 };
 
-/// One row of a table to be put together: a row of an earlier one, or fields read anew.
+/// One row of a new table: a row of an earlier table, or newly read fields.
 struct Row {
-  std::size_t earlier = 0;  ///< used where `fresh` is null
+  std::size_t earlier = 0;  ///< used if `fresh` is null
   const Fields* fresh = nullptr;
   std::int64_t time = 0;
 };

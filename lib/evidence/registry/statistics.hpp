@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the columns of some runs hold as a whole.
+// Statistics of the columns of some runs.
 #pragma once
 #include "base/sheet.hpp"
 
 namespace zs::registry {
 
-/// A row for each column of `sheet` in which a run has a value, but run_id: how many runs have one, and how many values
-/// there are; of numbers mean, standard deviation (n - 1), least, quartiles and largest of the finite ones, and how
-/// many are not finite; of the others, and of few numbers, which they are and how many runs have each, the most
+/// A row for each nonempty column of `sheet` except run_id: the number of runs that have a value, and of distinct
+/// values; for numbers mean, standard deviation (n - 1), minimum, quartiles and maximum of the finite ones, and the
+/// number of those not finite; for other values, and for few numbers, the values and how many runs have each, the most
 /// frequent first.
 Sheet statistics(const Sheet& sheet);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of many runs are like one another, so that one of them can be held against the others.
+// Groups similar runs, so that each can be compared with the others.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -11,21 +11,21 @@ namespace zs::stat {
 
 /// Runs that train the same thing in the same way.
 struct Alike {
-  std::string label;              ///< "ref_*" where their names differ in digits alone, else "ref_000 and 4 more"
-  std::vector<std::size_t> runs;  ///< places in the list that was given, ascending
+  std::string label;              ///< "ref_*" if their names differ only in digits, else "ref_000 and 4 more"
+  std::vector<std::size_t> runs;  ///< indices in the given list, ascending
 };
 
-/// Groups in order of their first run; each run is in one. Alike are runs with the same attributes of the roles
-/// decides, arithmetic and layout (attribute/table.hpp). Left out are the seed, and what the table does not know and
-/// what has another value in each of three runs or more, such as a name. Where a run does not say its model, its name
-/// without digits and the columns of its records count too.
+/// The groups in order of their first run; each run is in exactly one. Runs are alike if they have the same attributes
+/// with the roles decides, arithmetic and layout (attribute/table.hpp), except the seed, and except unknown attributes
+/// with three or more distinct values, such as a name. For a run without a model, its name without digits and the
+/// columns of its records count too.
 std::vector<Alike> alike(const std::vector<const metric::Run*>& runs);
 
 /// "ref_070" is "ref_*".
 std::string stem(const std::string& name);
 
-/// "a_07 to a_10, b and c": names one after another that differ in one number, which grows by 1, are a range; of more
-/// than `most` ranges and names the rest is counted.
+/// "a_07 to a_10, b and c": consecutive names that differ in one number, which grows by 1, form a range; after `most`
+/// ranges and names the rest is counted.
 std::string ranges(const std::vector<std::string>& names, std::size_t most = 6);
 
 }  // namespace zs::stat

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a column of a summary is: one row says its name, how it is computed, how people read it and where it is shown.
-// The two tables of such rows are in summary_columns.hpp.
+// The definition of a summary's column: one row has its name, how it is computed, its titles and where it is shown. The
+// two tables of such rows are in summary_columns.hpp.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace zs::stat {
 
-/// What the values are: their unit follows from it, and how they are printed.
+/// The kind of the values: decides their unit and format.
 enum class Kind : std::uint8_t { words, count, plain, loss, seconds, bytes, rate };
 
 /// "nats/token", "s", "bytes", "1/s" or "".
@@ -33,24 +33,24 @@ constexpr std::string_view unit(Kind kind) {
   }
 }
 
-/// Which values of a result are the better ones.
+/// Which values of a result are better.
 enum class Better : std::uint8_t { neither, low, high };
 
-/// A column of figures about an `Of`. One of text, whole and real computes it, and so says its type.
+/// A column of figures about an `Of`. One of text, whole and real computes it and thereby sets its type.
 template <typename Of>
 struct ColumnOf {
   std::string_view name;
   Kind kind = Kind::words;
   std::string (*text)(const Of&) = nullptr;
-  std::int64_t (*whole)(const Of&) = nullptr;  ///< metric::kAbsentInteger where there is none
-  double (*real)(const Of&) = nullptr;         ///< metric::absent_real() where there is none
-  std::string_view meaning{};                  ///< in zs-metrics(5); "" where the next row's is that of both
+  std::int64_t (*whole)(const Of&) = nullptr;  ///< metric::kAbsentInteger if there is none
+  double (*real)(const Of&) = nullptr;         ///< metric::absent_real() if there is none
+  std::string_view meaning{};                  ///< in zs-metrics(5); "" if the next row's meaning covers both
   std::string_view label{};                    ///< on an axis and as the result of a sweep
-  std::string_view table{};                    ///< its title in the table of zs-aggregate; "": it is not there
-  std::string_view report{};                   ///< its title in the tables of a report; "": it is not there
-  int digits = 4;                              ///< significant ones in these
-  Better better = Better::neither;             ///< as the result of a sweep; neither: it is none
-  bool optional = false;                       ///< left out where no row has a value
+  std::string_view table{};                    ///< its title in the table of zs-aggregate; "": not shown
+  std::string_view report{};                   ///< its title in the tables of a report; "": not shown
+  int digits = 4;                              ///< significant digits in these
+  Better better = Better::neither;             ///< as the result of a sweep; neither: not available
+  bool optional = false;                       ///< left out if no row has a value
 
   constexpr metric::Type type() const {
     return text ? metric::Type::text : whole ? metric::Type::integer : metric::Type::real;
@@ -67,7 +67,7 @@ struct ColumnOf {
   }
 };
 
-/// A column of the table `kColumns` by its name; the compiler refuses a name that is not there.
+/// A column of the table `kColumns` by its name; an unknown name does not compile.
 template <const auto& kColumns>
 struct Place {
   std::size_t at = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The course of a condition over its steps: what is drawn as a line with a band.
+// The curves of a condition over its steps, for lines with a band.
 #pragma once
 #include "metric/table.hpp"
 #include "stat/condition.hpp"

@@ -8,10 +8,10 @@
 
 namespace zs::stat {
 
-/// Header and rows with units and few digits. Columns that no condition has are left out.
+/// Header and rows with units and few digits. Columns without values are left out.
 Sheet for_people(const metric::Table& summary);
 
-/// The rows of a divergence() table that compare with the first condition, in the same manner.
+/// The rows of a divergence() table for the first condition, in the same form.
 Sheet divergence_for_people(const metric::Table& divergence);
 
 /// The table, tab-separated, with one header line: every column, shortest round-trip numbers, absent cells empty.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills a table row by row, cell by cell: the columns come into being in the order of their first cell.
+// Fills a table row by row, cell by cell: columns are created in the order of their first cell.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace zs::stat {
 
-/// The unit that losses are written with; summarize() puts that of the runs in its place.
+/// The default unit of losses; summarize() replaces it by that of the runs.
 inline constexpr const char* kLossUnit = metric::kLossOfTokens;
 
 /// Each name once per row, the same names in every row.

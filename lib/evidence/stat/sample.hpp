@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics of a sample of numbers. Pure functions: values in any order, nan where the sample is too small.
+// Statistics of a sample of numbers. Pure functions: values in any order, nan if the sample is too small.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,11 +14,11 @@ struct Interval {
   double low, high;
 };
 
-/// Compensated (Neumaier) sum over the size, so that the order of values hardly matters; of equal values exactly
-/// theirs.
+/// Compensated (Neumaier) sum over the size, nearly
+/// independent of the order of values; exact for equal values.
 double mean(const Sample& values);
 
-/// The smallest value, nan only where all are; nan without a value. greatest() likewise.
+/// The smallest value, nan only if all are nan or there is none. greatest() likewise.
 double least(const Sample& values);
 double greatest(const Sample& values);
 
@@ -36,22 +36,22 @@ double mad(const Sample& values);
 /// Student's interval of the mean: mean -+ t(confidence, n - 1) s / sqrt(n); nan below two values.
 Interval mean_interval(const Sample& values, double confidence = 0.95);
 
-/// Percentile bootstrap interval of `statistic`, by a generator that gives the same numbers for a seed on every
-/// machine. One group: its values are drawn anew. Several groups (runs): whole groups are drawn, since values within
-/// one are not independent. 2000 rounds, fewer (never below 100) for very large samples. nan below two values or
-/// groups.
+/// Percentile bootstrap interval of `statistic`, with a generator that is reproducible
+/// for a seed on every machine. One group: resamples its values. Several groups (runs):
+/// resamples whole groups, since values within one are not independent. 2000 rounds,
+/// fewer (never below 100) for very large samples. nan below two values or groups.
 Interval bootstrap(const std::vector<Sample>& groups, const std::function<double(Sample&)>& statistic,
                    std::uint64_t seed, double confidence = 0.95);
 
-/// median(), faster, for values that may be put in any order. REQUIRES: no nan.
+/// median(), faster; may reorder the values. REQUIRES: no nan.
 double median_in_place(Sample& values);
 
-/// How many leading values to leave out by the MSER rule (White 1997): the number d <= n / 2 that makes
-/// sum((x - mean)^2) / (n - d)^2 over what is left smallest. That is where a slow start ends.
+/// The number of leading values to leave out by the MSER rule (White 1997): the d <= n / 2 that minimises sum((x -
+/// mean)^2) / (n - d)^2 over the rest. That is where a slow start ends.
 std::size_t warmup_length(const Sample& values);
 
-/// Where values are far out: further than 3.5 mad() from the median (Iglewicz and Hoaglin). Without any spread, where
-/// they differ from the median by more than one part in a million.
+/// Marks values further than 3.5 mad() from the median (Iglewicz and Hoaglin). Without any spread, values that differ
+/// from the median by more than one part in a million.
 std::vector<bool> far_out(const Sample& values);
 
 }  // namespace zs::stat

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run as the series of its points: one per logged step, whatever the log repeated.
+// The points of a run: one per logged step, without repetitions.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,27 +11,27 @@
 
 namespace zs::stat {
 
-/// One logged step. A real that the log did not give is metric::absent_real(), an integer metric::kAbsentInteger.
+/// One logged step. A missing real is metric::absent_real(), a missing integer metric::kAbsentInteger.
 struct Point {
   std::int64_t epoch, step, line;
   double loss, valid_loss, time, comm_bytes, grad_norm;
-  double tokens;             ///< or images, where Series::images says so
-  std::size_t time_row = 0;  ///< of the records: the row that gives the time
-  bool timed = false;        ///< its time counts in the summary: timing() says so, and mark_timed() writes it down
+  double tokens;             ///< or images, if Series::images
+  std::size_t time_row = 0;  ///< the row of the records with the time
+  bool timed = false;        ///< its time counts in the summary: set by timing(), written by mark_timed()
 };
 
 struct Series {
   std::vector<Point> points;        ///< in the order of steps
-  std::size_t replaced = 0;         ///< points that a later segment of the run (after a restart) gave again
-  std::optional<Point> other_rank;  ///< the first point of another rank whose loss is not finite
-  double peak_mem, alloc_mem;       ///< bytes, largest over all ranks and steps; metric::absent_real() where unknown
-  std::string loss_unit;            ///< "nats/token"; "nats" of a run that counts images
+  std::size_t replaced = 0;         ///< points that a later segment of the run (after a restart) replaced
+  std::optional<Point> other_rank;  ///< the first point of another rank with a loss that is not finite
+  double peak_mem, alloc_mem;       ///< bytes, the maximum over all ranks and steps; metric::absent_real() if unknown
+  std::string loss_unit;            ///< "nats/token"; "nats" if the run counts images
   bool images = false;              ///< the run counts images, not tokens
 };
 
-/// The points of a run. Where several ranks wrote records, those of the lowest rank are taken, but memory is the
-/// largest of all. Rows are told apart as in compare/rows.hpp: records of one step are joined, and what a later attempt
-/// gave again is replaced, and counted.
+/// The points of a run. If several ranks wrote records, those of the lowest rank, but with the maximum memory of all.
+/// Rows are identified as in compare/rows.hpp: records of one step are joined, and those that a later attempt repeats
+/// are replaced and counted.
 Series series(const metric::Run& run);
 
 }  // namespace zs::stat

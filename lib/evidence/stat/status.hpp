@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a run may be believed: a verdict with its reason.
+// The verdict on a run, with its reason.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -26,7 +26,7 @@ struct Judgement {
 /// says so.
 Judgement judge(const metric::Run& run, const Series& series);
 
-/// The last step that the run reached, by its points or by its own summary line; metric::kAbsentInteger if unknown.
+/// The last step of the run, by its points or by its own summary line; metric::kAbsentInteger if unknown.
 std::int64_t last_step(const metric::Run& run, const Series& series);
 
 }  // namespace zs::stat

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs in, one row of figures per condition out. Its columns are the rows of summary_columns.hpp.
+// Summarises runs: one row of figures per condition. Its columns are the rows of summary_columns.hpp.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,11 +11,11 @@ namespace zs::stat {
 
 struct Summary {
   metric::Store store;                ///< the runs, with the column "timed", and summary, curves, tables and attributes
-  std::vector<std::string> warnings;  ///< what the user should know: a warm-up cut short, timings removed
+  std::vector<std::string> warnings;  ///< messages for the user: a shortened warm-up, removed timings
 };
 
-/// Takes the runs of `store`; a summary it may hold already is made anew. Throws Error where it has no runs, or where
-/// none has an attribute of `by`; UsageError at one of `columns` that none has.
+/// Takes the runs of `store` and recomputes any summary in it. Throws Error if it has no runs, or if none has an
+/// attribute of `by`; UsageError if none has a column of `columns`.
 Summary summarize(metric::Store store, const SummaryRule& rule);
 
 }  // namespace zs::stat

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The columns of a summary and of its table "runs", one row each. What writes, reads, prints, draws or describes a
-// summary is a filter over them. New rows come last: files keep the order of the old ones.
+// The columns of a summary and of its table "runs", one row each. Code that writes, reads, prints, draws or describes a
+// summary is a filter over them. Add new rows at the end: files keep the order of the old ones.
 #pragma once
 #include "stat/column.hpp"
 #include "stat/divergence.hpp"
@@ -66,7 +66,7 @@ inline constexpr auto kSummaryColumns = std::to_array<SummaryColumn>({
 });
 // clang-format on
 
-/// A run, and the condition that it is one of.
+/// A run and its condition.
 struct RunWork {
   const Condition& condition;
   const Member& member;

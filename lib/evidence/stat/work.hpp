@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the figures of a condition are computed of: its runs, and what several figures share.
+// The input of a condition's figures: its runs, and shared intermediate results.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -16,13 +16,13 @@ struct SummaryRule {
   std::vector<std::string> by;  ///< attributes that group runs; empty: every run is a condition
   TimingRule timing;
   Deviation deviation = Deviation::sample;
-  std::optional<double> target{};      ///< a loss: steps_to_target says when it was reached
+  std::optional<double> target{};      ///< a loss: steps_to_target is the step that reached it
   std::uint64_t seed = 1;              ///< of the bootstrap
-  std::vector<std::string> columns{};  ///< columns of one's own to summarise too; see stat/columns.hpp
+  std::vector<std::string> columns{};  ///< the user's additional columns; see stat/columns.hpp
 };
 
-/// A condition with what several of its figures need. With several runs the mean of a time is that of the runs' means,
-/// and its interval comes from their spread: points of one run are not independent repetitions.
+/// A condition with the data of its figures. With several runs the mean of a time is that of the runs' means, and its
+/// interval follows from their spread: points of one run are not independent repetitions.
 struct Work {
   Work(const Condition& condition, const SummaryRule& rule);
 
@@ -31,17 +31,17 @@ struct Work {
   std::size_t points = 0;
   std::int64_t last_step = metric::kAbsentInteger;
   Sample losses;                                     ///< of all points
-  Sample firsts, finals, valids, smoothed, heights;  ///< of each run that has a loss: first, last, ...
-  Sample reached;                                    ///< the first step of each run with a loss of the target
+  Sample firsts, finals, valids, smoothed, heights;  ///< of each run with a loss: first, last, ...
+  Sample reached;                                    ///< the first step of each run that reached the target
   Sample times;                                      ///< of all points that count
-  Sample rates;                                      ///< tokens per second at each point that counts
+  Sample rates;                                      ///< tokens per second of each point that counts
   Sample durations;                                  ///< time_of_all_steps() of each run
-  Sample means;                                      ///< of them, for each run: of one run its times
-  Interval mean_rounds, median_rounds;               ///< of times, by the bootstrap
+  Sample means;                                      ///< of the times, for each run; of a single run its times
+  Interval mean_rounds, median_rounds;               ///< of times, by bootstrap
   metric::Table curve;                               ///< as curve() makes it
   double efficiency = metric::absent_real();         ///< see find_efficiencies()
 
-  /// Of the runs, the one with the worst status.
+  /// The run with the worst status.
   const Member& worst() const;
   /// The sum of a count over the runs.
   template <typename Count>
@@ -53,32 +53,32 @@ struct Work {
 };
 
 /// Sets `efficiency`: tokens (or images) per second and rank, over that of the condition with the fewest ranks among
-/// those that differ from it in world_size alone. Absent where no other has another number of ranks.
+/// those that differ from it only in world_size. Absent if no other has another number of ranks.
 void find_efficiencies(std::vector<Work>& all);
 
 double or_absent(const Sample& values, double value);
-/// Of a figure that may be nan: absent then.
+/// `value`, or absent if it is nan.
 double finite_or_absent(double value);
-/// The mean, where there are at least so many values.
+/// The mean, if there are at least `fewest` values.
 double mean_of(const Sample& values, std::size_t fewest = 1);
-/// As the tables count.
+/// A size as the integer type of tables.
 constexpr std::int64_t count(std::size_t number) { return static_cast<std::int64_t>(number); }
-/// A real that is a count of something, such as bytes; absent stays absent.
+/// A real that is a count, such as bytes, rounded; absent stays absent.
 std::int64_t rounded(double value);
 
 /// The largest over the runs.
 double largest(const Condition& condition, double Series::*member);
-/// Tokens in a second, or images: of the runs that count them.
+/// Tokens, or images, per second: of the runs that count them.
 double rate(const Condition& condition, bool images);
-/// Bytes that a rank sends in a step: the median over the points, since a step that evaluates or saves sends more.
+/// Bytes that a rank sends per step: the median over the points, since a step that evaluates or saves sends more.
 double comm_bytes(const Condition& condition);
-/// Tokens of one step, where all points agree on them.
+/// Tokens of one step, if all points agree.
 double tokens_per_step(const Condition& condition);
-/// The digest that all runs ended with, or "" where they differ or one has none.
+/// The final digest of all runs, or "" if they differ or one has none.
 std::string state_digest(const Condition& condition);
-/// Why the status is not COMPLETE, with the run where there are several.
+/// Why the status is not COMPLETE, with the run if there are several.
 std::string reason(const Work& work);
-/// An attribute that all runs share as a number.
+/// An attribute as a number, if all runs share it.
 std::int64_t shared_integer(const Condition& condition, const std::string& key);
 /// The last loss of a run.
 double final_loss(const Series& series);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A checkpoint of any framework written in another form, read back and compared before it gets its name.
+// Converts a checkpoint of any framework to another form; reads the result back and compares it before renaming it.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,21 +13,21 @@ namespace zs::state {
 struct Converted {
   std::int64_t tensors = 0;
   std::uint64_t bytes = 0;
-  std::vector<std::string> assumed{},  ///< what the form needs and the checkpoint does not say
-      left_out{};  ///< what the form has no place for: "moments exp_avg, exp_avg_sq of 7 parameters"
+  std::vector<std::string> assumed{},  ///< what the form needs but the checkpoint does not contain
+      left_out{};                      ///< what the form cannot store: "moments exp_avg, exp_avg_sq of 7 parameters"
 };
 
-/// What to write.
+/// The target form.
 struct Form {
-  std::string name{};                          ///< of kForms
-  std::optional<std::int64_t> ranks, stage{};  ///< how the files cut the state; as the checkpoint is cut, else 1
-  std::string dtype{};  ///< "bf16", "f16", "f32": what the training that goes on computes with; "": as the checkpoint's
+  std::string name{};                          ///< one of kForms
+  std::optional<std::int64_t> ranks, stage{};  ///< how to divide the state; default: as it is, else 1
+  std::string dtype{};  ///< "bf16", "f16", "f32": computation type of the resumed training; "": the checkpoint's
 };
 inline const std::vector<std::string> kForms = {"hf", "safetensors", "dcp", "deepspeed", "universal"};
 
-/// Writes the checkpoint in that form as the folder `to`, which is not there yet. It appears whole or not at all, when
-/// what was written has been read back and compared. Throws Error where the checkpoint has faults, or lacks what the
-/// form needs.
+/// Writes the checkpoint in that form to the new folder `to`, which appears
+/// whole or not at all, after the result was read back and compared. Throws
+/// Error if the checkpoint has faults, or lacks what the form needs.
 ///
 ///   hf           model.safetensors with the weights that the model computes with, or their masters where the
 ///                checkpoint has no others, as from_pretrained reads them, and config.json where the checkpoint has
@@ -40,7 +40,7 @@ inline const std::vector<std::string> kForms = {"hf", "safetensors", "dcp", "dee
 ///   universal    DeepSpeed's universal checkpoint, which it loads on any ranks
 Converted convert(const State& state, const std::string& to, const Form& form);
 
-// The parts of it.
+// The individual forms.
 Converted convert_dcp(const State& state, const std::string& to, const Form& form);
 Converted convert_deepspeed(const State& state, const std::string& to, const Form& form);
 Converted convert_universal(const State& state, const std::string& to, const Form& form);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Within the reader of DeepSpeed's checkpoints: what its sources share.
+// Internal to the reader of DeepSpeed's checkpoints, shared by its sources.
 #pragma once
 #include <map>
 #include <optional>
@@ -19,14 +19,14 @@ using tensorfile::Shape;
 using tensorfile::Tensor;
 using tensorfile::Value;
 
-/// Of one file, what was read.
+/// The content read from one file.
 struct Opened {
   std::string name;
   int dp = 0;
   Value root{};
 };
 
-/// A parameter of a group, as param_shapes lists it.
+/// A parameter of a group, as in param_shapes.
 struct Listed {
   std::string name;
   Shape shape;
@@ -57,7 +57,7 @@ class Reader {
 
   void scan();
 
-  /// A file that cannot be read is a fault.
+  /// An unreadable file is a fault.
   bool open(const std::string& name, int dp, std::vector<Opened>& into);
 
   const Opened* open_models();
@@ -70,28 +70,28 @@ class Reader {
 
   void header(const Value& root, const std::string& name);
 
-  /// The model's own tensors, as it computes with them.
+  /// The model's weights, in their computation type.
   void weights(const Opened& file);
 
   void layers();
 
-  /// The parameters of one model-parallel rank by groups.
+  /// The parameters of one model-parallel rank, by group.
   std::vector<std::vector<Listed>> listed(int mp);
 
   void partitions();
 
   void scaler(const Value& held);
 
-  /// Names the tensors of one kind: "master", "exp_avg".
+  /// The tensor of one kind: "master", "exp_avg".
   Whole& place(const Listed& one, const std::string& kind, tensorfile::Dtype dtype, std::size_t group);
 
-  /// Every file says what step it has taken; of a mixed folder they differ.
+  /// Records the step of a file; in a mixed folder they differ.
   void step(const Opened& file, std::optional<double> number, const std::vector<Listed>& group);
 
-  /// ZeRO-1 and 2: the parameters of a group behind each other, and of that each rank an equal share.
+  /// ZeRO-1 and 2: the parameters of a group are concatenated, and each rank has an equal share of that.
   void stage_1(std::size_t group, const std::vector<Listed>& list, const std::vector<Opened>& files);
 
-  /// What the file says itself of where each parameter lies.
+  /// The file's own mapping from parameters to positions.
   void mapping(const Opened& file, std::size_t group, const std::vector<Listed>& list, std::int64_t first,
                std::int64_t held);
 
@@ -99,16 +99,16 @@ class Reader {
 
   void hyper(const Value& group, const std::vector<Listed>& list);
 
-  /// ZeRO-3: each parameter by itself is cut into equal parts, one a rank. A rank has its parts behind each other.
+  /// ZeRO-3: each parameter is divided into equal parts, one per rank. A rank concatenates its parts.
   void stage_3(const std::vector<std::vector<Listed>>& groups, const std::vector<Opened>& files);
 
-  /// ZeRO-0: the optimizer's whole state in the model file, by number.
+  /// ZeRO-0: the whole optimizer state is in the model file, by number.
   void unpartitioned(const Opened& file);
 
-  /// The i-th parameter of a group, in the order in which add_optimizer() named them.
+  /// The i-th parameter of a group, in the order of names from add_optimizer().
   std::string numbered(std::size_t group, std::size_t i, const std::string& id) const;
 
-  /// Parameters that are not trained: in the module, and where that is cut, in fragments.
+  /// Parameters that are not trained: in the module, and if that is divided, in fragments.
   void frozen(const std::vector<Opened>& files);
 
   void read_universal(const Value& root);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Within the writers of DeepSpeed's folders: the dicts of its files, as its own release writes them.
+// Internal to the writers of DeepSpeed's folders: builds the dicts of its files like its own release.
 #pragma once
 #include <map>
 #include <optional>
@@ -15,15 +15,15 @@ namespace zs::state {
 
 class DeepSpeedWriter {
  public:
-  /// Throws Error where the state lacks what DeepSpeed's optimizers go on from, or ZeRO-3 needs to know.
+  /// Throws Error if the state lacks what DeepSpeed's optimizers need to resume, or what ZeRO-3 needs.
   DeepSpeedWriter(const State& state, const std::string& folder, const Form& form);
 
-  /// The files of each rank at ZeRO-1 to 3.
+  /// Writes the files of each rank for ZeRO-1 to 3.
   void partitioned();
-  /// A folder for each parameter.
+  /// Writes a folder for each parameter.
   void universal();
 
-  /// Facts that the files could not take.
+  /// Facts that the files could not store.
   const std::vector<std::string>& lost() const { return lost_; }
 
  private:
@@ -37,8 +37,8 @@ class DeepSpeedWriter {
   std::vector<std::string> lost_, unknown_;
   std::map<std::string, std::string> tied_;  // other names of parameters
 
-  /// What no group has: another name of a tensor, a buffer, a parameter that is not trained. Checkpoints of PyTorch do
-  /// not say which: another name has the same bits.
+  /// Handles tensors that are in no group: another name of a tensor, a buffer, a parameter that is not trained. PyTorch
+  /// checkpoints do not distinguish these: another name has the same bits.
   void others();
   const Parameter& own_of(const Parameter& parameter) const;
   void write(const std::string& name, const tensorfile::Value& root);
@@ -46,7 +46,7 @@ class DeepSpeedWriter {
 
   // The model (write_deepspeed_model.cpp).
   tensorfile::Dict model(std::int64_t rank);
-  /// The schedule, and what a training saved of its own.
+  /// The schedule, and the training's own saved values.
   void facts(tensorfile::Dict& root);
 
   // The optimizer (write_deepspeed_optimizer.cpp).
@@ -54,17 +54,17 @@ class DeepSpeedWriter {
   bool dynamic() const;
   tensorfile::Value scaler() const;
   tensorfile::Value stage() const;
-  /// The parameters of each group as ZeRO-3 cuts them: by what a rank has of them.
+  /// The parameters of each group in ZeRO-3's sub-groups: by the size of a rank's parts.
   std::vector<std::pair<std::size_t, Group>> sub_groups() const;
-  /// A group of the optimizer: its settings, and the numbers of its tensors.
+  /// A group of the optimizer: its settings, and the indices of its tensors.
   tensorfile::Dict group_of(std::size_t number, tensorfile::List ids) const;
-  /// ZeRO-1 and 2: the parameters of a group behind each other, of which each rank has an equal part.
+  /// ZeRO-1 and 2: the parameters of a group are concatenated, and each rank has an equal part.
   tensorfile::Dict by_group(std::int64_t rank) const;
-  /// ZeRO-3: each parameter by itself is cut into equal parts.
+  /// ZeRO-3: each parameter is divided into equal parts.
   tensorfile::Dict by_parameter(std::int64_t rank) const;
 };
 
-/// Elements of a rank, of so many that are cut into equal parts.
+/// Elements per rank if `count` elements are divided into equal parts.
 inline std::int64_t share(std::int64_t count, std::int64_t ranks) { return (count + ranks - 1) / ranks; }
 /// Whether a dict has a key.
 inline bool has_key(const tensorfile::Dict& root, const std::string& key) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What zs-checkpoint says of one checkpoint.
+// The description of one checkpoint, for zs-checkpoint.
 #pragma once
 #include <string>
 #include <utility>
@@ -10,28 +10,28 @@
 
 namespace zs::state {
 
-/// "framework", "step", "ranks", ...: what is known, in order.
+/// "framework", "step", "ranks", ...: the known facts, in order.
 std::vector<std::pair<std::string, std::string>> header(const State& state);
 
-/// A row a kind of tensor (weight, master, a moment) and element type: kind, type, tensors, elements, bytes.
+/// A row per kind of tensor (weight, master, a moment) and element type: kind, type, tensors, elements, bytes.
 Sheet kinds(const State& state);
 
-/// A row a rank: rank, files, bytes of the files, elements of masters and moments that they hold.
+/// A row per rank: rank, files, bytes of the files, elements of masters and moments in them.
 Sheet ranks(const State& state);
 
-/// A row a tensor: name, kind, type, shape, parts, files; with `digests` the SHA-256 of its bytes in row-major order.
-/// Throws Error where a digest is asked for of a tensor that is not whole.
+/// A row per tensor: name, kind, type, shape, parts, files; with `digests` the SHA-256 of its bytes in row-major order.
+/// Throws Error if a digest is requested for an incomplete tensor.
 Sheet tensors(const State& state, bool digests);
 
-/// Each of a parameter's tensors: "weight", "master", "exp_avg", and the tensor.
+/// The tensors of a parameter: "weight", "master", "exp_avg", and the tensor.
 std::vector<std::pair<std::string, const Whole*>> tensors_of(const Parameter& parameter);
 
-/// What verify() looked at.
+/// The counts of verify().
 struct Checked {
   std::int64_t tensors = 0, elements = 0, checksums = 0, rounded = 0, paddings = 0;
 };
-/// Reads every element: shards join without holes, checksums hold, numbers are finite, second moments not negative,
-/// 16-bit weights are the masters rounded, padding is zero. What is not so is added to the faults of the state.
+/// Reads every element and checks: shards join without gaps, checksums match, numbers are finite, second moments are
+/// not negative, 16-bit weights are the rounded masters, padding is zero. Adds violations to the faults of the state.
 Checked verify(State& state);
 
 }  // namespace zs::state

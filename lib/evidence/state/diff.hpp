@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two checkpoints of any frameworks, compared: weights, masters, moments, steps, settings, schedules, scalers, random
+// Compares two checkpoints of any frameworks: weights, masters, moments, steps, settings, schedules, scalers, random
 // states.
 #pragma once
 #include <map>
@@ -15,25 +15,25 @@
 
 namespace zs::state {
 
-/// A parameter of one side that is made of parameters of the other: "qkv = cat(q, k, v)".
+/// A parameter of one side that consists of parameters of the other: "qkv = cat(q, k, v)".
 struct Join {
-  std::string name;       ///< of the one side
-  Expression expression;  ///< of names of the other side
+  std::string name;       ///< on one side
+  Expression expression;  ///< over names of the other side
   std::string place;      ///< file and line, for messages
   long line = 0;
 };
 
-/// Names of A by names of B, as a file has them: a line a pair, "A B"; one with a * on both sides is of all names that
-/// begin and end so. "A = EXPRESSION" and "EXPRESSION = B" say what is made of what (state/expression.hpp). Lines whose
-/// first word is # are left out.
+/// Pairs of names of A and B, read from a file: a line per pair, "A B"; a * on both sides matches any text. "A =
+/// EXPRESSION" and "EXPRESSION = B" describe combined parameters (state/expression.hpp). Lines whose first word is #
+/// are comments.
 class Names {
  public:
   Names() = default;
   /// Throws Error with the line.
   explicit Names(const std::string& path);
-  /// What the name of A is called in B; the name itself where no line says it.
+  /// The name in B of A's `name`; the same name if no line matches.
   std::string renamed(const std::string& name) const;
-  /// What is made of the parameters of this side (`first`: A), with a line for each text that a * stands for.
+  /// The combined parameters of this side (`first`: A), with one entry for each text that a * matches.
   std::vector<Join> joins(const State& state, bool first) const;
   bool empty() const { return rules_.empty() && joins_.empty(); }
 
@@ -48,7 +48,7 @@ class Names {
   std::vector<Line> joins_;
 };
 
-/// What was compared of one kind: "float32", "exp_avg", "step".
+/// The result for one kind: "float32", "exp_avg", "step".
 struct Compared {
   std::string kind{};
   bool tensors = false;  ///< else values
@@ -57,15 +57,15 @@ struct Compared {
 };
 struct Difference {
   compare::Settled verdict{};
-  std::vector<std::pair<std::string, std::string>> lines;  ///< "verdict", and what belongs to it, in order
+  std::vector<std::pair<std::string, std::string>> lines;  ///< "verdict" and its details, in order
   std::vector<Compared> kinds;
 
-  /// A row a kind.
+  /// A row per kind.
   Sheet sheet() const;
 };
 
-/// What float32 numbers a side has of a parameter are its master, or a weight of that type; a parameter of another name
-/// of itself has the numbers of that. What only one side has leaves the two undecided; a fault of either is FAILED.
+/// The float32 numbers of a parameter are its master, or a weight of that type; those of a tied parameter are its
+/// owner's. Content that only one side has makes the result inconclusive; a fault on either side is FAILED.
 Difference diff(const State& a, const State& b, const compare::Tolerance& tolerance, const Names& names = {});
 
 }  // namespace zs::state

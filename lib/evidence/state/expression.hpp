@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tensor made of others, as a line of --names says it: cat(q, k, v), transpose(w), stack(expert.{0-7}).
+// A tensor composed of others, as in a line of --names: cat(q, k, v), transpose(w), stack(expert.{0-7}).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -21,15 +21,15 @@ namespace zs::state {
 /// {0-7} in a name stands for the names with each number, as so many arguments.
 class Expression {
  public:
-  /// Throws Error, which says where in the text.
+  /// Throws Error with the position in the text.
   static Expression parse(const std::string& text);
 
-  /// The names in it.
+  /// The names that occur in it.
   std::vector<std::string> names() const;
 
-  /// The shape that is made of those of the names. Throws Error where they do not fit.
+  /// The shape of the result, from the shapes of the names. Throws Error if they do not match.
   tensorfile::Shape shape(const std::function<tensorfile::Shape(const std::string&)>& of) const;
-  /// The tensor, in memory. REQUIRES: all are of one type, their shapes fit.
+  /// The result, in memory. REQUIRES: all have the same type, their shapes match.
   tensorfile::Tensor tensor(const std::function<tensorfile::Tensor(const std::string&)>& of) const;
 
  private:

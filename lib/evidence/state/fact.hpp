@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file of Python's says beside tensors of the model, as text: schedules, scalers, random states, settings.
+// The values of a Python file besides tensors of the model, as text: schedules, scalers, random states, settings.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,29 +9,29 @@
 
 namespace zs::state {
 
-/// A value as text. One of more than 100 characters, and a tensor of several elements, is told by its SHA-256, so that
-/// the same text means the same value.
+/// A value as text. A text of more than 100 characters, and a tensor of several elements, is replaced by its SHA-256,
+/// so that equal texts mean equal values.
 std::string text_of(const tensorfile::Value& value);
 
-/// Every value within `value` as a fact, its names joined by points behind `name`.
+/// Adds every value within `value` as a fact: `name` and its keys joined by dots.
 void add_facts(State& into, const std::string& name, const tensorfile::Value& value);
 
-/// A number: an int, a float, a truth value, a tensor of one element, or an object of Python's made of one number (an
-/// enumeration). Nothing otherwise, also where `value` is null.
+/// A number: an int, a float, a truth value, a tensor of one element, or a Python object with one number (an
+/// enumeration). Nothing otherwise, and if `value` is null.
 std::optional<double> number_of(const tensorfile::Value* value);
 std::optional<std::int64_t> integer_of(const tensorfile::Value* value);
 
-/// Notes the classes of all objects within `value`.
+/// Records the classes of all objects within `value`.
 void note_objects(State& into, const tensorfile::Value& value);
 
-/// The tensors of a dict by name; what is no tensor is passed over. Nothing where `value` is null or no dict.
+/// The tensors of a dict by name; other values are skipped. Empty if `value` is null or no dict.
 std::vector<std::pair<std::string, tensorfile::Tensor>> tensors_of(const tensorfile::Value* value);
 
-/// The elements of a list or tuple; none where it is neither or null.
+/// The elements of a list or tuple; none if `value` is neither or null.
 const std::vector<tensorfile::Value>& list_of(const tensorfile::Value* value);
-/// The items of a dict, or of an object that is one; none where it is neither or null.
+/// The items of a dict, or of an object that is one; none if `value` is neither or null.
 const std::vector<tensorfile::Item>& items_of(const tensorfile::Value* value);
-/// The numbers of a torch.Size; what is no number is 0.
+/// The sizes in a torch.Size; 0 for anything that is no number.
 tensorfile::Shape shape_of(const tensorfile::Value& value);
 
 /// A key of a dict as text: "fc1.weight", "0".

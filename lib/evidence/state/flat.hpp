@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of one dimension behind each other, and runs of elements of them.
+// Concatenated one-dimensional tensors, and ranges of their elements.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace zs::state {
 
-/// Elements of a tensor of one dimension. REQUIRES: it has them.
+/// A range of a one-dimensional tensor. REQUIRES: the tensor contains it.
 inline tensorfile::Tensor run(tensorfile::Tensor flat, std::int64_t begin, std::int64_t count) {
   flat.offset += begin * (flat.strides.empty() ? 1 : flat.strides[0]);
   flat.shape = {count};
@@ -26,7 +26,7 @@ class Flat {
   std::int64_t count() const { return count_; }
   tensorfile::Dtype dtype() const { return parts_.empty() ? tensorfile::Dtype::f32 : parts_.front().dtype; }
 
-  /// Gives the elements from `begin` on as tensors, each with its distance from `begin`. REQUIRES: there are so many.
+  /// Passes the elements from `begin` on as tensors, each with its distance from `begin`. REQUIRES: they exist.
   template <class Take>
   void cut(std::int64_t begin, std::int64_t count, Take take) const {
     std::int64_t at = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a checkpoint has, a thing each: the float32 numbers of a parameter, its first moment, its step, a random state.
+// The items of a checkpoint: the float32 numbers of a parameter, its first moment, its step, a random state.
 #pragma once
 #include <functional>
 #include <map>
@@ -12,12 +12,12 @@
 
 namespace zs::state {
 
-/// The numbers of a thing: a checkpoint's tensor, or one that is made of several when it is looked at.
+/// The numbers of an item: a checkpoint's tensor, or one that is composed of several on access.
 struct Numbers {
   tensorfile::Dtype dtype = tensorfile::Dtype::f32;
   tensorfile::Shape shape{};
   std::function<std::string()> defect{};                                ///< as defect() of a Whole
-  std::function<tensorfile::Tensor(const std::string& what)> joined{};  ///< as joined() of one
+  std::function<tensorfile::Tensor(const std::string& what)> joined{};  ///< as joined() of a Whole
 
   std::int64_t count() const;
 };
@@ -28,18 +28,18 @@ struct DiffItem {
   std::string kind, name;
   NumbersPtr tensor{};
   std::string text{};
-  bool alias = false;  ///< another name of what stands in the list already
+  bool alias = false;  ///< another name of an item that is already listed
 };
 using Items = std::map<std::string, DiffItem>;  ///< by kind and name
 
 using Rename = std::function<std::string(const std::string&)>;
 
-/// How the names of two checkpoints are written alike: by the lines of `names`, wrappers aside, and without the first
-/// word that all names of a side have, where more names are the same then.
+/// Makes the names of two checkpoints agree: by the lines of `names`, without wrappers, and without the first word that
+/// all names of a side share, if more names are equal then.
 std::pair<Rename, Rename> joined_names(const State& a, const State& b, const Names& names);
 
-/// All that a checkpoint has. What its parameters are made into by the lines of `names` for this side (`first`: A)
-/// stands in place of these. Throws Error where shapes, types or steps of the parts do not fit.
+/// All items of a checkpoint. Parameters that the lines of `names` combine on this side (`first`: A) are replaced by
+/// the result. Throws Error if shapes, types or steps of the parts do not match.
 Items items_of(const State& state, const Rename& rename, const Names& names, bool first);
 
 }  // namespace zs::state

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state dict of a torch optimizer: moments and steps by parameter, which it knows by name or only by number.
+// The state dict of a torch optimizer: moments and steps by parameter, identified by name or only by number.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,21 +10,21 @@
 namespace zs::state {
 
 /// Adds {"state": {ID: {...}}, "param_groups": [{"params": [ID, ...], ...}]} to the parameters. Numbered states are
-/// given to the parameters of `into`, in their order, which are no buffers, frozen or tied: group by group, by their
-/// shapes. Where shapes leave more than one way, or none, the states are kept as "#0", "#1", ... and a note says so.
-/// `file` is the file's name in the folder.
+/// assigned to the parameters of `into` in order, except buffers, frozen and tied ones: group by group, by their
+/// shapes. If shapes allow several assignments, or none, the states are kept as "#0", "#1", ... with a note. `file` is
+/// the file's name in the folder.
 void add_optimizer(State& into, const tensorfile::Value& dict, const std::string& file, int rank = -1);
 
-/// Which parameter each of the numbered states is of, or an empty list where that is not certain. `groups` has the
-/// shapes of each group's states, `parameters` those of the model's.
+/// The parameter of each numbered state, or an empty list if that is ambiguous. `groups` has the shapes of each group's
+/// states, `parameters` those of the model's.
 std::vector<std::vector<std::size_t>> match(const std::vector<std::vector<tensorfile::Shape>>& groups,
                                             const std::vector<tensorfile::Shape>& parameters);
 
-/// Sorts the names of parameters into the order in which the models of Hugging Face make their modules, which is that
-/// of numbered states and of flat groups. False where a name is not of a family whose order is known.
+/// Sorts the names of parameters into the order in which Hugging Face's models create their modules, which is that of
+/// numbered states and of flat groups. False if a name belongs to no family with a known order.
 bool sort_as_modules(std::vector<std::string>& names);
 
-/// Whether `value` is such a state dict.
+/// Whether `value` is an optimizer's state dict.
 bool is_optimizer(const tensorfile::Value* value);
 
 /// The settings of a group, "lr" and others, as text; not its parameters.

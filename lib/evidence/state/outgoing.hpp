@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Within the writers of checkpoints: tensors as the files of another form cut them, values as Python has them, and a
-// folder that appears whole or not at all.
+// Internal to the writers of checkpoints: tensors as the files of another form divide them, Python values, and a folder
+// that appears whole or not at all.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,10 +13,10 @@
 
 namespace zs::state {
 
-/// A folder under a name of its own until it is whole.
+/// A folder with a temporary name until it is complete.
 class NewFolder {
  public:
-  /// Throws Error where there is something of that name.
+  /// Throws Error if the name exists.
   explicit NewFolder(const std::string& to);
   ~NewFolder();
   NewFolder(const NewFolder&) = delete;
@@ -35,43 +35,43 @@ struct Run {
   const Whole* whole = nullptr;
   std::int64_t begin = 0, count = 0;
 };
-/// Runs behind each other, and zeros behind these, whose bytes are read while they are written. REQUIRES: all are of
-/// `dtype`, their tensors whole.
+/// Concatenates runs, followed by zeros, and reads their bytes when it is written. REQUIRES: all are of `dtype`, their
+/// tensors complete.
 tensorfile::Tensor laid_out(tensorfile::Dtype dtype, tensorfile::Shape shape, std::vector<Run> runs,
                             std::int64_t zeros = 0);
 
-/// A tensor of 16-bit numbers as one of float32, which holds them exactly; one of float32 as it is. Throws Error at
-/// others, led by `name`.
+/// A tensor of 16-bit numbers converted to float32, which is exact; one of float32 unchanged. Throws Error, which
+/// begins with `name`, for others.
 tensorfile::Tensor widened(const Whole& whole, const std::string& name);
 
 /// A tensor without dimensions: f32, or i64.
 tensorfile::Tensor scalar(float value);
 tensorfile::Tensor scalar(std::int64_t value);
 
-/// What a text of text_of() was made of: a number, a truth value, None, a text, a list or tuple of these. Nothing where
-/// it is something else, or told by a digest.
+/// Parses a text of text_of(): a number, a truth value, None, a text, a list or tuple of these. Nothing if it is
+/// something else, or only a digest.
 std::optional<tensorfile::Value> literal(const std::string& text);
 
-/// The value of a fact: as it was read, else what its text says. Nothing where that says too little, or where it has an
-/// object of Python's.
+/// The value of a fact: as it was read, else parsed from its text. Nothing if the text is insufficient, or if it
+/// contains a Python object.
 std::optional<tensorfile::Value> value_of(const State& state, const std::string& fact);
 
-/// A parameter that stands for itself, and is no other name of one.
+/// A parameter that is not a tied name of another.
 bool is_own(const State& state, const Parameter& parameter);
-/// The numbers that an optimizer works on: the master, or the weight where there is none; nullptr where there is
-/// neither.
+/// The numbers that an optimizer updates: the master, or the
+/// weight if there is none; nullptr if there is neither.
 const Whole* numbers(const Parameter& parameter);
-/// The same of a name that is tied: those of the parameter that it stands for.
+/// The same; for a tied name, those of its owner.
 const Whole* numbers(const State& state, const Parameter& parameter);
 
-/// The parameters of each of the optimizer's groups, in order; where a checkpoint has no groups, those of the same
+/// The parameters of each of the optimizer's groups, in order; if a checkpoint has no groups, those with the same
 /// settings.
 std::vector<std::vector<const Parameter*>> groups(const State& state);
-/// The settings of a group as Python has them, with those of torch.optim.AdamW that it does not say.
+/// The settings of a group as Python values; missing ones are those of torch.optim.AdamW.
 std::vector<tensorfile::Item> settings(const Parameter& parameter);
 
-/// Reads what was written and compares: throws Error where it differs from what was read, and adds to `made` what the
-/// form has no place for.
+/// Reads the result back and compares: throws Error if it differs from the source, and adds to `made` what the form
+/// cannot store.
 void require_same(const State& state, const std::string& written, const std::string& to, Converted& made);
 
 }  // namespace zs::state

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conditions of a summary as a table of runs: filtered and sorted as runs of a registry are, or taken into one.
+// The conditions of a summary as a table of runs: filtered and sorted like runs of a registry, or imported into one.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,16 +14,16 @@ namespace zs::summary {
 registry::Runs as_runs(const metric::Store& store);
 
 struct Choice {
-  std::vector<std::string> filters{};  ///< as zs-runs --filter has them; all must hold
+  std::vector<std::string> filters{};  ///< as zs-runs --filter; all must match
   std::string sort_by{};               ///< a column, or ""
   bool descending = false;
 };
 
-/// The runs of the conditions that `choice` leaves, in its order. Throws Error where it leaves none, or knows no such
-/// column; UsageError at what is no filter. REQUIRES: `store` has a summary.
+/// The runs of the conditions that `choice` selects, in its order. Throws Error if it selects none, or names an unknown
+/// column; UsageError at an invalid filter. REQUIRES: `store` has a summary.
 std::vector<metric::Run> chosen(metric::Store store, const Choice& choice);
 
-/// The conditions of the summary in the metric file `path`, as a table with tabs. Throws Error where it has none.
+/// The conditions of the summary in the metric file `path`, as a tab-separated table. Throws Error if it has none.
 std::string table_of(const std::string& path);
 
 }  // namespace zs::summary

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of a summary as values with names: what figures and reports are made of. Statistics are those of the
-// summary: nothing here computes one.
+// The rows of a summary as named values for figures and reports. Statistics are those of the summary: nothing is
+// computed here.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace zs::summary {
 
-/// The figures of one row of a summary's table, by the names of its columns: row["time_mean"], which the compiler
-/// checks. What is absent there has no value.
+/// The figures of one row of a summary's table, by column name: row["time_mean"], which the compiler checks. Absent
+/// figures have no value.
 template <const auto& kColumns>
 class Figures {
  public:
@@ -28,7 +28,7 @@ class Figures {
     const double value = values_[column.at];
     return metric::is_absent(value) ? std::nullopt : std::optional(value);
   }
-  /// A count; 0 where there is none.
+  /// A count; 0 if absent.
   std::size_t count(Column column) const {
     const double value = values_[column.at];
     return value > 0 ? static_cast<std::size_t>(value) : 0;
@@ -44,11 +44,11 @@ class Figures {
 struct Member : Figures<stat::kRunColumns> {
   const metric::Run* run = nullptr;  ///< owned by the store
   attribute::Facts facts;            ///< its attributes under their primary names
-  std::string status, reason;        ///< as those of a condition
+  std::string status, reason;        ///< like those of a condition
 
   /// Neither COMPLETE nor UNKNOWN.
   bool bad() const;
-  /// Its records, a point for each step: where numbers came from. They are read when somebody first asks.
+  /// Its records, a point per step, with their sources. Read on first use.
   const stat::Series& series() const;
 
  private:
@@ -59,50 +59,50 @@ struct Member : Figures<stat::kRunColumns> {
 struct Condition : Figures<stat::kSummaryColumns> {
   std::string name;
   std::string status;     ///< a word of attribute/state.hpp
-  std::size_t place = 0;  ///< row in the summary
-  std::string loss_unit;  ///< of all conditions of a summary: "nats/token", or "nats" where runs train on images
+  std::size_t place = 0;  ///< row index in the summary
+  std::string loss_unit;  ///< common to all conditions of a summary: "nats/token", or "nats" for images
   std::string state_digest;
-  std::string reason;                    ///< why the status is not COMPLETE: "exit code 137"; "" where nothing says it
-  std::vector<Member> members;           ///< the runs it came from; none where the store does not hold them
-  const metric::Table* curve = nullptr;  ///< owned by the store; null without one
+  std::string reason;                    ///< why the status is not COMPLETE: "exit code 137"; "" if unknown
+  std::vector<Member> members;           ///< its runs; none if the store does not have them
+  const metric::Table* curve = nullptr;  ///< owned by the store; null if there is none
 
   /// Neither COMPLETE nor UNKNOWN.
   bool bad() const;
-  /// The attribute, by any of its names, where all members that have it agree; "" where none has it or they differ.
+  /// The attribute, by any of its names, if all members that have it agree; "" otherwise.
   std::string attribute(const std::string& key) const;
   /// The value of each run that has it.
   std::vector<double> values(Member::Column column) const;
 };
 
-/// Gives a summary that an older zs-aggregate wrote its columns "timed" and "time_total", by its table "runs" and its
-/// runs. REQUIRES: store.summary.
+/// Adds the columns "timed" and "time_total" to a summary of an older zs-aggregate, from its table "runs" and its runs.
+/// REQUIRES: store.summary.
 void mark_timed(metric::Store& store);
 
-/// The conditions of a summary in its order. `store` must outlive them.
-/// Throws Error if the store has no summary, or its summary no column "condition", naming `source`.
+/// The conditions of a summary in its order. `store` must outlive them. Throws Error, naming `source`, if the store has
+/// no summary, or its summary no column "condition".
 std::vector<Condition> conditions(const metric::Store& store, const std::string& source);
 
-/// The model that all conditions with values say they train; "several models" where they name two, else "".
+/// The common model of all conditions that name one; "several models" if they differ, else "".
 std::string model(const std::vector<Condition>& conditions);
 
-/// What conditions get through in a second: tokens, or images where no condition counts tokens.
+/// The throughput of conditions: tokens, or images if no condition counts tokens.
 Condition::Column speed(const std::vector<Condition>& conditions);
-/// What their losses are in.
+/// The unit of their losses.
 std::string loss_unit(const std::vector<Condition>& conditions);
-/// Every one that has a speed counts images.
+/// Whether every condition with a speed counts images.
 bool on_images(const std::vector<Condition>& conditions);
 
-/// The condition of that name; "" is the first. Throws UsageError, naming the nearest.
+/// The condition with that name; "" is the first. Throws UsageError with the nearest name.
 const Condition& baseline(const std::vector<Condition>& conditions, const std::string& name);
 
-/// Whether the curves and the digests of conditions are equal, by the comparison that the table "divergence" is made
-/// by.
+/// Whether the curves and the digests of conditions are
+/// equal, by the same comparison as the table "divergence".
 struct Agreement {
-  bool curves = false;  ///< at least two conditions have curves, and at every step that several logged, the same loss
+  bool curves = false;      ///< at least two conditions have curves, and their losses are equal at every common step
   bool same_steps = false;  ///< all curves have the same steps
-  bool digests = false;     ///< at least two conditions have a digest, and all of those are equal
+  bool digests = false;     ///< at least two conditions have a digest, and all digests are equal
   std::size_t with_curve = 0, with_digest = 0;
-  std::string digest;  ///< the common one, where digests agree
+  std::string digest;  ///< the common one, if digests agree
 };
 Agreement agreement(const std::vector<Condition>& conditions);
 

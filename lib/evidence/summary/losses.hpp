@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What zs-aggregate found about pairs of conditions, from the table "divergence" of a summary.
+// The results of zs-aggregate for pairs of conditions, from the table "divergence" of a summary.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,11 +10,11 @@
 
 namespace zs::summary {
 
-/// One row of the table, as stat/divergence.hpp describes it.
+/// One row of the table; see stat/divergence.hpp.
 struct Pair {
   std::string condition, baseline;
   std::optional<std::int64_t> steps, steps_missing, first_difference, difference_step, first_outside;
-  std::optional<double> loss_difference, envelope;  ///< in Condition::loss_unit; nan where a loss is
+  std::optional<double> loss_difference, envelope;  ///< in Condition::loss_unit; nan if a loss is
   std::string differs_in, digest, verdict;
 
   bool of(const std::string& a, const std::string& b) const {
@@ -22,42 +22,42 @@ struct Pair {
   }
 };
 
-/// All rows; none where the summary has no such table.
+/// All rows; none if the summary has no such table.
 std::vector<Pair> pairs(const metric::Store& store);
 
-/// What the loss curves of several conditions show, pair by pair.
+/// The comparison of the loss curves of several conditions, pair by pair.
 struct Losses {
   bool compared = false;                   ///< the summary has the table
-  bool with_first_alone = false;           ///< each condition is compared with the first alone: there are many
-  std::size_t pairs = 0;                   ///< that share a step with a loss
-  std::size_t apart = 0;                   ///< that share none
-  std::size_t fewest_steps = 0;            ///< that a pair shares
+  bool with_first_alone = false;           ///< each condition is compared only with the first: there are many
+  std::size_t pairs = 0;                   ///< pairs with a common step that has a loss
+  std::size_t apart = 0;                   ///< pairs without one
+  std::size_t fewest_steps = 0;            ///< the smallest number of common steps of a pair
   bool equal = false;                      ///< the curves of all pairs have the same steps and the same bits
-  std::optional<std::int64_t> first_step;  ///< the first at which a loss of a pair differs
+  std::optional<std::int64_t> first_step;  ///< the first where a loss of a pair differs
   std::string first_in;                    ///< which: "loss", "loss, rank 1"
-  std::string beside;                      ///< what differs where they do not: "grad_norm from step 1"
+  std::string beside;                      ///< another column that differs if losses do not: "grad_norm from step 1"
   /// The largest difference of a pair at one step.
   struct Largest {
     const Condition *a = nullptr, *b = nullptr;
     std::int64_t step = 0;
     double loss_a = 0, loss_b = 0;
     double difference = 0;  ///< in Condition::loss_unit; nan where a loss is not finite
-    double relative = 0;    ///< of the smaller magnitude
+    double relative = 0;    ///< relative to the smaller magnitude
   };
-  std::optional<Largest> largest;  ///< nothing where the mean curves are equal
-  /// The decimals of the coarser side of the largest difference, where that is no more than one unit of the last one:
-  /// all losses are equal up to the rounding of their print.
+  std::optional<Largest> largest;  ///< nothing if the mean curves are equal
+  /// The decimals of the less precise side of the largest difference, if that is at most one unit of the last decimal:
+  /// all losses are equal up to the rounding of their text.
   std::optional<int> printed;
-  /// The loss of a pair of conditions differs by more than repeated runs of one do.
+  /// A pair whose loss differs by more than repeated runs of one condition do.
   struct Outside {
     std::string condition, baseline;
     std::int64_t step = 0;
   };
   std::vector<Outside> outside;
-  std::optional<double> envelope;  ///< the widest that repeated runs of one condition part; nothing without repeats
+  std::optional<double> envelope;  ///< the largest spread of repeated runs of one condition; nothing without repeats
 };
 
-/// Of the healthy ones among `conditions` in all. They must outlive the result.
+/// Compares the healthy ones among `conditions` conditions. They must outlive the result.
 Losses losses(const metric::Store& store, const std::vector<const Condition*>& healthy, std::size_t conditions);
 
 }  // namespace zs::summary

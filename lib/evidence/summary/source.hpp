@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people have, as a summary.
+// Reads operands as a summary.
 #pragma once
 #include <functional>
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace zs::summary {
 
-/// Reads what was named. One summary alone is taken as it is; anything else is summarised as zs-aggregate does by
-/// default. Runs are called by their run_name where that tells them apart. Throws Error where an input holds nothing,
-/// or two runs have one name. Runs that all have the attribute `by` are grouped by it.
+/// Reads the operands. A single summary is returned unchanged; anything else is summarised with zs-aggregate's
+/// defaults. Runs get their run_name if that distinguishes them. Throws Error if an input is empty, or two runs have
+/// the same name. If all runs have the attribute `by`, they are grouped by it.
 metric::Store read(const std::vector<input::Named>& named, const input::Listener& listener,
                    const std::function<void(const std::string&)>& warn, const std::string& by = "");
 

@@ -245,7 +245,7 @@ check-bugs: all  ## train with the silent bugs that DeepSpeed released, which it
 	@BUILD=$(BUILD) tests/checkpoints/run
 	@BUILD=$(BUILD) tests/checkpoints/continued
 
-check-trainers: all  ## a day with DeepSpeed, FSDP2, DDP and the Trainer, which it gets from PyPI, on a sandbox of Slurm (half an hour)
+check-trainers: all  ## a day with DeepSpeed, FSDP2, DDP and the Trainer, which it gets from PyPI, on a sandbox of Slurm, and the wheel beside PyTorch (half an hour)
 	@BUILD=$(BUILD) tests/trainers/run
 
 check-planted: all  ## plant 82 faults into trainings of PyTorch and DeepSpeed, and compare 44 healthy pairs: zs-verify is to name each; and 11 into models, for tests to find (an hour)

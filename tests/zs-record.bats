@@ -294,6 +294,58 @@ two_records() { compgen -G 'runs/2*/metrics.h5' >/dev/null && [ "$(zs-parse runs
   [ -z "$(comm -23 expected recorded)" ]
 }
 
+# fails LINE...: a rank that is killed, after the kernel has said these lines of it (recorded of process 17743).
+fails() {
+  : >kernel
+  printf '%s\n' "$@" >lines
+  cat >killed.py <<'PY'
+import os, signal, time
+print("step 1 loss 2.5", flush=True)
+while not os.path.exists("known"): time.sleep(0.1)
+with open("lines") as lines, open("kernel", "a") as kernel:
+    kernel.write(lines.read().replace("17743", str(os.getpid())))
+os.kill(os.getpid(), signal.SIGKILL)
+PY
+  ZS_KERNEL_LOG=$PWD/kernel RANK=1 WORLD_SIZE=2 zs-record -- python3 killed.py >out 2>err &
+  recorder=$!
+  await compgen -G 'runs/2*/metrics.h5' >/dev/null
+  touch known
+  status=0
+  wait $recorder || status=$?
+  [ $status = 137 ]
+}
+
+@test "zs-record: what the kernel says of a training that fails is said: ranks killed for memory, errors of GPUs" {
+  # Recorded from Linux 6.18, of a process that grew beyond its control group's memory.
+  fails "$(cat "$ROOT/tests/data/kernel/oom.txt")"
+  grep -E 'FAILED \(ended by SIGKILL; out of memory: the kernel killed rank 1 \(process [0-9]+, python3\), which held 104.46 MB\)' err
+  [[ $(field error) == "ended by SIGKILL; out of memory: the kernel killed rank 1 (process "* ]]
+  rm -rf runs known
+  # As NVIDIA's driver writes it: open-gpu-kernel-modules 1150, gpud 1209.
+  fails 'kernel: NVRM: Xid (PCI:0000:dc:00): 45, pid=17743, name=python3, Ch 00000001 caused by previous Xid 149' \
+    'kernel: NVRM: Xid (PCI:0000:44:00): 79, GPU has fallen off the bus.'
+  grep -E 'ended by SIGKILL; GPU 0000:dc:00 had Xid 45 under rank 1 \(process [0-9]+, python3\): Ch 00000001 .*; GPU 0000:44:00 had Xid 79: GPU has fallen' err
+  rm -rf runs known
+  # What it said before the training, and of others, is not said; nor is a log missed that cannot be read.
+  fails 'Out of memory: Killed process 1 (init) total-vm:1kB, anon-rss:1kB'
+  [ "$(field error)" = "ended by SIGKILL" ]
+  rm -rf runs
+  run -137 env ZS_KERNEL_LOG=/no/such zs-record -- sh -c 'kill -9 $$'
+  [ "$(field error)" = "ended by SIGKILL" ]
+}
+
+@test "zs-record: where NCCL's own time limit ends a training, its dumps say which rank was behind" {
+  cat >late.sh <<'SH'
+echo step 1 loss 2.5
+cp "$1"/rank_* "$ZS_RECORD/flight/"
+echo '[rank0]:[E626 06:24:44.903881913 ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, OpType=ALLREDUCE, NumelIn=1024, NumelOut=1024, Timeout(ms)=15000) ran for 15021 milliseconds before timing out.' >&2
+kill -ABRT $$
+SH
+  run -134 zs-record --timeout 600 -- sh late.sh "$ROOT/tests/data/flight/sleeps"
+  [ "$(field error_rank)" = 0 ]
+  [[ $(field error) == "rank 0: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, "*"; rank 1 did not enter collective "* ]]
+}
+
 # A table of the faults that trainings have: what state says, and what the error is. Others are above: kill -9 of zs-record, a full
 # device, nothing printed, a loss that is not finite, a process left behind.
 @test "zs-record: trainings that go wrong in each way end as what they are" {

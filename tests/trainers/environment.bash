@@ -12,3 +12,18 @@ for pin in sys.argv[1:]:
   "$python" -m pip install --quiet --no-cache-dir --disable-pip-version-check "${trainers[@]}"
 fi
 exec {lock}>&-
+
+# plain: a Python that has PyTorch and what pip gets with it, and nothing else.
+plain() {
+  local into=$cache/plain torch
+  torch=$("$python" -c 'import importlib.metadata as m; print("torch==" + m.version("torch").split("+")[0])')
+  exec {lock}>"$cache/lock"
+  flock "$lock"
+  if ! "$into/bin/python" -c 'import torch' 2>/dev/null; then
+    echo "PyTorch alone goes to $into (5 GB)" >&2
+    python3 -m venv --clear "$into"
+    "$into/bin/python" -m pip install --quiet --no-cache-dir --disable-pip-version-check "$torch" >&2
+  fi
+  exec {lock}>&-
+  echo "$into"
+}

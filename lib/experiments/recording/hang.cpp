@@ -172,8 +172,8 @@ std::string of_py_spy(const std::string& text) {
   return made;
 }
 
-/// What the Flight Recorder's dumps say; asks for them first.
-std::string of_flight(const std::string& folder) {
+/// Asks for the Flight Recorder's dumps.
+void ask_for_dumps(const std::string& folder) {
   std::error_code failure;
   bool asked = false;
   for (const auto& entry : fs::directory_iterator(folder, failure)) {
@@ -184,12 +184,6 @@ std::string of_flight(const std::string& folder) {
     ::close(pipe);
   }
   if (asked) std::this_thread::sleep_for(std::chrono::seconds(5));
-  try {
-    const flight::Finding found = flight::explain(flight::read_dumps(folder, [](const Fault&) {}));
-    return found.stuck ? found.sentence : "";
-  } catch (const std::exception&) {
-    return "";
-  }
 }
 
 }  // namespace
@@ -219,7 +213,12 @@ Variables variables_to_ask(const std::string& folder) {
 }
 
 void read_stack(const std::string& text, Where& where) {
-  static const std::set<std::string> kBackward = {"_engine_run_backward", "backward"};
+  // Functions of libraries that wait for other ranks without distributed_c10d.py, and for the GPU.
+  static const std::map<std::string, std::string> kWaits = {{"_engine_run_backward", "backward"},
+                                                            {"backward", "backward"},
+                                                            {"_distributed_broadcast_coalesced", "broadcast"},
+                                                            {"wait_tensor", "a collective"},
+                                                            {"synchronize", "a wait for the GPU"}};
   for (const std::vector<Frame>& frames : threads_of(text)) {
     if (frames.empty() || frames.back().function != "<module>") continue;
     where.collective.clear();
@@ -228,8 +227,8 @@ void read_stack(const std::string& text, Where& where) {
     for (auto frame = frames.begin(); frame != own; ++frame) {
       if (frame->file.ends_with("distributed_c10d.py") && frame->function != "wrapper")
         where.collective = frame->function;
-      if (where.collective.empty() && kBackward.count(frame->function)) where.collective = "backward";
-      if (where.collective.empty() && frame->function == "synchronize") where.collective = "a wait for the GPU";
+      const auto wait = kWaits.find(frame->function);
+      if (where.collective.empty() && wait != kWaits.end()) where.collective = wait->second;
     }
     where.place = place_of(own == frames.end() ? frames.front() : *own);
   }
@@ -240,7 +239,7 @@ std::string explain(const std::vector<Where>& ranks) {
   for (const Where& one : ranks)
     (one.gone ? gone : one.silent ? silent : one.collective.empty() ? busy : waiting).push_back(&one);
   const auto others = [&]() -> std::string {
-    if (waiting.empty()) return "";
+    if (waiting.empty()) return busy.empty() ? "" : ", while " + ranks_text({busy[0]}) + " is at " + busy[0]->place;
     return ", while " + ranks_text(waiting) + (waiting.size() == 1 ? " waits in " : " wait in ") +
            waits_in(*waiting[0]);
   };
@@ -260,7 +259,7 @@ std::string explain(const std::vector<Where>& ranks) {
     std::string text = ranks_text({busy[0]}) + " is at " + busy[0]->place;
     for (std::size_t i = 1; i < std::min<std::size_t>(busy.size(), 4); ++i)
       text += ", " + ranks_text({busy[i]}) + " at " + busy[i]->place;
-    return text + others();
+    return text + (waiting.empty() ? "" : others());
   }
   std::map<std::string, std::vector<const Where*>> places;
   for (const Where* const one : waiting) places[waits_in(*one)].push_back(one);
@@ -271,6 +270,15 @@ std::string explain(const std::vector<Where>& ranks) {
   for (auto place = places.begin(); place != places.end(); ++place)
     text += (place == places.begin() ? "" : ", ") + ranks_text(place->second) + " in " + place->first;
   return text;
+}
+
+std::string said_by_dumps(const std::string& folder) {
+  try {
+    const flight::Finding found = flight::explain(flight::read_dumps(folder + "/flight", [](const Fault&) {}));
+    return found.stuck ? found.sentence : "";
+  } catch (const std::exception&) {  // there are none
+    return "";
+  }
 }
 
 std::string why_it_hangs(const std::string& folder) {
@@ -318,7 +326,8 @@ std::string why_it_hangs(const std::string& folder) {
   std::vector<Where> list;
   for (const auto& [key, where] : ranks) list.push_back(where);
   std::string sentence = explain(list);
-  if (const std::string flight = of_flight(absolute + "/flight"); !flight.empty()) sentence += "; " + flight;
+  ask_for_dumps(absolute + "/flight");
+  if (const std::string flight = said_by_dumps(absolute); !flight.empty()) sentence += "; " + flight;
   try {
     write_file(absolute + "/hang.txt", sentence + "\n\n" + all);
   } catch (const std::exception&) {  // the disk is full: the sentence stays

@@ -31,6 +31,10 @@ void read_stack(const std::string& text, Where& where);
 /// Which rank it is, where, and why that is thought.
 std::string explain(const std::vector<Where>& ranks);
 
+/// What the Flight Recorder's dumps of the run in `folder` say, which NCCL writes too where its own time limit ends a
+/// training: which rank did not enter which collective; "" where there is none, or no rank is behind.
+std::string said_by_dumps(const std::string& folder);
+
 /// Asks all ranks of the command whose run is in `folder`; takes up to some ten seconds. What they answer is kept in
 /// the folder as hang.txt. A sentence.
 std::string why_it_hangs(const std::string& folder);

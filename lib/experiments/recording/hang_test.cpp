@@ -35,6 +35,17 @@ Current thread 0x00007f2 (most recent call first):
              where);
   CHECK(where.collective == "backward");
   CHECK(where.place == "train.py:9");
+  // DDP's buffers, at the beginning of a forward pass.
+  read_stack(R"(Current thread 0x00007f2 (most recent call first):
+  File "/venv/lib/python3.11/site-packages/torch/nn/parallel/distributed.py", line 2172 in _distributed_broadcast_coalesced
+  File "/venv/lib/python3.11/site-packages/torch/nn/parallel/distributed.py", line 2231 in _sync_buffers
+  File "/venv/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1779 in _wrapped_call_impl
+  File "/home/me/train.py", line 80 in micro
+  File "/home/me/train.py", line 201 in <module>
+)",
+             where);
+  CHECK(where.collective == "broadcast");
+  CHECK(where.place == "train.py:80 in micro");
   read_stack(R"(Current thread 0x00007f2 (most recent call first):
   File "/home/me/train.py", line 12 in load
   File "/home/me/train.py", line 20 in <module>
@@ -54,6 +65,8 @@ TEST_CASE("the rank that is told is the one that the others wait for") {
         "rank 1 is gone: its process has ended, while rank 0 waits in backward at t.py:9");
   CHECK(explain(std::vector{at(0, "backward", "t.py:9"), stopped}) ==
         "rank 1 does not answer: it is stopped by a signal, while rank 0 waits in backward at t.py:9");
+  CHECK(explain(std::vector{at(0, "", "t.py:4 in load"), stopped}) ==
+        "rank 1 does not answer: it is stopped by a signal, while rank 0 is at t.py:4 in load");
   CHECK(explain(std::vector{at(0, "all_reduce", "t.py:9"), at(1, "broadcast", "t.py:7")}) ==
         "the ranks wait in different places: rank 0 in all_reduce at t.py:9, rank 1 in broadcast at t.py:7");
   CHECK(explain(std::vector{at(0, "all_reduce", "t.py:9"), at(1, "all_reduce", "t.py:9")}) ==

@@ -116,6 +116,8 @@ void Metrics::follow() {
   }
 }
 
+bool Metrics::any() const { return rows_->any(); }
+
 void Metrics::flush() {
   if (!rows_->due()) return;
   lease_.check();

@@ -42,6 +42,8 @@ class Metrics {
 
   /// A file of W&B or TensorBoard that the command has open.
   void add_tracked(const std::string& path) { tracked_.insert(path); }
+  /// Whether the log has had a record.
+  bool any() const;
   /// Writes the file where it is due. Throws Error where another process has taken the run over.
   /// All that writes is done by the thread that calls this: HDF5 is of one thread.
   void flush();

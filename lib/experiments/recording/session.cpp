@@ -29,6 +29,7 @@
 #include "recording/command.hpp"
 #include "recording/environment.hpp"
 #include "recording/hang.hpp"
+#include "recording/kernel_log.hpp"
 #include "recording/metrics.hpp"
 #include "recording/open_files.hpp"
 #include "recording/relay.hpp"
@@ -236,7 +237,7 @@ class Session {
   void watch(const Command& command, Relay& relay, Metrics& metrics) {
     const Seconds seconds;
     std::int64_t elapsed = 0, look = 1;
-    bool ended = false, stopped = false;
+    bool ended = false, stopped = false, begun = false;
     while (!ended) {
       std::vector<pollfd> files = {
           {command.ended(), POLLIN, 0}, {signals_.file(), POLLIN, 0}, {seconds.file(), POLLIN, 0}};
@@ -253,10 +254,16 @@ class Session {
       relay.work();
       if (!seconds.passed()) continue;
       if (recording_.timeout > 0) look_for_hang(command, relay);
-      // The files of trackers are few and open for long: they are looked for ever more rarely.
-      if (++elapsed == look) {
-        for (const std::string& path : open_tracker_files(family(command.process()))) metrics.add_tracked(path);
-        look += std::min<std::int64_t>(look, 30);
+      // The files of trackers are few and open for long, and so are ranks: they are looked for ever more rarely, and
+      // when the training has begun.
+      ++elapsed;
+      const bool begins = !begun && metrics.any();
+      begun = begun || begins;
+      if (elapsed == look || begins) {
+        const std::vector<pid_t> processes = family(command.process());
+        add_members(processes, members_);
+        for (const std::string& path : open_tracker_files(processes)) metrics.add_tracked(path);
+        if (elapsed == look) look += std::min<std::int64_t>(look, 30);
       }
       try {
         if (!stopped) metrics.flush();
@@ -290,7 +297,8 @@ class Session {
     }
     if (asked_ || quiet < recording_.timeout) return;
     asked_ = true;
-    hang_ = "nothing printed for " + cli::clock_text(quiet) + ": " + why_it_hangs(run_.folder());
+    add_members(family(command.process()), members_);
+    hang_ = with_kernel("nothing printed for " + cli::clock_text(quiet) + ": " + why_it_hangs(run_.folder()));
     recording_.tell(hang_ + (recording_.end_hang ? "; it is ended" : "") + " (stacks: " + run_.folder() + "/hang.txt)");
     last_byte_ = Clock::now();
     try {
@@ -314,7 +322,8 @@ class Session {
     const auto add = [&](const char* key, const std::string& text) {
       if (!text.empty()) registry::set(fields, key, text);
     };
-    if (failed) add("error", hung ? hang_ : error_of(result, end.status));
+    if (failed)
+      add("error", hung ? hang_ : with_kernel(with(error_of(result, end.status), said_by_dumps(run_.folder()))));
     if (diverged) add("error", "the loss is " + result.final_loss + " at the end");
     for (const char* const fact : {"error_rank", "error_line", "expected_steps", "wandb_run", "world_size"}) {
       if (const auto found = result.facts.find(fact); found != result.facts.end()) add(fact, found->second);
@@ -358,6 +367,12 @@ class Session {
     return status_code;
   }
 
+  /// A reason, and what the kernel has said meanwhile.
+  std::string with_kernel(const std::string& reason) { return with(reason, kernel_.said(members_)); }
+  static std::string with(const std::string& reason, const std::string& more) {
+    return reason + (more.empty() ? "" : "; " + more);
+  }
+
   /// A training that heeds a warning may end with 0 long before its last step.
   bool short_of_its_steps(const Result& result) const {
     std::string asked = value(facts_, "max_steps");
@@ -373,6 +388,9 @@ class Session {
   registry::Run run_;
   std::vector<std::string> earlier_;  // logs of earlier attempts, which this one goes on from
   bool warned_ = false;
+  // What the kernel says of its processes.
+  KernelLog kernel_;
+  Members members_;
   // Of hangs.
   std::string hang_;
   std::int64_t bytes_ = 0;

@@ -4,7 +4,8 @@
 //   srun: error: node07: task 3: Exited with exit code 1
 //   slurmstepd: error: *** JOB 4711 ON node07 CANCELLED AT 2026-11-20T04:12:00 DUE TO TIME LIMIT ***
 //     exitcode  : -9 (pid: 4711)
-//   usage: train.py [-h] [--lr LR]  ...  train.py: error: argument --lr: invalid float value: 'fast'
+//   [rank1]:[E626 ... ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(...)
+//   ran for ... usage: train.py [-h] [--lr LR]  ...  train.py: error: argument --lr: invalid float value: 'fast'
 // The first of them is the cause as far as a log can tell; it becomes `error`, with `error_line`.
 #include <algorithm>
 
@@ -49,6 +50,9 @@ class Failure : public Dialect {
       in_traceback_ = false;
       return said(text, line, emitter);
     }
+    if (const std::size_t at = text.find("Watchdog caught collective operation timeout: ");
+        at != std::string_view::npos)
+      return waited(text.substr(at), text.substr(0, at), line, emitter);
     if (const std::size_t at = text.find("Exited with exit code "); at != std::string_view::npos) {
       if (const std::size_t task = text.find("task "); task < at) {  // "srun: error: node07: task 3: Exited ..."
         std::string_view number = text.substr(task + 5);
@@ -71,6 +75,15 @@ class Failure : public Dialect {
   }
 
  private:
+  /// NCCL's watchdog; PyTorch before 2.3 names the rank in the line alone.
+  Verdict waited(std::string_view text, std::string_view before, const Line& line, Emitter& emitter) {
+    if (const std::size_t at = before.rfind("[Rank "); rank_.empty() && at != std::string_view::npos) {
+      std::string_view number = before.substr(at + 6);
+      rank_ = take_digits(number);
+    }
+    return said(text, line, emitter);
+  }
+
   Verdict exited(std::string_view number, std::string_view text, const Line& line, Emitter& emitter) {
     const std::string_view code = take_number(number).text;
     if (!parse_int(code) || code == "0") return {};

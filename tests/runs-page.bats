@@ -71,3 +71,31 @@ record() {
   kill "$writer"
   verdict
 }
+
+@test "page: of a folder of logs: a row a log, which it opens; losses that a log rounded are equal as printed" {
+  mkdir logs
+  for name in a b c; do
+    for step in 1 2 3 4; do echo "step $step loss 2.$((9 - step))"; done >"logs/$name.log"
+  done
+  sed -i '3s/2\.6/2.5/' logs/c.log
+  printf 'step 1 loss 1.23456789012345678\nstep 2 loss 1\n' >logs/exact.log
+  run -0 zs-runs --output there.html logs
+  [ -z "$output" ] || complain "$output"
+  [ ! -e saved_models ] || complain "it made a registry"
+  data there.html >data.json
+  [ "$(jq -c .links data.json)" = '["logs/a.log","logs/b.log","logs/c.log","logs/exact.log"]' ] || complain "$(jq -c .links data.json)"
+  [ "$(jq -c '[.curves[].printed]' data.json)" = '[true,true,true,null]' ] || complain "$(jq -c .curves data.json)"
+  [ "$(jq -c '[.curves[].hash] | .[0] == .[1], .[0] == .[2]' data.json | xargs)" = 'true false' ] || complain "$(jq -c .curves data.json)"
+  [ "$(jq -c '[.columns[] | select(.shown) | .name]' data.json)" = '["run_name","status","best_loss","final_loss","points","reason","runs"]' ] ||
+    complain "$(jq -c '[.columns[] | select(.shown) | .name]' data.json)"
+  run -0 zs-runs --output one.html --filter 'final_loss<2.5' --show run_name final_loss -- logs
+  [ "$(data one.html | jq -c '[.links, [.columns[] | select(.shown) | .name]]')" = '[["logs/exact.log"],["run_name","final_loss"]]' ] || complain "$(data one.html)"
+  run -2 zs-runs --output none.html no_such_folder
+  # A log that grows is there at the next writing.
+  zs-runs --output there.html --watch 1 logs &
+  local writer=$!
+  echo 'step 1 loss 4' >logs/new.log
+  await sh -c "grep -q 'logs/new.log' there.html"
+  kill "$writer"
+  verdict
+}

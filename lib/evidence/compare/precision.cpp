@@ -55,4 +55,14 @@ Precision precision_of(const std::vector<std::string>& cells) {
   return {most.significant >= kAll, most.decimals};
 }
 
+Precision precision_of(const metric::Run& run, const metric::Column& column) {
+  const std::string source = run.attribute("source");
+  if (source.empty() || source.ends_with(".h5")) return {};
+  std::vector<std::string> cells;
+  for (std::size_t row = 0; row < column.size(); ++row) {
+    if (!column.absent(row)) cells.push_back(column.text(row));
+  }
+  return precision_of(cells);
+}
+
 }  // namespace zs::compare

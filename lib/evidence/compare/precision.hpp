@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "metric/table.hpp"
+
 namespace zs::compare {
 
 struct Precision {
@@ -17,5 +19,9 @@ struct Precision {
 
 /// The precision of numbers from their text. If any has fifteen significant digits, all are taken as exact.
 Precision precision_of(const std::vector<std::string>& cells);
+
+/// Of a column of a metric file, which holds whole numbers, however short one may be: only what was read in a log is
+/// known to the digits of that log.
+Precision precision_of(const metric::Run& run, const metric::Column& column);
 
 }  // namespace zs::compare

@@ -39,26 +39,14 @@ void read_logs(Recorded& recorded, const parse::Job& job) {
   for (const auto& [name, cells] : spelt) recorded.precision[name] = compare::precision_of(cells);
 }
 
-/// Metric files hold whole numbers, however short one may be. Only those that zs-parse read in a log are known to the
-/// digits of that log.
 void read_metrics(Recorded& recorded, const std::string& path) {
   metric::Store store = metric::read(path);
   if (store.runs.size() != 1)
     throw Error(path, 0, "holds " + std::to_string(store.runs.size()) + " runs, expected one");
   recorded.run = std::move(store.runs.front());
-  const std::string source = recorded.run.attribute("source");
-  const bool every_bit = source.empty() || source.ends_with(".h5");
   for (const metric::Column& column : recorded.run.records.columns) {
-    if (column.type() != metric::Type::real) continue;
-    if (every_bit) {
-      recorded.precision[column.name] = {};
-      continue;
-    }
-    std::vector<std::string> cells;
-    for (std::size_t row = 0; row < column.size(); ++row) {
-      if (!column.absent(row)) cells.push_back(column.text(row));
-    }
-    recorded.precision[column.name] = compare::precision_of(cells);
+    if (column.type() == metric::Type::real)
+      recorded.precision[column.name] = compare::precision_of(recorded.run, column);
   }
 }
 

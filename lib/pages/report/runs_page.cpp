@@ -10,9 +10,11 @@
 
 #include "base/base64.hpp"
 #include "base/number.hpp"
+#include "compare/precision.hpp"
 #include "figure/svg.hpp"
 #include "report/render.hpp"
 #include "report/style.hpp"
+#include "stat/summary_columns.hpp"
 #include "summary/choice.hpp"
 
 namespace zs::report {
@@ -45,13 +47,16 @@ std::int64_t stride_of(std::int64_t span, std::size_t most) {
   return stride;
 }
 
-/// {"n": rows, "step": "base64 of uint32", "loss": "... of float32", "hash": "... of uint32"}; null of a run without.
+/// {"n": rows, "step": "base64 of uint32", "loss": "... of float32", "hash": "... of uint32"}, and "printed": true
+/// where a log rounded them; null of a run without.
 ordered_json json_of(const Curve* curve) {
   if (!curve) return nullptr;
-  return {{"n", curve->rows},
-          {"step", base64(curve->at)},
-          {"loss", base64(curve->values)},
-          {"hash", base64(curve->hashes)}};
+  ordered_json json = {{"n", curve->rows},
+                       {"step", base64(curve->at)},
+                       {"loss", base64(curve->values)},
+                       {"hash", base64(curve->hashes)}};
+  if (!curve->every_bit) json["printed"] = true;
+  return json;
 }
 
 /// JSON that may stand within a script.
@@ -91,6 +96,16 @@ ordered_json data_of(const registry::Runs& runs, const RunsPage& page) {
   return data;
 }
 
+/// Of those that tell runs apart, what zs-aggregate's table has, too: the others of a summary can be chosen.
+std::vector<std::string> of_table(std::vector<std::string> columns) {
+  std::erase_if(columns, [](const std::string& name) {
+    const auto column = std::ranges::find(stat::kSummaryColumns, name, &stat::SummaryColumn::name);
+    if (column == stat::kSummaryColumns.end()) return registry::topic(name) == registry::Topic::metric;
+    return column->table.empty() || name == "condition";  // its run_name is the same
+  });
+  return columns;
+}
+
 }  // namespace
 
 std::optional<Curve> curve_of(const metric::Run& run, std::size_t most) {
@@ -107,6 +122,7 @@ std::optional<Curve> curve_of(const metric::Run& run, std::size_t most) {
   if (points.empty()) return {};
   Curve curve{.rows = points.size(), .span = points.back().first - points.front().first + 1};
   curve.stride = stride_of(curve.span, most);
+  curve.every_bit = compare::precision_of(run, *losses).every_bit;
   std::uint32_t hash = 2166136261U;
   bool finite = true;
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -133,10 +149,12 @@ std::string to_html(const registry::Runs& runs, const RunsPage& page, const figu
          "</script>\n<script>" + kRunsScript + "</script>\n</body>\n</html>\n";
 }
 
-std::string logs_page(const metric::Store& store, const registry::Question& question, RunsPage page,
+std::string logs_page(const metric::Store& store, registry::Question question, RunsPage page,
                       const std::map<std::string, std::string>& links) {
   const registry::Runs runs = summary::as_runs(store);
-  const registry::Answer answer = registry::ask(runs, question);
+  question.telling = question.show.empty();
+  registry::Answer answer = registry::ask(runs, question);
+  if (question.telling) answer.columns = of_table(std::move(answer.columns));
   std::map<std::string, std::optional<Curve>> curves;
   page.rows = answer.rows, page.columns = answer.columns;
   page.curve = [&](std::size_t row, std::size_t most) -> const Curve* {

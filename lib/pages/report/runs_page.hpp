@@ -24,6 +24,7 @@ struct Curve {
   std::int64_t span = 0, stride = 1;          ///< steps from the first to the last; of which every stride-th is here
   std::vector<std::uint32_t> at{}, hashes{};  ///< steps, FNV-1a
   std::vector<float> values{};                ///< NaN where a loss since the last point is not finite
+  bool every_bit = true;                      ///< false: the losses are known as a log printed them
 };
 /// Of at most about `most` points; nothing of a run without losses.
 std::optional<Curve> curve_of(const metric::Run& run, std::size_t most);
@@ -48,7 +49,7 @@ std::string to_html(const registry::Runs& runs, const RunsPage& page, const figu
 
 /// The same of runs that were read from logs and summarised: a row a condition, those that `question` asks for.
 /// `links`: what a click on a condition opens, by its name.
-std::string logs_page(const metric::Store& store, const registry::Question& question, RunsPage page,
+std::string logs_page(const metric::Store& store, registry::Question question, RunsPage page,
                       const std::map<std::string, std::string>& links);
 
 /// The path of a file as a page in `folder` names it.

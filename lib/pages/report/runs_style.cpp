@@ -180,7 +180,8 @@ function verdict(a,b){
   }
   if(!shared)return 'no step in common';
   var digest=columns.find(function(c){return c.name==='state_digest'}),d=digest&&text(digest,a),e=digest&&text(digest,b);
-  var same=p.n===q.n?'all '+p.n+' losses are equal to the bit':'losses are equal to the bit up to step '+last;
+  var equal=p.printed||q.printed?'equal as printed':'equal to the bit';
+  var same=p.n===q.n?'all '+p.n+' losses are '+equal:'losses are '+equal+' up to step '+last;
   return same+(d&&e?d===e?', and so is the state: exact':', but the states at the end differ':'');
 }
 function curves(){

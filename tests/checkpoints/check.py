@@ -27,9 +27,10 @@ def note(path):
 
 def check(folder):
     truth = torch.load(folder + "/truth.pt", weights_only=False)
+    case = os.path.basename(os.path.normpath(folder))
     path, failures, compared = folder + "/checkpoint", [], 0
     universal = [f for f in sorted(os.listdir(path)) if f.endswith("_universal") and os.path.isdir(os.path.join(path, f))] if os.path.isdir(path) else []
-    if "trainer" in folder:
+    if "trainer" in case:
         path += "/checkpoint-3"
     for path in [path] + [os.path.join(path, f) for f in universal]:
         done, table = rows(path)
@@ -46,9 +47,9 @@ def check(folder):
                         failures.append(f"{kind} {name} is under no number")
                     compared += 1
                     continue
-                if found is None and kind == "weight" and ("stage3" in folder or path.endswith("_universal")):
+                if found is None and kind == "weight" and ("stage3" in case or path.endswith("_universal")):
                     continue  # the format has no 16-bit weights of it
-                if found is None and kind == "weight" and ("trainer" in folder or "accelerate" in folder) and "head" in name:
+                if found is None and kind == "weight" and ("trainer" in case or "accelerate" in case) and "head" in name:
                     continue  # safetensors have one of two tied tensors
                 if found is None and kind != "weight" and "no optimizer's state" in done.stdout + note(path):
                     continue  # 0.18.2 to 0.18.4 save none at ZeRO-0 with 16 bits, and zs-checkpoint says so

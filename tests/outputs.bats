@@ -13,7 +13,7 @@ written="zs-aggregate:output zs-parse:output zs-plan:output zs-plot:output zs-re
 # Folders in which zs makes folders of its own, and never replaces a file.
 kept="registry output_dir nvme_path keep"
 read="theme profile conditions tokenizer dataset dataset_name deepspeed_config plan_profile checkpoint resume_from train_file valid_file
-  test_file gradients trace patterns pattern_file names flight"
+  test_file gradients trace patterns pattern_file names flight lora_adapter"
 
 @test "outputs: every option that names a file or a folder is known to be read or written" {
   for tool in "$BUILD"/zs-*; do

@@ -425,6 +425,7 @@ Status export_model(const Args& args) {
     run = run_named(args, run, faults).folder();
   const auto done = zs::pretrained::export_run(run, args.text("checkpoint"), names[1]);
   print(names[1] + ": " + std::to_string(done.tensors) + " tensors of " + done.checkpoint +
+        (done.merged ? ", adapters merged into them" : "") +
         (done.tokenizer ? ", with its tokenizer" : ", without a tokenizer: the run has read bytes or token files") +
         "\n");
   return verdict(faults);

@@ -13,6 +13,7 @@ from unittest import mock
 
 import torch
 import transformers
+from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import save_file
 from transformers import (AutoModelForCausalLM, AutoModelForImageClassification, GPT2Config, GPT2LMHeadModel, ViTConfig,
                           ViTForImageClassification, ViTModel)
@@ -67,6 +68,11 @@ def gemma2(**changes):
 def gemma3(**changes):
     return decoder("Gemma3", **{"head_dim": 6, "query_pre_attn_scalar": 7, "sliding_window": 5,
                                 "layer_types": ["sliding_attention", "full_attention"], **changes})
+
+
+def lora(make, **changes):
+    """A model with adapters of peft, which write() adds to the model that it has saved."""
+    return lambda: (make(), LoraConfig(task_type="CAUSAL_LM", **{"r": 4, "lora_alpha": 6, "lora_dropout": 0.0, "target_modules": "all-linear", **changes}))
 
 
 def gpt2(**changes):
@@ -165,6 +171,20 @@ VARIATIONS = {
     "gemma3-wide": lambda: gemma3(rope_parameters=LINEAR_BEYOND, hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8, head_dim=32),
     **PACKED,
 }
+LORA = {
+    "llama-lora": lora(llama, target_modules=["q_proj", "v_proj", "mlp.down_proj"]),
+    "gpt2-lora": lora(gpt2, use_rslora=True),
+    "phi3-lora": lora(phi3, modules_to_save=["lm_head", "norm"]),
+    "qwen2-lora": lora(lambda: qwen2(), r=1, lora_alpha=32),
+    "qwen3-lora": lora(lambda: qwen3(tie_word_embeddings=True), lora_alpha=1),
+    "mistral-lora": lora(mistral, target_modules=["o_proj", "gate_proj"]),
+    "olmo2-lora": lora(olmo2),
+    "gemma2-lora": lora(gemma2),
+    "gemma3-lora": lora(gemma3, target_modules=["k_proj", "up_proj"]),
+    "gpt2-lora-fc": lora(gpt2, target_modules=["c_fc"], r=7),
+}
+VARIATIONS |= LORA
+RECORDED |= {name: LORA[name] for name in ("llama-lora", "gpt2-lora", "phi3-lora")}
 RECORDED |= DECODERS | {name: PACKED[name] for name in ("gpt2-packed", "qwen3-packed", "gemma3-packed")}
 # Where five steps would learn the batch by heart: of a loss near 0 few digits are left (transformers' own float32 is then 3e-6
 # from float64), and 1e-6 of it is no measure.
@@ -230,9 +250,16 @@ def name_in_file(name):
     return name
 
 
+def name_without_peft(name):
+    """Of a parameter of a PeftModel, as the files of adapters have it."""
+    return name.removeprefix("base_model.model.").replace(".default", "").replace(".modules_to_save", "")
+
+
 def write(folder, make, seed, sharded=False, exact=False):
     torch.manual_seed(seed)
-    model = make().train()
+    made = make()
+    model, config = made if isinstance(made, tuple) else (made, None)
+    model.train()
     std = 1.2 / model.config.hidden_size**0.5  # every part matters, and nothing grows from layer to layer
     one = 0 if model.config.model_type.startswith("gemma") else 1  # that Gemma adds to a norm's weights
     with torch.no_grad():  # weights that 16 bits hold exactly
@@ -241,13 +268,23 @@ def write(folder, make, seed, sharded=False, exact=False):
     model.to(torch.bfloat16).save_pretrained(folder, **({"max_shard_size": "10KB"} if sharded else {}))
     learning_rate = LEARNING_RATES.get(Path(folder).name, LEARNING_RATE)
     model = load(folder).train()  # .to() rounded the rotary frequencies too
+    if config:
+        model = get_peft_model(model, config)
+        with torch.no_grad():
+            for name, p in model.named_parameters():
+                if "lora_B" in name:  # it begins as zeros, under which lora_A has no gradient
+                    p.copy_(torch.randn_like(p) * std)
+                elif p.requires_grad and "lora_" not in name:
+                    p.add_(torch.randn_like(p) * 0.01)
+        model.save_pretrained(folder)
     inputs, targets = batch(model.config, SIZES.get(Path(folder).name))
     if Path(folder).name.endswith("-packed"):
         inputs, targets = packed(inputs, targets)
     expected = {"inputs": next(iter(inputs.values())), "targets": targets, "learning_rate": torch.tensor([learning_rate], dtype=torch.float64)}
     if "position_ids" in inputs:
         expected["positions"] = inputs["position_ids"]
-    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.01)
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=learning_rate, weight_decay=0.01)
     losses = []
     for step in range(STEPS):
         optimizer.zero_grad()
@@ -258,10 +295,11 @@ def write(folder, make, seed, sharded=False, exact=False):
         if step == 0:
             expected["logits"] = logits.detach().clone()
             for name, p in model.named_parameters():
-                expected["gradient." + name_in_file(name)] = p.grad.clone()
+                if p.requires_grad:
+                    expected["gradient." + name_in_file(name_without_peft(name))] = p.grad.clone()
         optimizer.step()
     expected["losses"] = torch.tensor(losses)
-    if exact:
+    if exact and not config:
         expected["logits64"] = in_float64(folder, inputs)
     save_file({name: tensor.contiguous() for name, tensor in expected.items()}, str(Path(folder) / "expected.safetensors"))
 

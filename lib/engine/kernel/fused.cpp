@@ -36,8 +36,8 @@ struct Linear : torch::autograd::Function<Linear> {
     const Tensor &x_BTI = saved[0], &weight_IO = saved[1];
     const Tensor dy_NO = gradients[0].reshape({-1, weight_IO.size(1)}), x_NI = x_BTI.reshape({-1, weight_IO.size(0)});
     Gradient weight(weight_IO), bias(saved[2]);
-    multiply(weight.sum(), x_NI.t(), dy_NO, 1);
-    bias.sum().add_(dy_NO.sum(0));
+    if (weight.wanted()) multiply(weight.sum(), x_NI.t(), dy_NO, 1);
+    if (bias.wanted()) bias.sum().add_(dy_NO.sum(0));
     const Tensor dx_NI = at::empty_like(x_NI);
     multiply(dx_NI, dy_NO, weight_IO.t(), 0);
     return {dx_NI.view(x_BTI.sizes()), weight.returned(), bias.returned()};
@@ -103,7 +103,7 @@ struct Loss : torch::autograd::Function<Loss> {
     Tensor dx_NC, dweight_VC;
     if (differentiated && rows < N) {
       dx_NC = at::empty_like(x_NC);
-      dweight_VC = at::empty_like(weight_VC, at::kFloat);
+      if (weight_VC.requires_grad()) dweight_VC = at::empty_like(weight_VC, at::kFloat);
     }
     double sum = 0;
     for (std::int64_t begin = 0; begin < N; begin += rows) {
@@ -120,7 +120,7 @@ struct Loss : torch::autograd::Function<Loss> {
       }
       if (!dx_NC.defined()) continue;
       multiply(dx_NC.narrow(0, begin, count), logits_RV, weight_VC, 0);
-      add_product(dweight_VC, logits_RV.t(), x_RC, /*first=*/begin == 0);
+      if (dweight_VC.defined()) add_product(dweight_VC, logits_RV.t(), x_RC, /*first=*/begin == 0);
     }
     ctx->save_for_backward({x_NC, weight_VC});
     if (differentiated && !dx_NC.defined()) ctx->saved_data["dlogits"] = chunk;
@@ -135,11 +135,11 @@ struct Loss : torch::autograd::Function<Loss> {
     const double scale = gradients[0].item<float>();
     Gradient weight(weight_VC);
     if (const Tensor dx_NC = ctx->saved_data["dx"].toTensor(); dx_NC.defined()) {
-      weight.sum().add_(ctx->saved_data["dweight"].toTensor(), scale);
+      if (weight.wanted()) weight.sum().add_(ctx->saved_data["dweight"].toTensor(), scale);
       return {dx_NC * scale, weight.returned(), Tensor(), Tensor(), Tensor()};
     }
     const Tensor dlogits_NV = ctx->saved_data["dlogits"].toTensor(), dx_NC = at::empty_like(x_NC);
-    multiply(weight.sum(), dlogits_NV.t(), x_NC, 1, scale);
+    if (weight.wanted()) multiply(weight.sum(), dlogits_NV.t(), x_NC, 1, scale);
     multiply(dx_NC, dlogits_NV, weight_VC, 0, scale);
     return {dx_NC, weight.returned(), Tensor(), Tensor(), Tensor()};
   }
@@ -186,7 +186,7 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
                         scale_N.data_ptr<float>()[n], dx.place(n), sum_C.data_ptr<float>(), x.size());
       dx.write(n);
     }
-    weight.sum().add_(sum_C.to(weight_C.scalar_type()));
+    if (weight.wanted()) weight.sum().add_(sum_C.to(weight_C.scalar_type()));
     return {dx_BTC, weight.returned(), Tensor()};
   }
 };
@@ -209,9 +209,9 @@ struct Project : torch::autograd::Function<Project> {
     const Tensor &x_BTI = saved[0], &weight_OI = saved[1];
     const Tensor dy_NO = gradients[0].reshape({-1, weight_OI.size(0)}), x_NI = x_BTI.reshape({-1, weight_OI.size(1)});
     Gradient weight(weight_OI);
-    multiply(weight.sum(), dy_NO.t(), x_NI, 1);
+    if (weight.wanted()) multiply(weight.sum(), dy_NO.t(), x_NI, 1);
     Tensor dbias_O;
-    if (saved[2].defined()) {
+    if (saved[2].defined() && saved[2].requires_grad()) {
       Gradient bias(saved[2]);
       bias.sum().add_(dy_NO.sum(0));
       dbias_O = bias.returned();

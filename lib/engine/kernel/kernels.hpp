@@ -16,9 +16,19 @@ struct Normed {
   at::Tensor x, y;
 };
 
+/// What is added to a product (Hu et al. 2022): scale x a^T b^T, of R numbers in between; undefined where there is
+/// none.
+struct Adapter {
+  at::Tensor a_RI{}, b_OR{};
+  double scale = 0;
+
+  bool defined() const { return a_RI.defined(); }
+};
+
 /// A product with weight_OI; bias_O is undefined where there is none.
 struct Projection {
   at::Tensor weight_OI, bias_O{};
+  Adapter adapter{};
 };
 
 /// How H heads attend causally, with dropout of the weights.
@@ -50,7 +60,8 @@ struct AttentionLayer {
   bool plain() const {
     return norm_C.defined() && norm_C.scalar_type() == q.weight_OI.scalar_type() && !q_norm.defined() &&
            !post_norm_C.defined() && attending.scale == 0 && attending.cap == 0 && attending.window == 0 &&
-           attending.documents.empty() && 2 * cos_TR.size(1) * attending.heads == q.weight_OI.size(0);
+           attending.documents.empty() && 2 * cos_TR.size(1) * attending.heads == q.weight_OI.size(0) &&
+           !q.adapter.defined() && !k.adapter.defined() && !v.adapter.defined() && !o.adapter.defined();
   }
 };
 
@@ -67,7 +78,8 @@ struct GatedLayer {
 
   bool plain() const {
     return norm_C.defined() && norm_C.scalar_type() == gate.weight_OI.scalar_type() && !post_norm_C.defined() &&
-           activation == Activation::silu;
+           activation == Activation::silu && !gate.adapter.defined() && !up.adapter.defined() &&
+           !down.adapter.defined();
   }
 };
 
@@ -117,6 +129,9 @@ struct Kernels {
 /// Those two as compositions of the kernels of `by`.
 at::Tensor attention_layer(const Kernels& by, const at::Tensor& x_BTC, const AttentionLayer& layer);
 at::Tensor gated_layer(const Kernels& by, const at::Tensor& x_BTC, const GatedLayer& layer);
+
+/// The product of x_BTI and what its adapter, where there is one, adds to that: [B, T, O].
+at::Tensor adapted(const Kernels& by, const at::Tensor& x_BTI, const at::Tensor& product_BTO, const Adapter& adapter);
 
 /// Self-attention within each document: that of the kernels over one document after another. On a GPU LibTorch's, since
 /// a kernel of its own would be chosen for each length.

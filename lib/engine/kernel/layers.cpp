@@ -12,7 +12,7 @@ using at::Tensor;
 namespace {
 
 Tensor projected(const Kernels& by, const Tensor& x_BTI, const Projection& of) {
-  return by.project(x_BTI, of.weight_OI, of.bias_O);
+  return adapted(by, x_BTI, by.project(x_BTI, of.weight_OI, of.bias_O), of.adapter);
 }
 
 /// x as it came, and normalised where there is a norm before the layer.
@@ -67,6 +67,12 @@ Tensor rows(const Tensor& x_BTE, std::int64_t begin, std::int64_t count) {
 const Kernels& of_any_length(const Kernels& by, const Tensor& x) { return x.is_cuda() ? plain() : by; }
 
 }  // namespace
+
+Tensor adapted(const Kernels& by, const Tensor& x_BTI, const Tensor& product_BTO, const Adapter& adapter) {
+  if (!adapter.defined()) return product_BTO;
+  const Tensor low_BTR = by.project(x_BTI, adapter.a_RI, {});
+  return product_BTO + by.project(low_BTR, adapter.b_OR, {}) * adapter.scale;
+}
 
 Tensor attention_of_documents(const Kernels& by, const Tensor& qkv_BTE, const Attending& how) {
   const Kernels& kernels = of_any_length(by, qkv_BTE);

@@ -35,6 +35,18 @@ Tensor norm_weight(const Description& family, const Tensor& weight) {
   return family.norm_scale == NormScale::wide ? wide : wide + 1;
 }
 
+/// Products of what stands below each other in the matrix of one: so many rows each.
+std::vector<kernel::Projection> parts(const kernel::Projection& joined, std::initializer_list<std::int64_t> rows) {
+  std::vector<kernel::Projection> all;
+  std::int64_t row = 0;
+  for (const std::int64_t count : rows) {
+    all.push_back({joined.weight_OI.narrow(0, row, count), {}, joined.adapter});
+    if (joined.adapter.defined()) all.back().adapter.b_OR = joined.adapter.b_OR.narrow(0, row, count);
+    row += count;
+  }
+  return all;
+}
+
 /// A norm's weight, which begins so that it multiplies with 1.
 Parameter norm_begun(const Description& family, Parameter weight) {
   if (family.norm_scale == NormScale::plus_one) weight.init = Parameter::Init::zeros;
@@ -125,15 +137,15 @@ class Block final : public unit::Unit {
     const kernel::Kernels& kernels = *shared_.kernels;
     const Decoder& s = shared_.of;
     const auto projection = [&](Layer by) {
-      return kernel::Projection{tensor_at(own, by.weight), tensor_at(own, by.bias)};
+      return kernel::Projection{tensor_at(own, by.weight), tensor_at(own, by.bias), adapter_of(*this, own, by.weight)};
     };
     const auto norm = [&](Layer by) { return norm_weight(*shared_.family, tensor_at(own, by.weight)); };
     kernel::Projection q = projection(layout_.q), k = projection(layout_.k), v = projection(layout_.v),
                        gate = projection(layout_.gate), up = projection(layout_.up);
     if (shared_.family->joined) {
-      const std::vector<Tensor> qkv = q.weight_OI.split_with_sizes({s.H * s.D, s.K * s.D, s.K * s.D}),
-                                inner = gate.weight_OI.split_with_sizes({s.I, s.I});
-      q = {qkv[0]}, k = {qkv[1]}, v = {qkv[2]}, gate = {inner[0]}, up = {inner[1]};
+      const std::vector<kernel::Projection> qkv = parts(q, {s.H * s.D, s.K * s.D, s.K * s.D}),
+                                            inner = parts(gate, {s.I, s.I});
+      q = qkv[0], k = qkv[1], v = qkv[2], gate = inner[0], up = inner[1];
     }
     // A window as long as the sample is none.
     const bool sees_all = window_ == 0 || window_ >= x_BTC.size(1);

@@ -69,18 +69,28 @@ class Block final : public unit::Unit {
     const auto norm = [&](const Tensor& in, int weight) {
       return kernels.norm(in, own[weight], own[weight + 1], shared_.epsilon);
     };
+    const auto adapted = [&](const Tensor& in, int weight, const Tensor& product) {
+      return kernel::adapted(kernels, in, product, adapter_of(*this, own, weight));
+    };
+    const auto linear = [&](const Tensor& in, int weight) {
+      return adapted(in, weight, kernels.linear(in, own[weight], own[weight + 1]));
+    };
     const auto add = [&](const Tensor& residual, const Tensor& in, int weight, std::uint64_t site) {
-      if (p == 0) return kernels.linear_add(in, own[weight], own[weight + 1], residual);
-      return residual + unit::dropout(kernels.linear(in, own[weight], own[weight + 1]), p, unit::mix(key, site));
+      if (p == 0) return adapted(in, weight, kernels.linear_add(in, own[weight], own[weight + 1], residual));
+      return residual + unit::dropout(linear(in, weight), p, unit::mix(key, site));
+    };
+    const auto gelu = [&](const Tensor& in, int weight) {
+      if (adapter_of(*this, own, weight).defined()) return at::gelu(linear(in, weight), "tanh");
+      return kernels.linear_gelu(in, own[weight], own[weight + 1]);
     };
     const auto [x, normed_BTC] = norm(x_BTC, 0);
-    const Tensor qkv_BTE = kernels.linear(normed_BTC, own[2], own[3]);
+    const Tensor qkv_BTE = linear(normed_BTC, 2);
     const kernel::Attending how{
         .heads = shared_.H, .dropout = p, .key = unit::mix(key, 1), .documents = context.document_begins()};
     const Tensor attended_BTC = how.documents.empty() ? kernels.attention(qkv_BTE, how.heads, how.dropout, how.key)
                                                       : kernel::attention_of_documents(kernels, qkv_BTE, how);
     const auto [middle, hidden_in_BTC] = norm(add(x, attended_BTC, 4, 2), 6);
-    return add(middle, kernels.linear_gelu(hidden_in_BTC, own[8], own[9]), 10, 3);
+    return add(middle, gelu(hidden_in_BTC, 8), 10, 3);
   }
 
  private:
@@ -96,6 +106,7 @@ class Block final : public unit::Unit {
     };
     const auto linear = [&](const std::string& name, std::int64_t in, std::int64_t out, const char* keys = "n_embd") {
       all.push_back(matrix(prefix + name + ".weight", {in, out}, settings, keys));
+      all.back().product = Parameter::Product::in_out;
       if (name.ends_with(".c_proj")) all.back().std = residual_std;
       all.push_back(bias(prefix + name + ".bias", out, keys));
     };

@@ -132,6 +132,7 @@ Model make(const Settings& settings) {
                                              : std::min(size.positions, kUsualLength);
   model.vocab_size = settings.vocab_size > 0 ? settings.vocab_size : size.vocabulary;
   family.build(model, config, settings, std::max(size.layers, model.num_layers));
+  require_matches(model.units, settings.adaptation);
   return model;
 }
 

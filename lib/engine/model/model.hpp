@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "model/adaptation.hpp"
 #include "model/configuration.hpp"
 #include "unit/unit.hpp"
 
@@ -25,6 +26,7 @@ struct Settings {
   bool init_gaussian = false;        ///< every parameter begins as N(init_mean, init_std), biases and norms too
   bool fused = false;                ///< fused kernels instead of LibTorch's operations
   at::DeviceType device = at::kCPU;  ///< where forward will run
+  Adaptation adaptation{};           ///< which parameters are trained, and what is added to them
 };
 
 struct Model {

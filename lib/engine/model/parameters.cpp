@@ -2,6 +2,7 @@
 #include "model/parameters.hpp"
 
 #include "base/number.hpp"
+#include "model/adaptation.hpp"
 
 namespace zs::model {
 
@@ -29,7 +30,14 @@ std::vector<Parameter> begun(std::vector<Parameter> parameters, const std::strin
     parameter.mean = settings.init_mean;
     parameter.std = settings.init_std;
   }
-  return parameters;
+  return adapted(std::move(parameters), settings.adaptation);
+}
+
+kernel::Adapter adapter_of(const unit::Unit& unit, std::span<const at::Tensor> own, int place) {
+  if (place < 0) return {};
+  const Parameter& weight = unit.parameters()[static_cast<std::size_t>(place)];
+  if (weight.adapter < 0) return {};
+  return {tensor_at(own, weight.adapter), tensor_at(own, weight.adapter + 1), weight.adapter_scale};
 }
 
 int ParameterList::add(Parameter parameter) {
@@ -40,6 +48,7 @@ int ParameterList::add(Parameter parameter) {
 Layer ParameterList::linear(const std::string& name, std::int64_t out, std::int64_t in, const std::string& keys,
                             bool with_bias) {
   Layer made{.weight = add(matrix(prefix_ + name + ".weight", {out, in}, settings_, keys))};
+  parameters_.back().product = Parameter::Product::out_in;
   if (with_bias) made.bias = add(bias(prefix_ + name + ".bias", out, keys));
   return made;
 }

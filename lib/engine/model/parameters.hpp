@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kernel/kernels.hpp"
 #include "model/model.hpp"
 #include "unit/unit.hpp"
 
@@ -19,8 +20,9 @@ unit::Parameter bias(const std::string& name, std::int64_t size, const std::stri
 /// What a norm multiplies with, and begins as 1.
 unit::Parameter scale(const std::string& name, std::int64_t size, const std::string& keys);
 
-/// `parameters` as a unit has them: as they are, or begun as init_gaussian says. `prefix`, with which their names
-/// begin, is left out by files of the model without its head.
+/// `parameters` as a unit has them: as they are, or begun as init_gaussian says, with their adapters behind them, and
+/// frozen where Adaptation says so. `prefix`, with which their names begin, is left out by files of the model without
+/// its head.
 std::vector<unit::Parameter> begun(std::vector<unit::Parameter> parameters, const std::string& prefix,
                                    const Settings& settings);
 
@@ -52,6 +54,9 @@ class ParameterList {
 inline at::Tensor tensor_at(std::span<const at::Tensor> own, int place) {
   return place < 0 ? at::Tensor() : own[static_cast<std::size_t>(place)];
 }
+
+/// The adapter of the product at a place of a unit's parameters; undefined where it has none, and for -1.
+kernel::Adapter adapter_of(const unit::Unit& unit, std::span<const at::Tensor> own, int place);
 
 /// The blocks of a folder that a model leaves out: those numbered from its own num_layers to `total`, whose names begin
 /// with one of `prefixes` and the number.

@@ -113,7 +113,8 @@ class Block final : public unit::Unit {
       return kernels.norm(in, tensor_at(own, by.weight), tensor_at(own, by.bias), shared_.epsilon);
     };
     const auto project = [&](const Tensor& in, Layer by) {
-      return kernels.project(in, tensor_at(own, by.weight), tensor_at(own, by.bias));
+      return kernel::adapted(kernels, in, kernels.project(in, tensor_at(own, by.weight), tensor_at(own, by.bias)),
+                             adapter_of(*this, own, by.weight));
     };
     const auto [x, normed_BTC] = norm(x_BTC, layout_.norm1);
     const Tensor attended_BTC =

@@ -33,9 +33,12 @@ class Walk {
 
   void run() {
     for (at_ = 0; at_ < plan_.ops.size(); ++at_) op(plan_.ops[at_]);
-    for (const State& state : states_) {
+    for (State& state : states_) {
       const bool whole = state.parameters == parameters_at_rest();
-      require(state.stepped && whole && state.optimizer == between_steps(shape_.offload_optimizer) &&
+      // No update waits for a shard of what is frozen: the end of the step does.
+      if (!trained(state) && state.shard == Place::loading) state.shard = Place::here;
+      require((state.stepped || !trained(state)) && whole &&
+                  state.optimizer == between_steps(shape_.offload_optimizer) &&
                   state.shard == between_steps(shape_.offload_parameters),
               "the step ends before every unit is stepped and back in its place");
     }
@@ -48,6 +51,7 @@ class Walk {
   std::vector<State> states_;
   std::size_t at_ = 0;
   bool normed_ = false;
+  int first_ = first_trained(shape_);
 
   void require(bool holds, const char* what) const {
     if (holds) return;
@@ -71,6 +75,10 @@ class Walk {
   }
 
   State& of(int unit) { return states_[static_cast<std::size_t>(unit)]; }
+  bool trained(const State& state) const {
+    return shape_.units[static_cast<std::size_t>(&state - states_.data())].trained() > 0;
+  }
+  bool goes_back(int unit) const { return unit >= first_; }
 
   void require_whole(int unit) {
     require(of(unit).parameters == Parameters::whole, "the parameters are not gathered");
@@ -106,6 +114,7 @@ class Walk {
     require(!op.with_next || op.kind == Kind::gather, "it cannot begin with the next operation");
     if (op.kind == Kind::norm) {
       for (const State& state : states_) {
+        if (!trained(state)) continue;
         const bool there = state.gradient == (divided_.optimizer_state ? GradientState::shard : GradientState::whole);
         require(there && state.added == shape_.micro_steps, "a gradient is not complete");
       }
@@ -147,7 +156,8 @@ class Walk {
       case Kind::forward:
       case Kind::forward_no_grad:
         require_whole(op.unit);
-        require(unit.forwards == op.micro && unit.backwards == op.micro && op.micro < shape_.micro_steps,
+        require(unit.forwards == op.micro && (unit.backwards == op.micro || !goes_back(op.unit)) &&
+                    op.micro < shape_.micro_steps,
                 "the micro-step is out of order");
         require(op.unit == 0 || of(op.unit - 1).forwards == op.micro + 1, "the unit before it has not run forward");
         ++unit.forwards;
@@ -161,6 +171,7 @@ class Walk {
         unit.graph = true;
         break;
       case Kind::backward:
+        require(goes_back(op.unit), "nothing is trained there, nor in front of it");
         require_whole(op.unit);
         require(unit.graph && unit.forwards == op.micro + 1 && unit.backwards == op.micro,
                 "there is no forward to go back through");
@@ -168,7 +179,7 @@ class Walk {
         require_room_for_gradient(op.unit);
         ++unit.backwards;
         unit.graph = unit.input = false;
-        unit.gradient = GradientState::leaf;
+        if (trained(unit)) unit.gradient = GradientState::leaf;
         break;
       case Kind::accumulate:
         require(unit.gradient == (adds_leaves() ? GradientState::leaf : GradientState::shard),
@@ -197,7 +208,7 @@ class Walk {
         break;
       case Kind::step:
         require(normed_, "the norm is not known yet");
-        require(!unit.stepped, "it is stepped already");
+        require(!unit.stepped && trained(unit), "it is stepped already, or frozen");
         require(unit.parameters == parameters_at_rest(), "the parameters are not in their place");
         use(unit.optimizer);
         use(unit.shard);

@@ -37,12 +37,13 @@ double amount(const Op& op, const Shape& shape, int bytes_per_parameter) {
   const Division divided = shape.divided();
   const auto owned = [&](double numel) { return share(numel, divided.optimizer_state, shape.ranks); };
   if (op.kind == Kind::norm) {
-    return owned(numel(shape));
+    return owned(numel(shape) - frozen(shape));
   }
-  const auto numel = static_cast<double>(shape.units[static_cast<std::size_t>(op.unit)].numel);
+  const Unit& unit = shape.units[static_cast<std::size_t>(op.unit)];
+  const auto trained = static_cast<double>(unit.trained());
   switch (op.kind) {
     case Kind::accumulate:
-      return share(numel, divided.gradients, shape.ranks);
+      return share(trained, divided.gradients, shape.ranks);
     case Kind::load:
     case Kind::store:
       return optimizer_bytes(shape, op.unit, bytes_per_parameter);
@@ -50,9 +51,9 @@ double amount(const Op& op, const Shape& shape, int bytes_per_parameter) {
     case Kind::store_shard:
       return shard_bytes(shape, op.unit, bytes_per_parameter);
     case Kind::partition:
-      return numel / std::max(shape.secondary, 1) * bytes_per_parameter;
+      return static_cast<double>(unit.numel) / std::max(shape.secondary, 1) * bytes_per_parameter;
     case Kind::step:
-      return owned(numel);
+      return owned(trained);
     default:
       return sent_bytes(op, shape, bytes_per_parameter);
   }
@@ -66,8 +67,8 @@ double over_network(const Op& op, const Shape& shape, int bytes_per_parameter, i
   if (ranks <= node) return 0;
   const bool reduces = op.kind == Kind::reduce;
   if (!gpus || (reduces && shape.quantized_gradients)) return sent_between_nodes(op, shape, bytes_per_parameter, node);
-  const auto numel = static_cast<double>(shape.units[static_cast<std::size_t>(op.unit)].numel);
-  const double whole = reduces ? numel * 4 : operand_bytes(op, shape, bytes_per_parameter);
+  const double whole =
+      reduces ? static_cast<double>(operand(op, shape)) * 4 : operand_bytes(op, shape, bytes_per_parameter);
   return whole * (ranks - node) / ranks / node;
 }
 

@@ -36,12 +36,14 @@ std::string prefix(const std::string& name) {
   return numbered ? name.substr(0, dot + 1) : "";
 }
 
+double trained(const Shape& shape) { return numel(shape) - frozen(shape); }
+
 Run layers(const std::vector<Unit>& units) {
   Run longest;
   for (std::size_t begin = 0, end = 0; begin < units.size(); begin = std::max(end, begin + 1)) {
     const std::string its = prefix(units[begin].name);
     for (end = begin; end < units.size() && !its.empty() && prefix(units[end].name) == its &&
-                      units[end].numel == units[begin].numel;)
+                      units[end].numel == units[begin].numel && units[end].frozen == units[begin].frozen;)
       ++end;
     if (end > begin && end - begin > longest.size()) longest = {begin, end};
   }
@@ -98,7 +100,7 @@ Profile with_layers(const Profile& profile, std::int64_t count) {
       sum.seconds += timing.seconds, sum.growth += timing.growth, ++number;
       continue;
     }
-    if (timing.kind == Kind::norm) timing.seconds *= numel(all.shape) / numel(profile.shape);
+    if (timing.kind == Kind::norm) timing.seconds *= trained(all.shape) / trained(profile.shape);
     timing.unit = shifted(timing.unit);
     all.timings.push_back(timing);
   }

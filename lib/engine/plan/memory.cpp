@@ -110,14 +110,14 @@ class Ledger {
   void follow(const Op& op) {
     const auto keep = [&](double bytes) { activations_[static_cast<std::size_t>(op.unit)] += bytes, kept_ += bytes; };
     const bool leaves = computes(op.kind) && op.kind != Kind::backward;
-    if (leaves) keep(grown(*profile_, op.kind, op.unit));
+    if (leaves && op.unit >= first_trained(shape_)) keep(grown(*profile_, op.kind, op.unit));
     peak_ = std::max(peak_, kept_ + pool_.lent());
     if (op.kind == Kind::backward) keep(-activations_[static_cast<std::size_t>(op.unit)]);
   }
 
   /// Of a unit's gradient, between the micro-steps.
   double kept(const Unit& unit) const {
-    return share(static_cast<double>(unit.numel), divided_.gradients, shape_.ranks);
+    return share(static_cast<double>(unit.trained()), divided_.gradients, shape_.ranks);
   }
   double slice(const Unit& unit) const { return static_cast<double>(unit.numel) / shape_.ranks; }
 
@@ -183,8 +183,8 @@ class Ledger {
 
   void begin(std::size_t index) {
     Gradient& gradient = gradients_[index];
-    if (gradient.memory > 0) return;
-    gradient.memory = static_cast<double>(shape_.units[index].numel) * bytes_;
+    if (gradient.memory > 0 || shape_.units[index].trained() == 0) return;
+    gradient.memory = static_cast<double>(shape_.units[index].trained()) * bytes_;
     pool_.take(gradient.memory);
   }
 
@@ -205,24 +205,25 @@ class Ledger {
     // The one leaf of one rank is widened by the norm and the update themselves.
     if (profile_ && shape_.ranks == 1 && !is_float && !shape_.quantized_gradients) return;
     if (!is_float || divided_.gradients) {
-      gradient.reduced = share(static_cast<double>(unit.numel), divided_.optimizer_state, shape_.ranks) * kFloat;
+      gradient.reduced = share(static_cast<double>(unit.trained()), divided_.optimizer_state, shape_.ranks) * kFloat;
       pool_.take(gradient.reduced);
     }
-    if (shape_.quantized_gradients) pool_.take(codec_bytes(unit.numel, 4)), pool_.take(codec_bytes(unit.numel, 4));
+    if (shape_.quantized_gradients)
+      pool_.take(codec_bytes(unit.trained(), 4)), pool_.take(codec_bytes(unit.trained(), 4));
   }
   void finish_reduce(Gradient& gradient, const Unit& unit) {
     if (shape_.quantized_gradients) {
-      const double decoded = static_cast<double>(unit.numel) * kFloat;
+      const double decoded = static_cast<double>(unit.trained()) * kFloat;
       pool_.take(decoded), pool_.give_back(decoded);
-      pool_.give_back(codec_bytes(unit.numel, 4)), pool_.give_back(codec_bytes(unit.numel, 4));
+      pool_.give_back(codec_bytes(unit.trained(), 4)), pool_.give_back(codec_bytes(unit.trained(), 4));
     }
     if (gradient.reduced > 0) set(gradient, std::exchange(gradient.reduced, 0));
   }
   void step(Gradient& gradient, const Unit& unit) {
     constexpr double kDirection = 2;
     load_shard();
-    if (unit.matrices) pool_.take(static_cast<double>(unit.numel) * kDirection);
-    if (unit.matrices) pool_.give_back(static_cast<double>(unit.numel) * kDirection);
+    if (unit.matrices) pool_.take(static_cast<double>(unit.trained()) * kDirection);
+    if (unit.matrices) pool_.give_back(static_cast<double>(unit.trained()) * kDirection);
     set(gradient, 0);
     for (; gradient.taken > 0; --gradient.taken) pool_.give_back(kept(unit) * kFloat);
     gradient = {};

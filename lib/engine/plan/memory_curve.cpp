@@ -22,7 +22,7 @@ class MemoryWalk {
   MemoryWalk(const Plan& plan, const Profile& profile)
       : shape_(plan.shape), profile_(profile), units_(plan.shape.units.size()) {
     now_ = state_bytes(numel(shape_), shape_.stage, shape_.ranks, profile.bytes_per_parameter, shape_.offload_optimizer,
-                       shape_.offload_parameters, shape_.secondary, kept_numbers(shape_));
+                       shape_.offload_parameters, shape_.secondary, kept_numbers(shape_), frozen(shape_));
     for (const Op& op : plan.ops) {
       const double before = now_;
       if (op.unit >= 0) run(op);
@@ -55,7 +55,8 @@ class MemoryWalk {
       case Kind::forward:
       case Kind::forward_no_grad:
       case Kind::recompute:
-        return keep(held, growth(profile_, op.kind, op.unit));
+        // Where no backward comes nothing is kept for it.
+        return keep(held, op.unit < first_trained(shape_) ? 0 : growth(profile_, op.kind, op.unit));
       case Kind::backward:
         return keep(held, -held.activations);
       case Kind::store_input:
@@ -98,7 +99,7 @@ double most(const std::vector<double>& curve) {
 
 double optimizer_bytes(const Shape& shape, int unit, int bytes_per_parameter) {
   const Unit& its = at(shape, unit);
-  const double master = bytes_per_parameter < 4 ? static_cast<double>(its.numel) : 0;
+  const double master = bytes_per_parameter < 4 ? static_cast<double>(its.trained()) : 0;
   return share(its.kept_numbers() + master, shape.divided().optimizer_state, shape.ranks) * 4;
 }
 

@@ -39,14 +39,24 @@ std::size_t place_of(const Plan& plan, const Op& op) {
   return static_cast<std::size_t>(std::find(plan.ops.begin(), plan.ops.end(), op) - plan.ops.begin());
 }
 
+bool trained(const Plan& plan, int unit) { return plan.shape.units[static_cast<std::size_t>(unit)].trained() > 0; }
+
 /// In front of the update of the unit before, or of the norm: a unit's state is loaded while that is updated.
 std::size_t place_of_load(const Plan& plan, int unit) {
-  return place_of(plan, unit == 0 ? Op{Kind::norm} : Op{Kind::step, unit - 1});
+  int before = unit - 1;
+  while (before >= 0 && !trained(plan, before)) --before;
+  return place_of(plan, before < 0 ? Op{Kind::norm} : Op{Kind::step, before});
 }
 
 std::vector<int> units_of(const Plan& plan) {
   std::vector<int> units(plan.shape.units.size());
   std::iota(units.begin(), units.end(), 0);
+  return units;
+}
+/// Those with optimizer state.
+std::vector<int> trained_units(const Plan& plan) {
+  std::vector<int> units = units_of(plan);
+  std::erase_if(units, [&](int unit) { return !trained(plan, unit); });
   return units;
 }
 
@@ -101,7 +111,7 @@ Plan without_states(const Plan& plan, const Budget& budget, std::vector<int> uni
 
 Plan offload_adam_states(const Plan& plan, const Budget& budget) {
   if (plan.shape.offload_optimizer) return plan;  // it is away all the time
-  std::vector<int> units = units_of(plan);
+  std::vector<int> units = trained_units(plan);
   std::reverse(units.begin(), units.end());  // those first that are updated last, and have most time to come back
   return fitted(plan, budget, units,
                 [&](const std::vector<int>& moved) { return without_states(plan, budget, moved); });
@@ -110,7 +120,7 @@ Plan offload_adam_states(const Plan& plan, const Budget& budget) {
 Plan offload_adam_states_sync(const Plan& plan, const Budget&) {
   if (plan.shape.offload_optimizer) return plan;
   Insertions insertions(plan);
-  for (const int unit : units_of(plan)) {
+  for (const int unit : trained_units(plan)) {
     insertions.put(0, {Kind::store, unit});
     insertions.put(place_of(plan, {Kind::step, unit}), {Kind::load, unit});
   }
@@ -145,7 +155,11 @@ Plan offload_activation(const Plan& plan, const Budget& budget) {
   if (!plan.shape.activation_checkpointing) return plan;  // graphs of autograd keep what they need
   // The first unit reads the batch; the last one keeps its graph. Those first that are away longest.
   std::vector<int> units = units_of(plan);
-  std::erase_if(units, [&](int unit) { return unit == 0 || unit + 1 == static_cast<int>(plan.shape.units.size()); });
+  // Where backward does not come no input is kept.
+  const int first = first_trained(plan.shape);
+  std::erase_if(units, [&](int unit) {
+    return unit == 0 || unit < first || unit + 1 == static_cast<int>(plan.shape.units.size());
+  });
   return fitted(plan, budget, units, [&](const std::vector<int>& moved) {
     std::vector<bool> away(plan.shape.units.size());
     for (const int unit : moved) away[static_cast<std::size_t>(unit)] = true;

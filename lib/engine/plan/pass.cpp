@@ -219,7 +219,9 @@ void require_same_units(const Shape& shape, const Profile& profile) {
   const auto& theirs = profile.shape.units;
   for (std::size_t i = 0; i < std::max(ours.size(), theirs.size()); ++i) {
     const auto text = [&](const std::vector<Unit>& units) {
-      return i < units.size() ? units[i].name + " of " + std::to_string(units[i].numel) + " parameters" : "nothing";
+      return i < units.size() ? units[i].name + " of " + std::to_string(units[i].numel) + " parameters" +
+                                    (units[i].frozen > 0 ? ", " + std::to_string(units[i].frozen) + " frozen" : "")
+                              : "nothing";
     };
     if (text(ours) != text(theirs))
       throw Error("the profile is of another model: its unit " + std::to_string(i) + " is " + text(theirs) +

@@ -26,9 +26,10 @@ class Builder {
       backward(micro);
     }
     if (!divided_.gradients) reduce_all();
-    load_for_step(0);
+    load_for_step(first_);
     add(Kind::norm);
-    for (int unit = 0; unit <= last_; ++unit) {
+    for (int unit = first_; unit <= last_; ++unit) {
+      if (!trained(unit)) continue;
       load_for_step(unit + 1);  // while this one is updated
       add(Kind::step, unit);
       if (plan_.shape.offload_optimizer) add(Kind::store, unit);
@@ -36,7 +37,9 @@ class Builder {
     }
     load_early(plan_);
     if (divided_.optimizer_state && !divided_.parameters) {
-      for (int unit = 0; unit <= last_; ++unit) add(Kind::gather, unit), add(Kind::gather_wait, unit);
+      for (int unit = first_; unit <= last_; ++unit) {
+        if (trained(unit)) add(Kind::gather, unit), add(Kind::gather_wait, unit);
+      }
     }
     return plan_;
   }
@@ -44,11 +47,14 @@ class Builder {
  private:
   Plan plan_;
   Division divided_ = plan_.shape.divided();
-  int last_;
+  int first_ = first_trained(plan_.shape), last_;
   std::vector<bool> partitioned_ = std::vector<bool>(plan_.shape.units.size());  // once more, in this step
 
   void add(Kind kind, int unit = -1, int micro = -1) { plan_.ops.push_back({kind, unit, micro}); }
+  bool trained(int unit) const { return plan_.shape.units[static_cast<std::size_t>(unit)].trained() > 0; }
+  /// Of the next unit that has one, from `unit` on.
   void load_for_step(int unit) {
+    while (unit <= last_ && !trained(unit)) ++unit;
     if (unit > last_) return;
     if (plan_.shape.offload_optimizer) add(Kind::load, unit);
     if (plan_.shape.offload_parameters) add(Kind::load_shard, unit);
@@ -59,9 +65,11 @@ class Builder {
     const int borrowed = plan_.shape.units[static_cast<std::size_t>(unit)].tied_to;
     return borrowed < 0 ? std::vector{unit} : std::vector{borrowed, unit};
   }
-  /// True if a unit after `unit` in this direction (1 forward, -1 backward) reads `read` too.
+  /// Whether a direction comes to a unit: 1 forward, -1 backward.
+  bool inside(int unit, int direction) const { return unit <= last_ && unit >= (direction > 0 ? 0 : first_); }
+  /// True if a unit after `unit` in this direction reads `read` too.
   bool read_later(int read, int unit, int direction) const {
-    for (int next = unit + direction; next >= 0 && next <= last_; next += direction) {
+    for (int next = unit + direction; inside(next, direction); next += direction) {
       const auto its = reads(next);
       if (std::find(its.begin(), its.end(), read) != its.end()) return true;
     }
@@ -84,7 +92,7 @@ class Builder {
   template <typename Compute>
   void pass(int direction, Compute compute) {
     std::vector<bool> gathered(plan_.shape.units.size());
-    for (int unit = direction > 0 ? 0 : last_; unit >= 0 && unit <= last_; unit += direction) {
+    for (int unit = direction > 0 ? 0 : last_; inside(unit, direction); unit += direction) {
       if (divided_.parameters) {
         for (const int read : reads(unit)) {
           if (gathered[static_cast<std::size_t>(read)]) continue;
@@ -103,7 +111,7 @@ class Builder {
   void forward(int micro) {
     pass(1, [&](int unit) {
       // The loss unit's backward comes next: keeping its activations costs no memory at the peak.
-      const bool light = plan_.shape.activation_checkpointing && unit != last_;
+      const bool light = (plan_.shape.activation_checkpointing && unit != last_) || unit < first_;
       add(light ? Kind::forward_no_grad : Kind::forward, unit, micro);
     });
   }
@@ -112,13 +120,15 @@ class Builder {
     pass(-1, [&](int unit) {
       if (plan_.shape.activation_checkpointing && unit != last_) add(Kind::recompute, unit, micro);
       add(Kind::backward, unit, micro);
+      if (!trained(unit)) return;
       if (divided_.gradients) add(Kind::reduce, unit, micro), add(Kind::reduce_wait, unit, micro);
       add(Kind::accumulate, unit, micro);
     });
   }
 
   void reduce_all() {
-    for (int unit = last_; unit >= 0; --unit) {
+    for (int unit = last_; unit >= first_; --unit) {
+      if (!trained(unit)) continue;
       add(Kind::reduce, unit), add(Kind::reduce_wait, unit);
       if (!divided_.optimizer_state) add(Kind::gather_grad, unit), add(Kind::gather_grad_wait, unit);
     }
@@ -192,6 +202,11 @@ std::int64_t overlapped(const Plan& plan) {
   return count;
 }
 
+int first_trained(const Shape& shape) {
+  const auto found = std::ranges::find_if(shape.units, [](const Unit& unit) { return unit.trained() > 0; });
+  return static_cast<int>(found - shape.units.begin());
+}
+
 Plan baseline(const Shape& shape) { return Builder(shape).build(); }
 
 void load_early(Plan& plan) {
@@ -260,7 +275,7 @@ std::uint64_t hash(const Plan& plan) {
   std::string text = header(plan) + operations(plan);
   for (const Unit& unit : plan.shape.units)
     text += unit.name + " " + std::to_string(unit.numel) + " " + std::to_string(unit.tied_to) + " " +
-            std::to_string(unit.kept) + (unit.matrices ? " matrices\n" : "\n");
+            std::to_string(unit.kept) + " " + std::to_string(unit.frozen) + (unit.matrices ? " matrices\n" : "\n");
   return XXH3_64bits(text.data(), text.size());
 }
 
@@ -271,13 +286,17 @@ double codec_bytes(std::int64_t numel, int bits) {
   return static_cast<double>(kTiles * kWord * (parts(widest, kBlock) + parts(widest * bits, 8 * kWord)));
 }
 
+std::int64_t operand(const Op& op, const Shape& shape) {
+  const Unit& unit = shape.units[static_cast<std::size_t>(op.unit)];
+  return gathers(op.kind) && shape.divided().parameters ? unit.numel : unit.trained();
+}
+
 double operand_bytes(const Op& op, const Shape& shape, int bytes_per_parameter) {
   constexpr int kSum = 4, kDirection = 2;
   const bool reduces = op.kind == Kind::reduce;
-  if (gathers_directions(op, shape))
-    return kDirection * static_cast<double>(shape.units[static_cast<std::size_t>(op.unit)].numel);
+  if (gathers_directions(op, shape)) return kDirection * static_cast<double>(operand(op, shape));
   if (!gathers(op.kind) && !reduces && op.kind != Kind::gather_grad) return 0;
-  const std::int64_t numel = shape.units[static_cast<std::size_t>(op.unit)].numel;
+  const std::int64_t numel = operand(op, shape);
   if (op.kind == Kind::gather && shape.quantized_weights) return codec_bytes(numel, 8);
   if (reduces && shape.quantized_gradients) return codec_bytes(numel, 4);
   return static_cast<double>(numel) * (moves_sums(op, shape) ? kSum : bytes_per_parameter);
@@ -316,14 +335,15 @@ double sent_between_nodes(const Plan& plan, int bytes_per_parameter, int node) {
 }
 
 double state_bytes(double parameters, int stage, double ranks, int bytes_per_parameter, bool offload_optimizer,
-                   bool offload_parameters, int secondary, double kept) {
+                   bool offload_parameters, int secondary, double kept, double frozen) {
+  const double trained = parameters - frozen;
   const Division divided = divided_by(stage);
   const double again = secondary > 0 ? parameters / secondary * bytes_per_parameter : 0;
   const double own = share(parameters, divided.parameters, ranks) * bytes_per_parameter;
   return again + (offload_parameters && divided.parameters ? 0 : own) +
-         share(parameters, divided.gradients, ranks) * bytes_per_parameter +
+         share(trained, divided.gradients, ranks) * bytes_per_parameter +
          (offload_optimizer ? 0
-                            : share((kept < 0 ? 2 * parameters : kept) + (bytes_per_parameter < 4 ? parameters : 0),
+                            : share((kept < 0 ? 2 * trained : kept) + (bytes_per_parameter < 4 ? trained : 0),
                                     divided.optimizer_state, ranks) *
                                   4);
 }
@@ -331,6 +351,12 @@ double state_bytes(double parameters, int stage, double ranks, int bytes_per_par
 double numel(const Shape& shape) {
   double sum = 0;
   for (const Unit& unit : shape.units) sum += static_cast<double>(unit.numel);
+  return sum;
+}
+
+double frozen(const Shape& shape) {
+  double sum = 0;
+  for (const Unit& unit : shape.units) sum += static_cast<double>(unit.frozen);
   return sum;
 }
 

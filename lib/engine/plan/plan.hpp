@@ -54,8 +54,11 @@ struct Unit {
   std::int64_t kept = -1;
   /// Its update orthogonalises whole matrices: `step` gathers their directions, in bfloat16, from all ranks.
   bool matrices = false;
+  std::int64_t frozen = 0;  ///< of numel: never updated, without a gradient
 
-  double kept_numbers() const { return static_cast<double>(kept < 0 ? 2 * numel : kept); }
+  /// Elements with a gradient and an update.
+  std::int64_t trained() const { return numel - frozen; }
+  double kept_numbers() const { return static_cast<double>(kept < 0 ? 2 * trained() : kept); }
 };
 
 /// What a plan is made for.
@@ -84,6 +87,10 @@ struct Plan {
   std::vector<std::string> passes;     ///< those applied, in order
   std::vector<std::string> effects{};  ///< what each of them changed, for people
 };
+
+/// The first unit of which something is trained: backward ends with it. A unit of which nothing is has no operations of
+/// gradients and updates. REQUIRES: there is one.
+int first_trained(const Shape& shape);
 
 /// The plan of a stage, nothing hidden, nothing early: the definition that passes must keep the meaning of.
 Plan baseline(const Shape& shape);
@@ -125,6 +132,8 @@ double sent_bytes(const Op& op, const Shape& shape, int bytes_per_parameter);
 double sent_between_nodes(const Op& op, const Shape& shape, int bytes_per_parameter, int node);
 /// Bytes that an operation moves as a whole, of which a rank sends its part: of a collective's operand; 0 of others.
 double operand_bytes(const Op& op, const Shape& shape, int bytes_per_parameter);
+/// Elements of that: of a gather behind an update, and of gradients, those that are trained.
+std::int64_t operand(const Op& op, const Shape& shape);
 /// Ranks that a collective is among: those of a secondary partition's group, or all.
 int ranks_of(const Op& op, const Shape& shape);
 /// Whether a collective moves sums of gradients, float32 whatever the type of the parameters.
@@ -142,10 +151,12 @@ void load_early(Plan& plan);
 /// beside 16-bit parameters, the masters. Each is divided from its stage on. What is offloaded is not counted:
 /// optimizer state, and the shards of parameters in stage 3. Where `secondary` ranks keep stage 3's parameters once
 /// more, those are.
+/// Of the `frozen` ones of the parameters there are no gradients, masters and numbers.
 double state_bytes(double parameters, int stage, double ranks, int bytes_per_parameter, bool offload_optimizer = false,
-                   bool offload_parameters = false, int secondary = 0, double kept = -1);
-/// Parameters of all units together, and the numbers that the optimizer keeps of them.
+                   bool offload_parameters = false, int secondary = 0, double kept = -1, double frozen = 0);
+/// Parameters of all units together, those of them that are frozen, and the numbers that the optimizer keeps of them.
 double numel(const Shape& shape);
+double frozen(const Shape& shape);
 double kept_numbers(const Shape& shape);
 
 /// The most parameters (elements) that are gathered at one time beside this rank's shards. 0 below stage 3.

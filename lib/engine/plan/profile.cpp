@@ -68,7 +68,8 @@ Json to_json(const Shape& shape) {
                      {"numel", unit.numel},
                      {"tied_to", unit.tied_to},
                      {"kept", unit.kept},
-                     {"matrices", unit.matrices}});
+                     {"matrices", unit.matrices},
+                     {"frozen", unit.frozen}});
   return {{"stage", shape.stage},
           {"ranks", shape.ranks},
           {"micro_steps", shape.micro_steps},
@@ -101,7 +102,10 @@ Shape read_shape(const Reader& json) {
     if (!unit.has("kept")) continue;  // of an earlier zs, which had AdamW alone
     shape.units.back().kept = unit.within<std::int64_t>("kept", -1, kParameters);
     shape.units.back().matrices = unit.get<bool>("matrices");
+    if (unit.has("frozen"))
+      shape.units.back().frozen = unit.within<std::int64_t>("frozen", 0, shape.units.back().numel);
   }
+  if (frozen(shape) == numel(shape)) json.fail("units", "are all frozen");
   return shape;
 }
 

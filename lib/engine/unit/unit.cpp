@@ -16,9 +16,13 @@ std::int64_t Parameter::numel() const {
 
 Unit::Unit(std::string name, std::vector<Parameter> parameters, int tied_to, std::vector<Extra> extras)
     : name_(std::move(name)), parameters_(std::move(parameters)), tied_to_(tied_to), extras_(std::move(extras)) {
-  for (Parameter& parameter : parameters_) {
-    parameter.offset = numel_;
-    numel_ += parameter.numel();
+  for (const bool trained : {true, false}) {
+    for (Parameter& parameter : parameters_) {
+      if (parameter.trained != trained) continue;
+      parameter.offset = numel_;
+      numel_ += parameter.numel();
+    }
+    if (trained) trained_ = numel_;
   }
 }
 
@@ -44,11 +48,19 @@ std::int64_t numel(const Units& units) {
   return count;
 }
 
+std::int64_t trained(const Units& units) {
+  std::int64_t count = 0;
+  for (const auto& unit : units) count += unit->trained();
+  return count;
+}
+
+at::Tensor view(const Parameter& parameter, const at::Tensor& flat) {
+  return flat.narrow(0, parameter.offset, parameter.numel()).view(parameter.shape);
+}
+
 std::vector<at::Tensor> views(const Unit& unit, const at::Tensor& flat) {
   std::vector<at::Tensor> tensors;
-  for (const Parameter& parameter : unit.parameters()) {
-    tensors.push_back(flat.narrow(0, parameter.offset, parameter.numel()).view(parameter.shape));
-  }
+  for (const Parameter& parameter : unit.parameters()) tensors.push_back(view(parameter, flat));
   return tensors;
 }
 
@@ -59,6 +71,10 @@ void begin(const Parameter& parameter, std::uint64_t seed, at::Tensor values) {
   switch (parameter.init) {
     case Parameter::Init::normal:
       values.normal_(parameter.mean, parameter.std, generator(mix(seed, parameter.name)));
+      break;
+    case Parameter::Init::uniform:
+      values.uniform_(parameter.mean - parameter.std, parameter.mean + parameter.std,
+                      generator(mix(seed, parameter.name)));
       break;
     case Parameter::Init::zeros:
       values.zero_();

@@ -14,18 +14,27 @@
 
 namespace zs::unit {
 
-/// One parameter tensor: where it lies in its unit's flat buffer (row-major, no padding), and how it begins.
+/// One parameter tensor: where it lies in its unit's flat buffer (row-major, no padding), how it begins, and whether it
+/// is trained. What is frozen lies behind what is trained: gradients, optimizer state, reductions and the gathers
+/// behind an update are of the first part of the buffer alone.
 struct Parameter {
-  enum class Init { normal, zeros, ones };
+  enum class Init { normal, uniform, zeros, ones };
+  /// Whether it is a matrix that vectors are multiplied with, and how it lies.
+  enum class Product { none, out_in, in_out };
   std::string name{};  ///< as Hugging Face's state_dict calls it
   std::vector<std::int64_t> shape{};
   Init init = Init::normal;
-  double mean = 0, std = 0;  ///< for normal
+  double mean = 0, std = 0;  ///< for normal; a uniform one is between mean - std and mean + std
   bool decay = true;         ///< false for biases and norms, which weight decay may leave out
   std::int64_t offset = 0;   ///< elements from the start of the flat buffer; set by Unit
   std::string other_name{};  ///< under which files of other programs may have it too, or ""
   std::string keys{};        ///< keys of config.json that its shape comes from: "vocab_size, n_embd"
   bool head = false;         ///< of a task: a folder of the model for another task lacks it, or has another
+  Product product = Product::none;
+  bool trained = true;       ///< false: frozen, it stays as it begins
+  bool added = false;        ///< of an adapter: files of the model itself lack it
+  int adapter = -1;          ///< of a product: the place of its lora_A among the unit's parameters, in front of lora_B
+  double adapter_scale = 0;  ///< what their product is multiplied with
 
   std::int64_t numel() const;
 };
@@ -83,30 +92,35 @@ class Unit {
   const std::string& name() const { return name_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
   std::int64_t numel() const { return numel_; }
+  /// Elements of those that are trained: the first ones of the flat buffer.
+  std::int64_t trained() const { return trained_; }
   /// Index of the unit whose parameters forward reads as `borrowed` (a tied head), or -1.
   int tied_to() const { return tied_to_; }
   const std::vector<Extra>& extras() const { return extras_; }
 
   /// The unit's output from the one before it (undefined for the first); the last unit gives the mean loss per
-  /// token, a scalar in float32. Must use every parameter.
+  /// token, a scalar in float32. Must use every parameter that is trained.
   virtual at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> own, std::span<const at::Tensor> borrowed,
                              const ForwardContext& context) const = 0;
 
  private:
   std::string name_;
   std::vector<Parameter> parameters_;
-  std::int64_t numel_ = 0;
+  std::int64_t numel_ = 0, trained_ = 0;
   int tied_to_;
   std::vector<Extra> extras_;
 };
 
 using Units = std::vector<std::unique_ptr<Unit>>;
 
-/// Parameters of all units together.
+/// Parameters of all units together, and those of them that are trained.
 std::int64_t numel(const Units& units);
+std::int64_t trained(const Units& units);
 
 /// Views of `flat` (numel elements), one a parameter, in parameters() order; they share its storage.
 std::vector<at::Tensor> views(const Unit& unit, const at::Tensor& flat);
+/// That of one parameter.
+at::Tensor view(const Parameter& parameter, const at::Tensor& flat);
 
 /// Fills flat[0, numel) (float32) with the initial values that belong to `seed`, the same whatever the rank count.
 void initialise(const Unit& unit, std::uint64_t seed, at::Tensor flat);

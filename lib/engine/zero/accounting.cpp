@@ -37,7 +37,7 @@ double ideal_state_bytes(const Engine& engine) {
   const plan::Shape& shape = engine.plan().shape;
   return plan::state_bytes(plan::numel(shape), shape.stage, shape.ranks, bytes_per_parameter(engine),
                            shape.offload_optimizer, shape.offload_parameters, shape.secondary,
-                           plan::kept_numbers(shape));
+                           plan::kept_numbers(shape), plan::frozen(shape));
 }
 
 double ideal_comm_bytes(const Engine& engine) {

@@ -33,7 +33,7 @@ std::unordered_map<std::string, at::IValue> message(const plan::Plan& plan, cons
   const bool gathers = op.kind == Kind::gather || op.kind == Kind::gather_grad;
   if (!gathers && op.kind != Kind::reduce) return {};
   if (plan::moves_sums(op, plan.shape)) type = device::Type::float32;
-  const std::int64_t whole = plan.shape.units[static_cast<std::size_t>(op.unit)].numel, slice = whole / ranks;
+  const std::int64_t whole = plan::operand(op, plan.shape), slice = whole / ranks;
   return {{"Collective name", gathers ? "all_gather" : "reduce_scatter"},
           {"In msg nelems", gathers ? slice : whole},
           {"Out msg nelems", gathers ? whole : slice},

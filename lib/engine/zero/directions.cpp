@@ -20,8 +20,8 @@ Directions::Directions(Pool& pool, const Layout& layout, const std::string& unit
     : group_(&pool.group()),
       layout_(layout),
       unit_(unit),
-      memory_(pool.take(device::Type::bfloat16, layout.numel)),
-      all_(memory_.view(device::Type::bfloat16, layout.numel)) {}
+      memory_(pool.take(device::Type::bfloat16, layout.trained)),
+      all_(memory_.view(device::Type::bfloat16, layout.trained)) {}
 
 void Directions::gather() {
   if (group_->size() == 1 || !layout_.divided.optimizer_state) return;

@@ -70,6 +70,11 @@ void Engine::execute(const plan::Plan& plan, Run& run) {
       execute(op, run);
   }
   if (run.losses.empty()) read_losses(run);
+  // No update has waited for the shards of what is frozen.
+  for (UnitState& state : states_) {
+    OffloadableBuffer* const shard = state.parameters.shard();
+    if (shard && state.trained() == 0 && settings_.offload.parameters == Place::device) shard->load();
+  }
   settle(group_.device());
 }
 
@@ -113,7 +118,7 @@ void Engine::execute(const plan::Op& op, Run& run) {
       return recompute(op.unit, op.micro, run);
     case Kind::backward:
       backward(op.unit);
-      if (observer_.leaf) {
+      if (observer_.leaf && state.trained() > 0) {
         const auto begin = std::chrono::steady_clock::now();
         observer_.leaf(op.unit, op.micro);
         run.result.observed += seconds_since(begin);
@@ -163,9 +168,9 @@ void Engine::start_gather(const plan::Op& op, Run& run) {
   std::string what;
   for (const int unit : std::exchange(run.together, {})) {
     UnitState& state = states_[static_cast<std::size_t>(unit)];
-    const auto operand = state.parameters.ready_to_gather();
-    if (!operand) continue;
-    operands.push_back(*operand);
+    const std::vector<comm::Gathered> its = state.parameters.ready_to_gather();
+    if (its.empty()) continue;
+    operands.insert(operands.end(), its.begin(), its.end());
     gathered.push_back(&state.parameters);
     what += (what.empty() ? "all-gather of " : ", ") + state.unit().name();
   }
@@ -204,11 +209,13 @@ void Engine::forward(int unit, int micro, bool keep_graph, Run& run) {
     state.input = at::Tensor();
   } else {
     UnitState& before = states_[static_cast<std::size_t>(unit) - 1];
-    state.input = before.output.detach().requires_grad_(true);
+    // Where nothing in front is trained, no gradient goes there.
+    state.input = before.output.detach().requires_grad_(unit > plan::first_trained(plan().shape));
     if (!before.output.requires_grad()) before.output = at::Tensor();
   }
   const at::AutoGradMode grad(keep_graph);
   state.output = compute(unit, micro, run);
+  if (unit < plan::first_trained(plan().shape)) state.input = at::Tensor();  // no backward comes for it
   if (unit + 1 < static_cast<int>(states_.size())) return;
   run.device_losses[static_cast<std::size_t>(micro)] = state.output.detach();
   if (run.training) return;
@@ -226,8 +233,8 @@ void Engine::backward(int unit) {
   UnitState& state = states_[index];
   const int tied_to = units_[index]->tied_to();
   UnitState* const owner = tied_to < 0 ? nullptr : &states_[static_cast<std::size_t>(tied_to)];
-  expect_gradient(state.gradient, state.parameters.leaves());
-  if (owner) expect_gradient(owner->gradient, owner->parameters.tied());
+  if (state.trained() > 0) expect_gradient(state.gradient, state.parameters.leaves());
+  if (owner && owner->trained() > 0) expect_gradient(owner->gradient, owner->parameters.tied());
 
   const bool last = index + 1 == states_.size();
   const at::Tensor seed = last ? at::full_like(state.output, scaler_.scale()) : states_[index + 1].input.grad();
@@ -247,7 +254,9 @@ void Engine::norm(Run& run) {
     run.result.observed += seconds_since(begin);
   }
   std::vector<Shard> shards;
-  for (const UnitState& state : states_) shards.push_back({state.gradient.value(), state.owned(), state.numel()});
+  for (const UnitState& state : states_) {
+    if (state.trained() > 0) shards.push_back({state.gradient.value(), state.owned(), state.trained()});
+  }
   run.device_losses = start_to_host(run.device_losses);
   run.result.loss_scale = scaler_.scale();
   run.scale = static_cast<float>(gradient_scale());

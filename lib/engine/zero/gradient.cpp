@@ -12,7 +12,7 @@ using device::View;
 
 Gradient::Gradient(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout)
     : unit_(&unit), group_(&group), pool_(&pool), layout_(layout) {
-  if (layout.gradient_bits > 0) codec_.emplace(layout.gradient_bits, layout.numel);
+  if (layout.gradient_bits > 0) codec_.emplace(layout.gradient_bits, layout.trained);
 }
 
 void Gradient::require(bool holds, const char* call) const {
@@ -27,11 +27,14 @@ View Gradient::take(device::Buffer& memory, Type type, std::int64_t count) {
 std::vector<at::Tensor> Gradient::leaf() {
   require(state_ == State::none || state_ == State::leaf, "backward");
   if (state_ == State::none) {
-    value_ = take(memory_, layout_.type, layout_.numel);
+    value_ = take(memory_, layout_.type, layout_.trained);
     device::clear(value_);
     state_ = State::leaf;
   }
-  return unit::views(*unit_, device::tensor(value_));
+  std::vector<at::Tensor> into;
+  for (const unit::Parameter& parameter : unit_->parameters())
+    into.push_back(parameter.trained ? unit::view(parameter, device::tensor(value_)) : at::Tensor());
+  return into;
 }
 
 void Gradient::accumulate(int micro_steps) {
@@ -58,7 +61,7 @@ void Gradient::start_reduce() {
   if (in_place)
     value_ = source.part(layout_.slice.begin, layout_.slice.end);
   else if (!layout_.divided.optimizer_state)
-    value_ = take(reduced_, Type::float32, layout_.numel).part(layout_.slice.begin, layout_.slice.end);
+    value_ = take(reduced_, Type::float32, layout_.trained).part(layout_.slice.begin, layout_.slice.end);
   else
     value_ = take(reduced_, Type::float32, layout_.slice.size());
   leaf_ = source;
@@ -113,7 +116,7 @@ void Gradient::start_gather() {
   require(state_ == State::shard, "gather");
   state_ = State::gathering;
   const View shard = value_;
-  value_ = {shard.data - layout_.slice.begin * device::size(shard.type), layout_.numel, shard.type, shard.device};
+  value_ = {shard.data - layout_.slice.begin * device::size(shard.type), layout_.trained, shard.type, shard.device};
   if (group_->size() > 1) work_ = group_->all_gather(shard, value_, "all-gather of the gradient of " + unit_->name());
 }
 
@@ -132,14 +135,19 @@ void Gradient::drop() {
   tree_.reset();
 }
 
-at::Tensor Gradient::on_host() const { return device::tensor(value_).to(at::kCPU).to(at::kFloat); }
+at::Tensor Gradient::on_host() const {
+  if (layout_.trained == 0) return at::empty({0});
+  return device::tensor(value_).to(at::kCPU).to(at::kFloat);
+}
 
 at::Tensor Gradient::gather() {
-  return zero::gather(*group_, value_, layout_.numel, "all-gather of the gradient of " + unit_->name()).to(at::kFloat);
+  if (layout_.trained == 0) return at::empty({0});
+  return zero::gather(*group_, value_, layout_.trained, "all-gather of the gradient of " + unit_->name())
+      .to(at::kFloat);
 }
 
 void Gradient::flip_bit(std::int64_t element) {
-  const comm::Slice held = value_.count == layout_.numel ? comm::Slice{0, layout_.numel} : layout_.slice;
+  const comm::Slice held = value_.count == layout_.trained ? comm::Slice{0, layout_.trained} : layout_.slice;
   if (element < held.begin || element >= held.end) return;
   device::flip_lowest_bit(value_.part(element - held.begin, element - held.begin + 1));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of one unit on its way from backward to the update. What it owns in each state:
+// The gradient of what is trained of one unit, numel elements, on its way from backward to the update. What it owns in
+// each state:
 //
 //   none ----------> leaf ----------> reducing ----------> shard ----------> gathering ----------> whole
 //        backward    numel elements   start_reduce         this rank's       start_gather          numel, summed
@@ -30,7 +31,7 @@ class Gradient {
 
   State state() const { return state_; }
   /// none -> leaf: the leaf gradient's memory, zeros if it was none, as tensors in the unit's order that autograd adds
-  /// into. REQUIRES: none or leaf.
+  /// into; undefined ones of what is frozen. REQUIRES: none or leaf.
   std::vector<at::Tensor> leaf();
   /// leaf or shard -> none, and the same again at the last of `micro_steps`.
   void accumulate(int micro_steps);
@@ -47,7 +48,7 @@ class Gradient {
 
   /// What is there now: numel elements, or the slice's in state shard. REQUIRES: leaf, shard or whole.
   const device::View& value() const { return value_; }
-  /// The same as float32 on the host: a copy, or a tensor over its memory.
+  /// The same as float32 on the host: a copy, or a tensor over its memory; of a unit that is frozen whole, empty.
   at::Tensor on_host() const;
   /// The gradient summed over all leaves, whole, on the host. REQUIRES: shard or whole. COLLECTIVE.
   at::Tensor gather();

@@ -2,6 +2,13 @@
 // How a unit's flat buffer of numel elements lies on this rank: which of it is whole and which a slice, as
 // plan/stage.hpp says, and which elements a slice has. What is divided as optimizer state (master, m, v) this rank
 // owns, and updates.
+//
+//   0                       trained                numel
+//   | what is trained       | what is frozen        |
+//   |    [ slice )          |       [ frozen )      |    a rank's share of each
+//
+// Gradients, optimizer state and updates know the first part alone. Where parameters are divided a rank keeps both
+// slices, behind one another, and a gather brings both together.
 #pragma once
 #include "comm/group.hpp"
 #include "plan/plan.hpp"
@@ -13,23 +20,29 @@ namespace zs::zero {
 inline constexpr int kWeightBits = 8, kGradientBits = 4;
 
 struct Layout {
-  std::int64_t numel = 0;
-  comm::Slice slice;                          ///< this rank's share
-  comm::Slice owned;                          ///< the slice, or all of it, as every rank then does
+  std::int64_t numel = 0, trained = 0;        ///< elements; those of them that are trained
+  comm::Slice slice;                          ///< this rank's share of what is trained
+  comm::Slice frozen;                         ///< the same of what is not
+  comm::Slice owned;                          ///< the slice, or all that is trained, as every rank then does
   plan::Division divided{};                   ///< what is a slice in memory
   device::Type type = device::Type::float32;  ///< of parameters in forward and backward
   int weight_bits = 0, gradient_bits = 0;     ///< of integers as which they travel; 0: as they are
+  /// Elements of both slices.
+  std::int64_t shard() const { return slice.size() + frozen.size(); }
 };
 
 /// REQUIRES: the group has the shape's ranks.
 inline Layout layout(const unit::Unit& unit, const comm::Group& group, const plan::Shape& shape, device::Type type,
                      bool shards_move = false) {
-  const std::int64_t n = unit.numel();
-  const comm::Slice slice = comm::slice(n, group.rank(), group.size());
+  const std::int64_t n = unit.numel(), trained = unit.trained();
+  const comm::Slice slice = comm::slice(trained, group.rank(), group.size());
+  const comm::Slice frozen = comm::slice(n - trained, group.rank(), group.size());
   const plan::Division divided = plan::divided_in_memory(shape, shards_move);
   return {n,
+          trained,
           slice,
-          divided.optimizer_state ? slice : comm::Slice{0, n},
+          {trained + frozen.begin, trained + frozen.end},
+          divided.optimizer_state ? slice : comm::Slice{0, trained},
           divided,
           type,
           shape.quantized_weights ? kWeightBits : 0,

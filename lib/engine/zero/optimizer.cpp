@@ -155,6 +155,7 @@ Recipe recipe(const optimizer::Settings& settings, const unit::Unit& unit, bool 
               bool decay_all) {
   Recipe all{settings};
   for (const unit::Parameter& parameter : unit.parameters()) {
+    if (!parameter.trained) continue;
     const Rule its = rule(settings, parameter, block);
     if (its == Rule::muon) all.matrices.push_back(matrix(parameter));
     const std::int64_t begin = std::max(parameter.offset, owned.begin),
@@ -175,14 +176,15 @@ Recipe recipe(const optimizer::Settings& settings, const unit::Unit& unit, bool 
 
 std::int64_t kept(const optimizer::Settings& settings, const unit::Unit& unit, bool block) {
   std::int64_t numbers = 0;
-  for (const unit::Parameter& parameter : unit.parameters())
-    numbers += parameter.numel() * kept_by(rule(settings, parameter, block));
+  for (const unit::Parameter& parameter : unit.parameters()) {
+    if (parameter.trained) numbers += parameter.numel() * kept_by(rule(settings, parameter, block));
+  }
   return numbers;
 }
 
 bool has_matrices(const optimizer::Settings& settings, const unit::Unit& unit, bool block) {
   return std::ranges::any_of(unit.parameters(), [&](const unit::Parameter& parameter) {
-    return rule(settings, parameter, block) == Rule::muon;
+    return parameter.trained && rule(settings, parameter, block) == Rule::muon;
   });
 }
 

@@ -10,7 +10,8 @@ namespace {
 
 std::vector<at::Tensor> leaves_of(const unit::Unit& unit, const at::Tensor& flat) {
   std::vector<at::Tensor> leaves;
-  for (const at::Tensor& view : unit::views(unit, flat)) leaves.push_back(view.detach().requires_grad_(true));
+  for (const unit::Parameter& parameter : unit.parameters())
+    leaves.push_back(unit::view(parameter, flat).detach().requires_grad_(parameter.trained));
   return leaves;
 }
 
@@ -42,32 +43,40 @@ Parameters::Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, c
   }
   if (sharded() && places.shards.store) {
     offloadable_.emplace(places.shards, "parameters of " + unit.name(), group.device(),
-                         layout.slice.size() * device::size(layout.type));
+                         layout.shard() * device::size(layout.type));
   } else if (sharded()) {
-    slice_ = pool.take(layout.type, layout.slice.size());
+    slice_ = pool.take(layout.type, layout.shard());
   } else {
     whole_ = pool.take(layout.type, layout.numel);
     device::point_at(flat_, whole_.data());
   }
 }
 
-device::View Parameters::owned() const {
+device::View Parameters::shard_memory() const {
   const device::Buffer& shard = offloadable_ ? offloadable_->memory() : slice_;
-  return sharded() ? device::View{shard.data(), layout_.slice.size(), layout_.type, group_->device()}
-                   : view(whole_).part(layout_.owned.begin, layout_.owned.end);
+  return {shard.data(), layout_.shard(), layout_.type, group_->device()};
 }
+
+device::View Parameters::slice(bool frozen) const {
+  const std::int64_t trained = layout_.slice.size();
+  if (sharded()) return frozen ? shard_memory().part(trained, layout_.shard()) : shard_memory().part(0, trained);
+  const comm::Slice its = frozen ? layout_.frozen : layout_.owned;
+  return view(whole_).part(its.begin, its.end);
+}
+
+device::View Parameters::owned() const { return slice(/*frozen=*/false); }
 
 void Parameters::set(const at::Tensor& values) {
   if (offloadable_) offloadable_->load();
-  device::copy(sharded() ? owned() : view(whole_), device::view(values));
+  device::copy(sharded() ? shard_memory() : view(whole_), device::view(values));
   if (offloadable_) offloadable_->put_back();
 }
 
 at::Tensor Parameters::whole() {
   std::optional<ScopedLoad> loaded;
   if (offloadable_) loaded.emplace(*offloadable_);
-  const at::Tensor all =
-      gather(*group_, sharded() ? owned() : view(whole_), layout_.numel, "all-gather of the parameters of " + name_);
+  const at::Tensor all = gathered(/*frozen=*/false);
+  if (layout_.trained < layout_.numel) return at::cat({all, gathered(/*frozen=*/true)}).to(at::kFloat);
   if (codec_) {
     const at::Tensor bytes = at::empty({codec_->bytes()}, at::kByte);
     codec_->encode(device::view(all), {0, comm::kTiles}, device::view(bytes));
@@ -76,24 +85,43 @@ at::Tensor Parameters::whole() {
   return all.to(at::kFloat);
 }
 
-void Parameters::start_gather() {
-  if (const auto operand = ready_to_gather())
-    is_gathered_by(group_->all_gather(operand->mine, operand->full, "all-gather of " + name_));
+at::Tensor Parameters::gathered(bool frozen) const {
+  const std::int64_t count = frozen ? layout_.numel - layout_.trained : layout_.trained;
+  if (count == 0) return at::empty({0}, device::torch_type(layout_.type));
+  return gather(*group_, sharded() ? slice(frozen) : part(whole_, frozen), count,
+                "all-gather of the parameters of " + name_);
 }
 
-std::optional<comm::Gathered> Parameters::ready_to_gather() {
+at::Tensor Parameters::frozen() {
+  std::optional<ScopedLoad> loaded;
+  if (offloadable_) loaded.emplace(*offloadable_);
+  return gathered(/*frozen=*/true).to(at::kFloat);
+}
+
+void Parameters::start_gather() {
+  const std::vector<comm::Gathered> operands = ready_to_gather();
+  if (!operands.empty()) is_gathered_by(group_->all_gather_coalesced(operands, "all-gather of " + name_));
+}
+
+std::vector<comm::Gathered> Parameters::ready_to_gather() {
   if (group_->size() == 1 && !sharded()) return {};
   if (sharded()) pending_whole_ = pool_->take(layout_.type, layout_.numel);
   if (offloadable_) {
     loaded_to_gather_ = !offloadable_->memory();
     offloadable_->load();
   }
-  if (codec_) return encoded();
+  if (codec_) return {encoded()};
   if (group_->size() == 1) {
-    device::copy(view(pending_whole_), owned());
+    device::copy(view(pending_whole_), shard_memory());
     return {};
   }
-  return comm::Gathered{owned(), view(sharded() ? pending_whole_ : whole_)};
+  std::vector<comm::Gathered> all;
+  // What is frozen is the same on every rank as long as it is whole.
+  for (const bool frozen : {false, true}) {
+    const device::View whole = part(sharded() ? pending_whole_ : whole_, frozen);
+    if (whole.count > 0 && (sharded() || !frozen)) all.push_back({slice(frozen), whole});
+  }
+  return all;
 }
 
 comm::Gathered Parameters::encoded() {

@@ -23,13 +23,17 @@ class Parameters {
   /// COLLECTIVE: takes its lasting memory from the pool. The values are not set.
   Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout, const Places& places = {});
 
-  /// What this rank keeps of them: its slice, or all.
-  comm::Slice kept() const { return sharded() ? layout_.slice : comm::Slice{0, layout_.numel}; }
-  /// Sets what it keeps, from float32 on the host.
+  /// What this rank keeps of them: its slices, or all.
+  std::vector<comm::Slice> kept() const {
+    return sharded() ? std::vector{layout_.slice, layout_.frozen} : std::vector{comm::Slice{0, layout_.numel}};
+  }
+  /// Sets what it keeps, one part behind another, from float32 on the host.
   void set(const at::Tensor& values);
   /// The part that this rank owns, where it lasts. REQUIRES: shard() is in device memory.
   device::View owned() const;
-  /// The slice, where it comes and goes; null where it is in device memory for good.
+  /// What is frozen, whole, as float32 on the host. COLLECTIVE.
+  at::Tensor frozen();
+  /// The slices, where they come and go; null where they are in device memory for good.
   OffloadableBuffer* shard() { return offloadable_ ? &*offloadable_ : nullptr; }
   /// What this rank would compute with now, as float32[numel] on the host: its own whole copy where it keeps one
   /// (stages 0 to 2), else gathered, and rounded as it travels. COLLECTIVE.
@@ -39,7 +43,7 @@ class Parameters {
   void start_gather();
   /// The same in two parts, for a collective of several units: what the ranks exchange, nothing where this one has all;
   /// and that collective, under way.
-  std::optional<comm::Gathered> ready_to_gather();
+  std::vector<comm::Gathered> ready_to_gather();
   void is_gathered_by(std::shared_ptr<comm::Pending> work) { gather_ = std::move(work); }
   /// The same from the secondary partition. REQUIRES: partition().
   void start_gather_secondary();
@@ -54,7 +58,7 @@ class Parameters {
   /// Drops the gathered parameters (stage 3); reading them from here on faults.
   void release();
 
-  /// Tensors of the layout's type, leaves of the autograd graph, in the unit's order.
+  /// Tensors of the layout's type, leaves of the autograd graph where they are trained, in the unit's order.
   const std::vector<at::Tensor>& leaves() const { return leaves_; }
   /// A second set of leaves over the same memory, for the unit that is tied to them (a tied head).
   const std::vector<at::Tensor>& tied() const { return tied_; }
@@ -77,9 +81,17 @@ class Parameters {
 
   bool sharded() const { return layout_.divided.parameters; }
 
+  /// This rank's part of what is trained, or of what is frozen, where it is kept.
+  device::View slice(bool frozen) const;
+  device::View shard_memory() const;
+  at::Tensor gathered(bool frozen) const;
   comm::Gathered encoded();
   device::View secondary() const;
   device::View view(const device::Buffer& buffer) const { return buffer.view(layout_.type, layout_.numel); }
+  /// What is trained of a whole buffer, or what is frozen.
+  device::View part(const device::Buffer& buffer, bool frozen) const {
+    return frozen ? view(buffer).part(layout_.trained, layout_.numel) : view(buffer).part(0, layout_.trained);
+  }
 };
 
 }  // namespace zs::zero

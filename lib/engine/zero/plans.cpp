@@ -52,7 +52,7 @@ plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const S
     const unit::Unit& unit = *units[i];
     shape.units.push_back({unit.name(), unit.numel(), unit.tied_to(),
                            kept(settings.optimizer, unit, is_block(units, i)),
-                           has_matrices(settings.optimizer, unit, is_block(units, i))});
+                           has_matrices(settings.optimizer, unit, is_block(units, i)), unit.numel() - unit.trained()});
   }
   return shape;
 }

@@ -24,18 +24,29 @@ void UnitState::set_parameters(const at::Tensor& flat) {
 }
 
 void UnitState::set_parameters(const std::function<void(std::int64_t, std::span<float>)>& fill) {
-  // A rank that owns all keeps all.
-  const comm::Slice kept = parameters.kept(), owned = layout_.owned;
-  const at::Tensor values = at::empty({kept.size()});
-  fill(kept.begin, device::floats(values));
+  // A rank that owns all keeps all; what it owns is in the first part.
+  const std::vector<comm::Slice> kept = parameters.kept();
+  std::int64_t count = 0, at = 0;
+  for (const comm::Slice part : kept) count += part.size();
+  const at::Tensor values = at::empty({count});
+  for (const comm::Slice part : kept) {
+    fill(part.begin,
+         device::floats(values).subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(part.size())));
+    at += part.size();
+  }
   parameters.set(values);
-  optimizer->set(device::view(values).part(owned.begin - kept.begin, owned.end - kept.begin));
+  const comm::Slice owned = layout_.owned;
+  optimizer->set(device::view(values).part(owned.begin - kept[0].begin, owned.end - kept[0].begin));
 }
 
 at::Tensor UnitState::gather_parameters() {
-  return with_masters([&](const device::View& masters) {
-    return gather(*group_, masters, layout_.numel, "all-gather of the fp32 parameters of " + unit_->name());
-  });
+  at::Tensor trained = at::empty({0});
+  if (layout_.trained > 0) {
+    trained = with_masters([&](const device::View& masters) {
+      return gather(*group_, masters, layout_.trained, "all-gather of the fp32 parameters of " + unit_->name());
+    });
+  }
+  return layout_.trained == layout_.numel ? trained : at::cat({trained, parameters.frozen()});
 }
 
 at::Tensor UnitState::masters() {

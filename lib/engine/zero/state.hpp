@@ -21,14 +21,17 @@ class UnitState {
   const unit::Unit& unit() const { return *unit_; }
   std::int64_t numel() const { return layout_.numel; }
   const Layout& layout() const { return layout_; }
-  /// What this rank owns, of the unit's flat buffer: all of it in stage 0.
+  /// What this rank owns, of the unit's flat buffer: all that is trained in stage 0.
   comm::Slice owned() const { return layout_.owned; }
 
   /// Sets parameters from float32[numel] on the host, the same on every rank.
   void set_parameters(const at::Tensor& flat);
   /// The same from what `fill` puts into a span: the elements from `begin` on. Asks for no more than this rank keeps.
   void set_parameters(const std::function<void(std::int64_t begin, std::span<float> values)>& fill);
-  /// The whole float32[numel] from the masters of all ranks, on the host. COLLECTIVE.
+  /// Elements that are trained.
+  std::int64_t trained() const { return layout_.trained; }
+  /// The whole float32[numel] from the masters of all ranks, on the host; what is frozen as it is computed with.
+  /// COLLECTIVE.
   at::Tensor gather_parameters();
   /// The masters of the owned part, on the host: a copy, or a tensor over their memory.
   at::Tensor masters();
@@ -38,7 +41,7 @@ class UnitState {
   std::int64_t bytes_here();
   /// One update of the owned part.
   void update(const Update& update);
-  /// The sum over all leaves, whole, as float32[numel] on the host, between its reduction and the update. COLLECTIVE.
+  /// The sum over all leaves, whole, as float32[trained] on the host, between its reduction and the update. COLLECTIVE.
   at::Tensor gather_gradient() { return gradient.gather(); }
 
   Parameters parameters;

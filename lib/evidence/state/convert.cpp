@@ -86,6 +86,12 @@ std::string counted(std::size_t count, const std::string& what) {
 }
 
 Converted convert_hf(const State& state, const std::string& to) {
+  for (const Parameter& parameter : state.parameters) {
+    if (parameter.name.ends_with(".lora_A.weight"))
+      throw Error(state.path, 0,
+                  "has adapters (" + parameter.name +
+                      "), which no class of transformers knows: zs-runs export RUN DIR merges those of a run");
+  }
   NewFolder folder(to);
   Converted made;
   write(folder.path() + "/model.safetensors", weights(state), {{"format", "pt"}}, made);

@@ -28,12 +28,14 @@ constexpr std::array kFlags = {Flag{"bf16", "dtype", "training.dtype", "bfloat16
 /// say it too, and a checkpoint that is trained on may lie there.
 struct Written {
   const char *option, *key;
-  std::array<const char*, 2> files{};
+  std::array<const char*, 4> files{};
   bool file = false;
 };
 constexpr std::array kWritten = {
     Written{"dump_logits", "training.dump_logits", {}, true},
-    Written{"save_pretrained", "training.save_pretrained", {"config.json", "model.safetensors"}},
+    Written{"save_pretrained",
+            "training.save_pretrained",
+            {"config.json", "model.safetensors", "adapter_config.json", "adapter_model.safetensors"}},
     Written{"save_initial", "", {"pytorch_model.bin"}},
     Written{"dump_batches", "", {}, true},
     Written{"results", "", {}, true},

@@ -7,6 +7,7 @@
 //   gradient_norms.pt       of each micro-batch of that step: parameter -> norms of its gradient by leaf; with
 //                           --save_gradient_norms, and not where a signal asked for the checkpoint
 //   config.json             the model, with Hugging Face's keys
+//   adapter_config.json     its adapters, with peft's, where it has some
 //   accelerator_states/     state.json, and optimizer_RANK.pt: each rank's part of what the optimizer keeps
 //   SHA256SUMS              of all these; loading verifies it (so does sha256sum -c)
 #pragma once
@@ -39,6 +40,12 @@ struct Progress {
   std::map<std::string, std::string> arithmetic{};
 };
 
+/// What stands beside the tensors of a model.
+struct ModelFiles {
+  std::string config;     ///< the text of config.json
+  std::string adapter{};  ///< that of adapter_config.json; "" where the model has no adapters
+};
+
 /// Accumulation steps with which so many ranks take the steps of `progress`; throws zs::Error, with the remedy, where
 /// they cannot share them.
 std::int64_t micro_steps(const Progress& progress, const std::string& folder, int ranks);
@@ -47,8 +54,8 @@ std::int64_t micro_steps(const Progress& progress, const std::string& folder, in
 /// every rank writes its part at the same time. A writer that is dropped before commit() leaves nothing.
 class Writer {
  public:
-  /// `folder` is the final name, "RUN/checkpoint_100". `model_config` is the text of config.json.
-  Writer(comm::Group& group, zero::Engine& engine, const std::string& folder, const std::string& model_config);
+  /// `folder` is the final name, "RUN/checkpoint_100".
+  Writer(comm::Group& group, zero::Engine& engine, const std::string& folder, const ModelFiles& model);
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
@@ -80,10 +87,11 @@ std::optional<Progress> peek(const std::string& folder);
 std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder);
 
 /// Writes the parameters as Hugging Face's from_pretrained loads them: model.safetensors, config.json, and copies of
-/// the tokenizer's files in the folder `tokenizer`, or "" for none. Throws zs::Error, located. REQUIRES:
-/// prepare_pretrained(). COLLECTIVE.
-void save_pretrained(comm::Group& group, zero::Engine& engine, const std::string& folder,
-                     const std::string& model_config, const std::string& tokenizer);
+/// the tokenizer's files in the folder `tokenizer`, or "" for none. Of a model with adapters it writes these alone, as
+/// peft's from_pretrained loads them: adapter_model.safetensors, adapter_config.json. Throws zs::Error, located.
+/// REQUIRES: prepare_pretrained(). COLLECTIVE.
+void save_pretrained(comm::Group& group, zero::Engine& engine, const std::string& folder, const ModelFiles& model,
+                     const std::string& tokenizer);
 /// Makes the folder for that. Throws zs::Error where it cannot be made, or holds weights in other files, which loaders
 /// would take for the same model. COLLECTIVE.
 void prepare_pretrained(comm::Group& group, const std::string& folder);

@@ -91,7 +91,7 @@ Progress progress(std::int64_t step) {
 void save(const Layout& layout, const std::string& folder) {
   with_engine(layout, [&](comm::Group& group, zero::Engine& engine) {
     train(engine, 1, 2);
-    Writer(group, engine, folder, "{}").commit(progress(2));
+    Writer(group, engine, folder, {"{}"}).commit(progress(2));
   });
 }
 
@@ -190,7 +190,7 @@ TEST_CASE("checkpoint: the gradients in it are the mean gradient of its step") {
   at::Tensor expected;
   for (const int ranks : {1, 2}) {
     with_engine({ranks == 1 ? 0 : 3, ranks}, [&](comm::Group& group, zero::Engine& engine) {
-      Writer writer(group, engine, folder, "{}");
+      Writer writer(group, engine, folder, {"{}"});
       engine.observe({.reduced = [&] {
         const at::Tensor whole = engine.states()[1].gather_gradient().mul(engine.gradient_scale());
         if (ranks == 1) expected = whole.narrow(0, 0, 21);
@@ -317,7 +317,7 @@ TEST_CASE("checkpoint: a writer that is dropped leaves nothing; one of the same 
   const TemporaryFolder run;
   const std::string folder = run.file("checkpoint_2");
   with_engine({0, 2},
-              [&](comm::Group& group, zero::Engine& engine) { const Writer writer(group, engine, folder, "{}"); });
+              [&](comm::Group& group, zero::Engine& engine) { const Writer writer(group, engine, folder, {"{}"}); });
   CHECK(fs::is_empty(run.path()));
   save({2, 4}, folder);
   CHECK(fs::exists(folder + "/accelerator_states/optimizer_00003.pt"));

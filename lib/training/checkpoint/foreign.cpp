@@ -98,6 +98,7 @@ void restore(zero::Engine& engine, std::size_t unit, std::int64_t updates, const
   for (int slot = 0; slot < optimizer::kMostStates; ++slot) into.push_back(at::zeros({slots.count(slot)}));
   Filler filler;
   for (const unit::Parameter& parameter : engine.units()[unit]->parameters()) {
+    if (!parameter.trained) continue;
     const std::int64_t begin = std::max(parameter.offset, owned.begin),
                        end = std::min(parameter.offset + parameter.numel(), owned.end);
     const Parameter& theirs = named.at(parameter);
@@ -157,6 +158,7 @@ Adopted adopt(comm::Group& group, zero::Engine& engine, const std::string& path)
       for (const unit::Parameter& parameter : parameters) {
         const Parameter& theirs = named.at(parameter);
         require_shape(numbers(theirs, path), parameter, "the weight", path);
+        if (!parameter.trained) continue;
         if (!theirs.step) throw Error(path, 0, "does not say how many updates " + parameter.name + " has had");
         if (updates && *updates != *theirs.step)
           throw Error(path, 0,

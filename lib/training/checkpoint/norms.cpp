@@ -11,7 +11,7 @@ namespace zs::checkpoint {
 MicroBatchNorms::MicroBatchNorms(comm::Group& group, zero::Engine& engine) : group_(group), engine_(engine) {
   for (const zero::UnitState& state : engine.states()) {
     first_.push_back(parameters_);
-    parameters_ += state.unit().parameters().size();
+    for (const unit::Parameter& parameter : state.unit().parameters()) parameters_ += parameter.trained;
   }
   own_.resize(parameters_ * static_cast<std::size_t>(engine.plan().shape.micro_steps));
 }
@@ -22,6 +22,7 @@ void MicroBatchNorms::add(int unit, int micro) {
   const std::span<const float> values = device::floats(host);
   double* norm = own_.data() + static_cast<std::size_t>(micro) * parameters_ + first_[static_cast<std::size_t>(unit)];
   for (const unit::Parameter& parameter : state.unit().parameters()) {
+    if (!parameter.trained) continue;
     double squares = 0;
     for (const float value :
          values.subspan(static_cast<std::size_t>(parameter.offset), static_cast<std::size_t>(parameter.numel())))

@@ -16,8 +16,9 @@ class MicroBatchNorms {
 
   /// For zero::Observer::leaf.
   void add(int unit, int micro);
-  /// Of each parameter, in the units' order, and each global leaf: the norm of the gradient of that micro-batch's loss,
-  /// the loss scale taken out. The mean of these gradients over the leaves is the step's gradient. COLLECTIVE.
+  /// Of each parameter that is trained, in the units' order, and each global leaf: the norm of the gradient of that
+  /// micro-batch's loss, the loss scale taken out. The mean of these gradients over the leaves is the step's gradient.
+  /// COLLECTIVE.
   std::vector<std::vector<double>> gathered();
 
  private:

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "checkpoint/adapter.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "comm/agree.hpp"
 #include "device/tensor.hpp"
@@ -21,11 +22,14 @@ struct Place {
   const unit::Parameter* parameter;
 };
 
-/// In the order in which the file has them: all are float32, so by name.
-std::vector<Place> places(zero::Engine& engine) {
+/// In the order in which the file has them: all are float32, so by name. Of `adapters`: those, and what is trained
+/// beside them.
+std::vector<Place> places(zero::Engine& engine, bool adapters) {
   std::vector<Place> all;
   for (zero::UnitState& state : engine.states()) {
-    for (const unit::Parameter& parameter : state.unit().parameters()) all.push_back({&state, &parameter});
+    for (const unit::Parameter& parameter : state.unit().parameters()) {
+      if (!adapters || parameter.added || parameter.trained) all.push_back({&state, &parameter});
+    }
   }
   std::sort(all.begin(), all.end(),
             [](const Place& a, const Place& b) { return a.parameter->name < b.parameter->name; });
@@ -47,8 +51,9 @@ void prepare_pretrained(comm::Group& group, const std::string& folder) {
   });
 }
 
-void save_pretrained(comm::Group& group, zero::Engine& engine, const std::string& folder,
-                     const std::string& model_config, const std::string& tokenizer) {
+void save_pretrained(comm::Group& group, zero::Engine& engine, const std::string& folder, const ModelFiles& model,
+                     const std::string& tokenizer) {
+  const bool adapters = !model.adapter.empty();
   // A unit is gathered where its first parameter stands in the file, and again where another's stood between.
   zero::UnitState* gathered = nullptr;
   at::Tensor whole;
@@ -56,7 +61,7 @@ void save_pretrained(comm::Group& group, zero::Engine& engine, const std::string
     if (place.state != gathered) whole = place.state->gather_parameters();
     gathered = place.state;
   };
-  const std::vector<Place> all = places(engine);
+  const std::vector<Place> all = places(engine, adapters);
   if (group.rank() != 0) {
     for (const Place& place : all) gather(place);
   } else {
@@ -69,15 +74,15 @@ void save_pretrained(comm::Group& group, zero::Engine& engine, const std::string
         sink({reinterpret_cast<const char*>(values.data()), values.size_bytes()});
       };
       const auto size = static_cast<std::uint64_t>(place.parameter->numel()) * sizeof(float);
-      tensors.emplace_back(place.parameter->name,
+      tensors.emplace_back((adapters ? kInPeft : "") + place.parameter->name,
                            tensorfile::make_tensor(tensorfile::Dtype::f32, place.parameter->shape,
                                                    tensorfile::Storage::produce(size, produce)));
     }
-    tensorfile::write_safetensors(folder + "/model.safetensors", tensors);
+    tensorfile::write_safetensors(folder + (adapters ? kAdapterWeights : "/model.safetensors"), tensors);
   }
   comm::together(group, "writing of " + folder, [&] {
     if (group.rank() != 0) return;
-    write_file(folder + "/config.json", model_config);
+    write_file(folder + (adapters ? "/adapter_config.json" : "/config.json"), adapters ? model.adapter : model.config);
     if (!tokenizer.empty()) pretrained::copy_tokenizer(tokenizer, folder);
   });
 }

@@ -176,6 +176,9 @@ class Parts {
       if (part.begin > end) break;
       end = part.end;
     }
+    if (parts_.empty())
+      throw Error(states, 0,
+                  "there is no optimizer state of " + name + ": a rank's file is missing, or it was frozen (--freeze)");
     if (end != numel)
       throw Error(states, 0, "the optimizer state of " + name + " is not complete: a rank's file is missing");
   }
@@ -187,7 +190,8 @@ class Parts {
 /// Throws where a checkpoint is of another optimizer: what it kept is not what this one goes on from.
 void require_optimizer(const zero::Engine& engine, const StateFile& state) {
   const std::string_view ours = optimizer::description(engine.settings().optimizer.kind).name;
-  const std::string theirs = state.has("optimizer/name") ? state.text("optimizer/name") : "adamw";  // an earlier zs had no other
+  const std::string theirs =
+      state.has("optimizer/name") ? state.text("optimizer/name") : "adamw";  // an earlier zs had no other
   if (theirs != ours)
     throw Error(state.path(), 0,
                 "optimizer is " + theirs + ", and this training has " + std::string(ours) + ": use --optimizer " +
@@ -207,6 +211,7 @@ void load_optimizer(zero::Engine& engine, const std::string& folder, std::int64_
     std::vector<at::Tensor> into;
     for (int slot = 0; slot < optimizer::kMostStates; ++slot) into.push_back(at::zeros({slots.count(slot)}));
     for (const unit::Parameter& parameter : state.unit().parameters()) {
+      if (!parameter.trained) continue;
       const std::int64_t begin = std::max(parameter.offset, owned.begin),
                          end = std::max(begin, std::min(parameter.offset + parameter.numel(), owned.end));
       int slot = 0;

@@ -71,6 +71,8 @@ Weights::Weights(const unit::Units& units, const std::string& folder, const std:
           continue;
         }
       }
+      // Adapters are beside the model: a checkpoint has them.
+      if (parameter.added && heads != Heads::required && !file_.find(name)) continue;
       const Tensor& tensor = file_.at(name);
       if (tensor.shape != parameter.shape) {
         throw Error(file_.path(), 0,

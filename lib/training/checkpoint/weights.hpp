@@ -25,7 +25,8 @@ class Weights {
   Weights(const unit::Units& units, const std::string& folder, const std::string& otherwise,
           Heads heads = Heads::required);
 
-  /// Fills part of a unit's flat buffer: values.size() elements from `begin` on. What is in lacking() stays.
+  /// Fills part of a unit's flat buffer: values.size() elements from `begin` on. What is in lacking() stays, and
+  /// adapters that the file has not.
   void read(std::size_t unit, std::int64_t begin, std::span<float> values) const;
   /// Throws comm::SharedError at a checksum in the file that differs, and where a rank has other weights than the next,
   /// as the file of its own node may be. Each tensor is read by two neighbouring ranks. COLLECTIVE.

@@ -28,20 +28,23 @@ std::string_view bytes_of(const at::Tensor& tensor, std::int64_t begin, std::int
   return {part.as<const char>(), static_cast<std::size_t>(part.bytes())};
 }
 
-/// Writes name -> tensor for every parameter, each unit's whole float32 given by `gather`, which is collective: rank 0
-/// calls it as the file grows, the others as often.
-void write_units(int rank, std::vector<zero::UnitState>& states, const std::string& path,
+/// Writes name -> tensor for every parameter, or for those that are trained, each unit's float32 given by `gather`,
+/// which is collective: rank 0 calls it as the file grows, the others as often.
+void write_units(int rank, std::vector<zero::UnitState>& states, const std::string& path, bool trained,
                  const std::function<at::Tensor(zero::UnitState&)>& gather) {
-  if (rank != 0) {
-    for (zero::UnitState& state : states) gather(state);
-    return;
-  }
   tensorfile::Dict dict;
   at::Tensor whole;
   for (zero::UnitState& state : states) {
+    if (trained && state.trained() == 0) continue;
+    if (rank != 0) {
+      gather(state);
+      continue;
+    }
+    bool first = true;
     for (const unit::Parameter& parameter : state.unit().parameters()) {
-      const auto produce = [&state, &parameter, &whole, &gather](const tensorfile::Sink& sink) {
-        if (parameter.offset == 0) whole = gather(state);
+      if (trained && !parameter.trained) continue;
+      const auto produce = [&, first = std::exchange(first, false)](const tensorfile::Sink& sink) {
+        if (first) whole = gather(state);
         sink(bytes_of(whole, parameter.offset, parameter.numel()));
       };
       const auto size = static_cast<std::uint64_t>(parameter.numel()) * sizeof(float);
@@ -49,7 +52,7 @@ void write_units(int rank, std::vector<zero::UnitState>& states, const std::stri
                                                                     tensorfile::Storage::produce(size, produce))});
     }
   }
-  tensorfile::write_torch(path, dict);
+  if (rank == 0) tensorfile::write_torch(path, dict);
 }
 
 /// This rank's part of what the optimizer keeps: of each unit the rank's slice, cut at parameter borders, by name.
@@ -59,7 +62,7 @@ tensorfile::Dict optimizer_state(comm::Group& group, zero::Engine& engine, std::
   for (std::size_t unit = 0; unit < engine.states().size(); ++unit) {
     const zero::UnitState& state = engine.states()[unit];
     zero::Optimizer& optimizer = engine.optimizer(unit);
-    const comm::Slice own = state.owned(), mine = comm::slice(state.numel(), group.rank(), group.size());
+    const comm::Slice own = state.owned(), mine = comm::slice(state.trained(), group.rank(), group.size());
     std::vector<at::Tensor>& values = keep.emplace_back(optimizer.states());
     for (at::Tensor& slot : values) slot = slot.to(at::kCPU);
     for (const unit::Parameter& parameter : state.unit().parameters()) {
@@ -130,7 +133,7 @@ std::string state_json(const comm::Group& group, const zero::Engine& engine, con
 
 }  // namespace
 
-Writer::Writer(comm::Group& group, zero::Engine& engine, const std::string& folder, const std::string& model_config)
+Writer::Writer(comm::Group& group, zero::Engine& engine, const std::string& folder, const ModelFiles& model)
     : group_(group), engine_(engine), folder_(folder) {
   // No other process has this name: another training in the same folder cannot mix with it. The run's folder is not
   // made: it may have been removed.
@@ -145,7 +148,8 @@ Writer::Writer(comm::Group& group, zero::Engine& engine, const std::string& fold
       fs::create_directory(temporary_ + part, failure);
       if (failure) throw Error(temporary_ + part, 0, failure.message());
     }
-    write_file(temporary_ + "/config.json", model_config);
+    write_file(temporary_ + "/config.json", model.config);
+    if (!model.adapter.empty()) write_file(temporary_ + "/adapter_config.json", model.adapter);
   });
 }
 
@@ -156,7 +160,7 @@ Writer::~Writer() {
 
 void Writer::gradients() {
   const auto scale = static_cast<float>(engine_.gradient_scale());
-  write_units(group_.rank(), engine_.states(), temporary_ + "/gradients.pt",
+  write_units(group_.rank(), engine_.states(), temporary_ + "/gradients.pt", /*trained=*/true,
               [&](zero::UnitState& state) { return state.gather_gradient().mul_(scale); });
 }
 
@@ -167,6 +171,7 @@ void Writer::gradient_norms(MicroBatchNorms& norms) {
   auto next = all.begin();
   for (const zero::UnitState& state : engine_.states()) {
     for (const unit::Parameter& parameter : state.unit().parameters()) {
+      if (!parameter.trained) continue;
       const std::string_view bytes(reinterpret_cast<const char*>(next->data()), next->size() * sizeof(double));
       dict.items.push_back(
           {parameter.name, tensorfile::make_tensor(tensorfile::Dtype::f64, {static_cast<std::int64_t>(next->size())},
@@ -183,11 +188,12 @@ void Writer::commit(const Progress& progress) {
   std::vector<std::vector<at::Tensor>> keep;
   tensorfile::write_torch(temporary_ + name, optimizer_state(group_, engine_, keep));
   device::Hash parameters;
-  write_units(group_.rank(), engine_.states(), temporary_ + "/pytorch_model.bin", [&](zero::UnitState& state) {
+  const auto gather = [&](zero::UnitState& state) {
     at::Tensor whole = state.gather_parameters();
     parameters.add(device::view(whole));
     return whole;
-  });
+  };
+  write_units(group_.rank(), engine_.states(), temporary_ + "/pytorch_model.bin", /*trained=*/false, gather);
   // What may have come apart since the start of the training. It costs no message more than that all are here.
   const zero::LossScaler::State scaler = engine_.scaler().state();
   comm::require_same(group_,

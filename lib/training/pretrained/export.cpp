@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "config/config.hpp"
+#include "pretrained/merge.hpp"
 #include "registry/record.hpp"
 #include "state/sums.hpp"
 #include "tensorfile/safetensors.hpp"
@@ -81,7 +82,8 @@ std::string chosen(const std::string& run, const std::string& asked) {
 void check_sums(const std::string& checkpoint) {
   if (!fs::exists(checkpoint + "/" + state::kSums)) return;
   for (const auto& [file, digest] : state::read_sums(checkpoint)) {
-    if (file == "pytorch_model.bin" || file == "model.safetensors" || file == "config.json")
+    if (file == "pytorch_model.bin" || file == "model.safetensors" || file == "config.json" ||
+        file == "adapter_config.json")
       state::require_sum(checkpoint, file, digest);
   }
 }
@@ -136,8 +138,13 @@ Exported export_run(const std::string& run, const std::string& checkpoint, const
   fs::create_directories(to, failure);
   if (failure) throw Error(to, 0, failure.message());
   if (!fs::is_empty(to)) throw Error(to, 0, "is not empty: name a new folder");
+  const std::string adapters = done.checkpoint + "/adapter_config.json";
+  done.merged = fs::exists(adapters);
   tensorfile::NamedTensors tensors;
-  for (const auto& entry : weights.entries()) tensors.emplace_back(entry.name, entry.tensor);
+  if (done.merged)
+    tensors = merged(weights, adapters);
+  else
+    for (const auto& entry : weights.entries()) tensors.emplace_back(entry.name, entry.tensor);
   tensorfile::write_safetensors(to + "/model.safetensors", tensors);
   write_file(to + "/config.json", Input(configuration).read_all());
   if (const std::string tokenizer = tokenizer_of(run); !tokenizer.empty())

@@ -13,11 +13,12 @@ struct Exported {
   std::string checkpoint;  ///< its folder
   int tensors = 0;
   bool tokenizer = false;  ///< its files are there too
+  bool merged = false;     ///< adapters were added to the weights
 };
 
-/// Writes the weights of a checkpoint of the run in the folder `run` into the folder `to`, which is made and must be
-/// empty. `checkpoint` is a step or a name, "40", "checkpoint_40", "final_checkpoint"; "" is the final one. Throws
-/// Error where the run has none, where its sums do not hold, and where `to` holds anything.
+/// Writes the weights, adapters merged into them, of a checkpoint of the run in the folder `run` into the folder `to`,
+/// which is made and must be empty. `checkpoint` is a step or a name, "40", "checkpoint_40", "final_checkpoint"; "" is
+/// the final one. Throws Error where the run has none, where its sums do not hold, and where `to` holds anything.
 Exported export_run(const std::string& run, const std::string& checkpoint, const std::string& to);
 
 }  // namespace zs::pretrained

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "checkpoint/adapter.hpp"
 #include "checkpoint/weights.hpp"
 #include "comm/agree.hpp"
 #include "device/tensor.hpp"
@@ -15,7 +16,17 @@
 
 namespace zs::setup {
 
-unit::Beginning beginning_of(comm::Group& group, Settings& settings, const model::Model& model) {
+namespace {
+
+/// Elements of a unit's flat buffer from `begin` on, as the unit itself begins.
+void initial(const unit::Unit& unit, std::uint64_t seed, std::int64_t begin, std::span<float> values) {
+  const at::Tensor own = at::empty({unit.numel()});
+  unit::initialise(unit, seed, own);
+  std::ranges::copy(device::floats(own).subspan(static_cast<std::size_t>(begin), values.size()), values.begin());
+}
+
+/// The weights in the folder of the model, or null.
+unit::Beginning of_model(comm::Group& group, Settings& settings, const model::Model& model) {
   if (model.folder.empty()) return {};
   std::shared_ptr<const checkpoint::Weights> weights;
   comm::together(group, "reading of " + model.folder, [&] {
@@ -33,13 +44,28 @@ unit::Beginning beginning_of(comm::Group& group, Settings& settings, const model
                              to_text(model.num_labels) + " labels");
   return [weights, &units = model.units, seed = settings.engine.seed](std::size_t unit, std::int64_t begin,
                                                                       std::span<float> values) {
-    if (std::ranges::any_of(units[unit]->parameters(), &unit::Parameter::head)) {
-      // What the file lacks keeps the units' own.
-      const at::Tensor own = at::empty({units[unit]->numel()});
-      unit::initialise(*units[unit], seed, own);
-      std::ranges::copy(device::floats(own).subspan(static_cast<std::size_t>(begin), values.size()), values.begin());
-    }
+    const auto may_lack = [](const unit::Parameter& parameter) { return parameter.head || parameter.added; };
+    if (std::ranges::any_of(units[unit]->parameters(), may_lack)) initial(*units[unit], seed, begin, values);
     weights->read(unit, begin, values);
+  };
+}
+
+}  // namespace
+
+unit::Beginning beginning_of(comm::Group& group, Settings& settings, const model::Model& model) {
+  unit::Beginning own = of_model(group, settings, model);
+  if (settings.adapter.empty()) return own;
+  std::shared_ptr<const checkpoint::AdapterWeights> adapters;
+  comm::together(group, "reading of " + settings.adapter,
+                 [&] { adapters = std::make_shared<checkpoint::AdapterWeights>(model.units, settings.adapter); });
+  comm::require_same(group, {{"adapters", adapters->hash()}}, settings.adapter);
+  return [own, adapters, &units = model.units, seed = settings.engine.seed](std::size_t unit, std::int64_t begin,
+                                                                            std::span<float> values) {
+    if (own)
+      own(unit, begin, values);
+    else
+      initial(*units[unit], seed, begin, values);
+    adapters->read(unit, begin, values);
   };
 }
 

@@ -13,6 +13,7 @@
 #include "data/corpus.hpp"
 #include "data/images.hpp"
 #include "image/listing.hpp"
+#include "model/peft.hpp"
 #include "tensorfile/state_dict.hpp"
 #include "token/tokenize.hpp"
 #include "token/tokenizer.hpp"
@@ -55,6 +56,26 @@ void choose_beginning(const config::Reading& config, Settings& s) {
   s.model.init_gaussian = config[setting<"initialization.init_type">] == "gaussian";
   s.model.init_mean = config[setting<"initialization.init_mean">];
   s.model.init_std = config[setting<"initialization.init_std">];
+}
+
+/// Which parameters are trained, and what is added to them.
+void choose_adaptation(const config::Reading& config, Settings& s) {
+  model::Adaptation& its = s.model.adaptation;
+  s.adapter = config[setting<"model.lora_adapter">].value_or("");
+  if (!s.adapter.empty()) {
+    const config::Entry* const rank = config.entry(setting<"model.lora_rank">);
+    if (config[setting<"model.lora_rank">] > 0)
+      throw Error(rank->origin + ": the rank of adapters is asked for, and " + s.adapter + "/" + model::kAdapterConfig +
+                  " says it: leave --lora_rank out");
+    its = model::read_peft(s.adapter);
+  } else if (its.rank = static_cast<int>(config[setting<"model.lora_rank">]); its.adapts()) {
+    its.alpha = config[setting<"model.lora_alpha">];
+    its.targets = config[setting<"model.lora_targets">];
+    if (its.targets.empty()) its.targets = {"all-linear"};
+    its.rank_stabilized = config[setting<"model.use_rslora">];
+    its.modules = config[setting<"model.modules_to_save">];
+  }
+  its.frozen = config[setting<"training.freeze">];
 }
 
 /// Three numbers of a list, for red, green and blue; of one number three.
@@ -106,8 +127,12 @@ void choose_inputs(const config::Reading& config, Settings& s) {
   s.model.num_layers = config[setting<"model.num_layers">];
   s.model.dropout = config[setting<"model.dropout">];
   s.model.fused = config[setting<"zero.compile">];
+  choose_adaptation(config, s);
   s.model.seq_length = config[setting<"model.context_length">].value_or(0);
   const bool images = model::takes_images(s.model.name);
+  if (images && s.model.adaptation.adapts())
+    throw Error("model " + s.model.name + " takes images, and adapters are for models of text: leave " +
+                (s.adapter.empty() ? "--lora_rank" : "--lora_adapter") + " out; --freeze trains a part of it");
   s.dataset = config[setting<"data.dataset_path">].value_or(images ? data::kGenerated : data::kDefaultDataset);
   if (images) {
     if (!config.entry(setting<"data.dataset_path">))

@@ -22,6 +22,10 @@ double kept(const model::Model& model, const Settings& settings) {
   return static_cast<double>(numbers);
 }
 
+double frozen(const model::Model& model) {
+  return static_cast<double>(unit::numel(model.units) - unit::trained(model.units));
+}
+
 }  // namespace
 
 double least_memory(const model::Model& model, const Settings& settings, int ranks) {
@@ -34,7 +38,7 @@ double least_memory(const model::Model& model, const Settings& settings, int ran
       settings.engine.trains
           ? plan::state_bytes(parameters, settings.stage, ranks, bytes, offload.optimizer == zero::Place::disk,
                               offload.parameters == zero::Place::disk, settings.engine.zeropp.secondary,
-                              kept(model, settings))
+                              kept(model, settings), frozen(model))
       : offload.parameters == zero::Place::disk
           ? 0
           : plan::share(parameters * bytes, plan::divided_by(settings.stage).parameters, ranks);
@@ -87,10 +91,10 @@ namespace {
 std::string remedies(const model::Model& model, const Settings& s, int ranks, bool on_host) {
   const bool offloads = s.engine.offload.optimizer != zero::Place::device;
   const auto state = [&](int stage, bool offload) {
-    return plan::state_bytes(static_cast<double>(unit::numel(model.units)), stage, ranks,
-                             static_cast<int>(at::elementSize(s.engine.dtype)), offload,
-                             s.engine.offload.parameters != zero::Place::device,
-                             plan::divided_by(stage).parameters ? s.engine.zeropp.secondary : 0, kept(model, s));
+    return plan::state_bytes(
+        static_cast<double>(unit::numel(model.units)), stage, ranks, static_cast<int>(at::elementSize(s.engine.dtype)),
+        offload, s.engine.offload.parameters != zero::Place::device,
+        plan::divided_by(stage).parameters ? s.engine.zeropp.secondary : 0, kept(model, s), frozen(model));
   };
   std::string text = "; parameters, gradients and optimizer state are " + to_bytes_text(state(s.stage, offloads)) +
                      " of a rank at stage " + std::to_string(s.stage);

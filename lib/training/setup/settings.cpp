@@ -244,6 +244,12 @@ zero::ZeroPlusPlus zeropp(const config::Reading& config, const Settings& s) {
     if (its.quantized_weights) refuse(kWeights, why);
     if (its.quantized_gradients) refuse(kGradients, why);
   }
+  const model::Adaptation& adaptation = s.model.adaptation;
+  if (adaptation.adapts() || !adaptation.frozen.empty()) {
+    const std::string why = "some parameters are frozen (--lora_rank, --freeze): zs rounds whole units to integers";
+    if (its.quantized_weights) refuse(kWeights, why);
+    if (its.quantized_gradients) refuse(kGradients, why);
+  }
   if (its.secondary > 0 && s.ranks % its.secondary != 0)
     refuse(kSecondary, "does not divide the " + std::to_string(s.ranks) + " ranks: set it to the ranks of a node");
   if (its.quantized_weights || its.quantized_gradients)

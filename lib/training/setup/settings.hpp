@@ -29,6 +29,7 @@ struct Settings {
   std::string transport = "auto";  ///< of a GPU's memory between ranks
   bool calibrated = true;          ///< matrix products by the table of this GPU, where there is one
   model::Settings model;
+  std::string adapter;       ///< folder of peft with adapters to begin with, or ""
   bool initializes = false;  ///< init_type was asked for: a model's folder needs no weights
   zero::Settings engine;
   int stage = 0;

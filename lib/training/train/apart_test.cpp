@@ -26,7 +26,7 @@ std::string saved(const std::string& folder, const std::function<void(zero::Engi
         .step = 1, .leaves = 2, .batch_size = 1, .seq_length = 16, .sampler_position = 2, .dataset_sha256 = ""};
     if (group.rank() == 1) spoil(engine, progress);
     try {
-      checkpoint::Writer(group, engine, folder, "{}").commit(progress);
+      checkpoint::Writer(group, engine, folder, {"{}"}).commit(progress);
     } catch (const comm::SharedError& error) {
       if (group.rank() == 0) said = error.what();
     }

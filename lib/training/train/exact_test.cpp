@@ -26,6 +26,7 @@ struct Case {
   plan::Budget budget{};
   bool packed = false;  // samples hold several documents, of which some tokens are no targets
   optimizer::Settings optimizer{};
+  model::Adaptation adaptation{};
 };
 
 /// Documents of other lengths in each leaf; in every third it is as if each sample were one.
@@ -62,7 +63,8 @@ Outcome trained(const Case& c) {
                                             .num_layers = 2,
                                             .seq_length = model::takes_images(c.model) ? 0 : 16,
                                             .dropout = 0.1,
-                                            .fused = c.fused});
+                                            .fused = c.fused,
+                                            .adaptation = c.adaptation});
     zero::Engine engine(
         group, model.units,
         {c.stage, c.micro_steps, c.checkpointing,
@@ -251,6 +253,62 @@ TEST_CASE("exact: every optimizer has one digest, whatever the layout, offloaded
         c.offload.nvme_path = folder.path();
         CHECK(trained(c) == expected);
       }
+    }
+  }
+}
+
+TEST_CASE("exact: adapters and frozen parameters have one digest, whatever the layout, offloaded, after passes") {
+  at::globalContext().setDeterministicAlgorithms(true, false);
+  const TemporaryFolder folder;
+  struct Kind {
+    const char* name;
+    model::Adaptation adaptation;
+    bool fused = false;
+    at::ScalarType dtype = at::kFloat;
+    optimizer::Kind optimizer = optimizer::Kind::adamw;
+  };
+  const model::Adaptation all{.rank = 4, .targets = {"all-linear"}};
+  // Of the second block alone: no backward comes to the first, and nothing of embedding and head is trained.
+  const model::Adaptation late{
+      .rank = 3, .alpha = 7, .rank_stabilized = true, .targets = {"layers.1.*.q_proj", "layers.1.*.v_proj"}};
+  std::set<std::string> digests;
+  for (const auto& [name, adaptation, fused, dtype, kind] :
+       {Kind{"tiny", all}, Kind{"tiny", all, true}, Kind{"tiny", all, true, at::kBFloat16}, Kind{"tiny-llama", late},
+        Kind{"tiny-llama", late, true, at::kBFloat16},
+        Kind{"tiny-phi3", {.rank = 2, .targets = {"qkv_proj", "down_proj"}, .modules = {"lm_head", "norm"}}, true},
+        Kind{"tiny-qwen3", all, true, at::kBFloat16, optimizer::Kind::muon},
+        Kind{"tiny-gemma2", {.rank = 4, .targets = {"o_proj"}, .frozen = {"lora_A"}}},
+        Kind{"tiny", {.frozen = {"wte", "h.0", "*.bias"}}, true},
+        Kind{"tiny-llama", {.frozen = {"embed_tokens", "mlp"}}},
+        Kind{"tiny-vit", {.frozen = {"embeddings", "layer.0"}}, true}, Kind{"tiny", {.frozen = {"h", "ln_f"}}}}) {
+    CAPTURE(name);
+    CAPTURE(fused);
+    CAPTURE(dtype);
+    Case first{.max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype};
+    first.optimizer.kind = kind;
+    if (kind == optimizer::Kind::muon) first.optimizer.momentum = 0.95;
+    first.adaptation = adaptation;
+    const Outcome expected = trained(first);
+    CHECK(expected.loss > 1);
+    CHECK(expected.norm > 0);
+    CHECK(digests.insert(expected.digest).second);
+    for (const int stage : {0, 1, 2, 3, 4}) {  // 4: stage 3 after passes
+      const int ranks = stage == 0 ? 4 : stage == 1 ? 2 : stage == 2 ? 8 : 4;
+      CAPTURE(stage);
+      Case c = first;
+      c.stage = std::min(stage, 3), c.ranks = ranks, c.micro_steps = 8 / ranks;
+      c.checkpointing = stage == 2 || stage == 4;
+      c.offload.nvme_path = folder.path();
+      if (stage == 1) c.offload.optimizer = zero::Place::host, c.compiled = true;
+      if (stage == 2) c.offload.optimizer = zero::Place::disk;
+      if (stage == 3) c.offload.optimizer = zero::Place::host, c.offload.parameters = zero::Place::disk;
+      if (stage == 4) {
+        c.passes = plan::from_the_start({"offload_parameters", "selective_gather", "prefetch", "overlap_reduce",
+                                         "offload_adam_states", "offload_activation"});
+        c.budget.gathered_elements = 1;
+        c.zeropp.secondary = 2;
+      }
+      CHECK(trained(c) == expected);
     }
   }
 }

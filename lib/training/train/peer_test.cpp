@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Against what transformers computed: folders that tests/peers/model.py wrote, each a model as save_pretrained leaves
 // it and, in expected.safetensors, a batch, its logits, the gradients, and the losses of five steps of AdamW. Small
-// ones are in tests/data/peers; $ZS_PEERS names a folder of more.
+// ones are in tests/data/peers; $ZS_PEERS names a folder of more. Those with an adapter_config.json have peft's
+// adapters.
 #include <doctest/doctest.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -10,9 +11,11 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "checkpoint/adapter.hpp"
 #include "checkpoint/weights.hpp"
 #include "device/tensor.hpp"
 #include "model/model.hpp"
+#include "model/peft.hpp"
 #include "tensorfile/state_dict.hpp"
 #include "zero/engine.hpp"
 
@@ -68,17 +71,31 @@ struct Computed {
   std::vector<at::Tensor> gradients;  // in the order of units and parameters
 };
 
-/// Forward and backward as one graph.
-Computed computed(const model::Model& model, const checkpoint::Weights& weights, const unit::Batch& batch) {
+/// What the files of a folder say that parameters begin with.
+struct Begun {
+  Begun(const model::Model& model, const std::string& folder, bool adapters)
+      : weights(model.units, folder, "", adapters ? checkpoint::Heads::may_lack : checkpoint::Heads::required) {
+    if (adapters) adapter.emplace(model.units, folder);
+  }
+  void read(std::size_t unit, std::int64_t begin, std::span<float> values) const {
+    weights.read(unit, begin, values);
+    if (adapter) adapter->read(unit, begin, values);
+  }
+  checkpoint::Weights weights;
+  std::optional<checkpoint::AdapterWeights> adapter;
+};
+
+/// Forward and backward as one graph; gradients of what is trained.
+Computed computed(const model::Model& model, const Begun& weights, const unit::Batch& batch) {
   std::vector<std::vector<at::Tensor>> parameters;
   std::vector<at::Tensor> all;
   for (std::size_t u = 0; u < model.units.size(); ++u) {
     const at::Tensor flat = at::empty({model.units[u]->numel()});
     weights.read(u, 0, device::floats(flat));
     parameters.emplace_back();
-    for (const at::Tensor& view : unit::views(*model.units[u], flat)) {
-      parameters.back().push_back(view.clone().requires_grad_(true));
-      all.push_back(parameters.back().back());
+    for (const unit::Parameter& parameter : model.units[u]->parameters()) {
+      parameters.back().push_back(unit::view(parameter, flat).clone().requires_grad_(parameter.trained));
+      if (parameter.trained) all.push_back(parameters.back().back());
     }
   }
   Computed result;
@@ -97,7 +114,7 @@ Computed computed(const model::Model& model, const checkpoint::Weights& weights,
 }
 
 /// Losses of as many steps of AdamW as are expected.
-std::vector<double> trained(const model::Model& model, const checkpoint::Weights& weights, const unit::Batch& batch,
+std::vector<double> trained(const model::Model& model, const Begun& weights, const unit::Batch& batch,
                             std::int64_t steps, double learning_rate) {
   std::vector<double> losses;
   comm::run_in_process(1, [&](comm::Group& group) {
@@ -120,13 +137,15 @@ TEST_CASE("peer: logits, loss, gradients and five steps of AdamW as transformers
     const unit::Batch batch = batch_of(expected, images);
     const at::Tensor& inputs = batch.inputs;
     const at::Tensor losses = read(expected, "losses");
+    const bool adapters = fs::exists(fs::path(folder) / model::kAdapterConfig);
     for (const bool fused : {false, true}) {
       CAPTURE(fused);
       const model::Model model = model::make({.name = folder,
                                               .seq_length = images ? 0 : inputs.size(1),
                                               .image_size = images ? inputs.size(2) : 0,
-                                              .fused = fused});
-      const checkpoint::Weights weights(model.units, folder, "");
+                                              .fused = fused,
+                                              .adaptation = adapters ? model::read_peft(folder) : model::Adaptation()});
+      const Begun weights(model, folder, adapters);
       const Computed got = computed(model, weights, batch);
       CHECK(apart(got.logits, read(expected, "logits")) < 2e-6);
       // In float64, from which those of transformers' float32 are up to 3e-6 (30 seeds of yarn and of Qwen3).
@@ -138,6 +157,7 @@ TEST_CASE("peer: logits, loss, gradients and five steps of AdamW as transformers
       for (const auto& unit : model.units) {
         for (const unit::Parameter& parameter : unit->parameters()) {
           CAPTURE(parameter.name);
+          if (!parameter.trained) continue;
           const at::Tensor own = got.gradients[next++], theirs = read(expected, "gradient." + parameter.name);
           // Softmax does not see what is the same for all keys: this gradient is 0, and what is computed is rounding.
           const bool none = parameter.name.ends_with("attention.key.bias");

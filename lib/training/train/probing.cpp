@@ -28,11 +28,11 @@ void Probing::gradients(std::int64_t step) {
   for (const zero::UnitState& state : engine_.states()) gradients_.push_back(state.gradient.on_host().clone());
 }
 
-void Probing::add(const char* kind, std::size_t unit, const at::Tensor& owned,
+void Probing::add(const char* kind, std::size_t unit, const at::Tensor& owned, comm::Slice slice, bool trained,
                   std::vector<tracker::ProbedPart>& parts) {
-  const comm::Slice slice = engine_.states()[unit].owned();
   const std::span<const float> values = device::floats(owned);
   for (const unit::Parameter& parameter : engine_.units()[unit]->parameters()) {
+    if (parameter.trained != trained) continue;
     const std::int64_t begin = std::max(parameter.offset, slice.begin),
                        end = std::max(begin, std::min(parameter.offset + parameter.numel(), slice.end));
     const bool some = begin < end;
@@ -53,11 +53,23 @@ void Probing::after(std::int64_t step, const zero::StepResult& result) {
   for (std::size_t unit = 0; unit < gradients_.size(); ++unit) {
     gradients_[unit].mul_(scale);
     if (clips) gradients_[unit].mul_(static_cast<float>(factor));
-    add("grad/", unit, gradients_[unit], parts);
+    add("grad/", unit, gradients_[unit], engine_.states()[unit].owned(), true, parts);
   }
   std::vector<at::Tensor> parameters;
-  for (zero::UnitState& state : engine_.states()) parameters.push_back(state.masters());
-  for (std::size_t unit = 0; unit < parameters.size(); ++unit) add("param/", unit, parameters[unit], parts);
+  std::vector<at::Tensor> frozen;
+  for (zero::UnitState& state : engine_.states()) {
+    parameters.push_back(state.masters());
+    frozen.push_back(state.trained() < state.numel() ? state.parameters.frozen() : at::Tensor());
+  }
+  for (std::size_t unit = 0; unit < parameters.size(); ++unit) {
+    const zero::UnitState& state = engine_.states()[unit];
+    add("param/", unit, parameters[unit], state.owned(), true, parts);
+    if (!frozen[unit].defined()) continue;
+    const bool divided = state.layout().divided.optimizer_state;
+    const comm::Slice mine = divided ? state.layout().frozen : comm::Slice{state.trained(), state.numel()};
+    add("param/", unit, frozen[unit].slice(0, mine.begin - state.trained(), mine.end - state.trained()), mine, false,
+        parts);
+  }
   double loss = 0;
   for (int micro = 0; micro < settings_.micro_steps; ++micro)
     loss += result.leaf_losses.at(static_cast<std::size_t>(engine_.leaf(micro)));

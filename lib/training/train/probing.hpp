@@ -37,7 +37,9 @@ class Probing {
 
   bool keeps_values(std::int64_t step) const;
   bool due(std::int64_t step) const { return writer_ && (step == 1 || step % settings_.probe_every == 0); }
-  void add(const char* kind, std::size_t unit, const at::Tensor& owned, std::vector<tracker::ProbedPart>& parts);
+  /// The parameters of a unit that are trained, or the others, from elements `slice` of its flat buffer.
+  void add(const char* kind, std::size_t unit, const at::Tensor& owned, comm::Slice slice, bool trained,
+           std::vector<tracker::ProbedPart>& parts);
   void write(std::int64_t step, double loss, const std::vector<tracker::ProbedPart>& parts);
 };
 

@@ -7,6 +7,7 @@
 #include "comm/agree.hpp"
 #include "config/known.hpp"
 #include "config/reading.hpp"
+#include "model/peft.hpp"
 #include "setup/describe.hpp"
 #include "setup/signals.hpp"
 
@@ -17,8 +18,9 @@ Saving::Saving(comm::Group& group, zero::Engine& engine, const Settings& setting
       engine_(engine),
       settings_(settings),
       folder_(comm::broadcast(group, folder, 0, "agreement on the run's folder")),
-      model_config_(model.config_json),
-      model_folder_(model.folder) {}
+      model_folder_(model.folder),
+      files_{model.config_json,
+             settings.model.adaptation.adapts() ? model::peft_json(model, settings.model.adaptation) : ""} {}
 
 std::string Saving::name(std::int64_t step, bool last) const {
   return folder_ + (last && settings_.save_final ? "/final_checkpoint" : "/checkpoint_" + to_text(step));
@@ -48,7 +50,7 @@ void Saving::before(std::int64_t step, std::int64_t steps, std::function<void()>
 }
 
 void Saving::write_gradients(std::int64_t step, bool last) {
-  writer_ = std::make_unique<checkpoint::Writer>(group_, engine_, name(step, last), model_config_);
+  writer_ = std::make_unique<checkpoint::Writer>(group_, engine_, name(step, last), files_);
   writer_->gradients();
   if (norms_) writer_->gradient_norms(*norms_);
 }
@@ -56,10 +58,9 @@ void Saving::write_gradients(std::int64_t step, bool last) {
 void Saving::after(const checkpoint::Progress& progress, bool last) {
   engine_.observe({});
   if (last && !settings_.save_pretrained.empty())
-    checkpoint::save_pretrained(group_, engine_, settings_.save_pretrained, model_config_, model_folder_);
+    checkpoint::save_pretrained(group_, engine_, settings_.save_pretrained, files_, model_folder_);
   if (!due(progress.step, last) && !stopping_) return;
-  if (!writer_)
-    writer_ = std::make_unique<checkpoint::Writer>(group_, engine_, name(progress.step, last), model_config_);
+  if (!writer_) writer_ = std::make_unique<checkpoint::Writer>(group_, engine_, name(progress.step, last), files_);
   writer_->commit(progress);
   writer_.reset();
   if (group_.rank() == 0 && settings_.keep_last > 0) checkpoint::prune(folder_, settings_.keep_last);

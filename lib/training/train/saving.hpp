@@ -40,7 +40,8 @@ class Saving {
   comm::Group& group_;
   zero::Engine& engine_;
   Settings settings_;
-  std::string folder_, model_config_, model_folder_;
+  std::string folder_, model_folder_;
+  checkpoint::ModelFiles files_;
   std::unique_ptr<checkpoint::Writer> writer_;
   std::optional<checkpoint::MicroBatchNorms> norms_;  // of the step under way, where they are saved
   bool stopping_ = false;

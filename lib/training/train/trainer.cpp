@@ -24,6 +24,7 @@
 #include "setup/schedule.hpp"
 #include "setup/signals.hpp"
 #include "train/measuring.hpp"
+#include "train/movement.hpp"
 #include "train/profile.hpp"
 #include "train/saving.hpp"
 #include "zero/accounting.hpp"
@@ -104,34 +105,37 @@ void Trainer::describe() {
   const auto number = [](auto value) { return to_text(static_cast<std::int64_t>(value)); };
   const auto some = [&](std::int64_t value) { return value > 0 ? number(value) : ""; };
   // What the configuration came to with this model, these data and these ranks, in place of what was asked.
-  attribute::Facts known = {{"model.name", model_.name},
-                            {"model.num_layers", number(model_.num_layers)},
-                            {"model.parameters", number(unit::numel(model_.units))},
-                            {"vocab_size", some(model_.vocab_size)},
-                            {"image_size", some(model_.image_size)},
-                            {"num_labels", some(model_.num_labels)},
-                            {"seq_length", number(settings_.model.seq_length)},
-                            {"kernels", settings_.model.fused ? "fused" : "plain"},
-                            {"dtype", setup::dtype_name(settings_.engine.dtype)},
-                            {"backend", settings_.backend == "deepspeed" ? "zero" : settings_.backend},
-                            {"zero_stage", number(settings_.stage)},
-                            {"world_size", number(group_.size())},
-                            {"gradient_accumulation_steps", number(settings_.micro_steps)},
-                            {"batch_size", number(settings_.batch_size)},
-                            {"global_batch_size", number(batches_.samples_per_step())},
-                            {"passes", plan::to_text(passes())},
-                            {"expected_steps", number(steps_)},
-                            {"dataset", batches_.data().path},
-                            {"dataset_sha256", batches_.data().sha256},
-                            {"dataset_tokens", some(batches_.data().tokens)},
-                            {"tokenizer", model_.takes_images()         ? ""
-                                          : settings_.tokenizer.empty() ? "bytes"
-                                                                        : settings_.tokenizer},
-                            {"packing", model_.takes_images() ? "" : data::name(settings_.packing)},
-                            {"dataset_images", model_.takes_images() ? number(batches_.data().training->size()) : ""},
-                            {"steps_per_epoch", to_text(batches_.steps_per_epoch())},
-                            {"ideal_state_bytes", number(zero::ideal_state_bytes(*engine_))},
-                            {"ideal_comm_bytes", number(zero::ideal_comm_bytes(*engine_))}};
+  attribute::Facts known = {
+      {"model.name", model_.name},
+      {"model.num_layers", number(model_.num_layers)},
+      {"model.parameters", number(unit::numel(model_.units))},
+      {"model.trained",
+       unit::trained(model_.units) < unit::numel(model_.units) ? number(unit::trained(model_.units)) : ""},
+      {"vocab_size", some(model_.vocab_size)},
+      {"image_size", some(model_.image_size)},
+      {"num_labels", some(model_.num_labels)},
+      {"seq_length", number(settings_.model.seq_length)},
+      {"kernels", settings_.model.fused ? "fused" : "plain"},
+      {"dtype", setup::dtype_name(settings_.engine.dtype)},
+      {"backend", settings_.backend == "deepspeed" ? "zero" : settings_.backend},
+      {"zero_stage", number(settings_.stage)},
+      {"world_size", number(group_.size())},
+      {"gradient_accumulation_steps", number(settings_.micro_steps)},
+      {"batch_size", number(settings_.batch_size)},
+      {"global_batch_size", number(batches_.samples_per_step())},
+      {"passes", plan::to_text(passes())},
+      {"expected_steps", number(steps_)},
+      {"dataset", batches_.data().path},
+      {"dataset_sha256", batches_.data().sha256},
+      {"dataset_tokens", some(batches_.data().tokens)},
+      {"tokenizer", model_.takes_images()         ? ""
+                    : settings_.tokenizer.empty() ? "bytes"
+                                                  : settings_.tokenizer},
+      {"packing", model_.takes_images() ? "" : data::name(settings_.packing)},
+      {"dataset_images", model_.takes_images() ? number(batches_.data().training->size()) : ""},
+      {"steps_per_epoch", to_text(batches_.steps_per_epoch())},
+      {"ideal_state_bytes", number(zero::ideal_state_bytes(*engine_))},
+      {"ideal_comm_bytes", number(zero::ideal_comm_bytes(*engine_))}};
   if (const auto between = zero::ideal_bytes_between_nodes(*engine_); between && several_nodes_)
     known["ideal_comm_bytes_between_nodes"] = number(*between);
   known.merge(setup::arithmetic(group_.device(), settings_));
@@ -184,6 +188,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
   }
   Saving saving(group_, *engine_, settings_, model_, folder);
   probing_ = std::make_unique<Probing>(group_, *engine_, settings_, done_);
+  Movement movement(group_, *engine_, settings_.model.adaptation.adapts());
   Measuring measuring(group_, *engine_, settings_, model_, done_);
   const ProfiledSteps profiled =
       settings_.profile ? profiled_steps(settings_.profiled, settings_.timing_warmup, done_, steps_) : ProfiledSteps{};
@@ -201,12 +206,14 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
   while (step < steps_ && !stopped && diverged_.empty()) {
     ++step;
     const bool last = step == steps_;
-    saving.before(step, steps_, [&] { probing_->gradients(step); });
+    saving.before(step, steps_, [&] { probing_->gradients(step), movement.gradients(); });
     if (engine_->plans().prepare(step)) tell_plan(step);
     measuring.before(step);
     profile.begin(step);
     saving.step_ended(train_step(step));
     profile.end(step);
+    const std::string still = movement.after(run_.records.find("learning_rate")->reals().back(), last);
+    if (!still.empty() && sink_.log) sink_.log("note: " + printable(still));
     const bool measured = measuring.after(step, run_.records.find("iteration_time")->reals().back(), folder);
     if (measured && sink_.log) sink_.log("note: what the operations of a step take is in " + folder + "/profile.json");
     const bool saves = saving.due(step, last) || saving.stopping();

@@ -88,6 +88,7 @@ InjectedFault read_fault(const std::string& text, const unit::Units& units, std:
   for (std::size_t unit = 0; unit < units.size(); ++unit) {
     for (const auto& parameter : units[unit]->parameters()) {
       if (parameter.name != parts[1]) continue;
+      if (!parameter.trained) refuse(parameter.name + " is frozen: it has no gradient");
       fault.unit = static_cast<int>(unit);
       fault.element = parameter.offset + number(parts[2], "index in " + parameter.name, 0, parameter.numel() - 1);
     }
@@ -103,7 +104,7 @@ InjectedFault read_fault(const std::string& text, const unit::Units& units, std:
   fault.rank = static_cast<int>(number(parts[3], "rank", 0, ranks - 1));
   if (!plan::divided_by(stage).optimizer_state) return fault;
   for (int rank = 0; rank < ranks; ++rank) {
-    const comm::Slice slice = comm::slice(units[static_cast<std::size_t>(fault.unit)]->numel(), rank, ranks);
+    const comm::Slice slice = comm::slice(units[static_cast<std::size_t>(fault.unit)]->trained(), rank, ranks);
     const bool owns = slice.begin <= fault.element && fault.element < slice.end;
     if (owns && rank != fault.rank) {
       refuse("rank " + parts[3] + " does not hold that element under stage " + std::to_string(stage) + ", rank " +

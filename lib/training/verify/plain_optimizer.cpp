@@ -18,6 +18,7 @@ PlainOptimizer::PlainOptimizer(const unit::Units& units, const Tensors& masters,
     const bool block = unit > 0 && unit + 1 < masters.size();
     for (std::size_t i = 0; i < masters[unit].size(); ++i) {
       const at::Tensor& parameter = masters[unit][i];
+      if (!units[unit]->parameters()[i].trained) continue;
       plain_.push_back({parameter,
                         settings.decay_all || units[unit]->parameters()[i].decay,
                         block && parameter.dim() == 2,

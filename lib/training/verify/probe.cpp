@@ -70,7 +70,8 @@ Tolerance Probe::allowed(What what, const std::vector<at::Tensor>& reference, do
     tolerance.atol += 2 * learned_ * kRounded;
   } else {
     double largest = 0;
-    for (const at::Tensor& tensor : reference) largest = std::max(largest, tensor.abs().max().item<double>());
+    for (const at::Tensor& tensor : reference)
+      largest = std::max(largest, tensor.defined() ? tensor.abs().max().item<double>() : 0);
     tolerance.atol += tolerance.rtol * largest * factor;
   }
   return tolerance;
@@ -104,7 +105,7 @@ void Probe::leaf(int unit, int micro) {
   }
   if (reference_->skipped) return;
   Difference ignored;
-  values(unit, state.gradient.on_host(), {0, state.numel()}, leaves_[at_index(micro)][u],
+  values(unit, state.gradient.on_host(), {0, state.trained()}, leaves_[at_index(micro)][u],
          reference_->scale * static_cast<double>(reference_->leaf_losses.size()),
          {.phase = Phase::backward, .what = What::gradient, .leaf = leaf}, ignored, Role::part);
 }
@@ -115,7 +116,7 @@ void Probe::local_sum(int unit) {
   std::vector<Tensors> of_unit;
   for (const Tensors& leaf : leaves_) of_unit.push_back({leaf[at_index(unit)]});
   zero::UnitState& state = engine_.states()[at_index(unit)];
-  values(unit, state.gradient.on_host(), {0, state.numel()}, tree_sum(of_unit)[0], reference_->scale,
+  values(unit, state.gradient.on_host(), {0, state.trained()}, tree_sum(of_unit)[0], reference_->scale,
          {.phase = Phase::accumulation, .what = What::gradient}, ignored, Role::part);
 }
 
@@ -173,8 +174,13 @@ void Probe::masters(const Tensors& reference, Phase phase) {
 void Probe::compute_copies(const Tensors& reference, Phase phase) {
   for (std::size_t u = 0; u < units_.size(); ++u) {
     const at::Tensor whole = engine_.states()[u].parameters.whole();
+    const zero::UnitState& state = engine_.states()[u];
     values(static_cast<int>(u), whole, {0, whole.numel()}, reference[u], 1, {.phase = phase, .what = What::parameter},
            parameters_[u], Role::copy);
+    // What is frozen has no master: this is all there is of it.
+    if (phase == Phase::gather && state.trained() < state.numel())
+      values(static_cast<int>(u), whole.slice(0, state.trained()), {state.trained(), state.numel()}, reference[u], 1,
+             {.phase = phase, .what = What::parameter}, parameters_[u], Role::whole);
   }
 }
 
@@ -215,7 +221,7 @@ void Probe::values(int unit, const at::Tensor& target, comm::Slice slice, const 
       (gradient ? coverage.gradients : coverage.parameters) += n;
       if (gradient && !coverage.gradient_seen)
         coverage.gradient_seen = std::any_of(mine, mine + n, [](float value) { return value != 0; });
-      if (!gradient && !coverage.moved) {
+      if (!gradient && parameter.trained && !coverage.moved) {
         const float* const start = start_[at_index(unit)].data_ptr<float>() + (begin - slice.begin);
         coverage.moved = !std::equal(mine, mine + n, start);
       }

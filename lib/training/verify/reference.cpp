@@ -54,7 +54,8 @@ std::vector<Document> documents(const unit::Batch& batch) {
 Tensors sum(const Tensors& a, const Tensors& b) {
   Tensors total(a.size());
   for (std::size_t unit = 0; unit < a.size(); ++unit) {
-    for (std::size_t i = 0; i < a[unit].size(); ++i) total[unit].push_back(a[unit][i] + b[unit][i]);
+    for (std::size_t i = 0; i < a[unit].size(); ++i)
+      total[unit].push_back(a[unit][i].defined() ? a[unit][i] + b[unit][i] : at::Tensor());
   }
   return total;
 }
@@ -68,8 +69,10 @@ double sum_of_squares(const Tensors& gradients) {
   double total = 0;
   for (const auto& unit : gradients) {
     std::vector<float> flat;
-    for (const at::Tensor& tensor : unit)
-      flat.insert(flat.end(), tensor.data_ptr<float>(), tensor.data_ptr<float>() + tensor.numel());
+    for (const at::Tensor& tensor : unit) {
+      if (tensor.defined())
+        flat.insert(flat.end(), tensor.data_ptr<float>(), tensor.data_ptr<float>() + tensor.numel());
+    }
     for (std::size_t tile = 0; tile < 256; ++tile) {
       std::array<double, 256> lanes{};
       const std::size_t begin = flat.size() * tile / 256, end = flat.size() * (tile + 1) / 256;
@@ -98,9 +101,14 @@ Reference::Reference(const unit::Units& units, const ReferenceSettings& settings
     else
       unit::initialise(*unit, settings.seed, flat);
     masters_.emplace_back();
-    for (const at::Tensor& view : unit::views(*unit, flat))
-      masters_.back().push_back(
-          view.clone().to(settings.torch_adamw ? settings.device : at::Device(at::kCPU)).requires_grad_(true));
+    for (const unit::Parameter& parameter : unit->parameters()) {
+      const at::Tensor value = unit::view(parameter, flat).clone();
+      if (parameter.trained)
+        masters_.back().push_back(
+            value.to(settings.torch_adamw ? settings.device : at::Device(at::kCPU)).requires_grad_(true));
+      else  // there is no more of it than what is computed with
+        masters_.back().push_back(value.to(settings.dtype).to(at::kFloat));
+    }
   }
   optimizer_ = std::make_shared<PlainOptimizer>(units, masters_, settings);
 }
@@ -146,7 +154,8 @@ Tensors Reference::leaves() const {
       const auto rounded = as_integers(all.back(), settings_.weight_bits);
       for (std::size_t i = 0; i < rounded.size(); ++i) all.back()[i].copy_(rounded[i]);
     }
-    for (const at::Tensor& tensor : all.back()) tensor.requires_grad_(true);
+    for (std::size_t i = 0; i < all.back().size(); ++i)
+      all.back()[i].requires_grad_(units_[unit]->parameters()[i].trained);
   }
   return all;
 }
@@ -177,7 +186,11 @@ at::Tensor Reference::loss(const Tensors& leaves, const unit::Batch& batch, std:
 Tensors Reference::gradients(std::int64_t step, std::int64_t leaf, const unit::Batch& batch, ReferenceStep& result) {
   const Tensors leaves = this->leaves();
   std::vector<at::Tensor> all;
-  for (const auto& unit : leaves) all.insert(all.end(), unit.begin(), unit.end());
+  for (const auto& unit : leaves) {
+    for (const at::Tensor& tensor : unit) {
+      if (tensor.requires_grad()) all.push_back(tensor);
+    }
+  }
   const std::uint64_t stream =
       unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(step)), static_cast<std::uint64_t>(leaf));
   at::Tensor x;
@@ -195,10 +208,11 @@ Tensors Reference::gradients(std::int64_t step, std::int64_t leaf, const unit::B
   std::size_t next = 0;
   for (const auto& unit : leaves) {
     gradients.emplace_back();
-    for (std::size_t i = 0; i < unit.size(); ++i)
+    for (const at::Tensor& tensor : unit)
       // Autograd adds to gradients that begin at 0, as after zero_grad(set_to_none=False): a -0 (in float16 what is too
       // small) becomes +0.
-      gradients.back().push_back(computed[next++].to(at::kCPU).to(at::kFloat).add(0).contiguous());
+      gradients.back().push_back(
+          tensor.requires_grad() ? computed[next++].to(at::kCPU).to(at::kFloat).add(0).contiguous() : at::Tensor());
   }
   return gradients;
 }
@@ -239,6 +253,7 @@ void Reference::update(const ReferenceStep& step, double learning_rate) {
   if (step.skipped) return;
   for (std::size_t unit = 0; unit < masters_.size(); ++unit) {
     for (std::size_t i = 0; i < masters_[unit].size(); ++i) {
+      if (!masters_[unit][i].requires_grad()) continue;
       masters_[unit][i].mutable_grad() =
           step.sums[unit][i].mul(static_cast<float>(step.scale)).mul(step.clip).to(masters_[unit][i].device());
     }

@@ -15,7 +15,8 @@ namespace zs::verify {
 
 class PlainOptimizer;
 
-/// One tensor a parameter, contiguous float32 on the host, by unit and in the unit's order.
+/// One tensor a parameter, contiguous float32 on the host, by unit and in the unit's order; of gradients, undefined
+/// ones of what is frozen.
 using Tensors = std::vector<std::vector<at::Tensor>>;
 
 struct ReferenceSettings {

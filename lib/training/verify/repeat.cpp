@@ -118,7 +118,7 @@ class Training {
   double loss_ = 0, norm_ = 0;
 
   const unit::Unit& owner(const Result& result) const { return *model_.units[static_cast<std::size_t>(result.unit)]; }
-  comm::Slice whole(int unit) { return {0, engine_->states()[static_cast<std::size_t>(unit)].numel()}; }
+  comm::Slice whole(int unit) { return {0, engine_->states()[static_cast<std::size_t>(unit)].trained()}; }
   comm::Slice owned(int unit) { return engine_->states()[static_cast<std::size_t>(unit)].owned(); }
 
   void one_step() {

@@ -244,7 +244,7 @@ void SideBySide::judge(Verdict& verdict) {
     return difference.none() ? compare::Verdict::exact : compare::Verdict::within;
   };
   compare::Holdings held;  // by the reference and by the target alike
-  std::vector<std::pair<std::string, Coverage>> covered;
+  std::vector<std::pair<const unit::Parameter*, Coverage>> covered;
   held.add("loss", all_steps), held.add("norm", all_steps);
   std::size_t at = 0;
   for (const auto& unit : s.model.units) {
@@ -256,15 +256,18 @@ void SideBySide::judge(Verdict& verdict) {
         sum.gradient_seen += coverage.gradient_seen, sum.moved += coverage.moved;
       }
       ++at;
-      held.add("gradient of " + parameter.name, parameter.numel() * copies * verdict.steps);
-      held.add("parameter " + parameter.name, parameter.numel() * copies * all_steps);
-      covered.emplace_back(parameter.name, sum);
-      if (sum.gradients != parameter.numel() * copies * verdict.steps ||
-          sum.parameters != parameter.numel() * copies * all_steps) {
+      // Every rank has, and compares, the whole of what is frozen.
+      const std::int64_t gradients = parameter.trained ? parameter.numel() * copies * verdict.steps : 0,
+                         parameters = parameter.numel() * (parameter.trained ? copies : s.group.size()) * all_steps;
+      if (parameter.trained) held.add("gradient of " + parameter.name, gradients);
+      held.add("parameter " + parameter.name, parameters);
+      covered.emplace_back(&parameter, sum);
+      if (sum.gradients != gradients || sum.parameters != parameters) {
         return fail("parameter " + parameter.name + " is missing in part: of its gradient " +
                     std::to_string(sum.gradients) + " elements were compared, of it " + std::to_string(sum.parameters) +
                     ", in " + std::to_string(all_steps) + " steps");
       }
+      if (!parameter.trained) continue;
       if (sum.gradient_seen == 0)
         return fail("the gradient of " + parameter.name + " is zero in every step: nothing was proved of it");
       if (sum.moved == 0) return fail("parameter " + parameter.name + " does not move: is the learning rate 0?");
@@ -276,9 +279,9 @@ void SideBySide::judge(Verdict& verdict) {
   compare::Ledger ledger(held, held);
   ledger.compared("loss", outcome(largest.losses), all_steps);
   ledger.compared("norm", outcome(largest.norms), all_steps);
-  for (const auto& [name, sum] : covered) {
-    ledger.compared("gradient of " + name, outcome(largest.gradient), sum.gradients);
-    ledger.compared("parameter " + name, outcome(largest.parameter), sum.parameters);
+  for (const auto& [parameter, sum] : covered) {
+    if (parameter->trained) ledger.compared("gradient of " + parameter->name, outcome(largest.gradient), sum.gradients);
+    ledger.compared("parameter " + parameter->name, outcome(largest.parameter), sum.parameters);
   }
   verdict.kind = ledger.settle();
 }

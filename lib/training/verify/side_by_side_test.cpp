@@ -54,6 +54,53 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("verify: adapters and frozen parameters are exact in every stage and format, and of them faults are found") {
+  const Text text;
+  const model::Adaptation adapters{.rank = 4, .targets = {"all-linear"}};
+  struct Kind {
+    const char* name;
+    model::Adaptation adaptation;
+    bool fused;
+    at::ScalarType dtype = at::kFloat;
+  };
+  for (const auto& [name, adaptation, fused, dtype] :
+       {Kind{"tiny", adapters, false}, Kind{"tiny-llama", adapters, true, at::kBFloat16},
+        Kind{"tiny-phi3", adapters, true}, Kind{"tiny", adapters, false, at::kHalf},
+        Kind{"tiny-llama", {.frozen = {"embed_tokens", "mlp"}}, true},
+        Kind{"tiny", {.frozen = {"wte", "*.bias"}}, false, at::kBFloat16}}) {
+    for (const int stage : {0, 1, 2, 3}) {
+      CAPTURE(name);
+      CAPTURE(fused);
+      CAPTURE(dtype);
+      CAPTURE(stage);
+      Request r = request(text, stage, 2, 4);
+      r.train.model.name = name;
+      r.train.model.fused = fused;
+      r.train.model.adaptation = adaptation;
+      r.train.engine.dtype = dtype;
+      r.train.activation_checkpointing = stage == 1;
+      const Verdict verdict = compared(r, 2).verdict;
+      CHECK_MESSAGE(verdict.kind == compare::Verdict::exact, verdict.reason);
+    }
+  }
+  Request r = request(text, 3, 2, 4);
+  r.train.model.adaptation = adapters;
+  r.fault = "3:transformer.h.0.mlp.c_fc.lora_B.weight:7";
+  const Outcome outcome = compared(r, 2);
+  CHECK(outcome.verdict.kind == compare::Verdict::different);
+  CHECK(outcome.parameter == "transformer.h.0.mlp.c_fc.lora_B.weight");
+  CHECK(outcome.verdict.step == 3);
+  r.fault = "3:transformer.h.0.mlp.c_fc.weight:7";
+  CHECK_THROWS_WITH_AS(compared(r, 2), "--inject_fault: transformer.h.0.mlp.c_fc.weight is frozen: it has no gradient",
+                       UsageError);
+  // lora_A has no gradient as long as lora_B is zero: of one step nothing is proved.
+  r.fault.clear();
+  r.train.max_steps = 1;
+  const Verdict one = compared(r, 2).verdict;
+  CHECK(one.kind == compare::Verdict::failed);
+  CHECK(one.reason.find("lora_A.weight is zero in every step") != std::string::npos);
+}
+
 TEST_CASE("verify: 100 one-bit faults at random places: 100 found, each with its step, parameter, index and rank") {
   const Text text;
   const model::Model model = model::make(request(text, 0, 1, 1).train.model);

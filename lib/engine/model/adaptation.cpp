@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/adaptation.hpp"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/name.hpp"
+#include "base/number.hpp"
+
+namespace zs::model {
+namespace {
+
+using unit::Parameter;
+using Product = Parameter::Product;
+
+constexpr const char* kAll = "all-linear";
+
+bool fits(const std::string& pattern, const std::string& name) {
+  return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+/// As peft matches a module: by its name, or by what that ends with.
+bool names_module(const std::string& pattern, const std::string& module) {
+  return fits(pattern, module) || fits("*." + pattern, module);
+}
+/// A run of whole words of a name.
+bool names_part(const std::string& pattern, const std::string& name) {
+  return names_module(pattern, name) || names_module(pattern + ".*", name);
+}
+
+template <typename Names>
+bool any(const std::vector<std::string>& patterns, const std::string& name, Names names) {
+  return std::ranges::any_of(patterns, [&](const std::string& pattern) { return names(pattern, name); });
+}
+
+/// As peft matches a module that is trained whole, with all that is in it: by any end of a name.
+bool saves_module(const std::string& pattern, const std::string& module) {
+  for (std::size_t end = 0; end != std::string::npos;) {
+    end = module.find('.', end + 1);
+    if (fits("*" + pattern, module.substr(0, end))) return true;
+  }
+  return false;
+}
+
+bool is_saved(const Parameter& parameter, const Adaptation& how) {
+  return any(how.modules, module_of(parameter.name), saves_module);
+}
+
+bool is_adapted(const Parameter& parameter, const Adaptation& how) {
+  const auto targets = [](const std::string& pattern, const std::string& module) {
+    return pattern == kAll || names_module(pattern, module);
+  };
+  return how.adapts() && parameter.product != Product::none && !is_saved(parameter, how) &&
+         any(how.targets, module_of(parameter.name), targets);
+}
+
+/// Whether a parameter of the model itself is trained.
+bool is_trained(const Parameter& parameter, const Adaptation& how) {
+  return (!how.adapts() || is_saved(parameter, how)) && !any(how.frozen, parameter.name, names_part);
+}
+
+void add_adapter(std::vector<Parameter>& all, std::size_t place, const Adaptation& how) {
+  Parameter& weight = all[place];
+  weight.adapter = static_cast<int>(all.size());
+  weight.adapter_scale = how.scale();
+  const bool out_in = weight.product == Product::out_in;
+  const std::int64_t in = weight.shape[out_in ? 1 : 0], out = weight.shape[out_in ? 0 : 1];
+  const std::string module = module_of(weight.name), keys = "lora_rank, " + weight.keys;
+  const Parameter a{.name = module + ".lora_A.weight",
+                    .shape = {how.rank, in},
+                    .init = Parameter::Init::uniform,
+                    .std = 1 / std::sqrt(static_cast<double>(in)),
+                    .keys = keys,
+                    .trained = !any(how.frozen, module + ".lora_A.weight", names_part),
+                    .added = true};
+  const Parameter b{.name = module + ".lora_B.weight",
+                    .shape = {out, how.rank},
+                    .init = Parameter::Init::zeros,
+                    .keys = keys,
+                    .trained = !any(how.frozen, module + ".lora_B.weight", names_part),
+                    .added = true};
+  all.push_back(a);
+  all.push_back(b);
+}
+
+/// Words that name something: modules of any depth, "layers", "layers.0", "q_proj", "embed_tokens".
+std::vector<std::string> words_of(const std::vector<std::string>& names) {
+  std::set<std::string> all;
+  for (const std::string& name : names) {
+    for (std::size_t begin = 0; begin != std::string::npos;) {
+      const std::size_t end = name.find('.', begin);
+      const std::string word = name.substr(begin, end == std::string::npos ? end : end - begin);
+      if (!parse_int(word)) all.insert(word);
+      begin = end == std::string::npos ? end : end + 1;
+    }
+  }
+  return {all.begin(), all.end()};
+}
+
+template <typename Names>
+void require_each(const std::vector<std::string>& patterns, const std::vector<std::string>& names, const char* option,
+                  const std::string& what, Names matches) {
+  for (const std::string& pattern : patterns) {
+    if (any(names, pattern, [&](const std::string& name, const std::string& its) { return matches(its, name); }))
+      continue;
+    const std::string near = did_you_mean(pattern.substr(pattern.rfind('.') + 1), words_of(names));
+    throw Error(std::string(option) + ": no " + what + " of the model is named '" + pattern + "'" +
+                (near.empty() && !names.empty() ? " (there is " + names.front() + ")" : near));
+  }
+}
+
+/// peft would train a copy of what is tied, and leave the head as it is.
+void require_untied(const unit::Units& units, const Adaptation& how) {
+  for (const auto& unit : units) {
+    if (unit->tied_to() < 0) continue;
+    for (const Parameter& tied : units[static_cast<std::size_t>(unit->tied_to())]->parameters()) {
+      if (is_saved(tied, how))
+        throw Error("--modules_to_save: " + module_of(tied.name) +
+                    " is tied to the head, which peft would train apart from it: leave it out");
+    }
+  }
+}
+
+}  // namespace
+
+double Adaptation::scale() const {
+  return rank_stabilized ? alpha / std::sqrt(static_cast<double>(rank)) : alpha / rank;
+}
+
+std::string module_of(const std::string& parameter) { return parameter.substr(0, parameter.rfind('.')); }
+
+std::vector<Parameter> adapted(std::vector<Parameter> parameters, const Adaptation& how) {
+  const std::size_t own = parameters.size();
+  for (std::size_t i = 0; i < own; ++i) parameters[i].trained = is_trained(parameters[i], how);
+  for (std::size_t i = 0; i < own; ++i) {
+    if (is_adapted(parameters[i], how)) add_adapter(parameters, i, how);
+  }
+  return parameters;
+}
+
+void require_matches(const unit::Units& units, const Adaptation& how) {
+  std::vector<std::string> names, modules, products;
+  for (const auto& unit : units) {
+    for (const Parameter& parameter : unit->parameters()) {
+      names.push_back(parameter.name);
+      if (parameter.added) continue;
+      modules.push_back(module_of(parameter.name));
+      if (parameter.product != Product::none) products.push_back(modules.back());
+    }
+  }
+  if (how.adapts()) {
+    for (const std::string& target : how.targets) {
+      const bool is_product = any(products, target, [](auto& name, auto& its) { return names_module(its, name); });
+      if (target == kAll || is_product) continue;
+      if (any(modules, target, [](auto& name, auto& its) { return names_module(its, name); }))
+        throw Error("--lora_targets: zs has no adapters for '" + target +
+                    "': they are for the products of blocks; --modules_to_save " + target + " trains it whole");
+      require_each({target}, products, "--lora_targets", "product", names_module);
+    }
+    require_each(how.modules, modules, "--modules_to_save", "module", saves_module);
+    require_untied(units, how);
+  }
+  require_each(how.frozen, names, "--freeze", "parameter", names_part);
+  if (unit::trained(units) == 0) throw Error("--freeze: nothing is left to be trained: all parameters are frozen");
+}
+
+std::vector<std::string> target_modules(const unit::Units& units) {
+  std::set<std::string> adapted, others, all;
+  for (const auto& unit : units) {
+    for (const Parameter& parameter : unit->parameters()) {
+      if (parameter.added || !parameter.name.ends_with(".weight")) continue;
+      (parameter.adapter >= 0 ? adapted : others).insert(module_of(parameter.name));
+    }
+  }
+  const auto end = [](const std::string& module) { return module.substr(module.rfind('.') + 1); };
+  for (const std::string& module : adapted) {
+    const bool shared =
+        std::ranges::any_of(others, [&](const std::string& other) { return end(other) == end(module); });
+    all.insert(shared ? module : end(module));
+  }
+  return {all.begin(), all.end()};
+}
+
+}  // namespace zs::model

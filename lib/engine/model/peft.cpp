@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/peft.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace zs::model {
+namespace {
+
+/// Words of a list; none where it is not there.
+std::vector<std::string> words(const Configuration& config, const char* key) {
+  if (!config.has(key)) return {};
+  const nlohmann::json& value = config.values()[key];
+  const bool fits = value.is_array() && std::ranges::all_of(value, [](const auto& each) { return each.is_string(); });
+  if (!fits) config.refuse(key, "is " + value.dump() + ", expected a list of names");
+  return value.get<std::vector<std::string>>();
+}
+
+std::vector<std::string> targets(const Configuration& config) {
+  const char* const kKey = "target_modules";
+  if (!config.has(kKey)) config.refuse(kKey, "is not there: peft's own choice for a model is its own, name them");
+  if (config.values()[kKey] == "all-linear") return {"all-linear"};
+  if (config.values()[kKey].is_string())
+    config.refuse(kKey, "is a regular expression, " + config.values()[kKey].dump() + ": name the modules in a list");
+  return words(config, kKey);
+}
+
+}  // namespace
+
+Adaptation read_peft(const std::string& folder) {
+  const Configuration config = Configuration::read(folder + "/" + kAdapterConfig);
+  const nlohmann::json none = nlohmann::json::object();
+  config.require("peft_type", {"LORA"});
+  config.require("bias", {"none"});
+  config.require("lora_dropout", {0.0, 0});
+  // Others change the weights of the model itself.
+  config.require("init_lora_weights", {true, false, "gaussian"});
+  for (const char* const key : {"rank_pattern", "alpha_pattern", "loftq_config"}) config.require(key, {none});
+  config.require_known({"peft_type",
+                        "task_type",
+                        "auto_mapping",
+                        "peft_version",
+                        "base_model_name_or_path",
+                        "revision",
+                        "inference_mode",
+                        "r",
+                        "target_modules",
+                        "lora_alpha",
+                        "lora_dropout",
+                        "fan_in_fan_out",
+                        "bias",
+                        "use_rslora",
+                        "modules_to_save",
+                        "init_lora_weights",
+                        "rank_pattern",
+                        "alpha_pattern",
+                        "loftq_config",
+                        "megatron_core",
+                        "qalora_group_size",
+                        "runtime_config"},
+                       "a LoRA of peft");
+  return {.rank = static_cast<int>(config.integer("r", 8)),
+          .alpha = config.real("lora_alpha", 8),
+          .rank_stabilized = config.boolean("use_rslora", false),
+          .targets = targets(config),
+          .modules = words(config, "modules_to_save")};
+}
+
+std::string peft_json(const Model& model, const Adaptation& adaptation) {
+  const auto& units = model.units;
+  const bool transposed = std::ranges::any_of(units, [](const auto& unit) {
+    return std::ranges::any_of(unit->parameters(), [](const unit::Parameter& parameter) {
+      return parameter.adapter >= 0 && parameter.product == unit::Parameter::Product::in_out;
+    });
+  });
+  const nlohmann::ordered_json modules =
+      adaptation.modules.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(adaptation.modules);
+  const nlohmann::ordered_json json = {
+      {"peft_type", "LORA"},
+      {"task_type", model.takes_images() ? nlohmann::ordered_json() : nlohmann::ordered_json("CAUSAL_LM")},
+      {"base_model_name_or_path", model.name},
+      {"r", adaptation.rank},
+      {"lora_alpha", adaptation.alpha},
+      {"lora_dropout", 0.0},
+      {"use_rslora", adaptation.rank_stabilized},
+      {"bias", "none"},
+      {"fan_in_fan_out", transposed},
+      {"target_modules", target_modules(units)},
+      {"modules_to_save", modules},
+      {"init_lora_weights", true},
+      {"inference_mode", true}};
+  return json.dump(2) + "\n";
+}
+
+}  // namespace zs::model

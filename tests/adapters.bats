@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+# Adapters and frozen parameters: one digest, resumed too; what they keep; proved step by step; peft's folders; what is refused.
+setup() {
+  load helper
+  cd "$BATS_TEST_TMPDIR"
+  SMALL=(--num_layers 2 --seq_length 32 --output_dir runs)
+  KINDS=("tiny --lora_rank 4 --lora_alpha 8" "tiny-llama --lora_rank 2 --lora_targets q_proj,v_proj --use_rslora"
+    "tiny-phi3 --lora_rank 3 --lora_targets qkv_proj --modules_to_save lm_head" "tiny-llama --freeze embed_tokens,layers.0"
+    "tiny --freeze *.bias,wte --optimizer sgd --learning_rate 0.05")
+}
+
+digest() { sed -n 's/^state_digest: //p' "$1"; }
+value() { sed -n "s/^run: $1=//p" "$2"; }
+ranks() { mpirun --oversubscribe --bind-to none -n "$@"; }
+
+@test "adapters: one digest for each, on two ranks and four, at every stage, offloaded, after passes" {
+  set -f
+  for kind in "${KINDS[@]}"; do
+    for kernels in "" --compile --bf16; do
+      # shellcheck disable=SC2206
+      run=("${SMALL[@]}" --max_steps 4 --save_final false --model_name $kind $kernels)
+      zs-train "${run[@]}" --zero_stage 0 --gradient_accumulation_steps 4 >one
+      [[ $(digest one) =~ ^[0-9a-f]{32}$ ]]
+      ranks 2 zs-train "${run[@]}" --zero_stage 1 --gradient_accumulation_steps 2 --offload_device cpu >two
+      ranks 4 zs-train "${run[@]}" --zero_stage 3 --deepcompile >four
+      ranks 2 zs-train "${run[@]}" --zero_stage 2 --gradient_accumulation_steps 2 --offload_device nvme --nvme_path nvme >disk
+      [ "$(digest one)/$(digest one)/$(digest one)" = "$(digest two)/$(digest four)/$(digest disk)" ] || complain "$kind $kernels"
+      digest one >>digests
+    done
+  done
+  [ "$(sort -u digests | wc -l)" = $((3 * ${#KINDS[@]})) ]
+}
+
+@test "adapters: a resumed run has the bits of an undisturbed one, at another stage and on other ranks" {
+  set -f
+  for kind in "${KINDS[@]}"; do
+    rm -rf runs
+    # shellcheck disable=SC2206
+    run=("${SMALL[@]}" --model_name $kind)
+    zs-train "${run[@]}" --max_steps 6 --zero_stage 0 --gradient_accumulation_steps 2 --save_final false >whole
+    ranks 2 zs-train "${run[@]}" --max_steps 3 --zero_stage 3 --run_name half >first
+    zs-train --resume half --output_dir runs --max_steps 6 --zero_stage 1 --gradient_accumulation_steps 2 >rest
+    [ "$(digest whole)" = "$(digest rest)" ] || complain "$kind"
+    set +f
+    zs-checkpoint verify runs/*/final_checkpoint
+    set -f
+  done
+}
+
+@test "adapters: zs-verify proves them beside plain PyTorch, step by step, and finds a bit of an adapter" {
+  set -f
+  for kind in "${KINDS[@]}"; do
+    for options in "--zero_stage 3" "--zero_stage 1 --bf16 --rtol 0 --atol 0" "--zero_stage 2 --compile --offload_device cpu"; do
+      # shellcheck disable=SC2086
+      run -0 mpirun --oversubscribe -n 2 zs-verify --iterations 4 --model_name $kind $options
+      [[ $output == *"verdict: exact"* ]] || complain "$kind $options: $output"
+    done
+  done
+  run -1 zs-verify --iterations 4 --model_name tiny --lora_rank 2 --inject_fault 3:transformer.h.1.attn.c_attn.lora_A.weight:5
+  [[ $output == *"verdict: DIFFERENT"*"transformer.h.1.attn.c_attn.lora_A.weight"* ]] || complain "$output"
+}
+
+@test "adapters: what is frozen has no gradient, no optimizer state and no share of the gradients' bytes" {
+  zs-train "${SMALL[@]}" --model_name tiny --max_steps 2 --zero_stage 0 --lora_rank 4 >log
+  all=$(value model.parameters log) trained=$(value model.trained log)
+  [ "$trained" = $((2 * 4 * (128 + 384 + 128 + 128 + 128 + 512 + 512 + 128))) ]
+  [ "$(value ideal_state_bytes log)" = $((all * 4 + trained * 4 + trained * 8)) ]
+  zs-checkpoint show --format json runs/*/final_checkpoint >show.json
+  [ "$(jq -r '.kinds[] | select(.kind == "exp_avg") | .elements' show.json)" = "$trained" ]
+  # Between two ranks at stage 2: a sum of gradients, and what was updated.
+  ranks 2 zs-train "${SMALL[@]}" --model_name tiny --max_steps 2 --zero_stage 2 --lora_rank 4 --save_final false >two
+  [ "$(value ideal_comm_bytes two)" = $((trained * 4)) ]
+  # A frozen first block ends backward: nothing is computed for it.
+  zs-train "${SMALL[@]}" --model_name tiny --max_steps 1 --freeze wte,wpe,h.0 --print_plan >plan
+  run grep -c "backward h.0" plan
+  [ "$output" = 0 ]
+  grep -q "backward h.1 @0" plan
+}
+
+@test "adapters: a parameter that is trained and does not move is told once, with the reason" {
+  zs-train "${SMALL[@]}" --model_name tiny --max_steps 4 --lora_rank 2 --save_final false >log
+  run grep -c "are not trained" log
+  [ "$output" = 0 ]
+  # With lora_B frozen as zeros lora_A has no gradient, ever.
+  zs-train "${SMALL[@]}" --model_name tiny --max_steps 4 --lora_rank 2 --freeze lora_B --weight_decay 0 --save_final false >log
+  grep -q "note: after 2 updates 8 of 8 trained parameters are not trained: transformer.h.0.attn.c_attn.lora_A.weight (its gradient is zero), .* and 5 more" log
+  [ "$(grep -c 'are not trained' log)" = 1 ]
+  zs-train "${SMALL[@]}" --model_name tiny --max_steps 3 --learning_rate 1e-30 --weight_decay 0 --save_final false >log
+  grep -q "its updates change no bit: the learning rate is small for its values" log
+}
+
+@test "adapters: a folder of peft is written, read and gone on with; a checkpoint is exported merged" {
+  zs-train "${SMALL[@]}" --model_name tiny-llama --max_steps 3 --lora_rank 2 --lora_alpha 3 --lora_targets q_proj,o_proj --save_pretrained adapter >one
+  [ "$(find adapter -type f -printf '%f\n' | sort | tr '\n' ' ')" = "adapter_config.json adapter_model.safetensors " ]
+  [ "$(jq -c '[.peft_type, .r, .lora_alpha, .use_rslora, .bias, .target_modules]' adapter/adapter_config.json)" = '["LORA",2,3,false,"none",["o_proj","q_proj"]]' ]
+  zs-train "${SMALL[@]}" --model_name tiny-llama --max_steps 1 --learning_rate 0 --lora_adapter adapter --save_pretrained again >two
+  cmp adapter/adapter_model.safetensors again/adapter_model.safetensors
+  [ "$(digest one)" = "$(digest two)" ]
+  # Merged it computes the same, to rounding.
+  run=$(find runs -maxdepth 1 -name '2*' | sort | head -n 1)
+  zs-runs export "$run" merged | grep -q "adapters merged into them"
+  zs-train --model_name merged "${SMALL[@]:2}" --max_steps 1 --learning_rate 0 --save_final false >three
+  loss() { sed -n 's/.*Loss: \([0-9.]*\).*/\1/p' "$1" | head -n 1; }
+  echo "$(loss two) $(loss three)" | awk '{ d = $1 - $2; exit !(d < 1e-5 && d > -1e-5 && $1 > 1) }'
+  run -2 zs-checkpoint convert --to hf "$run/final_checkpoint" hf
+  [[ $output == *"has adapters (model.layers.0.self_attn.q_proj.lora_A.weight), which no class of transformers knows: zs-runs export RUN DIR merges"* ]] || complain "$output"
+}
+
+refuse() {  # refuse MESSAGE OPTION...
+  run -2 zs-train "${SMALL[@]}" --model_name tiny-llama --max_steps 1 --save_final false "${@:2}"
+  [[ $output == *"$1"* ]] || complain "${*:2}: $output"
+}
+
+@test "adapters: what cannot be is refused by name" {
+  refuse "--lora_targets: no product of the model is named 'q_porj', did you mean 'q_proj'?" --lora_rank 2 --lora_targets q_porj
+  refuse "--lora_targets: zs has no adapters for 'lm_head'" --lora_rank 2 --lora_targets lm_head
+  refuse "--modules_to_save: no module of the model is named 'head'" --lora_rank 2 --modules_to_save heads
+  refuse "--freeze: no parameter of the model is named 'embed_token', did you mean 'embed_tokens'?" --freeze embed_token
+  refuse "--freeze: nothing is left to be trained" --freeze '*'
+  refuse "model.lora_alpha" --lora_alpha 2
+  refuse "some parameters are frozen" --freeze norm --zero_stage 3 --zero_quantized_gradients
+  refuse "takes images, and adapters are for models of text: leave --lora_rank out" --model_name tiny-vit --lora_rank 2 --seq_length 1
+  mkdir adapter
+  config() { jq -n "{peft_type: \"LORA\", r: 2, lora_alpha: 4, target_modules: [\"q_proj\"]} + $1" >adapter/adapter_config.json; }
+  config '{lora_dropout: 0.1}'
+  refuse "adapter/adapter_config.json: lora_dropout is 0.1, zs knows 0.0" --lora_adapter adapter
+  config '{bias: "all"}'
+  refuse "adapter_config.json: bias is \"all\", zs knows \"none\"" --lora_adapter adapter
+  config '{use_dora: true}'
+  refuse "adapter_config.json: use_dora is not known, of a LoRA of peft" --lora_adapter adapter
+  config '{peft_type: "IA3"}'
+  refuse "adapter_config.json: peft_type is \"IA3\", zs knows \"LORA\"" --lora_adapter adapter
+  config '{rank_pattern: {"q_proj": 4}}'
+  refuse "adapter_config.json: rank_pattern is {\"q_proj\":4}" --lora_adapter adapter
+  config '{target_modules: ".*q_proj"}'
+  refuse "target_modules is a regular expression" --lora_adapter adapter
+  config '{}'
+  refuse "adapter_model.safetensors" --lora_adapter adapter
+  refuse "the rank of adapters is asked for" --lora_adapter adapter --lora_rank 2
+}

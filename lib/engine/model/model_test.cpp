@@ -36,6 +36,42 @@ constexpr const char* kBlock = "transformer.h.1.";
 
 }  // namespace
 
+TEST_CASE("model: adapters have peft's names and shapes and begin as its do; nothing else begins otherwise") {
+  const Adaptation adapters{.rank = 4, .alpha = 6, .targets = {"q_proj", "mlp.down_proj"}, .modules = {"final_norm"}};
+  const model::Model plain = make({.name = "tiny-llama"});
+  Settings settings{.name = "tiny-llama", .adaptation = adapters};
+  CHECK_THROWS_WITH_AS(make(settings),
+                       "--modules_to_save: no module of the model is named 'final_norm' (there is model.embed_tokens)",
+                       Error);
+  settings.adaptation.modules = {"model.norm"};
+  const model::Model adapted = make(settings);
+  std::map<std::string, unit::Parameter> added;
+  std::int64_t trained = 0;
+  for (const auto& unit : adapted.units) {
+    for (const unit::Parameter& parameter : unit->parameters()) {
+      if (parameter.added) added[parameter.name] = parameter;
+      if (parameter.trained) trained += parameter.numel();
+      CHECK(parameter.trained == (parameter.added || parameter.name == "model.norm.weight"));
+      CHECK((parameter.offset < unit->trained()) == parameter.trained);
+      if (parameter.added) continue;
+      const Measured own = measured(adapted, parameter.name), before = measured(plain, parameter.name);
+      CHECK(own.mean == before.mean);
+    }
+  }
+  CHECK(trained == unit::trained(adapted.units));
+  CHECK(added.size() == 2 * 2 * static_cast<std::size_t>(adapted.num_layers));
+  const unit::Parameter &a = added.at("model.layers.1.mlp.down_proj.lora_A.weight"),
+                        &b = added.at("model.layers.1.mlp.down_proj.lora_B.weight");
+  CHECK(a.shape[0] == 4);
+  CHECK(b.shape == std::vector<std::int64_t>{adapted.width, 4});
+  // kaiming_uniform_ with a = sqrt(5): uniform within 1 / sqrt(columns), whose deviation is that over sqrt(3).
+  const double within = 1 / std::sqrt(static_cast<double>(a.shape[1]));
+  CHECK(measured(adapted, a.name).std == doctest::Approx(within / std::sqrt(3.0)).epsilon(0.05));
+  CHECK(measured(adapted, b.name).std == 0);
+  CHECK(target_modules(adapted.units) == std::vector<std::string>{"down_proj", "q_proj"});
+  CHECK(adapters.scale() == 1.5);
+}
+
 TEST_CASE("model: normal begins as GPT-2 does: biases 0, norms 1, residual projections scaled by their number") {
   const model::Model model =
       model::make({.name = "tiny", .num_layers = 2, .seq_length = 8, .init_mean = 0.5, .init_std = 0.1});

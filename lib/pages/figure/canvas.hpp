@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A grid of terminal cells on which curves are drawn with dots finer than a cell.
+// A grid of terminal cells for curves, drawn with dots finer than a cell.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace zs::figure {
 
-/// Braille cells hold 2 x 4 dots; ASCII cells hold one. A cell remembers which curves pass through it.
+/// Braille cells hold 2 x 4 dots; ASCII cells hold one. A cell stores which curves pass through it.
 class Canvas {
  public:
   Canvas(std::size_t columns, std::size_t rows, bool braille);
@@ -16,13 +16,13 @@ class Canvas {
   std::size_t dots_across() const { return columns_ * across_; }
   std::size_t dots_down() const { return rows_ * down_; }
 
-  /// Sets the dot (0, 0 is the top left one) for a curve; outside is ignored.
+  /// Sets a dot of a curve (0, 0 is at the top left); ignored if outside.
   void dot(long x, long y, std::size_t curve);
-  /// Dots on the straight line between two, both ends included.
+  /// Dots on the straight line between two points, both included.
   void line(long x0, long y0, long x1, long y1, std::size_t curve);
 
-  /// One cell: its glyph (UTF-8; " " where empty) and the curve that owns it. Where several pass, they take turns
-  /// along the columns, `turn` columns each, so that coinciding curves are all seen.
+  /// One cell: its glyph (UTF-8; " " if empty) and the curve that owns it. If several curves pass, they alternate along
+  /// the columns, `turn` columns each, so that coinciding curves are all visible.
   struct Cell {
     std::string glyph;
     bool empty = true;
@@ -33,7 +33,7 @@ class Canvas {
 
  private:
   std::size_t columns_, rows_, across_, down_;
-  std::vector<std::uint8_t> dots_;                // one bit a dot, per cell
+  std::vector<std::uint8_t> dots_;                // one bit per dot, per cell
   std::vector<std::vector<std::size_t>> owners_;  // ascending, per cell
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A figure as data: what is drawn, not how. Every renderer (gnuplot, SVG, terminal) takes the same one.
+// A figure as data, independent of how it is drawn: the input of every renderer (gnuplot, SVG, terminal).
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -11,7 +11,7 @@ namespace zs::figure {
 inline constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 /// A colour of the theme: a hue of the palette, plain or strong (darker on paper, lighter on a dark page), or one of
-/// the roles that every picture has.
+/// the fixed roles.
 struct Ink {
   enum class Role : std::uint8_t { palette, text, note, grid, paper, failure };
   std::size_t hue = 0;
@@ -19,35 +19,35 @@ struct Ink {
   Role role = Role::palette;
 
   Ink() = default;
-  Ink(std::size_t hue, bool strong = false) : hue(hue), strong(strong) {}  // NOLINT: mostly a hue
+  Ink(std::size_t hue, bool strong = false) : hue(hue), strong(strong) {}  // NOLINT: implicit on purpose
   Ink(Role role) : role(role) {}                                           // NOLINT
   bool operator==(const Ink&) const = default;
 };
 
-/// One curve. A non-finite y is a gap.
+/// One curve. A y that is not finite is a gap.
 struct Series {
   std::string name;  ///< as in the legend
   Ink colour{};
   std::vector<double> x, y;           ///< equal length, x ascending
-  std::vector<double> raw{};          ///< where y is smoothed: the values, drawn faintly behind it; as long as y
+  std::vector<double> raw{};          ///< if y is smoothed: the original values, drawn faintly behind it; as long as y
   std::vector<double> low{}, high{};  ///< a band around y, as long as y; empty for none
-  std::string note{};                 ///< follows the name in the legend, "FAILED"
+  std::string note{};                 ///< shown after the name in the legend, "FAILED"
   bool rest = false;                  ///< one of many: drawn in grey, without its name
-  /// Among curves that lie on one another this one is number `layer` of `layers`; renderers stripe them. `under` is the
-  /// place of their first in the list.
+  /// Among coinciding curves this one is number `layer` of `layers`; renderers stripe them. `under` is the index of the
+  /// first of them.
   std::size_t layer = 0, layers = 1, under = 0;
 };
 
-/// One bar. Without a value (not finite) its label stands alone, marked as a failure where `failed`.
+/// One bar. Without a value (not finite) only its label is drawn, marked as a failure if `failed`.
 struct Bar {
   std::string name;
   Ink colour{};
   double value = kNone;
-  double low = kNone, high = kNone;  ///< error bar; not finite for none
-  std::string label{};               ///< the value with its unit, as printed at the bar's end
+  double low = kNone, high = kNone;  ///< error bar; not finite: none
+  std::string label{};               ///< the value with its unit, printed at the bar's end
   bool failed = false;
-  double inner = kNone;        ///< a second value, marked by a tick inside the bar; not finite for none
-  double from = 0;             ///< where the bar begins: above 0 it is a box
+  double inner = kNone;        ///< a second value, marked by a tick inside the bar; not finite: none
+  double from = 0;             ///< the start of the bar: above 0 it is a box
   std::vector<double> dots{};  ///< single values, drawn as points
 };
 
@@ -61,23 +61,23 @@ struct Cell {
 
 /// One pair of axes: curves, or bars, or a heat map.
 struct Panel {
-  /// How bars are drawn: from 0; as boxes with lines and dots; or as a dot on its range.
+  /// The style of bars: from 0; as boxes with lines and dots; or as a dot on its range.
   enum class Style : std::uint8_t { bars, boxes, points };
   std::string title{};
-  std::string x_label{}, y_label{};  ///< for bars x is the axis of values
+  std::string x_label{}, y_label{};  ///< for bars x is the value axis
   bool log_x = false, log_y = false;
-  std::vector<double> x_ticks{};  ///< where the x axis of curves has its numbers; empty: at round ones
+  std::vector<double> x_ticks{};  ///< ticks of the x axis of curves; empty: round ones
   std::vector<Series> series{};
   std::vector<Bar> bars{};
   std::vector<std::string> columns{}, rows{};  ///< of a heat map, in order
   std::vector<Cell> cells{};
-  std::string key{};                 ///< of a heat map: which end is the better one
+  std::string key{};                 ///< of a heat map: which end is better
   std::vector<std::string> notes{};  ///< sentences under the axes
   bool from_zero = false;            ///< the y axis starts at 0
   bool x_from_zero = false;          ///< the x axis of curves starts at 0
   Style style = Style::bars;
   double reference = kNone;                      ///< points: a line across them
-  double shade_low = kNone, shade_high = kNone;  ///< points: what is as good as the reference
+  double shade_low = kNone, shade_high = kNone;  ///< points: the range that counts as good as the reference
 };
 
 inline bool is_map(const Panel& panel) { return !panel.cells.empty(); }
@@ -89,26 +89,27 @@ struct Figure {
   std::size_t columns = 1;  ///< of panels
 };
 
-/// What renderers draw. All texts are printable (base/text.hpp), and no difference of two numbers overflows: those on
-/// an axis that reaches beyond 1e100, or ends below 1e-100, are divided by a power of ten, which the axis' label names.
+/// The figure in the form that renderers draw: all texts are printable (base/text.hpp), and no difference of two
+/// numbers overflows: values on an axis beyond 1e100, or below 1e-100, are divided by a power of ten, named in the
+/// label.
 Figure drawable(Figure figure);
 
-/// Sets layer and layers of the curves that cannot be told apart: nowhere further from one another than
-/// `tolerance` times the range of all values, at the x they share (at least half of the shorter one's). With `log`,
-/// distances are those on a logarithmic axis.
+/// Sets layer and layers of curves that cannot be distinguished: their distance is
+/// at most `tolerance` times the range of all values, at their common x (at least
+/// half of those of the shorter one). With `log`, distances are logarithmic.
 void stripe_coinciding(std::vector<Series>& series, double tolerance = 0.004, bool log = false);
 
-/// The smallest and largest finite value over the curves (bands included); low > high when there is none.
+/// The smallest and largest finite value over the curves (bands included); low > high if there is none.
 struct Range {
   double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
   void include(double value);
   bool empty() const { return !(low <= high); }
-  /// No wider than a few units in the last place: an axis has no round numbers between values so close.
+  /// At most a few units in the last place wide: an axis has no round numbers between values so close.
   bool flat() const;
 };
-Range x_range(const Panel& panel);  ///< of bars: all that they, their error bars and dots reach
+Range x_range(const Panel& panel);  ///< for bars: includes their error bars and dots
 Range y_range(const Panel& panel);
-/// What the y axis of curves shows: y_range with a margin, or from 0 where asked. Empty where no value is finite.
+/// The range of the y axis of curves: y_range with a margin, or from 0 if requested. Empty if no value is finite.
 Range y_axis(const Panel& panel);
 
 }  // namespace zs::figure

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes a scene of a figure, panel by panel. The renderers need scene.hpp alone.
+// Lays a figure out as a scene, panel by panel. Renderers need only scene.hpp.
 #pragma once
 #include <cmath>
 #include <utility>
@@ -9,16 +9,16 @@
 
 namespace zs::figure {
 
-inline constexpr double kChar = 7.4;  // width of a character, generously
+inline constexpr double kChar = 7.4;  // width of a character, an upper estimate
 inline constexpr double kLine = 19;   // height of a line of text
 
-/// The name of a curve as a legend has it.
+/// The name of a curve in a legend.
 inline std::string legend_name(const Series& series) {
   return series.name + (series.note.empty() ? "" : " (" + series.note + ")");
 }
-/// Whether a value has a place on an axis.
+/// Whether a value can be shown on an axis.
 inline bool shown_on(double value, bool log) { return std::isfinite(value) && (!log || value > 0); }
-/// How strongly a cell of a heat map is tinted by its share of the range: never so that its text cannot be read.
+/// The tint of a cell of a heat map for its share of the range: weak enough to keep its text readable.
 inline double tint(double share) { return 0.06 + 0.56 * share; }
 
 class Layout {
@@ -28,13 +28,13 @@ class Layout {
 
  private:
   using Anchor = Mark::Anchor;
-  /// Where a panel is: its top left corner and its width.
+  /// The position of a panel: its top left corner and its width.
   struct Frame {
     double left, top, width;
     double right() const { return left + width; }
     bool phone() const { return width < 500; }
   };
-  /// The pixels of a panel's values.
+  /// Converts a panel's values to pixels.
   struct Axis {
     Range range;
     double from, to;
@@ -46,14 +46,14 @@ class Layout {
   Scene scene_;
 
   Mark& text(const std::string& words, double x, double y, Anchor anchor, Ink ink);
-  /// Of a note, wrapped to `most` characters, from `y` on; returns where a line more would be.
+  /// Draws a note, wrapped to `most` characters, from `y` on; returns the position of a next line.
   double paragraph(const std::string& words, double most, double x, double y, double size = 1);
   Mark& line(std::vector<Point> at, Ink ink, double width = 1);
   Mark& area(std::vector<Point> corners, Ink ink, double opacity = 1);
   Mark& box(double x, double y, double width, double height, Ink ink, double opacity = 1);
   void dot(double x, double y, double radius, Ink ink);
 
-  /// Each draws at the frame and returns where it ends.
+  /// Each draws at the frame and returns its lower end.
   double panel(const Panel& panel, std::size_t index, Frame frame);
   double curves(const Panel& panel, std::size_t index, const Frame& frame);
   double legend(const std::vector<const Series*>& named, std::size_t others, const Frame& frame);

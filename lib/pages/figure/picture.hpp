@@ -10,10 +10,10 @@
 
 namespace zs::figure {
 
-/// The format that a file's name asks for (.png, .svg, .pdf, in any case), or nothing.
+/// The format of a file by its suffix (.png, .svg, .pdf, in any case), or nothing.
 std::optional<Format> format_of(const std::string& path);
 
-/// PNG and PDF are drawn with gnuplot. Throws Error where the whole picture did not come.
+/// gnuplot draws PNG and PDF. Throws Error if the picture is incomplete.
 std::string picture(const Figure& figure, const Theme& theme, Format format);
 
 }  // namespace zs::figure

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A figure laid out: lines, areas, dots and texts at their places. SVG and gnuplot print the same one.
+// A figure laid out: lines, areas, dots and texts with positions. SVG and gnuplot print the same scene.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace zs::figure {
 
-/// In units of which text is 13 high, from the top left corner.
+/// In units of 1/13 of the text height, from the top left corner.
 struct Point {
   double x = 0, y = 0;
 };
@@ -18,14 +18,14 @@ struct Mark {
   enum class Shape : std::uint8_t { line, area, dot, text };
   enum class Anchor : std::uint8_t { start, middle, end };
   Shape shape = Shape::line;
-  std::vector<Point> at;  ///< of a dot its centre; of a text its anchor, half-way up a small letter
+  std::vector<Point> at;  ///< a dot's centre; a text's anchor, at half the height of a small letter
   Ink ink{};
-  double size = 1;  ///< width of a line, radius of a dot, height of a text relative to the usual one
+  double size = 1;  ///< width of a line, radius of a dot, height of a text relative to the default
   double opacity = 1;
   double dash = 0, gap = 0;  ///< of a line; 0: solid
   std::string text{};
   Anchor anchor = Anchor::start;
-  bool bold = false, halo = false;  ///< halo: on a rim of the paper's colour
+  bool bold = false, halo = false;  ///< halo: on a rim in the paper's colour
 };
 
 /// Where a pointer over curves reads their x: [x0, x1] x [y0, y1] shows [low, high].
@@ -37,20 +37,20 @@ struct Pointer {
 
 struct Scene {
   double width = 0, height = 0;
-  std::vector<Mark> marks;  ///< later ones lie on top
+  std::vector<Mark> marks;  ///< later ones are on top
   std::vector<Pointer> pointers;
 };
 
-/// How a picture is asked for.
+/// The requested form of a picture.
 struct Shape {
-  double width = 880;       ///< narrower than 500: laid out for a phone
-  double curve_height = 0;  ///< of the axes of curves; 0: what suits the width
-  bool title = false;       ///< the figure's title stands above
+  double width = 880;       ///< below 500: laid out for a phone
+  double curve_height = 0;  ///< of the axes of curves; 0: chosen by the width
+  bool title = false;       ///< show the figure's title above
 };
 
 Scene scene(const Figure& figure, const Shape& shape);
 
-/// The picture that the theme's sizes ask for, and how many pixels a unit of it is.
+/// The picture with the theme's sizes, and the number of pixels per unit.
 Scene scene(const Figure& figure, const Theme& theme);
 double pixels(const Theme& theme);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scene as commands of gnuplot, which has the fonts, PNG and PDF.
+// Converts a scene to gnuplot commands; gnuplot has the fonts, PNG and PDF.
 #pragma once
 #include <string>
 
@@ -9,7 +9,7 @@ namespace zs::figure {
 
 enum class Format { png, svg, pdf };
 
-/// The commands that draw the scene as `format`, not svg, to gnuplot's stdout. No text of a scene is taken for one.
+/// The commands that draw the scene as `format`, not svg, to gnuplot's stdout. Texts are never run as commands.
 std::string script(const Scene& scene, const Theme& theme, Format format);
 
 }  // namespace zs::figure

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures in the terminal: any terminal, no gnuplot, no fonts.
+// Draws figures in any terminal, without gnuplot and fonts.
 #pragma once
 #include <string>
 
@@ -14,12 +14,12 @@ struct Screen {
   bool colour = false;                  ///< ANSI colours
 };
 
-/// What stdout can show: its size where it is a terminal (else COLUMNS and LINES, else 80 x 24), Unicode in a
-/// UTF-8 locale (LC_ALL, LC_CTYPE, LANG), colour on a terminal unless NO_COLOR is set or TERM is dumb.
+/// The capabilities of stdout: its size if it is a terminal (else COLUMNS and LINES, else 80 x 24), Unicode in a UTF-8
+/// locale (LC_ALL, LC_CTYPE, LANG), colour on a terminal unless NO_COLOR is set or TERM is dumb.
 Screen screen_of_stdout();
 
-/// The figure as lines of at most `screen.width` cells, newline at the end. A panel of curves that stands
-/// alone fits the height; bars, long legends and figures of several panels of curves take the lines they need.
+/// The figure as lines of at most `screen.width` cells, newline at the end. A single panel of curves fits the height;
+/// bars, long legends and figures of several panels of curves take as many lines as they need.
 std::string terminal_text(const Figure& figure, const Theme& theme, const Screen& screen);
 
 }  // namespace zs::figure

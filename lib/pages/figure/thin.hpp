@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Curves with no more points than a picture can show.
+// Reduces curves to as many points as a picture can show.
 #pragma once
 #include <cstddef>
 
@@ -7,14 +7,14 @@
 
 namespace zs::figure {
 
-/// Columns across, more than a report's picture has.
+/// Columns of a picture; more than a report's picture has.
 inline constexpr std::size_t kThinColumns = 1000;
 
-/// Leaves of each curve, of so many columns of equal width on the x axis, the points that are first or last in their
-/// column, or the least or the largest of its y, raw, low or high there; the first and last point of the curve and
-/// every point that is not finite or lies beside one stay. So each column reaches as far up and down as it did, and no
-/// peak and no gap is lost. Curves of at most four points a column stay as they are. Returns how many points went.
-/// REQUIRES: x ascends.
+/// Divides the x axis into columns of equal width and keeps of each curve only the points that are first or last in
+/// their column, or have its minimum or maximum of y, raw, low or high; also the first and last point of the curve and
+/// every point that is not finite or next to one. So each column keeps its vertical extent, and no peak and no gap is
+/// lost. Curves of at most four points per column are unchanged. Returns the number of removed points. REQUIRES: x
+/// ascends.
 std::size_t thin(Panel& panel, std::size_t columns = kThinColumns);
 
 }  // namespace zs::figure

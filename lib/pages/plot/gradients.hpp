@@ -9,19 +9,19 @@
 
 namespace zs::plot {
 
-/// Bars: the norm of each layer at the last checkpoint, with the range over all. Lines: how it went over the
-/// checkpoints, on a logarithmic axis; of many layers some, those with findings among them. Throws Error without a
-/// checkpoint.
+/// Bars: the norm of each layer at the last checkpoint, with the range over all.
+/// Lines: the norms over the checkpoints, on a logarithmic axis; of many layers
+/// only some, including those with findings. Throws Error without a checkpoint.
 Figure gradient_figure(const gradient::History& history);
 
-/// Lines: the cosine between each checkpoint's gradient and that of the one before, by layer.
-/// REQUIRES: two checkpoints or more.
+/// Lines: the cosine between each checkpoint's gradient and that of the one before, by layer. REQUIRES: two checkpoints
+/// or more.
 Figure cosine_figure(const gradient::History& history);
 
-/// What the layers of a history are: "layer", or "tensor" where each is one (gradient/select.hpp).
+/// The word for the layers of a history: "layer", or "tensor" if each is one (gradient/select.hpp).
 std::string noun(const gradient::History& history);
 
-/// The layers that curves show: all where they are few, else at most as many as the palette has colours.
+/// The layers that are drawn as curves: all if few, else at most as many as the palette has colours.
 std::vector<std::size_t> shown_layers(const gradient::History& history);
 
 }  // namespace zs::plot

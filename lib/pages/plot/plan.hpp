@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The figure of a plan: how fast each way to train is, for a rank too, and what memory it takes, over the number of
-// ranks.
+// The figure of a plan: the speed of each configuration, in
+// all and per rank, and its memory, over the number of ranks.
 #pragma once
 #include <vector>
 
@@ -9,9 +9,9 @@
 
 namespace zs::plot {
 
-/// Of candidates for two or more numbers of ranks: a curve for each way (stage, secondary partition, offload), each
-/// point the fastest of its accumulations that fit into `memory` bytes (0: no limit); a gap where none does. Throws
-/// UsageError where there is one number of ranks, Error where nothing fits.
+/// For candidates with two or more numbers of ranks: a curve per configuration (stage, secondary partition, offload),
+/// each point the fastest of its accumulations that fit into `memory` bytes (0: no limit); a gap if none does. Throws
+/// UsageError if there is only one number of ranks, Error if nothing fits.
 Figure plan_figure(const std::vector<plan::Candidate>& candidates, double memory);
 
 }  // namespace zs::plot

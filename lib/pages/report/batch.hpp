@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of a batch: several conditions of one training side by side.
+// The report of a batch: several conditions of one training.
 #pragma once
 #include <string>
 
@@ -10,19 +10,19 @@
 
 namespace zs::report {
 
-/// Every sentence is computed from `found` and `store`. `folder` is where the report will stand, `source` names the
-/// input.
+/// Every sentence is computed from `found` and `store`. `folder`
+/// is the folder of the report, `source` names the input.
 Document batch(const metric::Store& store, const Findings& found, const std::string& source, const std::string& folder);
 
-/// The sections, each in a file of its own.
+/// The sections, each in a separate source file.
 void write_verdict(const Findings& found, Document& document);
 Section summary_section(const metric::Store& store, const Findings& found);
-/// `differences`: also a table of what differs between the conditions.
+/// With `differences`, includes a table of what differs between the conditions.
 Section setup_section(const Findings& found, bool differences = true);
 Section loss_section(const Findings& found, Tracer& tracer);
 Section performance_section(const metric::Store& store, const Findings& found, Tracer& tracer);
 Section memory_section(const Findings& found, Tracer& tracer);
-/// The columns that the summary was asked for beside its own; see zs-aggregate --columns.
+/// The additional columns of the summary; see zs-aggregate --columns.
 std::vector<std::string> own_columns(const metric::Store& store);
 /// REQUIRES: there are some.
 Section columns_section(const metric::Store& store, const Findings& found);
@@ -32,9 +32,9 @@ Section appendix_section(const metric::Store& store, const Findings& found, cons
 
 /// "2 of 6 conditions did not complete: ".
 std::string failed_count(const Findings& found);
-/// What the state digests of healthy conditions show.
+/// The conclusion from the state digests of healthy conditions.
 Text bits_sentence(const Findings& found);
-/// What the time and memory readings allow to be said: one sentence each.
+/// The conclusions from time and memory: one sentence each.
 Text time_sentence(const Findings& found);
 Text memory_sentence(const Findings& found);
 Text loss_sentence(const Findings& found);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs of two revisions show: whether they compute the same, and the ratios of time and memory.
+// Compares runs of two revisions: whether they compute the same, and the ratios of time and memory.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,31 +14,31 @@ namespace zs::report {
 
 struct Gate {
   std::string baseline{};      ///< the condition to compare with; "" is the first
-  double max_slowdown = 0.03;  ///< a step may take longer by this share, and memory grow by it
+  double max_slowdown = 0.03;  ///< a step may take longer, and memory grow, by this share
 };
 
-/// What is known of one question about one revision.
+/// The answer to one question about one revision.
 struct Answer {
   Verdict verdict = Verdict::open;
   Text text;
 };
 
-/// "identical bits", "identical losses" (no digest says more), "within the envelope" (of what repeated runs differ by),
-/// "different", or "unknown".
+/// "identical bits", "identical losses" (without digests), "within the envelope" (the differences between repeated
+/// runs), "different", or "unknown".
 struct Numerics : Answer {
   std::string found = "unknown";
-  std::optional<std::int64_t> from_step{};  ///< where it first is different, or outside of the envelope
-  std::optional<double> loss_difference{};  ///< the largest; nan where a loss is
-  std::optional<double> envelope{};         ///< what repeated runs of one revision differ by at most
+  std::optional<std::int64_t> from_step{};  ///< the first step that differs, or is outside the envelope
+  std::optional<double> loss_difference{};  ///< the largest; nan if a loss is
+  std::optional<double> envelope{};         ///< the largest difference between repeated runs of one revision
 };
 
-/// One revision beside the baseline.
+/// One revision compared with the baseline.
 struct Comparison {
   const Condition* other = nullptr;
   Numerics numerics;
   Answer time, memory;
   summary::Ratios ratios;
-  bool compared = true;  ///< false where one of the two failed
+  bool compared = true;  ///< false if one of the two failed
 };
 
 struct Comparisons {
@@ -49,11 +49,11 @@ struct Comparisons {
   Text text;          ///< the verdict in a paragraph
 };
 
-/// The verdict is good where every other condition has the same numerics as the baseline (the same bits, or losses
-/// within what repeated runs differ by) and is shown not to be slower or larger than the gate allows; bad where it is
-/// shown that one is not, or where one failed; open where the data do not show it, or the baseline failed. Runs are
-/// pairs where their attribute "run" says so: the kth of the one ran beside the kth of the other.
-/// Throws UsageError at an unknown baseline, Error with fewer than two conditions. `found` must outlive the result.
+/// The verdict is good if every other condition has the same numerics as the baseline (the same bits, or losses within
+/// the differences of repeated runs) and is shown not to be slower or larger than the gate allows; bad if one is shown
+/// to violate this, or failed; open if the data do not decide it, or the baseline failed. Runs are paired if their
+/// attribute "run" says so: the kth runs of both ran next to each other. Throws UsageError at an unknown baseline,
+/// Error with fewer than two conditions. `found` must outlive the result.
 Comparisons compare(const metric::Store& store, const Findings& found, const std::string& source, const Gate& gate);
 
 }  // namespace zs::report

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A report as data: sections of sentences, tables and figures. Markdown and HTML are made from the same one.
+// A report as data: sections of sentences, tables and figures; the input of Markdown and HTML.
 #pragma once
 #include <limits>
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace zs::report {
 
-/// Where a number came from: a run, its file, and the lines of it.
+/// The origin of a number: a run, its file, and its lines.
 struct Origin {
   std::string what;   ///< "final loss of z1_baseline"
-  std::string value;  ///< the number itself, shortest round-trip text
+  std::string value;  ///< the number, shortest round-trip text
   std::string run;
-  std::string path;                    ///< of the log, as recorded; "" where the records do not say
-  std::string link;                    ///< the same, relative to the report, where the file is there now; else ""
-  long first_line = 0, last_line = 0;  ///< 0 where unknown
+  std::string path;                    ///< of the log, as recorded; "" if unknown
+  std::string link;                    ///< the same, relative to the report, if the file exists; else ""
+  long first_line = 0, last_line = 0;  ///< 0 if unknown
   std::string step;                    ///< "100", "6 to 100"
   /// "z1_baseline.log:240", or "" without a path.
   std::string place() const;
@@ -41,7 +41,7 @@ struct Text {
   Text(std::string text) : spans{{std::move(text)}} {}  // NOLINT
   Text(Span span) : spans{std::move(span)} {}           // NOLINT
   Text& operator+=(const Text& other);
-  /// The words without their look.
+  /// The words without formatting.
   std::string plain() const;
   bool empty() const { return spans.empty(); }
 };
@@ -66,20 +66,20 @@ struct List {
 };
 struct Cell {
   Text text;
-  double key = std::numeric_limits<double>::quiet_NaN();  ///< what the column is sorted by; not finite: its words
+  double key = std::numeric_limits<double>::quiet_NaN();  ///< the sort key of the column; not finite: its words
 };
 struct Grid {
   std::string title;
   std::vector<std::string> header;
-  std::vector<bool> numeric;  ///< columns of numbers stand to the right
+  std::vector<bool> numeric;  ///< columns of numbers are aligned right
   std::vector<std::vector<Cell>> rows;
-  bool folded = false;  ///< a page shows its title, and the rest on a click
+  bool folded = false;  ///< collapsed in HTML: a page shows its title, and the rest on a click
 };
 struct Picture {
-  std::string name;     ///< of the file beside a Markdown report, without folder and suffix
-  std::string caption;  ///< what it shows, for those who cannot see it
+  std::string name;     ///< of the picture's file for a Markdown report, without folder and suffix
+  std::string caption;  ///< the description, for those who cannot see it
   figure::Figure figure;
-  bool half = false;  ///< two of them stand side by side where there is room
+  bool half = false;  ///< half width: two of them are placed next to each other
 };
 struct Subtitle {
   std::string text;
@@ -91,7 +91,7 @@ struct Section {
   std::vector<Block> blocks;
 };
 
-/// How the verdict stands: what was asked holds; it does not; the data cannot tell.
+/// The verdict: the statement holds; it does not; the data cannot decide.
 enum class Verdict { good, bad, open };
 
 struct Document {
@@ -101,9 +101,9 @@ struct Document {
   Text verdict_text;  ///< the first paragraph
   std::vector<Section> sections;
   std::vector<Origin> origins;
-  std::string data{};  ///< what programs read, JSON; "" where the kind of report has none
-  std::string rows{};  ///< what programs read, tab-separated; "" where the kind of report has none
-  std::string tool;    ///< what wrote it, with its version
+  std::string data{};  ///< JSON for programs; "" if the kind of report has none
+  std::string rows{};  ///< tab-separated rows for programs; "" if the kind of report has none
+  std::string tool;    ///< the program that wrote it, with its version
 };
 
 }  // namespace zs::report

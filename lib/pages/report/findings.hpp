@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a batch shows, before it is put into words: who failed, whether the bits agree, where losses part,
-// what is fastest, and whether the intervals support it.
+// The findings about a batch, before they are put into words: which conditions failed, whether the bits agree, where
+// losses diverge, which is fastest, and whether the intervals support it.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ namespace zs::report {
 
 using summary::Condition;
 
-/// The runs that end with one digest, by their conditions.
+/// Runs with the same final digest, by their conditions.
 struct DigestGroup {
   std::string digest;
   std::vector<const Condition*> members;  ///< each once
@@ -22,19 +22,19 @@ struct DigestGroup {
 
 /// Runs that train the same thing in the same arithmetic, and so must end with the same bits.
 struct DigestClass {
-  attribute::Facts decides, arithmetic;  ///< what makes the class: the facts of these roles
-  attribute::Facts facts;                ///< all of one of its runs
+  attribute::Facts decides, arithmetic;  ///< the facts of these roles, which define the class
+  attribute::Facts facts;                ///< all facts of one of its runs
   std::size_t runs = 0;
   std::vector<DigestGroup> groups;  ///< in order of appearance
 
-  /// What is trained is known: a run that does not say its model is not known to train what another does.
+  /// Whether the training is known: a run without a model may train something else.
   bool known() const;
 };
 
-/// The condition with the smallest value, and those that the data cannot tell from it.
+/// The condition with the smallest value, and those that are not significantly different.
 struct Best {
   const Condition* winner = nullptr;
-  const Condition* next = nullptr;      ///< the second smallest; null when there is only one
+  const Condition* next = nullptr;      ///< the second smallest; null if there is only one
   std::vector<const Condition*> level;  ///< others whose interval overlaps the winner's (or with no interval)
   std::size_t compared = 0;             ///< conditions with a value
   bool intervals = false;               ///< every compared one has an interval
@@ -46,25 +46,25 @@ struct Findings {
   Findings(const Findings&) = delete;
 
   std::vector<Condition> conditions;
-  std::vector<const Condition*> bad, unknown, healthy;  ///< by status; unknown: nobody knows whether it is complete
+  std::vector<const Condition*> bad, unknown, healthy;  ///< by status; unknown: it is unclear whether it is complete
   std::vector<DigestClass> digests;                     ///< of healthy conditions, in order of appearance
-  std::vector<const Condition*> without_digest;         ///< healthy ones of which a run has none
-  std::vector<attribute::Difference> unlike;            ///< what decides or rounds, and differs between the classes
-  std::vector<DigestGroup> shared;                      ///< digests with which runs of several classes end
-  std::vector<std::string> outliers;                    ///< runs that stand out among like ones; stat/outlier.hpp
-  std::vector<stat::Alike> kinds;                       ///< groups of like conditions, by their first runs
-  std::string unlike_work;  ///< why the times and memories of healthy conditions are not of like with like; or ""
+  std::vector<const Condition*> without_digest;         ///< healthy ones with a run that has none
+  std::vector<attribute::Difference> unlike;            ///< what decides or rounds, and differs among classes
+  std::vector<DigestGroup> shared;                      ///< digests shared by runs of several classes
+  std::vector<std::string> outliers;                    ///< outliers among similar runs; stat/outlier.hpp
+  std::vector<stat::Alike> kinds;                       ///< groups of similar conditions, by their first runs
+  std::string unlike_work;  ///< why the times and memories of healthy conditions cannot be compared fairly; or ""
   summary::Losses losses;   ///< of healthy conditions
   Best time, memory;        ///< among healthy conditions
-  Best loss;                ///< final loss, among healthy conditions; intervals where each ran at least twice
-  /// So many conditions of several kinds that one sentence about all of them says nothing.
+  Best loss;                ///< final loss, among healthy conditions; with intervals if each ran at least twice
+  /// So many conditions of several kinds that one sentence about all of them means nothing.
   bool mixed() const { return conditions.size() > kMany && kinds.size() > 1 && !unlike_work.empty(); }
   static constexpr std::size_t kMany = 16;
-  /// Digests of runs that are known to train the same thing in the same arithmetic differ: a fault.
+  /// Digests of runs that certainly train the same thing in the same arithmetic differ: a fault.
   bool digests_differ() const;
   /// At least two runs trained the same thing and have a digest.
   bool digests_compared() const;
-  /// Digests differ between runs of which nobody knows what they train.
+  /// Digests differ between runs whose training is unknown.
   bool digests_unjudged() const;
 };
 

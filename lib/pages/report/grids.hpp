@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables whose rows the data decide: facts by name, runs that stand out.
+// Tables with rows that depend on the data: facts by name, outliers.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace zs::report {
 
-/// A number that the runs of a condition agree on; "-" without one.
+/// A number on which the runs of a condition agree; "-" if there is none.
 Cell fact_cell(const Condition& condition, const std::string& name);
-/// A row for each fact whose name begins so, a column for each condition; nothing where there is none.
+/// A row for each fact whose name begins with `beginning`, a column per condition; nothing if there is none.
 std::optional<Grid> fact_grid(const Findings& found, std::string_view beginning, const std::string& title);
-/// Every run that stands out among like ones; nothing where the summary has no such table.
+/// Every outlier among similar runs; nothing if the summary has no such table.
 std::optional<Grid> outlier_grid(const metric::Store& store);
 
 }  // namespace zs::report

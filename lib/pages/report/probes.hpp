@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of two probes: where two trainings part, as a sentence, and a map of how far apart they are.
+// The report on two probes: a sentence about where two trainings differ, and a map of the distances.
 #pragma once
 #include <string>
 
@@ -7,9 +7,9 @@
 
 namespace zs::report {
 
-/// REQUIRES: probe::version() of both is 2. The verdict is good where no difference is beyond rounding, bad where one
-/// is or where a record proves nothing, open where one lacks what the other has. Throws Error where a record is
-/// damaged.
+/// REQUIRES: probe::version() of both is 2. The verdict is good if no difference
+/// is beyond rounding, bad if one is or if a record proves nothing, open if one
+/// lacks something that the other has. Throws Error if a record is damaged.
 Document probes(const std::string& a, const std::string& b);
 
 }  // namespace zs::report

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of a sweep: many conditions, a few parameters, which is best.
+// The report on a sweep: many conditions, a few parameters, and which is best.
 #pragma once
 #include <string>
 
@@ -9,8 +9,8 @@
 
 namespace zs::report {
 
-/// `options` name the result to judge by, and the rows and columns of the map, where the user chose them.
-/// Throws UsageError at an unknown one, Error where no condition has the result.
+/// `options` name the result to judge by, and the rows and columns of the map, if the user chose them. Throws
+/// UsageError at an unknown one, Error if no condition has the result.
 Document sweep(const metric::Store& store, const Findings& found, const std::string& source, const std::string& folder,
                const plot::Options& options);
 

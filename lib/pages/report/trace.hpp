@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What profiler traces say, as a report of its own or as a section of another.
+// Profiler traces as a separate report or as a section of another.
 #pragma once
 #include <vector>
 
@@ -8,10 +8,10 @@
 
 namespace zs::report {
 
-/// The figure, and a table for each analysis that has something to say.
+/// The figure, and a table for each analysis with a result.
 Section trace_section(const std::vector<trace::Trace>& traces);
 
-/// A report of nothing else. The verdict is open: a profile has no right or wrong.
+/// A report of that section alone. The verdict is open: a profile is neither right nor wrong.
 Document trace(const std::vector<trace::Trace>& traces);
 
 }  // namespace zs::report

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small pieces of English and numbers that the sections share.
+// Phrases and numbers that the sections share.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,25 +14,25 @@ namespace zs::report {
 std::string counted(std::size_t count, const std::string& noun);
 /// "a", "a and b", "a, b and c"; or with other words between them.
 Text joined(const std::vector<Text>& all, const char* between = ", ", const char* last = " and ");
-/// The names of conditions as code, joined; beyond `most` the rest is counted: "a, b and 3 more".
+/// The names of conditions as code, joined; after `most` the rest is counted: "a, b and 3 more".
 Text names(const std::vector<const summary::Condition*>& conditions, std::size_t most = 8);
 /// An attribute as the title of a column: "share of the data (%)".
 std::string titled(const attribute::Attribute& row);
-/// A loss: all its digits where they are few, else six significant ones.
+/// A loss: all its digits if few, else six significant ones.
 std::string loss_text(double value);
 /// "12 %", "0.34 %", "0.0012 %": two significant digits, never "0 %" for a value that is not 0.
 std::string percent(double ratio);
-/// "FAILED (exit code 9) at step 30": the status with what is known about it.
+/// "FAILED (exit code 9) at step 30": the status with its details.
 std::string status_text(const summary::Condition& condition);
 
-/// Makes numbers that lead back to their records: notes each origin in the document.
+/// Makes numbers that link to their records: adds each origin to the document.
 class Tracer {
  public:
-  /// `folder` is where the report will stand: paths are given relative to it.
+  /// `folder` is the report's folder: paths are relative to it.
   Tracer(Document& document, std::string folder) : document_(document), folder_(std::move(folder)) {}
 
-  /// The value of `column`, printed as `text`. Which records it came from follows from its name: the
-  /// last (final_), the first (first_), the smallest (best_), the largest (peak_), those after warm-up (time_), or all.
+  /// The value of `column`, printed as `text`. Its source records follow from its name: the last (final_), the first
+  /// (first_), the smallest (best_), the largest (peak_), those after warm-up (time_), or all.
   Span number(const summary::Condition& condition, summary::Condition::Column column, const std::string& text);
 
  private:
@@ -40,7 +40,7 @@ class Tracer {
   std::string folder_;
 };
 
-/// The path of a log as the report links to it: relative to `folder`, or "" if no such file is there.
+/// The path of a log relative to `folder`, or "" if there is no such file.
 std::string link_to(const std::string& path, const std::string& folder);
 
 }  // namespace zs::report

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What zs-verify says of two things that were recorded: a word, and what belongs to it.
+// The result of zs-verify for two recorded things: a verdict and its details.
 #pragma once
 #include <string>
 #include <utility>
@@ -15,46 +15,46 @@ namespace zs::comparison {
 
 struct Answer {
   compare::Settled verdict{};
-  std::vector<std::pair<std::string, std::string>> lines;  ///< "verdict", and what belongs to it, in order
-  metric::Table columns{};  ///< of two runs, a row a column compared: column, rows, differing, abs, rel, ulp, known_to
+  std::vector<std::pair<std::string, std::string>> lines;  ///< "verdict" and its details, in order
+  metric::Table columns{};  ///< for two runs, a row per column: column, rows, differing, abs, rel, ulp, known_to
 };
 
-/// The tensors of two folders (checkpoints, Hugging Face's) or two files, compared file by file.
+/// The result for two files of tensors in two folders (checkpoints, Hugging Face's), or for two files.
 struct FileResult {
   std::string name;  ///< "checkpoint_2/gradients.pt"
   compare::Tensors found;
 };
-/// The files of two folders: those that both have were compared, in the order in which a step makes them.
+/// The files of two folders: those in both were compared, in the order in which a step computes them.
 struct Folders {
   std::vector<FileResult> files;
-  compare::Holdings a, b;           ///< the files that each side has
+  compare::Holdings a, b;           ///< the files of each side
   std::vector<std::string> only{};  ///< "optimizer is only in runs/a"
 
   void join(Folders other);
 };
-/// `label` leads in the names of the results. Notes what was not compared. Throws zs::Error, located, where a file is
-/// damaged or does not have the checksum that the folder's SHA256SUMS gives.
+/// Names of the results begin with `label`. Adds notes about what was not compared. Throws zs::Error, located, if a
+/// file is damaged or does not match its checksum in the folder's SHA256SUMS.
 Folders compare_folders(const std::string& a, const std::string& b, const std::string& label,
                         const compare::Tolerance& tolerance, Answer& notes);
 
-/// Two folders or files of tensors, or two probes, of which steps up to `after` are not compared. Throws zs::Error,
-/// located, where there is nothing to compare.
-/// `floor`: a probe that says what rounding may do to two probes, or "".
+/// Compares two folders or files of tensors, or two probes, of which steps
+/// up to `after` are skipped. Throws zs::Error, located, if there is nothing
+/// to compare. `floor`: a probe that shows the effect of rounding, or "".
 Answer compare_files(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,
                      std::int64_t after = 0, const std::string& floor = "");
 
-/// Two checkpoints of any layouts, as zs-checkpoint reads them: weights, masters, moments, steps, settings, schedules,
-/// scalers and random states, by the names that `names` joins. Throws zs::Error, located, where one cannot be read.
+/// Compares two checkpoints of any layouts, as zs-checkpoint reads them: weights, masters, moments, steps, settings,
+/// schedules, scalers and random states, with names matched by `names`. Throws zs::Error, located.
 Answer compare_states(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,
                       const state::Names& names = {});
 
-/// Adds the first element that differs, how many do, and a line a file.
+/// Adds the first element that differs, the number of such elements, and a line per file.
 void tell(const std::vector<FileResult>& files, Answer& answer);
 
-/// What one side lacks, as one text.
+/// The things that only one side has, as one text.
 std::string undecided(const Folders& folders);
 
-/// "; also: " and so on: reasons as one text that does not grow without end.
+/// "; also: " and so on: joins reasons into a text of limited length.
 std::string joined(const std::vector<std::string>& reasons);
 
 }  // namespace zs::comparison

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of zs-verify, and what of zs-train's it leaves out.
+// The command line of zs-verify, and the settings of zs-train that it ignores.
 #pragma once
 #include <array>
 #include <string_view>
@@ -9,21 +9,21 @@
 
 namespace zs::comparison {
 
-/// The table of zs-verify: zs-train's options that matter here, with zs-verify's own defaults.
+/// The option table of zs-verify: the relevant options of zs-train, with zs-verify's defaults.
 cli::Command command();
 
-/// Whether a comparison uses a key of the configuration: it does not write, evaluate or name anything, trains for so
-/// many steps as --iterations says, and begins from initial weights.
+/// Whether a comparison uses a key of the configuration: it writes, evaluates and names nothing, trains for
+/// --iterations steps, and begins from initial weights.
 bool used(std::string_view key);
 
-/// What a small model needs to be compared in seconds.
+/// Defaults with which a small model is compared in seconds.
 struct Default {
   const char *key, *value;
 };
 inline constexpr std::array kDefaults = {Default{"model.name", "tiny"}, Default{"model.context_length", "32"},
                                          Default{"training.max_steps", "10"}};
 
-/// --rtol and --atol; what is not given is as in `otherwise`.
+/// --rtol and --atol; defaults from `otherwise`.
 compare::Tolerance tolerance(const cli::Args& args, compare::Tolerance otherwise = {});
 
 }  // namespace zs::comparison

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training that still runs beside a finished one: told at its first wrong step, so that it can be stopped there.
+// Compares a running training with a finished one, and reports its first wrong step, so that it can be stopped there.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,15 +11,15 @@ namespace zs::comparison {
 
 struct Follow {
   std::string reference;  ///< a probe whose training has ended
-  std::string live;       ///< a probe that is written, or will be
+  std::string live;       ///< a probe that is being written, or will be
   std::string floor{};    ///< or ""
   zs::compare::Tolerance tolerance{};
-  double patience = 600;  ///< seconds in which nothing is added before it ends
+  double patience = 600;  ///< seconds without a new record after which it ends
 };
 
-/// Waits for steps of `live` and compares them, until one is wrong, the training has ended, or nothing is added any
-/// more, which is said. `told` is called with the number of steps that are equal so far. Throws Error where the
-/// reference is no probe with sketches or has no end, or where a record is damaged.
+/// Waits for steps of `live` and compares them, until one is wrong, the training has ended, or no record is added any
+/// more (reported). Calls `told` with the number of equal steps so far. Throws Error if the reference is no probe with
+/// sketches or has no end, or if a record is damaged.
 probe::Answer follow(const Follow& request, const std::function<void(std::int64_t)>& told);
 
 }  // namespace zs::comparison

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What zs-verify prints: a verdict and its details, for people or for scripts; and its metric file.
+// The output of zs-verify: a verdict and its details, for people or for scripts; and its metric file.
 #pragma once
 #include <string>
 #include <utility>
@@ -10,20 +10,20 @@
 
 namespace zs::comparison {
 
-/// A verdict and its details as words: "verdict", "reason", "step", "what", "stage", "parameter", ... in that order.
+/// A verdict and its details: "verdict", "reason", "step", "what", "stage", "parameter", ... in that order.
 using Lines = std::vector<std::pair<std::string, std::string>>;
 
 /// Writes to stdout.
 void print(const std::string& text);
 
-/// A difference as a cell of a table: three digits, "0" of none.
+/// A difference as a table cell: three digits, "0" if there is none.
 std::string cell(double difference);
 
 /// The columns of two recorded runs as a table.
 std::string columns_text(const metric::Table& columns);
 
-/// Prints the verdict and what led to it as --format says, and writes the metric file of --output. `before` is what a
-/// text form begins with.
+/// Prints the verdict and its details in the form of --format, and writes the metric file of --output. A text form
+/// begins with `before`.
 void output(const cli::Args& args, metric::Run& run, const Lines& verdict, const std::string& before);
 
 }  // namespace zs::comparison

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run that was recorded: what its folder, metric file or log still tells, and how exactly.
+// A recorded run: the content of its folder, metric file or log, and its precision.
 #pragma once
 #include <map>
 #include <string>
@@ -12,17 +12,17 @@
 namespace zs::comparison {
 
 struct Recorded {
-  std::string path;    ///< as messages call it
+  std::string path;    ///< the name in messages
   std::string folder;  ///< the run's folder, if it has one
   metric::Run run;
-  std::map<std::string, compare::Precision> precision;  ///< of the columns of numbers
-  std::vector<std::string> faults;                      ///< what could not be read in a log
+  std::map<std::string, compare::Precision> precision;  ///< of the numeric columns
+  std::vector<std::string> faults;                      ///< unreadable parts of a log
 
-  /// Checkpoints below the folder, damaged ones too: "checkpoint_100", "final_checkpoint", by step.
+  /// Checkpoints in the folder, including damaged ones: "checkpoint_100", "final_checkpoint", by step.
   std::vector<std::string> checkpoints() const;
 };
 
-/// Reads what was named, whatever of one run. Throws zs::Error where it holds none, or several.
+/// Reads one run from an input of any kind. Throws zs::Error if it holds none, or several.
 Recorded read_recorded(const input::Named& named);
 
 }  // namespace zs::comparison

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The body of zs-verify where it compares what was recorded, by zs or by anyone: neither LibTorch nor MPI is needed.
+// The body of zs-verify for recorded trainings, of zs or of any program: needs neither LibTorch nor MPI.
 #pragma once
 #include "cli/command.hpp"
 
 namespace zs::comparison {
 
-/// Whether the arguments ask for a training of zs beside its reference or its repetition, which verify::Session runs.
+/// Whether the arguments ask for a training of zs with a reference or repetitions, which verify::Session runs.
 bool trains(const cli::Args& args);
 
-/// Recorded runs, checkpoints or probes; or trainings of --resume, which are anyone's. REQUIRES: !trains(args).
+/// Compares recorded runs, checkpoints or probes; or runs the trainings of --resume. REQUIRES: !trains(args).
 Status compare(const cli::Args& args);
 
 }  // namespace zs::comparison

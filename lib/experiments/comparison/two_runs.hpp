@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two recorded runs, compared in everything that training decides, whose words compare/verdict.hpp defines.
+// Compares two recorded runs in all values that the training determines; verdicts: compare/verdict.hpp.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,10 +10,10 @@
 
 namespace zs::comparison {
 
-/// Compares records, digests and the checkpoints of both folders. With `columns`, only these columns of the records.
-/// Values that were written with fewer digits count as equal where their digits do not tell them apart; the verdict
-/// says so. The first record that differs, the first tensor that does and every reason to fail are told, whatever comes
-/// first.
+/// Compares records, digests and the checkpoints of both folders. With `columns`,
+/// only these columns of the records. Values written with fewer digits count as
+/// equal if their digits agree; the verdict says so. The answer has the first
+/// record that differs, the first tensor that differs and every reason to fail.
 Answer compare_runs(const Recorded& a, const Recorded& b, const compare::Tolerance& tolerance,
                     const std::vector<std::string>& columns = {});
 

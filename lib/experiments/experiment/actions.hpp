@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The actions of zs-runs by which scripts run trainings.
+// The actions of zs-runs with which scripts run trainings.
 #pragma once
 #include <map>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace zs::experiment {
 
-/// plan, start, finish, state, watch: by name, what each does with the command line.
+/// plan, start, finish, state, watch: the function of each action.
 const std::map<std::string, Status (*)(const cli::Args&)>& actions();
 
 }  // namespace zs::experiment

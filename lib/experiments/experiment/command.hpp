@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of a training, and the configuration that it asks for.
+// The command line of a training, and the configuration that results from it.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,21 +9,21 @@
 
 namespace zs::experiment {
 
-/// The options of zs-train that stand for keys of a configuration, one row each, for a command's table.
+/// The options of zs-train that set keys of a configuration, one row each, for a command's table.
 std::vector<cli::Option> config_options();
 
-/// --local_rank, which the launchers of other trainers add to any program.
+/// --local_rank, which the launchers of other trainers pass to any program.
 cli::Option local_rank_option();
 
-/// --set KEY=VALUE, of every tool that takes a configuration.
+/// --set KEY=VALUE, for every tool that takes a configuration.
 cli::Option set_option();
 
 /// The table of zs-train.
 cli::Command train_command();
 
-/// The effective configuration: the file (an operand of `args`, if any), over it the options typed, over these --set;
-/// of options for one key, and of --set for one key, the last one typed. `stored` in place of the operand where it is
-/// not empty. Throws UsageError at a --set of what looks like a setting and is read by nothing.
+/// The effective configuration: the file (an operand of `args`, if any), overridden by typed options, overridden by
+/// --set; of several options, or several --set, for one key the last one wins. `stored` replaces the operand if it is
+/// not empty. Throws UsageError at a --set of an unknown key that looks like a setting.
 config::Config configuration(const cli::Args& args, const std::string& stored = "");
 
 }  // namespace zs::experiment

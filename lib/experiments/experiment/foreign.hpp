@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training of another program as a cell of an experiment: its command, made of a template and the cell's options.
+// A training of another program as a cell of an experiment: its command, from a template and the cell's options.
 #pragma once
 #include <string>
 #include <utility>
@@ -11,7 +11,7 @@
 namespace zs::experiment {
 
 /// The options of a cell, in order, each with its value quoted for a shell, several values as several words; "true" for
-/// a flag. A later one replaces an earlier one of its name.
+/// a flag. A later option replaces an earlier one with the same name.
 using Options = std::vector<std::pair<std::string, std::string>>;
 
 /// A command that is ready to run.
@@ -20,8 +20,8 @@ struct Filled {
   std::vector<std::pair<std::string, std::string>> files{};  ///< name in the run's folder, content
 };
 
-/// The options that the words of a cell say: of a configuration in front (a sweep's), every key by its last word but
-/// for the run's name and the sweep's, then "--key value" words. Throws Error at a word that belongs to no option.
+/// The options in a cell's words: first those of a configuration (a sweep's), every key by its last word except the
+/// names of the run and the sweep, then "--key value" words. Throws Error at a word that belongs to no option.
 Options options_of(const Cell& cell);
 
 /// The template `command` with what stands in it for a cell whose run's folder is `folder`:
@@ -31,12 +31,12 @@ Options options_of(const Cell& cell);
 ///   {run}        the run's folder
 ///   {file:PATH SECTION.KEY=OPTION ...}  the path of a copy of the JSON file PATH in which these values are set
 ///   {{           a brace
-/// "${...}" is the shell's. Where nothing of the cell stands in it, the options stand behind it. Values are quoted for
-/// the shell. Throws Error at a name that the cell has no option of.
+/// "${...}" belongs to the shell. If the template uses nothing of the cell, the options are appended. Values are quoted
+/// for the shell. Throws Error at a name for which the cell has no option.
 Filled fill(const std::string& command, const Cell& cell, const std::string& folder);
 
-/// The command that goes on with such a run: as fill(), but for the words `resume`, which stand where {resume} does (in
-/// fill() nothing does), else behind the command. In them {checkpoint} stays: it is known when the run goes on.
+/// The command that resumes such a run: as fill(), with the words `resume` in place of {resume} (empty in fill()), else
+/// appended. {checkpoint} in them is kept: it is known only when the run resumes.
 std::string fill_resumed(const std::string& command, const std::string& resume, const Cell& cell,
                          const std::string& folder);
 

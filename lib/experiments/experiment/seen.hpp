@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the metrics of runs said when they were read, for who looks at many runs again and again: a file that is as it
-// was is not read a second time.
+// A cache of runs' metrics, for repeated views of
+// many runs: an unchanged file is not read again.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -15,11 +15,11 @@ namespace zs::experiment {
 
 class Seen {
  public:
-  /// Of the run in `folder`, as experiment::progress() says it.
+  /// experiment::progress() of the run in `folder`.
   const Progress& progress(const std::string& folder);
-  /// Its curve of at most so many points; null where it has none, or its metrics cannot be read.
+  /// Its curve with at most `most` points; null if it has none, or its metrics cannot be read.
   const report::Curve* curve(const std::string& folder, std::size_t most);
-  /// Tells the runs whose metrics could not be read, each once.
+  /// Reports the runs whose metrics could not be read, each once.
   void tell(const FaultSink& faults);
 
   std::int64_t reads() const { return reads_; }
@@ -27,13 +27,13 @@ class Seen {
  private:
   struct Entry {
     std::int64_t bytes = -1, changed = 0;  // of the file; ns
-    std::size_t most = 0;                  // points that were asked for
+    std::size_t most = 0;                  // requested number of points
     bool told = false;
     Progress progress{};
     std::optional<report::Curve> curve{};
   };
   std::map<std::string, Entry> runs_;
-  std::size_t most_ = 512;  // points that are asked for next
+  std::size_t most_ = 512;  // number of points for the next request
   std::int64_t reads_ = 0;
 
   Entry& entry(const std::string& folder, bool anew = false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of a training that a script runs: it starts, it ends, and its experiment ends.
+// The life of a training that a script runs: its start, its end, and the end of its experiment.
 #pragma once
 #include <optional>
 #include <string>
@@ -12,33 +12,33 @@ namespace zs::experiment {
 
 /// A training that is about to start.
 struct Start {
-  std::vector<std::string> words;  ///< of the launcher, and behind them zs-train's
+  std::vector<std::string> words;  ///< of the launcher, followed by those of zs-train
   std::string run;                 ///< the folder of its run
-  std::string log;                 ///< where it prints to; "": where the caller does
+  std::string log;                 ///< file for its output; "": the caller's stdout
   std::string label;               ///< "[3/6] z3_baseline, restart 1"
-  std::string launch{};            ///< of another's training, which starts its ranks itself: for $ZS_LAUNCH
-  std::string checkpoint{};        ///< of another's training: from which it goes on; or ""
+  std::string launch{};            ///< for another program's training, which starts its ranks itself: $ZS_LAUNCH
+  std::string checkpoint{};        ///< for another program's training: the one to resume from; or ""
 };
 
-/// Gets ready to start, by `launch`, the cell `name` of the experiment in `folder`, or the single run in `folder` where
-/// `name` is "": its words are those that it was planned with. Of what an earlier part of it has logged, what will be
-/// trained again goes. Throws Error where files that were frozen have changed, and where its Slurm job has begun again
-/// more often than the experiment's "max_restarts".
+/// Prepares to start, with `launch`, the cell `name` of the experiment in `folder`, or the single run in `folder` if
+/// `name` is "": with its planned words. Removes from the log of an earlier part the steps that will be repeated.
+/// Throws Error if frozen files have changed, and if its Slurm job restarted more often than the experiment's
+/// "max_restarts".
 Start prepare(const std::string& folder, const std::string& name, const std::vector<std::string>& launch);
 
-/// Becomes that training, with $ZS_RUN set. Throws Error where its launcher cannot be started.
+/// Replaces this process by the training (exec), with $ZS_RUN set. Throws Error if its launcher cannot be started.
 [[noreturn]] void become(const Start& start);
 
-/// The run that $ZS_RUN, its folder, names: a script has planned it, and this is its training, the first part or a
-/// later one. Throws Error where there is no such run, and where it has ended.
+/// The run in the folder $ZS_RUN: a script planned it, and this is its training, the first part or a later one. Throws
+/// Error if there is no such run, or it has ended.
 std::optional<registry::Run> planned_run();
 
-/// Records how a cell has ended: `fields`, with "exit_code". A cell that the experiment does not have is added. Returns
-/// what to tell people.
+/// Records the end of a cell: `fields`, with "exit_code". Adds the cell if the experiment does not have it. Returns a
+/// message for people.
 std::string finish(const std::string& folder, const std::string& name, const registry::Fields& fields);
 
-/// Ends an experiment: judges its cells, writes that into metadata.json and experiment_log.txt, and says which did not
-/// succeed and how to go on with them; "" if all did.
+/// Ends an experiment: judges its cells, writes the result into metadata.json and experiment_log.txt, and returns which
+/// ones failed and how to continue them; "" if all succeeded.
 std::string conclude(const std::string& folder);
 
 }  // namespace zs::experiment

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another program, started so that what it prints can be read and everything else stays as it is: it has our stdin,
-// our terminal, our process group; where ours is a terminal, its output is one.
+// Runs another program so that its output can be read and nothing else changes: it gets our stdin, our terminal and our
+// process group; if our output is a terminal, so is its output.
 #pragma once
 #include <sys/types.h>
 
@@ -13,20 +13,20 @@
 
 namespace zs::recording {
 
-/// The file that a shell would start for `name`; "" where there is none.
+/// The file that a shell would run for `name`; "" if there is none.
 std::string program_path(const std::string& name);
 
 class Command {
  public:
-  /// What it writes to one descriptor of its own.
+  /// The program's output to one of its descriptors.
   struct Stream {
-    int from = -1;  ///< we read it here; does not wait
-    int to = -1;    ///< where it would have gone: STDOUT_FILENO or STDERR_FILENO
+    int from = -1;  ///< we read it here; non-blocking
+    int to = -1;    ///< the original destination: STDOUT_FILENO or STDERR_FILENO
   };
 
-  /// Starts `words` with `variables` added to the environment (without a value: taken away) and with the signals in
-  /// `blocked` blocked. Throws Error where it cannot be started.
-  /// REQUIRES: called by the thread that lives longest: the command is sent SIGTERM when that ends.
+  /// Starts `words` with `variables` added to the environment (without a value: removed) and with the signals in
+  /// `blocked` blocked. Throws Error if it cannot be started. REQUIRES: called by the thread that lives longest: the
+  /// command gets SIGTERM when that thread ends.
   Command(std::vector<std::string> words, const std::vector<std::pair<std::string, std::string>>& variables,
           const sigset_t& blocked);
   ~Command();
@@ -36,19 +36,19 @@ class Command {
   pid_t process() const { return process_; }
   /// Becomes readable when the command has ended.
   int ended() const { return ended_; }
-  /// One where stdout and stderr are the same place, so that the order of lines stays; else two.
+  /// One if stdout and stderr are the same file, so that the order of lines is kept; else two.
   const std::vector<Stream>& streams() const { return streams_; }
-  /// Our terminal has another size now.
+  /// Passes the new size of our terminal on.
   void resize() const;
   void send(int signal) const;
-  /// To those of its processes that do something about the signal, the outermost of each line; where none does, to
-  /// itself. A shell or a launcher that would only die of it is passed by.
+  /// Sends the signal to those of its processes that handle it, the outermost of each branch; if none does, to the
+  /// command itself. Skips a shell or a launcher that would only die of it.
   void warn(int signal) const;
-  /// How it ended, as a shell says it (128 + signal), and what it used. REQUIRES: it has ended.
+  /// Its exit status as in a shell (128 + signal), and its resources. REQUIRES: it has ended.
   struct End {
     int status = 0;
     double processor_seconds = 0;      ///< of all its processes that were waited for
-    std::int64_t largest_process = 0;  ///< bytes of memory of the largest of them
+    std::int64_t largest_process = 0;  ///< bytes of memory of the largest process
   };
   End wait() const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the ranks of a training are that prints nothing any more: their stacks, as Python's faulthandler and py-spy
-// tell them (share/probe/site/sitecustomize.py), and the collectives that NCCL's Flight Recorder has.
+// Finds where the ranks of a training hang: from their stacks, by Python's faulthandler and py-spy
+// (share/probe/site/sitecustomize.py), and their collectives, by NCCL's Flight Recorder.
 #pragma once
 #include <string>
 #include <utility>
@@ -8,35 +8,35 @@
 
 namespace zs::recording {
 
-/// Variables by which the processes of a command can be asked where they are: of Python's start, of the Flight
-/// Recorder. They name files in `folder`, the run's. Those that the user has set stay.
+/// Environment variables that make a command's processes able to report where they are: for Python's start and the
+/// Flight Recorder. They name files in `folder`, the run's. Variables set by the user are kept.
 std::vector<std::pair<std::string, std::string>> variables_to_ask(const std::string& folder);
-/// The same for the probe alone: Python's start attaches it. Empty where $ZS_PROBE names no folder.
+/// The same for the probe only: Python's start attaches it. Empty if $ZS_PROBE names no folder.
 std::vector<std::pair<std::string, std::string>> variables_to_probe();
 
-/// A rank, as it answered.
+/// The answer of a rank.
 struct Where {
-  int rank = -1;  ///< -1: it is not told
-  int ranks = 0;  ///< of the training; 0: not told
+  int rank = -1;  ///< -1: unknown
+  int ranks = 0;  ///< of the training; 0: unknown
   long process = 0;
   bool gone = false;         ///< its process has ended
-  bool silent = false;       ///< it lives and does not answer
-  char state = 'S';          ///< of the process, as /proc tells it; '?' on another host
-  std::string collective{};  ///< that it waits in: "all_reduce", "backward"; or ""
-  std::string place{};       ///< the innermost line of the training's own: "train.py:42 in load_batch"
+  bool silent = false;       ///< it is alive but does not answer
+  char state = 'S';          ///< of the process, from /proc; '?' on another host
+  std::string collective{};  ///< the one it waits in: "all_reduce", "backward"; or ""
+  std::string place{};       ///< the innermost line of the training's code: "train.py:42 in load_batch"
 };
 
-/// The place of a stack that faulthandler wrote, whose main thread is told by its outermost frame.
+/// Parses a stack of faulthandler; the main thread is the one with its outermost frame in the module.
 void read_stack(const std::string& text, Where& where);
-/// Which rank it is, where, and why that is thought.
+/// Which rank causes the hang, where it is, and why.
 std::string explain(const std::vector<Where>& ranks);
 
-/// What the Flight Recorder's dumps of the run in `folder` say, which NCCL writes too where its own time limit ends a
-/// training: which rank did not enter which collective; "" where there is none, or no rank is behind.
+/// The conclusion from the Flight Recorder's dumps of the run in `folder`, which NCCL also writes when its time limit
+/// ends a training: which rank did not enter which collective; "" if there is none, or no rank is behind.
 std::string said_by_dumps(const std::string& folder);
 
-/// Asks all ranks of the command whose run is in `folder`; takes up to some ten seconds. What they answer is kept in
-/// the folder as hang.txt. A sentence.
+/// Asks all ranks of the command whose run is in `folder`; takes up to about ten seconds. Saves the answers as hang.txt
+/// in the folder. Returns a sentence.
 std::string why_it_hangs(const std::string& folder);
 
 }  // namespace zs::recording

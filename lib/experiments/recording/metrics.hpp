@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The metrics of a run, filled while it runs: by what zs-parse reads in its log, by the files of W&B and TensorBoard
-// that it writes, and by how busy the machine is. A thread of its own follows the log.
+// Records the metrics of a run while it runs: from its log, as zs-parse reads it, from its files of W&B and
+// TensorBoard, and from the use of the machine. A separate thread follows the log.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -18,12 +18,12 @@
 
 namespace zs::recording {
 
-/// What the records came to.
+/// The result of the records.
 struct Result {
-  metric::Writer::Facts facts;  ///< what the log says of the run: error, error_rank, expected_steps, ...
+  metric::Writer::Facts facts;  ///< facts about the run from the log: error, error_rank, expected_steps, ...
   std::int64_t rows = 0;
-  std::int64_t last_step = -1;                            ///< -1: no step is known
-  std::string final_loss, final_valid_loss, peak_memory;  ///< as text; "" where there is none
+  std::int64_t last_step = -1;                            ///< -1: unknown
+  std::string final_loss, final_valid_loss, peak_memory;  ///< as text; "" if unknown
   bool diverged = false;                                  ///< the last loss is not finite
 };
 
@@ -31,8 +31,8 @@ class Metrics {
  public:
   using Tell = std::function<void(const std::string&)>;
 
-  /// Follows `log`, which is there, into `file`, behind what the logs of `earlier` attempts say. Use and lease outlive
-  /// this. A file that cannot be written is told once and tried again.
+  /// Follows the existing file `log` and writes to `file`, after the metrics of the logs of `earlier` attempts. Use and
+  /// lease must outlive this. A failed write is reported once and tried again.
   Metrics(std::vector<std::string> earlier, std::string log, std::string file, const std::string& run,
           const metric::Writer::Facts& facts, parse::Options options, UseWatch& use, const experiment::Lease& lease,
           Tell warn);
@@ -40,18 +40,18 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  /// A file of W&B or TensorBoard that the command has open.
+  /// A file of W&B or TensorBoard that the command has opened.
   void add_tracked(const std::string& path) { tracked_.insert(path); }
   /// Whether the log has had a record.
   bool any() const;
-  /// Writes the file where it is due. Throws Error where another process has taken the run over.
-  /// All that writes is done by the thread that calls this: HDF5 is of one thread.
+  /// Writes the file if due. Throws Error if another process has taken the run over. Only the calling thread writes:
+  /// HDF5 needs a single thread.
   void flush();
-  /// Where no more comes: reads the log and the tracked files to their ends.
+  /// Call it when nothing more comes: reads the log and the tracked files to their ends.
   Result end();
-  /// The seconds since something was logged that is a record. Any thread may call.
+  /// Seconds since the last record was logged. Thread-safe.
   double quiet() const;
-  /// Writes the file, with all that is known. REQUIRES: after end().
+  /// Writes the file with all records. REQUIRES: after end().
   void write(const metric::Writer::Facts& facts);
 
  private:
@@ -66,13 +66,13 @@ class Metrics {
   const experiment::Lease& lease_;
   Tell warn_;
   bool told_ = false;
-  std::atomic<bool> ended_ = true;  ///< no more comes of the log that is read
-  std::atomic<bool> stop_ = false;  ///< nor of any
+  std::atomic<bool> ended_ = true;  ///< the current log is complete
+  std::atomic<bool> stop_ = false;  ///< all logs are complete
   std::set<std::string> tracked_;
   std::chrono::steady_clock::time_point next_refresh_{};
   std::unique_ptr<Rows> rows_;
   std::unique_ptr<parse::LogReader> reader_;
-  const FaultSink faults_ = [](const Fault&) {};  // zs-parse tells them of run.log
+  const FaultSink faults_ = [](const Fault&) {};  // zs-parse reports those of run.log
   std::thread thread_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NVIDIA's management library says of the GPUs of this machine. It is loaded where there is one; zs needs none.
-// Names and values of the interface: NVML API reference guide, nvml.h.
+// The state of this machine's GPUs from NVIDIA's management library, loaded if installed; zs does not require it. Names
+// and values of the interface: NVML API reference guide, nvml.h.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace zs::recording {
 
-/// A GPU at a moment; a negative value is not known.
+/// The state of a GPU at a moment; negative values are unknown.
 struct GpuUse {
-  double busy = -1;          ///< per cent of the time since the last sample during which a kernel ran
+  double busy = -1;          ///< per cent of the time since the last sample in which a kernel ran
   std::int64_t memory = -1;  ///< bytes in use
   double power = -1;         ///< W
 };
 
 class Nvml {
  public:
-  /// Finds the GPUs that $CUDA_VISIBLE_DEVICES leaves (all without it); none where there is no library. Takes some
-  /// ten milliseconds where there is one.
+  /// Finds the GPUs in $CUDA_VISIBLE_DEVICES (all if it is not set); none without the library. Takes some ten
+  /// milliseconds with it.
   Nvml();
   ~Nvml();
   Nvml(const Nvml&) = delete;
@@ -26,7 +26,7 @@ class Nvml {
 
   std::size_t size() const { return devices_.size(); }
   std::vector<GpuUse> sample() const;
-  /// The name of the GPUs ("NVIDIA H200"), and the driver's version; "" where there are none.
+  /// The name of the GPUs ("NVIDIA H200"), and the driver's version; "" without GPUs.
   const std::string& name() const { return name_; }
   const std::string& driver() const { return driver_; }
 

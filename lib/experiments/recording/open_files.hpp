@@ -7,13 +7,13 @@
 
 namespace zs::recording {
 
-/// What a process has started itself and that has not ended, as far as /proc tells.
+/// The live children of a process, as far as /proc shows them.
 std::vector<pid_t> children(pid_t process);
 
-/// A process and all that it has started and that has not ended, as far as /proc tells.
+/// A process and its live descendants, as far as /proc shows them.
 std::vector<pid_t> family(pid_t process);
 
-/// Files of W&B and TensorBoard that any of these processes has open.
+/// Files of W&B and TensorBoard that these processes have open.
 std::vector<std::string> open_tracker_files(const std::vector<pid_t>& processes);
 
 }  // namespace zs::recording

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a command prints, byte for byte: into a log, and to where it would have gone without us.
+// Copies a command's output byte for byte to a log and to its original destination.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,27 +14,27 @@ class Relay {
  public:
   using Tell = std::function<void(const std::string&)>;
 
-  /// Appends to the file `log`. Throws Error where it cannot be opened. Later failures (a full disk, a closed pipe) do
-  /// not end the command: they are told once, and the bytes are counted.
+  /// Appends to the file `log`. Throws Error if it cannot be opened. Later failures (a full disk, a closed pipe) do not
+  /// end the command: they are reported once, and the lost bytes are counted.
   Relay(const std::string& log, Tell warn);
   ~Relay();
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
 
-  /// Passes on these from now on. They outlive the relay.
+  /// Relays these streams from now on. They must outlive the relay.
   void add(const std::vector<Command::Stream>& streams);
 
-  /// What poll(2) is to wait for: bytes to read, or room for those that were read.
+  /// What to wait for with poll(2): bytes to read, or room to write those read before.
   struct Wait {
     int file = -1;
     short events = 0;
   };
   std::vector<Wait> waits() const;
-  /// Reads and writes what can be read and written now.
+  /// Reads and writes as much as possible without blocking.
   void work();
-  /// The command has ended: what it wrote is passed on to its end. True where others still have its output open.
+  /// Call it when the command has ended: relays its remaining output. True if others still have its output open.
   bool drain();
-  /// All streams are at their end.
+  /// Whether all streams have ended.
   bool ended() const;
   std::int64_t bytes() const { return bytes_; }
   std::int64_t not_logged() const { return not_logged_; }
@@ -43,7 +43,7 @@ class Relay {
   struct Stream {
     int from, to;
     bool open = true, lost = false, plain = false;
-    std::string pending;  ///< read, logged, not passed on
+    std::string pending;  ///< read and logged, but not yet passed on
   };
   bool read(Stream& stream);
   void pass_on(Stream& stream);

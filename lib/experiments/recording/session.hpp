@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training of anyone's as a run of the registry: started, watched, recorded to its end.
+// Records any program's training as a run of the registry, from its start to its end.
 #pragma once
 #include <functional>
 #include <string>
@@ -15,15 +15,15 @@ struct Recording {
   config::Config config;     ///< as configuration() has it
   std::string registry;      ///< the registry's folder
   parse::Options reading{};  ///< how its log is read
-  double timeout = 0;        ///< s without a byte printed until its ranks are asked where they are; 0: never
-  bool end_hang = true;      ///< then it is ended, else waited for
-  std::function<void(const std::string&)> tell;  ///< for the person at the terminal; called by any thread
-  std::function<void(const std::string&)> warn;  ///< likewise
+  double timeout = 0;        ///< s without output after which its ranks are asked where they are; 0: never
+  bool end_hang = true;      ///< then end it, else keep waiting
+  std::function<void(const std::string&)> tell;  ///< for the person at the terminal; called from any thread
+  std::function<void(const std::string&)> warn;  ///< same
 };
 
-/// Runs the command; the exit status that a shell would have of it: 127 where there is no such command (then there is
-/// no run), 126 where it cannot be started, 128 + signal where one has ended it. Throws Error where the run cannot be
-/// registered: then nothing was started.
+/// Runs the command; returns the exit status of a shell: 127 if there is no such command (then there is no run), 126 if
+/// it cannot be started, 128 + signal if a signal ended it. Throws Error if the run cannot be registered: then nothing
+/// was started.
 int record(const Recording& recording);
 
 }  // namespace zs::recording

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How busy this host and its GPUs are, looked at once a second by a thread of its own.
+// The use of this host and its GPUs, sampled once a second by a separate thread.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace zs::recording {
 
-/// Over some samples; absent where nothing is known.
+/// Figures over some samples; absent if unknown.
 struct Use {
   std::optional<double> gpu_busy{};           ///< mean over GPUs and samples, per cent
-  std::optional<std::int64_t> gpu_memory{};   ///< bytes, of the fullest GPU, the largest sample
-  std::optional<double> gpu_power{};          ///< W, of all GPUs together, mean
-  std::optional<double> cpus_busy{};          ///< processors of the host that worked, mean
-  std::optional<std::int64_t> host_memory{};  ///< bytes that are in use on the host, the largest sample
+  std::optional<std::int64_t> gpu_memory{};   ///< bytes, of the fullest GPU, maximum
+  std::optional<double> gpu_power{};          ///< W, sum of all GPUs, mean
+  std::optional<double> cpus_busy{};          ///< busy processors of the host, mean
+  std::optional<std::int64_t> host_memory{};  ///< bytes in use on the host, maximum
 };
 
-/// The columns of a record that say it, and their cells.
+/// The columns of a record for these figures, and their cells.
 const std::vector<metric::ColumnInfo>& use_columns();
 std::vector<std::string> cells(const Use& use);
 
@@ -32,9 +32,9 @@ class UseWatch {
   UseWatch(const UseWatch&) = delete;
   UseWatch& operator=(const UseWatch&) = delete;
 
-  /// Over the samples since the last call; nothing where there was none. Any thread may call.
+  /// Figures of the samples since the last call; nothing if there were none. Thread-safe.
   std::optional<Use> take();
-  /// What is known of the whole time: gpu, gpus, gpu_driver, gpu_energy (J), ... by name.
+  /// Facts about the whole time: gpu, gpus, gpu_driver, gpu_energy (J), ... by name.
   metric::Writer::Facts facts();
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training's state in a folder that appears whole or not at all, and that any number of ranks and any stage can go on
-// from: tensors are stored by parameter name and canonical offset, not by rank.
+// Checkpoints: a training's state in a folder that appears whole or not at all. Any number of ranks and any stage can
+// resume from it: tensors are stored by parameter name and canonical offset, not by rank.
 //
 //   pytorch_model.bin       float32 parameters, name -> tensor (torch.load reads it)
 //   gradients.pt            the step's mean gradient before clipping, name -> tensor; not with --save_gradients false
@@ -22,36 +22,36 @@
 
 namespace zs::checkpoint {
 
-/// What a training needs to know beside the engine's tensors. Whoever resumes must have the same leaves, batch, data
-/// and seed, or its steps are not those of the undisturbed run.
+/// The training's state besides the engine's tensors. A resumed training must have the same leaves, batch, data and
+/// seed, or its steps differ from those of an undisturbed run.
 struct Progress {
   std::int64_t step = 0;        ///< steps done
-  std::int64_t leaves = 0;      ///< micro-batches of a step: ranks x accumulation steps
-  std::int64_t batch_size = 0;  ///< sequences of a micro-batch
+  std::int64_t leaves = 0;      ///< micro-batches per step: ranks x accumulation steps
+  std::int64_t batch_size = 0;  ///< sequences per micro-batch
   std::int64_t seq_length = 0;
   std::int64_t seed = 0;
   std::int64_t sampler_position = 0;  ///< sequences taken so far
-  double learning_rate = 0;           ///< of the last step: for readers; it follows from the step
-  /// What other programs go on with; zs takes its own settings.
-  double next_learning_rate = 0;  ///< of the step that comes next
+  double learning_rate = 0;           ///< of the last step: for readers only; it follows from the step
+  /// For other programs that resume from it; zs uses its own settings.
+  double next_learning_rate = 0;  ///< of the next step
   std::string dataset_sha256;
-  /// The settings that decide how numbers are rounded, by their names in the table of attributes; of some, where an
-  /// earlier zs wrote it.
+  /// The settings that affect rounding, by their names in the table of attributes; only some in checkpoints of older
+  /// versions of zs.
   std::map<std::string, std::string> arithmetic{};
 };
 
-/// What stands beside the tensors of a model.
+/// The files of a model besides its tensors.
 struct ModelFiles {
   std::string config;     ///< the text of config.json
-  std::string adapter{};  ///< that of adapter_config.json; "" where the model has no adapters
+  std::string adapter{};  ///< that of adapter_config.json; "" if the model has no adapters
 };
 
-/// Accumulation steps with which so many ranks take the steps of `progress`; throws zs::Error, with the remedy, where
-/// they cannot share them.
+/// The number of accumulation steps with which `ranks` ranks take the steps of `progress`; throws zs::Error, with the
+/// remedy, if they cannot be divided evenly.
 std::int64_t micro_steps(const Progress& progress, const std::string& folder, int ranks);
 
-/// Writes a checkpoint beside its final place and moves it there when all of it is on disk. All calls are COLLECTIVE;
-/// every rank writes its part at the same time. A writer that is dropped before commit() leaves nothing.
+/// Writes a checkpoint under a temporary name and renames it when all of it is on disk. All calls are COLLECTIVE; every
+/// rank writes its part at the same time. A writer that is destroyed before commit() leaves nothing.
 class Writer {
  public:
   /// `folder` is the final name, "RUN/checkpoint_100".
@@ -60,12 +60,12 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  /// Between reduction and update (zero::Observer::reduced).
+  /// Call it between reduction and update (zero::Observer::reduced).
   void gradients();
-  /// After gradients(): the norms of the step's micro-batches.
+  /// Call it after gradients(): the norms of the step's micro-batches.
   void gradient_norms(MicroBatchNorms& norms);
-  /// After the update. A checkpoint of that name that is there already is replaced. Throws comm::SharedError, and
-  /// leaves no checkpoint, where the ranks do not have the same parameters, progress and number of threads.
+  /// Call it after the update. Replaces an existing checkpoint of that name. Throws comm::SharedError, and leaves no
+  /// checkpoint, if the ranks differ in parameters, progress or number of threads.
   void commit(const Progress& progress);
 
  private:
@@ -76,31 +76,31 @@ class Writer {
   void seal();
 };
 
-/// What a checkpoint's state.json says, which can be: nothing where it holds weights alone (a folder from elsewhere).
-/// Throws zs::Error, located.
+/// The content of a checkpoint's state.json; nothing if the folder holds only weights (of another program). Throws
+/// zs::Error, located.
 std::optional<Progress> peek(const std::string& folder);
 
-/// Sets the engine's parameters, and, where the checkpoint has them and the engine trains, its moments and counters; as
-/// peek() otherwise.
-/// Throws zs::Error, located, at a file that is missing, damaged or not listed, at weights of another model, and where
-/// ranks read another content. COLLECTIVE.
+/// Sets the engine's parameters and, if the checkpoint has them and the
+/// engine trains, its moments and counters; returns as peek(). Throws
+/// zs::Error, located, at a file that is missing, damaged or not listed, at
+/// weights of another model, and if ranks read different content. COLLECTIVE.
 std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder);
 
 /// Writes the parameters as Hugging Face's from_pretrained loads them: model.safetensors, config.json, and copies of
-/// the tokenizer's files in the folder `tokenizer`, or "" for none. Of a model with adapters it writes these alone, as
+/// the tokenizer's files in the folder `tokenizer`, or "" for none. For a model with adapters it writes only these, as
 /// peft's from_pretrained loads them: adapter_model.safetensors, adapter_config.json. Throws zs::Error, located.
 /// REQUIRES: prepare_pretrained(). COLLECTIVE.
 void save_pretrained(comm::Group& group, zero::Engine& engine, const std::string& folder, const ModelFiles& model,
                      const std::string& tokenizer);
-/// Makes the folder for that. Throws zs::Error where it cannot be made, or holds weights in other files, which loaders
-/// would take for the same model. COLLECTIVE.
+/// Creates the folder for that. Throws zs::Error if it cannot be created, or has weights in other files, which loaders
+/// would read as the same model. COLLECTIVE.
 void prepare_pretrained(comm::Group& group, const std::string& folder);
 
-/// The newest checkpoint_STEP of a run's folder, else its final_checkpoint; "" where there is neither.
+/// The newest checkpoint_STEP of a run's folder, else its final_checkpoint; "" if there is neither.
 std::string latest(const std::string& run_folder);
 
-/// Removes what writers that were killed left in a run's folder; a checkpoint that one was about to replace comes back.
-/// REQUIRES: nobody writes there.
+/// Removes what killed writers left in a run's folder; restores a checkpoint that one was about to replace. REQUIRES:
+/// no process writes there.
 void remove_leftovers(const std::string& run_folder);
 
 /// Removes all but the newest `keep` checkpoint_STEP folders.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checkpoints of a run as folders: their names, their removal.
+// The folders of a run's checkpoints: names, removal.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,11 +10,11 @@ namespace zs::checkpoint {
 /// Steps of the checkpoint_STEP folders in `run_folder`, ascending.
 std::vector<std::int64_t> steps(const std::string& run_folder);
 
-/// Whether the folder has a state of zs to go on from, or its SHA256SUMS says that it should; else only weights are
-/// there.
+/// Whether the folder has a state of zs to resume from, or
+/// should have one by its SHA256SUMS; else it has only weights.
 bool has_state(const std::string& folder);
 
-/// Makes files and folder entries last through a power cut.
+/// Syncs files and folder entries to disk, so that they survive a power failure.
 void sync_folder(const std::string& folder);
 
 }  // namespace zs::checkpoint

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training of another program that zs goes on with: its checkpoint, as state/read.hpp reads it.
+// Resumes a training of another program from its checkpoint, read by state/read.hpp.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,20 +10,20 @@
 
 namespace zs::checkpoint {
 
-/// Whether a folder or file is a checkpoint that is not of zs and has an optimizer's state; weights alone are not.
-/// Throws zs::Error where there is nothing.
+/// Whether a folder or file is a checkpoint of another program with optimizer state; weights alone are not. Throws
+/// zs::Error if it does not exist.
 bool is_foreign(const std::string& path);
 
-/// What was taken from it.
+/// What adopt() took from it.
 struct Adopted {
   std::int64_t step = 0;             ///< steps done
-  std::vector<std::string> notes{};  ///< what a user should know: settings that were not taken
+  std::vector<std::string> notes{};  ///< for the user: settings that were not taken
 };
 
-/// Sets the engine's parameters to the float32 numbers that the optimizer worked on (the masters, else the weights),
-/// the moments, and the number of updates. Parameters are found by the names that files of other programs have for
-/// them, wrappers and a first word such as "module." left out. Throws zs::Error, located, where the checkpoint has
-/// faults, and at a parameter that it lacks, has in another shape or without its moments. COLLECTIVE.
+/// Sets the engine's parameters to the optimizer's float32 numbers (the masters, else the weights), the moments, and
+/// the number of updates. Finds parameters by their names in files of other programs, without wrappers and a first word
+/// such as "module.". Throws zs::Error, located, if the checkpoint has faults, and at a parameter that is missing, has
+/// another shape or no moments. COLLECTIVE.
 Adopted adopt(comm::Group& group, zero::Engine& engine, const std::string& path);
 
 }  // namespace zs::checkpoint

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large the gradient of each micro-batch of a step is, parameter by parameter: with the mean gradient it tells how
-// far the micro-batches differ.
+// The gradient norm of each micro-batch of a step, per parameter: with the mean gradient it shows how much the
+// micro-batches differ.
 #pragma once
 #include <vector>
 
@@ -16,8 +16,8 @@ class MicroBatchNorms {
 
   /// For zero::Observer::leaf.
   void add(int unit, int micro);
-  /// Of each parameter that is trained, in the units' order, and each global leaf: the norm of the gradient of that
-  /// micro-batch's loss, the loss scale taken out. The mean of these gradients over the leaves is the step's gradient.
+  /// Per trained parameter, in the units' order, and global leaf: the norm of the gradient of that micro-batch's loss,
+  /// without the loss scale. The mean of these gradients over the leaves is the step's gradient.
   /// COLLECTIVE.
   std::vector<std::vector<double>> gathered();
 

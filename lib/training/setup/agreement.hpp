@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks must have in common before a training begins, since it decides bits: ranks that differ in it would train
-// something that nobody asked for, and end with one digest.
+// Checks before a training that all ranks agree on everything that decides bits: otherwise they would train something
+// unintended, and still end with one digest.
 #pragma once
 #include "comm/agree.hpp"
 #include "config/config.hpp"
@@ -8,18 +8,18 @@
 
 namespace zs::setup {
 
-/// Throws comm::SharedError unless all ranks have one configuration, binary, set of libraries, instruction set and
-/// number of threads, and the same of `more`. Names and places (run, registry, data set, checkpoint) are left out: what
-/// lies there is compared when it is read. COLLECTIVE.
+/// Throws comm::SharedError unless all ranks have the same configuration, binary, libraries, instruction set, number of
+/// threads, and `more`. Names and paths (run, registry, data set, checkpoint) are left out: their content is compared
+/// when it is read. COLLECTIVE.
 void require_same_start(comm::Group& group, const config::Config& config, const comm::Facts& more = {});
 
-/// Has LibTorch and the kernels compute as the settings say, for the whole process. Throws comm::SharedError unless the
-/// devices of all ranks compute alike: one model of GPU, one driver, one version of each library, one table of matrix
+/// Sets the arithmetic of LibTorch and the kernels to the settings, for the whole process. Throws comm::SharedError
+/// unless the devices of all ranks compute alike: the same model of GPU, driver, library versions and table of matrix
 /// products. COLLECTIVE.
 void set_arithmetic(comm::Group& group, const Settings& settings);
 
-/// The batches of a training on all ranks of the group; throws comm::SharedError where a rank cannot read the data set
-/// or has another one, as the file of its own node may be. COLLECTIVE.
+/// The batches of a training on all ranks of the group; throws comm::SharedError if a rank cannot read the data set or
+/// has a different one, for example on its node. COLLECTIVE.
 Batches read_batches(comm::Group& group, const Settings& settings, const model::Model& model);
 
 }  // namespace zs::setup

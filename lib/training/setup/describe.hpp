@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training says about itself before its first step, beside what the trainer finds out.
+// The description of a training before its first step, except what the trainer determines.
 #pragma once
 #include "attribute/difference.hpp"
 #include "config/config.hpp"
@@ -8,19 +8,19 @@
 
 namespace zs::setup {
 
-/// Every known key of the configuration that has a value, defaults too, under its name in metric files.
+/// Every known key of the configuration with a value, including defaults, under its name in metric files.
 attribute::Facts configured(const config::Config& config);
 
-/// What multiplies matrices, as far as the configuration leaves it open: on a GPU the hash of a table or "first"; on a
-/// processor the instructions for bfloat16, "float32" where there are none and numbers of 16 bits are widened, and ""
-/// where nothing has 16 bits.
+/// The implementation of matrix products, if the configuration leaves it open: on a GPU the hash of a table or "first";
+/// on a processor the instructions for bfloat16, "float32" if it has none and 16-bit numbers are widened, and "" if
+/// nothing has 16 bits.
 std::string products(const device::Device& device, const Settings& settings);
 
-/// What the settings say of how numbers are rounded: every attribute of the table that is arithmetic, has a key and is
-/// not found out; those of the loss scale where there is one.
+/// The settings that affect rounding: every attribute of the table that is arithmetic, has a key and is not found out
+/// by the run; those of the loss scale if there is one.
 attribute::Facts chosen_arithmetic(const Settings& settings);
 
-/// What the bits of this process depend on beside the configuration: device, instruction set, versions of LibTorch and
+/// What the bits of this process depend on besides the configuration: device, instruction set, versions of LibTorch and
 /// BLAS, products, threads, processor.
 attribute::Facts arithmetic(const device::Device& device, const Settings& settings);
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model of a training and the data set that it reads, from a configuration.
+// The model and the data set of a training, from a configuration.
 #pragma once
 #include "config/reading.hpp"
 #include "setup/settings.hpp"
 
 namespace zs::setup {
 
-/// Settles model and data set, with what the model decides itself where nothing is asked for. Throws zs::Error where
-/// they do not suit each other.
+/// Determines model and data set, with the model's own
+/// defaults. Throws zs::Error if they do not match.
 void choose_inputs(const config::Reading& config, Settings& settings);
 
 }  // namespace zs::setup

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a training can fit at all, before anything of its size is made.
+// Checks whether a training can fit into memory before anything large is allocated.
 #pragma once
 #include <cstdint>
 
@@ -9,21 +9,21 @@
 
 namespace zs::setup {
 
-/// Bytes that a rank needs whatever else it does: training state, one micro-batch with what the widest unit passes on,
-/// and the plan of a step. More is used in truth.
+/// A lower bound of the bytes that a rank needs: training state, one micro-batch with the activations of the widest
+/// unit, and the plan of a step.
 double least_memory(const model::Model& model, const Settings& settings, int ranks);
 
-/// Throws zs::Error, saying what is needed and what there is, where the ranks of this machine do not fit into `memory`
+/// Throws zs::Error, with the required and the available memory, if the ranks of this machine do not fit into `memory`
 /// bytes.
 void require_memory(const comm::Group& group, const model::Model& model, const Settings& settings, std::int64_t memory);
 
-/// What is said before a training is made that takes a good part of `memory`, for that takes long: its parameters, and
-/// what a rank needs at least. "" for a small one.
+/// A message before a training is built that takes much of `memory`, since that takes long: its parameters, and the
+/// minimum of a rank. "" for a small one.
 std::string early_word(const comm::Group& group, const model::Model& model, const Settings& settings,
                        std::int64_t memory);
 
-/// In a handler: if memory gave out, throws zs::Error that says what was asked, what is held, and what needs how much
-/// less; else returns.
+/// Call it in an exception handler: if memory was exhausted, throws zs::Error with what was requested, what is in use,
+/// and which settings need how much less; else returns.
 void explain_memory(const comm::Group& group, const model::Model& model, const Settings& settings);
 
 }  // namespace zs::setup

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process of a tool that runs on many ranks: how it starts, and how it fails.
+// The process of a tool that runs on many ranks: its start, and its failure.
 #pragma once
 #include <memory>
 #include <string>
@@ -11,16 +11,16 @@ namespace zs::setup {
 
 class Ranks {
  public:
-  /// Sets LibTorch up (memory counted, OMP_NUM_THREADS or one thread) and joins the ranks that the launcher started, on
-  /// the host. `timeout`: seconds that a collective waits. The group lives as long as this. Call once, before the first
-  /// tensor.
+  /// Initializes LibTorch (memory accounting, OMP_NUM_THREADS or one thread) and joins the ranks that the launcher
+  /// started, with host memory. `timeout`: seconds that a collective waits. The group lives as long as this object.
+  /// Call it once, before the first tensor.
   comm::Group& start(double timeout);
   /// Moves the group to chosen_device(), the same on every rank: the GPU of this rank among those of its host.
-  /// `transport` is auto, nccl or mpi: what moves a GPU's memory. Unless bits have to `repeat`, NCCL adds gradients as
-  /// it likes. Earlier references end. Call at most once. COLLECTIVE.
+  /// `transport` is auto, nccl or mpi: how a GPU's memory is sent. Unless bits must `repeat`, NCCL may add gradients in
+  /// any order. Invalidates earlier references. Call it at most once. COLLECTIVE.
   comm::Group& use(const std::string& device, const std::string& transport, bool repeat);
   comm::Group& group() { return *group_; }  ///< REQUIRES: start()
-  /// What cli::run does at a failure: says which rank it is, and aborts the others.
+  /// The hooks of cli::run for failures: name the rank, and abort the others.
   cli::Hooks hooks();
 
  private:
@@ -28,11 +28,11 @@ class Ranks {
   std::unique_ptr<comm::Group> group_;
 };
 
-/// "cpu" or "cuda", of auto, cpu or cuda: auto takes a GPU where there is one. Throws zs::Error where one is asked for,
-/// or was given to this job, and cannot be used.
+/// "cpu" or "cuda", from auto, cpu or cuda: auto takes a GPU if there is one. Throws zs::Error if one was requested, or
+/// was given to this job, but cannot be used.
 std::string chosen_device(const std::string& asked);
 
-/// A warning where a job's GPUs will be idle though nobody asked for processors, or "".
+/// A warning if a job's GPUs will be idle although the user did not ask for the CPU, or "".
 std::string idle_gpus(const std::string& asked);
 
 }  // namespace zs::setup

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Learning rate schedules, as Hugging Face's get_*_schedule_with_warmup define them (transformers, optimization.py),
-// and as DeepSpeed's classes do (runtime/lr_schedules.py).
+// Learning rate schedules, as defined by Hugging Face's get_*_schedule_with_warmup (transformers, optimization.py) and
+// by DeepSpeed's classes (runtime/lr_schedules.py).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,11 +10,11 @@ namespace zs::setup {
 struct Schedule {
   std::string name = "constant";
   double learning_rate = 0;
-  std::int64_t warmup = 0;                            ///< updates over which it rises
-  std::int64_t total = 0;                             ///< updates in all; 0: those of the training
-  bool log_warmup = false;                            ///< DeepSpeed's: it rises as the logarithm
-  double min_lr = 0;                                  ///< WarmupLR, WarmupDecayLR: it rises from here
-  double warmup_min_ratio = 0, cos_min_ratio = 1e-4;  ///< WarmupCosineLR: shares of it, first and last
+  std::int64_t warmup = 0;                            ///< updates over which the rate rises
+  std::int64_t total = 0;                             ///< total updates; 0: those of the training
+  bool log_warmup = false;                            ///< DeepSpeed's: logarithmic rise
+  double min_lr = 0;                                  ///< WarmupLR, WarmupDecayLR: the initial rate
+  double warmup_min_ratio = 0, cos_min_ratio = 1e-4;  ///< WarmupCosineLR: first and last rate as shares
 };
 
 /// The learning rate of update `done` (0 for the first) of a training of `steps`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training of zs as DeepSpeed's configuration file.
+// Exports a training of zs as DeepSpeed's configuration file.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,11 +11,11 @@ namespace zs::train {
 using setup::Settings;
 
 struct DeepSpeedConfig {
-  std::string json;                    ///< what config::add_deepspeed reads back as the same training
-  std::vector<std::string> remaining;  ///< what a file of DeepSpeed cannot say, and the program around it must do
+  std::string json;                    ///< config::add_deepspeed reads it back as the same training
+  std::vector<std::string> remaining;  ///< what DeepSpeed's file cannot express, for the program that uses it
 };
 
-/// REQUIRES: settings of so many ranks.
+/// REQUIRES: settings of `ranks` ranks.
 DeepSpeedConfig deepspeed_config(const Settings& settings, int ranks);
 
 }  // namespace zs::train

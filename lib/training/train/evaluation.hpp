@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How good a model is on what is held out.
+// Evaluates a model on held-out data.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,7 +15,7 @@ namespace zs::train {
 using setup::Batches;
 using setup::Part;
 
-/// Samples, and those of which the label had the largest logit, or one of the five largest (of equal ones the first).
+/// Samples, and those whose label had the largest logit, or one of the five largest (ties: the first).
 struct Count {
   std::int64_t samples = 0, best = 0, best_five = 0;
 };
@@ -31,12 +31,12 @@ struct Evaluation {
   }
 };
 
-/// Of a part that has samples, without dropout. `dump`: a file for the logits, or "". COLLECTIVE.
+/// Evaluates a part that has samples, without dropout. `dump`: a file for the logits, or "". COLLECTIVE.
 Evaluation evaluate(comm::Group& group, zero::Engine& engine, const Batches& batches, Part part,
                     const std::string& dump);
 
-/// What a record and an index say of it, by the names of the attribute table: "final_valid_loss", "test_accuracy", ...
-/// and, of the last part that was evaluated, "class_accuracy.NAME".
+/// The result for a record and an index, by the names of the attribute table: "final_valid_loss", "test_accuracy", ...
+/// and, for the last evaluated part, "class_accuracy.NAME".
 std::vector<std::pair<std::string, std::string>> facts(const Evaluation& evaluation, Part part,
                                                        const std::vector<std::string>& labels);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What another program needs to repeat a training: the weights that it begins with, and its batches.
+// What another program needs to repeat a training: its initial weights and its batches.
 #pragma once
 #include <string>
 
@@ -9,9 +9,9 @@ namespace zs::train {
 
 using setup::Batches;
 
-/// Writes DIR/pytorch_model.bin, which torch.load reads: the float32 weights that a training begins with, by their
-/// Hugging Face names: what `begin` gives, or, where it is null, the units' own by the seed. The folder is made. Throws
-/// zs::Error.
+/// Writes DIR/pytorch_model.bin, which torch.load reads: the float32 initial
+/// weights of a training, by their Hugging Face names: those of `begin`, or, if
+/// it is null, the units' own by the seed. Creates the folder. Throws zs::Error.
 void save_initial(const std::string& folder, const unit::Units& units, std::uint64_t seed,
                   const unit::Beginning& begin);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The logits of an evaluation as a file, for whoever compares.
+// Writes the logits of an evaluation to a file, for comparisons.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -10,12 +10,12 @@
 
 namespace zs::train {
 
-/// Gathers what the ranks computed into an HDF5 file: float32 `logits`, [samples, tokens, vocabulary] or [samples,
-/// labels], and int64 `targets`, in the order of the samples. Kept in memory until then.
+/// Gathers the results of the ranks into an HDF5 file: float32 `logits`, [samples, tokens, vocabulary] or [samples,
+/// labels], and int64 `targets`, in the order of the samples. Kept in memory until commit().
 class Logits {
  public:
   Logits(comm::Group& group, const std::string& path) : group_(group), path_(path) {}
-  /// Those of a leaf, on the rank that computed it. Throws zs::Error where they are too many for memory.
+  /// Adds those of a leaf, on the rank that computed it. Throws zs::Error if they are too many for memory.
   void add(std::int64_t leaf, const at::Tensor& targets, const at::Tensor& logits);
   /// Writes the file. Throws comm::SharedError. COLLECTIVE.
   void commit();
@@ -27,7 +27,7 @@ class Logits {
   comm::Group& group_;
   std::string path_;
   std::map<std::int64_t, Leaf> leaves_;
-  std::uint64_t bytes_ = 0;  // of all ranks, about
+  std::uint64_t bytes_ = 0;  // of all ranks, approximately
 };
 
 }  // namespace zs::train

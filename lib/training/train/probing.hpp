@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of a training what share/probe/zs_probe.py records of a PyTorch training: each gradient as the optimizer gets
-// it and each parameter as it leaves it, of each rank what it owns. zs-verify compares the two.
+// Records a training as share/probe/zs_probe.py does for PyTorch: each gradient as the optimizer gets it and each
+// parameter after the update, on each rank the parts that it owns. zs-verify compares two recordings.
 #pragma once
 #include <memory>
 #include <string>
@@ -17,22 +17,22 @@ using setup::Settings;
 
 class Probing {
  public:
-  /// Begins the files where settings.probe names a folder. All outlive it. COLLECTIVE.
-  /// `done`: steps that the training has made before.
+  /// Creates the files if settings.probe names a folder. All arguments must outlive it. `done`: number of earlier steps
+  /// of the training. COLLECTIVE.
   Probing(comm::Group& group, zero::Engine& engine, const Settings& settings, std::int64_t done);
 
-  /// While a step's gradient sums are there. COLLECTIVE.
+  /// Call it while a step's gradient sums exist. COLLECTIVE.
   void gradients(std::int64_t step);
-  /// After the step.
+  /// Call it after the step.
   void after(std::int64_t step, const zero::StepResult& result);
-  /// After the last of so many steps.
+  /// Call it after the last of `steps` steps.
   void finish(std::int64_t steps);
 
  private:
   zero::Engine& engine_;
   const Settings& settings_;
   std::string folder_;
-  std::unique_ptr<tracker::ProbeWriter> writer_;  // null where nothing is recorded
+  std::unique_ptr<tracker::ProbeWriter> writer_;  // null if nothing is recorded
   std::vector<at::Tensor> gradients_;             // of this step by unit, or none
 
   bool keeps_values(std::int64_t step) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A profile of some steps: what PyTorch's profiler sees of them, in a file for each rank that Perfetto, TensorBoard,
-// Holistic Trace Analysis and zs-trace read.
+// Profiles some steps with PyTorch's profiler into a file per rank, for Perfetto, TensorBoard, Holistic Trace Analysis
+// and zs-trace.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -21,12 +21,12 @@ class Profile {
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;
 
-  /// In front of each step, and behind it: the file is written behind the last one.
+  /// Call them before and after each step: the file is written after the last one.
   void begin(std::int64_t step);
   void end(std::int64_t step);
-  /// Writes what there is, where the training ends before the last one.
+  /// Writes the file if the training ends early.
   void finish();
-  /// Whether the step is profiled: it takes longer.
+  /// Whether the step is profiled, and so slower.
   bool has(std::int64_t step) const { return step >= steps_.first && step <= steps_.last; }
 
  private:

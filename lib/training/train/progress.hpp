@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person sees of a training: on a terminal one line, and where stdout is a file or a pipe the log.
+// The output of a training for people: one line on a terminal, or the log if stdout is a file or a pipe.
 #pragma once
 #include <chrono>
 #include <string>
@@ -10,21 +10,21 @@
 
 namespace zs::train {
 
-/// "[####----] step 40/100  loss 3.1416  12.3 k tokens/s  0:01:23 left". `what` a step has so many of in a second;
-/// `left` in seconds.
+/// "[####----] step 40/100  loss 3.1416  12.3 k tokens/s  0:01:23 left": `per_second` is the rate of `what`; `left` in
+/// seconds.
 std::string progress_line(std::int64_t step, std::int64_t steps, double loss, double per_second,
                           const std::string& what, double left);
 
 class Display {
  public:
-  /// Of a training whose log is `log`.
+  /// For a training with the log file `log`.
   Display(const cli::Command& command, std::string log);
 
-  /// A line of the log: to stdout, as long as somebody reads it; not on a terminal, but for notes.
+  /// A line of the log: to stdout, as long as it is read; on a terminal only notes.
   void log(const std::string& line);
   /// After each step; `records` are those of the run so far.
   void step(const metric::Table& records, std::int64_t steps);
-  /// At the end, on a terminal: what came of it.
+  /// At the end, on a terminal: the result.
   void end(double loss, const std::string& digest);
 
  private:
@@ -34,7 +34,7 @@ class Display {
   std::string log_;
   bool on_terminal_, closed_ = false, announced_ = false;
   cli::ProgressLine line_;
-  Clock::time_point first_{};  ///< the end of the first step: it is slower than the rest
+  Clock::time_point first_{};  ///< the end of the first step, which is slower than the rest
   std::int64_t counted_ = 0;   ///< steps since then
 
   void print(const std::string& line);

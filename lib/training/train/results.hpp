@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What trainings by several methods came to, as one JSON dictionary that each of them adds its part to.
+// Results of trainings by several methods in one JSON object, to which each adds its part.
 #pragma once
 #include <string>
 
@@ -9,14 +9,14 @@ namespace zs::train {
 
 using setup::Settings;
 
-/// What a training is called there: its method, or what its stage, backend and offload come to.
+/// The name of a training there: its method, or the one that follows from its stage, backend and offload.
 std::string method_name(const Settings& settings);
 
 /// Throws zs::Error where write_results() would.
 void require_results(const std::string& path);
 
-/// Puts the results of a method into the file, in place of those it had; other methods keep theirs. Throws zs::Error
-/// where it is a folder, or is there and is no JSON dictionary.
+/// Writes the results of a method into the file, replacing its earlier ones; other methods keep theirs. Throws
+/// zs::Error if it is a folder, or exists and is no JSON object.
 void write_results(const std::string& path, const std::string& method, const Outcome& outcome,
                    const metric::Table& records);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a training saves, and what it goes on from.
+// Decides when a training saves, and from which checkpoint it may resume.
 #pragma once
 #include <functional>
 #include <memory>
@@ -25,15 +25,15 @@ class Saving {
   bool due(std::int64_t step, bool last) const {
     return (last && settings_.save_final) || (settings_.save_steps > 0 && step % settings_.save_steps == 0);
   }
-  /// Before a step: arranges that its gradients are written if a checkpoint is due after it, or a signal asks for one.
-  /// `seen` is called when the step has its gradients.
+  /// Call it before a step: arranges that its gradients are written if a checkpoint is due after it, or a signal asks
+  /// for one. Calls `seen` when the step has its gradients.
   void before(std::int64_t step, std::int64_t steps, std::function<void()> seen = {});
-  /// After a step: whether a rank was asked to stop (StepResult::stop).
+  /// Call it after a step: whether a rank was asked to stop (StepResult::stop).
   void step_ended(bool stop) { stopping_ = stopping_ || stop; }
-  /// Whether a signal on any rank asked to save and stop, by the end of the last step; where gradients are saved, by
-  /// the time when it had them.
+  /// Whether a signal on any rank asked to save and stop, by the end of the last step; if gradients are saved, by the
+  /// time they were complete.
   bool stopping() const { return stopping_; }
-  /// After a step: completes the checkpoint that is due, or that a signal asked for.
+  /// Call it after a step: completes the checkpoint that is due, or that a signal asked for.
   void after(const checkpoint::Progress& progress, bool last);
 
  private:
@@ -43,14 +43,14 @@ class Saving {
   std::string folder_, model_folder_;
   checkpoint::ModelFiles files_;
   std::unique_ptr<checkpoint::Writer> writer_;
-  std::optional<checkpoint::MicroBatchNorms> norms_;  // of the step under way, where they are saved
+  std::optional<checkpoint::MicroBatchNorms> norms_;  // of the current step, if they are saved
   bool stopping_ = false;
 
   void write_gradients(std::int64_t step, bool last);
   std::string name(std::int64_t step, bool last) const;
 };
 
-/// Throws zs::Error, with the remedy, if a training with these settings on `ranks` ranks cannot go on from `progress`.
+/// Throws zs::Error, with the remedy, if a training with these settings on `ranks` ranks cannot resume from `progress`.
 void require_same(const checkpoint::Progress& progress, const Settings& settings, int ranks,
                   const std::string& dataset_sha256);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What zs-train does around a training: its group of ranks, the run's folder, its output, its end.
+// The frame of a training in zs-train: its group of ranks, the run's folder, its output, its end.
 #pragma once
 #include <optional>
 
@@ -18,13 +18,13 @@ class Session {
  public:
   /// The body of zs-train.
   Status train(const cli::Args& args);
-  /// What cli::run does at a failure: says which rank it is, and aborts the others.
+  /// The hooks of cli::run for failures: name the rank, and abort the others.
   cli::Hooks hooks() { return ranks_.hooks(); }
 
  private:
   Ranks ranks_;
 
-  /// Which checkpoint a run goes on from, as rank 0 sees it, and with how many accumulation steps. COLLECTIVE.
+  /// Chooses the checkpoint to resume from, as rank 0 sees it, and the number of accumulation steps. COLLECTIVE.
   void choose_checkpoint(Start& start);
   /// Rank 0's part: registers the run, trains, and keeps its log, metrics and record.
   Status record(const cli::Args& args, const Start& start, std::optional<experiment::Lease>& lease, Trainer& trainer);

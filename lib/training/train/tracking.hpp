@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trackers that a training also writes for, as its configuration asks: TensorBoard and W&B.
+// The configured trackers of a training: TensorBoard and W&B.
 #pragma once
 #include <optional>
 #include <string>
@@ -16,15 +16,15 @@ using setup::Settings;
 
 class Tracking {
  public:
-  /// A run that goes on (its record names its W&B run) keeps that one. Writes nothing.
+  /// A resumed run (its record names its W&B run) keeps that one. Writes nothing.
   Tracking(const Settings& settings, const registry::Run& run);
 
-  /// What the run's record and attributes say of them: "wandb_run", "wandb_folder".
+  /// Fields about them for the run's record and attributes: "wandb_run", "wandb_folder".
   const registry::Fields& fields() const { return fields_; }
   std::vector<metric::Writer*> writers();
   /// A line of the run's log.
   void output(const std::string& line);
-  /// The training has ended, with this exit code.
+  /// Ends the run with this exit code.
   void close(int exit_code);
 
  private:

@@ -23,56 +23,56 @@ using setup::Batches;
 using setup::Part;
 using setup::Settings;
 
-/// Where a run's news go; called on rank 0 alone.
+/// Receives a run's output; called only on rank 0.
 struct Sink {
   std::function<void(const std::string& line)> log;  ///< a line for the log, without its end
-  std::vector<metric::Writer*> metrics;              ///< each gets every step; flush(true) in front of a checkpoint
+  std::vector<metric::Writer*> metrics;              ///< each gets every step; flush(true) before a checkpoint
   std::function<void(const metric::Table& records, std::int64_t steps)> progress;  ///< after every step
 };
 
-/// What a training came to.
+/// The result of a training.
 struct Outcome {
   std::string state_digest;
-  double final_loss = 0;          ///< of the last step
-  double valid_loss = 0;          ///< of the last evaluation; absent_real() if there was none
-  double iteration_time = 0;      ///< s, mean without the first timing_warmup steps
-  double throughput = 0;          ///< tokens a second over the same steps; of a model that takes images, images
-  double samples_per_second = 0;  ///< the same
-  std::int64_t alloc_mem = 0, peak_mem = 0;  ///< bytes, on the rank that holds most
+  double final_loss = 0;                     ///< of the last step
+  double valid_loss = 0;                     ///< of the last evaluation; absent_real() if there was none
+  double iteration_time = 0;                 ///< s, mean without the first timing_warmup steps
+  double throughput = 0;                     ///< tokens, or images, per second over the same steps
+  double samples_per_second = 0;             ///< over the same steps
+  std::int64_t alloc_mem = 0, peak_mem = 0;  ///< bytes, the maximum over ranks
   std::int64_t steps = 0;                    ///< done
-  /// Of the whole training, by the names of the attribute table: its size, its epochs, its evaluations.
+  /// About the whole training, by the names of the attribute table: its size, its epochs, its evaluations.
   std::vector<std::pair<std::string, std::string>> facts{};
   bool stopped = false;  ///< by a signal, with everything saved
-  std::string diverged;  ///< what is no longer finite, and where: "the loss is nan at step 3"; or ""
+  std::string diverged;  ///< the quantity that is not finite, and its step: "the loss is nan at step 3"; or ""
 };
 
 class Trainer {
  public:
-  /// Reads the data, makes model, plan and engine, and loads the checkpoint. Every rank throws the same zs::Error where
-  /// settings, data and rank count do not suit, or ranks have other data or another checkpoint. COLLECTIVE.
+  /// Reads the data, creates model, plan and engine, and loads the checkpoint. Every rank throws the same zs::Error if
+  /// settings, data and rank count do not match, or if ranks have different data or checkpoints. COLLECTIVE.
   Trainer(comm::Group& group, const Settings& settings);
 
-  /// The plans of a step, after passes, and from how many steps done on.
+  /// The plans of a step after passes, each with the step from which it applies.
   const std::vector<plan::Plan>& plans() const { return engine_->plans().all(); }
   const plan::Schedule& passes() const { return engine_->plans().schedule(); }
   std::int64_t steps() const { return steps_; }
   const model::Model& model() const { return model_; }
-  /// What its parameters begin with, null where that is the units' own.
+  /// The initial parameters; null for the units' own.
   const unit::Beginning& beginning() const { return settings_.engine.begin; }
   Batches& batches() { return batches_; }
-  /// What would be trained on what is held out, as lines for people. COLLECTIVE.
+  /// The evaluation on held-out data, as lines for people. COLLECTIVE.
   std::vector<std::string> evaluate();
 
-  /// The step that run() begins behind: 0, or that of the checkpoint.
+  /// The step after which run() begins: 0, or that of the checkpoint.
   std::int64_t done() const { return done_; }
 
   /// Of all steps so far.
   const metric::Table& records() const { return run_.records; }
 
-  /// Trains, until the last step, a signal, or a step after which the training is no longer finite: that one is not
-  /// saved. Checkpoints go into `folder` (rank 0's counts). What is known about the run before its first step joins
-  /// `attributes`, and each is a `run: KEY=VALUE` line. COLLECTIVE. Records of earlier steps may be given, to go on
-  /// from.
+  /// Trains until the last step, a signal, or a step after which the training is no
+  /// longer finite: that one is not saved. Writes checkpoints into `folder` (rank 0's
+  /// counts). Facts known before the first step are added to `attributes`, and each is a
+  /// `run: KEY=VALUE` line. `earlier`: records of earlier steps, to continue. COLLECTIVE.
   Outcome run(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
               metric::Table earlier = {});
 
@@ -94,12 +94,12 @@ class Trainer {
   Outcome train(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
                 metric::Table earlier);
   void describe();
-  /// True if a rank is asked to stop.
+  /// Returns true if a rank is asked to stop.
   bool train_step(std::int64_t step);
-  /// What passes did, as the run's attribute; in the log the passes from `step` on.
+  /// Records the effects of passes as the run's attribute, and logs the passes from `step` on.
   void describe_plan();
   void tell_plan(std::int64_t step);
-  /// The column that says how much a step has.
+  /// The column that counts a step's tokens or images.
   const char* counted() const { return model_.takes_images() ? metric::kImages : "tokens"; }
   double learning_rate(std::int64_t step) const;
   checkpoint::Progress progress(std::int64_t step) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A difference and where it is: what zs-verify says when the answer is no.
+// A difference and its place, for the negative answer of zs-verify.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -16,8 +16,8 @@ using compare::kNoDistance;
 using compare::Tolerance;
 using compare::ulp_distance;
 
-/// The phases of a training step in the order of time; a difference belongs to the first that shows it.
-/// Local accumulation comes before the reduction in ZeRO stages 0 and 1, and after it, on the shard, in 2 and 3.
+/// The phases of a training step in temporal order; a difference belongs to the first phase that shows it. Local
+/// accumulation precedes the reduction in ZeRO stages 0 and 1, and follows it, on the shard, in 2 and 3.
 enum class Phase : std::int32_t {
   initialisation,
   gathered,
@@ -31,26 +31,26 @@ enum class Phase : std::int32_t {
   gather
 };
 const char* name(Phase phase);
-/// The one that gradients come out of: where they are divided each micro-step is reduced, and the sum comes last.
+/// The phase that produces gradients: if they are sharded, each micro-step is reduced, and the sum comes last.
 Phase last_of_gradient(const plan::Shape& shape);
 
 enum class What : std::int32_t { loss, gradient, norm, clipped_norm, loss_scale, parameter, output };
 const char* name(What what);
 
-/// One pair of numbers that differ. Plain data, so that ranks can exchange it.
+/// One pair of different numbers. Plain data, so that ranks can exchange it.
 struct Finding {
   bool found = false;
   Phase phase{};
   What what{};
-  std::int32_t unit = -1, parameter = -1;  ///< -1 where it is of no parameter
+  std::int32_t unit = -1, parameter = -1;  ///< -1 if it belongs to no parameter
   std::int64_t index = -1;                 ///< element within the parameter
-  std::int64_t leaf = -1;                  ///< micro-batch of the step, where it is of one
+  std::int64_t leaf = -1;                  ///< micro-batch of the step, if it belongs to one
   std::int32_t rank = -1;
   std::int64_t order = 0;  ///< of the comparison within the step
   double target = 0, reference = 0;
   std::int64_t ulp = 0;
 
-  /// Whether it comes earlier in the step.
+  /// Whether it is earlier in the step.
   bool before(const Finding& other) const;
 };
 

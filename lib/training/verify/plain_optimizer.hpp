@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimizers that zs-verify takes as right: each in the lines of PyTorch's class or, of Lion, of the paper's
-// algorithm, by tensor operations over whole parameters. Nothing here comes from zero or device.
+// The reference optimizers of zs-verify: each follows PyTorch's class or, for Lion, the paper's algorithm, by tensor
+// operations on whole parameters. Uses nothing of zero or device.
 #pragma once
 #include <memory>
 #include <vector>
@@ -15,7 +15,7 @@ namespace zs::verify {
 
 class PlainOptimizer {
  public:
-  /// `masters` are updated in their place.
+  /// Updates `masters` in place.
   PlainOptimizer(const unit::Units& units, const Tensors& masters, const ReferenceSettings& settings);
   ~PlainOptimizer();
 
@@ -26,7 +26,7 @@ class PlainOptimizer {
   struct Plain {
     at::Tensor parameter;
     bool decays, matrix;      // of a block
-    at::Tensor kept[2] = {};  // zeros at first
+    at::Tensor kept[2] = {};  // initially zero
   };
   ReferenceSettings settings_;
   int steps_ = 0;

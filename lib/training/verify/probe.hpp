@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank's look into the engine while it makes a step: everything it holds beside what the reference says.
+// Observes one rank's engine during a step, and compares everything it holds with the reference.
 #pragma once
 #include <map>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace zs::verify {
 
-/// What was compared of one parameter on this rank, over all steps.
+/// The compared elements of one parameter on this rank, over all steps.
 struct Coverage {
   std::int64_t gradients = 0, parameters = 0;  ///< elements
   std::int64_t gradient_seen = 0, moved = 0;   ///< 1 if any gradient was not zero, any element changed since the start
@@ -20,34 +20,34 @@ struct Coverage {
 
 class Probe {
  public:
-  /// All outlive the probe; the engine is given its observer. `across`: the two sides compute in different arithmetics.
-  /// Then a gradient may differ by rtol of the largest of its unit, not of itself, and a parameter by twice the sum of
-  /// learning rates, and its rounding: where gradients are rounding alone, each update of each side moves by about the
-  /// learning rate.
+  /// All arguments must outlive the probe; it becomes the engine's observer. `across`: the two sides compute in
+  /// different arithmetics. Then a gradient may differ by rtol of the largest of its unit, not of itself, and a
+  /// parameter by twice the sum of learning rates, and its rounding: if gradients are only rounding, each update of
+  /// each side moves by about the learning rate.
   Probe(zero::Engine& engine, const unit::Units& units, int rank, const Tolerance& tolerance, bool across,
         const std::optional<InjectedFault>& fault);
 
   /// Parameters before the first step. COLLECTIVE.
   void begin_run(const Tensors& masters, const Tensors& rounded);
-  /// Before the engine's step: what the reference has computed for it. `leaves` are this rank's, by micro-step;
-  /// `shards` are the sums over all ranks' leaves, by micro-step, and only needed in stages 2 and 3; `learned` is the
-  /// sum of learning rates, with this step's.
+  /// Call it before the engine's step, with the reference's results. `leaves` are this rank's, by micro-step; `shards`
+  /// are the sums over all ranks' leaves, by micro-step, and only needed in stages 2 and 3; `learned` is the sum of
+  /// learning rates, including this step's.
   void begin(std::int64_t step, const ReferenceStep& reference, std::vector<Tensors> leaves,
              std::vector<Tensors> shards, Tensors rounded, double learned);
-  /// After it, and after the reference's update. COLLECTIVE.
+  /// Call it after the step and the reference's update. COLLECTIVE.
   void end(const zero::StepResult& result, const Tensors& masters, const Tensors& rounded);
 
-  // Of the step (or of the start), on this rank.
+  // For the step (or the start), on this rank.
   const Difference& loss() const { return loss_; }
   const Difference& norm() const { return norm_; }
   const std::vector<Difference>& gradients() const { return gradients_; }    ///< by unit
   const std::vector<Difference>& parameters() const { return parameters_; }  ///< by unit
-  /// The first difference beyond the tolerance. A leaf's gradient or a local sum counts by itself only where the
-  /// tolerance is 0; else `suspect` has the first of these.
+  /// The first difference beyond the tolerance. A leaf's gradient or a local sum counts only if the tolerance is 0;
+  /// else the first of these is in `suspect`.
   const Finding& first() const { return first_; }
   const Finding& suspect() const { return suspect_; }
 
-  /// Of the whole run, by unit and parameter.
+  /// For the whole run, by unit and parameter.
   const std::vector<std::vector<Coverage>>& coverage() const { return coverage_; }
 
  private:
@@ -70,7 +70,7 @@ class Probe {
   std::vector<std::vector<Coverage>> coverage_;
 
   void clear();
-  /// What a difference from these tensors of a unit, times `factor`, may be.
+  /// The allowed difference from these tensors of a unit, times `factor`.
   Tolerance allowed(What what, const std::vector<at::Tensor>& reference, double factor) const;
   void leaf(int unit, int micro);
   void local_sum(int unit);
@@ -80,13 +80,13 @@ class Probe {
   void norms(const zero::StepResult& result);
   void masters(const Tensors& reference, Phase phase);
   void compute_copies(const Tensors& reference, Phase phase);
-  /// What values are: a part of the sum that counts by itself only where the tolerance is 0, the whole of which every
+  /// The role of values: a part of the sum, which counts only if the tolerance is 0, the whole sum, of which every
   /// element must be seen, or another copy.
   enum class Role { part, whole, copy };
   void keep(Finding finding, Role role);
   void scalar(What what, Phase phase, double target, double reference, Difference& difference, bool is_double,
               std::int64_t leaf = -1, int rank = -1);
-  /// Compares target, float32[slice.size()] on the host, of a unit's flat buffer with the reference's tensors.
+  /// Compares target, float32[slice.size()] on the host, from a unit's flat buffer with the reference's tensors.
   void values(int unit, const at::Tensor& target, comm::Slice slice, const std::vector<at::Tensor>& reference,
               double factor, Finding kind, Difference& difference, Role role);
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training that zs-verify takes as right: LibTorch's autograd over the whole model in one graph, on the device that
-// is verified; gradients added by the canonical tree and the optimizer by tensor operations, on the host. Written from
-// the contract alone; nothing here comes from zero, plan or comm.
+// The reference training of zs-verify: LibTorch's autograd over the whole model in one graph, on the verified device;
+// gradients are added by the canonical tree and the optimizer uses tensor operations, on the host. Written only from
+// the contract; uses nothing of zero, plan or comm.
 #pragma once
 #include <functional>
 #include <memory>
@@ -15,19 +15,19 @@ namespace zs::verify {
 
 class PlainOptimizer;
 
-/// One tensor a parameter, contiguous float32 on the host, by unit and in the unit's order; of gradients, undefined
-/// ones of what is frozen.
+/// One tensor per parameter, contiguous float32 on the host, by unit and in the unit's order; gradients of frozen
+/// parameters are undefined.
 using Tensors = std::vector<std::vector<at::Tensor>>;
 
 struct ReferenceSettings {
   at::ScalarType dtype = at::kFloat;  ///< of parameters in forward and backward; masters stay float32
   optimizer::Settings optimizer{};
   at::Device device = at::kCPU;  ///< of forward and backward
-  bool torch_adamw = false;      ///< torch::optim::AdamW itself, which always corrects the bias
-  bool decay_all = true;         ///< false: weight decay leaves biases and norms out
+  bool torch_adamw = false;      ///< use torch::optim::AdamW, which always corrects the bias
+  bool decay_all = true;         ///< false: no weight decay for biases and norms
   double max_grad_norm = 0;      ///< 0: no clipping
-  /// Of float16: a scale once for all, or 0 for one that doubles after `window` steps without overflow and halves at
-  /// the overflow of number `hysteresis`, counted anew when it doubles (consecutive: after every step without one).
+  /// For float16: a constant scale, or 0 for one that doubles after `window` steps without overflow and halves at
+  /// overflow number `hysteresis`, a count that restarts when it doubles (consecutive: after every step without one).
   struct LossScaling {
     double fixed = 0;
     int initial_power = 16;
@@ -37,24 +37,24 @@ struct ReferenceSettings {
     double minimum = 1;
     bool grad_scaler = false;  ///< torch.amp.GradScaler instead: it counts the steps since the last overflow or growth
   } loss_scaling{};
-  int weight_bits = 0, gradient_bits = 0;  ///< of integers to which parameters, and each leaf's gradient, are rounded
-  at::ScalarType autocast = at::kFloat;    ///< of torch.autocast around forward; float32: none
-  /// Each document of a micro-batch (each sample, where they hold one) goes through the model alone and without
-  /// padding, from position 0 on; their losses are added, each by its share of the targets.
+  int weight_bits = 0, gradient_bits = 0;  ///< bits of quantized parameters, and of each leaf's gradient
+  at::ScalarType autocast = at::kFloat;    ///< torch.autocast in forward; float32: none
+  /// Runs each document of a micro-batch (each sample, if they hold one) through the model separately and without
+  /// padding, from position 0; adds their losses, weighted by their share of the targets.
   bool apart = false;
   bool scales() const { return dtype == at::kHalf || autocast == at::kHalf; }
   std::uint64_t seed = 1;
-  unit::Beginning begin{};  ///< what parameters begin with; null: the units' own, by the seed
+  unit::Beginning begin{};  ///< initial parameters; null: the units' own, by the seed
 };
 
-/// What one step computes, before the update.
+/// The results of one step, before the update.
 struct ReferenceStep {
   std::vector<float> leaf_losses;
   float loss = 0;    ///< the mean over leaves
   Tensors sums;      ///< gradients of the scaled loss, summed over leaves
   double scale = 1;  ///< gradient sum times this is the mean gradient
   double grad_norm = 0, clipped_norm = 0;
-  double loss_scale = 1;  ///< what the loss was multiplied with (float16)
+  double loss_scale = 1;  ///< factor of the loss (float16)
   float clip = 1;
   bool skipped = false;  ///< float16: the gradient is not finite, update() does nothing
 };
@@ -62,13 +62,13 @@ struct ReferenceStep {
 class Reference {
  public:
   using BatchOf = std::function<unit::Batch(std::int64_t leaf)>;
-  /// Sees the gradients of each leaf as they come, not rounded to integers.
+  /// Receives the gradients of each leaf, not rounded to integers.
   using LeafSeen = std::function<void(std::int64_t leaf, const Tensors& gradients)>;
 
-  /// `leaves` micro-batches a step, a power of two. The units outlive the reference.
+  /// `leaves` micro-batches per step, a power of two. The units must outlive the reference.
   Reference(const unit::Units& units, const ReferenceSettings& settings, std::int64_t leaves);
 
-  /// Losses and gradients of a step, which counts from 1.
+  /// Losses and gradients of a step; steps count from 1.
   ReferenceStep compute(std::int64_t step, const BatchOf& batch, const LeafSeen& seen);
   /// The update that follows.
   void update(const ReferenceStep& step, double learning_rate);
@@ -77,7 +77,7 @@ class Reference {
   Tensors parameters() const;
   /// The parameters that forward and backward use, as float32.
   Tensors rounded() const;
-  /// What of a leaf's gradient is added.
+  /// The part of a leaf's gradient that is added.
   Tensors added(const Tensors& leaf) const;
   std::int64_t skipped() const { return skipped_; }
 
@@ -85,7 +85,7 @@ class Reference {
   const unit::Units& units_;
   ReferenceSettings settings_;
   std::int64_t leaves_;
-  Tensors masters_;  // on the host; torch::optim::AdamW rounds as its device does, and has them there
+  Tensors masters_;  // on the host; torch::optim::AdamW rounds like its device, and has them there
   std::shared_ptr<PlainOptimizer> optimizer_;
   // Loss scaling (float16).
   double loss_scale_;
@@ -97,7 +97,7 @@ class Reference {
     return settings_.dtype != at::kFloat || settings_.device != at::kCPU || settings_.weight_bits > 0;
   }
   Tensors leaves() const;
-  /// The loss of a micro-batch under what forward uses.
+  /// The loss of a micro-batch with the given leaf tensors.
   at::Tensor loss(const Tensors& leaves, const unit::Batch& batch, std::uint64_t stream) const;
   Tensors gradients(std::int64_t step, std::int64_t leaf, const unit::Batch& batch, ReferenceStep& result);
   void scale_for_next(bool finite);
@@ -105,11 +105,11 @@ class Reference {
 
 /// a + b, element by element.
 Tensors sum(const Tensors& a, const Tensors& b);
-/// The tree over neighbouring leaves, a power of two of them.
+/// The sum as a tree over neighbouring leaves, a power of two of them.
 Tensors tree_sum(std::span<const Tensors> leaves);
-/// The sum of squares in float64: each unit's parameters, one after another, in 256 tiles (tile i begins at element
-/// floor(n * i / 256)); a tile in 256 lanes (by index modulo 256), of which the upper half is added to the lower until
-/// one is left; tiles in order, units in order.
+/// The sum of squares in float64: each unit's parameters, concatenated, in 256 tiles (tile i begins at element floor(n
+/// * i / 256)); a tile in 256 lanes (by index modulo 256), of which the upper half is added to the lower until one is
+/// left; tiles in order, units in order.
 double sum_of_squares(const Tensors& gradients);
 
 }  // namespace zs::verify

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The body of zs-verify where zs trains: two trainings side by side, or one beside itself.
+// The body of zs-verify for trainings of zs: two trainings side by side, or repetitions of one.
 #pragma once
 #include "cli/run.hpp"
 #include "setup/ranks.hpp"

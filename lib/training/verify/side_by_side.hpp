@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One model trained twice in one launch, by the engine and by the reference, compared after every step on every rank.
+// Trains one model twice in one launch, by the engine and by the reference, and compares every step on every rank.
 #pragma once
 #include <functional>
 #include <memory>
@@ -17,13 +17,13 @@ struct Request {
   setup::Settings train;
   bool amp = false;  ///< the reference is LibTorch's autocast from float32 parameters, whatever the target computes in
   bool apart = false;  ///< the reference computes each document alone, by LibTorch's own kernels
-  /// Whether that is another arithmetic than the target's: then no bits are expected, and Probe says what is allowed.
+  /// Whether its arithmetic differs from the target's: then bits may differ, as far as Probe allows.
   bool across() const { return apart || (amp && train.engine.autocast == at::kFloat); }
   Tolerance tolerance;
-  std::string fault;  ///< as --inject_fault spells it; "" for none
+  std::string fault;  ///< in the syntax of --inject_fault; "" for none
 };
 
-/// What one step's comparison came to, over all ranks.
+/// The result of one step's comparison, over all ranks.
 struct StepRow {
   std::int64_t step = 0;
   double loss = 0, target_loss = 0, grad_norm = 0, loss_scale = 1;  ///< loss and norm are the reference's
@@ -41,25 +41,25 @@ struct Verdict {
   StepRow largest{};       ///< over all steps
 };
 
-/// Where the news go. Called on every rank with the same content.
+/// Receives the results. Called on every rank with the same content.
 struct Sink {
   std::function<void(const StepRow& row)> step{};
 };
 
 class SideBySide {
  public:
-  /// Throws zs::Error where the settings do not suit, UsageError at a fault that cannot be. COLLECTIVE.
+  /// Throws zs::Error if the settings do not match, UsageError at an impossible fault. COLLECTIVE.
   SideBySide(comm::Group& group, const Request& request);
   ~SideBySide();
 
   /// Trains until the first difference, or to the end. COLLECTIVE.
   Verdict run(const Sink& sink);
 
-  /// What the passes over the target's plans did.
+  /// The effects of the passes on the target's plans.
   std::vector<std::string> pass_effects() const;
   const std::string& unit_name(std::size_t unit) const;
   std::size_t units() const;
-  /// Of a finding that is of a parameter.
+  /// For a finding of a parameter.
   const std::string& parameter_name(const Finding& finding) const;
   /// "[3, 17]": a finding's index by axis.
   std::string place_in_shape(const Finding& finding) const;

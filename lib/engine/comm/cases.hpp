@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: what every group must do, as functions that each rank calls and that throw zs::Error where it does not.
-// Run by group_test.cpp on threads and by tests/mpi/ranks.cpp on processes.
+// For tests: the contract of every group, as functions that each rank calls and that throw zs::Error at a violation.
+// group_test.cpp runs them on threads, tests/mpi/ranks.cpp on processes.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace zs::comm::cases {
 
-/// A float that depends on seed, rank and index alone; its sums depend on the order of addition.
+/// A float that depends only on seed, rank and index; its sums depend on the order of addition.
 inline float value(int seed, int rank, std::int64_t i) {
   auto x = static_cast<std::uint64_t>(seed) * 1000003 + static_cast<std::uint64_t>(rank) * 7919;
   x = (x + static_cast<std::uint64_t>(i)) * 0x9e3779b97f4a7c15;
@@ -37,14 +37,14 @@ inline void require_bits(float a, float b, const char* what, std::int64_t index)
   require(std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b), what, index);
 }
 
-/// Where the buffers of a case come from.
+/// The memory of a case's buffers.
 enum class Memory {
   allocated,  ///< Group::allocate on every rank
   ordinary,   ///< the heap on every rank
   mixed,      ///< the heap on odd ranks
 };
 
-/// A buffer of n elements, filled with a pattern that no result has.
+/// A buffer of n elements, filled with a pattern that no result contains.
 template <typename T>
 std::shared_ptr<T[]> buffer(Group& group, Memory memory, std::int64_t n) {
   const device::Buffer shared = group.allocate(n * static_cast<std::int64_t>(sizeof(T)));
@@ -76,13 +76,13 @@ inline void reduce_scatter(Group& group, std::int64_t n, int seed, Memory memory
   }
 }
 
-/// Numbers of 16 bits travel as they are: half the bytes, and the sum of the widened ones.
+/// 16-bit numbers are sent unchanged, in half the bytes, and widened before they are added.
 template <typename T>
 void reduce_scatter_narrow(Group& group, std::int64_t n, int seed, Memory memory) {
   const Slice own = slice(n, group.rank(), group.size());
   const auto full = buffer<T>(group, memory, n);
   const auto mine = buffer<float>(group, memory, own.size() + 1);
-  // Every pattern of bits that is a finite number: small exponents of float16 too.
+  // Every bit pattern of a finite number, including small exponents of float16.
   const auto bits_of = [&](int rank, std::int64_t i) {
     const auto bits = std::bit_cast<std::uint32_t>(value(seed, rank, i));
     return static_cast<std::uint16_t>((bits >> 16 & 0x83ff) | (bits & 0x3c00));
@@ -124,8 +124,8 @@ void all_gather(Group& group, std::int64_t n, Memory memory, bool in_place) {
   require(full[n] == guard, "behind the gathered elements");
 }
 
-/// Several at once: the numbers and bytes of each, and one collective. `count` of them, some without a number on a
-/// rank.
+/// Several all-gathers as one collective: the numbers and
+/// bytes of each. `count` of them, some empty on a rank.
 inline void all_gather_coalesced(Group& group, int count, Memory memory) {
   const auto n_of = [](int k) { return std::int64_t{k} * k * k * 97 + k % 3; };
   std::vector<std::shared_ptr<float[]>> full, mine;
@@ -188,7 +188,7 @@ inline void all_gather_object(Group& group, std::size_t most) {
   }
 }
 
-/// Many collectives under way at once; each rank waits in an order of its own.
+/// Many collectives in flight at once; each rank waits in a different order.
 inline void overlap(Group& group, Memory memory) {
   constexpr int kCount = 40;
   constexpr std::int64_t kStep = 20011;
@@ -266,7 +266,7 @@ inline void split(Group& group, Memory memory) {
     require(in_pair[static_cast<std::size_t>(i)] == group.rank() / 2 * 2 + i, "gather of a pair", i);
 }
 
-/// All of the above, for sizes below, at and above the pieces that the collectives cut.
+/// All cases above, for sizes below, at and above the pieces of the collectives.
 inline void all(Group& group, const std::vector<Memory>& memories) {
   for (const Memory memory : memories) {
     int seed = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the groups with memory on a GPU share: the host's group, which keeps ranks, hosts and control traffic.
+// The common part of groups with GPU memory: a host group for ranks, hosts and control traffic.
 #pragma once
 #include <memory>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group of ranks and its collectives. Reductions add in the canonical order of device/tree.hpp whatever the
-// transport, so their bits do not depend on it. Every wait has a deadline: a rank that dies or hangs is named, not
-// waited for.
+// A group of ranks and its collectives. Reductions add in the canonical
+// order of device/tree.hpp with any transport, so the bits do not depend
+// on it. Every wait has a deadline: a rank that dies or hangs is named.
 #pragma once
 #include <cstring>
 #include <functional>
@@ -32,15 +32,15 @@ inline constexpr std::int64_t kTiles = 256;
 class Pending {
  public:
   virtual ~Pending() = default;
-  /// Completes it for what the device is given from now on: on a CPU the host waits, on a GPU the stream that LibTorch
-  /// computes on does. Throws zs::Error naming the late rank, its host and the collective after the group's timeout.
+  /// Completes it for all later work of the device: on a CPU the host waits, on a GPU LibTorch's stream does. Throws
+  /// zs::Error, which names the late rank, its host and the collective, after the group's timeout.
   virtual void wait() = 0;
   /// Makes progress without blocking; true once wait() would return at once.
   virtual bool test() = 0;
 };
 using Work = std::unique_ptr<Pending>;
 
-/// What an all-gather brings together: `mine` of each rank into its slice of `full`.
+/// One tensor of an all-gather: `mine` of each rank goes into its slice of `full`.
 struct Gathered {
   device::View mine, full;
 };
@@ -48,7 +48,7 @@ struct Gathered {
 /// What a group is made with.
 struct Options {
   double timeout = 50;    ///< seconds that a collective waits for a rank before it throws
-  int ranks_of_host = 0;  ///< of in_process(): so many ranks say that they are on one host; 0: all are on this one
+  int ranks_of_host = 0;  ///< for in_process(): the simulated number of ranks per host; 0: all on this one
 };
 
 class Group {
@@ -59,7 +59,7 @@ class Group {
   /// The host of a rank, for messages.
   virtual const std::string& host(int rank) const = 0;
 
-  /// Where the memory is that collectives move.
+  /// The device of the memory that collectives move.
   virtual device::Device device() const { return {}; }
   /// Memory that the collectives move fastest (of a window shared by the ranks of a host, where there is one), aligned
   /// to 64 bytes, not initialised; it must go before the group does. Ordinary memory of the device is allowed in every
@@ -79,18 +79,18 @@ class Group {
     const Gathered one{mine, full};
     return all_gather_coalesced({&one, 1}, what);
   }
-  /// The same of several as one collective, which begins and is waited for once. REQUIRES: the same ones, in one type
-  /// and one order, on every rank. COLLECTIVE.
+  /// Several all-gathers as one collective, which is started and waited for once. REQUIRES: the same ones, in the same
+  /// type and order, on every rank. COLLECTIVE.
   virtual Work all_gather_coalesced(std::span<const Gathered> all, const std::string& what) = 0;
 
-  /// received = full[slice of this rank) of rank 0, then of rank 1, and so on, in one type. They do not overlap.
-  /// REQUIRES: the size divides full.count, and received.count is full.count. COLLECTIVE.
+  /// received = full[slice of this rank) of rank 0, then of rank 1, and so on, in one type. The two must not overlap.
+  /// REQUIRES: the number of ranks divides full.count, and received.count is full.count. COLLECTIVE.
   virtual Work all_to_all(const device::View& full, const device::View& received, const std::string& what) = 0;
 
-  /// The small blobs of all ranks, by rank; they may differ in size. Control traffic: not counted in bytes_sent().
-  /// COLLECTIVE.
+  /// Small blobs of all ranks, by rank; sizes may differ.
+  /// Control traffic: not counted in bytes_sent(). COLLECTIVE.
   virtual std::vector<std::string> all_gather_object(const std::string& blob, const std::string& what) = 0;
-  /// The same of values of a trivially copyable type.
+  /// The same for values of a trivially copyable type.
   template <typename T>
   std::vector<std::vector<T>> all_gather(std::span<const T> mine, const std::string& what) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -103,42 +103,42 @@ class Group {
     return all;
   }
 
-  /// A group of the ranks that give the same `colour` (those of a node, say), in their order here; errors call ranks by
-  /// their number in it. Collectives of both may be under way at once. It must go before this group does. COLLECTIVE.
+  /// A group of the ranks with the same `colour` (for example those of a node), in their order here; errors use the
+  /// rank numbers of this group. Collectives of both may be in flight. Destroy it before this group. COLLECTIVE.
   virtual std::unique_ptr<Group> split(int colour, const std::string& what) = 0;
 
   /// Payload bytes that this rank has sent in reduce_scatter, all_gather and all_to_all of this group.
   virtual std::int64_t bytes_sent() const = 0;
-  /// Those of them that went to another host.
+  /// The part of these bytes that went to other hosts.
   virtual std::int64_t bytes_between_nodes() const = 0;
-  /// How many of those collectives this rank has begun.
+  /// The number of these collectives that this rank has started.
   virtual std::int64_t collectives() const = 0;
 
   /// Ends the job of all ranks at once with status 2. May return in an in-process group.
   virtual void abort() = 0;
 };
 
-/// `ranks` groups of one process, one for each thread. The first rank to throw makes the others' waits throw.
+/// `ranks` groups in one process, one per thread. When the first rank throws, the others' waits throw too.
 std::vector<std::unique_ptr<Group>> in_process(int ranks, const Options& options = {});
 
 /// A group of one rank, without any thread or MPI.
 std::unique_ptr<Group> single(const Options& options = {});
 
-/// Runs `body` on `ranks` threads, each with its own of in_process(ranks); returns when all have ended. A rank that
-/// throws aborts the group; what the first of them threw is thrown again here.
+/// Runs `body` on `ranks` threads, each with its group of in_process(ranks); returns when all have ended. A rank that
+/// throws aborts the group; the first exception is rethrown here.
 void run_in_process(int ranks, const std::function<void(Group&)>& body, const Options& options = {});
 
-/// The ranks that mpirun or srun started, or torchrun and its like, which meet at their store without MPI; single() if
-/// there is one or none did. Calls MPI_Init_thread, and MPI_Finalize when the group and all its work are gone, unless
-/// an error is on its way. Once in a process. Throws zs::Error when the launcher says that there are more tasks than
-/// MPI sees ("N times rank 0 of 1").
+/// The ranks started by mpirun or srun, or by torchrun and similar launchers, whose ranks meet at a store without MPI;
+/// single() if there is one or no launcher. Calls MPI_Init_thread, and MPI_Finalize when the group and all its work are
+/// destroyed, except during an exception. Call it once per process. Throws zs::Error if the launcher announces more
+/// tasks than MPI finds ("N times rank 0 of 1").
 std::unique_ptr<Group> mpi(const Options& options = {});
 
-/// Ends the job of all ranks that MPI started with status 2, also after the group was destroyed by an exception; does
-/// nothing where MPI does not run. For the place that reports errors, after it has.
+/// Ends the job of all MPI ranks with status 2, also after an exception has destroyed the group; does nothing without
+/// MPI. Call it after the error was reported.
 void abort_job() noexcept;
 
-/// Group::all_gather() of one value a rank.
+/// all_gather() of one value per rank.
 template <typename T>
 std::vector<T> exchange_values(Group& group, const T& value, const std::string& what) {
   std::vector<T> values;

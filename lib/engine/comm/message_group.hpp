@@ -12,7 +12,7 @@
 
 namespace zs::comm {
 
-/// The place of a rank's slice.
+/// A rank's slice of `full`.
 device::View part_of(const device::View& full, int rank, int ranks);
 
 class MessageGroup : public Group {
@@ -34,7 +34,7 @@ class MessageGroup : public Group {
   void abort() override { transport().abort(); }
 
  protected:
-  /// A group of the same kind.
+  /// A group of the same class.
   virtual std::unique_ptr<Group> make(std::shared_ptr<Progress> progress) const {
     return std::make_unique<MessageGroup>(std::move(progress));
   }
@@ -49,7 +49,7 @@ class MessageGroup : public Group {
   std::shared_ptr<Progress> progress_;
   std::int64_t bytes_sent_ = 0, bytes_between_nodes_ = 0, collectives_ = 0;
 
-  /// Counts a collective, and what each of the others is sent in it.
+  /// Counts a collective and its bytes to each other rank.
   void count(const std::function<std::int64_t(int rank)>& bytes);
 };
 

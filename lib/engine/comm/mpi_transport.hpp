@@ -18,12 +18,12 @@ void check_mpi(int code, const char* call);
 /// Ends the job with status 2.
 [[noreturn]] void end_job(MPI_Comm comm);
 
-/// Initialises MPI, and finalises it in the destructor, unless the group has failed or an exception is on its way:
-/// the other ranks would not come along.
+/// Initialises MPI, and finalises it in the destructor, unless the group has failed or an exception is in progress:
+/// then the other ranks would not take part.
 class MpiTransport : public Transport {
  public:
   MpiTransport();
-  /// Of a part of MPI's ranks; neither initialises nor finalises. Frees `comm`.
+  /// For a part of MPI's ranks; neither initialises nor finalises. Frees `comm`.
   explicit MpiTransport(MPI_Comm comm);
   ~MpiTransport() override;
 
@@ -38,7 +38,7 @@ class MpiTransport : public Transport {
   std::unique_ptr<Transport> split(const std::vector<int>& members) override;
 
   MPI_Comm comm() const { return comm_; }
-  /// How idle() sleeps, instead of without a way to be woken. Takes microseconds.
+  /// Sets how idle() sleeps, so that it can be woken. Takes microseconds.
   void sleep_with(std::function<void(int)> sleep) { sleep_ = std::move(sleep); }
   /// False if the destructor will not finalise.
   bool in_step() const;

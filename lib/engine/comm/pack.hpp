@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of several types in one blob, for Group::all_gather_object(). Of one type: Group::all_gather().
+// Values of several types in one blob, for Group::all_gather_object(). For one type use Group::all_gather().
 #pragma once
 #include <cstring>
 #include <string>
@@ -14,7 +14,7 @@ void put(std::string& blob, const T& value) {
   blob.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-/// The value at `at`, which moves behind it. REQUIRES: put() appended one of this type there.
+/// Reads the value at `at` and advances it. REQUIRES: put() appended one of this type there.
 template <typename T>
 T take(const std::string& blob, std::size_t& at) {
   static_assert(std::is_trivially_copyable_v<T>);

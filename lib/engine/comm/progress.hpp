@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives as state machines, and the loop that moves them on. Whatever collective a rank waits for, all that it
-// has started move, so ranks may wait in different orders.
+// Collectives as state machines, and the loop that advances them. A rank that waits for one collective advances all
+// that it has started, so ranks may wait in different orders.
 #pragma once
 #include <memory>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace zs::comm {
 
-/// A collective under way on this rank.
+/// A collective in flight on this rank.
 class Collective {
  public:
   explicit Collective(std::string what) : what_(std::move(what)) {}
@@ -19,7 +19,7 @@ class Collective {
   Collective(const Collective&) = delete;
   Collective& operator=(const Collective&) = delete;
 
-  /// Does what can be done without blocking; true if anything moved. Not called once done() is true.
+  /// Does what is possible without blocking; true if anything advanced. Not called once done() is true.
   virtual bool advance() = 0;
   virtual bool done() const = 0;
   /// The ranks that this rank waits for.
@@ -30,7 +30,7 @@ class Collective {
   std::string what_;
 };
 
-/// All collectives that one rank has under way.
+/// All collectives of one rank in flight.
 class Progress {
  public:
   Progress(std::unique_ptr<Transport> transport, const Options& options);
@@ -39,20 +39,20 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   Transport& transport() { return *transport_; }
-  /// That of a group which was split off: what either waits for, the collectives of both move.
+  /// That of a split-off group: a wait for either advances the collectives of both.
   std::shared_ptr<Progress> split(const std::vector<int>& members);
-  /// The tag of the next collective: the same on every rank, since all start the same ones in one order.
+  /// The tag of the next collective: the same on every rank, since all start the same collectives in the same order.
   int next_tag();
-  /// Starts it: the returned work completes it. Work that is dropped before that fails the group.
+  /// Starts it: the returned work completes it. If the work is destroyed before that, the group fails.
   static Work start(const std::shared_ptr<Progress>& progress, std::unique_ptr<Collective> collective);
-  /// Moves everything on until the collective is done; throws zs::Error as Pending::wait does.
+  /// Advances everything until the collective is done; throws zs::Error as Pending::wait does.
   void wait(Collective& collective);
   bool test(Collective& collective);
   void abandon(const std::shared_ptr<Collective>& collective) noexcept;
   /// True after an error: the ranks are no longer in step.
   bool failed() const { return !failure_.empty(); }
 
-  /// Memory of at least so many bytes that is reused by later collectives.
+  /// Memory of at least `bytes`, reused by later collectives.
   device::Buffer scratch(std::int64_t bytes);
 
  private:
@@ -60,13 +60,13 @@ class Progress {
   bool advance_family();
   [[noreturn]] void fail(const Collective& collective, const std::string& why);
   void check(const Collective& collective) const;
-  int departed(const Collective& collective) const;  // a rank that it waits for and that is gone, or -1
+  int departed(const Collective& collective) const;  // a rank that it waits for and that has left, or -1
   std::string name(int rank) const;
   std::string late_text(const Collective& collective) const;
 
   std::unique_ptr<Transport> transport_;
   double timeout_;
-  std::shared_ptr<std::vector<Progress*>> family_;  // this one too
+  std::shared_ptr<std::vector<Progress*>> family_;  // including this one
   int tag_ = 0;
   std::string failure_;
   std::vector<std::shared_ptr<Collective>> active_;

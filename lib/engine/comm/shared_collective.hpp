@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives through shared memory. Each rank writes into a table which collective it has come to and where its data
-// lies; when all have, each reads what it needs in place, and none goes on before all have read.
+// Collectives through shared memory. Each rank writes into a table which collective it has reached and where its data
+// is; when all have, each reads what it needs in place, and none continues before all have read.
 #pragma once
 #include <array>
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace zs::comm {
 
-/// What a rank tells the others about a collective.
+/// A rank's message to the others about a collective.
 struct Entry {
   enum class Kind { none, reduce_scatter, all_gather };
   static constexpr std::size_t kMostParts = 16;
@@ -22,7 +22,7 @@ struct Entry {
   device::Type type{};
   std::int64_t count = 0;  ///< numbers of all parts
   std::size_t parts = 1;
-  std::array<std::int64_t, kMostParts> data{SharedMemory::kNotShared};  ///< where each is in the rank's segment
+  std::array<std::int64_t, kMostParts> data{SharedMemory::kNotShared};  ///< the offset of each in the rank's segment
   /// Whether two ranks are in the same collective.
   bool matches(const Entry& other) const {
     return kind == other.kind && type == other.type && count == other.count && parts == other.parts;
@@ -30,25 +30,25 @@ struct Entry {
 };
 
 /// A table in shared memory with a row for each rank and a column for each of the latest collectives, which are
-/// numbered from 0; and a futex for each rank, which
-/// another signals after it has written. A rank writes its own row and reads the others.
+/// numbered from 0; and a futex for each rank, which another rank signals after writing. A rank writes its own row and
+/// reads the others.
 class CollectiveTable {
  public:
   /// COLLECTIVE. Throws zs::Error if there is no room.
   CollectiveTable(SharedMemory& memory, MPI_Comm comm);
 
-  /// False while a rank may still read what this one wrote about an earlier collective in the same column.
+  /// False while a rank may still read this one's entry for an earlier collective in the same column.
   bool is_free(std::int64_t number) const;
-  /// This rank has come to collective `number`. REQUIRES: is_free(number).
+  /// This rank has reached collective `number`. REQUIRES: is_free(number).
   void arrive(std::int64_t number, const Entry& entry);
-  /// This rank has read all it needs of the others.
+  /// This rank has read everything it needs from the others.
   void leave(std::int64_t number);
   bool has_arrived(int rank, std::int64_t number) const;
   bool has_left(int rank, std::int64_t number) const;
   /// REQUIRES: has_arrived(rank, number), and this rank has not left it.
   const Entry& entry(int rank, std::int64_t number) const { return slot(rank, number).entry; }
 
-  /// Sleeps until another rank has written since the last call, or `microseconds` have passed.
+  /// Sleeps until another rank writes, or for `microseconds`; returns at once if one wrote since the last call.
   void sleep(int microseconds);
 
  private:
@@ -72,11 +72,11 @@ class CollectiveTable {
   int rank_;
   std::shared_ptr<std::byte> block_;
   std::vector<Row*> rows_;          // by rank
-  std::uint32_t seen_wakeups_ = 0;  // as many as this rank knew of when it last slept
+  std::uint32_t seen_wakeups_ = 0;  // the count when it last slept
 };
 
-/// When all ranks have arrived, `work` reads their data in place (addresses by rank, and of a rank by part) and writes
-/// this rank's result. If data of any rank lies in ordinary memory, all ranks run `messages` instead.
+/// When all ranks have arrived, `work` reads their data in place (addresses by rank, and for each by part) and writes
+/// this rank's result. If any rank's data is in ordinary memory, all ranks run `messages` instead.
 class SharedCollective : public Collective {
  public:
   using Work = std::function<void(const std::vector<std::byte*>& data)>;

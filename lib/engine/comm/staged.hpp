@@ -6,7 +6,7 @@
 
 namespace zs::comm {
 
-/// The ranks of `host`, with memory on `device`: each collective goes through the host's memory.
+/// The ranks of `host`, with memory on `device`: collectives go through the host's memory.
 std::unique_ptr<Group> staged(std::unique_ptr<Group> host, const device::Device& device);
 
 }  // namespace zs::comm

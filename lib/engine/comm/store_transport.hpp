@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages through the store that PyTorch's launchers offer (torchrun, accelerate): each is put there by its sender and
-// taken away by its receiver. Everything passes through one process, so it is for what ranks settle in words; the
-// numbers of GPUs go by NCCL.
+// Messages through the store of PyTorch's launchers (torchrun, accelerate): the
+// sender puts a message there, the receiver removes it. Everything passes
+// through one process, so it is only for control traffic; GPU data goes by NCCL.
 #pragma once
 #include <map>
 #include <memory>
@@ -18,8 +18,8 @@ namespace zs::comm {
 
 class StoreTransport : public Transport {
  public:
-  /// Of all ranks, as RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say. Throws zs::Error where one is missing or the
-  /// store is not reached within `timeout` seconds.
+  /// For all ranks, from RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Throws zs::Error if one is missing or the store
+  /// is not reached within `timeout` seconds.
   explicit StoreTransport(double timeout);
   ~StoreTransport() override;
 
@@ -38,7 +38,7 @@ class StoreTransport : public Transport {
   StoreTransport(std::shared_ptr<c10d::TCPStore> store, std::string place, int rank, std::vector<std::string> hosts);
 
   std::shared_ptr<c10d::TCPStore> store_;
-  std::string place_;  // what this group's keys begin with
+  std::string place_;  // prefix of this group's keys
   int rank_ = 0;
   std::vector<std::string> hosts_;
   bool whole_ = false, failed_ = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text to train on, its bytes as tokens.
+// Text to train on, with bytes as tokens.
 #pragma once
 #include <vector>
 
@@ -7,7 +7,7 @@
 
 namespace zs::data {
 
-/// Text that every Debian machine has, used when nothing else is named.
+/// Text on every Debian machine, used if no data set is named.
 inline constexpr const char* kDefaultDataset = "/usr/share/common-licenses";
 
 /// The token between two documents.
@@ -17,10 +17,10 @@ class Corpus final : public Tokens {
  public:
   static constexpr std::int64_t kVocabulary = 256;
 
-  /// The documents of `files` one after another (token::DocumentReader: a file is one, JSON Lines, which `text_key`
-  /// makes of any, are many), of these the first `percentage` of the tokens and of these the first `most` (0: all). Of
-  /// several files `no_text` gets those with NUL bytes, which are left out. `name` is path(). Throws zs::Error at what
-  /// cannot be read, at one file that is no text, and where nothing is left.
+  /// The concatenated documents of `files` (token::DocumentReader: a file is one; JSON Lines, which `text_key` selects
+  /// for any file, are many), of these the first `percentage` of the tokens and of these the first `most` (0: all). If
+  /// there are several files, those with NUL bytes are left out and added to `no_text`. `name` is path(). Throws
+  /// zs::Error if a file cannot be read, if a single file is no text, and if nothing remains.
   Corpus(const std::string& name, const std::vector<std::string>& files, const std::string& text_key, double percentage,
          std::int64_t most, std::vector<std::string>& no_text);
 
@@ -35,7 +35,7 @@ class Corpus final : public Tokens {
   std::vector<std::uint8_t> bytes_;
   std::string sha256_;
 
-  /// Whether the file is text, and taken.
+  /// Whether the file is text, and was added.
   bool append(const std::string& file, const std::string& text_key);
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which sample is trained on when: an order that depends on the seed alone, not on ranks or accumulation.
+// The order of samples: depends only on the seed, not on ranks or accumulation.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace zs::data {
 
-/// The numbers 0..n-1 shuffled anew in every epoch.
+/// The numbers 0..n-1, shuffled again in every epoch.
 class Sampler {
  public:
   Sampler(std::int64_t samples, std::uint64_t seed);

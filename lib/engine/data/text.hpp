@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text as a data set: files and folders in whatever form they are, their tokens, their parts.
+// Text as a data set: files and folders of any supported form, their tokens, their parts.
 #pragma once
 #include <optional>
 #include <string>
@@ -13,7 +13,7 @@ namespace zs::data {
 struct Text {
   std::string path;
   std::string tokenizer{};      ///< its path; "": bytes are tokens
-  std::string text_key{};       ///< as token::DocumentReader has it
+  std::string text_key{};       ///< as in token::DocumentReader
   std::int64_t vocabulary = 0;  ///< of the model: tokens are below it
   std::int64_t length = 0;      ///< tokens in a sample
   double percentage = 100;      ///< of each part, its first tokens
@@ -21,13 +21,13 @@ struct Text {
   HeldOut held_out{};
   Packing packing = Packing::whole;
   TooLong too_long = TooLong::split;
-  std::optional<chat::LossOn> loss_on{};  ///< of conversations; none: of all of their tokens, or as a file's marks say
+  std::optional<chat::LossOn> loss_on{};  ///< for conversations; none: all of their tokens, or as a file's marks say
 };
 
-/// A token file (*.bin) or a folder of them (train.bin, val.bin, test.bin), or text: a file, a file of JSON Lines, or a
-/// folder as token::divisions() reads it, each compressed or not. Lines of JSON that hold conversations become text by
-/// the tokenizer's chat template. Throws zs::Error, located, at what cannot be read, at a token that the model does not
-/// know, where parts are too small, and where packing needs to know the end of text and nothing says it.
+/// Opens a token file (*.bin) or a folder of them (train.bin, val.bin, test.bin), or text: a file, a file of JSON
+/// Lines, or a folder as token::divisions() reads it, each optionally compressed. Lines of JSON with conversations
+/// become text by the tokenizer's chat template. Throws zs::Error, located, if it cannot be read, if it has a token
+/// outside the vocabulary, if parts are too small, and if packing needs an end-of-text token and there is none.
 Split text(const Text& text);
 
 }  // namespace zs::data

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ids to train on, from a token file of llm.c or nanoGPT, or of text through a tokenizer: mapped, so that memory holds
-// what was looked at.
+// Token ids to train on, from a token file of llm.c or nanoGPT, or from text through a tokenizer: mapped, so that only
+// accessed pages are in memory.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace zs::data {
 
-/// Whether a path is taken for one: a regular file whose name ends with .bin.
+/// Whether a path counts as a token file: a regular file whose name ends with .bin.
 bool is_token_file(const std::string& path);
 
 class TokenFile final : public Tokens {
  public:
-  /// Of the ids the first `percentage`, and of these the first `most` (0: all). Throws zs::Error, located, at a file
-  /// that is no token file or is cut short, at an id that is not below `vocabulary`, and where nothing is left.
-  /// path() is `name`, if one is given. Marks are read where they lie beside it; `all` makes them those of every token.
+  /// The first `percentage` of the ids, and of these the first `most` (0: all). Throws zs::Error, located, if the file
+  /// is no token file or truncated, if an id is not below `vocabulary`, and if nothing remains. path() is `name`, if
+  /// given. Reads marks if there are any next to it; with `all` every token is trained on.
   TokenFile(const std::string& path, std::int64_t vocabulary, double percentage, std::int64_t most,
             const std::string& name = "", bool all = false);
 
@@ -37,8 +37,8 @@ class TokenFile final : public Tokens {
   std::optional<token::Marks> marks_;
   bool all_;
   std::int64_t vocabulary_, count_;
-  std::string
-      sha256_;  // of the ids as uint32, whatever their width in the file; of many led by "xxh128:"; then of the marks
+  std::string sha256_;  // of the ids as uint32, whatever their width in the file; of many with "xxh128:" in front; then
+                        // of marks
 };
 
 }  // namespace zs::data

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens one after another, wherever they are kept: read from text, or mapped from a token file.
+// A sequence of tokens from any source: read from text, or mapped from a token file.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -14,20 +14,20 @@ class Tokens {
  public:
   virtual ~Tokens() = default;
   virtual std::int64_t count() const = 0;
-  /// Puts the tokens from number `first` on into `out`. REQUIRES: they are there.
+  /// Copies the tokens from number `first` on to `out`. REQUIRES: they exist.
   virtual void copy(std::int64_t first, std::span<std::int64_t> out) const = 0;
-  /// Whether marks say of which tokens a loss is, and where conversations begin.
+  /// Whether marks define which tokens the loss counts, and where conversations begin.
   virtual bool marked() const { return false; }
-  /// Puts the marks of tokens from number `first` on into `out`. REQUIRES: marked(), and they are there.
+  /// Copies the marks of tokens from number `first` on to `out`. REQUIRES: marked(), and they exist.
   virtual void copy_marks(std::int64_t first, std::span<token::Mark> out) const {
     (void)first;
     std::ranges::fill(out, token::kTrained);
   }
-  /// The largest possible token, and one.
+  /// The largest possible token plus one.
   virtual std::int64_t vocabulary() const = 0;
-  /// What stands for their numbers: two that are the same in it have the same tokens. SHA-256, or led by another name.
+  /// Identifies the tokens: equal values mean equal tokens. SHA-256, or prefixed with another algorithm's name.
   virtual const std::string& sha256() const = 0;
-  /// Where they come from.
+  /// The source of the tokens.
   virtual const std::string& path() const = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic that zs adds to LibTorch's, one element at a time: the one definition, which the host's loops and a
-// GPU's kernels are made of. Which products are fused is spelt out (compilers are told to fuse nothing else), and every
-// sum has its order here, so that all devices have the same bits.
+// The arithmetic that zs adds to LibTorch's, for one element: the only definition, used by the host's loops and a GPU's
+// kernels. Fused products are explicit (compilers fuse nothing else), and every sum has a fixed order, so that all
+// devices give the same bits.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -17,23 +17,23 @@
 
 namespace zs::device {
 
-/// A number as float32, which has every value of 16 bits.
+/// A number as float32, which represents every 16-bit value.
 ZS_EVERYWHERE float widen(float x) { return x; }
 ZS_EVERYWHERE float widen(Bfloat16 x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16); }
 ZS_EVERYWHERE float widen(Float16 x) {
-  // Exponent and fraction move into their places; the exponent's other bias is a product with a power of two.
+  // Shifts exponent and fraction into place; a product with a power of two corrects the exponent's bias.
   const std::uint32_t sign = static_cast<std::uint32_t>(x.bits & 0x8000u) << 16, rest = (x.bits & 0x7fffu) << 13;
   const std::uint32_t number = std::bit_cast<std::uint32_t>(std::bit_cast<float>(rest) * 0x1p112f);
   return std::bit_cast<float>(sign | (rest >= 0x0f800000u ? rest | 0x7f800000u : number));  // infinity, NaN
 }
 
-/// Rounded to nearest, ties to even; every NaN becomes one.
+/// Rounded to nearest, ties to even; every NaN becomes the same NaN.
 ZS_EVERYWHERE Bfloat16 to_bfloat16(float x) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(x), above = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
   return {static_cast<std::uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : above)};
 }
 
-/// Leaves of the left half of a tree over `leaves` of them: the largest power of two below.
+/// Number of leaves in the left half of a tree over `leaves`: the largest power of two below.
 constexpr int left_leaves(int leaves) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(leaves - 1))); }
 
 /// The canonical sum of element i of kLeaves leaves.
@@ -47,8 +47,8 @@ ZS_EVERYWHERE float node(const T* const* leaves, std::int64_t i) {
   }
 }
 
-// ---- Rules of update: what each multiplies with, computed in double and rounded to float once, and one update of one
-// element, which keeps kStates numbers beside the parameter.
+// ---- Update rules: their factors, computed in double and rounded to float once, and the update of one element, which
+// keeps kStates numbers besides the parameter.
 
 struct AdamWFactors {
   static constexpr int kStates = 2;
@@ -66,7 +66,7 @@ ZS_EVERYWHERE void adamw(const AdamWFactors& f, float gradient, float& parameter
   exp_avg_sq = v;
 }
 
-/// Weight decay as a part of the gradient, as torch.optim has it in Adam and SGD.
+/// Adds weight decay to the gradient, as torch.optim's Adam and SGD do.
 ZS_EVERYWHERE float decayed(float gradient, float parameter, float decay) {
   return decay != 0 ? __builtin_fmaf(parameter, decay, gradient) : gradient;
 }
@@ -89,18 +89,18 @@ struct MomentumFactors {
   float momentum;
   bool nesterov;
 };
-/// Lion (Chen et al. 2023, algorithm 2), whose weight decay shrinks the parameter.
+/// Lion (Chen et al. 2023, algorithm 2), with decoupled weight decay.
 struct LionFactors {
   static constexpr int kStates = 1;
   float keep, beta1, one_minus_beta1, beta2, one_minus_beta2, minus_rate;
 };
-/// The last part of Muon: the gradient is what its matrix was orthogonalised to.
+/// The last part of Muon: the gradient is the orthogonalised matrix.
 struct MatrixStepFactors {
   static constexpr int kStates = 0;
   float keep, minus_rate;
 };
 
-/// One update of one element; `first` and `second` are what is kept of it, as far as the rule keeps them.
+/// Updates one element; `first` and `second` are its state, if the rule has it.
 ZS_EVERYWHERE void update(const AdamWFactors& f, float gradient, float& parameter, float* first, float* second) {
   adamw(f, gradient, parameter, *first, *second);
 }
@@ -118,7 +118,7 @@ ZS_EVERYWHERE void update(const MomentumFactors& f, float gradient, float& param
 }
 ZS_EVERYWHERE void update(const LionFactors& f, float gradient, float& parameter, float* first, float*) {
   const float direction = __builtin_fmaf(gradient, f.one_minus_beta1, *first * f.beta1);
-  const float sign = direction > 0 ? 1.0F : direction < 0 ? -1.0F : direction;  // a NaN stays one, and shows
+  const float sign = direction > 0 ? 1.0F : direction < 0 ? -1.0F : direction;  // a NaN stays NaN
   parameter = __builtin_fmaf(sign, f.minus_rate, parameter * f.keep);
   *first = __builtin_fmaf(gradient, f.one_minus_beta2, *first * f.beta2);
 }
@@ -126,13 +126,13 @@ ZS_EVERYWHERE void update(const MatrixStepFactors& f, float gradient, float& par
   parameter = __builtin_fmaf(gradient, f.minus_rate, parameter * f.keep);
 }
 
-/// The first part of Muon (Jordan 2024, as torch.optim.Muon has it): the momentum, and which way it and the gradient
-/// point together.
+/// The first part of Muon (Jordan 2024, as torch.optim.Muon has it): updates the momentum, and combines it with the
+/// gradient into a direction.
 struct DirectionFactors {
   float share, momentum;  ///< `share` is 1 - momentum
   bool nesterov;
 };
-/// As LibTorch's lerp.
+/// Like LibTorch's lerp.
 ZS_EVERYWHERE float between(float from, float to, float weight) {
   const bool near = weight < 0.5F;
   return __builtin_fmaf(near ? weight : weight - 1, to - from, near ? from : to);

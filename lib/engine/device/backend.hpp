@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs are served by a library of their own, libzs-cuda.so, which is loaded when a GPU is asked for: one program runs
-// on machines with and without GPUs, and starts as fast as before. It is made of the sources named cuda*.cpp and *.cu,
-// and uses the program's own functions.
+// Support for GPUs is in a separate library, libzs-cuda.so, loaded on demand: one program runs on machines with and
+// without GPUs, and starts quickly. It consists of the sources named cuda*.cpp and *.cu, and uses the program's
+// functions.
 //
 //   zs-train -- load() --> libzs-cuda.so --> libtorch_cuda.so, cuBLAS, cuDNN, NCCL
 //      ^                        |
@@ -15,15 +15,15 @@
 
 namespace zs::device::cuda {
 
-/// What the library gives this folder; other folders have functions of their own in it, see function().
+/// The library's functions for this folder; other folders get theirs by function().
 struct Backend {
   int (*visible_gpus)();
-  /// Computes on this GPU from now on. Once in a process, before the first tensor there.
+  /// Selects this GPU. Call it once per process, before the first tensor on it.
   void (*use)(int index);
-  /// "0000:0f:00.0": two ranks of a host with one bus id share a GPU.
+  /// "0000:0f:00.0": ranks of a host with the same bus id share a GPU.
   std::string (*bus_id)(int index);
   Buffer (*allocate)(const Device& device, std::int64_t bytes);
-  /// All that the GPU has, whoever uses it.
+  /// The GPU's total memory in bytes, used or not.
   std::int64_t (*capacity)(const Device& device);
   Statistics (*statistics)(const Device& device);
   void (*reset_peak)(const Device& device);
@@ -31,24 +31,24 @@ struct Backend {
   const Operations* operations;
 };
 
-/// True if this machine has a driver of NVIDIA's GPUs.
+/// True if this machine has a driver for NVIDIA's GPUs.
 bool driver_is_there();
 
-/// Where it is for this program, "" if there is none.
+/// The library's path for this program, "" if there is none.
 std::string library_path();
 
-/// Loads the library; "" if it is there, else why it is not. Again: the same answer.
+/// Loads the library; "" on success, else the reason. Repeated calls give the same answer.
 std::string load();
 bool loaded();
 
-/// REQUIRES: loaded(). Throws zs::Error where it is not: a GPU's memory was asked for without one.
+/// REQUIRES: loaded(). Otherwise throws zs::Error: a GPU's memory was requested without one.
 const Backend& backend();
 
-/// A function of the library by its name. REQUIRES: loaded(), and that the function has this type.
+/// A function of the library by its name. REQUIRES: loaded(), and the function has this type.
 template <typename F>
 F* function(const char* name);
 
-/// Its address; throws zs::Error where the library has none (it is of another version of zs).
+/// Its address; throws zs::Error if the library has none (it is of another version of zs).
 void* symbol(const char* name);
 
 template <typename F>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the sources of the GPU's library share.
+// Shared by the sources of the GPU library.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -7,13 +7,13 @@
 
 namespace zs::device::cuda {
 
-/// Throws zs::Error naming `what` and CUDA's reason unless the call succeeded.
+/// Throws zs::Error with `what` and CUDA's reason unless the call succeeded.
 void check(cudaError_t status, const char* what);
 
-/// The stream that LibTorch computes on, of the current device.
+/// LibTorch's stream on the current device.
 cudaStream_t stream();
 
-/// From LibTorch's caching allocator, so that its statistics count both. Freed in the order of the current stream.
+/// Memory from LibTorch's caching allocator, which counts it. Freed in the order of the current stream.
 Buffer allocate_here(const Device& device, std::int64_t bytes);
 
 const Operations& operations_here();

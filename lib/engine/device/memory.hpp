@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory on a device, and how many bytes of it this process holds, LibTorch's tensors and our own buffers together, as
+// Memory on a device, and the number of bytes that this process uses, by LibTorch's tensors and zs's buffers, as
 // torch.cuda.memory_allocated counts them for a GPU: exact, not sampled.
 #pragma once
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace zs::device {
 
-/// Bytes that somebody owns. Copies share them; the last one to go gives them back to where they came from.
+/// Reference-counted bytes. Copies share them; the last one frees them.
 class Buffer {
  public:
   Buffer() = default;
@@ -24,9 +24,9 @@ class Buffer {
   void reset() { *this = {}; }
   std::int64_t owners() const { return memory_.use_count(); }
 
-  /// The first `count` numbers in it. REQUIRES: they have room.
+  /// The first `count` numbers. REQUIRES: the buffer is large enough.
   View view(Type type, std::int64_t count) const { return {memory_.get(), count, type, device_}; }
-  /// The same bytes, with `owner` kept as long as they are.
+  /// The same bytes, keeping `owner` alive as long as they are.
   Buffer owned_by(std::shared_ptr<std::byte> owner) const { return {std::move(owner), bytes_, device_}; }
 
  private:
@@ -35,31 +35,31 @@ class Buffer {
   Device device_;
 };
 
-/// Memory aligned to 64 bytes (on a GPU: 256), not initialised, counted. Throws zs::Error if there is none.
+/// Memory aligned to 64 bytes (on a GPU: 256), uninitialised, counted. Throws zs::Error if there is none.
 Buffer allocate(const Device& device, std::int64_t bytes);
 
-/// Counts `memory` (a part of a window that ranks share) as long as it is held.
+/// Counts `memory` (a part of a shared window) as long as it is referenced.
 Buffer counted(std::shared_ptr<std::byte> memory, std::int64_t bytes, const Device& device);
 
-/// Bytes that a GPU has in all. REQUIRES: a GPU.
+/// Total bytes of a GPU. REQUIRES: a GPU.
 std::int64_t capacity(const Device& device);
 
-/// Bytes of a device held now, and the most since reset_peak().
+/// Bytes of a device in use, and the peak since reset_peak().
 struct Statistics {
   std::int64_t allocated = 0, peak = 0;
 };
 Statistics statistics(const Device& device);
 void reset_peak(const Device& device);
 
-/// What of a device decides how numbers are rounded there, by the names of attributes: "device" is its kind, and of a
-/// GPU its name and the versions of the driver and of the libraries that compute.
+/// The device's properties that affect rounding, by the names of attributes: "device" is its kind, and for a GPU its
+/// name and the versions of the driver and of the computing libraries.
 std::map<std::string, std::string> arithmetic(const Device& device);
 
-/// Has LibTorch's CPU tensors counted too. Call once, before the first tensor.
+/// Also counts LibTorch's CPU tensors. Call it once, before the first tensor.
 void count_tensors();
 
-/// The host's memory that is freed stays with this process: every step takes and frees the same blocks, and pages that
-/// the system gives anew cost 6 % of a step, of a small batch 18 %.
+/// Keeps freed host memory in this process: every step allocates and frees the same blocks, and new pages from the
+/// system cost 6 % of a step, for a small batch 18 %.
 void keep_freed_memory();
 
 }  // namespace zs::device

@@ -5,7 +5,7 @@
 
 namespace zs::device {
 
-/// allocate() found no room: the text says what was asked for, and what this process holds there.
+/// Thrown by allocate() without memory: the text has the requested bytes, and those that this process uses there.
 class OutOfMemory : public Error {
  public:
   OutOfMemory(const Device& device, std::int64_t asked);

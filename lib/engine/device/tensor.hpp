@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between LibTorch's tensors and our views of memory: the only door. What LibTorch does alike on every device (fill,
-// copy, cast) is done by it.
+// Converts between LibTorch's tensors and views of memory: the only place that does. Uses LibTorch for operations that
+// are equal on every device (fill, copy, cast).
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -13,28 +13,28 @@ namespace zs::device {
 
 at::Device torch_device(const Device& device);
 at::ScalarType torch_type(Type type);
-/// The type that has a tensor's numbers, byte where ours has no name for it.
+/// The type of a tensor's numbers; byte if there is no name for it.
 Type type_of(at::ScalarType type);
 at::TensorOptions options(const Device& device, at::ScalarType type = at::kFloat);
 
-/// A tensor over the view's memory, which stays its owner's.
+/// A tensor over the view's memory, which keeps its owner.
 at::Tensor tensor(const View& view);
-/// A tensor's numbers. REQUIRES: it is contiguous, and kept as long as they are used.
+/// A view of a tensor's numbers. REQUIRES: it is contiguous, and outlives the view.
 View view(const at::Tensor& tensor);
-/// The same, of a tensor of float32 on the host.
+/// The same, for a float32 tensor on the host.
 std::span<float> floats(const at::Tensor& tensor);
 
-/// A tensor of n numbers whose memory point_at() sets and takes away: LibTorch neither owns nor resizes it.
+/// A tensor of n numbers whose memory point_at() sets and removes: LibTorch neither owns nor resizes it.
 at::Tensor placeholder(std::int64_t n, at::ScalarType type, const Device& device);
-/// Views of the placeholder follow it. nullptr: reading it from here on faults.
+/// Also changes views of the placeholder. nullptr: accessing it from here on faults.
 void point_at(const at::Tensor& placeholder, std::byte* data);
 
-/// Zeros.
+/// Sets all numbers to zero.
 void clear(const View& view);
-/// The numbers of one view into another of the same length, in its type, between any two devices.
+/// Copies numbers to a view of the same length and converts them to its type, between any two devices.
 void copy(const View& to, const View& from);
 
-/// A 128-bit hash (XXH3) of memory, added in order, wherever it lies.
+/// A 128-bit hash (XXH3) of memory on any device, added in order.
 class Hash {
  public:
   Hash();

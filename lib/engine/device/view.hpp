@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where numbers are and of which type: what collectives and elementwise operations take. Knows neither LibTorch nor
-// CUDA, so that files of every compiler may include it.
+// A view of numbers with their type and device: the operand of collectives and elementwise operations. Independent of
+// LibTorch and CUDA, so that every compiler can include it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace zs::device {
 
-/// What has memory and computes: the host, or one of its GPUs.
+/// A device with memory that computes: the host, or one of its GPUs.
 struct Device {
   enum class Kind : std::uint8_t { cpu, cuda };
   Kind kind = Kind::cpu;
@@ -19,7 +19,7 @@ struct Device {
 /// "cpu", "cuda:1".
 std::string to_text(const Device& device);
 
-/// Numbers of 16 bits, which the host stores and does not compute with.
+/// 16-bit numbers, which the host stores but does not compute with.
 struct Bfloat16 {
   std::uint16_t bits;
 };
@@ -33,7 +33,7 @@ constexpr std::int64_t size(Type type) {
   constexpr std::int64_t kSizes[] = {1, 2, 2, 4, 8};
   return kSizes[static_cast<int>(type)];
 }
-/// Of what C++ has; other types have none, and do not compile.
+/// The type of a C++ type; others do not compile.
 template <typename T>
 constexpr Type type_of() {
   if constexpr (std::is_same_v<T, Bfloat16>) return Type::bfloat16;
@@ -43,7 +43,7 @@ constexpr Type type_of() {
   if constexpr (sizeof(T) == 1) return Type::byte;
 }
 
-/// `count` numbers, one behind the other, in memory that someone else owns.
+/// `count` consecutive numbers in memory that another object owns.
 struct View {
   std::byte* data = nullptr;
   std::int64_t count = 0;
@@ -54,7 +54,7 @@ struct View {
   View part(std::int64_t begin, std::int64_t end) const {
     return {data + begin * size(type), end - begin, type, device};
   }
-  /// The numbers as T. REQUIRES: they are of that type and on the host.
+  /// The numbers as T. REQUIRES: they have that type and are on the host.
   template <typename T>
   T* as() const {
     return reinterpret_cast<T*>(data);

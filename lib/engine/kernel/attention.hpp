@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Causal self-attention on a GPU without its weights in memory: of 16 bits cuDNN's, with the deterministic backward; of
-// float32 and TF32 our own (cuda_flash.hpp), since LibTorch's deterministic one takes three times as long.
-// Shapes: B samples, T tokens, H heads of queries and K of keys and values, of D numbers; C = H D, E = (H + 2 K) D.
+// Causal self-attention on a GPU without storing its weights: for 16 bits cuDNN's, with the deterministic backward; for
+// float32 and TF32 that of zs (cuda_flash.hpp), since LibTorch's deterministic one takes three times as long. Shapes: B
+// samples, T tokens, H heads of queries and K of keys and values, of D numbers; C = H D, E = (H + 2 K) D.
 #pragma once
 #include "unit/tensor.hpp"
 
 namespace zs::kernel::cuda {
 
-/// H / K heads of queries share keys and values.
+/// Groups of H / K query heads share keys and values.
 struct HeadCounts {
   std::int64_t H, K;
 };
@@ -23,12 +23,12 @@ struct AttentionShape {
   }
 };
 
-/// True if the functions below take this: there are kernels for it, and their workspace is no larger than 4 GiB.
+/// True if the functions below support the shape: kernels exist, and their workspace is at most 4 GiB.
 bool attention_fits(const AttentionShape& shape);
 
 struct Attended {
   at::Tensor out_BTC;
-  at::Tensor stats_BHT1;  ///< float32: log of the sum of exponentials, for backward (of float32: its log2)
+  at::Tensor stats_BHT1;  ///< float32: log of the sum of exponentials, for backward (for float32 inputs: log2)
 };
 Attended attention_forward(const at::Tensor& qkv_BTE, HeadCounts heads);
 /// The gradient by qkv. The same bits in every run; cuDNN's graph has a workspace of B H T T.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Causal self-attention of float32 on a GPU, forward and backward, without its weights in memory (FlashAttention, Dao
-// et al. 2022). Free of LibTorch: pointers, sizes, a stream. The same bits in every run, and for a sample whatever the
-// others are: a block owns its rows of the result and adds in order; there are no atomics. The backward pass computes
-// the weights twice, for the queries' gradient and for that of keys and values, so that neither adds into another's.
+// Causal self-attention of float32 on a GPU, forward and backward, without storing its weights (FlashAttention, Dao et
+// al. 2022). Independent of LibTorch: pointers, sizes, a stream. The same bits in every run, and for a sample
+// regardless of the others: a block owns its rows of the result and adds in order, without atomics. The backward pass
+// computes the weights twice, for the gradients of queries and of keys and values, which stay separate.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -15,7 +15,7 @@ struct FlashShape {
   std::int64_t B, T, H, D;
 };
 
-/// True for the D that there are kernels for.
+/// True for each D with kernels.
 bool flash_fits(std::int64_t D);
 
 // qkv and dqkv: [B, T, 3, H, D]; out and dout: [B, T, H, D]; stats: [B, H, T], log2 of the sum of exponentials;

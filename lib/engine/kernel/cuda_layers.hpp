@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the nodes of autograd on a GPU share: tensors as the own kernels take them, on LibTorch's stream.
+// Shared by the autograd nodes on a GPU: converts tensors for zs's kernels, on LibTorch's stream.
 #pragma once
 #include <ATen/cuda/CUDAContext.h>
 #include <cuda_bf16.h>
@@ -13,7 +13,7 @@ inline cudaStream_t stream() { return at::cuda::getCurrentCUDAStream(); }
 
 inline at::Tensor floats(std::int64_t n) { return at::empty({n}, at::TensorOptions(at::kFloat).device(at::kCUDA)); }
 
-/// Calls f with a value of the element type that the own kernels know it by.
+/// Calls f with a value of the corresponding element type of zs's kernels.
 template <typename F>
 auto with_type(const at::Tensor& x, F f) {
   switch (x.scalar_type()) {
@@ -33,7 +33,8 @@ T* data(const at::Tensor& x) {
 
 inline at::Tensor rows(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
 
-// Llama's layers (cuda_llama.cpp), as Kernels has them: by own kernels where there are such for the shape, the type and
+// Llama's layers (cuda_llama.cpp), with the signatures of Kernels: by zs's kernels if these support the shape, the type
+// and the options, else by LibTorch's operations.
 // the options, else by LibTorch's operations.
 Normed rms_norm_layer(const at::Tensor& x_BTC, const at::Tensor& weight_C, double epsilon);
 at::Tensor attention_layer(const at::Tensor& x_BTC, const AttentionLayer& layer);

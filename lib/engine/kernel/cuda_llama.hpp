@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of Llama's layers that are no matrix product, and the embedding's gradient, on a GPU. As cuda_rows.hpp:
-// free of LibTorch, no atomics, every sum in one order that the shape alone decides; T is float or __nv_bfloat16,
-// arithmetic is float32 and rounded once. Rows are contiguous, of a whole number of 16 bytes. Shapes: N rows (tokens),
-// C columns (width), I inner width.
+// Llama's layers except matrix products, and the embedding's gradient, on a GPU. As cuda_rows.hpp: independent of
+// LibTorch, no atomics, every sum in an order determined by the shape; T is float or __nv_bfloat16, computation is in
+// float32 and rounded once. Rows are contiguous, multiples of 16 bytes. Shapes: N rows (tokens), C columns (width), I
+// inner width.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
@@ -11,7 +11,7 @@
 
 namespace zs::kernel::cuda {
 
-/// Whether the RMS norm below takes rows of C elements of so many bytes.
+/// Whether the RMS norm below supports rows of C elements of `element` bytes.
 bool rms_norm_fits(std::int64_t C, std::size_t element);
 /// y = x * rstd * weight, rstd = 1 / sqrt(mean(x^2) + epsilon) by row; rstd_N is kept for backward.
 template <typename T>
@@ -20,31 +20,31 @@ void rms_norm(const T* x_NC, const T* weight_C, T* y_NC, float* rstd_N, std::int
 
 /// Floats of scratch that rms_norm_backward needs.
 std::int64_t rms_norm_backward_scratch(std::int64_t N, std::int64_t C);
-/// dx = gradient by x of dy through rms_norm(), plus `past` where it is not null (the gradient that reaches x past the
-/// norm). y, where it is not null, is made again. dweight is added to.
+/// dx = gradient by x of dy through rms_norm(), plus `past` unless null (the gradient that bypasses the norm).
+/// Recomputes y unless null. Adds to dweight.
 template <typename T>
 void rms_norm_backward(const T* x_NC, const T* weight_C, const float* rstd_N, const T* dy_NC, const T* past_NC,
                        T* dx_NC, T* y_NC, T* dweight_C, float* scratch, std::int64_t N, std::int64_t C,
                        cudaStream_t stream);
 
-/// Whether rotate() takes heads of 2 R numbers of so many bytes.
+/// Whether rotate() supports heads of 2 R numbers of `element` bytes.
 bool rotate_fits(std::int64_t R, std::size_t element);
-/// Turns, in place, the first `heads` heads of 2 R numbers of each row of `width` numbers: number r with number R + r,
-/// by the angle of the row's position n % T, whose cosine and sine are cos_TR and sin_TR. `back`: the other way.
+/// Rotates, in place, the first `heads` heads of 2 R numbers of each row of `width` numbers: number r with number R +
+/// r, by the angle of the row's position n % T, whose cosine and sine are cos_TR and sin_TR. `back`: the inverse.
 template <typename T>
 void rotate(T* x_NE, std::int64_t width, std::int64_t heads, const float* cos_TR, const float* sin_TR, std::int64_t N,
             std::int64_t positions, std::int64_t R, bool back, cudaStream_t stream);
 
-/// y_NI = SiLU(gate) * up, where a row of gate_up has I numbers of gate, then I of up.
+/// y_NI = SiLU(gate) * up; a row of gate_up has I numbers of gate, then I of up.
 template <typename T>
 void swiglu(const T* gate_up, T* y_NI, std::int64_t N, std::int64_t I, cudaStream_t stream);
-/// The gradient of that, in the same form; y is made again.
+/// The gradient of swiglu(), in the same layout; recomputes y.
 template <typename T>
 void swiglu_backward(const T* gate_up, const T* dy_NI, T* dgate_up, T* y_NI, std::int64_t N, std::int64_t I,
                      cudaStream_t stream);
 
-/// weight[v] += the sum of the rows dy[order[i]] whose tokens[i] is v: tokens ascend, and the rows of one are added in
-/// their order.
+/// weight[v] += the sum of the rows dy[order[i]] whose tokens[i] is v: tokens ascend, and the rows of each are added in
+/// order.
 template <typename T>
 void add_rows(const std::int64_t* tokens_N, const std::int64_t* order_N, const T* dy_NC, T* weight_VC, std::int64_t N,
               std::int64_t C, cudaStream_t stream);

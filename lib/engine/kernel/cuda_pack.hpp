@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the own kernels of a GPU share: memory in units of 16 bytes, numbers widened to float32, sums over a warp in one
-// fixed order. For nvcc.
+// Shared by zs's GPU kernels: memory in units of 16 bytes, numbers widened to float32, sums over a warp in a fixed
+// order. For nvcc.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
@@ -54,7 +54,7 @@ __device__ inline void store(T* to, const Pack<T>& pack) {
   *reinterpret_cast<Pack<T>*>(to) = pack;
 }
 
-/// Bytes of shared memory that a processor of the current GPU has.
+/// Bytes of shared memory per multiprocessor of the current GPU.
 inline std::int64_t shared_memory() {
   int device = 0, bytes = 0;
   cudaGetDevice(&device);
@@ -62,7 +62,7 @@ inline std::int64_t shared_memory() {
   return bytes;
 }
 
-/// Begins to copy 16 bytes into shared memory; there once wait_for_copies() has let as many later groups be under way.
+/// Starts to copy 16 bytes into shared memory; complete after wait_for_copies() with as many later groups pending.
 __device__ inline void start_copy(void* to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
                "l"(from)
@@ -81,7 +81,7 @@ inline void require_packs(std::int64_t C, std::size_t element) {
                 " elements are no whole number of 16 bytes: a GPU takes them from there");
 }
 
-/// How many groups of `rows` cover n.
+/// The number of groups of `rows` that cover n.
 inline std::int64_t tiles(std::int64_t n, std::int64_t rows) { return (n + rows - 1) / rows; }
 
 }  // namespace zs::kernel::cuda

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a transformer's layers that are no matrix product, on a GPU. Free of LibTorch: pointers, sizes, a
-// stream. Every sum has one order, which depends on the shape alone: not on the GPU's load, its processors or a retry.
-// No atomics. Shapes: N rows (tokens), C columns (width), V vocabulary. T is float or __nv_bfloat16; arithmetic is
+// A transformer's layers except matrix products, on a GPU. Independent of LibTorch: pointers, sizes, a stream. Every
+// sum has an order that depends only on the shape: not on the GPU's load, its number of processors or a retry. No
+// atomics. Shapes: N rows (tokens), C columns (width), V vocabulary. T is float or __nv_bfloat16; computation is in
 // float32. All pointers are device memory, rows are contiguous unless a leading dimension is given. Errors of a launch
-// throw zs::Error. Memory of partial sums is the caller's, of the size that the function's *_scratch names.
+// throw zs::Error. The caller provides scratch memory of the size that the function's *_scratch returns.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
@@ -19,14 +19,14 @@ void norm(const T* x_NC, const T* weight_C, const T* bias_C, T* y_NC, float* mea
 
 /// Floats of scratch that norm_backward needs.
 std::int64_t norm_backward_scratch(std::int64_t N, std::int64_t C);
-/// dx = gradient by x of dy through norm(), plus `residual` where it is not null (the gradient that reaches x past the
-/// norm). dweight and dbias are added to.
+/// dx = gradient by x of dy through norm(), plus `residual` unless null (the gradient that bypasses the norm). Adds to
+/// dweight and dbias.
 template <typename T>
 void norm_backward(const T* x_NC, const T* weight_C, const float* mean_N, const float* rstd_N, const T* dy_NC,
                    const T* residual_NC, T* dx_NC, T* dweight_C, T* dbias_C, float* scratch, std::int64_t N,
                    std::int64_t C, cudaStream_t stream);
 
-/// y = GELU by tanh of x, n elements.
+/// y = GELU (tanh approximation) of x, n elements.
 template <typename T>
 void gelu(const T* x, T* y, std::int64_t n, cudaStream_t stream);
 
@@ -40,8 +40,8 @@ void gelu_backward(const T* x_NC, const T* dy_NC, T* dx_NC, T* dbias_C, float* s
 template <typename T>
 void column_sum(const T* x_NC, T* sum_C, float* scratch, std::int64_t N, std::int64_t C, cudaStream_t stream);
 
-/// Cross-entropy of each row of logits, whose rows are `ld` apart: losses_N = -log softmax(row)[target]. The logits
-/// become `scale` times their own gradient; columns V to ld become 0. A target out of range gives NaN.
+/// Cross-entropy of each row of logits, with rows `ld` apart: losses_N = -log softmax(row)[target]. Replaces the logits
+/// by `scale` times their gradient; columns V to ld become 0. A target out of range gives NaN.
 template <typename T>
 void cross_entropy(T* logits_NV, std::int64_t ld, const std::int64_t* targets_N, float* losses_N, float scale,
                    std::int64_t N, std::int64_t V, cudaStream_t stream);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second half of a sum over rows: tiles of rows left one row of partial sums each. For nvcc.
+// The second half of a sum over rows: adds the partial sums that each tile of rows left. For nvcc.
 #pragma once
 #include "kernel/cuda_pack.hpp"
 
 namespace zs::kernel::cuda {
 
-/// to[c] += the sum over tiles of partial[tile][c], where `to` is first[0, C) and, from column C on, second[0, C). The
-/// lanes of a block share the tiles of a column: each adds every kTileLanes-th in order, and their sums are added in
-/// order.
+/// to[c] += the sum over tiles of partial[tile][c]; `to` is first[0, C) and, from
+/// column C on, second[0, C). The lanes of a block share the tiles of a column:
+/// each adds every kTileLanes-th in order, and their sums are added in order.
 inline constexpr int kTileLanes = 32;
 template <typename T>
 __global__ void add_tiles_kernel(const float* __restrict__ partial, int columns, int tiles, T* __restrict__ first,
@@ -27,7 +27,7 @@ __global__ void add_tiles_kernel(const float* __restrict__ partial, int columns,
   *to = narrow<T>(wide(*to) + sum);
 }
 
-/// `second` may be null where there is one result.
+/// `second` may be null if there is one result.
 template <typename T>
 void add_tiles(const float* partial, std::int64_t tiles, T* first, T* second, std::int64_t C, cudaStream_t stream) {
   const dim3 block(kWarp, kTileLanes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a fused layer gives a parameter its gradient.
+// How a fused layer delivers a parameter's gradient.
 #pragma once
 #include "unit/tensor.hpp"
 

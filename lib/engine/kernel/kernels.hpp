@@ -11,7 +11,7 @@
 
 namespace zs::kernel {
 
-/// x as it came, and normalised: both from one call, so that backward adds the two gradients of x in one pass.
+/// x unchanged, and normalised: both from one call, so that backward adds the two gradients of x in one pass.
 struct Normed {
   at::Tensor x, y;
 };
@@ -37,9 +37,9 @@ struct Attending {
   double dropout = 0;
   std::uint64_t key = 0;
   double scale = 0;         ///< of the scores; 0: 1 / sqrt(D)
-  double cap = 0;           ///< a score s becomes cap tanh(s / cap); 0: stays
-  std::int64_t window = 0;  ///< keys that a query sees, up to its own; 0: all
-  /// Where documents begin that do not see each other, as unit::Documents has it; none: each sample is one.
+  double cap = 0;           ///< a score s becomes cap tanh(s / cap); 0: no cap
+  std::int64_t window = 0;  ///< number of keys visible to a query, including its own; 0: all
+  /// First tokens of documents that do not see each other, as in unit::Documents; none: each sample is one.
   std::span<const std::int64_t> documents{};
 };
 
@@ -65,7 +65,7 @@ struct AttentionLayer {
   }
 };
 
-/// What the gate goes through before it multiplies.
+/// The activation of the gate.
 enum class Activation { silu, gelu_tanh };
 
 /// Feed-forward network of a decoder: norm, gate and up, SwiGLU or GeGLU, down, norm; norms as in attention.
@@ -142,18 +142,18 @@ at::Tensor attention_of_documents(const Kernels& by, const at::Tensor& q_BTE, co
 /// LibTorch's operations, on any device.
 const Kernels& plain();
 
-/// Fewer passes over memory. A parameter's gradient is added straight into its .grad where that is set beforehand (a
-/// leaf of the engine's flat buffer), and returned to autograd where not.
+/// Kernels with fewer passes over memory. A parameter's gradient is added directly into its .grad if that is set
+/// beforehand (a leaf of the engine's flat buffer), else returned to autograd.
 const Kernels& fused();
 
-/// Whether float32 products on a GPU may be made of TF32: 10 bits of mantissa. For the whole process.
+/// Whether float32 products on a GPU may use TF32: 10 bits of mantissa. For the whole process.
 void allow_tf32(bool allow);
 
-/// Whether factors of fused products on a GPU, but for the head's and those of attention, are rounded to 8 bits first:
-/// see cuda_product.hpp. For the whole process.
+/// Whether factors of fused products on a GPU, except the head's and those of attention, are rounded to 8 bits: see
+/// cuda_product.hpp. For the whole process.
 void use_float8(bool on);
 
-/// The kernels of a device, plain or fused. A GPU's fused ones are of its library: cuBLASLt, cuDNN and own kernels, in
+/// The kernels of a device, plain or fused. A GPU's fused ones are in its library: cuBLASLt, cuDNN and zs's kernels, in
 /// float32 (or TF32) and bfloat16.
 const Kernels& chosen(bool fused, at::DeviceType device);
 

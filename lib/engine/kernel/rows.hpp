@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of a tensor as float32, which the loops of vector.hpp compute in: those of float32 where they lie, those of
-// bfloat16 in a row of memory beside it.
+// The rows of a tensor as float32, for the loops of vector.hpp: float32 rows in place, bfloat16 rows in a separate
+// buffer.
 #pragma once
 #include "kernel/vector.hpp"
 #include "unit/tensor.hpp"
@@ -9,7 +9,7 @@ namespace zs::kernel {
 
 class Rows {
  public:
-  /// Rows along the last dimension. REQUIRES: contiguous, float32 or bfloat16; kept as long as this.
+  /// Rows along the last dimension. REQUIRES: contiguous, float32 or bfloat16; the tensor outlives this.
   explicit Rows(const at::Tensor& tensor) : size_(tensor.size(-1)), count_(tensor.numel() / size_) {
     if (tensor.scalar_type() == at::kBFloat16) {
       narrow_ = static_cast<device::Bfloat16*>(tensor.data_ptr());
@@ -20,12 +20,12 @@ class Rows {
 
   std::int64_t count() const { return count_; }
   std::int64_t size() const { return size_; }
-  /// A row to be read, or changed: valid until the next one.
+  /// A row for reading or changing: valid until the next one.
   float* read(std::int64_t row) const {
     if (narrow_) widen(narrow_ + row * size_, floats_, size_);
     return place(row);
   }
-  /// Where a row is put, before write() makes it the tensor's.
+  /// The memory for a new row; write() stores it into the tensor.
   float* place(std::int64_t row) const { return narrow_ ? floats_ : floats_ + row * size_; }
   void write(std::int64_t row) const {
     if (narrow_) kernel::narrow(floats_, narrow_ + row * size_, size_);

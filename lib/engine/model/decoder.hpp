@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A decoder of tokens: RMS norms, rotary positions, grouped-query attention, a gated feed-forward network, and a head
-// that may be the embedding (Touvron et al. 2023). A family is a description of one; names and layouts are Hugging
-// Face's (weights are [out, in]).
+// that may be tied to the embedding (Touvron et al. 2023). A family is a description of one; names and layouts are
+// Hugging Face's (weights are [out, in]).
 #pragma once
 #include <string_view>
 #include <vector>
@@ -12,53 +12,53 @@
 
 namespace zs::model {
 
-/// What tells a family from the others. Sizes, and what a key of config.json says, are a Decoder's.
+/// The differences between families. Sizes, and values from config.json, are in a Decoder.
 struct Description {
   std::string type, architecture;  ///< of config.json: model_type, architectures
-  const char* defaults;            ///< what the family's class has where config.json says nothing: JSON
-  /// Keys of config.json that the class has beside those of every decoder; others are refused.
+  const char* defaults;            ///< defaults of the family's class for missing keys of config.json: JSON
+  /// Keys of config.json in addition to those of every decoder; others are refused.
   std::vector<std::string_view> keys;
-  /// A layer's norms: of its input, of its output before that is added, and of queries and keys.
+  /// A layer's norms: of its input, of its output before the addition, and of queries and keys.
   bool norm_before = true, norm_after = false;
-  enum class HeadNorm { none, each, all } head_norm = HeadNorm::none;  ///< all: of all heads' numbers together
-  /// A norm's weight multiplies a result that is rounded, multiplies and is rounded, or does so plus 1.
+  enum class HeadNorm { none, each, all } head_norm = HeadNorm::none;  ///< all: over the numbers of all heads together
+  /// A norm multiplies its rounded result by the weight, or rounds after that, or does so with the weight plus 1.
   enum class NormScale { rounded, wide, plus_one } norm_scale = NormScale::rounded;
   bool input_bias = false;         ///< of queries, keys and values, whatever attention_bias is
   bool joined = false;             ///< queries, keys and values are one matrix, gate and up another
   bool scaled_embedding = false;   ///< by the root of the width
-  std::int64_t window_period = 1;  ///< every so many-th layer has no window; 1: all have one, if there is one
+  std::int64_t window_period = 1;  ///< every such layer has no window; 1: all have one, if there is one
   kernel::Activation activation = kernel::Activation::silu;
-  bool pads = false;       ///< its class has a padding token unless config.json says that there is none
-  bool two_ropes = false;  ///< layers with a window have rotary positions of their own
+  bool pads = false;       ///< its class has a padding token unless config.json disables it
+  bool two_ropes = false;  ///< layers with a window have separate rotary positions
 
   bool has(std::string_view key) const;
 };
 
-/// A model of a family, by its config.json.
+/// A model of a family, from its config.json.
 struct Decoder {
   std::int64_t C, H, K, D, I, V;
   bool input_bias, output_bias, mlp_bias, tied;
   double epsilon, dropout;
-  double scale, score_cap, logit_cap;  ///< as kernel::Attending has them
-  std::vector<std::int64_t> windows;   ///< of each layer; 0: it sees all that is before
-  Rope rope, local_rope;               ///< local: of layers with a window
+  double scale, score_cap, logit_cap;  ///< as in kernel::Attending
+  std::vector<std::int64_t> windows;   ///< of each layer; 0: unlimited
+  Rope rope, local_rope;               ///< local: for layers with a window
 };
 
 Size decoder_size(const Description& family, const Configuration& config);
-/// Throws zs::Error at every key that is not known, and at values that it cannot have. `model` has its sizes.
+/// Throws zs::Error at every unknown key, and at invalid values. `model` has its sizes.
 Decoder read_decoder(const Description& family, const Configuration& config, const Model& model,
                      const Settings& settings);
-/// As the family's class of transformers 5 writes it; what versions before ask for under other names stands beside it.
+/// The config.json in the form of the family's class of transformers 5; names of earlier versions are added.
 std::string decoder_json(const Description& family, const Decoder& decoder, const Model& model,
                          const Settings& settings);
-/// As Family::meaning.
+/// See Family::meaning.
 nlohmann::json decoder_meaning(const Description& family, const Configuration& config);
 
-/// As Family::build.
+/// See Family::build.
 void build_decoder(const Description& family, Model& model, const Configuration& config, const Settings& settings,
                    std::int64_t total);
 
-/// The family that is so described.
+/// The family of a description.
 template <const Description& description>
 Family decoder(std::vector<Known> models) {
   return {description.type, std::move(models),
@@ -69,7 +69,7 @@ Family decoder(std::vector<Known> models) {
           [](const Configuration& config) { return decoder_meaning(description, config); }};
 }
 
-/// Llama, Qwen, Mistral and their kin.
+/// Llama, Qwen, Mistral and similar families.
 const std::vector<Family>& decoders();
 
 }  // namespace zs::model

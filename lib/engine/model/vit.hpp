@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vision transformers (Dosovitskiy et al. 2021) that classify images: patches as tokens behind a class token, learned
-// positions, pre-norm encoder, GELU by erf. Names and layouts are Hugging Face's (weights are [out, in]).
+// Vision transformers (Dosovitskiy et al. 2021) that classify images: a class token and patches as tokens, learned
+// positions, pre-norm encoder, erf GELU. Names and layouts are Hugging Face's (weights are [out, in]).
 #pragma once
 #include "model/model.hpp"
 
@@ -9,8 +9,8 @@ namespace zs::model {
 /// ViT-base, -large and -huge, and tiny-vit (4 layers, 128 wide, 16 patches of 8 x 8 pixels).
 const Family& vit();
 
-/// The matrix [to^2, from^2] that takes a square grid of numbers to another one as torch's bicubic interpolation does
-/// (A = -0.75, corners not aligned, edges repeated).
+/// The matrix [to^2, from^2] that resamples a square grid like torch's bicubic interpolation (A = -0.75, corners not
+/// aligned, edges repeated).
 at::Tensor bicubic(std::int64_t from, std::int64_t to);
 
 }  // namespace zs::model

@@ -13,34 +13,34 @@ namespace zs::plan {
 
 struct Profile;
 
-/// What a plan may use, and what is known of its operations.
+/// The resources that a plan may use, and measurements of its operations.
 struct Budget {
-  std::int64_t gathered_elements = 1'000'000'000;  ///< most parameters gathered at one time (stage 3)
-  std::shared_ptr<const Profile> profile{};        ///< null: nothing was measured
-  double memory = 0;                               ///< bytes of device memory that a rank may fill; 0: not known
+  std::int64_t gathered_elements = 1'000'000'000;  ///< maximum of parameters gathered at one time (stage 3)
+  std::shared_ptr<const Profile> profile{};        ///< null: no measurements
+  double memory = 0;                               ///< limit for bytes of device memory of a rank; 0: unknown
 };
 
 /// A pass and its contract: conditions are words; a pass that `conflicts` with one must run before a pass that provides
-/// it, and not at all beside one of its like.
+/// it, and cannot run together with another such pass.
 struct Pass {
   std::string name, purpose;
   std::vector<std::string> provides, conflicts;
   std::function<Plan(const Plan&, const Budget&)> run;
-  bool usual = true;  ///< it costs nothing where memory suffices: --deepcompile runs it
+  bool usual = true;  ///< free of cost if memory suffices: --deepcompile runs it
 };
 
 /// All passes, in the order in which they can run.
 const std::vector<Pass>& passes();
 
-/// The names of passes(), and of those that --deepcompile runs where none is named.
+/// The names of passes(), and of those that --deepcompile runs by default.
 std::vector<std::string> pass_names();
 std::vector<std::string> usual_passes();
-/// Those that hide communication and keep nothing longer than one computation: they run without --deepcompile too where
-/// GPUs communicate.
+/// The passes that hide communication and keep nothing longer than one computation: they also run without --deepcompile
+/// if GPUs communicate.
 std::vector<std::string> free_passes();
 
-/// Runs the named passes in the given order, and says in the plan what each did; throws zs::Error at an unknown name,
-/// at one named twice, at a broken contract (with the order that would do), and where the result does not pass check().
+/// Runs the named passes in the given order, and records in the plan the effect of each; throws zs::Error at an unknown
+/// or repeated name, at a broken contract (with an order that works), and if the result does not pass check().
 Plan compile(const Plan& plan, const std::vector<std::string>& names, const Budget& budget);
 
 }  // namespace zs::plan

@@ -10,7 +10,7 @@
 
 namespace zs::plan {
 
-/// What an operation does to its unit. "start ... finish" pairs bracket a collective under way.
+/// The action of an operation on its unit. "start ... finish" pairs bracket a collective in flight.
 enum class Kind {
   gather,            ///< start the all-gather of the unit's parameters
   gather_secondary,  ///< the same from the secondary partition, within the group of ranks that shares it
@@ -21,35 +21,35 @@ enum class Kind {
   forward_no_grad,   ///< forward that keeps only its input (activation checkpointing)
   recompute,         ///< forward again from the kept input, now keeping what backward needs
   backward,          ///< backward of one micro-step into the unit's leaf gradient
-  accumulate,   ///< add what is there to the sum over micro-steps: the leaf (stages 0, 1), the reduced shard (2, 3)
-  reduce,       ///< start the reduce-scatter of the gradient
-  reduce_wait,  ///< finish it
-  gather_grad,  ///< start the all-gather of the reduced gradient (stage 0: with reduce it is an all-reduce)
+  accumulate,        ///< add the present gradient to the sum over micro-steps: leaf (stages 0, 1), reduced shard (2, 3)
+  reduce,            ///< start the reduce-scatter of the gradient
+  reduce_wait,       ///< finish it
+  gather_grad,       ///< start the all-gather of the reduced gradient (stage 0: with reduce it is an all-reduce)
   gather_grad_wait,
   norm,        ///< global gradient norm, clipping factor, overflow verdict; no unit
-  step,        ///< optimizer update of what this rank owns of the unit
-  load,        ///< start to load the unit's optimizer state from where it is offloaded; step waits for it
+  step,        ///< optimizer update of this rank's part of the unit
+  load,        ///< start to load the unit's offloaded optimizer state; step waits for it
   store,       ///< start to store it
   load_shard,  ///< start to load this rank's shard of the parameters; gather waits for it and drops it, step changes it
   store_shard,  ///< start to store the shard
-  load_input,   ///< start to load the input that recompute begins with; recompute waits for it
+  load_input,   ///< start to load the input for recompute, which waits for it
   store_input,  ///< start to store the kept input of a micro-step's forward
 };
 
 struct Op {
   Kind kind{};
   int unit = -1;   ///< index into Shape::units, -1 for norm
-  int micro = -1;  ///< micro-step 0..A-1, -1 where it has none
-  /// Of a gather: it begins with the next operation, a gather too, as one collective (coalesced).
+  int micro = -1;  ///< micro-step 0..A-1, or -1
+  /// For a gather: it starts together with the next operation, also a gather, as one collective (coalesced).
   bool with_next = false;
   bool operator==(const Op&) const = default;
 };
 
-/// A unit as plans see it.
+/// A unit in plans.
 struct Unit {
   std::string name;
   std::int64_t numel = 0;  ///< parameters
-  int tied_to = -1;        ///< another unit whose parameters its forward reads too (a tied head), or -1
+  int tied_to = -1;        ///< another unit whose parameters its forward also reads (a tied head), or -1
   /// Numbers of float32 that the optimizer keeps of it, beside the parameters; -1: two of each, as AdamW does.
   std::int64_t kept = -1;
   /// Its update orthogonalises whole matrices: `step` gathers their directions, in bfloat16, from all ranks.
@@ -68,10 +68,10 @@ struct Shape {
   int ranks = 1;
   int micro_steps = 1;  ///< gradient accumulation steps
   bool activation_checkpointing = false;
-  /// Optimizer state is in device memory for the update alone. Without it, it is there between steps, and a pass may
+  /// Optimizer state is in device memory only during the update. Otherwise it stays there between steps, and a pass may
   /// move it out for a part of a step.
   bool offload_optimizer = false;
-  bool offload_parameters = false;  ///< the same of shards of parameters, which gathers use too (stage 3)
+  bool offload_parameters = false;  ///< the same for shards of parameters, which gathers use too (stage 3)
   /// Stage 3: after its first gather in a step a unit is partitioned once more within each group of so many ranks in
   /// order, and gathered there from then on (hpZ); 0: not.
   int secondary = 0;
@@ -104,17 +104,17 @@ std::int64_t leaf(const Shape& shape, int rank, int micro);
 /// a unit stepped before the norm or twice, a collective left open, an unfinished micro-step.
 void check(const Plan& plan);
 
-/// "gather_wait h.0", "forward h.0 @1" of micro-step 1.
+/// "gather_wait h.0", "forward h.0 @1" for micro-step 1.
 std::string to_text(const Op& op, const Plan& plan);
-/// One line an operation: "12  gather_wait  h.0", micro-step after "@".
+/// One line per operation: "12  gather_wait  h.0", micro-step after "@".
 std::string to_text(const Plan& plan);
 
-/// Collectives of a step: what is coalesced is one.
+/// Number of collectives of a step; coalesced ones count as one.
 std::int64_t collectives(const Plan& plan);
-/// Those of them that travel while a unit computes.
+/// The number of these that overlap computation.
 std::int64_t overlapped(const Plan& plan);
 
-/// A hash of everything that the ranks must agree on.
+/// A hash of everything on which the ranks must agree.
 std::uint64_t hash(const Plan& plan);
 
 /// Bytes that each rank sends in one step under the plan, on average over ranks, by collectives that send no more than
@@ -127,7 +127,7 @@ std::uint64_t hash(const Plan& plan);
 double sent_bytes(const Plan& plan, int bytes_per_parameter);
 /// Those of them that go to another node, where each of the nodes has `node` ranks in order.
 double sent_between_nodes(const Plan& plan, int bytes_per_parameter, int node);
-/// The same of one operation; 0 of one that is no collective.
+/// The same for one operation; 0 if it is no collective.
 double sent_bytes(const Op& op, const Shape& shape, int bytes_per_parameter);
 double sent_between_nodes(const Op& op, const Shape& shape, int bytes_per_parameter, int node);
 /// Bytes that an operation moves as a whole, of which a rank sends its part: of a collective's operand; 0 of others.
@@ -138,12 +138,12 @@ std::int64_t operand(const Op& op, const Shape& shape);
 int ranks_of(const Op& op, const Shape& shape);
 /// Whether a collective moves sums of gradients, float32 whatever the type of the parameters.
 bool moves_sums(const Op& op, const Shape& shape);
-/// Bytes of `numel` numbers that travel as integers of so many bits: 256 tiles of equal size, in each a float32 scale
-/// for each 128 numbers, and the integers, in whole words of 4 bytes.
+/// Bytes of `numel` numbers quantized to `bits` bits: 256 tiles of equal size, each with a float32 scale per 128
+/// numbers, and the integers, in whole words of 4 bytes.
 double codec_bytes(std::int64_t numel, int bits);
 
-/// Starts each load of a shard one computation before the gather that it is for, if it stands right in front of it: the
-/// shard travels while that runs.
+/// Moves each load of a shard that stands right before its gather ahead of the computation before it, to overlap the
+/// two.
 void load_early(Plan& plan);
 
 /// Bytes of model state that each rank keeps in device memory (Rajbhandari et al. 2020, table 1): parameters and
@@ -162,7 +162,7 @@ double kept_numbers(const Shape& shape);
 /// The most parameters (elements) that are gathered at one time beside this rank's shards. 0 below stage 3.
 std::int64_t peak_gathered(const Plan& plan);
 
-/// The part of a step that an operation belongs to.
+/// The part of a step of an operation.
 enum class Part { forward, backward, update, offload, communication };
 Part part_of(Kind kind);
 
@@ -170,7 +170,7 @@ Part part_of(Kind kind);
 bool computes(Kind kind);
 /// True for a gather from either partition.
 bool gathers(Kind kind);
-/// True for what starts a collective, and the kind that finishes it.
+/// True for a kind that starts a collective, and the kind that finishes it.
 bool starts(Kind kind);
 Kind wait_of(Kind kind);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operations of a step took on a machine: measured in a training, kept in its run's folder as JSON, and what
-// passes decide by and predictions are made of.
+// Measured times of the operations of a step: recorded in a training, stored in its run's folder as JSON, and used by
+// passes and predictions.
 #pragma once
 #include <limits>
 #include <map>
@@ -11,29 +11,29 @@
 
 namespace zs::plan {
 
-/// Of one kind of operation on one unit: the mean over all of a step's, and over ranks; of the steps that were measured
-/// the shortest, which other work on the machine delayed least.
+/// The timing of one kind of operation on one unit: the mean over all of a step and over ranks; from the shortest
+/// measured step, which other work on the machine delayed least.
 struct Timing {
   Kind kind{};
   int unit = -1;
-  double seconds = 0;  ///< alone: what was given to the device before it was done
-  double growth = 0;   ///< bytes of device memory that it allocates, less what it frees
+  double seconds = 0;  ///< measured alone: after all earlier work was complete
+  double growth = 0;   ///< bytes of device memory that it allocates, minus what it frees
   bool operator==(const Timing&) const = default;
 };
 
 struct Profile {
   std::string model, device;  ///< "gpt2", "cpu"
-  Shape shape;                ///< of the step that was measured
+  Shape shape;                ///< of the measured step
   int bytes_per_parameter = 4;
-  std::string noun = "tokens";  ///< what a micro-batch has so many of: "images", where the model takes those
+  std::string noun = "tokens";  ///< the unit of a micro-batch: "images" if the model takes images
   std::int64_t count = 0;
   int node = 1;           ///< ranks on one node
-  bool overlaps = false;  ///< what travels does so while a unit computes: on GPUs
-  double rest = 0;        ///< seconds of a step beside its operations
-  double peak = 0;        ///< bytes of device memory at the peak; on GPUs of a step without passes
-  double state = 0;       ///< of these what the engine kept: parameters, gradients, optimizer state, their buffers
-  /// Ranks of a node that compute at once, its processors over the threads of a rank: more of them share. 0: any number
-  /// (each has a GPU).
+  bool overlaps = false;  ///< communication overlaps computation: on GPUs
+  double rest = 0;        ///< seconds of a step outside its operations
+  double peak = 0;        ///< bytes of device memory at the peak; on GPUs for a step without passes
+  double state = 0;       ///< the engine's part of these: parameters, gradients, optimizer state, their buffers
+  /// Ranks of a node that can compute at once: its processors over the threads of a rank; more ranks share them. 0: any
+  /// number (each has a GPU).
   int slots = 0;
   std::string config{};  ///< the model's config.json
   std::vector<Timing> timings{};
@@ -45,39 +45,39 @@ struct Profile {
 /// Collects the operations of steps on one rank.
 class Timings {
  public:
-  /// `bytes` are allocated behind the operation.
+  /// `bytes` are allocated after the operation.
   void add(const Op& op, double seconds, std::int64_t bytes);
-  /// The step took so long in all.
+  /// The total time of the step.
   void end_step(double seconds);
   std::int64_t steps() const { return steps_; }
-  /// Puts them into `profile`, of which the rest is known. REQUIRES: a step.
+  /// Adds them to `profile`, which has the rest. REQUIRES: a step.
   Profile into(Profile profile) const;
 
  private:
   struct Sum {
-    double seconds = 0;          ///< of the step that is measured
+    double seconds = 0;          ///< of the current step
     std::int64_t now = 0;        ///< operations in it
-    double shortest = kForever;  ///< mean of a step before
+    double shortest = kForever;  ///< mean of an earlier step
     double growth = 0;           ///< of all steps
     std::int64_t count = 0;      ///< operations in them
   };
   static constexpr double kForever = std::numeric_limits<double>::infinity();
   std::map<std::pair<Kind, int>, Sum> sums_;
   std::int64_t steps_ = 0, allocated_ = -1;
-  double operations_ = 0;  ///< seconds, in the step that is measured
+  double operations_ = 0;  ///< seconds, in the current step
   double rest_ = kForever;
 };
 
-/// That of all ranks: the mean of the times, the most of the memory. REQUIRES: one or more, of one plan.
+/// The profile of all ranks: the mean of the times, the maximum of the memory. REQUIRES: one or more, of one plan.
 Profile joined(const std::vector<Profile>& ranks);
 
 std::string to_json(const Profile& profile);
-/// Throws zs::Error, with `name` in front, at what is no such profile.
+/// Throws zs::Error, which begins with `name`, if it is no such profile.
 Profile profile_from_json(const std::string& text, const std::string& name);
 /// The profile of a file, or of the run in a folder (profile.json).
 Profile read_profile(const std::string& path);
 
-/// Throws zs::Error where what was measured is of other units; it names the first.
+/// Throws zs::Error with the first difference if the profile is of other units.
 void require_same_units(const Shape& shape, const Profile& profile);
 
 /// "gather_wait".

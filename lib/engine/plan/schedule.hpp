@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which passes run over the plan of a step, from how many steps done on: the schedule of DeepSpeed's DeepCompile,
-// [(step, [passes])]. Each entry names all passes of its plan; in front of the first one there are none.
+// Which passes apply to the plan of a step, by the number of steps done: the schedule of DeepSpeed's DeepCompile,
+// [(step, [passes])]. Each entry names all passes of its plan; before the first entry there are none.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,20 +13,20 @@ struct Scheduled {
   std::vector<std::string> passes{};
   bool operator==(const Scheduled&) const = default;
 };
-using Schedule = std::vector<Scheduled>;  ///< by steps, the first one from 0 on
+using Schedule = std::vector<Scheduled>;  ///< ascending by steps, from 0
 
-/// Those passes from the first step on.
+/// These passes from the first step on.
 Schedule from_the_start(std::vector<std::string> passes);
 
-/// From "prefetch" "overlap_reduce", which count from the first step on, or from "2:prefetch" "5:ALL", where
-/// "prefetch+overlap_reduce" are several passes of an entry, "none" is no pass, and "ALL" stands for usual_passes().
-/// Throws zs::Error at what is neither; names are not looked up.
+/// Parses "prefetch" "overlap_reduce", which apply from the first step on, or "2:prefetch" "5:ALL", where
+/// "prefetch+overlap_reduce" are several passes of an entry, "none" is no pass, and "ALL" means usual_passes(). Throws
+/// zs::Error at anything else; names are not looked up.
 Schedule schedule_from(const std::vector<std::string>& words);
 
-/// As schedule_from() reads it.
+/// In the format of schedule_from().
 std::string to_text(const Schedule& schedule);
 
-/// The place of the entry that a step has behind which `done` steps lie.
+/// The index of the entry for the step after `done` steps.
 std::size_t in_force(const Schedule& schedule, std::int64_t done);
 
 }  // namespace zs::plan

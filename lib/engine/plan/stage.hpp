@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a ZeRO stage divides among the ranks. All code that wants to know asks here: no other compares a stage with a
-// number.
+// What a ZeRO stage divides among the ranks. All code uses
+// this: no other code compares a stage with a number.
 //
 //   stage               0        1          2          3
 //   optimizer state     whole    divided    divided    divided
@@ -22,11 +22,11 @@ struct Division {
 };
 
 constexpr Division divided_by(std::int64_t stage) { return {stage >= 1, stage >= 2, stage >= 3}; }
-/// A rank's share of what is divided among `ranks`, or is not.
+/// A rank's share of state that is divided among `ranks`, or not.
 constexpr double share(double whole, bool divided, double ranks) { return divided ? whole / ranks : whole; }
 
-/// What of a shape's model state a rank has a slice of in memory. On one rank that is nothing, but for parameters that
-/// come and go: they are partitioned twice or travel as integers, or, with `shards_move`, a store has them at times.
+/// The parts of a shape's model state of which a rank keeps only a slice in memory. On one rank there are none, except
+/// parameters that come and go: they are partitioned twice or quantized, or, with `shards_move`, stored at times.
 Division divided_in_memory(const Shape& shape, bool shards_move);
 
 }  // namespace zs::plan

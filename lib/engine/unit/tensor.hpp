@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of LibTorch that every source about tensors uses: tensors, and these operations. Precompiled, since it takes
-// seconds to read. All of LibTorch's operations and its autograd would cost each source two seconds more: the few that
-// need autograd include it themselves.
+// The part of LibTorch that all sources about tensors use: tensors, and these operations. Precompiled, since parsing
+// takes seconds. All of LibTorch's operations and its autograd would cost each source two seconds more: the few sources
+// that need autograd include it.
 #ifndef ZS_UNIT_TENSOR_HPP  // not #pragma once: a precompiled header is a main file
 #define ZS_UNIT_TENSOR_HPP
 #include <ATen/Context.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine sees of a model: a list of units (embedding, blocks, head), each with parameters that lie in one
-// flat buffer, and a forward that LibTorch can differentiate.
+// The engine's interface to a model: a list of units (embedding, blocks, head), each with parameters in one flat
+// buffer, and a forward that LibTorch can differentiate.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -39,51 +39,51 @@ struct Parameter {
   std::int64_t numel() const;
 };
 
-/// Where the documents of packed samples are, which see nothing of each other; empty where each sample is one.
+/// The documents of packed samples, which do not see each other; empty if each sample is one.
 struct Documents {
-  std::vector<std::int64_t> begins{};  ///< of each document, in the B*T tokens of a micro-batch; ascending, first 0
-  at::Tensor positions{};              ///< int64 [B, T]: of each token in its document
+  std::vector<std::int64_t> begins{};  ///< each one's first token in the B*T tokens of a micro-batch; ascending from 0
+  at::Tensor positions{};              ///< int64 [B, T]: the position of each token in its document
 
   explicit operator bool() const { return !begins.empty(); }
 };
 
-/// One micro-batch: what the first unit reads, and what the last one compares with. A language model's are int64 [B,
-/// T], B samples of T tokens, the targets one token later; a classifier's of images float32 [B, 3, S, S], and int64
-/// [B].
+/// One micro-batch: the input of the first unit, and the targets of the last one.
+/// For a language model int64 [B, T], B samples of T tokens, the targets one
+/// token later; for a classifier of images float32 [B, 3, S, S], and int64 [B].
 struct Batch {
   at::Tensor inputs, targets;
-  /// Set where negative targets are padding, which the loss leaves out: what the mean over the others is multiplied
-  /// with, so that the mean of all micro-batches is the mean over all targets that count.
+  /// Set if negative targets are padding, which the loss ignores: the factor of the mean over the others, so that the
+  /// mean of all micro-batches is the mean over all counted targets.
   std::optional<float> weight{};
-  Documents documents{};  ///< a document lies in one sample
+  Documents documents{};  ///< a document does not cross samples
   std::int64_t samples() const { return inputs.size(0); }
   Batch to(const at::Device& device) const;
 };
 
-/// What begins at these of so many tokens, samples of `length` one after another.
+/// Documents with these first tokens, in consecutive samples of `length`.
 Documents documents(std::vector<std::int64_t> begins, std::int64_t samples, std::int64_t length);
 
-/// What a forward may know beside its inputs. Random streams depend on the leaf and the unit, not on the rank.
+/// The context of a forward besides its inputs. Random streams depend on the leaf and the unit, not on the rank.
 struct ForwardContext {
   const Batch& batch;
   std::uint64_t stream = 0;      ///< key of (seed, step, leaf)
-  bool training = true;          ///< false turns dropout off
-  at::Tensor* logits = nullptr;  ///< where the last unit leaves what its loss is of, [B, T, V] or [B, L]; null: nowhere
+  bool training = true;          ///< false disables dropout
+  at::Tensor* logits = nullptr;  ///< if not null, the last unit stores the logits of its loss, [B, T, V] or [B, L]
 
   std::span<const std::int64_t> document_begins() const { return batch.documents.begins; }
 };
 
-/// A tensor that files of other programs have beside a unit's parameters, and that may be left out.
+/// A tensor that files of other programs have besides a unit's parameters, and that may be ignored.
 struct Extra {
-  std::string suffix{};   ///< its name ends so
-  std::string same_as{};  ///< only where it equals this parameter (a copy of what is tied); "": whatever it holds
-  std::string prefix{};   ///< and begins so
+  std::string suffix{};   ///< the end of its name
+  std::string same_as{};  ///< only if it equals this parameter (a copy of a tied one); "": with any content
+  std::string prefix{};   ///< the beginning of its name
 };
 
-/// Fills part of a unit's flat buffer with what a training begins with: as many elements as `values` from `begin` on.
+/// Fills a part of a unit's flat buffer with initial values: values.size() elements from `begin` on.
 using Beginning = std::function<void(std::size_t unit, std::int64_t begin, std::span<float> values)>;
 
-/// Immutable; the tensors of its parameters are given to forward, views of a flat buffer in parameters() order.
+/// Immutable; forward gets the tensors of its parameters, views of a flat buffer in parameters() order.
 class Unit {
  public:
   Unit(std::string name, std::vector<Parameter> parameters, int tied_to = -1, std::vector<Extra> extras = {});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a profiler is shown of an operation of the plan: its part of the step, its name, unit and micro-step; of a
-// collective what moves between how many ranks; and how much memory is held behind it. Costs nothing where none looks.
+// Annotates an operation of the plan for a profiler: its part of the step, its name, unit and micro-step; for a
+// collective the bytes and ranks; and the memory in use after it. Costs nothing without a profiler.
 #pragma once
 #include <ATen/record_function.h>
 

@@ -5,9 +5,9 @@
 //   all            all-gather: the directions of the unit, whole
 //   each rank      Newton-Schulz of every matrix of which it has elements, whole
 //
-// A matrix is orthogonalised whole, by the same operations on the same bits, whatever ranks have parts of it: so one
-// digest holds over all of them. Ranks that share a matrix compute it each; of m matrices in a unit, N ranks compute no
-// more than m + N - 1 in all, and none more than its slice touches: what is computed is balanced as the slices are.
+// A matrix is orthogonalised as a whole, by the same operations on the same bits, whichever ranks have parts of it: so
+// the digest is the same for all of them. Ranks that share a matrix each compute it; for m matrices in a unit, N ranks
+// compute at most m + N - 1 in all, and each only those in its slice: so the work is balanced like the slices.
 #pragma once
 #include <vector>
 
@@ -19,7 +19,7 @@
 
 namespace zs::zero {
 
-/// A matrix that is orthogonalised whole: rows x columns elements from `begin` on in the unit's flat buffer.
+/// A matrix to orthogonalise: rows x columns elements from `begin` on in the unit's flat buffer.
 struct Matrix {
   std::int64_t begin = 0, rows = 0, columns = 0;
   std::int64_t end() const { return begin + rows * columns; }
@@ -27,15 +27,15 @@ struct Matrix {
 
 class Directions {
  public:
-  /// All of a unit, not initialised, in memory of the pool. COLLECTIVE.
+  /// The directions of a whole unit, uninitialised, in memory of the pool. COLLECTIVE.
   Directions(Pool& pool, const Layout& layout, const std::string& unit);
 
-  /// Those of elements [begin, end) of the unit, bfloat16.
+  /// The directions of elements [begin, end) of the unit, bfloat16.
   device::View part(std::int64_t begin, std::int64_t end) const { return all_.part(begin, end); }
-  /// Brings all slices together. COLLECTIVE.
+  /// Gathers all slices. COLLECTIVE.
   void gather();
-  /// Puts what each matrix is orthogonalised to in its place, of those that have elements in what the rank owns.
-  /// REQUIRES: gathered.
+  /// Replaces each matrix with elements in this rank's
+  /// part by its orthogonalised form. REQUIRES: gathered.
   void orthogonalise(const std::vector<Matrix>& matrices, int steps);
 
  private:
@@ -46,9 +46,9 @@ class Directions {
   device::View all_;
 };
 
-/// The nearest matrix whose singular values are alike, by `steps` Newton-Schulz iterations in bfloat16 with the
-/// coefficients and in the order of torch.optim.Muon; where processors have no products of bfloat16, each product is
-/// computed in float32 and rounded. `matrix` is bfloat16 [rows, columns], and so is the result.
+/// The nearest matrix with equal singular values, by `steps` Newton-Schulz iterations in bfloat16 with the coefficients
+/// and in the order of torch.optim.Muon; on CPUs without bfloat16 products, each product is computed in float32 and
+/// rounded. `matrix` is bfloat16 [rows, columns], and so is the result.
 at::Tensor orthogonalised(const at::Tensor& matrix, int steps);
 
 }  // namespace zs::zero

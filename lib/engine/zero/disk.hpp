@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A nameless file on a disk that is read and written in the background: by io_uring where the system has it, past the
-// page cache where the file system takes that, else by plain calls, at once.
+// An unnamed file on a disk with asynchronous reads and writes: by io_uring if the system has it, with direct I/O if
+// the file system supports it, else by synchronous calls.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,22 +12,22 @@ namespace zs::zero {
 
 class Disk {
  public:
-  /// What memory, offsets and sizes are multiples of.
+  /// Memory, offsets and sizes are multiples of this.
   static constexpr std::int64_t kPage = 4096;
 
-  /// In `folder`, which is made if it is not there. Throws zs::Error where that cannot be.
+  /// In `folder`, which is created if missing. Throws zs::Error if that fails.
   explicit Disk(const std::string& folder);
   ~Disk();
   Disk(const Disk&) = delete;
   Disk& operator=(const Disk&) = delete;
 
   const std::string& folder() const { return folder_; }
-  /// Lengthens the file to `bytes`, with room on the disk for all of it; errno's text, or "".
+  /// Extends the file to `bytes`, with disk space reserved for all of it; returns errno's text, or "".
   std::string reserve(std::int64_t bytes);
-  /// Begins to read or write; `memory` stays as it is until wait(number) has returned. Numbers are the caller's, each
-  /// for one request at a time.
+  /// Starts to read or write; `memory` must not change until wait(number) has returned. The caller chooses numbers,
+  /// each for one request at a time.
   void start(bool write, int number, std::byte* memory, std::int64_t bytes, std::int64_t offset);
-  /// Until that request is done; errno's text, "the file ends early", or "".
+  /// Waits for that request; returns errno's text, "the file ends early", or "".
   std::string wait(int number);
 
  private:
@@ -41,11 +41,11 @@ class Disk {
   struct Ring;
   std::string folder_;
   int file_ = -1;
-  std::unique_ptr<Ring> ring_;  // null: plain calls
+  std::unique_ptr<Ring> ring_;  // null: synchronous calls
   std::map<int, Request> requests_;
 
   void open();
-  /// The rest of a request by plain calls, from `done` bytes on.
+  /// Completes a request by synchronous calls, from `done` bytes on.
   void finish(Request& request, std::int64_t done) const;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a model's training steps as a plan says, on this rank. One executor for every stage; the arithmetic is the same
-// in all of them: gradients summed by the canonical tree over all micro-batches of the step, divided once.
+// Runs a model's training steps by a plan, on this rank. One executor for every stage; the arithmetic is always the
+// same: gradients are summed by the canonical tree over all micro-batches of the step, and divided once.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -25,56 +25,56 @@ struct Observer {
   std::function<void(int unit, int micro)> leaf{};  ///< the unit's leaf gradient is there
   std::function<void(int unit)> local_sum{};        ///< all micro-steps are added, nothing is reduced yet (stages 0, 1)
   std::function<void(int unit, int micro)> shard{};  ///< the micro-step's leaves of all ranks are summed (stages 2, 3)
-  std::function<void()> reduced{};                   ///< all gradient sums are there, nothing is updated yet
+  std::function<void()> reduced{};                   ///< all gradient sums are complete, nothing is updated yet
   std::function<bool()> stop{};  ///< at the end of a step: whether this rank is asked to stop (StepResult::stop)
 };
 
 /// Bytes.
 struct Usage {
-  std::int64_t allocated = 0, peak = 0;           ///< device memory, now and at most
+  std::int64_t allocated = 0, peak = 0;           ///< device memory, current and peak
   std::int64_t sent = 0, sent_between_nodes = 0;  ///< in a step
-  /// The larger one of each.
+  /// The larger of each.
   Usage or_more(const Usage& other) const {
     return {std::max(allocated, other.allocated), std::max(peak, other.peak), std::max(sent, other.sent),
             std::max(sent_between_nodes, other.sent_between_nodes)};
   }
 };
 
-/// An operation that has run alone: what was given to the device before it was done, and so is it. `bytes` are
-/// allocated on the device behind it.
+/// Called after an operation that ran alone, with all earlier work complete. `bytes` are allocated on the device after
+/// it.
 using Timed = std::function<void(const plan::Op& op, double seconds, std::int64_t bytes)>;
 
 struct StepResult {
   double loss = 0;          ///< mean over all micro-batches of the step, all ranks: the canonical tree, divided once
   double grad_norm = 0;     ///< global L2 norm of the mean gradient, before clipping
   double clipped_norm = 0;  ///< after
-  double loss_scale = 1;    ///< what the loss was multiplied with (float16)
+  double loss_scale = 1;    ///< factor of the loss (float16)
   std::vector<float> leaf_losses{};  ///< of all ranks, by leaf
-  /// Bytes that this rank sent for the step (what an observer or a self-test sends is not counted), and those of them
-  /// that went to another host.
+  /// Bytes that this rank sent for the step (without those of observers and self-tests), and the part that went to
+  /// other hosts.
   std::int64_t sent = 0, sent_between_nodes = 0;
-  std::int64_t collectives = 0;  ///< by which it sent them
-  /// The most bytes of optimizer state, shards that move and kept inputs that were in device memory at one time while
-  /// a unit computed.
+  std::int64_t collectives = 0;  ///< the number of collectives for these
+  /// The peak bytes of optimizer state, movable shards and
+  /// kept inputs in device memory while a unit computed.
   std::int64_t held = 0;
-  double observed = 0;   ///< seconds that an observer took: copying gradients for a checkpoint
+  double observed = 0;   ///< seconds spent in an observer: copying gradients for a checkpoint
   bool skipped = false;  ///< the gradient was not finite and nothing was updated (float16)
-  Usage most{};          ///< of all ranks, after the step
+  Usage most{};          ///< maximum over ranks, after the step
   bool stop = false;     ///< a rank is asked to stop
 };
 
-/// Sees what the last unit compares with the targets: of each leaf of an evaluation, on the rank that computed it.
+/// Receives the logits of each leaf of an evaluation, on the rank that computed it.
 using LogitsSeen = std::function<void(std::int64_t leaf, const unit::Batch& batch, const at::Tensor& logits)>;
 
-/// The micro-batch that belongs to a leaf of the global step, whoever asks.
+/// Returns the micro-batch of a leaf of the global step, on any rank.
 using BatchOf = std::function<unit::Batch(std::int64_t leaf)>;
 
 class Engine {
  public:
-  /// Parameters get their initial values. Throws zs::Error as Plans does. COLLECTIVE.
+  /// Initializes the parameters. Throws zs::Error as Plans does. COLLECTIVE.
   Engine(comm::Group& group, const unit::Units& units, const Strategy& strategy, const Settings& settings);
 
-  /// One optimizer step, by the plan that is for it. `step` counts from 1. REQUIRES: Settings::trains. COLLECTIVE.
+  /// One optimizer step, by its plan. `step` counts from 1. REQUIRES: Settings::trains. COLLECTIVE.
   StepResult step(std::int64_t step, double learning_rate, const BatchOf& batch);
 
   /// Mean loss per sample over `leaves` micro-batches (they may differ in size) without dropout, summed in leaf order.
@@ -85,9 +85,9 @@ class Engine {
   /// ranks if they do not agree. COLLECTIVE.
   std::string digest();
 
-  /// Times each operation of the steps to come, which makes them slower; null: no longer.
+  /// Times each operation of the following steps, which makes them slower; null: stops.
   void time(Timed timed) { timed_ = std::move(timed); }
-  /// Sets who sees the steps to come.
+  /// Sets the observer of the following steps.
   void observe(Observer observer) { observer_ = std::move(observer); }
   /// Gradients are sums over leaves of the scaled loss: times this they are the mean gradient.
   double gradient_scale() const { return 1.0 / (static_cast<double>(leaves()) * scaler_.scale()); }
@@ -99,16 +99,16 @@ class Engine {
   /// Sets the counters from a checkpoint.
   void restore(std::int64_t updates, const LossScaler::State& scaler) { updates_ = updates, scaler_.restore(scaler); }
   bool trains() const { return settings_.trains; }
-  /// Whether optimizer state lies on a disk.
+  /// Whether optimizer state is on a disk.
   bool on_disk() const { return settings_.offload.optimizer == Place::disk; }
   Optimizer& optimizer(std::size_t unit) { return *states_[unit].optimizer; }
-  /// How a parameter of a unit is updated.
+  /// The update rule of a parameter.
   optimizer::Rule rule(std::size_t unit, const unit::Parameter& parameter) const {
     return zero::rule(settings_.optimizer, parameter, is_block(units_, unit));
   }
 
   Plans& plans() { return plans_; }
-  /// The plan of the step under way, or to come.
+  /// The plan of the current step, or of the next.
   const plan::Plan& plan() const { return plans_.current(); }
   comm::Group& group() const { return group_; }
   const Settings& settings() const { return settings_; }
@@ -117,19 +117,19 @@ class Engine {
   std::vector<UnitState>& states() { return states_; }
 
  private:
-  /// What the operations of one run share.
+  /// State shared by the operations of one run.
   struct Run {
     std::int64_t step = 0;
     double learning_rate = 0;
     const BatchOf* batch = nullptr;
     bool training = true;
     bool self_test = false;
-    std::set<int> tested;                   // units whose parameters were
-    std::vector<int> together;              // units whose gathers begin with the next one
-    at::Tensor* logits = nullptr;           // where they are wanted
+    std::set<int> tested;                   // units whose parameters were tested
+    std::vector<int> together;              // units whose gathers start with the next one
+    at::Tensor* logits = nullptr;           // destination of the logits, or null
     std::vector<unit::Batch> batches;       // by micro-step
-    std::vector<at::Tensor> device_losses;  // by micro-step, where they were computed
-    std::vector<float> losses;              // the same, read when the plan has been given out whole
+    std::vector<at::Tensor> device_losses;  // by micro-step, on their device
+    std::vector<float> losses;              // the same, read after all operations of the plan were issued
     std::function<std::int64_t(int micro)> leaf;
     float clip = 1;
     float scale = 1;  // gradient sum -> mean gradient
@@ -154,7 +154,7 @@ class Engine {
   };
   Sent sent() const;
   static void add(StepResult& result, const Sent& before, const Sent& after, int sign);
-  /// Runs `what`, whose bytes do not count for the step.
+  /// Runs `what` without counting its bytes for the step.
   template <typename What>
   void uncounted(Run& run, What what) {
     const Sent before = sent();

@@ -52,7 +52,7 @@ class Gradient {
   at::Tensor on_host() const;
   /// The gradient summed over all leaves, whole, on the host. REQUIRES: shard or whole. COLLECTIVE.
   at::Tensor gather();
-  /// Flips the lowest bit of one element of the sum, by its index in the unit, if this rank has it.
+  /// Flips the lowest bit of one element of the sum, by its index in the unit, if it is on this rank.
   void flip_bit(std::int64_t element);
 
  private:

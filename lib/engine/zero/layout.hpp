@@ -16,7 +16,7 @@
 
 namespace zs::zero {
 
-/// Of ZeRO++, as DeepSpeed has them.
+/// The bits of ZeRO++, as in DeepSpeed.
 inline constexpr int kWeightBits = 8, kGradientBits = 4;
 
 struct Layout {
@@ -49,8 +49,8 @@ inline Layout layout(const unit::Unit& unit, const comm::Group& group, const pla
           shape.quantized_gradients ? kGradientBits : 0};
 }
 
-/// The whole of what each rank has its slice of, on the host; `mine` is its slice or, on every rank, already the whole.
-/// COLLECTIVE.
+/// Gathers the slices of all ranks, on the host; `mine` is the
+/// slice or, on every rank, already the whole. COLLECTIVE.
 at::Tensor gather(comm::Group& group, const device::View& mine, std::int64_t numel, const std::string& what);
 
 }  // namespace zs::zero

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loss scaling for float16: the loss is multiplied so that small gradients survive, by as much as goes without
-// overflow, or by a number once for all. Constants and order of events are those of DeepSpeed's
-// (runtime/fp16/loss_scaler.py).
+// Loss scaling for float16: multiplies the loss so that small gradients do not
+// underflow, by the largest factor without overflow, or by a constant. Constants
+// and order of events are those of DeepSpeed (runtime/fp16/loss_scaler.py).
 #pragma once
 #include <cmath>
 #include <cstdint>
 
 namespace zs::zero {
 
-/// What loss scaling goes by.
+/// The rules of loss scaling.
 struct LossScaling {
-  double fixed = 0;  ///< this scale always; 0: dynamic
+  double fixed = 0;  ///< constant scale; 0: dynamic
   int initial_power = 16;
   std::int64_t window = 1000;  ///< steps without overflow before the scale doubles
-  int hysteresis = 2;          ///< the overflow of that number halves it
-  bool consecutive = false;    ///< overflows count anew after each step without one
+  int hysteresis = 2;          ///< overflow number that halves it
+  bool consecutive = false;    ///< the count of overflows restarts after each step without one
   double minimum = 1;
-  bool grad_scaler = false;  ///< count as PyTorch's GradScaler does: growth comes one step earlier
+  bool grad_scaler = false;  ///< count as PyTorch's GradScaler does: growth is one step earlier
 };
 /// PyTorch's GradScaler.
 inline LossScaling grad_scaler() { return {.window = 2000, .hysteresis = 1, .minimum = 0, .grad_scaler = true}; }
 
 class LossScaler {
  public:
-  /// All that a checkpoint keeps of it.
+  /// Its state in a checkpoint.
   struct State {
     double scale = 1;
     std::int64_t iteration = 0, last_overflow = -1, skipped = 0;
@@ -39,7 +39,7 @@ class LossScaler {
   std::int64_t skipped() const { return state_.skipped; }
   const State& state() const { return state_; }
   void restore(const State& state) { state_ = state; }
-  /// After a step: was its gradient finite? Throws zs::Error at an overflow with the scale already at its minimum.
+  /// Call it after a step: was its gradient finite? Throws zs::Error at an overflow at the minimal scale.
   void update(bool finite);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the model state of one rank lies: pools of device memory, and stores for what is away between its uses.
+// Memory for one rank's model state: pools of device memory, and stores for offloaded state.
 #pragma once
 #include <memory>
 #include <optional>
@@ -15,7 +15,7 @@ struct Memory {
   Memory(comm::Group& group, const Plans& plans, const Settings& settings);
 
   Pool pool;
-  std::unique_ptr<comm::Group> secondary_group;  ///< of ranks that share a secondary partition, or null
+  std::unique_ptr<comm::Group> secondary_group;  ///< of the ranks that share a secondary partition, or null
   std::optional<Pool> secondary_pool;
   std::unique_ptr<Store> optimizer, parameters, inputs;  ///< null: in device memory
 };

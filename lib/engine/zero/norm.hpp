@@ -19,8 +19,8 @@ struct Shard {
   std::int64_t numel = 0;
 };
 
-/// The sum of squares over all units and ranks in double, equal bits everywhere; NaN and infinity pass through. With
-/// `replicated` every rank holds whole gradients and none is exchanged. COLLECTIVE.
+/// The sum of squares over all units and ranks in double, equal bits everywhere; NaN and infinity propagate. With
+/// `replicated` every rank has whole gradients and nothing is exchanged. COLLECTIVE.
 double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool replicated);
 
 }  // namespace zs::zero

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters of one unit as forward and backward use them: whole, or a slice that is gathered for a while, and that
-// may be offloaded in between.
+// The parameters of one unit for forward and backward: whole, or a slice that is gathered temporarily, and that may be
+// offloaded in between.
 #pragma once
 #include <optional>
 #include <vector>
@@ -12,10 +12,10 @@
 
 namespace zs::zero {
 
-/// Where parameters lie beside the device's own memory.
+/// Where parameters are kept besides the device's own memory.
 struct Places {
-  Residency shards{};         ///< of the slices that a layout shards
-  Pool* secondary = nullptr;  ///< of the secondary partition, within its group of ranks, or null
+  Residency shards{};         ///< for the slices of sharded parameters
+  Pool* secondary = nullptr;  ///< for the secondary partition, within its group of ranks, or null
 };
 
 class Parameters {
@@ -39,7 +39,7 @@ class Parameters {
   /// (stages 0 to 2), else gathered, and rounded as it travels. COLLECTIVE.
   at::Tensor whole();
 
-  /// Starts and finishes the all-gather, of a slice that is loaded for it if it is offloaded. COLLECTIVE.
+  /// Starts and finishes the all-gather; loads the slice first if it is offloaded. COLLECTIVE.
   void start_gather();
   /// The same in two parts, for a collective of several units: what the ranks exchange, nothing where this one has all;
   /// and that collective, under way.
@@ -50,10 +50,10 @@ class Parameters {
   void finish_gather();
   /// Keeps this rank's share of the secondary partition of what is gathered.
   void partition();
-  /// Throws zs::Error where what was gathered as integers differs from the exact parameters by more than rounding to
-  /// them may; it names unit and element. REQUIRES: gathered, and that from the first partition. COLLECTIVE.
+  /// Throws zs::Error if quantized gathered parameters differ from the exact ones by more than rounding allows; it
+  /// names unit and element. REQUIRES: gathered, from the first partition. COLLECTIVE.
   void self_test();
-  /// Has the next gather send a wrong scale, once.
+  /// Makes the next gather send a wrong scale, once.
   void plant_scale() { planted_ = true; }
   /// Drops the gathered parameters (stage 3); reading them from here on faults.
   void release();
@@ -68,15 +68,15 @@ class Parameters {
   comm::Group* group_;
   Pool *pool_, *secondary_pool_;
   Layout layout_;
-  at::Tensor flat_;                               // its memory comes and goes when sharded
-  device::Buffer whole_, slice_, pending_whole_;  // slice_ where sharded, whole_ where not or gathered
+  at::Tensor flat_;                               // its memory changes if sharded
+  device::Buffer whole_, slice_, pending_whole_;  // slice_ if sharded, whole_ if not sharded or gathered
   device::Buffer secondary_;                      // this rank's share of it, in its group
-  std::optional<comm::Codec> codec_;              // of what travels as integers
+  std::optional<comm::Codec> codec_;              // for quantized collectives
   device::Buffer encoded_;
   bool planted_ = false;
   std::vector<at::Tensor> leaves_, tied_;
   std::shared_ptr<comm::Pending> gather_;
-  std::optional<OffloadableBuffer> offloadable_;  // in place of slice_
+  std::optional<OffloadableBuffer> offloadable_;  // instead of slice_
   bool loaded_to_gather_ = false;                 // it was in the store
 
   bool sharded() const { return layout_.divided.parameters; }

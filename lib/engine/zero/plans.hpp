@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plans of a training's steps: one for each entry of its schedule of passes, the same on every rank.
+// The plans of a training's steps: one per entry of its schedule of passes, the same on every rank.
 #pragma once
 #include <memory>
 #include <vector>
@@ -18,16 +18,16 @@ class Plans {
 
   /// Takes the plan that the schedule has for a step; true if it is another than before.
   bool prepare(std::int64_t step);
-  /// What the operations of a step take, for those entries of the schedule that begin behind the first step: from now
-  /// on their plans are made by it. COLLECTIVE: the same on every rank.
+  /// Sets measured times, for entries of the schedule after the first step: later plans are made from them. COLLECTIVE:
+  /// the same on every rank.
   void measured(std::shared_ptr<const plan::Profile> profile);
 
-  /// The plan of the step under way, or to come.
+  /// The plan of the current step, or of the next.
   const plan::Plan& current() const { return current_; }
-  /// Those of all entries of the schedule.
+  /// The plans of all entries of the schedule.
   const std::vector<plan::Plan>& all() const { return plans_; }
   const plan::Schedule& schedule() const { return schedule_; }
-  /// Whether one of them has an operation of that kind.
+  /// Whether any of them has an operation of that kind.
   bool have(plan::Kind kind) const;
 
  private:
@@ -35,14 +35,14 @@ class Plans {
   plan::Schedule schedule_;
   plan::Budget budget_;
   std::vector<plan::Plan> plans_;  // by entry of the schedule
-  std::size_t at_ = 0;             // the entry whose plan is current
+  std::size_t at_ = 0;             // the entry of the current plan
   plan::Plan current_;
   bool changed_ = false;  // since prepare()
 
   void require_same();
 };
 
-/// Forward alone, of one micro-batch a rank.
+/// Only forward, of one micro-batch per rank.
 plan::Plan evaluation_plan(const plan::Plan& training);
 
 }  // namespace zs::zero

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers that collectives move, lent to units as they come and go: a host's are taken once, and kept by size.
+// Reusable buffers for collectives: on a host they are allocated once, and kept by size.
 #pragma once
 #include <map>
 #include <vector>
@@ -12,12 +12,12 @@ class Pool {
  public:
   explicit Pool(comm::Group& group) : group_(group) {}
 
-  /// A buffer of `bytes`, not initialised, which its last owner gives back (the pool must outlive it). COLLECTIVE:
-  /// every rank takes and gives back the same sizes in the same order, as one plan makes them do.
+  /// A buffer of `bytes`, uninitialised; its last owner returns it (the pool must outlive it). COLLECTIVE: every rank
+  /// takes and returns the same sizes in the same order, since all run one plan.
   device::Buffer take(std::int64_t bytes);
   comm::Group& group() const { return group_; }
   device::Buffer take(device::Type type, std::int64_t count) { return take(count * device::size(type)); }
-  /// The most that was lent of each size, together: on a host all that was taken, as nothing goes back before the pool.
+  /// The sum of the peaks of each size: on a host everything allocated, as nothing is freed before the pool.
   std::int64_t bytes() const { return bytes_; }
 
  private:

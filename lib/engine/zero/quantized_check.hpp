@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The self-test of what travels as integers (ZeRO++): the same collective with the exact numbers, and a difference that
-// rounding to the integers cannot explain ends the training.
+// The self-test of quantized collectives (ZeRO++): repeats the collective with exact numbers; a difference that
+// quantization cannot explain ends the training.
 #pragma once
 #include <string>
 
@@ -11,17 +11,17 @@ namespace zs::zero {
 /// A quantized collective's result and the exact one, element by element.
 struct QuantizedCheck {
   std::string name;        ///< "parameters of transformer.h.3"
-  std::int64_t begin = 0;  ///< of the first element in its unit
+  std::int64_t begin = 0;  ///< index of the first element in its unit
   device::View integers;   ///< the result of the quantized collective, of any type
   device::View exact;      ///< the result of the exact one
-  device::View bound;      ///< the most that they may differ by, float32
+  device::View bound;      ///< the largest allowed difference, float32
 };
 
-/// Throws comm::SharedError, on every rank, where they differ by more on one: it names the element that differs by
-/// most. What is not finite exactly must not be finite either. COLLECTIVE.
+/// Throws comm::SharedError, on every rank, if they differ by more on any rank: it names the largest difference. Where
+/// the exact value is not finite, the quantized one must not be either. COLLECTIVE.
 void require_within(comm::Group& group, const QuantizedCheck& both);
 
-/// This rank's slice of the exact sum of all ranks' leaves, and of how much the sum of the rounded ones may differ.
+/// This rank's slice of the exact sum of all ranks' leaves, and of the allowed difference of the quantized sum.
 class ExactSum {
  public:
   /// COLLECTIVE.

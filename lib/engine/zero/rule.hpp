@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An optimizer's rules as the elementwise passes over a shard have them (device::Operations::update).
+// Converts an optimizer's rules to those of the elementwise kernels (device::Operations::update).
 #pragma once
 #include <cstdint>
 
@@ -8,11 +8,11 @@
 
 namespace zs::zero {
 
-/// `update` counts from 1. `decay` false leaves weight decay out. REQUIRES: not Rule::muon.
+/// `update` counts from 1. `decay` false disables weight decay. REQUIRES: not Rule::muon.
 device::Rule factors(const optimizer::Settings& settings, optimizer::Rule rule, double learning_rate,
                      std::int64_t update, bool decay);
 
-/// Of a matrix under Muon: the step along what it was orthogonalised to, adjusted to its shape.
+/// For a matrix under Muon: the step along the orthogonalised direction, adjusted to its shape.
 device::Rule matrix_step(const optimizer::Settings& settings, double learning_rate, bool decay, std::int64_t rows,
                          std::int64_t columns);
 device::DirectionFactors direction(const optimizer::Settings& settings);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a model is trained: what is asked of the arithmetic, where state lies, and how a step is divided.
+// The settings of an engine: the arithmetic, the place of state, and the division of a step.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,31 +13,31 @@
 
 namespace zs::zero {
 
-/// Where state lies that is not in use.
+/// Where unused state is kept.
 struct Offload {
-  Place optimizer = Place::device;   ///< what it keeps, and masters beside 16-bit parameters; not with use_torch_adam
-  Place parameters = Place::device;  ///< shards of stage 3
-  std::string nvme_path{};           ///< folder for what is on a disk
-  Place passes = Place::host;        ///< where passes move to what is in device memory between steps
+  Place optimizer = Place::device;   ///< optimizer state, and masters of 16-bit parameters; not with use_torch_adam
+  Place parameters = Place::device;  ///< shards in stage 3
+  std::string nvme_path{};           ///< folder for files on a disk
+  Place passes = Place::host;        ///< where passes move state from device memory between steps
 };
 
-/// What of ZeRO++ stage 3 does.
+/// The features of ZeRO++ in stage 3.
 struct ZeroPlusPlus {
-  int secondary = 0;  ///< ranks of a group that keeps the parameters once more, divided among them (hpZ); 0: none
+  int secondary = 0;  ///< ranks of a group that keeps a second copy of the parameters, divided among them (hpZ)
   bool quantized_weights = false, quantized_gradients = false;
-  std::int64_t self_test_every = 0;  ///< steps between self-tests of what travels as integers; 0: the first one alone
+  std::int64_t self_test_every = 0;  ///< steps between self-tests of quantized collectives; 0: only the first step
 };
 
 struct Settings {
-  bool trains = true;  ///< false: the model is evaluated alone, and nothing is kept for updates
+  bool trains = true;  ///< false: only evaluation, without state for updates
   optimizer::Settings optimizer{};
-  bool use_torch_adam = false;  ///< update with torch::optim::AdamW itself
+  bool use_torch_adam = false;  ///< update with torch::optim::AdamW
   double max_grad_norm = 0;     ///< clip the global norm to this; 0 for none
-  bool decay_all = true;        ///< weight decay on every parameter; false leaves biases and norms out
+  bool decay_all = true;        ///< weight decay on every parameter; false excludes biases and norms
   at::ScalarType dtype = at::kFloat;
-  at::ScalarType autocast = at::kFloat;  ///< of matrix products, with float32 parameters; float32: none
-  LossScaling loss_scaling{};            ///< of float16
-  /// Whether the loss is scaled, and a step whose gradient is not finite skipped.
+  at::ScalarType autocast = at::kFloat;  ///< for matrix products, with float32 parameters; float32: none
+  LossScaling loss_scaling{};            ///< for float16
+  /// Whether the loss is scaled, and a step with a gradient that is not finite is skipped.
   bool scales() const { return dtype == at::kHalf || autocast == at::kHalf; }
   std::uint64_t seed = 1;
   Offload offload{};

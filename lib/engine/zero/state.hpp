@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one rank holds of one unit: parameters, gradient, optimizer state, and the activations of the micro-step under
-// way.
+// One rank's state of one unit: parameters, gradient, optimizer
+// state, and the activations of the current micro-step.
 #pragma once
 #include <memory>
 
@@ -14,7 +14,7 @@ namespace zs::zero {
 class UnitState {
  public:
   using MakeOptimizer = std::function<std::unique_ptr<Optimizer>(const Layout& layout, const device::View& parameters)>;
-  /// COLLECTIVE: takes its lasting memory from the pool. Parameters are not set.
+  /// COLLECTIVE: takes permanent memory from the pool. Does not set parameters.
   UnitState(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout, const MakeOptimizer& make,
             const Places& places = {});
 
@@ -35,9 +35,9 @@ class UnitState {
   at::Tensor gather_parameters();
   /// The masters of the owned part, on the host: a copy, or a tensor over their memory.
   at::Tensor masters();
-  /// Has what is offloaded of it in device memory, until the plan stores it.
+  /// Loads its offloaded state into device memory, until the plan stores it.
   void load();
-  /// Of what can move out, as much as is in device memory now: optimizer state, a shard that moves, the kept input.
+  /// Bytes of movable state currently in device memory: optimizer state, a movable shard, the kept input.
   std::int64_t bytes_here();
   /// One update of the owned part.
   void update(const Update& update);
@@ -48,7 +48,7 @@ class UnitState {
   Gradient gradient;
   std::unique_ptr<Optimizer> optimizer;
   at::Tensor input, output;  ///< activations; set and cleared by the executor
-  StoredInput stored_input;  ///< the input, while it is away
+  StoredInput stored_input;  ///< the input, while it is moved out
 
  private:
   const unit::Unit* unit_;

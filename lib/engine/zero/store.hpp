@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where state that is offloaded lies between its uses: in the host's memory, or in a file on a disk. It is kept in
-// blocks, each loaded and stored as a whole; what a load brings is what the last store of that block was given.
+// Stores offloaded state: in the host's memory, or in a file on a disk. State consists of blocks, each loaded and
+// stored as a whole; a load returns the content of the last store of that block.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -13,41 +13,41 @@ namespace zs::zero {
 
 enum class Place { device, host, disk };
 
-/// What a disk does wrong: the next write is lost, the next read brings another block, the next write is cut in half.
+/// Injected faults of a disk: the next write is lost, the next read returns another block, the next write is torn.
 enum class DiskFault { stale, swapped, torn };
 
 class Store {
  public:
   virtual ~Store() = default;
 
-  /// Makes room for a block of `bytes`; `name` stands for it in errors. Throws zs::Error where there is none.
+  /// Reserves a block of `bytes`, called `name` in errors. Throws zs::Error if there is no room.
   virtual int add(const std::string& name, std::int64_t bytes) = 0;
-  /// Begins to read a block, where that takes time; finish_load() does so too where it was not begun.
+  /// Starts to read a block, if that takes time; otherwise finish_load() does.
   virtual void start_load(int block) = 0;
-  /// Puts the block into `to`, of its size. Throws zs::Error, naming the block, where it cannot be read or is not what
-  /// was stored last: another block's, an earlier one, or torn.
+  /// Copies the block to `to`, of its size. Throws zs::Error, naming the block, if it cannot be read or is not what was
+  /// last stored: another block's, an earlier version, or torn.
   virtual void finish_load(int block, const device::View& to) = 0;
-  /// Takes `from`, whose memory is free afterwards, and begins to write it. An error may show at any later call.
+  /// Takes `from`, whose memory is then free, and starts to write it. Any later call may report an error.
   virtual void start_store(int block, const device::View& from) = 0;
-  /// Has the disk do that to a block, once, to see it found. Throws zs::Error where there is no disk, or no other
-  /// block.
+  /// Injects that fault into a block, once. Throws
+  /// zs::Error if there is no disk, or no other block.
   virtual void plant(int block, DiskFault fault) = 0;
-  /// finish_load() into memory of the store's own, which its last owner gives back before the store goes.
+  /// finish_load() into the store's memory, which its last owner returns before the store is destroyed.
   virtual device::Buffer fetch(int block, std::int64_t bytes);
-  /// start_store() of that memory, changed.
+  /// start_store() of that memory, after changes.
   virtual void give(int block, device::Buffer memory, std::int64_t bytes);
-  /// How much of the device's memory blocks may have on their way, where more makes them faster; two of the largest
-  /// they have at any rate.
+  /// Sets how many bytes of device memory blocks in transfer may use, if more makes transfers faster; two of the
+  /// largest are always allowed.
   virtual void allow(std::int64_t) {}
-  /// What they have now.
+  /// The bytes that they currently use.
   virtual std::int64_t lent() const { return 0; }
   /// Bytes of all blocks.
   std::int64_t bytes() const { return bytes_; }
 
-  /// Memory on the device that computes for a block that is loaded, of `bytes` or more; its last owner gives it back,
-  /// before the store goes. What was taken is as large as the largest block, so that one serves all in turn.
+  /// Device memory for a loaded block, of `bytes` or more; its last owner returns it before the store is destroyed. It
+  /// is as large as the largest block, so that it can be reused for all.
   virtual device::Buffer borrow(std::int64_t bytes);
-  /// Of all that was lent at one time.
+  /// The peak bytes of this memory.
   std::int64_t staging_bytes() const { return staging_bytes_; }
 
  protected:
@@ -63,46 +63,46 @@ class Store {
   std::vector<device::Buffer> free_;
 };
 
-/// In the host's memory; `device` computes.
+/// In the host's memory; computation is on `device`.
 std::unique_ptr<Store> host_store(const device::Device& device);
-/// The same beside a GPU: its memory is locked in its place, and blocks come and go beside what the GPU computes, both
-/// ways at once.
+/// The same for a GPU: in pinned host memory; blocks are
+/// copied in both directions while the GPU computes.
 std::unique_ptr<Store> travelling_store(const device::Device& device);
-/// In a file of its own in `folder`, which is made if it is not there; the file has no name, so nothing is left of it
-/// when the process ends in any way. Blocks have checksums. By io_uring, and past the page cache, where the system
-/// lets it. Throws zs::Error where it cannot be made.
+/// In a file in `folder`, which is created if missing; the file is unnamed, so nothing remains when the process ends in
+/// any way. Blocks have checksums. Uses io_uring and direct I/O if the system supports them. Throws zs::Error if it
+/// cannot be created.
 std::unique_ptr<Store> file_store(const device::Device& device, const std::string& folder);
 
-/// Where a buffer lies between steps, and where else it can be.
+/// Where a buffer is between steps, and where it can be moved.
 struct Residency {
-  Store* store = nullptr;  ///< that may have them, and outlives them; null: they stay in device memory
-  bool here = true;        ///< between steps they are in device memory, else in the store
+  Store* store = nullptr;  ///< may hold it, and must outlive it; null: it stays in device memory
+  bool here = true;        ///< between steps it is in device memory, else in the store
 };
 
-/// A buffer of a unit that lies in device memory, or in a store and in device memory only while it is used.
+/// A unit's buffer that stays in device memory, or is in a store and in device memory only while used.
 class OffloadableBuffer {
  public:
   /// `bytes`; zeros.
   OffloadableBuffer(const Residency& residency, const std::string& name, const device::Device& device,
                     std::int64_t bytes);
 
-  /// Whether its memory comes and goes.
+  /// Whether it can be moved.
   bool moves() const { return residency_.store != nullptr; }
   std::int64_t bytes() const { return bytes_; }
-  /// Begins to load it, and loads it, if it is in the store.
+  /// Starts to load it, and completes the load, if it is in the store.
   void start_load();
   void load();
-  /// Gives it back changed to where it is between steps.
+  /// Returns the changed buffer to its place between steps.
   void put_back();
-  /// Stores it, changed, and leaves device memory. REQUIRES: it moves.
+  /// Stores the changed buffer and frees its device memory. REQUIRES: it moves.
   void move_out();
-  /// Forgets what was loaded, unchanged.
+  /// Drops the loaded, unchanged content.
   void drop();
   /// Store::plant. REQUIRES: it moves.
   void plant(DiskFault fault) { residency_.store->plant(block_, fault); }
   /// REQUIRES: in device memory.
   const device::Buffer& memory() const { return memory_; }
-  /// In device memory between steps, and now.
+  /// Bytes in device memory between steps, and now.
   std::int64_t resident_bytes() const { return residency_.here ? bytes_ : 0; }
   std::int64_t bytes_here() const { return memory_ ? bytes_ : 0; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The input that a unit keeps from forward to backward, while it is not in device memory.
+// The input that a unit keeps from forward to backward, while it is moved out of device memory.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -13,12 +13,12 @@ namespace zs::zero {
 
 class StoredInput {
  public:
-  /// Stores `input` and lets go of its memory; `name` stands for it in errors. REQUIRES: it is not stored already.
-  /// Throws zs::Error where its numbers do not lie in one piece.
+  /// Stores `input` and frees its memory; `name` is its name in errors. REQUIRES: it is not stored already. Throws
+  /// zs::Error if it is not contiguous.
   void move_out(Store& store, const std::string& name, at::Tensor& input);
-  /// Begins to load it. REQUIRES: move_out().
+  /// Starts to load it. REQUIRES: move_out().
   void start_load();
-  /// Puts it back, a leaf of the autograd graph, if it is stored.
+  /// Restores it, as a leaf of the autograd graph, if it is stored.
   void load(at::Tensor& input);
 
  private:
@@ -30,7 +30,7 @@ class StoredInput {
   Store* store_ = nullptr;
   int block_ = -1;
   std::int64_t bytes_ = 0;    // of the block
-  std::optional<Form> form_;  // of what is stored
+  std::optional<Form> form_;  // of the stored input
 };
 
 }  // namespace zs::zero

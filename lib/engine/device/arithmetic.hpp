@@ -118,7 +118,7 @@ ZS_EVERYWHERE void update(const MomentumFactors& f, float gradient, float& param
 }
 ZS_EVERYWHERE void update(const LionFactors& f, float gradient, float& parameter, float* first, float*) {
   const float direction = __builtin_fmaf(gradient, f.one_minus_beta1, *first * f.beta1);
-  const float sign = direction > 0 ? 1.0F : direction < 0 ? -1.0F : direction;  // a NaN stays NaN
+  const float sign = direction > 0 ? 1.0F : direction < 0 ? -1.0F : direction;  // NaN stays NaN
   parameter = __builtin_fmaf(sign, f.minus_rate, parameter * f.keep);
   *first = __builtin_fmaf(gradient, f.one_minus_beta2, *first * f.beta2);
 }

@@ -3,7 +3,6 @@
 // kernels.hpp). An 8-bit product needs the summed dimension contiguous in both factors, so a matrix that is summed over
 // its rows is rounded into its transpose. As in torchao's tensorwise recipe, forward uses the format with more
 // precision and fast accumulation, gradients the one with more range.
-// more precision and quick sums, gradients the one with more range.
 #pragma once
 #include "kernel/matmul.hpp"
 

@@ -29,7 +29,7 @@ class FirstRank : public Writer {
 
 /// Joins the rows of one step: the mean of real columns, the maximum of integers, the first of texts and of `line`;
 /// column `ranks` counts the rows. Rows of a step must be within 64 steps of each other; a repeated rank begins
-/// another. begins another row.
+/// another row.
 class MeanOfRanks : public Writer {
  public:
   explicit MeanOfRanks(Writer& next) : next_(next) {}

@@ -304,10 +304,13 @@ check-package: deb  ## the packages under lintian and in a bare Debian 12, with 
 $(BUILD)/wheel/bin/%: $(BUILD)/obj/tools/%.o $(BUILD)/libzs.a
 	@mkdir -p $(@D)
 	$(CXX) -s $< -L$(BUILD) -lzs -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/zs' $(LIGHT_LIBS) -o $@
+$(BUILD)/wheel/libnative.so: share/probe/zs_probe/native.c
+	@mkdir -p $(@D)
+	$(CC) -O3 -DZS_PORTABLE -shared -fPIC -pthread -s -w -Wno-psabi -o $@ $<
 WHEEL_VERSION = $(shell git log -1 --date=format:0.%Y%m%d.1%H%M --format=%cd+g%h 2>/dev/null || echo 0)
-wheel: $(LIGHT_TOOLS:%=$(BUILD)/wheel/bin/%)  ## make build/wheel/zero_suite-*.whl: the tools without LibTorch, their pages, the probe; pip installs it
+wheel: $(LIGHT_TOOLS:%=$(BUILD)/wheel/bin/%) $(BUILD)/wheel/libnative.so  ## make build/wheel/zero_suite-*.whl: the tools without LibTorch, their pages, the probe; pip installs it
 	@rm -f $(BUILD)/wheel/*.whl
-	@share/wheel $(BUILD)/wheel/bin $(BUILD)/wheel $(WHEEL_VERSION) $(wildcard $(LIGHT_TOOLS:%=man/%.1) man/*.5 man/*.7)
+	@share/wheel $(BUILD)/wheel/bin $(BUILD)/wheel/libnative.so $(BUILD)/wheel $(WHEEL_VERSION) $(wildcard $(LIGHT_TOOLS:%=man/%.1) man/*.5 man/*.7)
 check-wheel: wheel  ## the wheel in an empty environment of Python (no other package)
 	@BUILD=$(BUILD) bats tests/wheel.bats
 clean:  ## remove what was built

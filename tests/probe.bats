@@ -368,6 +368,12 @@ END
   CC=false run -0 "$PYTHON" "$ROOT/tests/measures.py" # no compiler: said once
   assert_output --partial "native.c is not compiled"
   assert_line --partial "0 wrong, on cpu, read PyTorch's own operations"
+  mkdir wheel && cp -r --parents "$ROOT/share/probe" "$ROOT/tests/measures.py" wheel # as the wheel brings it
+  make -s -C "$ROOT" BUILD="$PWD" "$PWD/wheel/libnative.so"
+  mv wheel/libnative.so "wheel$ROOT/share/probe/zs_probe"
+  CC=false run -0 "$PYTHON" "wheel$ROOT/tests/measures.py"
+  assert_line --partial "0 wrong, on cpu, read at once"
+  refute_output --partial "is not compiled"
 }
 
 @test "outputs of modules are compared by sample, a floor is measured, and a training is followed to its first wrong step" {

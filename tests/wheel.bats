@@ -44,6 +44,7 @@ PY
   run -143 --separate-stderr env HANGS=1 RANK=0 WORLD_SIZE=1 zs-record --timeout 2 -- python train.py
   [[ $stderr == *"rank 0 is at train.py:5 in read_batch"* ]]
   python -c 'import zs_probe.boot'
+  python -c 'import ctypes, os, zs_probe; ctypes.CDLL(os.path.join(os.path.dirname(zs_probe.__file__), "libnative.so")).zs_measure'
   zs-report "$(zs-runs --show run_id --format tsv --filter run_name=first | sed "1d;s|^|runs/|")" -o report.md
   grep -q Loss report.md
 }

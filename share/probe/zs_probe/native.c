@@ -146,6 +146,10 @@ static inline __attribute__((always_inline)) void measure(const struct Work* wor
   }
 }
 
+// What is compiled for another machine chooses there among these.
+#if defined(ZS_PORTABLE) && defined(__x86_64__)
+__attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#endif
 static void one(const struct Work* work, int64_t number) {
   const struct Stretch* const s = work->stretches + number;
   struct Sums* const into = work->sums + number;

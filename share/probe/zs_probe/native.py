@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""native.c, compiled once by this machine's C compiler ($CC, or cc) into a folder of the cache, for tensors on processors."""
+"""native.c, for tensors on processors: as the wheel of the suite brings it (libnative.so), or compiled once by this machine's C
+compiler ($CC, or cc) into a folder of the cache."""
 import array
 import ctypes
 import functools
@@ -33,8 +34,19 @@ def _folders():
     yield tempfile.mkdtemp(prefix="zs_probe.")
 
 
+def _beside(name):
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
+
+
+def _load():
+    try:
+        return ctypes.CDLL(_beside("libnative.so"))
+    except OSError:  # it is not there, or of another kind of machine
+        return ctypes.CDLL(_compile())
+
+
 def _compile():
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "native.c")
+    source = _beside("native.c")
     compiler = (os.environ.get("CC") or "cc").split()
     with open(source, "rb") as file:
         key = hashlib.blake2b(file.read() + repr((compiler, _FLAGS, _machine())).encode(), digest_size=12).hexdigest()
@@ -62,7 +74,7 @@ def _compile():
 def library():
     """The compiled functions, or None, which is said."""
     try:
-        made = ctypes.CDLL(_compile())
+        made = _load()
     except (OSError, subprocess.SubprocessError) as error:
         say(f"native.c is not compiled ({type(error).__name__}: {error}): tensors on processors are read by PyTorch's own operations, which takes longer")
         return None

@@ -78,38 +78,60 @@ std::string some(const std::vector<std::string>& texts) {
   return texts.size() > 5 ? text + "; and " + std::to_string(texts.size() - 5) + " more" : text;
 }
 
+/// A floor has steps of A's training, from parameters that are not its own. Returns what is said of it.
+std::string require_floor(const std::string& name_a, const Run& a, const std::string& name, const Run& floor) {
+  std::size_t common = 0;
+  for (const auto& [number, step] : a.steps) common += floor.steps.contains(number);
+  if (common == 0) throw Error(name, 0, "has no step of " + name_a + ": a floor is the same training again");
+  bool moved = false;
+  for (const auto& [number, left] : a.starts) {
+    const auto its = floor.starts.find(number);
+    for (const auto& [tensor, value] : left.all()) {
+      const Tensor* const other = its == floor.starts.end() ? nullptr : its->second.find(tensor);
+      moved |= other && !other->same(value);
+    }
+  }
+  if (!moved)
+    throw Error(name, 0, "begins with the parameters of " + name_a + ": record a floor with ZS_PROBE_PERTURB=1");
+  return name + ", over " + to_text(static_cast<std::int64_t>(common)) + " steps";
+}
+
 class Report {
  public:
-  /// `moved`: the floor, or null.
-  Report(const std::string& name_a, const std::string& name_b, Run& a, Run& b, const compare::Tolerance& tolerance,
-         const std::string& floor, Run* moved)
-      : name_a_(name_a), name_b_(name_b), a_(a), b_(b), tolerance_(tolerance) {
-    align(a, b);
-    if (moved) {
-      align(a, *moved);
-      require_floor(floor, *moved);
-    }
-    found_ = diagnose(a_, b_, moved);
+  /// `floor`: what is said of it, or "".
+  Report(const std::string& name_a, const std::string& name_b, const Run& a, const Run& b,
+         const compare::Tolerance& tolerance, std::string floor, Diagnosis found)
+      : name_a_(name_a),
+        name_b_(name_b),
+        a_(a),
+        b_(b),
+        tolerance_(tolerance),
+        found_(std::move(found)),
+        floor_(std::move(floor)) {}
+
+  /// Whether something is apart in the steps after that one.
+  bool apart(std::int64_t after) {
+    losses(after);
+    not_finite(after);
+    const bool fails = !a_.faults.empty() || !b_.faults.empty() || copied();
+    return found_.first || !loss_.empty() || (found_.steps > 0 && (fails || found_.tensors == 0)) || !wild_.empty();
   }
 
   Answer answer() {
-    losses();
+    const bool is_apart = apart(-1);
     if (!tolerance_.exact()) tolerate();
     std::vector<std::string> failures;
     for (const auto& [name, run] : {std::pair{&name_a_, &a_}, {&name_b_, &b_}}) {
       for (const std::string& fault : run->faults) failures.push_back(*name + ": " + fault);
     }
-    for (const auto& [number, step] : a_.steps) not_finite(number, step);
     const std::int64_t alone = static_cast<std::int64_t>(a_.steps.size() + b_.steps.size()) - 2 * found_.steps;
     compare::Ledger ledger(holdings(a_), holdings(b_));
     enter(ledger);
     if (tolerance_.exact() ? found_.first || !loss_.empty() : refused_) ledger.at_least(Verdict::different);
     if (unseen_) ledger.at_least(Verdict::inconclusive);
-    if (!a_.id.empty() && a_.id == b_.id)
-      failures.push_back("both have the recording " + a_.id + ": one is a copy of the other");
+    if (copied()) failures.push_back("both have the recording " + a_.id + ": one is a copy of the other");
     if (found_.tensors == 0) failures.push_back("nothing in common: no tensor of any step that both have");
     if (!failures.empty() || !wild_.empty()) ledger.at_least(Verdict::failed);
-    const bool apart = found_.first || !loss_.empty() || (found_.steps > 0 && !failures.empty()) || !wild_.empty();
     const compare::Settled verdict = ledger.settle();
     add("verdict", std::string(compare::name(verdict)));
     if (found_.first) tell(*found_.first);
@@ -151,7 +173,7 @@ class Report {
     if (called(a_) == called(b_)) add("layouts", "the same on both sides: nothing is said of another layout");
     if (a_.torch != b_.torch) add("torch", a_.torch + " in A, " + b_.torch + " in B: other bits are expected");
     if (!floor_.empty()) add("floor", floor_);
-    return {verdict, std::move(lines_), found_.steps, apart, b_.ended(), std::move(found_.map)};
+    return {verdict, std::move(lines_), found_.steps, is_apart, b_.ended(), std::move(found_.map)};
   }
 
  private:
@@ -164,23 +186,7 @@ class Report {
       lines_.emplace_back(key, value);
   }
 
-  /// A floor has steps of A's training, from parameters that are not its own.
-  void require_floor(const std::string& name, const Run& floor) {
-    std::size_t common = 0;
-    for (const auto& [number, step] : a_.steps) common += floor.steps.contains(number);
-    if (common == 0) throw Error(name, 0, "has no step of " + name_a_ + ": a floor is the same training again");
-    bool moved = false;
-    for (const auto& [number, left] : a_.starts) {
-      const auto its = floor.starts.find(number);
-      for (const auto& [tensor, value] : left.all()) {
-        const Tensor* const other = its == floor.starts.end() ? nullptr : its->second.find(tensor);
-        moved |= other && !other->same(value);
-      }
-    }
-    if (!moved)
-      throw Error(name, 0, "begins with the parameters of " + name_a_ + ": record a floor with ZS_PROBE_PERTURB=1");
-    floor_ = name + ", over " + to_text(static_cast<std::int64_t>(common)) + " steps";
-  }
+  bool copied() const { return !a_.id.empty() && a_.id == b_.id; }
 
   /// Each tensor of each step.
   static compare::Holdings holdings(const Run& run) {
@@ -219,8 +225,9 @@ class Report {
     return !name.starts_with("param/");
   }
 
-  void losses() {
-    for (const auto& [number, step] : a_.steps) {
+  void losses(std::int64_t after) {
+    for (auto at = a_.steps.upper_bound(after); at != a_.steps.end(); ++at) {
+      const auto& [number, step] = *at;
       const auto other = b_.steps.find(number);
       if (other == b_.steps.end() || a_.ranks != b_.ranks) continue;  // on other ranks it is of other samples
       for (const auto& [rank, loss] : step.losses) {
@@ -235,13 +242,16 @@ class Report {
     }
   }
 
-  void not_finite(std::int64_t number, const Step& step) {
-    const auto other = b_.steps.find(number);
-    if (other == b_.steps.end()) return;
-    for (const auto& [name, tensor] : step.tensors.all()) {
-      const Tensor* const its = other->second.tensors.find(name);
-      if (its && !std::isfinite(tensor.squares) && !std::isfinite(its->squares))
-        wild_.push_back("step " + to_text(number) + ": " + name);
+  void not_finite(std::int64_t after) {
+    for (auto at = a_.steps.upper_bound(after); at != a_.steps.end(); ++at) {
+      const auto& [number, step] = *at;
+      const auto other = b_.steps.find(number);
+      if (other == b_.steps.end()) continue;
+      for (const auto& [name, tensor] : step.tensors.all()) {
+        const Tensor* const its = other->second.tensors.find(name);
+        if (its && !std::isfinite(tensor.squares) && !std::isfinite(its->squares))
+          wild_.push_back("step " + to_text(number) + ": " + name);
+      }
     }
   }
 
@@ -323,8 +333,9 @@ class Report {
   const Run &a_, &b_;
   compare::Tolerance tolerance_;
   Diagnosis found_;
+  std::string floor_;
   std::vector<std::pair<std::string, std::string>> lines_;
-  std::string loss_, floor_;
+  std::string loss_;
   std::vector<std::string> wild_;
   bool refused_ = false, unseen_ = false;
 };
@@ -339,21 +350,38 @@ Answer compare(const std::string& a, const std::string& b, const compare::Tolera
                const std::string& floor) {
   Run left = read(a, after), right = read(b, after);
   std::optional<Run> moved = read_floor(floor, after);
-  return Report(a, b, left, right, tolerance, floor, moved ? &*moved : nullptr).answer();
+  align(left, right);
+  std::string said;
+  if (moved) {
+    align(left, *moved);
+    said = require_floor(a, left, floor, *moved);
+  }
+  return Report(a, b, left, right, tolerance, said, diagnose(left, right, moved ? &*moved : nullptr)).answer();
 }
 
 Live::Live(std::string a, std::string b, const compare::Tolerance& tolerance, std::string floor)
     : name_a_(std::move(a)),
       name_b_(std::move(b)),
-      name_floor_(std::move(floor)),
       a_(read(name_a_)),
-      floor_(read_floor(name_floor_)),
-      b_(name_b_),
-      tolerance_(tolerance) {}
-
-Answer Live::compare() {
-  Run& right = b_.read();
-  return Report(name_a_, name_b_, a_, right, tolerance_, name_floor_, floor_ ? &*floor_ : nullptr).answer();
+      floor_(read_floor(floor)),
+      growing_(name_b_),
+      tolerance_(tolerance) {
+  if (floor_) {
+    align(a_, *floor_);
+    said_ = require_floor(name_a_, a_, floor, *floor_);
+  }
 }
+
+Live::Seen Live::grow() {
+  b_ = &growing_.read();
+  align(a_, *b_);
+  if (floor_) align(a_, *floor_);
+  if (!diagnosing_) diagnosing_.emplace(a_, *b_, floor_ ? &*floor_ : nullptr);
+  const std::int64_t before = diagnosing_->last();
+  found_ = diagnosing_->next();
+  return {found_.steps, Report(name_a_, name_b_, a_, *b_, tolerance_, said_, found_).apart(before), b_->ended()};
+}
+
+Answer Live::answer() { return Report(name_a_, name_b_, a_, *b_, tolerance_, said_, found_).answer(); }
 
 }  // namespace zs::probe

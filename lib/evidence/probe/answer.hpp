@@ -32,13 +32,23 @@ class Live {
  public:
   Live(std::string a, std::string b, const compare::Tolerance& tolerance, std::string floor);
   const Run& reference() const { return a_; }
-  Answer compare();
+  struct Seen {
+    std::int64_t steps = 0;             ///< compared
+    bool apart = false, ended = false;  ///< as of Answer
+  };
+  /// Compares the steps that were added.
+  Seen grow();
+  /// What is said of all that grow() compared. REQUIRES: it has returned once.
+  Answer answer();
 
  private:
-  std::string name_a_, name_b_, name_floor_;
+  std::string name_a_, name_b_, said_;  // said_: of the floor
   Run a_;
   std::optional<Run> floor_;
-  Growing b_;
+  Growing growing_;
+  Run* b_ = nullptr;
+  std::optional<Diagnosing> diagnosing_;
+  Diagnosis found_;
   compare::Tolerance tolerance_;
 };
 

@@ -17,30 +17,36 @@ namespace {
 std::string place_of(const std::string& name) { return name.substr(0, name.find('/')); }
 std::string parameter_of(const std::string& name) { return name.substr(name.find('/') + 1); }
 
+}  // namespace
+
 class Comparison {
  public:
   Comparison(const Run& a, const Run& b, const Run* floor) : a_(a), b_(b), floor_(floor), samples_(a, b) {}
 
-  Diagnosis run() {
+  /// Compares the steps that B has after those compared before, and says all.
+  Diagnosis next() {
     starts();
-    const Step *before_a = nullptr, *before_b = nullptr;
-    for (const auto& [number, left] : a_.steps) {
-      const auto right = b_.steps.find(number);
+    samples_.grow(last_);
+    for (auto left = a_.steps.upper_bound(last_); left != a_.steps.end(); ++left) {
+      const auto right = b_.steps.find(left->first);
       if (right == b_.steps.end()) continue;
       ++found_.steps;
-      const auto known = floor_ ? floor_->steps.find(number) : b_.steps.end();
+      const auto known = floor_ ? floor_->steps.find(left->first) : b_.steps.end();
       floor_step_ = floor_ && known != floor_->steps.end() ? &known->second : nullptr;
-      step(number, {a_, left, before_a}, {b_, right->second, before_b});
-      before_a = &left, before_b = &right->second;
-      last_ = number;
+      step(left->first, {a_, left->second, before_a_}, {b_, right->second, before_b_});
+      before_a_ = &left->second, before_b_ = &right->second;
+      last_ = left->first;
     }
+    Diagnosis said = found_;
     for (const auto& [what, count] : only_)
-      found_.only.push_back(what.second + " of " + to_text(static_cast<std::int64_t>(count.size())) +
-                            " tensors only in " + what.first);
-    for (const std::string& name : missing_) found_.missing.push_back(name);
-    found_.left_out = negligible_.text();
-    return std::move(found_);
+      said.only.push_back(what.second + " of " + to_text(static_cast<std::int64_t>(count.size())) +
+                          " tensors only in " + what.first);
+    said.missing.assign(missing_.begin(), missing_.end());
+    said.left_out = negligible_.text();
+    return said;
   }
+
+  std::int64_t last() const { return last_; }
 
  private:
   bool done() const { return found_.first.has_value(); }
@@ -112,12 +118,13 @@ class Comparison {
 
   void starts() {
     for (const auto& [step, left] : a_.starts) {
+      if (begun_.contains(step)) continue;
       const auto right = b_.starts.find(step);
       const auto kept = b_.steps.find(step);
       const Tensors* const other = right != b_.starts.end() ? &right->second
                                    : kept != b_.steps.end() ? &kept->second.tensors
                                                             : nullptr;
-      if (other) start(step, left, *other);
+      if (other) begun_.insert(step), start(step, left, *other);
     }
   }
 
@@ -459,19 +466,25 @@ class Comparison {
   const Run &a_, &b_;
   const Run* floor_;
   const Step* floor_step_ = nullptr;
-  const Samples samples_;
+  Samples samples_;
   Diagnosis found_;
   std::map<std::string, double> gradient_distance_;
   std::map<std::pair<std::string, std::string>, std::set<std::string>> only_;
   std::set<std::string> missing_;
   std::optional<Finding> pending_, local_;
   Negligible negligible_;
+  std::set<std::int64_t> begun_;  // starts that were compared
+  const Step *before_a_ = nullptr, *before_b_ = nullptr;
   std::int64_t last_ = -1;
   double drift_ = 0;
 };
 
-}  // namespace
+Diagnosis diagnose(const Run& a, const Run& b, const Run* floor) { return Comparison(a, b, floor).next(); }
 
-Diagnosis diagnose(const Run& a, const Run& b, const Run* floor) { return Comparison(a, b, floor).run(); }
+Diagnosing::Diagnosing(const Run& a, const Run& b, const Run* floor)
+    : comparison_(std::make_unique<Comparison>(a, b, floor)) {}
+Diagnosing::~Diagnosing() = default;
+Diagnosis Diagnosing::next() { return comparison_->next(); }
+std::int64_t Diagnosing::last() const { return comparison_->last(); }
 
 }  // namespace zs::probe

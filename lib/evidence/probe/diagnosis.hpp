@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,6 +46,23 @@ struct Diagnosis {
 /// `floor`: A's training with parameters moved by a unit in the last place, or null. Its distance from A shows the
 /// effect of rounding, instead of an estimate.
 Diagnosis diagnose(const Run& a, const Run& b, const Run* floor = nullptr);
+
+/// Compares with a B that grows: next() compares the steps that were added since the last call, and returns the whole
+/// diagnosis.
+class Comparison;
+class Diagnosing {
+ public:
+  /// All of them must outlive this object.
+  Diagnosing(const Run& a, const Run& b, const Run* floor);
+  ~Diagnosing();
+  Diagnosing(const Diagnosing&) = delete;
+  Diagnosing& operator=(const Diagnosing&) = delete;
+  Diagnosis next();
+  std::int64_t last() const;  ///< the last step that was compared; -1: none
+
+ private:
+  std::unique_ptr<Comparison> comparison_;
+};
 
 /// A step of one side with the data for finding relations. `before`: the parameters before it, by name, or null.
 struct Side {

@@ -82,4 +82,29 @@ TEST_CASE(
   CHECK(diagnose(own_bias(1e-9, 1e-3), own_bias(1e-3, 1e-3)).first);  // one of them is no rounding
 }
 
+TEST_CASE("diagnosis: of a record that grows each step is compared once, and what is said is what the whole one says") {
+  Run a = fused_bias(0.125, 1e-4), b = a;
+  a.steps[2] = a.steps[3] = a.steps[1];
+  const Step equal = b.steps[1], other = fused_bias(0.25, 1e-4).steps[1];
+  Diagnosing growing(a, b, nullptr);
+  CHECK(growing.next().steps == 1);
+  CHECK(growing.last() == 1);
+  b.steps[1] = other;  // which was compared
+  b.steps[2] = equal;
+  const Diagnosis two = growing.next();
+  CHECK(two.steps == 2);
+  CHECK_FALSE(two.first);
+  CHECK(growing.next().steps == 2);
+  b.steps[1] = equal;
+  b.steps[3] = other;
+  const Diagnosis three = growing.next(), whole = diagnose(a, b);
+  REQUIRE(three.first);
+  REQUIRE(whole.first);
+  CHECK(three.first->step == 3);
+  CHECK(three.first->step == whole.first->step);
+  CHECK(three.first->relation == whole.first->relation);
+  CHECK(three.steps == whole.steps);
+  CHECK(three.tensors == whole.tensors);
+}
+
 }  // namespace zs::probe

@@ -122,11 +122,13 @@ std::string changed(const Tensor& left, const Tensor& now, const Side& side, boo
 }  // namespace
 
 Samples::Samples(const Run& a, const Run& b) : a_(a), b_(b) {
-  std::set<std::string> all;
-  for (const auto& [number, step] : a.steps) all.merge(samples_of(step));
-  for (const auto& [number, step] : b.steps) {
-    const auto its = samples_of(step);
-    comparable_ |= std::any_of(its.begin(), its.end(), [&](const std::string& s) { return all.contains(s); });
+  for (const auto& [number, step] : a.steps) all_.merge(samples_of(step));
+}
+
+void Samples::grow(std::int64_t after) {
+  for (auto step = b_.steps.upper_bound(after); step != b_.steps.end(); ++step) {
+    const auto its = samples_of(step->second);
+    comparable_ |= std::any_of(its.begin(), its.end(), [&](const std::string& s) { return all_.contains(s); });
   }
 }
 

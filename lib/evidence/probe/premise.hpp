@@ -16,10 +16,13 @@ namespace zs::probe {
 class Samples {
  public:
   Samples(const Run& a, const Run& b);
+  /// Looks at B's steps after that one.
+  void grow(std::int64_t after);
   std::optional<Finding> apart(std::int64_t step) const;
 
  private:
   const Run &a_, &b_;
+  std::set<std::string> all_;  // of A
   bool comparable_ = false;
 };
 

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <optional>
 #include <thread>
 
 #include "base/error.hpp"
@@ -38,7 +37,7 @@ probe::Answer follow(const Follow& request, const std::function<void(std::int64_
   probe::Live live = begun(request);
   if (!live.reference().ended())
     throw Error(request.reference, 0, "has no end: --follow needs a reference whose training has ended");
-  std::optional<probe::Answer> last;
+  bool compared = false;
   std::string trouble;
   std::uintmax_t seen = 0;
   auto changed = Clock::now();
@@ -47,21 +46,21 @@ probe::Answer follow(const Follow& request, const std::function<void(std::int64_
     const bool waits = std::chrono::duration<double>(Clock::now() - changed).count() < request.patience;
     if (size == seen && waits) continue;
     if (size == seen) {
-      if (!last) throw Error(request.live, 0, trouble.empty() ? "nothing is recorded there" : trouble);
-      last->lines.emplace_back("followed",
-                               "nothing was added for " + to_rounded_text(request.patience, 4) + " seconds");
-      return *last;
+      if (!compared) throw Error(request.live, 0, trouble.empty() ? "nothing is recorded there" : trouble);
+      probe::Answer last = live.answer();
+      last.lines.emplace_back("followed", "nothing was added for " + to_rounded_text(request.patience, 4) + " seconds");
+      return last;
     }
     seen = size, changed = Clock::now();
     if (probe::version(request.live) != 2) continue;
     try {
-      last = live.compare();
+      const probe::Live::Seen now = live.grow();
+      compared = true;
+      told(now.steps);
+      if (now.apart || now.ended) return live.answer();
     } catch (const Error& error) {  // a rank's file is not there yet; one that is damaged is told when nothing is added
       trouble = error.what();
-      continue;
     }
-    told(last->steps);
-    if (last->apart || last->ended) return *last;
   }
 }
 

@@ -14,10 +14,11 @@ from torch import nn
 chosen = dict(
     engine="deepspeed",  # deepspeed, pipeline, plain
     ranks=2, accumulation=1, steps=4, stage=2, precision="float32", optimizer="adamw", rate=0.01, bias=True, inputs=12, width=24, outputs=6,
-    loop="usual",  # usual; unscaled: the training divides its loss itself; manual: micro-batches that the configuration does not know
+    loop="usual",  # usual; unscaled: the training divides its loss itself; manual: micro-batches that the configuration does not know; told: and of which the engine is told the last
     zero={}, config={}, clip=0.0, factor=1.0,
     experts=0, parallel=1,  # experts, and ranks that share them
     twice=False,  # each layer in the middle is used twice
+    filled=False,  # memory that nobody has written is not a number
     groups=1,  # of parameters; the second learns at a quarter of the rate
     stages=2, until=0, folder="", clear=False)  # until: leave a checkpoint in the folder after so many steps; or resume from it
 for word in sys.argv[1:]:
@@ -93,7 +94,7 @@ def plain():
 
 
 def configuration():
-    made = {"train_micro_batch_size_per_gpu": 5, "gradient_accumulation_steps": 1 if o.loop == "manual" else o.accumulation,
+    made = {"train_micro_batch_size_per_gpu": 5, "gradient_accumulation_steps": 1 if o.loop in ("manual", "told") else o.accumulation,
             "steps_per_print": 1000, "zero_allow_untested_optimizer": True, "zero_optimization": {"stage": o.stage, **o.zero}}
     if o.clip is not None:
         made["gradient_clipping"] = o.clip
@@ -134,11 +135,13 @@ def with_engine():
             loss = loss_of(engine, step, micro)
             if o.loop == "unscaled":
                 engine.backward(loss / o.accumulation, scale_wrt_gas=False)
-            elif o.loop == "manual":
+            elif o.loop in ("manual", "told"):
+                if o.loop == "told":
+                    engine.set_gradient_accumulation_boundary(micro == o.accumulation - 1)
                 engine.backward(loss / o.accumulation)
             else:
                 engine.backward(loss)
-            if o.loop != "manual" or micro == o.accumulation - 1:
+            if o.loop not in ("manual", "told") or micro == o.accumulation - 1:
                 engine.step()
         if o.clear:
             engine.module.zero_grad()
@@ -158,6 +161,7 @@ def with_pipeline():
 
 torch.manual_seed(5)
 torch.set_num_threads(1)
+torch.use_deterministic_algorithms(o.filled)
 older()
 {"plain": plain, "deepspeed": with_engine, "pipeline": with_pipeline}[o.engine]()
 if o.engine != "plain":

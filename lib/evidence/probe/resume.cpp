@@ -57,8 +57,9 @@ std::optional<Finding> resumed_apart(std::int64_t number, const Run& a, const Ru
     std::vector<std::string> what;
     if (!lost.empty()) what.push_back(std::to_string(lost.size()) + " tensors of the optimizer's state are gone");
     if (!apart.empty())
-      what.push_back(std::to_string(apart.size()) + " tensors have other values" +
-                     (rounded(apart) ? ", as far apart as rounding to bfloat16 leaves: were the float32 masters kept?" : ""));
+      what.push_back(
+          std::to_string(apart.size()) + " tensors have other values" +
+          (rounded(apart) ? ", as far apart as rounding to bfloat16 leaves: were the float32 masters kept?" : ""));
     if (miscounts) what.push_back("its counter says " + to_text(told->second) + " steps after " + to_text(number - 1));
     finding.relation = std::string(side) + " did not resume what it left: " + fmt::format("{}", fmt::join(what, ", "));
     return finding;

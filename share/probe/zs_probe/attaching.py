@@ -95,7 +95,7 @@ def of_optimizer(roots, optimizer, folder="probe", every=None, values=None, outp
     known = layout.names()
     lost = sum(id(p) not in known for group in optimizer.param_groups for p in group["params"])
     if lost:
-        say(f"{lost} of the optimizer's parameters belong to no module that it was given: they are recorded as unnamed.N")
+        say(f"{lost} of the optimizer's parameters are in none of the given modules: they are recorded as unnamed.N")
     return start(layout, *_settings(folder, every, values, outputs))
 
 
@@ -128,12 +128,12 @@ def attach(x, optimizer=None, folder="probe", every=None, values=None, outputs=(
         x.callbacks.append(lightning_callback(folder, every, values))
         return x
     if optimizer is None:
-        raise TypeError(f"zs_probe.attach: a {type(x).__name__} is no engine and no trainer: call attach(model, optimizer)")
+        raise TypeError(f"zs_probe.attach: a {type(x).__name__} is neither an engine nor a trainer: call attach(model, optimizer)")
     if megatron.inner(optimizer):
         return of_megatron(optimizer, folder, every, values, outputs)
     inner = _torch_optimizer(optimizer)
     if not isinstance(inner, torch.optim.Optimizer):
-        raise TypeError(f"zs_probe.attach: a {type(optimizer).__name__} is no optimizer of torch; of DeepSpeed give the engine")
+        raise TypeError(f"zs_probe.attach: a {type(optimizer).__name__} is no torch optimizer; for DeepSpeed pass the engine")
     for recorder in list(recorders):
         if recorder.layout.optimizer is inner:
             recorder.layout.detach()

@@ -76,7 +76,7 @@ def _optimizer(optimizer):
     roots = attaching.roots_of(optimizer)
     mine = {id(p) for group in optimizer.param_groups for p in group["params"]}
     if not roots:
-        say(f"an optimizer ({type(optimizer).__name__}) of parameters that no module owns is not recorded: call zs_probe.attach(model, optimizer)")
+        say(f"an optimizer ({type(optimizer).__name__}) is not recorded, since its parameters belong to no module: call zs_probe.attach(model, optimizer)")
         return
     if any(any(id(p) in mine for p in r.parameters) for r in attaching.recorders):
         attaching.forget([p for group in optimizer.param_groups for p in group["params"]])

@@ -145,7 +145,7 @@ class Zero(_Engine, FlatLayout):
             return self._fragments(zero.bit16_groups, zero.single_partition_of_fp32_groups)
         if _is(zero, "FP16_UnfusedOptimizer", "FP16_Optimizer"):
             return self._whole(zero)
-        raise TypeError(f"DeepSpeed's {type(zero).__name__} is not known to zs_probe")
+        raise TypeError(f"DeepSpeed's {type(zero).__name__} is not supported by zs_probe")
 
     def slices(self):
         if self._cut is None or any(id(flat) != key for flat, key in zip(self._flats, self._cut)):
@@ -264,6 +264,6 @@ def layout(engine):
     if isinstance(zero, torch.optim.Optimizer):
         return Plain(engine)
     if not hasattr(zero, "optimizer"):
-        say(f"nothing is recorded: DeepSpeed's {type(zero).__name__} holds no optimizer of torch")
+        say(f"nothing is recorded: DeepSpeed's {type(zero).__name__} holds no torch optimizer")
         return None
     return Zero(engine)

@@ -134,7 +134,7 @@ def layout(distributed):
         return None
     for what, size in (("pipeline", state.get_pipeline_model_parallel_world_size()), ("expert", state.get_expert_model_parallel_world_size())):
         if size > 1:
-            say(f"nothing is recorded: Megatron-core with {what} parallelism of {size} ranks, which call different parameters by one name")
+            say(f"nothing is recorded: Megatron-core with {what} parallelism of {size} ranks, in which different parameters have the same name")
             return None
     if any(shard is None for _, shard in Megatron(distributed)._shards()):
         say("nothing is recorded: Megatron-core's precision-aware optimizer holds its masters itself")

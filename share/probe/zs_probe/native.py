@@ -76,7 +76,7 @@ def library():
     try:
         made = _load()
     except (OSError, subprocess.SubprocessError) as error:
-        say(f"native.c is not compiled ({type(error).__name__}: {error}): tensors on processors are read by PyTorch's own operations, which takes longer")
+        say(f"native.c is not compiled ({type(error).__name__}: {error}): tensors on CPUs are read by PyTorch's own operations, which takes longer")
         return None
     p, n, i = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
     made.zs_measure.argtypes, made.zs_measure.restype = (p, n, p, p, i, i, p, p, p, i, p, n, p, p), None

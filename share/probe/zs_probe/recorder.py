@@ -78,7 +78,7 @@ class Recorder:
             return
         micro = len(self._batch) - 1
         if tensor.dim() < 1 or tensor.shape[0] != (len(self._batch[-1]) if self._batch else 0) or hasattr(tensor, "placements"):
-            say(f"outputs of {name} are not recorded: their first axis is none of samples")
+            say(f"outputs of {name} are not recorded: their first axis is not that of samples")
             return
         with self._cost, torch.no_grad():
             made = [(sample, whole(sample)) for sample in tensor.detach().unbind()]

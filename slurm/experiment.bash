@@ -8,39 +8,39 @@
 # experiment_usage: what --help says of all experiments.
 experiment_usage() {
   cat <<'END'
-      --run COMMAND      what runs a training that is not zs-train's, once for each:
-                         {options} are the condition's as --key value (behind the
-                         command where it has none of these), {KEY} is one value,
+      --run COMMAND      the command of each training, if not zs-train: {options} are
+                         the condition's options as --key value (appended if the
+                         command uses none of these), {KEY} is one value,
                          {file:ds.json zero_optimization.stage=KEY} a copy of a file
                          with values set, {run} the run's folder. $ZS_LAUNCH before a
                          program starts it on all ranks, with RANK, LOCAL_RANK,
                          WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun sets them;
-                         or the command has a launcher of its own. zs-record(1)
+                         or the command includes a launcher. zs-record(1)
                          records it ["run:" of the file; else zs-train]
-      --resume_with ARGS what such a training is given besides when it goes on after a
-                         preemption, a time limit or a failure, behind the command or
-                         where that has {resume}; {checkpoint} is the newest whole
+      --resume_with ARGS further arguments of that command when it resumes after a
+                         preemption, a time limit or a failure, at its end or in
+                         place of {resume}; {checkpoint} is the newest complete
                          checkpoint in the run's folder ["resume:" of the file]
       --local            run all here or in this job, one after another
       --submit           submit from here, without a job for it
       --sbatch OPTION    as --submit, with an option of sbatch: --sbatch --nodes=2
       --max_parallel N   at most N elements of the array at a time
-      --max_restarts N   how often an element may go on after it was preempted or
-                         met its time limit [50]
+      --max_restarts N   number of times that an element may restart after a
+                         preemption or its time limit [50]
       --gpus_per_node N  N GPUs on each node, and a rank for each of them
       --rerun RESULTS    run again what failed or is missing in that folder
                          (zs-runs rerun RESULTS calls this)
-      --any_owner        with --rerun: also a folder that belongs to another user,
-                         whose words then run as you
+      --any_owner        with --rerun: also a folder of another user; its commands
+                         then run under your account
   -h, --help             print this help
 
 Environment:
   ZS_RANKS         ranks of each training [a rank for each GPU; without GPUs the
                    tasks that Slurm is asked for, else 2]
   OMP_NUM_THREADS  threads of each rank [those of the allocation, else 1]
-  ZS_MPI           what srun --mpi is to be [the pmix that the cluster has]
-  ZS_PROBE         with --run: any word but "off": each training is recorded by
-                   zs_probe into its run's folder, and the report compares them
+  ZS_MPI           value of srun --mpi [the cluster's pmix]
+  ZS_PROBE         with --run: any word but "off": zs_probe records each
+                   training in its run's folder, and the report compares them
   ZS_TIMEOUT       with --run: seconds without output after which ranks are asked
                    where they are, and the training is ended [never]
 

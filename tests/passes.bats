@@ -45,7 +45,7 @@ digest() { sed -n 's/^state_digest: //p' "$1"; }
   [ "$(digest moved)" = "$(digest measured)" ]
   grep -q '^run: pass_effects=offload_adam_states: optimizer states moved out 0 -> 4;.* | offload_activation: inputs moved out' moved || complain "$(grep ^run: moved)"
   zs-parse measured moved | zs-aggregate | zs-report >report.md
-  grep -q 'what passes did' report.md || complain "no line in the report"
+  grep -q 'effects of passes' report.md || complain "no line in the report"
   zs-verify --num_layers 2 --iterations 3 --zero_stage 3 --activation_checkpointing --passes "1:$TOGETHER" --nvme_path nvme --verbose_logging >verified
   grep -q '^verdict: exact' verified || complain "$(tail -n 3 verified)"
   verdict

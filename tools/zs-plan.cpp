@@ -142,9 +142,9 @@ zs::Sheet sheet(const std::vector<plan::Candidate>& candidates, bool several, bo
     return exact ? zs::to_text(value) : zs::to_rounded_text(value, digits);
   };
   const auto size = [&](double value) { return exact ? zs::to_text(value) : zs::to_bytes_text(value); };
-  zs::Sheet made = {
-      {"way", "memory", "sent", "between nodes", "step (s)", candidates.front().noun + "/s", "of the best", "why not"},
-      {}};
+  zs::Sheet made = {{"configuration", "memory", "sent", "between nodes", "step (s)", candidates.front().noun + "/s",
+                     "of the best", "why not"},
+                    {}};
   const plan::Candidate* best = nullptr;
   for (const plan::Candidate& one : candidates) {
     if (!best || best->nodes != one.nodes) best = &one;

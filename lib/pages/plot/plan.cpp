@@ -59,7 +59,8 @@ Figure plan_figure(const std::vector<plan::Candidate>& candidates, double memory
     largest = std::max(largest, one.predicted.memory);
   }
   if (ranks.size() < 2) throw UsageError("a figure is over numbers of nodes: give two or more, --nodes 1,2,4,8");
-  if (fastest == 0) throw Error("no way fits into the memory, or can be predicted: --format table --all says why");
+  if (fastest == 0)
+    throw Error("no configuration fits into the memory, or can be predicted: --format table --all shows why");
   const Unit rate_unit = summary::rate_unit(fastest), bytes_unit = summary::bytes_unit(largest);
   const std::string& noun = candidates.front().noun;
   Panel rate = over_ranks("Throughput", noun + " (" + rate_unit.name + ")", ranks),

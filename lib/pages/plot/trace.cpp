@@ -87,7 +87,7 @@ void add_breakdown(const trace::Question& question, std::vector<Panel>& panels) 
   const Sheet times = answer("temporal", question, SIZE_MAX);
   if (times.rows.empty()) return;
   Panel panel;
-  panel.title = "What each rank's GPU did, share of the time";
+  panel.title = "GPU time of each rank, by share";
   panel.key = "share";
   panel.columns = {"computing", "not computing", "idle"};
   panel.x_label = "from the first to the last event on the GPU", panel.y_label = "rank";
@@ -215,8 +215,7 @@ Figure trace_figure(const trace::Question& question) {
   Sheet path = answer("critical", question, kNames);
   std::erase_if(path.rows, [&](const auto& row) { return row[0] != path.rows.front()[0]; });
   if (!path.rows.empty())
-    add_bars(path, 1, 2, "What the end of rank " + path.rows.front()[0] + " waited for", "time on the critical path",
-             figure.panels);
+    add_bars(path, 1, 2, "Critical path of rank " + path.rows.front()[0], "time on the critical path", figure.panels);
   add_queues(traces, figure.panels);
   add_bars(answer("annotations", question, kNames), 0, 2, "Annotations of most time", "time over all ranks",
            figure.panels);

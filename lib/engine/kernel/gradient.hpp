@@ -5,7 +5,7 @@
 
 namespace zs::kernel {
 
-/// Where a parameter's gradient goes: its own .grad if that is there, else a tensor that is given back to autograd.
+/// The destination of a parameter's gradient: its .grad if set, else a tensor that is returned to autograd.
 /// One that is frozen has none: what is added is dropped.
 class Gradient {
  public:
@@ -19,12 +19,12 @@ class Gradient {
   }
   /// Whether it goes anywhere: what is costly need not be made else.
   bool wanted() const { return parameter_.requires_grad(); }
-  /// Add to it.
+  /// The tensor to add to.
   at::Tensor& sum() {
     if (!sum_.defined()) sum_ = at::zeros_like(parameter_);
     return sum_;
   }
-  /// Undefined if everything has arrived.
+  /// The gradient for autograd; undefined if it went to .grad.
   const at::Tensor& returned() const { return returned_; }
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layers that cost a transformer its time, in two forms: as LibTorch's own operations, and fused (--compile).
-// Both are differentiable and deterministic; they agree to rounding, not to the bit.
-// Shapes: B samples, T tokens, N = B*T, C width, E = 3*C, H heads, I inner and O outer width, V vocabulary; D numbers
-// of a head, K heads of keys and values, F = K*D, R = D/2.
+// The expensive layers of transformers, in two forms: by LibTorch's operations, and fused (--compile). Both are
+// differentiable and deterministic; they agree to rounding, not to the bit. Shapes: B samples, T tokens, N = B*T, C
+// width, E = 3*C, H heads, I inner and O outer width, V vocabulary; D numbers of a head, K heads of keys and values, F
+// = K*D, R = D/2.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -25,13 +25,13 @@ struct Adapter {
   bool defined() const { return a_RI.defined(); }
 };
 
-/// A product with weight_OI; bias_O is undefined where there is none.
+/// A product with weight_OI; bias_O is undefined if there is none.
 struct Projection {
   at::Tensor weight_OI, bias_O{};
   Adapter adapter{};
 };
 
-/// How H heads attend causally, with dropout of the weights.
+/// Parameters of causal attention with H heads, with dropout of the weights.
 struct Attending {
   std::int64_t heads;
   double dropout = 0;

@@ -50,7 +50,7 @@ struct Unit {
   std::string name;
   std::int64_t numel = 0;  ///< parameters
   int tied_to = -1;        ///< another unit whose parameters its forward also reads (a tied head), or -1
-  /// Numbers of float32 that the optimizer keeps of it, beside the parameters; -1: two of each, as AdamW does.
+  /// float32 numbers of optimizer state, besides the parameters; -1: two per parameter, as for AdamW.
   std::int64_t kept = -1;
   /// Its update orthogonalises whole matrices: `step` gathers their directions, in bfloat16, from all ranks.
   bool matrices = false;
@@ -61,7 +61,7 @@ struct Unit {
   double kept_numbers() const { return static_cast<double>(kept < 0 ? 2 * trained() : kept); }
 };
 
-/// What a plan is made for.
+/// The input of a plan.
 struct Shape {
   std::vector<Unit> units;  ///< in forward order; the last one computes the loss
   int stage = 0;            ///< ZeRO stage 0..3
@@ -95,8 +95,8 @@ int first_trained(const Shape& shape);
 /// The plan of a stage, nothing hidden, nothing early: the definition that passes must keep the meaning of.
 Plan baseline(const Shape& shape);
 
-/// The global micro-batch (leaf of the summation tree, 0..ranks*A-1) that a rank computes in a micro-step:
-/// stages 0 and 1 take neighbours in time, stages 2 and 3 neighbours in rank.
+/// The global micro-batch (leaf of the summation tree, 0..ranks*A-1) of a rank in a micro-step: stages 0 and 1 take
+/// neighbours in time, stages 2 and 3 neighbours in rank.
 std::int64_t leaf(const Shape& shape, int rank, int micro);
 
 /// Throws zs::Error at the first operation that cannot run or would change the result: parameters used before they
@@ -125,18 +125,18 @@ std::uint64_t hash(const Plan& plan);
 /// With a secondary partition of K ranks stage 3 sends P + (2 A - 1) P' + A P, where P' times (K-1)/K, not (N-1)/N, is
 /// sent. What travels as integers has one byte, or half, a parameter and 4 bytes for each block of 128 (codec_bytes).
 double sent_bytes(const Plan& plan, int bytes_per_parameter);
-/// Those of them that go to another node, where each of the nodes has `node` ranks in order.
+/// The part of these bytes that goes to other nodes, if each node has `node` consecutive ranks.
 double sent_between_nodes(const Plan& plan, int bytes_per_parameter, int node);
 /// The same for one operation; 0 if it is no collective.
 double sent_bytes(const Op& op, const Shape& shape, int bytes_per_parameter);
 double sent_between_nodes(const Op& op, const Shape& shape, int bytes_per_parameter, int node);
-/// Bytes that an operation moves as a whole, of which a rank sends its part: of a collective's operand; 0 of others.
+/// Bytes of a collective's whole operand, of which a rank sends its part; 0 for other operations.
 double operand_bytes(const Op& op, const Shape& shape, int bytes_per_parameter);
 /// Elements of that: of a gather behind an update, and of gradients, those that are trained.
 std::int64_t operand(const Op& op, const Shape& shape);
-/// Ranks that a collective is among: those of a secondary partition's group, or all.
+/// The ranks of a collective: those of a secondary partition's group, or all.
 int ranks_of(const Op& op, const Shape& shape);
-/// Whether a collective moves sums of gradients, float32 whatever the type of the parameters.
+/// Whether a collective moves sums of gradients, which are float32 for any type of parameters.
 bool moves_sums(const Op& op, const Shape& shape);
 /// Bytes of `numel` numbers quantized to `bits` bits: 256 tiles of equal size, each with a float32 scale per 128
 /// numbers, and the integers, in whole words of 4 bytes.
@@ -146,11 +146,11 @@ double codec_bytes(std::int64_t numel, int bits);
 /// two.
 void load_early(Plan& plan);
 
-/// Bytes of model state that each rank keeps in device memory (Rajbhandari et al. 2020, table 1): parameters and
-/// gradients in their type, and in float32 the optimizer's `kept` numbers (-1: two of each, AdamW's moments) and,
-/// beside 16-bit parameters, the masters. Each is divided from its stage on. What is offloaded is not counted:
-/// optimizer state, and the shards of parameters in stage 3. Where `secondary` ranks keep stage 3's parameters once
-/// more, those are.
+/// Bytes of model state that each rank keeps in device memory (Rajbhandari et al. 2020, table
+/// 1): parameters and gradients in their type, and in float32 the optimizer's `kept` numbers
+/// (-1: two per parameter, AdamW's moments) and, for 16-bit parameters, the masters. Each is
+/// divided from its stage on. Offloaded state is not counted: optimizer state, and the shards
+/// of parameters in stage 3. If `secondary` ranks keep stage 3's parameters again, these count.
 /// Of the `frozen` ones of the parameters there are no gradients, masters and numbers.
 double state_bytes(double parameters, int stage, double ranks, int bytes_per_parameter, bool offload_optimizer = false,
                    bool offload_parameters = false, int secondary = 0, double kept = -1, double frozen = 0);
@@ -159,7 +159,7 @@ double numel(const Shape& shape);
 double frozen(const Shape& shape);
 double kept_numbers(const Shape& shape);
 
-/// The most parameters (elements) that are gathered at one time beside this rank's shards. 0 below stage 3.
+/// The maximum of parameters (elements) gathered at one time besides this rank's shards. 0 below stage 3.
 std::int64_t peak_gathered(const Plan& plan);
 
 /// The part of a step of an operation.

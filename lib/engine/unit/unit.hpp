@@ -19,22 +19,22 @@ namespace zs::unit {
 /// behind an update are of the first part of the buffer alone.
 struct Parameter {
   enum class Init { normal, uniform, zeros, ones };
-  /// Whether it is a matrix that vectors are multiplied with, and how it lies.
+  /// Whether it is the weight of a product, and its layout.
   enum class Product { none, out_in, in_out };
-  std::string name{};  ///< as Hugging Face's state_dict calls it
+  std::string name{};  ///< the name in Hugging Face's state_dict
   std::vector<std::int64_t> shape{};
   Init init = Init::normal;
   double mean = 0, std = 0;  ///< for normal; a uniform one is between mean - std and mean + std
-  bool decay = true;         ///< false for biases and norms, which weight decay may leave out
+  bool decay = true;         ///< false for biases and norms, which can be excluded from weight decay
   std::int64_t offset = 0;   ///< elements from the start of the flat buffer; set by Unit
-  std::string other_name{};  ///< under which files of other programs may have it too, or ""
-  std::string keys{};        ///< keys of config.json that its shape comes from: "vocab_size, n_embd"
-  bool head = false;         ///< of a task: a folder of the model for another task lacks it, or has another
+  std::string other_name{};  ///< an alternative name in files of other programs, or ""
+  std::string keys{};        ///< the keys of config.json that determine its shape: "vocab_size, n_embd"
+  bool head = false;         ///< of a task's head: a folder of the model for another task lacks it, or has another
   Product product = Product::none;
-  bool trained = true;       ///< false: frozen, it stays as it begins
-  bool added = false;        ///< of an adapter: files of the model itself lack it
-  int adapter = -1;          ///< of a product: the place of its lora_A among the unit's parameters, in front of lora_B
-  double adapter_scale = 0;  ///< what their product is multiplied with
+  bool trained = true;       ///< false: frozen at its initial values
+  bool added = false;        ///< of an adapter: files of the model lack it
+  int adapter = -1;          ///< of a product: index of its lora_A among the unit's parameters, before lora_B
+  double adapter_scale = 0;  ///< factor of their product
 
   std::int64_t numel() const;
 };
@@ -117,12 +117,12 @@ using Units = std::vector<std::unique_ptr<Unit>>;
 std::int64_t numel(const Units& units);
 std::int64_t trained(const Units& units);
 
-/// Views of `flat` (numel elements), one a parameter, in parameters() order; they share its storage.
+/// Views of `flat` (numel elements), one per parameter, in parameters() order; they share its storage.
 std::vector<at::Tensor> views(const Unit& unit, const at::Tensor& flat);
 /// That of one parameter.
 at::Tensor view(const Parameter& parameter, const at::Tensor& flat);
 
-/// Fills flat[0, numel) (float32) with the initial values that belong to `seed`, the same whatever the rank count.
+/// Fills flat[0, numel) (float32) with the initial values for `seed`, independent of the rank count.
 void initialise(const Unit& unit, std::uint64_t seed, at::Tensor flat);
 
 }  // namespace zs::unit

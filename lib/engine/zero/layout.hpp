@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a unit's flat buffer of numel elements lies on this rank: which of it is whole and which a slice, as
-// plan/stage.hpp says, and which elements a slice has. What is divided as optimizer state (master, m, v) this rank
-// owns, and updates.
+// The layout of a unit's flat buffer of numel elements on this rank: which state is whole and which a slice, by
+// plan/stage.hpp, and the elements of the slice. This rank owns and updates its slice of the optimizer state (master,
+// m, v).
 //
 //   0                       trained                numel
 //   | what is trained       | what is frozen        |
 //   |    [ slice )          |       [ frozen )      |    a rank's share of each
 //
-// Gradients, optimizer state and updates know the first part alone. Where parameters are divided a rank keeps both
-// slices, behind one another, and a gather brings both together.
+// Gradients, optimizer state and updates only use the first part. If parameters are divided, a rank keeps both slices,
+// concatenated, and a gather collects both.
 #pragma once
 #include "comm/group.hpp"
 #include "plan/plan.hpp"
@@ -20,13 +20,13 @@ namespace zs::zero {
 inline constexpr int kWeightBits = 8, kGradientBits = 4;
 
 struct Layout {
-  std::int64_t numel = 0, trained = 0;        ///< elements; those of them that are trained
-  comm::Slice slice;                          ///< this rank's share of what is trained
-  comm::Slice frozen;                         ///< the same of what is not
-  comm::Slice owned;                          ///< the slice, or all that is trained, as every rank then does
-  plan::Division divided{};                   ///< what is a slice in memory
+  std::int64_t numel = 0, trained = 0;        ///< elements; trained elements
+  comm::Slice slice;                          ///< this rank's share of the trained elements
+  comm::Slice frozen;                         ///< the same of the frozen elements
+  comm::Slice owned;                          ///< the slice, or all that is trained if every rank owns it
+  plan::Division divided{};                   ///< which state is a slice in memory
   device::Type type = device::Type::float32;  ///< of parameters in forward and backward
-  int weight_bits = 0, gradient_bits = 0;     ///< of integers as which they travel; 0: as they are
+  int weight_bits = 0, gradient_bits = 0;     ///< of quantized collectives; 0: none
   /// Elements of both slices.
   std::int64_t shard() const { return slice.size() + frozen.size(); }
 };

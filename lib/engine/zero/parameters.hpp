@@ -20,29 +20,29 @@ struct Places {
 
 class Parameters {
  public:
-  /// COLLECTIVE: takes its lasting memory from the pool. The values are not set.
+  /// COLLECTIVE: takes permanent memory from the pool. Does not set values.
   Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout, const Places& places = {});
 
-  /// What this rank keeps of them: its slices, or all.
+  /// This rank's part: its slices, or all.
   std::vector<comm::Slice> kept() const {
     return sharded() ? std::vector{layout_.slice, layout_.frozen} : std::vector{comm::Slice{0, layout_.numel}};
   }
-  /// Sets what it keeps, one part behind another, from float32 on the host.
+  /// Sets this rank's part, concatenated, from float32 on the host.
   void set(const at::Tensor& values);
-  /// The part that this rank owns, where it lasts. REQUIRES: shard() is in device memory.
+  /// The part that this rank owns, in permanent memory. REQUIRES: shard() is in device memory.
   device::View owned() const;
-  /// What is frozen, whole, as float32 on the host. COLLECTIVE.
+  /// All frozen parameters, as float32 on the host. COLLECTIVE.
   at::Tensor frozen();
-  /// The slices, where they come and go; null where they are in device memory for good.
+  /// The slices, if they can be moved; null if they stay in device memory.
   OffloadableBuffer* shard() { return offloadable_ ? &*offloadable_ : nullptr; }
-  /// What this rank would compute with now, as float32[numel] on the host: its own whole copy where it keeps one
-  /// (stages 0 to 2), else gathered, and rounded as it travels. COLLECTIVE.
+  /// The parameters for computing, as float32[numel] on the host: the whole copy if this rank keeps one (stages 0 to
+  /// 2), else gathered, with the rounding of the collective. COLLECTIVE.
   at::Tensor whole();
 
   /// Starts and finishes the all-gather; loads the slice first if it is offloaded. COLLECTIVE.
   void start_gather();
-  /// The same in two parts, for a collective of several units: what the ranks exchange, nothing where this one has all;
-  /// and that collective, under way.
+  /// The same in two parts, for a collective of several units: the operands, nothing if this rank has all; and the
+  /// started collective.
   std::vector<comm::Gathered> ready_to_gather();
   void is_gathered_by(std::shared_ptr<comm::Pending> work) { gather_ = std::move(work); }
   /// The same from the secondary partition. REQUIRES: partition().
@@ -55,7 +55,7 @@ class Parameters {
   void self_test();
   /// Makes the next gather send a wrong scale, once.
   void plant_scale() { planted_ = true; }
-  /// Drops the gathered parameters (stage 3); reading them from here on faults.
+  /// Drops the gathered parameters (stage 3); accessing them from here on faults.
   void release();
 
   /// Tensors of the layout's type, leaves of the autograd graph where they are trained, in the unit's order.
@@ -81,14 +81,14 @@ class Parameters {
 
   bool sharded() const { return layout_.divided.parameters; }
 
-  /// This rank's part of what is trained, or of what is frozen, where it is kept.
+  /// This rank's slice of the trained, or of the frozen elements, in place.
   device::View slice(bool frozen) const;
   device::View shard_memory() const;
   at::Tensor gathered(bool frozen) const;
   comm::Gathered encoded();
   device::View secondary() const;
   device::View view(const device::Buffer& buffer) const { return buffer.view(layout_.type, layout_.numel); }
-  /// What is trained of a whole buffer, or what is frozen.
+  /// The trained, or the frozen part of a whole buffer.
   device::View part(const device::Buffer& buffer, bool frozen) const {
     return frozen ? view(buffer).part(layout_.trained, layout_.numel) : view(buffer).part(0, layout_.trained);
   }

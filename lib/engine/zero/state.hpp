@@ -21,12 +21,12 @@ class UnitState {
   const unit::Unit& unit() const { return *unit_; }
   std::int64_t numel() const { return layout_.numel; }
   const Layout& layout() const { return layout_; }
-  /// What this rank owns, of the unit's flat buffer: all that is trained in stage 0.
+  /// The part of the unit's flat buffer that this rank owns: all trained elements in stage 0.
   comm::Slice owned() const { return layout_.owned; }
 
   /// Sets parameters from float32[numel] on the host, the same on every rank.
   void set_parameters(const at::Tensor& flat);
-  /// The same from what `fill` puts into a span: the elements from `begin` on. Asks for no more than this rank keeps.
+  /// The same, with values from `fill`: the elements from `begin` on. Requests only this rank's part.
   void set_parameters(const std::function<void(std::int64_t begin, std::span<float> values)>& fill);
   /// Elements that are trained.
   std::int64_t trained() const { return layout_.trained; }

@@ -8,6 +8,7 @@ not_here() {
   case $1 in
     make\ *) echo "it installs, or builds for minutes" ;;
     man\ *) echo "it shows pages of this system" ;;
+    *'$zs/slurm/'*) echo "a day with DeepSpeed: tests/trainers/run" ;;
     sbatch\ * | slurm/sandbox/* | eval\ *slurm/sandbox/*) echo "a cluster: tests/sandbox.bats" ;;
     *slurm/compare-revisions.sbatch\ *) echo "it builds two revisions: tests/revisions.bats" ;;
     'bash slurm/batch.sbatch' | 'bash slurm/batch.sbatch '*'# minutes'*) echo "minutes: tests/batch.bats" ;;

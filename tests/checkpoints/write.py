@@ -133,7 +133,8 @@ def deepspeed(rank, ranks, folder, o):
     model = engine.module
     for step in range(int(o.get("steps", 3))):
         engine.backward(loss_of(engine, batch(step, rank)))
-        engine.step()
+        with torch.no_grad():  # 0.18.9 gathers into views of a tensor that wants gradients, which gloo's write then refuses
+            engine.step()
     state = {"mine": 42}
     if o.get("universal"):
         from argparse import Namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The models, by name or by the folder that Hugging Face's save_pretrained writes. A model is a list of units; GPT-2,
-// decoders and ViT are a file pair each.
+// The models, by name or by a folder of Hugging Face's save_pretrained. A model is a list of units; GPT-2, decoders and
+// ViT have separate files.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,78 +12,78 @@
 
 namespace zs::model {
 
-/// What a model is made from; 0 and negative values mean "as the name says".
+/// The settings of a model; 0 and negative values mean the default of the name.
 struct Settings {
   std::string name = "tiny";  ///< one of names(), or a folder with a config.json
   std::int64_t num_layers = 0;
   std::int64_t vocab_size = 0;
   std::int64_t seq_length = 0;  ///< tokens in a sample; at most the model's positions
-  std::int64_t image_size = 0;  ///< pixels along a side of a sample
+  std::int64_t image_size = 0;  ///< side length of a sample in pixels
   std::int64_t num_labels = 0;
   std::vector<std::string> labels{};  ///< their names, for config.json; none, or num_labels
-  double dropout = 0;                 ///< of what the family drops, in place of config.json's
+  double dropout = 0;                 ///< where the family applies dropout, instead of config.json's
   double init_mean = 0, init_std = 0.02;
-  bool init_gaussian = false;        ///< every parameter begins as N(init_mean, init_std), biases and norms too
+  bool init_gaussian = false;        ///< initialize every parameter with N(init_mean, init_std), also biases and norms
   bool fused = false;                ///< fused kernels instead of LibTorch's operations
   at::DeviceType device = at::kCPU;  ///< where forward will run
-  Adaptation adaptation{};           ///< which parameters are trained, and what is added to them
+  Adaptation adaptation{};           ///< which parameters are trained, and which adapters are added
 };
 
 struct Model {
   std::string name, family;
-  std::string folder;      ///< where config.json and weights are, or "" for a known name
-  bool published = false;  ///< a known name whose weights others have published, which are not here
+  std::string folder;      ///< folder of config.json and weights, or "" for a known name
+  bool published = false;  ///< a known name with published weights, which are not here
   unit::Units units;
   std::int64_t vocab_size = 0, positions = 0;
-  std::int64_t seq_length = 0;  ///< tokens in a sample: as asked for, else the positions, but no more than kUsualLength
+  std::int64_t seq_length = 0;  ///< tokens in a sample: as requested, else the positions, but at most kUsualLength
   std::int64_t num_layers = 0, width = 0, num_heads = 0;
-  std::int64_t image_size = 0, num_labels = 0;  ///< of a model that classifies images; else 0
+  std::int64_t image_size = 0, num_labels = 0;  ///< for a model that classifies images; else 0
   bool takes_images() const { return image_size > 0; }
-  double flops_per_token = 0;  ///< forward and backward, matrix products alone
-  std::string config_json;     ///< as Hugging Face's class of the family writes it
+  double flops_per_token = 0;  ///< forward and backward, only matrix products
+  std::string config_json;     ///< in the form of Hugging Face's class of the family
 };
 
-/// Tokens in a sample where nothing is asked for and the model has more positions: what a laptop trains in seconds.
+/// The default number of tokens in a sample if the model has more positions: a laptop trains it in seconds.
 inline constexpr std::int64_t kUsualLength = 512;
 
-/// What a config.json says of a model's size, each under the key that its family has for it; and of its settings.
+/// The sizes in a config.json, each under its family's key; and its settings.
 struct Size {
   std::int64_t layers, width, heads, positions;
-  std::int64_t vocabulary;  ///< 0 where samples are images: all of them have `positions` tokens
+  std::int64_t vocabulary;  ///< 0 for images: all samples have `positions` tokens
 };
 
-/// A model that is known by its name.
+/// A model with a known name.
 struct Known {
-  std::string name, owner;  ///< "owner/name" is known too, as on Hugging Face's hub
-  const char* config;       ///< what its config.json has beside the defaults
+  std::string name, owner;  ///< "owner/name" is accepted too, as on Hugging Face's hub
+  const char* config;       ///< its config.json, where it differs from the defaults
 };
 
-/// Models of one kind. How Hugging Face names their tensors stands with their units: unit::Parameter, unit::Extra.
+/// Models of one kind. Hugging Face's names of their tensors are in unit::Parameter and unit::Extra.
 struct Family {
   std::string name;  ///< config.json's model_type
   std::vector<Known> models;
   Size (*size)(const Configuration&, const Settings&);
-  /// Fills in units, flops_per_token and config_json of a model whose other members are set; `total` is the number of
-  /// layers before any was left out. Throws zs::Error at what the family does not know.
+  /// Sets units, flops_per_token and config_json of a model whose other members are set; `total` is the number of
+  /// layers before any was left out. Throws zs::Error at anything that the family does not support.
   void (*build)(Model&, const Configuration&, const Settings&, std::int64_t total);
-  /// What of a config.json decides what is computed, key by key, in one form however old the file is.
+  /// The keys of a config.json that affect the computation, in one form for all versions of the file.
   nlohmann::json (*meaning)(const Configuration&);
 };
 /// All families; a new one is a description in decoders.cpp, or a line in model.cpp.
 const std::vector<const Family*>& families();
 
-/// Whether the samples of a model are images. Throws zs::Error as make() does where there is no such model.
+/// Whether a model's samples are images. Throws zs::Error as make() does if there is no such model.
 bool takes_images(const std::string& name);
 
-/// Names of the models that make() knows.
+/// Names of the models that make() accepts.
 std::vector<std::string> names();
 
-/// Throws zs::Error at an unknown name (naming the nearest), at a config.json that zs does not understand whole, and at
-/// settings that do not suit.
+/// Throws zs::Error at an unknown name (with the nearest), at unsupported keys of a config.json, and at settings that
+/// do not match.
 Model make(const Settings& settings);
 
-/// Compares a folder's config.json, if it has one, with the model: every key that decides what is computed and that
-/// both have must be the same. Throws zs::Error, naming the key, where one is not.
+/// Compares a folder's config.json, if it has one, with the model: every key that affects the computation and that both
+/// have must be equal. Throws zs::Error, naming the key, if one differs.
 void require_same(const Model& model, const std::string& folder);
 
 }  // namespace zs::model

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the families share in listing a unit's parameters: how each kind begins, and where a layer's lie in the list.
+// Lists a unit's parameters, for all families: the initial values of each kind, and the indices of a layer's tensors.
 #pragma once
 #include <initializer_list>
 #include <span>
@@ -12,26 +12,26 @@
 
 namespace zs::model {
 
-/// What begins as N(init_mean, init_std): weights of products, and embeddings. `keys` as unit::Parameter has it.
+/// A parameter with initial values N(init_mean, init_std): for products and embeddings. `keys` as in unit::Parameter.
 unit::Parameter matrix(const std::string& name, std::vector<std::int64_t> shape, const Settings& settings,
                        const std::string& keys);
-/// What is added, and begins as 0.
+/// An added parameter, initially 0.
 unit::Parameter bias(const std::string& name, std::int64_t size, const std::string& keys);
-/// What a norm multiplies with, and begins as 1.
+/// The factor of a norm, initially 1.
 unit::Parameter scale(const std::string& name, std::int64_t size, const std::string& keys);
 
-/// `parameters` as a unit has them: as they are, or begun as init_gaussian says, with their adapters behind them, and
-/// frozen where Adaptation says so. `prefix`, with which their names begin, is left out by files of the model without
-/// its head.
+/// `parameters` in the form of a unit: unchanged, or initialized by init_gaussian,
+/// followed by their adapters, and frozen as Adaptation says. `prefix` is the
+/// beginning of their names that files of the model without its head omit.
 std::vector<unit::Parameter> begun(std::vector<unit::Parameter> parameters, const std::string& prefix,
                                    const Settings& settings);
 
-/// The places of a layer's tensors among the parameters of its unit; -1 for one that it has not.
+/// The indices of a layer's tensors among the parameters of its unit; -1 for a missing one.
 struct Layer {
   int weight = -1, bias = -1;
 };
 
-/// The parameters of a unit one after another, their names with a prefix.
+/// The parameters of a unit in order, with prefixed names.
 class ParameterList {
  public:
   ParameterList(std::string prefix, const Settings& settings) : prefix_(std::move(prefix)), settings_(settings) {}
@@ -50,15 +50,15 @@ class ParameterList {
   int add(unit::Parameter parameter);
 };
 
-/// The tensor at a place; undefined for -1.
+/// The tensor at an index; undefined for -1.
 inline at::Tensor tensor_at(std::span<const at::Tensor> own, int place) {
   return place < 0 ? at::Tensor() : own[static_cast<std::size_t>(place)];
 }
 
-/// The adapter of the product at a place of a unit's parameters; undefined where it has none, and for -1.
+/// The adapter of the product at an index of a unit's parameters; undefined without one, and for -1.
 kernel::Adapter adapter_of(const unit::Unit& unit, std::span<const at::Tensor> own, int place);
 
-/// The blocks of a folder that a model leaves out: those numbered from its own num_layers to `total`, whose names begin
+/// The blocks of a folder that a model leaves out: those numbered from its num_layers to `total`, whose names begin
 /// with one of `prefixes` and the number.
 std::vector<unit::Extra> left_out_blocks(const Model& model, std::int64_t total,
                                          std::initializer_list<std::string> prefixes);

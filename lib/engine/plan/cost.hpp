@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step of a plan costs, from what was measured of another: its time, the memory of a rank, the bytes it sends.
+// The predicted cost of a plan's step, from measurements of another plan: its time, memory of a rank, bytes sent.
 //
 //   forward, recompute, backward   as measured of the unit
 //   step, accumulate               by the elements that a rank updates or adds
 //   collectives                    by the bytes that a rank sends: latency + bytes / bandwidth
 //   load, store                    by the bytes of the unit's state
 //
-// "By" means a line through the units that were measured.
-// Where collectives overlap (a GPU's), what travels and what computes are two lanes, and a wait joins them. Ranks that
-// share processors share their time.
+// "By" means a line fitted through the measured units. If collectives
+// overlap computation (on a GPU), communication and computation are two
+// lanes, joined by waits. Ranks that share processors share their time.
 #pragma once
 #include <map>
 #include <set>
@@ -17,19 +17,19 @@
 
 namespace zs::plan {
 
-/// Seconds that begin anew each time, and for each byte or element.
+/// Seconds per operation, and per byte or element.
 struct Line {
   double start = 0, each = 0;
   double at(double amount) const { return start + each * amount; }
 };
-/// Least squares, neither part less than 0; of one amount alone the start is 0. REQUIRES: a point.
+/// Least squares, with both parts at least 0; for a single amount the constant is 0. REQUIRES: a point.
 Line fit(const std::vector<std::pair<double, double>>& points);
 
-/// Between nodes, where the training is to run; nodes have `node` ranks in order.
+/// The network between the nodes of the planned training; nodes have `node` consecutive ranks.
 struct Network {
   int node = 0;          ///< 0: as in the profile
-  double bandwidth = 0;  ///< bytes that a rank sends to other nodes in a second; 0: as within a node
-  double latency = 0;    ///< seconds more of a collective that leaves a node
+  double bandwidth = 0;  ///< bytes per second that a rank sends to other nodes; 0: as within a node
+  double latency = 0;    ///< additional seconds of a collective between nodes
 };
 
 struct Prediction {
@@ -37,17 +37,17 @@ struct Prediction {
   std::map<std::string, double> parts{};  ///< seconds by lane: "forward", "communication" (hidden or not), ...
   double memory = 0;                      ///< bytes of a rank at the peak
   double sent = 0, between_nodes = 0;     ///< bytes of a rank
-  std::set<std::string> unknown{};        ///< what the profile does not know and the time leaves out
+  std::set<std::string> unknown{};        ///< operations without measurements, which the time excludes
 };
 
 class CostModel {
  public:
   CostModel(const Profile& profile, const Network& network);
-  /// Of a plan over the profile's units, in its number format, with its micro-batches.
+  /// For a plan over the profile's units, in its number format, with its micro-batches.
   Prediction predict(const Plan& plan) const;
   const Profile& profile() const { return profile_; }
-  /// What an operation takes by its amount, where that was measured: of a gather the bytes that a rank sends; else
-  /// null.
+  /// The time of an operation by its amount, if it was measured:
+  /// for a gather the bytes that a rank sends; else null.
   const Line* line(Kind kind) const;
 
  private:
@@ -57,7 +57,7 @@ class CostModel {
 
   double seconds(const Op& op, const Shape& shape, std::set<std::string>& unknown) const;
   double of_input(const Op& op, std::set<std::string>& unknown) const;
-  /// How much longer everything takes where more ranks share a node's processors than when it was measured.
+  /// The slow-down if more ranks share a node's processors than in the measurement.
   double crowding(const Shape& shape) const;
   double memory(const Plan& plan) const;
 };

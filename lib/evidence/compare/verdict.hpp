@@ -9,17 +9,17 @@
 //   equal as printed   as exact, but a side was written with fewer digits than its numbers have: equal as far as the
 //                      digits go.
 //   within tolerance   as exact, but bits differ in floating-point values, and each of these holds
-//                      |a - b| <= atol + rtol * |b|. Only where a tolerance was asked for; integers, truth values,
-//                      shapes and types have none.
+//                      |a - b| <= atol + rtol * |b|. Only if a tolerance was given; integers, truth values, shapes
+//                      and types have none.
 //   equal up to rounding  of two probes: bits differ, and each difference is shown to be one that another order of the
 //                      same sums leaves (rounding.hpp).
 //   inconclusive       what both sides have is equal, but one has something that the other lacks: a column, a digest, a
 //                      file, the gradients. Or bits differ, and nothing recorded shows by how much.
 //   not comparable     the two are not meant to be equal: they differ in an attribute that decides what is computed
-//                      (attribute/table.hpp). What differs is told all the same. Where they differ in arithmetic alone
-//                      other bits are DIFFERENT, with the remark that they are expected.
+//                      (attribute/table.hpp). Differences are reported all the same. If they differ only in arithmetic,
+//                      other bits are DIFFERENT, with a note that they are expected.
 //   FAILED             nothing is proved: a step that one side lacks, a value that is not finite (also on both sides,
-//                      but for the norm of a step that both skipped), a run that failed, is dead, or did not reach its
+//                      except the norm of a step that both skipped), a run that failed, is dead, or did not reach its
 //                      end, malformed lines, nothing in common, a copy.
 //   DIFFERENT          a value differs, beyond the tolerance if there is one; or a tensor, a shape or a type does.
 //
@@ -42,7 +42,7 @@ class Settled {
  public:
   /// FAILED: nothing is proved yet.
   Settled() = default;
-  operator Verdict() const { return verdict_; }  // NOLINT(google-explicit-constructor): it is read as one
+  operator Verdict() const { return verdict_; }  // NOLINT(google-explicit-constructor): read as a Verdict
   /// Sets the worse of the current verdict and `verdict`.
   void worsen(Verdict verdict) { verdict_ = std::max(verdict_, verdict); }
 

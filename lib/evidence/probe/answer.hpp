@@ -38,7 +38,7 @@ class Live {
   };
   /// Compares the steps that were added.
   Seen grow();
-  /// What is said of all that grow() compared. REQUIRES: it has returned once.
+  /// The answer for everything that grow() compared. REQUIRES: grow() has returned once.
   Answer answer();
 
  private:

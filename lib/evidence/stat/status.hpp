@@ -17,7 +17,7 @@ struct Judgement {
   std::string reason;  ///< "exit code 137", "loss is nan at step 30 (run.log:42)"; empty when complete
 };
 
-/// The first that holds: MISSING, CANCELLED zs-runs has found out that the run never began, or that its user has
+/// The first that holds: MISSING, CANCELLED zs-runs determined that the run never began, or that its user
 /// cancelled its job; FAILED exit_code is not 0 (1: unless it DIVERGED); DIVERGED a loss is not finite; DEAD the
 /// parameters cannot have moved: the loss never changes (three points or more), every gradient norm or the learning
 /// rate is 0, or every step was skipped; DIVERGED a gradient norm is not finite (with a scaled loss: none is);

@@ -18,7 +18,7 @@ namespace zs::state {
 ///   stack(A, B, ...)                 along a new first axis
 ///   transpose(A)                     with its last two axes exchanged
 ///
-/// {0-7} in a name stands for the names with each number, as so many arguments.
+/// {0-7} in a name means the names with each number, as separate arguments.
 class Expression {
  public:
   /// Throws Error with the position in the text.

@@ -24,10 +24,10 @@ struct Filled {
 /// names of the run and the sweep, then "--key value" words. Throws Error at a word that belongs to no option.
 Options options_of(const Cell& cell);
 
-/// The template `command` with what stands in it for a cell whose run's folder is `folder`:
+/// The template `command` with these replaced for a cell whose run's folder is `folder`:
 ///   {options}    all options, as --key value
 ///   {KEY}        the value of an option
-///   {config}     the path of the cell's configuration, where it has one
+/// the path of the cell's configuration, if it has one
 ///   {run}        the run's folder
 ///   {file:PATH SECTION.KEY=OPTION ...}  the path of a copy of the JSON file PATH in which these values are set
 ///   {{           a brace
@@ -40,8 +40,8 @@ Filled fill(const std::string& command, const Cell& cell, const std::string& fol
 std::string fill_resumed(const std::string& command, const std::string& resume, const Cell& cell,
                          const std::string& folder);
 
-/// The command of a run that is about to start: what its record plans, or, where an earlier part of it has begun, what
-/// goes on with it, from the newest whole checkpoint in its folder. `from` is that checkpoint, or "".
+/// The command to start a run: the planned one, or, if an earlier part of it has begun, the one that resumes it from
+/// the newest valid checkpoint in its folder. `from` is that checkpoint, or "".
 std::string line_to_start(const registry::Fields& record, const std::string& folder, std::string& from);
 
 /// What is recorded as the configuration of that cell.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The adapters of a model as peft's save_pretrained writes them: adapter_model.safetensors, with those parameters alone
-// that are trained, each under its name behind "base_model.model.".
+// The adapters of a model in the format of peft's save_pretrained: adapter_model.safetensors, with only the trained
+// parameters, each with its name after "base_model.model.".
 #pragma once
 #include <span>
 #include <string>
@@ -15,14 +15,14 @@ inline constexpr const char *kInPeft = "base_model.model.", *kAdapterWeights = "
 
 class AdapterWeights {
  public:
-  /// Finds the adapters of the units, and what is trained whole beside them. Throws zs::Error, located, at what is
-  /// missing, is more, or has another shape. The units outlive it.
+  /// Finds the adapters of the units, and other trained parameters. Throws zs::Error, located, if anything is missing,
+  /// additional or of another shape. The units must outlive it.
   AdapterWeights(const unit::Units& units, const std::string& folder);
 
-  /// Overwrites what the file has of a unit's flat buffer: values.size() elements from `begin` on.
+  /// Overwrites the file's part of a unit's flat buffer: values.size() elements from `begin` on.
   void read(std::size_t unit, std::int64_t begin, std::span<float> values) const;
   const std::string& path() const { return file_.path(); }
-  /// Of all that is read: for ranks to compare.
+  /// A hash of everything read, for ranks to compare.
   std::string hash() const;
 
  private:

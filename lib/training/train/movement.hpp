@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether what is trained moves: a parameter without a gradient, or whose updates are lost, is otherwise found out by
-// nobody.
+// Checks that trained parameters move: otherwise a parameter
+// without a gradient, or with lost updates, goes unnoticed.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,13 +13,13 @@ namespace zs::train {
 
 class Movement {
  public:
-  /// From the parameters as they are now. `adapters`: of some the first half begins to move behind the first update.
+  /// Starts from the current parameters. `adapters`: half of them only move after the first update.
   Movement(comm::Group& group, zero::Engine& engine, bool adapters);
 
-  /// Between reduction and update of a step.
+  /// Call it between reduction and update of a step.
   void gradients();
-  /// After a step with this learning rate. Behind two updates of a rate above 0, or behind the last step, it says once
-  /// which trained parameters have had no gradient or have not changed a bit, and why; "" else. COLLECTIVE.
+  /// Call it after a step with this learning rate. After two updates with a rate above 0, or after the last step,
+  /// returns once which trained parameters had no gradient or did not change, and why; else "". COLLECTIVE.
   std::string after(double learning_rate, bool last);
 
  private:
@@ -32,10 +32,10 @@ class Movement {
   bool adapters_;
   std::vector<Seen> seen_;  // of each trained parameter, in the units' order
   std::int64_t updates_before_;
-  int counted_ = 0;  // updates that could move something
+  int counted_ = 0;  // updates with a rate above 0
   bool told_ = false;
 
-  /// Calls `see` with what is noted of each trained parameter and this rank's part of it in `values`, which gives that
+  /// Calls `see` with the record of each trained parameter and this rank's part of it in `values`, which returns that
   /// of a unit.
   template <typename Values, typename See>
   void each(Values values, See see);

@@ -16,7 +16,7 @@ struct Adaptation {
   bool rank_stabilized = false;        ///< the factor is alpha / sqrt(rank) instead (Kalajdzievski 2023)
   std::vector<std::string> targets{};  ///< products with an adapter: suffixes of their modules' names, or all-linear
   std::vector<std::string> modules{};  ///< modules trained as a whole besides adapters: suffixes of their names
-  std::vector<std::string> frozen{};   ///< frozen parameters: parts of their names: "embed_tokens", "layers.0"
+  std::vector<std::string> frozen{};   ///< frozen parameters: whole words of names: "embed_tokens", "layers.0"
 
   bool adapts() const { return rank > 0; }
   double scale() const;

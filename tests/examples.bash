@@ -18,13 +18,13 @@ not_here() {
 
 # offers LINE: whether the script in a line that does not run has the options that the line gives it.
 offers() {
-  local script word words
+  local script word own
   [[ $1 =~ (slurm/[a-z-]+\.sbatch)(.*) ]] || return 0
   script=${BASH_REMATCH[1]}
   bash "$ROOT/$script" --help >help || complain "$script --help: status $?"
   # Words in quotes and behind -- are the training's.
-  read -ra words <<<"$(sed -E "s/ #.*//; s/'[^']*'//g; s/ -- .*//" <<<"${BASH_REMATCH[2]}")"
-  for word in "${words[@]}"; do
+  read -ra own <<<"$(sed -E "s/ #.*//; s/'[^']*'//g; s/ -- .*//" <<<"${BASH_REMATCH[2]}")"
+  for word in "${own[@]}"; do
     [[ $word != --?* ]] || grep -q -- "$word" help || complain "$script has no option $word"
     [[ $word != share/* || -e $word ]] || complain "there is no $word"
   done

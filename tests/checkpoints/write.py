@@ -3,7 +3,7 @@
 
 python checkpoints_write.py OUT CASE... ; a case is KIND[:KEY=VALUE]...:
   deepspeed:stage=2:ranks=2:dtype=bf16   into OUT/CASE/checkpoint, by the DeepSpeed on PYTHONPATH
-  dcp, titan, fsdp1, fsdp1_full, accelerate, accelerate_fsdp, trainer, lightning, torch_dist, universal
+  dcp, titan, fsdp1, fsdp1_full, accelerate, accelerate_fsdp, trainer, lightning, megatron, universal
 
 OUT/CASE/truth.pt: {weight, master, exp_avg, exp_avg_sq: {name: tensor}, step: {name: steps}}, taken from the model and the
 optimizer in memory, never from the folder that was written.
@@ -270,6 +270,41 @@ def fsdp1(rank, ranks, folder, o):
 
 def fsdp1_full(rank, ranks, folder, o):
     fsdp1(rank, ranks, folder, {**o, "full": 1})
+
+
+def megatron(rank, ranks, folder, o):
+    """Megatron-core's torch_dist, of a model whose ranks share each matrix. It has the blocks' tensors stacked, one name for all."""
+    torch.cuda.synchronize, torch.cuda.current_device = lambda *_: None, lambda: "cpu"  # which it calls without a look for a GPU
+    from megatron.core import dist_checkpointing, parallel_state
+    from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
+    from megatron.core.models.gpt.gpt_model import GPTModel
+    from megatron.core.transformer.transformer_config import TransformerConfig
+    parallel_state.initialize_model_parallel(tensor_model_parallel_size=ranks)
+    torch.manual_seed(1 + rank)
+    config = TransformerConfig(num_layers=2, hidden_size=16, num_attention_heads=4, use_cpu_initialization=True, tensor_model_parallel_size=ranks)
+    model = GPTModel(config=config, transformer_layer_spec=get_gpt_layer_local_spec(), vocab_size=32, max_sequence_length=16)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn_like(parameter))
+            if not getattr(parameter, "tensor_model_parallel", False):
+                dist.broadcast(parameter, 0)
+    blocks, weights = {}, {}
+    for name, parameter in model.named_parameters():
+        whole = parameter.detach().clone()
+        if getattr(parameter, "tensor_model_parallel", False):
+            parts = [torch.empty_like(whole) for _ in range(ranks)]
+            dist.all_gather(parts, whole)
+            whole = torch.cat(parts, parameter.partition_dim)
+        if name.startswith("decoder.layers."):  # a norm has the name that it has where it is part of the next product
+            name = name.replace("input_layernorm.", "self_attention.linear_qkv.layer_norm_").replace("pre_mlp_layernorm.", "mlp.linear_fc1.layer_norm_")
+            blocks.setdefault("decoder.layers." + name.split(".", 3)[3], []).append(whole)
+        else:
+            weights[name] = whole
+    weights.update((name, torch.stack(parts)) for name, parts in blocks.items())
+    os.makedirs(folder, exist_ok=True)
+    dist_checkpointing.save({"model": model.sharded_state_dict(), "iteration": 3}, folder)
+    if rank == 0:
+        keep({"weight": weights}, os.path.join(os.path.dirname(folder), "truth.pt"))
 
 
 def accelerate(rank, ranks, folder, o):

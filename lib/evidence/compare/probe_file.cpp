@@ -63,7 +63,7 @@ std::int64_t whole(const Json& object, const char* key, std::int64_t lowest) {
 
 /// What a recorder wrote and this reader does not compare must not pass as equal.
 void require_known(const Json& object, std::initializer_list<std::string_view> keys) {
-  if (!object.is_object()) throw Error("is no line of zs_probe.py");
+  if (!object.is_object()) throw Error("is no line of zs_probe");
   for (const auto& [key, value] : object.items()) {
     if (std::find(keys.begin(), keys.end(), key) == keys.end())
       throw Error("has '" + key + "', which this zs-verify does not know: take the version of the recorder");
@@ -155,13 +155,13 @@ class Reader {
       try {
         one(Json::parse(quoted_words(std::string_view(content).substr(at, end - at))), line, file);
       } catch (const Json::exception&) {
-        throw Error(file.path, line, "is no line of zs_probe.py");
+        throw Error(file.path, line, "is no line of zs_probe");
       } catch (const Error& error) {
         throw Error(file.path, line, error.what());
       }
       at = end + 1;
     }
-    if (line == 0 || (line == 1 && torn)) throw Error(file.path, 0, "is empty, expected the record of zs_probe.py");
+    if (line == 0 || (line == 1 && torn)) throw Error(file.path, 0, "is empty, expected the record of zs_probe");
     if (file.end < 0 && !torn)
       fault(file.path, line,
             "is the last line, and no end: the training did not call close(), was killed, or still runs");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a probe (share/probe/zs_probe.py, zs-train --probe): a file of JSON lines per rank, joined. Checks every line:
+// Reads a probe (share/probe/zs_probe, zs-train --probe): a file of JSON lines per rank, joined. Checks every line:
 // one that is incomplete, missing, duplicated or of another recording is reported with its place.
 #pragma once
 #include <cstdint>
@@ -66,7 +66,7 @@ struct ProbedRun {
   std::string layout() const;
 };
 
-/// Throws Error, located, if a line is not of zs_probe.py, is of another rank or number of ranks, or has an unknown
+/// Throws Error, located, if a line is not of zs_probe, is of another rank or number of ranks, or has an unknown
 /// field; if a rank's file is missing; and if ranks disagree on a shape. Skips steps up to `after`: a resumed training
 /// may not have recorded them.
 ProbedRun read_probe(const std::string& folder, std::int64_t after = 0);

@@ -23,7 +23,7 @@ enum class Kind {
   unknown,      ///< binary content in no format that zs knows
   results,      ///< the results folder of an experiment
   run,          ///< the folder of a run
-  probe,        ///< a recording of zs_probe.py
+  probe,        ///< a recording of zs_probe
   traces,       ///< a folder with traces
   checkpoint,   ///< a folder with tensors that zs-verify compares: of zs or Hugging Face
   foreign,      ///< a checkpoint of another layout: DeepSpeed's, PyTorch's distributed ones, a trainer's

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a probe of a training of zs in the format that share/probe/zs_probe.py uses for PyTorch, so that the two can
+// Writes a probe of a training of zs in the format that share/probe/zs_probe uses for PyTorch, so that the two can
 // be compared.
+// Version 1 of the format, which has no sketches: FOLDER/rank-R.jsonl has one object a line: first {"zs_probe": 1,
+// "rank", "world_size", "torch", "id": the name of this file, by which a copy is known}, then for each step {"step",
+// "loss", "tensors": [{"name": "grad/NAME" or "param/NAME", "dtype", "of": elements of the whole, "shape", "begin",
+// "count", "digest": 16 hex digits, "squares"}], "values": a safetensors file or null}, and last {"end": steps, "rank",
+// "lines": of steps in this file, "every"}.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -8,8 +8,8 @@
 namespace zs::tracker {
 namespace {
 
-TEST_CASE("probe: the digest is zs_probe.py's, adds up over parts, and sees an order, a sign and a last bit") {
-  // By share/probe/zs_probe.py's definition in Python's integers.
+TEST_CASE("probe: the digest is zs_probe's, adds up over parts, and sees an order, a sign and a last bit") {
+  // By share/probe/zs_probe's definition in Python's integers.
   const std::vector<float> values = {1, -2.5, 0, -0.0F, 3e-45F, std::numeric_limits<float>::infinity()};
   CHECK(probe_digest(values, 0) == 0x74b3cd0cb98f5bfe);
   CHECK(probe_digest(values, 65533) == 0x4898e58e144ac4ee);  // over the end of a chunk

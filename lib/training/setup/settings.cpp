@@ -292,7 +292,7 @@ at::ScalarType autocast(const config::Reading& config, const Settings& s) {
   return dtype_named(name);
 }
 
-/// What is asked for, else what the environment says, which is the same for trainings with zs_probe.py.
+/// What is asked for, else what the environment says, which is the same for trainings with zs_probe.
 void choose_probe(const config::Reading& config, Settings& s) {
   const auto environment = [](const char* variable) {
     const char* const common = std::getenv(variable);

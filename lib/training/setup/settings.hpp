@@ -71,7 +71,7 @@ struct Settings {
   std::string profile_dir;                 ///< folder for the traces; "": the run's
   std::optional<std::string> tensorboard;  ///< its folder, "" for the run's folder
   std::optional<tracker::WandbRun> wandb;  ///< as requested: without id, folder and generated name
-  std::string probe;                       ///< folder for a probe in the format of zs_probe.py; "": none
+  std::string probe;                       ///< folder for a probe in the format of zs_probe; "": none
   std::int64_t probe_every = 1;
   std::string probe_values;     ///< "all", or steps joined by commas, whose values are kept; "": none
   std::string checkpoint;       ///< folder to resume from, or ""

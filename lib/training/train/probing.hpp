@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records a training as share/probe/zs_probe.py does for PyTorch: each gradient as the optimizer gets it and each
+// Records a training as share/probe/zs_probe does for PyTorch: each gradient as the optimizer gets it and each
 // parameter after the update, on each rank the parts that it owns. zs-verify compares two recordings.
 #pragma once
 #include <memory>

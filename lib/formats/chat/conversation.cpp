@@ -11,7 +11,7 @@ namespace {
 
 using Ordered = nlohmann::ordered_json;  // templates see keys in the order of the file
 
-/// What is wrong with a line.
+/// The defect of a line.
 struct Wrong {
   const token::DocumentReader& lines;
   [[noreturn]] void operator()(const std::string& what) const { throw Error(lines.name(), lines.line(), what); }

@@ -35,7 +35,7 @@ std::string content_of(const Json& token) {
   return content.is_string() ? content.get<std::string>() : "";
 }
 
-/// Of several the one called default.
+/// If there are several, the one called default.
 std::string text_of(const Json& given, const std::string& place) {
   if (given.is_string()) return given;
   if (given.is_array()) {
@@ -61,7 +61,7 @@ void add_special(const Json& tokens, std::vector<std::string>& special) {
 constexpr const char* kTokens[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                    "pad_token", "cls_token", "mask_token"};
 
-/// What the program prints, line by line.
+/// The program's output, line by line.
 std::vector<Json> answers(const Template& by, const std::string& input) {
   Ended ended;
   for (const char* const python : {"python3", "/usr/bin/python3"}) {

@@ -32,7 +32,7 @@ struct Group {
   std::vector<const std::map<std::int64_t, Collective>*> collectives;  ///< nullptr: the rank left no dump
 };
 
-/// Where a rank that did not come is: what it did last.
+/// The last collective of a rank that did not arrive.
 std::string last_of(const std::map<std::int64_t, Collective>& all) {
   if (all.empty()) return "it has entered none";
   const Collective& last = all.rbegin()->second;

@@ -88,7 +88,7 @@ void add(const Value& entry, Dump& dump) {
   dump.collectives[name][one.number] = std::move(one);
 }
 
-/// The number that ends a file's name; -1 where none does.
+/// The number at the end of a file name; -1 if there is none.
 int rank_of(const std::string& path) {
   const std::string name = fs::path(path).filename().string();
   const std::size_t digits = name.find_last_not_of("0123456789") + 1;

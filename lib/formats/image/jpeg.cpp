@@ -26,7 +26,7 @@ struct Trouble {
   std::longjmp(trouble->back, 1);
 }
 
-/// What libjpeg goes on after, with pixels of its own making.
+/// Warnings after which libjpeg continues with invented pixels.
 bool damages(int code) {
   return code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE || code == JWRN_JPEG_EOF || code == JWRN_MUST_RESYNC ||
          code == JWRN_ARITH_BAD_CODE || code == JWRN_BOGUS_PROGRESSION;
@@ -47,7 +47,7 @@ void to_rgb(const std::uint8_t* cmyk, std::uint8_t* rgb, std::int64_t width, boo
   }
 }
 
-/// Fills `image`; false, with trouble.message, where that cannot be. Nothing here has a destructor: longjmp leaves it.
+/// Fills `image`; false, with trouble.message, on failure. Nothing here has a destructor: longjmp leaves it.
 bool read(jpeg_decompress_struct& jpeg, Trouble& trouble, std::string_view bytes, Image& image,
           std::vector<std::uint8_t>& row, const std::string& path) {
   if (setjmp(trouble.back) != 0) return false;

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
-/// What a folder holds, in the order of names; nothing that is hidden.
+/// The content of a folder, ordered by name, without hidden files.
 struct Inside {
   Names folders, files;
 };
@@ -65,7 +65,7 @@ class Classes {
     return part;
   }
 
-  /// The label of a name that a file or folder at `where` has.
+  /// The label for the name of a file or folder at `where`.
   std::size_t label(const std::string& name, const std::string& where, std::int64_t line) const {
     const auto found = std::lower_bound(names_.begin(), names_.end(), name);
     if (found == names_.end() || *found != name)
@@ -127,7 +127,7 @@ Part named_in(const std::string& folder, const std::string& file, const Names& c
   return found.part();
 }
 
-/// The folder of a part under any of its names; "" where there is none.
+/// The folder of a part under any of its names; "" if there is none.
 std::string part_folder(const std::string& folder, std::initializer_list<const char*> names) {
   for (const char* const name : names) {
     std::error_code ignored;
@@ -187,7 +187,7 @@ void divide(Part& from, Part& to, double share) {
     kept[label] = count - its;
     held += its;
   }
-  if (held == 0 && !from.labels.empty()) --kept[from.labels.back()];  // of the class with most
+  if (held == 0 && !from.labels.empty()) --kept[from.labels.back()];  // from the class with the most images
   Part rest;
   for (std::size_t i = 0; i < from.paths.size(); ++i)
     (kept[from.labels[i]]-- > 0 ? rest : to).add(from.paths[i], from.labels[i]);

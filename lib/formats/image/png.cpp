@@ -32,7 +32,7 @@ void leave(png_structp png, png_const_charp message) {
 
 void ignore(png_structp, png_const_charp) {}
 
-/// Fills `image`; false, with a message, where that cannot be. Nothing here has a destructor: longjmp leaves it.
+/// Fills `image`; false, with a message, on failure. Nothing here has a destructor: longjmp leaves it.
 bool read(png_structp png, png_infop info, Image& image, std::vector<png_bytep>& rows, const std::string& path) {
   if (setjmp(png_jmpbuf(png)) != 0) return false;
   png_read_info(png, info);
@@ -44,7 +44,7 @@ bool read(png_structp png, png_infop info, Image& image, std::vector<png_bytep>&
   const bool indexed =
       png_get_PLTE(png, info, &palette, &colours) != 0 && png_get_color_type(png, info) == PNG_COLOR_TYPE_PALETTE;
   png_set_strip_16(png);
-  // libpng gives a colour of its own to an index beyond the palette, without a word: indices are looked up here.
+  // libpng silently invents a colour for an index beyond the palette: so indices are looked up here.
   if (indexed) {
     png_set_packing(png);
   } else {
@@ -54,7 +54,7 @@ bool read(png_structp png, png_infop info, Image& image, std::vector<png_bytep>&
   }
   png_set_interlace_handling(png);
   png_read_update_info(png, info);
-  const std::int64_t bytes = indexed ? 1 : 3;  // of a pixel as it is read
+  const std::int64_t bytes = indexed ? 1 : 3;  // per input pixel
   if (png_get_rowbytes(png, info) != static_cast<std::size_t>(image.width * bytes))
     png_error(png, "its rows are not RGB");
   image.rgb.resize(static_cast<std::size_t>(image.width * image.height * 3));

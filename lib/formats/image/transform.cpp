@@ -9,7 +9,7 @@
 namespace zs::image {
 namespace {
 
-constexpr int kBits = 32 - 8 - 2;  // of a weight: 8 of a pixel, 2 to spare
+constexpr int kBits = 32 - 8 - 2;  // for a weight: 8 for a pixel, 2 to spare
 
 /// Weights of a row's or column's pixels for each pixel of the result.
 struct Weights {
@@ -20,7 +20,7 @@ struct Weights {
   std::vector<std::int32_t> values;  // `most` a span
   std::int64_t most = 0;
 
-  /// Of `out` pixels from `in` ones.
+  /// From `in` to `out` pixels.
   Weights(std::int64_t in, std::int64_t out) {
     const double scale = static_cast<double>(in) / static_cast<double>(out), support = std::max(scale, 1.0);
     most = static_cast<std::int64_t>(std::ceil(support)) * 2 + 1;

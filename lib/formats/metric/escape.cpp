@@ -11,7 +11,7 @@
 namespace zs::metric {
 namespace {
 
-// The first four are escaped everywhere, the others where they mean something.
+// The first four are escaped everywhere, the others only where they have a meaning.
 constexpr std::array<std::pair<char, char>, 7> kEscapes = {
     {{'\t', 't'}, {'\n', 'n'}, {'\r', 'r'}, {'\\', '\\'}, {' ', 's'}, {'=', '='}, {'#', '#'}}};
 

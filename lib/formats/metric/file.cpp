@@ -21,7 +21,7 @@ bool is_metric_text(std::string_view bytes) {
   return std::any_of(kTextStarts.begin(), kTextStarts.end(), [&](std::string_view s) { return bytes.starts_with(s); });
 }
 
-/// Without the byte order mark that some editors put in front.
+/// Removes the byte order mark that some editors add.
 std::string_view without_mark(std::string_view bytes) {
   constexpr std::string_view kMark = "\xEF\xBB\xBF";
   return bytes.starts_with(kMark) ? bytes.substr(kMark.size()) : bytes;
@@ -32,7 +32,7 @@ std::string_view without_mark(std::string_view bytes) {
               "no metric records: expected '#zs-metrics 1' or HDF5 data (a training log goes through zs-parse first)");
 }
 
-/// The end of the text at the front of `bytes`: where HDF5 data begin, or a summary, or records after one.
+/// The end of the text at the start of `bytes`: the start of HDF5 data, of a summary, or of records after one.
 std::size_t text_end(std::string_view bytes) {
   const std::size_t image = std::min(bytes.find(h5::kSignature), bytes.size());
   const bool summary = is_summary_text(bytes);
@@ -71,7 +71,7 @@ void join_summary(Store& into, const Table& summary, const std::string& place) {
   append(*into.summary, summary, place);
 }
 
-/// Adds what one stretch of input held. `lines`: where its runs began, or empty.
+/// Adds a part of the input. `lines`: the first line of each run, or empty.
 void join(Store& into, Store&& from, const std::string& place, const std::vector<std::int64_t>& lines) {
   for (std::size_t r = 0; r < from.runs.size(); ++r) {
     Run& run = from.runs[r];

@@ -79,7 +79,7 @@ Column whole(Column reals) {
   return column;
 }
 
-/// A column of the standard type where the file's own can be turned into it without loss.
+/// A column of the standard type, if the file's type can be converted without loss.
 Column column_of(const std::string& name, const std::string& unit, h5::Values&& values) {
   const Standard* const usual = standard(name);
   if (auto* const integers = std::get_if<std::vector<std::int64_t>>(&values)) {

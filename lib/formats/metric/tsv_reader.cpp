@@ -21,7 +21,7 @@ std::string_view take(std::string_view& text, char mark) {
   return head;
 }
 
-/// Where the '=' after the key stands: the first that has no backslash in front.
+/// The position of the '=' after the key: the first without a backslash before it.
 std::size_t equals_sign(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\\')
@@ -82,7 +82,7 @@ void TsvReader::comment(std::string_view line) {
     const std::string_view version = take(rest, ' ');
     if (version != "1") fail("metric format '" + shortened(version) + "' is not known here, only 1: update zs");
     if (!rest.empty() && rest != "continued") fail("expected '#zs-metrics 1' or '#zs-metrics 1 continued'");
-    const bool later = begun_ || has_header_;  // not so where a sort put other lines in front of this one
+    const bool later = begun_ || has_header_;  // false if a sort put other lines before this one
     begun_ = true;
     if (!later) return;
     refuse_early_rows();
@@ -96,7 +96,7 @@ void TsvReader::comment(std::string_view line) {
   }
 }
 
-/// A run may be named "run" too: a header is told by its second field, a name and not a number.
+/// A run may be named "run" too: a header is recognised by its second field, a name and not a number.
 bool TsvReader::is_header(std::string_view line) const {
   if (take(line, '\t') != "run") return false;
   const std::string_view second = take(line, '\t');

@@ -48,7 +48,7 @@ void TsvWriter::columns(const std::vector<ColumnInfo>& columns) {
   if (std::exchange(has_head_, false)) print_head();
 }
 
-/// Room for `size` more bytes behind what is held.
+/// Room for `size` more bytes after the held ones.
 char* TsvWriter::room(std::size_t size) {
   if (held_size_ + size > held_capacity_) {
     held_capacity_ = std::max(held_capacity_ * 2, held_size_ + size + block_);

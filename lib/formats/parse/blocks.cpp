@@ -17,7 +17,7 @@ void Blocks::fill(Buffer& buffer) {
   std::memset(buffer.bytes.get() + buffer.used, 0, kSlack);
 }
 
-/// Fills the buffers behind the first up to the end of the input; the last one is empty.
+/// Fills the buffers after the first up to the end of the input; the last one is empty.
 void Blocks::work() {
   for (std::size_t at = 1;; ++at) {
     free_.acquire();

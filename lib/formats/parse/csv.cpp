@@ -45,7 +45,7 @@ class Csv : public Dialect {
   bool wants_all() const override { return separator_ != 0; }
 
   Verdict read(const Line& line, Emitter& emitter) override {
-    if (line.text.empty()) return {};  // what stands between the two bytes of a CRLF
+    if (line.text.empty()) return {};  // between the two bytes of a CRLF
     if (separator_ != 0) {
       const Verdict verdict = read_row(line, emitter);
       if (verdict.matched || !verdict.fault.empty()) return verdict;

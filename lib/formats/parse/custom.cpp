@@ -18,7 +18,7 @@ Custom& own() {
   return custom;
 }
 
-/// The user's own file; "" where there is none.
+/// The user's default file; "" if there is none.
 std::string usual_file() {
   const char* const folder = std::getenv("XDG_CONFIG_HOME");
   const char* const home = std::getenv("HOME");
@@ -35,7 +35,7 @@ std::string usual_file() {
 const Custom& custom() { return own(); }
 
 void customize(const std::string& file, std::function<void(const std::string&)> note) {
-  // Logs alike are told once.
+  // Reports similar logs only once.
   const auto told = std::make_shared<std::set<std::string>>();
   own() = Custom{{}, {}, {}};
   if (note) {

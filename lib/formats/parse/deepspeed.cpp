@@ -77,8 +77,8 @@ class DeepSpeed : public Dialect {
     Kind kind;
   };
 
-  /// What a step took, where the log does not say which step: since release 0.18 or so the step line is not printed
-  /// unless the level of the logger is lowered, and the times are.
+  /// The times of a step in a log without its number: since release 0.18 or so the step line is only printed if the
+  /// logger's level is lowered, but the times are printed.
   struct Times {
     std::vector<Stored> parts;
     std::string prefix;
@@ -226,8 +226,8 @@ class DeepSpeed : public Dialect {
     return {true};
   }
 
-  /// Times of the parts of a step, in s: of the open one; of the next record of the program itself; where neither is
-  /// told in the whole log, of the steps as they come.
+  /// Times of the parts of a step, in s: of the open step; of the program's next record; if the whole log has neither,
+  /// of the steps in order.
   Verdict read_breakdown(const Line& line, std::size_t at) {
     if (!open_.empty()) return read_times(line, at, open_);
     if (steps_told_) return {};

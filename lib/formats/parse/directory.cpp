@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Attributes = std::map<std::string, std::string>;
 
-/// What is known of a batch: conditions in order, and facts about the whole.
+/// A batch: conditions in order, and facts about the whole.
 struct Batch {
   std::vector<std::pair<std::string, Attributes>> conditions;
   Attributes whole;
@@ -44,8 +44,8 @@ std::string command_of(const Json& value) {
   return shell_quoted(words);
 }
 
-/// The exit code that "status" stands for: a number, or what the summary tables of batch scripts call it; "" for
-/// others.
+/// The exit code for a "status": a number, or the word
+/// of batch scripts' summary tables; "" for others.
 std::string exit_code_of(const std::string& status) {
   if (status == "SUCCESS" || status == "success") return "0";
   if (status == "FAILED" || status == "failed") return "1";
@@ -74,7 +74,7 @@ Batch read_metadata(const std::string& path) {
       Attributes attributes;
       for (const auto& [key, value] : conditions.at(name).items()) {
         if (key == "log" && value.is_null()) batch.silent.push_back(name);
-        // What zs-runs has found out of a condition that no log can tell.
+        // The findings of zs-runs about a condition, which no log contains.
         if (key == "found" && value.is_object()) {
           const std::string state = value.contains("state") ? text_of(value["state"]) : "";
           if (state != "MISSING" && state != "CANCELLED") continue;
@@ -136,7 +136,7 @@ void add_command(const std::string& command, Attributes& attributes) {
   } catch (const Error&) {
     return;  // a line with half a quote is no command
   }
-  Attributes typed;  // of an option typed twice, the last holds
+  Attributes typed;  // of a repeated option the last wins
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (!words[i].starts_with("--") || words[i].size() < 3) continue;
     std::string key = words[i].substr(2), value = "true";

@@ -31,8 +31,7 @@ class Failure : public Dialect {
     const auto [rank, text] = rank_line(trimmed(line.text));
     rank_ = rank;
     if (std::string_view rest = text; skip(rest, "rank") && (skip_blanks(rest), skip(rest, ": "))) {
-      summary_rank_ =
-          std::string(take_digits(rest));  // of torchrun: "rank      : 1 (local_rank: 1)", before "exitcode"
+      summary_rank_ = std::string(take_digits(rest));  // torchrun's: "rank      : 1 (local_rank: 1)", before "exitcode"
       return {};
     }
     if (begins_traceback(text)) {
@@ -92,7 +91,7 @@ class Failure : public Dialect {
   }
 
   Verdict said(std::string_view text, const Line& line, Emitter& emitter) {
-    // The first error has the rank, or nobody knows whose it is.
+    // The first error has the rank, or the rank is unknown.
     if (!told_ && !rank_.empty()) emitter.attribute("error_rank", rank_);
     told_ = true;
     emitter.attribute("error", text.substr(0, 500));
@@ -103,11 +102,11 @@ class Failure : public Dialect {
 
   static constexpr std::int64_t kLongestTraceback = 1000;  // lines, other ranks' between them
   static constexpr std::int64_t kLongestUsage = 100;       // lines, other ranks' between them
-  std::int64_t usage_ = 0;                                 // where the last usage was printed
+  std::int64_t usage_ = 0;                                 // line of the last usage
   bool in_traceback_ = false, told_ = false;
   std::int64_t traceback_line_ = 0;
-  std::string_view rank_;     // who says the line being read; empty where it does not tell
-  std::string summary_rank_;  // of the part of torchrun's summary being read
+  std::string_view rank_;     // the rank of the current line; empty if unknown
+  std::string summary_rank_;  // the rank in the current part of torchrun's summary
 };
 
 }  // namespace

@@ -35,7 +35,7 @@ bool is_step_word(std::string_view word) {
   return among(kWords, word);
 }
 
-/// Words in front of "step" by which a line speaks of a step instead of telling its metrics.
+/// Words before "step" in lines that mention a step but have no metrics.
 bool is_prose(std::string_view prefix) {
   const std::string text = lower(prefix);
   for (const std::string_view word :
@@ -49,7 +49,7 @@ bool is_prose(std::string_view prefix) {
   return among(kWords, last);
 }
 
-/// What may stand between pairs.
+/// Characters between pairs.
 bool is_separator(char c) { return is_blank(c) || std::string_view(",;|[](){}*").find(c) != std::string_view::npos; }
 
 /// A key: letters, digits and "_./@-%", from a letter on.
@@ -65,7 +65,7 @@ std::string_view take_word(std::string_view& text) {
   return word;
 }
 
-/// "train" + "loss": words that belong to the key behind them.
+/// "train" + "loss": words that belong to the next key.
 bool qualifies(std::string_view word) {
   static constexpr std::array<std::string_view, 20> kWords = {
       "train", "training", "val",     "valid",  "validation", "eval", "test", "lm",   "total", "avg",
@@ -76,7 +76,7 @@ bool qualifies(std::string_view word) {
 /// Whether a key names a loss.
 bool is_loss(std::string_view key) { return key.ends_with("loss") || column_named(key).column.ends_with("loss"); }
 
-/// Whether a number, or a number and its unit, ends in front of `rest`.
+/// Whether a number, or a number and its unit, ends before `rest`.
 bool value_ends(std::string_view rest) {
   if (rest.starts_with(';')) return rest.size() == 1 || is_blank(rest[1]);
   return number_ends(rest) || std::string_view("|)](").find(rest.front()) != std::string_view::npos;
@@ -91,7 +91,7 @@ class General : public Dialect {
     if (text.find('{') < 3) return {};  // JSON, a dict: other dialects know whether they are whole
     Found found;
     made_.clear();
-    for (std::size_t at = 0; at < text.size();) {  // where a step or an epoch may begin
+    for (std::size_t at = 0; at < text.size();) {  // possible starts of a step or an epoch
       if (!is_alpha(text[at]) || (at > 0 && (is_key(text[at - 1]) || text[at - 1] == '@'))) {
         ++at;
         continue;
@@ -124,7 +124,7 @@ class General : public Dialect {
   bool begins(std::string_view& rest, Found& found) {
     std::string_view text = rest;
     std::string word = lower(take_word(text));
-    if (word == "epoch" || is_step_word(word)) skip(text, "(train)");  // of MMEngine
+    if (word == "epoch" || is_step_word(word)) skip(text, "(train)");  // MMEngine's
     if (word == "epoch") {
       skip_marks(text);
       const std::string_view epoch = take_digits(text);
@@ -132,7 +132,7 @@ class General : public Dialect {
       std::string_view ahead = text;
       if (skip(ahead, "/")) take_digits(ahead);
       std::string_view counter = text;
-      if (skip(counter, "][") || skip(counter, "] [")) {  // of PyTorch's example: [epoch][batch/batches]
+      if (skip(counter, "][") || skip(counter, "] [")) {  // PyTorch's example: [epoch][batch/batches]
         skip_blanks(counter);
         const std::string_view batch = take_digits(counter);
         skip_blanks(counter);
@@ -176,7 +176,7 @@ class General : public Dialect {
     return true;
   }
 
-  /// The step, counted on where the log counts anew in each epoch: "Epoch 2, step 1/12" behind "Epoch 1, step 12/12".
+  /// The step, cumulative if the log restarts in each epoch: "Epoch 2, step 1/12" after "Epoch 1, step 12/12".
   std::string_view of_all_epochs(const Found& found) {
     const auto epoch = parse_int(found.epoch), step = parse_int(found.step), total = parse_int(found.total);
     if (!epoch || !step || !total || *total > 1'000'000'000) return found.step;
@@ -196,7 +196,7 @@ class General : public Dialect {
     return rest.empty() || is_separator(rest.front()) || rest.starts_with(':') || rest.starts_with('-');
   }
 
-  /// Reads the pairs behind the step, up to what is none. Gives what is wrong with the value of a loss.
+  /// Reads the pairs after the step, up to anything else. Returns the defect of a loss's value.
   std::string read_pairs(const Line& line, Found& found) {
     std::string_view& rest = found.rest;
     while (true) {
@@ -275,7 +275,7 @@ class General : public Dialect {
     return among(kUnits, word);
   }
 
-  /// Reads the unit behind a number and adds the field. False where other text is glued to it.
+  /// Reads the unit after a number and adds the field. False if other text follows directly.
   bool unit_of(std::string_view& rest, Token number, std::string_view key, Found& found, std::string_view unit = {}) {
     std::string_view ahead = rest;
     skip(ahead, "\"");
@@ -333,7 +333,7 @@ class General : public Dialect {
     if (!known) found.fields.push_back({made_.emplace_back(key), value, kind});
   }
 
-  /// "loss=2.5 step=5": pairs with a mark, in front of the step.
+  /// "loss=2.5 step=5": pairs with a mark, before the step.
   bool read_loss_before(Found& found) {
     for (std::size_t at = 0; at < found.prefix.size(); ++at) {
       if (!is_alpha(found.prefix[at]) || (at > 0 && is_key(found.prefix[at - 1]))) continue;
@@ -364,7 +364,7 @@ class General : public Dialect {
     return {true, fault};
   }
 
-  /// What the first line was read as, for people.
+  /// The interpretation of the first line, for people.
   void describe(const std::vector<Field>& fields) {
     for (const Field& field : fields) {
       const std::string column(column_named(field.key).column);

@@ -88,7 +88,7 @@ class HuggingFace : public Dialect {
   }
 
   void record(std::vector<Field>& pairs, bool training, std::string_view prefix, const Line& line, Emitter& emitter) {
-    if (training && !last_.total.empty()) {  // the bar in front of a training loss is the one that counts steps
+    if (training && !last_.total.empty()) {  // the bar before a training loss counts the steps
       total_ = last_.total;
       step_ = counted(last_.step, pairs);
       emitter.attribute("expected_steps", total_);
@@ -103,8 +103,8 @@ class HuggingFace : public Dialect {
     emitter.record(fields, prefix, line.number);
   }
 
-  /// The step of a training loss. The bar and the losses are written to different files, so a bar may come late: where
-  /// it says no more than at the loss before, the epoch says how much later this one is.
+  /// The step of a training loss. The bar and the losses are written to different files, so a bar may be late: if it
+  /// has not advanced since the previous loss, the epoch tells how much later this one is.
   std::string counted(const std::string& step, const std::vector<Field>& pairs) {
     const auto at = std::find_if(pairs.begin(), pairs.end(), [](const Field& pair) { return pair.key == "epoch"; });
     const double epoch = at == pairs.end() ? 0 : parse_real(at->value).value_or(0);

@@ -38,7 +38,7 @@ class JsonLines : public Dialect {
   }
 
  private:
-  /// A key that stands twice: nobody knows which value is meant.
+  /// A repeated key, whose value is ambiguous.
   std::string_view repeated_key() {
     keys_.clear();
     for (const Field& field : json_.fields()) keys_.push_back(field.key);

@@ -38,7 +38,7 @@ std::string_view take_literal(std::string_view& text) {
   return {};
 }
 
-/// The pairs of a complete Namespace(...) in front of `text` (behind its parenthesis); empty if it is torn.
+/// The pairs of a complete Namespace(...) at the start of `text` (after its parenthesis); empty if incomplete.
 std::vector<Field> read_namespace(std::string_view text) {
   std::vector<Field> pairs;
   while (true) {

@@ -16,7 +16,7 @@ namespace {
 constexpr int kLeast = 4;
 constexpr std::size_t kLongest = 2000;
 
-/// A number of the line behind a word.
+/// A number of the line after a word.
 struct Pair {
   std::string_view key, value;
   std::size_t at;  ///< of the value

@@ -73,8 +73,8 @@ class LlmC : public Dialect {
     return {true, fault};
   }
 
-  /// What stands between the bars: "norm 1.2 (+0.1z)", "lr 1e-06", "12.3 ms", "40% bf16 MFU", "123 tok/s",
-  /// "comp_t 3.2ms".
+  /// Reads the cells between bars: "norm 1.2 (+0.1z)", "lr 1e-06", "12.3 ms", "40% bf16 MFU", "123 tok/s", "comp_t
+  /// 3.2ms".
   std::string read_cells(std::string_view rest, std::vector<Field>& fields) {
     while (true) {
       rest.remove_prefix(std::min(rest.find('|'), rest.size()));

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kLongestLine = 16 << 20;  // a longer one is read in pieces
 constexpr std::int64_t kHeaderLines = 100;      // shown to all dialects
-constexpr std::int64_t kSearched = 10'000;      // likewise, where none of them has found a record
+constexpr std::int64_t kSearched = 10'000;      // the same, if none of them has found a record
 constexpr int kFaulty = -2;
 constexpr std::size_t kRecent = 4096;
 
@@ -244,7 +244,7 @@ void LogReader::attribute(std::string_view key, std::string_view value, bool rep
   }
 }
 
-/// What the other dialects held back of the step of a record, and what that record does not say itself.
+/// Fields that other dialects hold back for a record's step, and that the record lacks.
 std::vector<Field> LogReader::held_by_others(const std::vector<Field>& fields, std::string_view rank) {
   std::vector<Field> all;
   const auto value_of_column = [&](std::string_view column) {
@@ -253,7 +253,7 @@ std::vector<Field> LogReader::held_by_others(const std::vector<Field>& fields, s
     return found == fields.end() ? std::string_view() : found->value;
   };
   const std::size_t own = hint_;
-  for (hint_ = 0; hint_ < readers_.size(); ++hint_) {  // what is handed on meanwhile is of that dialect
+  for (hint_ = 0; hint_ < readers_.size(); ++hint_) {  // records emitted meanwhile belong to that dialect
     Reader& other = readers_[hint_];
     if (hint_ == own || !other.dialect->holds()) continue;
     other.keys.clear();

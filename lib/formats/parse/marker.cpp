@@ -97,7 +97,7 @@ ZS_WIDE inline __m256i both_lanes(const std::array<std::uint8_t, 16>& half) {
   return _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(half.data())));
 }
 
-/// For each of 32 bytes, the groups in whose table it stands.
+/// For each of 32 bytes, the groups whose table contains it.
 ZS_WIDE inline __m256i groups_at(const char* at, __m256i low, __m256i high) {
   const __m256i nibble = _mm256_set1_epi8(15);
   const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));

@@ -43,7 +43,7 @@ class Megatron : public Dialect {
     emitter.attribute("expected_steps", total);
     std::vector<Field> fields = {{"step", step, Kind::integer}};
     made_.clear();
-    // GPT-NeoX puts samples/sec in front.
+    // GPT-NeoX puts samples/sec first.
     std::string_view prefix = line.text.substr(0, at);
     if (const std::size_t speed = prefix.find("samples/sec:"); speed != std::string_view::npos) {
       const std::string_view cell = prefix.substr(speed, prefix.find('|', speed) - speed);

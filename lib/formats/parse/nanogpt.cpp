@@ -21,7 +21,7 @@ class NanoGpt : public Dialect {
   }
 
  private:
-  /// Where `head`, a number and ": " stand.
+  /// The position of `head`, a number and ": ".
   static std::size_t find_head(std::string_view text, std::string_view head) {
     for (std::size_t at = text.find(head); at != std::string_view::npos; at = text.find(head, at + 1)) {
       if (at > 0 && is_key(text[at - 1])) continue;

@@ -19,7 +19,7 @@ std::string_view truth(std::string_view word) {
   return {};
 }
 
-/// The unit that a key ends in, "step_time_ms", "peak (GB)"; "" where it says none.
+/// The unit at the end of a key, "step_time_ms", "peak (GB)"; "" if there is none.
 std::string_view unit_of_key(std::string_view key) {
   if (key.ends_with(')')) key.remove_suffix(1);
   const std::size_t at = key.find_last_of("_ ([/.-");
@@ -99,7 +99,7 @@ const Records::Shape& Records::shape_of(std::size_t own) {
   return shapes_.emplace_back(std::move(shape));
 }
 
-/// A key that is mapped names its unit, or its value cannot be meant: more than a day for a step, less than a kilobyte
+/// Reports a mapped key that names its unit, or an implausible value: more than a day for a step, less than a kilobyte
 /// of memory.
 void Records::doubt_units(const Field& field) {
   const auto mapped = map_.find(std::string(field.key));

@@ -68,7 +68,7 @@ class Reference : public Dialect {
     std::string prefix, text;
     std::size_t last_end, before_last_end;  ///< ends of the last value and of the one before it
     std::int64_t line;
-    std::string fault;  ///< what to say if the rest does not turn up
+    std::string fault;  ///< the fault if the rest is not found
     bool in_doubt;      ///< the last value may lack digits, or have some of the other text
   };
 
@@ -108,7 +108,7 @@ class Reference : public Dialect {
     // A whole line, and then "[rank3]: ..." of another writer without a line end: a bracket is part of no number.
     const bool bracket = step.in_doubt && std::string_view("[({<").find(step.rest.front()) != std::string_view::npos;
     if (const unsigned missing = core_seen_ & ~step.core; missing != 0 || (step.in_doubt && !bracket)) {
-      const bool several = torn_ || line.number < several_until_;  // then nobody knows whose rest is whose
+      const bool several = torn_ || line.number < several_until_;  // then it is unclear whose rest this is
       give_up(emitter);
       if (several) several_until_ = line.number + kFurthestRest;
       std::string names;
@@ -137,8 +137,8 @@ class Reference : public Dialect {
     return {};
   }
 
-  /// The line holds the rest of the torn one. Where that begins with a key, the tear was between two values; else it
-  /// was behind or within the last value, which is then left out, since text of the other writer may be in it.
+  /// The line holds the rest of the torn one. If that begins with a key, the tear was between two values; else it was
+  /// after or within the last value, which is then left out, since it may contain text of the other writer.
   Verdict join(const Line& line, Emitter& emitter) {
     const Torn torn = *std::exchange(torn_, {});
     std::string_view rest = line.text;

@@ -126,7 +126,7 @@ std::vector<Job> jobs_of(const std::vector<std::string>& logs) {
 
 namespace {
 
-/// What is known of `job` from its metrics file: the records go to `rows`, the rest becomes attributes.
+/// Reads the metrics file of `job`: the records go to `rows`, everything else becomes attributes.
 void read_metrics(const Job& job, metric::Writer& rows, LogReader& reader) {
   Input input(job.metrics);
   const std::string bytes = input.read_all();

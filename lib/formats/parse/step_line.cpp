@@ -56,13 +56,13 @@ bool starts_step(std::string_view text) { return skip(text, "Epoch ") && !text.e
 
 namespace {
 
-/// Whether `rest`, behind a value, may be part of it. A step line of another writer is not.
+/// Whether `rest`, after a value, may be part of it. A step line of another writer is not.
 bool glued(std::string_view rest) {
   if (number_ends(rest) || starts_step(rest)) return false;
   return !skip(rest, ",") || !starts_step(rest);
 }
 
-/// Reads "key: value" pairs from step.rest on, until something else stands there.
+/// Reads "key: value" pairs from step.rest up to anything else.
 void read_pairs(Step& step) {
   std::string_view& rest = step.rest;
   while (true) {

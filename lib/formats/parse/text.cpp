@@ -11,7 +11,7 @@
 namespace zs::parse {
 namespace {
 
-/// The length of nan, inf or infinity in front of `text`, in any case, as a word of its own.
+/// The length of nan, inf or infinity at the start of `text`, in any case, as a whole word.
 std::size_t non_finite_length(std::string_view text) {
   for (const std::string_view word : {std::string_view("nan"), std::string_view("infinity"), std::string_view("inf")}) {
     if (text.size() < word.size()) continue;
@@ -119,7 +119,7 @@ std::string shifted(std::string_view text, int places) {
   if (!plain) return std::string(text);
   std::string digits(text.substr(sign, point - sign));
   if (point < text.size()) digits += text.substr(point + 1);
-  std::ptrdiff_t whole = static_cast<std::ptrdiff_t>(point - sign) + places;  // digits in front of the point
+  std::ptrdiff_t whole = static_cast<std::ptrdiff_t>(point - sign) + places;  // digits before the point
   if (whole < 1) {
     digits.insert(0, static_cast<std::size_t>(1 - whole), '0');
     whole = 1;

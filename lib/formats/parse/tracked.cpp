@@ -91,7 +91,7 @@ void TrackedReader::fact(std::string_view key, std::string_view value) {
 
 void TrackedReader::read_tensorboard(const std::vector<std::string>& files) {
   std::deque<TrackedStep> steps;
-  std::map<std::int64_t, std::size_t> newest;  // of each step, the place in `steps`
+  std::map<std::int64_t, std::size_t> newest;  // by step: index in `steps`
   FlatJson json;
   for (const std::string& file : files) {
     const std::string bytes = read_file(file);

@@ -56,7 +56,7 @@ std::vector<std::string> wandb_in(const fs::path& folder) {
   return files;
 }
 
-/// What stands beside a history that is alone: the configuration and the summary, which a .wandb file has itself.
+/// Reads the files next to a separate history: the configuration and the summary, which a .wandb file contains.
 void read_beside(const fs::path& history, Job& job) {
   const auto add = [&](const std::string& prefix, const std::string& key, std::string_view value) {
     const bool own = key.starts_with("_wandb") || key == "wandb_version" || value.empty() || value == "None";
@@ -73,7 +73,7 @@ void read_beside(const fs::path& history, Job& job) {
       if (fs::is_regular_file(configuration, error)) {
         const auto told = config::Config::parse(Input(configuration).read_all(), configuration);
         for (config::Entry entry : told.entries()) {
-          // Each key's value stands under "value", and its description, in old files, under "desc".
+          // Each value is under "value", and in old files its description under "desc".
           const std::size_t at = entry.key.find(".value");
           if (at != std::string::npos) add("", entry.key.erase(at, 6), entry.value);
         }

@@ -17,7 +17,7 @@ const T& single(const Node& node, const char* what) {
   return *held;
 }
 
-// What a node may cost when it is copied into the tree, in values.
+// The cost of copying a node into the tree, in values.
 std::size_t cost(const Node& node) {
   const Value* const value = std::get_if<Value>(&node);
   const std::string* const text = value ? value->get<std::string>() : nullptr;
@@ -98,7 +98,7 @@ Value Graph::convert_node(const Node& node, int depth) {
   return Object{global->name};
 }
 
-// Of equal keys the last value counts, at the place of the first: as in Python.
+// Of equal keys the last value wins, at the place of the first: as in Python.
 Dict Graph::convert_dict(const Pairs& pairs, int depth) {
   Dict dict;
   std::unordered_map<std::string, std::size_t> texts;

@@ -89,7 +89,7 @@ bool is_hostile(std::string_view name) {
                                                      "imp",        "idlelib",     "distutils",
                                                      "setuptools", "smtplib",     "telnetlib",
                                                      "xmlrpc",     "commands"};
-  // What only makes a value of its arguments.
+  // Calls that only make a value of their arguments.
   static const std::set<std::string_view> harmless = {
       "set",   "frozenset", "dict",  "list", "tuple", "complex", "bytearray",      "bytes",   "slice",
       "range", "int",       "float", "bool", "str",   "object",  "NotImplemented", "Ellipsis"};

@@ -134,7 +134,7 @@ class Pickler {
     bytes_ += text;
   }
 
-  // What recurs in every tensor is written once and then taken from the memo, as far as that has room.
+  // Writes values that recur in every tensor once, then uses the memo, as far as it has room.
   void write_once(const std::string& bytes) {
     if (memo_.size() > 0xFF && !memo_.contains(bytes)) {
       bytes_ += bytes;

@@ -36,7 +36,7 @@ struct Placed {
 };
 
 Json parse_header(const std::string& path, std::string_view text) {
-  std::vector<std::set<std::string>> keys;  // of the objects around what is being parsed
+  std::vector<std::set<std::string>> keys;  // of the objects that enclose the current one
   const Json::parser_callback_t twice = [&](int, Json::parse_event_t event, Json& parsed) {
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
     if (event == Json::parse_event_t::object_end) keys.pop_back();

@@ -74,7 +74,7 @@ void add_file(StateDict& into, const std::string& path) {
   }
 }
 
-// {"weight_map": {NAME: FILE, ...}}: files beside the index.
+// {"weight_map": {NAME: FILE, ...}}: files next to the index.
 void add_index(StateDict& into, const std::string& path) {
   using Json = nlohmann::ordered_json;
   const std::shared_ptr<const Mapping> file = Mapping::open(path);

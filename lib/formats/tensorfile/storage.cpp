@@ -81,7 +81,7 @@ void Storage::forget() const {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<std::uintptr_t>(bytes_.data()) / page * page;
   const auto end = reinterpret_cast<std::uintptr_t>(bytes_.data()) + bytes_.size();
-  // Only a hint: where the system does not take it, the pages stay.
+  // Only a hint: if the system ignores it, the pages stay.
   ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kPickle = "/data.pkl";
 
-// What a file is that is no zip archive, as far as its first bytes tell.
+// Describes a file that is no zip archive, by its first bytes.
 std::string describe(std::string_view bytes) {
   if (bytes.empty()) return "is empty";
   if (bytes.starts_with('\x80') || (bytes.size() > 262 && bytes.substr(257, 5) == "ustar")) {

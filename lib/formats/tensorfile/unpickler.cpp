@@ -246,7 +246,7 @@ class Unpickler {
 
   Id called(Id callee, const std::vector<Id>& arguments) {
     if (objects_) {
-      // What an object was asked for would be called: functools.partial, a bound method.
+      // A value requested from an object would be called: functools.partial, a bound method.
       const Global* const global = graph_.find<Global>(callee);
       if (!global) return graph_.add(Made{"(a call of an object)", arguments});
       if (!is_allowed(global->name)) return call_inert(graph_, std::string(global->name), arguments);

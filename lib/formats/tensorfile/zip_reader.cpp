@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kLocal = 0x04034B50, kCentral = 0x02014B50, kEnd = 0x06054B50;
 constexpr std::uint32_t kEnd64 = 0x06064B50, kLocator64 = 0x07064B50;
 
-// Numbers out of a byte range that may lie: every access is checked, a failure names the file and the part.
+// Reads numbers from untrusted bytes: every access is checked, a failure names the file and the part.
 class Bytes {
  public:
   Bytes(const Mapping& file, std::string_view all) : file_(file), all_(all) {}
@@ -41,7 +41,7 @@ class Bytes {
   std::string_view all_;
 };
 
-// The end record stands last, before a comment of up to 64 KB.
+// The end record is last, before a comment of up to 64 KB.
 std::optional<std::uint64_t> find_end(std::string_view all) {
   constexpr std::uint64_t kSize = 22;
   for (std::uint64_t back = kSize; back <= std::min<std::uint64_t>(all.size(), kSize + 0xFFFF); ++back) {
@@ -121,7 +121,7 @@ ZipReader::ZipReader(std::shared_ptr<const Mapping> file, std::string_view all) 
       field = field_end;
     }
 
-    // The local header repeats the name and says where the data begins.
+    // The local header repeats the name and has the offset of the data.
     constexpr const char* kHeader = "an entry's header";
     if (bytes.u32(header, kHeader) != kLocal) malformed("no header at offset " + std::to_string(header));
     const std::uint16_t local_name = bytes.u16(header + 26, kHeader);

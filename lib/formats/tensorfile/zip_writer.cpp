@@ -7,7 +7,7 @@
 namespace zs::tensorfile {
 namespace {
 
-constexpr std::uint64_t kAlign = 64;  // what PyTorch aligns to
+constexpr std::uint64_t kAlign = 64;  // PyTorch's alignment
 constexpr std::uint16_t kUtf8Names = 1 << 11;
 constexpr std::uint16_t kDate = (1 << 5) | 1;  // 1 January 1980: the same tensors always give the same bytes
 constexpr std::uint32_t kCrcField = 14;        // in a local header
@@ -120,7 +120,7 @@ std::uint64_t ZipWriter::finish() {
   std::string tail;
   if (many || size >= large_ || begin >= large_) {
     put<std::uint32_t>(tail, 0x06064B50);
-    put<std::uint64_t>(tail, 44);  // what follows in this record
+    put<std::uint64_t>(tail, 44);  // bytes that follow in this record
     put<std::uint16_t>(tail, 45);
     put<std::uint16_t>(tail, 45);
     put<std::uint32_t>(tail, 0);
@@ -129,7 +129,7 @@ std::uint64_t ZipWriter::finish() {
     put<std::uint64_t>(tail, count);
     put<std::uint64_t>(tail, size);
     put<std::uint64_t>(tail, begin);
-    put<std::uint32_t>(tail, 0x07064B50);  // where the record above is
+    put<std::uint32_t>(tail, 0x07064B50);  // the offset of the record above
     put<std::uint32_t>(tail, 0);
     put<std::uint64_t>(tail, end);
     put<std::uint32_t>(tail, 1);

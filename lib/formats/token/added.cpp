@@ -13,7 +13,7 @@ std::uint64_t step(std::uint32_t node, char c) {
   return static_cast<std::uint64_t>(node) << 8 | static_cast<unsigned char>(c);
 }
 
-/// Where the last character of `text` begins. REQUIRES: text is not empty.
+/// The start of the last character of `text`. REQUIRES: text is not empty.
 std::size_t last(std::string_view text) {
   std::size_t at = text.size() - 1;
   while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
@@ -63,7 +63,7 @@ const AddedToken* AddedTokens::longest(std::string_view text) const {
 }
 
 void AddedTokens::find(std::string_view text, std::vector<Stretch>& stretches) const {
-  std::size_t done = 0;  // what is before it stands in stretches
+  std::size_t done = 0;  // the text before it is in stretches
   for (std::size_t at = 0; !tokens_.empty() && at < text.size();) {
     const AddedToken* const token = begins_[static_cast<unsigned char>(text[at])] ? longest(text.substr(at)) : nullptr;
     if (!token) {

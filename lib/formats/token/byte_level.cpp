@@ -13,7 +13,7 @@ namespace {
 
 bool stands_for_itself(int byte) { return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174; }
 
-/// The code point for each byte: printable ones stand for themselves, the others from U+0100 on, in order.
+/// The code point for each byte: printable ones represent themselves, the others start at U+0100, in order.
 const std::array<char32_t, 256>& letters() {
   static const std::array<char32_t, 256> all = [] {
     std::array<char32_t, 256> made{};
@@ -33,7 +33,7 @@ struct Part {
   std::vector<Id> ids;
 };
 
-/// A place near `at` where words most likely end: at a blank or a full stop behind a letter.
+/// A position near `at` where words probably end: at a blank or a full stop after a letter.
 std::size_t likely_border(std::string_view text, std::size_t at) {
   constexpr std::size_t kFar = 1 << 16;
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -86,7 +86,7 @@ class ByteLevel : public Tokenizer {
   std::vector<std::string> texts_;  // by id
   std::optional<Id> end_;
 
-  /// By the content that was told; else by the usual ones, if the tokenizer has exactly one of them as an added token.
+  /// By the given content; else by the usual ones, if the tokenizer has exactly one of them as an added token.
   std::optional<Id> end_by(const ByteLevelParts& parts) const {
     if (!parts.end.empty()) return find(parts.end);
     std::vector<Id> usual;
@@ -137,7 +137,7 @@ class ByteLevel : public Tokenizer {
 
 std::vector<std::vector<Id>> ByteLevel::encode(const std::vector<std::string_view>& texts, int threads) const {
   struct Document {
-    std::string room;  // where the text is not UTF-8
+    std::string room;  // used if the text is not UTF-8
     std::vector<Stretch> stretches;
   };
   std::vector<Document> documents(texts.size());
@@ -160,7 +160,8 @@ std::vector<std::vector<Id>> ByteLevel::encode(const std::vector<std::string_vie
     for (std::size_t i = 0; take(i);) encode_part(parts[i], splitter, bpe);
   });
 
-  // A part counts if the one before it ended where it begins. Else its beginning was guessed wrong, which costs time.
+  // A part is valid if the one before it ended at its beginning. Else its beginning was a wrong guess, which costs
+  // time.
   std::vector<std::vector<Id>> ids(texts.size());
   Splitter splitter(steps_);
   CachedBpe bpe(bpe_, 64);

@@ -36,8 +36,8 @@ std::string line_of(const std::string& path) {
   return hex(XXH3_128bits(bytes.data(), bytes.size())) + " " + (names_json_lines(path) ? "jsonl" : "text") + "\n";
 }
 
-/// Lets one process of those that share a folder make files in it, while the others wait; where the file system cannot
-/// do that, all make them.
+/// Lets one of the processes that share a folder create files in it, while the others wait; if the file system does not
+/// support that, all create them.
 class Turn {
  public:
   explicit Turn(const std::string& folder) : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// "val" for "wiki.valid.raw" and "validation-00000-of-00001.jsonl": the first part of a name between dots that names a
-/// division, alone or in front of a number; "" where none does.
+/// division, alone or before a number; "" if there is none.
 std::string division_of(std::string_view name) {
   while (!name.empty()) {
     std::string_view part = name.substr(0, name.find('.'));

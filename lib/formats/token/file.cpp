@@ -96,7 +96,7 @@ TokenWriter::TokenWriter(const std::string& path, Layout layout, Id vocabulary)
   header[0] = kKinds[width_ == 2 ? 0 : 1].magic;
   header[1] = kKinds[width_ == 2 ? 0 : 1].version;
   output_.write({reinterpret_cast<const char*>(header.data()), sizeof header});
-  output_.rewrite(0, "");  // where that cannot be done, it is said before the work
+  output_.rewrite(0, "");  // if that fails, it is reported before the work
 }
 
 void TokenWriter::write(const std::vector<Id>& ids) {

@@ -13,7 +13,7 @@
 namespace zs::token {
 namespace {
 
-constexpr std::string_view kSpace = "\u2581";  // what a blank becomes
+constexpr std::string_view kSpace = "\u2581";  // replaces a blank
 
 // Fields of sentencepiece_model.proto.
 enum ModelField { kTrainerSpec = 2, kNormalizerSpec = 3 };
@@ -27,9 +27,9 @@ enum NormalizerField {
 };
 constexpr int kBpe = 2;  // TrainerSpec.ModelType
 
-/// Whether a text may be cut at a blank between two words, and the words behind it be a text of their own: a BPE that
-/// leaves characters as they are and puts a blank in front of a text, and of whose pieces none goes on behind a word's
-/// end. Not so for Unigram, which adds up the scores of a whole text and rounds.
+/// Whether a text may be split at a blank between two words, with the rest tokenized separately: true for a BPE that
+/// does not change characters, puts a blank before a text, and has no pieces that cross the end of a word. False for
+/// Unigram, which adds up the scores of a whole text and rounds.
 bool may_be_cut(const sentencepiece::SentencePieceProcessor& model) {
   bool bpe = false, prefix = true, removes = true, escapes = true, maps = false, suffix = false;
   const auto trainer = [&](protozero::pbf_reader spec) {
@@ -75,7 +75,7 @@ bool may_be_cut(const sentencepiece::SentencePieceProcessor& model) {
   return true;
 }
 
-/// The blank to cut at, from `at` on; the end of the text where there is none.
+/// The next blank to cut at, from `at` on; the end of the text if there is none.
 std::size_t cut(std::string_view text, std::size_t at) {
   while ((at = text.find(' ', at)) != std::string_view::npos) {
     const std::string_view before = text.substr(0, at), behind = text.substr(at + 1);
@@ -96,7 +96,7 @@ class SentencePiece : public Tokenizer {
 
   std::vector<std::vector<Id>> encode(const std::vector<std::string_view>& texts, int threads) const override {
     constexpr std::size_t kPart = 1 << 14;
-    std::vector<std::string> rooms(texts.size());  // where a text is not UTF-8
+    std::vector<std::string> rooms(texts.size());  // for texts that are not UTF-8
     std::vector<std::string_view> parts;
     std::vector<std::size_t> ends;  // of the parts of each text
     for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -126,7 +126,7 @@ class SentencePiece : public Tokenizer {
   Id size() const override { return static_cast<Id>(model_.GetPieceSize()); }
   std::optional<Id> find(const std::string& token) const override {
     const int id = model_.PieceToId(token);
-    // What is not there has the id of what is unknown.
+    // A missing token has the id of the unknown token.
     if (id < 0 || model_.IdToPiece(id) != token) return {};
     return static_cast<Id>(id);
   }

@@ -30,7 +30,7 @@ std::string chosen(const std::string& path) {
   throw Error(path, 0, "holds no tokenizer: neither tokenizer.model nor tokenizer.json nor vocab.json");
 }
 
-/// The end-of-text token's content by the files beside a tokenizer: text, or an object with its "content".
+/// The end-of-text token's content from the files next to a tokenizer: text, or an object with its "content".
 std::string end_by(const fs::path& folder) {
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
     const std::string path = (folder / name).string();

@@ -30,7 +30,7 @@ class Value {
   bool is_null() const { return json_->is_null(); }
   bool is_string() const { return json_->is_string(); }
   bool is_array() const { return json_->is_array(); }
-  /// A key of this object; null where it is not there.
+  /// A key of this object; null if it is missing.
   Value operator[](const std::string& key) const {
     static const Json kNull;
     if (!json_->is_object()) wrong("expected an object");

@@ -84,7 +84,7 @@ std::size_t past_ascii(std::string_view text, std::size_t at) {
 }  // namespace
 
 std::string_view as_utf8(std::string_view text, std::string& room) {
-  std::size_t kept = 0;  // what is before it stands in room, once something was broken
+  std::size_t kept = 0;  // the text before it is in room, once an invalid byte was found
   bool broken = false;
   for (std::size_t at = past_ascii(text, 0); at < text.size(); at = past_ascii(text, at)) {
     const std::size_t size = utf8_size(text.substr(at));

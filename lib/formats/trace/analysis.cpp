@@ -142,7 +142,7 @@ Sheet operators(const std::vector<Trace>& traces, const Settings& settings) {
   return by_name("operator", std::move(times), settings);
 }
 
-/// What record_function and its like mark on the host; steps are counted elsewhere.
+/// Annotations by record_function and similar functions on the host; steps are counted elsewhere.
 Sheet annotations(const std::vector<Trace>& traces, const Settings& settings) {
   std::map<std::string, std::vector<double>> times;
   for (const Trace& trace : traces) {

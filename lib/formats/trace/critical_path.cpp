@@ -61,7 +61,7 @@ class Walk {
     for (const Event& event : trace_.events) start = std::min(start, event.ts);
     std::int32_t gpu = by_end_.back();
     now_ = at(gpu).end();
-    // Of a trace whose times are wrong the walk might not end by itself.
+    // With wrong times in a trace the walk might not end.
     for (std::size_t most = 2 * trace_.events.size(); gpu >= 0 && now_ > start && most > 0; --most) {
       const std::int32_t before = on_gpu(gpu);
       gpu = before >= 0 ? before : on_host(start);

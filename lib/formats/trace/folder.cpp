@@ -10,7 +10,7 @@
 namespace zs::trace {
 namespace {
 
-/// "trace-rank-3.json" -> 3; -1 where the name has no rank.
+/// "trace-rank-3.json" -> 3; -1 if the name has no rank.
 std::int64_t rank_in(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename().string();
   std::size_t at = name.find("rank");
@@ -24,7 +24,7 @@ std::string events(std::size_t count, const char* what) {
   return to_text(static_cast<std::int64_t>(count)) + " " + what + (count == 1 ? "" : "s");
 }
 
-/// Says where times contradict one another.
+/// Reports contradictory times.
 void check_clocks(const Trace& trace, const FaultSink& faults) {
   constexpr double kRounded = 1;  // us: what cutting off fractions may do
   std::size_t early = 0, across = 0;

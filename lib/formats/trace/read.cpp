@@ -22,7 +22,7 @@ class Text {
 
   /// The character at `ahead` of the place; 0 at the end.
   char peek(std::size_t ahead = 0) { return has(ahead) ? buffer_[at_ + ahead] : '\0'; }
-  /// Whether there is a character `ahead` of the place. Reads on where that takes it.
+  /// Whether there is a character `ahead` of the position. Reads on if necessary.
   bool has(std::size_t ahead) {
     while (at_ + ahead >= buffer_.size()) {
       if (ended_) return false;
@@ -34,7 +34,8 @@ class Text {
   void skip_blanks() {
     while (has(0) && static_cast<unsigned char>(buffer_[at_]) <= ' ') ++at_;
   }
-  /// The value at the place, passed over: an object, a list, a text, or a bare word. Empty where the file ends in it.
+  /// Skips the value at the position and returns it: an object, a list, a text, or a bare word. Empty if the file ends
+  /// in it.
   std::string_view value();
   std::int64_t place() const { return passed_ + static_cast<std::int64_t>(at_); }
 
@@ -118,13 +119,13 @@ std::string_view Text::value() {
 /// The fields of an object, one after another.
 class Fields {
  public:
-  /// Throws Error where it is no object.
+  /// Throws Error if it is no object.
   explicit Fields(std::string_view object) {
     if (object.size() < 2 || object.front() != '{' || object.back() != '}') throw Error("malformed JSON");
     rest_ = object.substr(1, object.size() - 2);
   }
 
-  /// The next key and value as they stand; false at the end. Throws Error.
+  /// The next key and value, unparsed; false at the end. Throws Error.
   bool next(std::string_view& key, std::string_view& value) {
     blanks();
     if (rest_.empty()) return false;

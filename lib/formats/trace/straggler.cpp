@@ -18,7 +18,7 @@ bool annotates_collective(std::string_view name) {
 
 bool is_collective(std::string_view name) { return name.find("nccl") != std::string_view::npos; }
 
-/// What calls of one name are added up under: without the unit of "zs::communication gather_wait h.0".
+/// The name under which calls are summed: without the unit of "zs::communication gather_wait h.0".
 std::string label(const std::string& name) {
   if (!name.starts_with("zs::communication ")) return name;
   return name.substr(0, name.find(' ', std::string_view("zs::communication ").size()));
@@ -44,7 +44,7 @@ std::map<std::string, std::vector<double>> calls(const Trace& trace, bool on_gpu
 struct Waits {
   std::size_t count = 0;
   std::vector<std::size_t> last;  // how often each rank came last
-  std::vector<double> caused;     // what the others waited for it
+  std::vector<double> caused;     // waiting time of the others for it
 };
 
 }  // namespace

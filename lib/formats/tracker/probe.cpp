@@ -67,7 +67,7 @@ Recorded recorded(const std::string& path) {
 
 std::string path_of(const std::string& folder, int rank) { return folder + "/rank-" + std::to_string(rank) + ".jsonl"; }
 
-/// Whether a training that has made `done` steps goes on with the file. A line that a kill has cut is taken off.
+/// Whether a training that has made `done` steps can continue the file. Removes a line that a kill truncated.
 AppendedFile::Begin begin(const std::string& path, std::int64_t done) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return AppendedFile::Begin::as_new;

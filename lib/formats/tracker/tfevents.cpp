@@ -70,8 +70,8 @@ double half_value(std::uint32_t bits) {
 
 double bfloat16_value(std::uint32_t bits) { return std::bit_cast<float>(bits << 16); }
 
-/// The only element of a tensor, as TensorFlow stores it: raw bytes, or a repeated field of its type. False where there
-/// is none, several, or of another type.
+/// The only element of a tensor, as TensorFlow stores it: raw bytes, or a repeated field of its type. False if there is
+/// none, several, or one of another type.
 bool read_tensor(pbf_reader tensor, EventValue& value) {
   std::int32_t dtype = 0;
   std::string_view content;

@@ -63,7 +63,7 @@ void WandbWriter::add(WandbRecord record) {
 
 void WandbWriter::begin(const std::string& run, const Facts& attributes) {
   const std::string path = run_.folder + "/run-" + run_.id + ".wandb";
-  // A run that goes on has its earlier rows here again: the file is begun anew, and sync is to take it again.
+  // A resumed run writes its earlier rows again: the file is rewritten, and sync must upload it again.
   std::error_code error;
   fs::create_directories(run_.folder + "/files", error);
   if (error) throw Error(run_.folder, 0, error.message());
@@ -94,7 +94,7 @@ void WandbWriter::begin(const std::string& run, const Facts& attributes) {
   write_file(run_.folder + "/files/config.yaml", config);
   const nlohmann::ordered_json metadata = {{"program", "zs-train"}, {"host", host_name()}};
   write_file(run_.folder + "/files/wandb-metadata.json", metadata.dump(2) + "\n");
-  // Where W&B's own tools look for the newest run.
+  // The place where W&B's own tools look for the newest run.
   const fs::path latest = fs::path(run_.folder).parent_path() / "latest-run";
   if (fs::is_symlink(latest) || !fs::exists(latest)) {
     fs::remove(latest, error);

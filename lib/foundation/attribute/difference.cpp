@@ -24,7 +24,7 @@ std::string spelt(const Attribute* row, const std::string& text) {
   return is_whole ? to_text(static_cast<std::int64_t>(*number)) : to_text(*number);
 }
 
-/// Sequences of a step, where the run knows all three factors; "" otherwise.
+/// Sequences per step, if all three factors are known; "" otherwise.
 std::string global_batch(const Facts& facts) {
   std::int64_t product = 1;
   for (const char* const key : {"world_size", "batch_size", "gradient_accumulation_steps"}) {

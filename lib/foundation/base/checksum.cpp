@@ -35,7 +35,7 @@ std::uint32_t crc32c(std::string_view bytes) {
 
 struct Checksum::State {
   std::int64_t size = 0;
-  EVP_MD_CTX* sha = nullptr;  // null where there are too many bytes for it
+  EVP_MD_CTX* sha = nullptr;  // null if there are too many bytes for it
   XXH3_state_t* xxh = XXH3_createState();
   std::string name = "sha256";
 

@@ -69,7 +69,7 @@ Input::Input(const std::string& path, Raw raw)
     ::close(file_);
     throw;
   }
-  // Of a file on stdin, another program may have read the start.
+  // Another program may have read the start of a file on stdin.
   on_disk_ = S_ISREG(status.st_mode);
   if (on_disk_) size_ = status.st_size - std::max<off_t>(0, ::lseek(file_, 0, SEEK_CUR));
 }

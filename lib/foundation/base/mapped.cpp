@@ -46,7 +46,7 @@ MappedRange::MappedRange(const void* begin, std::size_t size, const std::string&
 MappedRange::~MappedRange() { static_cast<Entry*>(entry_)->begin = nullptr; }
 
 std::shared_ptr<const Mapping> Mapping::open(const std::string& path) {
-  // Nonblocking: a FIFO is refused below, and nobody waits for its writer.
+  // Nonblocking: a FIFO is refused below, without waiting for a writer.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) throw Error(path, 0, errno_text());
   try {

@@ -34,7 +34,7 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
 
   int file() const { return file_; }
-  /// What it holds, from its start.
+  /// Its whole content.
   std::string text() const {
     std::string bytes;
     std::array<char, 1 << 16> buffer;
@@ -53,7 +53,7 @@ class Memory {
   int file_;
 };
 
-/// Waits for a child, at most so many seconds where that is not 0; its status as a shell has it.
+/// Waits for a child, at most `seconds` unless 0; returns its status as in a shell.
 int wait_for(pid_t child, double seconds) {
   bool late = false;
   if (seconds > 0) {

@@ -30,7 +30,7 @@ bool contains(const auto& names, std::string_view word) {
   return std::find(names.begin(), names.end(), word) != names.end();
 }
 
-// Words that mean a secret wherever they stand, and at the end.
+// Words that indicate a secret anywhere in a name, and those that do at its end.
 constexpr std::array<std::string_view, 10> kAnywhere = {
     "jwt", "secret", "secrets", "password", "passwd", "passphrase", "credentials", "pwd", "credential", "passcode"};
 constexpr std::array<std::string_view, 13> kAtEnd = {
@@ -98,7 +98,7 @@ std::size_t secret_end(std::string_view text, std::size_t at) {
   return at;
 }
 
-/// The password of a URL whose "://" ends at `at`: from behind the colon to the '@'; {0, 0} where there is none.
+/// The password of a URL whose "://" ends at `at`: from after the colon to the '@'; {0, 0} if there is none.
 std::pair<std::size_t, std::size_t> password(std::string_view text, std::size_t at) {
   const std::size_t end = std::min(text.find_first_of("/?# \t\n\"'", at), text.size());
   const std::size_t sign = text.substr(0, end).rfind('@'), colon = text.find(':', at);

@@ -25,7 +25,7 @@ namespace {
 constexpr std::string_view kPrefix = ".zs-tmp-";
 constexpr int kRandom = 12;  // 60 bits
 
-// What the handler looks at: fixed places, since it may not allocate.
+// The handler's data: at fixed addresses, since it may not allocate.
 struct Slot {
   std::atomic<pid_t> owner{0};  // 0: free
   std::array<char, 4096> path{};

@@ -33,7 +33,7 @@ std::string with_underscores(std::string word) {
   return word;
 }
 
-/// Whether the word is an option whose value is the next word: that is the user's own, even where it begins with "--".
+/// Whether the word is an option whose value is the next word, even if that begins with "--".
 bool takes_next(const Command& command, const std::string& word) {
   return std::any_of(command.options.begin(), command.options.end(), [&](const Option& option) {
     return !option.value.empty() && !option.many &&
@@ -64,7 +64,7 @@ po::options_description described(const Command& command) {
   return table;
 }
 
-/// What people call an option elsewhere, where the option itself does not say.
+/// Names of an option in other programs, if its row has none.
 struct Synonyms {
   std::string_view option, words;
 };

@@ -18,14 +18,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where `make` and `make install` put it, seen from this program.
+/// Paths used by `make` and `make install`, relative to this program.
 std::array<fs::path, 2> places() {
   std::error_code failure;
   const fs::path folder = fs::read_symlink("/proc/self/exe", failure).parent_path();
   return {folder / "engine", folder.parent_path() / "lib" / "zs" / "engine"};
 }
 
-/// The engine of this installation; empty where it has none.
+/// The engine of this installation; empty if there is none.
 fs::path engine() {
   for (const fs::path& path : places()) {
     if (std::error_code failure; fs::exists(path, failure)) return path;
@@ -36,7 +36,7 @@ fs::path engine() {
 }  // namespace
 
 void become_engine(const std::string& name, char** argv) {
-  // LibTorch fills its tables before main(): nobody could tell a user then that they had no room.
+  // LibTorch fills its tables before main(): then zs could not report that there is no room.
   constexpr rlim_t kLeast = 500'000'000;
   rlimit room{};
   if (::getrlimit(RLIMIT_AS, &room) == 0 && room.rlim_cur < kLeast)

@@ -129,7 +129,7 @@ std::string man_page(const Command& command, const std::string& prose) {
   purpose[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(purpose[0])));
   out << roff(purpose) << "\n.Sh SYNOPSIS\n.Nm\n.Op Ar OPTION ...\n";
   if (!command.operands.empty()) out << ".Ar " << roff(command.operands) << "\n";
-  // The options stand before the first subsection of the DESCRIPTION, the statuses where mdoc wants them.
+  // The options go before the first subsection of the DESCRIPTION, the statuses where mdoc expects them.
   std::string* part = &description;
   while (std::getline(lines, line)) {
     if (line.starts_with(".Ss ") && part == &description) part = &subsections;

@@ -62,7 +62,7 @@ void ProgressLine::show(const std::string& text) {
   last_ = std::chrono::steady_clock::now();
   winsize window = {};
   const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1;
-  std::string line = printable(text);  // a wider one would go on in the next line, and could not be written over
+  std::string line = printable(text);  // a wider line would wrap, and could not be overwritten
   line.resize(std::min<std::size_t>(line.size(), known ? window.ws_col - 1U : 79U));
   const std::lock_guard lock(line_mutex);
   std::fputs(("\r\x1b[K" + line).c_str(), stderr);

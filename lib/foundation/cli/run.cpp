@@ -76,7 +76,7 @@ extern "C" void report_cut_file(int signal, siginfo_t* info, void*) {
   ::_exit(static_cast<int>(Status::failed));
 }
 
-/// What a signal says that can be said better: a file that may not grow (ulimit -f) is a failed write.
+/// Replaces signals by better errors: a file that may not grow (ulimit -f) is a failed write.
 void set_signals(const Command& command) {
   tool = command.name.c_str();
   std::signal(SIGXFSZ, SIG_IGN);

@@ -34,10 +34,10 @@ void add_option(const Pair& option, const std::string& file, std::vector<std::st
   }
 }
 
-/// Words that conditions share, by the name that stands for them: {name}.
+/// Words shared by conditions, by their name: {name}.
 using Shared = std::map<std::string, std::string>;
 
-/// The text with what stands for each {name} in it; where nothing is shared, as it is.
+/// The text with each {name} replaced; unchanged if nothing is shared.
 std::string filled(std::string text, const Shared& shared, const std::string& file, std::int64_t line) {
   if (shared.empty()) return text;
   for (std::size_t begin = text.find('{'); begin != std::string::npos; begin = text.find('{', begin)) {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::ptrdiff_t kMostSections = 64;
 
-/// The sections that a key stands in: "a", "a.b" of "a.b.c".
+/// The sections of a key: "a", "a.b" for "a.b.c".
 template <typename Use>
 void each_section(const std::string& key, Use use) {
   for (std::size_t dot = key.find('.'); dot != std::string::npos; dot = key.find('.', dot + 1)) use(key.substr(0, dot));
@@ -29,7 +29,7 @@ std::string canonical(std::string_view key) {
   return std::string(row ? row->key : key);
 }
 
-/// "train.yaml:12: training.batch_size: ", or without the key where an option names it already.
+/// "train.yaml:12: training.batch_size: ", or without the key if an option already names it.
 [[noreturn]] void fail(const Entry& entry, const std::string& what) {
   const bool option = entry.origin.starts_with("--") && entry.origin != "--set";
   throw Error(entry.origin, 0, option ? what : entry.key + ": " + what);
@@ -104,7 +104,7 @@ void Config::set(Entry entry) {
     return;
   }
   if (const auto section = sections_.find(entry.key); section != sections_.end()) {
-    if (entry.kind == Kind::null) return;  // an empty section beside one with keys
+    if (entry.kind == Kind::null) return;  // an empty section next to one with keys
     const Entry& first = entries_[section->second];
     throw Error(
         entry.origin, 0,

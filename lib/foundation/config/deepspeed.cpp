@@ -16,7 +16,7 @@
 namespace zs::config {
 namespace {
 
-/// Sets `entry`, which came as `said` ("ds.json:3: zero_optimization.stage"), unless another value stands there.
+/// Sets `entry`, from `said` ("ds.json:3: zero_optimization.stage"), unless there is another value.
 void agree(Config& config, Entry entry, const std::string& said) {
   const Known& row = *known(entry.key);
   if (const Entry* const other = config.find(entry.key)) {
@@ -59,7 +59,7 @@ class Reader {
   std::string path_;
   std::vector<std::pair<std::string, std::string>> idle_;  // a reason, and the paths that have no effect for it
 
-  /// A key of DeepSpeed has no dot. In a configuration of zs one stands for a section.
+  /// DeepSpeed's keys have no dot. In a configuration of zs a dot separates sections.
   void require_plain_keys(const YAML::Node& node) const {
     if (!node.IsMap()) return;
     for (const Pair& pair : pairs(node, path_, "DeepSpeed's configuration")) {
@@ -83,7 +83,7 @@ class Reader {
   void sets(const Entry& entry, std::string_view key, const std::string& value) {
     agree(config_, {std::string(key), value, entry.origin, Kind::plain}, said(entry));
   }
-  /// What DeepSpeed takes where the file says nothing.
+  /// DeepSpeed's default for a missing key.
   void usual(const std::string& key, const std::string& value) {
     if (!config_.has(key)) config_.set({key, value, path_ + ", DeepSpeed's default", Kind::plain, From::zs});
   }
@@ -120,7 +120,7 @@ class Reader {
     }
   }
 
-  /// DeepSpeed has null where a section may be missing, and in the parameters of its classes where they have it.
+  /// DeepSpeed allows null for a missing section, and in the parameters of its classes if these do.
   static void take_null(const Entry& entry) {
     static constexpr std::array kSections = {"zero_optimization.offload_optimizer", "zero_optimization.offload_param",
                                              "zero_optimization.zeropp_loco_param", "zero_optimization.zenflow",
@@ -132,7 +132,7 @@ class Reader {
       fail(entry, "is null: leave it out");
   }
 
-  /// Why DeepSpeed itself does not look at a key of this file; "" where it does.
+  /// Why DeepSpeed itself ignores a key of this file; "" if it does not.
   std::string idle_for(const std::string& path) const {
     static constexpr std::array kDynamic = {"fp16.initial_scale_power", "fp16.loss_scale_window", "fp16.hysteresis",
                                             "fp16.consecutive_hysteresis", "fp16.min_loss_scale"};
@@ -147,7 +147,7 @@ class Reader {
     }
     return "";
   }
-  /// Whether parameters are float16: as the file says, or, where it says "auto", as the settings of zs do.
+  /// Whether parameters are float16: by the file, or, if it has "auto", by the settings of zs.
   bool half() const {
     const Entry* const enabled = file_.find("fp16.enabled");
     if (!enabled) return false;
@@ -184,7 +184,7 @@ class Reader {
     }
   }
 
-  /// torch_autocast: the format, where it is on.
+  /// torch_autocast: the format, if it is on.
   void autocast() {
     const Entry* const enabled = said_at("torch_autocast.enabled");
     const bool on = enabled && file_.boolean("torch_autocast.enabled");
@@ -205,8 +205,8 @@ class Reader {
     return text;
   }
 
-  /// The optimizer of the file, or null where it names none that zs has. Adam is AdamW, unless adam_w_mode is false;
-  /// SGD is torch.optim's class, which has no other spelling.
+  /// The optimizer of the file, or null if it names none that zs has. Adam is AdamW, unless adam_w_mode is false; SGD
+  /// is torch.optim's class, which has no other spelling.
   const optimizer::Description* described() const {
     const Entry* const type = said_at("optimizer.type");
     const optimizer::Description* const its = type ? optimizer::named_by_deepspeed(type->value) : nullptr;
@@ -350,7 +350,7 @@ class Reader {
                    ", and zs iterates on the matrix (standard): the same steps up to rounding");
   }
 
-  /// compile.offload_*: passes beside the usual ones, from the step on that those before have been measured for.
+  /// compile.offload_*: passes in addition to the usual ones, from the step at which those before have been measured.
   void passes() {
     const auto asked = [&](const char* path) {
       const Entry* const entry = said_at(path);
@@ -391,7 +391,7 @@ class Reader {
   }
 };
 
-/// What a value of a setting stands for.
+/// What a value of a setting implies.
 struct Meaning {
   std::string_view key, value;
   std::array<std::pair<std::string_view, std::string_view>, 4> settings;
@@ -417,13 +417,13 @@ constexpr auto kMeanings = std::to_array<Meaning>({
 
 bool typed(const Entry& entry) { return entry.origin.starts_with("--"); }
 
-/// Sets what `key` stands for; `noun` is what people call it.
+/// Sets what `key` implies; `noun` is its name for people.
 void add_meaning(Config& config, const std::string& key, const std::string& noun) {
   const Entry* const found = config.find(key);
   if (!found) return;
   const Entry its = *found;
   config.text(key);                                              // one of the choices
-  if (key == "zero.method" && its.from == From::stored) return;  // what it stood for is stored, too
+  if (key == "zero.method" && its.from == From::stored) return;  // its implications are stored, too
   for (const Meaning& row : kMeanings) {
     if (row.key != key || row.value != its.value) continue;
     for (const auto& [meant, value] : row.settings) {

@@ -59,7 +59,7 @@ class Collected {
     entry.key = known ? std::string(known->key) : std::string(key_called(name));
     const bool meant = !entry.key.empty();
     if (meant && (replace || !config_.find(entry.key)) && zs_takes(entry) && set(entry)) return;
-    // The training's own, in a section of their own where they stand in none.
+    // The training's private keys go into a separate section if they are in none.
     const bool apart = name.find('.') == std::string::npos ? meant || !attribute::find(name) : known != nullptr;
     entry.key = apart ? "arguments." + name : std::move(name);
     set(std::move(entry));
@@ -112,7 +112,7 @@ void add_named_file(const std::string& path, Collected& collected) {
   }
 }
 
-/// Where the training's own words begin: behind its script or module.
+/// The index of the training's first argument: after its script or module.
 std::size_t begin_of_arguments(const std::vector<std::string>& command) {
   for (std::size_t i = 0; i < command.size(); ++i) {
     const std::string& word = command[i];

@@ -28,7 +28,7 @@ std::string cell(std::string text) {
   return text;
 }
 
-/// The configurations that a manifest lists: names of files beside it.
+/// The configurations in a manifest: names of files next to it.
 std::set<std::string> listed(const std::string& manifest) {
   std::istringstream lines(manifest);
   std::string line;

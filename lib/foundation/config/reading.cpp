@@ -38,7 +38,7 @@ std::vector<Requirement> requirements(const Known& row) {
   return all;
 }
 
-/// What the user says, and what is not the default anyway.
+/// Set by the user, and different from the default.
 bool says_something(const Entry& entry, const Known& row) {
   return entry.from == From::user && entry.kind != Kind::null &&
          (row.fallback.empty() || same_form(row, entry.value) != same_form(row, std::string(row.fallback)));

@@ -141,7 +141,7 @@ void add_parameters(const YAML::Node& map, const std::string& prefix, const std:
   }
 }
 
-/// Throws where two parameters are one, or one changes nothing.
+/// Throws if two parameters are the same, or one changes nothing.
 void check_parameters(const Sweep& sweep) {
   std::unordered_map<std::string, const Parameter*> all;
   for (const Parameter& parameter : sweep.parameters) {
@@ -201,7 +201,7 @@ Sweep parse_sweep(std::string_view yaml, const std::string& name, const std::str
       sweep.seed = static_cast<std::uint64_t>(integer(pair, name, 0));
     } else if (pair.key == "parameters") {
       add_parameters(pair.value, "", name, sweep);
-    } else if (pair.value.IsSequence()) {  // no key of a sweep takes a list: a parameter that stands by itself
+    } else if (pair.value.IsSequence()) {  // no key of a sweep takes a list: a top-level parameter
       YAML::Node alone;
       alone[pair.key] = pair.value;
       add_parameters(alone, "", name, sweep);

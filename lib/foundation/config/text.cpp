@@ -13,7 +13,7 @@
 namespace zs::config {
 namespace {
 
-/// Adds what stands below `node`, whose keys begin with `prefix`.
+/// Adds the values below `node`, whose keys begin with `prefix`.
 void flatten(const YAML::Node& node, const std::string& prefix, const std::string& name, Config& config) {
   const std::string what = prefix.empty() ? "a configuration" : "'" + prefix.substr(0, prefix.size() - 1) + "'";
   for (const Pair& pair : pairs(node, name, what)) {

@@ -27,7 +27,7 @@ struct Names {
         if (key.find('.') != std::string::npos) add(words, std::string(last_word(key)), row.key);
       }
     }
-    // What a key itself is called counts more than what it is called elsewhere.
+    // A key's name counts more than its synonyms.
     for (const Known& row : known()) {
       for (const std::string& option : config::words(row.options)) add(words, option, row.key);
     }

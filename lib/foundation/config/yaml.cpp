@@ -20,8 +20,8 @@ constexpr std::size_t kAliased = 100'000;  // values that aliases may add to tho
   throw Error(place, 0, what);
 }
 
-/// Takes what stands in `node`, every alias written out, from `budget`: a few lines of aliases of aliases can stand for
-/// more values than any machine holds.
+/// Subtracts the values in `node`, with every alias expanded, from `budget`: a few lines of nested aliases can expand
+/// to more values than any machine can store.
 void spend(const YAML::Node& node, const std::string& name, int depth, std::size_t& budget) {
   if (depth > kDeepest) fail(name, node.Mark(), "nested deeper than " + std::to_string(kDeepest) + " levels");
   if (budget-- == 0) fail(name, node.Mark(), "too many values: aliases repeat one far more often than it is written");
@@ -54,7 +54,7 @@ struct Pairs {
   }
 };
 
-/// What `map` merges comes first, in its order; what stands in `map` itself replaces or follows.
+/// Merged keys come first, in order; keys of `map` itself replace them or follow.
 Pairs merged_pairs(const YAML::Node& map, const std::string& name, std::string_view what) {
   if (!map.IsMap()) fail(name, map.Mark(), std::string(what) + " must be a mapping of keys to values");
   Pairs own, all;

@@ -11,7 +11,7 @@
 namespace zs::h5 {
 namespace {
 
-// What the datasets of an image may expand to in memory: a damaged size must not take the machine down.
+// Limit for the expanded datasets of an image in memory: a damaged size must not crash the machine.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 33;
 
 // Deflate makes at most a thousandth of what there is; rows that were never written cost a file nothing.
@@ -185,7 +185,7 @@ std::vector<Member> Group::members() const {
   return members;
 }
 
-/// A link could lead into another file, which nobody has looked at.
+/// A link could lead into another file, which was not checked.
 void Group::require_hard(const std::string& name) const {
   H5L_info_t link;
   checked(H5Lget_info(handle_.get(), name.c_str(), &link, H5P_DEFAULT), "open group '" + name + "'");

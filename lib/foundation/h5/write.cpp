@@ -72,8 +72,8 @@ Handle link_properties() {
   return made;
 }
 
-// The memory of an image, so that its last state can be had when the file closes. H5Fget_file_image will not do: it
-// clears a flag in the superblock of format 1.10 and leaves the checksum as it was, so nobody can open the copy.
+// The memory of an image, to have its final state when the file closes. H5Fget_file_image is not suitable: it clears a
+// flag in the superblock of format 1.10 but keeps the old checksum, so the copy cannot be opened.
 void* allocate(size_t size, H5FD_file_image_op_t, void*) { return std::malloc(size); }
 void* copy(void* to, const void* from, size_t size, H5FD_file_image_op_t, void*) { return std::memcpy(to, from, size); }
 void* keep(void* closed) { return closed; }

@@ -153,7 +153,7 @@ std::vector<std::string> optimizer_files(const std::string& folder) {
   return paths;
 }
 
-/// What the optimizer of a checkpoint keeps, as its state.json names it; without one, and of an earlier zs, AdamW.
+/// The optimizer state of a checkpoint, by its state.json; without one, and for older versions of zs, AdamW's.
 std::vector<std::string_view> kept_names(const std::string& folder) {
   const std::string path = folder + "/state.json";
   std::string name = "adamw";
@@ -168,8 +168,8 @@ std::vector<std::string_view> kept_names(const std::string& folder) {
   return optimizer::kept_names(*known);
 }
 
-/// Throws Error where the parts of a tensor overlap, or leave out elements. `wholes`: the sizes of the weights, where
-/// they are known.
+/// Throws Error if the parts of a tensor overlap, or leave out
+/// elements. `wholes`: the sizes of the weights, if known.
 void require_whole(const std::string& folder, const std::vector<Part>& parts,
                    const std::map<std::string, std::int64_t, std::less<>>& wholes) {
   for (std::size_t first = 0; first < parts.size();) {

@@ -24,11 +24,11 @@ constexpr std::int64_t kForget = std::int64_t{1} << 26;  // bytes after which th
 
 enum class Kind { real, whole, unsigned_whole };
 
-/// What an element is: a complex number is two of them.
+/// The form of an element: a complex number is two of them.
 struct Form {
   Kind kind = Kind::real;
   int width = 32;              ///< bits
-  std::uint64_t exponent = 0;  ///< all bits of it set means nan or infinity; 0 where no value is such
+  std::uint64_t exponent = 0;  ///< mask of its bits, all set for nan or infinity; 0 for types without these
   int per_element = 1;
 };
 
@@ -192,7 +192,7 @@ std::int64_t place_of(const Tensor& tensor, std::int64_t index) {
   return at;
 }
 
-/// The bytes of elements [first, first + count): of a contiguous tensor where they are, else gathered in `held`.
+/// The bytes of elements [first, first + count): in place for a contiguous tensor, else gathered in `held`.
 std::string_view piece(const Tensor& tensor, bool contiguous, std::int64_t first, std::int64_t count,
                        std::string& held) {
   const std::size_t size = tensorfile::size_of(tensor.dtype);

@@ -10,7 +10,7 @@
 namespace zs::compare {
 namespace {
 
-/// Digits behind the point, and digits that say something.
+/// Digits after the point, and significant digits.
 struct Digits {
   int decimals = 0, significant = 0;
 };

@@ -61,7 +61,7 @@ std::int64_t whole(const Json& object, const char* key, std::int64_t lowest) {
   return found;
 }
 
-/// What a recorder wrote and this reader does not compare must not pass as equal.
+/// A recorded field that this reader does not compare must not pass as equal.
 void require_known(const Json& object, std::initializer_list<std::string_view> keys) {
   if (!object.is_object()) throw Error("is no line of zs_probe");
   for (const auto& [key, value] : object.items()) {
@@ -81,14 +81,14 @@ std::uint64_t hex(const std::string& text) {
   return value;
 }
 
-/// What is known of a rank's file while and after it is read.
+/// The state of a rank's file while and after it is read.
 struct RankFile {
   int rank = 0;
   std::string path;
-  std::map<std::int64_t, std::int64_t> lines;   ///< of steps
-  std::int64_t end = -1, every = 0, told = -1;  ///< told: how many lines of steps there were to be
+  std::map<std::int64_t, std::int64_t> lines;   ///< line of each step
+  std::int64_t end = -1, every = 0, told = -1;  ///< told: the announced number of lines of steps
   std::int64_t before = 0;                      ///< lines of steps before the training resumed
-  bool sketches = false;                        ///< of version 2, of which gradients and parameters are taken
+  bool sketches = false;                        ///< of version 2: only gradients and parameters are used
 };
 
 /// The ranks whose files are in a folder, in order.
@@ -170,7 +170,7 @@ class Reader {
 
   void one(const Json& row, std::int64_t line, RankFile& file) {
     if (line == 1) return header(row, file);
-    // What zs-train does not record is compared by probe/answer.hpp, where both sides have it.
+    // probe/answer.hpp compares what zs-train does not record, if both sides have it.
     if (file.sketches && (row.contains("start") || row.contains("zs_probe"))) return;
     if (row.contains("zs_probe")) return resumed(row, file);
     if (file.end >= 0) throw Error("stands behind the end of the recording");
@@ -310,7 +310,7 @@ class Reader {
 
   /// The first step that a rank lacks and another has.
   void same_steps() {
-    std::map<std::int64_t, std::string> places;  // where each step is
+    std::map<std::int64_t, std::string> places;  // the place of each step
     for (const RankFile& file : files_) {
       for (const auto& [step, line] : file.lines) places.emplace(step, file.path + ":" + to_text(line));
     }
@@ -347,7 +347,7 @@ class Reader {
     return true;
   }
 
-  /// The stride that the recorder told must explain the steps; of an older one, which told none, the first that does.
+  /// The recorded stride must explain the steps; for an older recorder without one, the first stride that does.
   void stride() {
     if (run_.end < 0) return;
     std::int64_t step = 0;

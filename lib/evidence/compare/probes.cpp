@@ -44,7 +44,7 @@ std::string some(const std::vector<std::string>& texts) {
 /// The kept values of a side's tensors; each file is opened once.
 class KeptValues {
  public:
-  /// Empty where not all parts were kept.
+  /// Empty if some parts were not kept.
   Values of(const std::string& name, const Probed& tensor) {
     Values values;
     double squares = 0;
@@ -81,7 +81,7 @@ struct Found {
   std::string name;  ///< "loss" or of a tensor
   Apart apart;       ///< with a tolerance: rounding is accepted, unknown not seen, beyond refused
   const Probed *a = nullptr, *b = nullptr;
-  std::string text{};  ///< of a loss
+  std::string text{};  ///< for a loss
 };
 
 class Comparison {
@@ -164,7 +164,7 @@ class Comparison {
     }
   }
 
-  /// What a difference comes to.
+  /// The verdict for a difference.
   Verdict outcome(Apart apart) const {
     if (apart == Apart::beyond) return Verdict::different;
     if (apart == Apart::unknown) return Verdict::inconclusive;
@@ -182,7 +182,8 @@ class Comparison {
         return;
       }
       if (std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b)) return;
-      const double own = static_cast<double>(left.losses.size() + right.losses.size()) * 0x1p-53;  // of the means here
+      const double own = static_cast<double>(left.losses.size() + right.losses.size()) * 0x1p-53;  // the rounding of
+                                                                                                   // the means here
       if (!by_rank && std::fabs(a - b) <= own * std::max(std::fabs(a), std::fabs(b))) return;
       Apart apart = rounding_.loss(a, b).apart;
       if (apart == Apart::beyond && !by_rank) {
@@ -210,7 +211,7 @@ class Comparison {
         doubts_.push_back("step " + to_text(step) + ": the loss of a rank is missing on one side");
         worst = std::max(worst, Verdict::inconclusive);
       }
-    } else {  // of other ranks than B's they are of other samples; their mean is of the same ones
+    } else {  // other ranks than B's have other samples; the mean is over the same ones
       const auto mean = [](const std::map<int, double>& losses) {
         double sum = 0;
         for (const auto& [rank, loss] : losses) sum += loss;
@@ -302,7 +303,7 @@ class Comparison {
     const std::string& name = found.name;
     const Probed &a = *found.a, &b = *found.b;
     add("parameter", name.substr(name.find('/') + 1));
-    if (a.dtype != b.dtype || a.shape != b.shape) return;  // told by itself
+    if (a.dtype != b.dtype || a.shape != b.shape) return;  // reported separately
     add("norm_a", to_text(a.norm()));
     add("norm_b", to_text(b.norm()));
     const Values left = kept_a_.of(name, a), right = kept_b_.of(name, b);
@@ -324,7 +325,7 @@ class Comparison {
                         ulp_text(bits.largest.ulp) + " ulp");
   }
 
-  /// What the recordings are, whatever they hold.
+  /// Checks the recordings themselves, regardless of their content.
   void health() {
     for (const auto& [name, run] : {std::pair{&name_a_, &a_}, {&name_b_, &b_}}) {
       for (const std::string& fault : run->faults) failures_.push_back(fault);
@@ -349,7 +350,7 @@ class Comparison {
     return content(name_a_) == content(name_b_);
   }
 
-  /// What one side lacks, or nobody compared.
+  /// What one side lacks, or what was not compared.
   std::vector<std::string> missing() const {
     std::vector<std::string> all;
     for (const Ledger::Open& open : ledger_.open()) {

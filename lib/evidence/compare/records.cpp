@@ -20,7 +20,7 @@ using metric::Type;
 struct Both {
   const Column *a, *b;
   Precision pa, pb;
-  double slack;  ///< what digits that were not written may hide
+  double slack;  ///< the possible effect of digits that were not written
   ColumnResult result;
   std::set<const Row*> seen_a{}, seen_b{};  ///< rows whose value was compared, or need not be there
 };
@@ -65,7 +65,7 @@ class RecordComparison {
     std::map<std::int64_t, double> so_far;  ///< by rank
   };
 
-  /// The steps of a side that its stride leaves out: between two of its rows, and as far before and behind them.
+  /// The steps that a side's stride omits: between two of its rows, and as far before and after them.
   struct Gaps {
     std::int64_t stride = 0, phase = 0, first = 0, last = 0;
     bool have(std::int64_t step) const {
@@ -192,7 +192,7 @@ class RecordComparison {
          to_text(row.place) + " is in " + (in_a ? a_ : b_).name + " and missing in " + (in_a ? b_ : a_).name);
   }
 
-  /// The row of `attempt`, else the one that stands, else the last.
+  /// The row of `attempt`, else the final one, else the last.
   static const Row& partner(Iterator begin, Iterator end, std::int64_t attempt) {
     Iterator found = std::find_if(begin, end, [&](const Row& row) { return row.place.attempt == attempt; });
     if (found == end) found = std::find_if(begin, end, [](const Row& row) { return !row.replaced; });
@@ -213,7 +213,7 @@ class RecordComparison {
     const auto meet = [&](const Row& left, const Row& right) {
       if (pairs.emplace(&left, &right).second) pair(left, right);
     };
-    // What stands is compared with what stands, whatever the attempts.
+    // Compares final rows with each other, whatever their attempts.
     if (standing_a != a_end && standing_b != b_end) meet(*standing_a, *standing_b);
     for (Iterator row = a; row != a_end; ++row) {
       made_.repeated_a += row->replaced;

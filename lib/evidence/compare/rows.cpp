@@ -15,7 +15,7 @@ namespace {
 using metric::is_absent;
 using metric::kAbsentInteger;
 
-/// A column of whole numbers; absent where it is missing or text.
+/// A column of whole numbers; absent if it is missing or text.
 class Integers {
  public:
   Integers(const metric::Table& table, const char* name) : column_(table.find(name)) {
@@ -34,7 +34,7 @@ class Integers {
 
 using Time = std::tuple<std::int64_t, std::int64_t>;  // epoch and step
 
-/// What is known of a rank while the table is read.
+/// The state of a rank while the table is read.
 struct Rank {
   std::map<Time, std::size_t> standing;  ///< rows that no restart has replaced
   std::size_t latest = 0;                ///< the row of the last one that has a step
@@ -92,7 +92,7 @@ std::vector<Row> rows(const metric::Table& table, bool epochs) {
     if (const auto same = rank.standing.find(time); same != rank.standing.end()) {
       if (same->second == rank.latest) {
         Row& last = all[rank.latest];
-        // A loss that comes twice was computed twice; other values may simply be told again.
+        // A repeated loss was computed again; other values may only have been logged again.
         const bool repeated = std::any_of(values.begin(), values.end(), [&](const metric::Column* column) {
           const auto before = column->absent(row) ? std::nullopt : cell(*column, last);
           return before && (column->name.ends_with("loss") || column->text(row) != column->text(*before));
@@ -101,7 +101,7 @@ std::vector<Row> rows(const metric::Table& table, bool epochs) {
           last.rows.push_back(row);
           continue;
         }
-        earlier = last.rows;  // what the repeated record does not say stays as it was
+        earlier = last.rows;  // values that the repeated record lacks stay
       }
       ++rank.attempt;
       for (auto later = same; later != rank.standing.end(); ++later) all[later->second].replaced = true;

@@ -28,7 +28,7 @@ Element element(const std::string& name, const Tensor& a, const Tensor& b, std::
           x.hexadecimal, y.hexadecimal, std::fabs(x.value - y.value), ulp_at(a, b, index)};
 }
 
-/// What the elements of two tensors came to.
+/// The verdict for the elements of two tensors.
 Verdict outcome(const Elements& found, bool skipped) {
   return found.refused > 0                  ? Verdict::different
          : found.not_finite > 0 && !skipped ? Verdict::failed

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kHistoryPiece = 1 << 16;  // elements: two pieces stay in the second cache
 constexpr std::int64_t kHeld = 1 << 22;         // elements of a file that may stay in memory
 
-/// Measures a tensor, and its inner product with `before` where that is given.
+/// Measures a tensor, and its inner product with `before` if given.
 Measure measure(const tensorfile::Tensor& tensor, const tensorfile::Tensor* before, double& product) {
   Measure result;
   const std::int64_t count = tensor.count();
@@ -102,7 +102,7 @@ void measure(const History& history, const tensorfile::StateDict& file, const te
   }
 }
 
-/// Reads the norms of the micro-batches that lie beside the gradients, if they were saved.
+/// Reads the norms of the micro-batches next to the gradients, if they were saved.
 void read_norms(const History& history, Checkpoint& checkpoint) {
   const std::filesystem::path path = std::filesystem::path(checkpoint.source.path).parent_path() / "gradient_norms.pt";
   if (!std::filesystem::exists(path)) return;

@@ -28,7 +28,7 @@ std::size_t number_at(const Parts& parts) {
   return static_cast<std::size_t>(std::find_if(parts.begin(), parts.end(), is_number) - parts.begin());
 }
 
-/// What all blocks begin with, "transformer", or "".
+/// The common first part of all blocks' names, "transformer", or "".
 std::string shared_root(const std::vector<Parts>& names) {
   std::string root;
   for (const Parts& name : names) {

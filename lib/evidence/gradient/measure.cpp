@@ -28,7 +28,7 @@ Measure of_finite(std::span<const float> values) {
   measure.largest = largest;
   if (values.empty()) return measure;
   measure.mean = sum / static_cast<double>(values.size());
-  // A second pass: the difference of two sums would lose what matters where the mean is large.
+  // A second pass: the difference of two sums would lose precision if the mean is large.
   for (const float value : values) {
     const double difference = value - measure.mean;
     measure.deviations += difference * difference;

@@ -48,8 +48,8 @@ bool is_odd(char c) {
   return byte < 32 && (byte < '\b' || byte > '\r') && byte != '\x1b';
 }
 
-/// Whether bytes are text: their first line is, whatever a broken machine has put behind it, or few of them are control
-/// characters that no text has. UTF-16 has a null byte in each character.
+/// Whether bytes are text: their first line is, whatever a broken machine has written after it, or few of them are
+/// control characters that no text has. UTF-16 has a null byte in each character.
 bool is_text(std::string_view bytes) {
   constexpr std::size_t kLine = 8;  // bytes: fewer say little
   if (bytes.starts_with("\xFF\xFE") || bytes.starts_with("\xFE\xFF")) return true;
@@ -76,7 +76,7 @@ Kind kind_of_file(const std::string& path) {
   if (bytes.starts_with(h5::kSignature)) return Kind::hdf5;
   if (metric::is_metrics(bytes)) return Kind::records;
   if (parse::source_of(path) != parse::Source::log) return Kind::tracked;
-  // Tensors, token files and pictures are mapped or read as they lie: what is packed is none of them.
+  // Tensors, token files and pictures are mapped or read directly: compressed files are none of them.
   if (!packed) {
     if (compare::holds_tensors(path)) return Kind::tensors;
     if (token::has_header(bytes)) return Kind::tokens;
@@ -92,7 +92,7 @@ bool is_trace_file(const std::string& path) {
   return fs::is_regular_file(path, ignored) && kind_of_file(path) == Kind::trace;
 }
 
-/// Names of files that only checkpoints have, beside those that compare::files_of() knows.
+/// Names of files that only checkpoints have, in addition to those that compare::files_of() knows.
 bool marks_checkpoint(const std::string& name) {
   static const std::set<std::string> kNames = {".metadata", "latest", "latest_universal", "zero_to_fp32.py"};
   return kNames.contains(name) || name.starts_with("mp_rank_") || name.find("zero_pp_rank_") != std::string::npos ||
@@ -103,7 +103,7 @@ bool marks_checkpoint(const std::string& name) {
 bool like_log(std::string name) {
   static const std::set<std::string> kEndings = {".out", ".txt", ".jsonl", ".json", ".csv", ".h5", ".tsv"};
   if (name.starts_with(".") || name == "summary.h5" || name.ends_with("_numbers.tsv"))
-    return false;                                                 // what zs itself puts beside logs
+    return false;                                                 // files that zs writes next to logs
   if (name == "runs.csv" || name == "zs-runs.csv") return false;  // tables of runs, of zs or of others
   if (name.ends_with(".gz")) name.resize(name.size() - 3);
   const fs::path plain = name;
@@ -157,7 +157,7 @@ std::vector<Kind> kinds_of_folder(const std::string& folder) {
   add(Kind::registry, registry);
   // A tracker's own folder has logs of the tracker; a folder of logs may have a tracker's folder in it.
   add(Kind::trackers, tracked && !parse::tracked_jobs(folder).empty());
-  // What is said of a run or checkpoint in files of JSON or text is no log.
+  // JSON or text files about a run or checkpoint are no logs.
   add(Kind::logs, !parse::jobs_in(folder).empty());
   if (kinds.empty()) {
     add(Kind::trackers, !parse::tracked_jobs(folder).empty());

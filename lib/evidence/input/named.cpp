@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a tool takes, and what a sentence calls that.
+/// The kinds that a tool takes, and their words for a sentence.
 struct Taker {
   std::string_view tool, what;
   std::vector<Kind> kinds;

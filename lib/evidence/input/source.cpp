@@ -19,15 +19,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What the record of a run has as its name, which its user may have given it behind the training; nothing where it has
-/// none but its id.
+/// The name in a run's record, which its user may have
+/// set after the training; nothing if it has only its id.
 std::map<std::string, std::string> name_in_record(const std::string& folder) {
   const fs::path path = fs::weakly_canonical(folder);
   if (!registry::registered(path.parent_path().string(), path.filename().string())) return {};
   try {
     const std::string name = registry::value(registry::read_record(path.string()), "run_name");
     if (!name.empty() && name != path.filename()) return {{"run_name", name}};
-  } catch (const Error&) {  // of a damaged record: zs-runs says so
+  } catch (const Error&) {  // a damaged record: zs-runs reports it
   }
   return {};
 }
@@ -78,8 +78,8 @@ struct Found {
   }
 };
 
-/// A log that somebody named has a metric line; a condition of a batch may have failed before its first. Nothing, and a
-/// fault, where only the file's name spoke for a log.
+/// A named log must have a metric line; a condition of a batch may have failed before its first. Returns nothing, and a
+/// fault, if only the file's name suggested a log.
 std::optional<metric::Run> parsed(const Source& source, const FaultSink& faults) {
   parse::Job job = source.job;
   job.of_directory = job.of_directory || source.found;
@@ -133,7 +133,7 @@ std::vector<Source> sources(const std::vector<Named>& named, Prefer prefer) {
     }
     ++found.operand;
   }
-  // The parts of a log are one run, where the first of them stands.
+  // The parts of a log are one run, at the position of the first.
   for (parse::Job& job : parse::jobs_of(logs)) {
     const auto has = [&](const Named& one) { return std::ranges::find(job.logs, one.path) != job.logs.end(); };
     found.operand = static_cast<std::size_t>(std::ranges::find_if(named, has) - named.begin());
@@ -156,7 +156,7 @@ std::vector<parse::Job> jobs(const std::vector<Named>& named, const std::string&
       continue;
     }
     const std::string folder = fs::path(source.metrics).parent_path().string();
-    if (source.name == folder) {  // of a run: its folder's name is the run's
+    if (source.name == folder) {  // a run: named after its folder
       jobs.push_back({fs::canonical(folder).filename().string(), {}, source.job.attributes, false, {}, source.metrics});
       continue;
     }

@@ -38,7 +38,7 @@ std::string place_text(std::int64_t index, const std::vector<std::int64_t>& shap
   return tensorfile::to_text(at);
 }
 
-/// What a place is called.
+/// The name of a place.
 std::string what(const std::string& place) {
   if (place == "grad") return "gradient";
   if (place == "direction") return "direction";
@@ -54,7 +54,7 @@ std::string what(const std::string& place) {
   return "optimizer state " + place.substr(place.find('.') + 1);
 }
 
-/// Where in a step.
+/// The stage within a step.
 std::string stage(const std::string& place) {
   if (place == "grad") return "backward, or the reduction of gradients";
   if (place == "local") return "forward or backward";
@@ -78,7 +78,7 @@ std::string some(const std::vector<std::string>& texts) {
   return texts.size() > 5 ? text + "; and " + std::to_string(texts.size() - 5) + " more" : text;
 }
 
-/// A floor has steps of A's training, from parameters that are not its own. Returns what is said of it.
+/// A floor has steps of A's training, from different parameters. Returns a description of it.
 std::string require_floor(const std::string& name_a, const Run& a, const std::string& name, const Run& floor) {
   std::size_t common = 0;
   for (const auto& [number, step] : a.steps) common += floor.steps.contains(number);
@@ -98,7 +98,7 @@ std::string require_floor(const std::string& name_a, const Run& a, const std::st
 
 class Report {
  public:
-  /// `floor`: what is said of it, or "".
+  /// `floor`: its description, or "".
   Report(const std::string& name_a, const std::string& name_b, const Run& a, const Run& b,
          const compare::Tolerance& tolerance, std::string floor, Diagnosis found)
       : name_a_(name_a),
@@ -217,7 +217,7 @@ class Report {
     }
   }
 
-  /// Of its own optimizer each layout shows what there is; gradients and parameters are in all.
+  /// Each layout records only its own optimizer state; gradients and parameters are in all.
   bool kept_by_layout(const std::string& name, const Tensors& others) const {
     const std::string parameter = name.substr(name.find('/') + 1);
     if (a_.frozen.contains(parameter) && b_.frozen.contains(parameter)) return true;
@@ -300,7 +300,7 @@ class Report {
     element(finding);
   }
 
-  /// The element, where both kept values.
+  /// The element, if both kept values.
   void element(const Finding& finding) {
     const auto left = a_.steps.find(finding.step), right = b_.steps.find(finding.step);
     if (left == a_.steps.end() || right == b_.steps.end() || finding.parameter.empty()) return;

@@ -64,7 +64,7 @@ class Comparison {
     return other;
   }
 
-  /// A gradient is no loss where the other side's optimizer gets the direction that was made of it.
+  /// A gradient is not missing if the other side's optimizer gets the direction computed from it.
   void lone(const std::string& name, const char* side, const Tensors& other) {
     const std::string place = place_of(name);
     const bool frozen = a_.frozen.contains(parameter_of(name)) && b_.frozen.contains(parameter_of(name));
@@ -92,8 +92,8 @@ class Comparison {
            grown(a.step.tensors, floor_step_ ? &floor_step_->tensors : nullptr, place + "/" + parameter);
   }
 
-  /// What earlier steps have left apart grows with each: as far as the floor is, or, by estimate, the gradients' at
-  /// most some tens of times the parameters'.
+  /// Differences from earlier steps grow with each step: as far as the floor's, or, by estimate, the gradients' at most
+  /// some tens of times the parameters'.
   double grown(const Tensors& mine, const Tensors* moved, const std::string& name) const {
     const Tensor *const left = mine.find(name), *const right = moved ? moved->find(name) : nullptr;
     if (!left || !right || left->sketch.size() != right->sketch.size()) return 50 * drift_;
@@ -225,7 +225,7 @@ class Comparison {
     outputs(number, a, b);
     locals(number, a, b);
     linear("grad", 1);
-    // A micro-batch's gradient that differs counts where its sum does: what leaves no trace in it is rounding.
+    // A different gradient of a micro-batch counts if its sum differs: without an effect on the sum it is rounding.
     if (done() && local_ && found_.first->relation.starts_with("no simple")) found_.first = local_;
     if (done() && (found_.first->place == "grad" || found_.first->place == "local" || found_.first->place == "output"))
       batch(number);
@@ -277,7 +277,7 @@ class Comparison {
     found_.first = finding;
   }
 
-  /// What modules made of each sample that both have, whoever held it, in the order in which modules end.
+  /// Compares the outputs of modules for each common sample, on any rank, in the order of completion.
   void outputs(std::int64_t number, const Side& a, const Side& b) {
     std::map<std::string, std::vector<Apart>> by_module;
     std::map<std::string, std::size_t> samples;
@@ -416,7 +416,7 @@ class Comparison {
       else
         near(u.distance / u.bound, "step " + to_text(number) + ", update of " + u.parameter);
     }
-    if (done()) return;  // what a fault has left apart is no rounding
+    if (done()) return;  // differences after a fault are no rounding
     drift_ = std::max(drift_, size > 0 ? std::sqrt(moved / size) : 0);
     if (apart.empty()) return;
     std::vector<Apart> told;
@@ -425,11 +425,11 @@ class Comparison {
     if (std::any_of(apart.begin(), apart.end(), [](const Update& u) { return !(u.distance <= u.bound); }))
       explain_updates(apart, a, b, finding);
     finding.place = "param", replicas(finding), finding.place = "update";
-    // A state that is apart comes before the update; but it says less where the update has a simple relation.
+    // A different state comes before the update, but it means less if the update has a simple relation.
     found_.first = pending_ && finding.relation.starts_with("no simple") ? *pending_ : finding;
   }
 
-  /// The floor's update of a parameter; empty where it is not known.
+  /// The floor's update of a parameter; empty if unknown.
   Sketch floor_update(std::int64_t number, const std::string& name) const {
     if (!floor_step_) return {};
     const auto start = floor_->starts.find(number - 1);
@@ -444,8 +444,8 @@ class Comparison {
     return update;
   }
 
-  /// Adam divides by the gradient's size: where that is rounding, the sign of the update is; a share of elements like
-  /// the gradient's relative error. Muon computes in bfloat16.
+  /// Adam divides by the gradient's size: if that is rounding, so is the sign of the update, for a share of elements
+  /// like the gradient's relative error. Muon computes in bfloat16.
   double update_bound(const Side& a, const Side& b, const Update& u, double size) const {
     const double gradient = bound(a, b, u.parameter);
     const bool divides = a.step.tensors.find("state.exp_avg_sq/" + u.parameter) ||

@@ -24,7 +24,7 @@ std::string called(std::pair<int, int> contribution, int ranks) {
   return ranks > 1 ? micro + " of rank " + std::to_string(contribution.first) : micro;
 }
 
-/// What is common to the places where several tensors stand: "0.weight, 2.bias and 3 more".
+/// The places of several tensors without their common part: "0.weight, 2.bias and 3 more".
 std::string listed(const std::vector<std::string>& names) {
   std::string text;
   for (std::size_t i = 0; i < std::min<std::size_t>(3, names.size()); ++i) text += (i ? ", " : "") + names[i];
@@ -314,7 +314,7 @@ Constants constants(const Side& a, const Side& b) {
     const auto scale = side->step.scalars.find("loss_scale");
     if (scale != side->step.scalars.end()) add("loss scale", scale->second);
   }
-  for (const Side* side : {&a, &b}) {  // what one side clips to, the other not
+  for (const Side* side : {&a, &b}) {  // only one side clips to it
     const auto bound = side->step.scalars.find("clip"), norm = side->step.scalars.find("norm");
     if (bound != side->step.scalars.end() && norm != side->step.scalars.end() && bound->second > 0)
       add("norm over clip bound", norm->second / bound->second);

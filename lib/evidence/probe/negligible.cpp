@@ -9,8 +9,8 @@
 namespace zs::probe {
 namespace {
 
-constexpr std::size_t kSums = 8;    // of a range
-constexpr double kOfNorm = 1 / 8.;  // of the type's rounding: what a gradient of rounding alone has at most
+constexpr std::size_t kSums = 8;    // per range
+constexpr double kOfNorm = 1 / 8.;  // upper bound of a gradient that is only rounding, relative to the type's rounding
 
 Sketch range(const Sketch& all, std::size_t number) {
   const auto begin = all.begin() + static_cast<std::ptrdiff_t>(number * kSums);

@@ -77,7 +77,7 @@ std::optional<Finding> rates_apart(std::int64_t step, const Side& a, const Side&
   return std::nullopt;
 }
 
-/// The one that stands for `name`, where a run says that two are one.
+/// The parameter with which `name` is tied, if a run says so.
 std::string tied_to(const Run& run, const std::string& name) {
   for (const auto& [first, others] : run.ties) {
     if (std::find(others.begin(), others.end(), name) != others.end()) return first;

@@ -49,7 +49,7 @@ Sketch sketch(const std::string& text) {
   return numbers;
 }
 
-/// What a file has from that byte on.
+/// The content of a file from that byte on.
 std::string read_from(const std::string& path, std::uintmax_t at) {
   if (at == 0) return Input(path).read_all();
   std::ifstream file(path, std::ios::binary);
@@ -100,7 +100,7 @@ class Growing::Reader {
   }
 
  private:
-  /// What the last of the steps that are left out has left is what the others begin with.
+  /// The result of the last skipped step is the start of the following ones.
   void begin_after() {
     if (after_ == 0) return;
     if (const auto last = run_.steps.find(after_); last != run_.steps.end())
@@ -218,7 +218,7 @@ class Growing::Reader {
     }
   }
 
-  /// Of one sample: what several ranks hold of it is the same, or parts that only they can join.
+  /// For one sample: several ranks hold the same, or parts that only they can join.
   void add_output(Tensors& into, const Json& row, int rank, const std::string& where) {
     const auto module = row.at("name").get<std::string>();
     const std::string name = module + "/" + row.at("sample").get<std::string>();

@@ -123,8 +123,8 @@ std::string factor_text(double factor, const Constants& constants, double tolera
 }
 
 double rounding(const std::string& dtype) {
-  // What tiny trainings and large ones leave: in float32 some hundred units of the last place, where a sum is long;
-  // types of 16 bits are rounded at each layer, and their sums are float32's.
+  // Tolerances for tiny and large trainings: in float32 some hundred units of the last place, if a sum is long; 16-bit
+  // types are rounded at each layer, and their sums are float32's.
   if (dtype == "BF16") return 16 * 0x1p-8;
   if (dtype == "F16") return 16 * 0x1p-11;
   if (dtype == "F64") return 512 * 0x1p-53;

@@ -13,7 +13,7 @@
 namespace zs::probe {
 namespace {
 
-/// Of a random generator's state after a step; "" where it was not recorded.
+/// The digest of a random generator's state after a step; "" if it was not recorded.
 std::string digest_of(const Step& step, int rank, const std::string& name) {
   const auto of = step.generators.find(rank);
   if (of == step.generators.end()) return "";

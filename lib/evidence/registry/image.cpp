@@ -13,7 +13,7 @@
 namespace zs::registry {
 namespace {
 
-constexpr std::uint64_t kImageMagic = 0x31307864692d737aULL;  // "zs-idx01" where bytes are little-endian
+constexpr std::uint64_t kImageMagic = 0x31307864692d737aULL;  // "zs-idx01" if bytes are little-endian
 
 template <typename T>
 void put(std::string& out, T value) {

@@ -17,8 +17,8 @@
 namespace zs::registry {
 namespace {
 
-/// The rows of a CSV (RFC 4180): cells in quotes may hold commas, line ends and doubled quotes. Or of a table whose
-/// header has tabs, where quotes mean nothing.
+/// The rows of a CSV (RFC 4180): quoted cells may contain commas, line ends and doubled quotes. Or of a table with tabs
+/// in its header, in which quotes have no meaning.
 class Rows {
  public:
   explicit Rows(std::string text) : text_(std::move(text)) {

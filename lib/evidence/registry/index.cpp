@@ -43,12 +43,12 @@ std::int64_t nanoseconds(const timespec& time) { return time.tv_sec * kSecond + 
 struct Folder {
   std::string id;
   struct stat status {};
-  /// When anything last happened to it: the record grew, or who may enter it changed. Unlike the time of modification,
-  /// nobody can set it back.
+  /// The last change: the record grew, or its permissions changed. Unlike the time of modification, it cannot be set
+  /// back.
   std::int64_t time() const { return nanoseconds(status.st_ctim); }
 };
 
-/// The registry's own folder. Throws Error where there is none.
+/// The registry's folder. Throws Error if there is none.
 struct stat status_of(const std::string& registry) {
   struct stat status {};
   if (::stat(registry.c_str(), &status) != 0)
@@ -85,7 +85,7 @@ std::int64_t server_time(const std::string& registry) {
   }
 }
 
-/// Whether everybody who may enter the registry may read a run too, so that its record may stand in the index.
+/// Whether everyone with access to the registry may also read a run, so that its record may be in the index.
 bool open_to_all(const struct stat& registry, const struct stat& run, mode_t record) {
   const auto permits = [&](mode_t read, mode_t enter) {
     return (run.st_mode & read) != 0 && (run.st_mode & enter) != 0 && (record & read) != 0;
@@ -106,8 +106,8 @@ bool names_run(std::string_view id) {
   return true;
 }
 
-/// Whether a CSV is one that zs wrote, whole or cut short: the index knows it, or its first columns and its ids are
-/// ours. What cannot be told is not.
+/// Whether a CSV was written by zs, complete or truncated: the index knows it, or its first columns and its ids are
+/// ours. If in doubt, it was not.
 bool ours(const std::string& path, const Image& image) {
   std::string bytes;
   try {
@@ -116,7 +116,7 @@ bool ours(const std::string& path, const Image& image) {
     return ::access(path.c_str(), F_OK) != 0 && errno == ENOENT && !std::filesystem::is_symlink(path);
   }
   if (image.csv.size > 0 && hash(bytes) == image.csv_hash) return true;  // also with ids of renamed folders
-  static const std::string kHeader = to_csv(assemble({}, {}));  // of no runs: the columns that are always there
+  static const std::string kHeader = to_csv(assemble({}, {}));           // of no runs: the permanent columns
   const std::string_view first = std::string_view(kHeader).substr(0, kHeader.size() - 1);
   std::string_view csv(bytes);
   if (!csv.starts_with(first)) return first.starts_with(csv);
@@ -136,8 +136,8 @@ Stamp stamp_of(const std::string& path) {
   return {status.st_size, nanoseconds(status.st_mtim), status.st_ino};
 }
 
-/// The table for other programs: runs.csv, but where another tool has one of that name, zs-runs.csv; "" if that too is
-/// another's. What is not ours is never touched.
+/// The table for other programs: runs.csv, but zs-runs.csv if another tool has one of that name; "" if that is
+/// another's too. Files of other programs are never touched.
 std::string csv_name(const std::string& registry, const Image& image) {
   for (const char* const name : {"runs.csv", "zs-runs.csv"}) {
     const std::string path = registry + "/" + name;
@@ -180,7 +180,7 @@ Runs read_runs(const std::string& registry, const FaultSink& faults, bool anew) 
   const struct stat status = status_of(registry);
   const std::array trusted = {::geteuid(), status.st_uid};
   Image image = read_image(registry + "/.runs.index", trusted);
-  if (anew) image.found = false, image.runs = {};  // of what was written before no row, but which table
+  if (anew) image.found = false, image.runs = {};  // keeps no row of the old index, only which table it wrote
 
   const Column* const ids = image.runs.find("run_id");
   std::vector<Row> rows, open_rows;  // all that the caller may see, and those that everybody may
@@ -221,8 +221,8 @@ Runs read_runs(const std::string& registry, const FaultSink& faults, bool anew) 
       write_index(registry, status, all ? runs : assemble(image.runs, open_rows), image, name);
     }
   } catch (const std::exception&) {
-    // A full disk, a folder where others' files may not be replaced, or a race with another writer: the records hold,
-    // and the next reader tries again.
+    // A full disk, a folder where other users' files cannot be replaced, or a race with another writer: the records are
+    // complete, and the next reader tries again.
   }
   runs.closed = closed;
   runs.csv = name;

@@ -36,7 +36,7 @@ bool same(const std::string& a, const std::string& b) {
 }
 
 /// Id, name, the columns of `wanted`, status, the loss, the settings that differ among `rows`, the other metrics, where
-/// Slurm ran them; none twice, and none that is empty. A table is cut on the right.
+/// Slurm ran them; none twice, and none that is empty. A table is cut at the right.
 std::vector<std::string> telling_columns(const Runs& runs, const std::vector<std::size_t>& rows,
                                          const std::vector<std::string>& wanted) {
   std::vector<std::string> names;

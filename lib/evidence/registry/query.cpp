@@ -20,7 +20,7 @@
 namespace zs::registry {
 namespace {
 
-/// What a column may be called: its name, and its last word.
+/// Accepted names of a column: its name, and its last word.
 std::vector<std::string> column_names(const Runs& runs) {
   std::vector<std::string> names;
   for (const Column& column : runs.columns) {
@@ -31,14 +31,14 @@ std::vector<std::string> column_names(const Runs& runs) {
   return names;
 }
 
-/// The value of a test as the column has it: "10M" is 10000000 where the setting is a count.
+/// The value of a test in the column's form: "10M" is 10000000 if the setting is a count.
 std::string column_value(const std::string& column, const std::string& text) {
   const config::Known* const row = config::known(column);
   const auto count = row && row->type == config::Type::count ? config::parse_count(text) : std::nullopt;
   return count ? to_text(*count) : text;
 }
 
-/// -1, 0, 1, or nothing where the two have no order (a nan, or a number and a text).
+/// -1, 0, 1, or nothing if the two have no order (a nan, or a number and a text).
 std::optional<int> compared(const std::string& a, const std::string& b) {
   const auto x = parse_real(a), y = parse_real(b);
   if (x.has_value() != y.has_value()) return {};
@@ -65,8 +65,8 @@ std::string list(const Runs& runs, const std::vector<std::size_t>& rows) {
 
 namespace {
 
-/// Of a name that no column has, for an error: the column whose name is near, or whose title has its words; else those
-/// that there are.
+/// For an error about an unknown column: the column with a similar name, or whose title has its words; else all
+/// existing ones.
 std::string near(const Runs& runs, const std::string& name) {
   const std::vector<std::string> names = column_names(runs);
   if (const std::string similar = did_you_mean(name, names); !similar.empty()) return similar;
@@ -95,7 +95,7 @@ std::string resolve_column(const Runs& runs, const std::string& name) {
   if (name == "run.name") return "run_name";
   if (const config::Known* const row = config::known(name)) return std::string(row->key);
   if (const config::Known* const row = config::known_option(name)) return std::string(row->key);
-  if (runs.find("final_" + name)) return "final_" + name;  // what the records call valid_loss, for one
+  if (runs.find("final_" + name)) return "final_" + name;  // the name in records, for example of valid_loss
   std::vector<std::string> ends;
   for (const Column& column : runs.columns) {
     if (column.name.ends_with("." + name)) ends.push_back(column.name);

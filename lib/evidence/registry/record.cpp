@@ -32,7 +32,7 @@ constexpr std::size_t kLargestFile = 16 << 20, kLargestRecord = 64 << 20;  // by
 /// A file of a record: what orders it, and its name.
 using Named = std::pair<std::int64_t, std::string>;
 
-/// "00000003-node07-1234-0.tsv": the number in front, or nothing where a record has no file of that name.
+/// "00000003-node07-1234-0.tsv": the leading number, or nothing if no record has a file of that name.
 std::optional<std::int64_t> number_of(std::string_view name) {
   constexpr std::size_t kDigits = 15;  // more would leave no number for a later file
   const std::size_t dash = name.find('-');
@@ -41,7 +41,7 @@ std::optional<std::int64_t> number_of(std::string_view name) {
   return parse_int(name.substr(0, dash));
 }
 
-/// The files of the record in `folder` in the order in which they hold; empty where there is no record.
+/// The files of the record in `folder` in their order of priority; empty if there is no record.
 std::vector<Named> files(const std::string& folder) {
   std::vector<Named> names;
   const std::string record = folder + "/" + kFolder;
@@ -101,7 +101,7 @@ void set(Fields& fields, std::string_view key, std::string_view value) {
 }
 
 void set(Fields& fields, const Fields& more) {
-  fields.reserve(fields.size() + more.size());  // so that the keys stay where the views point
+  fields.reserve(fields.size() + more.size());  // so that the views into the keys stay valid
   std::unordered_map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < fields.size(); ++i) places.emplace(fields[i].first, i);
   for (const auto& [key, value] : more) {
@@ -132,8 +132,8 @@ void add_to_record(const std::string& folder, const Fields& fields) {
   const std::string record = folder + "/" + kFolder;
   if (::mkdir(record.c_str(), 0777) != 0 && errno != EEXIST) throw Error(record, 0, errno_text());
   const std::string name = next_name(folder);
-  // The temporary lies in the run's folder, not in the record: so the rename changes the time of the run's folder, by
-  // which the index sees that the record has grown.
+  // The temporary file is in the run's folder, not in the record: so the rename changes the time of the run's folder,
+  // by which the index detects that the record has grown.
   Temporary file(record + "/" + name, 0666, folder);
   Fields clear = fields;
   for (auto& [key, value] : clear) value = without_secret_values(value);

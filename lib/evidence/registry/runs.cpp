@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::uint32_t kUnset = std::numeric_limits<std::uint32_t>::max();
 
-/// What names a run: columns that are always there, so that who reads runs.csv may count on them.
+/// The columns that name a run: always present, so that readers of runs.csv can rely on them.
 const std::vector<const attribute::Attribute*>& leading() {
   static const auto rows = attribute::filtered([](const attribute::Attribute& row) { return row.leads; });
   return rows;
 }
 
-/// Where a column stands: what names a run first, then settings in the order of their table, then the rest by name.
+/// The position of a column: names of a run first, then settings in the order of their table, then the rest by name.
 std::size_t rank(const std::string& name) {
   const auto& first = leading();
   const auto lead = std::find_if(first.begin(), first.end(), [&](const auto* row) { return row->name == name; });

@@ -12,7 +12,7 @@
 namespace zs::registry {
 namespace {
 
-constexpr std::size_t kMost = 5;  // values of a column that are told one by one
+constexpr std::size_t kMost = 5;  // values of a column that are listed one by one
 
 std::string counted(std::size_t count) { return to_text(static_cast<std::int64_t>(count)); }
 

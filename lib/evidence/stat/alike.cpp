@@ -36,7 +36,7 @@ std::set<std::string> names_of_runs(const std::vector<attribute::Facts>& all) {
   return names;
 }
 
-/// The last number of a name, and where its digits are.
+/// The last number of a name, and the position of its digits.
 struct Numbered {
   std::string before, after;
   std::int64_t number = 0;

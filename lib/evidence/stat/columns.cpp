@@ -20,7 +20,7 @@ using metric::is_absent;
 
 std::string shown(double value) { return to_shown_text(value, 6); }
 
-/// "2.5 ± 0.1": with half the width of the interval, where there is one.
+/// "2.5 ± 0.1": with half the width of the interval, if there is one.
 std::string mean_text(const metric::Table& summary, const std::string& name, std::size_t row) {
   const metric::Column* const mean = summary.find(name + ".mean");
   const metric::Column *const low = summary.find(name + ".low"), *const high = summary.find(name + ".high");

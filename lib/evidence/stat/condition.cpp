@@ -47,8 +47,8 @@ std::string condition_name(const metric::Run& run, const std::vector<std::string
   return name;
 }
 
-/// How many of the points lie within the first steps that the run itself leaves out of its mean. Points without a step
-/// count as one each.
+/// The number of points within the first steps that the run's own mean leaves out. Points without a step count as one
+/// each.
 std::size_t own_warmup(const metric::Run& run, const Series& series, const std::vector<Point*>& timed) {
   std::optional<std::int64_t> steps = parse_int(run.attribute("timing_warmup"));
   if (!steps) steps = parse_int(run.attribute("warmup_step"));

@@ -26,7 +26,7 @@ void collect(Sample& into, double value) {
 
 double mean_or_absent(const Sample& values) { return values.empty() ? metric::absent_real() : mean(values); }
 
-/// The smallest (or largest) of values; nan where any is nan.
+/// The minimum (or maximum) of values; nan if any is nan.
 double extreme(const Sample& values, bool largest) {
   if (values.empty()) return metric::absent_real();
   double found = values.front();

@@ -23,7 +23,7 @@ RunsApart compared(const metric::Run& one, const metric::Run& other) {
   const auto non_finite = std::find_if(found.reasons.begin(), found.reasons.end(),
                                        [](const compare::Reason& reason) { return reason.not_finite; });
   if (!found.first && non_finite == found.reasons.end()) return made;
-  made.verdict.worsen(compare::Verdict::different);  // a nan is a difference, also beside another
+  made.verdict.worsen(compare::Verdict::different);  // a nan is a difference, even on both sides
   const compare::Place& place = found.first ? found.first->place : non_finite->place;
   made.step = place.step;
   made.what = found.first ? found.first->column : non_finite->column;
@@ -49,7 +49,7 @@ std::string verdict(const CurvesApart& difference, const RunsApart& records, dou
   return difference.missing == 0 && equal(records.verdict) ? "identical" : "incomplete";
 }
 
-/// "same" or "different" where every run of both has a digest.
+/// "same" or "different" if every run of both has a digest.
 std::string digests(const Condition& one, const Condition& other) {
   std::string first;
   bool same = true;
@@ -144,7 +144,7 @@ Table divergence(const std::vector<Condition>& conditions, const std::map<std::s
       row.text("baseline", conditions[b].name);
       row.integer("steps", found.steps);
       row.integer("steps_missing", found.missing);
-      // Repeated runs may part before the means do: then it is where these do.
+      // Repeated runs may diverge before the means do: then their step is the first.
       row.integer("first_difference", is_absent(found.first) ? records.step : found.first);
       row.real("loss_difference", found.largest, kLossUnit);
       row.integer("difference_step", found.largest_at);

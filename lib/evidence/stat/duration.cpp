@@ -14,7 +14,7 @@ double time_of_all_steps(const Series& series) {
     if (metric::is_absent(points[i].time) || metric::is_absent(points[i].step)) continue;
     const std::int64_t step = points[i].step;
     std::int64_t steps = step - covered;
-    if (covered < 0 || step <= covered) {  // the first, of the log or of an epoch whose steps are numbered anew
+    if (covered < 0 || step <= covered) {  // the first, of the log or of an epoch that restarts the numbers of steps
       const std::int64_t next = i + 1 < points.size() ? points[i + 1].step : 0;
       steps = std::max<std::int64_t>(1, next > step ? std::min(step, next - step) : step);
     }

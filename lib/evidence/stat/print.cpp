@@ -33,14 +33,14 @@ std::string shown(Kind kind, double value) {
   }
 }
 
-/// " ± 0.5 %": half the width of the interval of the mean, where it has one.
+/// " ± 0.5 %": half the width of the mean's interval, if it has one.
 std::string half_width(const Table& table, double mean, std::size_t row) {
   const Column *const low = table.find("time_low"), *const high = table.find("time_high");
   if (!low || !high || low->absent(row) || high->absent(row)) return "";
   return " ± " + to_rounded_text((high->real(row) - low->real(row)) / 2 / mean * 100, 2) + " %";
 }
 
-/// The cell in words; "" where it is absent.
+/// The cell in words; "" if it is absent.
 std::string cell(const SummaryColumn& column, const Table& table, std::size_t row) {
   const Column& values = *table.find(column.name);
   if (values.absent(row)) return "";

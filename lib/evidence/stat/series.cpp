@@ -14,7 +14,7 @@ namespace {
 
 using metric::is_absent;
 
-/// A column read as reals, or as absent in every row where it is missing or text.
+/// A column read as reals; absent in every row if it is missing or text.
 class Reals {
  public:
   Reals(const metric::Table& table, std::string_view name) : column_(table.find(name)) {

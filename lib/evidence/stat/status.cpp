@@ -44,7 +44,7 @@ bool all(const std::vector<double>& values, double wanted) {
 std::string unmoved(const metric::Run& run) {
   const std::vector<double> rates = values(run, "learning_rate"), skipped = values(run, "skipped");
   if (parse_real(run.attribute("learning_rate")) == 0.0) return "the learning rate is 0";
-  // One or two points may be those where a schedule begins or ends.
+  // One or two points may be at the start or end of a schedule.
   if (rates.size() >= kFewestForFlat && all(rates, 0))
     return "the learning rate is 0 at all " + std::to_string(rates.size()) + " points";
   const std::vector<double> steps = values(run, "step");
@@ -67,9 +67,9 @@ std::string dead(const metric::Run& run, const Series& series) {
   return unmoved(run);
 }
 
-/// The point whose gradient norm has spoilt the parameters, or null. With a scaled loss (float16) a norm that is not
-/// finite is a step that was skipped; then all of them must be so. Where nothing tells the number format, none may be
-/// finite afterwards.
+/// The point whose gradient norm has destroyed the parameters, or null. With a
+/// scaled loss (float16) a norm that is not finite is a skipped step; then all
+/// must be so. If the number format is unknown, no later norm may be finite.
 const Point* poisoned(const metric::Run& run, const Series& series) {
   const std::string dtype = run.attribute("dtype");
   const bool scale = run.records.find("loss_scale") || run.records.find("skipped");
@@ -88,7 +88,7 @@ const Point* poisoned(const metric::Run& run, const Series& series) {
   return scaled && finite ? nullptr : first;
 }
 
-/// What is missing of the steps that were expected, or "".
+/// The missing steps among the expected ones, or "".
 std::string missing(const metric::Run& run, const Series& series, std::int64_t expected) {
   if (series.points.empty()) return "no metric records of " + to_text(expected);
   std::int64_t last = metric::kAbsentInteger, widest = 0;
@@ -96,7 +96,7 @@ std::string missing(const metric::Run& run, const Series& series, std::int64_t e
     if (!is_absent(last) && point.step > last) widest = std::max(widest, point.step - last);
     last = std::max(last, point.step);  // absent is the smallest integer
   }
-  // Its own summary line may tell of steps behind the last point that it logged, but not of a whole interval of them.
+  // Its own summary line may cover steps after the last logged point, but not a whole interval of them.
   const std::int64_t interval = log_interval(run, series);
   const std::int64_t told = parse_int(run.attribute("summary.steps")).value_or(metric::kAbsentInteger);
   const std::int64_t reach = !is_absent(interval) ? interval : widest > 0 ? widest : last;

@@ -20,7 +20,7 @@ std::optional<std::int64_t> count(const metric::Run& run, const char* key) {
   return value && *value > 0 && *value <= kMost ? value : std::nullopt;
 }
 
-/// Distances between neighbours. Steps that begin anew with an epoch have none.
+/// Distances between neighbours. None where an epoch restarts the numbers of steps.
 std::vector<std::int64_t> distances(const Series& series) {
   std::vector<std::int64_t> found;
   const Point* last = nullptr;
@@ -57,7 +57,7 @@ std::optional<std::int64_t> expected_steps(const metric::Run& run, const Series&
     const auto steps = count(run, key);
     if (steps) return *steps * (counts_micro_steps(run, series) ? *count(run, "gradient_accumulation_steps") : 1);
   }
-  // What trainers call the length of a training in their own words.
+  // Names of other trainers for the length of a training.
   for (const char* const key :
        {"steps", "num_steps", "total_steps", "train_steps", "num_train_steps", "max_train_steps", "training_steps",
         "max_iters", "train_iters", "num_iters", "total_iters", "iterations", "num_iterations", "train_iterations"}) {
@@ -90,7 +90,7 @@ MissingSteps missing_steps(const metric::Run& run, const Series& series) {
   const Point* last = nullptr;
   for (const Point& point : series.points) {
     if (is_absent(point.step)) continue;
-    // Where no point is before this one, the run began behind the step from which it was resumed.
+    // Without an earlier point, the run began after the step from which it was resumed.
     const std::int64_t before = last ? last->step : parse_int(run.attribute("resumed_after_step")).value_or(0);
     if (point.step > before && point.step - before > interval) {
       found.count += (point.step - before - 1) / interval;

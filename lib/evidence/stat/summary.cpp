@@ -26,7 +26,7 @@ void name_loss_unit(metric::Store& store, const std::string& unit) {
   }
 }
 
-/// What was left out at the start, in words, and a warning for every run that had fewer points than asked.
+/// A note about points left out at the start, and a warning for every run that had fewer points than requested.
 std::string warmup_note(const std::vector<Condition>& conditions, const TimingRule& rule,
                         std::vector<std::string>& warnings) {
   const std::size_t usual = rule.warmup.value_or(kWarmup);
@@ -48,7 +48,7 @@ std::string warmup_note(const std::vector<Condition>& conditions, const TimingRu
   return asked + (used.empty() ? "" : (own ? " or the runs' own; used: " : " asked; used: ") + used);
 }
 
-/// Which timings were left out, in words, and a warning where there were any.
+/// A note about left-out timings, and a warning if there were any.
 std::string removed_note(const std::vector<Condition>& conditions, const TimingRule& rule,
                          std::vector<std::string>& warnings) {
   std::size_t removed = 0, given = 0;
@@ -63,7 +63,7 @@ std::string removed_note(const std::vector<Condition>& conditions, const TimingR
   return (rule.outliers == Outliers::above_p99 ? "p99: " : "mad: ") + counts + " timings left out";
 }
 
-/// Drops the column where it has no value.
+/// Drops the column if it has no value.
 void drop_absent(metric::Table& table, std::string_view name) {
   std::erase_if(table.columns, [&](const metric::Column& column) {
     if (column.name != name) return false;

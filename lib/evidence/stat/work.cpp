@@ -41,8 +41,8 @@ Spreads spreads(const std::vector<Sample>& groups, std::uint64_t seed) {
   return {{centre - half, centre + half}, {at(last / 2 - away), at(last - last / 2 + away)}};
 }
 
-/// What must be alike for two conditions to be the same work on different numbers of ranks: all that sets how a step
-/// computes, but what scales with the ranks.
+/// The facts that must be equal for two conditions to be the same work on different numbers of ranks: everything that
+/// determines a step's computation, except what scales with the ranks.
 attribute::Facts setup(const Condition& condition) {
   attribute::Facts facts = attribute::named(condition.members.front().run->attributes);
   std::erase_if(facts, [](const auto& fact) {

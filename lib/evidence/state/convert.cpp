@@ -140,8 +140,8 @@ Converted convert_safetensors(const State& state, const std::string& to) {
   return made;
 }
 
-/// Schedules of PyTorch count the steps done, last_epoch; those of DeepSpeed from 0, last_batch_iteration. What has one
-/// of the two gets the other, so that either goes on. What was added, as a sentence.
+/// Schedules of PyTorch count the steps done, last_epoch; those of DeepSpeed from 0, last_batch_iteration. Adds the
+/// missing one, so that both programs can resume. Returns a sentence about what was added.
 std::string count_both_ways(State& state) {
   const auto count = [&](const char* name) -> std::optional<std::int64_t> {
     const auto found = state.facts.find(name);

@@ -25,7 +25,7 @@ using tensorfile::Shape;
 using tensorfile::Tensor;
 using tensorfile::Value;
 
-/// The numbers of a torch.Size or tuple; nothing where it is neither.
+/// The numbers of a torch.Size or tuple; nothing if it is neither.
 std::optional<Shape> sizes_of(const Value* value) {
   const auto* const tuple = value ? value->get<tensorfile::Tuple>() : nullptr;
   if (!tuple) return {};
@@ -37,7 +37,7 @@ std::optional<Shape> sizes_of(const Value* value) {
   return shape;
 }
 
-/// Where a part lies.
+/// The place of a part.
 struct Stored {
   std::string file;
   std::uint64_t offset = 0, length = 0;
@@ -85,7 +85,7 @@ class DcpReader {
   std::map<std::string, std::string> fqns_;
   std::map<std::string, std::shared_ptr<const Mapping>> opened_;
   std::map<std::string, std::map<std::string, Tensor>> safetensors_;
-  std::set<std::string> broken_;  // files that a fault was told of
+  std::set<std::string> broken_;  // files with a reported fault
   int highest_ = -1;
 
   void fault(const std::string& file, const std::string& what) {
@@ -127,7 +127,7 @@ class DcpReader {
     }
   }
 
-  /// Names may hold points: planner_data says where they divide.
+  /// Names may contain dots: planner_data says where they divide.
   void paths(const Value* planner) {
     const Dict* const dict = planner ? planner->get<Dict>() : nullptr;
     if (!dict) return;
@@ -168,7 +168,7 @@ class DcpReader {
     return rank;
   }
 
-  /// The value that lies there. Nothing, and a fault, where none can be read.
+  /// The stored value. Nothing, and a fault, if it cannot be read.
   std::optional<Value> read(const Stored& stored, const std::string& fqn) {
     const auto mapping = open(stored.file);
     if (!mapping) return {};

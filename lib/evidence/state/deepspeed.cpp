@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What a file of the folder is, by its name.
+/// The role of a file in the folder, by its name.
 struct Role {
   enum class Kind { none, model, optimizer, layer, expert } kind = Kind::none;
   int dp = -1, mp = 0, layer = -1;

@@ -15,7 +15,7 @@ namespace {
 using compare::Verdict;
 using tensorfile::Tensor;
 
-/// What a resume that lost it would change first comes first: weights, then moments, then values.
+/// In the order in which a lossy resume would change things: weights, then moments, then values.
 std::vector<const Items::value_type*> in_order(const Items& items) {
   constexpr std::array<std::string_view, 6> kFirst = {"float32", "weight", "bf16", "f16", "exp_avg", "exp_avg_sq"};
   const auto place = [&](const Items::value_type* each) {

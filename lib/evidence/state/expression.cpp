@@ -19,7 +19,7 @@ std::int64_t product(const Shape& shape, std::size_t first, std::size_t last) {
   return all;
 }
 
-/// The names that {0-7} in one stands for.
+/// The names that result from {0-7} in one.
 std::vector<std::string> each(const std::string& name) {
   const std::size_t open = name.find('{'), close = name.find('}');
   if (open == std::string::npos && close == std::string::npos) return {name};
@@ -71,7 +71,7 @@ class ExpressionText {
     return text_.substr(std::exchange(at_, end), end - at_);
   }
 
-  /// One expression; several where a name has a range.
+  /// One expression; several if a name has a range.
   std::vector<Expression> expressions() {
     const std::string first = word();
     if (!take('(')) {

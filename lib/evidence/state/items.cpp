@@ -19,7 +19,7 @@ bool same_bits(const Whole& a, const Whole& b) {
   return compare::elements(joined(a, ""), joined(b, ""), {}).differing == 0;
 }
 
-/// What wrappers of modules put into names.
+/// Removes what module wrappers add to names.
 std::string bare(std::string name) {
   for (const std::string_view word :
        {"_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "_forward_module."}) {
@@ -28,7 +28,7 @@ std::string bare(std::string name) {
   return name;
 }
 
-/// The first word of all the names, with its point; "" where they have none in common.
+/// The common first word of all names, with its dot; "" if there is none.
 std::string common(const State& state) {
   std::string prefix;
   for (const Parameter& parameter : state.parameters) {
@@ -49,7 +49,7 @@ NumbersPtr numbers_of(const Whole* whole) {
               [whole](const std::string& what) { return state::joined(*whole, what); }});
 }
 
-/// What a line makes of these parts, which all are of one kind.
+/// The result of a line for these parts, which all have one kind.
 DiffItem made_of(const Join& join, const std::string& kind, const std::string& name,
                  const std::map<std::string, const DiffItem*>& parts) {
   const DiffItem& first = *parts.begin()->second;
@@ -172,7 +172,7 @@ Items items_of(const State& state, const Rename& rename, const Names& names, boo
   for (const auto& [fact, text] : state.facts)
     add(std::string(kind_of(fact)), fact.substr(fact.find('.') + 1), {"", "", nullptr, text, false});
   if (state.step) add("training", "global step", {"", "", nullptr, to_text(*state.step), false});
-  // What is made has a name of the other side, that of A as B calls it.
+  // The result has a name of the other side; A's names are translated to B's.
   const Rename result = [&](const std::string& name) { return first ? name : names.renamed(name); };
   for (const Join& join : names.joins(state, first)) apply(join, rename, result, items);
   return items;

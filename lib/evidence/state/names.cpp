@@ -17,7 +17,7 @@ std::string trimmed(const std::string& text) {
   return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-/// What the * of a pattern stands for in a name; nothing where they do not fit.
+/// The text that matches the * of a pattern in a name; nothing if they do not match.
 std::optional<std::string> star_of(const std::string& pattern, const std::string& name) {
   const std::size_t star = pattern.find('*');
   if (star == std::string::npos) return pattern == name ? std::optional<std::string>("") : std::nullopt;

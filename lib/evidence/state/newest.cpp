@@ -29,7 +29,7 @@ void collect(const fs::path& folder, int deeper, std::vector<Candidate>& found) 
     const std::string name = entry.path().filename().string();
     const bool is_folder = entry.is_directory(failure);
     std::string digits;
-    // Of zs: the one after the last step.
+    // zs's checkpoint after the last step.
     if (is_folder && name == "final_checkpoint")
       found.push_back({INT64_MAX, entry.last_write_time(failure), entry.path().string()});
     else if (RE2::PartialMatch(name, is_folder ? kFolder : kFile, &digits))

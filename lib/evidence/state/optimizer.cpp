@@ -18,8 +18,8 @@ using tensorfile::Shape;
 using tensorfile::Tensor;
 using tensorfile::Value;
 
-/// What Hugging Face's models of GPT-2 and of the other decoders call their modules, in the order in which they make
-/// them.
+/// Names of modules in Hugging Face's GPT-2 and
+/// other decoders, in their order of creation.
 constexpr std::array kModules = {"model",
                                  "transformer",
                                  "embed_tokens",
@@ -56,7 +56,7 @@ constexpr std::array kModules = {"model",
                                  "bias",
                                  "lm_head"};
 
-/// Of ways to deal parameters out to groups, each group in order, the number, at most 2, and one of them.
+/// Counts the ways to assign parameters to groups, each group in order, up to 2, and keeps one of them.
 class Matching {
  public:
   Matching(const std::vector<std::vector<Shape>>& groups, const std::vector<Shape>& parameters)
@@ -119,7 +119,7 @@ const std::vector<Value>* values_of(const Value* value) {
   return list ? &list->values : nullptr;
 }
 
-/// The shape that a state's moments have; nothing where all are single numbers.
+/// The shape of a state's moments; nothing if all are single numbers.
 const Tensor* largest(const Value& state) {
   const Tensor* best = nullptr;
   for (const auto& [key, tensor] : tensors_of(&state)) {

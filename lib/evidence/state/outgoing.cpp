@@ -24,7 +24,7 @@ using tensorfile::Tensor;
 using tensorfile::Tuple;
 using tensorfile::Value;
 
-/// Of a tensor whose elements lie behind each other, some of them, as one of one dimension.
+/// Some elements of a tensor with contiguous elements, as a one-dimensional tensor.
 Tensor flat_run(Tensor tensor, std::int64_t begin, std::int64_t count) {
   tensor.offset += tensor.shape.size() == 1 && !tensor.contiguous() ? begin * tensor.strides[0] : begin;
   tensor.strides = {tensor.shape.size() == 1 ? tensor.strides[0] : 1};
@@ -237,7 +237,7 @@ std::vector<Item> settings(const Parameter& parameter) {
   std::vector<Item> items;
   std::set<std::string> said;
   for (const auto& [key, text] : parameter.hyper) {
-    if (key == "step") continue;  // of FusedAdam; it has its own place
+    if (key == "step") continue;  // FusedAdam's; stored separately
     if (auto value = literal(text)) items.push_back({key, std::move(*value)}), said.insert(key);
   }
   const std::vector<std::pair<const char*, Value>> defaults = {{"lr", 1e-3},

@@ -100,7 +100,7 @@ void add_box(Whole& into, Piece piece) {
   const Shape& box = piece.tensor.shape;
   std::size_t d = 0;
   while (d < box.size() && box[d] == 1) ++d;
-  bool run = true;  // behind the first dimension of more than one index, all dimensions are whole
+  bool run = true;  // after the first dimension of more than one index, all dimensions are whole
   for (std::size_t k = d + 1; k < box.size(); ++k) run = run && box[k] == into.shape[k] && piece.at[k] == 0;
   bool inside = true;
   for (std::size_t k = 0; k < box.size(); ++k)

@@ -21,7 +21,7 @@ const tensorfile::Dict* dict_of(const Value* value) { return value ? value->get<
 
 bool has_tensors(const Value* value) { return !tensors_of(value).empty(); }
 
-/// The first of a list, where it is one.
+/// The first element, if it is a list.
 const Value* first_of(const Value* value) {
   const auto* const list = value ? value->get<tensorfile::List>() : nullptr;
   return list && !list->values.empty() ? &list->values.front() : list ? nullptr : value;
@@ -63,7 +63,7 @@ State read_torch_file(const std::string& path) {
     if (!optimizer && is_optimizer(found)) optimizer = found;
   }
   if (!optimizer && is_optimizer(&root)) optimizer = &root;
-  // A tensor beside a model is a random state, or a counter; alone it is a weight.
+  // A tensor next to a model is a random state, or a counter; alone it is a weight.
   if (!model && !optimizer && has_tensors(&root)) model = &root;
   if (model) add_weights(state, model, file);
   if (optimizer) add_optimizer(state, *optimizer, file);

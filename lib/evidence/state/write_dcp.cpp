@@ -65,7 +65,7 @@ class DcpWriter {
 
   void scalar(const Path& path, Tensor tensor) { tensors(path, tensor.dtype, {}, {{{}, tensor}}); }
 
-  /// What is no tensor: written as it is by one rank.
+  /// A value that is no tensor: one rank writes it unchanged.
   void bytes(const Path& path, const Value& value) {
     const std::string fqn = name_of(path);
     place(path, fqn, made(kMetadata + "BytesStorageMetadata", {}));
@@ -146,7 +146,7 @@ Path split(std::string_view words) {
   }
 }
 
-/// Where a fact of a kind stands, so that key_of() gives it the same name; nothing where the form has no place.
+/// The path for a fact of a kind, so that key_of() gives it the same name; nothing if the form cannot store it.
 std::optional<Path> path_of(const std::string& fact) {
   const std::string kind(kind_of(fact)), rest = fact.substr(std::min(kind.size() + 1, fact.size()));
   if (kind == "schedule") return split("lr_scheduler." + rest);

@@ -97,7 +97,7 @@ void add_head(State& into, const std::string& path) {
   }
 }
 
-/// Faults of the files beside the sums that the folder has of them.
+/// Faults of the files, by the folder's checksums.
 void check_sums(State& into) {
   std::map<std::string, std::string> sums;
   try {

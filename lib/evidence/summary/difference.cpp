@@ -33,7 +33,7 @@ std::vector<attribute::Difference> differences(const std::vector<const Condition
 }
 
 std::vector<std::string> parameters(const std::vector<Condition>& all_conditions) {
-  // Of one that never began only its command is known.
+  // If one never began, only its command is known.
   std::vector<Condition> conditions = all_conditions;
   std::erase_if(conditions,
                 [](const Condition& condition) { return condition.status == name(attribute::RunState::missing); });

@@ -44,9 +44,9 @@ compare::Precision spelling(const Condition& condition) {
   return compare::precision_of(texts);
 }
 
-/// The decimals of the coarser side, where a difference is one unit of its last one.
+/// The decimals of the less precise side, if a difference is one unit of its last one.
 std::optional<int> as_printed(const Losses::Largest& largest) {
-  constexpr double kCoarsest = 0.1, kUnit = 1.001;  // of decimal fractions, the difference of two is not a third
+  constexpr double kCoarsest = 0.1, kUnit = 1.001;  // differences of two decimal fractions are not exact
   if (!(largest.difference <= kCoarsest)) return {};
   const compare::Precision a = spelling(*largest.a), b = spelling(*largest.b);
   if (a.every_bit || b.every_bit) return {};
@@ -103,7 +103,7 @@ Losses losses(const metric::Store& store, const std::vector<const Condition*>& h
     }
     const auto steps = static_cast<std::size_t>(*pair.steps);
     made.fewest_steps = made.pairs++ == 0 ? steps : std::min(made.fewest_steps, steps);
-    // Where no step has the largest difference the curves are equal, and what differs is another column, or a run.
+    // If no step has the largest difference, the curves are equal, and another column differs, or a run.
     const bool other_column = !pair.difference_step && !pair.differs_in.empty() && !pair.differs_in.starts_with("loss");
     made.equal = made.equal && pair.steps_missing == 0 && (!pair.first_difference || other_column);
     if (other_column && made.beside.empty() && pair.first_difference)
@@ -111,7 +111,7 @@ Losses losses(const metric::Store& store, const std::vector<const Condition*>& h
     if (!pair.first_difference || other_column) continue;
     if (*pair.first_difference < made.first_step.value_or(INT64_MAX))
       made.first_step = *pair.first_difference, made.first_in = pair.differs_in;
-    if (!pair.difference_step) continue;  // of single runs, or of a zero's sign
+    if (!pair.difference_step) continue;  // only single runs differ, or a zero's sign
     if (!made.largest || larger(pair.loss_difference.value_or(kNan), made.largest->difference))
       made.largest = largest(pair, *a, *b);
   }

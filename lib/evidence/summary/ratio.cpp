@@ -13,7 +13,7 @@ namespace zs::summary {
 namespace {
 
 constexpr double kPower = 0.8;
-/// One of so many pairs at either end is trimmed, the usual share, where that leaves enough to know their spread.
+/// One in kTrimmed pairs at either end is trimmed, the usual share, if enough remain to estimate their spread.
 constexpr std::size_t kTrimmed = 5, kFewestToTrim = 6;
 
 /// A difference of logarithms: its estimate, standard error, and the degrees of freedom of the error.
@@ -60,7 +60,7 @@ Estimate of_pairs(const stat::Sample& a, const stat::Sample& b) {
   return made.error > 0 ? made : of_pairs(differences, 0);
 }
 
-/// The values of runs that ran beside each other, or of all runs where the records do not tell.
+/// The values of paired runs, or of all runs if the records do not tell.
 Samples samples(const Condition& baseline, const Condition& other, Member::Column column) {
   const auto finite = [&](const Member& member) { return member[column].value_or(kNan); };
   const auto by_run = [&](const Condition& condition) {

@@ -11,7 +11,7 @@
 namespace zs::summary {
 namespace {
 
-/// Runs of zs-train are called by their ids: their names say more, where each has its own.
+/// Runs of zs-train have ids as names: uses their run_name if all are distinct.
 void rename(metric::Store& store) {
   std::map<std::string, std::size_t> count;
   for (const metric::Run& run : store.runs) ++count[run.attribute("run_name")];

@@ -43,8 +43,8 @@ bool has_skipped(const std::string& checkpoint) {
   return !state.is_discarded() && state.contains(count) && state[count].is_number() && state[count] > 0;
 }
 
-/// Throws Error where the folder has checksums, and a file is damaged, missing or, of those that are compared, not
-/// among them.
+/// Throws Error if the folder has checksums, and a file
+/// is damaged, missing or, if it is compared, not listed.
 void require_undamaged(const std::string& folder) {
   if (std::error_code ignored; !fs::exists(folder + "/SHA256SUMS", ignored)) return;
   for (const auto& [file, digest] : state::require_files(folder)) state::require_sum(folder, file, digest);
@@ -171,7 +171,7 @@ Answer compare_states(const std::string& a, const std::string& b, const compare:
   state::Difference found = state::diff(state::read(a), state::read(b), tolerance, names);
   Answer answer;
   answer.verdict = found.verdict;
-  for (auto& [key, value] : found.lines) {  // "only in A" is said of each kind
+  for (auto& [key, value] : found.lines) {  // "only in A" is reported for each kind
     const auto said = std::ranges::find(answer.lines, key, [](const auto& line) { return line.first; });
     if (said == answer.lines.end())
       answer.lines.emplace_back(key, value);

@@ -58,7 +58,7 @@ probe::Answer follow(const Follow& request, const std::function<void(std::int64_
       compared = true;
       told(now.steps);
       if (now.apart || now.ended) return live.answer();
-    } catch (const Error& error) {  // a rank's file is not there yet; one that is damaged is told when nothing is added
+    } catch (const Error& error) {  // a rank's file is missing so far; a damaged one is reported when nothing is added
       trouble = error.what();
     }
   }

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The first error in a log, with its rank; its last line where it tells none; "" of an empty log.
+/// The first error in a log, with its rank; its last line if there is none; "" for an empty log.
 std::string error_in(const std::string& log) {
   const metric::Store store = parse::collect(parse::jobs_of({log}), {}, [](const Fault&) {});
   const std::string error = store.runs.empty() ? "" : store.runs[0].attribute("error");
@@ -106,7 +106,7 @@ class Trainings {
   std::string checkpoint_;
 };
 
-/// The value of a key; "" where there is none.
+/// The value of a key; "" if there is none.
 std::string line_of(const std::vector<std::pair<std::string, std::string>>& lines, const std::string& key) {
   for (const auto& [name, value] : lines) {
     if (name == key) return value;
@@ -129,7 +129,7 @@ void compare_checkpoints(const std::string& a, const std::string& b, const compa
   if (compare::equal(answer.verdict)) answer.verdict.worsen(found.verdict);
 }
 
-/// What was lost or changed first, in one sentence.
+/// What was lost or changed first, as one sentence.
 std::string lost(const ResumeTest& test, const Answer& answer) {
   const std::string headline = line_of(answer.lines, "headline");
   const std::int64_t step = parse_int(line_of(answer.lines, "step")).value_or(0);
@@ -140,7 +140,7 @@ std::string lost(const ResumeTest& test, const Answer& answer) {
   if (answer.verdict == compare::Verdict::rounding) return "nothing beyond rounding";
   if (compare::equal(answer.verdict)) return "nothing";
   const auto what = std::ranges::find(answer.lines, "checkpoint what", &std::pair<std::string, std::string>::first);
-  if (answer.lines.end() - what > 2)  // both values stand behind it
+  if (answer.lines.end() - what > 2)  // followed by both values
     return what->second + " is " + what[2].second + " for " + what[1].second + " in the checkpoints";
   const std::string checkpoints = line_of(answer.lines, "checkpoints");
   return checkpoints.empty() ? line_of(answer.lines, "failure") : "in the checkpoints: " + checkpoints;

@@ -39,7 +39,7 @@ std::vector<std::string> columns(const cli::Args& args) {
   return names;
 }
 
-/// The step at which two begin to differ, of their answer; 0 where it tells none.
+/// The step at which two begin to differ, from their answer; 0 if unknown.
 std::int64_t step_of(const Answer& answer) {
   for (const auto& [key, value] : answer.lines) {
     if (key == "step") return parse_int(value).value_or(0);
@@ -47,7 +47,8 @@ std::int64_t step_of(const Answer& answer) {
   return 0;
 }
 
-/// The first operand beside each of the others. Of several it returns the one that differs first, with a word of each.
+/// Compares the first operand with each of the others. If there are several, returns the first that differs, with a
+/// word about each.
 Answer compare_with_first(const std::vector<input::Named>& operands, const compare::Tolerance& allowed,
                           const std::vector<std::string>& columns, const state::Names& names,
                           const std::string& floor) {

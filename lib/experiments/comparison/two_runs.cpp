@@ -53,10 +53,10 @@ class Comparison {
   const compare::Tolerance& tolerance_;
   Answer answer_, notes_;
   std::vector<std::string> failures_, doubts_;
-  std::string because_;  // of what the runs are, and not of what they found
+  std::string because_;  // because of the runs' attributes, not of their results
   bool digests_differ_ = false, not_finite_ = false;
   compare::Holdings held_a_, held_b_;                   // records, state_digest, checkpoints and their files
-  std::vector<std::pair<std::string, Verdict>> found_;  // what each of these came to
+  std::vector<std::pair<std::string, Verdict>> found_;  // the verdict for each of these
   Verdict least_ = Verdict::exact;
 
   void note(const std::string& key, const std::string& value) { notes_.lines.emplace_back(key, value); }
@@ -229,7 +229,7 @@ class Comparison {
       if (!attribute::believable(judgement.status) && !found_already)
         failures_.push_back(side->path + " is " + std::string(attribute::name(judgement.status)) + ": " +
                             judgement.reason);
-      // Where nothing says how many steps there should be, nobody else has counted these.
+      // If the expected number of steps is unknown, they were not checked elsewhere.
       const stat::MissingSteps gap = stat::missing_steps(side->run, series);
       if (judgement.status == RunState::unknown && gap.count > 0)
         doubts_.push_back(to_text(gap.count) + " logged " + (gap.count == 1 ? "step is" : "steps are") +
@@ -243,7 +243,7 @@ class Comparison {
                           ", with the same times: one is a copy of the other");
   }
 
-  /// What the attributes of both say about bits that differ. What only one says is not known of the other.
+  /// The effect of both runs' attributes on differing bits. An attribute of only one run is unknown for the other.
   void roles() {
     if (a_.run.attributes.empty() || b_.run.attributes.empty()) return;
     auto all = attribute::differences({&a_.run.attributes, &b_.run.attributes});
@@ -264,7 +264,7 @@ class Comparison {
     }
   }
 
-  /// Where both ran on the same layout, by mistake perhaps, their equality says nothing of another.
+  /// If both ran on the same layout, perhaps by mistake, their equality proves nothing about another.
   void layouts(const std::vector<attribute::Difference>& all) {
     bool known = true;
     for (const auto& [key, side] : {std::pair{"layout_a", &a_}, {"layout_b", &b_}}) {

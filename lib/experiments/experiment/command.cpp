@@ -16,7 +16,7 @@
 namespace zs::experiment {
 namespace {
 
-/// Flags that stand for a value of an option.
+/// Flags that imply a value of an option.
 struct Flag {
   const char *name, *option, *key, *value;
 };
@@ -24,8 +24,8 @@ constexpr std::array kFlags = {Flag{"bf16", "dtype", "training.dtype", "bfloat16
                                Flag{"fp16", "dtype", "training.dtype", "float16"},
                                Flag{"amp", "autocast", "training.autocast", "bfloat16"}};
 
-/// What a training writes by an option: the files in the folder that it names, or that file itself. A configuration may
-/// say it too, and a checkpoint that is trained on may lie there.
+/// Outputs of a training by option: the files in the folder that it names, or that file. A configuration may set it
+/// too, and a checkpoint to train on may be there.
 struct Written {
   const char *option, *key;
   std::array<const char*, 4> files{};
@@ -153,7 +153,7 @@ config::Config configuration(const cli::Args& args, const std::string& stored) {
     if (const config::Entry* const file = config.find("zero.deepspeed_config")) {
       const config::Entry said = *file;
       add_deepspeed(config, said.value);
-      config.set({said.key, "", said.value, config::Kind::null});  // what was taken from it stands in its place
+      config.set({said.key, "", said.value, config::Kind::null});  // the settings from it replace it
     }
   }
   config.add_defaults();

@@ -62,7 +62,7 @@ registry::Fields fields_of(const Json& object) {
   return fields;
 }
 
-/// What of an object no field tells.
+/// The parts of an object that are not in fields.
 Json lists_of(const Json& object) {
   Json lists = Json::object();
   for (const auto& [key, member] : object.items()) {
@@ -74,7 +74,7 @@ Json lists_of(const Json& object) {
 }  // namespace
 
 std::string Cell::run() const {
-  const std::string run = value(fields, "run");  // of a comparison, its number
+  const std::string run = value(fields, "run");  // for a comparison, its number
   return run.find('/') == std::string::npos ? "" : run;
 }
 
@@ -118,7 +118,7 @@ void Experiment::write() const {
   }
   content["condition_order"] = order;
   content["conditions"] = conditions;
-  // What was typed may be no UTF-8.
+  // Typed words may be invalid UTF-8.
   write_file(path_of(folder), content.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 

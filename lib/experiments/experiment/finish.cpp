@@ -43,8 +43,8 @@ bool of_launcher(const std::string& line) {
   return RE2::PartialMatch(line, kNoise);
 }
 
-/// Where the first Python traceback of the lines was raised, and its exception; empty where there is none. Lines of
-/// other ranks may stand between its own.
+/// The place of the first Python traceback in the lines, and its exception; empty if there is none. Lines of other
+/// ranks may be between its lines.
 std::vector<std::string> traceback(const std::vector<std::string>& lines) {
   static const RE2 kPlace("^\\s*File \".*\", line \\d+");
   const auto begin = std::find_if(lines.begin(), lines.end(), parse::begins_traceback);
@@ -52,7 +52,7 @@ std::vector<std::string> traceback(const std::vector<std::string>& lines) {
   for (auto line = begin; line != lines.end(); ++line) {
     if (RE2::PartialMatch(*line, kPlace)) found = {*line};
     if (found.empty() || !parse::is_exception(*line)) continue;
-    // What was raised while another exception was handled is what ended the rank.
+    // An exception raised while another was handled is the one that ended the rank.
     const auto next = std::find_if(line + 1, lines.end(), [](const std::string& text) { return !text.empty(); });
     if (next != lines.end() && parse::is_chained(*next)) continue;
     found.push_back(*line);
@@ -84,7 +84,7 @@ std::string why(const std::string& log) {
   return text;
 }
 
-/// The cell's row in experiment_log.txt; where any cell has a W&B run, with that.
+/// The cell's row in experiment_log.txt; with its W&B run if any cell has one.
 std::string row(const Cell& cell, bool wandb) {
   const auto or_none = [&](const char* field) {
     const std::string text = value(cell.fields, field);

@@ -29,7 +29,7 @@ void set(Options& options, const std::string& key, const std::string& value) {
     same->second = value;
 }
 
-/// The configuration that stands in front of a cell's words; "" where none does.
+/// The configuration at the front of a cell's words; "" if there is none.
 std::string configuration_path(const Cell& cell) {
   return !cell.arguments.empty() && !cell.arguments[0].starts_with("-") ? cell.arguments[0] : "";
 }

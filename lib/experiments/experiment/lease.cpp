@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using registry::value;
 
-// A folder of its own: the time of the run's folder tells the index that the record has grown.
+// A separate folder: the time of the run's folder tells the index that the record has grown.
 constexpr const char* kFolder = "/.owner";
 constexpr std::size_t kMost = 1 << 16;  // bytes of an owner file: more is none of ours
 
@@ -56,7 +56,7 @@ std::string content(const std::string& path) {
   return bytes;
 }
 
-/// Makes the owner file of that number; false where it is there already. Throws Error.
+/// Creates the owner file of that number; false if it exists. Throws Error.
 bool make(const std::string& folder, std::int64_t number, const registry::Fields& fields) {
   const std::string path = path_of(folder, number);
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -87,7 +87,7 @@ registry::Fields own_fields() {
   return fields;
 }
 
-/// What Slurm says of the holder's job.
+/// Adds Slurm's information about the holder's job.
 void ask_about_job(Holder& holder) {
   const std::string job = value(holder.fields, "slurm_job_id"), array = value(holder.fields, "slurm_array_job_id");
   if (job.empty()) return;

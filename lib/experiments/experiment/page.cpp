@@ -20,7 +20,7 @@
 namespace zs::experiment {
 namespace {
 
-/// What a click on the run of this folder opens: its report, else its log, "" where it has neither.
+/// The target of a click on a run: its report, else its log, "" if it has neither.
 std::string link_of(const std::string& run, const std::string& folder) {
   for (const char* const name : {"/report.html", "/run.log"}) {
     std::error_code failure;

@@ -71,11 +71,11 @@ void freeze_experiment(const Experiment& experiment) {
   freeze(experiment.folder + "/frozen.sha256", std::move(files), foreign);
 }
 
-/// The same of a training of another program: "run_command" is the template of what runs it, "resume_with" that of the
-/// words that go on with it.
+/// The same for another program's training: "run_command" is the template of its command, "resume_with" that of the
+/// words that resume it.
 std::vector<Cell> plan_foreign(std::vector<Cell> cells, const registry::Fields& fields) {
   const std::string command = value(fields, "run_command"), resume = value(fields, "resume_with");
-  for (const Cell& cell : cells) {  // no run is made where one cannot be
+  for (const Cell& cell : cells) {  // creates no run if one of them is invalid
     fill(command, cell, "");
     fill_resumed(command, resume, cell, "");
   }
@@ -83,7 +83,7 @@ std::vector<Cell> plan_foreign(std::vector<Cell> cells, const registry::Fields& 
     for (Cell& cell : cells) {
       cell.arguments = without_secrets(cell.arguments);
       const config::Config config = foreign_configuration(fill(command, cell, "{run}"), cell);
-      // What it calls its output folder is its own, and no registry.
+      // Its output folder is its own, not a registry.
       const std::string place = fs::absolute(registry::place(""));
       const registry::Run run =
           registry::Run::plan(fs::path(place).lexically_normal().string(), config, cell.name, fields);

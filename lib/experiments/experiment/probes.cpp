@@ -17,7 +17,7 @@ std::string names(const std::vector<std::string>& all) {
   return text + (all.size() == 1 ? " is" : " are");
 }
 
-/// What was found first, or what keeps the two from being compared.
+/// The first finding, or the reason why the two cannot be compared.
 std::string reason(const probe::Answer& answer) {
   for (const char* const key : {"headline", "failure", "missing", "not compared", "loss"}) {
     for (const auto& [name, text] : answer.lines) {

@@ -72,10 +72,10 @@ Queue ask_slurm(const std::vector<std::string>& ids) {
     const auto to = from + static_cast<std::ptrdiff_t>(std::min(kIdsAtOnce, unique.size() - begin));
     const std::string list = fmt::format("{}", fmt::join(from, to, ","));
     const Ended now = ask({"squeue", "-h", "-a", "-r", "-t", "all", "-j", list, "-o", "%i|%T|%N"});
-    // It fails where it knows none of the jobs.
+    // It fails if it knows none of the jobs.
     if (now.status != 0 && now.errors.find("Invalid job id") == std::string::npos) return {"", silence(now), {}};
     add_jobs(now.output, queue.jobs);
-    // What squeue has forgotten; without accounts sacct only says so.
+    // Jobs that squeue has forgotten; without accounts sacct only reports that.
     add_jobs(ask({"sacct", "-n", "-X", "-P", "-j", list, "-o", "JobID,State,NodeList"}).output, queue.jobs);
   }
   return queue;

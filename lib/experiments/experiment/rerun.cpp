@@ -49,7 +49,7 @@ std::string of_another(const std::vector<std::string>& paths, const std::set<uid
   return "";
 }
 
-/// The script of this installation that has the name of `planned`; "" where that is none of them.
+/// This installation's script with the name of `planned`; "" if it has none.
 std::string own_script(const std::string& planned) {
   static constexpr std::array kScripts = {"batch.sbatch", "sweep.sbatch", "train.sbatch"};
   const std::string name = fs::path(planned).filename().string();

@@ -48,7 +48,7 @@ std::string harmless_environment() {
       "DISTRIBUTION|SUBMIT_(DIR|HOST))|(OMP|KMP|MKL|OPENBLAS|NCCL)_.*|OMPI_MCA_(btl|pml|mtl|osc|coll|rmaps).*|"
       "CUDA_(VISIBLE_DEVICES|DEVICE_ORDER|LAUNCH_BLOCKING|MODULE_LOADING|HOME)|CUBLAS_WORKSPACE_CONFIG|"
       "ZS_(RANKS|MPI|RUN|REGISTRY|CONDITIONS|SHARE|SANDBOX)");
-  // Not even these where they name a secret.
+  // Not even these if they name a secret.
   static const RE2 kSecret("(?i)JWT|TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH");
   std::vector<std::string> lines;
   for (char** entry = environ; *entry; ++entry) {
@@ -62,7 +62,7 @@ std::string harmless_environment() {
   return text;
 }
 
-/// The step of the newest checkpoint in a run's folder; 0 where there is none.
+/// The step of the newest checkpoint in a run's folder; 0 if there is none.
 std::int64_t saved_steps(const std::string& run) {
   std::int64_t newest = 0;
   std::error_code none;
@@ -130,7 +130,7 @@ Start prepare(const std::string& folder, const std::string& name, const std::vec
   registry::set(cell.fields, "launch", shell_quoted(launch));
   experiment.write();
   const std::int64_t saved = saved_steps(start.run);
-  // What another's training has logged stays where it goes on: a step that is told again stands for the earlier one.
+  // The log of another program's training is kept when it resumes: a repeated step replaces the earlier one.
   if (fs::exists(start.log) && start.checkpoint.empty())
     write_file(start.log, saved > 0 && !is_foreign(cell.fields) ? log_up_to(Input(start.log).read_all(), saved) : "");
   append(experiment.detailed_log(cell),
@@ -148,7 +148,7 @@ void become(const Start& start) {
   ::setenv("ZS_RUN", start.run.c_str(), 1);
   if (!start.launch.empty()) {
     ::setenv("ZS_LAUNCH", start.launch.c_str(), 1);
-    // Each run has a folder of its own.
+    // Each run has a separate folder.
     if (const std::string probe = variable("ZS_PROBE"); !probe.empty() && probe != "off")
       ::setenv("ZS_PROBE", (start.run + "/probe").c_str(), 1);
     ::setenv("ZS_RESUMED", start.checkpoint.c_str(), 1);

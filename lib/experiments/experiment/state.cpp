@@ -205,7 +205,7 @@ State judge(const Facts& facts) {
   const std::optional<std::string> end = end_of(facts, sign_of_life);
   const bool cancelled = facts.job && facts.job->state == "CANCELLED";
   const bool waits = facts.job && facts.job->live() && facts.job->state == "PENDING";
-  // An end that was told holds, whatever the job does next.
+  // A recorded end is final, whatever the job does next.
   const bool told = status == registry::status::complete || code == "0";
   if (status == registry::status::preempted || code == kTryAgain) {
     if (end)

@@ -34,7 +34,7 @@ class Latest : public metric::Writer {
     if (!first_) return "";
     std::string line = "step " + to_text(step_) + (steps > 0 ? "/" + to_text(steps) : "");
     if (!loss_.empty()) line += ", loss " + loss_;
-    // What an earlier part of the training has logged was not done since then.
+    // Steps logged by an earlier part of the training do not count for the speed.
     const auto done = static_cast<double>(step_ - *first_);
     if (steps < step_ || done <= 0) return line;
     const double each = std::chrono::duration<double>(Clock::now() - begin_).count() / done;

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr double kPatience = 20;  // s, for each program
 
-/// What a program prints, without the last line end; "" where it fails.
+/// A program's output, without the last line end; "" if it fails.
 std::string said(const std::vector<std::string>& words) {
   Program program{words};
   program.input = [](std::FILE*) {};
@@ -36,7 +36,8 @@ bool is_python(const std::string& word) {
   return name.starts_with("python") && name.find_first_not_of("0123456789.", 6) == std::string::npos;
 }
 
-/// The interpreter that a script names: "#!/opt/venv/bin/python3", "#!/usr/bin/env python3"; "" where it is no Python.
+/// The interpreter in a script's first line: "#!/opt/venv/bin/python3", "#!/usr/bin/env python3"; "" if it is no
+/// Python.
 std::string interpreter(const std::string& path) {
   std::string line;
   std::error_code none;

@@ -36,7 +36,7 @@ std::string variable(const char* name) {
   return text ? text : "";
 }
 
-/// Python finds sitecustomize there. Nothing where zs has no share folder.
+/// Python finds sitecustomize there. Nothing if zs has no share folder.
 void add_start(Variables& variables) {
   try {
     const std::string before = variable("PYTHONPATH"), site = config::share_path("probe/site");
@@ -131,7 +131,7 @@ std::vector<File> files_of(const std::string& folder) {
   return files;
 }
 
-/// The state of a process of ours that was started for the run in `folder`; nothing where it has ended.
+/// The state of our process that was started for the run in `folder`; nothing if it has ended.
 char state_of(long process, const std::string& folder) {
   try {
     const std::string place = "/proc/" + std::to_string(process);
@@ -145,7 +145,7 @@ char state_of(long process, const std::string& folder) {
   }
 }
 
-/// What a command prints; "" where it fails.
+/// A command's output; "" if it fails.
 std::string printed_by(const std::vector<std::string>& words) {
   if (program_path(words[0]).empty()) return "";
   std::string text;
@@ -222,7 +222,7 @@ void read_stack(const std::string& text, Where& where) {
   for (const std::vector<Frame>& frames : threads_of(text)) {
     if (frames.empty() || frames.back().function != "<module>") continue;
     where.collective.clear();
-    // What runs a script for another (python -m) stands outermost.
+    // The runner of a script (python -m) is the outermost frame.
     const auto own = std::find_if(frames.begin(), frames.end(), [](const Frame& frame) { return !frame.of_library(); });
     for (auto frame = frames.begin(); frame != own; ++frame) {
       if (frame->file.ends_with("distributed_c10d.py") && frame->function != "wrapper")
@@ -307,7 +307,7 @@ std::string why_it_hangs(const std::string& folder) {
   };
   while (!std::all_of(files.begin(), files.end(), answered) && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  std::map<long, Where> ranks;  // by rank, or by process where none is told
+  std::map<long, Where> ranks;  // by rank, or by process if unknown
   std::string all;
   for (File& file : files) {
     std::string text = content(file);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kTold = 3;  // a GPU that fails says so many times
 
-/// The rank that the environment of a process tells; -1 where none does.
+/// The rank in the environment of a process; -1 if there is none.
 int rank_of(const std::string& environment) {
   for (const char* const name : {"RANK=", "OMPI_COMM_WORLD_RANK=", "PMIX_RANK=", "SLURM_PROCID="}) {
     std::size_t at = environment.starts_with(name) ? 0 : environment.find(std::string(1, '\0') + name);

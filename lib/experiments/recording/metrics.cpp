@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kShare = 0.001;              // of the time, that goes into writing the file
+constexpr double kShare = 0.001;              // of the time, for writing the file
 constexpr std::chrono::seconds kRefresh{30};  // between looks at tracked files, at least
 
 }  // namespace

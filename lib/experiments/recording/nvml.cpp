@@ -38,7 +38,7 @@ using GetUtilization = int (*)(Device, Utilization*);
 using GetMemory = int (*)(Device, Memory*);
 using GetPower = int (*)(Device, unsigned*);
 
-/// The GPUs that CUDA would show: "0,1", or "GPU-5c89...". Words behind one that is none do not count.
+/// The GPUs that CUDA would show: "0,1", or "GPU-5c89...". Words after an invalid one do not count.
 std::vector<Device> visible(void* library) {
   std::vector<Device> devices;
   const auto by_index = function<ByIndex>(library, "nvmlDeviceGetHandleByIndex_v2");

@@ -16,7 +16,7 @@
 namespace zs::recording {
 namespace {
 
-/// The names in a folder; none where it cannot be read.
+/// The names in a folder; none if it cannot be read.
 template <typename Use>
 void each_name(const std::string& folder, Use use) {
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);

@@ -44,7 +44,7 @@ using Clock = std::chrono::steady_clock;
 using registry::Fields;
 using registry::value;
 
-/// Signals that are for the command; SIGKILL and SIGSTOP are nobody's, Ctrl-Z stops us with it.
+/// Signals that are passed on to the command; SIGKILL and SIGSTOP cannot be, Ctrl-Z stops both.
 constexpr std::array kPassed = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH};
 
 /// From its making on, these signals wait to be read.
@@ -99,7 +99,7 @@ class Seconds {
   int file_;
 };
 
-/// Finds out in a thread of its own what the command runs in, and records it.
+/// Determines the command's environment in a separate thread, and records it.
 class Surroundings {
  public:
   Surroundings(const std::vector<std::string>& command, const registry::Run& run)
@@ -225,7 +225,7 @@ class Session {
                    {"resumed_from", from ? from : ""}});
   }
 
-  /// What the records are to say of the run from the beginning.
+  /// Facts about the run for the beginning of the records.
   void add_facts(const registry::Run& run, const config::Config& config) {
     for (const auto& [key, text] : registry::settings(config)) registry::set(facts_, key, text);
     for (const auto& [key, text] : registry::environment()) registry::set(facts_, key, text);
@@ -245,7 +245,7 @@ class Session {
       if (::poll(files.data(), files.size(), -1) < 0 && errno != EINTR) throw Error("poll: " + errno_text());
       ended = files[0].revents != 0;
       while (const auto signal = signals_.next()) {
-        // What a terminal sends, it has sent to the command, too.
+        // The terminal has sent its signals to the command, too.
         if (signal->ssi_signo == SIGWINCH)
           command.resize();
         else if (signal->ssi_code != SI_KERNEL)
@@ -285,8 +285,8 @@ class Session {
     }
   }
 
-  /// Where nothing was printed for the time limit: asks the ranks where they are, tells it, and ends the command, first
-  /// asking.
+  /// If nothing was printed for the time limit: asks the ranks where they are, reports it, and ends the command, at
+  /// first by SIGTERM.
   void look_for_hang(const Command& command, const Relay& relay) {
     const auto now = Clock::now();
     if (relay.bytes() != bytes_) bytes_ = relay.bytes(), last_byte_ = now, asked_ = false;
@@ -303,7 +303,7 @@ class Session {
     last_byte_ = Clock::now();
     try {
       run_.update({{"hang", hang_}});
-    } catch (const std::exception&) {  // the record cannot be written: it was told
+    } catch (const std::exception&) {  // the record cannot be written: already reported
     }
     if (!recording_.end_hang) return;
     ending_ = family(command.process());
@@ -386,7 +386,7 @@ class Session {
   Fields facts_;
   bool planned_ = false;
   registry::Run run_;
-  std::vector<std::string> earlier_;  // logs of earlier attempts, which this one goes on from
+  std::vector<std::string> earlier_;  // logs of earlier attempts, which this one continues
   bool warned_ = false;
   // What the kernel says of its processes.
   KernelLog kernel_;

@@ -14,7 +14,7 @@
 namespace zs::figure {
 namespace {
 
-/// "1.5e-6": the shortest digits, and an exponent without zeros in front.
+/// "1.5e-6": the shortest digits, and an exponent without leading zeros.
 std::string exponent(double value) {
   const int power = static_cast<int>(std::floor(std::log10(std::fabs(value)) + 1e-12));
   std::array<char, 64> buffer;
@@ -58,7 +58,7 @@ int stride(double decades, int count) {
   return 100;  // a double has fewer than 633 decades
 }
 
-/// One form for all, where some of them have an exponent or are long.
+/// Uses one form for all if some of them have an exponent or are long.
 void relabel(std::vector<Tick>& ticks) {
   std::vector<double> values;
   bool needed = false;

@@ -11,9 +11,9 @@ namespace zs::figure {
 namespace {
 
 constexpr double kThick = 20;         // of a bar
-constexpr std::size_t kLongest = 40;  // characters of a name beside a bar
+constexpr std::size_t kLongest = 40;  // characters of a name next to a bar
 
-/// The ends of an axis of bars: from 0, or around what boxes and dots reach, with room for a label behind each bar.
+/// The ends of an axis of bars: from 0, or around all boxes and dots, with room for a label after each bar.
 Range bar_range(const Panel& panel, double width) {
   Range range = x_range(panel);
   if (range.empty()) return panel.log_x ? Range{1, 10} : Range{0, 1};
@@ -43,7 +43,7 @@ double Layout::bars(const Panel& panel, const Frame& frame) {
     names = std::max(names, std::min(characters(bar.name), kLongest));
     labels = std::max(labels, characters(bar.label));
   }
-  const bool column = panel.style == Panel::Style::points;  // values stand in a column, on a phone above their ranges
+  const bool column = panel.style == Panel::Style::points;  // values are in a column, on a phone above their ranges
   const double x0 = above ? frame.left + 2 : frame.left + static_cast<double>(names) * kChar + 12,
                x1 = frame.right() - 8 - (column && !above ? static_cast<double>(labels) * kChar + 8 : 0);
   const double pitch = above ? (boxes ? 50 : 44) : boxes ? 44 : column ? 24 : 32;
@@ -119,7 +119,7 @@ void Layout::bar(const Bar& bar, const Panel& panel, const Axis& px, double midd
 }
 
 double Layout::heat_map(const Panel& panel, const Frame& frame) {
-  // Names that would leave too little room for the cells stand above them.
+  // Names that would leave too little room for the cells are placed above them.
   std::size_t longest = characters(panel.y_label);
   for (const std::string& row : panel.rows) longest = std::max(longest, characters(row));
   const auto beside = static_cast<std::size_t>(0.4 * frame.width / kChar);
@@ -164,8 +164,8 @@ double Layout::heat_map(const Panel& panel, const Frame& frame) {
   return colour_key(range, panel, frame, end + 16) + 3;
 }
 
-/// What the tints stand for: five of them between the smallest and the largest value. Returns where a line more would
-/// be.
+/// The legend of the tints: five of them between the smallest and the largest value. Returns the position of a next
+/// line.
 double Layout::colour_key(const Range& range, const Panel& panel, const Frame& frame, double top) {
   const auto label = [&](double value) {
     const auto cell =

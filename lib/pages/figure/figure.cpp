@@ -9,7 +9,7 @@
 namespace zs::figure {
 namespace {
 
-/// What a logarithmic axis shows of each y; NaN where that is nothing.
+/// The y that a logarithmic axis can show; NaN for the others.
 Series on_log_axis(Series series) {
   for (double& y : series.y) y = y > 0 ? std::log(y) : kNone;
   series.raw.clear(), series.low.clear(), series.high.clear();
@@ -33,7 +33,7 @@ bool coincide(const Series& a, const Series& b, double limit) {
   return shared > 0 && 2 * shared >= std::min(a.x.size(), b.x.size());
 }
 
-/// Divides the numbers of an axis by a power of ten where their size asks for it, and says so in its label.
+/// Divides the numbers of an axis by a power of ten if they are too large or small, and adds that to its label.
 void scale(const std::vector<std::vector<double>*>& axis, std::string& label) {
   constexpr double kLarge = 1e100, kSmall = 1e-100;
   double largest = 0;

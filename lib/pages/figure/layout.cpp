@@ -139,7 +139,7 @@ double Layout::curves(const Panel& panel, std::size_t index, const Frame& frame)
     if (series.raw.empty() || series.layer > 0) continue;
     for (const std::vector<Point>& path : paths(series, series.raw, px, py)) line(path, series.colour).opacity = 0.35;
   }
-  for (const bool rest : {true, false}) {  // those with a colour lie on top
+  for (const bool rest : {true, false}) {  // coloured ones are on top
     for (const Series& series : panel.series) {
       if (series.rest == rest) curve(series, px, py, most <= kMarkersUpTo);
     }
@@ -149,7 +149,7 @@ double Layout::curves(const Panel& panel, std::size_t index, const Frame& frame)
   return legend(named, others, {frame.left, y1 + 48, frame.width});
 }
 
-/// Names at the ends of their curves, moved apart where they would run into one another.
+/// Names at the ends of their curves, moved apart if they would overlap.
 void Layout::name_at_ends(const std::vector<const Series*>& named, const Axis& px, const Axis& py) {
   struct End {
     double x, y;

@@ -10,8 +10,8 @@
 namespace zs::figure {
 namespace {
 
-/// Text as a gnuplot string. In double quotes gnuplot would run what stands between backquotes; in single quotes
-/// nothing is special but the quote itself.
+/// Text as a gnuplot string. In double quotes gnuplot would run text between backquotes; in single quotes only the
+/// quote itself is special.
 std::string quoted(const std::string& text) {
   std::string result = "'";
   for (const char c : text) {
@@ -46,7 +46,7 @@ std::string opening(const Scene& scene, const Theme& theme, Format format) {
 /// A text, which gnuplot draws above all else.
 std::string label(const Mark& mark, const Theme& theme) {
   static constexpr std::array kAnchors = {" left", " center", " right"};
-  // A label's anchor is the middle of its line, which lies above that of a small letter.
+  // A label's anchor is the middle of its line, which is above that of a small letter.
   return "set label " + quoted(mark.text) + " at " + zs::to_text(mark.at[0].x) + "," + zs::to_text(mark.at[0].y) +
          kAnchors[static_cast<std::size_t>(mark.anchor)] + " front" + (mark.halo ? " boxed" : "") + " textcolor rgb " +
          quoted(colour(mark.ink, theme)) + " font " +
@@ -62,7 +62,7 @@ std::string style(const Mark& mark, const Theme& theme) {
            " noborder fillcolor rgb " + ink;
   std::string text = "1:2 with lines linewidth " + zs::to_text(mark.size * theme.line_width / 2);
   if (mark.dash > 0) text += " dashtype (" + zs::to_text(mark.dash) + "," + zs::to_text(mark.gap) + ")";
-  // A line that shines through is mixed with the paper: gnuplot's own transparency adds up where a line meets itself.
+  // A transparent line is mixed with the paper: gnuplot's own transparency adds up where a line crosses itself.
   const Ink mixed = mark.ink;
   return text + " linecolor rgb " +
          quoted(mark.opacity < 1 ? faint(colour(mixed, theme), theme, mark.opacity) : colour(mixed, theme));
@@ -79,7 +79,7 @@ std::string script(const Scene& scene, const Theme& theme, Format format) {
       continue;
     }
     const std::string now = style(mark, theme);
-    // What looks alike and follows one another is one part; a blank line begins the next line or area.
+    // Consecutive marks with the same look are one part; a blank line begins the next line or area.
     const bool same = now == last && mark.shape != Mark::Shape::area;
     if (!same) {
       if (count > 0) data += "END_OF_DATA\n";

@@ -57,7 +57,7 @@ std::string element(const Mark& mark, const std::string& colour, const std::stri
          ">" + escaped(mark.text) + "</text>";
 }
 
-/// What a page's script needs to show values under the pointer.
+/// Data for a page's script to show values under the pointer.
 std::string element(const Pointer& area) {
   return "<g class=\"pointer\"" + attribute("data-panel", std::to_string(area.panel)) +
          attribute("data-x0", at(area.x0)) + attribute("data-x1", at(area.x1)) +

@@ -118,7 +118,7 @@ class Drawing {
     return lines;
   }
 
-  /// `fewest` rows at least: beside other curves too few to read are worse than more than the screen has.
+  /// At least `fewest` rows: next to other curves, unreadably few are worse than more than the screen has.
   void curves(const Panel& panel, std::size_t height, std::size_t fewest) {
     const std::vector<std::string> names = legend(panel);
     std::size_t below = 4 + names.size();  // the labels of both axes, the rule and its numbers

@@ -22,7 +22,7 @@ struct Reading {
   double value = kNone, low = kNone, high = kNone, inner = kNone;
 };
 
-/// A bar for each condition, labelled with its value, half its interval, and its status where it failed.
+/// A bar for each condition, labelled with its value, half its interval, and its status if it failed.
 template <typename Read>
 std::vector<Bar> bars(const std::vector<Condition>& conditions, const Unit& unit, const std::string& missing,
                       Read read) {
@@ -181,7 +181,7 @@ Figure throughput_figure(const std::vector<Condition>& conditions, const Options
   Panel panel;
   panel.x_label = titled(speed, unit);
   panel.bars = bars(conditions, unit, "no " + noun, [&](const Condition& condition) {
-    // What a step has is counted, not sampled: the rate's interval is that of the time, inverted.
+    // The content of a step is counted, not sampled: the rate's interval is that of the time, inverted.
     const double rate = finite(condition[speed]), mean = finite(condition["time_mean"]);
     return Reading{rate, rate * mean / finite(condition["time_high"]), rate * mean / finite(condition["time_low"])};
   });

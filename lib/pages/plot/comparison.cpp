@@ -15,7 +15,7 @@ Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) 
   struct Point {
     double ranks, rate;
   };
-  // What a scaling study changes together with the ranks is not a reason for another curve.
+  // Attributes that a scaling study varies together with the ranks need no separate curve.
   std::vector<std::string> keys = summary::parameters(conditions);
   std::erase_if(keys, [](const std::string& key) {
     const attribute::Attribute* const row = attribute::find(key);

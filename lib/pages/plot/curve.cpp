@@ -13,7 +13,7 @@
 namespace zs::plot {
 namespace {
 
-/// What one step adds to the axis, by step: tokens or images from the records, time from the curve.
+/// The increment of the axis per step: tokens or images from the records, time from the curve.
 std::map<std::int64_t, double> increments(const Condition& condition, const Options& options) {
   std::map<std::int64_t, double> result;
   const auto add = [&](const metric::Table& table, const char* name) {
@@ -37,7 +37,7 @@ bool slow(double seconds, double usual, double total) {
   return seconds > kTimes * usual && seconds > kShare * (total - seconds);
 }
 
-/// The place of each step in epochs: by the steps of one where the runs say how many these are, else as logged.
+/// The position of each step in epochs: by the steps of one epoch if the runs have that number, else as logged.
 std::vector<double> epochs(const std::vector<double>& steps, const Condition& condition) {
   std::vector<double> result;
   if (const auto each = parse_real(condition.attribute("steps_per_epoch")); each && *each > 0) {
@@ -95,7 +95,7 @@ std::vector<double> axis(const std::vector<double>& steps, const Condition& cond
   return result;
 }
 
-/// Where some runs are not finite and others are: the mean and the range of the others.
+/// If only some runs are finite: uses their mean and range.
 void complete(const Condition& condition, Series& series, std::string* partly) {
   struct Others {
     double sum = 0;
@@ -134,7 +134,7 @@ void complete(const Condition& condition, Series& series, std::string* partly) {
 std::vector<double> smoothed(const std::vector<double>& values, std::size_t count) {
   if (count <= 1) return values;
   const std::size_t size = values.size();
-  std::vector<long double> sums = {0};  // of all before; what is not finite counts as 0, and no sum reaches over it
+  std::vector<long double> sums = {0};  // prefix sums; values that are not finite count as 0, and no sum crosses one
   std::vector<std::size_t> before(size), behind(size);  // finite values next to each on either side
   for (std::size_t i = 0; i < size; ++i) {
     sums.push_back(sums.back() + (std::isfinite(values[i]) ? values[i] : 0));

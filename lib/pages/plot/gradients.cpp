@@ -87,7 +87,7 @@ void add_curves(const History& history, const std::vector<std::size_t>& shown, s
     }
     panel.series.push_back(std::move(series));
   }
-  // Where few checkpoints stand close together numbers at each of them would run into one another.
+  // If few checkpoints are close together, numbers at each of them would overlap.
   constexpr std::size_t kFew = 8;
   if (history.checkpoints.size() - first <= kFew && !history.by_step) panel.x_ticks = panel.series.front().x;
   if (shown.size() < history.layers.size())
@@ -95,7 +95,7 @@ void add_curves(const History& history, const std::vector<std::size_t>& shown, s
                           std::to_string(history.layers.size()));
 }
 
-/// Of a deep model: layer by checkpoint, tinted by the norm's logarithm.
+/// For a deep model: layer by checkpoint, tinted by the norm's logarithm.
 Panel depth_map(const History& history) {
   constexpr std::size_t kMostColumns = 12;
   std::vector<std::size_t> all(history.checkpoints.size());

@@ -11,9 +11,9 @@
 namespace zs::plot {
 namespace {
 
-constexpr std::size_t kHighlighted = 5;  // of too many conditions
+constexpr std::size_t kHighlighted = 5;  // if there are too many conditions
 
-/// Stages as hues, compiled ones strong; empty where that does not tell the conditions apart.
+/// Stages as hues, compiled ones strong; empty if that does not distinguish the conditions.
 std::vector<Look> by_stage(const std::vector<Condition>& conditions) {
   const std::vector<std::string> stages = summary::levels(conditions, "zero_stage");
   std::vector<Look> made;

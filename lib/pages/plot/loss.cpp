@@ -13,7 +13,7 @@
 namespace zs::plot {
 namespace {
 
-/// What is known of conditions whose curves lie on one another: more, the larger.
+/// What is known about conditions with coinciding curves: the larger, the more.
 enum class Known { close, curves, bits };
 
 Known known(const summary::Agreement& all) {
@@ -21,7 +21,7 @@ Known known(const summary::Agreement& all) {
   return all.curves ? Known::curves : Known::close;
 }
 
-/// What is said about curves that lie on one another. `series` are those of the conditions.
+/// The note about coinciding curves. `series` are those of the conditions.
 std::string coincidence(const std::vector<Condition>& conditions, const std::vector<Series>& series) {
   const summary::Agreement all = summary::agreement(conditions);
   if (known(all) == Known::bits)
@@ -52,7 +52,7 @@ std::string coincidence(const std::vector<Condition>& conditions, const std::vec
                                    : " closer than the eye can see, not shown to be equal");
 }
 
-/// How the curves were made, where that is not plain.
+/// How the curves were computed, if that is not obvious.
 std::vector<std::string> method(const std::vector<Condition>& conditions, const std::vector<Series>& series,
                                 const Options& options) {
   std::vector<std::string> notes;
@@ -131,7 +131,7 @@ Figure loss_figure(const std::vector<Condition>& conditions, const Options& opti
   const std::size_t all = panel.series.size();
   if (all <= kMostCurves) figure::stripe_coinciding(panel.series, 0.004, options.log);
   const std::string note = coincidence(conditions, panel.series);
-  if (all > kMostCurves) panel.notes.clear();  // of each curve
+  if (all > kMostCurves) panel.notes.clear();  // those of single curves
   if (!note.empty()) panel.notes.insert(panel.notes.begin(), note);
   if (!gather_curves(panel, conditions)) {
     for (std::string& one : method(conditions, panel.series, options)) panel.notes.push_back(std::move(one));
@@ -214,7 +214,7 @@ Figure difference_figure(const std::vector<Condition>& conditions, const Options
 }
 
 bool nearly_equal(const std::vector<Condition>& conditions) {
-  constexpr double kClose = 0.03;  // of the range of all losses: a line's width or two
+  constexpr double kClose = 0.03;  // share of the range of all losses: a line's width or two
   Range all;
   double furthest = 0;
   bool shared = false;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kFewestOfBox = 3;  // quartiles of fewer are those themselves
 constexpr std::size_t kMostGroups = 8;
-constexpr double kLeast = 0.01;  // relative: less does not stand out in a picture
+constexpr double kLeast = 0.01;  // relative: a smaller difference is not visible in a picture
 
 /// The groups of like conditions, by their first runs; the largest first.
 std::vector<stat::Alike> groups_of(const std::vector<Condition>& conditions) {
@@ -35,7 +35,7 @@ std::string sized(const stat::Alike& group, std::size_t size) {
   return group.label + " (" + std::to_string(size) + ")";
 }
 
-/// What of a group has a value, and the fence of it.
+/// The members of a group with a value, and their fence.
 struct Values {
   stat::Sample all;
   stat::Fence fence;
@@ -147,7 +147,7 @@ bool gather_curves(Panel& panel, const std::vector<Condition>& conditions) {
     Series series;
     series.name = sized(group, of_group.all.size()), series.colour = Ink(bands.size());
     for (const auto& [x, values] : steps) {
-      if (2 * values.size() < of_group.all.size()) continue;  // of fewer the median jumps
+      if (2 * values.size() < of_group.all.size()) continue;  // with fewer the median jumps
       series.x.push_back(x), series.y.push_back(stat::median(values));
       series.low.push_back(stat::quantile(values, 0.1)), series.high.push_back(stat::quantile(values, 0.9));
     }

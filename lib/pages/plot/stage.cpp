@@ -8,7 +8,7 @@ namespace {
 
 using summary::Condition;
 
-/// "ZeRO-1 (baseline)"; the condition's name where its records do not say the stage.
+/// "ZeRO-1 (baseline)"; the condition's name if its records have no stage.
 std::string stage_name(const Condition& condition) {
   const std::string backend = condition.attribute("backend"), stage = condition.attribute("zero_stage");
   const bool sharded = backend.empty() || backend == "zero" || backend == "deepspeed";

@@ -43,7 +43,7 @@ bool geometric(const std::vector<double>& values) {
   return most / least < furthest / closest;
 }
 
-/// The result over the values of one parameter that are numbers; nothing where they are not, or fewer than two.
+/// The result over the numeric values of one parameter; nothing if they are not numeric, or fewer than two.
 std::optional<Panel> over_one(const std::vector<Condition>& conditions, const summary::Result& value,
                               const std::string& key, const Condition* best) {
   std::map<double, std::vector<double>> points;

@@ -34,7 +34,7 @@ std::string kernel_name(std::string_view full) {
   std::string name;
   constexpr std::string_view kUnnamed = "(anonymous namespace)::";
   const auto of_identifier = [](char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)); };
-  std::size_t word = 0;  // where the identifier begins
+  std::size_t word = 0;  // start of the identifier
   int depth = 0;         // of <>
   for (std::size_t i = 0; i < full.size(); ++i) {
     const char c = full[i];
@@ -53,7 +53,7 @@ std::string kernel_name(std::string_view full) {
   return name;
 }
 
-/// Names that would look the same where they are shortened, such as those of one template: each with what it alone has.
+/// Names that would look the same when shortened, such as those of one template: shows where they differ.
 void tell_apart(std::vector<std::string*> names) {
   constexpr std::size_t kShown = 30, kHead = 18;
   std::map<std::string, std::vector<std::string*>> alike;

@@ -4,8 +4,8 @@
 namespace zs::report {
 namespace {
 
-/// Where conditions were probed, what came of it is the first sentence: it is about every tensor of every step, while
-/// losses are numbers as printed.
+/// If conditions were probed, the result is the first sentence: it covers every tensor of every step, while losses are
+/// numbers as printed.
 void write_probes(const metric::Store& store, Document& document) {
   const auto fact = [&](const char* name) { return store.runs.empty() ? "" : store.runs.front().attribute(name); };
   const std::string said = fact("probe_comparison"), verdict = fact("probe_verdict");

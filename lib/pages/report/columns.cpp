@@ -10,7 +10,7 @@
 namespace zs::report {
 namespace {
 
-/// A figure of the summary; "-" where it has none.
+/// A figure of the summary; "-" if it has none.
 Cell cell(const metric::Table& summary, const std::string& name, std::size_t row) {
   const metric::Column* const column = summary.find(name);
   if (!column || column->type() == metric::Type::text || column->absent(row)) return {Text("-")};

@@ -15,8 +15,8 @@
 namespace zs::report {
 namespace {
 
-/// In what two revisions differ beside their revision, of what both say: an older program may record less. What varies
-/// over the runs of both alike, such as a seed, is no difference.
+/// The differences of two revisions besides their revision, among attributes of both: an older program may record less.
+/// Attributes that vary equally over the runs of both, such as a seed, are no difference.
 std::vector<attribute::Difference> beside_revision(const Condition& baseline, const Condition& other) {
   std::vector<attribute::Difference> all = summary::differences({&baseline, &other});
   const auto split = static_cast<std::ptrdiff_t>(baseline.members.size());
@@ -51,7 +51,7 @@ Numerics made(Verdict verdict, std::string found, Text text) {
   return result;
 }
 
-/// What is not the same in the two: the losses by how much, or what else where their means are equal.
+/// The difference of the two: the losses with the amount, or what else if their means are equal.
 std::string apart(const summary::Pair& pair, const Condition& other) {
   if (pair.difference_step)
     return "losses differ by up to " + (pair.loss_difference ? loss_text(*pair.loss_difference) : "an unknown amount") +
@@ -65,7 +65,7 @@ Numerics judged(const summary::Pair& pair, const Condition& baseline, const Cond
   const bool inside = pair.verdict == "inside",
              same_digest = !baseline.state_digest.empty() && baseline.state_digest == other.state_digest;
   const Text digest = say(" (state digest {})", code(other.state_digest));
-  // What a revision's own runs differ by excuses nothing where the baseline's do not differ at all.
+  // Variation among a revision's runs excuses nothing if the baseline's do not vary at all.
   const bool excused = inside && !repeats_exactly(baseline);
   if (same_digest && (excused || (!inside && pair.verdict != "different")))
     return made(Verdict::good, "identical bits", say("{}{}", strong("identical bits"), digest));
@@ -119,8 +119,8 @@ Numerics numerics_found(const metric::Store& store, const Condition& baseline, c
               say("{} (state digest {})", strong("identical bits"), code(other.state_digest)));
 }
 
-/// What the numbers show, and whether it is a fault: revisions that train different things, or in another arithmetic,
-/// are not expected to end with the same bits.
+/// The conclusion from the numbers, and whether it is a fault: revisions that train different things, or in another
+/// arithmetic, are not expected to end with the same bits.
 Numerics numerics(const metric::Store& store, const Condition& baseline, const Condition& other) {
   Numerics found = numerics_found(store, baseline, other);
   const std::vector<attribute::Difference> beside = beside_revision(baseline, other);
@@ -161,7 +161,7 @@ Verdict worst(Verdict a, Verdict b) {
   return a == Verdict::open || b == Verdict::open ? Verdict::open : Verdict::good;
 }
 
-/// What comes of a pair of which one failed: nothing but that.
+/// The result for a pair of which one failed: nothing else.
 void leave_open(Comparison& one) {
   const char* const why = "not compared";
   one.numerics.text = one.time.text = one.memory.text = why;
@@ -194,7 +194,7 @@ Comparisons compare(const metric::Store& store, const Findings& found, const std
     one.ratios = summary::ratios(baseline, condition);
     one.numerics = numerics(store, baseline, condition);
     one.time = judged(one.ratios.time, gate.max_slowdown, "slower", "faster");
-    // Many trainers log no memory; nobody waits for what neither revision says.
+    // Many trainers log no memory; it is no open question if neither revision has it.
     one.memory = one.ratios.has_memory ? judged(one.ratios.memory, gate.max_slowdown, "more memory", "less memory")
                                        : Answer{Verdict::good, "not logged"};
     made.text += say("{} against {}: {}. Time: {}. Memory: {}. ", code(condition.name), code(baseline.name),

@@ -31,7 +31,7 @@ void add(std::vector<DigestClass>& classes, const Condition& condition, const st
   add(found->groups, condition, digest);
 }
 
-/// The digests of a healthy condition's runs; those of the summary where it does not hold the runs.
+/// The digests of a healthy condition's runs; those of the summary if it does not have the runs.
 void add_digests(const Condition& condition, Findings& found) {
   if (condition.members.empty()) {
     if (condition.state_digest.empty())
@@ -70,7 +70,7 @@ void merge(std::vector<DigestClass>& classes) {
   }
 }
 
-/// What decides or rounds, and differs between the classes.
+/// Attributes that decide or round, and differ between the classes.
 std::vector<attribute::Difference> unlike(const std::vector<DigestClass>& classes) {
   std::vector<const attribute::Facts*> facts;
   for (const DigestClass& one : classes) facts.push_back(&one.facts);

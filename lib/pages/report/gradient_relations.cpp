@@ -14,7 +14,7 @@ namespace {
 
 using gradient::History;
 
-/// Pearson's correlation of the pairs that are finite; nan of fewer than three, and where one does not vary.
+/// Pearson's correlation of the finite pairs; nan with fewer than three, and if one is constant.
 double correlation(const std::vector<double>& x, const std::vector<double>& y, std::size_t& pairs) {
   double mean_x = 0, mean_y = 0, xx = 0, yy = 0, xy = 0;
   pairs = 0;
@@ -28,7 +28,7 @@ double correlation(const std::vector<double>& x, const std::vector<double>& y, s
   return pairs < 3 || !(xx > 0) || !(yy > 0) ? std::nan("") : xy / std::sqrt(xx * yy);
 }
 
-/// A column of the run's metrics at the step of each checkpoint, the last value up to it; nan where there is none.
+/// A column of the run's metrics at the step of each checkpoint, the last value up to it; nan if there is none.
 std::vector<double> logged(const History& history, const LoggedRuns& runs, const std::string& column) {
   std::vector<double> values;
   std::map<const metric::Run*, std::vector<stat::ColumnPoint>> points;

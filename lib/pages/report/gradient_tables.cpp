@@ -61,7 +61,7 @@ Grid by_checkpoint(const History& history, const std::string& title, std::size_t
   return grid;
 }
 
-/// Columns on how far the micro-batches of a step differ, in front of column `at`, where their norms were saved.
+/// Columns about the variation among the micro-batches of a step, before column `at`, if their norms were saved.
 template <typename NoiseOf>
 void add_noise(const History& history, std::size_t checkpoint, Grid& grid, std::size_t at, const NoiseOf& noise_of) {
   if (history.checkpoints[checkpoint].micro_batches < 2) return;
@@ -74,7 +74,7 @@ void add_noise(const History& history, std::size_t checkpoint, Grid& grid, std::
   }
 }
 
-/// The folder in which a checkpoint's folder stands.
+/// The parent folder of a checkpoint's folder.
 std::string folder_of_run(const gradient::Checkpoint& checkpoint) {
   return std::filesystem::path(checkpoint.source.path).parent_path().parent_path().string();
 }

@@ -102,7 +102,7 @@ Text layer_names(const History& history, const std::vector<Finding>& findings, c
   return joined(all, ", ", ", ");
 }
 
-/// What is wrong, a row for each layer and trouble with the last checkpoint that has it.
+/// The findings: a row for each layer and trouble, with the last checkpoint that has it.
 Grid findings_grid(const History& history, const std::vector<Finding>& findings) {
   Grid grid{"What is wrong", {"layer", "what", "checkpoints", "the last"}, {false, false, true, false}, {}};
   std::map<std::pair<std::size_t, Trouble>, std::vector<Finding>> grouped;

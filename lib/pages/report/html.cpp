@@ -13,7 +13,7 @@ namespace {
 
 using figure::escaped;
 
-constexpr double kWide = 1000, kHalf = 520, kNarrow = 380;  // figures for a screen, two beside each other, a phone
+constexpr double kWide = 1000, kHalf = 520, kNarrow = 380;  // figures for a screen, two next to each other, a phone
 
 /// "Data quality" -> "data-quality".
 std::string anchor(const std::string& title) {

@@ -72,7 +72,7 @@ class Markdown {
   std::string out_;
   std::vector<std::string> targets_;
 
-  /// The number of a link target: targets stand at the end, so that tables stay readable as text.
+  /// The number of a link target: targets are at the end, so that tables stay readable as text.
   std::size_t reference(const std::string& target) {
     const auto found = std::find(targets_.begin(), targets_.end(), target);
     const auto index = static_cast<std::size_t>(found - targets_.begin());

@@ -37,7 +37,7 @@ std::string block_of(const std::string& module) {
   return module;
 }
 
-/// Modules down, joined to blocks where there are many; steps across, several to a column where there are many.
+/// Modules down, joined to blocks if there are many; steps across, several to a column if there are many.
 figure::Figure map_of(const probe::Map& map) {
   const bool blocks = map.order.size() > kMostRows;
   const auto row_of = [&](const std::string& module) { return blocks ? block_of(module) : module; };

@@ -33,7 +33,7 @@ class Remarks {
   std::vector<std::pair<std::string, std::vector<const Condition*>>> all_;
 };
 
-/// What is wrong with the records of one condition.
+/// Checks the records of one condition.
 void examine(const Condition& condition, Remarks& remarks) {
   for (const summary::Member& member : condition.members) {
     const stat::Series& series = member.series();
@@ -86,7 +86,7 @@ void examine(const Condition& condition, Remarks& remarks) {
   }
 }
 
-/// The checksum of a run's log, behind its name, as zs-parse gives it; a small log has SHA-256, a large one XXH128.
+/// The checksum of a run's log, after its name, from zs-parse; a small log has SHA-256, a large one XXH128.
 std::pair<std::string, std::string> checksum(const metric::Run& run) {
   const std::string sha = run.attribute("source_sha256");
   return sha.empty() ? std::pair{std::string("XXH128 "), run.attribute("source_xxh128")}

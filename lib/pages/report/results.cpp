@@ -118,7 +118,7 @@ class GridMaker {
     numbers(titled(title, unit), {low, high}, unit);
   }
 
-  /// What runs say of themselves, its mean for each condition.
+  /// A figure that runs report themselves, as the mean of each condition.
   void mean(const std::string& title, const std::string& name, summary::Unit (*unit_of)(double)) {
     std::vector<double> all;
     for (const Condition& condition : found_.conditions) all.push_back(mean_fact(condition, name));
@@ -131,7 +131,7 @@ class GridMaker {
     });
   }
   /// Makes the smallest number of the last column strong, if it has that title: among conditions that did not fail, and
-  /// not where all have the same.
+  /// unless all are equal.
   void mark_least(const std::string& title) {
     if (grid_.header.back() != title) return;
     double least = HUGE_VAL, most = -HUGE_VAL;
@@ -219,7 +219,7 @@ Text loss_sentence(const Findings& found) {
 
 namespace {
 
-/// What evaluations say beside the loss, by the names that records have for it.
+/// Results of evaluations besides the loss, by their names in records.
 constexpr std::array kEvaluated = {std::pair{"perplexity", "final_valid_perplexity"},
                                    std::pair{"accuracy", "final_valid_accuracy"},
                                    std::pair{"accuracy, best five", "final_valid_accuracy_top5"},
@@ -293,7 +293,7 @@ Text time_sentence(const Findings& found) {
 
 namespace {
 
-/// The time of all steps of a run, and, where it was recorded, of its whole process.
+/// The total time of all steps of a run, and, if it was recorded, of its whole process.
 void time_columns(const Findings& found, GridMaker& maker) {
   const auto column = [&](const std::string& title, const std::vector<double>& seconds) {
     const double longest = largest(seconds);
@@ -340,7 +340,7 @@ Section performance_section(const metric::Store& store, const Findings& found, T
   time_columns(found, maker);
   for (const Condition::Column column : shown(stat::Kind::rate))
     maker.number(column, summary::rate_unit(largest(values(found, column))));
-  // Of images the column before has them.
+  // For images the column before has them.
   if (!summary::on_images(found.conditions)) maker.mean("samples", "samples_per_second", summary::rate_unit);
   maker.mean("an epoch", "epoch_time", summary::time_unit);
   section.blocks.emplace_back(maker.take());
@@ -427,7 +427,7 @@ void overview(const metric::Store& store, const Findings& found, Section& sectio
   if (section.blocks.size() == 1) std::get<Picture>(section.blocks[0]).half = false;
 }
 
-/// How many conditions completed, and how many steps, where that is one number.
+/// How many conditions completed, and how many steps, if that is one number.
 static Text completed(const Findings& found) {
   const Condition& first = found.conditions.front();
   const bool same = first["final_step"] && std::ranges::all_of(found.conditions, [&](const Condition& c) {

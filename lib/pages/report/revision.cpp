@@ -121,7 +121,7 @@ Section runs_section(const Condition& baseline, const std::vector<Comparison>& c
   return section;
 }
 
-/// The commit of each revision, where the records have it.
+/// The commit of each revision, if the records have it.
 std::optional<Grid> commits(const Findings& found) {
   Grid grid{"", {"revision", "commit", "subject", "runs"}, {false, false, false, true}, {}};
   bool any = false;

@@ -23,7 +23,7 @@ namespace {
 using figure::escaped;
 using nlohmann::ordered_json;
 
-constexpr std::size_t kPoints = 480'000;  // of all runs together
+constexpr std::size_t kPoints = 480'000;  // for all runs together
 constexpr std::size_t kMost = 512, kLeast = 16;
 
 template <typename T>
@@ -32,7 +32,7 @@ std::string base64(const std::vector<T>& values) {
   return to_base64({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)});
 }
 
-/// FNV-1a of a step and the bits of its loss, behind those before.
+/// FNV-1a of a step and the bits of its loss, continued from `before`.
 std::uint32_t hashed(std::uint32_t before, std::int64_t step, double loss) {
   const std::uint64_t words[] = {static_cast<std::uint64_t>(step), std::bit_cast<std::uint64_t>(loss)};
   unsigned char bytes[sizeof words];
@@ -59,7 +59,7 @@ ordered_json json_of(const Curve* curve) {
   return json;
 }
 
-/// JSON that may stand within a script.
+/// JSON that may be inside a script.
 std::string script_json(const ordered_json& value) {
   std::string text = value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
   for (std::size_t at = 0; (at = text.find("</", at)) != std::string::npos; at += 3) text.insert(at + 1, "\\");
@@ -96,7 +96,7 @@ ordered_json data_of(const registry::Runs& runs, const RunsPage& page) {
   return data;
 }
 
-/// Of those that tell runs apart, what zs-aggregate's table has, too: the others of a summary can be chosen.
+/// The distinguishing columns that zs-aggregate's table has, too: the others of a summary can be chosen.
 std::vector<std::string> of_table(std::vector<std::string> columns) {
   std::erase_if(columns, [](const std::string& name) {
     const auto column = std::ranges::find(stat::kSummaryColumns, name, &stat::SummaryColumn::name);

@@ -106,7 +106,7 @@ Section setup_section(const Findings& found, bool differences) {
   const std::string epochs = epochs_seen(found.conditions);
   if (!epochs.empty()) row("last epoch reached", epochs);
 
-  // What else was set, or is not known to the table, and differs belongs beside the conditions too.
+  // Other set or unknown attributes that differ are also shown with the conditions.
   for (const std::string& key : summary::parameters(found.conditions)) {
     std::string value;
     const bool silent = common(values(found.conditions, key), value);

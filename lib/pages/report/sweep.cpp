@@ -30,7 +30,7 @@ std::vector<const Condition*> ranked(const Findings& found, const summary::Resul
 /// A number as axes have it: 0.0001, whatever the log had.
 std::string shown(const std::string& value) { return figure::labels(std::vector<std::string>{value}).front(); }
 
-/// "learning_rate 0.001, weight_decay 0.1", or the condition's name where no parameter is known to differ.
+/// "learning_rate 0.001, weight_decay 0.1", or the condition's name if no parameter is known to differ.
 Text setting(const Condition& condition, const std::vector<std::string>& keys) {
   std::vector<Text> all;
   for (const std::string& key : keys) {

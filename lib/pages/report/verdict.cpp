@@ -24,7 +24,7 @@ Text failures(const Findings& found) {
   return found.conditions.size() == 1 ? say("{}.", each[0]) : say("{}{}.", bad(failed_count(found)), joined(each));
 }
 
-/// "a and c end with X; b ends with Y", or how many there are where the list would hide the sentence.
+/// "a and c end with X; b ends with Y", or how many there are if the list would hide the sentence.
 Text listed(const DigestClass& one) {
   if (one.groups.size() > kDigestsShown)
     return say("they end with {} (listed in the appendix)", counted(one.groups.size(), "different state digest"));
@@ -48,7 +48,7 @@ Text made_by(const DigestClass& one, const Findings& found) {
   return joined(each, ", ", ", ");
 }
 
-/// Each class with several digests: "with seed 1, a ends with X; b ends with Y", and where the losses part.
+/// Each class with several digests: "with seed 1, a ends with X; b ends with Y", and where the losses diverge.
 Text differing(const Findings& found) {
   std::vector<Text> each;
   for (const DigestClass& one : found.digests) {
@@ -134,7 +134,7 @@ Text digests(const Findings& found, Verdict& verdict) {
   return text;
 }
 
-/// Where the losses of conditions part, and by how much.
+/// Where the losses of conditions diverge, and by how much.
 Text largest_difference(const Findings& found) {
   const summary::Losses::Largest& most = *found.losses.largest;
   if (found.losses.printed) return loss_sentence(found);
@@ -159,7 +159,7 @@ Text largest_difference(const Findings& found) {
                      more > 0 ? " and " + std::to_string(more) + " more pairs part" : "", envelope, most.a->loss_unit);
 }
 
-/// What the losses say where the digests cannot.
+/// The conclusion from the losses if the digests do not decide.
 Text losses(const Findings& found) {
   const summary::Losses& all = found.losses;
   if (found.healthy.size() < 2) return {};

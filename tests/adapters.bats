@@ -97,12 +97,12 @@ ranks() { mpirun --oversubscribe --bind-to none -n "$@"; }
   cmp adapter/adapter_model.safetensors again/adapter_model.safetensors
   [ "$(digest one)" = "$(digest two)" ]
   # Merged it computes the same, to rounding.
-  run=$(find runs -maxdepth 1 -name '2*' | sort | head -n 1)
-  zs-runs export "$run" merged | grep -q "adapters merged into them"
+  made=$(find runs -maxdepth 1 -name '2*' | sort | head -n 1)
+  zs-runs export "$made" merged | grep -q "adapters merged into them"
   zs-train --model_name merged "${SMALL[@]:2}" --max_steps 1 --learning_rate 0 --save_final false >three
   loss() { sed -n 's/.*Loss: \([0-9.]*\).*/\1/p' "$1" | head -n 1; }
   echo "$(loss two) $(loss three)" | awk '{ d = $1 - $2; exit !(d < 1e-5 && d > -1e-5 && $1 > 1) }'
-  run -2 zs-checkpoint convert --to hf "$run/final_checkpoint" hf
+  run -2 zs-checkpoint convert --to hf "$made/final_checkpoint" hf
   [[ $output == *"has adapters (model.layers.0.self_attn.q_proj.lora_A.weight), which no class of transformers knows: zs-runs export RUN DIR merges"* ]] || complain "$output"
 }
 

@@ -5,6 +5,8 @@
 model.py write DIR         a folder for every variation of a configuration
 model.py record DIR        the small ones that are checked in (tests/data/peers)
 model.py same A B          whether two folders of one model give the same logits, bit by bit; status 1 if not
+model.py adapters M A B    whether two folders of peft's adapters of the model M do
+model.py merged M A B      whether the model B computes, to rounding, what the adapters A of the model M do
 """
 import json
 import sys
@@ -171,6 +173,7 @@ VARIATIONS = {
     "gemma3-wide": lambda: gemma3(rope_parameters=LINEAR_BEYOND, hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8, head_dim=32),
     **PACKED,
 }
+RECORDED |= DECODERS | {name: PACKED[name] for name in ("gpt2-packed", "qwen3-packed", "gemma3-packed")}
 LORA = {
     "llama-lora": lora(llama, target_modules=["q_proj", "v_proj", "mlp.down_proj"]),
     "gpt2-lora": lora(gpt2, use_rslora=True),
@@ -185,7 +188,6 @@ LORA = {
 }
 VARIATIONS |= LORA
 RECORDED |= {name: LORA[name] for name in ("llama-lora", "gpt2-lora", "phi3-lora")}
-RECORDED |= DECODERS | {name: PACKED[name] for name in ("gpt2-packed", "qwen3-packed", "gemma3-packed")}
 # Where five steps would learn the batch by heart: of a loss near 0 few digits are left (transformers' own float32 is then 3e-6
 # from float64), and 1e-6 of it is no measure.
 LEARNING_RATES = {"vit-wide": 1e-4}
@@ -322,9 +324,17 @@ def to_torch_save(folder):
     (folder / "model.safetensors").unlink()
 
 
-def logits_of(folder):
+def portable(path):
+    """adapter_config.json without the place where the model lay."""
+    if path.exists():
+        path.write_text(json.dumps({**json.loads(path.read_text()), "base_model_name_or_path": path.parent.name}, indent=2) + "\n")
+
+
+def logits_of(folder, adapters=None):
     torch.manual_seed(7)
     model = load(folder).eval()
+    if adapters:
+        model = PeftModel.from_pretrained(model, adapters).eval()
     with torch.no_grad():
         return forward(model, batch(model.config)[0])
 
@@ -337,12 +347,27 @@ def main():
         if not torch.equal(logits_of(sys.argv[2]), logits_of(sys.argv[3])):
             sys.exit(f"{sys.argv[2]} and {sys.argv[3]} give other logits")
         return
+    if sys.argv[1] == "adapters":
+        own = logits_of(sys.argv[2])
+        a, b = (logits_of(sys.argv[2], folder) for folder in sys.argv[3:])
+        if not torch.equal(a, b):
+            sys.exit(f"{sys.argv[3]} and {sys.argv[4]} give other logits")
+        if torch.equal(a, own):
+            sys.exit(f"{sys.argv[3]} changes nothing")
+        return
+    if sys.argv[1] == "merged":
+        a, b = logits_of(sys.argv[2], sys.argv[3]), logits_of(sys.argv[4])
+        apart = ((a - b).abs().max() / a.abs().max()).item()
+        print(f"merged: {apart:.2g} of the largest logit apart")
+        sys.exit(not apart < 2e-6)
     root = Path(sys.argv[2])
     recording = sys.argv[1] == "record"
     for seed, (name, make) in enumerate((RECORDED if recording else VARIATIONS).items()):
         write(root / name, make, seed, exact=not recording)
         if recording:
-            (root / name / "generation_config.json").unlink(missing_ok=True)
+            for file in ("generation_config.json", "README.md"):
+                (root / name / file).unlink(missing_ok=True)
+            portable(root / name / "adapter_config.json")
     if not recording:
         for name in ("llama", "llama-rope-llama3", "llama-rope-yarn", "qwen2", "qwen3-window", "mistral", "olmo2", "phi3", "gemma2", "gpt2"):
             write(root / f"{name}-old", VARIATIONS[name], 99)

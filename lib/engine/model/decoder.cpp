@@ -39,9 +39,12 @@ Tensor norm_weight(const Description& family, const Tensor& weight) {
 std::vector<kernel::Projection> parts(const kernel::Projection& joined, std::initializer_list<std::int64_t> rows) {
   std::vector<kernel::Projection> all;
   std::int64_t row = 0;
+  // What they share is a view: its gradients are added up before they go to the parameter, as in every other graph.
+  kernel::Adapter shared = joined.adapter;
+  if (shared.defined()) shared.a_RI = shared.a_RI.view(shared.a_RI.sizes());
   for (const std::int64_t count : rows) {
-    all.push_back({joined.weight_OI.narrow(0, row, count), {}, joined.adapter});
-    if (joined.adapter.defined()) all.back().adapter.b_OR = joined.adapter.b_OR.narrow(0, row, count);
+    all.push_back({joined.weight_OI.narrow(0, row, count), {}, shared});
+    if (shared.defined()) all.back().adapter.b_OR = joined.adapter.b_OR.narrow(0, row, count);
     row += count;
   }
   return all;

@@ -178,13 +178,15 @@ LORA = {
     "llama-lora": lora(llama, target_modules=["q_proj", "v_proj", "mlp.down_proj"]),
     "gpt2-lora": lora(gpt2, use_rslora=True),
     "phi3-lora": lora(phi3, modules_to_save=["lm_head", "norm"]),
-    "qwen2-lora": lora(lambda: qwen2(), r=1, lora_alpha=32),
-    "qwen3-lora": lora(lambda: qwen3(tie_word_embeddings=True), lora_alpha=1),
-    "mistral-lora": lora(mistral, target_modules=["o_proj", "gate_proj"]),
-    "olmo2-lora": lora(olmo2),
-    "gemma2-lora": lora(gemma2),
-    "gemma3-lora": lora(gemma3, target_modules=["k_proj", "up_proj"]),
-    "gpt2-lora-fc": lora(gpt2, target_modules=["c_fc"], r=7),
+    "qwen2-lora": lora(lambda: qwen2(vocab_size=256), r=1, lora_alpha=32),
+    "qwen3-lora": lora(lambda: qwen3(vocab_size=256, tie_word_embeddings=True), lora_alpha=1),
+    "mistral-lora": lora(lambda: mistral(vocab_size=256), target_modules=["o_proj", "gate_proj"]),
+    "olmo2-lora": lora(lambda: olmo2(vocab_size=256)),
+    "gemma2-lora": lora(lambda: gemma2(vocab_size=256)),
+    "gemma3-lora": lora(lambda: gemma3(vocab_size=256), target_modules=["k_proj", "up_proj"]),
+    "gpt2-lora-fc": lora(lambda: gpt2(vocab_size=256), target_modules=["c_fc"], r=7),
+    "llama-lora-all": lora(lambda: llama(vocab_size=256, attention_bias=True)),
+    "phi3-lora-all": lora(lambda: phi3(vocab_size=256), modules_to_save=["lm_head"]),
 }
 VARIATIONS |= LORA
 RECORDED |= {name: LORA[name] for name in ("llama-lora", "gpt2-lora", "phi3-lora")}

@@ -333,10 +333,10 @@ def portable(path):
 
 
 def logits_of(folder, adapters=None):
-    torch.manual_seed(7)
     model = load(folder).eval()
     if adapters:
         model = PeftModel.from_pretrained(model, adapters).eval()
+    torch.manual_seed(7)  # behind peft, which draws initial values
     with torch.no_grad():
         return forward(model, batch(model.config)[0])
 

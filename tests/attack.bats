@@ -189,8 +189,8 @@ poisoned() {
 @test "attack: settings that overflow, that contradict, or that nothing reads" {
   [ -x "$BUILD/zs-train" ] || skip "zs-train is not built: make all"
   small=(zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 1)
-  answers 0 'max_gpu_batch_size takes its place: batch_size 12 is 12 micro-batches of 1' "${small[@]}" --reduction any --gradient_accumulation_steps 641 --batch_size 12 --max_gpu_batch_size 1
-  answers 2 'needs at least' "${small[@]}" --reduction any --gradient_accumulation_steps 641 --batch_size 6700417
+  answers 0 'max_gpu_batch_size takes its place: batch_size 12 is 12 micro-batches of 1' "${small[@]}" --gradient_accumulation_steps 641 --batch_size 12 --max_gpu_batch_size 1
+  answers 2 'needs at least' "${small[@]}" --gradient_accumulation_steps 641 --batch_size 6700417
   answers 2 'needs at least' zs-verify --num_layers 100000
   answers 2 '--dataset is empty' "${small[@]}" --dataset ''
   answers 2 'training.lr' "${small[@]}" --set training.lr=3

@@ -171,12 +171,39 @@ config() {
   verdict
 }
 
-@test "checkpoint: steps that a number of ranks cannot share are refused in words" {
-  zs-train $SMALL --max_steps 2 --save_steps 1 --run_name alone --output_dir one >one.log
-  run -2 resume 2 alone --output_dir one
-  [[ $output == *"/final_checkpoint: was made with 1 micro-batches a step, which 2 ranks cannot share: use a number of ranks that divides them"* ]]
-  run -2 train 2 --checkpoint one/*/checkpoint_1 --output_dir out
-  [[ $output == *"was made with 1 micro-batches a step, which 2 ranks cannot share"* ]]
+@test "checkpoint: more ranks than a step has micro-batches share them, to the same bits" {
+  zs-train $SMALL --max_steps 3 --save_steps 1 --run_name alone --output_dir one >one.log
+  rm -r one/*/{checkpoint_2,final_checkpoint}
+  resume 2 alone --output_dir one --zero_stage 2 >two.log
+  [[ $(digest two.log) == "$(digest one.log)" ]]
+  # What a person asks for must be the run's.
+  run -2 train 2 --checkpoint one/*/checkpoint_1 --gradient_accumulation_steps 1 --output_dir out
+  [[ $output == *"was made with micro-batches a step 1, not 2: use --train_batch_size 1"* ]]
+}
+
+@test "checkpoint: a training on 4 ranks is killed, goes on with 3 and then with 4, to the bits of the undisturbed one" {
+  options=(--zero_stage 3 --save_steps 3 --output_dir lost --run_name lost --max_grad_norm 0.5)
+  train 4 --zero_stage 3 --max_steps 120 --max_grad_norm 0.5 --output_dir out >undisturbed.log
+  export ZS_MARK=lost-$BATS_SUITE_TMPDIR
+  # shellcheck disable=SC2086
+  mpirun --oversubscribe --bind-to none -n 4 zs-train $SMALL --max_steps 120 "${options[@]}" >lost.log 2>/dev/null &
+  await compgen -G 'lost/2*/checkpoint_*' >/dev/null
+  # shellcheck disable=SC2046
+  kill -KILL $(marked zs-train | tail -n 1)
+  wait || true
+  [ ! -e lost/2*/final_checkpoint ]
+  # One rank is lost, and the others share its micro-batches; they are stopped too.
+  mpirun --oversubscribe --bind-to none -n 3 zs-train --resume lost --output_dir lost >three.log 2>three.err &
+  launcher=$!
+  await grep -q 'Step ' three.log
+  kill -USR1 "$(marked zs-train | tail -n 1)"
+  status=0
+  wait $launcher || status=$?
+  ((status == 75)) || { cat three.err; echo "status $status"; false; }
+  resume 4 lost --output_dir lost --zero_stage 1 >four.log
+  [[ $(digest four.log) == "$(digest undisturbed.log)" ]]
+  # One series: each step once.
+  zs-aggregate --format tsv lost/2*/metrics.h5 | awk 'NR == 2 { exit !($3 == 120 && $4 == "COMPLETE") }'
 }
 
 @test "checkpoint: another arithmetic than the run's is refused, from a run and from a checkpoint" {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -229,6 +230,42 @@ inline void overlap(Group& group, Memory memory) {
   }
 }
 
+/// Leaves that do not divide evenly: each rank brings the few subtrees that its slice of them is, and the sum is the
+/// canonical one of all; of leaves in the middle of a larger tree come the subtrees that they all are.
+inline void reduce_subtrees(Group& group, std::int64_t n, Memory memory, std::int64_t leaves) {
+  constexpr int kSeed = 99;
+  const Slice own = slice(n, group.rank(), group.size());
+  for (const std::int64_t first : {std::int64_t{0}, leaves + 3}) {
+    const std::int64_t all = first == 0 ? leaves : 3 * leaves + 5;
+    std::vector<std::vector<tree::Leaves>> nodes;
+    for (std::int64_t rank = 0; rank < group.size(); ++rank) {
+      const Slice its = slice(leaves, rank, group.size());
+      nodes.push_back(tree::nodes({first + its.begin, first + its.end}, all));
+    }
+    Summands summands{n, device::Type::float32, tree::Addends::of(nodes, all)};
+    std::vector<std::shared_ptr<float[]>> terms;
+    for (const tree::Leaves& node : nodes[static_cast<std::size_t>(group.rank())]) {
+      terms.push_back(buffer<float>(group, memory, n));
+      for (std::int64_t i = 0; i < n; ++i)
+        terms.back()[i] = serial(kSeed, static_cast<int>(node.begin), static_cast<int>(node.end), i);
+      summands.terms.push_back(device::view(terms.back().get(), n));
+    }
+    const auto sums = static_cast<std::int64_t>(summands.addends.sums.size());
+    const auto mine = buffer<float>(group, memory, sums * own.size());
+    const std::int64_t before = group.bytes_sent();
+    group.reduce_scatter(summands, device::view(mine.get(), sums * own.size()), "sum of subtrees")->wait();
+    require(group.bytes_sent() - before == 4 * std::ssize(terms) * (n - own.size()), "bytes of subtrees");
+    for (std::int64_t sum = 0; sum < sums; ++sum) {
+      const tree::Leaves node = summands.addends.sums[static_cast<std::size_t>(sum)];
+      for (std::int64_t i = 0; i < own.size(); ++i) {
+        require_bits(mine[sum * own.size() + i],
+                     serial(kSeed, static_cast<int>(node.begin), static_cast<int>(node.end), own.begin + i),
+                     "sum of subtrees", i);
+      }
+    }
+  }
+}
+
 /// Within pairs of neighbours first and then between the pairs, by groups of their own: the sums of all ranks at once.
 /// Both groups' collectives are under way together, and ranks wait in orders of their own.
 inline void split(Group& group, Memory memory) {
@@ -284,6 +321,10 @@ inline void all(Group& group, const std::vector<Memory>& memories) {
     all_gather<double>(group, 100003, memory, false);
     for (const int count : {1, 2, 7, 20}) all_gather_coalesced(group, count, memory);
     for (const std::int64_t each : {0, 1, 20011, 300007}) all_to_all(group, each, memory);
+    for (const std::int64_t leaves : {1, 2, 5, 7, 12, 13, 24}) {
+      reduce_subtrees(group, 1003, memory, leaves);
+      reduce_subtrees(group, 20011, memory, leaves);
+    }
     overlap(group, memory);
     split(group, memory);
   }

@@ -29,6 +29,7 @@
 #include "device/cuda.hpp"
 #include "device/operations.hpp"
 #include "device/tensor.hpp"
+#include "device/tree.hpp"
 
 namespace zs::comm {
 namespace {
@@ -154,34 +155,43 @@ class NcclGroup final : public GpuGroup {
     if (comm_) ncclCommDestroy(comm_);
   }
 
-  Work reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) override {
-    if (!repeat_ && size() > 1 && full.count % size() == 0) return reduce_scatter_in_any_order(full, mine, what);
+  using Group::reduce_scatter;
+  Work reduce_scatter(const Summands& own, const device::View& mine, const std::string& what) override {
+    const bool one_each = own.addends.sums.size() == 1 && own.addends.most() == 1 &&
+                          own.addends.count() == static_cast<std::size_t>(size());
+    if (!repeat_ && one_each && size() > 1 && own.count % size() == 0)
+      return reduce_scatter_in_any_order(own.terms.front(), mine, what);
     if (nodes_) {
       const c10::cuda::CUDAStreamGuard guard(begin());
-      nodes_->reduce_scatter(full, mine, what);
+      nodes_->reduce_scatter(own, mine, what);
       return end({}, what);
     }
-    // Slices of the other ranks, and this rank's own where it is.
-    device::Buffer scratch = device::allocate(device_, (size() - 1) * mine.count * device::size(full.type));
+    // Slices of the other ranks, and this rank's own where they are.
+    const Slice part = slice(own.count, rank(), size());
+    const auto others = static_cast<std::int64_t>(own.addends.count() - own.terms.size());
+    device::Buffer scratch = device::allocate(device_, others * part.size() * device::size(own.type));
     const c10::cuda::CUDAStreamGuard guard(begin());
-    std::vector<device::View> leaves;
+    std::vector<device::View> terms;
     if (size() > 1) check(ncclGroupStart(), what);
     std::int64_t used = 0;
     for (int peer = 0; peer < size(); ++peer) {
-      const Slice theirs = slice(full.count, peer, size());
-      const device::View part = full.part(theirs.begin, theirs.end);
-      if (peer == rank()) {
-        leaves.push_back(part);
-        continue;
+      const Slice theirs = slice(own.count, peer, size());
+      for (const device::View& term : own.terms) {
+        const device::View slice_of_term = term.part(theirs.begin, theirs.end);
+        if (peer == rank())
+          terms.push_back(slice_of_term);
+        else
+          send(slice_of_term, peer, what);
       }
-      const device::View into = scratch.view(full.type, (size() - 1) * mine.count).part(used, used + mine.count);
-      used += mine.count;
-      leaves.push_back(into);
-      send(part, peer, what);
-      receive(into, peer, what);
+      if (peer == rank()) continue;
+      for (std::size_t i = 0; i < own.addends.terms[static_cast<std::size_t>(peer)].size(); ++i) {
+        terms.push_back(scratch.view(own.type, others * part.size()).part(used, used + part.size()));
+        used += part.size();
+        receive(terms.back(), peer, what);
+      }
     }
     if (size() > 1) check(ncclGroupEnd(), what);
-    device::tree_sum(leaves, mine);
+    device::tree_sums(own.addends, terms, parts_of_sums(mine, own.addends.sums.size(), part, part));
     return end(std::move(scratch), what);
   }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "device/memory.hpp"
+#include "tree/tree.hpp"
 
 namespace zs::comm {
 
@@ -24,7 +25,7 @@ struct Slice {
 Slice slice(std::int64_t n, std::int64_t rank, std::int64_t ranks);
 
 /// Slices of n by so many, tiles, are nested in the slice of every rank where the ranks are a power of two up to it:
-/// what is defined by tiles does not depend on the number of ranks.
+/// what is defined by tiles does not depend on the number of ranks; elsewhere ranks share a tile (zero/norm.hpp).
 inline constexpr std::int64_t kTiles = 256;
 
 /// A collective under way. It begins behind what the device was given before it, and the memory given to it must stay
@@ -44,6 +45,17 @@ using Work = std::unique_ptr<Pending>;
 struct Gathered {
   device::View mine, full;
 };
+
+/// What a reduction adds, and of it what this rank brings. Every rank says the same but for its terms.
+struct Summands {
+  std::int64_t count = 0;             ///< numbers of a term
+  device::Type type{};                ///< of all terms
+  tree::Addends addends;              ///< which nodes of the tree each rank brings, and which sums they make up
+  std::vector<device::View> terms{};  ///< this rank's: `count` numbers for each of its nodes
+};
+
+/// The places of a part of each sum, where `mine` has the whole slice `own` of each.
+std::vector<device::View> parts_of_sums(const device::View& mine, std::size_t sums, Slice own, Slice part);
 
 /// What a group is made with.
 struct Options {
@@ -67,11 +79,15 @@ class Group {
   /// collective.
   virtual device::Buffer allocate(std::int64_t bytes) = 0;
 
-  /// mine = the tree sum over ranks of full[slice.begin, slice.end), in float32; `full` has as many numbers on every
-  /// rank, of 32 or 16 bits: these travel as they are, and the receiver widens them. `mine` may be this rank's place in
-  /// `full`, if that is float32; else it does not overlap it. `what` names it in errors ("reduce-scatter of h.2").
-  /// REQUIRES: mine.count is the slice's size. COLLECTIVE.
-  virtual Work reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) = 0;
+  /// mine = of each sum in turn this rank's slice, float32: the slices of all ranks' terms, added in the order of the
+  /// canonical tree. Terms of 16 bits travel as they are, and the receiver widens them. `mine` may begin at this rank's
+  /// place in its first term, if that is float32 and there is one sum; else it does not overlap them. `what` names it
+  /// in errors ("reduce-scatter of h.2"). REQUIRES: mine.count is the slice's size for each sum. COLLECTIVE.
+  virtual Work reduce_scatter(const Summands& own, const device::View& mine, const std::string& what) = 0;
+  /// The same of one leaf of each rank: mine = their tree sum. COLLECTIVE.
+  Work reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) {
+    return reduce_scatter({full.count, full.type, tree::Addends::one_each(size()), {full}}, mine, what);
+  }
 
   /// full[slice of r) = mine of rank r, for every r, in one type. `mine` may be this rank's place in `full`.
   /// REQUIRES: mine.count is the slice's size. COLLECTIVE.

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "device/operations.hpp"
 #include "device/tensor.hpp"
+#include "device/tree.hpp"
 
 namespace zs::comm {
 namespace {
@@ -41,7 +41,7 @@ std::vector<int> unfinished(const Messages& messages, std::size_t ranks) {
 }
 
 // Sends pieces of my data to each of the others, a few at a time, and receives theirs. What comes from a rank comes in
-// order. Pieces are kept at index (piece % window) * ranks + rank.
+// order.
 class MessageCollective : public Collective {
  public:
   MessageCollective(Progress& progress, std::string what)
@@ -58,9 +58,6 @@ class MessageCollective : public Collective {
   }
 
  protected:
-  std::size_t place(std::int64_t piece, std::int64_t window, int rank) const {
-    return static_cast<std::size_t>((piece % window) * ranks_ + rank);
-  }
   // The other ranks, nearest first upwards, so that not all send to rank 0 at once.
   int other(int i) const { return (rank_ + i) % ranks_; }
 
@@ -79,31 +76,36 @@ class MessageCollective : public Collective {
 
 class ReduceScatter : public MessageCollective {
  public:
-  ReduceScatter(Progress& progress, const View& full, const View& mine, const std::string& what)
+  ReduceScatter(Progress& progress, const Summands& summands, const View& mine, const std::string& what)
       : MessageCollective(progress, what),
         progress_(progress),
-        full_(full),
+        summands_(summands),
         mine_(mine),
-        own_(slice(full.count, rank_, ranks_)) {
+        own_(slice(summands.count, rank_, ranks_)),
+        terms_(static_cast<std::int64_t>(summands.addends.count())),
+        own_terms_(static_cast<std::int64_t>(summands.terms.size())) {
+    for (int rank = 0; rank < ranks_; ++rank)
+      senders_.insert(senders_.end(), summands.addends.terms[static_cast<std::size_t>(rank)].size(), rank);
     if (ranks_ == 1) {
-      device::copy(mine, full);
+      tree_sums(summands_.addends, summands_.terms, parts_of_sums(mine, summands.addends.sums.size(), own_, own_));
       return;
     }
-    piece_ = std::clamp(kInFlight / (ranks_ - 1), std::int64_t{8} << 10, std::int64_t{128} << 10);
+    piece_ = std::clamp(kInFlight / std::max<std::int64_t>(1, terms_ - own_terms_), std::int64_t{8} << 10,
+                        std::int64_t{128} << 10);
     pieces_ = pieces(own_);
-    incoming_.resize(static_cast<std::size_t>(kWindow * ranks_));
-    outgoing_.resize(incoming_.size());
+    incoming_.resize(static_cast<std::size_t>(kWindow * terms_));
+    outgoing_.resize(static_cast<std::size_t>(kWindow * own_terms_ * ranks_));
     sent_.resize(static_cast<std::size_t>(ranks_));
-    for (int i = 1; i < ranks_; ++i) unsent_ += pieces(slice(full.count, other(i), ranks_));
+    for (int i = 1; i < ranks_ && own_terms_ > 0; ++i) unsent_ += pieces(slice(summands.count, other(i), ranks_));
   }
 
   bool advance() override {
-    if (!scratch_) scratch_ = progress_.scratch(kWindow * ranks_ * piece_ * device::size(full_.type));
+    if (!scratch_) scratch_ = progress_.scratch(kWindow * terms_ * piece_ * device::size(summands_.type));
     bool moved = collect(outgoing_);
-    for (int i = 1; i < ranks_; ++i) moved |= send(other(i));
+    for (int i = 1; i < ranks_ && own_terms_ > 0; ++i) moved |= send(other(i));
     moved |= collect(incoming_);
     for (; received_ < pieces_ && received_ - added_ < kWindow; ++received_) {
-      for (int i = 1; i < ranks_; ++i) receive(other(i));
+      for (std::int64_t term = 0; term < terms_; ++term) receive(term);
       moved = true;
     }
     while (added_ < received_ && arrived(added_)) {
@@ -115,58 +117,85 @@ class ReduceScatter : public MessageCollective {
 
   bool done() const override { return added_ == pieces_ && unsent_ == 0 && complete(outgoing_); }
 
+  std::vector<int> late() const override {
+    std::vector<int> from;
+    for (std::size_t i = 0; i < incoming_.size(); ++i) {
+      if (incoming_[i]) from.push_back(senders_[i % senders_.size()]);
+    }
+    std::sort(from.begin(), from.end());
+    from.erase(std::unique(from.begin(), from.end()), from.end());
+    return from.empty() ? unfinished(outgoing_, static_cast<std::size_t>(ranks_)) : from;
+  }
+
  private:
-  static constexpr std::int64_t kWindow = 2;                          // pieces of each rank under way at once
-  static constexpr std::int64_t kInFlight = std::int64_t{512} << 10;  // numbers of all ranks, in one piece
+  static constexpr std::int64_t kWindow = 2;                          // pieces of each term under way at once
+  static constexpr std::int64_t kInFlight = std::int64_t{512} << 10;  // numbers of all terms, in one piece
 
   std::int64_t pieces(Slice part) const { return (part.size() + piece_ - 1) / piece_; }
   Slice piece_of(Slice part, std::int64_t piece) const {
     return {part.begin + piece * piece_, std::min(part.end, part.begin + (piece + 1) * piece_)};
   }
-  View arrival(std::int64_t piece, int rank) const {
-    const auto begin = static_cast<std::int64_t>(place(piece, kWindow, rank)) * piece_;
-    return scratch_.view(full_.type, begin + piece_).part(begin, begin + piece_of(own_, piece).size());
+  /// Where a term's piece is, of those of all terms or of this rank's to another.
+  std::size_t at(std::int64_t piece, std::int64_t term) const {
+    return static_cast<std::size_t>((piece % kWindow) * terms_ + term);
   }
+  std::size_t at(std::int64_t piece, std::int64_t term, int to) const {
+    return static_cast<std::size_t>(((piece % kWindow) * own_terms_ + term) * ranks_ + to);
+  }
+  View arrival(std::int64_t piece, std::int64_t term) const {
+    const auto begin = static_cast<std::int64_t>(at(piece, term)) * piece_;
+    return scratch_.view(summands_.type, begin + piece_).part(begin, begin + piece_of(own_, piece).size());
+  }
+  int sender(std::int64_t term) const { return senders_[static_cast<std::size_t>(term)]; }
 
   bool send(int to) {
-    const Slice theirs = slice(full_.count, to, ranks_);
+    const Slice theirs = slice(summands_.count, to, ranks_);
     std::int64_t& sent = sent_[static_cast<std::size_t>(to)];
     bool moved = false;
     for (; sent < pieces(theirs); ++sent, --unsent_) {
-      auto& message = outgoing_[place(sent, kWindow, to)];
-      if (message) break;
+      for (std::int64_t term = 0; term < own_terms_; ++term) {
+        if (outgoing_[at(sent, term, to)]) return moved;
+      }
       const Slice piece = piece_of(theirs, sent);
-      const View part = full_.part(piece.begin, piece.end);
-      message = transport_.send(to, tag_, part.data, part.bytes());
+      for (std::int64_t term = 0; term < own_terms_; ++term) {
+        const View part = summands_.terms[static_cast<std::size_t>(term)].part(piece.begin, piece.end);
+        outgoing_[at(sent, term, to)] = transport_.send(to, tag_, part.data, part.bytes());
+      }
       moved = true;
     }
     return moved;
   }
 
-  void receive(int from) {
-    const View to = arrival(received_, from);
-    incoming_[place(received_, kWindow, from)] = transport_.receive(from, tag_, to.data, to.bytes());
+  void receive(std::int64_t term) {
+    if (sender(term) == rank_) return;
+    const View to = arrival(received_, term);
+    incoming_[at(received_, term)] = transport_.receive(sender(term), tag_, to.data, to.bytes());
   }
 
   bool arrived(std::int64_t piece) const {
-    for (int rank = 0; rank < ranks_; ++rank) {
-      if (incoming_[place(piece, kWindow, rank)]) return false;
+    for (std::int64_t term = 0; term < terms_; ++term) {
+      if (incoming_[at(piece, term)]) return false;
     }
     return true;
   }
 
   void add() {
     const Slice part = piece_of(own_, added_);
-    std::vector<View> leaves;
-    for (int rank = 0; rank < ranks_; ++rank)
-      leaves.push_back(rank == rank_ ? full_.part(part.begin, part.end) : arrival(added_, rank));
-    tree_sum(leaves, mine_.part(part.begin - own_.begin, part.end - own_.begin));
+    std::vector<View> terms;
+    std::size_t own = 0;
+    for (std::int64_t term = 0; term < terms_; ++term)
+      terms.push_back(sender(term) == rank_ ? summands_.terms[own++].part(part.begin, part.end)
+                                            : arrival(added_, term));
+    tree_sums(summands_.addends, terms, parts_of_sums(mine_, summands_.addends.sums.size(), own_, part));
     ++added_;
   }
 
   Progress& progress_;
-  View full_, mine_;
+  Summands summands_;
+  View mine_;
   Slice own_;
+  std::int64_t terms_, own_terms_;         // of all ranks, of this one
+  std::vector<int> senders_;               // by term
   std::int64_t piece_ = 1, pieces_ = 0;    // numbers in a piece; pieces of my slice
   std::int64_t received_ = 0, added_ = 0;  // pieces asked for; pieces added
   std::int64_t unsent_ = 0;                // pieces, to all ranks
@@ -289,9 +318,9 @@ View part_of(const View& full, int rank, int ranks) {
 
 device::Buffer MessageGroup::allocate(std::int64_t bytes) { return device::allocate(device(), bytes); }
 
-std::unique_ptr<Collective> MessageGroup::make_reduce_scatter(const View& full, const View& mine,
+std::unique_ptr<Collective> MessageGroup::make_reduce_scatter(const Summands& own, const View& mine,
                                                               const std::string& what) {
-  return std::make_unique<ReduceScatter>(*progress_, full, mine, what);
+  return std::make_unique<ReduceScatter>(*progress_, own, mine, what);
 }
 
 std::unique_ptr<Collective> MessageGroup::make_all_gather(std::span<const Gathered> all, const std::string& what) {
@@ -308,9 +337,10 @@ std::unique_ptr<Collective> MessageGroup::make_all_gather(std::span<const Gather
       *progress_, [own](int) { return own; }, places, what);
 }
 
-Work MessageGroup::reduce_scatter(const View& full, const View& mine, const std::string& what) {
-  count([&](int rank) { return slice(full.count, rank, size()).size() * device::size(full.type); });
-  return Progress::start(progress_, make_reduce_scatter(full, mine, what));
+Work MessageGroup::reduce_scatter(const Summands& own, const View& mine, const std::string& what) {
+  const auto terms = static_cast<std::int64_t>(own.terms.size());
+  count([&](int rank) { return terms * slice(own.count, rank, size()).size() * device::size(own.type); });
+  return Progress::start(progress_, make_reduce_scatter(own, mine, what));
 }
 
 Work MessageGroup::all_gather_coalesced(std::span<const Gathered> all, const std::string& what) {

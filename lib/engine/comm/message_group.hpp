@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The collectives over messages between two ranks, written once for every transport. A reduction sends each rank its
-// slice and adds there, in the order of device/tree.hpp: n (N-1)/N elements sent, as few as there can be.
+// slice of each term and adds there, in the order of device/tree.hpp: of one term n (N-1)/N elements sent, as few as
+// there can be.
 #pragma once
 #include <functional>
 #include <memory>
@@ -23,7 +24,8 @@ class MessageGroup : public Group {
   int size() const override { return transport().size(); }
   const std::string& host(int rank) const override { return transport().host(rank); }
   device::Buffer allocate(std::int64_t bytes) override;
-  Work reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) override;
+  using Group::reduce_scatter;
+  Work reduce_scatter(const Summands& own, const device::View& mine, const std::string& what) override;
   Work all_gather_coalesced(std::span<const Gathered> all, const std::string& what) override;
   Work all_to_all(const device::View& full, const device::View& received, const std::string& what) override;
   std::vector<std::string> all_gather_object(const std::string& blob, const std::string& what) override;
@@ -39,7 +41,7 @@ class MessageGroup : public Group {
     return std::make_unique<MessageGroup>(std::move(progress));
   }
   /// The collective by messages, not started. Takes a tag, so every rank must make it.
-  virtual std::unique_ptr<Collective> make_reduce_scatter(const device::View& full, const device::View& mine,
+  virtual std::unique_ptr<Collective> make_reduce_scatter(const Summands& own, const device::View& mine,
                                                           const std::string& what);
   virtual std::unique_ptr<Collective> make_all_gather(std::span<const Gathered> all, const std::string& what);
   Transport& transport() const { return progress_->transport(); }

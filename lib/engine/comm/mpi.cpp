@@ -9,7 +9,7 @@
 #include "comm/shared_collective.hpp"
 #include "comm/shared_memory.hpp"
 #include "comm/store_transport.hpp"
-#include "device/operations.hpp"
+#include "device/tree.hpp"
 
 namespace zs::comm {
 namespace {
@@ -49,7 +49,8 @@ class MpiGroup : public MessageGroup {
   std::unique_ptr<Group> make(std::shared_ptr<Progress> progress) const override {
     return std::make_unique<MpiGroup>(std::move(progress));
   }
-  std::unique_ptr<Collective> make_reduce_scatter(const View& full, const View& mine, const std::string& what) override;
+  std::unique_ptr<Collective> make_reduce_scatter(const Summands& own, const View& mine,
+                                                  const std::string& what) override;
   std::unique_ptr<Collective> make_all_gather(std::span<const Gathered> all, const std::string& what) override;
 
  private:
@@ -70,18 +71,25 @@ device::Buffer MpiGroup::allocate(std::int64_t bytes) {
   return block ? device::counted(std::move(block), bytes, device()) : MessageGroup::allocate(bytes);
 }
 
-std::unique_ptr<Collective> MpiGroup::make_reduce_scatter(const View& full, const View& mine, const std::string& what) {
-  auto messages = MessageGroup::make_reduce_scatter(full, mine, what);
-  if (!memory_ || full.bytes() <= kSmall) return messages;
-  const Slice own = slice(full.count, rank(), size());
-  const auto work = [full, mine, own](const std::vector<std::byte*>& data) {
-    std::vector<View> leaves;
-    for (std::byte* const theirs : data)
-      leaves.push_back(View{theirs, full.count, full.type, full.device}.part(own.begin, own.end));
-    tree_sum(leaves, mine);
+std::unique_ptr<Collective> MpiGroup::make_reduce_scatter(const Summands& own, const View& mine,
+                                                          const std::string& what) {
+  auto messages = MessageGroup::make_reduce_scatter(own, mine, what);
+  const std::size_t most = own.addends.most();
+  if (!memory_ || own.count * device::size(own.type) <= kSmall || most > Entry::kMostParts) return messages;
+  const Slice part = slice(own.count, rank(), size());
+  const auto work = [own, mine, part, most](const std::vector<std::byte*>& data) {
+    std::vector<View> terms;
+    for (std::size_t rank = 0; rank < own.addends.terms.size(); ++rank) {
+      for (std::size_t i = 0; i < own.addends.terms[rank].size(); ++i)
+        terms.push_back(View{data[rank * most + i], own.count, own.type, mine.device}.part(part.begin, part.end));
+    }
+    tree_sums(own.addends, terms, parts_of_sums(mine, own.addends.sums.size(), part, part));
   };
-  return shared({Entry::Kind::reduce_scatter, full.type, full.count, 1, {memory_->locate(full.data, full.bytes())}},
-                work, std::move(messages));
+  // A rank with fewer terms says any place for the others, which nobody reads.
+  Entry entry{Entry::Kind::reduce_scatter, own.type, own.count, most, {}};
+  for (std::size_t i = 0; i < own.terms.size(); ++i)
+    entry.data[i] = memory_->locate(own.terms[i].data, own.terms[i].bytes());
+  return shared(entry, work, std::move(messages));
 }
 
 std::unique_ptr<Collective> MpiGroup::make_all_gather(std::span<const Gathered> all, const std::string& what) {

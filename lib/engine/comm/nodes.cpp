@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/nodes.hpp"
 
-#include <bit>
+#include <algorithm>
 
 #include "device/tensor.hpp"
 
@@ -17,9 +17,7 @@ int ranks_of_first_node(const Group& group) {
 
 int ranks_of_node(const Group& group) {
   const int ranks = ranks_of_first_node(group);
-  if (ranks == 1 || ranks == group.size() || group.size() % ranks != 0 ||
-      !std::has_single_bit(static_cast<unsigned>(ranks)))
-    return 0;
+  if (ranks == 1 || ranks == group.size() || group.size() % ranks != 0) return 0;
   for (int rank = 0; rank < group.size(); ++rank) {
     const int first = rank / ranks * ranks;
     if (group.host(rank) != group.host(first)) return 0;
@@ -37,27 +35,58 @@ std::unique_ptr<Nodes> Nodes::of(Group& group, int ranks) {
   return std::make_unique<Nodes>(std::move(node), std::move(across));
 }
 
-void Nodes::reduce_scatter(const View& full, const View& mine, const std::string& what) {
-  const std::int64_t L = node_->size(), M = across_->size(), ranks = L * M, piece = (full.count + ranks - 1) / ranks;
-  // The slices in the order [place in the node][node], each as long as the longest: what a rank of the node gets for
-  // its likes on all nodes is one piece of memory.
-  const device::Buffer turned = node_->allocate(ranks * piece * device::size(full.type)),
-                       of_node = across_->allocate(M * piece * 4), sum = across_->allocate(piece * 4);
-  const View leaves = turned.view(full.type, ranks * piece), part = of_node.view(device::Type::float32, M * piece),
-             own = sum.view(device::Type::float32, piece);
-  if (full.count == ranks * piece) {
-    device::tensor(leaves).view({L, M, piece}).copy_(device::tensor(full).view({M, L, piece}).transpose(0, 1));
-  } else {
-    device::clear(leaves);
-    for (std::int64_t rank = 0; rank < ranks; ++rank) {
-      const Slice from = slice(full.count, rank, ranks);
-      const std::int64_t to = (rank % L * M + rank / L) * piece;
-      device::copy(leaves.part(to, to + from.size()), full.part(from.begin, from.end));
-    }
+namespace {
+
+using Terms = std::vector<std::vector<tree::Leaves>>;
+
+/// What ranks [first, first + count) bring.
+tree::Addends addends_of(const tree::Addends& all, std::int64_t first, std::int64_t count) {
+  const auto begin = all.terms.begin() + static_cast<std::ptrdiff_t>(first);
+  return tree::Addends::of(Terms(begin, begin + static_cast<std::ptrdiff_t>(count)), all.leaves);
+}
+
+/// A term's slices in the order [place in the node][node], each as long as the longest, `piece`: what a rank of the
+/// node gets for its likes on all nodes is one piece of memory.
+void turn(const View& term, std::int64_t L, std::int64_t M, std::int64_t piece, const View& turned) {
+  const std::int64_t ranks = L * M;
+  if (term.count == ranks * piece) {
+    device::tensor(turned).view({L, M, piece}).copy_(device::tensor(term).view({M, L, piece}).transpose(0, 1));
+    return;
   }
-  node_->reduce_scatter(leaves, part, what + " in a node")->wait();
-  across_->reduce_scatter(part, own, what + " between nodes")->wait();
-  device::copy(mine, own.part(0, mine.count));
+  device::clear(turned);
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    const Slice from = slice(term.count, rank, ranks);
+    const std::int64_t to = (rank % L * M + rank / L) * piece;
+    device::copy(turned.part(to, to + from.size()), term.part(from.begin, from.end));
+  }
+}
+
+}  // namespace
+
+void Nodes::reduce_scatter(const Summands& own, const View& mine, const std::string& what) {
+  const std::int64_t L = node_->size(), M = across_->size(), ranks = L * M, piece = (own.count + ranks - 1) / ranks;
+  Terms by_node;
+  for (std::int64_t node = 0; node < M; ++node) by_node.push_back(addends_of(own.addends, node * L, L).sums);
+  Summands in_node{ranks * piece, own.type, addends_of(own.addends, across_->rank() * L, L)};
+  const auto terms = static_cast<std::int64_t>(own.terms.size()),
+             sums = static_cast<std::int64_t>(in_node.addends.sums.size()),
+             results = static_cast<std::int64_t>(own.addends.sums.size());
+  const device::Buffer turned = node_->allocate(terms * ranks * piece * device::size(own.type)),
+                       of_node = across_->allocate(sums * M * piece * 4), sum = across_->allocate(results * piece * 4);
+  for (std::int64_t i = 0; i < terms; ++i) {
+    const View all = turned.view(own.type, terms * ranks * piece);
+    in_node.terms.push_back(all.part(i * ranks * piece, (i + 1) * ranks * piece));
+    turn(own.terms[static_cast<std::size_t>(i)], L, M, piece, in_node.terms.back());
+  }
+  const View part = of_node.view(device::Type::float32, sums * M * piece),
+             whole = sum.view(device::Type::float32, results * piece);
+  node_->reduce_scatter(in_node, part, what + " in a node")->wait();
+  Summands between{M * piece, device::Type::float32, {std::move(by_node), own.addends.sums, own.addends.leaves}};
+  for (std::int64_t i = 0; i < sums; ++i) between.terms.push_back(part.part(i * M * piece, (i + 1) * M * piece));
+  across_->reduce_scatter(between, whole, what + " between nodes")->wait();
+  const std::int64_t size = mine.count / std::max<std::int64_t>(1, results);
+  for (std::int64_t i = 0; i < results; ++i)
+    device::copy(mine.part(i * size, (i + 1) * size), whole.part(i * piece, i * piece + size));
 }
 
 }  // namespace zs::comm

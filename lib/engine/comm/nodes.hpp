@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks of several nodes add within their nodes first. The canonical tree over adjacent ranks splits into nodes where
-// each has a power of two of them: the bits are those of Group::reduce_scatter, and between two nodes goes one message
-// for each rank of a node instead of one for each pair of ranks, with the sum of a node instead of its ranks' leaves.
+// Ranks of several nodes add within their nodes first. What the adjacent ranks of a node bring is a few whole nodes of
+// the canonical tree, one where each has a power of two of leaves: the bits are those of Group::reduce_scatter, and
+// between two nodes go those sums instead of the ranks' leaves, from each rank of a node to its like.
 //
-//   sent by a rank, of n numbers on M nodes of L ranks:   within the node  n (L - 1) / L           in the leaves' type
-//                                                         between nodes    n (M - 1) / (M L)       in float32
+//   sent by a rank, of n numbers on M nodes of L ranks:   within the node  n (L - 1) / L        in the leaves' type,
+//                                                                                               for each of its terms
+//                                                         between nodes    n (M - 1) / (M L)    in float32, for each
+//                                                                                               sum of its node
 //   (each slice of n / (M L) is rounded up to a whole number)
 #pragma once
 #include <memory>
@@ -16,8 +18,7 @@ namespace zs::comm {
 /// How many ranks from rank 0 on are on its host: all of them in a job of one node.
 int ranks_of_first_node(const Group& group);
 
-/// How many ranks each node has, where they are adjacent, as many on each, a power of two above 1, and on more than one
-/// node; else 0.
+/// How many ranks each node has, where they are adjacent, as many on each, above 1, and on more than one node; else 0.
 int ranks_of_node(const Group& group);
 
 class Nodes {
@@ -28,7 +29,7 @@ class Nodes {
   static std::unique_ptr<Nodes> of(Group& group, int ranks);
 
   /// As Group::reduce_scatter of all ranks; complete when it returns, as after Pending::wait(). COLLECTIVE.
-  void reduce_scatter(const device::View& full, const device::View& mine, const std::string& what);
+  void reduce_scatter(const Summands& own, const device::View& mine, const std::string& what);
 
   std::int64_t bytes_sent() const { return node_->bytes_sent() + across_->bytes_sent(); }
   std::int64_t bytes_between_nodes() const { return across_->bytes_sent(); }

@@ -3,6 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <thread>
+
 #include "comm/cases.hpp"
 
 namespace zs::comm {
@@ -18,7 +25,7 @@ class Placed : public Group {
   int size() const override { return static_cast<int>(hosts_.size()); }
   const std::string& host(int rank) const override { return hosts_[static_cast<std::size_t>(rank)]; }
   device::Buffer allocate(std::int64_t) override { return {}; }
-  Work reduce_scatter(const device::View&, const device::View&, const std::string&) override { return {}; }
+  Work reduce_scatter(const Summands&, const device::View&, const std::string&) override { return {}; }
   Work all_gather_coalesced(std::span<const Gathered>, const std::string&) override { return {}; }
   Work all_to_all(const device::View&, const device::View&, const std::string&) override { return {}; }
   std::vector<std::string> all_gather_object(const std::string&, const std::string&) override { return {}; }
@@ -32,7 +39,7 @@ class Placed : public Group {
   std::vector<std::string> hosts_;
 };
 
-TEST_CASE("nodes are seen where ranks are adjacent, as many on each, and a power of two") {
+TEST_CASE("nodes are seen where ranks are adjacent, and as many on each") {
   const auto ranks = [](std::vector<std::string> hosts) { return ranks_of_node(Placed(std::move(hosts))); };
   CHECK(ranks({"a", "a", "b", "b"}) == 2);
   CHECK(ranks({"a", "a", "b", "b", "c", "c"}) == 2);
@@ -42,7 +49,7 @@ TEST_CASE("nodes are seen where ranks are adjacent, as many on each, and a power
   CHECK(ranks({"a", "b", "c", "d"}) == 0);            // one rank each
   CHECK(ranks({"a", "b", "a", "b"}) == 0);            // dealt in turn
   CHECK(ranks({"a", "a", "b", "b", "b", "b"}) == 0);  // not as many on each
-  CHECK(ranks({"a", "a", "a", "b", "b", "b"}) == 0);  // no power of two
+  CHECK(ranks({"a", "a", "a", "b", "b", "b"}) == 3);
   CHECK(ranks({"a", "a", "b", "c"}) == 0);
 }
 
@@ -50,7 +57,7 @@ TEST_CASE("the sum within nodes first, then between them, has the bits of the su
   struct Shape {
     int nodes, ranks;
   };
-  for (const Shape shape : {Shape{2, 2}, {2, 4}, {3, 4}, {4, 8}}) {
+  for (const Shape shape : {Shape{2, 2}, {2, 3}, {3, 2}, {2, 4}, {3, 4}, {3, 5}, {4, 8}}) {
     CAPTURE(shape.nodes);
     CAPTURE(shape.ranks);
     const int all = shape.nodes * shape.ranks;
@@ -63,13 +70,20 @@ TEST_CASE("the sum within nodes first, then between them, has the bits of the su
         std::vector<float> full(static_cast<std::size_t>(n)), mine(static_cast<std::size_t>(own.size()));
         for (std::int64_t i = 0; i < n; ++i) full[static_cast<std::size_t>(i)] = cases::value(seed, group.rank(), i);
         const std::int64_t before = nodes->bytes_sent(), between = nodes->bytes_between_nodes();
-        nodes->reduce_scatter(view(full.data(), n), view(mine.data(), own.size()), "sum");
+        const auto of_nodes = [&](const device::View& leaf, const char* what) {
+          nodes->reduce_scatter({n, leaf.type, tree::Addends::one_each(all), {leaf}}, view(mine.data(), own.size()),
+                                what);
+        };
+        of_nodes(view(full.data(), n), "sum");
         for (std::int64_t i = 0; i < own.size(); ++i)
           cases::require_bits(mine[static_cast<std::size_t>(i)], cases::serial(seed, 0, all, own.begin + i), "sum", i);
         if (n % all == 0) {
-          cases::require(nodes->bytes_sent() - before == 4 * (n - n / all), "bytes", n);
-          cases::require(nodes->bytes_between_nodes() - between == 4 * (shape.nodes - 1) * (n / all), "bytes between",
-                         n);
+          // A node's sums are one where its ranks are a power of two.
+          const auto sums = std::ssize(tree::nodes(
+              {group.rank() / shape.ranks * shape.ranks, (group.rank() / shape.ranks + 1) * shape.ranks}, all));
+          const std::int64_t far = 4 * (shape.nodes - 1) * (n / all) * sums;
+          cases::require(nodes->bytes_sent() - before == 4 * (n - n / shape.ranks) + far, "bytes", n);
+          cases::require(nodes->bytes_between_nodes() - between == far, "bytes between", n);
         }
         // Leaves of 16 bits.
         std::vector<device::Bfloat16> narrow(static_cast<std::size_t>(n));
@@ -78,11 +92,81 @@ TEST_CASE("the sum within nodes first, then between them, has the bits of the su
               static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(full[static_cast<std::size_t>(i)]) >> 16)};
         std::vector<float> flat(mine.size());
         group.reduce_scatter(view(narrow.data(), n), view(flat.data(), own.size()), "flat sum")->wait();
-        nodes->reduce_scatter(view(narrow.data(), n), view(mine.data(), own.size()), "narrow sum");
+        of_nodes(view(narrow.data(), n), "narrow sum");
         for (std::size_t i = 0; i < mine.size(); ++i)
           cases::require_bits(mine[i], flat[i], "narrow sum", static_cast<std::int64_t>(i));
       }
     }));
+  }
+}
+
+/// How a step's leaves are dealt: stages 0 and 1, each rank its slice of them; stages 2 and 3, one each from `first`
+/// on.
+struct Deal {
+  std::int64_t leaves, first = -1;
+  std::vector<std::vector<tree::Leaves>> terms(std::int64_t ranks) const {
+    std::vector<std::vector<tree::Leaves>> all(static_cast<std::size_t>(ranks));
+    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+      const std::int64_t begin = first < 0 ? leaves * rank / ranks : std::min(leaves, first + rank),
+                         end = first < 0 ? leaves * (rank + 1) / ranks : std::min(leaves, begin + 1);
+      all[static_cast<std::size_t>(rank)] = tree::nodes({begin, end}, leaves);
+    }
+    return all;
+  }
+};
+
+// Its table, in bytes: ZS_SHOW_RANKS=1 build/test-train -tc='a thousand ranks*'.
+TEST_CASE("a thousand ranks on nodes of eight: the bits of the tree, and the bytes of the formula") {
+  constexpr int kNode = 8, kNodes = 125, kRanks = kNode * kNodes, kSeed = 5;
+  constexpr std::int64_t n = 2000, piece = n / kRanks;
+  for (const Deal deal : {Deal{kRanks, 0}, {3 * kRanks, kRanks}, {4 * kRanks}, {3 * kRanks}, {2500}, {700}}) {
+    const auto addends = tree::Addends::of(deal.terms(kRanks), deal.leaves);
+    std::vector<std::vector<std::unique_ptr<Group>>> in_node, across;
+    for (int node = 0; node < kNodes; ++node) in_node.push_back(in_process(kNode));
+    for (int place = 0; place < kNode; ++place) across.push_back(in_process(kNodes));
+    std::atomic<std::int64_t> wrong = 0, sent = 0, far = 0, other = 0;
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      threads.emplace_back(
+          [&, rank, node = static_cast<std::size_t>(rank / kNode), place = static_cast<std::size_t>(rank % kNode)] {
+            Nodes nodes(std::move(in_node[node][place]), std::move(across[place][node]));
+            Summands own{n, device::Type::float32, addends};
+            std::vector<std::vector<float>> terms;
+            for (const tree::Leaves& leaves : addends.terms[static_cast<std::size_t>(rank)]) {
+              terms.emplace_back();
+              for (std::int64_t i = 0; i < n; ++i)
+                terms.back().push_back(
+                    cases::serial(kSeed, static_cast<int>(leaves.begin), static_cast<int>(leaves.end), i));
+            }
+            for (const auto& term : terms) own.terms.push_back(view(term.data(), n));
+            const auto sums = std::ssize(addends.sums);
+            std::vector<float> mine(static_cast<std::size_t>(sums * piece));
+            nodes.reduce_scatter(own, view(mine.data(), sums * piece), "sum");
+            for (std::int64_t at = 0; at < sums * piece; ++at) {
+              const tree::Leaves of = addends.sums[static_cast<std::size_t>(at / piece)];
+              const float expected =
+                  cases::serial(kSeed, static_cast<int>(of.begin), static_cast<int>(of.end), rank * piece + at % piece);
+              wrong += std::bit_cast<std::uint32_t>(expected) !=
+                       std::bit_cast<std::uint32_t>(mine[static_cast<std::size_t>(at)]);
+            }
+            const auto first = static_cast<std::ptrdiff_t>(node) * kNode;
+            const std::vector of_node(addends.terms.begin() + first, addends.terms.begin() + first + kNode);
+            const auto leaving = std::ssize(tree::Addends::of(of_node, deal.leaves).sums);
+            const std::int64_t between = leaving * (kNodes - 1) * piece * 4,
+                               all = std::ssize(terms) * (n - n / kNode) * 4 + between;
+            other += nodes.bytes_sent() != all || nodes.bytes_between_nodes() != between;
+            sent += nodes.bytes_sent(), far += nodes.bytes_between_nodes();
+          });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CAPTURE(deal.leaves);
+    CHECK(wrong == 0);
+    CHECK(other == 0);
+    if (std::getenv("ZS_SHOW_RANKS"))
+      std::printf("%5d ranks  %6ld micro-batches  %-12s  %zu terms  %zu sums  %8ld bytes a rank, %6ld between nodes\n",
+                  kRanks, static_cast<long>(deal.leaves), deal.first < 0 ? "stages 0, 1" : "stages 2, 3",
+                  addends.count(), addends.sums.size(), static_cast<long>(sent / kRanks),
+                  static_cast<long>(far / kRanks));
   }
 }
 

@@ -50,9 +50,17 @@ class StagedGroup final : public GpuGroup {
  public:
   using GpuGroup::GpuGroup;
 
-  Work reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) override {
-    return start(full, mine,
-                 [&](const device::View& in, const device::View& out) { return host_->reduce_scatter(in, out, what); });
+  using Group::reduce_scatter;
+  Work reduce_scatter(const Summands& own, const device::View& mine, const std::string& what) override {
+    auto staged = std::make_unique<Staged>();
+    // The result is with the first; what goes back to the others is nothing.
+    const auto none = [](const device::View& of) { return of.part(0, 0); };
+    if (own.terms.empty()) staged->add(*host_, {none(mine), mine});
+    for (std::size_t i = 0; i < own.terms.size(); ++i) staged->add(*host_, {own.terms[i], i == 0 ? mine : none(mine)});
+    Summands on_host = own;
+    for (std::size_t i = 0; i < own.terms.size(); ++i) on_host.terms[i] = staged->source(i);
+    staged->start(host_->reduce_scatter(on_host, staged->result(0), what));
+    return staged;
   }
   Work all_gather_coalesced(std::span<const Gathered> all, const std::string& what) override {
     auto staged = std::make_unique<Staged>();

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/tree.hpp"
 
-#include <bit>
-
 namespace zs::device {
 namespace {
 
@@ -18,47 +16,78 @@ T scalar_sum(std::span<const T> leaves) {
 float tree_sum(std::span<const float> leaves) { return scalar_sum(leaves); }
 double tree_sum(std::span<const double> leaves) { return scalar_sum(leaves); }
 
-Buffer TreeAccumulator::take() {
-  if (free_.empty()) return allocate_(n_ * size(Type::float32));
-  Buffer partial = std::move(free_.back());
-  free_.pop_back();
-  return partial;
+namespace {
+
+/// The terms of one node, and what its partial sums take until they are added.
+struct Node {
+  std::span<const tree::Leaves> leaves;
+  std::span<const View> terms;
+  std::vector<Buffer>& scratch;
+
+  Node part(std::size_t begin, std::size_t end) const {
+    return {leaves.subspan(begin, end - begin), terms.subspan(begin, end - begin), scratch};
+  }
+  void sum_to(const View& out) const {
+    if (tree::are_like_leaves(leaves)) return tree_sum(terms, out);
+    const std::int64_t begin = leaves.front().begin, middle = begin + tree::left_of(leaves.back().end - begin);
+    std::size_t split = 1;
+    while (leaves[split].begin < middle) ++split;
+    const View halves[] = {part(0, split).sum(), part(split, leaves.size()).sum()};
+    tree_sum(halves, out);
+  }
+  View sum() const {
+    const View& first = terms.front();
+    if (terms.size() == 1 && first.type == Type::float32) return first;
+    scratch.push_back(allocate(first.device, first.count * size(Type::float32)));
+    const View out = scratch.back().view(Type::float32, first.count);
+    sum_to(out);
+    return out;
+  }
+};
+
+}  // namespace
+
+void tree_sums(const tree::Addends& addends, std::span<const View> terms, std::span<const View> out) {
+  std::vector<tree::Leaves> leaves;
+  for (const auto& its : addends.terms) leaves.insert(leaves.end(), its.begin(), its.end());
+  std::vector<Buffer> scratch;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    std::size_t end = begin;
+    while (end < leaves.size() && leaves[end].end <= addends.sums[i].end) ++end;
+    Node{std::span(leaves).subspan(begin, end - begin), terms.subspan(begin, end - begin), scratch}.sum_to(out[i]);
+    begin = end;
+  }
 }
 
-void TreeAccumulator::add(const View& leaf) {
-  // The partial sums are the one bits of count_; adding one merges as many of them as it has trailing ones.
-  const int merges = std::countr_one(static_cast<std::uint64_t>(count_));
-  ++count_;
+void TreeAccumulator::add(tree::Leaves node, const View& sum) {
+  const std::size_t merges = partials_.add(node);
   if (merges == 0) {
-    partials_.push_back(take());
-    return tree_sum({&leaf, 1}, view(partials_.back()));
+    if (free_.empty()) free_.push_back(allocate_(n_ * size(Type::float32)));
+    buffers_.push_back(std::move(free_.back()));
+    free_.pop_back();
+    return tree_sum({&sum, 1}, view(buffers_.back()));
   }
-  const std::size_t first = partials_.size() - static_cast<std::size_t>(merges);
+  const std::size_t first = buffers_.size() - merges;
   std::vector<View> levels;
-  for (std::size_t i = first; i < partials_.size(); ++i) levels.push_back(view(partials_[i]));
-  operations(leaf.device).carry(levels, leaf);
-  while (partials_.size() > first + 1) {
-    free_.push_back(std::move(partials_.back()));
-    partials_.pop_back();
+  for (std::size_t i = first; i < buffers_.size(); ++i) levels.push_back(view(buffers_[i]));
+  operations(sum.device).carry(levels, sum);
+  while (buffers_.size() > first + 1) {
+    free_.push_back(std::move(buffers_.back()));
+    buffers_.pop_back();
   }
 }
 
-View TreeAccumulator::sum() {
-  if (partials_.size() == 1) return view(partials_[0]);
-  // The lowest levels first: a tree over m leaves splits at the largest power of two below m.
-  if (!sum_) sum_ = take();
-  View right = view(partials_.back());
-  for (std::size_t i = partials_.size() - 1; i-- > 0; right = view(sum_)) {
-    const View both[] = {view(partials_[i]), right};
-    tree_sum(both, view(sum_));
-  }
-  return right;
+std::vector<View> TreeAccumulator::sums() const {
+  std::vector<View> all;
+  for (const Buffer& partial : buffers_) all.push_back(view(partial));
+  return all;
 }
 
 void TreeAccumulator::reset() {
-  for (Buffer& partial : partials_) free_.push_back(std::move(partial));
-  partials_.clear();
-  count_ = 0;
+  for (Buffer& partial : buffers_) free_.push_back(std::move(partial));
+  buffers_.clear();
+  partials_ = tree::Partials(leaves_);
 }
 
 }  // namespace zs::device

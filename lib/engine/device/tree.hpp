@@ -3,9 +3,9 @@
 // every node. Equal bits for every way of spreading the leaves over ranks and time (binary tree over adjacent leaves;
 // for M a power of two it is the perfect tree). Over leaves in memory: device::tree_sum (operations.hpp).
 //
-//   leaves        0   1   2   3   4   5   6        count = 7 = 111 in binary
+//   leaves        0   1   2   3   4   5   6   ..    of more
 //                  \ /     \ /     \ /   |
-//   level 1        0-1     2-3     4-5   |         an accumulator keeps one partial sum for each one bit of count:
+//   level 1        0-1     2-3     4-5   |         an accumulator keeps the fewest nodes that the leaves so far are:
 //                    \     /        |    |         [0-3] [4-5] [6]; the next leaf merges all three into [0-7], as a
 //   level 2            0-3          |    |         binary counter carries
 #pragma once
@@ -15,6 +15,7 @@
 
 #include "device/memory.hpp"
 #include "device/operations.hpp"
+#include "tree/tree.hpp"
 
 namespace zs::device {
 
@@ -22,33 +23,37 @@ namespace zs::device {
 float tree_sum(std::span<const float> leaves);
 double tree_sum(std::span<const double> leaves);
 
-/// Adds leaves that arrive one after another, so that at most log2(M) partial sums live (one at M = 1), and one more in
-/// sum() if M is no power of two. The first leaf is copied, never added to zero (-0.0 stays -0.0).
+/// Where ranks' terms become sums: `terms` of all ranks in order, of one type; out[i] = float32 of addends.sums[i]. An
+/// `out` may be one of the terms, if that is float32, but overlaps none in part, nor another sum's terms.
+void tree_sums(const tree::Addends& addends, std::span<const View> terms, std::span<const View> out);
+
+/// Adds nodes of the tree over M leaves that arrive one after another, from any leaf on: what is there are the fewest
+/// nodes, so at most log2(M) partial sums live from leaf 0 on (one at M = 1), twice as many elsewhere. The first addend
+/// is copied, never added to zero (-0.0 stays -0.0).
 class TreeAccumulator {
  public:
   /// Gives the memory of a partial sum: the caller's accounting.
   using Allocate = std::function<Buffer(std::int64_t bytes)>;
-  TreeAccumulator(std::int64_t n, Allocate allocate) : n_(n), allocate_(std::move(allocate)) {}
+  /// Of n numbers, of a tree over `leaves` leaves.
+  TreeAccumulator(std::int64_t n, std::int64_t leaves, Allocate allocate)
+      : n_(n), leaves_(leaves), allocate_(std::move(allocate)), partials_(leaves) {}
 
-  /// Adds the next leaf: n numbers of 16 or 32 bits.
-  void add(const View& leaf);
-  /// The tree sum of all leaves added, float32[n]; valid until the next call. More leaves may be added after it, unless
-  /// the caller wrote into it.
-  /// REQUIRES: at least one leaf.
-  View sum();
+  /// Adds the node behind the last: n numbers, of 16 or 32 bits.
+  void add(tree::Leaves node, const View& sum);
+  /// The nodes that what was added makes up, and their sums, float32[n] each; valid until the next call.
+  const std::vector<tree::Leaves>& nodes() const { return partials_.nodes(); }
+  std::vector<View> sums() const;
   /// Forgets the leaves, keeps the memory.
   void reset();
-  std::int64_t count() const { return count_; }
 
  private:
-  Buffer take();
   View view(const Buffer& partial) const { return partial.view(Type::float32, n_); }
 
-  std::int64_t n_, count_ = 0;
+  std::int64_t n_, leaves_;
   Allocate allocate_;
-  std::vector<Buffer> partials_;  // one for each one bit of count_, highest first
+  tree::Partials partials_;
+  std::vector<Buffer> buffers_;  // of the partial sums, in their order
   std::vector<Buffer> free_;
-  Buffer sum_;  // where the partials merge if there are several
 };
 
 }  // namespace zs::device

@@ -2,6 +2,7 @@
 #include "plan/candidate.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
@@ -17,11 +18,13 @@ Prediction of_shape(const CostModel& model, const Shape& shape) {
   return model.predict(model.profile().overlaps ? compile(plan, early, {}) : plan);
 }
 
-/// Steps of many micro-steps cost what each more of them costs: a plan of thousands of operations is not walked.
+/// Steps of many micro-steps cost what each more of them costs: a plan of thousands of operations is not walked. Where
+/// ranks send several sums, their number does not grow evenly.
 Prediction predict(const CostModel& model, Shape shape) {
-  constexpr int kWalked = 4;
+  constexpr int kWalked = 4, kWalkedUnevenly = 100;
   const int micro_steps = shape.micro_steps;
-  if (micro_steps <= kWalked) return of_shape(model, shape);
+  const bool evenly = shape.divided().gradients || std::has_single_bit(static_cast<unsigned>(micro_steps));
+  if (micro_steps <= (evenly ? kWalked : kWalkedUnevenly)) return of_shape(model, shape);
   shape.micro_steps = kWalked / 2;
   const Prediction few = of_shape(model, shape);
   shape.micro_steps = kWalked;
@@ -78,6 +81,7 @@ std::vector<Candidate> candidates(const std::vector<Profile>& profiles, const Cl
           one.shape.ranks = ranks;
           one.shape.secondary = secondary;
           one.shape.micro_steps = micro_steps;
+          one.shape.short_ranks = 0;
           one.predicted = predict(model, one.shape);
           one.noun = profile.noun;
           one.rate = static_cast<double>(profile.count) * micro_steps * ranks / one.predicted.seconds;

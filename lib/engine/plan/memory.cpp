@@ -2,7 +2,6 @@
 #include "plan/memory.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <utility>
 
@@ -43,10 +42,9 @@ class Buffers {
 
 /// What is kept of one unit's gradient.
 struct Gradient {
-  double memory = 0;                ///< of what is there now, a leaf or what was reduced of it; 0: none
-  double reduced = 0;               ///< what a reduction under way writes to, beside that
-  int leaves = 0;                   ///< added to the sum over micro-steps
-  int partial_sums = 0, taken = 0;  ///< of the tree: in use, and ever taken for it
+  double memory = 0;         ///< of what is there now, a leaf or what was reduced of it; 0: none
+  double reduced = 0;        ///< what a reduction under way writes to, beside that
+  int added = 0, taken = 0;  ///< micro-steps added to the tree; partial sums ever taken for it
 };
 
 /// Bytes that an operation leaves allocated; of a forward that was not measured, those of its like.
@@ -99,8 +97,10 @@ class Ledger {
   Buffers pool_;
   double lasting_ = 0, largest_state_ = 0, largest_shard_ = 0;
   int shards_ = 0, most_shards_ = 0;  // that are loaded
-  Division divided_;
+  Division divided_, divided_by_stage_ = shape_.divided();
   std::vector<Gradient> gradients_;
+  std::vector<tree::Partials> trees_;  // by rank; one where all have the same
+  std::vector<int> partial_sums_;      // by micro-step
 
   double lasting() const {
     return lasting_ + (shape_.offload_optimizer ? largest_state_ : 0) + most_shards_ * largest_shard_;
@@ -188,14 +188,31 @@ class Ledger {
     pool_.take(gradient.memory);
   }
 
-  /// As device::TreeAccumulator does it.
+  /// The most partial sums of a rank in any of its first `micro_steps`, as device::TreeAccumulator keeps them.
+  int partial_sums(int micro_steps) {
+    for (auto micro = static_cast<int>(partial_sums_.size()); micro < micro_steps; ++micro) {
+      int most = partial_sums_.empty() ? 0 : partial_sums_.back();
+      const int ranks = divided_by_stage_.gradients ? 1 : shape_.ranks;
+      if (trees_.empty()) trees_.assign(static_cast<std::size_t>(ranks), tree::Partials(shape_.leaves()));
+      for (int rank = 0; rank < ranks; ++rank) {
+        tree::Partials& its = trees_[static_cast<std::size_t>(rank)];
+        for (const tree::Leaves& node : added(rank, micro)) its.add(node);
+        most = std::max(most, static_cast<int>(its.nodes().size()));
+      }
+      partial_sums_.push_back(most);
+    }
+    return partial_sums_[static_cast<std::size_t>(micro_steps) - 1];
+  }
+  /// What a rank adds after a micro-step: its leaf, or the sums of the ranks' leaves, the same on all.
+  std::vector<tree::Leaves> added(int rank, int micro) const {
+    if (divided_by_stage_.gradients) return addends(shape_, micro).sums;
+    const std::int64_t own = leaf(shape_, rank, micro);
+    return own < 0 ? std::vector<tree::Leaves>{} : std::vector<tree::Leaves>{{own, own + 1}};
+  }
+
   void accumulate(Gradient& gradient, double numel) {
     if (shape_.micro_steps == 1) return;
-    const int merges = std::countr_one(static_cast<unsigned>(gradient.leaves));
-    ++gradient.leaves;
-    gradient.partial_sums += 1 - merges;
-    const bool last = gradient.leaves == shape_.micro_steps;
-    const int wanted = gradient.partial_sums + (last && gradient.partial_sums > 1 ? 1 : 0);
+    const int wanted = partial_sums(++gradient.added);
     for (; gradient.taken < wanted; ++gradient.taken) pool_.take(numel * kFloat);
     set(gradient, 0);
   }
@@ -205,7 +222,8 @@ class Ledger {
     // The one leaf of one rank is widened by the norm and the update themselves.
     if (profile_ && shape_.ranks == 1 && !is_float && !shape_.quantized_gradients) return;
     if (!is_float || divided_.gradients) {
-      gradient.reduced = share(static_cast<double>(unit.trained()), divided_.optimizer_state, shape_.ranks) * kFloat;
+      const auto sums = static_cast<double>(micro < 0 ? 1 : addends(shape_, micro).sums.size());
+      gradient.reduced = share(static_cast<double>(unit.trained()), divided_.optimizer_state, shape_.ranks) * kFloat * sums;
       pool_.take(gradient.reduced);
     }
     if (shape_.quantized_gradients)

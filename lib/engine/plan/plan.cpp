@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 namespace zs::plan {
 namespace {
@@ -227,9 +228,38 @@ void load_early(Plan& plan) {
   }
 }
 
+Shares divide(std::int64_t leaves, int ranks) {
+  const std::int64_t micro_steps = (leaves + ranks - 1) / ranks;
+  return {static_cast<int>(micro_steps), static_cast<int>(micro_steps * ranks - leaves)};
+}
+
+namespace {
+
+/// The leaves of a rank that computes neighbours in time.
+tree::Leaves slice_of_leaves(const Shape& shape, std::int64_t rank) {
+  return {shape.leaves() * rank / shape.ranks, shape.leaves() * (rank + 1) / shape.ranks};
+}
+
+}  // namespace
+
 std::int64_t leaf(const Shape& shape, int rank, int micro) {
-  return shape.divided().gradients ? static_cast<std::int64_t>(micro) * shape.ranks + rank
-                                   : static_cast<std::int64_t>(rank) * shape.micro_steps + micro;
+  const tree::Leaves own =
+      shape.divided().gradients ? tree::Leaves{rank, shape.leaves()} : slice_of_leaves(shape, rank);
+  const std::int64_t stride = shape.divided().gradients ? shape.ranks : 1, leaf = own.begin + micro * stride;
+  return leaf < own.end ? leaf : -1;
+}
+
+tree::Addends addends(const Shape& shape, int micro) {
+  std::vector<std::vector<tree::Leaves>> terms(static_cast<std::size_t>(shape.ranks));
+  for (int rank = 0; rank < shape.ranks; ++rank) {
+    auto& its = terms[static_cast<std::size_t>(rank)];
+    if (micro < 0) {
+      its = tree::nodes(slice_of_leaves(shape, rank), shape.leaves());
+    } else if (const std::int64_t own = leaf(shape, rank, micro); own >= 0) {
+      its = {{own, own + 1}};
+    }
+  }
+  return tree::Addends::of(std::move(terms), shape.leaves());
 }
 
 std::string name(Kind kind) { return kNames[static_cast<std::size_t>(kind)]; }
@@ -246,6 +276,7 @@ namespace {
 std::string header(const Plan& plan) {
   std::string text = "# plan: stage " + std::to_string(plan.shape.stage) + ", " + std::to_string(plan.shape.ranks) +
                      " ranks, " + std::to_string(plan.shape.micro_steps) + " micro-steps, ";
+  if (plan.shape.short_ranks > 0) text += std::to_string(plan.shape.leaves()) + " micro-batches, ";
   if (plan.shape.secondary > 0) text += "secondary partition of " + std::to_string(plan.shape.secondary) + " ranks, ";
   if (plan.shape.quantized_weights) text += "parameters in 8 bits, ";
   if (plan.shape.quantized_gradients) text += "gradients in 4 bits, ";
@@ -291,6 +322,17 @@ std::int64_t operand(const Op& op, const Shape& shape) {
   return gathers(op.kind) && shape.divided().parameters ? unit.numel : unit.trained();
 }
 
+namespace {
+
+/// On average: one where each rank has one leaf, or a whole subtree of them.
+double terms_of_a_rank(const Shape& shape, int micro) {
+  const bool whole = std::has_single_bit(static_cast<unsigned>(shape.micro_steps)) || micro >= 0;
+  if (shape.short_ranks == 0 && whole) return 1;
+  return static_cast<double>(addends(shape, micro).count()) / shape.ranks;
+}
+
+}  // namespace
+
 double operand_bytes(const Op& op, const Shape& shape, int bytes_per_parameter) {
   constexpr int kSum = 4, kDirection = 2;
   const bool reduces = op.kind == Kind::reduce;
@@ -299,7 +341,8 @@ double operand_bytes(const Op& op, const Shape& shape, int bytes_per_parameter) 
   const std::int64_t numel = operand(op, shape);
   if (op.kind == Kind::gather && shape.quantized_weights) return codec_bytes(numel, 8);
   if (reduces && shape.quantized_gradients) return codec_bytes(numel, 4);
-  return static_cast<double>(numel) * (moves_sums(op, shape) ? kSum : bytes_per_parameter);
+  return static_cast<double>(numel) * (moves_sums(op, shape) ? kSum : bytes_per_parameter) *
+         (reduces ? terms_of_a_rank(shape, op.micro) : 1);
 }
 
 int ranks_of(const Op& op, const Shape& shape) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plan/stage.hpp"
+#include "tree/tree.hpp"
 
 namespace zs::plan {
 
@@ -77,8 +78,12 @@ struct Shape {
   int secondary = 0;
   bool quantized_weights = false;    ///< parameters travel as 8 bits (stage 3; not from the secondary partition)
   bool quantized_gradients = false;  ///< gradients of micro-batches travel as 4 bits (stage 3)
+  /// Ranks that have no micro-batch in the last micro-step: the micro-batches of a step do not divide evenly.
+  int short_ranks = 0;
 
   Division divided() const { return divided_by(stage); }
+  /// Micro-batches of a step, all ranks together: leaves of the summation tree.
+  std::int64_t leaves() const { return static_cast<std::int64_t>(ranks) * micro_steps - short_ranks; }
 };
 
 struct Plan {
@@ -95,9 +100,22 @@ int first_trained(const Shape& shape);
 /// The plan of a stage, nothing hidden, nothing early: the definition that passes must keep the meaning of.
 Plan baseline(const Shape& shape);
 
-/// The global micro-batch (leaf of the summation tree, 0..ranks*A-1) of a rank in a micro-step: stages 0 and 1 take
-/// neighbours in time, stages 2 and 3 neighbours in rank.
+/// Micro-batches of a step, `leaves`, divided among ranks as evenly as they can be.
+struct Shares {
+  int micro_steps = 1, short_ranks = 0;
+  Shape of(Shape shape) const {
+    shape.micro_steps = micro_steps, shape.short_ranks = short_ranks;
+    return shape;
+  }
+};
+/// REQUIRES: leaves is at least 1.
+Shares divide(std::int64_t leaves, int ranks);
+
+/// The global micro-batch (leaf of the summation tree) that a rank computes in a micro-step, or -1 if it has none
+/// there: in stages 0 and 1 neighbours in time, of all leaves the rank's slice; in stages 2 and 3 neighbours in rank.
 std::int64_t leaf(const Shape& shape, int rank, int micro);
+/// What the ranks bring to a reduction of a micro-step, or to that of the whole step (micro -1).
+tree::Addends addends(const Shape& shape, int micro);
 
 /// Throws zs::Error at the first operation that cannot run or would change the result: parameters used before they
 /// are gathered or after they are released, a stale gather, a gradient reduced before its last contribution,
@@ -123,7 +141,9 @@ std::uint64_t hash(const Plan& plan);
 /// first sum is the gradient itself, P): stage 0 sends 2 S, stage 1 S + P, stage 2 A P + P, stage 3 A P + 2 A P.
 /// From stage 1 on Muon's steps send 2 bytes a parameter of the units with matrices, too.
 /// With a secondary partition of K ranks stage 3 sends P + (2 A - 1) P' + A P, where P' times (K-1)/K, not (N-1)/N, is
-/// sent. What travels as integers has one byte, or half, a parameter and 4 bytes for each block of 128 (codec_bytes).
+/// sent. Where a rank's micro-batches are no whole subtree of the summation tree, it sends each of the few that they
+/// are: S counts as often as ranks have them on average. What travels as integers has one byte, or half, a parameter
+/// and 4 bytes for each block of 128 (codec_bytes).
 double sent_bytes(const Plan& plan, int bytes_per_parameter);
 /// The part of these bytes that goes to other nodes, if each node has `node` consecutive ranks.
 double sent_between_nodes(const Plan& plan, int bytes_per_parameter, int node);

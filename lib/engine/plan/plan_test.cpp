@@ -348,5 +348,55 @@ TEST_CASE("hash: differs where ranks would do different things") {
   CHECK(hash(baseline(shape(3))) != hash(compile(baseline(shape(3)), {"prefetch"}, {})));
 }
 
+TEST_CASE("plan: the micro-batches of a step are each of one rank's micro-steps, on any number of ranks") {
+  for (const int stage : kStages) {
+    for (int ranks = 1; ranks <= 13; ++ranks) {
+      for (std::int64_t leaves = 1; leaves <= 40; ++leaves) {
+        CAPTURE(stage);
+        CAPTURE(ranks);
+        CAPTURE(leaves);
+        const Shares shares = divide(leaves, ranks);
+        const Shape shape = shares.of({{}, stage, ranks});
+        CHECK(shape.leaves() == leaves);
+        CHECK(shares.short_ranks < ranks);
+        std::vector<int> owners(static_cast<std::size_t>(leaves));
+        std::size_t in_last = 0;
+        bool in_front = true;  // who has one less has none in the last micro-step alone
+        for (int rank = 0; rank < ranks; ++rank) {
+          for (int micro = 0; micro < shares.micro_steps; ++micro) {
+            const std::int64_t own = leaf(shape, rank, micro);
+            in_front = in_front && (own >= 0 || micro + 1 == shares.micro_steps);
+            if (own >= 0) ++owners.at(static_cast<std::size_t>(own));
+            in_last += own >= 0 && micro + 1 == shares.micro_steps;
+          }
+        }
+        CHECK(in_front);
+        CHECK(in_last == static_cast<std::size_t>(ranks - shares.short_ranks));
+        CHECK(std::all_of(owners.begin(), owners.end(), [](int count) { return count == 1; }));
+        // What the ranks bring is the whole step, or the whole micro-step.
+        const bool by_step = !shape.divided().gradients;
+        for (int micro = by_step ? -1 : 0; micro < (by_step ? 0 : shares.micro_steps); ++micro) {
+          const tree::Addends all = addends(shape, micro);
+          CHECK(all.sums.front().begin == (by_step ? 0 : std::int64_t{micro} * ranks));
+          CHECK(all.sums.back().end == (by_step ? leaves : std::min(leaves, (micro + std::int64_t{1}) * ranks)));
+          if (by_step) CHECK(all.sums.size() == 1);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("plan: bytes where a rank's micro-batches are several subtrees; as before where they are one") {
+  const auto sent = [](int stage, int ranks, std::int64_t leaves) {
+    return sent_bytes(baseline(divide(leaves, ranks).of({{{"u", 1200}}, stage, ranks})), 4);
+  };
+  const double whole = 4800;
+  CHECK(sent(1, 4, 4) == 2 * whole * 3 / 4);
+  CHECK(sent(1, 3, 12) == 2 * whole * 2 / 3);        // 4 leaves each: one subtree
+  CHECK(sent(1, 4, 12) == (2 + 1) * whole * 3 / 4);  // 3 each: a pair and one
+  CHECK(sent(2, 4, 12) == (3 + 1) * whole * 3 / 4);  // one leaf a micro-step
+  CHECK(sent(2, 4, 10) == doctest::Approx((2.5 + 1) * whole * 3 / 4));
+}
+
 }  // namespace
 }  // namespace zs::plan

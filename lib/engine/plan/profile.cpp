@@ -73,6 +73,7 @@ Json to_json(const Shape& shape) {
   return {{"stage", shape.stage},
           {"ranks", shape.ranks},
           {"micro_steps", shape.micro_steps},
+          {"short_ranks", shape.short_ranks},
           {"activation_checkpointing", shape.activation_checkpointing},
           {"offload_optimizer", shape.offload_optimizer},
           {"offload_parameters", shape.offload_parameters},
@@ -88,6 +89,7 @@ Shape read_shape(const Reader& json) {
   shape.stage = json.within<int>("stage", kStages.front(), kStages.back());
   shape.ranks = json.within<int>("ranks", 1, kMost);
   shape.micro_steps = json.within<int>("micro_steps", 1, kMost);
+  if (json.has("short_ranks")) shape.short_ranks = json.within<int>("short_ranks", 0, shape.ranks - 1);
   shape.activation_checkpointing = json.get<bool>("activation_checkpointing");
   shape.offload_optimizer = json.get<bool>("offload_optimizer");
   shape.offload_parameters = json.get<bool>("offload_parameters");

@@ -149,8 +149,10 @@ void Engine::exchange(StepResult& result, const std::vector<float>& losses) {
     const auto [usage, stop] = comm::take<Own>(its, at);
     result.most = result.most.or_more(usage);
     result.stop = result.stop || stop;
-    for (int micro = 0; micro < plan().shape.micro_steps; ++micro)
-      result.leaf_losses[static_cast<std::size_t>(plan::leaf(plan().shape, rank, micro))] = comm::take<float>(its, at);
+    for (int micro = 0; micro < plan().shape.micro_steps; ++micro) {
+      const std::int64_t leaf = plan::leaf(plan().shape, rank, micro);
+      if (leaf >= 0) result.leaf_losses[static_cast<std::size_t>(leaf)] = comm::take<float>(its, at);
+    }
   }
   result.loss = device::tree_sum(std::span<const float>(result.leaf_losses)) / static_cast<float>(leaves());
 }

@@ -20,7 +20,8 @@
 
 namespace zs::zero {
 
-/// Sees a step from inside: for zs-verify and checkpoints. All calls come on every rank in the same order.
+/// Sees a step from inside: for zs-verify and checkpoints. Calls come on every rank in the same order; the first two
+/// not of what the rank has no micro-batch for.
 struct Observer {
   std::function<void(int unit, int micro)> leaf{};  ///< the unit's leaf gradient is there
   std::function<void(int unit)> local_sum{};        ///< all micro-steps are added, nothing is reduced yet (stages 0, 1)
@@ -91,7 +92,7 @@ class Engine {
   void observe(Observer observer) { observer_ = std::move(observer); }
   /// Gradients are sums over leaves of the scaled loss: times this they are the mean gradient.
   double gradient_scale() const { return 1.0 / (static_cast<double>(leaves()) * scaler_.scale()); }
-  /// The global leaf that this rank computes in a micro-step.
+  /// The global leaf that this rank computes in a micro-step; -1: none.
   std::int64_t leaf(int micro) const { return plan::leaf(plan().shape, group_.rank(), micro); }
   const LossScaler& scaler() const { return scaler_; }
   /// Optimizer updates so far: steps less those skipped.
@@ -175,7 +176,7 @@ class Engine {
   at::Tensor compute(int unit, int micro, Run& run);
   /// What the ranks tell each other at the end of a step: this one's losses by micro-step, memory, bytes and wishes.
   void exchange(StepResult& result, const std::vector<float>& losses);
-  std::int64_t leaves() const { return static_cast<std::int64_t>(group_.size()) * plan().shape.micro_steps; }
+  std::int64_t leaves() const { return plan().shape.leaves(); }
 };
 
 }  // namespace zs::zero

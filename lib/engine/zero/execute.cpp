@@ -33,10 +33,17 @@ void forget_gradient(const std::vector<at::Tensor>& leaves) {
   for (const at::Tensor& leaf : leaves) leaf.mutable_grad() = at::Tensor();
 }
 
+/// What an operation does with this rank's micro-batch alone: nothing where it has none.
+bool is_of_leaf(Kind kind, const plan::Shape& shape) {
+  return plan::computes(kind) || kind == Kind::load_input || kind == Kind::store_input ||
+         (kind == Kind::accumulate && !shape.divided().gradients);
+}
+
 /// Losses on their way to the host: there when the GPU has done what it was given before.
 std::vector<at::Tensor> start_to_host(const std::vector<at::Tensor>& losses) {
   std::vector<at::Tensor> there;
   for (const at::Tensor& loss : losses) {
+    if (!loss.defined()) continue;
     if (loss.is_cpu()) return losses;
     there.push_back(at::empty({}, at::TensorOptions(loss.scalar_type()).pinned_memory(true)));
     there.back().copy_(loss, /*non_blocking=*/true);
@@ -80,7 +87,9 @@ void Engine::execute(const plan::Plan& plan, Run& run) {
 
 /// Once in a run, when the host waits for the GPU anyway.
 void Engine::read_losses(Run& run) {
-  for (const at::Tensor& loss : run.device_losses) run.losses.push_back(loss.item<float>());
+  for (const at::Tensor& loss : run.device_losses) {
+    if (loss.defined()) run.losses.push_back(loss.item<float>());
+  }
 }
 
 void Engine::execute_timed(const plan::Op& op, Run& run) {
@@ -95,6 +104,7 @@ void Engine::execute_timed(const plan::Op& op, Run& run) {
 void Engine::execute(const plan::Op& op, Run& run) {
   const Annotation annotation(plan(), op, group_, device::type_of(settings_.dtype));
   if (op.kind == Kind::norm) return norm(run);
+  if (op.micro >= 0 && is_of_leaf(op.kind, plan().shape) && run.leaf(op.micro) < 0) return;
   UnitState& state = states_[static_cast<std::size_t>(op.unit)];
   switch (op.kind) {
     case Kind::gather:
@@ -125,10 +135,11 @@ void Engine::execute(const plan::Op& op, Run& run) {
       }
       return;
     case Kind::accumulate:
-      return state.gradient.accumulate(plan().shape.micro_steps);
+      return state.gradient.accumulate(plan().shape, op.micro);
     case Kind::reduce:
-      if (op.micro < 0 && observer_.local_sum) observer_.local_sum(op.unit);
-      return state.gradient.start_reduce();
+      if (op.micro < 0 && observer_.local_sum && state.gradient.state() == Gradient::State::leaf)
+        observer_.local_sum(op.unit);
+      return state.gradient.start_reduce(plan().shape, op.micro);
     case Kind::reduce_wait:
       if (run.self_test && plan().shape.quantized_gradients)
         uncounted(run, [&] { state.gradient.finish_reduce(/*self_test=*/true); });

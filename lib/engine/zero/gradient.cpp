@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "zero/gradient.hpp"
 
+#include <iterator>
+
 #include "base/error.hpp"
 #include "device/tensor.hpp"
 #include "zero/quantized_check.hpp"
@@ -37,37 +39,62 @@ std::vector<at::Tensor> Gradient::leaf() {
   return into;
 }
 
-void Gradient::accumulate(int micro_steps) {
+std::vector<View> Gradient::parts() const {
+  if (added_) return tree_->sums();
+  if (state_ != State::shard || sums_.size() <= 1) return {value_};
+  return comm::parts_of_sums(value_, sums_.size(), layout_.slice, layout_.slice);
+}
+
+void Gradient::accumulate(const plan::Shape& shape, int micro) {
   require(state_ == State::leaf || state_ == State::shard, "accumulate");
-  if (micro_steps == 1) return;  // it is the sum
-  if (!tree_) tree_.emplace(value_.count, [this](std::int64_t bytes) { return pool_->take(bytes); });
-  tree_->add(value_);
+  if (shape.micro_steps == 1) return;  // it is the sum
+  if (!tree_) {
+    const std::int64_t count = state_ == State::leaf ? layout_.trained : value_.count / std::ssize(sums_);
+    tree_.emplace(count, shape.leaves(), [this](std::int64_t bytes) { return pool_->take(bytes); });
+  }
+  bool last = micro + 1 == shape.micro_steps;
+  if (state_ == State::leaf) {
+    const std::int64_t leaf = plan::leaf(shape, group_->rank(), micro);
+    tree_->add({leaf, leaf + 1}, value_);
+    last = last || plan::leaf(shape, group_->rank(), micro + 1) < 0;
+  } else {
+    const std::vector<View> shards = parts();
+    for (std::size_t i = 0; i < shards.size(); ++i) tree_->add(sums_[i], shards[i]);
+    sums_ = tree_->nodes();
+  }
   memory_.reset();
-  if (tree_->count() == micro_steps)
-    value_ = tree_->sum();
+  added_ = last;
+  if (last)
+    value_ = tree_->sums().front();
   else
     state_ = State::none;
 }
 
-void Gradient::start_reduce() {
-  require(state_ == State::leaf, "reduce");
+void Gradient::start_reduce(const plan::Shape& shape, int micro) {
+  comm::Summands summands{layout_.trained, micro < 0 && shape.micro_steps > 1 ? Type::float32 : layout_.type,
+                          plan::addends(shape, micro)};
+  const auto own = summands.addends.terms[static_cast<std::size_t>(group_->rank())].size();
+  if (own > 0 || state_ != State::none) summands.terms = parts();
+  require(state_ == (own > 0 ? State::leaf : State::none) && summands.terms.size() == own, "reduce");
   state_ = State::reducing;
-  const View source = value_;
+  added_ = false;
+  sums_ = summands.addends.sums;
+  const View source = own > 0 ? summands.terms.front() : View{};
   // A GPU's norm and update widen the one leaf of one rank themselves.
   if (group_->size() == 1 && source.type != Type::float32 && !codec_ && source.device.kind != device::Device::Kind::cpu)
     return;
   // A whole float32 gradient that is kept until the update anyway is reduced in its place.
-  const bool in_place = source.type == Type::float32 && !layout_.divided.gradients;
+  const bool in_place = own > 0 && source.type == Type::float32 && !layout_.divided.gradients;
   if (in_place)
     value_ = source.part(layout_.slice.begin, layout_.slice.end);
   else if (!layout_.divided.optimizer_state)
     value_ = take(reduced_, Type::float32, layout_.trained).part(layout_.slice.begin, layout_.slice.end);
   else
-    value_ = take(reduced_, Type::float32, layout_.slice.size());
+    value_ = take(reduced_, Type::float32, layout_.slice.size() * std::ssize(sums_));
   leaf_ = source;
   if (codec_) return start_encoded_reduce();
   if (group_->size() == 1 && in_place) return;
-  work_ = group_->reduce_scatter(source, value_, "reduce-scatter of " + unit_->name());
+  work_ = group_->reduce_scatter(summands, value_, "reduce-scatter of " + unit_->name());
 }
 
 void Gradient::start_encoded_reduce() {
@@ -133,11 +160,17 @@ void Gradient::drop() {
   value_ = {};
   memory_.reset();
   tree_.reset();
+  added_ = false;
+  sums_.clear();
 }
 
 at::Tensor Gradient::on_host() const {
   if (layout_.trained == 0) return at::empty({0});
-  return device::tensor(value_).to(at::kCPU).to(at::kFloat);
+  const auto host = [](const View& of) { return device::tensor(of).to(at::kCPU).to(at::kFloat); };
+  const std::vector<View> all = parts();
+  at::Tensor joined = host(all.back());
+  for (std::size_t i = all.size() - 1; i-- > 0;) joined = host(all[i]) + joined;
+  return joined;
 }
 
 at::Tensor Gradient::gather() {

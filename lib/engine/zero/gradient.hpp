@@ -8,10 +8,11 @@
 //                    type                                  over ranks
 //
 // accumulate() adds what is there, a leaf (stages 0 and 1) or a shard (2 and 3), to the sum over micro-steps, float32
-// in a tree of its own, and goes back to none; after the last micro-step the sum stands in its place. Which comes first
-// is the plan's affair. A leaf of 16 bits stays so until it is added, here or by the rank that receives it. Where
-// leaves travel as integers, each is rounded to them on its way, once, on one rank too: the sum does not depend on the
-// ranks.
+// in the canonical tree, and goes back to none; after the last micro-step the sum stands in its place. Which comes
+// first is the plan's affair. Where a rank's leaves, or those of one micro-step, are no node of the tree, what is there
+// are several sums, of the nodes that they are. A leaf of 16 bits stays so until it is added, here or by the rank that
+// receives it. Where leaves travel as integers, each is rounded to them on its way, once, on one rank too: the sum does
+// not depend on the ranks.
 #pragma once
 #include <optional>
 #include <vector>
@@ -33,10 +34,11 @@ class Gradient {
   /// none -> leaf: the leaf gradient's memory, zeros if it was none, as tensors in the unit's order that autograd adds
   /// into; undefined ones of what is frozen. REQUIRES: none or leaf.
   std::vector<at::Tensor> leaf();
-  /// leaf or shard -> none, and the same again at the last of `micro_steps`.
-  void accumulate(int micro_steps);
-  /// leaf -> reducing -> shard. COLLECTIVE.
-  void start_reduce();
+  /// leaf or shard -> none, and the same again at this rank's last micro-step.
+  void accumulate(const plan::Shape& shape, int micro);
+  /// leaf, or none on a rank that has none -> reducing -> shard: of a micro-step, or of the whole step (micro -1).
+  /// COLLECTIVE.
+  void start_reduce(const plan::Shape& shape, int micro);
   /// With `self_test` throws zs::Error where leaves travel as integers, and their sum differs from the exact one by
   /// more than rounding to them may; it names unit and element.
   void finish_reduce(bool self_test = false);
@@ -46,9 +48,11 @@ class Gradient {
   /// Any -> none: drops the sum over micro-steps too.
   void drop();
 
-  /// What is there now: numel elements, or the slice's in state shard. REQUIRES: leaf, shard or whole.
+  /// What is there now: numel elements, or the slice's in state shard; of several sums all, one after another in state
+  /// shard, the first in state leaf. REQUIRES: leaf, shard or whole.
   const device::View& value() const { return value_; }
-  /// The same as float32 on the host: a copy, or a tensor over its memory; of a unit that is frozen whole, empty.
+  /// As float32 on the host: a copy, or a tensor over its memory; of a unit that is frozen whole, empty. Several sums are
+  /// joined, the last two first.
   at::Tensor on_host() const;
   /// The gradient summed over all leaves, whole, on the host. REQUIRES: shard or whole. COLLECTIVE.
   at::Tensor gather();
@@ -65,12 +69,16 @@ class Gradient {
   device::Buffer memory_;   // of value_, unless that is the tree's sum
   device::Buffer reduced_;  // of what reduces, where that is not in its own place
   std::optional<device::TreeAccumulator> tree_;
+  bool added_ = false;              // value_ is the first sum of the tree
+  std::vector<tree::Leaves> sums_;  // of value_, in state shard
   comm::Work work_;
   std::optional<comm::Codec> codec_;   // of leaves that travel as integers
   device::Buffer encoded_, received_;  // this rank's leaf, and its slice of those of all
   device::View leaf_;                  // the exact one, while it travels
 
   void require(bool holds, const char* call) const;
+  /// The several sums that are there, or value_.
+  std::vector<device::View> parts() const;
   void start_encoded_reduce();
   void add_encoded();
   device::View take(device::Buffer& memory, device::Type type, std::int64_t count);

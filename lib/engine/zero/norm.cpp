@@ -2,37 +2,137 @@
 #include "zero/norm.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "device/operations.hpp"
+#include "device/tensor.hpp"
 
 namespace zs::zero {
 
 namespace {
 
-/// The tiles of numel elements that overlap a slice: [first, last).
-struct Tiles {
-  Tiles(std::int64_t numel, comm::Slice slice) {
-    first = slice.begin * kTiles / std::max<std::int64_t>(numel, 1);  // or the one after, if it ends there
-    while (first < kTiles && comm::slice(numel, first, kTiles).end <= slice.begin) ++first;
-    last = first;
-    while (last < kTiles && comm::slice(numel, last, kTiles).begin < slice.end) ++last;
+using comm::Slice;
+using Lanes = std::array<double, device::kLanes>;
+
+Slice tile_of(std::int64_t numel, std::int64_t tile) { return comm::slice(numel, tile, kTiles); }
+
+/// The tile that element `at` is in. REQUIRES: at < numel.
+std::int64_t tile_at(std::int64_t numel, std::int64_t at) {
+  std::int64_t tile = at * kTiles / numel;
+  while (tile_of(numel, tile).end <= at) ++tile;
+  return tile;
+}
+
+/// A unit in slices of ranks.
+struct Cuts {
+  std::int64_t numel;
+  int ranks;
+
+  std::int64_t border(int rank) const { return comm::slice(numel, rank, ranks).begin; }
+  /// Where the tile begins that is cut in two in front of a rank; -1 if none is.
+  std::int64_t cut(int rank) const {
+    if (rank <= 0 || rank >= ranks || border(rank) >= numel) return -1;
+    const std::int64_t begin = tile_of(numel, tile_at(numel, border(rank))).begin;
+    return begin < border(rank) ? begin : -1;
   }
-  std::int64_t first = 0, last = 0;
+  /// How many ranks' shares of that tile lie in front of the rank; 0 if none is cut.
+  int depth(int rank) const {
+    int depth = 0;
+    for (const std::int64_t begin = cut(rank); begin >= 0 && rank > 0 && cut(rank) == begin; --rank) ++depth;
+    return depth;
+  }
+  /// The most over all ranks.
+  int deepest() const {
+    int most = 0;
+    for (int rank = 1; kTiles % ranks != 0 && rank < ranks; ++rank) most = std::max(most, depth(rank));
+    return most;
+  }
+  /// The tiles that end in a rank's slice and are not empty: it has their sums.
+  std::vector<std::int64_t> finished(Slice slice) const {
+    std::vector<std::int64_t> tiles;
+    if (slice.size() == 0) return tiles;
+    for (std::int64_t tile = tile_at(numel, slice.begin); tile < kTiles && tile_of(numel, tile).end <= slice.end;
+         ++tile) {
+      if (tile_of(numel, tile).size() > 0) tiles.push_back(tile);
+    }
+    return tiles;
+  }
 };
+
+/// Goes on with a tile's lanes over elements [begin, end) of the unit, which the shard has.
+void add_squares(Lanes& lanes, const Shard& shard, std::int64_t tile_begin, std::int64_t begin, std::int64_t end) {
+  if (begin >= end) return;
+  const at::Tensor host =
+      device::tensor(shard.values.part(begin - shard.slice.begin, end - shard.slice.begin)).to(at::kCPU).to(at::kFloat);
+  const float* value = host.data_ptr<float>();
+  for (std::int64_t i = begin; i < end; ++i)
+    lanes[static_cast<std::size_t>((i - tile_begin) % device::kLanes)] += device::square(*value++);
+}
+
+double sum_of(Lanes lanes) {
+  for (std::size_t half = lanes.size() / 2; half > 0; half /= 2) {
+    for (std::size_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  }
+  return lanes[0];
+}
+
+/// By unit the lanes of the tile that is cut in front of this rank, up to there. Ranks pass on what they have of it,
+/// the first of them first. COLLECTIVE.
+std::vector<Lanes> lanes_before(comm::Group& group, const std::vector<Shard>& shards) {
+  std::vector<Lanes> before(shards.size(), Lanes{});
+  int deepest = 0;
+  for (const Shard& shard : shards) deepest = std::max(deepest, Cuts{shard.numel, group.size()}.deepest());
+  const int own = group.rank(), next = own + 1;
+  for (int depth = 1; depth <= deepest; ++depth) {
+    std::vector<Lanes> passed;
+    for (std::size_t unit = 0; unit < shards.size(); ++unit) {
+      const Cuts cuts{shards[unit].numel, group.size()};
+      if (cuts.depth(next) != depth) continue;
+      const std::int64_t begin = cuts.cut(next);
+      passed.push_back(depth == 1 ? Lanes{} : before[unit]);
+      add_squares(passed.back(), shards[unit], begin, std::max(begin, shards[unit].slice.begin), cuts.border(next));
+    }
+    const auto all = group.all_gather(std::span<const Lanes>(passed), "exchange of the gradient norm's cut tiles");
+    std::size_t read = 0;
+    for (std::size_t unit = 0; unit < shards.size(); ++unit) {
+      if (Cuts{shards[unit].numel, group.size()}.depth(own) == depth)
+        before[unit] = all[static_cast<std::size_t>(own - 1)].at(read++);
+    }
+  }
+  return before;
+}
+
+/// The sums of the tiles that a shard finishes, in order: of the first `before` is what other ranks have of it.
+void add_whole_tiles(const Shard& shard, std::vector<device::View>& values) {
+  for (const std::int64_t tile : Cuts{shard.numel, 1}.finished(shard.slice)) {
+    const Slice of = tile_of(shard.numel, tile);
+    if (of.begin >= shard.slice.begin)
+      values.push_back(shard.values.part(of.begin - shard.slice.begin, of.end - shard.slice.begin));
+  }
+}
 
 }  // namespace
 
 double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool replicated) {
+  const std::vector<Lanes> before = replicated ? std::vector<Lanes>(shards.size()) : lanes_before(group, shards);
   std::vector<device::View> values;
-  for (const Shard& shard : shards) {
-    const Tiles tiles(shard.numel, shard.slice);
-    for (std::int64_t i = tiles.first; i < tiles.last; ++i) {
-      const comm::Slice tile = comm::slice(shard.numel, i, kTiles);
-      const std::int64_t begin = std::max(tile.begin, shard.slice.begin), end = std::min(tile.end, shard.slice.end);
-      values.push_back(shard.values.part(begin - shard.slice.begin, end - shard.slice.begin));
+  for (const Shard& shard : shards) add_whole_tiles(shard, values);
+  const std::vector<double> whole = device::operations(group.device()).sums_of_squares(values);
+  std::vector<double> sums;
+  auto next = whole.begin();
+  for (std::size_t unit = 0; unit < shards.size(); ++unit) {
+    const Shard& shard = shards[unit];
+    for (const std::int64_t tile : Cuts{shard.numel, 1}.finished(shard.slice)) {
+      const Slice of = tile_of(shard.numel, tile);
+      if (of.begin >= shard.slice.begin) {
+        sums.push_back(*next++);
+        continue;
+      }
+      Lanes lanes = before[unit];
+      add_squares(lanes, shard, of.begin, shard.slice.begin, of.end);
+      sums.push_back(sum_of(lanes));
     }
   }
-  const std::vector<double> sums = device::operations(group.device()).sums_of_squares(values);
   const std::vector<std::vector<double>> parts =
       replicated ? std::vector<std::vector<double>>{sums}
                  : group.all_gather<double>(sums, "all-gather of the gradient norm's tiles");
@@ -41,10 +141,9 @@ double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool
   std::vector<std::size_t> read(parts.size());  // by rank
   for (const Shard& shard : shards) {
     for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-      const Tiles tiles(shard.numel, replicated
-                                         ? shard.slice
-                                         : comm::slice(shard.numel, static_cast<std::int64_t>(rank), group.size()));
-      for (std::int64_t i = tiles.first; i < tiles.last; ++i) sum += parts[rank][read[rank]++];
+      const Slice its =
+          replicated ? shard.slice : comm::slice(shard.numel, static_cast<std::int64_t>(rank), group.size());
+      for (std::size_t i = Cuts{shard.numel, 1}.finished(its).size(); i > 0; --i) sum += parts[rank][read[rank]++];
     }
   }
   return sum;

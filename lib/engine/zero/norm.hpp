@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The global gradient norm, summed so that its bits depend on neither rank count nor stage: each unit is cut into
-// kTiles tiles whose borders are shard borders for every rank count that divides kTiles; each tile is summed alone
-// in double, and the tiles are added in index order. Other rank counts cut tiles in two, at the cost of that promise.
+// kTiles tiles; each tile is summed alone in double, and the tiles are added in index order. Tiles' borders are shard
+// borders for every rank count that divides kTiles. Elsewhere ranks share a tile: the first adds its squares to the
+// tile's lanes (device/arithmetic.hpp) and passes those on, 2 KiB a unit, and the last has the sum.
 #pragma once
 #include <vector>
 
@@ -9,7 +10,7 @@
 
 namespace zs::zero {
 
-/// Tiles a unit; also the most ranks for which sums are exact.
+/// Tiles a unit.
 using comm::kTiles;
 
 /// One unit's reduced gradient on this rank: elements [slice.begin, slice.end) of numel.

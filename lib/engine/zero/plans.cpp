@@ -13,36 +13,26 @@ namespace {
 
 using comm::kTiles;
 
-bool exact_ranks(int ranks) { return ranks <= kTiles && std::has_single_bit(static_cast<unsigned>(ranks)); }
-bool exact_micro_steps(int micro_steps) { return std::has_single_bit(static_cast<unsigned>(micro_steps)); }
-
-void require_exact(int ranks, int micro_steps) {
-  const std::string remedy = "; --reduction any runs without that promise";
-  if (!exact_ranks(ranks)) {
-    throw Error("exact sums need a power of two of ranks (1, 2, 4, 8 ... " + std::to_string(kTiles) + "), not " +
-                std::to_string(ranks) + remedy);
-  }
-  if (!exact_micro_steps(micro_steps)) {
-    throw Error("exact sums need a power of two of gradient accumulation steps (1, 2, 4, 8 ...), not " +
-                std::to_string(micro_steps) + remedy);
-  }
-}
-
 /// What of ZeRO++ the ranks cannot do.
 void require_divisible(const plan::Shape& shape) {
   if (shape.secondary > 0 && shape.ranks % shape.secondary != 0)
     throw Error("a secondary partition of " + std::to_string(shape.secondary) + " ranks does not divide " +
                 std::to_string(shape.ranks) + " ranks: set zero_hpz_partition_size to the ranks of a node");
   const bool integers = shape.quantized_weights || shape.quantized_gradients;
-  if (integers && !exact_ranks(shape.ranks))
+  const bool nested = shape.ranks <= kTiles && std::has_single_bit(static_cast<unsigned>(shape.ranks));
+  if (integers && !nested)
     throw Error("quantized collectives need a power of two of ranks (1, 2, 4, 8 ... " + std::to_string(kTiles) +
                 "), not " + std::to_string(shape.ranks) +
                 ": leave out zero_quantized_weights and zero_quantized_gradients");
+  if (shape.quantized_gradients && shape.short_ranks > 0)
+    throw Error("quantized gradients need as many micro-batches on every rank, and " + std::to_string(shape.leaves()) +
+                " do not divide among " + std::to_string(shape.ranks) + " ranks: leave out zero_quantized_gradients");
 }
 
 plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const Strategy& strategy,
                      const Settings& settings) {
   plan::Shape shape{{}, strategy.stage, group.size(), strategy.micro_steps, strategy.activation_checkpointing};
+  shape.short_ranks = strategy.short_ranks;
   shape.offload_optimizer = settings.offload.optimizer != Place::device;
   shape.offload_parameters = settings.offload.parameters != Place::device;
   shape.secondary = settings.zeropp.secondary;
@@ -59,11 +49,10 @@ plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const S
 
 }  // namespace
 
-bool exact_sums(int ranks, int micro_steps) { return exact_ranks(ranks) && exact_micro_steps(micro_steps); }
-
 plan::Plan evaluation_plan(const plan::Plan& training) {
   plan::Shape shape = training.shape;
   shape.micro_steps = 1;
+  shape.short_ranks = 0;
   shape.secondary = 0;  // each unit is gathered once
   plan::Plan plan = plan::baseline(shape);
   const auto loss = std::find_if(plan.ops.begin(), plan.ops.end(),
@@ -100,7 +89,6 @@ Plans::Plans(comm::Group& group, const unit::Units& units, const Strategy& strat
   const plan::Plan baseline = plan::baseline(shape);
   for (const plan::Scheduled& entry : schedule_) plans_.push_back(plan::compile(baseline, entry.passes, budget_));
   current_ = plans_.front();
-  if (settings.exact) require_exact(group.size(), shape.micro_steps);
   require_divisible(shape);
   for (const plan::Plan& plan : plans_) plan::check(plan);
   require_same();

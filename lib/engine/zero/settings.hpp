@@ -42,9 +42,6 @@ struct Settings {
   std::uint64_t seed = 1;
   Offload offload{};
   ZeroPlusPlus zeropp{};
-  /// Only rank and micro-step counts whose sums have the same bits in every stage and on every number of ranks: powers
-  /// of two. Without it any count runs, and repeats its own bits alone.
-  bool exact = true;
   unit::Beginning begin{};  ///< null: every unit's own initial values, by the seed
 };
 
@@ -52,12 +49,10 @@ struct Settings {
 struct Strategy {
   int stage = 0;
   int micro_steps = 1;
+  int short_ranks = 0;  ///< that have one micro-batch less
   bool activation_checkpointing = false;
   plan::Schedule passes{};  ///< over the plan; empty: none
   plan::Budget budget{};    ///< what they may use
 };
-
-/// True if sums over so many ranks and micro-steps have the same bits in every stage and however they are spread.
-bool exact_sums(int ranks, int micro_steps);
 
 }  // namespace zs::zero

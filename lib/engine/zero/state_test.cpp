@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
+
 #include "base/error.hpp"
 #include "device/tensor.hpp"
 
@@ -34,26 +36,36 @@ at::Tensor leaf_values(std::int64_t leaf, Type type) {
       .to(at::kFloat);
 }
 
-/// The canonical sum over leaves [begin, begin + count), a power of two of them.
+/// The canonical sum over leaves [begin, begin + count).
 at::Tensor tree(std::int64_t begin, std::int64_t count, Type type) {
-  return count == 1 ? leaf_values(begin, type)
-                    : tree(begin, count / 2, type) + tree(begin + count / 2, count / 2, type);
+  if (count == 1) return leaf_values(begin, type);
+  const auto half = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(count - 1)));
+  return tree(begin, half, type) + tree(begin + half, count - half, type);
 }
 
 /// Rank and memory of one gradient.
 struct Fixture {
-  Fixture(comm::Group& its_group, int stage, Type type = Type::float32)
+  Fixture(comm::Group& its_group, int stage, Type type = Type::float32, std::int64_t leaves = 0)
       : group(its_group),
         pool(group),
-        layout(zero::layout(unit, group, plan::Shape{{}, stage, group.size()}, type)),
+        shape(shape_of(stage, leaves == 0 ? group.size() : leaves)),
+        layout(zero::layout(unit, group, shape, type)),
         gradient(unit, group, pool, layout) {}
+
+  plan::Shape shape_of(int stage, std::int64_t leaves) const {
+    return plan::divide(leaves, group.size()).of({{}, stage, group.size()});
+  }
 
   void backward(std::int64_t leaf) {
     const auto into = gradient.leaf();
     const auto from = unit::views(unit, leaf_values(leaf, layout.type));
     for (std::size_t i = 0; i < into.size(); ++i) into[i].add_(from[i]);
   }
-  void reduce() { gradient.start_reduce(), gradient.finish_reduce(); }
+  /// Of a micro-step, in stages 2 and 3.
+  void reduce(int micro = 0) {
+    gradient.start_reduce(shape, shape.divided().gradients ? micro : -1);
+    gradient.finish_reduce();
+  }
   void expect(const at::Tensor& whole) const {
     const comm::Slice held = gradient.state() == State::shard ? layout.slice : comm::Slice{0, kNumel};
     CHECK(gradient.value().type == Type::float32);
@@ -63,6 +75,7 @@ struct Fixture {
   Unit unit;
   comm::Group& group;
   Pool pool;
+  plan::Shape shape;
   Layout layout;
   Gradient gradient;
 };
@@ -79,24 +92,31 @@ std::string refusal(const std::function<void()>& call) {
 TEST_CASE("gradient: the order of each stage ends with the canonical sum over all leaves, in every type") {
   for (const Type type : {Type::float32, Type::bfloat16, Type::float16}) {
     for (const int stage : {0, 1, 2, 3}) {
-      for (const int ranks : {1, 2, 4}) {
-        for (const int micro_steps : {1, 2, 4}) {
+      for (const int ranks : {1, 2, 3, 4, 5, 7}) {
+        for (const std::int64_t leaves : {1, 2, 4, 6, 7, 8, 12, 16}) {
           CAPTURE(stage);
           CAPTURE(ranks);
-          CAPTURE(micro_steps);
+          CAPTURE(leaves);
           comm::run_in_process(ranks, [&](comm::Group& group) {
-            Fixture f(group, stage, type);
+            Fixture f(group, stage, type, leaves);
+            const int micro_steps = f.shape.micro_steps;
+            CHECK(f.shape.leaves() == leaves);
             for (int step = 0; step < 2; ++step) {
               for (int micro = 0; micro < micro_steps; ++micro) {
-                f.backward(stage <= 1 ? group.rank() * micro_steps + micro : micro * ranks + group.rank());
-                CHECK(f.gradient.state() == State::leaf);
-                if (stage >= 2) f.reduce();
-                f.gradient.accumulate(micro_steps);
-                if (micro + 1 < micro_steps) CHECK(f.gradient.state() == State::none);
+                const std::int64_t leaf = plan::leaf(f.shape, group.rank(), micro);
+                if (leaf >= 0) {
+                  f.backward(leaf);
+                  CHECK(f.gradient.state() == State::leaf);
+                }
+                if (stage >= 2) f.reduce(micro);
+                if (stage >= 2 || leaf >= 0) f.gradient.accumulate(f.shape, micro);
+                const bool last =
+                    micro + 1 == micro_steps || (stage <= 1 && plan::leaf(f.shape, group.rank(), micro + 1) < 0);
+                if (!last) CHECK(f.gradient.state() == State::none);
               }
               if (stage <= 1) f.reduce();
               CHECK(f.gradient.state() == State::shard);
-              const at::Tensor expected = tree(0, std::int64_t{ranks} * micro_steps, type);
+              const at::Tensor expected = tree(0, leaves, type);
               f.expect(expected);
               if (stage == 0) {
                 f.gradient.start_gather(), f.gradient.finish_gather();
@@ -141,7 +161,7 @@ TEST_CASE("gradient: what it owns in each state") {
   Fixture alone(*one, 2);
   alone.backward(0);
   alone.reduce();
-  alone.gradient.accumulate(1);
+  alone.gradient.accumulate(alone.shape, 0);
   CHECK(alone.pool.bytes() == kWhole);  // nothing is copied
 }
 
@@ -157,12 +177,12 @@ TEST_CASE("gradient: two contributions to one leaf add, as those of a tied head 
 TEST_CASE("gradient: an operation out of order is refused, and names the unit") {
   const auto group = comm::single();
   Fixture f(*group, 2);
-  CHECK(refusal([&] { f.gradient.start_reduce(); }) == "the gradient of u is not in a state for reduce");
-  CHECK_FALSE(refusal([&] { f.gradient.accumulate(1); }).empty());
+  CHECK(refusal([&] { f.gradient.start_reduce(f.shape, 0); }) == "the gradient of u is not in a state for reduce");
+  CHECK_FALSE(refusal([&] { f.gradient.accumulate(f.shape, 0); }).empty());
   CHECK_FALSE(refusal([&] { f.gradient.finish_reduce(); }).empty());
   f.backward(0);
   CHECK_FALSE(refusal([&] { f.gradient.start_gather(); }).empty());
-  f.gradient.start_reduce();
+  f.gradient.start_reduce(f.shape, 0);
   CHECK_FALSE(refusal([&] { f.gradient.leaf(); }).empty());
   f.gradient.finish_reduce();
   CHECK_FALSE(refusal([&] { f.gradient.leaf(); }).empty());

@@ -96,7 +96,7 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "kernels", .role = arithmetic, .label = "kernels", .main = true, .found = true},
     {.name = "compile", .role = arithmetic, .label = "compile", .key = "zero.compile", .aliases = "COMPILE", .through = "kernels", .main = true},
     {.name = "compile_backend", .role = arithmetic, .label = "compiler backend"},
-    {.name = "reduction", .role = arithmetic, .label = "reduction", .key = "zero.reduction"},
+    {.name = "reduction", .role = arithmetic, .label = "reduction"},
     {.name = "deterministic", .role = arithmetic, .label = "deterministic operations", .key = "training.deterministic"},
     {.name = "device", .role = arithmetic, .label = "device", .key = "run.device", .found = true},
     {.name = "tf32", .role = arithmetic, .label = "TF32 products", .key = "training.tf32"},

@@ -146,6 +146,8 @@ void Config::choose(const std::string& key, const std::string& value) {
 }
 
 void Config::mark_stored() {
+  // What an earlier zs stored of a promise that is now kept whatever the ranks.
+  std::erase_if(entries_, [](const Entry& entry) { return entry.key == "zero.reduction" && entry.value == "exact"; });
   for (Entry& entry : entries_) entry.from = From::stored;
 }
 

@@ -145,7 +145,6 @@ inline constexpr auto kSettings = std::to_array<Known>({
     {.key = "zero.quantized_weights", .options = "zero_quantized_weights", .type = Type::boolean, .help = "ZeRO++'s qwZ, at stage 3: send parameters as integers of 8 bits; the masters are not rounded"},
     {.key = "zero.quantized_gradients", .options = "zero_quantized_gradients", .type = Type::boolean, .help = "ZeRO++'s qgZ, at stage 3: send gradients of micro-batches as integers of 4 bits, rounded once"},
     {.key = "zero.self_test_every", .options = "self_test_every", .type = Type::integer, .value = "N", .help = "steps between self-tests of quantized collectives against the exact numbers; default: only the first step", .lowest = 1, .highest = kMany, .needs = "zero.quantized_weights zero.quantized_gradients"},
-    {.key = "zero.reduction", .options = "reduction", .value = "HOW", .fallback = "exact", .help = "exact: powers of two of ranks and accumulation steps, the same bits for all; any: any numbers of them", .choices = "exact any"},
     {.key = "zero.activation_checkpointing", .options = "activation_checkpointing", .type = Type::boolean, .fallback = "false", .help = "keep only the inputs of units, and compute their activations again in backward", .synonyms = "gradient_checkpointing"},
     {.key = "zero.memory_budget", .options = "memory_budget", .type = Type::count, .value = "BYTES", .help = "device memory of a rank that passes may fill: 16G", .lowest = 1, .highest = kMany, .needs = "zero.deepcompile zero.passes"},
 

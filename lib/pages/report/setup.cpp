@@ -68,6 +68,16 @@ std::string product(const std::vector<Condition>& conditions, const std::vector<
   return text;
 }
 
+/// A step's batch times `more`: as it is said, since ranks may have unlike shares of it, else from its factors.
+std::string of_a_step(const std::vector<Condition>& conditions, const std::vector<const char*>& more = {}) {
+  for (std::vector<const char*> keys :
+       {std::vector<const char*>{"global_batch_size"}, {"world_size", "batch_size", "gradient_accumulation_steps"}}) {
+    keys.insert(keys.end(), more.begin(), more.end());
+    if (const std::string text = product(conditions, keys); !text.empty()) return text;
+  }
+  return "";
+}
+
 }  // namespace
 
 Section setup_section(const Findings& found, bool differences) {
@@ -94,14 +104,13 @@ Section setup_section(const Findings& found, bool differences) {
       differing.push_back(key);
   }
   const bool images = summary::on_images(found.conditions);
-  const std::string batch = product(found.conditions, {"world_size", "batch_size", "gradient_accumulation_steps"});
+  const std::string batch = of_a_step(found.conditions);
   if (!batch.empty())
     row("global batch (ranks x micro-batch x accumulation)", batch + (images ? " images" : " sequences"));
   // A trainer may number its micro-steps: then the step of its log has the tokens of one.
   const bool micro = counts_micro_steps(found.conditions);
-  const std::string tokens =
-      micro ? product(found.conditions, {"world_size", "batch_size", "seq_length"})
-            : product(found.conditions, {"world_size", "batch_size", "gradient_accumulation_steps", "seq_length"});
+  const std::string tokens = micro ? product(found.conditions, {"world_size", "batch_size", "seq_length"})
+                                   : of_a_step(found.conditions, {"seq_length"});
   if (!tokens.empty() && !images) row(micro ? "tokens of a logged step (a micro-step)" : "tokens of a step", tokens);
   const std::string epochs = epochs_seen(found.conditions);
   if (!epochs.empty()) row("last epoch reached", epochs);

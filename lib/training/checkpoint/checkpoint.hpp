@@ -46,10 +46,6 @@ struct ModelFiles {
   std::string adapter{};  ///< that of adapter_config.json; "" if the model has no adapters
 };
 
-/// The number of accumulation steps with which `ranks` ranks take the steps of `progress`; throws zs::Error, with the
-/// remedy, if they cannot be divided evenly.
-std::int64_t micro_steps(const Progress& progress, const std::string& folder, int ranks);
-
 /// Writes a checkpoint under a temporary name and renames it when all of it is on disk. All calls are COLLECTIVE; every
 /// rank writes its part at the same time. A writer that is destroyed before commit() leaves nothing.
 class Writer {

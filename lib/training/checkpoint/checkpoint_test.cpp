@@ -347,13 +347,5 @@ TEST_CASE("checkpoint: the newest of a run, what is pruned, and what killed writ
   CHECK(latest(run.path()) == run.file("final_checkpoint"));
 }
 
-TEST_CASE("checkpoint: ranks that cannot share its micro-batches are told who can") {
-  CHECK(micro_steps(progress(1), "saved", 2) == 2);
-  CHECK_THROWS_WITH_AS(micro_steps(progress(1), "saved", 3),
-                       "saved: was made with 4 micro-batches a step, which 3 ranks cannot share: use a number of ranks "
-                       "that divides them",
-                       Error);
-}
-
 }  // namespace
 }  // namespace zs::checkpoint

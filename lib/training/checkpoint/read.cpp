@@ -237,13 +237,6 @@ std::string content_of(const std::string& folder, bool ours) {
 
 }  // namespace
 
-std::int64_t micro_steps(const Progress& progress, const std::string& folder, int ranks) {
-  if (progress.leaves % ranks == 0) return progress.leaves / ranks;
-  throw Error(folder, 0,
-              "was made with " + to_text(progress.leaves) + " micro-batches a step, which " + std::to_string(ranks) +
-                  " ranks cannot share: use a number of ranks that divides them");
-}
-
 std::optional<Progress> peek(const std::string& folder) {
   if (!fs::exists(folder)) throw Error(folder, 0, "there is no such checkpoint");
   if (!has_state(folder)) return {};

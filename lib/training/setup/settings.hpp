@@ -36,6 +36,11 @@ struct Settings {
   std::string backend;
   std::string method;  ///< as requested, or ""
   int micro_steps = 1;
+  int short_ranks = 0;  ///< that have one micro-batch less in a step
+  /// Micro-batches of a step, all ranks together.
+  std::int64_t leaves() const { return static_cast<std::int64_t>(ranks) * micro_steps - short_ranks; }
+  /// Divides so many micro-batches of a step among the ranks.
+  void divide(std::int64_t leaves);
   bool deepcompile = false, activation_checkpointing = false;
   plan::Schedule passes;                              ///< empty: none
   std::int64_t gathered_elements = 0;                 ///< limit for gathered elements in passes
@@ -43,7 +48,8 @@ struct Settings {
   double memory = 0;                                  ///< limit for bytes of device memory of a rank
   std::shared_ptr<const plan::Profile> plan_profile;  ///< measured times of the plan's operations, or null
   zero::Strategy strategy() const {
-    return {stage, micro_steps, activation_checkpointing, passes, {gathered_elements, plan_profile, memory}};
+    return {
+        stage, micro_steps, short_ranks, activation_checkpointing, passes, {gathered_elements, plan_profile, memory}};
   }
 
   std::string dataset;

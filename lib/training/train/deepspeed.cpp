@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/error.hpp"
 #include "base/number.hpp"
 
 namespace zs::train {
@@ -64,9 +65,12 @@ Json fp16(const zero::LossScaling& rules) {
 
 }  // namespace
 
-DeepSpeedConfig deepspeed_config(const Settings& s, int ranks) {
+DeepSpeedConfig deepspeed_config(const Settings& s) {
+  if (s.short_ranks > 0)
+    throw Error("DeepSpeed takes as many micro-batches on every rank, and " + to_text(s.leaves()) +
+                " do not divide among " + std::to_string(s.ranks) + " ranks");
   DeepSpeedConfig result;
-  Json json = {{"train_batch_size", s.batch_size * s.micro_steps * ranks},
+  Json json = {{"train_batch_size", s.batch_size * s.leaves()},
                {"train_micro_batch_size_per_gpu", s.batch_size},
                {"gradient_accumulation_steps", s.micro_steps},
                {"gradient_clipping", s.engine.max_grad_norm},

@@ -15,7 +15,6 @@ struct DeepSpeedConfig {
   std::vector<std::string> remaining;  ///< what DeepSpeed's file cannot express, for the program that uses it
 };
 
-/// REQUIRES: settings of `ranks` ranks.
-DeepSpeedConfig deepspeed_config(const Settings& settings, int ranks);
+DeepSpeedConfig deepspeed_config(const Settings& settings);
 
 }  // namespace zs::train

@@ -27,6 +27,11 @@ struct Case {
   bool packed = false;  // samples hold several documents, of which some tokens are no targets
   optimizer::Settings optimizer{};
   model::Adaptation adaptation{};
+  int short_ranks = 0;
+  void divide(std::int64_t leaves) {
+    const plan::Shares shares = plan::divide(leaves, ranks);
+    micro_steps = shares.micro_steps, short_ranks = shares.short_ranks;
+  }
 };
 
 /// Documents of other lengths in each leaf; in every third it is as if each sample were one.
@@ -67,7 +72,7 @@ Outcome trained(const Case& c) {
                                             .adaptation = c.adaptation});
     zero::Engine engine(
         group, model.units,
-        {c.stage, c.micro_steps, c.checkpointing,
+        {c.stage, c.micro_steps, c.short_ranks, c.checkpointing,
          c.passes.empty() && c.compiled ? plan::from_the_start(plan::usual_passes()) : c.passes, c.budget},
         {.optimizer = c.optimizer,
          .max_grad_norm = c.max_grad_norm,
@@ -115,6 +120,30 @@ TEST_CASE("exact: stages, ranks, accumulation, passes and checkpointing give the
         CHECK(outcome.digest == expected.digest);
         CHECK(outcome.loss == expected.loss);
         CHECK(outcome.norm == expected.norm);
+      }
+    }
+  }
+}
+
+TEST_CASE("exact: micro-batches that do not divide among the ranks, on any number of them") {
+  int kind = 0;
+  for (const std::int64_t leaves : {1, 3, 6, 7, 10, 12}) {
+    Case one{.max_grad_norm = 0.5, .fused = kind % 2 == 1, .model = kind % 3 == 2 ? "tiny-llama" : "tiny"};
+    one.dtype = kind++ % 4 == 3 ? at::kBFloat16 : at::kFloat;
+    one.divide(leaves);
+    const Outcome expected = trained(one);
+    for (const int ranks : {2, 3, 4, 5, 6, 7, 12}) {
+      for (const int stage : {0, 1, 2, 3}) {
+        CAPTURE(leaves);
+        CAPTURE(ranks);
+        CAPTURE(stage);
+        Case c = one;
+        c.stage = stage, c.ranks = ranks;
+        c.divide(leaves);
+        c.compiled = (ranks + stage) % 2 == 0, c.checkpointing = ranks % 3 == 0;
+        if (stage > 0 && ranks % 2 == 1) c.offload.optimizer = zero::Place::host;
+        if (stage == 3 && ranks % 4 == 2) c.offload.parameters = c.offload.optimizer = zero::Place::host;
+        CHECK(trained(c) == expected);
       }
     }
   }

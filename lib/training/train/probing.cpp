@@ -71,9 +71,13 @@ void Probing::after(std::int64_t step, const zero::StepResult& result) {
         parts);
   }
   double loss = 0;
-  for (int micro = 0; micro < settings_.micro_steps; ++micro)
+  int own = 0;
+  for (int micro = 0; micro < settings_.micro_steps; ++micro) {
+    if (engine_.leaf(micro) < 0) continue;
     loss += result.leaf_losses.at(static_cast<std::size_t>(engine_.leaf(micro)));
-  write(step, loss / settings_.micro_steps, parts);
+    ++own;
+  }
+  write(step, loss / std::max(own, 1), parts);
   gradients_.clear();
 }
 

@@ -74,10 +74,11 @@ void require_same(const checkpoint::Progress& progress, const Settings& settings
                 "was made with " + what + " " + to_text(std::int64_t{then}) + ", not " + to_text(std::int64_t{now}) +
                     ": " + remedy);
   };
-  const std::int64_t leaves = static_cast<std::int64_t>(ranks) * settings.micro_steps;
-  const std::int64_t needed = checkpoint::micro_steps(progress, settings.checkpoint, ranks);
-  differs("ranks x accumulation steps", progress.leaves, leaves,
-          "on " + std::to_string(ranks) + " ranks use --gradient_accumulation_steps " + to_text(needed));
+  const plan::Shares needed = plan::divide(progress.leaves, ranks);
+  differs("micro-batches a step", progress.leaves, settings.leaves(),
+          needed.short_ranks > 0 ? "use --train_batch_size " + to_text(progress.leaves * progress.batch_size)
+                                 : "on " + std::to_string(ranks) + " ranks use --gradient_accumulation_steps " +
+                                       std::to_string(needed.micro_steps));
   differs("batch_size", progress.batch_size, settings.batch_size, "use --batch_size " + to_text(progress.batch_size));
   differs("seq_length", progress.seq_length, settings.model.seq_length,
           "use --seq_length " + to_text(progress.seq_length));
@@ -95,10 +96,11 @@ void require_same(const checkpoint::Progress& progress, const Settings& settings
     const std::string& then = progress.arithmetic.at(name);
     const attribute::Attribute* const row = attribute::find(name);
     if (!row || !now.contains(name) || now[name] == then) continue;
+    const config::Known* const setting = config::known(row->key);
     throw Error(settings.checkpoint, 0,
-                "was made with " + name + " " + then + ", not " + now[name] + ": use " +
-                    config::as_option(*config::known(row->key), then) +
-                    ", or begin another run from its weights, --model_name " + settings.checkpoint);
+                "was made with " + name + " " + then + ", not " + now[name] + ": " +
+                    (setting ? "use " + config::as_option(*setting, then) + ", or " : "") +
+                    "begin another run from its weights, --model_name " + settings.checkpoint);
   }
 }
 

@@ -28,7 +28,6 @@ constexpr Case kCases[] = {
     {"consecutive_hysteresis", "true", "false, not true", "--set training.consecutive_hysteresis=false", "float16"},
     {"min_loss_scale", "4", "1, not 4", "--set training.min_loss_scale=1", "float16"},
     {"compile", "true", "false, not true", "--set zero.compile=false"},
-    {"reduction", "any", "exact, not any", "--reduction exact"},
     {"deterministic", "false", "true, not false", "--deterministic"},
     {"tf32", "true", "false, not true", "--set training.tf32=false"},
     {"fp8", "tensorwise", "none, not tensorwise", "--fp8 none", "bfloat16", true},

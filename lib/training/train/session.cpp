@@ -183,11 +183,8 @@ void Session::choose_checkpoint(Start& start) {
   comm::together(group, "reading of " + start.settings.checkpoint, [&] {
     const auto progress = checkpoint::peek(start.settings.checkpoint);
     if (!progress) return;
-    // Another rank count has the same sums with so many accumulation steps.
-    if (!asked) {
-      start.settings.micro_steps =
-          static_cast<int>(checkpoint::micro_steps(*progress, start.settings.checkpoint, group.size()));
-    }
+    // Other ranks share the micro-batches that the run's steps have.
+    if (!asked) start.settings.divide(progress->leaves);
     for (const Change& change : start.changes) {
       start.settings.notes.push_back(change.key + " is " + change.now + " from step " + to_text(progress->step + 1) +
                                      " on (" + change.origin + "), and was " + change.then);
@@ -219,7 +216,7 @@ Status Session::train(const cli::Args& args) {
                              {"--debug_log", given(start.settings.digest_every == 1)}});
   if (start.task == "--print_deepspeed_config") {
     if (!first) return Status::done;
-    const DeepSpeedConfig config = deepspeed_config(start.settings, ranks_.group().size());
+    const DeepSpeedConfig config = deepspeed_config(start.settings);
     for (const std::string& what : config.remaining) cli::warn(args.command(), "the program must see to " + what);
     print(config.json);
     return Status::done;
@@ -244,16 +241,17 @@ Status Session::train(const cli::Args& args) {
     choose_checkpoint(start);
   }
 
+  if (const Settings& its = start.settings; first && its.short_ranks > 0) {
+    cli::tell(args.command(), to_text(its.leaves()) + " micro-batches a step on " + std::to_string(its.ranks) +
+                                  " ranks: " + std::to_string(its.short_ranks) +
+                                  (its.short_ranks == 1 ? " has" : " have") + " none in the last of " +
+                                  std::to_string(its.micro_steps) + " micro-steps");
+  }
   if (first && device == "cpu" && start.task != "--print_plan") {
     const std::string word = setup::early_word(group, model::make(start.settings.model), start.settings, host_memory());
     if (!word.empty()) cli::tell(args.command(), word);
   }
   Trainer trainer(group, start.settings);
-  if (first && !zero::exact_sums(group.size(), start.settings.micro_steps)) {
-    cli::warn(args.command(), std::to_string(group.size()) + " ranks x " + std::to_string(start.settings.micro_steps) +
-                                  " accumulation steps: a repeated run has the same bits, another number of ranks or "
-                                  "another stage may not (--reduction any)");
-  }
   if (start.task == "--print_plan") {
     if (first) print(plans_text(trainer, start.cost ? start.settings.plan_profile.get() : nullptr));
     return Status::done;
@@ -268,8 +266,7 @@ Status Session::train(const cli::Args& args) {
   if (!start.save_initial.empty())
     save_initial(start.save_initial, trainer.model().units, start.settings.engine.seed, trainer.beginning());
   if (!start.dump_batches.empty()) {
-    dump_batches(start.dump_batches, trainer.batches(), trainer.steps(),
-                 std::int64_t{group.size()} * start.settings.micro_steps);
+    dump_batches(start.dump_batches, trainer.batches(), trainer.steps(), start.settings.leaves());
   }
   return record(args, start, lease, trainer);
 }

@@ -70,6 +70,7 @@ void keep_choices(config::Config& config, const Settings& settings) {
   // Other ranks may go on with the run: it keeps what the whole came to, not the whole.
   const std::string origin = whole->origin;
   config.set("training.batch_size", to_text(settings.batch_size), origin);
+  if (settings.short_ranks > 0) return;  // accumulation steps do not say it
   config.set("training.gradient_accumulation_steps", to_text(std::int64_t{settings.micro_steps}), origin);
   config.set("training.train_batch_size", "null", origin);
 }

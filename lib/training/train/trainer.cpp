@@ -276,7 +276,7 @@ double Trainer::learning_rate(std::int64_t step) const {
 
 checkpoint::Progress Trainer::progress(std::int64_t step) const {
   return {.step = step,
-          .leaves = static_cast<std::int64_t>(group_.size()) * settings_.micro_steps,
+          .leaves = settings_.leaves(),
           .batch_size = settings_.batch_size,
           .seq_length = settings_.model.seq_length,
           .seed = static_cast<std::int64_t>(settings_.engine.seed),

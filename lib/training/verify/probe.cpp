@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "device/tensor.hpp"
 
@@ -114,9 +115,12 @@ void Probe::local_sum(int unit) {
   if (reference_->skipped) return;
   Difference ignored;
   std::vector<Tensors> of_unit;
-  for (const Tensors& leaf : leaves_) of_unit.push_back({leaf[at_index(unit)]});
+  for (const Tensors& leaf : leaves_) {
+    if (!leaf.empty()) of_unit.push_back({leaf[at_index(unit)]});  // none in the micro-step of a rank that has none
+  }
   zero::UnitState& state = engine_.states()[at_index(unit)];
-  values(unit, state.gradient.on_host(), {0, state.trained()}, tree_sum(of_unit)[0], reference_->scale,
+  values(unit, state.gradient.on_host(), {0, state.trained()},
+         joined_sum(of_unit, engine_.leaf(0), std::ssize(reference_->leaf_losses))[0], reference_->scale,
          {.phase = Phase::accumulation, .what = What::gradient}, ignored, Role::part);
 }
 

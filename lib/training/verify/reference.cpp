@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <optional>
 
 #include "unit/arithmetic.hpp"
@@ -60,9 +61,37 @@ Tensors sum(const Tensors& a, const Tensors& b) {
   return total;
 }
 
+namespace {
+
+/// How many of so many leaves, at least two, are left of where their tree splits.
+std::int64_t left_half(std::int64_t leaves) {
+  std::int64_t left = 1;
+  while (2 * left < leaves) left *= 2;
+  return left;
+}
+
+}  // namespace
+
 Tensors tree_sum(std::span<const Tensors> leaves) {
-  const std::size_t half = leaves.size() / 2;
-  return half == 0 ? leaves[0] : sum(tree_sum(leaves.first(half)), tree_sum(leaves.subspan(half)));
+  if (leaves.size() == 1) return leaves[0];
+  const auto left = static_cast<std::size_t>(left_half(std::ssize(leaves)));
+  return sum(tree_sum(leaves.first(left)), tree_sum(leaves.subspan(left)));
+}
+
+Tensors joined_sum(std::span<const Tensors> leaves, std::int64_t begin, std::int64_t all) {
+  const std::int64_t end = begin + std::ssize(leaves);
+  // The largest subtree that begins with the first leaf and ends within these.
+  std::int64_t from = 0, to = all;
+  while (from < begin || to > end) {
+    const std::int64_t middle = from + left_half(to - from);
+    if (begin < middle)
+      to = middle;
+    else
+      from = middle;
+  }
+  const auto first = static_cast<std::size_t>(to - begin);
+  const Tensors head = tree_sum(leaves.first(first));
+  return first == leaves.size() ? head : sum(head, joined_sum(leaves.subspan(first), to, all));
 }
 
 double sum_of_squares(const Tensors& gradients) {
@@ -220,11 +249,12 @@ Tensors Reference::gradients(std::int64_t step, std::int64_t leaf, const unit::B
 ReferenceStep Reference::compute(std::int64_t step, const BatchOf& batch, const LeafSeen& seen) {
   ReferenceStep result;
   result.leaf_losses.resize(static_cast<std::size_t>(leaves_));
-  // The tree over leaves [begin, begin + count), a power of two of them.
+  // The tree over leaves [begin, begin + count).
   const std::function<Tensors(std::int64_t, std::int64_t)> tree = [&](std::int64_t begin, std::int64_t count) {
     if (count > 1) {
-      const Tensors left = tree(begin, count / 2);
-      return sum(left, tree(begin + count / 2, count / 2));
+      const std::int64_t half = left_half(count);
+      const Tensors left = tree(begin, half);
+      return sum(left, tree(begin + half, count - half));
     }
     Tensors leaf = gradients(step, begin, batch(begin), result);
     if (seen) seen(begin, leaf);
@@ -232,8 +262,9 @@ ReferenceStep Reference::compute(std::int64_t step, const BatchOf& batch, const 
   };
   result.sums = tree(0, leaves_);
   const std::function<float(std::int64_t, std::int64_t)> loss = [&](std::int64_t begin, std::int64_t count) {
-    return count == 1 ? result.leaf_losses[static_cast<std::size_t>(begin)]
-                      : loss(begin, count / 2) + loss(begin + count / 2, count / 2);
+    if (count == 1) return result.leaf_losses[static_cast<std::size_t>(begin)];
+    const std::int64_t half = left_half(count);
+    return loss(begin, half) + loss(begin + half, count - half);
   };
   result.loss = loss(0, leaves_) / static_cast<float>(leaves_);
 

@@ -65,7 +65,7 @@ class Reference {
   /// Receives the gradients of each leaf, not rounded to integers.
   using LeafSeen = std::function<void(std::int64_t leaf, const Tensors& gradients)>;
 
-  /// `leaves` micro-batches per step, a power of two. The units must outlive the reference.
+  /// `leaves` micro-batches per step. The units must outlive the reference.
   Reference(const unit::Units& units, const ReferenceSettings& settings, std::int64_t leaves);
 
   /// Losses and gradients of a step; steps count from 1.
@@ -105,11 +105,14 @@ class Reference {
 
 /// a + b, element by element.
 Tensors sum(const Tensors& a, const Tensors& b);
-/// The sum as a tree over neighbouring leaves, a power of two of them.
+/// The tree over neighbouring leaves, which splits behind the largest power of two below their number.
 Tensors tree_sum(std::span<const Tensors> leaves);
-/// The sum of squares in float64: each unit's parameters, concatenated, in 256 tiles (tile i begins at element floor(n
-/// * i / 256)); a tile in 256 lanes (by index modulo 256), of which the upper half is added to the lower until one is
-/// left; tiles in order, units in order.
+/// Leaves from `begin` on of a tree over `all`: the sums of the whole subtrees that they are, joined, the last two
+/// first.
+Tensors joined_sum(std::span<const Tensors> leaves, std::int64_t begin, std::int64_t all);
+/// The sum of squares in float64: each unit's parameters, one after another, in 256 tiles (tile i begins at element
+/// floor(n * i / 256)); a tile in 256 lanes (by index modulo 256), of which the upper half is added to the lower until
+/// one is left; tiles in order, units in order.
 double sum_of_squares(const Tensors& gradients);
 
 }  // namespace zs::verify

@@ -31,9 +31,7 @@ TEST_CASE(
     CHECK(all.differing == 0);
     CHECK(all.results > 100);
   }
-  Request any = request(text, 1, 1, 1);
-  any.train.engine.exact = false;
-  CHECK(repeated(any, 3, 2).kind == compare::Verdict::exact);
+  CHECK(repeated(request(text, 1, 1, 1), 3, 2).kind == compare::Verdict::exact);
 }
 
 TEST_CASE("repeat: a fault in one repetition is named: its repetition, step, unit, operation, parameter and rank") {

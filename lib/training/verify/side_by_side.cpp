@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "base/error.hpp"
 #include "comm/pack.hpp"
@@ -78,7 +79,7 @@ struct SideBySide::State {
         request(r),
         model(model::make(r.train.model)),
         reference_model(model::make(reference_kernels(r))),
-        leaves(static_cast<std::int64_t>(g.size()) * r.train.micro_steps),
+        leaves(r.train.leaves()),
         batches(setup::read_batches(g, r.train, model)),
         engine(std::make_unique<zero::Engine>(g, model.units, r.train.strategy(), begun(g).engine)),
         reference(reference_model.units, reference_settings(request, g.device()), leaves),
@@ -165,7 +166,8 @@ bool SideBySide::one_step(std::int64_t step, const Sink& sink, Verdict& verdict)
   const ReferenceStep reference = s.reference.compute(step, batch, [&](std::int64_t leaf, const Tensors& gradients) {
     if (plan::divided_by(settings.stage).gradients) {
       together.push_back(s.reference.added(gradients));
-      if (static_cast<int>(together.size()) == s.group.size()) shards.push_back(tree_sum(together)), together.clear();
+      const bool last = static_cast<int>(together.size()) == s.group.size() || leaf + 1 == s.leaves;
+      if (last) shards.push_back(joined_sum(together, leaf + 1 - std::ssize(together), s.leaves)), together.clear();
     }
     for (int micro = 0; micro < settings.micro_steps; ++micro) {
       if (s.engine->leaf(micro) == leaf) own[static_cast<std::size_t>(micro)] = gradients;

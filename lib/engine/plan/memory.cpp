@@ -223,7 +223,8 @@ class Ledger {
     if (profile_ && shape_.ranks == 1 && !is_float && !shape_.quantized_gradients) return;
     if (!is_float || divided_.gradients) {
       const auto sums = static_cast<double>(micro < 0 ? 1 : addends(shape_, micro).sums.size());
-      gradient.reduced = share(static_cast<double>(unit.trained()), divided_.optimizer_state, shape_.ranks) * kFloat * sums;
+      gradient.reduced =
+          share(static_cast<double>(unit.trained()), divided_.optimizer_state, shape_.ranks) * kFloat * sums;
       pool_.take(gradient.reduced);
     }
     if (shape_.quantized_gradients)

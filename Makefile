@@ -78,10 +78,10 @@ CUDA_LIBS = -L$(TORCH_HOME)/lib -Wl,-rpath,'$$ORIGIN' -Wl,-rpath,$(TORCH_HOME)/l
 # The cache is one user's: what is installed brings the libraries that it has from there, and looks for them beside it alone.
 CACHED := $(findstring /zs/libtorch-,$(TORCH_HOME))
 CACHED_LIBS = $(if $(CACHED),$(shell ldd $(BUILD)/engine | sed -n 's|.*=> \($(dir $(TORCH_HOME))[^ ]*\) .*|\1|p'))
-COMMON := -std=c++20 $(OPT) -g1 $(WARN) -Ilib $(FLOORS) $(HDF5_CFLAGS) -DDOCTEST_CONFIG_SUPER_FAST_ASSERTS
 # Which products are fused with sums is part of the bits, and spelt out in the sources: compilers fuse nothing.
+COMMON := -std=c++20 $(OPT) -g1 -ffp-contract=off $(WARN) -Ilib $(FLOORS) $(HDF5_CFLAGS) -DDOCTEST_CONFIG_SUPER_FAST_ASSERTS
 # fmt from its headers: a LibTorch brings other ones than the distribution's library is made of.
-HEAVY_FLAGS = $(COMMON) $(TORCH_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd -ffp-contract=off -DFMT_HEADER_ONLY
+HEAVY_FLAGS = $(COMMON) $(TORCH_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd -DFMT_HEADER_ONLY
 # What loops over numbers are compiled with, by path: for speed, no bit depends on it.
 FLAGS_lib/engine/device/cpu.cpp := -O3 -fno-math-errno
 FLAGS_lib/formats/image/transform.cpp := -O3
@@ -116,8 +116,7 @@ HEAVY_TESTS := $(call tests_of,$(HEAVY))
 # demo and check build with every processor, unless make was given its own -j.
 PARALLEL = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 
-# The GPU library first: it has the slowest sources.
-# First whether LibTorch suits: nobody waits for a build that cannot end.
+# First whether LibTorch suits: nobody waits for a build that cannot end. Then the GPU's library: it has the slowest sources.
 all: $(BUILD)/libtorch $(if $(WITH_CUDA),$(BUILD)/libzs-cuda.so) $(TOOLS:%=$(BUILD)/%) $(BUILD)/engine $(BUILD)/blas  ## build every tool into build/
 	@echo 'zs-train and zs-verify are built $(if $(WITH_CUDA),with CUDA$(comma) for GPUs of sm $(strip $(SM)),without CUDA: $(WITHOUT_CUDA))'
 light: $(LIGHT_TOOLS:%=$(BUILD)/%)  ## build the tools that need neither LibTorch nor MPI

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/file.hpp"
+#include "base/words.hpp"
 #include "cli/run.hpp"
 #include "cli/terminal.hpp"
 #include "input/source.hpp"
@@ -60,25 +61,6 @@ const zs::cli::Command kCommand = {
     {"zs-parse run.log | zs-aggregate --format table", "zs-parse run.log | zs-aggregate > summary.h5",
      "zs-parse a.log b.log | zs-aggregate --by zero_stage --format json"}};
 
-/// "a,b" as a and b.
-std::vector<std::string> words(const std::string& list) {
-  std::istringstream stream(list);
-  std::vector<std::string> found;
-  for (std::string word; std::getline(stream, word, ',');) found.push_back(word);
-  return found;
-}
-
-/// "a>1 && b~x" as its two tests.
-std::vector<std::string> tests(const std::string& text) {
-  std::vector<std::string> all;
-  for (std::size_t at = 0; !text.empty() && at != std::string::npos;) {
-    const std::size_t end = text.find(" && ", at);
-    all.push_back(text.substr(at, end == std::string::npos ? end : end - at));
-    at = end == std::string::npos ? end : end + 4;
-  }
-  return all;
-}
-
 std::string formatted(const zs::metric::Store& store, const std::string& format) {
   if (format == "tsv") return zs::stat::to_tsv(*store.summary);
   if (format == "json") return zs::stat::to_json(store);
@@ -88,7 +70,7 @@ std::string formatted(const zs::metric::Store& store, const std::string& format)
   std::string text = zs::aligned(zs::stat::for_people(*store.summary), width);
   const auto columns = store.attributes.find("columns");
   if (columns != store.attributes.end()) {
-    text += "\n" + zs::aligned(zs::stat::columns_for_people(*store.summary, words(columns->second)), width);
+    text += "\n" + zs::aligned(zs::stat::columns_for_people(*store.summary, zs::split(columns->second, ",")), width);
   }
   const zs::Sheet pairs = zs::stat::divergence_for_people(store.tables.at("divergence"));
   return pairs.rows.empty() ? text : text + "\n" + zs::aligned(pairs, width);
@@ -118,8 +100,8 @@ std::size_t complain(const zs::metric::Table& summary) {
 zs::Status aggregate(const zs::cli::Args& args) {
   zs::parse::customize(args.text("patterns"), [](const std::string& text) { zs::cli::warn(kCommand, text); });
   zs::stat::SummaryRule rule;
-  rule.by = words(args.text("by"));
-  rule.columns = words(args.text("columns"));
+  rule.by = zs::split(args.text("by"), ",");
+  rule.columns = zs::split(args.text("columns"), ",");
   rule.timing.find_warmup = args.text("warmup") == "auto";
   if (args.has("warmup") && !rule.timing.find_warmup)
     rule.timing.warmup = static_cast<std::size_t>(args.integer("warmup", 0));
@@ -136,8 +118,8 @@ zs::Status aggregate(const zs::cli::Args& args) {
     throw zs::UsageError("--descending says how to --sort: name a column");
   if (args.has("filter") || args.has("sort")) {
     zs::metric::Store left;
-    left.runs = zs::summary::chosen(std::move(summary.store),
-                                    {tests(args.text("filter")), args.text("sort"), args.has("descending")});
+    left.runs = zs::summary::chosen(
+        std::move(summary.store), {zs::split(args.text("filter"), " && "), args.text("sort"), args.has("descending")});
     summary = zs::stat::summarize(std::move(left), rule);
   }
   summary.store.attributes["tool"] = std::string("zs-aggregate ") + zs::cli::version();

@@ -121,8 +121,6 @@ std::string id_of(const Args& args, const std::string& name) {
   return zs::input::run_id(name, registry(args), kCommand.name);
 }
 
-void print(const std::string& text) { zs::write_file("-", text); }
-
 std::string format(const Args& args) {
   if (args.has("format")) return args.text("format");
   return ::isatty(STDOUT_FILENO) ? "table" : "tsv";
@@ -132,13 +130,13 @@ std::string format(const Args& args) {
 /// every column stays.
 void print_sheet(const Args& args, const Sheet& sheet, const std::function<std::string(std::size_t)>& note = {}) {
   const std::string how = format(args);
-  if (how == "tsv") return print(zs::to_tsv(sheet));
-  if (how == "csv") return print(zs::to_csv(sheet));
-  if (how == "json") return print(zs::to_json(sheet));
-  if (how == "openmetrics") return print(zs::registry::to_openmetrics(sheet));
+  if (how == "tsv") return zs::print(zs::to_tsv(sheet));
+  if (how == "csv") return zs::print(zs::to_csv(sheet));
+  if (how == "json") return zs::print(zs::to_json(sheet));
+  if (how == "openmetrics") return zs::print(zs::registry::to_openmetrics(sheet));
   std::size_t left_out = 0;
   const Sheet fit = zs::fitted(sheet, note ? zs::cli::line_width() : 0, left_out);
-  print(zs::aligned(fit) + (note ? note(left_out) : ""));
+  zs::print(zs::aligned(fit) + (note ? note(left_out) : ""));
 }
 
 /// Below a table: what its columns hold, in as many tables as the line needs.
@@ -151,7 +149,7 @@ void print_statistics(const Sheet& whole) {
     fit.header.erase(fit.header.begin() + static_cast<std::ptrdiff_t>(i));
     for (auto& row : fit.rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  print("\n" + zs::aligned(fit, zs::cli::line_width()));
+  zs::print("\n" + zs::aligned(fit, zs::cli::line_width()));
 }
 
 /// The question that the options ask.
@@ -245,12 +243,12 @@ Status show(const Args& args) {
   Sheet sheet = zs::registry::run_listing(runs, zs::registry::find_run(runs, id_of(args, names[0])));
   if (format(args) == "table") {  // values in full
     for (auto& cells : sheet.rows) cells[2] = zs::printable(zs::backslashed(cells[2]));
-    return print(zs::aligned(sheet)), verdict(faults);
+    return zs::print(zs::aligned(sheet)), verdict(faults);
   }
   if (format(args) != "json") return print_sheet(args, sheet), verdict(faults);
   std::vector<std::string> keys, values;
   for (const auto& row : sheet.rows) keys.push_back(row[1]), values.push_back(row[2]);
-  print(zs::to_json(keys, values));
+  zs::print(zs::to_json(keys, values));
   return verdict(faults);
 }
 
@@ -293,7 +291,7 @@ Status diff(const Args& args) {
   const bool table = format(args) == "table";  // which has room for a sentence below it alone
   if (!bits.empty() && !table) sheet.rows.push_back({"verdict", "bits", bits, ""});
   print_sheet(args, sheet);
-  if (!bits.empty() && table) print(bits + "\n");
+  if (!bits.empty() && table) zs::print(bits + "\n");
   return differ ? Status::no : verdict(faults);
 }
 
@@ -363,7 +361,7 @@ bool rerun_in(const Args& args, const std::string& place, const Runs& runs, cons
     }
     std::string text;
     for (const auto& run : job.runs) text += run + "\n";
-    print(text);
+    zs::print(text);
   }
   return !failed;
 }
@@ -398,7 +396,7 @@ Status add(const Args& args) {
   auto all = zs::registry::parse_fields(operands(args, 1, true, "NAME=VALUE... (run_name=NAME names it)"));
   const std::string name = zs::registry::value(all, "run_name");
   std::erase_if(all, [](const auto& field) { return field.first == "run_name"; });
-  print(zs::registry::Run::create(registry(args), name, all).id() + "\n");
+  zs::print(zs::registry::Run::create(registry(args), name, all).id() + "\n");
   return Status::done;
 }
 
@@ -411,8 +409,8 @@ Status import_table(const Args& args) {
   const bool summary = kind == Kind::records || kind == Kind::hdf5;
   const auto imported = summary ? zs::registry::import_text(registry(args), csv, zs::summary::table_of(csv), sink)
                                 : zs::registry::import_runs(registry(args), csv, sink);
-  print(std::to_string(imported.made) + (imported.made == 1 ? " run" : " runs") + " imported" +
-        (imported.known > 0 ? ", " + std::to_string(imported.known) + " known before" : "") + "\n");
+  zs::print(std::to_string(imported.made) + (imported.made == 1 ? " run" : " runs") + " imported" +
+            (imported.known > 0 ? ", " + std::to_string(imported.known) + " known before" : "") + "\n");
   return verdict(faults);
 }
 
@@ -424,10 +422,10 @@ Status export_model(const Args& args) {
   if (run.find('/') == std::string::npos || !std::filesystem::is_directory(run))
     run = run_named(args, run, faults).folder();
   const auto done = zs::pretrained::export_run(run, args.text("checkpoint"), names[1]);
-  print(names[1] + ": " + std::to_string(done.tensors) + " tensors of " + done.checkpoint +
-        (done.merged ? ", adapters merged into them" : "") +
-        (done.tokenizer ? ", with its tokenizer" : ", without a tokenizer: the run has read bytes or token files") +
-        "\n");
+  zs::print(names[1] + ": " + std::to_string(done.tensors) + " tensors of " + done.checkpoint +
+            (done.merged ? ", adapters merged into them" : "") +
+            (done.tokenizer ? ", with its tokenizer" : ", without a tokenizer: the run has read bytes or token files") +
+            "\n");
   return verdict(faults);
 }
 
@@ -465,7 +463,7 @@ Status reindex(const Args& args) {
   std::int64_t faults = 0;
   operands(args, 0, false, "alone");
   zs::registry::tidy(registry(args));
-  print(std::to_string(read(registry(args), faults, true).size()) + " runs\n");
+  zs::print(std::to_string(read(registry(args), faults, true).size()) + " runs\n");
   return verdict(faults);
 }
 

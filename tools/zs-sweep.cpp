@@ -37,12 +37,6 @@ const zs::cli::Command kCommand = {
     {"zs-sweep config.yaml sweep.yaml --count", "zs-sweep config.yaml sweep.yaml --dry_run",
      "zs-sweep --conditions batch full_comparison"}};
 
-void print(const std::string& text) {
-  zs::Output out("-");
-  out.write(text);
-  out.commit();
-}
-
 /// The operands that stand before "--".
 std::vector<std::string> own_operands(const Args& args) {
   return {args.operands().begin(), args.operands().end() - static_cast<std::ptrdiff_t>(args.behind().size())};
@@ -77,7 +71,7 @@ std::string condition_line(const Args& args, const zs::config::Condition& condit
 
 void print_run(const Args& args, const std::string& of_file) {
   const std::string run = args.has("run") ? args.text("run") : of_file;
-  print(run.empty() ? "" : run + "\n");
+  zs::print(run.empty() ? "" : run + "\n");
 }
 
 void print_conditions(const Args& args) {
@@ -91,11 +85,11 @@ void print_conditions(const Args& args) {
     if (names.size() != 1) throw zs::UsageError("expected the name of a set (--list shows them)");
     const auto& set = zs::config::find_set(sets, names[0], file);
     if (args.has("print_run")) return print_run(args, set.run);
-    if (args.has("print_resume")) return print(set.resume);
+    if (args.has("print_resume")) return zs::print(set.resume);
     for (const auto& condition : set.conditions)
       text += args.has("cells") ? condition_line(args, condition) : condition.name + "\t" + condition.options + "\n";
   }
-  print(text);
+  zs::print(text);
 }
 
 zs::Status sweep(const Args& args) {
@@ -106,15 +100,15 @@ zs::Status sweep(const Args& args) {
   const auto base = zs::config::Config::read(named[0].path);
   const auto plan = zs::config::read_sweep(named[1].path, args.text("run"));
   if (args.has("print_run")) return print_run(args, plan.run), zs::Status::done;
-  if (args.has("print_resume")) return print(plan.resume), zs::Status::done;
+  if (args.has("print_resume")) return zs::print(plan.resume), zs::Status::done;
   if (plan.run.empty()) {
     for (const auto& text : base.warnings()) zs::cli::warn(kCommand, text);
   }
   for (const auto& text : plan.warnings) zs::cli::warn(kCommand, text);
-  if (args.has("count")) return print(std::to_string(zs::config::run_count(plan)) + "\n"), zs::Status::done;
+  if (args.has("count")) return zs::print(std::to_string(zs::config::run_count(plan)) + "\n"), zs::Status::done;
 
   const auto runs = zs::config::sweep_runs(base, plan);
-  if (args.has("dry_run")) return print(zs::config::manifest(plan, runs)), zs::Status::done;
+  if (args.has("dry_run")) return zs::print(zs::config::manifest(plan, runs)), zs::Status::done;
   if (!args.has("output")) throw zs::UsageError("expected --output DIR (or --count, --dry_run)");
   const auto paths = zs::config::write_sweep(plan, runs, args.text("output"), args.has("force"));
   std::string text;
@@ -123,7 +117,7 @@ zs::Status sweep(const Args& args) {
     words.insert(words.end(), args.behind().begin(), args.behind().end());
     text += args.has("cells") ? zs::experiment::cell_line(runs[i].name, words) : paths[i] + "\n";
   }
-  print(text);
+  zs::print(text);
   return zs::Status::done;
 }
 

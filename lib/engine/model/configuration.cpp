@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 
 namespace zs::model {
 namespace {
@@ -84,9 +85,8 @@ Configuration Configuration::part(const char* key) const {
 
 void Configuration::require(const char* key, std::initializer_list<nlohmann::json> values) const {
   if (!has(key) || std::find(values.begin(), values.end(), (*values_)[key]) != values.end()) return;
-  std::string known;
-  for (const nlohmann::json& value : values) known += (known.empty() ? "" : " or ") + value.dump();
-  refuse(key, "is " + (*values_)[key].dump() + ", zs knows " + known);
+  refuse(key, "is " + (*values_)[key].dump() + ", zs knows " +
+                  joined(values, " or ", [](const nlohmann::json& value) { return value.dump(); }));
 }
 
 void Configuration::require_known(std::span<const std::string_view> keys, const std::string& what) const {

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "model/decoder.hpp"
 #include "model/gpt2.hpp"
 #include "model/vit.hpp"
@@ -22,11 +23,10 @@ constexpr std::int64_t kMostLayers = 100000;
 
 const Family& family_of(const Configuration& config) {
   const std::string type = config.text("model_type", "");
-  std::string list;
   for (const Family* const family : families()) {
     if (family->name == type) return *family;
-    list += (list.empty() ? "" : ", ") + family->name;
   }
+  const std::string list = joined(families(), ", ", &Family::name);
   config.refuse("model_type", type.empty() ? "is missing (zs knows " + list + ")"
                                            : "'" + type + "' is not known (zs knows " + list + ")");
 }
@@ -45,7 +45,6 @@ Source find(const std::string& name) {
     while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
     return {Configuration::read(folder + "/config.json"), folder};
   }
-  std::string list;
   for (const Family* const family : families()) {
     for (const Known& known : family->models) {
       if (name == known.name || name == known.owner + "/" + known.name) {
@@ -53,11 +52,10 @@ Source find(const std::string& name) {
         values["model_type"] = family->name;
         return {{"model " + known.name, std::move(values)}, "", known.owner != "zs"};
       }
-      list += (list.empty() ? "" : ", ") + known.name;
     }
   }
-  throw Error("model '" + name + "' is no folder, and not known" + did_you_mean(name, names()) + " (there are " + list +
-              ")");
+  throw Error("model '" + name + "' is no folder, and not known" + did_you_mean(name, names()) + " (there are " +
+              joined(names()) + ")");
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <numbers>
 
+#include "base/words.hpp"
+
 namespace zs::model {
 namespace {
 
@@ -18,9 +20,8 @@ std::string type_of(const Configuration& part, bool phi) {
   const std::string type = part.text("rope_type", part.text("type", "default"));
   if (phi && (type == "su" || type == "yarn")) return "longrope";
   if (std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end()) return type;
-  std::string known;
-  for (const char* const name : kTypes) known += (known.empty() ? "" : ", ") + std::string(name);
-  part.refuse(part.has("rope_type") ? "rope_type" : "type", "'" + type + "' is not known (zs knows " + known + ")");
+  part.refuse(part.has("rope_type") ? "rope_type" : "type",
+              "'" + type + "' is not known (zs knows " + joined(kTypes) + ")");
 }
 
 void require(const Configuration& part, const std::string& type, const char* key) {

@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "plan/pass.hpp"
 
 namespace zs::plan {
@@ -12,21 +13,6 @@ void add(std::vector<std::string>& passes, const std::string& name) {
   if (name == "none") return;
   if (name != "ALL") return passes.push_back(name);
   for (const std::string& usual : usual_passes()) passes.push_back(usual);
-}
-
-std::vector<std::string> split(const std::string& text, char at) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
-    end = text.find(at, begin);
-    parts.push_back(text.substr(begin, end == std::string::npos ? end : end - begin));
-  }
-  return parts;
-}
-
-std::string joined(const std::vector<std::string>& words, const char* between) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
-  return text;
 }
 
 }  // namespace
@@ -48,7 +34,7 @@ Schedule schedule_from(const std::vector<std::string>& words) {
       throw Error("'" + word + "' must come behind more steps than '" + zs::to_text(schedule.back().behind) +
                   ":' in front of it");
     schedule.push_back({*behind, {}});
-    for (const std::string& name : split(word.substr(colon + 1), '+')) {
+    for (const std::string& name : split(word.substr(colon + 1), "+")) {
       if (name.empty()) throw Error("'" + word + "' has no pass where one should be: 5:prefetch, or 5:none");
       add(schedule.back().passes, name);
     }

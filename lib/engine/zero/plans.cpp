@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/words.hpp"
 #include "comm/agree.hpp"
 
 namespace zs::zero {
@@ -101,8 +102,8 @@ bool Plans::have(plan::Kind kind) const {
 }
 
 void Plans::require_same() {
-  std::string hashes;
-  for (const plan::Plan& plan : plans_) hashes += (hashes.empty() ? "" : " ") + std::to_string(plan::hash(plan));
+  const std::string hashes =
+      joined(plans_, " ", [](const plan::Plan& plan) { return std::to_string(plan::hash(plan)); });
   comm::require_same(group_, {{"the hash of the plan", hashes}}, "plan of the step");
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "probe/diagnosis.hpp"
 
 namespace zs::probe {
@@ -22,13 +23,6 @@ Sketch joined(const std::vector<const Sketch*>& parts) {
 std::string called(std::pair<int, int> contribution, int ranks) {
   const std::string micro = "micro-batch " + std::to_string(contribution.second + 1);
   return ranks > 1 ? micro + " of rank " + std::to_string(contribution.first) : micro;
-}
-
-/// The places of several tensors without their common part: "0.weight, 2.bias and 3 more".
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min<std::size_t>(3, names.size()); ++i) text += (i ? ", " : "") + names[i];
-  return names.size() > 3 ? text + " and " + std::to_string(names.size() - 3) + " more" : text;
 }
 
 /// Each (rank, micro-batch) of a side that has a gradient of all the tensors.
@@ -99,7 +93,7 @@ bool one_factor(const std::vector<Apart>& apart, const Side& a, const Side& b, F
   if (by_text.size() > 3) return false;
   for (const auto& [text, names] : by_text)
     finding.relation +=
-        (finding.relation.empty() ? "" : "; ") + text + (by_text.size() > 1 ? " in " + listed(names) : "");
+        (finding.relation.empty() ? "" : "; ") + text + (by_text.size() > 1 ? " in " + some_of(names, 3) : "");
   finding.residual = worst;
   return true;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/number.hpp"
+#include "base/words.hpp"
 
 namespace zs::probe {
 namespace {
@@ -40,8 +41,7 @@ Finding said(std::int64_t step, const std::string& place, const std::string& par
 }
 
 std::string shown(const std::vector<double>& values) {
-  std::string text;
-  for (const double value : values) text += (text.empty() ? "" : ", ") + to_text(value);
+  const std::string text = joined(values, ", ", [](double value) { return to_text(value); });
   return values.size() == 1 ? text : "(" + text + ")";
 }
 

@@ -22,6 +22,7 @@
 #include "base/number.hpp"
 #include "base/secret.hpp"
 #include "base/temporary.hpp"
+#include "base/words.hpp"
 #include "config/known.hpp"
 #include "registry/fields.hpp"
 #include "registry/index.hpp"
@@ -45,11 +46,6 @@ std::string part_of_second(std::int64_t nanoseconds) {
 
 constexpr std::array kSlurm = {"SLURM_CLUSTER_NAME", "SLURM_JOB_ID",   "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID",
                                "SLURM_STEP_ID",      "SLURM_JOB_NAME", "SLURM_JOB_NODELIST", "SLURM_RESTART_COUNT"};
-
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
 
 bool visible(unsigned char c) { return c >= 0x20 && c != 0x7F; }
 

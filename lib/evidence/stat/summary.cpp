@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "stat/columns.hpp"
 #include "stat/divergence.hpp"
 #include "stat/outlier.hpp"
@@ -73,12 +74,6 @@ void drop_absent(metric::Table& table, std::string_view name) {
   });
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
-  return text;
-}
-
 }  // namespace
 
 Summary summarize(metric::Store store, const SummaryRule& rule) {
@@ -107,8 +102,8 @@ Summary summarize(metric::Store store, const SummaryRule& rule) {
   }
   made.store.tables["divergence"] = divergence(all, made.store.curves);
   if (metric::Table unlike = outliers(all); unlike.rows() > 0) made.store.tables["outliers"] = std::move(unlike);
-  if (!rule.by.empty()) made.store.attributes["by"] = joined(rule.by);
-  if (!rule.columns.empty()) made.store.attributes["columns"] = joined(rule.columns);
+  if (!rule.by.empty()) made.store.attributes["by"] = joined(rule.by, ",");
+  if (!rule.columns.empty()) made.store.attributes["columns"] = joined(rule.columns, ",");
   if (rule.timing.outliers != Outliers::keep)
     made.store.attributes["outliers"] = removed_note(all, rule.timing, made.warnings);
   if (rule.target) made.store.attributes["target"] = to_text(*rule.target);

@@ -81,7 +81,7 @@ void configuration(const State& state, const std::string& to) {
   if (failure) throw Error(to + "/config.json", 0, failure.message());
 }
 
-std::string counted(std::size_t count, const std::string& what) {
+std::string number_of(std::size_t count, const std::string& what) {
   return to_text(static_cast<std::int64_t>(count)) + " " + what;
 }
 
@@ -105,11 +105,11 @@ Converted convert_hf(const State& state, const std::string& to) {
     steps += parameter.step ? 1 : 0;
     tied += !parameter.tied.empty() && state.find(parameter.tied) ? 1 : 0;
   }
-  for (const auto& [kind, count] : left) made.left_out.push_back(kind + " of " + counted(count, "parameters"));
+  for (const auto& [kind, count] : left) made.left_out.push_back(kind + " of " + number_of(count, "parameters"));
   if (steps > 0) made.left_out.push_back("the optimizer's steps and settings");
-  if (tied > 0) made.left_out.push_back(counted(tied, "names of tied parameters"));
+  if (tied > 0) made.left_out.push_back(number_of(tied, "names of tied parameters"));
   if (!state.facts.empty())
-    made.left_out.push_back(counted(state.facts.size(), "values of schedule, scaler, random states and training"));
+    made.left_out.push_back(number_of(state.facts.size(), "values of schedule, scaler, random states and training"));
   folder.publish();
   return made;
 }

@@ -6,6 +6,7 @@
 
 #include "base/checksum.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 
 namespace zs::state {
 
@@ -52,11 +53,6 @@ std::vector<std::pair<std::string, std::string>> header(const State& state) {
   std::map<std::string, std::int64_t> kinds;
   for (const auto& [name, text] : state.facts) ++kinds[std::string(kind_of(name))];
   for (const auto& [kind, count] : kinds) add((kind + " values").c_str(), to_text(count));
-  const auto joined = [](const std::vector<std::string>& all) {
-    std::string text;
-    for (const std::string& one : all) text += (text.empty() ? "" : ", ") + one;
-    return text;
-  };
   add("objects", joined(state.objects));
   add("not read", joined(state.unread));
   for (const std::string& note : state.notes) add("note", note);
@@ -125,11 +121,9 @@ Sheet tensors(const State& state, bool digests) {
     for (const auto& [kind, whole] : tensors_of(parameter)) {
       std::set<std::string> files;
       for (const Piece& piece : whole->pieces) files.insert(piece.file);
-      std::string names;
-      for (const std::string& file : files) names += (names.empty() ? "" : " ") + file;
       sheet.rows.push_back({parameter.name, kind, std::string(name_of(whole->dtype)), tensorfile::to_text(whole->shape),
                             parameter.step ? to_text(*parameter.step) : "", parameter.tied,
-                            to_text(static_cast<std::int64_t>(whole->pieces.size())), names});
+                            to_text(static_cast<std::int64_t>(whole->pieces.size())), joined(files, " ")});
       if (digests) sheet.rows.back().push_back(sha256(joined_bytes(*whole, parameter.name + ": " + kind)));
     }
   }

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "compare/elements.hpp"
 #include "state/items.hpp"
 
@@ -26,15 +27,6 @@ std::vector<const Items::value_type*> in_order(const Items& items) {
   for (const auto& each : items) order.push_back(&each);
   std::ranges::stable_sort(order, {}, place);
   return order;
-}
-
-std::string list(const std::vector<std::string>& all) {
-  std::string text;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i == 4) return text + " and " + to_text(static_cast<std::int64_t>(all.size() - i)) + " more";
-    text += (i ? ", " : "") + all[i];
-  }
-  return text;
 }
 
 class Comparison {
@@ -170,9 +162,9 @@ class Comparison {
     }
     if (rows_.empty()) lines.emplace_back("reason", "they have nothing in common");
     lines.insert(lines.end(), first_.begin(), first_.end());
-    if (!not_finite_.empty()) lines.emplace_back("not finite", list(not_finite_));
+    if (!not_finite_.empty()) lines.emplace_back("not finite", some_of(not_finite_, 4));
     for (const auto& [names, path] : {std::pair{&only_a_, &a_.path}, {&only_b_, &b_.path}}) {
-      for (const auto& [kind, all] : *names) lines.emplace_back("only in " + *path, kind + ": " + list(all));
+      for (const auto& [kind, all] : *names) lines.emplace_back("only in " + *path, kind + ": " + some_of(all, 4));
     }
     for (const auto& [key, side] : {std::pair{"layout_a", &a_}, {"layout_b", &b_}}) {
       std::string text = side->framework + (side->version.empty() ? "" : " " + side->version) + ", " + side->layout;

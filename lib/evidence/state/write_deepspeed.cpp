@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "compare/elements.hpp"
 #include "state/deepspeed_writer.hpp"
 #include "tensorfile/torch.hpp"
@@ -119,10 +120,8 @@ void DeepSpeedWriter::others() {
     if (!tied_.contains(parameter.name)) unknown_.push_back(parameter.name);
   }
   if (unknown_.empty() || !divided_.parameters) return;
-  std::string names;
-  for (const std::string& name : unknown_) names += (names.empty() ? "" : ", ") + name;
   throw Error(state_.path, 0,
-              "does not say of " + names +
+              "does not say of " + joined(unknown_) +
                   " whether it is a buffer or a parameter that is not trained, which ZeRO-3 needs: convert to "
                   "--stage 1 or 2, or universal");
 }

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "compare/content.hpp"
 #include "compare/probe_file.hpp"
 #include "compare/probes.hpp"
@@ -24,10 +25,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kMoments = "accelerator_states";
 constexpr const char* kGradients = "gradients.pt";
-
-std::string counted(std::int64_t number, const std::string& thing) {
-  return to_text(number) + " " + thing + (number == 1 ? "" : "s");
-}
 
 compare::Tensors one_file(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,
                           bool skipped = false) {
@@ -53,11 +50,11 @@ void require_undamaged(const std::string& folder) {
 /// "equal: 16 tensors, 12345 elements", "different: 3 of 12345 elements, in 1 of 16 tensors; ...".
 std::string summary(const compare::Tensors& found) {
   if (found.differing == 0 && found.unlike.empty()) {
-    const std::string lacking = found.lacking.empty() ? "" : "; " + joined(found.lacking);
+    const std::string lacking = found.lacking.empty() ? "" : "; " + reasons_text(found.lacking);
     if (found.tensors == 0) return "equal: " + counted(found.values, "value") + lacking;
     return "equal: " + counted(found.tensors, "tensor") + ", " + counted(found.elements, "element") + lacking;
   }
-  if (found.tensors == 0) return "different: " + joined(found.unlike);
+  if (found.tensors == 0) return "different: " + reasons_text(found.unlike);
   std::string text = found.verdict == compare::Verdict::within ? "within tolerance: " : "different: ";
   text += to_text(found.differing) + " of " + counted(found.elements, "element") + ", in " +
           to_text(found.tensors_differing) + " of " + counted(found.tensors, "tensor");
@@ -65,13 +62,13 @@ std::string summary(const compare::Tensors& found) {
     text += "; " + to_text(found.refused) + " beyond the tolerance";
   if (found.largest.ulp > 0 && found.largest.ulp != compare::kNoDistance)
     text += "; at most " + to_text(found.largest.ulp) + " ulp, at " + found.largest_at;
-  return found.unlike.empty() ? text : text + "; " + joined(found.unlike);
+  return found.unlike.empty() ? text : text + "; " + reasons_text(found.unlike);
 }
 
 void tell_first(const FileResult& file, Answer& answer) {
   const auto add = [&](const char* key, const std::string& value) { answer.lines.emplace_back(key, value); };
   if (!file.name.empty()) add("tensors_in", file.name);
-  if (!file.found.first) return add("tensors", joined(file.found.unlike));
+  if (!file.found.first) return add("tensors", reasons_text(file.found.unlike));
   const compare::Element& first = *file.found.first;
   add("tensor", first.tensor);
   add("index", to_text(first.index));
@@ -86,19 +83,13 @@ void tell_first(const FileResult& file, Answer& answer) {
 
 }  // namespace
 
-std::string joined(const std::vector<std::string>& reasons) {
-  constexpr std::size_t kTold = 5;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(kTold, reasons.size()); ++i) text += (i ? "; " : "") + reasons[i];
-  if (reasons.size() > kTold) text += "; and " + std::to_string(reasons.size() - kTold) + " more";
-  return text;
-}
+std::string reasons_text(const std::vector<std::string>& reasons) { return some_of(reasons, 5, "; ", "; and "); }
 
 std::string undecided(const Folders& folders) {
   std::vector<std::string> reasons = folders.only;
   for (const FileResult& file : folders.files)
     reasons.insert(reasons.end(), file.found.lacking.begin(), file.found.lacking.end());
-  return joined(reasons) + "; name two files to compare these alone";
+  return reasons_text(reasons) + "; name two files to compare these alone";
 }
 
 void Folders::join(Folders other) {
@@ -144,7 +135,7 @@ Folders compare_folders(const std::string& a, const std::string& b, const std::s
   for (const std::string& folder : {a, b}) {
     for (const std::string& name : compare::others_of(folder)) others.insert(label.empty() ? name : label + "/" + name);
   }
-  if (!others.empty()) notes.lines.emplace_back("not compared", joined({others.begin(), others.end()}));
+  if (!others.empty()) notes.lines.emplace_back("not compared", reasons_text({others.begin(), others.end()}));
   return folders;
 }
 
@@ -163,7 +154,7 @@ void tell(const std::vector<FileResult>& files, Answer& answer) {
                                                       file.found.non_finite->place + " is " + file.found.non_finite->a
                                                 : ""));
   }
-  if (!non_finite.empty()) answer.lines.emplace_back("not finite", joined(non_finite));
+  if (!non_finite.empty()) answer.lines.emplace_back("not finite", reasons_text(non_finite));
 }
 
 Answer compare_states(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,

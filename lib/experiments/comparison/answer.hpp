@@ -55,6 +55,6 @@ void tell(const std::vector<FileResult>& files, Answer& answer);
 std::string undecided(const Folders& folders);
 
 /// "; also: " and so on: joins reasons into a text of limited length.
-std::string joined(const std::vector<std::string>& reasons);
+std::string reasons_text(const std::vector<std::string>& reasons);
 
 }  // namespace zs::comparison

@@ -43,12 +43,6 @@ std::string to_json(const metric::Run& run, const Lines& verdict) {
 
 }  // namespace
 
-void print(const std::string& text) {
-  Output out("-");
-  out.write(text);
-  out.commit();
-}
-
 std::string cell(double difference) { return difference == 0 ? "0" : to_rounded_text(difference, 3); }
 
 std::string columns_text(const metric::Table& columns) {

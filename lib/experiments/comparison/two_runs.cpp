@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comparison/two_runs.hpp"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "attribute/difference.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "compare/ledger.hpp"
 #include "compare/measure.hpp"
 #include "compare/records.hpp"
@@ -19,8 +18,6 @@ namespace {
 
 using compare::Settled;
 using compare::Verdict;
-
-std::string list(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, ", ")); }
 
 /// Whether one is a copy of the other: the same run, timed the same.
 bool copies(const metric::Run& a, const metric::Run& b) {
@@ -99,14 +96,14 @@ class Comparison {
       values += column.compared, differing += column.differing;
       if (column.name == "state_digest") digests_differ_ = column.differing > 0;
     }
-    note("compared", compared.empty() ? "nothing" : list(compared));
+    note("compared", compared.empty() ? "nothing" : joined(compared));
     note("values", differing == 0 ? "no difference in " + to_text(values)
                                   : to_text(differing) + " of " + to_text(values) + " differ");
     for (const auto& name : found.only_a) only.push_back(name + " is only in " + a_.path);
     for (const auto& name : found.only_b) only.push_back(name + " is only in " + b_.path);
     if (!only.empty()) {
-      note("not compared", list(only));
-      doubts_.push_back(list(only) + ": --columns compares what you name");
+      note("not compared", joined(only));
+      doubts_.push_back(joined(only) + ": --columns compares what you name");
     }
     if (found.without_loss > 0) {
       doubts_.push_back("neither has a loss in " + to_text(found.without_loss) + " of " + to_text(found.rows) +
@@ -285,8 +282,8 @@ class Comparison {
     auto& lines = answer_.lines;
     std::vector<std::pair<std::string, std::string>> head = {{"verdict", std::string(compare::name(answer_.verdict))}};
     if (!because_.empty()) head.emplace_back("because", because_);
-    if (!failures_.empty()) head.emplace_back("reason", joined(failures_));
-    if (answer_.verdict == Verdict::inconclusive) head.emplace_back("reason", joined(doubts_));
+    if (!failures_.empty()) head.emplace_back("reason", reasons_text(failures_));
+    if (answer_.verdict == Verdict::inconclusive) head.emplace_back("reason", reasons_text(doubts_));
     lines.insert(lines.begin(), head.begin(), head.end());
     lines.insert(lines.end(), notes_.lines.begin(), notes_.lines.end());
   }

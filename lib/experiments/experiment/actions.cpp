@@ -20,12 +20,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-void print(const std::string& text) {
-  Output out("-");
-  out.write(text);
-  out.commit();
-}
-
 /// The operands between the action and "--": at least `count`, and no more unless `more`.
 Words operands(const cli::Args& args, std::size_t count, bool more, const std::string& what) {
   const Words& all = args.operands();

@@ -10,6 +10,7 @@
 #include "base/file.hpp"
 #include "base/name.hpp"
 #include "base/shell.hpp"
+#include "base/words.hpp"
 #include "config/foreign.hpp"
 #include "state/newest.hpp"
 
@@ -67,11 +68,7 @@ Json json_of(const std::string& quoted) {
 }
 
 /// A value without the quotes.
-std::string plain(const std::string& quoted) {
-  std::string text;
-  for (const std::string& word : shell_words(quoted)) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
+std::string plain(const std::string& quoted) { return joined(shell_words(quoted), " "); }
 
 /// "ds.json zero_optimization.stage=zero_stage": adds the file, and gives its path.
 std::string add_file(const std::string& words, const Options& options, const Cell& cell, const std::string& folder,

@@ -15,6 +15,7 @@
 #include "base/host.hpp"
 #include "base/number.hpp"
 #include "base/shell.hpp"
+#include "base/words.hpp"
 #include "cli/run.hpp"
 #include "experiment/foreign.hpp"
 #include "experiment/plan.hpp"
@@ -84,7 +85,7 @@ std::string log_up_to(const std::string& log, std::int64_t done) {
 void start_foreign(Start& start, const std::vector<std::string>& launch) {
   const registry::Fields record = registry::read_record(start.run);
   start.words = {"zs-record", "--", "bash", "-c", line_to_start(record, start.run, start.checkpoint)};
-  for (const std::string& word : launch) start.launch += (start.launch.empty() ? "" : " ") + word;
+  start.launch = joined(launch, " ");
 }
 
 void must_restart(const std::string& run, const std::string& name, const std::string& most) {

@@ -5,6 +5,7 @@
 
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "flight/dump.hpp"
 #include "tensorfile/pickle.hpp"
 
@@ -42,8 +43,7 @@ std::string text_of(const Value* value) {
   if (!value) return "";
   if (const auto* const text = value->get<std::string>()) return *text;
   if (const auto* const number = value->get<std::int64_t>()) return to_text(*number);
-  std::string text;
-  for (const Value& each : list_of(value)) text += (text.empty() ? "" : ", ") + text_of(&each);
+  const std::string text = joined(list_of(value), ", ", [](const Value& each) { return text_of(&each); });
   return value->get<tensorfile::List>() || value->get<tensorfile::Tuple>() ? "[" + text + "]" : text;
 }
 

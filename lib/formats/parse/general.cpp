@@ -12,17 +12,12 @@
 #include <utility>
 
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "parse/dialect.hpp"
 #include "parse/names.hpp"
 
 namespace zs::parse {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 32) : c;
-  return result;
-}
 
 template <std::size_t N>
 bool among(const std::array<std::string_view, N>& words, std::string_view word) {

@@ -10,6 +10,7 @@
 #include "base/number.hpp"
 #include "base/protobuf.hpp"
 #include "base/secret.hpp"
+#include "base/words.hpp"
 #include "parse/flat_json.hpp"
 #include "tracker/datastore.hpp"
 #include "tracker/tensorboard.hpp"
@@ -172,9 +173,7 @@ void TrackedReader::read_wandb(const std::vector<std::string>& files) {
           fact("wandb_group", record.group);
           fact("host", record.host);
           fact("commit", record.commit);
-          std::string tags;
-          for (const std::string& tag : record.tags) tags += (tags.empty() ? "" : ",") + tag;
-          fact("wandb_tags", tags);
+          fact("wandb_tags", joined(record.tags, ","));
           return true;
         }
         case Kind::config:

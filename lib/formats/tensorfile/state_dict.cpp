@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/name.hpp"
+#include "base/words.hpp"
 #include "tensorfile/safetensors.hpp"
 #include "tensorfile/torch.hpp"
 
@@ -110,9 +111,7 @@ std::string choose(const std::string& folder) {
     const fs::path candidate = fs::path(folder) / name;
     if (fs::exists(candidate)) return candidate.string();
   }
-  std::string names;
-  for (const char* const name : kFiles) names += (names.empty() ? "" : ", ") + std::string(name);
-  throw Error(folder, 0, "no weights in this folder, looked for " + names);
+  throw Error(folder, 0, "no weights in this folder, looked for " + joined(kFiles));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "base/checksum.hpp"
 #include "base/protobuf.hpp"
+#include "base/words.hpp"
 
 namespace zs::tracker {
 namespace {
@@ -114,7 +115,7 @@ bool read_tensor(pbf_reader tensor, EventValue& value) {
   }
   if (dtype == kDtString) {
     value.is_text = true;
-    for (const std::string& text : texts) value.text += (value.text.empty() ? "" : "\n") + text;
+    value.text = joined(texts, "\n");
     return !texts.empty();
   }
   const bool bits = dtype == kDtHalf || dtype == kDtBfloat16;

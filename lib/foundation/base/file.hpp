@@ -89,6 +89,8 @@ class Output {
 
 /// Output(path), write(bytes), commit().
 void write_file(const std::string& path, std::string_view bytes);
+/// The same to stdout.
+void print(std::string_view text);
 
 /// A file's content, and who may have written it and may read it.
 struct Regular {

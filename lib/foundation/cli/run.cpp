@@ -20,12 +20,6 @@
 namespace zs::cli {
 namespace {
 
-void print(const std::string& text) {
-  Output out("-");
-  out.write(text);
-  out.commit();
-}
-
 /// The outputs of every tool: what --output names, and options whose row says so.
 void claim_outputs(const Args& args) {
   for (const Option& option : args.command().options) {

@@ -10,6 +10,7 @@
 #include "base/file.hpp"
 #include "base/name.hpp"
 #include "base/shell.hpp"
+#include "base/words.hpp"
 #include "config/share.hpp"
 #include "config/yaml.hpp"
 
@@ -166,14 +167,12 @@ std::vector<ConditionSet> read_conditions(const std::string& file) {
 
 const ConditionSet& find_set(const std::vector<ConditionSet>& sets, const std::string& name, const std::string& file) {
   std::vector<std::string> names;
-  std::string all;
   for (const ConditionSet& set : sets) {
     if (set.name == name) return set;
     names.push_back(set.name);
-    all += (all.empty() ? "" : ", ") + set.name;
   }
   const std::string hint = did_you_mean(name, names);
-  throw Error(file, 0, "no set '" + name + "'" + (hint.empty() ? ": there are " + all : hint));
+  throw Error(file, 0, "no set '" + name + "'" + (hint.empty() ? ": there are " + joined(names) : hint));
 }
 
 }  // namespace zs::config

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "config/known.hpp"
 #include "config/yaml.hpp"
 #include "optimizer/optimizer.hpp"
@@ -69,11 +70,6 @@ std::optional<std::int64_t> whole(std::string_view text) {
   const auto real = parse_real(text);
   if (!real || !(std::fabs(*real) < 9e15) || *real != std::floor(*real)) return {};
   return static_cast<std::int64_t>(*real);
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/number.hpp"
+#include "base/words.hpp"
 
 namespace zs::config {
 namespace {
@@ -56,8 +57,7 @@ std::vector<std::string> words(std::string_view field) {
 }
 
 std::string same_form(const Known& row, const std::string& value) {
-  std::string word = value;
-  std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string word = lower(value);
   if (row.type == Type::boolean)
     return word == "true" || word == "yes" || word == "on" || word == "1"    ? "true"
            : word == "false" || word == "no" || word == "off" || word == "0" ? "false"

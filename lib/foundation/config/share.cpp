@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/words.hpp"
 
 namespace zs::config {
 
@@ -24,13 +25,13 @@ std::string share_path(const std::string& name) {
     folders = {above / "share" / "zs", above / "share"};
     if (above.filename() == "lib") folders.push_back(above.parent_path() / "share" / "zs");  // of PREFIX/lib/zs/engine
   }
-  std::string looked;
   for (const fs::path& folder : folders) {
     std::error_code failure;
     if (fs::exists(folder / name, failure)) return (folder / name).string();
-    looked += (looked.empty() ? "" : ", ") + folder.string();
   }
-  throw Error(name, 0, "not found in " + looked + " (ZS_SHARE names another folder)");
+  throw Error(name, 0, "not found in " + joined(folders, ", ", [](const fs::path& folder) {
+                         return folder.string();
+                       }) + " (ZS_SHARE names another folder)");
 }
 
 }  // namespace zs::config

@@ -153,10 +153,6 @@ std::vector<double> smoothed(const std::vector<double>& values, std::size_t coun
   return result;
 }
 
-std::string counted(std::size_t count, const std::string& noun) {
-  return zs::to_text(static_cast<std::int64_t>(count)) + " " + noun + (count == 1 ? "" : "s");
-}
-
 std::string x_label(const Options& options) { return options.x_axis == "time" ? "training time (s)" : options.x_axis; }
 
 std::string titled(const std::string& what, const std::vector<Condition>& conditions) {

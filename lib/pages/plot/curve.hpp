@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loss curves from a summary, with the requested axis and smoothing.
 #pragma once
+#include "base/words.hpp"
 #include "plot/figures.hpp"
 
 namespace zs::plot {
@@ -24,9 +25,6 @@ std::string slow_steps(const std::vector<Condition>& conditions);
 
 /// The label of the x axis.
 std::string x_label(const Options& options);
-
-/// "6 curves", "1 curve".
-std::string counted(std::size_t count, const std::string& noun);
 
 /// "Training loss of gpt2".
 std::string titled(const std::string& what, const std::vector<Condition>& conditions);

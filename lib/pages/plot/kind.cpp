@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/name.hpp"
+#include "base/words.hpp"
 #include "plot/duration.hpp"
 #include "plot/stage.hpp"
 
@@ -61,14 +62,13 @@ Figure figure(const std::string& kind, const metric::Store& store, const std::st
 
 void require_kind(const std::string& kind) {
   std::vector<std::string> names;
-  std::string list;
   for (const Kind& one : kinds()) {
     if (one.name == kind) return;
     names.push_back(one.name);
-    list += (list.empty() ? "" : ", ") + one.name;
   }
   const std::string near = did_you_mean(kind, names);
-  throw UsageError("unknown kind of figure '" + kind + "'" + (near.empty() ? ": the kinds are " + list : near));
+  throw UsageError("unknown kind of figure '" + kind + "'" +
+                   (near.empty() ? ": the kinds are " + joined(names) : near));
 }
 
 }  // namespace zs::plot

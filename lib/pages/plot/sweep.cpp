@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "figure/axis.hpp"
 #include "plot/figures.hpp"
 #include "summary/difference.hpp"
@@ -157,8 +158,7 @@ Figure sweep_figure(const std::vector<Condition>& conditions, const Options& opt
   panel.key = value.column.row().better == stat::Better::high ? "higher is better" : "lower is better";
   panel.notes.push_back("best: " + best->name + " (" + value.text(value.of(*best)) + ")");
   if (several) {
-    std::string others;
-    for (const std::string& key : keys) others += (others.empty() ? "" : ", ") + title(key);
+    const std::string others = joined(keys, ", ", [](const std::string& key) { return title(key); });
     panel.notes.push_back("each cell: the best over " + (others.empty() ? "its conditions" : others));
   }
   return {"Sweep: " + value.label, {std::move(panel)}};

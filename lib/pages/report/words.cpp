@@ -74,10 +74,6 @@ Place place_of(const summary::Member& member, const std::string& column) {
 
 }  // namespace
 
-std::string counted(std::size_t count, const std::string& noun) {
-  return to_text(static_cast<std::int64_t>(count)) + " " + noun + (count == 1 ? "" : "s");
-}
-
 Text joined(const std::vector<Text>& all, const char* between, const char* last) {
   Text text;
   for (std::size_t i = 0; i < all.size(); ++i)

@@ -5,13 +5,12 @@
 #include <vector>
 
 #include "attribute/table.hpp"
+#include "base/words.hpp"
 #include "report/document.hpp"
 #include "summary/condition.hpp"
 
 namespace zs::report {
 
-/// "1 condition", "6 conditions".
-std::string counted(std::size_t count, const std::string& noun);
 /// "a", "a and b", "a, b and c"; or with other words between them.
 Text joined(const std::vector<Text>& all, const char* between = ", ", const char* last = " and ");
 /// The names of conditions as code, joined; after `most` the rest is counted: "a, b and 3 more".

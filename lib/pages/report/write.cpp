@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/words.hpp"
 #include "figure/picture.hpp"
 #include "report/render.hpp"
 
@@ -49,22 +50,14 @@ Format format_of(const std::string& path) {
 }
 
 void keep_sections(const std::string& titles, Document& document) {
-  const auto lower = [](std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-    return text;
-  };
-  std::string all;
-  for (const Section& section : document.sections) all += (all.empty() ? "" : ", ") + section.title;
   std::vector<Section> kept;
-  for (std::size_t at = 0; at <= titles.size();) {
-    const std::size_t end = std::min(titles.find(',', at), titles.size());
-    const std::string wanted = titles.substr(at, end - at);
-    at = end + 1;
+  for (const std::string& wanted : split(titles, ",")) {
     const auto found = std::find_if(document.sections.begin(), document.sections.end(), [&](const Section& section) {
       return !wanted.empty() && lower(section.title).starts_with(lower(wanted));
     });
     if (found == document.sections.end())
-      throw UsageError("this report has no section '" + wanted + "'; it has " + all);
+      throw UsageError("this report has no section '" + wanted + "'; it has " +
+                       zs::joined(document.sections, ", ", &Section::title));
     if (std::any_of(kept.begin(), kept.end(), [&](const Section& section) { return section.title == found->title; }))
       throw UsageError("section '" + found->title + "' is asked for twice");
     kept.push_back(*found);

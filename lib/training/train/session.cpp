@@ -36,12 +36,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-void print(const std::string& text) {
-  Output out("-");
-  out.write(text);
-  out.commit();
-}
-
 /// A run's log in its folder.
 class Log {
  public:

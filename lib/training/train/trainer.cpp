@@ -11,6 +11,7 @@
 #include "base/host.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
+#include "base/words.hpp"
 #include "checkpoint/foreign.hpp"
 #include "comm/agree.hpp"
 #include "comm/nodes.hpp"
@@ -146,8 +147,7 @@ void Trainer::describe() {
 }
 
 void Trainer::describe_plan() {
-  std::string effects;
-  for (const std::string& effect : engine_->plan().effects) effects += (effects.empty() ? "" : " | ") + effect;
+  const std::string effects = joined(engine_->plan().effects, " | ");
   if (!effects.empty()) run_.attributes["pass_effects"] = effects;
 }
 
@@ -155,8 +155,7 @@ void Trainer::tell_plan(std::int64_t step) {
   describe_plan();
   if (!sink_.log) return;
   const plan::Plan& plan = engine_->plan();
-  std::string passes;
-  for (const std::string& pass : plan.passes) passes += (passes.empty() ? "" : ", ") + pass;
+  const std::string passes = joined(plan.passes);
   sink_.log("note: passes from step " + to_text(step) + " on: " + (passes.empty() ? "none" : passes));
   if (!settings_.verbose) return;
   for (const std::string& effect : plan.effects) sink_.log("note: pass " + effect);

@@ -7,20 +7,10 @@
 #include "base/error.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 
 namespace zs::verify {
 namespace {
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == ':')
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  }
-  return parts;
-}
 
 [[noreturn]] void refuse(const std::string& why) { throw UsageError("--inject_fault: " + why); }
 
@@ -73,7 +63,7 @@ void read_unit(InjectedFault& fault, const std::string& kind, const std::string&
 InjectedFault read_fault(const std::string& text, const unit::Units& units, std::int64_t steps, int ranks,
                          const setup::Settings& settings) {
   const int stage = settings.stage;
-  const auto parts = split(text);
+  const auto parts = split(text, ":");
   if (parts.size() < 3 || parts.size() > 4)
     refuse("'" + text + "' is not STEP:PARAMETER:INDEX[:RANK] or STEP:KIND:UNIT[:RANK]");
   InjectedFault fault;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/host.hpp"
 #include "base/number.hpp"
 #include "cli/progress.hpp"

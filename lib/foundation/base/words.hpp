@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists of words as one text, and back.
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zs {
+
+/// "a, b, c": what `word` gives of each of `all`, with `between` between them.
+template <typename Range, typename Word = std::identity>
+std::string joined(const Range& all, std::string_view between = ", ", Word word = {}) {
+  std::string text;
+  for (const auto& one : all) (text += text.empty() ? "" : between) += std::invoke(word, one);
+  return text;
+}
+
+/// The first `most` of them, and how many more there are: "a, b and 3 more".
+std::string some_of(const std::vector<std::string>& all, std::size_t most, std::string_view between = ", ",
+                    std::string_view last = " and ");
+
+/// "a,b" at ',' as a and b. An empty text has no word.
+std::vector<std::string> split(std::string_view text, std::string_view at);
+
+/// The letters A to Z as a to z.
+std::string lower(std::string_view text);
+
+/// "1 condition", "6 conditions".
+std::string counted(std::size_t count, std::string_view noun);
+
+}  // namespace zs

@@ -53,8 +53,8 @@ std::vector<std::pair<std::string, std::string>> header(const State& state) {
   std::map<std::string, std::int64_t> kinds;
   for (const auto& [name, text] : state.facts) ++kinds[std::string(kind_of(name))];
   for (const auto& [kind, count] : kinds) add((kind + " values").c_str(), to_text(count));
-  add("objects", joined(state.objects));
-  add("not read", joined(state.unread));
+  add("objects", zs::joined(state.objects));
+  add("not read", zs::joined(state.unread));
   for (const std::string& note : state.notes) add("note", note);
   return lines;
 }
@@ -123,7 +123,7 @@ Sheet tensors(const State& state, bool digests) {
       for (const Piece& piece : whole->pieces) files.insert(piece.file);
       sheet.rows.push_back({parameter.name, kind, std::string(name_of(whole->dtype)), tensorfile::to_text(whole->shape),
                             parameter.step ? to_text(*parameter.step) : "", parameter.tied,
-                            to_text(static_cast<std::int64_t>(whole->pieces.size())), joined(files, " ")});
+                            to_text(static_cast<std::int64_t>(whole->pieces.size())), zs::joined(files, " ")});
       if (digests) sheet.rows.back().push_back(sha256(joined_bytes(*whole, parameter.name + ": " + kind)));
     }
   }

@@ -121,7 +121,7 @@ void DeepSpeedWriter::others() {
   }
   if (unknown_.empty() || !divided_.parameters) return;
   throw Error(state_.path, 0,
-              "does not say of " + joined(unknown_) +
+              "does not say of " + zs::joined(unknown_) +
                   " whether it is a buffer or a parameter that is not trained, which ZeRO-3 needs: convert to "
                   "--stage 1 or 2, or universal");
 }

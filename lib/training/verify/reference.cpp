@@ -39,13 +39,13 @@ std::vector<Document> documents(const unit::Batch& batch) {
   for (std::size_t i = 0; i < begins.size(); ++i) {
     const std::int64_t count = (i + 1 < begins.size() ? begins[i + 1] : N) - begins[i];
     const auto part = [&](const at::Tensor& of) { return of.reshape({1, -1}).narrow(1, begins[i], count); };
-    const std::int64_t targets = counted_targets(part(batch.targets));
+    const std::int64_t targets = counted(part(batch.targets));
     if (targets == 0) continue;
     // What has no target and stands behind the last one that has is padding.
     const std::int64_t length = part(batch.targets).ge(0).nonzero().max().item<std::int64_t>() + 1;
     all.push_back({{part(batch.inputs).narrow(1, 0, length).contiguous(),
                     part(batch.targets).narrow(1, 0, length).contiguous(), 1.0F},
-                   static_cast<double>(targets) / static_cast<double>(counted_targets(batch.targets))});
+                   static_cast<double>(targets) / static_cast<double>(counted(batch.targets))});
   }
   return all;
 }

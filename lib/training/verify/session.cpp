@@ -24,7 +24,6 @@ namespace {
 
 using comparison::kDefaults;
 using comparison::output;
-using comparison::print;
 using comparison::tolerance;
 using comparison::used;
 

@@ -61,6 +61,12 @@ const zs::cli::Command kCommand = {
     {"zs-parse run.log | zs-aggregate --format table", "zs-parse run.log | zs-aggregate > summary.h5",
      "zs-parse a.log b.log | zs-aggregate --by zero_stage --format json"}};
 
+/// What an option lists: "a,b" as a and b.
+std::vector<std::string> list(const zs::cli::Args& args, const char* option, const char* at) {
+  const std::string text = args.text(option);
+  return text.empty() ? std::vector<std::string>() : zs::split(text, at);
+}
+
 std::string formatted(const zs::metric::Store& store, const std::string& format) {
   if (format == "tsv") return zs::stat::to_tsv(*store.summary);
   if (format == "json") return zs::stat::to_json(store);
@@ -100,8 +106,8 @@ std::size_t complain(const zs::metric::Table& summary) {
 zs::Status aggregate(const zs::cli::Args& args) {
   zs::parse::customize(args.text("patterns"), [](const std::string& text) { zs::cli::warn(kCommand, text); });
   zs::stat::SummaryRule rule;
-  rule.by = zs::split(args.text("by"), ",");
-  rule.columns = zs::split(args.text("columns"), ",");
+  rule.by = list(args, "by", ",");
+  rule.columns = list(args, "columns", ",");
   rule.timing.find_warmup = args.text("warmup") == "auto";
   if (args.has("warmup") && !rule.timing.find_warmup)
     rule.timing.warmup = static_cast<std::size_t>(args.integer("warmup", 0));
@@ -118,8 +124,8 @@ zs::Status aggregate(const zs::cli::Args& args) {
     throw zs::UsageError("--descending says how to --sort: name a column");
   if (args.has("filter") || args.has("sort")) {
     zs::metric::Store left;
-    left.runs = zs::summary::chosen(
-        std::move(summary.store), {zs::split(args.text("filter"), " && "), args.text("sort"), args.has("descending")});
+    left.runs = zs::summary::chosen(std::move(summary.store),
+                                    {list(args, "filter", " && "), args.text("sort"), args.has("descending")});
     summary = zs::stat::summarize(std::move(left), rule);
   }
   summary.store.attributes["tool"] = std::string("zs-aggregate ") + zs::cli::version();

@@ -15,7 +15,7 @@ std::string some_of(const std::vector<std::string>& all, std::size_t most, std::
 
 std::vector<std::string> split(std::string_view text, std::string_view at) {
   std::vector<std::string> parts;
-  for (std::size_t begin = 0, end = 0; !text.empty() && end != std::string_view::npos; begin = end + at.size()) {
+  for (std::size_t begin = 0, end = 0; end != std::string_view::npos; begin = end + at.size()) {
     end = text.find(at, begin);
     parts.emplace_back(text.substr(begin, end == std::string_view::npos ? end : end - begin));
   }

@@ -21,7 +21,7 @@ std::string joined(const Range& all, std::string_view between = ", ", Word word 
 std::string some_of(const std::vector<std::string>& all, std::size_t most, std::string_view between = ", ",
                     std::string_view last = " and ");
 
-/// "a,b" at ',' as a and b. An empty text has no word.
+/// "a,b" at "," as a and b. An empty text is one empty word.
 std::vector<std::string> split(std::string_view text, std::string_view at);
 
 /// The letters A to Z as a to z.

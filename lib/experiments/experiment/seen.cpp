@@ -3,7 +3,21 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
+
 namespace zs::experiment {
+namespace {
+
+/// ns; a file system stamps its files with a clock that ticks each 1 to 10 ms. Of two writes in one tick the second is
+/// not seen by the stamp, so a file that was stamped so lately is read again.
+constexpr std::int64_t kTick = 20'000'000;
+
+std::int64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
 
 Seen::Entry& Seen::entry(const std::string& folder, bool anew) {
   Entry& entry = runs_[folder];
@@ -11,8 +25,8 @@ Seen::Entry& Seen::entry(const std::string& folder, bool anew) {
   const bool there = ::lstat((folder + "/metrics.h5").c_str(), &found) == 0;
   const std::int64_t bytes = there ? found.st_size : 0;
   const std::int64_t changed = there ? found.st_mtim.tv_sec * 1'000'000'000 + found.st_mtim.tv_nsec : 0;
-  if (!anew && entry.bytes == bytes && entry.changed == changed) return entry;
-  entry = {.bytes = bytes, .changed = changed, .most = most_};
+  if (!anew && entry.settled && entry.bytes == bytes && entry.changed == changed) return entry;
+  entry = {.bytes = bytes, .changed = changed, .settled = !there || now() - changed > kTick, .most = most_};
   if (!there) return entry;
   ++reads_;
   try {

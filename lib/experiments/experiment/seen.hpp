@@ -27,6 +27,7 @@ class Seen {
  private:
   struct Entry {
     std::int64_t bytes = -1, changed = 0;  // of the file; ns
+    bool settled = false;                  // a later change has another time
     std::size_t most = 0;                  // requested number of points
     bool told = false;
     Progress progress{};

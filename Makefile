@@ -250,6 +250,7 @@ check-trainers: all  ## a day with DeepSpeed, FSDP2, DDP and the Trainer, which 
 check-planted: all  ## plant 82 faults into trainings of PyTorch and DeepSpeed, and compare 44 healthy pairs: zs-verify is to name each; and 11 into models, for tests to find (an hour)
 	@BUILD=$(BUILD) tests/planted/run
 	@BUILD=$(BUILD) tests/planted/model
+	@BUILD=$(BUILD) bats tests/planted
 
 check-gpu: all $(BUILD)/bench/kernels  ## what needs a GPU, on this machine's GPUs: one digest an arithmetic, checkpoints, a stopped rank (minutes)
 	@BUILD=$(BUILD) tests/gpu

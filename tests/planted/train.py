@@ -442,7 +442,7 @@ def trained(folder, settings):
         if child == 0:
             status = 1
             try:
-                signal.alarm(300)
+                signal.alarm(3600)
                 log = os.open(folder + f".rank-{rank}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
                 os.dup2(log, 1)
                 os.dup2(log, 2)

@@ -176,6 +176,15 @@ reseal() {
   verdict
 }
 
+@test "zs-verify: recordings of micro-batches that do not divide among the ranks are exact, losses too" {
+  for ranks in 1 3; do
+    mpirun --oversubscribe --bind-to none -n $ranks zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 2 --train_batch_size 7 --batch_size 1 \
+      --zero_stage $((ranks == 3 ? 3 : 0)) --probe probe$ranks --output_dir out >log
+  done
+  run -0 zs-verify probe1 probe3
+  [[ $output == *"verdict: exact"* ]]
+}
+
 @test "zs-verify: a rank that another launcher started alone is refused" {
   run env OMPI_COMM_WORLD_SIZE= SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_ID=0 PMI_RANK=0 PMI_SIZE=2 zs-verify $SMALL
   ((status == 2)) || complain "$output"

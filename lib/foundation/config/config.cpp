@@ -142,9 +142,15 @@ void Config::choose(const std::string& key, const std::string& value) {
 }
 
 void Config::mark_stored() {
-  // What an earlier zs stored of a promise that is now kept whatever the ranks.
-  std::erase_if(entries_, [](const Entry& entry) { return entry.key == "zero.reduction" && entry.value == "exact"; });
   for (Entry& entry : entries_) entry.from = From::stored;
+  // What an earlier zs stored of a promise that is now kept whatever the ranks.
+  const std::string retired = "zero.reduction";
+  if (!has(retired) || text(retired) != "exact") return;
+  Config kept;
+  for (const Entry& entry : entries_) {
+    if (entry.key != retired) kept.set(entry);
+  }
+  entries_ = std::move(kept.entries_), places_ = std::move(kept.places_), sections_ = std::move(kept.sections_);
 }
 
 void Config::check() const {

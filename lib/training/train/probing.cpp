@@ -70,14 +70,13 @@ void Probing::after(std::int64_t step, const zero::StepResult& result) {
     add("param/", unit, frozen[unit].slice(0, mine.begin - state.trained(), mine.end - state.trained()), mine, false,
         parts);
   }
+  // A rank's share of the mean over all: that of its own micro-batches where each rank has as many.
   double loss = 0;
-  int own = 0;
   for (int micro = 0; micro < settings_.micro_steps; ++micro) {
     if (engine_.leaf(micro) < 0) continue;
     loss += result.leaf_losses.at(static_cast<std::size_t>(engine_.leaf(micro)));
-    ++own;
   }
-  write(step, loss / std::max(own, 1), parts);
+  write(step, loss / (static_cast<double>(settings_.leaves()) / settings_.ranks), parts);
   gradients_.clear();
 }
 

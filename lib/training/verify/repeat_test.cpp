@@ -9,8 +9,9 @@
 namespace zs::verify {
 namespace {
 
-Repeated repeated(const Request& request, int ranks, std::int64_t times) {
+Repeated repeated(Request request, int ranks, std::int64_t times) {
   Repeated all;
+  request.train.ranks = ranks;
   comm::run_in_process(ranks, [&](comm::Group& group) {
     const Repeated its = repeat(group, request, times, {});
     if (group.rank() == 0) all = its;

@@ -15,8 +15,9 @@ struct Outcome {
   std::string parameter;
 };
 
-Outcome compared(const Request& request, int ranks) {
+Outcome compared(Request request, int ranks) {
   Outcome outcome;
+  request.train.ranks = ranks;
   comm::run_in_process(ranks, [&](comm::Group& group) {
     SideBySide sides(group, request);
     const Verdict verdict = sides.run({});
@@ -50,6 +51,20 @@ TEST_CASE(
       CHECK(compared(r, 2).verdict.kind == compare::Verdict::exact);
       r.train.model.fused = true;
       CHECK(compared(r, 2).verdict.kind == compare::Verdict::exact);
+    }
+  }
+}
+
+TEST_CASE("verify: micro-batches that do not divide among the ranks are exact in every stage") {
+  const Text text;
+  for (const int stage : {0, 1, 2, 3}) {
+    for (const int ranks : {3, 5}) {
+      Request r = request(text, stage, 1, 2);
+      r.train.ranks = ranks;
+      r.train.divide(7);
+      CAPTURE(stage);
+      CAPTURE(ranks);
+      CHECK(compared(r, ranks).verdict.kind == compare::Verdict::exact);
     }
   }
 }

@@ -31,6 +31,13 @@ lib/high/parse/log.cpp:1: lib/high/parse may not include cli" ]
   [[ $output == "lib/LAYERS:3: low has rooms in two places"* ]]
 }
 
+@test "files: at the top stands only what has its place there" {
+  run -0 git -c core.quotePath=false ls-files
+  top=$(cut -d/ -f1 <<<"$output" | sort -u | xargs)
+  [ "$top" = ".ci .clang-format .clang-tidy .gitignore .shellcheckrc CONTRIBUTING.md LICENSE Makefile README.md bench debian docs lib man share slurm tests tools" ] || complain "$top"
+  verdict
+}
+
 @test "links: a tool that includes no heavy layer loads neither LibTorch nor MPI" {
   for tool in $(make -s --no-print-directory light-tools); do
     ! heavy "$tool" || complain "$tool is light and loads $(ldd "$BUILD/$tool" | grep -oE 'lib(torch|mpi)[^ ]*' | xargs)"

@@ -85,7 +85,7 @@ std::unique_ptr<Collective> MpiGroup::make_reduce_scatter(const Summands& own, c
     }
     tree_sums(own.addends, terms, parts_of_sums(mine, own.addends.sums.size(), part, part));
   };
-  // A rank with fewer terms says any place for the others, which nobody reads.
+  // The places of terms that a rank has not are left as they are: nobody reads them.
   Entry entry{Entry::Kind::reduce_scatter, own.type, own.count, most, {}};
   for (std::size_t i = 0; i < own.terms.size(); ++i)
     entry.data[i] = memory_->locate(own.terms[i].data, own.terms[i].bytes());

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 
 namespace zs::model {
 namespace {
@@ -90,11 +91,8 @@ void add_adapter(std::vector<Parameter>& all, std::size_t place, const Adaptatio
 std::vector<std::string> words_of(const std::vector<std::string>& names) {
   std::set<std::string> all;
   for (const std::string& name : names) {
-    for (std::size_t begin = 0; begin != std::string::npos;) {
-      const std::size_t end = name.find('.', begin);
-      const std::string word = name.substr(begin, end == std::string::npos ? end : end - begin);
+    for (const std::string& word : split(name, ".")) {
       if (!parse_int(word)) all.insert(word);
-      begin = end == std::string::npos ? end : end + 1;
     }
   }
   return {all.begin(), all.end()};

@@ -36,14 +36,12 @@ std::string lane(Kind kind) {
 double amount(const Op& op, const Shape& shape, int bytes_per_parameter) {
   const Division divided = shape.divided();
   const auto owned = [&](double numel) { return share(numel, divided.optimizer_state, shape.ranks); };
-  if (op.kind == Kind::norm) {
-    return owned(numel(shape) - frozen(shape));
-  }
+  if (op.kind == Kind::norm) return owned(trained(shape));
   const Unit& unit = shape.units[static_cast<std::size_t>(op.unit)];
-  const auto trained = static_cast<double>(unit.trained());
+  const auto its = static_cast<double>(unit.trained());
   switch (op.kind) {
     case Kind::accumulate:
-      return share(trained, divided.gradients, shape.ranks);
+      return share(its, divided.gradients, shape.ranks);
     case Kind::load:
     case Kind::store:
       return optimizer_bytes(shape, op.unit, bytes_per_parameter);
@@ -53,7 +51,7 @@ double amount(const Op& op, const Shape& shape, int bytes_per_parameter) {
     case Kind::partition:
       return static_cast<double>(unit.numel) / std::max(shape.secondary, 1) * bytes_per_parameter;
     case Kind::step:
-      return owned(trained);
+      return owned(its);
     default:
       return sent_bytes(op, shape, bytes_per_parameter);
   }

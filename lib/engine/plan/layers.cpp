@@ -36,8 +36,6 @@ std::string prefix(const std::string& name) {
   return numbered ? name.substr(0, dot + 1) : "";
 }
 
-double trained(const Shape& shape) { return numel(shape) - frozen(shape); }
-
 Run layers(const std::vector<Unit>& units) {
   Run longest;
   for (std::size_t begin = 0, end = 0; begin < units.size(); begin = std::max(end, begin + 1)) {

@@ -239,10 +239,11 @@ class Ledger {
     if (gradient.reduced > 0) set(gradient, std::exchange(gradient.reduced, 0));
   }
   void step(Gradient& gradient, const Unit& unit) {
-    constexpr double kDirection = 2;
     load_shard();
-    if (unit.matrices) pool_.take(static_cast<double>(unit.trained()) * kDirection);
-    if (unit.matrices) pool_.give_back(static_cast<double>(unit.trained()) * kDirection);
+    if (unit.matrices) {
+      const double directions = static_cast<double>(unit.trained()) * kDirectionBytes;
+      pool_.take(directions), pool_.give_back(directions);
+    }
     set(gradient, 0);
     for (; gradient.taken > 0; --gradient.taken) pool_.give_back(kept(unit) * kFloat);
     gradient = {};

@@ -334,9 +334,9 @@ double terms_of_a_rank(const Shape& shape, int micro) {
 }  // namespace
 
 double operand_bytes(const Op& op, const Shape& shape, int bytes_per_parameter) {
-  constexpr int kSum = 4, kDirection = 2;
+  constexpr int kSum = 4;
   const bool reduces = op.kind == Kind::reduce;
-  if (gathers_directions(op, shape)) return kDirection * static_cast<double>(operand(op, shape));
+  if (gathers_directions(op, shape)) return kDirectionBytes * static_cast<double>(operand(op, shape));
   if (!gathers(op.kind) && !reduces && op.kind != Kind::gather_grad) return 0;
   const std::int64_t numel = operand(op, shape);
   if (op.kind == Kind::gather && shape.quantized_weights) return codec_bytes(numel, 8);
@@ -402,6 +402,7 @@ double frozen(const Shape& shape) {
   for (const Unit& unit : shape.units) sum += static_cast<double>(unit.frozen);
   return sum;
 }
+double trained(const Shape& shape) { return numel(shape) - frozen(shape); }
 
 double kept_numbers(const Shape& shape) {
   double sum = 0;

@@ -150,6 +150,8 @@ double sent_between_nodes(const Plan& plan, int bytes_per_parameter, int node);
 /// The same for one operation; 0 if it is no collective.
 double sent_bytes(const Op& op, const Shape& shape, int bytes_per_parameter);
 double sent_between_nodes(const Op& op, const Shape& shape, int bytes_per_parameter, int node);
+/// Bytes of an element of a matrix's direction (bfloat16), which its owner computes and gathers (Muon).
+inline constexpr int kDirectionBytes = 2;
 /// Bytes of a collective's whole operand, of which a rank sends its part; 0 for other operations.
 double operand_bytes(const Op& op, const Shape& shape, int bytes_per_parameter);
 /// Elements of that: of a gather behind an update, and of gradients, those that are trained.
@@ -177,6 +179,8 @@ double state_bytes(double parameters, int stage, double ranks, int bytes_per_par
 /// Parameters of all units together, those of them that are frozen, and the numbers that the optimizer keeps of them.
 double numel(const Shape& shape);
 double frozen(const Shape& shape);
+/// Those that are trained.
+double trained(const Shape& shape);
 double kept_numbers(const Shape& shape);
 
 /// The maximum of parameters (elements) gathered at one time besides this rank's shards. 0 below stage 3.

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "compare/ledger.hpp"
 #include "compare/tensors.hpp"
 #include "probe/diagnosis.hpp"
@@ -72,11 +73,7 @@ std::string called(const Run& run) {
   return run.framework.empty() ? text : text + ", " + run.framework.substr(0, run.framework.find_last_not_of(' ') + 1);
 }
 
-std::string some(const std::vector<std::string>& texts) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min<std::size_t>(5, texts.size()); ++i) text += (i ? "; " : "") + texts[i];
-  return texts.size() > 5 ? text + "; and " + std::to_string(texts.size() - 5) + " more" : text;
-}
+std::string some(const std::vector<std::string>& texts) { return some_of(texts, 5, "; ", "; and "); }
 
 /// A floor has steps of A's training, from different parameters. Returns a description of it.
 std::string require_floor(const std::string& name_a, const Run& a, const std::string& name, const Run& floor) {

@@ -14,6 +14,7 @@
 #include "base/file.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
+#include "base/words.hpp"
 
 namespace zs::recording {
 namespace {
@@ -117,10 +118,7 @@ std::string KernelLog::said(const Members& members) {
     std::string words = explain_kernel_line(line, members);
     if (!words.empty() && std::find(told.begin(), told.end(), words) == told.end()) told.push_back(std::move(words));
   }
-  std::string all;
-  for (std::size_t i = 0; i < std::min(told.size(), kTold); ++i) all += (i ? "; " : "") + told[i];
-  return all +
-         (told.size() > kTold ? "; and " + to_text(static_cast<std::int64_t>(told.size() - kTold)) + " more" : "");
+  return some_of(told, kTold, "; ", "; and ");
 }
 
 }  // namespace zs::recording

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/weights.hpp"
 #include "tensorfile/state_dict.hpp"
 #include "unit/unit.hpp"
 
@@ -20,16 +21,14 @@ class AdapterWeights {
   AdapterWeights(const unit::Units& units, const std::string& folder);
 
   /// Overwrites the file's part of a unit's flat buffer: values.size() elements from `begin` on.
-  void read(std::size_t unit, std::int64_t begin, std::span<float> values) const;
+  void read(std::size_t unit, std::int64_t begin, std::span<float> values) const {
+    checkpoint::read(units_[unit], begin, values);
+  }
   const std::string& path() const { return file_.path(); }
   /// A hash of everything read, for ranks to compare.
   std::string hash() const;
 
  private:
-  struct Place {
-    std::int64_t offset;
-    tensorfile::Tensor tensor;
-  };
   tensorfile::StateDict file_;
   std::vector<std::vector<Place>> units_;
 };

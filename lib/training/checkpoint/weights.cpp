@@ -56,6 +56,29 @@ void check_extra(const StateDict& weights, const StateDict::Entry& entry, const 
 
 }  // namespace
 
+Place place_of(const StateDict& file, const std::string& name, const unit::Parameter& parameter,
+               const std::string& otherwise) {
+  const Tensor& tensor = file.at(name);
+  if (tensor.shape != parameter.shape) {
+    throw Error(file.path(), 0,
+                name + " has the shape " + tensorfile::to_text(tensor.shape) + ", the model " +
+                    tensorfile::to_text(parameter.shape) + " by " + parameter.keys + otherwise);
+  }
+  return {parameter.offset, tensor};
+}
+
+void read(const std::vector<Place>& unit, std::int64_t begin, std::span<float> values) {
+  const std::int64_t end = begin + static_cast<std::int64_t>(values.size());
+  for (const Place& place : unit) {
+    const std::int64_t first = std::max(begin, place.offset), last = std::min(end, place.offset + place.tensor.count());
+    if (first >= last) continue;
+    tensorfile::read_f32(
+        place.tensor, first - place.offset,
+        values.subspan(static_cast<std::size_t>(first - begin), static_cast<std::size_t>(last - first)));
+    place.tensor.storage->forget();
+  }
+}
+
 Weights::Weights(const unit::Units& units, const std::string& folder, const std::string& otherwise, Heads heads)
     : folder_(folder), file_(tensorfile::open_state_dict(folder)) {
   std::set<std::string> taken;
@@ -73,35 +96,18 @@ Weights::Weights(const unit::Units& units, const std::string& folder, const std:
       }
       // Adapters are beside the model: a checkpoint has them.
       if (parameter.added && heads != Heads::required && !file_.find(name)) continue;
-      const Tensor& tensor = file_.at(name);
-      if (tensor.shape != parameter.shape) {
+      const Place place = place_of(file_, name, parameter, otherwise);
+      if (!holds_weights(place.tensor.dtype)) {
         throw Error(file_.path(), 0,
-                    name + " has the shape " + tensorfile::to_text(tensor.shape) + ", the model " +
-                        tensorfile::to_text(parameter.shape) + " by " + parameter.keys + otherwise);
-      }
-      if (!holds_weights(tensor.dtype)) {
-        throw Error(file_.path(), 0,
-                    name + " is of " + std::string(tensorfile::name_of(tensor.dtype)) +
+                    name + " is of " + std::string(tensorfile::name_of(place.tensor.dtype)) +
                         ": weights of f16, bf16, f32 and f64 are read");
       }
-      units_.back().push_back({parameter.offset, tensor, name});
+      units_.back().push_back(place);
       taken.insert(name);
     }
   }
   for (const StateDict::Entry& entry : file_.entries()) {
     if (taken.count(entry.name) == 0) check_extra(file_, entry, units, otherwise, heads);
-  }
-}
-
-void Weights::read(std::size_t unit, std::int64_t begin, std::span<float> values) const {
-  const std::int64_t end = begin + static_cast<std::int64_t>(values.size());
-  for (const Place& place : units_[unit]) {
-    const std::int64_t first = std::max(begin, place.offset), last = std::min(end, place.offset + place.tensor.count());
-    if (first >= last) continue;
-    tensorfile::read_f32(
-        place.tensor, first - place.offset,
-        values.subspan(static_cast<std::size_t>(first - begin), static_cast<std::size_t>(last - first)));
-    place.tensor.storage->forget();
   }
 }
 

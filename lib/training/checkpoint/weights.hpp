@@ -2,6 +2,7 @@
 // The parameters of a model from a file or folder of any program: a checkpoint of zs, or the output of Hugging Face's
 // save_pretrained. Memory-mapped: only requested parts are read.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,20 @@ namespace zs::checkpoint {
 /// layers.
 enum class Heads { required, may_lack, may_differ };
 
+/// Where a tensor of a file goes: its first element's place in a unit's flat buffer.
+struct Place {
+  std::int64_t offset;
+  tensorfile::Tensor tensor;
+};
+
+/// The place of a tensor of the file. Throws zs::Error, located, which ends with `otherwise`, if its shape is not the
+/// parameter's.
+Place place_of(const tensorfile::StateDict& file, const std::string& name, const unit::Parameter& parameter,
+               const std::string& otherwise = "");
+
+/// Fills part of a unit's flat buffer, values.size() elements from `begin` on, with what tensors there have of it.
+void read(const std::vector<Place>& unit, std::int64_t begin, std::span<float> values);
+
 class Weights {
  public:
   /// Finds every parameter of the units, and compares all names and shapes before it reads any value. Names may lack a
@@ -27,7 +42,9 @@ class Weights {
 
   /// Fills part of a unit's flat buffer: values.size() elements from `begin` on. Skips parameters in lacking(), and
   /// adapters that the file lacks.
-  void read(std::size_t unit, std::int64_t begin, std::span<float> values) const;
+  void read(std::size_t unit, std::int64_t begin, std::span<float> values) const {
+    checkpoint::read(units_[unit], begin, values);
+  }
   /// Throws comm::SharedError at a wrong checksum in the file, and if a rank has different weights than the next, for
   /// example from a file on its node. Two neighbouring ranks read each tensor. COLLECTIVE.
   void check(comm::Group& group) const;
@@ -38,11 +55,6 @@ class Weights {
   const std::string& path() const { return file_.path(); }
 
  private:
-  struct Place {
-    std::int64_t offset;  // in the unit's flat buffer
-    tensorfile::Tensor tensor;
-    std::string name;
-  };
   std::string folder_;
   tensorfile::StateDict file_;
   std::vector<std::vector<Place>> units_;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <span>
 
-#include "base/number.hpp"
+#include "base/words.hpp"
 #include "comm/agree.hpp"
 #include "device/tensor.hpp"
 
@@ -14,7 +14,7 @@ namespace zs::train {
 namespace {
 
 constexpr int kUpdates = 2;  // an adapter's lora_A has a gradient from the second one on
-constexpr int kNamed = 3;
+constexpr std::size_t kNamed = 3;
 
 std::uint64_t hash(std::span<const float> values) { return XXH3_64bits(values.data(), values.size_bytes()); }
 
@@ -77,8 +77,7 @@ std::string Movement::said() {
   for (const std::string& its : group_.all_gather_object(own, "exchange of what has moved")) {
     for (std::size_t i = 0; i < all.size(); ++i) all[i] |= its[i];
   }
-  std::string text;
-  int still = 0;
+  std::vector<std::string> still;
   std::size_t at = 0;
   for (const auto& unit : engine_.units()) {
     for (const unit::Parameter& parameter : unit->parameters()) {
@@ -86,17 +85,16 @@ std::string Movement::said() {
       const bool gradient = (all[at] & 2) != 0, moved = (all[at] & 1) != 0;
       ++at;
       const bool late = adapters_ && counted_ < kUpdates && parameter.name.ends_with(".lora_A.weight");
-      if ((gradient && moved) || late || ++still > kNamed) continue;
-      text += (still > 1 ? ", " : "") + parameter.name +
-              (!gradient ? moved ? " (its gradient is zero: weight decay alone moves it)" : " (its gradient is zero)"
-                         : " (its updates change no bit: the learning rate is small for its values)");
+      if ((gradient && moved) || late) continue;
+      still.push_back(parameter.name +
+                      (!gradient
+                           ? moved ? " (its gradient is zero: weight decay alone moves it)" : " (its gradient is zero)"
+                           : " (its updates change no bit: the learning rate is small for its values)"));
     }
   }
-  if (still == 0) return "";
-  return "after " + to_text(std::int64_t{counted_}) + (counted_ == 1 ? " update" : " updates") + " " +
-         to_text(std::int64_t{still}) + " of " + to_text(static_cast<std::int64_t>(seen_.size())) +
-         " trained parameters are not trained: " + text +
-         (still > kNamed ? " and " + to_text(std::int64_t{still - kNamed}) + " more" : "");
+  if (still.empty()) return "";
+  return "after " + counted(static_cast<std::size_t>(counted_), "update") + " " + std::to_string(still.size()) +
+         " of " + std::to_string(seen_.size()) + " trained parameters are not trained: " + some_of(still, kNamed);
 }
 
 }  // namespace zs::train

@@ -18,7 +18,7 @@ AdapterWeights::AdapterWeights(const unit::Units& units, const std::string& fold
       const std::string name = kInPeft + parameter.name;
       // What is neither there nor trained is the model's own.
       if (!parameter.added && !parameter.trained && !file_.find(name)) continue;
-      units_.back().push_back(place_of(file_, name, parameter));
+      units_.back().push_back(placed(file_, name, parameter));
       taken.insert(name);
     }
   }

@@ -30,7 +30,7 @@ class AdapterWeights {
 
  private:
   tensorfile::StateDict file_;
-  std::vector<std::vector<Place>> units_;
+  std::vector<std::vector<Placed>> units_;
 };
 
 }  // namespace zs::checkpoint

@@ -56,8 +56,8 @@ void check_extra(const StateDict& weights, const StateDict::Entry& entry, const 
 
 }  // namespace
 
-Place place_of(const StateDict& file, const std::string& name, const unit::Parameter& parameter,
-               const std::string& otherwise) {
+Placed placed(const StateDict& file, const std::string& name, const unit::Parameter& parameter,
+              const std::string& otherwise) {
   const Tensor& tensor = file.at(name);
   if (tensor.shape != parameter.shape) {
     throw Error(file.path(), 0,
@@ -67,9 +67,9 @@ Place place_of(const StateDict& file, const std::string& name, const unit::Param
   return {parameter.offset, tensor};
 }
 
-void read(const std::vector<Place>& unit, std::int64_t begin, std::span<float> values) {
+void read(const std::vector<Placed>& unit, std::int64_t begin, std::span<float> values) {
   const std::int64_t end = begin + static_cast<std::int64_t>(values.size());
-  for (const Place& place : unit) {
+  for (const Placed& place : unit) {
     const std::int64_t first = std::max(begin, place.offset), last = std::min(end, place.offset + place.tensor.count());
     if (first >= last) continue;
     tensorfile::read_f32(
@@ -96,13 +96,13 @@ Weights::Weights(const unit::Units& units, const std::string& folder, const std:
       }
       // Adapters are beside the model: a checkpoint has them.
       if (parameter.added && heads != Heads::required && !file_.find(name)) continue;
-      const Place place = place_of(file_, name, parameter, otherwise);
-      if (!holds_weights(place.tensor.dtype)) {
+      const Placed found = placed(file_, name, parameter, otherwise);
+      if (!holds_weights(found.tensor.dtype)) {
         throw Error(file_.path(), 0,
-                    name + " is of " + std::string(tensorfile::name_of(place.tensor.dtype)) +
+                    name + " is of " + std::string(tensorfile::name_of(found.tensor.dtype)) +
                         ": weights of f16, bf16, f32 and f64 are read");
       }
-      units_.back().push_back(place);
+      units_.back().push_back(found);
       taken.insert(name);
     }
   }
@@ -118,7 +118,7 @@ void Weights::check(comm::Group& group) const {
     device::Hash hash;
     std::size_t number = 0;
     for (const auto& unit : units_) {
-      for (const Place& place : unit) {
+      for (const Placed& place : unit) {
         if (static_cast<int>(number++ % static_cast<std::size_t>(ranks)) != rank) continue;
         place.tensor.storage->verify();
         if (ranks == 1) continue;

@@ -18,18 +18,18 @@ namespace zs::checkpoint {
 enum class Heads { required, may_lack, may_differ };
 
 /// Where a tensor of a file goes: its first element's place in a unit's flat buffer.
-struct Place {
+struct Placed {
   std::int64_t offset;
   tensorfile::Tensor tensor;
 };
 
 /// The place of a tensor of the file. Throws zs::Error, located, which ends with `otherwise`, if its shape is not the
 /// parameter's.
-Place place_of(const tensorfile::StateDict& file, const std::string& name, const unit::Parameter& parameter,
-               const std::string& otherwise = "");
+Placed placed(const tensorfile::StateDict& file, const std::string& name, const unit::Parameter& parameter,
+              const std::string& otherwise = "");
 
 /// Fills part of a unit's flat buffer, values.size() elements from `begin` on, with what tensors there have of it.
-void read(const std::vector<Place>& unit, std::int64_t begin, std::span<float> values);
+void read(const std::vector<Placed>& unit, std::int64_t begin, std::span<float> values);
 
 class Weights {
  public:
@@ -57,7 +57,7 @@ class Weights {
  private:
   std::string folder_;
   tensorfile::StateDict file_;
-  std::vector<std::vector<Place>> units_;
+  std::vector<std::vector<Placed>> units_;
   std::vector<std::string> lacking_;
 };
 

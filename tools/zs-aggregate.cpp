@@ -61,7 +61,7 @@ const zs::cli::Command kCommand = {
     {"zs-parse run.log | zs-aggregate --format table", "zs-parse run.log | zs-aggregate > summary.h5",
      "zs-parse a.log b.log | zs-aggregate --by zero_stage --format json"}};
 
-/// What an option lists: "a,b" as a and b.
+/// The words of an option: "a,b" as a and b.
 std::vector<std::string> list(const zs::cli::Args& args, const char* option, const char* at) {
   const std::string text = args.text(option);
   return text.empty() ? std::vector<std::string>() : zs::split(text, at);

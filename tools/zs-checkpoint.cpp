@@ -57,7 +57,7 @@ const zs::cli::Command kCommand = {
     {"zs-checkpoint show checkpoints/", "zs-checkpoint verify checkpoints/global_step3",
      "zs-checkpoint convert --to safetensors checkpoints/ converted"}};
 
-/// What was found: lines, tables, and faults, in the form that was asked for.
+/// The findings, lines, tables and faults, in the form that the user asked for.
 struct Found {
   Lines lines{};
   std::vector<std::pair<std::string, zs::Sheet>> tables{};

@@ -100,7 +100,7 @@ std::vector<plan::Profile> profiles(const Args& args) {
   return all;
 }
 
-/// What the output is to be: what was typed, else what its file's name says.
+/// The form of the output: the one that the user typed, else that of the file's name.
 std::string form(const Args& args) {
   const auto picture = zs::figure::format_of(args.text("output"));
   if (args.has("format") || !picture) return args.text("format");

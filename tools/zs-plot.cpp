@@ -104,7 +104,7 @@ std::string list() {
   return text;
 }
 
-/// What was named, for a kind of figure.
+/// The operands of a kind of figure.
 std::vector<zs::input::Named> named(const Args& args, const std::vector<std::string>& names, const std::string& kind) {
   return zs::input::named(names, zs::registry::place(args.text("registry")), kCommand.name + kind);
 }

@@ -92,7 +92,7 @@ zs::report::Document document(const zs::cli::Args& args, const zs::metric::Store
   return zs::report::sweep(store, found, source, folder, options);
 }
 
-/// What was named, for the report or an option of it.
+/// The operands of the report, or of one of its options.
 std::vector<zs::input::Named> named(const zs::cli::Args& args, const std::vector<std::string>& names,
                                     const std::string& option) {
   return zs::input::named(names, zs::registry::place(args.text("registry")), kCommand.name + option);

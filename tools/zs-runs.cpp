@@ -116,7 +116,7 @@ Runs read(const std::string& place, std::int64_t& faults, bool anew = false) {
 
 Status verdict(std::int64_t faults) { return faults ? Status::no : Status::done; }
 
-/// What find_run() takes for an operand, which may also be a run's folder.
+/// The id of a run that the user names by its id, its name or its folder.
 std::string id_of(const Args& args, const std::string& name) {
   return zs::input::run_id(name, registry(args), kCommand.name);
 }

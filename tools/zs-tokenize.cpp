@@ -168,7 +168,7 @@ void decode(const Args& args) {
   out.commit();
 }
 
-/// Of the marks beside a token file, where there are some.
+/// Describes the marks beside a token file; "" if there are none.
 std::string marks_text(const zs::token::TokenFile& file) {
   if (!fs::exists(zs::token::marks_path(file.path()))) return "";
   const zs::token::Marks marks(file);

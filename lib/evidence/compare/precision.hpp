@@ -20,8 +20,8 @@ struct Precision {
 /// The precision of numbers from their text. If any has fifteen significant digits, all are taken as exact.
 Precision precision_of(const std::vector<std::string>& cells);
 
-/// Of a column of a metric file, which holds whole numbers, however short one may be: only what was read in a log is
-/// known to the digits of that log.
+/// The same for a column of a metric file. Only numbers that were read in a log are known to the digits of that log;
+/// others are exact, however short they are.
 Precision precision_of(const metric::Run& run, const metric::Column& column);
 
 }  // namespace zs::compare

@@ -350,7 +350,7 @@ class Comparison {
     return content(name_a_) == content(name_b_);
   }
 
-  /// What one side lacks, or what was not compared.
+  /// Adds what one side lacks, or what was not compared.
   std::vector<std::string> missing() const {
     std::vector<std::string> all;
     for (const Ledger::Open& open : ledger_.open()) {

@@ -18,7 +18,7 @@ struct Named {
 
 /// Resolves `operand`: a path, "-", or if there is no such path, a run of `registry` by its id, a
 /// unique prefix of it, or its name. `tool` is the tool and its mode: "zs-trace", "zs-plot trace".
-/// Of a folder's kinds, the first that the tool accepts is used. Throws Error if nothing matches,
+/// Uses the first of a folder's kinds that the tool accepts. Throws Error if nothing matches,
 /// as registry::place_of() does, and if the tool does not accept it: "PATH: is a profiler trace;
 /// zs-parse takes ...; zs-trace takes it". With `registry` "" only paths are resolved.
 Named named(const std::string& operand, const std::string& registry, std::string_view tool);

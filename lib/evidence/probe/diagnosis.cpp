@@ -137,7 +137,7 @@ class Comparison {
       found_.notes.push_back("step " + to_text(number) + ": " + text + ", and no value shows it");
   }
 
-  /// As a training began: parameters are what was loaded or drawn.
+  /// The beginning of a training: parameters are those that were loaded or drawn.
   void start(std::int64_t step, const Tensors& left, const Tensors& right) {
     std::vector<Apart> apart;
     std::size_t of = 0;

@@ -32,7 +32,7 @@ class Run {
   /// environment(), and `fields` (command, revision, ...), with status "running". The id is unique among all processes
   /// on all hosts. The run exists only when this has returned. Throws Error.
   static Run create(const std::string& registry, const config::Config& config, const Fields& fields);
-  /// As create(), for a run known only by fields; status is "recorded" unless they contain it.
+  /// Like create(), for a run known only by fields; status is "recorded" unless they contain it.
   static Run create(const std::string& registry, const std::string& name, const Fields& fields);
 
   /// Registers a run for later training: as create(), with status "planned" and without environment(). `name` is its

@@ -12,7 +12,7 @@ namespace zs::stat {
 
 /// With fewer similar runs the usual range is unknown.
 inline constexpr std::size_t kFewestAlike = 10;
-/// Of so many healthy groups, one is expected to have a run outside its fence.
+/// The number of healthy groups among which one is expected to have a run outside its fence.
 inline constexpr double kGroupsForOneFalse = 10'000;
 
 /// The usual range is from low to high.

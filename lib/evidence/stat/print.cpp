@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kDigestShown = 12;
 
-/// As the table for people has a number of this kind.
+/// A number as the table for people prints its kind.
 std::string shown(Kind kind, double value) {
   switch (kind) {
     case Kind::loss:

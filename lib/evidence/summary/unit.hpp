@@ -16,7 +16,7 @@ struct Unit {
   std::string text(double value, int digits = 4) const;
   /// "1.32 ± 0.15 s": rounded to the second digit of the uncertainty; without one as text().
   std::string measured(double value, double uncertainty) const;
-  /// As text(), without the unit.
+  /// Like text(), without the unit.
   std::string number(double value, int digits = 4) const;
 };
 

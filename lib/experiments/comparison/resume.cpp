@@ -129,7 +129,7 @@ void compare_checkpoints(const std::string& a, const std::string& b, const compa
   if (compare::equal(answer.verdict)) answer.verdict.worsen(found.verdict);
 }
 
-/// What was lost or changed first, as one sentence.
+/// One sentence on the first thing that was lost or changed.
 std::string lost(const ResumeTest& test, const Answer& answer) {
   const std::string headline = line_of(answer.lines, "headline");
   const std::int64_t step = parse_int(line_of(answer.lines, "step")).value_or(0);

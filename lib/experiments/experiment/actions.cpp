@@ -75,7 +75,7 @@ Status plan(const cli::Args& args) {
   return Status::done;
 }
 
-/// As env and timeout do: what they start may end with any smaller status.
+/// The status of env and timeout for this case: a program that they start may end with any smaller one.
 constexpr auto kNothingStarted = static_cast<Status>(125);
 
 Status start(const cli::Args& args) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What became of a cell, and of all.
+// The outcome of a cell, and of all cells.
 #include <re2/re2.h>
 
 #include <algorithm>

@@ -142,7 +142,7 @@ Options options_of(const Cell& cell) {
   return options;
 }
 
-/// As fill() of the header. With `goes_on` {checkpoint} stays.
+/// Like fill() of the header. With `goes_on` {checkpoint} stays.
 static Filled fill(const std::string& command, const Cell& cell, const std::string& folder, bool goes_on) {
   const Options options = options_of(cell);
   Filled filled;

@@ -44,7 +44,7 @@ std::string fill_resumed(const std::string& command, const std::string& resume, 
 /// the newest valid checkpoint in its folder. `from` is that checkpoint, or "".
 std::string line_to_start(const registry::Fields& record, const std::string& folder, std::string& from);
 
-/// What is recorded as the configuration of that cell.
+/// The configuration that is recorded for the cell.
 config::Config foreign_configuration(const Filled& filled, const Cell& cell);
 
 }  // namespace zs::experiment

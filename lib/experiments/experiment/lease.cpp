@@ -117,7 +117,7 @@ Holder read_holder(const std::string& folder, std::int64_t number) {
   try {
     registry::merge_record_text(text, path, holder.fields);
   } catch (const Error&) {
-    // Not written to its end: its writer has just begun, or was killed there.
+    // The file is incomplete: its writer has just begun, or was killed there.
     holder.fields = {{"host", "an unknown host"}};
   }
   if (holder.fields.empty()) return holder;  // given back
@@ -155,7 +155,7 @@ Lease::Lease(std::string folder, bool take_over) : folder_(std::move(folder)) {
                   "is being trained by " + other.text + " (" + other.basis +
                       "): " + (other.here ? "end that first" : "if it is over, go on with --take_over"));
     }
-    // Who loses the race for the next number looks again.
+    // The process that loses the race for the next number looks again.
     if (make(folder_, newest + 1, own_fields())) number_ = newest + 1;
   }
   remove_below(folder_, number_);

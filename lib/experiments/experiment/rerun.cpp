@@ -117,7 +117,7 @@ std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& r
       continue;
     }
     const std::string folder = fs::absolute(registry + "/" + id).lexically_normal().string();
-    // Not from the table, which may be another user's index.
+    // Reads the record itself: the table may be another user's index.
     const registry::Record record = registry::record_of(folder);
     const std::string planned = value(record.fields, "script"), experiment = value(record.fields, "experiment");
     if (planned.empty()) {

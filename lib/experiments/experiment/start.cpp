@@ -49,7 +49,7 @@ std::string harmless_environment() {
       "DISTRIBUTION|SUBMIT_(DIR|HOST))|(OMP|KMP|MKL|OPENBLAS|NCCL)_.*|OMPI_MCA_(btl|pml|mtl|osc|coll|rmaps).*|"
       "CUDA_(VISIBLE_DEVICES|DEVICE_ORDER|LAUNCH_BLOCKING|MODULE_LOADING|HOME)|CUBLAS_WORKSPACE_CONFIG|"
       "ZS_(RANKS|MPI|RUN|REGISTRY|CONDITIONS|SHARE|SANDBOX)");
-  // Not even these if they name a secret.
+  // Leaves out variables whose names say that they hold a secret.
   static const RE2 kSecret("(?i)JWT|TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH");
   std::vector<std::string> lines;
   for (char** entry = environ; *entry; ++entry) {

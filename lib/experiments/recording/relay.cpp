@@ -43,7 +43,7 @@ Relay::~Relay() { ::close(log_); }
 std::vector<Relay::Wait> Relay::waits() const {
   std::vector<Wait> all;
   for (const Stream& stream : streams_) {
-    // Who reads what we pass on makes the command wait, as without us.
+    // A slow reader makes the command wait, as it would without zs-record.
     if (!stream.pending.empty())
       all.push_back({stream.to, POLLOUT});
     else if (stream.open)
@@ -81,7 +81,7 @@ void Relay::pass_on(Stream& stream) {
   while (done < stream.pending.size()) {
     pollfd room{stream.to, POLLOUT, 0};
     if (!stream.plain && (::poll(&room, 1, 0) <= 0 || (room.revents & (POLLOUT | POLLERR | POLLHUP)) == 0)) break;
-    // So many bytes a pipe that has room takes without a wait.
+    // A pipe that has room takes this many bytes without a wait.
     const std::size_t size = std::min(stream.pending.size() - done, stream.plain ? kBlock : std::size_t{PIPE_BUF});
     const ssize_t count = ::write(stream.to, stream.pending.data() + done, size);
     if (count >= 0) {

@@ -388,10 +388,10 @@ class Session {
   registry::Run run_;
   std::vector<std::string> earlier_;  // logs of earlier attempts, which this one continues
   bool warned_ = false;
-  // What the kernel says of its processes.
+  // the kernel's messages about its processes
   KernelLog kernel_;
   Members members_;
-  // Of hangs.
+  // of hangs
   std::string hang_;
   std::int64_t bytes_ = 0;
   bool asked_ = false;

@@ -17,7 +17,7 @@ struct Wrong {
   [[noreturn]] void operator()(const std::string& what) const { throw Error(lines.name(), lines.line(), what); }
 };
 
-/// As templates call who speaks.
+/// The names of speakers in templates.
 std::string role_of(const std::string& from, const std::string& which, const Wrong& wrong) {
   static const std::map<std::string, std::string, std::less<>> kRoles = {
       {"human", "user"},       {"user", "user"},

@@ -11,7 +11,7 @@
 
 namespace zs::chat {
 
-/// What to read, and how.
+/// The input, and how to read it.
 struct Chat {
   std::vector<std::string> files{};
   std::string tokenizer{};  ///< its path; the template is in its folder
@@ -23,7 +23,7 @@ struct Chat {
 void tokenize(const token::Tokenizer& tokenizer, const Chat& chat, int threads,
               const std::function<void(const std::vector<token::Id>&, const std::vector<token::Mark>&)>& sink);
 
-/// As token::tokenized(), for conversations: token files with a file of marks for each.
+/// Like token::tokenized(), for conversations: token files with a file of marks for each.
 std::vector<token::Tokenized> tokenized(const std::string& path, const std::string& tokenizer, LossOn loss_on,
                                         const std::string& folder, int threads, std::vector<std::string>& left_out);
 

@@ -12,7 +12,7 @@ namespace zs::metric {
 /// control a terminal.
 std::string escaped(std::string_view text);
 
-/// As escaped(), with \s for a blank and \= for '=' too: for names in "#@" and "#:" lines.
+/// Like escaped(), with \s for a blank and \= for '=' too: for names in "#@" and "#:" lines.
 std::string escaped_name(std::string_view text);
 
 /// The original of escaped() or escaped_name(); nothing at an unknown escape.

@@ -170,7 +170,7 @@ class Reference : public Dialect {
     return found == kCore.end() ? 0 : 1U << (found - kCore.begin());
   }
 
-  /// No rest turned up: records what there is.
+  /// Records the step although the rest of its lines is missing.
   void give_up(Emitter& emitter) {
     if (!torn_) return;
     const Torn torn = *std::exchange(torn_, {});

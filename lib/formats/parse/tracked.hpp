@@ -35,7 +35,7 @@ class TrackedReader {
   /// Reads the files of one W&B run, in order.
   void read_wandb(const std::vector<std::string>& files);
   void set_attribute(const std::string& key, const std::string& value) { attributes_[key] = value; }
-  /// As LogReader::finish().
+  /// Like LogReader::finish().
   void finish();
   /// Here "lines" counts events or records.
   const Stats& stats() const { return stats_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where trackers keep their runs.
+// Finds the runs of trackers in a folder.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>

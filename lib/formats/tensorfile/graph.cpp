@@ -98,7 +98,7 @@ Value Graph::convert_node(const Node& node, int depth) {
   return Object{global->name};
 }
 
-// Of equal keys the last value wins, at the place of the first: as in Python.
+// If keys are equal, the last value wins, at the place of the first: as in Python.
 Dict Graph::convert_dict(const Pairs& pairs, int depth) {
   Dict dict;
   std::unordered_map<std::string, std::size_t> texts;

@@ -17,7 +17,7 @@ bool is_allowed(const std::string& name);
 /// hostile.
 bool is_hostile(std::string_view name);
 
-/// As call(), for a name that is not for tensors: returns a Made, or the plain value if packages write it as a call
+/// Like call(), for a name that is not for tensors: returns a Made, or the plain value if packages write it as a call
 /// (text of _codecs.encode).
 Id call_inert(Graph& graph, const std::string& name, const std::vector<Id>& arguments);
 

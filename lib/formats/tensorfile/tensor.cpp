@@ -156,7 +156,7 @@ Shape row_major(const Shape& shape) {
   std::int64_t stride = 1;
   for (std::size_t d = shape.size(); d-- > 0;) {
     strides[d] = stride;
-    // As in PyTorch, where an empty dimension counts as one. Tensor::check() reports overflow.
+    // Counts an empty dimension as one, like PyTorch. Tensor::check() reports overflow.
     stride = static_cast<std::int64_t>(static_cast<std::uint64_t>(stride) *
                                        static_cast<std::uint64_t>(std::max<std::int64_t>(shape[d], 1)));
   }

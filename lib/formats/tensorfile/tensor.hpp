@@ -49,8 +49,8 @@ void stream(const Tensor& tensor, const Sink& sink, const std::string& place = "
 /// The elements as f32, row-major. Exact from bf16, f16, f32, bool and the 8 and 16 bit integers; rounded to nearest
 /// from f64 and the wider integers. Throws Error for complex and f8 tensors, and unless to.size() == count().
 void read_f32(const Tensor& tensor, std::span<float> to);
-/// As above, for to.size() elements from index `first` on, to read a tensor of any size in pieces. Throws Error if the
-/// tensor has fewer.
+/// Like the one above, for to.size() elements from index `first` on, to read a tensor of any size in pieces. Throws
+/// Error if the tensor has fewer.
 void read_f32(const Tensor& tensor, std::int64_t first, std::span<float> to);
 
 /// The elements' bytes unchanged, row-major. Throws Error unless to.size() == byte_count().

@@ -44,7 +44,7 @@ class ZipReader {
   /// Reads the directory and checks every entry's place and header. Throws Error, with the path, if the file is no zip
   /// archive, truncated or damaged, or has two entries with the same name.
   explicit ZipReader(std::shared_ptr<const Mapping> file);
-  /// As above, for an archive inside the file: `bytes` are part of the mapping.
+  /// Like the one above, for an archive inside the file: `bytes` are part of the mapping.
   ZipReader(std::shared_ptr<const Mapping> file, std::string_view bytes);
 
   /// The names of all entries, sorted.

@@ -152,7 +152,7 @@ std::vector<std::vector<Id>> ByteLevel::encode(const std::vector<std::string_vie
       bytes += stretch.text.size();
     }
   }
-  // As many lines as there may be words to remember, up to what fits into the processor's cache.
+  // One line for each word to remember, up to the size of the processor's cache.
   const std::size_t lines = std::bit_ceil(std::clamp<std::size_t>(bytes / 8, 64, 1 << 16));
   share(parts.size(), threads, [&](const Take& take) {
     Splitter splitter(steps_);

@@ -29,7 +29,7 @@ struct Making {
   std::vector<std::string> depends_on{};  ///< files besides the texts and the tokenizer's
   std::function<void(const std::vector<std::string>& files, const Tokenizer& tokenizer, const std::string& path)> make;
 };
-/// As tokenized(), with another method.
+/// Like tokenized(), with another method.
 std::vector<Tokenized> cached(const std::string& path, const std::string& tokenizer, const std::string& folder,
                               const Making& making, std::vector<std::string>& left_out);
 /// The local date: "2026-11-23".

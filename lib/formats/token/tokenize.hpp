@@ -10,7 +10,7 @@
 
 namespace zs::token {
 
-/// What to read, and how.
+/// The input, and how to read it.
 struct Texts {
   std::vector<std::string> files{};  ///< "-" for stdin
   std::string text_key{};            ///< as in DocumentReader

@@ -36,7 +36,7 @@ const std::vector<std::uint64_t>& weights() {
   return all;
 }
 
-/// As Python writes it: NaN and Infinity are values.
+/// JSON as Python writes it: NaN and Infinity are values.
 std::string number(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";

@@ -56,7 +56,7 @@ void put(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-/// As TFRecord stores a checksum, so that one of bytes that hold checksums is sound.
+/// The masked form in which TFRecord stores a checksum, so that a checksum of bytes that hold checksums is sound.
 std::uint32_t masked(std::string_view bytes) {
   const std::uint32_t sum = crc32c(bytes);
   return ((sum >> 15) | (sum << 17)) + 0xA282EAD8U;

@@ -29,7 +29,7 @@ std::string time_name(double seconds) {
   return {text.data(), std::strftime(text.data(), text.size(), "%Y%m%d_%H%M%S", &parts)};
 }
 
-/// As Python's json writes it: NaN and Infinity are values.
+/// JSON as Python's json writes it: NaN and Infinity are values.
 std::string number_json(const std::string& text) {
   const double value = *parse_real(text);
   if (std::isnan(value)) return "NaN";
@@ -86,7 +86,7 @@ void WandbWriter::begin(const std::string& run, const Facts& attributes) {
   add(std::move(first));
   for (const std::string& line : early_) output(line);
   early_.clear();
-  // As sync makes it of the record; JSON's values are YAML's too.
+  // The form that `wandb sync` makes of the record; JSON's values are YAML's too.
   std::string config = "wandb_version: 1\n";
   for (const auto& [key, value] : attributes) {
     if (!names_secret(key)) config += text_json(key) + ":\n  value: " + fact_json(value) + "\n";

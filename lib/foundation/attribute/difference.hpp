@@ -19,8 +19,8 @@ std::string value(const Facts& facts, std::string_view any_name);
 /// The same facts under their primary names, numbers in one spelling. If an attribute occurs under several names, its
 /// primary name wins: a log's value over the command line's.
 Facts named(const Facts& facts);
-/// As named(), plus global_batch_size if ranks, micro-batch and accumulation are known, and minus each attribute whose
-/// `through` is known too.
+/// Like named(), plus global_batch_size if ranks, micro-batch and accumulation are known, and minus each attribute
+/// whose `through` is known too.
 Facts settled(const Facts& facts);
 
 /// The role of an attribute in this run. As role(), but a layout whose `through` is unknown decides (2 ranks with an

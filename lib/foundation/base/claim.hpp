@@ -14,7 +14,7 @@ void claim_output(const std::string& path, const std::string& by);
 /// computation, not after. `path` may be a device or a pipe; "-" is stdout.
 void require_place(const std::string& path, const std::string& by);
 
-/// As require_place(), for a folder. It and its parents may still have to be created.
+/// Like require_place(), for a folder. It and its parents may still have to be created.
 void require_folder(const std::string& path, const std::string& by);
 
 /// Notes that the open file is read, under this name. Throws Error if it is claimed. Every opening of a user's file

@@ -18,14 +18,14 @@ std::string to_text(double value);
 std::string to_text(float value);
 std::string to_text(std::int64_t value);
 
-/// As to_text, but without an exponent: "0.00001". For log lines that simple scripts read.
+/// Like to_text(), but without an exponent: "0.00001". For log lines that simple scripts read.
 std::string to_plain_text(double value);
 
 /// `value` with `digits` significant digits, for people: "1.235", "12.3k" never; an exponent only below 1e-4 or from
 /// 1e15. Not for data.
 std::string to_rounded_text(double value, int digits);
 
-/// As to_text() if that has at most nine characters, else as to_rounded_text(): for people.
+/// Like to_text() if that has at most nine characters, else like to_rounded_text(): for people.
 std::string to_shown_text(double value, int digits);
 
 /// "1.50 GB", "12.0 MB" (powers of 1000), for people.

@@ -64,13 +64,13 @@ class Args {
   std::vector<std::string> inputs() const;
   /// The only operand. Throws UsageError if there are none or several, with `what` as the expected one.
   std::string operand(const std::string& what) const;
-  /// As inputs(), for tools that take exactly one.
+  /// Like inputs(), for tools that take exactly one.
   std::string input() const;
 
   /// The options that were typed but not read by name: they have no effect.
   std::vector<std::string> unasked() const;
-  /// As text(), but "" if the tool has no such option, and not counted as read: outputs are claimed before it is known
-  /// whether the tool writes them.
+  /// Like text(), but "" if the tool has no such option, and not counted as read: outputs are claimed before it is
+  /// known whether the tool writes them.
   std::string peek(const std::string& name) const;
   /// Marks an option as read that was read through typed().
   void mark_asked(const std::string& name) const { asked_.insert(name); }

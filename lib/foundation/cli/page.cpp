@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a command's table looks like: --help, man page, completion.
+// Prints a command's table as --help, man page and completion.
 #include <algorithm>
 #include <sstream>
 

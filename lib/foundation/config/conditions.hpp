@@ -23,7 +23,7 @@ struct ConditionSet {
 /// The sets of a file, in order. `file` is a path, or the name of a file in share/conditions ("batch"). Throws Error
 /// with the line if the file does not follow the format in the header of share/conditions/batch.yaml.
 std::vector<ConditionSet> read_conditions(const std::string& file);
-/// As read_conditions(), from the text `yaml`, which messages call `name`.
+/// Like read_conditions(), from the text `yaml`, which messages call `name`.
 std::vector<ConditionSet> parse_conditions(std::string_view yaml, const std::string& name);
 
 /// The set called `name`; throws Error with the nearest, or all names, if there is none. `file` is for the message.

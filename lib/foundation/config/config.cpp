@@ -143,7 +143,7 @@ void Config::choose(const std::string& key, const std::string& value) {
 
 void Config::mark_stored() {
   for (Entry& entry : entries_) entry.from = From::stored;
-  // What an earlier zs stored of a promise that is now kept whatever the ranks.
+  // Earlier versions stored this promise, which zs now keeps for any number of ranks.
   const std::string retired = "zero.reduction";
   if (!has(retired) || text(retired) != "exact") return;
   Config kept;

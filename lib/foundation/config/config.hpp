@@ -37,14 +37,14 @@ class Config {
   /// Reads YAML from a file, or stdin for "-". Sections nest to any depth; "a.b: 1" is the same as "a: {b: 1}". Throws
   /// Error with line and column at invalid YAML, with the line at a duplicate key.
   static Config read(const std::string& path);
-  /// As read(), from the text `yaml`, which messages call `name`.
+  /// Like read(), from the text `yaml`, which messages call `name`.
   static Config parse(std::string_view yaml, const std::string& name);
 
   /// Sets a key, or replaces its value in place. `value` is parsed as YAML: "null" unsets, "[1, 2]" is a list. Throws
   /// Error if `key` is malformed, or would be both a section and a value.
   void set(const std::string& key, const std::string& value, const std::string& origin);
   void set(Entry entry);
-  /// As set(), for a value that zs chooses: "default".
+  /// Like set(), for a value that zs chooses: "default".
   void choose(const std::string& key, const std::string& value);
   /// Marks every value as stored: it comes from the resumed run.
   void mark_stored();

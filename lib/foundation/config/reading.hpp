@@ -81,8 +81,8 @@ class Reading {
 
   const Config& config() const { return *config_; }
 
-  /// What the user gave and nothing has read, in the order of the configuration; without values equal to the default
-  /// and without keys that are only recorded (run.name, the user's private keys).
+  /// Entries that the user gave and nothing has read, in the order of the configuration; without values equal to the
+  /// default and without keys that are only recorded (run.name, the user's private keys).
   std::vector<const Entry*> unread() const;
   /// Throws Error, located, at the first of unread() that `counts` accepts: "... has no effect without --profile".
   template <typename Counts>

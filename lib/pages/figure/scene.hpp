@@ -28,7 +28,7 @@ struct Mark {
   bool bold = false, halo = false;  ///< halo: on a rim in the paper's colour
 };
 
-/// Where a pointer over curves reads their x: [x0, x1] x [y0, y1] shows [low, high].
+/// The area in which a pointer over curves reads their x: [x0, x1] x [y0, y1] shows [low, high].
 struct Pointer {
   std::size_t panel = 0;
   double x0 = 0, x1 = 0, y0 = 0, y1 = 0, low = 0, high = 0;

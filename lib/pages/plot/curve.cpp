@@ -143,7 +143,7 @@ std::vector<double> smoothed(const std::vector<double>& values, std::size_t coun
   for (std::size_t i = size; i-- > 0;) behind[i] = i + 1 < size && std::isfinite(values[i + 1]) ? behind[i + 1] + 1 : 0;
   std::vector<double> result;
   for (std::size_t i = 0; i < size; ++i) {
-    // As many on either side, so that the ends do not lean.
+    // The same number on either side, so that the ends do not lean.
     const std::size_t reach = std::min({(count - 1) / 2, before[i], behind[i]});
     const long double sum = sums[i + reach + 1] - sums[i - reach];
     result.push_back(reach > 0 && std::isfinite(values[i])

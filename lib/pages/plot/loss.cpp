@@ -13,7 +13,7 @@
 namespace zs::plot {
 namespace {
 
-/// What is known about conditions with coinciding curves: the larger, the more.
+/// How much is known about conditions with coinciding curves: the larger, the more.
 enum class Known { close, curves, bits };
 
 Known known(const summary::Agreement& all) {

@@ -181,7 +181,7 @@ std::string html_head(const std::string& title, const figure::Theme& theme, cons
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
          "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<meta name=\"color-scheme\" "
          "content=\"light dark\">\n"
-         // Nothing may be fetched, whatever a log held: the browser enforces it.
+         // The browser enforces that nothing is fetched, whatever a log held.
          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
          "script-src 'unsafe-inline'\">\n" +
          meta + "<title>" + escaped(title) + "</title>\n<style>\n:root{" + light +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What came out: loss, time and memory, each with its table, its figure and the sentence that the data allow.
+// The results: loss, time and memory, each with its table, its figure and the sentence that the data allow.
 #include <algorithm>
 #include <array>
 #include <cmath>

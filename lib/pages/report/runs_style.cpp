@@ -53,7 +53,7 @@ var named=function(name){
   if(exact.length!==1)throw new Error((exact.length?'several columns end in .':'no run has a column ')+name);
   return exact[0];
 };
-// As zs-runs --filter: COLUMN=VALUE, != < <= > >= ~ !~; another word is looked for in every column that is shown.
+// The filters of zs-runs --filter: COLUMN=VALUE, != < <= > >= ~ !~; another word is looked for in every column that is shown.
 var parsed=function(line){
   return (line.match(/(?:[^\s"]|"[^"]*")+/g)||[]).map(function(word){
     word=word.replace(/"/g,'');
@@ -163,7 +163,7 @@ var label=function(row){
   var name=columns.find(function(c){return c.name==='run_name'}),id=columns.find(function(c){return c.name==='run_id'});
   return name&&text(name,row)||id&&text(id,row)||'run '+(row+1);
 };
-// What the shared points of two runs say: each has a hash of every loss up to it.
+// Compares two runs by their shared points: each point has a hash of every loss up to it.
 function verdict(a,b){
   var p=curve(a),q=curve(b);
   if(!p||!q)return 'no losses to compare';

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was trained, on what, and in what the conditions differ: all from run attributes.
+// The model, the data, the machine, and the differences between conditions: all from run attributes.
 #include <algorithm>
 
 #include "base/number.hpp"

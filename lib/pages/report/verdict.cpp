@@ -134,7 +134,7 @@ Text digests(const Findings& found, Verdict& verdict) {
   return text;
 }
 
-/// Where the losses of conditions diverge, and by how much.
+/// The step at which the losses of conditions diverge, and by how much.
 Text largest_difference(const Findings& found) {
   const summary::Losses::Largest& most = *found.losses.largest;
   if (found.losses.printed) return loss_sentence(found);
@@ -214,7 +214,7 @@ Text standing_out(const Findings& found) {
   return say("{}{}.", strong("Among like runs stand out: "), joined(each, "; ", "; "));
 }
 
-/// What kinds of runs there are, where no sentence is about all of them.
+/// The kinds of runs, if no sentence is about all of them.
 Text kinds(const Findings& found) {
   constexpr std::size_t kMost = 6;
   std::vector<const stat::Alike*> order;
@@ -229,7 +229,7 @@ Text kinds(const Findings& found) {
              joined(each));
 }
 
-/// Of logs without state digests: what they do tell comes first.
+/// For logs without state digests: what they do tell comes first.
 Text without_digests(const Findings& found) {
   if (found.mixed()) return kinds(found);
   std::vector<Text> each = {losses(found)};

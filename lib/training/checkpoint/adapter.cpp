@@ -16,7 +16,7 @@ AdapterWeights::AdapterWeights(const unit::Units& units, const std::string& fold
     units_.emplace_back();
     for (const unit::Parameter& parameter : unit->parameters()) {
       const std::string name = kInPeft + parameter.name;
-      // What is neither there nor trained is the model's own.
+      // A parameter that is neither in the file nor trained has the model's own values.
       if (!parameter.added && !parameter.trained && !file_.find(name)) continue;
       units_.back().push_back(placed(file_, name, parameter));
       taken.insert(name);

@@ -88,7 +88,7 @@ class Filler {
   tensorfile::Tensor tensor_{};
 };
 
-/// What an optimizer keeps of a unit, from the moments of a checkpoint.
+/// Restores the optimizer's state of a unit from the moments of a checkpoint.
 void restore(zero::Engine& engine, std::size_t unit, std::int64_t updates, const Named& named,
              const std::string& path) {
   const comm::Slice owned = engine.states()[unit].owned();

@@ -14,7 +14,7 @@ namespace zs::checkpoint {
 /// zs::Error if it does not exist.
 bool is_foreign(const std::string& path);
 
-/// What adopt() took from it.
+/// The part of it that adopt() took.
 struct Adopted {
   std::int64_t step = 0;             ///< steps done
   std::vector<std::string> notes{};  ///< for the user: settings that were not taken

@@ -137,7 +137,7 @@ void verify_all(comm::Group& group, const std::string& folder) {
   });
 }
 
-/// What the files of a checkpoint hold of one parameter's moment: parts that must be the whole, each element once.
+/// One parameter's moment in the files of a checkpoint: parts, which must hold each element once.
 class Parts {
  public:
   /// Copies the overlap of one stored part with what this rank owns of the parameter, which is `into`.

@@ -86,7 +86,7 @@ tensorfile::Dict optimizer_state(comm::Group& group, zero::Engine& engine, std::
   return dict;
 }
 
-/// As a group of PyTorch's class has them.
+/// The optimizer's settings, with the keys of a parameter group in PyTorch.
 nlohmann::ordered_json optimizer_json(const zero::Engine& engine, const Progress& progress) {
   const optimizer::Settings& its = engine.settings().optimizer;
   const optimizer::Description& row = optimizer::description(its.kind);
@@ -194,7 +194,8 @@ void Writer::commit(const Progress& progress) {
     return whole;
   };
   write_units(group_.rank(), engine_.states(), temporary_ + "/pytorch_model.bin", /*trained=*/false, gather);
-  // What may have come apart since the start of the training. It costs no message more than that all are here.
+  // Compares state that may differ between ranks since the start. It takes no more messages than the wait for all
+  // ranks.
   const zero::LossScaler::State scaler = engine_.scaler().state();
   comm::require_same(group_,
                      {{"the step", to_text(progress.step)},

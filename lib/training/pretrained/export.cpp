@@ -88,7 +88,7 @@ void check_sums(const std::string& checkpoint) {
   }
 }
 
-/// Where the run found its tokenizer: the one that it was given, else the folder of its model; "" for none.
+/// The path of the run's tokenizer: the one that it was given, else the folder of its model; "" for none.
 std::string tokenizer_of(const std::string& run) {
   if (!fs::exists(run + "/config.yaml")) return "";
   const config::Config config = config::Config::read(run + "/config.yaml");
@@ -96,7 +96,7 @@ std::string tokenizer_of(const std::string& run) {
   for (const char* const key : {"model.tokenizer", "model.name"}) {
     if (!config.has(key)) continue;
     const std::string path = config.text(key);
-    // As its folder was then, or as it is called from here.
+    // Relative to the folder where the run was started, or to this one.
     for (const fs::path& place : {fs::path(started) / path, fs::path(path)}) {
       if (fs::exists(place)) return place.string();
     }
@@ -111,7 +111,7 @@ int copy_tokenizer(const std::string& from, const std::string& to) {
   int copied = 0;
   if (fs::is_regular_file(from)) {
     const fs::path file(from);
-    // Of two files, vocab.json and merges.txt, one names both.
+    // vocab.json and merges.txt belong together: either one names both.
     if (file.filename() == "vocab.json" || file.filename() == "merges.txt")
       return copy_tokenizer(file.parent_path().empty() ? "." : file.parent_path().string(), to);
     put(file, fs::path(to) / (file.extension() == ".model" ? "tokenizer.model" : "tokenizer.json"));

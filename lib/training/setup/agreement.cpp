@@ -36,7 +36,7 @@ std::string openblas_threads() {
   return ask ? to_text(std::int64_t{ask()}) : "";
 }
 
-/// What this process computes with: two processes that have the same of it, and the same input, have the same bits.
+/// The facts that this process's bits depend on: two processes with equal facts and equal input have equal bits.
 comm::Facts process_facts() {
   const unit::Arithmetic arithmetic = unit::arithmetic();
   return {{"the version of zs", binary()},

@@ -40,14 +40,14 @@ data::Split split_of(const Settings& settings, const model::Model& model) {
                      .loss_on = settings.loss_on});
 }
 
-/// Of a part of a data set.
+/// Targets in a part of a data set.
 std::int64_t targets(const data::Dataset& samples, std::int64_t first, std::int64_t count) {
   std::int64_t sum = 0;
   for (std::int64_t i = first; i < first + count; ++i) sum += samples.targets(i);
   return sum;
 }
 
-/// What the mean of a micro-batch is multiplied with: its share of the targets over its share of the samples.
+/// The factor for the mean of a micro-batch: its share of the targets over its share of the samples.
 float weight(std::int64_t targets, std::int64_t all_targets, std::int64_t samples, std::int64_t all_samples) {
   return static_cast<float>(static_cast<double>(targets) * static_cast<double>(all_samples) /
                             (static_cast<double>(all_targets) * static_cast<double>(samples)));
@@ -111,7 +111,7 @@ unit::Batch Batches::batch(data::Samples samples) const {
             tensor(std::move(samples.targets), targets, at::kLong)};
   unit::Batch made{tensor(std::move(samples.tokens), inputs, at::kLong),
                    tensor(std::move(samples.targets), inputs, at::kLong)};
-  // Where each sample is one document, it is as if there were none.
+  // If each sample is one document, no mask is needed.
   if (static_cast<std::int64_t>(samples.documents.size()) > samples.count)
     made.documents = unit::documents(std::move(samples.documents), samples.count, settings_.model.seq_length);
   return made;

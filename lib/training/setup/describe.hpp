@@ -20,8 +20,8 @@ std::string products(const device::Device& device, const Settings& settings);
 /// by the run; those of the loss scale if there is one.
 attribute::Facts chosen_arithmetic(const Settings& settings);
 
-/// What the bits of this process depend on besides the configuration: device, instruction set, versions of LibTorch and
-/// BLAS, products, threads, processor.
+/// Facts besides the configuration that the bits of this process depend on: device, instruction set, versions of
+/// LibTorch and BLAS, products, threads, processor.
 attribute::Facts arithmetic(const device::Device& device, const Settings& settings);
 
 }  // namespace zs::setup

@@ -46,7 +46,7 @@ void choose_vocabulary(Settings& s) {
                     ": it is not set, and the tokenizer has so many ids");
 }
 
-/// What the parameters begin with, where no file has them all.
+/// Chooses the parameters' initial values if no file has them all.
 void choose_beginning(const config::Reading& config, Settings& s) {
   const bool folder = std::filesystem::is_directory(s.model.name);
   const bool weights = !s.checkpoint.empty() || (folder && tensorfile::has_state_dict(s.model.name));
@@ -91,7 +91,7 @@ std::array<double, 3> of_channels(const std::vector<std::string>& given, const s
   return all;
 }
 
-/// As asked for, else as the folder of the model says that it was trained.
+/// The values that the user asked for, else those in the folder of the model.
 template <config::Key key>
 std::array<double, 3> channels(const config::Reading& config, const Settings& s, config::Setting<key> which) {
   const std::string_view name = config::Setting<key>::row.key;

@@ -30,7 +30,7 @@ double frozen(const model::Model& model) {
 
 double least_memory(const model::Model& model, const Settings& settings, int ranks) {
   const auto real = [](auto size) { return static_cast<double>(size); };
-  // What is offloaded to the host's memory is in it all the same.
+  // State that is offloaded to the host's memory counts there.
   const zero::Offload& offload = settings.engine.offload;
   const double parameters = real(unit::numel(model.units));
   const auto bytes = static_cast<int>(at::elementSize(settings.engine.dtype));
@@ -87,7 +87,7 @@ void require_memory(const comm::Group& group, const model::Model& model, const S
 
 namespace {
 
-/// What needs less than these settings, where something does.
+/// For a message: the memory that these settings need, and settings that need less.
 std::string remedies(const model::Model& model, const Settings& s, int ranks, bool on_host) {
   const bool offloads = s.engine.offload.optimizer != zero::Place::device;
   const auto state = [&](int stage, bool offload) {

@@ -41,8 +41,8 @@ plan::Schedule passes(const config::Reading& config, bool deepcompile) {
   }
 }
 
-/// What passes go by, and may fill with gathered parameters: --memory_budget, else half of this machine's memory over
-/// its ranks (of a GPU's: place_on()).
+/// Chooses the passes and the memory that they may fill with gathered parameters: --memory_budget, else half of this
+/// machine's memory over its ranks (of a GPU's: place_on()).
 void choose_passes(const config::Reading& config, Settings& s) {
   s.deepcompile = config[setting<"zero.deepcompile">];
   s.passes = passes(config, s.deepcompile);
@@ -65,7 +65,7 @@ bool offloads(const plan::Schedule& passes) {
   });
 }
 
-/// Where a setting stands: "train.yaml:11: training.max_gpu_batch_size".
+/// The place of a setting: "train.yaml:11: training.max_gpu_batch_size".
 template <config::Key key>
 std::string place_of(const config::Reading& config, config::Setting<key> which) {
   return config.entry(which)->origin + ": " + std::string(config::Setting<key>::row.key);
@@ -189,7 +189,7 @@ zero::Place place(const std::string& name) {
   return name == "none" ? zero::Place::device : name == "cpu" ? zero::Place::host : zero::Place::disk;
 }
 
-/// What is offloaded, where the stage divides it and it can be.
+/// Offloads what the user asked for. Throws Error if the stage does not divide it, or it cannot be offloaded.
 zero::Offload offload(const config::Reading& config, Settings& s) {
   constexpr auto kState = setting<"zero.offload_device">;
   constexpr auto kShards = setting<"zero.offload_param">;
@@ -230,7 +230,7 @@ zero::Offload offload(const config::Reading& config, Settings& s) {
   return {place(where), place(where_shards), folder, folder.empty() ? zero::Place::host : zero::Place::disk};
 }
 
-/// What of ZeRO++ is asked for, where the stage has it.
+/// The parts of ZeRO++ that the user asked for. Throws Error if the stage has no such part.
 zero::ZeroPlusPlus zeropp(const config::Reading& config, const Settings& s) {
   constexpr auto kSecondary = setting<"zero.hpz_partition_size">;
   constexpr auto kWeights = setting<"zero.quantized_weights">;
@@ -260,7 +260,7 @@ zero::ZeroPlusPlus zeropp(const config::Reading& config, const Settings& s) {
   return its;
 }
 
-/// Of float16 alone; what finds the scale out, where it is not fixed.
+/// The rules of loss scaling, which float16 alone needs.
 zero::LossScaling loss_scaling(const config::Reading& config, const zero::Settings& engine) {
   zero::LossScaling rules = engine.autocast != at::kFloat ? zero::grad_scaler() : zero::LossScaling();
   if (!engine.scales()) return rules;
@@ -295,7 +295,7 @@ at::ScalarType autocast(const config::Reading& config, const Settings& s) {
   return dtype_named(name);
 }
 
-/// What is asked for, else what the environment says, which is the same for trainings with zs_probe.
+/// Takes the user's options, else the environment's variables, which are those of zs_probe.
 void choose_probe(const config::Reading& config, Settings& s) {
   const auto environment = [](const char* variable) {
     const char* const common = std::getenv(variable);
@@ -343,7 +343,7 @@ void choose_profile(const config::Reading& config, Settings& s) {
   s.profile_dir = config[setting<"tracking.profile_dir">].value_or("");
 }
 
-/// What is written of parameters and gradients.
+/// Chooses when checkpoints, gradients and models are written.
 void choose_checkpoints(const config::Reading& config, Settings& s) {
   s.save_steps = config[setting<"training.save_steps">];
   s.save_final = config[setting<"training.save_final">];
@@ -444,7 +444,8 @@ Settings settings(const config::Reading& config, int ranks, bool gpu) {
     s.transport = config[setting<"run.comm">];
     if (s.model.fused) s.calibrated = config[setting<"training.products">] == "calibrated";
     if (s.model.fused) s.float8 = float8(config, s);
-    // What hides communication and costs nothing but the memory of a unit is for everyone; --passes none leaves it out.
+    // Passes that hide communication and cost only the memory of a unit are on by default; --passes none leaves them
+    // out.
     if (ranks > 1 && s.passes.empty()) s.passes = plan::from_the_start(plan::free_passes());
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What another program needs to repeat a training: its initial weights and its batches.
+// Writes the initial weights and the batches of a training, for another program to repeat it.
 #pragma once
 #include <string>
 

@@ -73,7 +73,7 @@ void Logits::commit() {
       append(logits, place.at, place.header.logits);
       append(targets, place.at + place.header.logits * static_cast<std::int64_t>(sizeof(float)), place.header.targets);
     }
-    // Of the last leaf there may be fewer samples: only the first extent differs. Rank 0 has leaf 0.
+    // The last leaf may have fewer samples: only the first extent differs. Rank 0 has leaf 0.
     const auto with_all = [](std::vector<std::int64_t> extents, std::size_t count) {
       std::int64_t of_sample = 1;
       for (std::size_t i = 1; i < extents.size(); ++i) of_sample *= extents[i];

@@ -62,7 +62,7 @@ bool Measuring::after(std::int64_t step, double seconds, const std::string& fold
   profile.config = model_.config_json;
   std::vector<plan::Profile> ranks;
   profile = timings_.into(std::move(profile));
-  // As much as it would have been without passes, which predictions are made from.
+  // The peak without passes: predictions start from it.
   if (profile.overlaps)
     profile.peak +=
         plan::peak_bytes(plan::baseline(profile.shape), profile) - plan::peak_bytes(engine_.plan(), profile);

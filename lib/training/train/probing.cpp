@@ -16,7 +16,7 @@ Probing::Probing(comm::Group& group, zero::Engine& engine, const Settings& setti
     : engine_(engine), settings_(settings), folder_(settings.probe) {
   if (folder_.empty()) return;
   comm::together(group, "making of the probe in " + folder_, [&] {
-    // Not zs's revision: two revisions are expected to have the same bits.
+    // Leaves out zs's revision: two revisions are expected to have the same bits.
     writer_ = std::make_unique<tracker::ProbeWriter>(folder_, group.rank(), group.size(),
                                                      std::string("LibTorch ") + TORCH_VERSION + " under zs", done);
   });
@@ -45,7 +45,7 @@ void Probing::add(const char* kind, std::size_t unit, const at::Tensor& owned, c
 
 void Probing::after(std::int64_t step, const zero::StepResult& result) {
   if (!due(step)) return;
-  // As the engine does before its update.
+  // The same factor as the engine's before its update.
   const double factor = settings_.engine.max_grad_norm / (result.grad_norm + 1e-6);
   const bool clips = settings_.engine.max_grad_norm > 0 && !(factor >= 1);
   const auto scale = static_cast<float>(1.0 / (static_cast<double>(result.leaf_losses.size()) * result.loss_scale));

@@ -33,7 +33,7 @@ std::set<torch::profiler::impl::ActivityType> activities(const comm::Group& grou
   return {ActivityType::CPU, ActivityType::CUDA};
 }
 
-/// What Kineto writes before it gives it its name: of a full disk it stays behind.
+/// Removes Kineto's temporary file, which stays behind if the disk is full.
 struct Removed {
   std::string path;
   ~Removed() {

@@ -57,7 +57,7 @@ void write_results(const std::string& path, const std::string& method, const Out
                  {"throughput", number(outcome.throughput)},
                  {"steps", outcome.steps},
                  {"state_digest", outcome.state_digest}};
-  // Of images: on what is held out to the end, else on what is validated with.
+  // The accuracy on images that are held out to the end, else on those of validation.
   for (const char* const name : {"final_valid_accuracy", "test_accuracy"}) {
     for (const auto& [key, value] : outcome.facts) {
       if (key == name) result["final_accuracy"] = number(parse_real(value).value_or(std::nan("")));

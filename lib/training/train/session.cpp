@@ -39,7 +39,7 @@ using Clock = std::chrono::steady_clock;
 /// A run's log in its folder.
 class Log {
  public:
-  /// Of a run whose first `done` steps are known.
+  /// Opens the log of a run whose first `done` steps are known.
   Log(const registry::Run& run, std::int64_t done) : path_(run.folder() + "/run.log") {
     if (std::filesystem::exists(path_))
       write_file(path_, done > 0 ? parse::earlier_lines(Input(path_).read_all(), done) : "");
@@ -97,7 +97,7 @@ std::string resume_command(const std::string& folder) {
   return text;
 }
 
-/// What a plan costs, as lines beside it.
+/// The cost of a plan, as lines to print beside it.
 std::string cost_text(const plan::Plan& plan, const plan::Profile& profile) {
   const plan::Prediction its = plan::CostModel(profile, {}).predict(plan);
   std::string text = "# predicted: step " + to_rounded_text(its.seconds, 4) + " s, peak " + to_bytes_text(its.memory) +
@@ -120,8 +120,8 @@ std::string plans_text(const Trainer& trainer, const plan::Profile* profile) {
   return text;
 }
 
-/// What a run that goes on records: where, and what differs from what it recorded before (settings, ranks, revision);
-/// its first command stays.
+/// The record of a run that goes on: its place, and the settings, ranks and revision that differ from those recorded
+/// before. Its first command stays.
 registry::Fields resumed_fields(const registry::Run& run, const config::Config& config, const registry::Fields& fields,
                                 std::int64_t done) {
   registry::Fields now = registry::settings(config);
@@ -276,7 +276,7 @@ Status Session::record(const cli::Args& args, const Start& begun, std::optional<
   const auto run =
       resumed ? *resumed : registry::Run::create(registry::place(settings.output_dir), begun.config, fields);
   if (!lease) lease.emplace(run.folder(), false);
-  // What this run itself has done: a checkpoint to begin with may be another's.
+  // Counts this run's own steps: the first checkpoint may be another run's.
   const bool goes_on = resumed && settings.checkpoint.starts_with(run.folder() + "/");
   const std::int64_t done = goes_on ? trainer.done() : 0;
   Log log(run, done);

@@ -62,7 +62,7 @@ std::string task_of(const cli::Args& args) {
   return "";
 }
 
-/// What the model and the ranks chose is kept with the run.
+/// Stores with the run the values that the model and the ranks chose.
 void keep_choices(config::Config& config, const Settings& settings) {
   if (!config.has("model.context_length")) config.choose("model.context_length", to_text(settings.model.seq_length));
   const config::Entry* const whole = config.find("training.train_batch_size");
@@ -75,7 +75,7 @@ void keep_choices(config::Config& config, const Settings& settings) {
   config.set("training.train_batch_size", "null", origin);
 }
 
-/// What was typed for a run that goes on and is another value than before; the run stays where it is.
+/// Values typed for a run that goes on that differ from the stored ones. The run stays in its folder.
 std::vector<Change> changes(config::Config& config, const config::Config& stored) {
   const std::string place = "run.output_dir";
   const config::Entry* const folder = stored.find(place);
@@ -92,7 +92,7 @@ std::vector<Change> changes(config::Config& config, const config::Config& stored
   return all;
 }
 
-/// What has no meaning for a run that goes on.
+/// Throws Error at a setting that has no meaning for a run that goes on.
 void refuse_of_beginnings(const config::Config& config) {
   for (const auto& [key, why] : {std::pair{"run.checkpoint", "a run continues from its own newest checkpoint"},
                                  std::pair{"run.name", "a run keeps its name"}}) {

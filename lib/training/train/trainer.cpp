@@ -105,7 +105,7 @@ void Trainer::load_checkpoint() {
 void Trainer::describe() {
   const auto number = [](auto value) { return to_text(static_cast<std::int64_t>(value)); };
   const auto some = [&](std::int64_t value) { return value > 0 ? number(value) : ""; };
-  // What the configuration came to with this model, these data and these ranks, in place of what was asked.
+  // Records the values that result for this model, these data and these ranks, in place of those in the configuration.
   attribute::Facts known = {
       {"model.name", model_.name},
       {"model.num_layers", number(model_.num_layers)},
@@ -234,7 +234,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
       metric::write_row(run_.records, run_.records.rows() - 1, *writer);
       writer->flush(saves);
     }
-    // What is not finite would take the place of what is.
+    // A checkpoint that is not finite must not replace one that is.
     if (sound) saving.after(progress(step), last);
     if (sink_.progress) sink_.progress(run_.records, steps_);
   }
@@ -380,7 +380,7 @@ Evaluation Trainer::evaluate(Part part, bool last) {
 }
 
 void Trainer::evaluate_all(bool last) {
-  // Of two parts the test one is the last: its logits and classes are what is told.
+  // If there are two parts, the test part comes last: its logits and classes are reported.
   const bool tests = last && batches_.leaves(Part::test) > 0;
   evaluated_.clear();
   for (const Part part : {Part::validation, Part::test}) {

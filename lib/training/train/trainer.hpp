@@ -66,7 +66,7 @@ class Trainer {
   /// The step after which run() begins: 0, or that of the checkpoint.
   std::int64_t done() const { return done_; }
 
-  /// Of all steps so far.
+  /// The records of all steps so far.
   const metric::Table& records() const { return run_.records; }
 
   /// Trains until the last step, a signal, or a step after which the training is no

@@ -30,8 +30,7 @@ PlainOptimizer::PlainOptimizer(const unit::Units& units, const Tensors& masters,
 
 PlainOptimizer::~PlainOptimizer() = default;
 
-/// That class itself, whose square root is rounded as LibTorch's library does it (MKL's is off by one ulp in a fifth of
-/// all).
+/// Uses PyTorch's own class, whose square root is LibTorch's (MKL's is off by one ulp in a fifth of all cases).
 void PlainOptimizer::make_torch() {
   std::vector<torch::optim::OptimizerParamGroup> all;
   for (const bool decays : {true, false}) {

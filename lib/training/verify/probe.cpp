@@ -82,7 +82,7 @@ void Probe::leaf(int unit, int micro) {
   const auto u = at_index(unit);
   zero::UnitState& state = engine_.states()[u];
   const std::int64_t leaf = engine_.leaf(micro);
-  // What forward and backward have just used, as it lies in memory.
+  // The values that forward and backward have just used.
   const auto& used = state.parameters.leaves();
   const Tolerance tolerance = allowed(What::parameter, rounded_[u], 1);
   for (std::size_t i = 0; i < used.size(); ++i) {
@@ -181,7 +181,7 @@ void Probe::compute_copies(const Tensors& reference, Phase phase) {
     const zero::UnitState& state = engine_.states()[u];
     values(static_cast<int>(u), whole, {0, whole.numel()}, reference[u], 1, {.phase = phase, .what = What::parameter},
            parameters_[u], Role::copy);
-    // What is frozen has no master: this is all there is of it.
+    // A frozen parameter has no master: this is its only copy.
     if (phase == Phase::gather && state.trained() < state.numel())
       values(static_cast<int>(u), whole.slice(0, state.trained()), {state.trained(), state.numel()}, reference[u], 1,
              {.phase = phase, .what = What::parameter}, parameters_[u], Role::whole);

@@ -41,7 +41,7 @@ std::vector<Document> documents(const unit::Batch& batch) {
     const auto part = [&](const at::Tensor& of) { return of.reshape({1, -1}).narrow(1, begins[i], count); };
     const std::int64_t targets = counted(part(batch.targets));
     if (targets == 0) continue;
-    // What has no target and stands behind the last one that has is padding.
+    // Tokens after the last one that has a target are padding.
     const std::int64_t length = part(batch.targets).ge(0).nonzero().max().item<std::int64_t>() + 1;
     all.push_back({{part(batch.inputs).narrow(1, 0, length).contiguous(),
                     part(batch.targets).narrow(1, 0, length).contiguous(), 1.0F},
@@ -164,9 +164,9 @@ Tensors Reference::parameters() const {
   return all;
 }
 
-/// What forward uses, and gradients are asked for. Numbers of 16 bits are leaves of their own: each use gives a
-/// gradient in 16 bits, as in a model of that type. They lie in one buffer a unit, as the contract has it: a GPU's
-/// kernels are chosen by where matrices begin.
+/// The tensors that forward uses and gradients are asked for. Parameters of 16 bits are leaves of their own: each use
+/// gives a gradient in 16 bits, as in a model of that type. The contract puts those of a unit into one buffer, because
+/// a GPU's kernels are chosen by the addresses of matrices.
 Tensors Reference::leaves() const {
   if (!own_leaves()) return masters_;
   const at::NoGradGuard no_grad;

@@ -22,8 +22,8 @@
 namespace zs::verify {
 namespace {
 
-/// What one operation gave on this rank. Every rank has the same list of them, but for digests, in every repetition:
-/// it follows from the plan.
+/// The result of one operation on this rank. The list of them follows from the plan: only digests may differ between
+/// ranks and repetitions.
 struct Result {
   std::uint64_t digest = 0;
   std::int64_t step = 0, leaf = -1;
@@ -261,7 +261,7 @@ Repeated repeat(comm::Group& group, const Request& request, std::int64_t times,
   }
   if (earliest >= 0) {
     all.kind.worsen(compare::Verdict::different);
-    // Of one rank's micro-batches the rank that differs knows which.
+    // The rank that differs knows which of its micro-batches it is.
     const std::int64_t leaf = first[static_cast<std::size_t>(earliest)].leaf;
     all.first.leaf =
         comm::exchange_values(group, leaf, "place of the difference")[static_cast<std::size_t>(all.first.rank)];

@@ -63,7 +63,7 @@ attribute::Facts attributes(const config::Config& config, const setup::Settings&
   return facts;
 }
 
-/// What a training came to, and what is to be said of it.
+/// The outcome of a training, and its report.
 struct Answered {
   compare::Settled verdict{};
   Lines lines;
@@ -134,7 +134,7 @@ Status Session::verify(const cli::Args& args) {
     device = setup::chosen_device(config.text("run.device"));
     const config::Reading reading(config);
     request.train = setup::settings(reading, ranks_.group().size(), device == "cuda");
-    // What a training writes and evaluates on its way is none of a comparison's affair.
+    // A comparison ignores settings of checkpoints and evaluation.
     reading.require_read([](const config::Entry& entry) { return used(entry.key); });
   });
   setup::require_same_start(ranks_.group(), config,

@@ -18,7 +18,7 @@
 namespace zs::verify {
 namespace {
 
-/// What autocast computes in where the reference is amp: the target's 16 bits, else bfloat16.
+/// The type that autocast computes in if the reference is amp: the target's 16 bits, else bfloat16.
 at::ScalarType autocast(const Request& request) {
   const zero::Settings& engine = request.train.engine;
   return engine.autocast != at::kFloat || !request.amp ? engine.autocast

@@ -163,6 +163,54 @@ inline void all_to_all(Group& group, std::int64_t each, Memory memory) {
   require(received[n] == guard, "behind what is received", n);
 }
 
+/// Of a size of its own for each pair of ranks, some of them 0.
+inline void all_to_all_uneven(Group& group, std::int64_t each, Memory memory) {
+  const int ranks = group.size(), own = group.rank();
+  const auto count = [&](int from, int to) { return (from + 2 * to) % 3 == 0 ? 0 : each + 7 * from + to; };
+  std::vector<std::shared_ptr<float[]>> sent, received;
+  std::vector<device::View> to, from;
+  std::int64_t bytes = 0;
+  for (int other = 0; other < ranks; ++other) {
+    const std::int64_t goes = count(own, other), comes = count(other, own);
+    sent.push_back(buffer<float>(group, memory, goes)), received.push_back(buffer<float>(group, memory, comes + 1));
+    for (std::int64_t i = 0; i < goes; ++i) sent.back()[i] = value(other, own, i);
+    to.push_back(device::view(sent.back().get(), goes)), from.push_back(device::view(received.back().get(), comes));
+    if (other != own) bytes += 4 * goes;
+  }
+  const std::int64_t before = group.bytes_sent(), collectives = group.collectives();
+  group.all_to_all(to, from, "uneven all-to-all of case")->wait();
+  require(group.bytes_sent() - before == bytes, "bytes of an uneven all_to_all");
+  require(group.collectives() - collectives == 1, "one collective");
+  const float guard = *buffer<float>(group, Memory::ordinary, 1).get();
+  for (int other = 0; other < ranks; ++other) {
+    const auto& its = received[static_cast<std::size_t>(other)];
+    const std::int64_t comes = count(other, own);
+    for (std::int64_t i = 0; i < comes; ++i) require_bits(its[i], value(own, other, i), "uneven all_to_all", i);
+    require_bits(its[comes], guard, "behind what is received", comes);
+  }
+}
+
+/// The same within each of several groups of neighbours, beside one of all ranks, and waited for in another order.
+inline void all_to_all_of_groups(Group& group, std::int64_t each, Memory memory) {
+  for (const int members : {2, 3}) {
+    const auto part = group.split(group.rank() / members, "split into groups");
+    all_to_all_uneven(*part, each, memory);
+    const auto full = buffer<float>(group, memory, group.size()), received = buffer<float>(group, memory, group.size());
+    const auto mine = buffer<float>(*part, memory, part->size()), theirs = buffer<float>(*part, memory, part->size());
+    for (int i = 0; i < group.size(); ++i) full[i] = value(6, group.rank(), i);
+    for (int i = 0; i < part->size(); ++i) mine[i] = value(7, group.rank(), i);
+    const Work of_all = group.all_to_all(device::view(full.get(), group.size()),
+                                         device::view(received.get(), group.size()), "all-to-all of all");
+    const Work of_part = part->all_to_all(device::view(mine.get(), part->size()),
+                                          device::view(theirs.get(), part->size()), "all-to-all of a group");
+    if (group.rank() % 2 == 0) of_all->wait();
+    of_part->wait(), of_all->wait();
+    const int first = group.rank() / members * members;
+    for (int i = 0; i < group.size(); ++i) require_bits(received[i], value(6, i, group.rank()), "beside a group", i);
+    for (int i = 0; i < part->size(); ++i) require_bits(theirs[i], value(7, first + i, part->rank()), "in a group", i);
+  }
+}
+
 inline void all_gather_object(Group& group, std::size_t most) {
   const auto blob = [&](int rank) {
     return std::string(most * static_cast<std::size_t>(rank) / static_cast<std::size_t>(group.size()),
@@ -321,6 +369,8 @@ inline void all(Group& group, const std::vector<Memory>& memories) {
     all_gather<double>(group, 100003, memory, false);
     for (const int count : {1, 2, 7, 20}) all_gather_coalesced(group, count, memory);
     for (const std::int64_t each : {0, 1, 20011, 300007}) all_to_all(group, each, memory);
+    for (const std::int64_t each : {0, 1, 20011}) all_to_all_uneven(group, each, memory);
+    for (const std::int64_t each : {1, 3001}) all_to_all_of_groups(group, each, memory);
     for (const std::int64_t leaves : {1, 2, 5, 7, 12, 13, 24}) {
       reduce_subtrees(group, 1003, memory, leaves);
       reduce_subtrees(group, 20011, memory, leaves);

@@ -226,17 +226,18 @@ class NcclGroup final : public GpuGroup {
     return end({}, what);
   }
 
-  Work all_to_all(const device::View& full, const device::View& received, const std::string& what) override {
+  using Group::all_to_all;
+  Work all_to_all(std::span<const device::View> to, std::span<const device::View> from,
+                  const std::string& what) override {
+    require_parts(*this, to, from, what);
     const c10::cuda::CUDAStreamGuard guard(begin());
-    const Slice own = slice(full.count, rank(), size());
-    device::copy(received.part(own.begin, own.end), full.part(own.begin, own.end));
+    device::copy(from[static_cast<std::size_t>(rank())], to[static_cast<std::size_t>(rank())]);
     if (size() == 1) return end({}, what);
     check(ncclGroupStart(), what);
     for (int peer = 0; peer < size(); ++peer) {
       if (peer == rank()) continue;
-      const Slice theirs = slice(full.count, peer, size());
-      send(full.part(theirs.begin, theirs.end), peer, what);
-      receive(received.part(theirs.begin, theirs.end), peer, what);
+      send(to[static_cast<std::size_t>(peer)], peer, what);
+      receive(from[static_cast<std::size_t>(peer)], peer, what);
     }
     check(ncclGroupEnd(), what);
     return end({}, what);

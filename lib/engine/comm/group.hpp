@@ -99,9 +99,21 @@ class Group {
   /// type and order, on every rank. COLLECTIVE.
   virtual Work all_gather_coalesced(std::span<const Gathered> all, const std::string& what) = 0;
 
-  /// received = full[slice of this rank) of rank 0, then of rank 1, and so on, in one type. The two must not overlap.
-  /// REQUIRES: the number of ranks divides full.count, and received.count is full.count. COLLECTIVE.
-  virtual Work all_to_all(const device::View& full, const device::View& received, const std::string& what) = 0;
+  /// from[r] = to[this rank] of rank r, for every r, in one type; any counts, also none. What is received overlaps
+  /// nothing else. REQUIRES: a part by rank in each, and from[r] is as long as what rank r sends: another length is an
+  /// error that names the rank. COLLECTIVE.
+  virtual Work all_to_all(std::span<const device::View> to, std::span<const device::View> from,
+                          const std::string& what) = 0;
+  /// The same of equal parts: received = full[slice of this rank) of rank 0, then of rank 1, and so on. REQUIRES: the
+  /// number of ranks divides full.count, and received.count is full.count. COLLECTIVE.
+  Work all_to_all(const device::View& full, const device::View& received, const std::string& what) {
+    std::vector<device::View> to, from;
+    for (int other = 0; other < size(); ++other) {
+      const Slice part = slice(full.count, other, size());
+      to.push_back(full.part(part.begin, part.end)), from.push_back(received.part(part.begin, part.end));
+    }
+    return all_to_all(to, from, what);
+  }
 
   /// Small blobs of all ranks, by rank; sizes may differ.
   /// Control traffic: not counted in bytes_sent(). COLLECTIVE.
@@ -133,6 +145,11 @@ class Group {
   /// Ends the job of all ranks at once with status 2. May return in an in-process group.
   virtual void abort() = 0;
 };
+
+/// Throws zs::Error unless an all-to-all has a part for each rank on both sides, and for this rank itself as much on
+/// either.
+void require_parts(const Group& group, std::span<const device::View> to, std::span<const device::View> from,
+                   const std::string& what);
 
 /// `ranks` groups in one process, one per thread. When the first rank throws, the others' waits throw too.
 std::vector<std::unique_ptr<Group>> in_process(int ranks, const Options& options = {});

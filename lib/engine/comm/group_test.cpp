@@ -147,6 +147,25 @@ TEST_CASE("ranks that disagree on a size are told") {
   CHECK(text.find("bytes where this rank expects") != std::string::npos);
 }
 
+TEST_CASE("ranks that disagree on what one sends the other are told, also where one sends nothing") {
+  for (const std::int64_t sent : {0, 9}) {
+    const std::string text = error_of([&] {
+      run_in_process(2, [&](Group& group) {
+        std::vector<float> values(10), received(10);
+        std::vector<device::View> to(2, view(values.data(), 3)), from(2, view(received.data(), 3));
+        if (group.rank() == 1) to[0].count = sent;
+        group.all_to_all(to, from, "tokens")->wait();
+      });
+    });
+    CHECK(text == "tokens: rank 1 sent " + std::to_string(4 * sent) +
+                      " bytes where this rank expects 12: the ranks are not in the same collective");
+  }
+  CHECK(error_of([] {
+          std::vector<device::View> none;
+          single()->all_to_all(none, none, "tokens");
+        }) == "tokens: 0 parts go and 0 come, of 1 ranks");
+}
+
 TEST_CASE("options and counts that make no sense are refused") {
   CHECK(!error_of([] { in_process(0); }).empty());
   CHECK(!error_of([] { in_process(1, {.timeout = 0}); }).empty());

@@ -211,11 +211,15 @@ void in_pieces(std::int64_t bytes, Move move) {
 }
 
 // Sends each of the others what is for it, and receives what it has for this one: in one order, as many and as large.
+// With `tells_nothing` what is empty is a message too, so that ranks that disagree about it are told.
 class Trade : public MessageCollective {
  public:
   using Parts = std::function<std::vector<View>(int rank)>;
-  Trade(Progress& progress, Parts outgoing, Parts incoming, const std::string& what)
-      : MessageCollective(progress, what), from_(std::move(outgoing)), into_(std::move(incoming)) {
+  Trade(Progress& progress, Parts outgoing, Parts incoming, const std::string& what, bool tells_nothing = false)
+      : MessageCollective(progress, what),
+        from_(std::move(outgoing)),
+        into_(std::move(incoming)),
+        tells_nothing_(tells_nothing) {
     const std::vector<View> into = into_(rank_), from = from_(rank_);
     for (std::size_t i = 0; i < into.size(); ++i) device::copy(into[i], from[i]);
     started_ = ranks_ == 1;
@@ -237,20 +241,24 @@ class Trade : public MessageCollective {
     for (int i = 1; i < ranks_; ++i) {
       const int from = other(ranks_ - i), to = other(i);
       for (const View& theirs : into_(from)) {
-        in_pieces(theirs.bytes(), [&](std::int64_t begin, std::int64_t size) {
+        const auto receive = [&](std::int64_t begin, std::int64_t size) {
           put(incoming_, from, transport_.receive(from, tag_, theirs.data + begin, size));
-        });
+        };
+        in_pieces(theirs.bytes(), receive);
+        if (theirs.count == 0 && tells_nothing_) receive(0, 0);
       }
       for (const View& own : from_(to)) {
-        in_pieces(own.bytes(), [&](std::int64_t begin, std::int64_t size) {
+        const auto send = [&](std::int64_t begin, std::int64_t size) {
           put(outgoing_, to, transport_.send(to, tag_, own.data + begin, size));
-        });
+        };
+        in_pieces(own.bytes(), send);
+        if (own.count == 0 && tells_nothing_) send(0, 0);
       }
     }
   }
 
   Parts from_, into_;
-  bool started_ = false;
+  bool tells_nothing_, started_ = false;
 };
 
 // Each blob follows its length.
@@ -350,12 +358,20 @@ Work MessageGroup::all_gather_coalesced(std::span<const Gathered> all, const std
   return Progress::start(progress_, make_all_gather(all, what));
 }
 
-Work MessageGroup::all_to_all(const View& full, const View& received, const std::string& what) {
-  count([&](int) { return full.bytes() / size(); });
-  const auto parts = [ranks = size()](const View& of) {
-    return [of, ranks](int rank) { return std::vector{part_of(of, rank, ranks)}; };
+std::unique_ptr<Collective> MessageGroup::make_all_to_all(std::span<const View> to, std::span<const View> from,
+                                                          const std::string& what) {
+  const auto parts = [](std::span<const View> all) {
+    return [all = std::vector(all.begin(), all.end())](int rank) {
+      return std::vector{all[static_cast<std::size_t>(rank)]};
+    };
   };
-  return Progress::start(progress_, std::make_unique<Trade>(*progress_, parts(full), parts(received), what));
+  return std::make_unique<Trade>(*progress_, parts(to), parts(from), what, /*tells_nothing=*/true);
+}
+
+Work MessageGroup::all_to_all(std::span<const View> to, std::span<const View> from, const std::string& what) {
+  require_parts(*this, to, from, what);
+  count([&](int rank) { return to[static_cast<std::size_t>(rank)].bytes(); });
+  return Progress::start(progress_, make_all_to_all(to, from, what));
 }
 
 void MessageGroup::count(const std::function<std::int64_t(int)>& bytes) {

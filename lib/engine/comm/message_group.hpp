@@ -27,7 +27,9 @@ class MessageGroup : public Group {
   using Group::reduce_scatter;
   Work reduce_scatter(const Summands& own, const device::View& mine, const std::string& what) override;
   Work all_gather_coalesced(std::span<const Gathered> all, const std::string& what) override;
-  Work all_to_all(const device::View& full, const device::View& received, const std::string& what) override;
+  using Group::all_to_all;
+  Work all_to_all(std::span<const device::View> to, std::span<const device::View> from,
+                  const std::string& what) override;
   std::vector<std::string> all_gather_object(const std::string& blob, const std::string& what) override;
   std::unique_ptr<Group> split(int colour, const std::string& what) override;
   std::int64_t bytes_sent() const override { return bytes_sent_; }
@@ -44,6 +46,8 @@ class MessageGroup : public Group {
   virtual std::unique_ptr<Collective> make_reduce_scatter(const Summands& own, const device::View& mine,
                                                           const std::string& what);
   virtual std::unique_ptr<Collective> make_all_gather(std::span<const Gathered> all, const std::string& what);
+  virtual std::unique_ptr<Collective> make_all_to_all(std::span<const device::View> to,
+                                                      std::span<const device::View> from, const std::string& what);
   Transport& transport() const { return progress_->transport(); }
   const std::shared_ptr<Progress>& progress() const { return progress_; }
 

@@ -52,6 +52,8 @@ class MpiGroup : public MessageGroup {
   std::unique_ptr<Collective> make_reduce_scatter(const Summands& own, const View& mine,
                                                   const std::string& what) override;
   std::unique_ptr<Collective> make_all_gather(std::span<const Gathered> all, const std::string& what) override;
+  std::unique_ptr<Collective> make_all_to_all(std::span<const View> to, std::span<const View> from,
+                                              const std::string& what) override;
 
  private:
   MpiTransport& mpi_transport() const { return static_cast<MpiTransport&>(transport()); }
@@ -115,6 +117,30 @@ std::unique_ptr<Collective> MpiGroup::make_all_gather(std::span<const Gathered> 
     entry.count += fulls[part].count;
     entry.data[part] = memory_->locate(all[part].mine.data, own.bytes());
     if (entry.data[part] == SharedMemory::kNotShared) entry.data[part] = memory_->locate(own.data, own.bytes());
+  }
+  return shared(entry, work, std::move(messages));
+}
+
+// A rank knows only of its own parts whether they are small: all go this way.
+std::unique_ptr<Collective> MpiGroup::make_all_to_all(std::span<const View> to, std::span<const View> from,
+                                                      const std::string& what) {
+  // This already copies what is for this rank itself.
+  auto messages = MessageGroup::make_all_to_all(to, from, what);
+  const auto ranks = static_cast<std::size_t>(size());
+  if (!memory_ || ranks > Entry::kMostParts) return messages;
+  const auto work = [into = std::vector(from.begin(), from.end()), own = rank(),
+                     ranks](const std::vector<std::byte*>& data) {
+    const auto rank = static_cast<std::size_t>(own);
+    for (std::size_t i = 1; i < ranks; ++i) {
+      const std::size_t other = (rank + i) % ranks;
+      std::copy_n(data[other * ranks + rank], into[other].bytes(), into[other].data);
+    }
+  };
+  Entry entry{Entry::Kind::all_to_all, to.front().type, 0, ranks, {}};
+  for (std::size_t i = 0; i < ranks; ++i) {
+    entry.to[i] = to[i].bytes(), entry.from[i] = from[i].bytes();
+    // Nobody reads an empty part, wherever it is.
+    entry.data[i] = to[i].count == 0 ? 0 : memory_->locate(to[i].data, to[i].bytes());
   }
   return shared(entry, work, std::move(messages));
 }

@@ -130,6 +130,12 @@ void SharedCollective::begin() {
       throw Error("rank " + std::to_string(rank) + " is in another collective, over " + to_text(theirs.count) +
                   " elements where this rank has " + to_text(entry_.count));
     }
+    if (entry_.kind == Entry::Kind::all_to_all) {
+      const auto sent = theirs.to[static_cast<std::size_t>(memory_->rank())];
+      const auto expected = entry_.from[static_cast<std::size_t>(rank)];
+      if (sent != expected)
+        throw Error(length_text(rank, static_cast<std::size_t>(sent), static_cast<std::size_t>(expected)));
+    }
     for (std::size_t i = 0; i < theirs.parts; ++i) {
       if (theirs.data[i] != SharedMemory::kNotShared) data.push_back(memory_->address(rank, theirs.data[i]));
     }

@@ -16,13 +16,14 @@ namespace zs::comm {
 
 /// A rank's message to the others about a collective.
 struct Entry {
-  enum class Kind { none, reduce_scatter, all_gather };
+  enum class Kind { none, reduce_scatter, all_gather, all_to_all };
   static constexpr std::size_t kMostParts = 16;
   Kind kind = Kind::none;
   device::Type type{};
   std::int64_t count = 0;  ///< numbers of all parts
   std::size_t parts = 1;
   std::array<std::int64_t, kMostParts> data{SharedMemory::kNotShared};  ///< the offset of each in the rank's segment
+  std::array<std::int64_t, kMostParts> to{}, from{};  ///< of an all-to-all: bytes to each rank, and from each
   /// Whether two ranks are in the same collective.
   bool matches(const Entry& other) const {
     return kind == other.kind && type == other.type && count == other.count && parts == other.parts;

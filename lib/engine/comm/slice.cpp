@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/error.hpp"
 #include "comm/group.hpp"
 
 namespace zs::comm {
@@ -14,6 +15,17 @@ std::vector<device::View> parts_of_sums(const device::View& mine, std::size_t su
     all.push_back(mine.part(begin + part.begin, begin + part.end));
   }
   return all;
+}
+
+void require_parts(const Group& group, std::span<const device::View> to, std::span<const device::View> from,
+                   const std::string& what) {
+  const auto ranks = static_cast<std::size_t>(group.size()), own = static_cast<std::size_t>(group.rank());
+  if (to.size() != ranks || from.size() != ranks)
+    throw Error(what + ": " + std::to_string(to.size()) + " parts go and " + std::to_string(from.size()) +
+                " come, of " + std::to_string(ranks) + " ranks");
+  if (to[own].bytes() != from[own].bytes())
+    throw Error(what + ": rank " + std::to_string(own) + " has " + std::to_string(to[own].bytes()) +
+                " bytes for itself and expects " + std::to_string(from[own].bytes()));
 }
 
 }  // namespace zs::comm

@@ -4,7 +4,7 @@
 //
 //   reduce_scatter   GPU full -> host full | the host group's reduce-scatter | host mine -> GPU mine, in wait()
 //   all_gather       GPU mine -> host mine | the host group's all-gather     | host full -> GPU full, in wait()
-//   all_to_all       the same, of full and received
+//   all_to_all       the same, of what goes to each rank and what comes from each
 #include "comm/staged.hpp"
 
 #include "comm/gpu_group.hpp"
@@ -70,9 +70,18 @@ class StagedGroup final : public GpuGroup {
     staged->start(host_->all_gather_coalesced(on_host, what));
     return staged;
   }
-  Work all_to_all(const device::View& full, const device::View& received, const std::string& what) override {
-    return start(full, received,
-                 [&](const device::View& in, const device::View& out) { return host_->all_to_all(in, out, what); });
+  using Group::all_to_all;
+  Work all_to_all(std::span<const device::View> to, std::span<const device::View> from,
+                  const std::string& what) override {
+    require_parts(*host_, to, from, what);
+    auto staged = std::make_unique<Staged>();
+    std::vector<device::View> sources, results;
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      staged->add(*host_, {to[i], from[i]});
+      sources.push_back(staged->source(i)), results.push_back(staged->result(i));
+    }
+    staged->start(host_->all_to_all(sources, results, what));
+    return staged;
   }
   std::unique_ptr<Group> split(int colour, const std::string& what) override {
     return staged(host_->split(colour, what), device_);
@@ -80,15 +89,6 @@ class StagedGroup final : public GpuGroup {
   std::int64_t bytes_sent() const override { return host_->bytes_sent(); }
   std::int64_t bytes_between_nodes() const override { return host_->bytes_between_nodes(); }
   std::int64_t collectives() const override { return host_->collectives(); }
-
- private:
-  template <typename Collective>
-  Work start(const device::View& from, const device::View& to, Collective collective) {
-    auto staged = std::make_unique<Staged>();
-    staged->add(*host_, {from, to});
-    staged->start(collective(staged->source(0), staged->result(0)));
-    return staged;
-  }
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ torchrun. Rank 0 prints a line a step, "step SECONDS"; then "peak BYTES" (of the
   ddp                           autocast under DistributedDataParallel
   fsdp2                         fully_shard of every block, bfloat16 parameters, each block by torch.compile
   llama llama-fp8               the same of a Llama, with float32 masters and reductions; float8 by torchao, tensorwise,
-                                with gathers in float8
+                                with gathers in float8; llama-fp8-rowwise
   zero1 zero2 zero3             DeepSpeed, bfloat16; also zero1-deepcompile, zero3-deepcompile
   scatter                       reduce_scatter_tensor alone: "scatter MIBIBYTES SECONDS"
 """
@@ -104,13 +104,14 @@ def llama_step(model, name, accumulation, device):
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
     version, after = f"PyTorch {torch.__version__}", None
-    if name == "llama-fp8":
+    if name != "llama":
         import torchao
         from torchao.float8 import Float8LinearConfig, convert_to_float8_training, precompute_float8_dynamic_scale_for_fsdp
 
-        config = Float8LinearConfig(enable_fsdp_float8_all_gather=True)
+        by_row = name == "llama-fp8-rowwise"
+        config = Float8LinearConfig.from_recipe_name("rowwise") if by_row else Float8LinearConfig(enable_fsdp_float8_all_gather=True)
         convert_to_float8_training(model, config=config, module_filter_fn=lambda _, where: where != "head")
-        version, after = f"torchao {torchao.__version__}, {version}", precompute_float8_dynamic_scale_for_fsdp
+        version, after = f"torchao {torchao.__version__}, {version}", None if by_row else precompute_float8_dynamic_scale_for_fsdp
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     for block in model.blocks:
         block.compile(fullgraph=True)

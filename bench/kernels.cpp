@@ -165,11 +165,19 @@ std::vector<Case> cases(const Shape& s) {
 }
 
 // ---- products of 8 bits ---------------------------------------------------------------------------------------------
-/// Rounded to 8 bits by one scale, as LibTorch rounds, and float32 again.
-Tensor rounded(const Tensor& x, at::ScalarType type) {
-  const double most = type == at::kFloat8_e4m3fn ? 448 : 57344;
-  const Tensor wide = x.to(at::kFloat), scale = at::full({}, most, wide.options()).div(wide.abs().max());
-  return wide.mul(scale).to(type).to(at::kFloat).mul(scale.reciprocal());
+zs::kernel::Scales scales = zs::kernel::Scales::tensorwise;  // of what follows
+
+/// Rounded to 8 bits, as LibTorch rounds, and float32 again: by one scale; or by one, a power of two, for all numbers
+/// that a product adds up over dimension `summed`.
+Tensor rounded(const Tensor& x, bool gradient, int summed) {
+  const Tensor wide = x.to(at::kFloat), size = wide.abs();
+  if (scales == zs::kernel::Scales::rowwise) {
+    const Tensor exponent = std::get<1>(at::frexp(at::full({}, 448, wide.options()) / size.amax({summed}, true))) - 1;
+    const Tensor scale = at::ldexp(at::ones_like(exponent, wide.options()), exponent);
+    return wide.mul(scale).to(at::kFloat8_e4m3fn).to(at::kFloat).div(scale);
+  }
+  const Tensor scale = at::full({}, gradient ? 57344 : 448, wide.options()).div(size.max());
+  return wide.mul(scale).to(gradient ? at::kFloat8_e5m2 : at::kFloat8_e4m3fn).to(at::kFloat).mul(scale.reciprocal());
 }
 
 /// x times weight_IO plus bias_O, of rounded factors, forward and backward.
@@ -179,17 +187,17 @@ struct Rounded : torch::autograd::Function<Rounded> {
                         const std::optional<Tensor>& bias_O) {
     ctx->save_for_backward({x, weight_IO});
     ctx->saved_data["bias"] = bias_O.has_value();
-    const Tensor y = at::matmul(rounded(x, at::kFloat8_e4m3fn), rounded(weight_IO, at::kFloat8_e4m3fn));
+    const Tensor y = at::matmul(rounded(x, false, -1), rounded(weight_IO, false, 0));
     return (bias_O ? y + bias_O->to(at::kFloat) : y).to(x.scalar_type());
   }
   static Variables backward(torch::autograd::AutogradContext* ctx, const Variables& gradients) {
     const Variables saved = ctx->get_saved_variables();
     const auto rows = [](const Tensor& of) { return of.reshape({-1, of.size(-1)}); };
-    const Tensor dy = rounded(gradients[0], at::kFloat8_e5m2);
+    const Tensor dy = gradients[0], x = rows(saved[0]);
     const auto narrow = [&](const Tensor& of) { return of.to(saved[0].scalar_type()); };
-    return {narrow(at::matmul(dy, rounded(saved[1], at::kFloat8_e4m3fn).t())),
-            narrow(at::mm(rows(rounded(saved[0], at::kFloat8_e4m3fn)).t(), rows(dy))),
-            ctx->saved_data["bias"].toBool() ? narrow(rows(gradients[0]).to(at::kFloat).sum(0)) : Tensor()};
+    return {narrow(at::matmul(rounded(dy, true, -1), rounded(saved[1], false, 1).t())),
+            narrow(at::mm(rounded(x, false, 0).t(), rounded(rows(dy), true, 0))),
+            ctx->saved_data["bias"].toBool() ? narrow(rows(dy).to(at::kFloat).sum(0)) : Tensor()};
   }
 };
 
@@ -232,8 +240,9 @@ std::vector<Case> float8_cases(const Shape& s) {
 
 /// One product has the same factors as LibTorch's, so results differ by their own rounding and the order of sums; in
 /// layers one scale serves the weights that are multiplied together, so there both are as far from float32.
-void test_float8(const Kernels& fused, const Kernels& plain, int repeats) {
+void test_float8(const Kernels& fused, const Kernels& plain, int repeats, zs::kernel::Scales how) {
   const Kernels emulated = rounding();
+  scales = how;
   for (const Shape& s : {Shape{2, 48, 4, 2, 64, 256, 384}, Shape{1, 160, 4, 1, 128, 512, 1040},
                          Shape{4, 2048, 32, 8, 64, 2048, 8192}, Shape{2, 2048, 32, 8, 128, 4096, 14336}}) {
     for (const Case& of : float8_cases(s)) {
@@ -241,12 +250,13 @@ void test_float8(const Kernels& fused, const Kernels& plain, int repeats) {
       const std::vector<Tensor> inputs = in_type(of.inputs, at::kBFloat16);
       const std::vector<Tensor> expected = apart(of, plain, in_type(inputs, at::kFloat)),
                                 like = apart(of, emulated, inputs);
-      zs::kernel::use_float8(true);
+      zs::kernel::use_float8(how);
       const std::vector<Tensor> got = apart(of, fused, inputs);
       const double far = most(got, expected), as_far = most(like, expected), apart_by = most(got, like);
       char said[512];
-      std::snprintf(said, sizeof said, "8 bits: %s, B %ld T %ld H %ld K %ld D %ld C %ld I %ld", of.name.c_str(), s.B,
-                    s.T, s.H, s.K, s.D, s.C, s.I);
+      std::snprintf(said, sizeof said, "8 bits %s: %s, B %ld T %ld H %ld K %ld D %ld C %ld I %ld",
+                    how == zs::kernel::Scales::rowwise ? "by row" : "by matrix", of.name.c_str(), s.B, s.T, s.H, s.K,
+                    s.D, s.C, s.I);
       const std::string name = said;
       std::snprintf(said, sizeof said, ": %.2g from float32 (LibTorch's rounding %.2g), %.2g from that", far, as_far,
                     apart_by);
@@ -257,11 +267,11 @@ void test_float8(const Kernels& fused, const Kernels& plain, int repeats) {
       result(repeated, name + ": the same bits in a flat buffer, and " + std::to_string(repeats) + " times");
       if (large) {
         const double narrow = milliseconds([&] { together(of, fused, inputs); });
-        zs::kernel::use_float8(false);
+        zs::kernel::use_float8(zs::kernel::Scales::none);
         std::printf("# %s: %.3f ms, of 16 bits %.3f\n", name.c_str(), narrow,
                     milliseconds([&] { together(of, fused, inputs); }));
       }
-      zs::kernel::use_float8(false);
+      zs::kernel::use_float8(zs::kernel::Scales::none);
     }
   }
 }
@@ -311,7 +321,8 @@ int main(int argc, char** argv) {
       }
     }
   }
-  test_float8(fused, plain, repeats);
+  for (const auto how : {zs::kernel::Scales::tensorwise, zs::kernel::Scales::rowwise})
+    test_float8(fused, plain, repeats, how);
   std::printf("1..%d\n", number);
   return failed > 0;
 }

@@ -38,8 +38,8 @@ void allow_tf32(bool allow) {
   if (device::cuda::loaded()) device::cuda::function<void(bool)>("zs_cuda_allow_tf32")(allow);
 }
 
-void use_float8(bool on) {
-  if (device::cuda::loaded()) device::cuda::function<void(bool)>("zs_cuda_use_float8")(on);
+void use_float8(Scales scales) {
+  if (device::cuda::loaded()) device::cuda::function<void(Scales)>("zs_cuda_use_float8")(scales);
 }
 
 void repeat_bits(bool on) {

@@ -46,6 +46,35 @@ __global__ void __launch_bounds__(kThreads) largest_kernel(const T* __restrict__
   if (threadIdx.x == 0) atomicMax(most, mine);
 }
 
+/// The largest of each column of 128 columns and kTall rows, 16 bytes of a row a thread.
+constexpr int kSide = 128, kTall = 256;
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    largest_of_columns_kernel(const T* __restrict__ x_RC, unsigned* most_C, std::int64_t R, std::int64_t C) {
+  constexpr int kPack = Pack<T>::kSize, kAcross = kSide / kPack, kDown = kThreads / kAcross;
+  __shared__ unsigned of_row[kDown][kSide];
+  const int column = static_cast<int>(threadIdx.x) % kAcross * kPack, first = static_cast<int>(threadIdx.x) / kAcross;
+  const std::int64_t top = static_cast<std::int64_t>(blockIdx.x) * kTall, left = blockIdx.y * std::int64_t{kSide};
+  unsigned mine[kPack] = {};
+  if (left + column < C) {
+#pragma unroll 4
+    for (int row = first; row < kTall; row += kDown) {
+      if (top + row >= R) break;
+      const Pack<T> pack = load(x_RC + (top + row) * C + left + column);
+#pragma unroll
+      for (int j = 0; j < kPack; ++j) mine[j] = max(mine[j], magnitude(wide(pack.value[j])));
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < kPack; ++j) of_row[first][column + j] = mine[j];
+  __syncthreads();
+  const int own = static_cast<int>(threadIdx.x);
+  if (own >= kSide || left + own >= C) return;
+  unsigned most = 0;
+  for (int row = 0; row < kDown; ++row) most = max(most, of_row[row][own]);
+  atomicMax(most_C + left + own, most);
+}
+
 // ---- rounding -------------------------------------------------------------------------------------------------------
 /// 16 numbers of 8 bits.
 struct alignas(16) Sixteen {
@@ -58,8 +87,14 @@ __device__ inline float scale_of(float most) {
   return scale > FLT_MAX ? FLT_MAX : scale;
 }
 
-template <Float8 kFormat, typename T>
-__device__ inline Sixteen rounded(const T* x, float scale) {
+/// A power of two, so that products with it and with its inverse are exact.
+__device__ inline float power_of_two(float most) {
+  return fminf(__uint_as_float(__float_as_uint(448.0F / most) & 0xff800000U), 0x1p126F);
+}
+
+/// `scale(i)`: that of number i.
+template <Float8 kFormat, typename T, typename Scale>
+__device__ inline Sixteen rounded(const T* x, Scale scale) {
   constexpr auto kKind = kFormat == Float8::e4m3 ? __NV_E4M3 : __NV_E5M2;
   constexpr int kPack = Pack<T>::kSize;
   float numbers[16];
@@ -67,7 +102,7 @@ __device__ inline Sixteen rounded(const T* x, float scale) {
   for (int p = 0; p < 16 / kPack; ++p) {
     const Pack<T> pack = load(x + p * kPack);
 #pragma unroll
-    for (int j = 0; j < kPack; ++j) numbers[p * kPack + j] = wide(pack.value[j]) * scale;
+    for (int j = 0; j < kPack; ++j) numbers[p * kPack + j] = wide(pack.value[j]) * scale(p * kPack + j);
   }
   Sixteen out;
 #pragma unroll
@@ -87,23 +122,35 @@ __device__ inline void put(void* to, std::int64_t at, const Sixteen& what) {
 /// Tiles of 128 rows and 128 columns. A thread rounds 16 numbers of a row four times; then it takes the words of 4
 /// columns and 16 rows, and turns them. Words of a tile's row are moved by 4 for each 16 rows, so that a warp meets no
 /// bank of shared memory twice.
-constexpr int kSide = 128, kWords = kSide / 4, kStride = kWords + 1;
+constexpr int kWords = kSide / 4, kStride = kWords + 1;
 __device__ inline int word_at(int row, int word) { return row * kStride + (word + row / 16 * 4) % kWords; }
 
-template <typename T, Float8 kFormat>
+template <typename T, Float8 kFormat, bool kByColumn>
 __global__ void __launch_bounds__(kThreads)
     round_kernel(const T* __restrict__ x_RC, const float* __restrict__ most, void* __restrict__ rows_RC,
                  void* __restrict__ columns_CR, float* __restrict__ unit, std::int64_t R, std::int64_t C) {
   __shared__ unsigned tile[kSide * kStride];
-  const float scale = scale_of<kFormat>(most[0]);
-  if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) unit[0] = 1 / scale;
   const std::int64_t top = static_cast<std::int64_t>(blockIdx.x) * kSide, left = blockIdx.y * std::int64_t{kSide};
+  const int column = static_cast<int>(threadIdx.x) % 8 * 16;
+  float scales[kByColumn ? 16 : 1];
+  if constexpr (kByColumn) {
+    if (left + column < C) {
+#pragma unroll
+      for (int j = 0; j < 16; ++j) scales[j] = power_of_two(most[left + column + j]);
+      if (blockIdx.x == 0 && threadIdx.x < 8) {
+        for (int j = 0; j < 16; ++j) unit[left + column + j] = 1 / scales[j];
+      }
+    }
+  } else {
+    scales[0] = scale_of<kFormat>(most[0]);
+    if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) unit[0] = 1 / scales[0];
+  }
 #pragma unroll
   for (int turn = 0; turn < 4; ++turn) {
-    const int row = turn * 32 + static_cast<int>(threadIdx.x) / 8, column = static_cast<int>(threadIdx.x) % 8 * 16;
+    const int row = turn * 32 + static_cast<int>(threadIdx.x) / 8;
     if (top + row >= R || left + column >= C) continue;
     const std::int64_t at = (top + row) * C + left + column;
-    const Sixteen numbers = rounded<kFormat>(x_RC + at, scale);
+    const Sixteen numbers = rounded<kFormat>(x_RC + at, [&](int i) { return scales[kByColumn ? i : 0]; });
     if (rows_RC) put(rows_RC, at, numbers);
 #pragma unroll
     for (int w = 0; w < 4; ++w) tile[word_at(row, column / 4 + w)] = numbers.words[w];
@@ -127,6 +174,29 @@ __global__ void __launch_bounds__(kThreads)
   for (int k = 0; k < 4; ++k) put(columns_CR, (left + 4 * word + k) * R + top + row, columns[k]);
 }
 
+/// A warp a row: it reads the row twice, the second time out of a cache.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    round_rows_kernel(const T* __restrict__ x_RC, void* __restrict__ rows_RC, float* __restrict__ unit_R,
+                      std::int64_t R, std::int64_t C) {
+  const std::int64_t row = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  if (row >= R) return;
+  constexpr int kPack = Pack<T>::kSize;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const T* const x_C = x_RC + row * C;
+  unsigned most = 0;
+#pragma unroll 4
+  for (std::int64_t i = lane * kPack; i < C; i += kWarp * kPack) {
+    const Pack<T> pack = load(x_C + i);
+#pragma unroll
+    for (int j = 0; j < kPack; ++j) most = max(most, magnitude(wide(pack.value[j])));
+  }
+  const float scale = power_of_two(__uint_as_float(__reduce_max_sync(0xffffffffU, most)));
+  if (lane == 0) unit_R[row] = 1 / scale;
+  for (std::int64_t i = lane * 16; i < C; i += kWarp * 16)
+    put(rows_RC, row * C + i, rounded<Float8::e4m3>(x_C + i, [scale](int) { return scale; }));
+}
+
 }  // namespace
 
 template <typename T>
@@ -143,16 +213,39 @@ void round_to_float8(const T* x_RC, const float* most, Float8 format, void* rows
                      std::int64_t R, std::int64_t C, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(tiles(R, kSide)), static_cast<unsigned>(tiles(C, kSide)));
   if (format == Float8::e4m3)
-    round_kernel<T, Float8::e4m3><<<grid, kThreads, 0, stream>>>(x_RC, most, rows_RC, columns_CR, unit, R, C);
+    round_kernel<T, Float8::e4m3, false><<<grid, kThreads, 0, stream>>>(x_RC, most, rows_RC, columns_CR, unit, R, C);
   else
-    round_kernel<T, Float8::e5m2><<<grid, kThreads, 0, stream>>>(x_RC, most, rows_RC, columns_CR, unit, R, C);
+    round_kernel<T, Float8::e5m2, false><<<grid, kThreads, 0, stream>>>(x_RC, most, rows_RC, columns_CR, unit, R, C);
   check("rounding to 8 bits");
+}
+
+template <typename T>
+void round_rows_to_float8(const T* x_RC, void* rows_RC, float* unit_R, std::int64_t R, std::int64_t C,
+                          cudaStream_t stream) {
+  round_rows_kernel<T>
+      <<<static_cast<unsigned>(tiles(R, kThreads / kWarp)), kThreads, 0, stream>>>(x_RC, rows_RC, unit_R, R, C);
+  check("rounding of rows to 8 bits");
+}
+
+template <typename T>
+void round_columns_to_float8(const T* x_RC, float* most_C, void* columns_CR, float* unit_C, std::int64_t R,
+                             std::int64_t C, cudaStream_t stream) {
+  const auto grid = [&](int tall) {
+    return dim3(static_cast<unsigned>(tiles(R, tall)), static_cast<unsigned>(tiles(C, kSide)));
+  };
+  cudaMemsetAsync(most_C, 0, static_cast<std::size_t>(C) * sizeof(float), stream);
+  largest_of_columns_kernel<T><<<grid(kTall), kThreads, 0, stream>>>(x_RC, reinterpret_cast<unsigned*>(most_C), R, C);
+  round_kernel<T, Float8::e4m3, true>
+      <<<grid(kSide), kThreads, 0, stream>>>(x_RC, most_C, nullptr, columns_CR, unit_C, R, C);
+  check("rounding of columns to 8 bits");
 }
 
 #define ZS_FOR(T)                                                                                                    \
   template void largest<T>(const T*, float*, std::int64_t, cudaStream_t);                                            \
   template void round_to_float8<T>(const T*, const float*, Float8, void*, void*, float*, std::int64_t, std::int64_t, \
-                                   cudaStream_t)
+                                   cudaStream_t);                                                                    \
+  template void round_rows_to_float8<T>(const T*, void*, float*, std::int64_t, std::int64_t, cudaStream_t);          \
+  template void round_columns_to_float8<T>(const T*, float*, void*, float*, std::int64_t, std::int64_t, cudaStream_t)
 ZS_FOR(float);
 ZS_FOR(__nv_bfloat16);
 #undef ZS_FOR

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds matrices to 8 bits for products on a GPU, each with one scale (current scaling): the largest magnitude of the
-// matrix maps to the largest number of the format. A maximum has no order, so the bits depend only on the matrix.
-// Formats: Micikevicius et al. 2022, "FP8 formats for deep learning". Without LibTorch; T: float or __nv_bfloat16.
+// Rounds matrices to 8 bits for products on a GPU, by scales of the present numbers (current scaling): one for a
+// matrix, whose largest magnitude maps to the largest number of the format; or, in E4M3, one for each row or each
+// column: the largest power of two that keeps it in the format, so that nothing but the number itself is rounded. A
+// maximum has no order, so the bits depend only on the matrix. Formats: Micikevicius et al. 2022, "FP8 formats for deep
+// learning". Without LibTorch; T: float or __nv_bfloat16.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
@@ -26,5 +28,14 @@ void largest(const T* x, float* most, std::int64_t n, cudaStream_t stream);
 template <typename T>
 void round_to_float8(const T* x_RC, const float* most, Float8 format, void* rows_RC, void* columns_CR, float* unit,
                      std::int64_t R, std::int64_t C, cudaStream_t stream);
+
+/// The same in E4M3 with a scale for each row: unit_R[r] = 1 / that of row r. A row with infinity or NaN gives NaN.
+template <typename T>
+void round_rows_to_float8(const T* x_RC, void* rows_RC, float* unit_R, std::int64_t R, std::int64_t C,
+                          cudaStream_t stream);
+/// The same for each column, written transposed. most_C: receives the largest magnitudes, as round_to_float8 takes one.
+template <typename T>
+void round_columns_to_float8(const T* x_RC, float* most_C, void* columns_CR, float* unit_C, std::int64_t R,
+                             std::int64_t C, cudaStream_t stream);
 
 }  // namespace zs::kernel::cuda

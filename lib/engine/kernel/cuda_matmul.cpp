@@ -131,6 +131,9 @@ void set(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t attrib
   check(cublasLtMatmulDescSetAttribute(description, attribute, &value, sizeof value), "matrix product");
 }
 
+/// Whether factors of 8 bits have a scale for each row of the one, and each column of the other.
+bool by_row(const Epilogue& epilogue) { return epilogue.unit_a.defined() && epilogue.unit_a.dim() > 0; }
+
 class Products {
  public:
   Products() {
@@ -169,7 +172,7 @@ class Products {
       const std::string name = first.text() + " " + second.text() + " " + result.text() +
                                (epilogue.bias_N.defined() ? " bias" : "") + (adds ? " addend" : "") +
                                (on_device ? " alpha" : "") + (epilogue.quick ? " quick" : "") +
-                               (tf32 && first.type == CUDA_R_32F ? " tf32" : "");
+                               (by_row(epilogue) ? " rows" : "") + (tf32 && first.type == CUDA_R_32F ? " tf32" : "");
       choose(
           product, name,
           [&](const cublasLtMatmulAlgo_t& algorithm, const at::Tensor& into) {
@@ -182,7 +185,7 @@ class Products {
 
  private:
   using Key = std::tuple<decltype(std::declval<Operand>().key()), decltype(std::declval<Operand>().key()),
-                         decltype(std::declval<Operand>().key()), bool, bool, bool, bool, bool>;
+                         decltype(std::declval<Operand>().key()), bool, bool, bool, bool, bool, bool>;
   cublasLtHandle_t handle_ = nullptr;
   at::Tensor workspace_, constants_;
   std::map<Key, Product> products_;
@@ -190,7 +193,7 @@ class Products {
   Product& find(const Operand& first, const Operand& second, const Operand& result, const Epilogue& epilogue,
                 bool& fresh) {
     const bool bias = epilogue.bias_N.defined(), adds = epilogue.addend_MN.defined(), device = epilogue.alpha.defined();
-    const Key key(first.key(), second.key(), result.key(), bias, adds, device, epilogue.quick, tf32);
+    const Key key(first.key(), second.key(), result.key(), bias, adds, device, epilogue.quick, tf32, by_row(epilogue));
     const auto found = products_.find(key);
     if (found != products_.end()) return found->second;
     Product product;
@@ -205,6 +208,11 @@ class Products {
       set(product.description, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(result.type));
     }
     if (epilogue.quick) set(product.description, CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{1});
+    if (by_row(epilogue)) {
+      constexpr std::int32_t kEach = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+      set(product.description, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, kEach);
+      set(product.description, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, kEach);
+    }
     if (device) set(product.description, CUBLASLT_MATMUL_DESC_POINTER_MODE, std::int32_t{CUBLASLT_POINTER_MODE_DEVICE});
     product.a = layout(first), product.b = layout(second), product.c = layout(result);
     product.fits = first.aligned && second.aligned && result.aligned;

@@ -149,9 +149,10 @@ const Kernels& fused();
 /// Whether float32 products on a GPU may use TF32: 10 bits of mantissa. For the whole process.
 void allow_tf32(bool allow);
 
-/// Whether factors of fused products on a GPU, except the head's and those of attention, are rounded to 8 bits: see
-/// cuda_product.hpp. For the whole process.
-void use_float8(bool on);
+/// How factors of fused products on a GPU, except the head's and those of attention, are rounded to 8 bits: not at all;
+/// with one scale for each matrix; with one for each of its rows. See cuda_product.hpp. For the whole process.
+enum class Scales { none, tensorwise, rowwise };
+void use_float8(Scales scales);
 
 /// The kernels of a device, plain or fused. A GPU's fused ones are in its library: cuBLASLt, cuDNN and zs's kernels, in
 /// float32 (or TF32) and bfloat16.

@@ -12,11 +12,13 @@ namespace zs::kernel::cuda {
 
 /// Operations fused into a product.
 struct Epilogue {
-  at::Tensor bias_N{};            ///< added to every row; undefined for none
-  at::Tensor addend_MN{};         ///< added; may be `out`; undefined for none
-  at::Tensor alpha{};             ///< factor of the product, a float32 scalar on the device; undefined for 1
-  at::Tensor unit_a{}, unit_b{};  ///< for 8-bit factors: float32 scalars on the device, the value of 1 in each
-  bool quick = false;             ///< 8-bit factors: accumulate only in the tensor cores; less precise, faster
+  at::Tensor bias_N{};     ///< added to every row; undefined for none
+  at::Tensor addend_MN{};  ///< added; may be `out`; undefined for none
+  at::Tensor alpha{};      ///< factor of the product, a float32 scalar on the device; undefined for 1
+  /// For 8-bit factors, float32 on the device: the value of 1 in each, a scalar, or in each row of a (M) and each
+  /// column of b (N).
+  at::Tensor unit_a{}, unit_b{};
+  bool quick = false;  ///< 8-bit factors: accumulate only in the tensor cores; less precise, faster
 };
 
 /// out_MN = alpha a_MK b_KN + addend_MN + bias_N. Tensors of one GPU; a and b have one dtype (float32, bfloat16), out

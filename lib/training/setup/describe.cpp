@@ -35,7 +35,7 @@ attribute::Facts chosen_arithmetic(const Settings& settings) {
                             {"reduction", "exact"},
                             {"deterministic", truth(settings.deterministic)},
                             {"tf32", truth(settings.tf32)},
-                            {"fp8", settings.float8 ? "tensorwise" : "none"},
+                            {"fp8", float8_name(settings.float8)},
                             {"quantized_weights", truth(engine.zeropp.quantized_weights)},
                             {"quantized_gradients", truth(engine.zeropp.quantized_gradients)},
                             {"use_torch_adam", truth(engine.use_torch_adam)}};

@@ -357,10 +357,10 @@ void choose_checkpoints(const config::Reading& config, Settings& s) {
                 ": save_gradient_norms is of gradients that are saved: leave out save_gradients, which is false");
 }
 
-/// Whether factors of products are rounded to 8 bits. REQUIRES: fused kernels on a GPU.
-bool float8(const config::Reading& config, const Settings& s) {
+/// How factors of products are rounded to 8 bits. REQUIRES: fused kernels on a GPU.
+kernel::Scales float8(const config::Reading& config, const Settings& s) {
   const std::string how = config[setting<"training.fp8">].value_or("none");
-  if (how == "none") return false;
+  if (how == "none") return kernel::Scales::none;
   const auto refuse = [&](const std::string& why) {
     throw Error(place_of(config, setting<"training.fp8">) + " is " + how + ", and " + why);
   };
@@ -371,7 +371,7 @@ bool float8(const config::Reading& config, const Settings& s) {
   if (s.model.seq_length % kGroup != 0)
     refuse("sequences have " + to_text(s.model.seq_length) + " tokens: choose a --seq_length that is a multiple of " +
            to_text(kGroup));
-  return true;
+  return how == "rowwise" ? kernel::Scales::rowwise : kernel::Scales::tensorwise;
 }
 
 }  // namespace
@@ -389,9 +389,14 @@ std::string autocast_name(const Settings& settings) {
   return settings.engine.autocast == at::kFloat ? "none" : dtype_name(settings.engine.autocast);
 }
 
+std::string float8_name(kernel::Scales scales) {
+  if (scales == kernel::Scales::none) return "none";
+  return scales == kernel::Scales::rowwise ? "rowwise" : "tensorwise";
+}
+
 std::string matrix_format(const Settings& settings) {
   if (settings.engine.autocast != at::kFloat) return dtype_name(settings.engine.autocast);
-  if (settings.float8) return "float8";
+  if (settings.float8 != kernel::Scales::none) return "float8";
   return settings.tf32 && settings.engine.dtype == at::kFloat ? "tf32" : dtype_name(settings.engine.dtype);
 }
 

@@ -10,6 +10,7 @@
 #include "data/text.hpp"
 #include "device/view.hpp"
 #include "image/transform.hpp"
+#include "kernel/kernels.hpp"
 #include "model/model.hpp"
 #include "setup/profiled_steps.hpp"
 #include "setup/schedule.hpp"
@@ -25,7 +26,7 @@ namespace zs::setup {
 struct Settings {
   int ranks = 1;
   bool tf32 = false;
-  bool float8 = false;             ///< round factors of the blocks' products to 8 bits, with one scale per matrix
+  kernel::Scales float8{};         ///< of the factors of the blocks' products, which are rounded to 8 bits; or none
   std::string transport = "auto";  ///< for a GPU's memory between ranks
   bool calibrated = true;          ///< use the table of this GPU for matrix products, if there is one
   model::Settings model;
@@ -98,6 +99,9 @@ std::string dtype_name(at::ScalarType dtype);
 
 /// The same for autocast; "none" if it is off.
 std::string autocast_name(const Settings& settings);
+
+/// "none", "tensorwise" or "rowwise".
+std::string float8_name(kernel::Scales scales);
 
 /// The number format of matrix products: the name of the type, "tf32", or "float8".
 std::string matrix_format(const Settings& settings);

@@ -180,8 +180,10 @@ TEST_CASE("settings: kernels that a GPU does not have are refused before anythin
   CHECK_NOTHROW(chosen("zero.compile: true\ntraining.dtype: bfloat16\n", true));
 
   const std::string fp8 = "training.fp8: tensorwise\nzero.compile: true\n";
-  CHECK(chosen(fp8 + "training.dtype: bfloat16\n", true).float8);
-  CHECK_FALSE(chosen("training.fp8: none\nzero.compile: true\ntraining.dtype: bfloat16\n", true).float8);
+  const std::string narrow = "zero.compile: true\ntraining.dtype: bfloat16\n";
+  CHECK(chosen("training.fp8: tensorwise\n" + narrow, true).float8 == kernel::Scales::tensorwise);
+  CHECK(chosen("training.fp8: rowwise\n" + narrow, true).float8 == kernel::Scales::rowwise);
+  CHECK(chosen("training.fp8: none\n" + narrow, true).float8 == kernel::Scales::none);
   CHECK_THROWS_WITH_AS(chosen(fp8, true),
                        "c.yaml:2: training.fp8 is tensorwise, and dtype is float32: products of 8 bits have results of "
                        "16, use --dtype bfloat16",

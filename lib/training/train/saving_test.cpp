@@ -31,6 +31,7 @@ constexpr Case kCases[] = {
     {"deterministic", "false", "true, not false", "--deterministic"},
     {"tf32", "true", "false, not true", "--set training.tf32=false"},
     {"fp8", "tensorwise", "none, not tensorwise", "--fp8 none", "bfloat16", true},
+    {"fp8", "rowwise", "none, not rowwise", "--fp8 none", "bfloat16", true},
     {"use_torch_adam", "true", "false, not true", "--set training.use_torch_adam=false"},
     {"quantized_weights", "true", "false, not true", "--set zero.quantized_weights=false"},
     {"quantized_gradients", "true", "false, not true", "--set zero.quantized_gradients=false"},

@@ -23,8 +23,10 @@ values    the safetensors file of this step's values, or null.
 import array
 import binascii
 import ctypes
+import functools
 import json
 import math
+import operator
 import os
 import queue
 import struct
@@ -145,7 +147,7 @@ def _rows(heads, places, numbers):
     for i, head in enumerate(heads):
         at, squares, sketch, count = places[4 * i:4 * i + 4]
         digest = sum(struct.unpack_from(f"={count}q", numbers, at * 8)) & _MASK
-        squared = sum(struct.unpack_from(f"={count}d", numbers, squares * 8))
+        squared = functools.reduce(operator.add, struct.unpack_from(f"={count}d", numbers, squares * 8))  # sum() rounds otherwise since Python 3.12
         squared = repr(squared) if math.isfinite(squared) else f'"{squared}"'
         text = binascii.b2a_base64(numbers[sketch * 8:(sketch + 8 * count) * 8], newline=False)
         texts.append(b'%s, "digest": "%016x", "squares": %s, "sketch": "%s"}' % (head, digest, squared.encode(), text))

@@ -306,7 +306,7 @@ END
   assert_line "verdict: exact"
   assert_line "steps_compared: 3"
   run -1 zs-verify one other
-  assert_line "headline: step 2: gradient of weight: x 2"
+  assert_line "headline: step 2: gradient of weight: x 2 (micro-batches)"
   ZS_PROBE=kept ZS_PROBE_VALUES=2 run -0 "$PYTHON" -m zs_probe train.py # values are kept where they are asked for
   ZS_PROBE=kept-other ZS_PROBE_VALUES=2 run -0 "$PYTHON" -m zs_probe train.py twice
   [ -z "$output" ]
@@ -316,9 +316,12 @@ END
   ZS_PROBE=launched run -0 "$PYTHON" -m zs_probe --local_rank=0 train.py twice # as deepspeed --module calls it
   [ -z "$output" ]
   run -1 zs-verify one launched
-  assert_line "headline: step 2: gradient of weight: x 2"
+  assert_line "headline: step 2: gradient of weight: x 2 (micro-batches)"
   ZS_PROBE=one run -0 "$PYTHON" -m zs_probe train.py # the folder is taken: said, and the training goes on
   assert_output --partial "one/rank-0.jsonl is there already"
+  sed -i 's/(model(torch/(model.forward(torch/' train.py # hooks of the module do not see it
+  ZS_PROBE=unseen run -0 "$PYTHON" -m zs_probe train.py
+  assert_output --partial "no call of the model was seen"
 }
 
 @test "each way in which the probe reads a tensor gives the same digest and sketch: compiled, and PyTorch's own operations" {

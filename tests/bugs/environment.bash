@@ -16,9 +16,11 @@ if ! "$python" -c 'import torch, einops, hjson, msgpack, psutil, pydantic, tqdm,
 fi
 exec {lock}>&-
 
-# release VERSION: its folder; the source package as it is.
+# release VERSION: its folder. Of DeepSpeed the source package as it is; transformers-V+accelerate-W: those packages, and what the
+# first of them needs.
 release() {
   local into=$cache/deepspeed-$1 part
+  [[ $1 != [a-z]* ]] || { packages_of "$1" && return; }
   if [[ ! -d $into/deepspeed ]]; then
     (
       exec {lock}>"$cache/lock"
@@ -33,6 +35,27 @@ release() {
       [[ -e $part/whole/deepspeed/accelerator ]] || ln -sfn ../accelerator "$part/whole/deepspeed/accelerator"
       mv -T "$part/whole" "$into"
       rm -r "$part"
+    )
+  fi
+  echo "$into"
+}
+
+# packages_of NAME-VERSION[+NAME-VERSION]: a folder of them. Accelerate's own needs are here: PyTorch among them.
+packages_of() {
+  local into=$cache/$1 part name needs=()
+  if [[ ! -d $into ]]; then
+    (
+      exec {lock}>"$cache/lock"
+      flock "$lock"
+      [[ ! -d $into ]] || exit 0
+      part=$(mktemp -d "$cache/part.XXXXXX")
+      [[ $1 != accelerate* ]] || "$python" -m pip install --quiet --no-cache-dir --disable-pip-version-check --target "$part" safetensors pyyaml 'huggingface_hub<1' >&2
+      for name in ${1//+/ }; do
+        needs=()
+        [[ $name != accelerate* ]] || needs=(--no-deps)
+        "$python" -m pip install --quiet --no-cache-dir --disable-pip-version-check --upgrade --target "$part" "${needs[@]}" "${name%-*}==${name##*-}" >&2
+      done
+      mv -T "$part" "$into"
     )
   fi
   echo "$into"

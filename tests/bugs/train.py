@@ -7,18 +7,21 @@ import json
 import logging
 import os
 import sys
+import tempfile
 
 import torch
 from torch import nn
 
 chosen = dict(
-    engine="deepspeed",  # deepspeed, pipeline, plain
+    engine="deepspeed",  # deepspeed, pipeline, trainer (of transformers), accelerate, plain
     ranks=2, accumulation=1, steps=4, stage=2, precision="float32", optimizer="adamw", rate=0.01, bias=True, inputs=12, width=24, outputs=6,
     loop="usual",  # usual; unscaled: the training divides its loss itself; manual: micro-batches that the configuration does not know; told: and of which the engine is told the last
     zero={}, config={}, clip=0.0, factor=1.0,
     experts=0, parallel=1,  # experts, and ranks that share them
     twice=False,  # each layer in the middle is used twice
     filled=False,  # memory that nobody has written is not a number
+    batches=0,  # of an epoch, if the training goes over its data again; what is left of an epoch makes a smaller step
+    warmup=0,  # steps of a rate that rises
     groups=1,  # of parameters; the second learns at a quarter of the rate
     stages=2, until=0, folder="", clear=False)  # until: leave a checkpoint in the folder after so many steps; or resume from it
 for word in sys.argv[1:]:
@@ -82,7 +85,87 @@ def optimizer_of(model):
     return {"adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[o.optimizer](parameters, lr=o.rate)
 
 
+def epochs():
+    """Of each step the numbers of its micro-batches."""
+    made = [list(range(o.batches))[first:first + o.accumulation] for first in range(0, o.batches, o.accumulation)]
+    return [made[step % len(made)] for step in range(o.steps)]
+
+
+def schedule_of(optimizer):
+    return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / (o.warmup + 1)))
+
+
+def alone():
+    """One process, which no launcher has told of others."""
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
+        os.environ.pop(name, None)
+
+
+class WithLoss(Net):
+    def forward(self, x, y):
+        return {"loss": nn.functional.mse_loss(Net.forward(self, x), y)}
+
+
+class Samples(torch.utils.data.Dataset):
+    def __len__(self):
+        return 5 * o.batches
+
+    def __getitem__(self, number):
+        x, y = batch(0, number // 5, 0)
+        return {"x": x[number % 5], "y": y[number % 5]}
+
+
+def plain_epochs():
+    model = WithLoss()
+    optimizer = optimizer_of(model)
+    schedule = schedule_of(optimizer)
+    for micros in epochs():
+        for micro in micros:
+            x, y = batch(0, micro, 0)
+            (model(x=x, y=y)["loss"] / len(micros)).backward()
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+
+
+def with_trainer():
+    """transformers' own loop, in one process."""
+    alone()
+    from transformers import Trainer, TrainingArguments
+
+    class InOrder(Trainer):
+        def _get_train_sampler(self, *_):
+            return torch.utils.data.SequentialSampler(self.train_dataset)
+
+    model = WithLoss()
+    optimizer = optimizer_of(model)
+    settings = TrainingArguments(output_dir=o.folder or tempfile.mkdtemp(), per_device_train_batch_size=5, gradient_accumulation_steps=o.accumulation, max_steps=o.steps,
+                                 max_grad_norm=0.0, use_cpu=True, report_to=[], save_strategy="no", logging_strategy="no", disable_tqdm=True,
+                                 remove_unused_columns=False, seed=5)
+    InOrder(model=model, args=settings, train_dataset=Samples(), optimizers=(optimizer, schedule_of(optimizer))).train()
+
+
+def with_accelerate():
+    """A loop as Accelerate's pages have it."""
+    alone()
+    from accelerate import Accelerator
+    helper = Accelerator(gradient_accumulation_steps=o.accumulation, cpu=True)
+    model = WithLoss()
+    optimizer = optimizer_of(model)
+    loader = torch.utils.data.DataLoader(Samples(), batch_size=5)
+    model, optimizer, loader, schedule = helper.prepare(model, optimizer, loader, schedule_of(optimizer))
+    for _ in range(o.steps * o.accumulation // o.batches):
+        for given in loader:
+            with helper.accumulate(model):
+                helper.backward(model(**given)["loss"])
+                optimizer.step()
+                schedule.step()
+                optimizer.zero_grad()
+
+
 def plain():
+    if o.batches:
+        return plain_epochs()
     model = Net()
     optimizer = optimizer_of(model)
     for step in range(o.steps):
@@ -163,7 +246,7 @@ torch.manual_seed(5)
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(o.filled)
 older()
-{"plain": plain, "deepspeed": with_engine, "pipeline": with_pipeline}[o.engine]()
-if o.engine != "plain":
+{"plain": plain, "deepspeed": with_engine, "pipeline": with_pipeline, "trainer": with_trainer, "accelerate": with_accelerate}[o.engine]()
+if o.engine in ("deepspeed", "pipeline"):
     torch.distributed.barrier()
 os._exit(0)  # DeepSpeed's threads are not waited for

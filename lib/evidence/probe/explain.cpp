@@ -308,6 +308,11 @@ Constants constants(const Side& a, const Side& b) {
     const auto scale = side->step.scalars.find("loss_scale");
     if (scale != side->step.scalars.end()) add("loss scale", scale->second);
   }
+  for (const Side* side : {&b, &a}) {  // of one process: after what several ranks explain
+    int micro = 0;
+    for (const auto& [key, local] : side->step.locals) micro = std::max(micro, key.second + 1);
+    if (side->run.ranks == 1) add("micro-batches", micro);
+  }
   for (const Side* side : {&a, &b}) {  // only one side clips to it
     const auto bound = side->step.scalars.find("clip"), norm = side->step.scalars.find("norm");
     if (bound != side->step.scalars.end() && norm != side->step.scalars.end() && bound->second > 0)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """DeepSpeed's engines. Its optimizers of ZeRO-1, 2, 3, bf16 and fp16 are no optimizers of torch: they hold flat partitions,
 which an optimizer of torch inside them moves, group by group. All is read where it lies: no collective is called."""
+import functools
+
 import torch
 
 from . import names
 from .layouts import FlatLayout, Layout, Restored, Slice
-from .part import Part
+from .part import Part, whole
 from .say import guarded, say
 
 
@@ -27,6 +29,7 @@ class _Engine:
         import deepspeed
         self.framework = f"DeepSpeed {deepspeed.__version__}"
         self._known, self.ties = names.parameters(engine.module)
+        self._held = [(self._known[id(p)], p) for p in engine.module.parameters() if id(p) in self._known]
         self.name = f"ZeRO-{engine.zero_optimization_stage()}" + (" pipeline" if _is(engine, "PipelineEngine") else "")
 
     def names(self):
@@ -65,14 +68,17 @@ class _Engine:
 
     def _hook_gradients(self, recorder):
         for p in self.engine.module.parameters():
-            if p.requires_grad:
-                self._handles.append(p.register_hook(self._shaped_hook(recorder, self._known.get(id(p)), p)))
+            name = self._known.get(id(p))
+            if p.requires_grad and name:
+                self._handles.append(p.register_hook(self._shaped_hook(recorder, name, p)))
 
     def _shaped_hook(self, recorder, name, p):
-        @guarded
+        part = Part(getattr(p, "ds_shape", p.shape))
+        by = functools.lru_cache(None)(lambda: self.by(p))
+
         def hook(gradient):
-            if recorder.due() and name:
-                recorder.local(name, gradient.detach(), Part(getattr(p, "ds_shape", p.shape)), self.by(p))
+            if recorder.due():
+                recorder.local(name, gradient, part, by())
 
         return hook
 
@@ -161,13 +167,12 @@ class Zero(_Engine, FlatLayout):
     def parameters(self):
         yield from FlatLayout.parameters(self)
         masters = {_place(flat) for flat in self._flats}
-        for p in self.engine.module.parameters():  # what forward computes with, where it is another copy
-            name = self._known.get(id(p))
-            if name is None or not p.requires_grad:
+        for name, p in self._held:  # what forward computes with, where it is another copy
+            if not p.requires_grad:
                 continue
             if not hasattr(p, "ds_tensor"):
                 if _place(p) not in masters:
-                    yield f"model/{name}", p.detach().reshape(-1), Part(p.shape)
+                    yield f"model/{name}", p, whole(p)
                 continue
             if getattr(p, "ds_persist", False) and p.numel() == p.ds_numel:  # small ones stay whole on every rank
                 yield f"model/{name}", p.detach().reshape(-1), Part(p.ds_shape)

@@ -61,6 +61,7 @@ class Layout:
 
     name, framework = "plain", ""
     tensor_parallel = True  # where parameters are DTensors, it is by tensor parallelism
+    sees_forward = False  # whether a module's forward tells of batches
 
     def __init__(self, roots, optimizer):
         self._mesh, self._ranks, self._ordered = None, {}, (None, None, None)
@@ -239,9 +240,8 @@ class Layout:
             recorder.local(called, flat, part, self.by(p))
 
         def hook(gradient):
-            if not is_compiling() and recorder.due():
-                with torch.no_grad():
-                    local(gradient)
+            if recorder.due() and not is_compiling():
+                local(gradient)
 
         return hook
 
@@ -275,6 +275,7 @@ class Layout:
                 continue
             inner = names.inner(root) if hasattr(root, "_modules") else root
             self._around(root if names.compiled(root) else inner, batch)
+            self.sees_forward = True
         if self.roots and hasattr(self.roots[0], "register_forward_pre_hook"):
             self._around(self.roots[0], forward, lambda *_: recorder.left())
             self._hook_outputs(recorder)

@@ -133,8 +133,8 @@ class Stage:
         if at + part.count > buffer.numel():
             self._flush(key)
             waiting, at = self._waiting[key], 0
-        copy = buffer.narrow(0, at, part.count)
-        copy.copy_(tensor.reshape(-1))
+        copy = buffer[at:at + part.count]
+        copy.copy_(tensor.view(-1) if tensor.is_contiguous() else tensor.reshape(-1))
         waiting.append((row, copy, part, -(-(at + part.count) // 16) * 16))
 
     def _flush(self, key):

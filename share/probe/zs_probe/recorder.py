@@ -58,9 +58,9 @@ class Recorder:
         if name in self._fired:  # the next micro-batch has begun
             self._micro, self._fired = self._micro + 1, set()
         self._fired.add(name)
-        with self._cost, torch.no_grad():
+        with self._cost:
             row = Row(name, gradient.dtype, part, None, (("micro", self._micro), ("by", by)))
-            self._stage.add(row, gradient, part)
+            self._stage.add(row, gradient.detach() if gradient.requires_grad else gradient, part)
             self._locals.append(row)
 
     @guarded
@@ -149,6 +149,9 @@ class Recorder:
             return
         self._open = False
         if self._due_now:
+            if self._written and self._locals and not self._batch and self.layout.sees_forward:
+                say("no call of the model was seen: batches, outputs and the parameters that forward finds are not recorded; "
+                    "where torch.compile(model) follows attach, attach behind it")
             with self._cost:
                 self._take_after()
                 self._write()

@@ -42,13 +42,13 @@ class Verifier {
       for (const auto& [kind, whole] : tensors_of(parameter)) tensor(parameter, kind, *whole);
       if (parameter.weight && parameter.master && parameter.tied.empty()) rounded(parameter);
     }
-    for (const auto& [name, piece] : state_.paddings) {
+    for (const auto& padding : state_.paddings) {
       ++checked_.paddings;
-      in_blocks(piece.tensor, [&](std::int64_t, const std::vector<float>& values) {
+      in_blocks(padding.second.tensor, [&](std::int64_t, const std::vector<float>& values) {
         const bool zero = std::all_of(values.begin(), values.end(), [](float value) { return value == 0; });
         if (!zero)
-          fault(piece.file,
-                "the padding behind " + name + " is not zero: elements of a parameter lie where none should");
+          fault(padding.second.file,
+                "the padding behind " + padding.first + " is not zero: elements of a parameter lie where none should");
         return zero;
       });
     }

@@ -173,7 +173,7 @@ Dict DeepSpeedWriter::by_parameter(std::int64_t rank) const {
   Dict states;
   std::vector<List> ids(groups_.size());
   for (const auto& [number, group] : sub_groups()) {
-    const auto flat = [&](const std::string& kind) {
+    const auto flat = [&, &group = group](const std::string& kind) {
       std::vector<Tensor> parts;
       std::int64_t count = 0;
       for (const Parameter* const parameter : group) {

@@ -30,11 +30,19 @@ struct Dict {
 /// A Python object, as far as its pickle describes it: nothing was imported, created or called. A bare class is an
 /// object without arguments.
 struct Object {
-  std::string name;                ///< what Python would have called: "argparse.Namespace"
-  std::vector<Value> arguments{};  ///< the arguments of that call
-  std::vector<Value> state{};      ///< none, or one: usually a dict of its attributes
-  std::vector<Value> elements{};   ///< appended to it
-  std::vector<Item> items{};       ///< set in it
+  std::string name;              ///< what Python would have called: "argparse.Namespace"
+  std::vector<Value> arguments;  ///< the arguments of that call
+  std::vector<Value> state;      ///< none, or one: usually a dict of its attributes
+  std::vector<Value> elements;   ///< appended to it
+  std::vector<Item> items;       ///< set in it
+
+  // In place of default values of the members, for which Value would have to be complete here.
+  Object();
+  explicit Object(std::string name);
+  Object(std::string name, std::vector<Value> arguments);
+  Object(std::string name, std::vector<Value> arguments, std::vector<Value> state);
+  Object(std::string name, std::vector<Value> arguments, std::vector<Value> state, std::vector<Value> elements,
+         std::vector<Item> items);
 
   /// An attribute or an item of that name; nullptr if there is none.
   const Value* find(std::string_view key) const;
@@ -86,6 +94,20 @@ class Value {
 struct Item {
   Value key, value;
 };
+
+inline Object::Object() = default;
+inline Object::Object(std::string name) : name(std::move(name)) {}
+inline Object::Object(std::string name, std::vector<Value> arguments)
+    : name(std::move(name)), arguments(std::move(arguments)) {}
+inline Object::Object(std::string name, std::vector<Value> arguments, std::vector<Value> state)
+    : name(std::move(name)), arguments(std::move(arguments)), state(std::move(state)) {}
+inline Object::Object(std::string name, std::vector<Value> arguments, std::vector<Value> state,
+                      std::vector<Value> elements, std::vector<Item> items)
+    : name(std::move(name)),
+      arguments(std::move(arguments)),
+      state(std::move(state)),
+      elements(std::move(elements)),
+      items(std::move(items)) {}
 
 inline Value::Value(double value) : held_(value) {}
 inline Value::Value(std::string value) : held_(std::move(value)) {}

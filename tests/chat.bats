@@ -116,6 +116,22 @@ END
   verdict
 }
 
+@test "chat: a tokenizer that composes letters marks what the assistant says where it then is" {
+  mkdir composing
+  cp chat/* composing/
+  jq '.normalizer = {type: "NFC"}' chat/tokenizer.json >composing/tokenizer.json
+  said() { printf '{"messages": [{"role": "user", "content": "%b?"}, {"role": "assistant", "content": "%b!"}]}\n' "$1" "$2"; }
+  said 'cafe\u0301' 'A\u030a e\u0301' >apart.jsonl
+  said 'caf\u00e9' '\u00c5 \u00e9' >whole.jsonl
+  for name in apart whole; do zs-tokenize --tokenizer composing --loss_on assistant --output $name.bin $name.jsonl; done
+  cmp apart.bin whole.bin
+  cmp apart.mask whole.mask
+  zs-tokenize --tokenizer chat --loss_on assistant --output plain.bin whole.jsonl
+  cmp plain.mask whole.mask
+  said 'cafe' '\u0301 what?' >within.jsonl
+  zs-tokenize --tokenizer composing --loss_on assistant --output within.bin within.jsonl
+}
+
 @test "chat: what is wrong is told with its place" {
   wrong() { # wrong EXPECTED LINE [OPTION...]
     printf '%s\n' "$2" >bad.jsonl

@@ -139,6 +139,18 @@ assert strip("text") == strip("back")'
   [ "$(zs-tokenize -t "$data/gpt2.json" --decode plain.bin)" = 'x<|endoftext|>y<|endoftext|>' ]
 }
 
+@test "zs-tokenize: a tokenizer that composes letters gives the ids of the composed text, but finds added tokens first" {
+  printf 'cafe\u0301 A\u030a \u1112\u1161\u11ab <|begin_of_text|>\u0338 a\u0323\u0307' >apart
+  printf 'caf\u00e9 \u00c5 \ud55c <|begin_of_text|>\u0338 \u1ea1\u0307' >whole
+  for normalizer in '{type: "NFC"}' '{type: "Sequence", normalizers: [{type: "NFC"}]}'; do
+    edited ".normalizer = $normalizer"
+    [ "$(zs-tokenize -t x.json apart)" = "$(zs-tokenize -t "$data/llama3.json" whole)" ]
+    [ "$(zs-tokenize -t x.json apart | zs-tokenize -t x.json --decode --format ids)" = "$(cat whole)" ]
+  done
+  [ "$(zs-tokenize -t "$data/llama3.json" apart)" != "$(zs-tokenize -t "$data/llama3.json" whole)" ]
+  zs-tokenize -t x.json apart | grep -qw 1500
+}
+
 @test "zs-tokenize: what a tokenizer.json asks for and zs does not know is an error with key and value" {
   while IFS='~' read -r filter message; do
     edited "$filter"
@@ -146,7 +158,7 @@ assert strip("text") == strip("back")'
     zs-tokenize -t x.json "$data/sample.txt" >out 2>err || status=$?
     [[ $status == 2 && ! -s out && $(cat err) == "zs-tokenize: x.json: $message" ]] || complain "$filter: $status $(cat err)"
   done <<'END'
-.normalizer = {type: "NFC"}~normalizer.type: "NFC" is not known to zs
+.normalizer = {type: "NFKC"}~normalizer.type: "NFKC" is not known to zs
 .normalizer = {type: "Sequence", normalizers: [{type: "Lowercase"}]}~normalizer.normalizers[0].type: "Lowercase" is not known to zs
 .pre_tokenizer.pretokenizers[0].type = "Punctuation"~pre_tokenizer.pretokenizers[0].type: "Punctuation" is not known to zs
 .pre_tokenizer.pretokenizers[0].behavior = "Sideways"~pre_tokenizer.pretokenizers[0].behavior: "Sideways" is not known to zs

@@ -151,12 +151,14 @@ def compare(tool, folder):
     old["model"]["merges"] = [" ".join(pair) for pair in old["model"]["merges"]]
     with open(f"{folder}/llama3-old.json", "w") as file:
         json.dump(old, file)
+    with open(f"{folder}/composed.json", "w") as file:  # as Qwen's
+        json.dump({**old, "normalizer": {"type": "NFC"}}, file)
     byte_level(DEEPSEEK, texts, 8000, first=[
         pre_tokenizers.Split(Regex(r"\p{N}{1,3}"), "isolated"), pre_tokenizers.Digits(individual_digits=True),
         pre_tokenizers.Split("/", "merged_with_next"), pre_tokenizers.Split(Regex("[一-龥]+"), "merged_with_previous"),
     ]).save(f"{folder}/steps.json")
     failed = 0
-    for name in ("gpt2.json", "vocab.json", "llama3.json", "llama3-old.json", "steps.json", "unigram.model", "bpe.model"):
+    for name in ("gpt2.json", "vocab.json", "llama3.json", "llama3-old.json", "composed.json", "steps.json", "unigram.model", "bpe.model"):
         path = f"{folder}/{name}"
         ids, back = expected(path, text)
         printed = subprocess.run([tool, "-t", path, f"{folder}/text"], check=True, capture_output=True, text=True).stdout

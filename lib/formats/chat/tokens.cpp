@@ -30,6 +30,28 @@ std::vector<Mark> marks_of(const token::Tokenizer& tokenizer, const std::vector<
   return marks;
 }
 
+/// The text as the tokenizer takes it, and where in that is what was said. Throws Error, without place, where a border
+/// of it lies within a letter that is composed.
+Rendered normalized(const token::Tokenizer& tokenizer, Rendered rendered) {
+  std::string whole = tokenizer.normalized(rendered.text);
+  if (whole == rendered.text) return rendered;
+  const auto length = [&](std::size_t end) {
+    return tokenizer.normalized(std::string_view(rendered.text).substr(0, end)).size();
+  };
+  for (auto& [first, last] : rendered.said) {
+    const std::size_t begin = length(first), end = length(last);
+    const bool apart = tokenizer.normalized(std::string_view(rendered.text).substr(first)) == whole.substr(begin) &&
+                       tokenizer.normalized(std::string_view(rendered.text).substr(last)) == whole.substr(end);
+    if (!apart)
+      throw Error(
+          "what the assistant says begins or ends within a letter, of which the accent is elsewhere: put a "
+          "blank between them");
+    first = begin, last = end;
+  }
+  rendered.text = std::move(whole);
+  return rendered;
+}
+
 }  // namespace
 
 void tokenize(const token::Tokenizer& tokenizer, const Chat& chat, int threads,
@@ -42,7 +64,14 @@ void tokenize(const token::Tokenizer& tokenizer, const Chat& chat, int threads,
       std::vector<Conversation> conversations(1);
       while (conversations.size() <= kBatch && (more = reader.next(conversations.back()))) conversations.emplace_back();
       conversations.pop_back();
-      const std::vector<Rendered> rendered = render(by, chat.loss_on, conversations, file);
+      std::vector<Rendered> rendered = render(by, chat.loss_on, conversations, file);
+      for (std::size_t i = 0; i < rendered.size(); ++i) {
+        try {
+          rendered[i] = normalized(tokenizer, std::move(rendered[i]));
+        } catch (const Error& error) {
+          throw Error(file == "-" ? "stdin" : file, conversations[i].line, error.what());
+        }
+      }
       std::vector<std::string_view> texts;
       for (const Rendered& each : rendered) texts.emplace_back(each.text);
       const std::vector<std::vector<Id>> ids = tokenizer.encode(texts, threads);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <deque>
 
 #include "base/error.hpp"
 #include "token/unicode.hpp"
@@ -53,6 +54,7 @@ class ByteLevel : public Tokenizer {
       : vocabulary_(std::move(parts.vocabulary)),
         bpe_(std::move(parts.bpe)),
         steps_(std::move(parts.steps)),
+        composes_(parts.composes),
         added_(parts.added),
         normalized_(parts.normalized) {
     for (const auto& [token, id] : vocabulary_) text_of(id) = bytes_of(token).value_or(token);
@@ -66,6 +68,12 @@ class ByteLevel : public Tokenizer {
   }
 
   std::vector<std::vector<Id>> encode(const std::vector<std::string_view>& texts, int threads) const override;
+  std::string normalized(std::string_view text) const override {
+    std::deque<std::string> rooms(1);
+    std::string made;
+    for (const Stretch& stretch : stretches(as_utf8(text, rooms.front()), rooms)) made += stretch.text;
+    return made;
+  }
   std::string decode(const std::vector<Id>& ids) const override {
     std::string text;
     for (const Id id : ids) text += texts_.at(id);
@@ -82,6 +90,7 @@ class ByteLevel : public Tokenizer {
   std::unordered_map<std::string, Id> vocabulary_;
   Bpe bpe_;
   Steps steps_;
+  bool composes_;
   AddedTokens added_, normalized_;
   std::vector<std::string> texts_;  // by id
   std::optional<Id> end_;
@@ -102,14 +111,15 @@ class ByteLevel : public Tokenizer {
     if (id >= texts_.size()) texts_.resize(id + 1);
     return texts_[id];
   }
-  std::vector<Stretch> stretches(std::string_view text) const {
+  /// `rooms` holds what is no part of the text.
+  std::vector<Stretch> stretches(std::string_view text, std::deque<std::string>& rooms) const {
     std::vector<Stretch> first, all;
     added_.find(text, first);
     for (const Stretch& stretch : first) {
       if (stretch.token)
         all.push_back(stretch);
       else
-        normalized_.find(stretch.text, all);
+        normalized_.find(composes_ ? composed(stretch.text, rooms.emplace_back()) : stretch.text, all);
     }
     return all;
   }
@@ -137,12 +147,13 @@ class ByteLevel : public Tokenizer {
 
 std::vector<std::vector<Id>> ByteLevel::encode(const std::vector<std::string_view>& texts, int threads) const {
   struct Document {
-    std::string room;  // used if the text is not UTF-8
+    std::deque<std::string> rooms = std::deque<std::string>(1);  // the first is used if the text is not UTF-8
     std::vector<Stretch> stretches;
   };
   std::vector<Document> documents(texts.size());
   share(texts.size(), threads, [&](const Take& take) {
-    for (std::size_t i = 0; take(i);) documents[i].stretches = stretches(as_utf8(texts[i], documents[i].room));
+    for (std::size_t i = 0; take(i);)
+      documents[i].stretches = stretches(as_utf8(texts[i], documents[i].rooms.front()), documents[i].rooms);
   });
   std::vector<Part> parts;
   std::size_t bytes = 0, stretch_number = 0;

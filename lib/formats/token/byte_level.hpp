@@ -18,8 +18,9 @@ struct ByteLevelParts {
   std::unordered_map<std::string, Id> vocabulary{};  ///< as in the file
   Bpe bpe{};
   Steps steps{};
+  bool composes = false;                 ///< the text between added tokens is put into Unicode's form C first
   std::vector<AddedToken> added{};       ///< matched in the original text
-  std::vector<AddedToken> normalized{};  ///< matched in the remaining text after normalization (the identity here)
+  std::vector<AddedToken> normalized{};  ///< matched in the remaining text after normalization
   std::string end{};                     ///< the end-of-text token, "" if there is none
 };
 

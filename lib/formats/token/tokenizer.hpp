@@ -19,6 +19,8 @@ class Tokenizer {
   /// as U+FFFD, as in Python's errors="replace". `threads` threads share the work; the ids do not depend on their
   /// number. Throws Error if a text cannot be tokenized.
   virtual std::vector<std::vector<Id>> encode(const std::vector<std::string_view>& texts, int threads) const = 0;
+  /// The text that encode() gives the ids of: some tokenizers compose letters and accents first.
+  virtual std::string normalized(std::string_view text) const { return std::string(text); }
   /// The text of ids, special tokens written out. REQUIRES: ids are below size().
   virtual std::string decode(const std::vector<Id>& ids) const = 0;
   /// The largest id plus one.

@@ -136,6 +136,14 @@ void check_part(const Value& value, const std::string& list, const std::vector<s
   }
 }
 
+/// REQUIRES: check_part(value, "normalizers", {"NFC"}).
+bool composes(const Value& value) {
+  if (value.is_null()) return false;
+  if (value["type"].text() == "NFC") return true;
+  const std::vector<Value> items = value["normalizers"].items();
+  return std::any_of(items.begin(), items.end(), composes);
+}
+
 std::pair<std::string, std::string> pair_of(const Value& merge) {
   if (merge.is_array()) {
     const std::vector<Value> two = merge.items();
@@ -255,13 +263,14 @@ std::unique_ptr<Tokenizer> open_tokenizer_json(const std::string& path, const st
   for (const std::string key : {"truncation", "padding"}) {
     if (!file[key].is_null()) file[key].wrong("changes the ids of a text: set it to null");
   }
-  check_part(file["normalizer"], "normalizers", {});
+  check_part(file["normalizer"], "normalizers", {"NFC"});
   // Adds special tokens, if one asks for them, which is not done here.
   check_part(file["post_processor"], "processors",
              {"ByteLevel", "TemplateProcessing", "RobertaProcessing", "BertProcessing"});
   check_part(file["decoder"], "decoders", {"ByteLevel"});
   ByteLevelParts parts;
   parts.end = end;
+  parts.composes = composes(file["normalizer"]);
   const Value words = file["pre_tokenizer"];
   if (words.is_null())
     words.wrong("is null: zs knows byte-level BPE here; of a SentencePiece model name tokenizer.model");

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "token/unicode.hpp"
 
+#include <utf8proc.h>
+
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 
+#include "base/error.hpp"
 #include "base/text.hpp"
 
 namespace zs::token {
@@ -100,6 +105,19 @@ std::string_view as_utf8(std::string_view text, std::string& room) {
   if (!broken) return text;
   room.append(text, kept);
   return room;
+}
+
+std::string_view composed(std::string_view text, std::string& room) {
+  // Nothing below U+0300 is composed of others or combines with what is before it.
+  if (std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0xCC; })) return text;
+  utf8proc_uint8_t* made = nullptr;
+  const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+  const utf8proc_ssize_t size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                             static_cast<utf8proc_ssize_t>(text.size()), &made, options);
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(made, &std::free);
+  if (size < 0) throw Error(std::string("a text has no normalization form C: ") + utf8proc_errmsg(size));
+  room.assign(reinterpret_cast<const char*>(made), static_cast<std::size_t>(size));
+  return room == text ? text : room;
 }
 
 char32_t front(std::string_view text) {

@@ -13,6 +13,10 @@ namespace zs::token {
 /// bytes.decode(errors="replace"): one for each longest valid prefix of a character, one for each other byte.
 std::string_view as_utf8(std::string_view text, std::string& room);
 
+/// `text` in Unicode's normalization form C (UAX #15); a copy in `room` where it was in another.
+/// REQUIRES: text is UTF-8.
+std::string_view composed(std::string_view text, std::string& room);
+
 /// The first code point of `text`. REQUIRES: text is UTF-8 and not empty.
 char32_t front(std::string_view text);
 

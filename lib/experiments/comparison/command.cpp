@@ -43,15 +43,15 @@ std::vector<cli::Option> options() {
             "reference: same is LibTorch in the target's own arithmetic; amp is LibTorch's autocast (bfloat16, or the "
             "target's float16) from float32 parameters, whatever the target computes in; apart is LibTorch over each "
             "document "
-            "alone, whatever --packing",
-            "same", {"same", "amp", "apart"});
+            "alone, whatever --packing; merged is LibTorch with each adapter added to its weight before the product",
+            "same", {"same", "amp", "apart", "merged"});
   comparing(
       "repeat", "N",
       "train the same steps (1 without --iterations) N times from the same state, without a reference, and name the "
       "first unit and operation whose bits differ from the first time; an injected fault hits only the last time");
   comparing("rtol", "X",
             "allowed difference relative to the reference (default: 0; 0.05 across arithmetics, 1e-4 with documents "
-            "apart in float32)");
+            "apart or adapters merged, in float32)");
   comparing("atol", "X", "allowed absolute difference (default: 0; 2^-24 across arithmetics of float16)");
   comparing(
       "inject_fault", "STEP:PARAMETER:INDEX[:RANK]",

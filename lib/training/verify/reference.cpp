@@ -50,6 +50,20 @@ std::vector<Document> documents(const unit::Batch& batch) {
   return all;
 }
 
+/// The tensors of a unit with each adapter in the weight that it belongs to, and nothing left of it beside that.
+std::vector<at::Tensor> merged(const unit::Unit& unit, std::vector<at::Tensor> tensors, double scale) {
+  const std::vector<unit::Parameter>& parameters = unit.parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i].adapter < 0) continue;
+    const auto a = static_cast<std::size_t>(parameters[i].adapter), b = a + 1;
+    const at::Tensor product = at::matmul(tensors[b].to(at::kFloat), tensors[a].to(at::kFloat)) * scale;
+    const bool out_in = parameters[i].product == unit::Parameter::Product::out_in;
+    tensors[i] = (tensors[i].to(at::kFloat) + (out_in ? product : product.t())).to(tensors[i].scalar_type());
+    tensors[b] = at::zeros_like(tensors[b]);
+  }
+  return tensors;
+}
+
 }  // namespace
 
 Tensors sum(const Tensors& a, const Tensors& b) {
@@ -198,7 +212,10 @@ Tensors Reference::added(const Tensors& leaf) const {
 
 at::Tensor Reference::loss(const Tensors& leaves, const unit::Batch& batch, std::uint64_t stream) const {
   const bool widens = unit::computed_in(settings_.dtype, settings_.device.type()) != settings_.dtype;
-  const auto used = [&](const std::vector<at::Tensor>& unit) { return widens ? widened(unit) : unit; };
+  const auto used = [&](std::size_t unit) {
+    const std::vector<at::Tensor> its = widens ? widened(leaves[unit]) : leaves[unit];
+    return settings_.merged != 0 ? merged(*units_[unit], its, settings_.merged) : its;
+  };
   const unit::Batch here = batch.to(settings_.device);
   const unit::ForwardContext context{here, stream, true};
   at::Tensor x;
@@ -206,8 +223,8 @@ at::Tensor Reference::loss(const Tensors& leaves, const unit::Batch& batch, std:
   for (std::size_t unit = 0; unit < units_.size(); ++unit) {
     const int tied_to = units_[unit]->tied_to();
     std::vector<at::Tensor> borrowed;
-    if (tied_to >= 0) borrowed = used(leaves[static_cast<std::size_t>(tied_to)]);
-    x = units_[unit]->forward(x, used(leaves[unit]), borrowed, context);
+    if (tied_to >= 0) borrowed = used(static_cast<std::size_t>(tied_to));
+    x = units_[unit]->forward(x, used(unit), borrowed, context);
   }
   return x;
 }

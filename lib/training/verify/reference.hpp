@@ -42,6 +42,8 @@ struct ReferenceSettings {
   /// Runs each document of a micro-batch (each sample, if they hold one) through the model separately and without
   /// padding, from position 0; adds their losses, weighted by their share of the targets.
   bool apart = false;
+  /// Adapters are added to the weights before a product, W + merged * B A; 0: the units apply them.
+  double merged = 0;
   bool scales() const { return dtype == at::kHalf || autocast == at::kHalf; }
   std::uint64_t seed = 1;
   unit::Beginning begin{};  ///< initial parameters; null: the units' own, by the seed

@@ -88,8 +88,11 @@ Lines lines(const Verdict& verdict, const SideBySide& sides, const comm::Group& 
     if (request.across())
       add("arithmetics", request.apart ? "the reference computes each document alone, the target packed rows: the same "
                                          "bits are not expected"
-                                       : "the reference is PyTorch's amp, the target is not: the same bits are not "
-                                         "expected");
+                         : request.merged
+                             ? "the reference adds adapters to the weights, the target to the products: the same bits "
+                               "are not expected"
+                             : "the reference is PyTorch's amp, the target is not: the same bits are not "
+                               "expected");
   };
   if (verdict.kind != compare::Verdict::different) {
     add("verdict", std::string(compare::name(verdict.kind)));

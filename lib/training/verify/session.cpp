@@ -146,6 +146,9 @@ Status Session::verify(const cli::Args& args) {
   comm::together(group, "choice of the kernels", [&] { setup::place_on(request.train, group.device()); });
   request.amp = args.text("reference") == "amp";
   request.apart = args.text("reference") == "apart";
+  request.merged = args.text("reference") == "merged";
+  if (request.merged && !request.train.model.adaptation.adapts())
+    throw UsageError("--reference merged adds adapters to the weights: it needs --lora_rank or --lora_adapter");
   if (request.apart && model::takes_images(request.train.model.name))
     throw UsageError("--reference apart computes each document alone: it needs a model that takes text");
   if (request.apart && request.train.model.dropout > 0)
@@ -155,8 +158,10 @@ Status Session::verify(const cli::Args& args) {
         "--reference amp scales the loss by other rules than float16 here: set one scale for both, --set "
         "training.loss_scale=1024");
   const bool half = request.train.engine.dtype == at::kHalf;
-  // Across arithmetics: float16's smallest step. Of float32, documents alone differ by the order of sums.
-  const bool order = request.apart && request.train.engine.dtype == at::kFloat && !request.train.tf32;
+  // Across arithmetics: float16's smallest step. Of float32, documents alone and merged adapters differ by the order of
+  // sums.
+  const bool order =
+      (request.apart || request.merged) && request.train.engine.dtype == at::kFloat && !request.train.tf32;
   if (request.across()) request.tolerance = tolerance(args, {order ? 1e-4 : 0.05, half ? 0x1p-24 : 0});
   request.fault = args.text("inject_fault");
 

@@ -26,6 +26,11 @@ at::ScalarType autocast(const Request& request) {
                                                        : at::kBFloat16;
 }
 
+/// By Hu et al. 2022, or Kalajdzievski 2023.
+double merged_scale(const model::Adaptation& how) {
+  return how.rank_stabilized ? how.alpha / std::sqrt(how.rank) : how.alpha / how.rank;
+}
+
 ReferenceSettings reference_settings(const Request& request, const device::Device& device) {
   const setup::Settings& s = request.train;
   return {
@@ -42,14 +47,15 @@ ReferenceSettings reference_settings(const Request& request, const device::Devic
       .gradient_bits = s.engine.zeropp.quantized_gradients ? zero::kGradientBits : 0,
       .autocast = autocast(request),
       .apart = request.apart,
+      .merged = request.merged ? merged_scale(s.model.adaptation) : 0,
       .seed = s.engine.seed,
       .begin = s.engine.begin};
 }
 
-/// Amp and documents alone are of LibTorch's own kernels.
+/// Amp, documents alone and merged adapters are of LibTorch's own kernels.
 model::Settings reference_kernels(const Request& request) {
   model::Settings settings = request.train.model;
-  settings.fused = settings.fused && !request.amp && !request.apart;
+  settings.fused = settings.fused && !request.amp && !request.apart && !request.merged;
   return settings;
 }
 

@@ -6,7 +6,7 @@ setup() {
   SMALL=(--model_name tiny --num_layers 2 --seq_length 32 --output_dir runs)
   KINDS=("adam --weight_decay 0.1" "sgd --learning_rate 0.05" "sgd --learning_rate 0.05 --momentum 0.9 --nesterov true --weight_decay 0.01"
     "lion --learning_rate 3e-4 --weight_decay 0.1" "muon --learning_rate 0.02 --adamw_learning_rate 0.001"
-    "muon --adjust_lr match_rms_adamw --ns_steps 3 --decay matrices")
+    "muon --adjust_lr match_rms_adamw --ns_steps 3 --decay matrices" "adamw_8bit --weight_decay 0.1")
 }
 
 digest() { sed -n 's/^state_digest: //p' "$1"; }
@@ -124,8 +124,8 @@ ranks() { mpirun --oversubscribe --bind-to none -n "$@"; }
     run -2 zs-train "${SMALL[@]}" --max_steps 1 "${@:2}"
     [[ $output == *"$1"* ]] || complain "${*:2}: $output"
   }
-  refused "training.optimizer: 'muno' is not one of adamw, adam, sgd, lion, muon, did you mean 'muon'?" --optimizer muno
-  refused "training.beta2 has no effect here: it needs --optimizer adamw or --optimizer adam or --optimizer lion or --optimizer muon" \
+  refused "training.optimizer: 'muno' is not one of adamw, adam, sgd, lion, muon, adamw_8bit, did you mean 'muon'?" --optimizer muno
+  refused "training.beta2 has no effect here: it needs --optimizer adamw or --optimizer adam or --optimizer lion or --optimizer muon or --optimizer adamw_8bit" \
     --optimizer sgd --set training.beta2=0.9
   refused "--momentum has no effect here: it needs --optimizer sgd or --optimizer muon; leave it out" --momentum 0.9
   refused "--ns_steps has no effect here: it needs --optimizer muon" --optimizer lion --ns_steps 3

@@ -4,7 +4,7 @@
 # shellcheck shell=bash disable=SC2034 # python is for who sources it
 packages=(
   torch==2.12.1 torchvision==0.27.1 numpy==2.4.6 pillow==13.0.0 # torchvision takes this torch alone
-  transformers==5.23.0 peft==0.21.2 safetensors==0.8.0 tokenizers==0.23.3
+  transformers==5.23.0 peft==0.21.2 bitsandbytes==0.50.2 safetensors==0.8.0 tokenizers==0.23.3
   # 0.2.1 computes as Debian's library 0.1.97 does: from 0.2.2 on, Unigram prefers other pieces among those of equal score.
   sentencepiece==0.2.1
   wandb==0.31.0 tensorboard==2.21.0

@@ -28,6 +28,34 @@ class Lion(torch.optim.Optimizer):
                 m.mul_(beta2).add_(p.grad, alpha=1 - beta2)
 
 
+class AdamW8bit(torch.optim.Optimizer):
+    """bitsandbytes' class, by its implementation in operations of PyTorch; smaller parameters by torch.optim.AdamW."""
+
+    def __init__(self, params, lr, betas, eps, weight_decay):
+        from bitsandbytes.backends.triton.kernels_optim import optimizer_update_8bit_blockwise_pytorch as update
+        from bitsandbytes.functional import create_dynamic_map
+
+        self.update, self.maps = update, [create_dynamic_map(signed=True), create_dynamic_map(signed=False)]
+        self.said = dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+        small = [p for p in params if p.numel() < 4096]
+        self.rest = torch.optim.AdamW(small, **self.said) if small else None
+        super().__init__([p for p in params if p.numel() >= 4096], {})
+
+    @torch.no_grad()
+    def step(self):
+        if self.rest:
+            self.rest.step()
+        (beta1, beta2), said = self.said["betas"], self.said
+        for p in self.param_groups[0]["params"]:
+            its = self.state[p]
+            if not its:
+                zeros = [torch.zeros(p.shape, dtype=torch.uint8), torch.zeros(p.shape, dtype=torch.uint8)]
+                its.update(step=0, codes=zeros, scales=[torch.zeros((p.numel() + 255) // 256) for _ in zeros])
+            its["step"] += 1
+            self.update(p, p.grad, *its["codes"], beta1, beta2, 0.0, 0.0, said["eps"], its["step"], said["lr"], *self.maps, *its["scales"],
+                        said["weight_decay"], 1.0, False, optimizer_name="adam")
+
+
 def made(name, weights, said):
     """The optimizers of PyTorch that do what zs's one does."""
     if name == "muon":
@@ -35,7 +63,7 @@ def made(name, weights, said):
         adam = said.pop("adamw")
         return [torch.optim.Muon([weights[n] for n in sorted(blocks)], **said),
                 torch.optim.AdamW([p for n, p in weights.items() if n not in blocks], **adam)]
-    classes = dict(adamw=torch.optim.AdamW, adam=torch.optim.Adam, sgd=torch.optim.SGD, lion=Lion)
+    classes = dict(adamw=torch.optim.AdamW, adam=torch.optim.Adam, sgd=torch.optim.SGD, lion=Lion, adamw_8bit=AdamW8bit)
     return [classes[name](list(weights.values()), **said)]
 
 

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/vectorised.hpp"
 #include "device/backend.hpp"
+#include "device/coded.hpp"
 #include "device/operations.hpp"
 
 // A product and its sum are one instruction here where arithmetic.hpp says so, which needs the FMA of x86-64-v3. The
@@ -185,6 +186,55 @@ void direction_on_cpu(const DirectionFactors& factors, const View& momentum, con
   }
 }
 
+/// A moment of a part of a block as float32.
+void decode(const CodedMoment& moment, const CodeTable& table, std::int64_t block, std::int64_t begin, std::int64_t n,
+            float* to) {
+  if (moment.values.count > 0) {
+    std::copy_n(moment.values.as<float>() + begin, n, to);
+    return;
+  }
+  const float scale = moment.scales.as<float>()[block];
+  const auto* const codes = moment.codes.as<std::uint8_t>() + begin;
+  for (std::int64_t i = 0; i < n; ++i) to[i] = table[codes[i]] * scale;
+}
+
+void encode(const CodedMoment& moment, const CodeTable& table, std::int64_t block, std::int64_t begin, std::int64_t n,
+            const float* from) {
+  const float scale = moment.scales.as<float>()[block] = moment.next.as<float>()[block];
+  auto* const codes = moment.codes.as<std::uint8_t>() + begin;
+  for (std::int64_t i = 0; i < n; ++i) codes[i] = code_of(table.data(), from[i], scale);
+}
+
+float largest(const float* values, std::int64_t n) {
+  std::uint32_t most = 0;
+  for (std::int64_t i = 0; i < n; ++i) most = std::max(most, magnitude(values[i]));
+  return std::bit_cast<float>(most);
+}
+
+/// One update, block by block, of which nothing but the scales is kept unless it `writes`.
+void coded(const AdamWFactors& f, const CodedViews& v, bool writes) {
+  alignas(64) float wide[kCodedBlock], kept[kCodedBlock], moments[2][kCodedBlock];
+  const CodeTable* const tables[] = {&kSignedCodes, &kUnsignedCodes};
+  std::int64_t block = 0;
+  for (std::int64_t begin = 0, size = 0; begin < v.parameters.count; begin += size, ++block) {
+    size = std::min(kCodedBlock - (v.offset + begin) % kCodedBlock, v.parameters.count - begin);
+    for (int k = 0; k < 2; ++k) decode(v.moments[k], *tables[k], block, begin, size, moments[k]);
+    float* parameters = v.parameters.as<float>() + begin;
+    if (!writes) parameters = std::copy_n(parameters, size, kept) - size;
+    update_block(
+        f, Block{parameters, moments[0], moments[1], floats(v.gradient_sum, begin, size, wide), v.scale, v.clip, size});
+    for (int k = 0; k < 2; ++k) {
+      if (writes)
+        encode(v.moments[k], *tables[k], block, begin, size, moments[k]);
+      else
+        v.moments[k].next.as<float>()[block] = largest(moments[k], size);
+    }
+    if (writes && v.rounded.count > 0) round_all(parameters, v.rounded.as<Bfloat16>() + begin, size);
+  }
+}
+void coded_scales_on_cpu(const AdamWFactors& factors, const CodedViews& views) { coded(factors, views, false); }
+void coded_update_on_cpu(const AdamWFactors& factors, const CodedViews& views) { coded(factors, views, true); }
+
 ZS_VECTORISED double sum_of_squares(const float* values, std::int64_t n) {
   double lanes[kLanes] = {};
   std::int64_t i = 0;
@@ -208,7 +258,9 @@ std::vector<double> sums_of_squares(std::span<const View> tiles) {
 }  // namespace
 
 const Operations& operations(const Device& device) {
-  static constexpr Operations cpu = {tree_sum_on_cpu, carry, update_on_cpu, direction_on_cpu, sums_of_squares};
+  static constexpr Operations cpu = {
+      tree_sum_on_cpu,     carry,          update_on_cpu, direction_on_cpu, coded_scales_on_cpu,
+      coded_update_on_cpu, sums_of_squares};
   if (device.kind == Device::Kind::cpu) return cpu;
   return *cuda::backend().operations;
 }

@@ -257,6 +257,86 @@ void direction_on_gpu(const DirectionFactors& factors, const View& momentum, con
   check(cudaGetLastError(), "direction of Muon");
 }
 
+/// Both tables of codes, as an argument of a kernel.
+struct CodeTables {
+  float of[2][kCodedBlock];
+};
+const CodeTables& code_tables() {
+  static const CodeTables tables = [] {
+    CodeTables made{};
+    std::copy(kSignedCodes.begin(), kSignedCodes.end(), made.of[0]);
+    std::copy(kUnsignedCodes.begin(), kUnsignedCodes.end(), made.of[1]);
+    return made;
+  }();
+  return tables;
+}
+
+struct CodedPointers {
+  std::uint8_t* codes;
+  float *scales, *next;
+  const float* values;
+};
+__device__ float decoded(const CodedPointers& moment, const float* table, std::int64_t block, std::int64_t i) {
+  return moment.values ? moment.values[i] : table[moment.codes[i]] * moment.scales[block];
+}
+
+/// A group of threads for each block of 256 elements, a thread for each element.
+template <typename G, bool kWrites>
+__global__ void coded_kernel(AdamWFactors factors, CodeTables tables, CodedPointers first, CodedPointers second,
+                             float* parameters, const G* gradient_sum, Bfloat16* rounded, std::int64_t offset,
+                             float scale, float clip, std::int64_t n) {
+  __shared__ float table[2][kCodedBlock];
+  __shared__ std::uint32_t most[2][kCodedBlock];
+  const int t = static_cast<int>(threadIdx.x);
+  const std::int64_t block = blockIdx.x, i = (offset / kCodedBlock + block) * kCodedBlock + t - offset;
+  table[0][t] = tables.of[0][t], table[1][t] = tables.of[1][t];
+  __syncthreads();
+  const bool here = i >= 0 && i < n;
+  float p = 0, m = 0, v = 0;
+  if (here) {
+    p = parameters[i], m = decoded(first, table[0], block, i), v = decoded(second, table[1], block, i);
+    adamw(factors, widen(gradient_sum[i]) * scale * clip, p, m, v);
+  }
+  if constexpr (kWrites) {
+    if (here) {
+      parameters[i] = p;
+      put_rounded(rounded, i, p);
+      first.codes[i] = code_of(table[0], m, first.next[block]);
+      second.codes[i] = code_of(table[1], v, second.next[block]);
+    }
+    __syncthreads();
+    if (t == 0) first.scales[block] = first.next[block], second.scales[block] = second.next[block];
+  } else {
+    most[0][t] = here ? magnitude(m) : 0u, most[1][t] = here ? magnitude(v) : 0u;
+    for (int half = kCodedBlock / 2; half > 0; half /= 2) {
+      __syncthreads();
+      for (int k = 0; t < half && k < 2; ++k) {
+        if (most[k][t + half] > most[k][t]) most[k][t] = most[k][t + half];
+      }
+    }
+    if (t == 0) first.next[block] = __uint_as_float(most[0][0]), second.next[block] = __uint_as_float(most[1][0]);
+  }
+}
+
+template <bool kWrites>
+void coded_on_gpu(const AdamWFactors& factors, const CodedViews& v) {
+  const std::int64_t blocks = coded_blocks(v.offset, v.parameters.count);
+  if (blocks == 0) return;
+  const auto pointers = [](const CodedMoment& moment) {
+    return CodedPointers{reinterpret_cast<std::uint8_t*>(moment.codes.data), floats(moment.scales), floats(moment.next),
+                         moment.values.count > 0 ? floats(moment.values) : nullptr};
+  };
+  with_type(v.gradient_sum.type, [&](auto number) {
+    using G = decltype(number);
+    coded_kernel<G, kWrites><<<static_cast<unsigned>(blocks), kCodedBlock, 0, stream()>>>(
+        factors, code_tables(), pointers(v.moments[0]), pointers(v.moments[1]), floats(v.parameters),
+        reinterpret_cast<const G*>(v.gradient_sum.data),
+        v.rounded.count > 0 ? reinterpret_cast<Bfloat16*>(v.rounded.data) : nullptr, v.offset, v.scale, v.clip,
+        v.parameters.count);
+  });
+  check(cudaGetLastError(), "update of 8-bit AdamW");
+}
+
 struct Tile {
   const void* values;
   std::int64_t count;
@@ -316,7 +396,8 @@ std::vector<double> sums_of_squares(std::span<const View> views) {
 }  // namespace
 
 const Operations& operations_here() {
-  static constexpr Operations table = {tree_sum, carry, update_on_gpu, direction_on_gpu, sums_of_squares};
+  static constexpr Operations table = {
+      tree_sum, carry, update_on_gpu, direction_on_gpu, coded_on_gpu<false>, coded_on_gpu<true>, sums_of_squares};
   return table;
 }
 

@@ -22,6 +22,22 @@ struct UpdateViews {
   View rounded{};  ///< bfloat16 of the same length: receives the updated parameters, rounded to nearest even; or none
 };
 
+/// A moment of optimizer state in 8 bits (device/coded.hpp), of consecutive elements of a tensor.
+struct CodedMoment {
+  View codes;     ///< byte
+  View scales;    ///< float32, of each block that the elements lie in
+  View next;      ///< the same, after the update
+  View values{};  ///< float32, taken in place of the codes; or none
+};
+
+/// The operands of an update of 8-bit AdamW: of one length but for the scales.
+struct CodedViews {
+  View parameters, gradient_sum, rounded;  ///< as UpdateViews has them
+  CodedMoment moments[2];                  ///< the first, the second
+  std::int64_t offset;                     ///< of the first element in its tensor: tells where blocks begin
+  float scale, clip;                       ///< of the gradient, as in Operations::update
+};
+
 struct Operations {
   /// out[i] = the canonical tree sum of leaves[0][i] ... leaves[M-1][i] in float32; 16-bit
   /// leaves, all of one type, are widened; one leaf is copied. A subtree over m leaves
@@ -37,6 +53,11 @@ struct Operations {
   /// (bfloat16), rounded to nearest even.
   void (*direction)(const DirectionFactors& factors, const View& momentum, const View& gradient_sum, const View& to,
                     float scale, float clip);
+  /// The first part of 8-bit AdamW: sets `next` to the scales that the moments of these elements will have, and nothing
+  /// else. Of a block that has elements elsewhere, the largest of all parts is its scale.
+  void (*coded_scales)(const AdamWFactors& factors, const CodedViews& views);
+  /// The second part: updates parameters and moments; the scales become `next`.
+  void (*coded_update)(const AdamWFactors& factors, const CodedViews& views);
   /// The sum of squares of each tile, in an order determined by its length. NaN and infinity propagate.
   std::vector<double> (*sums_of_squares)(std::span<const View> tiles);
 };

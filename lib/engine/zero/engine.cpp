@@ -62,7 +62,10 @@ Engine::Engine(comm::Group& group, const unit::Units& units, const Strategy& str
     const auto optimizer = [&](const Layout& layout, const device::View& parameters) {
       Recipe its = recipe(settings.optimizer, *unit, is_block(units, states_.size()), layout.owned, settings.decay_all);
       its.updates = settings.trains;
-      return (settings.use_torch_adam ? torch_adamw : fused_optimizer)(
+      const bool coded = settings.optimizer.kind == optimizer::Kind::adamw_8bit;
+      return (settings.use_torch_adam ? torch_adamw
+              : coded                 ? coded_adamw
+                                      : fused_optimizer)(
           {unit->name(), std::move(its), parameters, layout, &memory_.pool, state_residency});
     };
     const Layout layout =

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "device/coded.hpp"
 #include "device/operations.hpp"
 #include "device/tensor.hpp"
 
@@ -11,13 +12,21 @@ namespace {
 
 using optimizer::Rule;
 
+constexpr std::int64_t kFloat = device::size(device::Type::float32);
+
 /// How many numbers a rule keeps of an element.
 int kept_by(Rule rule) { return static_cast<int>(optimizer::states(rule).size()); }
+
+/// How many it keeps of n elements; codes count as the float32 numbers that take their bytes.
+std::int64_t numbers_kept(Rule rule, std::int64_t n) {
+  const std::int64_t each = rule == Rule::adamw_8bit ? (n + kFloat - 1) / kFloat + device::coded_blocks(0, n) : n;
+  return each * kept_by(rule);
+}
 
 class FusedOptimizer final : public Optimizer {
  public:
   explicit FusedOptimizer(const OptimizerOf& of)
-      : Optimizer(of.name, of.parameters, Slots(of.recipe), of.residency),
+      : Optimizer(of.name, of.parameters, Slots(of.recipe), of.residency, Slots(of.recipe).count() * kFloat),
         name_(of.name),
         recipe_(of.recipe),
         layout_(of.layout),
@@ -45,6 +54,12 @@ class FusedOptimizer final : public Optimizer {
   Layout layout_;
   Pool* pool_;
 
+  /// What is kept in a slot.
+  device::View own(int slot) const {
+    const device::View all = Optimizer::own();
+    return {all.data + (slot > 0 ? slots().count(0) : 0) * kFloat, slots().count(slot), device::Type::float32,
+            all.device};
+  }
   /// What is kept in a slot of a segment, or nothing.
   device::View kept(int slot, const Segment& s) const {
     if (kept_by(s.rule) <= slot) return {};
@@ -97,18 +112,16 @@ Matrix matrix(const unit::Parameter& parameter) { return {parameter.offset, para
 }  // namespace
 
 Optimizer::Optimizer(const std::string& name, const device::View& parameters, Slots slots, const Residency& residency,
-                     bool apart)
+                     std::int64_t bytes)
     : slots_(std::move(slots)),
       has_master_(parameters.type != device::Type::float32),
       count_(parameters.count),
+      bytes_(bytes),
       device_(parameters.device),
-      state_(residency, "optimizer state of " + name, parameters.device,
-             ((apart ? 0 : slots_.count()) + (has_master_ ? count_ : 0)) * device::size(device::Type::float32)) {}
+      state_(residency, "optimizer state of " + name, parameters.device, bytes + (has_master_ ? count_ * kFloat : 0)) {}
 
-device::View Optimizer::own(int slot) const {
-  const std::int64_t before = (has_master_ ? count_ : 0) + (slot > 0 ? slots_.count(0) : 0);
-  return {state_.memory().data() + before * device::size(device::Type::float32), slots_.count(slot),
-          device::Type::float32, device_};
+device::View Optimizer::own() const {
+  return {state_.memory().data() + (has_master_ ? count_ * kFloat : 0), bytes_, device::Type::byte, device_};
 }
 
 device::View Optimizer::master(const device::View& parameters) const {
@@ -148,7 +161,7 @@ std::int64_t Slots::place(int slot, std::int64_t element) const {
 }
 
 optimizer::Rule rule(const optimizer::Settings& settings, const unit::Parameter& parameter, bool block) {
-  return optimizer::rule(settings, block && parameter.shape.size() == 2);
+  return optimizer::rule(settings, block && parameter.shape.size() == 2, parameter.numel());
 }
 
 Recipe recipe(const optimizer::Settings& settings, const unit::Unit& unit, bool block, comm::Slice owned,
@@ -158,14 +171,18 @@ Recipe recipe(const optimizer::Settings& settings, const unit::Unit& unit, bool 
     if (!parameter.trained) continue;
     const Rule its = rule(settings, parameter, block);
     if (its == Rule::muon) all.matrices.push_back(matrix(parameter));
+    const comm::Slice whole{parameter.offset, parameter.offset + parameter.numel()};
+    if (its == Rule::adamw_8bit) all.coded.push_back(whole);
     const std::int64_t begin = std::max(parameter.offset, owned.begin),
                        end = std::min(parameter.offset + parameter.numel(), owned.end);
     if (begin >= end) continue;
     Segment s{begin - owned.begin, end - owned.begin, decay_all || parameter.decay, its};
     if (its == Rule::muon) s.matrix = matrix(parameter);
+    if (its == Rule::adamw_8bit) s.tensor = whole;
     // Neighbours that are updated alike are one: a GPU updates them by one kernel.
     Segment* const before = all.segments.empty() ? nullptr : &all.segments.back();
-    const bool alike = before && before->decay == s.decay && before->rule == its && its != Rule::muon;
+    const bool alike =
+        before && before->decay == s.decay && before->rule == its && its != Rule::muon && its != Rule::adamw_8bit;
     if (alike && before->end == s.begin)
       before->end = s.end;
     else
@@ -177,7 +194,7 @@ Recipe recipe(const optimizer::Settings& settings, const unit::Unit& unit, bool 
 std::int64_t kept(const optimizer::Settings& settings, const unit::Unit& unit, bool block) {
   std::int64_t numbers = 0;
   for (const unit::Parameter& parameter : unit.parameters()) {
-    if (parameter.trained) numbers += parameter.numel() * kept_by(rule(settings, parameter, block));
+    if (parameter.trained) numbers += numbers_kept(rule(settings, parameter, block), parameter.numel());
   }
   return numbers;
 }

@@ -29,15 +29,17 @@ struct Segment {
   std::int64_t begin = 0, end = 0;
   bool decay = true;
   optimizer::Rule rule = optimizer::Rule::adamw;
-  Matrix matrix{};  ///< for Rule::muon: the matrix that contains it
+  Matrix matrix{};       ///< for Rule::muon: the matrix that contains it
+  comm::Slice tensor{};  ///< for Rule::adamw_8bit: the parameter that contains it, in the unit
 };
 
 /// The updates of a unit.
 struct Recipe {
   optimizer::Settings settings{};
-  std::vector<Segment> segments{};  ///< of the owned part, without gaps
-  std::vector<Matrix> matrices{};   ///< of the unit, orthogonalised as a whole
-  bool updates = true;              ///< false: no updates, and no state
+  std::vector<Segment> segments{};   ///< of the owned part, without gaps
+  std::vector<Matrix> matrices{};    ///< of the unit, orthogonalised as a whole
+  std::vector<comm::Slice> coded{};  ///< parameters of the unit whose state has 8 bits
+  bool updates = true;               ///< false: no updates, and no state
 };
 /// Whether a unit is a block: neither the first nor the last.
 inline bool is_block(const unit::Units& units, std::size_t unit) { return unit > 0 && unit + 1 < units.size(); }
@@ -45,7 +47,7 @@ Recipe recipe(const optimizer::Settings& settings, const unit::Unit& unit, bool 
               bool decay_all);
 /// The rule of a unit's parameter.
 optimizer::Rule rule(const optimizer::Settings& settings, const unit::Parameter& parameter, bool block);
-/// Numbers of optimizer state of a whole unit, besides its parameters.
+/// Numbers of optimizer state of a whole unit, besides its parameters; of 8 bits, four count as one.
 std::int64_t kept(const optimizer::Settings& settings, const unit::Unit& unit, bool block);
 /// Whether some of its matrices are orthogonalised as a whole.
 bool has_matrices(const optimizer::Settings& settings, const unit::Unit& unit, bool block);
@@ -91,17 +93,17 @@ class Optimizer {
   OffloadableBuffer& state() { return state_; }
 
  protected:
-  /// For `parameters`, the owned part used for computing, which the caller keeps; the state of `slots` is in that
-  /// memory, unless `apart`: then the class keeps it. All begin as zeros.
+  /// For `parameters`, the owned part used for computing, which the caller keeps; `bytes` of state are in that memory,
+  /// what else there is the class keeps. All begin as zeros.
   Optimizer(const std::string& name, const device::View& parameters, Slots slots, const Residency& residency,
-            bool apart = false);
-  /// The state of a slot. REQUIRES: as master().
-  device::View own(int slot) const;
+            std::int64_t bytes);
+  /// Those bytes. REQUIRES: as master().
+  device::View own() const;
 
  private:
   Slots slots_;
   bool has_master_;
-  std::int64_t count_;
+  std::int64_t count_, bytes_;
   device::Device device_;
   OffloadableBuffer state_;
 
@@ -122,6 +124,9 @@ struct OptimizerOf {
 
 /// zs's kernels; for AdamW the bits of the class below. An update is COLLECTIVE if there are matrices.
 std::unique_ptr<Optimizer> fused_optimizer(const OptimizerOf& of);
+/// AdamW whose moments have 8 bits (device/coded.hpp), of every parameter with at least optimizer::kLeastCoded
+/// elements: the same numbers as bitsandbytes' AdamW8bit. An update is COLLECTIVE.
+std::unique_ptr<Optimizer> coded_adamw(const OptimizerOf& of);
 /// torch::optim::AdamW over the same memory. REQUIRES: AdamW, correct_bias, no offload of the state, parameters that
 /// stay in place.
 std::unique_ptr<Optimizer> torch_adamw(const OptimizerOf& of);

@@ -20,7 +20,7 @@ class TorchAdamW final : public Optimizer {
 
  public:
   explicit TorchAdamW(const OptimizerOf& of)
-      : Optimizer(of.name, of.parameters, Slots(of.recipe), {}, /*apart=*/true), segments_(of.recipe.segments) {
+      : Optimizer(of.name, of.parameters, Slots(of.recipe), {}, /*bytes=*/0), segments_(of.recipe.segments) {
     const optimizer::Settings& adamw = of.recipe.settings;
     count_ = of.parameters.count;
     device_ = of.parameters.device;

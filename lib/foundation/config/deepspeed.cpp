@@ -232,7 +232,9 @@ class Reader {
     const Entry* const its = said_at("optimizer.type");
     if (its && !described()) {
       std::vector<std::string> all;
-      for (const optimizer::Description& one : optimizer::all()) all.emplace_back(one.deepspeed);
+      for (const optimizer::Description& one : optimizer::all()) {
+        if (!one.deepspeed.empty()) all.emplace_back(one.deepspeed);
+      }
       fail(*its, its->value + " is not supported: zs has " + joined(all) + did_you_mean(its->value, all));
     }
     const Entry* const type = said_at("scheduler.type");

@@ -21,6 +21,7 @@ constexpr auto kAll = std::to_array<Description>({
     {Kind::sgd, "sgd", "SGD", "torch.optim.SGD", "SGD", "momentum_buffer", "weight_decay momentum nesterov", kSgd},
     {Kind::lion, "lion", "Lion", "", "Lion", "exp_avg", "beta1 beta2 weight_decay", kLion},
     {Kind::muon, "muon", "Muon", "torch.optim.Muon", "Muon", "exp_avg exp_avg_sq momentum_buffer", "beta1 beta2 epsilon weight_decay correct_bias momentum nesterov ns_steps adjust_lr adamw_learning_rate", kMuon},
+    {Kind::adamw_8bit, "adamw_8bit", "8-bit AdamW", "", "", "exp_avg exp_avg_sq", "beta1 beta2 epsilon weight_decay correct_bias", {}},
 });
 // clang-format on
 
@@ -52,7 +53,7 @@ const Description* named_by_deepspeed(std::string_view type) {
     return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
   };
   const auto* const found = std::find_if(kAll.begin(), kAll.end(), [&](const Description& one) {
-    return std::equal(type.begin(), type.end(), one.deepspeed.begin(), one.deepspeed.end(), same);
+    return !type.empty() && std::equal(type.begin(), type.end(), one.deepspeed.begin(), one.deepspeed.end(), same);
   });
   return found == kAll.end() ? nullptr : &*found;
 }
@@ -80,7 +81,7 @@ std::string_view usual(std::string_view name, std::string_view key) {
   return "";
 }
 
-Rule rule(const Settings& settings, bool matrix_of_block) {
+Rule rule(const Settings& settings, bool matrix_of_block, std::int64_t numel) {
   switch (settings.kind) {
     case Kind::adamw:
       return Rule::adamw;
@@ -92,6 +93,8 @@ Rule rule(const Settings& settings, bool matrix_of_block) {
       return Rule::lion;
     case Kind::muon:
       return matrix_of_block ? Rule::muon : Rule::adamw;
+    case Kind::adamw_8bit:
+      return numel >= kLeastCoded ? Rule::adamw_8bit : Rule::adamw;
   }
   return Rule::adamw;
 }
@@ -101,6 +104,7 @@ std::span<const std::string_view> states(Rule rule) {
   switch (rule) {
     case Rule::adamw:
     case Rule::adam:
+    case Rule::adamw_8bit:
       return all.first(2);
     case Rule::sgd:
       return {};

@@ -2,6 +2,7 @@
 // The table of optimizers: one row each. Their settings, defaults, state, names in checkpoints and names in DeepSpeed
 // are filters over this table; nothing computes here.
 #pragma once
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,10 +10,11 @@
 
 namespace zs::optimizer {
 
-enum class Kind { adamw, adam, sgd, lion, muon };
+enum class Kind { adamw, adam, sgd, lion, muon, adamw_8bit };
 
-/// The update of one element. Muon uses two: `muon` for matrices of blocks, `adamw` for everything else.
-enum class Rule { adamw, adam, sgd, sgd_momentum, lion, muon };
+/// The update of one element. Muon uses two: `muon` for matrices of blocks, `adamw` for everything else; so does 8-bit
+/// AdamW: `adamw_8bit`, and `adamw` for small parameters.
+enum class Rule { adamw, adam, sgd, sgd_momentum, lion, muon, adamw_8bit };
 
 /// A default that differs from the table of settings: the last word of the key, and the value.
 struct Usual {
@@ -24,7 +26,7 @@ struct Description {
   std::string_view name;       ///< as --optimizer has it
   std::string_view title;      ///< "AdamW"
   std::string_view torch;      ///< PyTorch's class with the same arithmetic; "" if it has none
-  std::string_view deepspeed;  ///< "optimizer": {"type"} in DeepSpeed's file, case-insensitive
+  std::string_view deepspeed;  ///< "optimizer": {"type"} in DeepSpeed's file, case-insensitive; "" if it has none
   std::string_view keeps;      ///< its state by PyTorch's names: what a checkpoint has for some or all parameters
   std::string_view reads;      ///< the settings of training that it reads, by the last words of their keys, in order
   std::span<const Usual> usual;
@@ -57,8 +59,12 @@ struct Settings {
   double adamw_rate_ratio = 1;  ///< learning rate of the parameters that Muon leaves to AdamW, over that of matrices
 };
 
-/// The rule of a parameter; `matrix_of_block`: it is a matrix of a block, neither of the first nor of the last unit.
-Rule rule(const Settings& settings, bool matrix_of_block);
+/// Elements from which on 8-bit AdamW keeps a parameter's state in 8 bits, as bitsandbytes does (min_8bit_size).
+inline constexpr std::int64_t kLeastCoded = 4096;
+
+/// The rule of a parameter of so many elements; `matrix_of_block`: it is a matrix of a block, neither of the first nor
+/// of the last unit.
+Rule rule(const Settings& settings, bool matrix_of_block, std::int64_t numel);
 /// The state per element besides the parameter, by PyTorch's names: none to two.
 std::span<const std::string_view> states(Rule rule);
 inline constexpr int kMostStates = 2;

@@ -76,6 +76,12 @@ DeepSpeedConfig deepspeed_config(const Settings& s) {
                {"gradient_clipping", s.engine.max_grad_norm},
                {"steps_per_print", s.log_interval}};
   json["optimizer"] = optimizer_of(s);
+  if (s.engine.optimizer.kind == optimizer::Kind::adamw_8bit) {
+    const std::string said = json["optimizer"]["params"].dump();
+    json.erase("optimizer");
+    json["zero_allow_untested_optimizer"] = true;
+    result.remaining.push_back("the optimizer: give deepspeed.initialize() a bitsandbytes.optim.AdamW8bit with " + said);
+  }
   if (Json its = scheduler(s.schedule, result.remaining); !its.is_null()) json["scheduler"] = its;
   if (s.engine.dtype == at::kHalf) json["fp16"] = fp16(s.engine.loss_scaling);
   if (s.engine.dtype == at::kBFloat16) json["bf16"] = {{"enabled", true}};

@@ -259,6 +259,7 @@ TEST_CASE("exact: every optimizer has one digest, whatever the layout, offloaded
       {.kind = Kind::lion, .beta2 = 0.99, .weight_decay = 0.1},
       {.kind = Kind::muon, .weight_decay = 0.1, .momentum = 0.95, .nesterov = true},
       {.kind = Kind::muon, .momentum = 0.9, .ns_steps = 3, .match_rms = true, .adamw_rate_ratio = 0.5},
+      {.kind = Kind::adamw_8bit},
   };
   for (const optimizer::Settings& settings : all) {
     for (const auto& [model, dtype] : {std::pair("tiny", at::kFloat), std::pair("tiny-llama", at::kBFloat16)}) {

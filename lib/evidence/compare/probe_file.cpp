@@ -175,7 +175,7 @@ class Reader {
     if (row.contains("zs_probe")) return resumed(row, file);
     if (file.end >= 0) throw Error("stands behind the end of the recording");
     if (row.contains("end")) return end(row, line, file);
-    if (!file.sketches) require_known(row, {"step", "loss", "tensors", "values"});
+    if (!file.sketches) require_known(row, {"step", "computed", "loss", "tensors", "values"});
     const std::int64_t step = whole(row, "step", 1);
     const bool first = file.before > 0 && file.before == static_cast<std::int64_t>(file.lines.size());
     if (first && step <= file.lines.rbegin()->first)
@@ -228,6 +228,8 @@ class Reader {
 
   void add_step(const Json& line, std::int64_t step, const RankFile& file) {
     ProbedStep& into = run_.steps[step];
+    if (line.contains("computed") && line.at("computed").is_string())
+      into.computed = line.at("computed").get<std::string>();
     if (!line.at("loss").is_null()) into.losses[file.rank] = number(line.at("loss"));
     const std::string values = line.at("values").is_null()
                                    ? ""

@@ -39,6 +39,7 @@ struct Probed {
 struct ProbedStep {
   std::vector<std::pair<std::string, Probed>> tensors;  ///< in order of recording, "grad/NAME" first
   std::map<int, double> losses;                         ///< by rank
+  std::string computed{};                               ///< the type that gradients are computed in; "": the tensors'
 
   const Probed* find(const std::string& name) const;
   bool has_gradients() const;

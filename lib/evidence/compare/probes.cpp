@@ -143,6 +143,9 @@ class Comparison {
   void one_step(std::int64_t step, const ProbedStep& left, const ProbedStep& right) {
     ++steps_;
     ledger_.compared("steps", Verdict::exact);
+    if (a_.torch != b_.torch)
+      rounding_.computed_in(Rounding::bound(left.computed) > Rounding::bound(right.computed) ? left.computed
+                                                                                             : right.computed);
     std::vector<Found> found;
     losses(step, left, right, found);
     // The one that close() writes has parameters alone.

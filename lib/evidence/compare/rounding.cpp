@@ -10,6 +10,15 @@
 namespace zs::compare {
 namespace {
 
+double unit(const std::string& dtype) {
+  return dtype == "BF16" ? 0x1p-8 : dtype == "F16" ? 0x1p-11 : dtype == "F64" ? 0x1p-53 : 0x1p-24;
+}
+
+/// The bound of a tensor's type, or of the type that two programs compute in.
+double bound_of(const Probed& tensor, const std::string& computed) {
+  return std::max(Rounding::bound(tensor.dtype), computed.empty() ? 0 : 16 * unit(computed));
+}
+
 /// All elements of a tensor, from its parts.
 std::vector<double> joined(const Values& parts, std::int64_t of) {
   std::vector<double> all(static_cast<std::size_t>(of));
@@ -27,42 +36,40 @@ std::string in_words(const char* what, double a, double b) {
 double larger_norm(const Probed& a, const Probed& b) { return std::max(a.norm(), b.norm()); }
 
 /// By norms alone: beyond, or unknown.
-Judged by_norms(const Probed& a, const Probed& b) {
+Judged by_norms(const Probed& a, const Probed& b, double bound) {
   const double apart = std::fabs(a.norm() - b.norm());
-  if (!(apart <= Rounding::bound(a.dtype) * larger_norm(a, b)))
-    return {Apart::beyond, in_words("the norms are ", a.norm(), b.norm())};
+  if (!(apart <= bound * larger_norm(a, b))) return {Apart::beyond, in_words("the norms are ", a.norm(), b.norm())};
   return {Apart::unknown, "the norms agree, and no values were kept"};
 }
 
 /// By the norm of the difference over the elements that count.
 Judged by_values(const Probed& a, const Probed& b, const Values& values_a, const Values& values_b,
-                 const std::vector<bool>& left_out) {
+                 const std::vector<bool>& left_out, double bound) {
   const std::vector<double> x = joined(values_a, a.of), y = joined(values_b, b.of);
   double squares = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (left_out.empty() || !left_out[i]) squares += (x[i] - y[i]) * (x[i] - y[i]);
   }
   const double apart = std::sqrt(squares);
-  if (apart <= Rounding::bound(a.dtype) * larger_norm(a, b)) return {Apart::rounding};
+  if (apart <= bound * larger_norm(a, b)) return {Apart::rounding};
   return {Apart::beyond, in_words("the norms of the difference and of the whole are ", apart, larger_norm(a, b))};
 }
 
 }  // namespace
 
-double Rounding::bound(const std::string& dtype) {
-  const double unit = dtype == "BF16" ? 0x1p-8 : dtype == "F16" ? 0x1p-11 : dtype == "F64" ? 0x1p-53 : 0x1p-24;
-  return 256 * unit;
-}
+double Rounding::bound(const std::string& dtype) { return 256 * unit(dtype); }
 
 Judged Rounding::loss(double a, double b) const {
-  if (std::fabs(a - b) <= bound("F32") * std::max(std::fabs(a), std::fabs(b))) return {Apart::rounding};
+  const double most = std::max(bound("F32"), computed_.empty() ? 0 : unit(computed_));
+  if (std::fabs(a - b) <= most * std::max(std::fabs(a), std::fabs(b))) return {Apart::rounding};
   return {Apart::beyond, in_words("the losses are ", a, b)};
 }
 
 Judged Rounding::gradient(const Probed& a, const Probed& b, const Values& values_a, const Values& values_b) const {
-  const Judged norms = by_norms(a, b);
+  const double most = bound_of(a, computed_);
+  const Judged norms = by_norms(a, b, most);
   if (norms.apart == Apart::beyond || values_a.empty() || values_b.empty()) return norms;
-  return by_values(a, b, values_a, values_b, {});
+  return by_values(a, b, values_a, values_b, {}, most);
 }
 
 Judged Rounding::parameter(const std::string& name, const Probed& a, const Probed& b, const Values& values_a,
@@ -74,12 +81,13 @@ Judged Rounding::parameter(const std::string& name, const Probed& a, const Probe
     double largest = 0;
     for (const double value : values) largest = std::max(largest, std::fabs(value));
     for (std::size_t i = 0; i < values.size(); ++i) {
-      if (std::fabs(values[i]) <= bound(a.dtype) * largest) noise[i] = true;
+      if (std::fabs(values[i]) <= bound_of(a, computed_) * largest) noise[i] = true;
     }
   }
-  const Judged norms = by_norms(a, b);
+  const double most = bound_of(a, computed_);
+  const Judged norms = by_norms(a, b, most);
   if (values_a.empty() || values_b.empty()) return norms;
-  return by_values(a, b, values_a, values_b, noise);
+  return by_values(a, b, values_a, values_b, noise, most);
 }
 
 }  // namespace zs::compare

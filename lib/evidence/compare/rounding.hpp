@@ -29,6 +29,10 @@ class Rounding {
   /// The largest effect of another order of the same sums, relative to the norm, for a type's digits: 256 units of the
   /// last place. That is the growth of an error over a sum of 2^16 terms of random signs.
   static double bound(const std::string& dtype);
+  /// From here on gradients are computed in this type by two programs, which round in other places: 16 units of the
+  /// last place of it, as activations and their gradients are rounded at each layer, and of a loss one. "": in the type
+  /// of the tensors, or by one program.
+  void computed_in(const std::string& dtype) { computed_ = dtype; }
 
   Judged loss(double a, double b) const;
   /// Judges a gradient of any step.
@@ -40,6 +44,7 @@ class Rounding {
                    const Values& values_b, const Values& gradient);
 
  private:
+  std::string computed_;
   std::map<std::string, std::vector<bool>> noise_;  // by parameter: elements whose gradient was only rounding
 };
 

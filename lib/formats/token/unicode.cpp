@@ -107,16 +107,55 @@ std::string_view as_utf8(std::string_view text, std::string& room) {
   return room;
 }
 
-std::string_view composed(std::string_view text, std::string& room) {
-  // Nothing below U+0300 is composed of others or combines with what is before it.
-  if (std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0xCC; })) return text;
+namespace {
+
+/// Marks that Unicode 10 to 15 added. The Python package tokenizers 0.23 composes by Unicode 9: it takes them for
+/// letters, which do not change places with the marks beside them.
+constexpr Range kNewerMarks[] = {
+    {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},     {0xC3C, 0xC3C},
+    {0xD3B, 0xD3C},     {0xEBA, 0xEBA},     {0x1715, 0x1715},   {0x1ABF, 0x1ACE},   {0x1DF6, 0x1DFA},
+    {0xA82C, 0xA82C},   {0x10D24, 0x10D27}, {0x10EAB, 0x10EAC}, {0x10EFD, 0x10EFF}, {0x10F46, 0x10F50},
+    {0x10F82, 0x10F85}, {0x11070, 0x11070}, {0x1133B, 0x1133B}, {0x1145E, 0x1145E}, {0x11839, 0x1183A},
+    {0x11938, 0x11938}, {0x1193D, 0x1193E}, {0x11943, 0x11943}, {0x119E0, 0x119E0}, {0x11A34, 0x11A34},
+    {0x11A47, 0x11A47}, {0x11A99, 0x11A99}, {0x11D42, 0x11D42}, {0x11D44, 0x11D45}, {0x11D97, 0x11D97},
+    {0x11F41, 0x11F42}, {0x16FF0, 0x16FF1}, {0x1E08F, 0x1E08F}, {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE},
+    {0x1E2EC, 0x1E2EF}, {0x1E4EC, 0x1E4EF}};
+
+/// Where the first of them begins, and where it ends; both at the end of the text if there is none.
+std::pair<std::size_t, std::size_t> newer_mark(std::string_view text) {
+  for (std::size_t begin = 0; begin < text.size(); ++begin) {
+    const auto byte = static_cast<unsigned char>(text[begin]);
+    if (byte < 0xDF) continue;  // of U+07C0 and before, or within a character
+    const char32_t character = front(text.substr(begin));
+    const bool newer = std::ranges::any_of(
+        kNewerMarks, [&](const Range& range) { return range.first <= character && character <= range.second; });
+    if (newer) return {begin, begin + (byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4)};
+  }
+  return {text.size(), text.size()};
+}
+
+void add_composed(std::string_view text, std::string& to) {
   utf8proc_uint8_t* made = nullptr;
   const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
   const utf8proc_ssize_t size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
                                              static_cast<utf8proc_ssize_t>(text.size()), &made, options);
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(made, &std::free);
   if (size < 0) throw Error(std::string("a text has no normalization form C: ") + utf8proc_errmsg(size));
-  room.assign(reinterpret_cast<const char*>(made), static_cast<std::size_t>(size));
+  to.append(reinterpret_cast<const char*>(made), static_cast<std::size_t>(size));
+}
+
+}  // namespace
+
+std::string_view composed(std::string_view text, std::string& room) {
+  // Nothing below U+0300 is composed of others or combines with what is before it.
+  if (std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0xCC; })) return text;
+  room.clear();
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto [begin, end] = newer_mark(rest);
+    add_composed(rest.substr(0, begin), room);
+    room += rest.substr(begin, end - begin);
+    rest.remove_prefix(end);
+  }
   return room == text ? text : room;
 }
 

@@ -100,8 +100,9 @@ std::uint64_t probe_digest(std::span<const float> values, std::int64_t begin) {
   return total;
 }
 
-ProbeWriter::ProbeWriter(const std::string& folder, int rank, int ranks, const std::string& library, std::int64_t done)
-    : rank_(rank), file_(path_of(folder, rank), begin(path_of(folder, rank), done)) {
+ProbeWriter::ProbeWriter(const std::string& folder, int rank, int ranks, const std::string& library, std::int64_t done,
+                         const std::string& computed)
+    : rank_(rank), computed_(computed), file_(path_of(folder, rank), begin(path_of(folder, rank), done)) {
   // A name of this recording, so that a copy of it is known as one.
   std::random_device random;
   const std::uint64_t id = std::uint64_t{random()} << 32 | random();
@@ -116,7 +117,8 @@ std::string ProbeWriter::values_name(std::int64_t step) const {
 
 void ProbeWriter::step(std::int64_t step, double loss, const std::vector<ProbedPart>& parts,
                        const std::string& values_file) {
-  std::string line = fmt::format("{{\"step\": {}, \"loss\": {}, \"tensors\": [", step, number(loss));
+  std::string line = fmt::format("{{\"step\": {}, \"computed\": {}, \"loss\": {}, \"tensors\": [", step,
+                                 computed_.empty() ? "null" : quoted(computed_), number(loss));
   for (const ProbedPart& part : parts) {
     std::int64_t whole = 1;
     for (const std::int64_t extent : part.shape) whole *= extent;

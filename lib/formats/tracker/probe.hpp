@@ -3,9 +3,9 @@
 // be compared.
 // Version 1 of the format, which has no sketches: FOLDER/rank-R.jsonl has one object a line: first {"zs_probe": 1,
 // "rank", "world_size", "torch", "id": the name of this file, by which a copy is known}, then for each step {"step",
-// "loss", "tensors": [{"name": "grad/NAME" or "param/NAME", "dtype", "of": elements of the whole, "shape", "begin",
-// "count", "digest": 16 hex digits, "squares"}], "values": a safetensors file or null}, and last {"end": steps, "rank",
-// "lines": of steps in this file, "every"}.
+// "computed": the type that gradients are computed in or null, "loss", "tensors": [{"name": "grad/NAME" or
+// "param/NAME", "dtype", "of": elements of the whole, "shape", "begin", "count", "digest": 16 hex digits, "squares"}],
+// "values": a safetensors file or null}, and last {"end": steps, "rank", "lines": of steps in this file, "every"}.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -34,7 +34,9 @@ class ProbeWriter {
   /// Creates FOLDER/rank-RANK.jsonl, or appends to it if its last step is
   /// not after the `done` steps of a resumed training. Throws zs::Error,
   /// with the remedy, if it is the record of another training.
-  ProbeWriter(const std::string& folder, int rank, int ranks, const std::string& library, std::int64_t done);
+  /// `computed`: the type that gradients are computed in, "BF16"; "" for that of the tensors.
+  ProbeWriter(const std::string& folder, int rank, int ranks, const std::string& library, std::int64_t done,
+              const std::string& computed = "");
   /// The file name for this rank's values of a step; pass it to step().
   std::string values_name(std::int64_t step) const;
   /// Records a step: the mean loss of this rank's micro-batches, and its tensors in the same order on every rank,
@@ -45,6 +47,7 @@ class ProbeWriter {
 
  private:
   int rank_;
+  const std::string computed_;
   std::int64_t lines_ = 0;  // number of steps recorded
   AppendedFile file_;
 };

@@ -11,6 +11,15 @@
 #include "tensorfile/safetensors.hpp"
 
 namespace zs::train {
+namespace {
+
+/// As zs_probe spells it; "" where gradients are computed in float32, in which they are recorded.
+std::string computed_in(const zero::Settings& engine) {
+  const at::ScalarType type = engine.autocast != at::kFloat ? engine.autocast : engine.dtype;
+  return type == at::kBFloat16 ? "BF16" : type == at::kHalf ? "F16" : "";
+}
+
+}  // namespace
 
 Probing::Probing(comm::Group& group, zero::Engine& engine, const Settings& settings, std::int64_t done)
     : engine_(engine), settings_(settings), folder_(settings.probe) {
@@ -18,7 +27,8 @@ Probing::Probing(comm::Group& group, zero::Engine& engine, const Settings& setti
   comm::together(group, "making of the probe in " + folder_, [&] {
     // Leaves out zs's revision: two revisions are expected to have the same bits.
     writer_ = std::make_unique<tracker::ProbeWriter>(folder_, group.rank(), group.size(),
-                                                     std::string("LibTorch ") + TORCH_VERSION + " under zs", done);
+                                                     std::string("LibTorch ") + TORCH_VERSION + " under zs", done,
+                                                     computed_in(settings.engine));
   });
 }
 

@@ -116,7 +116,8 @@ def deepspeed_engine(o):
     if o.get("accum"):
         config["data_types"] = {"grad_accum_dtype": o["accum"]}
     if o.get("plain"):  # no schedule and no clipping: what FSDP of these tests does
-        del config["scheduler"], config["gradient_clipping"]
+        del config["scheduler"]
+        config["gradient_clipping"] = 0.0  # without the key recent releases clip at 1
     if o.get("load_universal"):
         config["checkpoint"] = {"load_universal": True}
     model = Net()

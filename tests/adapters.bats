@@ -60,6 +60,16 @@ ranks() { mpirun --oversubscribe --bind-to none -n "$@"; }
   [[ $output == *"verdict: DIFFERENT"*"transformer.h.1.attn.c_attn.lora_A.weight"* ]] || complain "$output"
 }
 
+@test "adapters: zs-verify --reference merged finds them in the right places and of the right size" {
+  for kind in "tiny --lora_rank 4" "tiny-llama --lora_rank 2 --lora_targets q_proj,v_proj --use_rslora" "tiny-phi3 --lora_rank 3 --compile"; do
+    # shellcheck disable=SC2086
+    run -0 mpirun --oversubscribe -n 2 zs-verify --iterations 3 --zero_stage 2 --reference merged --model_name $kind
+    [[ $output == *"verdict: within tolerance"*"adds adapters to the weights"* ]] || complain "$kind: $output"
+  done
+  run -2 zs-verify --iterations 1 --model_name tiny --reference merged
+  [[ $output == *"--reference merged adds adapters to the weights: it needs --lora_rank or --lora_adapter"* ]] || complain "$output"
+}
+
 @test "adapters: what is frozen has no gradient, no optimizer state and no share of the gradients' bytes" {
   zs-train "${SMALL[@]}" --model_name tiny --max_steps 2 --zero_stage 0 --lora_rank 4 >log
   all=$(value model.parameters log) trained=$(value model.trained log)

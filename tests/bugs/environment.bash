@@ -42,7 +42,7 @@ release() {
 
 # packages_of NAME-VERSION[+NAME-VERSION]: a folder of them. Accelerate's own needs are here: PyTorch among them.
 packages_of() {
-  local into=$cache/$1 part name needs=()
+  local into=$cache/$1 part package needs=()
   if [[ ! -d $into ]]; then
     (
       exec {lock}>"$cache/lock"
@@ -50,10 +50,10 @@ packages_of() {
       [[ ! -d $into ]] || exit 0
       part=$(mktemp -d "$cache/part.XXXXXX")
       [[ $1 != accelerate* ]] || "$python" -m pip install --quiet --no-cache-dir --disable-pip-version-check --target "$part" safetensors pyyaml 'huggingface_hub<1' >&2
-      for name in ${1//+/ }; do
+      for package in ${1//+/ }; do
         needs=()
-        [[ $name != accelerate* ]] || needs=(--no-deps)
-        "$python" -m pip install --quiet --no-cache-dir --disable-pip-version-check --upgrade --target "$part" "${needs[@]}" "${name%-*}==${name##*-}" >&2
+        [[ $package != accelerate* ]] || needs=(--no-deps)
+        "$python" -m pip install --quiet --no-cache-dir --disable-pip-version-check --upgrade --target "$part" "${needs[@]}" "${package%-*}==${package##*-}" >&2
       done
       mv -T "$part" "$into"
     )

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "base/error.hpp"
+#include "device/coded.hpp"
 #include "device/cuda.hpp"
 
 namespace zs::device::cuda {

@@ -80,7 +80,8 @@ DeepSpeedConfig deepspeed_config(const Settings& s) {
     const std::string said = json["optimizer"]["params"].dump();
     json.erase("optimizer");
     json["zero_allow_untested_optimizer"] = true;
-    result.remaining.push_back("the optimizer: give deepspeed.initialize() a bitsandbytes.optim.AdamW8bit with " + said);
+    result.remaining.push_back("the optimizer: give deepspeed.initialize() a bitsandbytes.optim.AdamW8bit with " +
+                               said);
   }
   if (Json its = scheduler(s.schedule, result.remaining); !its.is_null()) json["scheduler"] = its;
   if (s.engine.dtype == at::kHalf) json["fp16"] = fp16(s.engine.loss_scaling);

@@ -5,7 +5,7 @@ setup_file() {
   load helper
   cd "$BATS_FILE_TMPDIR"
   # Two blocks of each family, trained a little: folders to begin with.
-  for name in qwen2 qwen3 mistral olmo2 phi3 gemma2 gemma3; do
+  for name in qwen2 qwen3 mistral olmo2 phi3 gemma2 gemma3 mixtral qwen3-moe gpt-oss; do
     zs-train --model_name tiny-$name --num_layers 2 --seq_length 32 --max_steps 3 --save_final false --save_pretrained $name --output_dir out >$name.log
   done
   zs-train --model_name tiny-llama --num_layers 2 --seq_length 32 --max_steps 3 --save_final false --save_pretrained llama --output_dir out >llama.log
@@ -97,7 +97,7 @@ still() { zs-train --seq_length 32 --max_steps 1 --learning_rate 0 --save_final 
 }
 
 @test "model: a folder of every family of decoders: the same weights again, one digest, exact, a checkpoint to go on from" {
-  for family in qwen2 qwen3 mistral olmo2 phi3 gemma2 gemma3; do
+  for family in qwen2 qwen3 mistral olmo2 phi3 gemma2 gemma3 mixtral qwen3-moe gpt-oss; do
     still --model_name $family --save_pretrained again-$family >log
     [[ $(digest log) == "$(digest $family.log)" ]] || complain "$family: other bits"
     cmp $family/model.safetensors again-$family/model.safetensors || complain "$family: other weights"
@@ -120,6 +120,22 @@ still() { zs-train --seq_length 32 --max_steps 1 --learning_rate 0 --save_final 
     still --model_name exported-$family >log
     [[ $(digest log) == "$(digest whole.log)" ]] || complain "$family: exported: other bits"
   done
+  verdict
+}
+
+@test "model: the auxiliary loss of experts is as asked for; of a model without experts it is refused; zs-verify names a planted bit of one" {
+  still --model_name mixtral >asked.log
+  still --model_name mixtral --router_aux_loss_coef 0.001 >same.log
+  still --model_name mixtral --router_aux_loss_coef 0 >without.log
+  loss() { sed -n 's/.*Loss: \([^ ]*\) .*/\1/p' "$1" | head -n 1; }
+  [[ $(loss asked.log) == "$(loss same.log)" ]] || complain "as config.json says: $(loss asked.log), given: $(loss same.log)"
+  awk -v with="$(loss asked.log)" -v without="$(loss without.log)" 'BEGIN { exit !(with - without > 0.0015 && with - without < 0.004) }' ||
+    complain "with: $(loss asked.log), without: $(loss without.log)"
+  grep -q 'run: model.active=' asked.log || complain "not told: parameters that a token meets"
+  run -2 zs-train --model_name tiny --router_aux_loss_coef 0.1 --output_dir none
+  [[ $output == "zs-train: --router_aux_loss_coef has no effect here: it needs a model with experts; leave it out" ]] || complain "$output"
+  run -1 zs-verify --model_name mixtral --iterations 3 --inject_fault 2:model.layers.1.block_sparse_moe.experts.2.w3.weight:7
+  [[ $output == *model.layers.1.block_sparse_moe.experts.2.w3.weight* ]] || complain "planted: $output"
   verdict
 }
 
@@ -156,6 +172,18 @@ still() { zs-train --seq_length 32 --max_steps 1 --learning_rate 0 --save_final 
   bad gemma2 '.hidden_activation = "gelu"' 'hidden_activation is "gelu", zs knows "gelu_pytorch_tanh"'
   bad gemma3 '.use_bidirectional_attention = true' 'use_bidirectional_attention is true, zs knows false'
   bad gemma3 '.attn_logit_softcapping = 50' "attn_logit_softcapping is not known, of a model of type gemma3_text: what it changes zs does not compute, leave it out if that is nothing"
+  changed mixtral '.num_experts_per_tok = 1'
+  changed mixtral '.router_aux_loss_coef = 1'
+  changed mixtral '.output_router_logits = false'
+  changed qwen3-moe '.norm_topk_prob = false'
+  changed gpt-oss '.swiglu_limit = 0.01'
+  changed gpt-oss '.swiglu_alpha = 0.1'
+  bad mixtral '.num_experts_per_tok = 5' "num_experts_per_tok is 5, of 4 experts"
+  bad mixtral '.num_local_experts = 1000000' "num_local_experts is 1000000, expected at most 16384"
+  bad mixtral '.router_jitter_noise = 0.1' "router_jitter_noise is 0.1, zs knows 0"
+  bad qwen3-moe '.mlp_only_layers = ["0"]' 'mlp_only_layers is ["0"], expected a list of numbers of layers'
+  bad qwen3-moe '.shared_expert_intermediate_size = 8' "shared_expert_intermediate_size is not known, of a model of type qwen3_moe: what it changes zs does not compute, leave it out if that is nothing"
+  bad gpt-oss '.quantization_config = {"quant_method": "mxfp4"}' "quantization_config is mxfp4: zs reads weights of 16 bits and more, give it the model as transformers' Mxfp4Config(dequantize=True) loads and saves it"
   bad mistral '.sliding_window = 0' "sliding_window is 0, expected a whole number from 1 on"
   run -2 zs-train --model_name mistral --seq_length 32 --output_dir out --checkpoint qwen2
   verdict
@@ -178,9 +206,9 @@ config() {
 @test "model: a config.json that zs does not know, or that contradicts the weights, is told by key, tensor and shapes" {
   command -v jq >/dev/null || no_package jq
   config '.model_type = "mamba"'
-  refused "bad/config.json: model_type 'mamba' is not known (zs knows gpt2, llama, qwen2, qwen3, mistral, olmo2, phi3, gemma2, gemma3_text, vit)"
+  refused "bad/config.json: model_type 'mamba' is not known (zs knows gpt2, llama, qwen2, qwen3, mistral, olmo2, phi3, gemma2, gemma3_text, mixtral, qwen3_moe, gpt_oss, vit)"
   config 'del(.model_type)'
-  refused "bad/config.json: model_type is missing (zs knows gpt2, llama, qwen2, qwen3, mistral, olmo2, phi3, gemma2, gemma3_text, vit)"
+  refused "bad/config.json: model_type is missing (zs knows gpt2, llama, qwen2, qwen3, mistral, olmo2, phi3, gemma2, gemma3_text, mixtral, qwen3_moe, gpt_oss, vit)"
   config '.rope_parameters.rope_type = "proportional"'
   refused "bad/config.json: rope_parameters.rope_type 'proportional' is not known (zs knows default, linear, dynamic, llama3, yarn, longrope)"
   config 'del(.rope_parameters) | .rope_scaling = {"type": "longrope", "factor": 2, "short_factor": [1]}'

@@ -161,6 +161,23 @@ zs::Sheet sheet(const std::vector<plan::Candidate>& candidates, bool several, bo
   return made;
 }
 
+/// Parameters, and those of them that a token meets where there are experts.
+Json counts(const plan::Shape& shape) {
+  std::int64_t all = 0, idle = 0;
+  for (const plan::Unit& unit : shape.units) all += unit.numel, idle += unit.idle;
+  return {{"parameters", all}, {"active_parameters", all - idle}};
+}
+
+/// What the table begins with where there are experts: ", of 46703 million parameters of which a token meets 12880
+/// million,".
+std::string experts(const plan::Shape& shape) {
+  const Json its = counts(shape);
+  const auto all = its["parameters"].get<double>(), active = its["active_parameters"].get<double>();
+  if (active == all) return "";
+  return ", of " + zs::to_rounded_text(all / 1e6, 4) + " million parameters of which a token meets " +
+         zs::to_rounded_text(active / 1e6, 4) + " million,";
+}
+
 zs::Status run(const Args& args) {
   plan::Cluster cluster;
   const std::vector<int> nodes = numbers(args, "nodes", "nodes", 1 << 16);
@@ -180,17 +197,16 @@ zs::Status run(const Args& args) {
   if (form == "json") {
     Json rows = Json::array();
     for (const plan::Candidate& one : all) rows.push_back(json_of(one));
-    const Json json = {{"model", measured.front().model},
-                       {"nodes", nodes},
-                       {"gpus_per_node", cluster.gpus_per_node},
-                       {"candidates", rows}};
+    Json json = {{"model", measured.front().model}};
+    json.update(counts(measured.front().shape));
+    json.update({{"nodes", nodes}, {"gpus_per_node", cluster.gpus_per_node}, {"candidates", rows}});
     out.write(json.dump(2) + "\n");
   } else if (form == "tsv") {
     out.write(zs::to_tsv(sheet(all, nodes.size() > 1, true, true)));
   } else if (form == "table") {
     const auto rows = sheet(all, nodes.size() > 1, false, args.has("all"));
-    out.write(measured.front().model + " on " + args.text("nodes") + " x " + std::to_string(cluster.gpus_per_node) +
-              " ranks, the fastest that fits first:\n" + zs::aligned(rows));
+    out.write(measured.front().model + experts(measured.front().shape) + " on " + args.text("nodes") + " x " +
+              std::to_string(cluster.gpus_per_node) + " ranks, the fastest that fits first:\n" + zs::aligned(rows));
   } else {
     out.write(drawn(zs::plot::plan_figure(all, cluster.memory), form));
   }

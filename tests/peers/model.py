@@ -72,6 +72,18 @@ def gemma3(**changes):
                                 "layer_types": ["sliding_attention", "full_attention"], **changes})
 
 
+def mixtral(**changes):
+    return decoder("Mixtral", **{"num_local_experts": 4, **changes})
+
+
+def qwen3_moe(**changes):
+    return decoder("Qwen3Moe", **{"head_dim": 6, "moe_intermediate_size": 12, "num_experts": 6, "num_experts_per_tok": 3, "mlp_only_layers": [0], **changes})
+
+
+def gpt_oss(**changes):
+    return decoder("GptOss", **{"head_dim": 6, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 5, **changes})
+
+
 def lora(make, **changes):
     """A model with adapters of peft, which write() adds to the model that it has saved."""
     return lambda: (make(), LoraConfig(task_type="CAUSAL_LM", **{"r": 4, "lora_alpha": 6, "lora_dropout": 0.0, "target_modules": "all-linear", **changes}))
@@ -104,6 +116,15 @@ DECODERS = {
     "phi3": lambda: phi3(rope_parameters=LONGROPE, original_max_position_embeddings=16, sliding_window=7),
     "gemma2": lambda: gemma2(),
     "gemma3": lambda: gemma3(),
+    "mixtral": lambda: mixtral(),
+    "qwen3-moe": lambda: qwen3_moe(norm_topk_prob=True),
+    "gpt-oss": lambda: gpt_oss(),
+}
+# The loss that keeps experts balanced is part of the loss.
+AUXILIARY = {
+    "mixtral-aux": lambda: mixtral(output_router_logits=True, router_aux_loss_coef=0.3),
+    "qwen3-moe-aux": lambda: qwen3_moe(output_router_logits=True, router_aux_loss_coef=0.2, decoder_sparse_step=1, mlp_only_layers=[], num_hidden_layers=3),
+    "gpt-oss-aux": lambda: gpt_oss(output_router_logits=True, router_aux_loss_coef=0.9),
 }
 # Rows of several documents, padding-free: transformers tells them by position_ids, which begin anew at each.
 PACKED = {f"{name}-packed": {**RECORDED, **DECODERS}[name] for name in ("gpt2", "llama", *DECODERS)}
@@ -139,6 +160,18 @@ VARIATIONS = {
     "vit-smaller": lambda: vit(image_size=20),
     "vit-wide": lambda: vit(hidden_size=128, intermediate_size=352, num_attention_heads=8, image_size=32, patch_size=8),
     **DECODERS,
+    **AUXILIARY,
+    "mixtral-one": lambda: mixtral(num_experts_per_tok=1, tie_word_embeddings=True),
+    "mixtral-all": lambda: mixtral(num_experts_per_tok=4, sliding_window=5),
+    "mixtral-many": lambda: mixtral(num_local_experts=40),  # more than tokens choose
+    "mixtral-wide": lambda: mixtral(hidden_size=128, intermediate_size=160, vocab_size=256, num_attention_heads=8),
+    "qwen3-moe-sums": lambda: qwen3_moe(norm_topk_prob=False, attention_bias=True),
+    "qwen3-moe-window": lambda: qwen3_moe(use_sliding_window=True, sliding_window=4, decoder_sparse_step=2, mlp_only_layers=[], num_hidden_layers=4),
+    "qwen3-moe-wide": lambda: qwen3_moe(hidden_size=128, intermediate_size=352, moe_intermediate_size=48, vocab_size=256, num_attention_heads=8, head_dim=32, norm_topk_prob=True),
+    "gpt-oss-limit": lambda: gpt_oss(swiglu_limit=0.5, swiglu_alpha=1.3),
+    "gpt-oss-no-bias": lambda: gpt_oss(attention_bias=False, num_experts_per_tok=4, layer_types=["full_attention", "sliding_attention"]),
+    "gpt-oss-rope": lambda: gpt_oss(rope_parameters={"rope_type": "default", "rope_theta": 1e4}, tie_word_embeddings=True),
+    "gpt-oss-wide": lambda: gpt_oss(hidden_size=128, intermediate_size=96, vocab_size=256, num_attention_heads=8, head_dim=32),
     "llama-rope-yarn": lambda: llama(rope_parameters=YARN),
     "llama-rope-yarn-betas": lambda: llama(head_dim=12, rope_parameters={**YARN, "beta_fast": 8.0, "beta_slow": 2.0, "mscale": 0.7,
                                                                          "mscale_all_dim": 0.9, "truncate": False}),
@@ -173,7 +206,7 @@ VARIATIONS = {
     "gemma3-wide": lambda: gemma3(rope_parameters=LINEAR_BEYOND, hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8, head_dim=32),
     **PACKED,
 }
-RECORDED |= DECODERS | {name: PACKED[name] for name in ("gpt2-packed", "qwen3-packed", "gemma3-packed")}
+RECORDED |= DECODERS | AUXILIARY | {name: PACKED[name] for name in ("gpt2-packed", "qwen3-packed", "gemma3-packed")}
 LORA = {
     "llama-lora": lora(llama, target_modules=["q_proj", "v_proj", "mlp.down_proj"]),
     "gpt2-lora": lora(gpt2, use_rslora=True),
@@ -185,6 +218,7 @@ LORA = {
     "gemma2-lora": lora(lambda: gemma2(vocab_size=256)),
     "gemma3-lora": lora(lambda: gemma3(vocab_size=256), target_modules=["k_proj", "up_proj"]),
     "gpt2-lora-fc": lora(lambda: gpt2(vocab_size=256), target_modules=["c_fc"], r=7),
+    "mixtral-lora": lora(lambda: mixtral(vocab_size=256), target_modules=["q_proj", "k_proj", "v_proj", "o_proj"]),  # else of experts too
     "llama-lora-all": lora(lambda: llama(vocab_size=256, attention_bias=True)),
     "phi3-lora-all": lora(lambda: phi3(vocab_size=256), modules_to_save=["lm_head"]),
 }
@@ -228,12 +262,17 @@ def load(folder):
     auto = AutoModelForImageClassification if takes_images(config) else AutoModelForCausalLM
     # The attention that it would choose leaves out Gemma 2's cap of the scores.
     eager = config.model_type == "gemma2" or Path(folder).name.endswith("-packed")
-    return auto.from_pretrained(folder, dtype=torch.float32, **({"attn_implementation": "eager"} if eager else {}))
+    plain = {"experts_implementation": "eager"} if hasattr(config, "num_experts_per_tok") else {}  # float64 has no other
+    return auto.from_pretrained(folder, dtype=torch.float32, **({"attn_implementation": "eager"} if eager else {}), **plain)
+
+
+def computed(model, inputs):
+    resize = {"interpolate_pos_encoding": True} if takes_images(model.config) else {}
+    return model(**inputs, **resize)
 
 
 def forward(model, inputs):
-    resize = {"interpolate_pos_encoding": True} if takes_images(model.config) else {}
-    return model(**inputs, **resize).logits
+    return computed(model, inputs).logits
 
 
 def in_float64(folder, inputs):
@@ -243,8 +282,23 @@ def in_float64(folder, inputs):
         return forward(model, {name: value.double() if name == "pixel_values" else value for name, value in inputs.items()}).float()
 
 
-def name_in_file(name):
-    """Of a parameter: transformers 5 has other names for those of a ViT than the files that it writes and reads."""
+def in_files(name, tensor, config):
+    """A parameter's tensors, as files have them: experts are stacked in memory, in files most are one by one."""
+    its_name = name_in_file(name, config)
+    words = {"mixtral": ("w1", "w3", "w2"), "qwen3_moe": ("gate_proj", "up_proj", "down_proj")}.get(config.model_type)
+    if not words or ".experts." not in its_name:
+        yield its_name, tensor
+        return
+    module, _, part = its_name.rpartition(".")
+    for number, its in enumerate(tensor):
+        for word, matrix in zip(words[:2], its.chunk(2)) if part == "gate_up_proj" else [(words[2], its)]:
+            yield f"{module}.{number}.{word}.weight", matrix.clone()
+
+
+def name_in_file(name, config):
+    """Of a parameter: transformers 5 has other names for those of a ViT and of Mixtral than the files that it writes and reads."""
+    if config.model_type == "mixtral":
+        return name.replace(".mlp.", ".block_sparse_moe.")
     if not name.startswith("vit.layers."):
         return name
     for new, old in (("vit.layers.", "vit.encoder.layer."), ("attention.q_proj", "attention.attention.query"),
@@ -292,15 +346,19 @@ def write(folder, make, seed, sharded=False, exact=False):
     losses = []
     for step in range(STEPS):
         optimizer.zero_grad()
-        logits = forward(model, inputs)
+        made = computed(model, inputs)
+        logits = made.logits
         loss = loss_of(logits, targets)
+        if getattr(model.config, "output_router_logits", False):
+            loss = loss + model.config.router_aux_loss_coef * made.aux_loss
         loss.backward()
         losses.append(loss.item())
         if step == 0:
             expected["logits"] = logits.detach().clone()
             for name, p in model.named_parameters():
                 if p.requires_grad:
-                    expected["gradient." + name_in_file(name_without_peft(name))] = p.grad.clone()
+                    for its, gradient in in_files(name_without_peft(name), p.grad, model.config):
+                        expected["gradient." + its] = gradient.clone()
         optimizer.step()
     expected["losses"] = torch.tensor(losses)
     if exact and not config:
@@ -315,6 +373,8 @@ def old_names(folder):
         config["rope_theta"] = rope.pop("rope_theta")
         config["rope_scaling"] = rope if rope["rope_type"] != "default" else None
     config["torch_dtype"] = config.pop("dtype")
+    if config["model_type"] == "qwen3_moe":
+        config["num_experts"] = config.pop("num_local_experts")
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "generation_config.json").unlink(missing_ok=True)
 
@@ -371,7 +431,8 @@ def main():
                 (root / name / file).unlink(missing_ok=True)
             portable(root / name / "adapter_config.json")
     if not recording:
-        for name in ("llama", "llama-rope-llama3", "llama-rope-yarn", "qwen2", "qwen3-window", "mistral", "olmo2", "phi3", "gemma2", "gpt2"):
+        for name in ("llama", "llama-rope-llama3", "llama-rope-yarn", "qwen2", "qwen3-window", "mistral", "olmo2", "phi3", "gemma2", "mixtral-aux", "qwen3-moe",
+                     "gpt-oss", "gpt2"):
             write(root / f"{name}-old", VARIATIONS[name], 99)
             old_names(root / f"{name}-old")
         to_torch_save(root / "gpt2-old")

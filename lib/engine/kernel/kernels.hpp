@@ -41,6 +41,9 @@ struct Attending {
   std::int64_t window = 0;  ///< number of keys visible to a query, including its own; 0: all
   /// First tokens of documents that do not see each other, as in unit::Documents; none: each sample is one.
   std::span<const std::int64_t> documents{};
+  /// A score of each head beside those of the keys, of no value (Xiao et al. 2024); undefined: none. Only LibTorch's
+  /// operations take it.
+  at::Tensor sinks_H{};
 };
 
 /// Attention of a decoder: norm, queries, keys, values, rotation, attention of the heads, output. Norms that are
@@ -60,8 +63,9 @@ struct AttentionLayer {
   bool plain() const {
     return norm_C.defined() && norm_C.scalar_type() == q.weight_OI.scalar_type() && !q_norm.defined() &&
            !post_norm_C.defined() && attending.scale == 0 && attending.cap == 0 && attending.window == 0 &&
-           attending.documents.empty() && 2 * cos_TR.size(1) * attending.heads == q.weight_OI.size(0) &&
-           !q.adapter.defined() && !k.adapter.defined() && !v.adapter.defined() && !o.adapter.defined();
+           attending.documents.empty() && !attending.sinks_H.defined() &&
+           2 * cos_TR.size(1) * attending.heads == q.weight_OI.size(0) && !q.adapter.defined() &&
+           !k.adapter.defined() && !v.adapter.defined() && !o.adapter.defined();
   }
 };
 

@@ -239,6 +239,34 @@ TEST_CASE("kernel: a cap is tanh, close to that in double near 0 and far from it
   CHECK(!std::isnan(bad[1]));
 }
 
+TEST_CASE("kernel: a sink takes its share of each head's attention") {
+  for (const std::int64_t window : {0, 3}) {
+    const Attending how{.heads = 3, .window = window};
+    const std::vector<Tensor> inputs = {random({2, 9, 24}, 5), random({2, 9, 24}, 6), random({2, 9, 24}, 7),
+                                        random({3}, 8)};
+    const auto sunk = results(
+        plain(),
+        [&](const Kernels& k, const auto& in) {
+          Attending its = how;
+          its.sinks_H = in[3];
+          return k.grouped_attention(in[0], in[1], in[2], its);
+        },
+        inputs);
+    // As a key of no value and a score of its own: p = exp(s) / (exp(sink) + sum of exp(s)).
+    const auto expected = results(
+        plain(),
+        [&](const Kernels&, const auto& in) {
+          const auto heads = [](const Tensor& x) { return x.to(at::kDouble).view({2, 9, 3, 8}).transpose(1, 2); };
+          Tensor e = (at::matmul(heads(in[0]), heads(in[1]).transpose(-2, -1)) / std::sqrt(8.0)).exp().tril();
+          if (window > 0) e = e.triu(1 - window);
+          const Tensor p = e / (e.sum(-1, true) + in[3].to(at::kDouble).exp().view({1, 3, 1, 1}));
+          return at::matmul(p, heads(in[2])).transpose(1, 2).reshape({2, 9, 24}).to(at::kFloat);
+        },
+        inputs);
+    for (std::size_t i = 0; i < expected.size(); ++i) CHECK(distance(sunk[i], expected[i]) < 2e-6);
+  }
+}
+
 TEST_CASE("kernel: attention does not look ahead") {
   const Tensor qkv_BTE = random({1, 100, 48}, 1);
   Tensor changed_BTE = qkv_BTE.clone();

@@ -64,7 +64,9 @@ Tensor rows(const Tensor& x_BTE, std::int64_t begin, std::int64_t count) {
   return x_BTE.reshape({1, -1, x_BTE.size(2)}).narrow(1, begin, count);
 }
 
-const Kernels& of_any_length(const Kernels& by, const Tensor& x) { return x.is_cuda() ? plain() : by; }
+const Kernels& of_any_length(const Kernels& by, const Tensor& x, const Attending& how) {
+  return x.is_cuda() || how.sinks_H.defined() ? plain() : by;
+}
 
 }  // namespace
 
@@ -75,7 +77,7 @@ Tensor adapted(const Kernels& by, const Tensor& x_BTI, const Tensor& product_BTO
 }
 
 Tensor attention_of_documents(const Kernels& by, const Tensor& qkv_BTE, const Attending& how) {
-  const Kernels& kernels = of_any_length(by, qkv_BTE);
+  const Kernels& kernels = of_any_length(by, qkv_BTE, how);
   return one_by_one(qkv_BTE, qkv_BTE.size(2) / 3, how,
                     [&](std::int64_t begin, std::int64_t count, const Attending& alone) {
                       return kernels.attention(rows(qkv_BTE, begin, count), alone.heads, alone.dropout, alone.key);
@@ -84,7 +86,7 @@ Tensor attention_of_documents(const Kernels& by, const Tensor& qkv_BTE, const At
 
 Tensor attention_of_documents(const Kernels& by, const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF,
                               const Attending& how) {
-  const Kernels& kernels = of_any_length(by, q_BTE);
+  const Kernels& kernels = of_any_length(by, q_BTE, how);
   return one_by_one(q_BTE, q_BTE.size(2), how, [&](std::int64_t begin, std::int64_t count, const Attending& alone) {
     return kernels.grouped_attention(rows(q_BTE, begin, count), rows(k_BTF, begin, count), rows(v_BTF, begin, count),
                                      alone);
@@ -101,9 +103,10 @@ Tensor attention_layer(const Kernels& by, const Tensor& x_BTC, const AttentionLa
   const Tensor v_BTF = projected(by, in_BTC, layer.v);
   const Tensor k_BTF = turned_heads(layer.k, layer.k_norm);
   const Tensor q_BTE = turned_heads(layer.q, layer.q_norm);
-  const Tensor attended_BTE = layer.attending.documents.empty()
-                                  ? by.grouped_attention(q_BTE, k_BTF, v_BTF, layer.attending)
-                                  : attention_of_documents(by, q_BTE, k_BTF, v_BTF, layer.attending);
+  const Tensor attended_BTE =
+      layer.attending.documents.empty()
+          ? (layer.attending.sinks_H.defined() ? plain() : by).grouped_attention(q_BTE, k_BTF, v_BTF, layer.attending)
+          : attention_of_documents(by, q_BTE, k_BTF, v_BTF, layer.attending);
   return after(by, x, projected(by, attended_BTE, layer.o), layer.post_norm_C, layer.epsilon);
 }
 

@@ -41,12 +41,21 @@ Tensor linear_add(const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bi
 
 Tensor capped(const Tensor& x, double cap) { return cap > 0 ? (x / cap).tanh() * cap : x; }
 
+/// Softmax of the scores of a query, in which a sink, where there is one, takes its share.
+Tensor softmax_beside(const Tensor& scores_BHTT, const Tensor& sinks_H) {
+  if (!sinks_H.defined()) return at::softmax(scores_BHTT, -1);
+  const std::int64_t B = scores_BHTT.size(0), H = scores_BHTT.size(1), T = scores_BHTT.size(2);
+  const Tensor sinks_BHT1 = sinks_H.to(scores_BHTT.scalar_type()).view({1, H, 1, 1}).expand({B, H, T, 1});
+  return at::softmax(at::cat({scores_BHTT, sinks_BHT1}, -1), -1).narrow(-1, 0, T);
+}
+
 /// Of queries, keys and values of as many heads: [B, T, H*D].
 Tensor attend(const Tensor& all_q_BHTD, const Tensor& k_BHTD, const Tensor& v_BHTD, const Attending& how,
               bool causal = true) {
   const std::int64_t B = all_q_BHTD.size(0), H = all_q_BHTD.size(1), T = all_q_BHTD.size(2), D = all_q_BHTD.size(3);
 #if TORCH_VERSION_MAJOR >= 2  // before, LibTorch had none, and our GPUs need a later one
-  if (all_q_BHTD.is_cuda() && how.dropout == 0 && how.scale == 0 && how.cap == 0 && how.window == 0) {
+  if (all_q_BHTD.is_cuda() && how.dropout == 0 && how.scale == 0 && how.cap == 0 && how.window == 0 &&
+      !how.sinks_H.defined()) {
     return at::scaled_dot_product_attention(all_q_BHTD, k_BHTD, v_BHTD, {}, 0, causal)  // a deterministic kernel
         .transpose(1, 2)
         .reshape({B, T, H * D});
@@ -56,7 +65,7 @@ Tensor attend(const Tensor& all_q_BHTD, const Tensor& k_BHTD, const Tensor& v_BH
   Tensor scores_BHTT = capped(at::matmul(q_BHTD, wide(k_BHTD).transpose(-2, -1)), how.cap);
   if (causal) scores_BHTT = scores_BHTT + at::full({T, T}, -INFINITY, q_BHTD.options()).triu_(1);
   if (how.window > 0) scores_BHTT = scores_BHTT + at::full({T, T}, -INFINITY, q_BHTD.options()).tril_(-how.window);
-  const Tensor weights_BHTT = unit::dropout(at::softmax(scores_BHTT, -1), how.dropout, how.key);
+  const Tensor weights_BHTT = unit::dropout(softmax_beside(scores_BHTT, how.sinks_H), how.dropout, how.key);
   return narrowed(at::matmul(weights_BHTT, wide(v_BHTD)), all_q_BHTD).transpose(1, 2).reshape({B, T, H * D});
 }
 

@@ -11,11 +11,12 @@ class Rows {
  public:
   /// Rows along the last dimension. REQUIRES: contiguous, float32 or bfloat16; the tensor outlives this.
   explicit Rows(const at::Tensor& tensor) : size_(tensor.size(-1)), count_(tensor.numel() / size_) {
-    if (tensor.scalar_type() == at::kBFloat16) {
-      narrow_ = static_cast<device::Bfloat16*>(tensor.data_ptr());
+    const bool narrow = tensor.scalar_type() == at::kBFloat16;
+    if (narrow) {
+      narrow_ = static_cast<device::Bfloat16*>(tensor.data_ptr());  // null where there are no rows
       wide_ = at::empty({size_}, at::kFloat);
     }
-    floats_ = narrow_ ? wide_.data_ptr<float>() : tensor.data_ptr<float>();
+    floats_ = narrow ? wide_.data_ptr<float>() : tensor.data_ptr<float>();
   }
 
   std::int64_t count() const { return count_; }

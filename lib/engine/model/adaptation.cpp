@@ -122,6 +122,22 @@ void require_untied(const unit::Units& units, const Adaptation& how) {
   }
 }
 
+/// peft knows those of transformers 5, which are stacked in memory, by other names than files have.
+void require_no_experts(const unit::Units& units, const Adaptation& how) {
+  for (const auto& unit : units) {
+    for (const Parameter& parameter : unit->parameters()) {
+      const std::string module = module_of(parameter.name);
+      if (parameter.expert && is_saved(parameter, how))
+        throw Error("--modules_to_save: " + module +
+                    " is of an expert, whose weights peft has under other names: leave it out");
+      const bool targeted =
+          any(how.targets, module, [](auto& pattern, auto& name) { return names_module(pattern, name); });
+      if (parameter.expert && targeted)
+        throw Error("--lora_targets: zs has no adapters for experts (" + module + "): name products of attention");
+    }
+  }
+}
+
 }  // namespace
 
 double Adaptation::scale() const {
@@ -150,6 +166,7 @@ void require_matches(const unit::Units& units, const Adaptation& how) {
     }
   }
   if (how.adapts()) {
+    require_no_experts(units, how);
     for (const std::string& target : how.targets) {
       const bool is_product = any(products, target, [](auto& name, auto& its) { return names_module(its, name); });
       if (target == kAll || is_product) continue;

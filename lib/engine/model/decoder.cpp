@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "model/next_token.hpp"
 #include "model/parameters.hpp"
@@ -85,8 +86,11 @@ class Embedding final : public unit::Unit {
 struct Layout {
   std::vector<Parameter> parameters;
   Layer norm1, q, k, v, o, q_norm, k_norm, post_norm1, norm2, gate, up, down, post_norm2;
+  int sinks = -1;
+  std::optional<Experts> experts;  // in place of gate, up and down
 
-  Layout(const std::string& prefix, const Description& family, const Decoder& s, const Settings& settings) {
+  Layout(std::int64_t index, const Description& family, const Decoder& s, const Settings& settings) {
+    const std::string prefix = "model.layers." + std::to_string(index) + ".";
     ParameterList list(prefix, settings);
     const char *const kQueries = "num_attention_heads, head_dim, hidden_size",
                       *const kKeys = "num_key_value_heads, head_dim, hidden_size",
@@ -104,6 +108,7 @@ struct Layout {
       v = list.linear("self_attn.v_proj", s.K * s.D, s.C, kKeys, s.input_bias);
     }
     o = list.linear("self_attn.o_proj", s.C, s.H * s.D, kQueries, s.output_bias);
+    if (family.sinks) sinks = list.add(matrix("self_attn.sinks", {s.H}, settings, "num_attention_heads"));
     if (family.head_norm != HeadNorm::none) {
       const bool each = family.head_norm == HeadNorm::each;
       q_norm = norm("self_attn.q_norm", each ? s.D : s.H * s.D, each ? "head_dim" : "num_attention_heads, head_dim");
@@ -112,13 +117,17 @@ struct Layout {
     if (family.norm_after) post_norm1 = norm("post_attention_layernorm", s.C, "hidden_size");
     if (family.norm_before)
       norm2 = norm(family.norm_after ? "pre_feedforward_layernorm" : "post_attention_layernorm", s.C, "hidden_size");
-    if (family.joined) {
-      gate = list.linear("mlp.gate_up_proj", 2 * s.I, s.C, kInner, s.mlp_bias);
+    if (s.mixture.in(index)) {
+      experts.emplace(*family.experts, s.mixture, s.C, settings, list);
     } else {
-      gate = list.linear("mlp.gate_proj", s.I, s.C, kInner, s.mlp_bias);
-      up = list.linear("mlp.up_proj", s.I, s.C, kInner, s.mlp_bias);
+      if (family.joined) {
+        gate = list.linear("mlp.gate_up_proj", 2 * s.I, s.C, kInner, s.mlp_bias);
+      } else {
+        gate = list.linear("mlp.gate_proj", s.I, s.C, kInner, s.mlp_bias);
+        up = list.linear("mlp.up_proj", s.I, s.C, kInner, s.mlp_bias);
+      }
+      down = list.linear("mlp.down_proj", s.C, s.I, kInner, s.mlp_bias);
     }
-    down = list.linear("mlp.down_proj", s.C, s.I, kInner, s.mlp_bias);
     if (family.norm_after) post_norm2 = norm("post_feedforward_layernorm", s.C, "hidden_size");
     parameters = list.parameters();
     for (const Layer& each : {norm1, q_norm, k_norm, post_norm1, norm2, post_norm2}) {
@@ -132,8 +141,7 @@ struct Layout {
 class Block final : public unit::Unit {
  public:
   Block(std::int64_t index, const Shared& shared, const Settings& settings)
-      : Block(index, shared, settings,
-              Layout("model.layers." + std::to_string(index) + ".", *shared.family, shared.of, settings)) {}
+      : Block(index, shared, settings, Layout(index, *shared.family, shared.of, settings)) {}
 
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor>,
                  const ForwardContext& context) const override {
@@ -168,10 +176,13 @@ class Block final : public unit::Unit {
                                                                             .scale = s.scale,
                                                                             .cap = s.score_cap,
                                                                             .window = sees_all ? 0 : window_,
-                                                                            .documents = context.document_begins()},
+                                                                            .documents = context.document_begins(),
+                                                                            .sinks_H = tensor_at(own, layout_.sinks)},
                                                               .q_norm = norm(layout_.q_norm),
                                                               .k_norm = norm(layout_.k_norm),
                                                               .post_norm_C = norm(layout_.post_norm1)});
+    if (layout_.experts)
+      return layout_.experts->forward(kernels, middle_BTC, norm(layout_.norm2), s.epsilon, own, context);
     return kernels.gated_layer(middle_BTC, {.norm_C = norm(layout_.norm2),
                                             .epsilon = s.epsilon,
                                             .gate = gate,
@@ -204,8 +215,10 @@ class Head final : public unit::Unit {
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor> borrowed,
                  const ForwardContext& context) const override {
     const Tensor y_BTC = shared_.kernels->rms_norm(x_BTC, norm_weight(*shared_.family, own[0]), shared_.of.epsilon).y;
-    return next_token_loss(*shared_.kernels, y_BTC, shared_.of.tied ? borrowed[0] : own[1], context,
-                           shared_.of.logit_cap);
+    const Tensor loss =
+        next_token_loss(*shared_.kernels, y_BTC, shared_.of.tied ? borrowed[0] : own[1], context, shared_.of.logit_cap);
+    const Mixture& mixture = shared_.of.mixture;
+    return mixture.adds_auxiliary ? loss + auxiliary_loss(mixture, context) : loss;
   }
 
  private:
@@ -238,12 +251,14 @@ void build_decoder(const Description& family, Model& model, const Configuration&
     model.units.push_back(std::make_unique<Block>(i, shared, settings));
   model.units.push_back(
       std::make_unique<Head>(shared, settings, left_out_blocks(model, total, {"model.layers.", "layers."})));
-  const std::int64_t block = s.C * s.D * 2 * (s.H + s.K) + 3 * s.C * s.I;
+  const Mixture& m = s.mixture;
+  const std::int64_t heads = s.C * s.D * 2 * (s.H + s.K), dense = model.num_layers - m.number();
+  const std::int64_t products =
+      model.num_layers * heads + dense * 3 * s.C * s.I + m.number() * s.C * (m.count + 3 * m.chosen * m.width);
   std::int64_t attention = 0;
   for (const std::int64_t window : s.windows)
     attention += 2 * s.H * s.D * (window > 0 ? std::min(window, model.seq_length) : model.seq_length);
-  model.flops_per_token =
-      6 * static_cast<double>(model.num_layers * block + attention + model.vocab_size * model.width);
+  model.flops_per_token = 6 * static_cast<double>(products + attention + model.vocab_size * model.width);
   model.config_json = decoder_json(family, s, model, settings);
 }
 

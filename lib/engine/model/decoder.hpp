@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernel/kernels.hpp"
+#include "model/experts.hpp"
 #include "model/model.hpp"
 #include "model/rope.hpp"
 
@@ -18,6 +19,7 @@ struct Description {
   const char* defaults;            ///< defaults of the family's class for missing keys of config.json: JSON
   /// Keys of config.json in addition to those of every decoder; others are refused.
   std::vector<std::string_view> keys;
+  std::vector<std::string_view> ignored{};  ///< keys that files of the family have, and its class does not read
   /// A layer's norms: of its input, of its output before the addition, and of queries and keys.
   bool norm_before = true, norm_after = false;
   enum class HeadNorm { none, each, all } head_norm = HeadNorm::none;  ///< all: over the numbers of all heads together
@@ -28,8 +30,11 @@ struct Description {
   bool scaled_embedding = false;   ///< by the root of the width
   std::int64_t window_period = 1;  ///< every such layer has no window; 1: all have one, if there is one
   kernel::Activation activation = kernel::Activation::silu;
-  bool pads = false;       ///< its class has a padding token unless config.json disables it
-  bool two_ropes = false;  ///< layers with a window have separate rotary positions
+  bool pads = false;                     ///< its class has a padding token unless config.json disables it
+  bool two_ropes = false;                ///< layers with a window have separate rotary positions
+  const char* rope = nullptr;            ///< rope_parameters of a config.json that has none: JSON
+  bool sinks = false;                    ///< heads have attention sinks
+  const ExpertNames* experts = nullptr;  ///< of the families with experts
 
   bool has(std::string_view key) const;
 };
@@ -42,6 +47,7 @@ struct Decoder {
   double scale, score_cap, logit_cap;  ///< as in kernel::Attending
   std::vector<std::int64_t> windows;   ///< of each layer; 0: unlimited
   Rope rope, local_rope;               ///< local: for layers with a window
+  Mixture mixture{};
 };
 
 Size decoder_size(const Description& family, const Configuration& config);

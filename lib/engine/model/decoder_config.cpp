@@ -78,9 +78,19 @@ constexpr std::array<std::string_view, 44> kElsewhere = {"architectures",
 /// null in these is no fallback, but means none.
 constexpr std::array<std::string_view, 3> kNullable = {"sliding_window", "attn_logit_softcapping",
                                                        "final_logit_softcapping"};
+/// More than any model has; each has parameters of its own.
+constexpr std::int64_t kMostExperts = 1 << 14;
 /// What windows() comes from.
 constexpr std::array<std::string_view, 5> kWindows = {"sliding_window", "use_sliding_window", "max_window_layers",
                                                       "layer_types", "sliding_window_pattern"};
+
+/// Of every decoder with experts.
+constexpr std::array<std::string_view, 4> kMixture = {"num_experts_per_tok", "router_aux_loss_coef",
+                                                      "output_router_logits", "router_jitter_noise"};
+/// What decides the loss, and no shape or output.
+constexpr std::array<std::string_view, 2> kOfLoss = {"router_aux_loss_coef", "output_router_logits"};
+/// What sparse() comes from.
+constexpr std::array<std::string_view, 2> kSparse = {"decoder_sparse_step", "mlp_only_layers"};
 
 bool among(std::span<const std::string_view> all, std::string_view key) {
   return std::find(all.begin(), all.end(), key) != all.end();
@@ -89,6 +99,8 @@ bool among(std::span<const std::string_view> all, std::string_view key) {
 /// The file's values over the family's own.
 Configuration complete(const Description& family, const Configuration& config) {
   Json values = Json::parse(family.defaults);
+  if (family.rope && !config.has("rope_parameters") && !config.has("rope_scaling"))
+    values["rope_parameters"] = Json::parse(family.rope);
   for (const auto& [key, value] : config.values().items()) {
     if (!value.is_null() || among(kNullable, key)) values[key] = value;
   }
@@ -99,6 +111,8 @@ void require_known(const Description& family, const Configuration& config) {
   std::vector<std::string_view> known(kDecide.begin(), kDecide.end());
   known.insert(known.end(), kElsewhere.begin(), kElsewhere.end());
   known.insert(known.end(), family.keys.begin(), family.keys.end());
+  known.insert(known.end(), family.ignored.begin(), family.ignored.end());
+  if (family.experts) known.insert(known.end(), kMixture.begin(), kMixture.end());
   for (const auto& [key, value] : config.values().items()) {
     if (key.starts_with('_')) known.push_back(key);  // transformers' notes for itself
   }
@@ -149,6 +163,48 @@ std::vector<std::int64_t> windows(const Description& family, const Configuration
     if (period == 1 || (i + 1) % period != 0) all[static_cast<std::size_t>(i)] = window;
   }
   return all;
+}
+
+/// Whether each of so many layers has experts.
+std::vector<bool> sparse(const Configuration& config, std::int64_t layers) {
+  const std::int64_t step = config.integer("decoder_sparse_step", 1);
+  std::vector<bool> all(static_cast<std::size_t>(layers));
+  for (std::int64_t i = 0; i < layers; ++i) all[static_cast<std::size_t>(i)] = (i + 1) % step == 0;
+  if (!config.has("mlp_only_layers")) return all;
+  const Json& dense = config.values()["mlp_only_layers"];
+  for (const Json& layer : dense.is_array() ? dense : Json::array({dense})) {
+    if (!layer.is_number_unsigned())
+      config.refuse("mlp_only_layers", "is " + dense.dump() + ", expected a list of numbers of layers");
+    if (layer.get<std::int64_t>() < layers) all[layer.get<std::size_t>()] = false;
+  }
+  return all;
+}
+
+/// As the family's class has it: its files may have either name.
+const char* count_key(const Description& family, const Configuration& config) {
+  return family.has("num_experts") && config.has("num_experts") ? "num_experts" : "num_local_experts";
+}
+
+Mixture mixture(const Description& family, const Configuration& config, std::int64_t layers, const Settings& settings) {
+  if (!family.experts) return {};
+  const char* const key = count_key(family, config);
+  Mixture m{.count = config.integer(key, 0, 1),
+            .chosen = config.integer("num_experts_per_tok", 1),
+            .width = config.integer(family.experts->width, 1),
+            .routing = family.experts->stacked() ? kernel::Routing::chosen : kernel::Routing::normalised,
+            .auxiliary = config.real("router_aux_loss_coef", 0),
+            .adds_auxiliary = config.boolean("output_router_logits", false),
+            .alpha = config.real("swiglu_alpha", 0),
+            .limit = config.real("swiglu_limit", 0),
+            .layers = sparse(config, layers)};
+  if (m.count > kMostExperts)
+    config.refuse(key, "is " + to_text(m.count) + ", expected at most " + to_text(kMostExperts));
+  if (m.chosen > m.count)
+    config.refuse("num_experts_per_tok", "is " + to_text(m.chosen) + ", of " + to_text(m.count) + " experts");
+  if (family.has("norm_topk_prob") && !config.boolean("norm_topk_prob", false)) m.routing = kernel::Routing::all;
+  if (settings.router_aux_loss_coef >= 0) m.auxiliary = settings.router_aux_loss_coef, m.adds_auxiliary = true;
+  if (m.auxiliary == 0 || m.number() == 0) m.adds_auxiliary = false;
+  return m;
 }
 
 struct Ropes {
@@ -204,9 +260,9 @@ bool Description::has(std::string_view key) const { return among(keys, key); }
 
 Size decoder_size(const Description& family, const Configuration& given) {
   const Configuration config = complete(family, given);
-  return {config.integer("num_hidden_layers", 1), config.integer("hidden_size", 1),
+  return {config.integer("num_hidden_layers", 1),   config.integer("hidden_size", 1),
           config.integer("num_attention_heads", 1), config.integer("max_position_embeddings", 1),
-          config.integer("vocab_size", 1)};
+          config.integer("vocab_size", 1),          family.experts ? config.integer(count_key(family, config), 0) : 0};
 }
 
 Decoder read_decoder(const Description& family, const Configuration& given, const Model& model,
@@ -216,6 +272,7 @@ Decoder read_decoder(const Description& family, const Configuration& given, cons
   given.require("hidden_activation", {activation});
   given.require("pretraining_tp", {1});
   given.require("use_bidirectional_attention", {false});
+  given.require("router_jitter_noise", {0});
   require_known(family, given);
   const Configuration config = complete(family, given);
   const Size size = decoder_size(family, given);
@@ -239,7 +296,8 @@ Decoder read_decoder(const Description& family, const Configuration& given, cons
             .logit_cap = config.real("final_logit_softcapping", 0),
             .windows = windows(family, config, model.num_layers),
             .rope = rope.all,
-            .local_rope = rope.local};
+            .local_rope = rope.local,
+            .mixture = mixture(family, config, model.num_layers, settings)};
   // The usual scale is not told apart: kernels of their own take it.
   if (scaled_by == s.D) s.scale = 0;
   const auto turned = static_cast<std::int64_t>(static_cast<double>(s.D) * s.rope.fraction);
@@ -253,6 +311,30 @@ Decoder read_decoder(const Description& family, const Configuration& given, cons
   }
   return s;
 }
+
+namespace {
+
+void put_mixture(const Description& family, const Mixture& m, nlohmann::ordered_json& json) {
+  json[family.has("num_experts") ? "num_experts" : "num_local_experts"] = m.count;
+  json["num_experts_per_tok"] = m.chosen;
+  json["output_router_logits"] = m.adds_auxiliary;
+  json["router_aux_loss_coef"] = m.auxiliary;
+  const auto put = [&](const char* key, const Json& value) {
+    if (family.has(key)) json[key] = value;
+  };
+  put("moe_intermediate_size", m.width);
+  put("norm_topk_prob", m.routing == kernel::Routing::normalised);
+  put("swiglu_alpha", m.alpha);
+  put("swiglu_limit", m.limit);
+  put("decoder_sparse_step", 1);
+  Json dense = Json::array();
+  for (std::size_t i = 0; i < m.layers.size(); ++i) {
+    if (!m.layers[i]) dense.push_back(i);
+  }
+  put("mlp_only_layers", dense);
+}
+
+}  // namespace
 
 std::string decoder_json(const Description& family, const Decoder& s, const Model& model, const Settings& settings) {
   const bool silu = family.activation == kernel::Activation::silu;
@@ -291,6 +373,7 @@ std::string decoder_json(const Description& family, const Decoder& s, const Mode
   json["attention_dropout"] = settings.dropout;
   if (family.pads) json["pad_token_id"] = Json();
   put("mlp_bias", s.mlp_bias);
+  if (family.experts) put_mixture(family, s.mixture, json);
   json["initializer_range"] = settings.init_std;
   json["tie_word_embeddings"] = s.tied;
   json["torch_dtype"] = "float32";
@@ -301,18 +384,22 @@ std::string decoder_json(const Description& family, const Decoder& s, const Mode
 Json decoder_meaning(const Description& family, const Configuration& config) {
   Json decides = Json::object();
   const auto take = [&](std::string_view key) {
-    if (!key.starts_with("rope_") && key != "partial_rotary_factor" && key != "original_max_position_embeddings" &&
-        key != "model_type" && !among(kWindows, key) && config.has(std::string(key).c_str()))
+    if (!key.starts_with("rope_") && !among(kOfLoss, key) && !among(kSparse, key) && key != "partial_rotary_factor" &&
+        key != "original_max_position_embeddings" && key != "model_type" && !among(kWindows, key) &&
+        config.has(std::string(key).c_str()))
       decides[std::string(key)] = config.values()[std::string(key)];
   };
   for (const std::string_view key : kDecide) take(key);
   for (const std::string_view key : family.keys) take(key);
+  if (family.experts) take("num_experts_per_tok");
   const Configuration whole = complete(family, config);
   if (config.has("rope_parameters") || config.has("rope_scaling") || config.has("rope_theta")) {
     const Ropes rope = ropes(family, whole, whole.integer("max_position_embeddings", 1));
     decides["rope_parameters"] = to_json(rope.all);
     if (family.two_ropes) decides["rope_parameters"]["sliding_attention"] = to_json(rope.local);
   }
+  if (family.has("mlp_only_layers") && config.has("num_hidden_layers"))
+    decides["mlp_only_layers"] = sparse(whole, whole.integer("num_hidden_layers", 1));
   if (family.has("sliding_window") && config.has("num_hidden_layers"))
     decides["sliding_window"] = windows(family, whole, whole.integer("num_hidden_layers", 1));
   return decides;

@@ -109,6 +109,73 @@ const Description kGemma3 = {
     .pads = true,
     .two_ropes = true};
 
+constexpr ExpertNames kMixtralNames = {.router = "block_sparse_moe.gate",
+                                       .experts = "block_sparse_moe.experts",
+                                       .gate = "w1",
+                                       .up = "w3",
+                                       .down = "w2",
+                                       .count = "num_local_experts",
+                                       .width = "intermediate_size"};
+
+/// Mixtral (Jiang et al. 2024): Mistral with experts in place of each feed-forward network.
+const Description kMixtral = {
+    .type = "mixtral",
+    .architecture = "MixtralForCausalLM",
+    .defaults = R"({"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "max_position_embeddings": 131072, "vocab_size": 32000, "rms_norm_eps": 1e-5,
+        "rope_theta": 1000000.0, "num_local_experts": 8, "num_experts_per_tok": 2, "router_aux_loss_coef": 0.001})",
+    .keys = {"sliding_window", "num_local_experts"},
+    .experts = &kMixtralNames};
+
+constexpr ExpertNames kQwen3MoeNames = {.router = "mlp.gate",
+                                        .experts = "mlp.experts",
+                                        .gate = "gate_proj",
+                                        .up = "up_proj",
+                                        .down = "down_proj",
+                                        .count = "num_experts",
+                                        .width = "moe_intermediate_size"};
+
+/// Qwen 3 with experts (Yang et al. 2025), in all layers or in some.
+const Description kQwen3Moe = {
+    .type = "qwen3_moe",
+    .architecture = "Qwen3MoeForCausalLM",
+    .defaults = R"({"hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 24, "num_attention_heads": 32,
+        "num_key_value_heads": 4, "max_position_embeddings": 32768, "vocab_size": 151936, "rms_norm_eps": 1e-6,
+        "sliding_window": 4096, "moe_intermediate_size": 768, "num_local_experts": 128, "num_experts_per_tok": 8,
+        "router_aux_loss_coef": 0.001})",
+    .keys = {"attention_bias", "sliding_window", "use_sliding_window", "num_experts", "num_local_experts",
+             "moe_intermediate_size", "norm_topk_prob", "decoder_sparse_step", "mlp_only_layers"},
+    .ignored = {"max_window_layers"},
+    .head_norm = HeadNorm::each,
+    .experts = &kQwen3MoeNames};
+
+constexpr ExpertNames kGptOssNames = {.router = "mlp.router",
+                                      .experts = "mlp.experts",
+                                      .gate = "gate_up_proj",
+                                      .up = nullptr,
+                                      .down = "down_proj",
+                                      .router_bias = true,
+                                      .count = "num_local_experts",
+                                      .width = "intermediate_size"};
+
+/// gpt-oss (OpenAI 2025): attention with sinks, every other layer with a window; biases everywhere.
+const Description kGptOss = {
+    .type = "gpt_oss",
+    .architecture = "GptOssForCausalLM",
+    .defaults = R"({"hidden_size": 2880, "intermediate_size": 2880, "num_hidden_layers": 36, "num_attention_heads": 64,
+        "num_key_value_heads": 8, "head_dim": 64, "max_position_embeddings": 131072, "vocab_size": 201088,
+        "rms_norm_eps": 1e-5, "sliding_window": 128, "attention_bias": true, "rope_theta": 150000.0,
+        "num_local_experts": 128, "num_experts_per_tok": 4, "router_aux_loss_coef": 0.001, "swiglu_alpha": 1.702,
+        "swiglu_limit": 7.0})",
+    .keys = {"attention_bias", "sliding_window", "layer_types", "num_local_experts", "swiglu_alpha", "swiglu_limit"},
+    .ignored = {"experts_per_token", "initial_context_length"},
+    .norm_scale = NormScale::wide,
+    .window_period = 2,
+    .rope = R"({"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": false,
+        "original_max_position_embeddings": 4096})",
+    .sinks = true,
+    .experts = &kGptOssNames};
+
 }  // namespace
 
 const std::vector<Family>& decoders() {
@@ -245,7 +312,37 @@ const std::vector<Family>& decoders() {
                "num_key_value_heads": 1, "max_position_embeddings": 32768, "vocab_size": 262144, "sliding_window": 512})"},
            {"gemma-3-1b-pt", "google",
             R"({"hidden_size": 1152, "intermediate_size": 6912, "num_attention_heads": 4, "num_key_value_heads": 1,
-               "max_position_embeddings": 32768, "vocab_size": 262144, "sliding_window": 512})"}})};
+               "max_position_embeddings": 32768, "vocab_size": 262144, "sliding_window": 512})"}}),
+      decoder<kMixtral>(
+          {{"tiny-mixtral", "zs",
+            R"({"hidden_size": 128, "intermediate_size": 192, "num_hidden_layers": 4, "num_attention_heads": 4,
+               "num_key_value_heads": 2, "vocab_size": 256, "max_position_embeddings": 256, "num_local_experts": 4,
+               "output_router_logits": true})"},
+           {"Mixtral-8x7B-v0.1", "mistralai", R"({"max_position_embeddings": 32768, "router_aux_loss_coef": 0.02})"},
+           {"Mixtral-8x22B-v0.1", "mistralai",
+            R"({"hidden_size": 6144, "intermediate_size": 16384, "num_hidden_layers": 56, "num_attention_heads": 48,
+               "max_position_embeddings": 65536})"}}),
+      decoder<kQwen3Moe>(
+          {{"tiny-qwen3-moe", "zs",
+            R"({"hidden_size": 128, "intermediate_size": 352, "num_hidden_layers": 4, "num_attention_heads": 4,
+               "num_key_value_heads": 2, "vocab_size": 256, "max_position_embeddings": 256, "head_dim": 48,
+               "moe_intermediate_size": 64, "num_experts": 8, "num_experts_per_tok": 3, "norm_topk_prob": true,
+               "mlp_only_layers": [0], "output_router_logits": true})"},
+           {"Qwen3-30B-A3B", "Qwen",
+            R"({"num_hidden_layers": 48, "head_dim": 128, "max_position_embeddings": 40960, "rope_theta": 1000000.0,
+               "norm_topk_prob": true})"},
+           {"Qwen3-235B-A22B", "Qwen",
+            R"({"hidden_size": 4096, "intermediate_size": 12288, "num_hidden_layers": 94, "num_attention_heads": 64,
+               "head_dim": 128, "max_position_embeddings": 40960, "rope_theta": 1000000.0,
+               "moe_intermediate_size": 1536, "norm_topk_prob": true})"}}),
+      decoder<kGptOss>(
+          {{"tiny-gpt-oss", "zs",
+            R"({"hidden_size": 128, "intermediate_size": 96, "num_hidden_layers": 4, "num_attention_heads": 4,
+               "num_key_value_heads": 2, "head_dim": 32, "vocab_size": 256, "max_position_embeddings": 256,
+               "sliding_window": 8, "num_local_experts": 4, "num_experts_per_tok": 2})"},
+           {"gpt-oss-20b", "openai",
+            R"({"num_hidden_layers": 24, "num_local_experts": 32, "router_aux_loss_coef": 0.9})"},
+           {"gpt-oss-120b", "openai", R"({"router_aux_loss_coef": 0.9})"}})};
   return all;
 }
 

@@ -16,7 +16,8 @@ struct Forward {
 inline Forward forward(const Model& model, const unit::Batch& batch) {
   const at::NoGradGuard no_grad;
   Forward made;
-  const unit::ForwardContext context{.batch = batch, .training = false, .logits = &made.logits};
+  at::Tensor beside;
+  const unit::ForwardContext context{.batch = batch, .training = false, .logits = &made.logits, .beside = &beside};
   std::vector<std::vector<at::Tensor>> parameters;
   for (const auto& unit : model.units) {
     const at::Tensor flat = at::empty({unit->numel()});

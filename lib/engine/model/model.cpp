@@ -75,6 +75,11 @@ bool takes_images(const std::string& name) {
   return family_of(source.config).size(source.config, {}).vocabulary == 0;
 }
 
+bool has_experts(const std::string& name) {
+  const Source source = find(name);
+  return family_of(source.config).size(source.config, {}).experts > 0;
+}
+
 std::vector<std::string> names() {
   std::vector<std::string> all;
   for (const Family* const family : families()) {
@@ -86,8 +91,13 @@ std::vector<std::string> names() {
 Model make(const Settings& settings) {
   const auto [config, folder, published] = find(settings.name);
   const Family& family = family_of(config);
-  if (config.has("quantization_config"))
-    config.refuse("quantization_config", "is set: zs reads weights of 16 bits and more, give it the model as it was");
+  if (config.has("quantization_config")) {
+    const bool mxfp4 = config.part("quantization_config").text("quant_method", "") == "mxfp4";
+    config.refuse("quantization_config",
+                  mxfp4 ? "is mxfp4: zs reads weights of 16 bits and more, give it the model as transformers' "
+                          "Mxfp4Config(dequantize=True) loads and saves it"
+                        : "is set: zs reads weights of 16 bits and more, give it the model as it was");
+  }
   const Size size = family.size(config, settings);
   if (settings.num_layers > size.layers && !folder.empty()) {
     throw Error(config.where(), 0,

@@ -25,6 +25,8 @@ struct Settings {
   double init_mean = 0, init_std = 0.02;
   bool init_gaussian = false;        ///< initialize every parameter with N(init_mean, init_std), also biases and norms
   bool fused = false;                ///< fused kernels instead of LibTorch's operations
+  double router_aux_loss_coef = -1;  ///< factor of the experts' auxiliary loss; negative: as config.json says
+  bool experts_one_by_one = false;   ///< as in kernel::ExpertsLayer
   at::DeviceType device = at::kCPU;  ///< where forward will run
   Adaptation adaptation{};           ///< which parameters are trained, and which adapters are added
 };
@@ -49,7 +51,8 @@ inline constexpr std::int64_t kUsualLength = 512;
 /// The sizes in a config.json, each under its family's key; and its settings.
 struct Size {
   std::int64_t layers, width, heads, positions;
-  std::int64_t vocabulary;  ///< 0 for images: all samples have `positions` tokens
+  std::int64_t vocabulary;   ///< 0 for images: all samples have `positions` tokens
+  std::int64_t experts = 0;  ///< of a layer
 };
 
 /// A model with a known name.
@@ -74,6 +77,9 @@ const std::vector<const Family*>& families();
 
 /// Whether a model's samples are images. Throws zs::Error as make() does if there is no such model.
 bool takes_images(const std::string& name);
+
+/// Whether layers of a model have experts; throws in the same way.
+bool has_experts(const std::string& name);
 
 /// Names of the models that make() accepts.
 std::vector<std::string> names();

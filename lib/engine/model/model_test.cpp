@@ -148,6 +148,12 @@ TEST_CASE("model: known names have as many parameters as was published of them")
                                                          {"gemma-2-9b", 9241705984},
                                                          {"gemma-3-270m", 268098176},
                                                          {"gemma-3-1b-pt", 999885952},
+                                                         {"Mixtral-8x7B-v0.1", 46702792704},
+                                                         {"Mixtral-8x22B-v0.1", 140620634112},
+                                                         {"Qwen3-30B-A3B", 30532122624},
+                                                         {"Qwen3-235B-A22B", 235093634560},
+                                                         {"gpt-oss-20b", 20914757184},
+                                                         {"gpt-oss-120b", 116829156672},
                                                          {"vit-base-patch16-224", 86567656},
                                                          {"vit-base-patch16-224-in21k", 85798656 + 2 * 769},
                                                          {"vit-large-patch16-224", 304326632},
@@ -162,6 +168,66 @@ TEST_CASE("model: known names have as many parameters as was published of them")
     }
     CHECK(numel == published.at(name));
   }
+}
+
+TEST_CASE("model: of experts a token meets as many parameters as was published") {
+  const auto active = [](const char* name) {
+    const model::Model model = model::make({.name = name});
+    return unit::numel(model.units) - unit::idle(model.units);
+  };
+  CHECK(active("Mixtral-8x7B-v0.1") == 12879925248);                 // 12.9B of 46.7B
+  CHECK(active("Qwen3-30B-A3B") == 3353032704);                      // 3.3B of 30.5B
+  CHECK((active("gpt-oss-20b") - 201088 * 2880) / 100000000 == 36);  // 3.6B without the embedding
+  CHECK(active("tiny-llama") == unit::numel(model::make({.name = "tiny-llama"}).units));
+  const model::Model model = model::make({.name = "Mixtral-8x7B-v0.1"});
+  // Six for each parameter of a product that a token meets, and attention.
+  const double products = 6 * (12879925248.0 - 32000 * 4096 - 65 * 4096);
+  CHECK(model.flops_per_token == products + 6.0 * 32 * 2 * 4096 * 512);
+}
+
+TEST_CASE(
+    "model: the auxiliary loss of experts counts all layers and tokens but padding, and is left out where asked") {
+  const at::Tensor tokens = at::randint(0, 256, {2, 24}, unit::generator(5), at::TensorOptions(at::kLong));
+  for (const char* const name : {"tiny-mixtral", "tiny-qwen3-moe", "tiny-gpt-oss"}) {
+    CAPTURE(name);
+    const auto loss = [&](double factor, const unit::Batch& batch) {
+      const model::Model model =
+          model::make({.name = name, .num_layers = 3, .init_std = 0.1, .router_aux_loss_coef = factor});
+      return forward(model, batch).last.item<double>();
+    };
+    const unit::Batch whole{tokens, tokens};
+    const double without = loss(0, whole), once = loss(1, whole) - without, twice = loss(2, whole) - without;
+    // K where all experts have as many tokens and as much probability; more where they have not.
+    const double chosen = std::string(name) == "tiny-qwen3-moe" ? 3 : 2;
+    CHECK(once > chosen);
+    CHECK(once < 2 * chosen);
+    CHECK(twice == doctest::Approx(2 * once).epsilon(1e-6));
+    CHECK(loss(-1, whole) == loss(std::string(name) == "tiny-gpt-oss" ? 0 : 0.001, whole));
+    // Tokens behind the last target are padding: others in their place change nothing of it.
+    unit::Batch padded{tokens.clone(), tokens.clone(), 1.0F};
+    padded.targets.narrow(1, 17, 7).fill_(-100);
+    const double before = loss(1, padded) - loss(0, padded);
+    padded.inputs.narrow(1, 17, 7).add_(1).remainder_(256);
+    CHECK(loss(1, padded) - loss(0, padded) == doctest::Approx(before).epsilon(1e-6));
+    CHECK(std::fabs(before - once) > 1e-4);
+  }
+}
+
+TEST_CASE("model: adapters of experts are refused by name") {
+  for (const auto& [target, modules, what] :
+       {std::tuple("w1", "",
+                   "--lora_targets: zs has no adapters for experts "
+                   "(model.layers.0.block_sparse_moe.experts.0.w1): name products of attention"),
+        std::tuple("q_proj", "experts",
+                   "--modules_to_save: model.layers.0.block_sparse_moe.experts.0.w1 is of an "
+                   "expert, whose weights peft has under other names: leave it out")}) {
+    Adaptation adaptation{.rank = 2, .targets = {target}};
+    if (*modules) adaptation.modules = {modules};
+    CHECK_THROWS_WITH_AS(make({.name = "tiny-mixtral", .adaptation = adaptation}), what, Error);
+  }
+  // Those of all products are of attention, as peft has them.
+  const model::Model model = make({.name = "tiny-gpt-oss", .adaptation = {.rank = 2, .targets = {"all-linear"}}});
+  CHECK(target_modules(model.units) == std::vector<std::string>{"k_proj", "o_proj", "q_proj", "v_proj"});
 }
 
 TEST_CASE("model: documents of one sample see nothing of each other, and each is as if it were alone") {

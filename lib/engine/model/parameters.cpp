@@ -41,21 +41,26 @@ kernel::Adapter adapter_of(const unit::Unit& unit, std::span<const at::Tensor> o
 }
 
 int ParameterList::add(Parameter parameter) {
+  parameter.name = prefix_ + parameter.name;
+  return append(std::move(parameter));
+}
+
+int ParameterList::append(Parameter parameter) {
   parameters_.push_back(std::move(parameter));
   return static_cast<int>(parameters_.size()) - 1;
 }
 
 Layer ParameterList::linear(const std::string& name, std::int64_t out, std::int64_t in, const std::string& keys,
                             bool with_bias) {
-  Layer made{.weight = add(matrix(prefix_ + name + ".weight", {out, in}, settings_, keys))};
+  Layer made{.weight = append(matrix(prefix_ + name + ".weight", {out, in}, settings_, keys))};
   parameters_.back().product = Parameter::Product::out_in;
-  if (with_bias) made.bias = add(bias(prefix_ + name + ".bias", out, keys));
+  if (with_bias) made.bias = append(bias(prefix_ + name + ".bias", out, keys));
   return made;
 }
 
 Layer ParameterList::norm(const std::string& name, std::int64_t size, const std::string& keys, bool with_bias) {
-  Layer made{.weight = add(scale(prefix_ + name + ".weight", size, keys))};
-  if (with_bias) made.bias = add(bias(prefix_ + name + ".bias", size, keys));
+  Layer made{.weight = append(scale(prefix_ + name + ".weight", size, keys))};
+  if (with_bias) made.bias = append(bias(prefix_ + name + ".bias", size, keys));
   return made;
 }
 

@@ -40,6 +40,8 @@ class ParameterList {
   Layer linear(const std::string& name, std::int64_t out, std::int64_t in, const std::string& keys, bool with_bias);
   /// A norm over numbers of `size`.
   Layer norm(const std::string& name, std::int64_t size, const std::string& keys, bool with_bias);
+  /// Any other: the index of the parameter, whose name gets the prefix.
+  int add(unit::Parameter parameter);
   const std::vector<unit::Parameter>& parameters() const { return parameters_; }
 
  private:
@@ -47,7 +49,7 @@ class ParameterList {
   const Settings& settings_;
   std::vector<unit::Parameter> parameters_;
 
-  int add(unit::Parameter parameter);
+  int append(unit::Parameter parameter);
 };
 
 /// The tensor at an index; undefined for -1.

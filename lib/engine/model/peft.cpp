@@ -40,6 +40,7 @@ Adaptation read_peft(const std::string& folder) {
   config.require("lora_dropout", {0.0, 0});
   // Others change the weights of the model itself.
   config.require("init_lora_weights", {true, false, "gaussian"});
+  config.require("target_parameters", {nlohmann::json::array()});  // of experts, which are stacked
   for (const char* const key : {"rank_pattern", "alpha_pattern", "loftq_config"}) config.require(key, {none});
   config.require_known({"peft_type",
                         "task_type",
@@ -50,6 +51,7 @@ Adaptation read_peft(const std::string& folder) {
                         "inference_mode",
                         "r",
                         "target_modules",
+                        "target_parameters",
                         "lora_alpha",
                         "lora_dropout",
                         "fan_in_fan_out",

@@ -14,11 +14,28 @@ namespace zs::plan {
 namespace {
 
 /// What the sizes of units and activations come from, beside the number of layers.
-constexpr std::array kSizes = {"model_type",          "n_embd",      "n_inner",           "n_head",
-                               "n_positions",         "hidden_size", "intermediate_size", "num_attention_heads",
-                               "num_key_value_heads", "head_dim",    "vocab_size",        "tie_word_embeddings",
-                               "attention_bias",      "mlp_bias",    "image_size",        "patch_size",
-                               "num_channels",        "qkv_bias"};
+constexpr std::array kSizes = {"num_experts",
+                               "num_local_experts",
+                               "moe_intermediate_size",
+                               "num_experts_per_tok",
+                               "model_type",
+                               "n_embd",
+                               "n_inner",
+                               "n_head",
+                               "n_positions",
+                               "hidden_size",
+                               "intermediate_size",
+                               "num_attention_heads",
+                               "num_key_value_heads",
+                               "head_dim",
+                               "vocab_size",
+                               "tie_word_embeddings",
+                               "attention_bias",
+                               "mlp_bias",
+                               "image_size",
+                               "patch_size",
+                               "num_channels",
+                               "qkv_bias"};
 constexpr std::array kLayers = {"num_hidden_layers", "n_layer"};
 
 /// Units [begin, end).

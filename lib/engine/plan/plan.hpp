@@ -56,6 +56,7 @@ struct Unit {
   /// Its update orthogonalises whole matrices: `step` gathers their directions, in bfloat16, from all ranks.
   bool matrices = false;
   std::int64_t frozen = 0;  ///< of numel: never updated, without a gradient
+  std::int64_t idle = 0;    ///< of numel: a token does not meet them, of the experts that it is not sent to
 
   /// Elements with a gradient and an update.
   std::int64_t trained() const { return numel - frozen; }

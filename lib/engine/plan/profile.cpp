@@ -69,7 +69,8 @@ Json to_json(const Shape& shape) {
                      {"tied_to", unit.tied_to},
                      {"kept", unit.kept},
                      {"matrices", unit.matrices},
-                     {"frozen", unit.frozen}});
+                     {"frozen", unit.frozen},
+                     {"idle", unit.idle}});
   return {{"stage", shape.stage},
           {"ranks", shape.ranks},
           {"micro_steps", shape.micro_steps},
@@ -106,6 +107,7 @@ Shape read_shape(const Reader& json) {
     shape.units.back().matrices = unit.get<bool>("matrices");
     if (unit.has("frozen"))
       shape.units.back().frozen = unit.within<std::int64_t>("frozen", 0, shape.units.back().numel);
+    if (unit.has("idle")) shape.units.back().idle = unit.within<std::int64_t>("idle", 0, shape.units.back().numel);
   }
   if (frozen(shape) == numel(shape)) json.fail("units", "are all frozen");
   return shape;

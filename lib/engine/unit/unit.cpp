@@ -14,6 +14,11 @@ std::int64_t Parameter::numel() const {
   return count;
 }
 
+std::int64_t Parameter::matrices() const {
+  if (!decay) return 0;  // biases of experts are no matrix
+  return shape.size() == 2 ? 1 : shape.size() == 3 && expert ? shape.front() : 0;
+}
+
 Unit::Unit(std::string name, std::vector<Parameter> parameters, int tied_to, std::vector<Extra> extras)
     : name_(std::move(name)), parameters_(std::move(parameters)), tied_to_(tied_to), extras_(std::move(extras)) {
   for (const bool trained : {true, false}) {
@@ -51,6 +56,18 @@ std::int64_t numel(const Units& units) {
 std::int64_t trained(const Units& units) {
   std::int64_t count = 0;
   for (const auto& unit : units) count += unit->trained();
+  return count;
+}
+
+std::int64_t idle(const Unit& unit) {
+  std::int64_t count = 0;
+  for (const Parameter& parameter : unit.parameters()) count += parameter.idle;
+  return count;
+}
+
+std::int64_t idle(const Units& units) {
+  std::int64_t count = 0;
+  for (const auto& unit : units) count += idle(*unit);
   return count;
 }
 

@@ -35,8 +35,12 @@ struct Parameter {
   bool added = false;        ///< of an adapter: files of the model lack it
   int adapter = -1;          ///< of a product: index of its lora_A among the unit's parameters, before lora_B
   double adapter_scale = 0;  ///< factor of their product
+  bool expert = false;       ///< of an expert, or of all experts of a layer, one after another
+  std::int64_t idle = 0;     ///< numbers of it that a token does not meet, on average over the experts
 
   std::int64_t numel() const;
+  /// The number of matrices that it is, of the last two extents: 1, or one for each expert; 0 for other shapes.
+  std::int64_t matrices() const;
 };
 
 /// The documents of packed samples, which do not see each other; empty if each sample is one.
@@ -69,6 +73,9 @@ struct ForwardContext {
   std::uint64_t stream = 0;      ///< key of (seed, step, leaf)
   bool training = true;          ///< false disables dropout
   at::Tensor* logits = nullptr;  ///< if not null, the last unit stores the logits of its loss, [B, T, V] or [B, L]
+  /// What travels beside the output, float32 and differentiable: a unit finds what the units before it have added up,
+  /// undefined for the first ones, and may put the sum with its own there. Null: there is no place for it.
+  at::Tensor* beside = nullptr;
 
   std::span<const std::int64_t> document_begins() const { return batch.documents.begins; }
 };
@@ -116,6 +123,9 @@ using Units = std::vector<std::unique_ptr<Unit>>;
 /// Parameters of all units together, and those of them that are trained.
 std::int64_t numel(const Units& units);
 std::int64_t trained(const Units& units);
+/// Parameters that a token does not meet: of the experts that it is not sent to.
+std::int64_t idle(const Unit& unit);
+std::int64_t idle(const Units& units);
 
 /// Views of `flat` (numel elements), one per parameter, in parameters() order; they share its storage.
 std::vector<at::Tensor> views(const Unit& unit, const at::Tensor& flat);

@@ -196,7 +196,9 @@ at::Tensor Engine::compute(int unit, int micro, Run& run) {
   const std::int64_t leaf = run.leaf(micro);
   const std::uint64_t stream =
       unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(run.step)), static_cast<std::uint64_t>(leaf));
-  const unit::ForwardContext context{run.batches[static_cast<std::size_t>(micro)], stream, run.training, run.logits};
+  at::Tensor& beside = states_[index].beside_output = states_[index].beside;
+  const unit::ForwardContext context{run.batches[static_cast<std::size_t>(micro)], stream, run.training, run.logits,
+                                     &beside};
   const at::DeviceType device = device::torch_device(group_.device()).type();
   const unit::Autocast autocast(device, settings_.autocast);
   std::span<const at::Tensor> borrowed;
@@ -217,20 +219,26 @@ void Engine::forward(int unit, int micro, bool keep_graph, Run& run) {
   if (unit == 0) {
     run.batches[static_cast<std::size_t>(micro)] =
         (*run.batch)(run.leaf(micro)).to(device::torch_device(group_.device()));
-    state.input = at::Tensor();
+    state.input = state.beside = at::Tensor();
   } else {
     UnitState& before = states_[static_cast<std::size_t>(unit) - 1];
     // Where nothing in front is trained, no gradient goes there.
-    state.input = before.output.detach().requires_grad_(unit > plan::first_trained(plan().shape));
-    if (!before.output.requires_grad()) before.output = at::Tensor();
+    const auto handed = [&](at::Tensor& output) {
+      const at::Tensor input =
+          output.defined() ? output.detach().requires_grad_(unit > plan::first_trained(plan().shape)) : at::Tensor();
+      if (output.defined() && !output.requires_grad()) output = at::Tensor();
+      return input;
+    };
+    state.input = handed(before.output);
+    state.beside = handed(before.beside_output);
   }
   const at::AutoGradMode grad(keep_graph);
   state.output = compute(unit, micro, run);
-  if (unit < plan::first_trained(plan().shape)) state.input = at::Tensor();  // no backward comes for it
+  if (unit < plan::first_trained(plan().shape)) state.input = state.beside = at::Tensor();  // no backward comes for it
   if (unit + 1 < static_cast<int>(states_.size())) return;
   run.device_losses[static_cast<std::size_t>(micro)] = state.output.detach();
   if (run.training) return;
-  for (UnitState& each : states_) each.input = each.output = at::Tensor();
+  for (UnitState& each : states_) each.input = each.output = each.beside = each.beside_output = at::Tensor();
 }
 
 void Engine::recompute(int unit, int micro, Run& run) {
@@ -248,13 +256,18 @@ void Engine::backward(int unit) {
   if (owner && owner->trained() > 0) expect_gradient(owner->gradient, owner->parameters.tied());
 
   const bool last = index + 1 == states_.size();
-  const at::Tensor seed = last ? at::full_like(state.output, scaler_.scale()) : states_[index + 1].input.grad();
-  torch::autograd::backward({state.output}, {seed});
+  std::vector<at::Tensor> outputs = {state.output}, seeds = {last ? at::full_like(state.output, scaler_.scale())
+                                                                  : states_[index + 1].input.grad()};
+  if (!last && state.beside_output.defined()) {
+    outputs.push_back(state.beside_output);
+    seeds.push_back(states_[index + 1].beside.grad());
+  }
+  torch::autograd::backward(outputs, seeds);
 
   forget_gradient(state.parameters.leaves());
   if (owner) forget_gradient(owner->parameters.tied());
-  state.output = at::Tensor();
-  if (!last) states_[index + 1].input = at::Tensor();
+  state.output = state.beside_output = at::Tensor();
+  if (!last) states_[index + 1].input = states_[index + 1].beside = at::Tensor();
   if (unit == 0) state.input = at::Tensor();
 }
 

@@ -107,7 +107,11 @@ class FusedOptimizer final : public Optimizer {
   }
 };
 
-Matrix matrix(const unit::Parameter& parameter) { return {parameter.offset, parameter.shape[0], parameter.shape[1]}; }
+/// The first of its matrices.
+Matrix matrix(const unit::Parameter& parameter) {
+  const std::size_t extents = parameter.shape.size();
+  return {parameter.offset, parameter.shape[extents - 2], parameter.shape[extents - 1]};
+}
 
 }  // namespace
 
@@ -161,7 +165,7 @@ std::int64_t Slots::place(int slot, std::int64_t element) const {
 }
 
 optimizer::Rule rule(const optimizer::Settings& settings, const unit::Parameter& parameter, bool block) {
-  return optimizer::rule(settings, block && parameter.shape.size() == 2, parameter.numel());
+  return optimizer::rule(settings, block && parameter.matrices() > 0, parameter.numel());
 }
 
 Recipe recipe(const optimizer::Settings& settings, const unit::Unit& unit, bool block, comm::Slice owned,
@@ -170,7 +174,9 @@ Recipe recipe(const optimizer::Settings& settings, const unit::Unit& unit, bool 
   for (const unit::Parameter& parameter : unit.parameters()) {
     if (!parameter.trained) continue;
     const Rule its = rule(settings, parameter, block);
-    if (its == Rule::muon) all.matrices.push_back(matrix(parameter));
+    Matrix one = its == Rule::muon ? matrix(parameter) : Matrix();
+    for (std::int64_t i = 0; its == Rule::muon && i < parameter.matrices(); ++i, one.begin = one.end())
+      all.matrices.push_back(one);
     const comm::Slice whole{parameter.offset, parameter.offset + parameter.numel()};
     if (its == Rule::adamw_8bit) all.coded.push_back(whole);
     const std::int64_t begin = std::max(parameter.offset, owned.begin),

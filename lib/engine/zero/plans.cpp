@@ -41,9 +41,9 @@ plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const S
   shape.quantized_gradients = settings.zeropp.quantized_gradients;
   for (std::size_t i = 0; i < units.size(); ++i) {
     const unit::Unit& unit = *units[i];
-    shape.units.push_back({unit.name(), unit.numel(), unit.tied_to(),
-                           kept(settings.optimizer, unit, is_block(units, i)),
-                           has_matrices(settings.optimizer, unit, is_block(units, i)), unit.numel() - unit.trained()});
+    shape.units.push_back(
+        {unit.name(), unit.numel(), unit.tied_to(), kept(settings.optimizer, unit, is_block(units, i)),
+         has_matrices(settings.optimizer, unit, is_block(units, i)), unit.numel() - unit.trained(), unit::idle(unit)});
   }
   return shape;
 }

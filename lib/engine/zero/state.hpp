@@ -47,8 +47,9 @@ class UnitState {
   Parameters parameters;
   Gradient gradient;
   std::unique_ptr<Optimizer> optimizer;
-  at::Tensor input, output;  ///< activations; set and cleared by the executor
-  StoredInput stored_input;  ///< the input, while it is moved out
+  at::Tensor input, output;          ///< activations; set and cleared by the executor
+  at::Tensor beside, beside_output;  ///< the same of what travels beside them (unit::ForwardContext)
+  StoredInput stored_input;          ///< the input, while it is moved out
 
  private:
   const unit::Unit* unit_;

@@ -127,6 +127,8 @@ void choose_inputs(const config::Reading& config, Settings& s) {
   s.model.num_layers = config[setting<"model.num_layers">];
   s.model.dropout = config[setting<"model.dropout">];
   s.model.fused = config[setting<"zero.compile">];
+  if (model::has_experts(s.model.name))
+    s.model.router_aux_loss_coef = config[setting<"model.router_aux_loss_coef">].value_or(-1);
   choose_adaptation(config, s);
   s.model.seq_length = config[setting<"model.context_length">].value_or(0);
   const bool images = model::takes_images(s.model.name);

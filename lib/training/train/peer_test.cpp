@@ -59,11 +59,12 @@ unit::Batch batch_of(const tensorfile::StateDict& expected, bool images) {
   return batch;
 }
 
-/// The largest difference, relative to the largest number there.
+/// The largest difference, relative to the largest number there; of zeros (an expert without tokens), as it is.
 double apart(const at::Tensor& a, const at::Tensor& b) {
   REQUIRE(a.sizes() == b.sizes());
   const at::Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
-  return ((x - y).abs().max() / y.abs().max()).item<double>();
+  const double most = (x - y).abs().max().item<double>(), size = y.abs().max().item<double>();
+  return size == 0 ? most : most / size;
 }
 
 struct Computed {
@@ -99,8 +100,8 @@ Computed computed(const model::Model& model, const Begun& weights, const unit::B
     }
   }
   Computed result;
-  const unit::ForwardContext context{.batch = batch, .logits = &result.logits};
-  at::Tensor x;
+  at::Tensor x, beside;
+  const unit::ForwardContext context{.batch = batch, .logits = &result.logits, .beside = &beside};
   for (std::size_t u = 0; u < model.units.size(); ++u) {
     const int tied_to = model.units[u]->tied_to();
     x = model.units[u]->forward(

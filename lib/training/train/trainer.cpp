@@ -112,6 +112,8 @@ void Trainer::describe() {
       {"model.parameters", number(unit::numel(model_.units))},
       {"model.trained",
        unit::trained(model_.units) < unit::numel(model_.units) ? number(unit::trained(model_.units)) : ""},
+      {"model.active",
+       unit::idle(model_.units) > 0 ? number(unit::numel(model_.units) - unit::idle(model_.units)) : ""},
       {"vocab_size", some(model_.vocab_size)},
       {"image_size", some(model_.image_size)},
       {"num_labels", some(model_.num_labels)},

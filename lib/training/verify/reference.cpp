@@ -217,8 +217,8 @@ at::Tensor Reference::loss(const Tensors& leaves, const unit::Batch& batch, std:
     return settings_.merged != 0 ? merged(*units_[unit], its, settings_.merged) : its;
   };
   const unit::Batch here = batch.to(settings_.device);
-  const unit::ForwardContext context{here, stream, true};
-  at::Tensor x;
+  at::Tensor x, beside;
+  const unit::ForwardContext context{.batch = here, .stream = stream, .beside = &beside};
   const unit::Autocast autocast(settings_.device.type(), settings_.autocast);  // backward is outside of it
   for (std::size_t unit = 0; unit < units_.size(); ++unit) {
     const int tied_to = units_[unit]->tied_to();

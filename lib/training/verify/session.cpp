@@ -153,6 +153,10 @@ Status Session::verify(const cli::Args& args) {
     throw UsageError("--reference apart computes each document alone: it needs a model that takes text");
   if (request.apart && request.train.model.dropout > 0)
     throw UsageError("--reference apart draws what is dropped for each document alone: leave --dropout out");
+  if (request.apart && model::has_experts(request.train.model.name) && request.train.model.router_aux_loss_coef != 0)
+    throw UsageError(
+        "--reference apart computes each document alone, and the auxiliary loss of experts is of all together: set "
+        "--router_aux_loss_coef 0");
   if (request.amp && request.across() && request.train.engine.scales() && request.train.engine.loss_scaling.fixed == 0)
     throw UsageError(
         "--reference amp scales the loss by other rules than float16 here: set one scale for both, --set "

@@ -52,10 +52,12 @@ ReferenceSettings reference_settings(const Request& request, const device::Devic
       .begin = s.engine.begin};
 }
 
-/// Amp, documents alone and merged adapters are of LibTorch's own kernels.
+/// Amp, documents alone and merged adapters are of LibTorch's own kernels; experts are computed by a plain
+/// loop.
 model::Settings reference_kernels(const Request& request) {
   model::Settings settings = request.train.model;
   settings.fused = settings.fused && !request.amp && !request.apart && !request.merged;
+  settings.experts_one_by_one = true;
   return settings;
 }
 

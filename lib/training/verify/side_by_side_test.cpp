@@ -116,6 +116,45 @@ TEST_CASE("verify: adapters and frozen parameters are exact in every stage and f
   CHECK(one.reason.find("lora_A.weight is zero in every step") != std::string::npos);
 }
 
+TEST_CASE(
+    "verify: experts are exact beside a plain loop over them, in every stage and format, and of one a fault is named") {
+  const Text text;
+  struct Kind {
+    const char* name;
+    bool fused;
+    at::ScalarType dtype = at::kFloat;
+    optimizer::Kind optimizer = optimizer::Kind::adamw;
+  };
+  for (const auto& [name, fused, dtype, kind] :
+       {Kind{"tiny-mixtral", false}, Kind{"tiny-qwen3-moe", true}, Kind{"tiny-gpt-oss", false, at::kBFloat16},
+        Kind{"tiny-gpt-oss", true, at::kFloat, optimizer::Kind::muon}, Kind{"tiny-mixtral", true, at::kHalf}}) {
+    for (const int stage : {0, 1, 2, 3}) {
+      CAPTURE(name);
+      CAPTURE(fused);
+      CAPTURE(dtype);
+      CAPTURE(stage);
+      Request r = request(text, stage, 2, 3);
+      r.train.model.name = name;
+      r.train.model.num_layers = 2;
+      r.train.model.seq_length = 24;
+      r.train.model.fused = fused;
+      r.train.engine.dtype = dtype;
+      r.train.engine.optimizer.kind = kind;
+      r.train.activation_checkpointing = stage == 1;
+      const Verdict verdict = compared(r, 2).verdict;
+      CHECK_MESSAGE(verdict.kind == compare::Verdict::exact, verdict.reason);
+    }
+  }
+  Request r = request(text, 2, 2, 3);
+  r.train.model.name = "tiny-mixtral";
+  r.train.model.seq_length = 24;
+  r.fault = "2:model.layers.0.block_sparse_moe.experts.3.w2.weight:7";
+  const Outcome outcome = compared(r, 2);
+  CHECK(outcome.verdict.kind == compare::Verdict::different);
+  CHECK(outcome.parameter == "model.layers.0.block_sparse_moe.experts.3.w2.weight");
+  CHECK(outcome.verdict.step == 2);
+}
+
 TEST_CASE("verify: 100 one-bit faults at random places: 100 found, each with its step, parameter, index and rank") {
   const Text text;
   const model::Model model = model::make(request(text, 0, 1, 1).train.model);

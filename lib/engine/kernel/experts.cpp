@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// R rows of one expert, or of all of them, N*K in all.
+#include "kernel/experts.hpp"
+
+#include <ATen/MethodOperators.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+namespace zs::kernel {
+namespace {
+
+using at::Tensor;
+
+Tensor logits(const Tensor& x_NC, const Projection& router) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const Tensor x = x_NC.to(at::kFloat), weight_CE = router.weight_OI.to(at::kFloat).t();
+  return router.bias_O.defined() ? at::addmm(router.bias_O.to(at::kFloat), x, weight_CE) : at::mm(x, weight_CE);
+}
+
+/// What an expert makes of its tokens.
+Tensor network(const Kernels& by, const Tensor& x_RC, const Expert& of, const ExpertsLayer& layer) {
+  const std::int64_t R = x_RC.size(0);
+  const Tensor x_1RC = (R == 1 ? at::constant_pad_nd(x_RC, {0, 0, 0, 1}) : x_RC).unsqueeze(0);
+  Tensor y_1RC;
+  if (of.up.defined()) {
+    const Tensor up_1RI = by.project(x_1RC, of.up, {}), gate_1RI = by.project(x_1RC, of.gate, {});
+    y_1RC = by.project(by.swiglu(gate_1RI, up_1RI), of.down, {});
+  } else {
+    const Tensor both = by.linear(x_1RC, of.gate, of.gate_bias);
+    const std::vector<Tensor> pair = both.view({1, both.size(1), both.size(2) / 2, 2}).unbind(3);
+    const Tensor gate_1RI = pair[0].clamp_max(layer.limit), up_1RI = pair[1].clamp(-layer.limit, layer.limit);
+    y_1RC = by.linear((up_1RI + 1) * (gate_1RI * (gate_1RI * layer.alpha).sigmoid()), of.down, of.down_bias);
+  }
+  return y_1RC.squeeze(0).narrow(0, 0, R);
+}
+
+/// What each token's experts make of it, [N, K, C]: rows are sorted by their expert, and put back.
+Tensor sorted(const Kernels& by, const Tensor& x_NC, const Tensor& experts_NK, const ExpertsLayer& layer) {
+  const auto E = static_cast<std::int64_t>(layer.experts.size());
+  const std::int64_t N = x_NC.size(0), K = layer.chosen, C = x_NC.size(1);
+  const Tensor expert_R = experts_NK.reshape({-1});
+  // Stable: of one expert, in the order of tokens.
+  const Tensor order_R = std::get<1>(expert_R.sort(/*stable=*/true, 0, /*descending=*/false));
+  const Tensor counts_E = expert_R.unsqueeze(1).eq(at::arange(E, expert_R.options())).sum(0).to(at::kCPU);
+  const std::vector<std::int64_t> counts(counts_E.data_ptr<std::int64_t>(), counts_E.data_ptr<std::int64_t>() + E);
+  // A row for each expert of a token: its gradient is their sum, in the order of its experts.
+  const Tensor rows_RC = x_NC.unsqueeze(1).expand({N, K, C}).reshape({-1, C}).index_select(0, order_R);
+  const std::vector<Tensor> parts = rows_RC.split_with_sizes(counts, 0);
+  std::vector<Tensor> made;
+  for (std::size_t e = 0; e < parts.size(); ++e) made.push_back(network(by, parts[e], layer.experts[e], layer));
+  const Tensor place_R = at::empty_like(order_R).scatter_(0, order_R, at::arange(N * K, order_R.options()));
+  return at::cat(made).index_select(0, place_R).view({N, K, C});
+}
+
+/// The same, one expert after another.
+Tensor one_by_one(const Kernels& by, const Tensor& x_NC, const Tensor& experts_NK, const ExpertsLayer& layer) {
+  const std::int64_t N = x_NC.size(0), K = layer.chosen, C = x_NC.size(1);
+  const Tensor x_NKC = x_NC.unsqueeze(1).expand({N, K, C});
+  Tensor y_NKC;
+  for (std::size_t e = 0; e < layer.experts.size(); ++e) {
+    const Tensor its_R2 = experts_NK.eq(static_cast<std::int64_t>(e)).nonzero();
+    const c10::List<c10::optional<Tensor>> its({its_R2.select(1, 0), its_R2.select(1, 1)});
+    const Tensor made_RC = network(by, x_NKC.index(its), layer.experts[e], layer);
+    if (!y_NKC.defined()) y_NKC = at::zeros({N, K, C}, made_RC.options());
+    y_NKC = y_NKC.index_put(its, made_RC);
+  }
+  return y_NKC;
+}
+
+/// In float32, in the order of a token's experts.
+Tensor weighted(const Tensor& y_NKC, const Tensor& weights_NK) {
+  const std::vector<Tensor> made = y_NKC.unbind(1), weights = weights_NK.unsqueeze(2).unbind(1);
+  Tensor sum_NC;
+  for (std::size_t k = 0; k < made.size(); ++k) {
+    const Tensor term_NC = made[k].to(at::kFloat) * weights[k];
+    sum_NC = k == 0 ? term_NC : sum_NC + term_NC;
+  }
+  return sum_NC;
+}
+
+}  // namespace
+
+Routes routes(const Tensor& logits_NE, std::int64_t chosen, Routing routing) {
+  // Stable: of equal ones the first.
+  const Tensor experts_NK =
+      std::get<1>(logits_NE.detach().sort(/*stable=*/true, 1, /*descending=*/true)).narrow(1, 0, chosen);
+  const Tensor probabilities_NE = at::softmax(logits_NE, 1);
+  if (routing == Routing::chosen)
+    return {experts_NK, at::softmax(logits_NE.gather(1, experts_NK), 1), probabilities_NE};
+  const Tensor weights_NK = probabilities_NE.gather(1, experts_NK);
+  return {experts_NK, routing == Routing::normalised ? weights_NK / weights_NK.sum(1, /*keepdim=*/true) : weights_NK,
+          probabilities_NE};
+}
+
+Mixed experts_layer(const Kernels& given, const Tensor& x_BTC, const ExpertsLayer& layer) {
+  const Kernels& by = x_BTC.is_cuda() ? plain() : given;  // a kernel of its own would be chosen for each number of rows
+  const auto [x, in_BTC] = given.rms_norm(x_BTC, layer.norm_C, layer.epsilon);
+  const Tensor in_NC = in_BTC.reshape({-1, in_BTC.size(2)});
+  const Routes its = routes(logits(in_NC, layer.router), layer.chosen, layer.routing);
+  const auto send = layer.one_by_one ? one_by_one : sorted;
+  const Tensor sum_NC = weighted(send(by, in_NC, its.experts_NK, layer), its.weights_NK);
+  return {x + sum_NC.to(x.scalar_type()).view(x.sizes()), its};
+}
+
+}  // namespace zs::kernel

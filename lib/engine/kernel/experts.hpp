@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A feed-forward network of experts (Shazeer et al. 2017): a router sends each token to K of E gated networks, and adds
+// what they make of it, weighted. No token is left out: experts have no capacity. Shapes as in kernels.hpp; N = B*T
+// tokens, I inner width of an expert.
+//
+// Bits depend on the tokens of the micro-batch alone. The router's product and softmax are float32, of whatever type x
+// is, and outside of autocast. Of equal logits the expert with the lowest number is chosen. Each expert multiplies all
+// its tokens at once, in their order; of one token two rows, the second of zeros, since products of one row round by
+// where a matrix lies. What comes back is added in float32, in the order of a token's logits, and rounded once. An
+// expert without tokens has a gradient of zeros.
+#pragma once
+#include <vector>
+
+#include "kernel/kernels.hpp"
+
+namespace zs::kernel {
+
+/// The weights of a token's experts: softmax over all logits, as it is or divided by the sum of the chosen ones, or
+/// softmax over the chosen ones alone.
+enum class Routing { all, normalised, chosen };
+
+/// One expert: down (SiLU(gate x) * up x), of weights [out, in]. Where `up` is undefined, gpt-oss's, of weights [in,
+/// out] and biases: gate g and up u are the even and odd columns of one product, and down takes (u + 1) g sigmoid(alpha
+/// g), of g up to `limit` and u within it.
+struct Expert {
+  at::Tensor gate, up, down, gate_bias{}, down_bias{};
+};
+
+struct ExpertsLayer {
+  at::Tensor norm_C;
+  double epsilon;
+  Projection router;  ///< [E, C], without adapter
+  std::int64_t chosen;
+  Routing routing;
+  std::vector<Expert> experts;
+  double alpha = 0, limit = 0;
+  /// One expert after another picks its tokens and puts its results in their place, without sorting: the same bits, by
+  /// a plain loop, for zs-verify to compare with.
+  bool one_by_one = false;
+};
+
+/// The experts of each token, by their logits, with their weights; differentiable. Of equal logits the lowest number.
+struct Routes {
+  at::Tensor experts_NK;        ///< int64
+  at::Tensor weights_NK;        ///< float32
+  at::Tensor probabilities_NE;  ///< softmax over all logits, float32
+};
+Routes routes(const at::Tensor& logits_NE, std::int64_t chosen, Routing routing);
+
+/// x plus the layer of its norm; and where tokens went.
+struct Mixed {
+  at::Tensor y_BTC;
+  Routes routes;
+};
+Mixed experts_layer(const Kernels& by, const at::Tensor& x_BTC, const ExpertsLayer& layer);
+
+}  // namespace zs::kernel

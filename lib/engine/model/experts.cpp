@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes as in kernel/experts.hpp.
+#include "model/experts.hpp"
+
+#include <ATen/MethodOperators.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace zs::model {
+
+using at::Tensor;
+using unit::Parameter;
+
+namespace {
+
+/// 1 for every token, 0 for padding: what stands behind the last target of its sample. Undefined where nothing pads.
+Tensor counted(const unit::Batch& batch) {
+  if (!batch.weight) return {};
+  return batch.targets.ge(0).flip(1).cumsum(1).gt(0).flip(1).reshape({-1, 1}).to(at::kFloat);
+}
+
+/// Of a layer: the sum over tokens of the probabilities of each expert, and how many went there: [2, E].
+Tensor balance(const kernel::Routes& routes, const unit::Batch& batch) {
+  const Tensor &all_NE = routes.probabilities_NE, mask_N1 = counted(batch);
+  const Tensor chosen_NE = at::zeros_like(all_NE.detach()).scatter_(1, routes.experts_NK, 1.0);
+  const auto sum = [&](const Tensor& of_NE) { return (mask_N1.defined() ? of_NE * mask_N1 : of_NE).sum(0); };
+  return at::stack({sum(all_NE), sum(chosen_NE)});
+}
+
+}  // namespace
+
+std::int64_t Mixture::number() const { return count > 0 ? std::count(layers.begin(), layers.end(), true) : 0; }
+
+Experts::Experts(const ExpertNames& names, const Mixture& mixture, std::int64_t C, const Settings& settings,
+                 ParameterList& list)
+    : mixture_(mixture), one_by_one_(settings.experts_one_by_one) {
+  const std::int64_t E = mixture.count, I = mixture.width;
+  const std::string count = names.count, keys = std::string(names.width) + ", hidden_size",
+                    experts = std::string(names.experts) + ".";
+  const auto of_experts = [&](Parameter parameter) {
+    parameter.expert = true;
+    parameter.idle = parameter.numel() * (E - mixture.chosen) / E;
+    return parameter;
+  };
+  const auto weights = [&](const std::string& name, std::vector<std::int64_t> shape, const std::string& of) {
+    return list.add(of_experts(matrix(name, std::move(shape), settings, of)));
+  };
+  router_.weight = list.add(matrix(std::string(names.router) + ".weight", {E, C}, settings, count + ", hidden_size"));
+  if (names.router_bias) router_.bias = list.add(bias(std::string(names.router) + ".bias", E, count));
+  if (names.stacked()) {
+    const auto biases = [&](const std::string& name, std::int64_t size) {
+      Parameter all = bias(name, size, count + ", " + keys);
+      all.shape = {E, size};
+      return list.add(of_experts(all));
+    };
+    gate_.weight = weights(experts + names.gate, {E, C, 2 * I}, count + ", " + keys);
+    gate_.bias = biases(experts + names.gate + "_bias", 2 * I);
+    down_.weight = weights(experts + names.down, {E, I, C}, count + ", " + keys);
+    down_.bias = biases(experts + names.down + "_bias", C);
+    return;
+  }
+  for (std::int64_t e = 0; e < E; ++e) {
+    const std::string its = experts + std::to_string(e) + ".";
+    matrices_.push_back({weights(its + names.gate + ".weight", {I, C}, keys),
+                         weights(its + names.up + ".weight", {I, C}, keys),
+                         weights(its + names.down + ".weight", {C, I}, keys)});
+  }
+}
+
+std::vector<kernel::Expert> Experts::networks(std::span<const Tensor> own) const {
+  std::vector<kernel::Expert> all;
+  for (const auto& [gate, up, down] : matrices_)
+    all.push_back({.gate = tensor_at(own, gate), .up = tensor_at(own, up), .down = tensor_at(own, down)});
+  if (!matrices_.empty()) return all;
+  // Each part is used once: their gradients are put together by one copy.
+  const auto parts = [&](int place) { return tensor_at(own, place).unbind(0); };
+  const std::vector<Tensor> gate = parts(gate_.weight), gate_bias = parts(gate_.bias), down = parts(down_.weight),
+                            down_bias = parts(down_.bias);
+  for (std::size_t e = 0; e < gate.size(); ++e)
+    all.push_back({.gate = gate[e], .up = {}, .down = down[e], .gate_bias = gate_bias[e], .down_bias = down_bias[e]});
+  return all;
+}
+
+Tensor Experts::forward(const kernel::Kernels& kernels, const Tensor& x_BTC, const Tensor& norm_C, double epsilon,
+                        std::span<const Tensor> own, const unit::ForwardContext& context) const {
+  kernel::ExpertsLayer layer{};
+  layer.norm_C = norm_C, layer.epsilon = epsilon;
+  layer.router.weight_OI = tensor_at(own, router_.weight), layer.router.bias_O = tensor_at(own, router_.bias);
+  layer.chosen = mixture_.chosen, layer.routing = mixture_.routing;
+  layer.experts = networks(own);
+  layer.alpha = mixture_.alpha, layer.limit = mixture_.limit;
+  layer.one_by_one = one_by_one_;
+  const kernel::Mixed made = kernel::experts_layer(kernels, x_BTC, layer);
+  if (mixture_.adds_auxiliary && context.beside) {
+    const Tensor its_2E = balance(made.routes, context.batch);
+    *context.beside = context.beside->defined() ? *context.beside + its_2E : its_2E;
+  }
+  return made.y_BTC;
+}
+
+Tensor auxiliary_loss(const Mixture& mixture, const unit::ForwardContext& context) {
+  if (!context.beside || !context.beside->defined())
+    throw Error("the auxiliary loss of experts has nothing of their routing: this is a fault of zs");
+  const Tensor sums_2E = *context.beside, mask_N1 = counted(context.batch);
+  const Tensor tokens =
+      mask_N1.defined() ? mask_N1.sum() : at::full({}, context.batch.inputs.numel(), sums_2E.options());
+  const Tensor means_2E = sums_2E / (tokens * static_cast<double>(mixture.number()));
+  return (means_2E.select(0, 0) * means_2E.select(0, 1)).sum() *
+         (mixture.auxiliary * static_cast<double>(mixture.count));
+}
+
+}  // namespace zs::model

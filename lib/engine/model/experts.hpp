@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The experts of a decoder's layers: names, parameters, and the auxiliary loss that keeps them balanced (Fedus et al.
+// 2021, equations 4 to 6, over all layers at once, as transformers computes it).
+#pragma once
+#include <array>
+#include <span>
+#include <vector>
+
+#include "kernel/experts.hpp"
+#include "model/parameters.hpp"
+
+namespace zs::model {
+
+/// Modules of a layer in Hugging Face's files. An expert has three matrices, EXPERTS.N.GATE.weight and so on; or all
+/// experts' are stacked, `up` being null: EXPERTS.GATE with gate and up in turn, EXPERTS.GATE_bias, and the same of
+/// down.
+struct ExpertNames {
+  const char *router, *experts, *gate, *up, *down;
+  bool router_bias = false;
+  const char* count;  ///< keys of config.json that decide shapes: how many, and their inner width
+  const char* width;
+  bool stacked() const { return up == nullptr; }
+};
+
+/// The experts of a model; `count` is 0 without.
+struct Mixture {
+  std::int64_t count = 0, chosen = 0, width = 0;
+  kernel::Routing routing = kernel::Routing::normalised;
+  double auxiliary = 0;         ///< factor of the auxiliary loss
+  bool adds_auxiliary = false;  ///< false: it is not part of the loss
+  double alpha = 0, limit = 0;  ///< of gpt-oss's activation
+  std::vector<bool> layers{};   ///< which have experts; the others one network
+
+  bool in(std::int64_t layer) const { return count > 0 && layers[static_cast<std::size_t>(layer)]; }
+  /// Layers that have them.
+  std::int64_t number() const;
+};
+
+/// The places of a layer's experts among the parameters of its unit.
+class Experts {
+ public:
+  /// Adds them to the list, of a model C wide.
+  Experts(const ExpertNames& names, const Mixture& mixture, std::int64_t C, const Settings& settings,
+          ParameterList& list);
+
+  /// x plus what the experts make of its norm. What the auxiliary loss needs of the routing travels beside it.
+  at::Tensor forward(const kernel::Kernels& kernels, const at::Tensor& x_BTC, const at::Tensor& norm_C, double epsilon,
+                     std::span<const at::Tensor> own, const unit::ForwardContext& context) const;
+
+ private:
+  Mixture mixture_;
+  bool one_by_one_;
+  Layer router_;
+  std::vector<std::array<int, 3>> matrices_;  // of each expert: gate, up and down
+  Layer gate_, down_;                         // stacked
+
+  std::vector<kernel::Expert> networks(std::span<const at::Tensor> own) const;
+};
+
+/// The auxiliary loss of a micro-batch, times its factor: E times the sum, over experts, of the share of tokens that
+/// went there and the mean probability to go there, of all tokens in all layers but padding. 1 of K experts counts K
+/// shares. Throws zs::Error without what travelled beside.
+at::Tensor auxiliary_loss(const Mixture& mixture, const unit::ForwardContext& context);
+
+}  // namespace zs::model

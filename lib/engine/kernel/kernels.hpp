@@ -130,7 +130,18 @@ struct Kernels {
   at::Tensor (*gated_layer)(const at::Tensor& x_BTC, const GatedLayer& layer) = nullptr;
 };
 
-/// Those two as compositions of the kernels of `by`.
+/// What the attention of a layer is of: x as it came, and its queries, keys and values, normalised and turned.
+struct AttentionInputs {
+  at::Tensor x_BTC, q_BTE, k_BTF, v_BTF;
+};
+AttentionInputs attention_inputs(const Kernels& by, const at::Tensor& x_BTC, const AttentionLayer& layer);
+/// Attention of heads, of whole samples or within their documents.
+at::Tensor attend(const Kernels& by, const at::Tensor& q_BTE, const at::Tensor& k_BTF, const at::Tensor& v_BTF,
+                  const Attending& how);
+/// x plus the output of the layer whose attention came to `attended`.
+at::Tensor attention_output(const Kernels& by, const at::Tensor& x_BTC, const at::Tensor& attended_BTE,
+                            const AttentionLayer& layer);
+/// All three, and a feed-forward network, as compositions of the kernels of `by`.
 at::Tensor attention_layer(const Kernels& by, const at::Tensor& x_BTC, const AttentionLayer& layer);
 at::Tensor gated_layer(const Kernels& by, const at::Tensor& x_BTC, const GatedLayer& layer);
 

@@ -93,7 +93,7 @@ Tensor attention_of_documents(const Kernels& by, const Tensor& q_BTE, const Tens
   });
 }
 
-Tensor attention_layer(const Kernels& by, const Tensor& x_BTC, const AttentionLayer& layer) {
+AttentionInputs attention_inputs(const Kernels& by, const Tensor& x_BTC, const AttentionLayer& layer) {
   const std::int64_t D = layer.q.weight_OI.size(0) / layer.attending.heads;
   const auto [x, in_BTC] = before(by, x_BTC, layer.norm_C, layer.epsilon);
   const auto turned_heads = [&](const Projection& of, const Tensor& norm) {
@@ -103,11 +103,22 @@ Tensor attention_layer(const Kernels& by, const Tensor& x_BTC, const AttentionLa
   const Tensor v_BTF = projected(by, in_BTC, layer.v);
   const Tensor k_BTF = turned_heads(layer.k, layer.k_norm);
   const Tensor q_BTE = turned_heads(layer.q, layer.q_norm);
-  const Tensor attended_BTE =
-      layer.attending.documents.empty()
-          ? (layer.attending.sinks_H.defined() ? plain() : by).grouped_attention(q_BTE, k_BTF, v_BTF, layer.attending)
-          : attention_of_documents(by, q_BTE, k_BTF, v_BTF, layer.attending);
-  return after(by, x, projected(by, attended_BTE, layer.o), layer.post_norm_C, layer.epsilon);
+  return {x, q_BTE, k_BTF, v_BTF};
+}
+
+Tensor attend(const Kernels& by, const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF, const Attending& how) {
+  return how.documents.empty() ? (how.sinks_H.defined() ? plain() : by).grouped_attention(q_BTE, k_BTF, v_BTF, how)
+                               : attention_of_documents(by, q_BTE, k_BTF, v_BTF, how);
+}
+
+Tensor attention_output(const Kernels& by, const Tensor& x_BTC, const Tensor& attended_BTE,
+                        const AttentionLayer& layer) {
+  return after(by, x_BTC, projected(by, attended_BTE, layer.o), layer.post_norm_C, layer.epsilon);
+}
+
+Tensor attention_layer(const Kernels& by, const Tensor& x_BTC, const AttentionLayer& layer) {
+  const AttentionInputs in = attention_inputs(by, x_BTC, layer);
+  return attention_output(by, in.x_BTC, attend(by, in.q_BTE, in.k_BTF, in.v_BTF, layer.attending), layer);
 }
 
 Tensor gated_layer(const Kernels& by, const Tensor& x_BTC, const GatedLayer& layer) {

@@ -145,57 +145,101 @@ class Block final : public unit::Unit {
 
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor>,
                  const ForwardContext& context) const override {
+    return feed_forward(shared_.kernels->attention_layer(x_BTC, attention(own, context, x_BTC.size(1))), own, context);
+  }
+
+  std::vector<Tensor> forward_chunks(std::span<const unit::Chunk> chunks,
+                                     const unit::Sequence& sequence) const override {
     const kernel::Kernels& kernels = *shared_.kernels;
-    const Decoder& s = shared_.of;
-    const auto projection = [&](Layer by) {
-      return kernel::Projection{tensor_at(own, by.weight), tensor_at(own, by.bias), adapter_of(*this, own, by.weight)};
-    };
-    const auto norm = [&](Layer by) { return norm_weight(*shared_.family, tensor_at(own, by.weight)); };
-    kernel::Projection q = projection(layout_.q), k = projection(layout_.k), v = projection(layout_.v),
-                       gate = projection(layout_.gate), up = projection(layout_.up);
-    if (shared_.family->joined) {
-      const std::vector<kernel::Projection> qkv = parts(q, {s.H * s.D, s.K * s.D, s.K * s.D}),
-                                            inner = parts(gate, {s.I, s.I});
-      q = qkv[0], k = qkv[1], v = qkv[2], gate = inner[0], up = inner[1];
+    std::vector<kernel::AttentionLayer> layers;
+    std::vector<Tensor> residuals, all;
+    std::vector<std::vector<Tensor>> parts;
+    for (const unit::Chunk& chunk : chunks) {
+      layers.push_back(attention(chunk.own, chunk.context, chunk.x.size(1) * sequence.chunks()));
+      const kernel::AttentionInputs in = kernel::attention_inputs(kernels, chunk.x, layers.back());
+      residuals.push_back(in.x_BTC), parts.push_back({in.q_BTE, in.k_BTF, in.v_BTF});
     }
-    // A window as long as the sample is none.
-    const bool sees_all = window_ == 0 || window_ >= x_BTC.size(1);
-    const Rotation rotation =
-        (window_ > 0 && shared_.family->two_ropes ? shared_.local_rotation : shared_.rotation).of(context.batch);
-    const Tensor middle_BTC = kernels.attention_layer(x_BTC, {.norm_C = norm(layout_.norm1),
-                                                              .epsilon = s.epsilon,
-                                                              .q = q,
-                                                              .k = k,
-                                                              .v = v,
-                                                              .o = projection(layout_.o),
-                                                              .cos_TR = rotation.cos_TR,
-                                                              .sin_TR = rotation.sin_TR,
-                                                              .attending = {.heads = s.H,
-                                                                            .dropout = context.training ? s.dropout : 0,
-                                                                            .key = unit::mix(context.stream, name()),
-                                                                            .scale = s.scale,
-                                                                            .cap = s.score_cap,
-                                                                            .window = sees_all ? 0 : window_,
-                                                                            .documents = context.document_begins(),
-                                                                            .sinks_H = tensor_at(own, layout_.sinks)},
-                                                              .q_norm = norm(layout_.q_norm),
-                                                              .k_norm = norm(layout_.k_norm),
-                                                              .post_norm_C = norm(layout_.post_norm1)});
-    if (layout_.experts)
-      return layout_.experts->forward(kernels, middle_BTC, norm(layout_.norm2), s.epsilon, own, context);
-    return kernels.gated_layer(middle_BTC, {.norm_C = norm(layout_.norm2),
-                                            .epsilon = s.epsilon,
-                                            .gate = gate,
-                                            .up = up,
-                                            .down = projection(layout_.down),
-                                            .activation = shared_.family->activation,
-                                            .post_norm_C = norm(layout_.post_norm2)});
+    const std::int64_t heads[] = {shared_.of.H, shared_.of.K, shared_.of.K};
+    const std::vector<Tensor> attended =
+        sequence.attend(parts, heads, [&](std::size_t block, const std::vector<Tensor>& qkv) {
+          kernel::Attending how = layers[block].attending;
+          how.heads = unit::heads_of_block(how.heads, sequence.chunks());
+          return kernel::attend(kernels, qkv[0], qkv[1], qkv[2], how);
+        });
+    for (std::size_t i = 0; i < chunks.size(); ++i)
+      all.push_back(feed_forward(kernel::attention_output(kernels, residuals[i], attended[i], layers[i]), chunks[i].own,
+                                 chunks[i].context));
+    return all;
+  }
+
+  std::int64_t exchanged(std::int64_t chunks) const override {
+    const Decoder& s = shared_.of;
+    return 2 * s.D * (s.H + unit::heads_of_block(s.K, chunks) * chunks);
   }
 
  private:
   Shared shared_;
   Layout layout_;
   std::int64_t window_;
+
+  kernel::Projection projection(std::span<const Tensor> own, Layer by) const {
+    return {tensor_at(own, by.weight), tensor_at(own, by.bias), adapter_of(*this, own, by.weight)};
+  }
+  Tensor norm(std::span<const Tensor> own, Layer by) const {
+    return norm_weight(*shared_.family, tensor_at(own, by.weight));
+  }
+
+  /// Of samples of so many tokens.
+  kernel::AttentionLayer attention(std::span<const Tensor> own, const ForwardContext& context,
+                                   std::int64_t tokens) const {
+    const Decoder& s = shared_.of;
+    kernel::Projection q = projection(own, layout_.q), k = projection(own, layout_.k), v = projection(own, layout_.v);
+    if (shared_.family->joined) {
+      const std::vector<kernel::Projection> qkv = parts(q, {s.H * s.D, s.K * s.D, s.K * s.D});
+      q = qkv[0], k = qkv[1], v = qkv[2];
+    }
+    // A window as long as the sample is none.
+    const bool sees_all = window_ == 0 || window_ >= tokens;
+    const Rotation rotation =
+        (window_ > 0 && shared_.family->two_ropes ? shared_.local_rotation : shared_.rotation).of(context.batch);
+    return {.norm_C = norm(own, layout_.norm1),
+            .epsilon = s.epsilon,
+            .q = q,
+            .k = k,
+            .v = v,
+            .o = projection(own, layout_.o),
+            .cos_TR = rotation.cos_TR,
+            .sin_TR = rotation.sin_TR,
+            .attending = {.heads = s.H,
+                          .dropout = context.training ? s.dropout : 0,
+                          .key = unit::mix(context.stream, name()),
+                          .scale = s.scale,
+                          .cap = s.score_cap,
+                          .window = sees_all ? 0 : window_,
+                          .documents = context.document_begins(),
+                          .sinks_H = tensor_at(own, layout_.sinks)},
+            .q_norm = norm(own, layout_.q_norm),
+            .k_norm = norm(own, layout_.k_norm),
+            .post_norm_C = norm(own, layout_.post_norm1)};
+  }
+
+  Tensor feed_forward(const Tensor& x_BTC, std::span<const Tensor> own, const ForwardContext& context) const {
+    const Decoder& s = shared_.of;
+    if (layout_.experts)
+      return layout_.experts->forward(*shared_.kernels, x_BTC, norm(own, layout_.norm2), s.epsilon, own, context);
+    kernel::Projection gate = projection(own, layout_.gate), up = projection(own, layout_.up);
+    if (shared_.family->joined) {
+      const std::vector<kernel::Projection> inner = parts(gate, {s.I, s.I});
+      gate = inner[0], up = inner[1];
+    }
+    return shared_.kernels->gated_layer(x_BTC, {.norm_C = norm(own, layout_.norm2),
+                                                .epsilon = s.epsilon,
+                                                .gate = gate,
+                                                .up = up,
+                                                .down = projection(own, layout_.down),
+                                                .activation = shared_.family->activation,
+                                                .post_norm_C = norm(own, layout_.post_norm2)});
+  }
 
   Block(std::int64_t index, const Shared& shared, const Settings& settings, Layout layout)
       : Unit("layers." + std::to_string(index), begun(layout.parameters, kPrefix, settings), -1,
@@ -244,6 +288,7 @@ void build_decoder(const Description& family, Model& model, const Configuration&
                 .local_rotation = {},
                 .kernels = &kernel::chosen(settings.fused, settings.device)};
   const Decoder& s = shared.of;
+  model.num_key_value_heads = s.K;
   shared.rotation = rotation(s.rope, model.seq_length, s.D, settings.device);
   if (family.two_ropes) shared.local_rotation = rotation(s.local_rope, model.seq_length, s.D, settings.device);
   model.units.push_back(std::make_unique<Embedding>(shared, settings));

@@ -40,9 +40,9 @@ class Embedding final : public unit::Unit {
                  const ForwardContext& context) const override {
     const Tensor& tokens_BT = context.batch.inputs;
     const auto& documents = context.batch.documents;
-    const Tensor x_BTC =
-        shared_.kernels->embedding(own[0], tokens_BT) +
-        (documents ? shared_.kernels->embedding(own[1], documents.positions) : own[1].narrow(0, 0, tokens_BT.size(1)));
+    const Tensor x_BTC = shared_.kernels->embedding(own[0], tokens_BT) +
+                         (documents ? shared_.kernels->embedding(own[1], documents.positions)
+                                    : own[1].narrow(0, context.batch.first, tokens_BT.size(1)));
     return unit::dropout(x_BTC, context.training ? shared_.dropout : 0, unit::mix(context.stream, name()));
   }
 
@@ -63,38 +63,96 @@ class Block final : public unit::Unit {
 
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor>,
                  const ForwardContext& context) const override {
-    const double p = context.training ? shared_.dropout : 0;
-    const std::uint64_t key = unit::mix(context.stream, name());
-    const auto& kernels = *shared_.kernels;
-    const auto norm = [&](const Tensor& in, int weight) {
-      return kernels.norm(in, own[weight], own[weight + 1], shared_.epsilon);
-    };
-    const auto adapted = [&](const Tensor& in, int weight, const Tensor& product) {
-      return kernel::adapted(kernels, in, product, adapter_of(*this, own, weight));
-    };
-    const auto linear = [&](const Tensor& in, int weight) {
-      return adapted(in, weight, kernels.linear(in, own[weight], own[weight + 1]));
-    };
-    const auto add = [&](const Tensor& residual, const Tensor& in, int weight, std::uint64_t site) {
-      if (p == 0) return adapted(in, weight, kernels.linear_add(in, own[weight], own[weight + 1], residual));
-      return residual + unit::dropout(linear(in, weight), p, unit::mix(key, site));
-    };
-    const auto gelu = [&](const Tensor& in, int weight) {
-      if (adapter_of(*this, own, weight).defined()) return at::gelu(linear(in, weight), "tanh");
-      return kernels.linear_gelu(in, own[weight], own[weight + 1]);
-    };
-    const auto [x, normed_BTC] = norm(x_BTC, 0);
-    const Tensor qkv_BTE = linear(normed_BTC, 2);
-    const kernel::Attending how{
-        .heads = shared_.H, .dropout = p, .key = unit::mix(key, 1), .documents = context.document_begins()};
-    const Tensor attended_BTC = how.documents.empty() ? kernels.attention(qkv_BTE, how.heads, how.dropout, how.key)
-                                                      : kernel::attention_of_documents(kernels, qkv_BTE, how);
-    const auto [middle, hidden_in_BTC] = norm(add(x, attended_BTC, 4, 2), 6);
-    return add(middle, gelu(hidden_in_BTC, 8), 10, 3);
+    const Layers layers(*this, own, context);
+    const auto [x, qkv_BTE] = layers.before_attention(x_BTC);
+    return layers.after_attention(x, attend(qkv_BTE, layers.attending()));
   }
+
+  std::vector<Tensor> forward_chunks(std::span<const unit::Chunk> chunks,
+                                     const unit::Sequence& sequence) const override {
+    std::vector<Layers> layers;
+    std::vector<Tensor> residuals, all;
+    std::vector<std::vector<Tensor>> parts;
+    for (const unit::Chunk& chunk : chunks) {
+      layers.emplace_back(*this, chunk.own, chunk.context);
+      const auto [x, qkv_BTE] = layers.back().before_attention(chunk.x);
+      residuals.push_back(x), parts.push_back(qkv_BTE.chunk(3, 2));
+    }
+    const std::int64_t heads[] = {shared_.H, shared_.H, shared_.H};
+    const std::vector<Tensor> attended =
+        sequence.attend(parts, heads, [&](std::size_t block, const std::vector<Tensor>& qkv) {
+          kernel::Attending how = layers[block].attending();
+          how.heads = unit::heads_of_block(how.heads, sequence.chunks());
+          return attend(at::cat(qkv, 2), how);
+        });
+    for (std::size_t i = 0; i < layers.size(); ++i) all.push_back(layers[i].after_attention(residuals[i], attended[i]));
+    return all;
+  }
+
+  std::int64_t exchanged(std::int64_t) const override { return 4 * shared_.C; }
 
  private:
   Shared shared_;
+
+  Tensor attend(const Tensor& qkv_BTE, const kernel::Attending& how) const {
+    return how.documents.empty() ? shared_.kernels->attention(qkv_BTE, how.heads, how.dropout, how.key)
+                                 : kernel::attention_of_documents(*shared_.kernels, qkv_BTE, how);
+  }
+
+  /// The layers with these parameters, before and after attention.
+  class Layers {
+   public:
+    Layers(const Block& block, std::span<const Tensor> own, const ForwardContext& context)
+        : block_(&block),
+          own_(own),
+          context_(&context),
+          p_(context.training ? block.shared_.dropout : 0),
+          key_(unit::mix(context.stream, block.name())) {}
+
+    kernel::Attending attending() const {
+      return {.heads = block_->shared_.H,
+              .dropout = p_,
+              .key = unit::mix(key_, 1),
+              .documents = context_->document_begins()};
+    }
+    /// x, and its queries, keys and values.
+    std::pair<Tensor, Tensor> before_attention(const Tensor& x_BTC) const {
+      const auto [x, normed_BTC] = norm(x_BTC, 0);
+      return {x, linear(normed_BTC, 2)};
+    }
+    Tensor after_attention(const Tensor& x_BTC, const Tensor& attended_BTC) const {
+      const auto [middle, hidden_in_BTC] = norm(add(x_BTC, attended_BTC, 4, 2), 6);
+      return add(middle, gelu(hidden_in_BTC, 8), 10, 3);
+    }
+
+   private:
+    const Block* block_;
+    std::span<const Tensor> own_;
+    const ForwardContext* context_;
+    double p_;
+    std::uint64_t key_;
+
+    const kernel::Kernels& kernels() const { return *block_->shared_.kernels; }
+    std::size_t at(int weight) const { return static_cast<std::size_t>(weight); }
+    kernel::Normed norm(const Tensor& in, int weight) const {
+      return kernels().norm(in, own_[at(weight)], own_[at(weight + 1)], block_->shared_.epsilon);
+    }
+    Tensor adapted(const Tensor& in, int weight, const Tensor& product) const {
+      return kernel::adapted(kernels(), in, product, adapter_of(*block_, own_, weight));
+    }
+    Tensor linear(const Tensor& in, int weight) const {
+      return adapted(in, weight, kernels().linear(in, own_[at(weight)], own_[at(weight + 1)]));
+    }
+    Tensor add(const Tensor& residual, const Tensor& in, int weight, std::uint64_t site) const {
+      if (p_ == 0)
+        return adapted(in, weight, kernels().linear_add(in, own_[at(weight)], own_[at(weight + 1)], residual));
+      return residual + unit::dropout(linear(in, weight), p_, unit::mix(key_, site));
+    }
+    Tensor gelu(const Tensor& in, int weight) const {
+      if (adapter_of(*block_, own_, weight).defined()) return at::gelu(linear(in, weight), "tanh");
+      return kernels().linear_gelu(in, own_[at(weight)], own_[at(weight + 1)]);
+    }
+  };
 
   static std::vector<Parameter> parameters(const std::string& prefix, const Shared& shared, const Settings& settings,
                                            double residual_std) {

@@ -133,7 +133,7 @@ Model make(const Settings& settings) {
   model.published = published;
   model.num_layers = settings.num_layers > 0 ? settings.num_layers : size.layers;
   model.width = size.width;
-  model.num_heads = size.heads;
+  model.num_heads = model.num_key_value_heads = size.heads;
   model.positions = size.positions;
   model.seq_length = settings.seq_length > 0 ? settings.seq_length
                      : images                ? size.positions

@@ -39,6 +39,7 @@ struct Model {
   std::int64_t vocab_size = 0, positions = 0;
   std::int64_t seq_length = 0;  ///< tokens in a sample: as requested, else the positions, but at most kUsualLength
   std::int64_t num_layers = 0, width = 0, num_heads = 0;
+  std::int64_t num_key_value_heads = 0;         ///< that the heads share
   std::int64_t image_size = 0, num_labels = 0;  ///< for a model that classifies images; else 0
   bool takes_images() const { return image_size > 0; }
   double flops_per_token = 0;  ///< forward and backward, only matrix products

@@ -17,6 +17,8 @@ Tensor next_token_loss(const kernel::Kernels& kernels, const Tensor& x_BTC, cons
   if (!batch.weight) return kernels.loss(x_NC, weight_VC, targets_N, cap);
   // Only the rows that count are multiplied.
   const Tensor counts_K = at::nonzero(targets_N.ge(0)).view({-1});
+  // The mean over nothing is none: of a chunk without targets the loss is 0, and so are its gradients.
+  if (counts_K.numel() == 0) return at::mm(x_NC.index_select(0, counts_K), weight_VC.t()).to(at::kFloat).sum();
   return kernels.loss(x_NC.index_select(0, counts_K), weight_VC, targets_N.index_select(0, counts_K), cap) *
          *batch.weight;
 }

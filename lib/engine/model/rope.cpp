@@ -182,7 +182,11 @@ nlohmann::json to_json(const Rope& rope) {
 }
 
 Rotation Rotation::of(const unit::Batch& batch) const {
-  if (!batch.documents) return *this;
+  if (!batch.documents) {
+    if (batch.first == 0) return *this;
+    const std::int64_t rest = cos_TR.size(0) - batch.first;
+    return {cos_TR.narrow(0, batch.first, rest), sin_TR.narrow(0, batch.first, rest)};
+  }
   const at::Tensor positions_N = batch.documents.positions.view({-1});
   return {cos_TR.index_select(0, positions_N), sin_TR.index_select(0, positions_N)};
 }

@@ -44,6 +44,7 @@ class Buffers {
 struct Gradient {
   double memory = 0;         ///< of what is there now, a leaf or what was reduced of it; 0: none
   double reduced = 0;        ///< what a reduction under way writes to, beside that
+  double whole = 0;          ///< what it is gathered into, where there is a shard of it alone
   int added = 0, taken = 0;  ///< micro-steps added to the tree; partial sums ever taken for it
 };
 
@@ -167,6 +168,10 @@ class Ledger {
         return reduce(gradients_[index], unit, op.micro);
       case Kind::reduce_wait:
         return finish_reduce(gradients_[index], unit);
+      case Kind::gather_grad:
+        if (!divided_.gradients) return;
+        gradients_[index].whole = static_cast<double>(unit.trained()) * kFloat;
+        return pool_.take(gradients_[index].whole);
       case Kind::step:
         return step(gradients_[index], unit);
       case Kind::store_shard:
@@ -207,7 +212,7 @@ class Ledger {
   std::vector<tree::Leaves> added(int rank, int micro) const {
     if (divided_by_stage_.gradients) return addends(shape_, micro).sums;
     const std::int64_t own = leaf(shape_, rank, micro);
-    return own < 0 ? std::vector<tree::Leaves>{} : std::vector<tree::Leaves>{{own, own + 1}};
+    return own < 0 ? std::vector<tree::Leaves>{} : tree::nodes({own, own + shape_.chunks}, shape_.leaves());
   }
 
   void accumulate(Gradient& gradient, double numel) {
@@ -245,6 +250,7 @@ class Ledger {
       pool_.take(directions), pool_.give_back(directions);
     }
     set(gradient, 0);
+    if (gradient.whole > 0) pool_.give_back(gradient.whole);
     for (; gradient.taken > 0; --gradient.taken) pool_.give_back(kept(unit) * kFloat);
     gradient = {};
   }

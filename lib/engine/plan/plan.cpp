@@ -26,7 +26,7 @@ class Builder {
       forward(micro);
       backward(micro);
     }
-    if (!divided_.gradients) reduce_all();
+    complete_gradients();
     load_for_step(first_);
     add(Kind::norm);
     for (int unit = first_; unit <= last_; ++unit) {
@@ -127,10 +127,10 @@ class Builder {
     });
   }
 
-  void reduce_all() {
+  void complete_gradients() {
     for (int unit = last_; unit >= first_; --unit) {
       if (!trained(unit)) continue;
-      add(Kind::reduce, unit), add(Kind::reduce_wait, unit);
+      if (!divided_.gradients) add(Kind::reduce, unit), add(Kind::reduce_wait, unit);
       if (!divided_.optimizer_state) add(Kind::gather_grad, unit), add(Kind::gather_grad_wait, unit);
     }
   }
@@ -235,17 +235,19 @@ Shares divide(std::int64_t leaves, int ranks) {
 
 namespace {
 
-/// The leaves of a rank that computes neighbours in time.
+/// The leaves of a rank that computes neighbours in time: of whole micro-batches.
 tree::Leaves slice_of_leaves(const Shape& shape, std::int64_t rank) {
-  return {shape.leaves() * rank / shape.ranks, shape.leaves() * (rank + 1) / shape.ranks};
+  const std::int64_t micro_batches = shape.leaves() / shape.chunks;
+  return {micro_batches * rank / shape.ranks * shape.chunks, micro_batches * (rank + 1) / shape.ranks * shape.chunks};
 }
 
 }  // namespace
 
 std::int64_t leaf(const Shape& shape, int rank, int micro) {
+  const bool neighbours = shape.divided().gradients;
   const tree::Leaves own =
-      shape.divided().gradients ? tree::Leaves{rank, shape.leaves()} : slice_of_leaves(shape, rank);
-  const std::int64_t stride = shape.divided().gradients ? shape.ranks : 1, leaf = own.begin + micro * stride;
+      neighbours ? tree::Leaves{std::int64_t{rank} * shape.chunks, shape.leaves()} : slice_of_leaves(shape, rank);
+  const std::int64_t stride = neighbours ? shape.ranks : 1, leaf = own.begin + micro * stride * shape.chunks;
   return leaf < own.end ? leaf : -1;
 }
 
@@ -256,7 +258,7 @@ tree::Addends addends(const Shape& shape, int micro) {
     if (micro < 0) {
       its = tree::nodes(slice_of_leaves(shape, rank), shape.leaves());
     } else if (const std::int64_t own = leaf(shape, rank, micro); own >= 0) {
-      its = {{own, own + 1}};
+      its = tree::nodes({own, own + shape.chunks}, shape.leaves());
     }
   }
   return tree::Addends::of(std::move(terms), shape.leaves());
@@ -276,7 +278,10 @@ namespace {
 std::string header(const Plan& plan) {
   std::string text = "# plan: stage " + std::to_string(plan.shape.stage) + ", " + std::to_string(plan.shape.ranks) +
                      " ranks, " + std::to_string(plan.shape.micro_steps) + " micro-steps, ";
-  if (plan.shape.short_ranks > 0) text += std::to_string(plan.shape.leaves()) + " micro-batches, ";
+  const std::int64_t shared = std::int64_t{plan.shape.sequence} * plan.shape.chunks;
+  if (plan.shape.short_ranks > 0) text += std::to_string(plan.shape.leaves() / shared) + " micro-batches, ";
+  if (plan.shape.sequence > 1) text += "sequences of " + std::to_string(plan.shape.sequence) + " ranks, ";
+  if (shared > 1) text += std::to_string(shared) + " chunks, ";
   if (plan.shape.secondary > 0) text += "secondary partition of " + std::to_string(plan.shape.secondary) + " ranks, ";
   if (plan.shape.quantized_weights) text += "parameters in 8 bits, ";
   if (plan.shape.quantized_gradients) text += "gradients in 4 bits, ";
@@ -327,7 +332,7 @@ namespace {
 /// On average: one where each rank has one leaf, or a whole subtree of them.
 double terms_of_a_rank(const Shape& shape, int micro) {
   const bool whole = std::has_single_bit(static_cast<unsigned>(shape.micro_steps)) || micro >= 0;
-  if (shape.short_ranks == 0 && whole) return 1;
+  if (shape.short_ranks == 0 && whole && std::has_single_bit(static_cast<unsigned>(shape.chunks))) return 1;
   return static_cast<double>(addends(shape, micro).count()) / shape.ranks;
 }
 
@@ -351,15 +356,24 @@ int ranks_of(const Op& op, const Shape& shape) {
 
 bool moves_sums(const Op& op, const Shape& shape) {
   // A reduction of one micro-step, or of a step of one, moves a gradient as backward left it.
-  return op.kind == Kind::gather_grad || (op.kind == Kind::reduce && op.micro < 0 && shape.micro_steps > 1);
+  return op.kind == Kind::gather_grad ||
+         (op.kind == Kind::reduce && ((op.micro < 0 && shape.micro_steps > 1) || shape.chunks > 1));
 }
 
 double sent_bytes(const Op& op, const Shape& shape, int bytes_per_parameter) {
+  if (computes(op.kind)) {
+    const double sharing = shape.sequence, unit = shape.units[static_cast<std::size_t>(op.unit)].exchanged;
+    return unit / sharing * (sharing - 1) / sharing;
+  }
   const double ranks = ranks_of(op, shape);
   return operand_bytes(op, shape, bytes_per_parameter) * (ranks - 1) / ranks;
 }
 
 double sent_between_nodes(const Op& op, const Shape& shape, int bytes_per_parameter, int node) {
+  if (computes(op.kind)) {
+    const double sharing = shape.sequence, unit = shape.units[static_cast<std::size_t>(op.unit)].exchanged;
+    return unit / sharing * std::max(0.0, sharing - node) / sharing;
+  }
   const double ranks = ranks_of(op, shape);
   // Each rank sends each of the others as much.
   return operand_bytes(op, shape, bytes_per_parameter) * std::max(0.0, ranks - node) / ranks;

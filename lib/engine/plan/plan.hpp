@@ -57,6 +57,9 @@ struct Unit {
   bool matrices = false;
   std::int64_t frozen = 0;  ///< of numel: never updated, without a gradient
   std::int64_t idle = 0;    ///< of numel: a token does not meet them, of the experts that it is not sent to
+  /// Bytes that a forward of a micro-batch brings from chunks of tokens to blocks of heads and back, all ranks of a
+  /// sequence together; as many go in a backward.
+  std::int64_t exchanged = 0;
 
   /// Elements with a gradient and an update.
   std::int64_t trained() const { return numel - frozen; }
@@ -81,10 +84,19 @@ struct Shape {
   bool quantized_gradients = false;  ///< gradients of micro-batches travel as 4 bits (stage 3)
   /// Ranks that have no micro-batch in the last micro-step: the micro-batches of a step do not divide evenly.
   int short_ranks = 0;
+  /// Consecutive ranks that share each micro-batch: every one has so many adjacent chunks of its sequences.
+  int sequence = 1;
+  int chunks = 1;
 
-  Division divided() const { return divided_by(stage); }
-  /// Micro-batches of a step, all ranks together: leaves of the summation tree.
-  std::int64_t leaves() const { return static_cast<std::int64_t>(ranks) * micro_steps - short_ranks; }
+  /// The micro-batch of ranks that share one is adjacent leaves of all of them: they are added up at once, so that
+  /// their gradients are divided in every stage.
+  Division divided() const {
+    Division its = divided_by(stage);
+    its.gradients = its.gradients || sequence > 1;
+    return its;
+  }
+  /// Leaves of the summation tree: the chunks of all micro-batches of a step, all ranks together.
+  std::int64_t leaves() const { return (static_cast<std::int64_t>(ranks) * micro_steps - short_ranks) * chunks; }
 };
 
 struct Plan {
@@ -112,8 +124,9 @@ struct Shares {
 /// REQUIRES: leaves is at least 1.
 Shares divide(std::int64_t leaves, int ranks);
 
-/// The global micro-batch (leaf of the summation tree) that a rank computes in a micro-step, or -1 if it has none
-/// there: in stages 0 and 1 neighbours in time, of all leaves the rank's slice; in stages 2 and 3 neighbours in rank.
+/// The first of the Shape::chunks leaves of the summation tree that a rank computes in a micro-step, or -1 if it has
+/// none there: where gradients are not divided neighbours in time, of all leaves the rank's slice; else neighbours in
+/// rank.
 std::int64_t leaf(const Shape& shape, int rank, int micro);
 /// What the ranks bring to a reduction of a micro-step, or to that of the whole step (micro -1).
 tree::Addends addends(const Shape& shape, int micro);
@@ -144,7 +157,8 @@ std::uint64_t hash(const Plan& plan);
 /// With a secondary partition of K ranks stage 3 sends P + (2 A - 1) P' + A P, where P' times (K-1)/K, not (N-1)/N, is
 /// sent. Where a rank's micro-batches are no whole subtree of the summation tree, it sends each of the few that they
 /// are: S counts as often as ranks have them on average. What travels as integers has one byte, or half, a parameter
-/// and 4 bytes for each block of 128 (codec_bytes).
+/// and 4 bytes for each block of 128 (codec_bytes). N ranks that share sequences send, in each forward and each
+/// backward of a unit with attention, 1/N of Unit::exchanged times (N-1)/N.
 double sent_bytes(const Plan& plan, int bytes_per_parameter);
 /// The part of these bytes that goes to other nodes, if each node has `node` consecutive ranks.
 double sent_between_nodes(const Plan& plan, int bytes_per_parameter, int node);

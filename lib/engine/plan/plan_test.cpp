@@ -398,5 +398,46 @@ TEST_CASE("plan: bytes where a rank's micro-batches are several subtrees; as bef
   CHECK(sent(2, 4, 10) == doctest::Approx((2.5 + 1) * whole * 3 / 4));
 }
 
+TEST_CASE("plan: ranks that share sequences have each chunk of each micro-batch once, neighbours in rank and chunk") {
+  for (const int stage : kStages) {
+    for (const int sequence : {1, 2, 3, 4}) {
+      for (const int chunks : {1, 2, 3}) {
+        for (const int groups : {1, 2, 5}) {
+          for (const std::int64_t micro_batches : {1, 2, 5, 7}) {
+            const Shares shares = divide(micro_batches, groups);
+            Shape shape{{{"u", 100}}, stage, groups * sequence};
+            shape.micro_steps = shares.micro_steps, shape.short_ranks = shares.short_ranks * sequence;
+            shape.sequence = sequence, shape.chunks = chunks;
+            CAPTURE(stage);
+            CAPTURE(sequence);
+            CAPTURE(chunks);
+            CAPTURE(groups);
+            CAPTURE(micro_batches);
+            CHECK(shape.leaves() == micro_batches * sequence * chunks);
+            std::vector<int> owners(static_cast<std::size_t>(shape.leaves()));
+            for (int rank = 0; rank < shape.ranks; ++rank) {
+              for (int micro = 0; micro < shape.micro_steps; ++micro) {
+                const std::int64_t first = leaf(shape, rank, micro);
+                if (first < 0) continue;
+                for (int chunk = 0; chunk < chunks; ++chunk) ++owners.at(static_cast<std::size_t>(first + chunk));
+                // Of one micro-batch with the others of its group, in their order.
+                CHECK(first % (sequence * chunks) == rank % sequence * chunks);
+                const std::int64_t before = rank % sequence == 0 ? first : leaf(shape, rank - 1, micro) + chunks;
+                CHECK(before == first);
+              }
+            }
+            CHECK(std::all_of(owners.begin(), owners.end(), [](int count) { return count == 1; }));
+            CHECK_NOTHROW(check(baseline(shape)));
+            const bool by_step = !shape.divided().gradients;
+            CHECK(by_step == (stage < 2 && sequence == 1));
+            for (int micro = by_step ? -1 : 0; micro < (by_step ? 0 : shape.micro_steps); ++micro)
+              CHECK_NOTHROW(addends(shape, micro));
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace zs::plan

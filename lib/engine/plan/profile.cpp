@@ -70,11 +70,14 @@ Json to_json(const Shape& shape) {
                      {"kept", unit.kept},
                      {"matrices", unit.matrices},
                      {"frozen", unit.frozen},
-                     {"idle", unit.idle}});
+                     {"idle", unit.idle},
+                     {"exchanged", unit.exchanged}});
   return {{"stage", shape.stage},
           {"ranks", shape.ranks},
           {"micro_steps", shape.micro_steps},
           {"short_ranks", shape.short_ranks},
+          {"sequence", shape.sequence},
+          {"chunks", shape.chunks},
           {"activation_checkpointing", shape.activation_checkpointing},
           {"offload_optimizer", shape.offload_optimizer},
           {"offload_parameters", shape.offload_parameters},
@@ -91,6 +94,10 @@ Shape read_shape(const Reader& json) {
   shape.ranks = json.within<int>("ranks", 1, kMost);
   shape.micro_steps = json.within<int>("micro_steps", 1, kMost);
   if (json.has("short_ranks")) shape.short_ranks = json.within<int>("short_ranks", 0, shape.ranks - 1);
+  if (json.has("sequence")) {
+    shape.sequence = json.within<int>("sequence", 1, shape.ranks);
+    shape.chunks = json.within<int>("chunks", 1, kMost);
+  }
   shape.activation_checkpointing = json.get<bool>("activation_checkpointing");
   shape.offload_optimizer = json.get<bool>("offload_optimizer");
   shape.offload_parameters = json.get<bool>("offload_parameters");
@@ -108,6 +115,7 @@ Shape read_shape(const Reader& json) {
     if (unit.has("frozen"))
       shape.units.back().frozen = unit.within<std::int64_t>("frozen", 0, shape.units.back().numel);
     if (unit.has("idle")) shape.units.back().idle = unit.within<std::int64_t>("idle", 0, shape.units.back().numel);
+    if (unit.has("exchanged")) shape.units.back().exchanged = unit.within<std::int64_t>("exchanged", 0, kParameters);
   }
   if (frozen(shape) == numel(shape)) json.fail("units", "are all frozen");
   return shape;

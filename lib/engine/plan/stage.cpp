@@ -6,7 +6,7 @@
 namespace zs::plan {
 
 Division divided_in_memory(const Shape& shape, bool shards_move) {
-  const Division stage = divided_by(shape.stage);
+  const Division stage = shape.divided();
   const bool several = shape.ranks > 1;
   const bool come_and_go = several || shards_move || shape.quantized_weights || shape.secondary > 0;
   return {stage.optimizer_state && several, stage.gradients && several, stage.parameters && come_and_go};

@@ -32,9 +32,28 @@ Unit::Unit(std::string name, std::vector<Parameter> parameters, int tied_to, std
 }
 
 Batch Batch::to(const at::Device& device) const {
-  Batch there{inputs.to(device), targets.to(device), weight, documents};
+  Batch there{inputs.to(device), targets.to(device), weight, documents, first};
   if (documents) there.documents.positions = documents.positions.to(device);
   return there;
+}
+
+Batch Batch::chunk(std::int64_t number, std::int64_t chunks) const {
+  const std::int64_t length = inputs.size(1) / chunks, begin = number * length;
+  const auto part = [&](const at::Tensor& of_BT) { return of_BT.narrow(1, begin, length).contiguous(); };
+  Batch its{part(inputs), part(targets), weight, documents, begin};
+  if (documents) its.documents.positions = part(documents.positions);
+  if (!weight) return its;
+  // A leaf counts as much as any other; of their means each is weighted by its share of the targets.
+  const auto counted = [](const at::Tensor& of) { return static_cast<double>(of.ge(0).sum().item<std::int64_t>()); };
+  const double all = counted(targets), share = all > 0 ? counted(its.targets) / all : 0;
+  its.weight = static_cast<float>(static_cast<double>(*weight) * static_cast<double>(chunks) * share);
+  return its;
+}
+
+std::vector<at::Tensor> Unit::forward_chunks(std::span<const Chunk> chunks, const Sequence&) const {
+  std::vector<at::Tensor> all;
+  for (const Chunk& chunk : chunks) all.push_back(forward(chunk.x, chunk.own, chunk.borrowed, chunk.context));
+  return all;
 }
 
 Documents documents(std::vector<std::int64_t> begins, std::int64_t samples, std::int64_t length) {

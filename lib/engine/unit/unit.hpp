@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "unit/sequence.hpp"
 #include "unit/tensor.hpp"
 
 namespace zs::unit {
@@ -59,9 +60,13 @@ struct Batch {
   /// Set if negative targets are padding, which the loss ignores: the factor of the mean over the others, so that the
   /// mean of all micro-batches is the mean over all counted targets.
   std::optional<float> weight{};
-  Documents documents{};  ///< a document does not cross samples
+  Documents documents{};   ///< a document does not cross samples
+  std::int64_t first = 0;  ///< position of the first tokens in their samples; of a chunk more than 0
   std::int64_t samples() const { return inputs.size(0); }
   Batch to(const at::Device& device) const;
+  /// Chunk `number` of `chunks` equal ones of each sample, as a micro-batch of its own: with the positions of its
+  /// tokens, and of the whole samples where documents begin. REQUIRES: chunks divides the tokens of a sample.
+  Batch chunk(std::int64_t number, std::int64_t chunks) const;
 };
 
 /// Documents with these first tokens, in consecutive samples of `length`.
@@ -78,6 +83,13 @@ struct ForwardContext {
   at::Tensor* beside = nullptr;
 
   std::span<const std::int64_t> document_begins() const { return batch.documents.begins; }
+};
+
+/// What a forward of one chunk takes.
+struct Chunk {
+  at::Tensor x;
+  std::span<const at::Tensor> own, borrowed;
+  ForwardContext context;
 };
 
 /// A tensor that files of other programs have besides a unit's parameters, and that may be ignored.
@@ -109,6 +121,11 @@ class Unit {
   /// token, a scalar in float32. Must use every parameter that is trained.
   virtual at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> own, std::span<const at::Tensor> borrowed,
                              const ForwardContext& context) const = 0;
+  /// The same of the chunks of a micro-batch that this rank has. By default each is computed alone, as a unit may whose
+  /// tokens do not see each other. COLLECTIVE: of the ranks that share the sequences.
+  virtual std::vector<at::Tensor> forward_chunks(std::span<const Chunk> chunks, const Sequence& sequence) const;
+  /// Numbers of a token that Sequence::attend() moves in a forward, of this unit in so many chunks.
+  virtual std::int64_t exchanged(std::int64_t /*chunks*/) const { return 0; }
 
  private:
   std::string name_;

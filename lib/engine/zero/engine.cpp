@@ -51,6 +51,11 @@ Engine::Engine(comm::Group& group, const unit::Units& units, const Strategy& str
       memory_(group, plans_, settings),
       scaler_(settings.scales(), settings.loss_scaling) {
   const device::Device device = group.device();
+  if (strategy.chunks > 0) {
+    sharing_ = strategy.sequence > 1 ? group.split(group.rank() / strategy.sequence, "ranks that share sequences")
+                                     : comm::single();
+    sequence_.emplace(*sharing_, strategy.chunks);
+  }
   if (memory_.optimizer && settings.offload.optimizer == Place::host && device.kind != device::Device::Kind::cpu)
     prefetcher_.emplace(*memory_.optimizer, [device] { return device::statistics(device).allocated; });
   const Residency state_residency{memory_.optimizer.get(),
@@ -106,29 +111,34 @@ StepResult Engine::step(std::int64_t step, double learning_rate, const BatchOf& 
 
 double Engine::evaluate(std::int64_t count, const BatchOf& batch, const LogitsSeen& seen) {
   const plan::Plan plan = evaluation_plan(this->plan());
+  const int sharing = plan.shape.sequence, groups = group_.size() / sharing;
+  // Ranks beyond the last micro-batch go along, since gathers need them; their loss is left out.
+  const auto micro_batch = [&](std::int64_t first, int rank) { return first + rank / sharing; };
   struct Part {
     float loss;
     std::int64_t samples;
   };
   double sum = 0;
   std::int64_t samples = 0;
-  for (std::int64_t first = 0; first < count; first += group_.size()) {
+  for (std::int64_t first = 0; first < count; first += groups) {
     Run run;
     run.batch = &batch;
     run.training = false;
-    // Ranks beyond the last leaf go along, since gathers need them; their loss is left out.
-    run.leaf = [&](int) { return std::min(first + group_.rank(), count - 1); };
+    const std::int64_t own = micro_batch(first, group_.rank());
+    run.leaf = [&](int) { return (std::min(own, count - 1) * sharing + group_.rank() % sharing) * chunks(); };
     at::Tensor logits;
     if (seen) run.logits = &logits;
     const at::NoGradGuard no_grad;
     execute(plan, run);
-    if (seen && first + group_.rank() < count) seen(first + group_.rank(), run.batches.at(0), logits);
-    const auto parts = comm::exchange_values(group_, Part{run.losses.at(0), run.batches.at(0).samples()},
-                                             "all-gather of the validation losses");
-    for (std::int64_t i = 0; i < group_.size() && first + i < count; ++i) {
-      const Part& part = parts[static_cast<std::size_t>(i)];
-      sum += static_cast<double>(part.loss) * static_cast<double>(part.samples);
-      samples += part.samples;
+    if (seen && own < count) seen(own, run.batches.at(0), logits);
+    std::vector<Part> mine;
+    for (const float loss : run.losses) mine.push_back({loss, run.batches.at(0).samples()});
+    const auto all = group_.all_gather(std::span<const Part>(mine), "all-gather of the validation losses");
+    for (int rank = 0; rank < group_.size() && micro_batch(first, rank) < count; ++rank) {
+      for (const Part& part : all[static_cast<std::size_t>(rank)]) {
+        sum += static_cast<double>(part.loss) * static_cast<double>(part.samples);
+        samples += part.samples;
+      }
     }
   }
   return sum / static_cast<double>(samples);
@@ -154,7 +164,8 @@ void Engine::exchange(StepResult& result, const std::vector<float>& losses) {
     result.stop = result.stop || stop;
     for (int micro = 0; micro < plan().shape.micro_steps; ++micro) {
       const std::int64_t leaf = plan::leaf(plan().shape, rank, micro);
-      if (leaf >= 0) result.leaf_losses[static_cast<std::size_t>(leaf)] = comm::take<float>(its, at);
+      for (int chunk = 0; leaf >= 0 && chunk < chunks(); ++chunk)
+        result.leaf_losses[static_cast<std::size_t>(leaf + chunk)] = comm::take<float>(its, at);
     }
   }
   result.loss = device::tree_sum(std::span<const float>(result.leaf_losses)) / static_cast<float>(leaves());
@@ -176,10 +187,12 @@ std::int64_t Engine::held() {
 
 Engine::Sent Engine::sent() const {
   Sent sent{group_.bytes_sent(), group_.bytes_between_nodes(), group_.collectives()};
-  if (!memory_.secondary_group) return sent;
-  sent.all += memory_.secondary_group->bytes_sent();
-  sent.between_nodes += memory_.secondary_group->bytes_between_nodes();
-  sent.collectives += memory_.secondary_group->collectives();
+  for (const auto* const part : {&memory_.secondary_group, &sharing_}) {
+    if (!*part) continue;
+    sent.all += (*part)->bytes_sent();
+    sent.between_nodes += (*part)->bytes_between_nodes();
+    sent.collectives += (*part)->collectives();
+  }
   return sent;
 }
 

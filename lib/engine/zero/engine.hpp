@@ -15,6 +15,7 @@
 #include "zero/memory.hpp"
 #include "zero/optimizer_prefetcher.hpp"
 #include "zero/plans.hpp"
+#include "zero/sequence.hpp"
 #include "zero/settings.hpp"
 #include "zero/state.hpp"
 
@@ -67,7 +68,7 @@ struct StepResult {
 /// Receives the logits of each leaf of an evaluation, on the rank that computed it.
 using LogitsSeen = std::function<void(std::int64_t leaf, const unit::Batch& batch, const at::Tensor& logits)>;
 
-/// Returns the micro-batch of a leaf of the global step, on any rank.
+/// Returns the micro-batch of a leaf of the global step, or its chunk where sequences have chunks, on any rank.
 using BatchOf = std::function<unit::Batch(std::int64_t leaf)>;
 
 class Engine {
@@ -78,9 +79,9 @@ class Engine {
   /// One optimizer step, by its plan. `step` counts from 1. REQUIRES: Settings::trains. COLLECTIVE.
   StepResult step(std::int64_t step, double learning_rate, const BatchOf& batch);
 
-  /// Mean loss per sample over `leaves` micro-batches (they may differ in size) without dropout, summed in leaf order.
-  /// COLLECTIVE.
-  double evaluate(std::int64_t leaves, const BatchOf& batch, const LogitsSeen& seen = {});
+  /// Mean loss per sample over so many micro-batches (they may differ in size) without dropout, summed in leaf order.
+  /// REQUIRES: `seen` only where sequences are whole. COLLECTIVE.
+  double evaluate(std::int64_t micro_batches, const BatchOf& batch, const LogitsSeen& seen = {});
 
   /// 128-bit hash (XXH3) of the float32 parameters in canonical order, 32 hex digits; throws zs::Error naming the
   /// ranks if they do not agree. COLLECTIVE.
@@ -92,7 +93,7 @@ class Engine {
   void observe(Observer observer) { observer_ = std::move(observer); }
   /// Gradients are sums over leaves of the scaled loss: times this they are the mean gradient.
   double gradient_scale() const { return 1.0 / (static_cast<double>(leaves()) * scaler_.scale()); }
-  /// The global leaf that this rank computes in a micro-step; -1: none.
+  /// The global leaf that this rank computes in a micro-step, the first of its chunks; -1: none.
   std::int64_t leaf(int micro) const { return plan::leaf(plan().shape, group_.rank(), micro); }
   const LossScaler& scaler() const { return scaler_; }
   /// Optimizer updates so far: steps less those skipped.
@@ -112,6 +113,8 @@ class Engine {
   /// The plan of the current step, or of the next.
   const plan::Plan& plan() const { return plans_.current(); }
   comm::Group& group() const { return group_; }
+  /// Null where sequences are whole.
+  const SharedSequence* sequence() const { return sequence_ ? &*sequence_ : nullptr; }
   const Settings& settings() const { return settings_; }
   const Memory& memory() const { return memory_; }
   const unit::Units& units() const { return units_; }
@@ -128,8 +131,8 @@ class Engine {
     std::set<int> tested;                   // units whose parameters were tested
     std::vector<int> together;              // units whose gathers start with the next one
     at::Tensor* logits = nullptr;           // destination of the logits, or null
-    std::vector<unit::Batch> batches;       // by micro-step
-    std::vector<at::Tensor> device_losses;  // by micro-step, on their device
+    std::vector<unit::Batch> batches;       // by micro-step, chunk by chunk
+    std::vector<at::Tensor> device_losses;  // by micro-step, on their device; of several chunks [chunks]
     std::vector<float> losses;              // the same, read after all operations of the plan were issued
     std::function<std::int64_t(int micro)> leaf;
     float clip = 1;
@@ -143,6 +146,8 @@ class Engine {
   Plans plans_;
   Memory memory_;
   std::vector<UnitState> states_;
+  std::unique_ptr<comm::Group> sharing_;  // of the ranks that share sequences, where sequences have chunks
+  std::optional<SharedSequence> sequence_;
   LossScaler scaler_;
   std::int64_t updates_ = 0;
   Observer observer_;
@@ -169,7 +174,7 @@ class Engine {
   void execute_timed(const plan::Op& op, Run& run);
   void forward(int unit, int micro, bool keep_graph, Run& run);
   void recompute(int unit, int micro, Run& run);
-  void backward(int unit);
+  void backward(int unit, int micro, Run& run);
   void norm(Run& run);
   static void read_losses(Run& run);
   void update(int unit, Run& run);
@@ -177,6 +182,7 @@ class Engine {
   /// What the ranks tell each other at the end of a step: this one's losses by micro-step, memory, bytes and wishes.
   void exchange(StepResult& result, const std::vector<float>& losses);
   std::int64_t leaves() const { return plan().shape.leaves(); }
+  int chunks() const { return plan().shape.chunks; }
 };
 
 }  // namespace zs::zero

@@ -20,17 +20,34 @@ using plan::Kind;
 
 namespace {
 
-/// Has autograd add the gradients of `leaves` into the unit's.
-void expect_gradient(Gradient& gradient, const std::vector<at::Tensor>& leaves) {
-  const std::vector<at::Tensor> into = gradient.leaf();
-  for (std::size_t i = 0; i < leaves.size(); ++i) leaves[i].mutable_grad() = into[i];
+/// The leaves that a unit computes a chunk with: its own, or those of the unit that is tied to it.
+using Leaves = const std::vector<at::Tensor>& (Parameters::*)(int chunk) const;
+
+/// Has autograd add the gradients of the leaves of each chunk into the unit's.
+void expect_gradient(UnitState& state, Leaves leaves, int chunks) {
+  const std::vector<std::vector<at::Tensor>> into = state.gradient.leaf(chunks);
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    const std::vector<at::Tensor>& its = (state.parameters.*leaves)(chunk);
+    for (std::size_t i = 0; i < its.size(); ++i) its[i].mutable_grad() = into[static_cast<std::size_t>(chunk)][i];
+  }
 }
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-void forget_gradient(const std::vector<at::Tensor>& leaves) {
-  for (const at::Tensor& leaf : leaves) leaf.mutable_grad() = at::Tensor();
+void forget_gradient(const UnitState& state, Leaves leaves, int chunks) {
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    for (const at::Tensor& leaf : (state.parameters.*leaves)(chunk)) leaf.mutable_grad() = at::Tensor();
+  }
+}
+
+/// What each chunk has of a tensor of all: its samples come behind those of the chunk before.
+std::vector<at::Tensor> parts(const at::Tensor& of_all, int chunks) {
+  const bool several = chunks > 1 && of_all.defined();
+  return several ? of_all.chunk(chunks, 0) : std::vector(static_cast<std::size_t>(chunks), of_all);
+}
+at::Tensor joined(const std::vector<at::Tensor>& parts) {
+  return parts.size() == 1 ? parts[0] : parts[0].dim() == 0 ? at::stack(parts) : at::cat(parts, 0);
 }
 
 /// What an operation does with this rank's micro-batch alone: nothing where it has none.
@@ -45,7 +62,7 @@ std::vector<at::Tensor> start_to_host(const std::vector<at::Tensor>& losses) {
   for (const at::Tensor& loss : losses) {
     if (!loss.defined()) continue;
     if (loss.is_cpu()) return losses;
-    there.push_back(at::empty({}, at::TensorOptions(loss.scalar_type()).pinned_memory(true)));
+    there.push_back(at::empty(loss.sizes(), at::TensorOptions(loss.scalar_type()).pinned_memory(true)));
     there.back().copy_(loss, /*non_blocking=*/true);
   }
   return there;
@@ -61,7 +78,7 @@ void settle(const device::Device& device) {
 }  // namespace
 
 void Engine::execute(const plan::Plan& plan, Run& run) {
-  run.batches.resize(static_cast<std::size_t>(plan.shape.micro_steps));
+  run.batches.resize(static_cast<std::size_t>(plan.shape.micro_steps * chunks()));
   run.device_losses.resize(static_cast<std::size_t>(plan.shape.micro_steps));
   for (std::size_t at = 0; at < plan.ops.size(); ++at) {
     const plan::Op& op = plan.ops[at];
@@ -88,7 +105,8 @@ void Engine::execute(const plan::Plan& plan, Run& run) {
 /// Once in a run, when the host waits for the GPU anyway.
 void Engine::read_losses(Run& run) {
   for (const at::Tensor& loss : run.device_losses) {
-    if (loss.defined()) run.losses.push_back(loss.item<float>());
+    for (const at::Tensor& one : loss.defined() ? loss.reshape({-1}).unbind() : std::vector<at::Tensor>())
+      run.losses.push_back(one.item<float>());
   }
 }
 
@@ -127,7 +145,7 @@ void Engine::execute(const plan::Op& op, Run& run) {
     case Kind::recompute:
       return recompute(op.unit, op.micro, run);
     case Kind::backward:
-      backward(op.unit);
+      backward(op.unit, op.micro, run);
       if (observer_.leaf && state.trained() > 0) {
         const auto begin = std::chrono::steady_clock::now();
         observer_.leaf(op.unit, op.micro);
@@ -192,33 +210,41 @@ void Engine::start_gather(const plan::Op& op, Run& run) {
 
 at::Tensor Engine::compute(int unit, int micro, Run& run) {
   const auto index = static_cast<std::size_t>(unit);
+  UnitState& state = states_[index];
   const int tied_to = units_[index]->tied_to();
-  const std::int64_t leaf = run.leaf(micro);
-  const std::uint64_t stream =
-      unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(run.step)), static_cast<std::uint64_t>(leaf));
-  at::Tensor& beside = states_[index].beside_output = states_[index].beside;
-  const unit::ForwardContext context{run.batches[static_cast<std::size_t>(micro)], stream, run.training, run.logits,
-                                     &beside};
+  at::Tensor& beside = state.beside_output = state.beside;
   const at::DeviceType device = device::torch_device(group_.device()).type();
-  const unit::Autocast autocast(device, settings_.autocast);
-  std::span<const at::Tensor> borrowed;
-  if (tied_to >= 0) borrowed = states_[static_cast<std::size_t>(tied_to)].parameters.tied();
-  if (unit::computed_in(settings_.dtype, device) == settings_.dtype)
-    return units_[index]->forward(states_[index].input, states_[index].parameters.leaves(), borrowed, context);
-  const auto widened = [](std::span<const at::Tensor> tensors) {
-    std::vector<at::Tensor> wide;
-    for (const at::Tensor& tensor : tensors) wide.push_back(tensor.to(at::kFloat));
-    return wide;
+  const bool widens = unit::computed_in(settings_.dtype, device) != settings_.dtype;
+  const auto used = [&](std::vector<at::Tensor> tensors) {
+    for (at::Tensor& tensor : tensors) tensor = widens ? tensor.to(at::kFloat) : tensor;
+    return tensors;
   };
-  return units_[index]->forward(states_[index].input, widened(states_[index].parameters.leaves()), widened(borrowed),
-                                context);
+  std::vector<std::vector<at::Tensor>> own, borrowed;
+  std::vector<unit::Chunk> all;
+  const std::vector<at::Tensor> inputs = parts(state.input, chunks());
+  for (int chunk = 0; chunk < chunks(); ++chunk) {
+    own.push_back(used(state.parameters.leaves(chunk)));
+    borrowed.emplace_back();
+    if (tied_to >= 0) borrowed.back() = used(states_[static_cast<std::size_t>(tied_to)].parameters.tied(chunk));
+    const auto leaf = static_cast<std::uint64_t>(run.leaf(micro) + chunk);
+    const std::uint64_t stream = unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(run.step)), leaf);
+    all.push_back(
+        {inputs[static_cast<std::size_t>(chunk)],
+         own.back(),
+         borrowed.back(),
+         {run.batches[static_cast<std::size_t>(micro * chunks() + chunk)], stream, run.training, run.logits, &beside}});
+  }
+  const unit::Autocast autocast(device, settings_.autocast);
+  if (sequence_) return joined(units_[index]->forward_chunks(all, *sequence_));
+  return units_[index]->forward(all[0].x, all[0].own, all[0].borrowed, all[0].context);
 }
 
 void Engine::forward(int unit, int micro, bool keep_graph, Run& run) {
   UnitState& state = states_[static_cast<std::size_t>(unit)];
   if (unit == 0) {
-    run.batches[static_cast<std::size_t>(micro)] =
-        (*run.batch)(run.leaf(micro)).to(device::torch_device(group_.device()));
+    for (int chunk = 0; chunk < chunks(); ++chunk)
+      run.batches[static_cast<std::size_t>(micro * chunks() + chunk)] =
+          (*run.batch)(run.leaf(micro) + chunk).to(device::torch_device(group_.device()));
     state.input = state.beside = at::Tensor();
   } else {
     UnitState& before = states_[static_cast<std::size_t>(unit) - 1];
@@ -247,13 +273,13 @@ void Engine::recompute(int unit, int micro, Run& run) {
   state.output = compute(unit, micro, run);
 }
 
-void Engine::backward(int unit) {
+void Engine::backward(int unit, int micro, Run& run) {
   const auto index = static_cast<std::size_t>(unit);
   UnitState& state = states_[index];
   const int tied_to = units_[index]->tied_to();
   UnitState* const owner = tied_to < 0 ? nullptr : &states_[static_cast<std::size_t>(tied_to)];
-  if (state.trained() > 0) expect_gradient(state.gradient, state.parameters.leaves());
-  if (owner && owner->trained() > 0) expect_gradient(owner->gradient, owner->parameters.tied());
+  if (state.trained() > 0) expect_gradient(state, &Parameters::leaves, chunks());
+  if (owner && owner->trained() > 0) expect_gradient(*owner, &Parameters::tied, chunks());
 
   const bool last = index + 1 == states_.size();
   std::vector<at::Tensor> outputs = {state.output}, seeds = {last ? at::full_like(state.output, scaler_.scale())
@@ -264,11 +290,12 @@ void Engine::backward(int unit) {
   }
   torch::autograd::backward(outputs, seeds);
 
-  forget_gradient(state.parameters.leaves());
-  if (owner) forget_gradient(owner->parameters.tied());
+  forget_gradient(state, &Parameters::leaves, chunks());
+  if (owner) forget_gradient(*owner, &Parameters::tied, chunks());
   state.output = state.beside_output = at::Tensor();
   if (!last) states_[index + 1].input = states_[index + 1].beside = at::Tensor();
   if (unit == 0) state.input = at::Tensor();
+  if (state.trained() > 0) state.gradient.join(plan().shape, run.leaf(micro));
 }
 
 void Engine::norm(Run& run) {

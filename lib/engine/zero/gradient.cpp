@@ -26,21 +26,44 @@ View Gradient::take(device::Buffer& memory, Type type, std::int64_t count) {
   return memory.view(type, count);
 }
 
-std::vector<at::Tensor> Gradient::leaf() {
-  require(state_ == State::none || state_ == State::leaf, "backward");
+std::vector<std::vector<at::Tensor>> Gradient::leaf(int chunks) {
+  require((state_ == State::none || state_ == State::leaf) && !joined_, "backward");
+  const bool several = chunks > 1;
   if (state_ == State::none) {
-    value_ = take(memory_, layout_.type, layout_.trained);
-    device::clear(value_);
+    if (several) chunks_.resize(static_cast<std::size_t>(chunks));
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      device::Buffer& memory = several ? chunks_[static_cast<std::size_t>(chunk)] : memory_;
+      value_ = take(memory, layout_.type, layout_.trained);
+      device::clear(value_);
+    }
     state_ = State::leaf;
   }
-  std::vector<at::Tensor> into;
-  for (const unit::Parameter& parameter : unit_->parameters())
-    into.push_back(parameter.trained ? unit::view(parameter, device::tensor(value_)) : at::Tensor());
+  std::vector<std::vector<at::Tensor>> into;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    const View its = several ? chunks_[static_cast<std::size_t>(chunk)].view(layout_.type, layout_.trained) : value_;
+    into.emplace_back();
+    for (const unit::Parameter& parameter : unit_->parameters())
+      into.back().push_back(parameter.trained ? unit::view(parameter, device::tensor(its)) : at::Tensor());
+  }
   return into;
+}
+
+void Gradient::join(const plan::Shape& shape, std::int64_t first) {
+  if (chunks_.empty()) return;
+  require(state_ == State::leaf, "the sum of chunks");
+  joined_.emplace(layout_.trained, shape.leaves(), [this](std::int64_t bytes) { return pool_->take(bytes); });
+  for (device::Buffer& chunk : chunks_) {
+    joined_->add({first, first + 1}, chunk.view(layout_.type, layout_.trained));
+    chunk.reset();
+    ++first;
+  }
+  chunks_.clear();
+  value_ = joined_->sums().front();
 }
 
 std::vector<View> Gradient::parts() const {
   if (added_) return tree_->sums();
+  if (joined_ && state_ == State::leaf) return joined_->sums();
   if (state_ != State::shard || sums_.size() <= 1) return {value_};
   return comm::parts_of_sums(value_, sums_.size(), layout_.slice, layout_.slice);
 }
@@ -53,16 +76,17 @@ void Gradient::accumulate(const plan::Shape& shape, int micro) {
     tree_.emplace(count, shape.leaves(), [this](std::int64_t bytes) { return pool_->take(bytes); });
   }
   bool last = micro + 1 == shape.micro_steps;
+  const std::vector<View> terms = parts();
   if (state_ == State::leaf) {
     const std::int64_t leaf = plan::leaf(shape, group_->rank(), micro);
-    tree_->add({leaf, leaf + 1}, value_);
+    const std::vector<tree::Leaves> nodes = joined_ ? joined_->nodes() : std::vector{tree::Leaves{leaf, leaf + 1}};
+    for (std::size_t i = 0; i < terms.size(); ++i) tree_->add(nodes[i], terms[i]);
     last = last || plan::leaf(shape, group_->rank(), micro + 1) < 0;
   } else {
-    const std::vector<View> shards = parts();
-    for (std::size_t i = 0; i < shards.size(); ++i) tree_->add(sums_[i], shards[i]);
+    for (std::size_t i = 0; i < terms.size(); ++i) tree_->add(sums_[i], terms[i]);
     sums_ = tree_->nodes();
   }
-  memory_.reset();
+  memory_.reset(), joined_.reset();
   added_ = last;
   if (last)
     value_ = tree_->sums().front();
@@ -71,8 +95,8 @@ void Gradient::accumulate(const plan::Shape& shape, int micro) {
 }
 
 void Gradient::start_reduce(const plan::Shape& shape, int micro) {
-  comm::Summands summands{layout_.trained, micro < 0 && shape.micro_steps > 1 ? Type::float32 : layout_.type,
-                          plan::addends(shape, micro)};
+  const bool sums = (micro < 0 && shape.micro_steps > 1) || shape.chunks > 1;
+  comm::Summands summands{layout_.trained, sums ? Type::float32 : layout_.type, plan::addends(shape, micro)};
   const auto own = summands.addends.terms[static_cast<std::size_t>(group_->rank())].size();
   if (own > 0 || state_ != State::none) summands.terms = parts();
   require(state_ == (own > 0 ? State::leaf : State::none) && summands.terms.size() == own, "reduce");
@@ -84,10 +108,11 @@ void Gradient::start_reduce(const plan::Shape& shape, int micro) {
   if (group_->size() == 1 && source.type != Type::float32 && !codec_ && source.device.kind != device::Device::Kind::cpu)
     return;
   // A whole float32 gradient that is kept until the update anyway is reduced in its place.
-  const bool in_place = own > 0 && source.type == Type::float32 && !layout_.divided.gradients;
+  const bool whole = !layout_.divided.gradients && sums_.size() == 1;
+  const bool in_place = own > 0 && source.type == Type::float32 && whole;
   if (in_place)
     value_ = source.part(layout_.slice.begin, layout_.slice.end);
-  else if (!layout_.divided.optimizer_state)
+  else if (!layout_.divided.optimizer_state && whole)
     value_ = take(reduced_, Type::float32, layout_.trained).part(layout_.slice.begin, layout_.slice.end);
   else
     value_ = take(reduced_, Type::float32, layout_.slice.size() * std::ssize(sums_));
@@ -136,14 +161,19 @@ void Gradient::finish_reduce(bool self_test) {
                      {"gradient of " + unit_->name(), layout_.slice.begin, value_, exact->sum(), exact->bound()});
   }
   leaf_ = {};
-  if (reduced_) memory_ = std::move(reduced_);
+  if (!reduced_) return;
+  memory_ = std::move(reduced_);
+  joined_.reset();
 }
 
 void Gradient::start_gather() {
   require(state_ == State::shard, "gather");
   state_ = State::gathering;
   const View shard = value_;
-  value_ = {shard.data - layout_.slice.begin * device::size(shard.type), layout_.trained, shard.type, shard.device};
+  if (layout_.divided.gradients)
+    value_ = take(whole_, shard.type, layout_.trained);
+  else
+    value_ = {shard.data - layout_.slice.begin * device::size(shard.type), layout_.trained, shard.type, shard.device};
   if (group_->size() > 1) work_ = group_->all_gather(shard, value_, "all-gather of the gradient of " + unit_->name());
 }
 
@@ -158,8 +188,8 @@ void Gradient::finish_gather() {
 void Gradient::drop() {
   state_ = State::none;
   value_ = {};
-  memory_.reset();
-  tree_.reset();
+  memory_.reset(), whole_.reset();
+  tree_.reset(), joined_.reset();
   added_ = false;
   sums_.clear();
 }

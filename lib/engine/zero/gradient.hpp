@@ -10,7 +10,8 @@
 // accumulate() adds what is there, a leaf (stages 0 and 1) or a shard (2 and 3), to the sum over micro-steps, float32
 // in the canonical tree, and goes back to none; after the last micro-step the sum stands in its place. Which comes
 // first is the plan's affair. Where a rank's leaves, or those of one micro-step, are no node of the tree, what is there
-// are several sums, of the nodes that they are. A leaf of 16 bits stays so until it is added, here or by the rank that
+// are several sums, of the nodes that they are. Of a micro-step in several chunks each is a leaf, until join() makes
+// of them the sums of the nodes that they are. A leaf of 16 bits stays so until it is added, here or by the rank that
 // receives it. Where leaves travel as integers, each is rounded to them on its way, once, on one rank too: the sum does
 // not depend on the ranks.
 #pragma once
@@ -31,9 +32,11 @@ class Gradient {
   Gradient(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout);
 
   State state() const { return state_; }
-  /// none -> leaf: the leaf gradient's memory, zeros if it was none, as tensors in the unit's order that autograd adds
-  /// into; undefined ones of what is frozen. REQUIRES: none or leaf.
-  std::vector<at::Tensor> leaf();
+  /// none -> leaf: the memory of the gradients of `chunks` leaves, zeros if it was none, of each as tensors in the
+  /// unit's order that autograd adds into; undefined ones of what is frozen. REQUIRES: none or leaf, not joined.
+  std::vector<std::vector<at::Tensor>> leaf(int chunks);
+  /// All gradients of the leaves are there, of which `first` is the first: several of them become sums.
+  void join(const plan::Shape& shape, std::int64_t first);
   /// leaf or shard -> none, and the same again at this rank's last micro-step.
   void accumulate(const plan::Shape& shape, int micro);
   /// leaf, or none on a rank that has none -> reducing -> shard: of a micro-step, or of the whole step (micro -1).
@@ -68,9 +71,12 @@ class Gradient {
   device::View value_;
   device::Buffer memory_;   // of value_, unless that is the tree's sum
   device::Buffer reduced_;  // of what reduces, where that is not in its own place
+  device::Buffer whole_;    // of what is gathered, where only the shard was there
   std::optional<device::TreeAccumulator> tree_;
-  bool added_ = false;              // value_ is the first sum of the tree
-  std::vector<tree::Leaves> sums_;  // of value_, in state shard
+  std::vector<device::Buffer> chunks_;             // of the leaves of a micro-step, where it has several
+  std::optional<device::TreeAccumulator> joined_;  // of them
+  bool added_ = false;                             // value_ is the first sum of the tree
+  std::vector<tree::Leaves> sums_;                 // of value_, in state shard
   comm::Work work_;
   std::optional<comm::Codec> codec_;   // of leaves that travel as integers
   device::Buffer encoded_, received_;  // this rank's leaf, and its slice of those of all

@@ -8,10 +8,12 @@
 namespace zs::zero {
 namespace {
 
-std::vector<at::Tensor> leaves_of(const unit::Unit& unit, const at::Tensor& flat) {
-  std::vector<at::Tensor> leaves;
-  for (const unit::Parameter& parameter : unit.parameters())
-    leaves.push_back(unit::view(parameter, flat).detach().requires_grad_(parameter.trained));
+std::vector<std::vector<at::Tensor>> leaves_of(const unit::Unit& unit, const at::Tensor& flat, int chunks) {
+  std::vector<std::vector<at::Tensor>> leaves(static_cast<std::size_t>(chunks));
+  for (auto& its : leaves) {
+    for (const unit::Parameter& parameter : unit.parameters())
+      its.push_back(unit::view(parameter, flat).detach().requires_grad_(parameter.trained));
+  }
   return leaves;
 }
 
@@ -34,8 +36,8 @@ Parameters::Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, c
       secondary_pool_(places.secondary),
       layout_(layout),
       flat_(device::placeholder(layout.numel, device::torch_type(layout.type), group.device())),
-      leaves_(leaves_of(unit, flat_)),
-      tied_(leaves_of(unit, flat_)) {
+      leaves_(leaves_of(unit, flat_, layout.chunks)),
+      tied_(leaves_of(unit, flat_, layout.chunks)) {
   if (layout.weight_bits > 0) codec_.emplace(layout.weight_bits, layout.numel);
   if (secondary_pool_) {
     const comm::Group& its = secondary_pool_->group();

@@ -58,10 +58,11 @@ class Parameters {
   /// Drops the gathered parameters (stage 3); accessing them from here on faults.
   void release();
 
-  /// Tensors of the layout's type, leaves of the autograd graph where they are trained, in the unit's order.
-  const std::vector<at::Tensor>& leaves() const { return leaves_; }
-  /// A second set of leaves over the same memory, for the unit that is tied to them (a tied head).
-  const std::vector<at::Tensor>& tied() const { return tied_; }
+  /// Tensors of the layout's type, leaves of the autograd graph where they are trained, in the unit's order; of their
+  /// own for each chunk of a micro-batch, over the same memory.
+  const std::vector<at::Tensor>& leaves(int chunk = 0) const { return leaves_[static_cast<std::size_t>(chunk)]; }
+  /// More leaves over the same memory, for the unit that is tied to them (a tied head).
+  const std::vector<at::Tensor>& tied(int chunk = 0) const { return tied_[static_cast<std::size_t>(chunk)]; }
 
  private:
   std::string name_;
@@ -74,7 +75,7 @@ class Parameters {
   std::optional<comm::Codec> codec_;              // for quantized collectives
   device::Buffer encoded_;
   bool planted_ = false;
-  std::vector<at::Tensor> leaves_, tied_;
+  std::vector<std::vector<at::Tensor>> leaves_, tied_;  // by chunk
   std::shared_ptr<comm::Pending> gather_;
   std::optional<OffloadableBuffer> offloadable_;  // instead of slice_
   bool loaded_to_gather_ = false;                 // it was in the store

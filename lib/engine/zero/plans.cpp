@@ -8,6 +8,8 @@
 #include "base/error.hpp"
 #include "base/words.hpp"
 #include "comm/agree.hpp"
+#include "device/tensor.hpp"
+#include "unit/arithmetic.hpp"
 
 namespace zs::zero {
 namespace {
@@ -25,15 +27,29 @@ void require_divisible(const plan::Shape& shape) {
     throw Error("quantized collectives need a power of two of ranks (1, 2, 4, 8 ... " + std::to_string(kTiles) +
                 "), not " + std::to_string(shape.ranks) +
                 ": leave out zero_quantized_weights and zero_quantized_gradients");
+  if (shape.sequence > 1 && (shape.ranks % shape.sequence != 0 || shape.short_ranks % shape.sequence != 0))
+    throw Error("sequences of " + std::to_string(shape.sequence) + " ranks do not divide " +
+                std::to_string(shape.ranks) + " ranks: set sequence_parallel to a divisor");
+  if (shape.quantized_gradients && shape.sequence * shape.chunks > 1)
+    throw Error("quantized gradients are of whole sequences: leave out zero_quantized_gradients");
   if (shape.quantized_gradients && shape.short_ranks > 0)
     throw Error("quantized gradients need as many micro-batches on every rank, and " + std::to_string(shape.leaves()) +
                 " do not divide among " + std::to_string(shape.ranks) + " ranks: leave out zero_quantized_gradients");
+}
+
+/// Of one number of queries, keys and values.
+std::int64_t exchanged_bytes(const comm::Group& group, const Settings& settings) {
+  const bool mixed = settings.autocast != at::kFloat;
+  return static_cast<std::int64_t>(at::elementSize(
+      mixed ? settings.autocast : unit::computed_in(settings.dtype, device::torch_device(group.device()).type())));
 }
 
 plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const Strategy& strategy,
                      const Settings& settings) {
   plan::Shape shape{{}, strategy.stage, group.size(), strategy.micro_steps, strategy.activation_checkpointing};
   shape.short_ranks = strategy.short_ranks;
+  shape.sequence = strategy.sequence;
+  shape.chunks = std::max(1, strategy.chunks);
   shape.offload_optimizer = settings.offload.optimizer != Place::device;
   shape.offload_parameters = settings.offload.parameters != Place::device;
   shape.secondary = settings.zeropp.secondary;
@@ -44,6 +60,8 @@ plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const S
     shape.units.push_back(
         {unit.name(), unit.numel(), unit.tied_to(), kept(settings.optimizer, unit, is_block(units, i)),
          has_matrices(settings.optimizer, unit, is_block(units, i)), unit.numel() - unit.trained(), unit::idle(unit)});
+    shape.units.back().exchanged = unit.exchanged(std::int64_t{shape.sequence} * shape.chunks) * strategy.tokens *
+                                   exchanged_bytes(group, settings);
   }
   return shape;
 }

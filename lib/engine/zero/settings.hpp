@@ -53,6 +53,9 @@ struct Strategy {
   bool activation_checkpointing = false;
   plan::Schedule passes{};  ///< over the plan; empty: none
   plan::Budget budget{};    ///< what they may use
+  int sequence = 1;         ///< ranks that share each micro-batch
+  int chunks = 0;           ///< of its sequences on each of them; 0: sequences are whole
+  std::int64_t tokens = 0;  ///< of a micro-batch, where its sequences have chunks
 };
 
 }  // namespace zs::zero

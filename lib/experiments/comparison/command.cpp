@@ -42,22 +42,23 @@ std::vector<cli::Option> options() {
   comparing("reference", "WHICH",
             "reference: same is LibTorch in the target's own arithmetic; amp is LibTorch's autocast (bfloat16, or the "
             "target's float16) from float32 parameters, whatever the target computes in; apart is LibTorch over each "
-            "document "
-            "alone, whatever --packing; merged is LibTorch with each adapter added to its weight before the product",
-            "same", {"same", "amp", "apart", "merged"});
+            "document alone, whatever --packing; merged is LibTorch with each adapter added to its weight before the "
+            "product; whole is LibTorch over whole sequences, whatever --sequence_chunks",
+            "same", {"same", "amp", "apart", "merged", "whole"});
   comparing(
       "repeat", "N",
       "train the same steps (1 without --iterations) N times from the same state, without a reference, and name the "
       "first unit and operation whose bits differ from the first time; an injected fault hits only the last time");
   comparing("rtol", "X",
             "allowed difference relative to the reference (default: 0; 0.05 across arithmetics, 1e-4 with documents "
-            "apart or adapters merged, in float32)");
+            "apart, adapters merged or sequences whole, in float32)");
   comparing("atol", "X", "allowed absolute difference (default: 0; 2^-24 across arithmetics of float16)");
   comparing(
       "inject_fault", "STEP:PARAMETER:INDEX[:RANK]",
       "flip the lowest bit of one gradient element in the target, to show that zs-verify finds it; or "
       "STEP:KIND:UNIT[:RANK]: lose (stale), swap (swapped) or tear (torn) offloaded state of a unit on disk, send a "
-      "wrong scale of its parameters (scale), or, with --repeat, change a number of its forward output (output)");
+      "wrong scale of its parameters (scale), exchange queries of a head where sequences have chunks (heads), or, with "
+      "--repeat, change a number of its forward output (output)");
   comparing("columns", "NAME,...", "compare only these columns of recorded runs (loss,grad_norm)");
   comparing("names", "FILE", "file with two names in a line, of the first checkpoint and of the others").letter = 'n';
   comparing("allow", "WHAT", "accept this difference too: rounding gives 'equal up to rounding' status 0", "",

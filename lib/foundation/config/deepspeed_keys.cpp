@@ -87,7 +87,7 @@ constexpr auto kKeys = std::to_array<DeepSpeedKey>({
     {"data_types.buffer_dtype", idle, "a model has no buffers"},
     {"data_types.keep_in_fp32_modules", idle, "a model has no buffers"},
     {"communication_data_type", idle, "collectives send the type of the computation"},
-    {"seq_parallel_communication_data_type", idle, "there is no sequence parallelism here"},
+    {"seq_parallel_communication_data_type", idle, "all-to-alls of sequences move numbers in the type that they have"},
     {"torch_autocast.enabled", read},
     {"torch_autocast.dtype", read},
     {"torch_autocast.lower_precision_safe_modules", idle, "PyTorch's own lists say what is computed in 16 bits"},

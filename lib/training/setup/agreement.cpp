@@ -83,7 +83,7 @@ void set_arithmetic(comm::Group& group, const Settings& settings) {
 Batches read_batches(comm::Group& group, const Settings& settings, const model::Model& model) {
   std::optional<Batches> batches;
   comm::together(group, "reading of the data set", [&] {
-    batches.emplace(settings, model, settings.leaves());
+    batches.emplace(settings, model, settings.micro_batches());
     batches->steps();  // throws where they do not fill one step
   });
   comm::require_same(group,

@@ -63,14 +63,14 @@ at::Tensor tensor(std::vector<T> numbers, const std::vector<std::int64_t>& shape
 
 }  // namespace
 
-Batches::Batches(const Settings& settings, const model::Model& model, std::int64_t leaves)
+Batches::Batches(const Settings& settings, const model::Model& model, std::int64_t micro_batches)
     : settings_(settings),
       shape_(model.takes_images() ? std::vector<std::int64_t>{3, model.image_size, model.image_size}
                                   : std::vector<std::int64_t>{settings.model.seq_length}),
       split_(split_of(settings, model)),
       labels_(static_cast<std::size_t>(model.num_labels)),
-      samples_per_step_(product("samples of a step", {leaves, settings.batch_size})),
-      loader_(*split_.training, settings.batch_size, leaves, settings.engine.seed) {
+      samples_per_step_(product("samples of a step", {micro_batches, settings.batch_size})),
+      loader_(*split_.training, settings.batch_size, micro_batches, settings.engine.seed) {
   product("tokens of a step", {samples_per_step_, settings.model.seq_length});
   for (const Part part : {Part::validation, Part::test}) {
     if (const data::Dataset* const samples = of(part); samples && samples->pads())
@@ -118,9 +118,17 @@ unit::Batch Batches::batch(data::Samples samples) const {
 }
 
 unit::Batch Batches::training(std::int64_t step, std::int64_t leaf) {
-  unit::Batch made = batch(loader_.read(step, leaf));
+  if (settings_.chunks == 1) return micro_batch(step, leaf);
+  const std::int64_t number = leaf / settings_.chunks;
+  if (step_ != step || number_ != number) newest_ = micro_batch(step, number);
+  step_ = step, number_ = number;
+  return newest_.chunk(leaf % settings_.chunks, settings_.chunks);
+}
+
+unit::Batch Batches::micro_batch(std::int64_t step, std::int64_t number) {
+  unit::Batch made = batch(loader_.read(step, number));
   if (split_.training->pads())
-    made.weight = weight(loader_.targets(step, leaf), loader_.targets(step), settings_.batch_size, samples_per_step_);
+    made.weight = weight(loader_.targets(step, number), loader_.targets(step), settings_.batch_size, samples_per_step_);
   return made;
 }
 
@@ -132,18 +140,19 @@ const data::Dataset* Batches::of(Part part) const {
   return part == Part::validation ? split_.validation.get() : split_.test.get();
 }
 
-std::int64_t Batches::leaves(Part part) const {
+std::int64_t Batches::micro_batches(Part part) const {
   const data::Dataset* const samples = of(part);
   return samples ? (samples->size() + settings_.eval_batch_size - 1) / settings_.eval_batch_size : 0;
 }
 
 unit::Batch Batches::held_out(Part part, std::int64_t leaf) const {
   const data::Dataset& samples = *of(part);
-  const std::int64_t first = leaf * settings_.eval_batch_size,
+  const std::int64_t first = leaf / settings_.chunks * settings_.eval_batch_size,
                      count = std::min(settings_.eval_batch_size, samples.size() - first);
   unit::Batch made = batch(data::read(samples, first, count));
   if (samples.pads())
     made.weight = weight(targets(samples, first, count), held_out_targets_.at(part), count, samples.size());
+  if (settings_.chunks > 1) return made.chunk(leaf % settings_.chunks, settings_.chunks);
   return made;
 }
 

@@ -18,16 +18,19 @@ enum class Part { validation, test };
 
 class Batches {
  public:
-  /// Reads the data set. A step has `leaves` micro-batches over all ranks. Throws zs::Error if data, model and sequence
+  /// Reads the data set. A step has `micro_batches` over all ranks. Throws zs::Error if data, model and sequence
   /// length do not match.
-  Batches(const Settings& settings, const model::Model& model, std::int64_t leaves);
+  Batches(const Settings& settings, const model::Model& model, std::int64_t micro_batches);
 
-  /// The micro-batch of a leaf of a step; steps count from 1.
+  /// The micro-batch of a leaf of a step, or its chunk where sequences have chunks; steps count from 1.
   unit::Batch training(std::int64_t step, std::int64_t leaf);
+  /// A micro-batch with its whole sequences.
+  unit::Batch micro_batch(std::int64_t step, std::int64_t number);
   /// Number of target tokens of a step over all leaves, without padding.
   std::int64_t tokens(std::int64_t step) const;
   /// Number of micro-batches of a held-out part, each sample once; the last may be smaller. 0 if there is no such part.
-  std::int64_t leaves(Part part) const;
+  std::int64_t micro_batches(Part part) const;
+  /// As training().
   unit::Batch held_out(Part part, std::int64_t leaf) const;
 
   /// Number of steps of the settings: max_steps, or those of num_epochs if fewer. Throws zs::Error if the text does not
@@ -55,6 +58,8 @@ class Batches {
   std::int64_t samples_per_step_;
   std::map<Part, std::int64_t> held_out_targets_;  // of parts with padding
   data::Loader loader_;
+  std::int64_t step_ = 0, number_ = 0;  // of the newest micro-batch that was cut into chunks
+  unit::Batch newest_{};
 
   const data::Dataset* of(Part part) const;
   unit::Batch batch(data::Samples samples) const;

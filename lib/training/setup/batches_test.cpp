@@ -62,7 +62,7 @@ TEST_CASE("batches: padded or packed: the losses of a step's micro-batches have 
         sum = mean = 0;
         counted = 0;
         double samples = 0;
-        for (std::int64_t leaf = 0; leaf < batches.leaves(setup::Part::validation); ++leaf) {
+        for (std::int64_t leaf = 0; leaf < batches.micro_batches(setup::Part::validation); ++leaf) {
           const unit::Batch batch = batches.held_out(setup::Part::validation, leaf);
           mean += loss(batch) * static_cast<double>(batch.samples());
           samples += static_cast<double>(batch.samples());

@@ -33,6 +33,7 @@ attribute::Facts chosen_arithmetic(const Settings& settings) {
                             {"autocast", autocast_name(settings)},
                             {"compile", truth(settings.model.fused)},
                             {"reduction", "exact"},
+                            {"sequence_chunks", to_text(std::int64_t{settings.chunks})},
                             {"deterministic", truth(settings.deterministic)},
                             {"tf32", truth(settings.tf32)},
                             {"fp8", float8_name(settings.float8)},

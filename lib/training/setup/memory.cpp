@@ -43,7 +43,8 @@ double least_memory(const model::Model& model, const Settings& settings, int ran
           ? 0
           : plan::share(parameters * bytes, plan::divided_by(settings.stage).parameters, ranks);
   // Two indices of 8 bytes for each token, and what one unit hands to the next, in no less than 16 bits.
-  const double batch = real(settings.batch_size) * real(model.seq_length) * (2 * 8 + 2 * real(model.width));
+  const double batch =
+      real(settings.batch_size) * real(model.seq_length) / real(settings.sequence) * (2 * 8 + 2 * real(model.width));
   constexpr int kOperations = 4;  // forward, backward and the sum of the gradient, at least
   const double plan = real(model.units.size()) * real(settings.micro_steps) * kOperations * sizeof(plan::Op);
   return state + batch + plan;

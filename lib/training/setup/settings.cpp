@@ -14,6 +14,7 @@
 #include "base/folder.hpp"
 #include "base/host.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "config/reading.hpp"
 #include "device/memory.hpp"
 #include "device/tensor.hpp"
@@ -83,15 +84,16 @@ void divide_batch(const config::Reading& config, Settings& s, std::int64_t whole
   const bool batch = config.given(setting<"training.batch_size">),
              steps = config.entry(setting<"training.gradient_accumulation_steps">) != nullptr;
   const int asked = s.micro_steps;
-  const std::int64_t parts = std::int64_t{asked} * s.ranks;
+  const std::int64_t parts = std::int64_t{asked} * s.groups();
   if (!batch) s.batch_size = whole % parts == 0 ? whole / parts : 0;
   const bool divides = s.batch_size > 0 && whole % s.batch_size == 0 && whole / s.batch_size <= std::int64_t{1} << 30;
   if (divides) s.divide(whole / s.batch_size);
   if (divides && (!steps || s.micro_steps == asked)) return;
   const auto part = [](bool set, std::int64_t value) { return set ? to_text(value) : "?"; };
   throw Error(place_of(config, kWhole) + " is " + to_text(whole) +
-              ", and batch_size x gradient_accumulation_steps x ranks is " + part(batch, s.batch_size) + " x " +
-              part(steps, asked) + " x " + std::to_string(s.ranks) + ": no whole numbers make them equal" +
+              ", and batch_size x gradient_accumulation_steps x ranks" +
+              (s.sequence > 1 ? " / sequence_parallel" : "") + " is " + part(batch, s.batch_size) + " x " +
+              part(steps, asked) + " x " + std::to_string(s.groups()) + ": no whole numbers make them equal" +
               (batch ? "" : "; with batch_size set ranks may have one micro-batch less than others"));
 }
 
@@ -355,6 +357,9 @@ void choose_checkpoints(const config::Reading& config, Settings& s) {
   if (s.save_gradient_norms && !s.save_gradients)
     throw Error(config.entry(setting<"training.save_gradient_norms">)->origin +
                 ": save_gradient_norms is of gradients that are saved: leave out save_gradients, which is false");
+  if (s.save_gradient_norms && s.chunks > 1)
+    throw Error(place_of(config, setting<"training.save_gradient_norms">) +
+                " is of whole micro-batches, and sequences are computed in chunks: leave it out");
 }
 
 /// How factors of products are rounded to 8 bits. REQUIRES: fused kernels on a GPU.
@@ -374,11 +379,52 @@ kernel::Scales float8(const config::Reading& config, const Settings& s) {
   return how == "rowwise" ? kernel::Scales::rowwise : kernel::Scales::tensorwise;
 }
 
+/// The numbers of chunks that the heads of a model allow, joined by commas.
+std::string allowed_chunks(const model::Model& model) {
+  std::vector<std::int64_t> all;
+  for (std::int64_t chunks = 1; chunks <= model.num_heads; ++chunks) {
+    if (unit::divides_heads(chunks, model.num_heads, model.num_key_value_heads)) all.push_back(chunks);
+  }
+  return joined(all, ", ", [](std::int64_t chunks) { return to_text(chunks); });
+}
+
+/// In how many chunks sequences are computed, and how many ranks share them.
+void choose_sequences(const config::Reading& config, Settings& s) {
+  constexpr auto kRanks = setting<"zero.sequence_parallel">;
+  constexpr auto kChunks = setting<"zero.sequence_chunks">;
+  s.sequence = static_cast<int>(config[kRanks]);
+  const auto asked = config[kChunks];
+  s.chunks = static_cast<int>(asked.value_or(s.sequence));
+  if (s.chunks == 1 && s.sequence == 1) return;
+  const auto refuse = [&](bool chunks, const std::string& why) {
+    const config::Entry* const entry = chunks && asked ? config.entry(kChunks) : config.entry(kRanks);
+    throw Error(entry->origin + ": " + entry->key + " is " + entry->value + ", and " + why);
+  };
+  if (s.ranks % s.sequence != 0)
+    refuse(false, "does not divide the " + std::to_string(s.ranks) + " ranks: so many share each sequence");
+  if (s.chunks % s.sequence != 0)
+    refuse(true,
+           "sequence_parallel " + std::to_string(s.sequence) + " does not divide it: each rank has as many chunks");
+  if (model::takes_images(s.model.name))
+    refuse(true, "model " + s.model.name + " takes images, whose patches all see each other: leave it out");
+  if (s.model.seq_length % s.chunks != 0)
+    refuse(true,
+           "does not divide the " + to_text(s.model.seq_length) + " tokens of a sequence: choose another --seq_length");
+  const model::Model model = model::make(s.model);
+  if (!unit::divides_heads(s.chunks, model.num_heads, model.num_key_value_heads))
+    refuse(true, "its " + std::to_string(s.chunks) + " chunks do not divide the heads of " + model.name + ", " +
+                     to_text(model.num_heads) + " of queries and " + to_text(model.num_key_value_heads) +
+                     " of keys and values: --sequence_chunks may be " + allowed_chunks(model));
+  if (s.engine.zeropp.quantized_gradients)
+    refuse(true, "gradients that travel as 4 bits are of whole sequences: leave out zero_quantized_gradients");
+  if (s.float8) refuse(true, "products of 8 bits are of whole sequences: leave out --fp8");
+}
+
 }  // namespace
 
-void Settings::divide(std::int64_t leaves) {
-  const plan::Shares shares = plan::divide(leaves, ranks);
-  micro_steps = shares.micro_steps, short_ranks = shares.short_ranks;
+void Settings::divide(std::int64_t micro_batches) {
+  const plan::Shares shares = plan::divide(micro_batches, groups());
+  micro_steps = shares.micro_steps, short_ranks = shares.short_ranks * sequence;
 }
 
 std::string dtype_name(at::ScalarType dtype) {
@@ -403,6 +449,10 @@ std::string matrix_format(const Settings& settings) {
 void choose_evaluation(const config::Reading& config, Settings& s) {
   s.eval_batch_size = config[setting<"training.eval_batch_size">].value_or(s.batch_size);
   s.dump_logits = config[setting<"training.dump_logits">].value_or("");
+  if (s.chunks > 1 && !s.dump_logits.empty())
+    throw Error(place_of(config, setting<"training.dump_logits">) +
+                " is of whole sequences, and they are computed in chunks: leave out --sequence_parallel and "
+                "--sequence_chunks");
 }
 
 Settings settings(const config::Reading& config, int ranks, bool gpu) {
@@ -454,6 +504,7 @@ Settings settings(const config::Reading& config, int ranks, bool gpu) {
     if (ranks > 1 && s.passes.empty()) s.passes = plan::from_the_start(plan::free_passes());
   }
 
+  choose_sequences(config, s);
   split_batch(config, s);
   limit_steps(config, s);
   s.schedule = schedule(config);

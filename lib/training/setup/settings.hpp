@@ -38,10 +38,18 @@ struct Settings {
   std::string method;  ///< as requested, or ""
   int micro_steps = 1;
   int short_ranks = 0;  ///< that have one micro-batch less in a step
+  int sequence = 1;     ///< consecutive ranks that share each micro-batch
+  int chunks = 1;       ///< in which sequences are computed, all of these ranks together
+  /// Ranks, or groups of them that share micro-batches.
+  int groups() const { return ranks / sequence; }
   /// Micro-batches of a step, all ranks together.
-  std::int64_t leaves() const { return static_cast<std::int64_t>(ranks) * micro_steps - short_ranks; }
+  std::int64_t micro_batches() const {
+    return (static_cast<std::int64_t>(ranks) * micro_steps - short_ranks) / sequence;
+  }
+  /// Leaves of the sum of gradients: the chunks of all of these.
+  std::int64_t leaves() const { return micro_batches() * chunks; }
   /// Divides so many micro-batches of a step among the ranks.
-  void divide(std::int64_t leaves);
+  void divide(std::int64_t micro_batches);
   bool deepcompile = false, activation_checkpointing = false;
   plan::Schedule passes;                              ///< empty: none
   std::int64_t gathered_elements = 0;                 ///< limit for gathered elements in passes
@@ -49,8 +57,15 @@ struct Settings {
   double memory = 0;                                  ///< limit for bytes of device memory of a rank
   std::shared_ptr<const plan::Profile> plan_profile;  ///< measured times of the plan's operations, or null
   zero::Strategy strategy() const {
-    return {
-        stage, micro_steps, short_ranks, activation_checkpointing, passes, {gathered_elements, plan_profile, memory}};
+    return {stage,
+            micro_steps,
+            short_ranks,
+            activation_checkpointing,
+            passes,
+            {gathered_elements, plan_profile, memory},
+            sequence,
+            chunks > 1 ? chunks / sequence : 0,
+            batch_size * model.seq_length};
   }
 
   std::string dataset;

@@ -25,11 +25,11 @@ config::Config configured(const std::string& yaml) {
   return config;
 }
 
-setup::Settings of(const std::string& yaml) { return setup::settings(configured(yaml), 1); }
+setup::Settings of(const std::string& yaml, int ranks = 1) { return setup::settings(configured(yaml), ranks); }
 
-std::string refusal(const std::string& yaml) {
+std::string refusal(const std::string& yaml, int ranks = 1) {
   try {
-    of(yaml);
+    of(yaml, ranks);
   } catch (const Error& error) {
     return error.what();
   }
@@ -81,6 +81,36 @@ TEST_CASE("settings: a larger batch is split into accumulation steps, in place o
   CHECK(of("training: {batch_size: 8, max_gpu_batch_size: 16, gradient_accumulation_steps: 8}\n").micro_steps == 8);
   CHECK(refusal("training: {batch_size: 32, max_gpu_batch_size: 5}\n") ==
         "c.yaml:2: training.max_gpu_batch_size must divide batch_size, 32");
+}
+
+TEST_CASE("settings: ranks that share sequences are groups, and what they cannot share is refused by name") {
+  const setup::Settings four =
+      of("zero: {sequence_parallel: 2, sequence_chunks: 4}\ntraining: {train_batch_size: 6, batch_size: 2}\n", 4);
+  CHECK(four.groups() == 2);
+  CHECK(four.micro_batches() == 3);
+  CHECK(four.leaves() == 12);
+  CHECK(four.micro_steps == 2);
+  CHECK(four.short_ranks == 2);
+  CHECK(of("zero: {sequence_parallel: 4}\n", 4).chunks == 4);
+  CHECK(of("").leaves() == 1);
+  const auto of_two = [](const std::string& yaml) { return refusal("zero: {sequence_parallel: 2}\n" + yaml, 2); };
+  CHECK(refusal("zero: {sequence_parallel: 3}\n", 4) ==
+        "c.yaml:2: zero.sequence_parallel is 3, and does not divide the 4 ranks: so many share each sequence");
+  CHECK(
+      refusal("zero: {sequence_parallel: 2, sequence_chunks: 3}\n", 2) ==
+      "c.yaml:2: zero.sequence_chunks is 3, and sequence_parallel 2 does not divide it: each rank has as many chunks");
+  CHECK(of_two("model.seq_length: 31\n") ==
+        "c.yaml:2: zero.sequence_parallel is 2, and does not divide the 31 tokens of a sequence: choose another "
+        "--seq_length");
+  CHECK(refusal("zero: {sequence_chunks: 8}\n") ==
+        "c.yaml:2: zero.sequence_chunks is 8, and its 8 chunks do not divide the heads of tiny, 4 of queries and 4 of "
+        "keys and values: --sequence_chunks may be 1, 2, 4");
+  CHECK(of_two("model.name: tiny-vit\n").find("takes images, whose patches all see each other") != std::string::npos);
+  CHECK(of_two("training: {eval: true, dump_logits: l.h5}\n").find("training.dump_logits is of whole sequences") !=
+        std::string::npos);
+  CHECK(of_two("training.save_gradient_norms: true\n").find("training.save_gradient_norms is of whole micro-batches") !=
+        std::string::npos);
+  CHECK(of_two("zero.quantized_gradients: true\n").find("leave out zero_quantized_gradients") != std::string::npos);
 }
 
 TEST_CASE("settings: sizes whose product no integer holds are refused") {

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "base/folder.hpp"
 #include "model/model.hpp"
@@ -88,6 +89,42 @@ TEST_CASE("bytes: every rank sends what bandwidth-optimal collectives send, and 
         const Cost narrow = cost(stage, ranks, micro_steps, at::kBFloat16);
         for (const std::int64_t sent : narrow.sent) CHECK(static_cast<double>(sent) == narrow.ideal_sent);
         if (stage >= 2) CHECK(narrow.ideal_sent == c.ideal_sent / 2);
+      }
+    }
+  }
+}
+
+TEST_CASE("bytes: ranks that share sequences send queries, keys and values and what comes of them, both ways") {
+  for (const int stage : {0, 1, 2, 3}) {
+    for (const auto& [ranks, sequence, chunks] : {std::tuple{2, 2, 1}, std::tuple{4, 2, 2}, std::tuple{4, 4, 1}}) {
+      for (const bool checkpointing : {false, true}) {
+        CAPTURE(stage);
+        CAPTURE(sequence);
+        CAPTURE(checkpointing);
+        std::vector<std::int64_t> sent(static_cast<std::size_t>(ranks));
+        double ideal = 0, exchanged = 0;
+        comm::run_in_process(ranks, [&, ranks = ranks, sequence = sequence, chunks = chunks](comm::Group& group) {
+          const model::Model model = model::make({.name = "tiny", .seq_length = 8});
+          zero::Strategy strategy{.stage = stage, .micro_steps = 2, .activation_checkpointing = checkpointing};
+          strategy.sequence = sequence, strategy.chunks = chunks, strategy.tokens = 8;
+          zero::Engine engine(group, model.units, strategy, {});
+          const at::Tensor tokens = at::arange(9).view({1, 9});
+          const unit::Batch batch{tokens.narrow(1, 0, 8).contiguous(), tokens.narrow(1, 1, 8).contiguous()};
+          const std::int64_t all = std::int64_t{sequence} * chunks;
+          zero::StepResult result;
+          for (int step = 1; step <= 2; ++step)
+            result = engine.step(step, 1e-3, [&](std::int64_t leaf) { return batch.chunk(leaf % all, all); });
+          sent[static_cast<std::size_t>(group.rank())] = result.sent;
+          if (group.rank() > 0) return;
+          ideal = zero::ideal_comm_bytes(engine);
+          // By hand: 4 blocks, 2 micro-steps, forward and backward (and forward again), 4 C numbers of 4 bytes a token.
+          exchanged = 4.0 * 2 * (checkpointing ? 3 : 2) * 8 * 4 * static_cast<double>(model.width) * 4 / sequence *
+                      (sequence - 1) / sequence;
+          plan::Plan whole = plan::baseline(engine.plan().shape);
+          for (plan::Unit& unit : whole.shape.units) unit.exchanged = 0;
+          CHECK(ideal - plan::sent_bytes(whole, 4) == doctest::Approx(exchanged));
+        });
+        for (const std::int64_t its : sent) CHECK(static_cast<double>(its) == doctest::Approx(ideal));
       }
     }
   }

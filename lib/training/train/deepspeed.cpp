@@ -66,6 +66,10 @@ Json fp16(const zero::LossScaling& rules) {
 }  // namespace
 
 DeepSpeedConfig deepspeed_config(const Settings& s) {
+  if (s.chunks > 1)
+    throw Error(
+        "DeepSpeed's file does not say how sequences are divided: leave out --sequence_parallel and "
+        "--sequence_chunks");
   if (s.short_ranks > 0)
     throw Error("DeepSpeed takes as many micro-batches on every rank, and " + to_text(s.leaves()) +
                 " do not divide among " + std::to_string(s.ranks) + " ranks");

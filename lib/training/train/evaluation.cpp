@@ -63,7 +63,7 @@ Evaluation evaluate(comm::Group& group, zero::Engine& engine, const Batches& bat
     if (logits) logits->add(leaf, batch.targets, of);
   };
   evaluation.loss = engine.evaluate(
-      batches.leaves(part), [&](std::int64_t leaf) { return batches.held_out(part, leaf); },
+      batches.micro_batches(part), [&](std::int64_t leaf) { return batches.held_out(part, leaf); },
       labels > 0 || logits ? zero::LogitsSeen(seen) : zero::LogitsSeen());
   if (labels > 0) {
     const std::vector<Count> mine = std::exchange(evaluation.classes, std::vector<Count>(labels));

@@ -5,92 +5,10 @@
 #include <set>
 
 #include "base/folder.hpp"
-#include "model/model.hpp"
-#include "plan/pass.hpp"
-#include "unit/random.hpp"
-#include "zero/engine.hpp"
+#include "train/case_test.hpp"
 
-namespace zs {
+namespace zs::train {
 namespace {
-
-struct Case {
-  int stage = 0, ranks = 1, micro_steps = 8;
-  bool compiled = false, checkpointing = false;
-  double max_grad_norm = 1;
-  bool fused = false;
-  const char* model = "tiny";
-  zero::Offload offload{};
-  at::ScalarType dtype = at::kFloat;
-  zero::ZeroPlusPlus zeropp{};
-  plan::Schedule passes{};
-  plan::Budget budget{};
-  bool packed = false;  // samples hold several documents, of which some tokens are no targets
-  optimizer::Settings optimizer{};
-  model::Adaptation adaptation{};
-  int short_ranks = 0;
-  void divide(std::int64_t leaves) {
-    const plan::Shares shares = plan::divide(leaves, ranks);
-    micro_steps = shares.micro_steps, short_ranks = shares.short_ranks;
-  }
-};
-
-/// Documents of other lengths in each leaf; in every third it is as if each sample were one.
-unit::Batch packed(unit::Batch batch, std::int64_t leaf) {
-  const std::int64_t cut = 1 + leaf % 7;
-  batch.targets.select(1, cut - 1).fill_(-100);
-  batch.weight = 0.5F + 0.25F * static_cast<float>(leaf % 4);
-  if (leaf % 3 > 0) batch.documents = unit::documents({0, cut, cut + 8, 16, 16 + cut}, 2, 16);
-  return batch;
-}
-
-unit::Batch batch(const model::Model& model, std::int64_t step, std::int64_t leaf) {
-  const at::Generator random =
-      unit::generator(unit::mix(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(leaf)));
-  if (model.takes_images()) {
-    const std::int64_t size = model.image_size;
-    return {at::randn({2, 3, size, size}, random),
-            at::randint(0, model.num_labels, {2}, random, at::TensorOptions(at::kLong))};
-  }
-  const at::Tensor tokens = at::randint(0, 256, {2, 17}, random, at::TensorOptions(at::kLong));
-  return {tokens.narrow(1, 0, 16).contiguous(), tokens.narrow(1, 1, 16).contiguous()};
-}
-
-struct Outcome {
-  std::string digest;
-  double loss = 0, norm = 0;
-  bool operator==(const Outcome&) const = default;
-};
-
-Outcome trained(const Case& c) {
-  Outcome outcome;
-  comm::run_in_process(c.ranks, [&](comm::Group& group) {
-    const model::Model model = model::make({.name = c.model,
-                                            .num_layers = 2,
-                                            .seq_length = model::takes_images(c.model) ? 0 : 16,
-                                            .dropout = 0.1,
-                                            .fused = c.fused,
-                                            .adaptation = c.adaptation});
-    zero::Engine engine(
-        group, model.units,
-        {c.stage, c.micro_steps, c.short_ranks, c.checkpointing,
-         c.passes.empty() && c.compiled ? plan::from_the_start(plan::usual_passes()) : c.passes, c.budget},
-        {.optimizer = c.optimizer,
-         .max_grad_norm = c.max_grad_norm,
-         .dtype = c.dtype,
-         .offload = c.offload,
-         .zeropp = c.zeropp});
-    zero::StepResult last;
-    for (std::int64_t step = 1; step <= 3; ++step) {
-      last = engine.step(step, 1e-3, [&](std::int64_t leaf) {
-        const unit::Batch its = batch(model, step, leaf);
-        return c.packed ? packed(its, leaf) : its;
-      });
-    }
-    const std::string digest = engine.digest();
-    if (group.rank() == 0) outcome = {digest, last.loss, last.grad_norm};
-  });
-  return outcome;
-}
 
 TEST_CASE("exact: stages, ranks, accumulation, passes and checkpointing give the same bits") {
   at::globalContext().setDeterministicAlgorithms(true, false);
@@ -480,4 +398,4 @@ TEST_CASE("exact: another seed, batch or clipping is another digest") {
 }
 
 }  // namespace
-}  // namespace zs
+}  // namespace zs::train

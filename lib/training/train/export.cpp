@@ -52,7 +52,7 @@ void dump_batches(const std::string& path, Batches& batches, std::int64_t steps,
   std::vector<std::uint64_t> shape, target_shape;
   for (std::int64_t step = 1; step <= steps; ++step) {
     for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
-      const unit::Batch batch = batches.training(step, leaf);
+      const unit::Batch batch = batches.micro_batch(step, leaf);
       if (batches.labels() > 0)
         append(pixels, shape, {steps, leaves}, batch.inputs);
       else

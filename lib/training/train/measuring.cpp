@@ -53,7 +53,7 @@ bool Measuring::after(std::int64_t step, double seconds, const std::string& fold
   profile.shape = engine_.plan().shape;
   profile.bytes_per_parameter = static_cast<int>(at::elementSize(settings_.engine.dtype));
   if (model_.takes_images()) profile.noun = "images";
-  profile.count = settings_.batch_size * (model_.takes_images() ? 1 : settings_.model.seq_length);
+  profile.count = settings_.batch_size * (model_.takes_images() ? 1 : settings_.model.seq_length) / settings_.sequence;
   profile.node = comm::ranks_of_first_node(group_);
   profile.overlaps = group_.device().kind != device::Device::Kind::cpu;
   profile.peak = static_cast<double>(device::statistics(group_.device()).peak);

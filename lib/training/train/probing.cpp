@@ -84,7 +84,8 @@ void Probing::after(std::int64_t step, const zero::StepResult& result) {
   double loss = 0;
   for (int micro = 0; micro < settings_.micro_steps; ++micro) {
     if (engine_.leaf(micro) < 0) continue;
-    loss += result.leaf_losses.at(static_cast<std::size_t>(engine_.leaf(micro)));
+    for (int chunk = 0; chunk < engine_.plan().shape.chunks; ++chunk)
+      loss += result.leaf_losses.at(static_cast<std::size_t>(engine_.leaf(micro) + chunk));
   }
   write(step, loss / (static_cast<double>(settings_.leaves()) / settings_.ranks), parts);
   gradients_.clear();

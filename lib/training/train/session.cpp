@@ -236,7 +236,7 @@ Status Session::train(const cli::Args& args) {
   }
 
   if (const Settings& its = start.settings; first && its.short_ranks > 0) {
-    cli::tell(args.command(), to_text(its.leaves()) + " micro-batches a step on " + std::to_string(its.ranks) +
+    cli::tell(args.command(), to_text(its.micro_batches()) + " micro-batches a step on " + std::to_string(its.ranks) +
                                   " ranks: " + std::to_string(its.short_ranks) +
                                   (its.short_ranks == 1 ? " has" : " have") + " none in the last of " +
                                   std::to_string(its.micro_steps) + " micro-steps");
@@ -260,7 +260,7 @@ Status Session::train(const cli::Args& args) {
   if (!start.save_initial.empty())
     save_initial(start.save_initial, trainer.model().units, start.settings.engine.seed, trainer.beginning());
   if (!start.dump_batches.empty()) {
-    dump_batches(start.dump_batches, trainer.batches(), trainer.steps(), start.settings.leaves());
+    dump_batches(start.dump_batches, trainer.batches(), trainer.steps(), start.settings.micro_batches());
   }
   return record(args, start, lease, trainer);
 }

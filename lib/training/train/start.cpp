@@ -65,6 +65,8 @@ std::string task_of(const cli::Args& args) {
 /// Stores with the run the values that the model and the ranks chose.
 void keep_choices(config::Config& config, const Settings& settings) {
   if (!config.has("model.context_length")) config.choose("model.context_length", to_text(settings.model.seq_length));
+  if (settings.chunks > 1 && !config.has("zero.sequence_chunks"))
+    config.choose("zero.sequence_chunks", to_text(std::int64_t{settings.chunks}));
   const config::Entry* const whole = config.find("training.train_batch_size");
   if (!whole) return;
   // Other ranks may go on with the run: it keeps what the whole came to, not the whole.

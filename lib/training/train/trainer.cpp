@@ -124,6 +124,8 @@ void Trainer::describe() {
       {"zero_stage", number(settings_.stage)},
       {"world_size", number(group_.size())},
       {"gradient_accumulation_steps", number(settings_.micro_steps)},
+      {"sequence_parallel", number(settings_.sequence)},
+      {"sequence_chunks", number(settings_.chunks)},
       {"batch_size", number(settings_.batch_size)},
       {"global_batch_size", number(batches_.samples_per_step())},
       {"passes", plan::to_text(passes())},
@@ -277,7 +279,7 @@ double Trainer::learning_rate(std::int64_t step) const {
 
 checkpoint::Progress Trainer::progress(std::int64_t step) const {
   return {.step = step,
-          .leaves = settings_.leaves(),
+          .leaves = settings_.micro_batches(),
           .batch_size = settings_.batch_size,
           .seq_length = settings_.model.seq_length,
           .seed = static_cast<std::int64_t>(settings_.engine.seed),
@@ -383,7 +385,7 @@ Evaluation Trainer::evaluate(Part part, bool last) {
 
 void Trainer::evaluate_all(bool last) {
   // If there are two parts, the test part comes last: its logits and classes are reported.
-  const bool tests = last && batches_.leaves(Part::test) > 0;
+  const bool tests = last && batches_.micro_batches(Part::test) > 0;
   evaluated_.clear();
   for (const Part part : {Part::validation, Part::test}) {
     if (part == Part::test && !tests) continue;
@@ -404,8 +406,8 @@ void Trainer::tell(const Evaluation& evaluation, Part part) {
 std::vector<std::string> Trainer::evaluate() {
   std::vector<std::string> all;
   for (const Part part : {Part::validation, Part::test}) {
-    if (batches_.leaves(part) == 0) continue;
-    const Evaluation evaluation = evaluate(part, part == Part::test || batches_.leaves(Part::test) == 0);
+    if (batches_.micro_batches(part) == 0) continue;
+    const Evaluation evaluation = evaluate(part, part == Part::test || batches_.micro_batches(Part::test) == 0);
     for (std::string& line : lines(evaluation, part, batches_.data().labels)) all.push_back(std::move(line));
   }
   return all;

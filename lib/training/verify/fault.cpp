@@ -35,19 +35,25 @@ std::int64_t number(const std::string& text, const std::string& what, std::int64
 }
 
 constexpr std::array kKinds = {
-    std::pair{"stale", InjectedFault::Kind::stale}, std::pair{"swapped", InjectedFault::Kind::swapped},
-    std::pair{"torn", InjectedFault::Kind::torn}, std::pair{"scale", InjectedFault::Kind::scale},
-    std::pair{"output", InjectedFault::Kind::output}};
+    std::pair{"stale", InjectedFault::Kind::stale},   std::pair{"swapped", InjectedFault::Kind::swapped},
+    std::pair{"torn", InjectedFault::Kind::torn},     std::pair{"scale", InjectedFault::Kind::scale},
+    std::pair{"output", InjectedFault::Kind::output}, std::pair{"heads", InjectedFault::Kind::heads}};
 
 /// Sets which unit it is, and refuses what the settings have not.
 void read_unit(InjectedFault& fault, const std::string& kind, const std::string& name, const unit::Units& units,
-               const zero::Settings& settings) {
+               const setup::Settings& all) {
+  const zero::Settings& settings = all.engine;
   std::vector<std::string> names;
   for (const auto& unit : units) names.push_back(unit->name());
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) refuse_name("unit", name, names);
   fault.unit = static_cast<int>(found - names.begin());
   if (fault.kind == InjectedFault::Kind::output) return;
+  if (fault.kind == InjectedFault::Kind::heads) {
+    if (all.chunks == 1) refuse("there are no blocks of heads where sequences are whole: set --sequence_chunks");
+    if (units[static_cast<std::size_t>(fault.unit)]->exchanged(all.chunks) == 0) refuse(name + " has no heads");
+    return;
+  }
   if (fault.kind == InjectedFault::Kind::scale) {
     if (!settings.zeropp.quantized_weights)
       refuse("there is no scale where nothing travels as integers: set --zero_quantized_weights");
@@ -71,7 +77,7 @@ InjectedFault read_fault(const std::string& text, const unit::Units& units, std:
   for (const auto& [name, kind] : kKinds) {
     if (parts[1] != name) continue;
     fault.kind = kind;
-    read_unit(fault, name, parts[2], units, settings.engine);
+    read_unit(fault, name, parts[2], units, settings);
     if (parts.size() == 4) fault.rank = static_cast<int>(number(parts[3], "rank", 0, ranks - 1));
     return fault;
   }
@@ -122,6 +128,12 @@ void InjectedFault::apply(zero::Engine& engine, int its_rank) const {
       return plant(zero::DiskFault::torn);
     case Kind::scale:
       return state.parameters.plant_scale();
+    case Kind::heads: {
+      const auto& units = engine.units();
+      const auto attends = [](const auto& each) { return each->exchanged(1) > 0; };
+      return engine.sequence()->plant_swap(
+          static_cast<int>(std::count_if(units.begin(), units.begin() + unit, attends)));
+    }
     case Kind::output:
       return;
   }

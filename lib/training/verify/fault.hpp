@@ -11,9 +11,10 @@ namespace zs::verify {
 
 /// A flipped lowest bit of one element of a gradient sum, after reduction and
 /// before clipping; or damage by a disk to an offloaded unit; or a wrong scale
-/// of a quantized unit; or a wrong number in the output of a unit's forward.
+/// of a quantized unit; or a wrong number in the output of a unit's forward; or numbers of queries in each other's
+/// place, of a unit whose heads ranks or chunks share.
 struct InjectedFault {
-  enum class Kind { bit, stale, swapped, torn, scale, output };
+  enum class Kind { bit, stale, swapped, torn, scale, output, heads };
   Kind kind = Kind::bit;
   std::int64_t step = 0;
   int unit = -1;

@@ -18,8 +18,14 @@ at::Tensor master(zero::UnitState& state) { return state.masters(); }
 }  // namespace
 
 Probe::Probe(zero::Engine& engine, const unit::Units& units, int rank, const Tolerance& tolerance, bool across,
-             const std::optional<InjectedFault>& fault)
-    : engine_(engine), units_(units), rank_(rank), tolerance_(tolerance), across_(across), fault_(fault) {
+             const std::optional<InjectedFault>& fault, bool knows_leaves)
+    : knows_leaves_(knows_leaves),
+      engine_(engine),
+      units_(units),
+      rank_(rank),
+      tolerance_(tolerance),
+      across_(across),
+      fault_(fault) {
   for (const auto& unit : units) coverage_.emplace_back(unit->parameters().size());
   engine_.observe({[this](int unit, int micro) { leaf(unit, micro); }, [this](int unit) { local_sum(unit); },
                    [this](int unit, int micro) { shard(unit, micro); }, [this] { reduced(); }});
@@ -40,7 +46,7 @@ void Probe::begin_run(const Tensors& reference, const Tensors& rounded) {
   compute_copies(rounded, Phase::initialisation);
 }
 
-void Probe::begin(std::int64_t step, const ReferenceStep& reference, std::vector<Tensors> leaves,
+void Probe::begin(std::int64_t step, const ReferenceStep& reference, std::vector<std::vector<Tensors>> leaves,
                   std::vector<Tensors> shards, Tensors rounded, double learned) {
   clear();
   step_ = step;
@@ -104,9 +110,12 @@ void Probe::leaf(int unit, int micro) {
            Role::copy);
     }
   }
-  if (reference_->skipped) return;
+  if (reference_->skipped || leaves_[at_index(micro)].empty()) return;
   Difference ignored;
-  values(unit, state.gradient.on_host(), {0, state.trained()}, leaves_[at_index(micro)][u],
+  std::vector<Tensors> of_unit;
+  for (const Tensors& chunk : leaves_[at_index(micro)]) of_unit.push_back({chunk[u]});
+  values(unit, state.gradient.on_host(), {0, state.trained()},
+         joined_sum(of_unit, leaf, std::ssize(reference_->leaf_losses))[0],
          reference_->scale * static_cast<double>(reference_->leaf_losses.size()),
          {.phase = Phase::backward, .what = What::gradient, .leaf = leaf}, ignored, Role::part);
 }
@@ -115,9 +124,10 @@ void Probe::local_sum(int unit) {
   if (reference_->skipped) return;
   Difference ignored;
   std::vector<Tensors> of_unit;
-  for (const Tensors& leaf : leaves_) {
-    if (!leaf.empty()) of_unit.push_back({leaf[at_index(unit)]});  // none in the micro-step of a rank that has none
+  for (const auto& micro : leaves_) {  // none in the micro-step of a rank that has none
+    for (const Tensors& leaf : micro) of_unit.push_back({leaf[at_index(unit)]});
   }
+  if (of_unit.empty()) return;
   zero::UnitState& state = engine_.states()[at_index(unit)];
   values(unit, state.gradient.on_host(), {0, state.trained()},
          joined_sum(of_unit, engine_.leaf(0), std::ssize(reference_->leaf_losses))[0], reference_->scale,
@@ -125,10 +135,12 @@ void Probe::local_sum(int unit) {
 }
 
 void Probe::shard(int unit, int micro) {
-  if (reference_->skipped) return;
+  if (reference_->skipped || shards_.empty()) return;
   Difference ignored;
   const zero::UnitState& state = engine_.states()[at_index(unit)];
-  values(unit, state.gradient.on_host(), state.owned(), shards_[at_index(micro)][at_index(unit)], reference_->scale,
+  const zero::Layout& layout = state.layout();
+  values(unit, state.gradient.on_host(), layout.divided.gradients ? layout.slice : state.owned(),
+         shards_[at_index(micro)][at_index(unit)], reference_->scale,
          {.phase = Phase::reduction, .what = What::gradient}, ignored, Role::part);
 }
 
@@ -144,12 +156,14 @@ void Probe::reduced() {
 }
 
 void Probe::losses(const zero::StepResult& result) {
-  for (std::size_t leaf = 0; leaf < reference_->leaf_losses.size(); ++leaf) {
+  const std::size_t known = knows_leaves_ ? reference_->leaf_losses.size() : 0;
+  for (std::size_t leaf = 0; leaf < known; ++leaf) {
     const auto& shape = engine_.plan().shape;
     int rank = 0;
     for (int r = 0; r < shape.ranks; ++r) {
       for (int micro = 0; micro < shape.micro_steps; ++micro) {
-        if (plan::leaf(shape, r, micro) == static_cast<std::int64_t>(leaf)) rank = r;
+        const std::int64_t first = plan::leaf(shape, r, micro), its = static_cast<std::int64_t>(leaf);
+        if (first >= 0 && first <= its && its < first + shape.chunks) rank = r;
       }
     }
     scalar(What::loss, Phase::forward, result.leaf_losses.at(leaf), reference_->leaf_losses[leaf], loss_, false,

@@ -23,16 +23,16 @@ class Probe {
   /// All arguments must outlive the probe; it becomes the engine's observer. `across`: the two sides compute in
   /// different arithmetics. Then a gradient may differ by rtol of the largest of its unit, not of itself, and a
   /// parameter by twice the sum of learning rates, and its rounding: if gradients are only rounding, each update of
-  /// each side moves by about the learning rate.
+  /// each side moves by about the learning rate. `knows_leaves`: the reference has losses of every leaf.
   Probe(zero::Engine& engine, const unit::Units& units, int rank, const Tolerance& tolerance, bool across,
-        const std::optional<InjectedFault>& fault);
+        const std::optional<InjectedFault>& fault, bool knows_leaves = true);
 
   /// Parameters before the first step. COLLECTIVE.
   void begin_run(const Tensors& masters, const Tensors& rounded);
   /// Call it before the engine's step, with the reference's results. `leaves` are this rank's, by micro-step; `shards`
-  /// are the sums over all ranks' leaves, by micro-step, and only needed in stages 2 and 3; `learned` is the sum of
-  /// learning rates, including this step's.
-  void begin(std::int64_t step, const ReferenceStep& reference, std::vector<Tensors> leaves,
+  /// are the sums over all ranks' leaves, by micro-step, and only needed where gradients are divided; of either there
+  /// are none where the reference does not know them; `learned` is the sum of learning rates, including this step's.
+  void begin(std::int64_t step, const ReferenceStep& reference, std::vector<std::vector<Tensors>> leaves,
              std::vector<Tensors> shards, Tensors rounded, double learned);
   /// Call it after the step and the reference's update. COLLECTIVE.
   void end(const zero::StepResult& result, const Tensors& masters, const Tensors& rounded);
@@ -51,6 +51,7 @@ class Probe {
   const std::vector<std::vector<Coverage>>& coverage() const { return coverage_; }
 
  private:
+  bool knows_leaves_;
   zero::Engine& engine_;
   const unit::Units& units_;
   int rank_;
@@ -61,7 +62,8 @@ class Probe {
 
   std::int64_t step_ = 0, order_ = 0;
   const ReferenceStep* reference_ = nullptr;
-  std::vector<Tensors> leaves_, shards_;
+  std::vector<std::vector<Tensors>> leaves_;
+  std::vector<Tensors> shards_;
   Tensors rounded_;
   std::vector<at::Tensor> start_;  // masters before the first step, by unit
   Difference loss_, norm_;

@@ -64,6 +64,57 @@ std::vector<at::Tensor> merged(const unit::Unit& unit, std::vector<at::Tensor> t
   return tensors;
 }
 
+/// One chunk of the samples of a micro-batch.
+unit::Batch cut(const unit::Batch& batch, std::int64_t chunk, std::int64_t chunks) {
+  const std::int64_t T = batch.inputs.size(1), begin = chunk * (T / chunks), end = begin + T / chunks;
+  const auto tokens = [&](const at::Tensor& of) { return of.slice(1, begin, end).clone(); };
+  unit::Batch its = batch;
+  its.inputs = tokens(batch.inputs), its.targets = tokens(batch.targets), its.first = begin;
+  if (batch.documents) its.documents.positions = tokens(batch.documents.positions);
+  if (!batch.weight) return its;
+  const auto counted = [](const at::Tensor& targets) {
+    return static_cast<double>((targets >= 0).sum().item<std::int64_t>());
+  };
+  const double all = counted(batch.targets), own = counted(its.targets);
+  const double share = all == 0 ? 0 : own / all;
+  its.weight = static_cast<float>(static_cast<double>(*batch.weight) * static_cast<double>(chunks) * share);
+  return its;
+}
+
+/// Attention with all chunks and heads at hand: chunks are put together, heads taken out, and back.
+class Whole final : public unit::Sequence {
+ public:
+  explicit Whole(std::int64_t chunks) : chunks_(chunks) {}
+  std::int64_t chunks() const override { return chunks_; }
+  std::vector<at::Tensor> attend(const std::vector<std::vector<at::Tensor>>& parts, std::span<const std::int64_t> heads,
+                                 const Attend& attend) const override {
+    std::vector<at::Tensor> whole;
+    for (std::size_t part = 0; part < heads.size(); ++part) {
+      std::vector<at::Tensor> its;
+      for (const auto& chunk : parts) its.push_back(chunk[part]);
+      whole.push_back(at::cat(its, 1));
+    }
+    std::vector<at::Tensor> attended;
+    for (std::int64_t block = 0; block < chunks_; ++block) {
+      std::vector<at::Tensor> its;
+      for (std::size_t part = 0; part < heads.size(); ++part) {
+        const std::int64_t H = heads[part], D = whole[part].size(2) / H, count = std::max<std::int64_t>(1, H / chunks_);
+        its.push_back(whole[part].narrow(2, block * H / chunks_ * D, count * D).contiguous());
+      }
+      attended.push_back(attend(static_cast<std::size_t>(block), its));
+      // As it would come from elsewhere.
+      if (attended.back().requires_grad())
+        attended.back().register_hook([](const at::Tensor& gradient) { return gradient.contiguous(); });
+    }
+    std::vector<at::Tensor> all = at::cat(attended, 2).chunk(chunks_, 1);
+    for (at::Tensor& chunk : all) chunk = chunk.contiguous();
+    return all;
+  }
+
+ private:
+  std::int64_t chunks_;
+};
+
 }  // namespace
 
 Tensors sum(const Tensors& a, const Tensors& b) {
@@ -229,36 +280,85 @@ at::Tensor Reference::loss(const Tensors& leaves, const unit::Batch& batch, std:
   return x;
 }
 
-Tensors Reference::gradients(std::int64_t step, std::int64_t leaf, const unit::Batch& batch, ReferenceStep& result) {
-  const Tensors leaves = this->leaves();
-  std::vector<at::Tensor> all;
-  for (const auto& unit : leaves) {
-    for (const at::Tensor& tensor : unit) {
-      if (tensor.requires_grad()) all.push_back(tensor);
+std::vector<at::Tensor> Reference::losses(const std::vector<Tensors>& leaves, const unit::Batch& batch,
+                                          const std::vector<std::uint64_t>& streams) const {
+  const bool widens = unit::computed_in(settings_.dtype, settings_.device.type()) != settings_.dtype;
+  const auto used = [&](std::size_t chunk, std::size_t unit) {
+    const std::vector<at::Tensor> its = widens ? widened(leaves[chunk][unit]) : leaves[chunk][unit];
+    return settings_.merged != 0 ? merged(*units_[unit], its, settings_.merged) : its;
+  };
+  const Whole sequence(settings_.chunks);
+  std::vector<unit::Batch> batches;
+  for (std::int64_t chunk = 0; chunk < settings_.chunks; ++chunk)
+    batches.push_back(cut(batch, chunk, settings_.chunks).to(settings_.device));
+  std::vector<at::Tensor> x(batches.size());
+  const unit::Autocast autocast(settings_.device.type(), settings_.autocast);
+  for (std::size_t unit = 0; unit < units_.size(); ++unit) {
+    const int tied_to = units_[unit]->tied_to();
+    std::vector<std::vector<at::Tensor>> own, borrowed;
+    std::vector<unit::Chunk> chunks;
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+      own.push_back(used(i, unit));
+      borrowed.push_back(tied_to < 0 ? std::vector<at::Tensor>() : used(i, static_cast<std::size_t>(tied_to)));
+      chunks.push_back({x[i], own.back(), borrowed.back(), {batches[i], streams[i], true}});
+    }
+    x = units_[unit]->forward_chunks(chunks, sequence);
+  }
+  return x;
+}
+
+std::vector<Tensors> Reference::gradients(std::int64_t step, std::int64_t first, const unit::Batch& batch,
+                                          ReferenceStep& result) {
+  const bool divided = settings_.chunks > 1 && !settings_.undivided;
+  std::vector<Tensors> leaves;  // of each chunk
+  std::vector<std::uint64_t> streams;
+  for (std::int64_t chunk = 0; chunk < (divided ? settings_.chunks : 1); ++chunk) {
+    leaves.push_back(this->leaves());
+    streams.push_back(unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(step)),
+                                static_cast<std::uint64_t>(first + chunk)));
+    for (auto& unit : leaves.back()) {
+      for (at::Tensor& tensor : unit) {
+        if (divided) tensor = tensor.detach().requires_grad_(tensor.requires_grad());
+      }
     }
   }
-  const std::uint64_t stream =
-      unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(step)), static_cast<std::uint64_t>(leaf));
-  at::Tensor x;
-  if (settings_.apart) {
+  std::vector<at::Tensor> all;
+  for (const Tensors& its : leaves) {
+    for (const auto& unit : its) {
+      for (const at::Tensor& tensor : unit) {
+        if (tensor.requires_grad()) all.push_back(tensor);
+      }
+    }
+  }
+  std::vector<at::Tensor> x, scales;
+  if (divided) {
+    x = losses(leaves, batch, streams);
+  } else if (settings_.apart) {
     for (const Document& document : documents(batch)) {
-      const at::Tensor part = loss(leaves, document.batch, stream) * (document.share * batch.weight.value_or(1));
-      x = x.defined() ? x + part : part;
+      const at::Tensor part = loss(leaves[0], document.batch, streams[0]) * (document.share * batch.weight.value_or(1));
+      x = {x.empty() ? part : x[0] + part};
     }
   } else {
-    x = loss(leaves, batch, stream);
+    x = {loss(leaves[0], batch, streams[0])};
   }
-  result.leaf_losses[static_cast<std::size_t>(leaf)] = x.item<float>();
-  const auto computed = torch::autograd::grad({x}, all, {at::full_like(x, loss_scale_)});
-  Tensors gradients;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(settings_.chunks); ++i)
+    result.leaf_losses[static_cast<std::size_t>(first) + i] = x[divided ? i : 0].item<float>();
+  // What stands for several leaves is as much as all of them.
+  const double leaves_of_one = divided ? 1 : static_cast<double>(settings_.chunks);
+  for (const at::Tensor& loss : x) scales.push_back(at::full_like(loss, loss_scale_ * leaves_of_one));
+  const auto computed = torch::autograd::grad(x, all, scales);
+  std::vector<Tensors> gradients;
   std::size_t next = 0;
-  for (const auto& unit : leaves) {
+  for (const Tensors& its : leaves) {
     gradients.emplace_back();
-    for (const at::Tensor& tensor : unit)
-      // Autograd adds to gradients that begin at 0, as after zero_grad(set_to_none=False): a -0 (in float16 what is too
-      // small) becomes +0.
-      gradients.back().push_back(
-          tensor.requires_grad() ? computed[next++].to(at::kCPU).to(at::kFloat).add(0).contiguous() : at::Tensor());
+    for (const auto& unit : its) {
+      gradients.back().emplace_back();
+      for (const at::Tensor& tensor : unit)
+        // Autograd adds to gradients that begin at 0, as after zero_grad(set_to_none=False): a -0 (in float16 what is
+        // too small) becomes +0.
+        gradients.back().back().push_back(
+            tensor.requires_grad() ? computed[next++].to(at::kCPU).to(at::kFloat).add(0).contiguous() : at::Tensor());
+    }
   }
   return gradients;
 }
@@ -266,18 +366,24 @@ Tensors Reference::gradients(std::int64_t step, std::int64_t leaf, const unit::B
 ReferenceStep Reference::compute(std::int64_t step, const BatchOf& batch, const LeafSeen& seen) {
   ReferenceStep result;
   result.leaf_losses.resize(static_cast<std::size_t>(leaves_));
-  // The tree over leaves [begin, begin + count).
-  const std::function<Tensors(std::int64_t, std::int64_t)> tree = [&](std::int64_t begin, std::int64_t count) {
-    if (count > 1) {
-      const std::int64_t half = left_half(count);
-      const Tensors left = tree(begin, half);
-      return sum(left, tree(begin + half, count - half));
-    }
-    Tensors leaf = gradients(step, begin, batch(begin), result);
-    if (seen) seen(begin, leaf);
-    return added(leaf);
+  const std::int64_t chunks = settings_.chunks;
+  std::vector<Tensors> newest;  // of a micro-batch, or of its chunks
+  const auto leaf = [&](std::int64_t number) {
+    const auto chunk = static_cast<std::size_t>(number % chunks);
+    if (chunk == 0) newest = gradients(step, number, batch(number / chunks), result);
+    const Tensors its = std::exchange(newest[chunk], {});
+    if (seen && !settings_.undivided) seen(number, its);
+    return added(its);
   };
-  result.sums = tree(0, leaves_);
+  const std::int64_t each = settings_.undivided ? chunks : 1;
+  // The tree over leaves, or whole micro-batches, [begin, begin + count).
+  const std::function<Tensors(std::int64_t, std::int64_t)> tree = [&](std::int64_t begin, std::int64_t count) {
+    if (count == 1) return leaf(begin * each);
+    const std::int64_t half = left_half(count);
+    const Tensors left = tree(begin, half);
+    return sum(left, tree(begin + half, count - half));
+  };
+  result.sums = tree(0, leaves_ / each);
   const std::function<float(std::int64_t, std::int64_t)> loss = [&](std::int64_t begin, std::int64_t count) {
     if (count == 1) return result.leaf_losses[static_cast<std::size_t>(begin)];
     const std::int64_t half = left_half(count);

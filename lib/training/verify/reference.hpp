@@ -44,6 +44,11 @@ struct ReferenceSettings {
   bool apart = false;
   /// Adapters are added to the weights before a product, W + merged * B A; 0: the units apply them.
   double merged = 0;
+  /// Chunks in which each sequence is computed, each a leaf of the sums.
+  std::int64_t chunks = 1;
+  /// Computes whole sequences all the same, in place of chunks: then a micro-batch's gradient stands for each of its
+  /// chunks', and leaves are neither seen nor their losses known.
+  bool undivided = false;
   bool scales() const { return dtype == at::kHalf || autocast == at::kHalf; }
   std::uint64_t seed = 1;
   unit::Beginning begin{};  ///< initial parameters; null: the units' own, by the seed
@@ -63,11 +68,11 @@ struct ReferenceStep {
 
 class Reference {
  public:
-  using BatchOf = std::function<unit::Batch(std::int64_t leaf)>;
+  using BatchOf = std::function<unit::Batch(std::int64_t micro_batch)>;
   /// Receives the gradients of each leaf, not rounded to integers.
   using LeafSeen = std::function<void(std::int64_t leaf, const Tensors& gradients)>;
 
-  /// `leaves` micro-batches per step. The units must outlive the reference.
+  /// `leaves` of a step: micro-batches, or chunks of them. The units must outlive the reference.
   Reference(const unit::Units& units, const ReferenceSettings& settings, std::int64_t leaves);
 
   /// Losses and gradients of a step; steps count from 1.
@@ -101,7 +106,11 @@ class Reference {
   Tensors leaves() const;
   /// The loss of a micro-batch with the given leaf tensors.
   at::Tensor loss(const Tensors& leaves, const unit::Batch& batch, std::uint64_t stream) const;
-  Tensors gradients(std::int64_t step, std::int64_t leaf, const unit::Batch& batch, ReferenceStep& result);
+  /// The losses of its chunks, each with leaf tensors and random numbers of its own.
+  std::vector<at::Tensor> losses(const std::vector<Tensors>& leaves, const unit::Batch& batch,
+                                 const std::vector<std::uint64_t>& streams) const;
+  /// Those of the leaves of a micro-batch, of which `leaf` is the first.
+  std::vector<Tensors> gradients(std::int64_t step, std::int64_t leaf, const unit::Batch& batch, ReferenceStep& result);
   void scale_for_next(bool finite);
 };
 

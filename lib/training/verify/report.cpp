@@ -86,13 +86,15 @@ Lines lines(const Verdict& verdict, const SideBySide& sides, const comm::Group& 
   const auto add = [&](const char* key, const std::string& value) { all.emplace_back(key, value); };
   const auto tell_arithmetics = [&] {
     if (request.across())
-      add("arithmetics", request.apart ? "the reference computes each document alone, the target packed rows: the same "
-                                         "bits are not expected"
-                         : request.merged
-                             ? "the reference adds adapters to the weights, the target to the products: the same bits "
-                               "are not expected"
-                             : "the reference is PyTorch's amp, the target is not: the same bits are not "
-                               "expected");
+      add("arithmetics",
+          request.apart    ? "the reference computes each document alone, the target packed rows: the same "
+                             "bits are not expected"
+          : request.merged ? "the reference adds adapters to the weights, the target to the products: the same bits "
+                             "are not expected"
+          : request.whole  ? "the reference computes whole sequences, the target chunks of them: the same "
+                             "bits are not expected"
+                           : "the reference is PyTorch's amp, the target is not: the same bits are not "
+                             "expected");
   };
   if (verdict.kind != compare::Verdict::different) {
     add("verdict", std::string(compare::name(verdict.kind)));

@@ -52,7 +52,7 @@ attribute::Facts attributes(const config::Config& config, const setup::Settings&
                             {"world_size", zs::to_text(std::int64_t{group.size()})},
                             {"gradient_accumulation_steps", zs::to_text(std::int64_t{s.micro_steps})},
                             {"batch_size", zs::to_text(std::int64_t{s.batch_size})},
-                            {"global_batch_size", zs::to_text(s.batch_size * s.leaves())},
+                            {"global_batch_size", zs::to_text(s.batch_size * s.micro_batches())},
                             {"seq_length", zs::to_text(static_cast<std::int64_t>(s.model.seq_length))},
                             {"passes", plan::to_text(s.passes)},
                             {"kernels", s.model.fused ? "fused" : "plain"},
@@ -149,6 +149,11 @@ Status Session::verify(const cli::Args& args) {
   request.merged = args.text("reference") == "merged";
   if (request.merged && !request.train.model.adaptation.adapts())
     throw UsageError("--reference merged adds adapters to the weights: it needs --lora_rank or --lora_adapter");
+  request.whole = args.text("reference") == "whole";
+  if (request.whole && request.train.chunks == 1)
+    throw UsageError("--reference whole computes whole sequences, and so does the target: give --sequence_chunks");
+  if (request.whole && request.train.model.dropout > 0)
+    throw UsageError("--reference whole draws what is dropped for whole sequences: leave --dropout out");
   if (request.apart && model::takes_images(request.train.model.name))
     throw UsageError("--reference apart computes each document alone: it needs a model that takes text");
   if (request.apart && request.train.model.dropout > 0)
@@ -162,10 +167,10 @@ Status Session::verify(const cli::Args& args) {
         "--reference amp scales the loss by other rules than float16 here: set one scale for both, --set "
         "training.loss_scale=1024");
   const bool half = request.train.engine.dtype == at::kHalf;
-  // Across arithmetics: float16's smallest step. Of float32, documents alone and merged adapters differ by the order of
-  // sums.
-  const bool order =
-      (request.apart || request.merged) && request.train.engine.dtype == at::kFloat && !request.train.tf32;
+  // Across arithmetics: float16's smallest step. Of float32, documents alone, merged adapters and whole sequences
+  // differ by the order of sums.
+  const bool order = (request.apart || request.merged || request.whole) && request.train.engine.dtype == at::kFloat &&
+                     !request.train.tf32;
   if (request.across()) request.tolerance = tolerance(args, {order ? 1e-4 : 0.05, half ? 0x1p-24 : 0});
   request.fault = args.text("inject_fault");
 

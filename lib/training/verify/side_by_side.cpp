@@ -48,6 +48,8 @@ ReferenceSettings reference_settings(const Request& request, const device::Devic
       .autocast = autocast(request),
       .apart = request.apart,
       .merged = request.merged ? merged_scale(s.model.adaptation) : 0,
+      .chunks = s.chunks,
+      .undivided = request.apart || request.whole,
       .seed = s.engine.seed,
       .begin = s.engine.begin};
 }
@@ -93,7 +95,8 @@ struct SideBySide::State {
         reference(reference_model.units, reference_settings(request, g.device()), leaves),
         fault(r.fault.empty() ? std::nullopt
                               : std::optional(read_fault(r.fault, model.units, r.train.max_steps, g.size(), r.train))),
-        probe(*engine, model.units, g.rank(), r.tolerance, r.across(), fault) {}
+        probe(*engine, model.units, g.rank(), r.tolerance, r.across(), fault,
+              r.train.chunks == 1 || !(r.apart || r.whole)) {}
 };
 
 SideBySide::SideBySide(comm::Group& group, const Request& request) : state_(std::make_unique<State>(group, request)) {
@@ -168,17 +171,21 @@ bool SideBySide::one_step(std::int64_t step, const Sink& sink, Verdict& verdict)
   const std::int64_t updates = step - 1 - s.reference.skipped();
   const double learning_rate = setup::learning_rate(settings.schedule, updates, settings.max_steps);
   const auto batch = [&](std::int64_t leaf) { return s.batches.training(step, leaf); };
+  const auto whole = [&](std::int64_t number) { return s.batches.micro_batch(step, number); };
+  const plan::Shape& shape = s.engine->plan().shape;
 
-  std::vector<Tensors> own(static_cast<std::size_t>(settings.micro_steps));
+  std::vector<std::vector<Tensors>> own(static_cast<std::size_t>(settings.micro_steps));
   std::vector<Tensors> together, shards;  // leaves of one micro-step, where gradients are divided, and their sums
-  const ReferenceStep reference = s.reference.compute(step, batch, [&](std::int64_t leaf, const Tensors& gradients) {
-    if (plan::divided_by(settings.stage).gradients) {
+  const ReferenceStep reference = s.reference.compute(step, whole, [&](std::int64_t leaf, const Tensors& gradients) {
+    if (shape.divided().gradients) {
       together.push_back(s.reference.added(gradients));
-      const bool last = static_cast<int>(together.size()) == s.group.size() || leaf + 1 == s.leaves;
+      const bool last = static_cast<int>(together.size()) == s.group.size() * shape.chunks || leaf + 1 == s.leaves;
       if (last) shards.push_back(joined_sum(together, leaf + 1 - std::ssize(together), s.leaves)), together.clear();
     }
     for (int micro = 0; micro < settings.micro_steps; ++micro) {
-      if (s.engine->leaf(micro) == leaf) own[static_cast<std::size_t>(micro)] = gradients;
+      const std::int64_t first = s.engine->leaf(micro);
+      if (first >= 0 && first <= leaf && leaf < first + shape.chunks)
+        own[static_cast<std::size_t>(micro)].push_back(gradients);
     }
   });
   s.learned += learning_rate;

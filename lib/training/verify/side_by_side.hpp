@@ -18,8 +18,9 @@ struct Request {
   bool amp = false;  ///< the reference is LibTorch's autocast from float32 parameters, whatever the target computes in
   bool apart = false;   ///< the reference computes each document alone, by LibTorch's own kernels
   bool merged = false;  ///< the reference adds adapters to the weights that they belong to
+  bool whole = false;   ///< the reference computes whole sequences, whatever chunks the target computes them in
   /// Whether its arithmetic differs from the target's: then bits may differ, as far as Probe allows.
-  bool across() const { return apart || merged || (amp && train.engine.autocast == at::kFloat); }
+  bool across() const { return apart || merged || whole || (amp && train.engine.autocast == at::kFloat); }
   Tolerance tolerance;
   std::string fault;  ///< in the syntax of --inject_fault; "" for none
 };

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sequences in chunks (Jacobs et al. 2023, DeepSpeed-Ulysses). All that a token's layers compute is computed for one
+// chunk of tokens at a time; attention is computed for one block of heads at a time, over the whole sequences. There
+// are as many chunks as blocks, and no computation's shape depends on which rank has which of them: nor do its bits.
+//
+//            chunk 0   chunk 1   chunk 2   chunk 3                block 0   block 1   block 2   block 3
+//   rank 0   [ all heads of half the tokens, ->  ]   attend()   [ all tokens of half the heads, ->  ]   of 2 ranks
+//   rank 1                       [ ->            ]     <-->                         [ ->            ]
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "unit/tensor.hpp"
+
+namespace zs::unit {
+
+/// The heads of a block: of H heads in C chunks H / C, or one that as many blocks share as there are chunks for a head.
+/// REQUIRES: one of H and C divides the other.
+constexpr std::int64_t heads_of_block(std::int64_t heads, std::int64_t chunks) {
+  return heads < chunks ? 1 : heads / chunks;
+}
+/// The first of them.
+constexpr std::int64_t first_head(std::int64_t block, std::int64_t heads, std::int64_t chunks) {
+  return block * heads / chunks;
+}
+
+/// Whether heads of queries, and those of keys and values that they share, make up as many blocks as there are chunks.
+constexpr bool divides_heads(std::int64_t chunks, std::int64_t heads, std::int64_t shared) {
+  return heads % chunks == 0 && (shared % chunks == 0 || chunks % shared == 0);
+}
+
+/// Of the chunks of each sequence those that one rank has.
+class Sequence {
+ public:
+  virtual ~Sequence() = default;
+  /// All of them.
+  virtual std::int64_t chunks() const = 0;
+
+  /// Attention of own block number `block`, counted from 0, from parts [B, T, its heads * D] to [B, T, any width].
+  using Attend = std::function<at::Tensor(std::size_t block, const std::vector<at::Tensor>& parts_BTX)>;
+  /// What `attend` makes of every block of heads, of this rank's chunks: `parts` are, for each of these, several
+  /// tensors [B, T/C, heads[p] * D]; what comes back is for each of them [B, T/C, width of all blocks]. Differentiable;
+  /// a head that several blocks share gets the sum of their gradients, in the order of the blocks. COLLECTIVE: of the
+  /// ranks that share the sequences; its backward too.
+  virtual std::vector<at::Tensor> attend(const std::vector<std::vector<at::Tensor>>& parts,
+                                         std::span<const std::int64_t> heads, const Attend& attend) const = 0;
+};
+
+}  // namespace zs::unit

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same promise for sequences in chunks: one digest for each number of chunks, however many ranks share them.
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "base/file.hpp"
+#include "base/folder.hpp"
+#include "train/case_test.hpp"
+
+namespace zs::train {
+namespace {
+
+TEST_CASE("exact: chunks of sequences have one digest, however many ranks share them") {
+  at::globalContext().setDeterministicAlgorithms(true, false);
+  const TemporaryFolder folder;
+  std::set<std::string> digests;
+  struct Kind {
+    const char* name;
+    int chunks;
+    bool fused;
+    at::ScalarType dtype = at::kFloat;
+  };
+  int number = 0, kinds = 0;
+  for (const auto& [name, chunks, fused, dtype] :
+       {Kind{"tiny", 2, false}, Kind{"tiny", 4, true}, Kind{"tiny-llama", 2, true}, Kind{"tiny-llama", 4, false},
+        Kind{"tiny", 4, false, at::kBFloat16}, Kind{"tiny-gemma2", 4, true, at::kBFloat16}, Kind{"tiny-phi3", 2, false},
+        Kind{"tiny-qwen3", 4, true}, Kind{"tiny-mistral", 2, false, at::kHalf}}) {
+    const bool packed = kinds++ % 2 == 1;
+    CAPTURE(name);
+    CAPTURE(chunks);
+    CAPTURE(fused);
+    CAPTURE(packed);
+    Case one{.max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype, .packed = packed};
+    one.dropout = 0;
+    const Outcome whole = trained(one);
+    one.chunks = chunks;
+    const Outcome divided = trained(one);
+    CHECK(divided.digest != whole.digest);
+    CHECK(divided.loss == doctest::Approx(whole.loss).epsilon(dtype == at::kFloat ? 1e-5 : 1e-2));
+    CHECK(divided.norm == doctest::Approx(whole.norm).epsilon(dtype == at::kFloat ? 1e-4 : 3e-2));
+    one.dropout = 0.1;
+    const Outcome expected = trained(one);
+    CHECK(digests.insert(expected.digest).second);
+    for (const int stage : {0, 1, 2, 3}) {
+      for (const int sequence : {1, 2, 4}) {
+        if (chunks % sequence != 0) continue;
+        Case c = one;
+        c.stage = stage, c.sequence = sequence, c.ranks = sequence * (1 + number++ % 3);
+        c.divide(8);
+        c.compiled = number % 2 == 0, c.checkpointing = number % 3 == 0;
+        if (stage > 0 && number % 4 == 1) c.offload.optimizer = zero::Place::host;
+        if (stage == 3 && number % 4 == 2) c.offload = {zero::Place::host, zero::Place::disk, folder.path()};
+        CAPTURE(stage);
+        CAPTURE(sequence);
+        CAPTURE(c.ranks);
+        CHECK(trained(c) == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("exact: three ranks share sequences in three chunks, six heads and three of keys and values") {
+  at::globalContext().setDeterministicAlgorithms(true, false);
+  const TemporaryFolder folder;
+  write_file(folder.path() + "/config.json",
+             R"({"model_type": "llama", "hidden_size": 48, "intermediate_size": 64, "num_hidden_layers": 2,
+                 "num_attention_heads": 6, "num_key_value_heads": 3, "vocab_size": 256,
+                 "max_position_embeddings": 256})");
+  const std::string name = folder.path();
+  Case one{.max_grad_norm = 0.5, .model = name.c_str()};
+  one.length = 18, one.chunks = 3;
+  const Outcome expected = trained(one);
+  for (const int stage : {0, 1, 2, 3}) {
+    for (const int groups : {1, 2, 3}) {
+      Case c = one;
+      c.stage = stage, c.sequence = 3, c.ranks = 3 * groups;
+      c.divide(8);
+      CAPTURE(stage);
+      CAPTURE(groups);
+      CHECK(trained(c) == expected);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace zs::train

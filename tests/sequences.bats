@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sequences that ranks share (--sequence_parallel): one digest for each number of chunks, beside LibTorch, and after a kill.
+setup() {
+  load helper
+  command -v mpirun >/dev/null || no_package openmpi-bin
+  cd "$BATS_TEST_TMPDIR"
+  export ZS_REGISTRY=$PWD/runs
+  small=(--model_name tiny-llama --num_layers 2 --seq_length 64 --bench_step 4 --batch_size 2 --train_batch_size 4)
+}
+
+# ranks COUNT OPTION...: trains on so many ranks; prints the digest.
+ranks() { mpirun -np "$1" --oversubscribe zs-train "${small[@]}" "${@:2}" | tee log | sed -n 's/^state_digest: //p'; }
+
+@test "sequences: 1, 2 and 4 ranks have one digest for 4 chunks, and other bits than whole sequences" {
+  local one whole stage
+  one=$(ranks 1 --sequence_chunks 4 --zero_stage 0)
+  whole=$(ranks 1)
+  [ -n "$one" ]
+  [ -n "$whole" ]
+  [ "$one" != "$whole" ]
+  for stage in 1 3; do
+    [ "$(ranks 2 --sequence_parallel 2 --sequence_chunks 4 --zero_stage "$stage")" = "$one" ]
+    [ "$(ranks 4 --sequence_parallel 4 --zero_stage "$stage" --activation_checkpointing)" = "$one" ]
+  done
+  [ "$(ranks 4 --sequence_parallel 2 --sequence_chunks 4 --zero_stage 2 --deepcompile)" = "$one" ]
+  grep -q '^run: sequence_parallel=2$' log
+  grep -q '^run: sequence_chunks=4$' log
+  # 4 sequences of 64 tokens, not as many for each rank.
+  grep -q 'step: 4 .* tokens: 256 ' log
+}
+
+@test "sequences: packed documents, a loss on some tokens and an evaluation have one digest and one loss" {
+  local one
+  for i in 1 2 3 4 5 6 7 8 9; do
+    printf '{"text": "%s"}\n' "$(seq -s ' ' "$i" $((i * 3)))" "$(seq -s , "$i" $((i + 2)))"
+  done >texts.jsonl
+  packed=(--dataset texts.jsonl --text_key text --packing masked --eval)
+  one=$(ranks 1 "${packed[@]}" --sequence_chunks 4)
+  loss=$(sed -n 's/^validation: //p' log)
+  [ -n "$one" ]
+  [ -n "$loss" ]
+  [ "$(ranks 2 "${packed[@]}" --sequence_parallel 2 --sequence_chunks 4)" = "$one" ]
+  [ "$(sed -n 's/^validation: //p' log)" = "$loss" ]
+}
+
+@test "sequences: zs-verify finds them exact, whole ones within rounding, and a head in another's place" {
+  local options=(--model_name tiny --num_layers 2 --seq_length 32 --iterations 2 --sequence_parallel 2)
+  run -0 mpirun -np 2 --oversubscribe zs-verify "${options[@]}" --zero_stage 3
+  [[ $output == *"verdict: exact"* ]]
+  run -0 mpirun -np 2 --oversubscribe zs-verify "${options[@]}" --zero_stage 1 --reference whole
+  [[ $output == *"verdict: equal"* || $output == *"verdict: within"* ]]
+  run -1 mpirun -np 2 --oversubscribe zs-verify "${options[@]}" --inject_fault 2:heads:h.1
+  [[ $output == *"verdict: DIFFERENT"* ]]
+  [[ $output == *"transformer.h.1."* ]]
+}
+
+@test "sequences: a training that is killed goes on with another number of ranks that share them, as if nothing had been" {
+  local whole
+  small=(--model_name tiny --num_layers 1 --seq_length 64 --bench_step 8 --batch_size 2 --train_batch_size 4 --save_steps 2)
+  whole=$(ranks 1 --sequence_chunks 4)
+  run mpirun -np 4 --oversubscribe bash -c 'zs-train "$@" & wait_for=$!
+    while [ ! -e runs/cut/checkpoint_4 ] && kill -0 "$wait_for" 2>/dev/null; do sleep 0.05; done
+    kill -9 "$wait_for"; exit 1' _ "${small[@]}" --sequence_parallel 4 --run_name cut
+  run -0 mpirun -np 2 --oversubscribe zs-train --resume cut --sequence_parallel 2
+  [[ $output == *"state_digest: $whole"* ]]
+}
+
+@test "sequences: what ranks cannot share is refused by name" {
+  run -2 zs-train --model_name tiny --sequence_parallel 2
+  [[ $output == *"--sequence_parallel: zero.sequence_parallel is 2, and does not divide the 1 ranks"* ]]
+  run -2 zs-train --model_name tiny --sequence_chunks 8
+  [[ $output == *"--sequence_chunks may be 1, 2, 4"* ]]
+  run -2 zs-train --model_name tiny --seq_length 30 --sequence_chunks 4
+  [[ $output == *"does not divide the 30 tokens of a sequence: choose another --seq_length"* ]]
+  run -2 zs-train --model_name tiny-vit --sequence_chunks 2
+  [[ $output == *"model tiny-vit takes images"* ]]
+}

@@ -169,6 +169,7 @@ void Gradient::finish_reduce(bool self_test) {
 void Gradient::start_gather() {
   require(state_ == State::shard, "gather");
   state_ = State::gathering;
+  added_ = false;
   const View shard = value_;
   if (layout_.divided.gradients)
     value_ = take(whole_, shard.type, layout_.trained);

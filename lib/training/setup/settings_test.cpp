@@ -105,7 +105,6 @@ TEST_CASE("settings: ranks that share sequences are groups, and what they cannot
   CHECK(refusal("zero: {sequence_chunks: 8}\n") ==
         "c.yaml:2: zero.sequence_chunks is 8, and its 8 chunks do not divide the heads of tiny, 4 of queries and 4 of "
         "keys and values: --sequence_chunks may be 1, 2, 4");
-  CHECK(of_two("model.name: tiny-vit\n").find("takes images, whose patches all see each other") != std::string::npos);
   CHECK(of_two("training: {eval: true, dump_logits: l.h5}\n").find("training.dump_logits is of whole sequences") !=
         std::string::npos);
   CHECK(of_two("training.save_gradient_norms: true\n").find("training.save_gradient_norms is of whole micro-batches") !=

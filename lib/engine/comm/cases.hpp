@@ -227,7 +227,7 @@ inline void all_gather_object(Group& group, std::size_t most) {
   for (int rank = 0; rank < group.size(); ++rank) {
     require(ranks[static_cast<std::size_t>(rank)] == rank * 2.5, "value", rank);
   }
-  // As many values as the rank's number: rank 0 has none.
+  // Each rank has as many values as its number: rank 0 has none.
   const std::vector<double> mine(static_cast<std::size_t>(group.rank()), group.rank() * 0.5);
   const auto lists = group.all_gather(std::span<const double>(mine), "lists of case");
   require(static_cast<int>(lists.size()) == group.size(), "count of lists");

@@ -46,7 +46,7 @@ struct Gathered {
   device::View mine, full;
 };
 
-/// What a reduction adds, and of it what this rank brings. Every rank says the same but for its terms.
+/// The operands of a reduction. Only `terms` differs between ranks: each rank has its own.
 struct Summands {
   std::int64_t count = 0;             ///< numbers of a term
   device::Type type{};                ///< of all terms
@@ -57,7 +57,7 @@ struct Summands {
 /// The places of a part of each sum, where `mine` has the whole slice `own` of each.
 std::vector<device::View> parts_of_sums(const device::View& mine, std::size_t sums, Slice own, Slice part);
 
-/// What a group is made with.
+/// The settings of a new group.
 struct Options {
   double timeout = 50;    ///< seconds that a collective waits for a rank before it throws
   int ranks_of_host = 0;  ///< for in_process(): the simulated number of ranks per host; 0: all on this one

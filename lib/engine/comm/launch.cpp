@@ -23,7 +23,8 @@ Launch launch(const Environment& get) {
   const int tasks = get("SLURM_STEP_ID") && get("SLURM_PROCID") ? count_of(get("SLURM_STEP_NUM_TASKS")) : 0;
   if (tasks > 0) return {"srun", tasks, pmix || pmi};
   if (pmix) return {"PMIx", 0, true};
-  // What PyTorch's launchers set: torchrun, accelerate, deepspeed. One process of theirs is like any other.
+  // Variables that PyTorch's launchers set (torchrun, accelerate, deepspeed). A launch of one process is like no
+  // launch.
   const int processes = get("RANK") && get("LOCAL_RANK") && get("MASTER_ADDR") ? count_of(get("WORLD_SIZE")) : 0;
   if (processes > 1) return {get("TORCHELASTIC_RUN_ID") ? "torchrun" : "a launcher of PyTorch", processes, true, true};
   return {};

@@ -135,7 +135,7 @@ class ReduceScatter : public MessageCollective {
   Slice piece_of(Slice part, std::int64_t piece) const {
     return {part.begin + piece * piece_, std::min(part.end, part.begin + (piece + 1) * piece_)};
   }
-  /// Where a term's piece is, of those of all terms or of this rank's to another.
+  /// The index of a term's piece among those of all terms, or of this rank's to another.
   std::size_t at(std::int64_t piece, std::int64_t term) const {
     return static_cast<std::size_t>((piece % kWindow) * terms_ + term);
   }

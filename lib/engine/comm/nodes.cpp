@@ -39,7 +39,7 @@ namespace {
 
 using Terms = std::vector<std::vector<tree::Leaves>>;
 
-/// What ranks [first, first + count) bring.
+/// The terms of ranks [first, first + count).
 tree::Addends addends_of(const tree::Addends& all, std::int64_t first, std::int64_t count) {
   const auto begin = all.terms.begin() + static_cast<std::ptrdiff_t>(first);
   return tree::Addends::of(Terms(begin, begin + static_cast<std::ptrdiff_t>(count)), all.leaves);

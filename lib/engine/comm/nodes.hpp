@@ -28,7 +28,7 @@ class Nodes {
   /// The ranks of `group` in nodes of `ranks`. COLLECTIVE.
   static std::unique_ptr<Nodes> of(Group& group, int ranks);
 
-  /// As Group::reduce_scatter of all ranks; complete when it returns, as after Pending::wait(). COLLECTIVE.
+  /// Like Group::reduce_scatter of all ranks, but complete when it returns. COLLECTIVE.
   void reduce_scatter(const Summands& own, const device::View& mine, const std::string& what);
 
   std::int64_t bytes_sent() const { return node_->bytes_sent() + across_->bytes_sent(); }

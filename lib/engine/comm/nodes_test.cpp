@@ -27,7 +27,9 @@ class Placed : public Group {
   device::Buffer allocate(std::int64_t) override { return {}; }
   Work reduce_scatter(const Summands&, const device::View&, const std::string&) override { return {}; }
   Work all_gather_coalesced(std::span<const Gathered>, const std::string&) override { return {}; }
-  Work all_to_all(const device::View&, const device::View&, const std::string&) override { return {}; }
+  Work all_to_all(std::span<const device::View>, std::span<const device::View>, const std::string&) override {
+    return {};
+  }
   std::vector<std::string> all_gather_object(const std::string&, const std::string&) override { return {}; }
   std::unique_ptr<Group> split(int, const std::string&) override { return {}; }
   std::int64_t bytes_sent() const override { return 0; }

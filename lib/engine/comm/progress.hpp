@@ -39,7 +39,7 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   Transport& transport() { return *transport_; }
-  /// That of a split-off group: a wait for either advances the collectives of both.
+  /// The progress of a split-off group: a wait for either advances the collectives of both.
   std::shared_ptr<Progress> split(const std::vector<int>& members);
   /// The tag of the next collective: the same on every rank, since all start the same collectives in the same order.
   int next_tag();

@@ -13,7 +13,7 @@
 namespace zs::comm {
 namespace {
 
-/// What a collective reads and writes on the GPU.
+/// The operands and results of a collective on the GPU.
 struct Operand {
   device::View from, to;
 };

@@ -28,7 +28,7 @@ struct Loader::State {
     return dataset.read(draws);
   }
 
-  /// Of so many leaves.
+  /// The targets in so many leaves.
   std::int64_t targets(Leaf from, std::int64_t count) {
     if (samples_ahead.valid()) samples_ahead.wait();  // its thread uses the order
     const std::int64_t begin = ((from.step - 1) * leaves + from.leaf) * batch_size;
@@ -37,7 +37,7 @@ struct Loader::State {
     return sum;
   }
 
-  /// What follows if steps are alike. The first step has none to be like.
+  /// The next leaf if steps are alike. The first step has no earlier one.
   Leaf next() const {
     if (asked.size() < asked_before.size()) return {step, asked_before[asked.size()]};
     return asked_before.empty() ? Leaf() : Leaf{step + 1, asked.front()};

@@ -16,7 +16,7 @@ std::int64_t Sampler::at(std::int64_t position) {
     epoch_ = epoch(position);
     std::iota(order_.begin(), order_.end(), 0);
     std::mt19937_64 random(XXH3_64bits_withSeed(&epoch_, sizeof epoch_, seed_));
-    // Not std::shuffle: its order is the library's own affair.
+    // std::shuffle would not do: its order depends on the library.
     for (std::size_t i = order_.size(); i > 1; --i) {
       const auto j = static_cast<std::size_t>((static_cast<unsigned __int128>(random()) * i) >> 64);
       std::swap(order_[i - 1], order_[j]);

@@ -42,7 +42,7 @@ class Cut {
   std::int64_t size() const {
     return pads() ? static_cast<std::int64_t>(rows_.first.size()) - 1 : (tokens_->count() - 1) / cutting_.length;
   }
-  /// What is in a window, one after another.
+  /// The pieces in a window, in order.
   std::vector<Piece> at(std::int64_t window) const {
     if (!pads()) return {{window * cutting_.length, cutting_.length}};
     const auto begin = rows_.pieces.begin();
@@ -70,7 +70,7 @@ class Cut {
       if (cutting_.packing == Packing::masked) samples.documents.push_back(place);
       place += piece.targets;
     }
-    // What is padded sees no document, and none sees it.
+    // Padding sees no document, and no document sees it.
     if (cutting_.packing == Packing::masked && place < end) samples.documents.push_back(place);
   }
 

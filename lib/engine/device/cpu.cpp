@@ -122,7 +122,7 @@ void carry(std::span<const View> levels, const View& leaf) {
   }
 }
 
-/// What a rule updates at one block.
+/// The values that a rule updates in one block.
 struct Block {
   float* __restrict parameters, * __restrict first, * __restrict second;
   const float* __restrict gradient_sum;

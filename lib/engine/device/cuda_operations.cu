@@ -156,7 +156,7 @@ void carry(std::span<const View> views, const View& leaf) {
   check(cudaGetLastError(), "sum of micro-steps");
 }
 
-/// Where updated parameters go too, or null.
+/// Also stores an updated parameter, rounded, unless `to` is null.
 __device__ void put_rounded(Bfloat16* to, std::int64_t i, float parameter) {
   if (to) to[i] = to_bfloat16(parameter);
 }

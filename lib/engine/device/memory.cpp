@@ -36,7 +36,8 @@ struct Header {
   std::size_t bytes;
 };
 
-/// Of malloc: for aligned_alloc a free block of the same size is too small (glibc before 2.38). Null if there is none.
+/// Uses malloc: for aligned_alloc a free block of the same size is too small (glibc before 2.38). Null if there is no
+/// memory.
 void* aligned(std::size_t bytes) {
   void* const start = std::malloc(bytes + sizeof(Header) + kAlignment);
   if (!start) return nullptr;

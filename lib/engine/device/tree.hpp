@@ -23,7 +23,7 @@ namespace zs::device {
 float tree_sum(std::span<const float> leaves);
 double tree_sum(std::span<const double> leaves);
 
-/// Where ranks' terms become sums: `terms` of all ranks in order, of one type; out[i] = float32 of addends.sums[i]. An
+/// Adds up the ranks' terms: `terms` of all ranks in order, of one type; out[i] = float32 of addends.sums[i]. An
 /// `out` may be one of the terms, if that is float32, but overlaps none in part, nor another sum's terms.
 void tree_sums(const tree::Addends& addends, std::span<const View> terms, std::span<const View> out);
 
@@ -34,7 +34,7 @@ class TreeAccumulator {
  public:
   /// Gives the memory of a partial sum: the caller's accounting.
   using Allocate = std::function<Buffer(std::int64_t bytes)>;
-  /// Of n numbers, of a tree over `leaves` leaves.
+  /// Adds up n numbers over a tree of `leaves` leaves.
   TreeAccumulator(std::int64_t n, std::int64_t leaves, Allocate allocate)
       : n_(n), leaves_(leaves), allocate_(std::move(allocate)), partials_(leaves) {}
 

@@ -26,7 +26,7 @@ struct Shape : AttentionShape {
   Shape(const at::Tensor& qkv_BTE, HeadCounts heads) : AttentionShape(of(qkv_BTE, heads)) {}
   std::vector<std::int64_t> queries() const { return {B, H, T, D}; }
   std::vector<std::int64_t> keys() const { return {B, K, T, D}; }
-  /// Of queries, keys, values inside qkv_BTE, and of the output inside out_BTC.
+  /// Strides of queries, keys and values inside qkv_BTE, and of the output inside out_BTC.
   std::vector<std::int64_t> packed() const {
     const std::int64_t E = (H + 2 * K) * D;
     return {T * E, D, E, 1};
@@ -123,7 +123,7 @@ void run(const Graph& graph, std::unordered_map<std::int64_t, void*> places, con
 bool is_float(const at::Tensor& qkv_BTE) { return qkv_BTE.scalar_type() == at::kFloat; }
 FlashShape flash_shape(const Shape& s) { return {s.B, s.T, s.H, s.D}; }
 
-/// Where queries (0), keys (1) or values (2) begin.
+/// The address of queries (0), keys (1) or values (2).
 void* part(const at::Tensor& qkv_BTE, const Shape& s, std::int64_t which) {
   const std::int64_t heads = which == 0 ? 0 : s.H + (which - 1) * s.K;
   return static_cast<std::byte*>(qkv_BTE.data_ptr()) + heads * s.D * static_cast<std::int64_t>(qkv_BTE.element_size());

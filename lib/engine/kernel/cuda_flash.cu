@@ -152,7 +152,7 @@ __device__ inline void write(const float (&c)[D / 8][4], float factor, float* ro
   }
 }
 
-/// Where a block's head begins.
+/// The addresses of a block's head.
 template <int D>
 struct Head {
   std::int64_t of_T;         ///< rows of a number a token

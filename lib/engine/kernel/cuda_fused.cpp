@@ -31,7 +31,7 @@ void add_column_sums(const Tensor& x_NC, const Tensor& sum_C) {
 using Role = Factor::Role;
 using Wants = Factor::Wants;
 
-/// What a node needs to round its factors again as forward did.
+/// The maxima that backward needs to round factors as forward did.
 struct Largest {
   Tensor x, weight;
 };
@@ -158,7 +158,7 @@ struct Attention : torch::autograd::Function<Attention> {
   }
 };
 
-/// Of logits at once: memory for these alone. The weight's gradient is read and written once for each part of the rows.
+/// Bytes of logits that exist at one time. The weight's gradient is read and written once for each part of the rows.
 constexpr std::int64_t kLossBytes = std::int64_t{1} << 30;
 /// Columns of a matrix product come in whole groups of so many: other widths take kernels of a tenth of the speed.
 constexpr std::int64_t kColumns = 8;

@@ -317,7 +317,7 @@ extern "C" void zs_cuda_allow_tf32(bool allow) { tf32 = allow; }
 /// For the whole process; before the first product.
 extern "C" void zs_cuda_repeat_bits(bool on) { repeats = on; }
 
-/// What products made from now on are computed by; see use_products().
+/// Sets the algorithms of products from now on; see use_products().
 extern "C" void zs_cuda_use_products(const std::map<std::string, std::string>& products) { table = products; }
 
 /// From now on new products are measured, into `into`; nullptr: no longer.

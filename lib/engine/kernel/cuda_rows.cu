@@ -338,7 +338,7 @@ void norm_backward(const T* x_NC, const T* weight_C, const float* mean_N, const 
       kernel<<<static_cast<unsigned>(tiles(N, kNormRows)), block, shared, stream>>>(
           x_NC, weight_C, mean_N, rstd_N, dy_NC, residual_NC, dx_NC, scratch, static_cast<int>(N), static_cast<int>(C));
     };
-    // What a processor keeps for itself, of each block.
+    // Bytes of shared memory that a processor keeps for itself, for each block.
     constexpr std::int64_t kOwn = 1024;
     constexpr int kBlocks = packs * Pack<T>::kSize <= 24 ? 2 : 1;
     const std::int64_t bytes = std::max(rows(2), kNormWarps * sums);

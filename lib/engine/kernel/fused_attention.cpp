@@ -67,7 +67,7 @@ Tensor dropped(const Tensor& seen_QS, const Tensor& mask_BHTT, std::int64_t b, s
   return mask_BHTT.defined() ? seen_QS * mask_of(mask_BHTT, b, h, begin, first, end) : seen_QS;
 }
 
-/// What attention gives, and keeps for backward.
+/// The output of attention, and the tensors that it keeps for backward.
 struct Attended {
   Tensor out_BTE, weights_BHTT, mask_BHTT;
 };

@@ -16,8 +16,8 @@ struct Normed {
   at::Tensor x, y;
 };
 
-/// What is added to a product (Hu et al. 2022): scale x a^T b^T, of R numbers in between; undefined where there is
-/// none.
+/// The term that is added to a product (Hu et al. 2022): scale x a^T b^T, with R numbers in between; undefined if there
+/// is none.
 struct Adapter {
   at::Tensor a_RI{}, b_OR{};
   double scale = 0;

@@ -44,7 +44,7 @@ Tensor turned(const Kernels& by, const Tensor& x_BTE, std::int64_t D, const Atte
   return at::cat({turned_BTF.view({B, T, -1, first}), x_BTHD.narrow(3, first, D - first)}, 3).view(x_BTE.sizes());
 }
 
-/// What `attend` makes of one document after another: of its first token, how many it has, and how it attends.
+/// Calls `attend` for one document after another, with its first token, its number of tokens, and its window.
 template <typename Attend>
 Tensor one_by_one(const Tensor& of_BTE, std::int64_t outer, const Attending& how, const Attend& attend) {
   const std::int64_t N = of_BTE.size(0) * of_BTE.size(1);

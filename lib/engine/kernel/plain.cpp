@@ -49,7 +49,7 @@ Tensor softmax_beside(const Tensor& scores_BHTT, const Tensor& sinks_H) {
   return at::softmax(at::cat({scores_BHTT, sinks_BHT1}, -1), -1).narrow(-1, 0, T);
 }
 
-/// Of queries, keys and values of as many heads: [B, T, H*D].
+/// Attention of queries, keys and values with the same number of heads: [B, T, H*D].
 Tensor attend(const Tensor& all_q_BHTD, const Tensor& k_BHTD, const Tensor& v_BHTD, const Attending& how,
               bool causal = true) {
   const std::int64_t B = all_q_BHTD.size(0), H = all_q_BHTD.size(1), T = all_q_BHTD.size(2), D = all_q_BHTD.size(3);

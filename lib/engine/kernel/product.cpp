@@ -34,8 +34,8 @@ bool works(at::ScalarType type) {
 /// Rows or columns that are widened at once.
 constexpr std::int64_t kPart = 1024;
 
-/// Of bfloat16 where the processor has no products of it: of float32, from operands that are widened a part at a time
-/// along the longest side, so that what is widened stays in the cache.
+/// Products of bfloat16 on processors that have none: in float32, from operands that are widened a part at a time along
+/// the longest side, so that a widened part stays in the cache.
 void multiply_widened(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, double beta, double alpha) {
   const std::int64_t M = a.size(0), K = a.size(1), N = b.size(1);
   const auto wide = [](const at::Tensor& x) { return x.to(at::kFloat); };

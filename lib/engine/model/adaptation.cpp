@@ -23,7 +23,7 @@ constexpr const char* kAll = "all-linear";
 bool fits(const std::string& pattern, const std::string& name) {
   return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
-/// As peft matches a module: by its name, or by what that ends with.
+/// Matches a module like peft: by its name, or by the end of its name.
 bool names_module(const std::string& pattern, const std::string& module) {
   return fits(pattern, module) || fits("*." + pattern, module);
 }
@@ -37,7 +37,7 @@ bool any(const std::vector<std::string>& patterns, const std::string& name, Name
   return std::ranges::any_of(patterns, [&](const std::string& pattern) { return names(pattern, name); });
 }
 
-/// As peft matches a module that is trained whole, with all that is in it: by any end of a name.
+/// Matches a module that is trained whole like peft: by any end of its name or of a name around it.
 bool saves_module(const std::string& pattern, const std::string& module) {
   for (std::size_t end = 0; end != std::string::npos;) {
     end = module.find('.', end + 1);

@@ -21,7 +21,7 @@ using NormScale = Description::NormScale;
 
 constexpr const char* kPrefix = "model.";
 
-/// What the units of a model have in common.
+/// Shared by the units of a model.
 struct Shared {
   const Description* family;
   Decoder of;
@@ -29,7 +29,7 @@ struct Shared {
   const kernel::Kernels* kernels;
 };
 
-/// What a norm multiplies with, as kernels take it; undefined where there is none.
+/// The weight of a norm, in the form that kernels take; undefined if it has none.
 Tensor norm_weight(const Description& family, const Tensor& weight) {
   if (!weight.defined() || family.norm_scale == NormScale::rounded) return weight;
   const Tensor wide = weight.to(at::kFloat);
@@ -40,7 +40,7 @@ Tensor norm_weight(const Description& family, const Tensor& weight) {
 std::vector<kernel::Projection> parts(const kernel::Projection& joined, std::initializer_list<std::int64_t> rows) {
   std::vector<kernel::Projection> all;
   std::int64_t row = 0;
-  // What they share is a view: its gradients are added up before they go to the parameter, as in every other graph.
+  // The shared factor is a view, so that its gradients are added up before they reach the parameter, as in every graph.
   kernel::Adapter shared = joined.adapter;
   if (shared.defined()) shared.a_RI = shared.a_RI.view(shared.a_RI.sizes());
   for (const std::int64_t count : rows) {

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Of every decoder: what a model computes comes from these.
+/// Keys of every decoder that decide what a model computes.
 constexpr std::array<std::string_view, 16> kDecide = {"hidden_size",
                                                       "intermediate_size",
                                                       "num_hidden_layers",
@@ -30,7 +30,8 @@ constexpr std::array<std::string_view, 16> kDecide = {"hidden_size",
                                                       "rope_scaling",
                                                       "partial_rotary_factor",
                                                       "model_type"};
-/// Of every model: what changes no step of a training, or what zs is told by options (dropout, initial values, dtype).
+/// Keys of every model that change no step of a training, or that zs takes from options (dropout, initial values,
+/// dtype).
 constexpr std::array<std::string_view, 44> kElsewhere = {"architectures",
                                                          "attention_dropout",
                                                          "auto_map",
@@ -80,7 +81,7 @@ constexpr std::array<std::string_view, 3> kNullable = {"sliding_window", "attn_l
                                                        "final_logit_softcapping"};
 /// More than any model has; each has parameters of its own.
 constexpr std::int64_t kMostExperts = 1 << 14;
-/// What windows() comes from.
+/// The keys that windows() reads.
 constexpr std::array<std::string_view, 5> kWindows = {"sliding_window", "use_sliding_window", "max_window_layers",
                                                       "layer_types", "sliding_window_pattern"};
 
@@ -136,7 +137,7 @@ std::int64_t key_value_heads(const Configuration& config, const Size& size) {
   return K;
 }
 
-/// Of each of so many layers; 0 where it has none.
+/// The window of each layer; 0 if it has none.
 std::vector<std::int64_t> windows(const Description& family, const Configuration& config, std::int64_t layers) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(layers), 0);
   if (!family.has("sliding_window")) return all;
@@ -238,7 +239,7 @@ Json rope_json(const Description& family, const Decoder& s) {
   return {{"full_attention", to_json(s.rope)}, {"sliding_attention", to_json(s.local_rope)}};
 }
 
-/// As releases before transformers 5 ask for it; null where they have no words for it, or need none.
+/// In the form of releases before transformers 5; null if they have no form for it, or need none.
 Json rope_scaling(const Description& family, const Decoder& s, std::int64_t positions) {
   if (s.rope.type == "default") return {};
   Json json = to_json(s.rope);

@@ -210,7 +210,7 @@ std::int64_t inner_width(const Configuration& config) {
   return config.integer("n_inner", 4 * config.integer("n_embd", 768));
 }
 
-/// As GPT2Config writes it.
+/// The JSON that GPT2Config writes.
 std::string config_json(const Model& model, const Shared& shared, const Settings& settings) {
   const nlohmann::ordered_json json = {
       {"architectures", {"GPT2LMHeadModel"}},

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As --num_layers takes: each is made before it is known whether all fit into memory.
+// The largest --num_layers: each layer is made before it is known whether all fit into memory.
 constexpr std::int64_t kMostLayers = 100000;
 
 const Family& family_of(const Configuration& config) {

@@ -23,7 +23,7 @@ std::vector<std::string> targets(const Configuration& config) {
   if (config.values()[kKey].is_string())
     config.refuse(kKey, "is a regular expression, " + config.values()[kKey].dump() + ": name the modules in a list");
   std::vector<std::string> named = words(config, kKey);
-  // Of all-linear peft may write its own copies of a module that is trained whole, too, which get no adapters.
+  // With all-linear, peft may also list its own copies of a module that is trained whole: they get no adapters.
   std::erase_if(named, [](const std::string& target) {
     return target.ends_with(".original_module") || target.find(".modules_to_save.") != std::string::npos;
   });

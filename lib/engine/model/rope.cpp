@@ -40,10 +40,10 @@ std::vector<double> numbers(const Configuration& part, const char* key) {
   return all;
 }
 
-/// As the paper suggests it for yarn; `scale` is mscale.
+/// The amplitude that the paper of yarn suggests; `scale` is mscale.
 double magnitude(double factor, double scale) { return factor <= 1 ? 1 : 0.1 * scale * std::log(factor) + 1; }
 
-/// Of what transformers may leave out: the factor by which the model was made longer, and the amplitude that follows.
+/// Fills in what transformers may leave out: the factor by which the model was made longer, and the amplitude for it.
 void stretched(Rope& rope, const Configuration& part, std::int64_t positions) {
   const double longer = static_cast<double>(positions) / static_cast<double>(rope.original_positions);
   rope.factor = part.real("factor", longer);

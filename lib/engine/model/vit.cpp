@@ -36,7 +36,7 @@ class Embeddings final : public unit::Unit {
  public:
   Embeddings(const Shared& shared, const Settings& settings)
       : Unit("embeddings", begun(parameters(shared, settings), kPrefix, settings), -1,
-             // Of a model that was trained to fill in patches, or to describe an image by its first token.
+             // These are in models that were trained to fill in patches, or to describe an image by its first token.
              {{.suffix = "embeddings.mask_token"}, {.suffix = "pooler.dense.weight"}, {.suffix = "pooler.dense.bias"}}),
         shared_(shared) {
     if (shared.grid != shared.own_grid)
@@ -193,7 +193,7 @@ Size size(const Configuration& config, const Settings& settings) {
   return size;
 }
 
-/// As ViTConfig writes it.
+/// The JSON that ViTConfig writes.
 std::string config_json(const Model& model, const Shared& s, const Settings& settings, const Configuration& given) {
   nlohmann::ordered_json names = nlohmann::ordered_json::object(), numbers = nlohmann::ordered_json::object();
   const Configuration known = given.part("id2label");
@@ -241,7 +241,7 @@ void build(Model& model, const Configuration& config, const Settings& settings, 
                       .L = model.num_labels,
                       .P = config.integer("patch_size", 16),
                       .grid = grid,
-                      // Where there are no weights, nothing has positions of another size.
+                      // Without weights there are no positions of another size.
                       .own_grid = model.folder.empty() ? grid : grid_of(config, own_image_size(config)),
                       .qkv_bias = config.boolean("qkv_bias", true),
                       .epsilon = config.real("layer_norm_eps", 1e-12),

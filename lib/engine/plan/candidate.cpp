@@ -12,7 +12,7 @@ namespace zs::plan {
 namespace {
 
 Prediction of_shape(const CostModel& model, const Shape& shape) {
-  // What overlaps is started early; elsewhere the order is no matter.
+  // Starts early what overlaps; otherwise the order does not matter.
   const std::vector<std::string> early = {"prefetch", "overlap_reduce"};
   const Plan plan = baseline(shape);
   return model.predict(model.profile().overlaps ? compile(plan, early, {}) : plan);

@@ -35,7 +35,7 @@ class Walk {
     for (at_ = 0; at_ < plan_.ops.size(); ++at_) op(plan_.ops[at_]);
     for (State& state : states_) {
       const bool whole = state.parameters == parameters_at_rest();
-      // No update waits for a shard of what is frozen: the end of the step does.
+      // The end of the step waits for shards of frozen units: no update does.
       if (!trained(state) && state.shard == Place::loading) state.shard = Place::here;
       require((state.stepped || !trained(state)) && whole &&
                   state.optimizer == between_steps(shape_.offload_optimizer) &&

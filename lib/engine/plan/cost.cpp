@@ -10,7 +10,7 @@
 namespace zs::plan {
 namespace {
 
-/// What stands for a kind that was not measured: the same arithmetic.
+/// Kinds with the same arithmetic, which stand for one that was not measured.
 std::vector<Kind> alike(Kind kind) {
   const std::vector<Kind> forwards = {Kind::forward, Kind::forward_no_grad, Kind::recompute};
   if (kind == Kind::backward) return {kind};
@@ -32,7 +32,7 @@ std::string lane(Kind kind) {
   return kNames[static_cast<std::size_t>(part_of(kind))];
 }
 
-/// What an operation's time grows with: elements, or bytes that a rank sends or moves.
+/// The amount that an operation's time is proportional to: elements, or bytes that a rank sends or moves.
 double amount(const Op& op, const Shape& shape, int bytes_per_parameter) {
   const Division divided = shape.divided();
   const auto owned = [&](double numel) { return share(numel, divided.optimizer_state, shape.ranks); };
@@ -168,7 +168,7 @@ double CostModel::memory(const Plan& plan) const {
   }
   const double then = activation_bytes(profile_, profile_.shape.activation_checkpointing),
                here = activation_bytes(profile_, plan.shape.activation_checkpointing);
-  // What no plan names (batches, what products work in) is as much as it was when it was measured.
+  // Memory that no plan names (batches, workspaces of products) is as much as it was when it was measured.
   const double rest = std::max(0.0, profile_.peak - profile_.state - std::max(0.0, then));
   return kept_bytes(plan, profile_.bytes_per_parameter) + std::max(0.0, here) + rest -
          MemoryCurve(profile_).relief(plan);
@@ -181,7 +181,7 @@ Prediction CostModel::predict(const Plan& plan) const {
   std::map<std::pair<Kind, int>, double> done;
   for (const Op& op : plan.ops) {
     double its = seconds(op, plan.shape, result.unknown);
-    // What begins with the next gather begins once.
+    // An operation that begins with the next gather begins once.
     if (const Line* const gather = line(Kind::gather); op.with_next && gather && its > 0) its -= gather->start;
     if (its > 0) result.parts[lane(op.kind)] += its;
     if (profile_.overlaps && starts(op.kind)) {

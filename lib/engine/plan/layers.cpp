@@ -13,7 +13,7 @@
 namespace zs::plan {
 namespace {
 
-/// What the sizes of units and activations come from, beside the number of layers.
+/// Keys that the sizes of units and activations depend on, besides the number of layers.
 constexpr std::array kSizes = {"num_experts",
                                "num_local_experts",
                                "moe_intermediate_size",
@@ -73,7 +73,7 @@ std::int64_t layers_of(const std::string& folder, const Profile& profile) {
   if (!theirs.is_object()) throw Error(path, 0, "is no JSON object");
   const nlohmann::json ours = nlohmann::json::parse(profile.config, nullptr, /*allow_exceptions=*/false);
   for (const char* const key : kSizes) {
-    // What is null follows from the others.
+    // A null follows from the other keys.
     if (theirs.value(key, nlohmann::json()).is_null() || ours.value(key, nlohmann::json()).is_null() ||
         theirs[key] == ours[key])
       continue;

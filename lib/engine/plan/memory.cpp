@@ -40,7 +40,7 @@ class Buffers {
   double lent_ = 0;
 };
 
-/// What is kept of one unit's gradient.
+/// The memory of one unit's gradient.
 struct Gradient {
   double memory = 0;         ///< of what is there now, a leaf or what was reduced of it; 0: none
   double reduced = 0;        ///< what a reduction under way writes to, beside that
@@ -107,7 +107,7 @@ class Ledger {
     return lasting_ + (shape_.offload_optimizer ? largest_state_ : 0) + most_shards_ * largest_shard_;
   }
 
-  /// What forward left is there until its backward has run.
+  /// Activations of forward stay until its backward has run.
   void follow(const Op& op) {
     const auto keep = [&](double bytes) { activations_[static_cast<std::size_t>(op.unit)] += bytes, kept_ += bytes; };
     const bool leaves = computes(op.kind) && op.kind != Kind::backward;
@@ -116,7 +116,7 @@ class Ledger {
     if (op.kind == Kind::backward) keep(-activations_[static_cast<std::size_t>(op.unit)]);
   }
 
-  /// Of a unit's gradient, between the micro-steps.
+  /// Elements that are kept of a unit's gradient between the micro-steps.
   double kept(const Unit& unit) const {
     return share(static_cast<double>(unit.trained()), divided_.gradients, shape_.ranks);
   }
@@ -143,7 +143,7 @@ class Ledger {
     switch (op.kind) {
       case Kind::gather:
         if (divided_.parameters) load_shard(), pool_.take(numel * bytes_);
-        // What is encoded is dropped when it has come: no two units are on their way at once in one such buffer.
+        // An encoded buffer is freed when it has arrived: no two units travel in one such buffer.
         if (travels_as_integers) pool_.take(codec_bytes(unit.numel, 8)), encoded_.push_back(op.unit);
         return;
       case Kind::gather_secondary:
@@ -208,7 +208,7 @@ class Ledger {
     }
     return partial_sums_[static_cast<std::size_t>(micro_steps) - 1];
   }
-  /// What a rank adds after a micro-step: its leaf, or the sums of the ranks' leaves, the same on all.
+  /// The terms that a rank adds after a micro-step: its leaf, or the sums of the ranks' leaves, the same on all.
   std::vector<tree::Leaves> added(int rank, int micro) const {
     if (divided_by_stage_.gradients) return addends(shape_, micro).sums;
     const std::int64_t own = leaf(shape_, rank, micro);

@@ -55,7 +55,7 @@ class MemoryWalk {
       case Kind::forward:
       case Kind::forward_no_grad:
       case Kind::recompute:
-        // Where no backward comes nothing is kept for it.
+        // A unit without backward keeps nothing for it.
         return keep(held, op.unit < first_trained(shape_) ? 0 : growth(profile_, op.kind, op.unit));
       case Kind::backward:
         return keep(held, -held.activations);

@@ -60,8 +60,8 @@ std::vector<int> trained_units(const Plan& plan) {
   return units;
 }
 
-/// What `move` makes of the plan with the first of `units`, as few as it takes to fit the budget; with all of them
-/// where that is not known.
+/// Calls `move` with the plan and the first of `units`: as few as it takes to fit the budget, or all if that is not
+/// known.
 template <typename Move>
 Plan fitted(const Plan& plan, const Budget& budget, const std::vector<int>& units, Move move) {
   if (!budget.profile || budget.memory <= 0) return move(units);
@@ -155,7 +155,7 @@ Plan offload_activation(const Plan& plan, const Budget& budget) {
   if (!plan.shape.activation_checkpointing) return plan;  // graphs of autograd keep what they need
   // The first unit reads the batch; the last one keeps its graph. Those first that are away longest.
   std::vector<int> units = units_of(plan);
-  // Where backward does not come no input is kept.
+  // Units without backward keep no input.
   const int first = first_trained(plan.shape);
   std::erase_if(units, [&](int unit) {
     return unit == 0 || unit < first || unit + 1 == static_cast<int>(plan.shape.units.size());

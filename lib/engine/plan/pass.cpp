@@ -120,7 +120,7 @@ Plan prefetch(const Plan& plan, const Budget& budget) {
     load_early(result);
     return coalesced(result, budget);
   }
-  // Nothing reads the gathered parameters before the next step: all waits go to the end.
+  // The next step is the first to read the gathered parameters: all waits go to the end.
   std::stable_partition(ops.begin(), ops.end(), [](const Op& op) { return op.kind != Kind::gather_wait; });
   return coalesced(result, budget);
 }

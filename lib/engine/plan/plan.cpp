@@ -53,7 +53,7 @@ class Builder {
 
   void add(Kind kind, int unit = -1, int micro = -1) { plan_.ops.push_back({kind, unit, micro}); }
   bool trained(int unit) const { return plan_.shape.units[static_cast<std::size_t>(unit)].trained() > 0; }
-  /// Of the next unit that has one, from `unit` on.
+  /// Loads the state of the next unit that has some, from `unit` on.
   void load_for_step(int unit) {
     while (unit <= last_ && !trained(unit)) ++unit;
     if (unit > last_) return;

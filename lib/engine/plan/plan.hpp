@@ -128,7 +128,7 @@ Shares divide(std::int64_t leaves, int ranks);
 /// none there: where gradients are not divided neighbours in time, of all leaves the rank's slice; else neighbours in
 /// rank.
 std::int64_t leaf(const Shape& shape, int rank, int micro);
-/// What the ranks bring to a reduction of a micro-step, or to that of the whole step (micro -1).
+/// The ranks' terms in a reduction of a micro-step, or in that of the whole step (micro -1).
 tree::Addends addends(const Shape& shape, int micro);
 
 /// Throws zs::Error at the first operation that cannot run or would change the result: parameters used before they
@@ -188,7 +188,7 @@ void load_early(Plan& plan);
 /// (-1: two per parameter, AdamW's moments) and, for 16-bit parameters, the masters. Each is
 /// divided from its stage on. Offloaded state is not counted: optimizer state, and the shards
 /// of parameters in stage 3. If `secondary` ranks keep stage 3's parameters again, these count.
-/// Of the `frozen` ones of the parameters there are no gradients, masters and numbers.
+/// The `frozen` ones of the parameters have no gradients, masters and optimizer state.
 double state_bytes(double parameters, int stage, double ranks, int bytes_per_parameter, bool offload_optimizer = false,
                    bool offload_parameters = false, int secondary = 0, double kept = -1, double frozen = 0);
 /// Parameters of all units together, those of them that are frozen, and the numbers that the optimizer keeps of them.

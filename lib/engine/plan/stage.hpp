@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a ZeRO stage divides among the ranks. All code uses
-// this: no other code compares a stage with a number.
+// The state that a ZeRO stage divides among the ranks. All code uses this table: no other code compares a stage with a
+// number.
 //
 //   stage               0        1          2          3
 //   optimizer state     whole    divided    divided    divided

@@ -46,7 +46,7 @@ class Partials {
   std::vector<Leaves> nodes_;
 };
 
-/// What ranks bring to a sum: nodes of the tree, by rank; all together they are adjacent, in the order of the ranks.
+/// The ranks' terms of a sum: nodes of the tree, by rank. Together they are adjacent, in the order of the ranks.
 struct Addends {
   std::vector<std::vector<Leaves>> terms;
   std::vector<Leaves> sums;  ///< the nodes that they make up
@@ -57,9 +57,9 @@ struct Addends {
   static Addends of(std::vector<std::vector<Leaves>> terms, std::int64_t leaves);
   /// One leaf of each rank, and their sum.
   static Addends one_each(int ranks);
-  /// Of all ranks.
+  /// Terms of all ranks.
   std::size_t count() const;
-  /// Of the rank that has most.
+  /// Terms of the rank that has most.
   std::size_t most() const;
 };
 

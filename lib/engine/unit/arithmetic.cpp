@@ -34,7 +34,7 @@ constexpr std::array kOldCores = {"Prescott",  "Core2",     "Penryn",       "Dun
                                   "Northwood", "Opteron",   "Opteron_SSE3", "Athlon",      "Barcelona",
                                   "Bobcat",    "Bulldozer", "Piledriver",   "Steamroller", "Sandybridge"};
 
-/// What a library that is loaded says of itself, "" where it is not.
+/// The version text of a loaded library; "" if it is not loaded.
 std::string said_by(const char* function) {
   const auto ask = reinterpret_cast<const char* (*)()>(dlsym(RTLD_DEFAULT, function));
   return ask ? ask() : "";
@@ -46,7 +46,7 @@ bool has(std::string_view words, std::string_view word) {
   return (" " + std::string(words) + " ").find(" " + std::string(word) + " ") != std::string::npos;
 }
 
-/// What stands in `text` after `words`, up to the first of `ends`.
+/// The part of `text` after `words`, up to the first of `ends`.
 std::string after(const std::string& text, std::string_view words, const char* ends) {
   const std::size_t at = text.find(words);
   if (at == std::string::npos) return "";

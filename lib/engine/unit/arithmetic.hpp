@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What determines rounding: two trainings with the same arithmetic have the same bits, others may not.
+// The facts that determine rounding: two trainings with the same arithmetic have the same bits, others may not.
 #pragma once
 #include <string>
 #include <string_view>

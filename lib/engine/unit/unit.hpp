@@ -146,7 +146,7 @@ std::int64_t idle(const Units& units);
 
 /// Views of `flat` (numel elements), one per parameter, in parameters() order; they share its storage.
 std::vector<at::Tensor> views(const Unit& unit, const at::Tensor& flat);
-/// That of one parameter.
+/// The view of one parameter.
 at::Tensor view(const Parameter& parameter, const at::Tensor& flat);
 
 /// Fills flat[0, numel) (float32) with the initial values for `seed`, independent of the rank count.

@@ -14,7 +14,7 @@ namespace {
 
 using plan::Kind;
 
-/// What a profiler calls an operation's part of a step (bench/step adds up the time of each).
+/// The name of an operation's part of a step in profiles (bench/step adds up the time of each).
 const char* label(Kind kind) {
   static constexpr std::array kNames = {"zs::forward", "zs::backward", "zs::optimizer", "zs::offload",
                                         "zs::communication"};  // by plan::Part
@@ -27,7 +27,7 @@ const char* type_name(device::Type type) {
   return kNames[static_cast<int>(type)];
 }
 
-/// What a collective moves, by the names that PyTorch's profiler gives to its own; nothing of other operations.
+/// The message of a collective, with the names that PyTorch's profiler uses; empty for other operations.
 std::unordered_map<std::string, at::IValue> message(const plan::Plan& plan, const plan::Op& op, int ranks,
                                                     device::Type type) {
   const bool gathers = op.kind == Kind::gather || op.kind == Kind::gather_grad;

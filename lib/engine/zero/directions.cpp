@@ -9,7 +9,7 @@
 namespace zs::zero {
 namespace {
 
-/// What products of bfloat16 are computed in here.
+/// The type in which this processor computes products of bfloat16.
 at::ScalarType products_in(const at::Tensor& x) {
   return x.is_cpu() && unit::bfloat16_products().empty() ? at::kFloat : at::kBFloat16;
 }

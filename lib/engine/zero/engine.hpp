@@ -179,7 +179,7 @@ class Engine {
   static void read_losses(Run& run);
   void update(int unit, Run& run);
   at::Tensor compute(int unit, int micro, Run& run);
-  /// What the ranks tell each other at the end of a step: this one's losses by micro-step, memory, bytes and wishes.
+  /// Exchanges the losses by micro-step, memory, bytes and requests of all ranks at the end of a step.
   void exchange(StepResult& result, const std::vector<float>& losses);
   std::int64_t leaves() const { return plan().shape.leaves(); }
   int chunks() const { return plan().shape.chunks; }

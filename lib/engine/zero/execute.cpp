@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each operation of a plan does.
+// Runs the operations of a plan.
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -50,7 +50,7 @@ at::Tensor joined(const std::vector<at::Tensor>& parts) {
   return parts.size() == 1 ? parts[0] : parts[0].dim() == 0 ? at::stack(parts) : at::cat(parts, 0);
 }
 
-/// What an operation does with this rank's micro-batch alone: nothing where it has none.
+/// Whether an operation works on this rank's own micro-batch: it does nothing if the rank has none.
 bool is_of_leaf(Kind kind, const plan::Shape& shape) {
   return plan::computes(kind) || kind == Kind::load_input || kind == Kind::store_input ||
          (kind == Kind::accumulate && !shape.divided().gradients);
@@ -94,7 +94,7 @@ void Engine::execute(const plan::Plan& plan, Run& run) {
       execute(op, run);
   }
   if (run.losses.empty()) read_losses(run);
-  // No update has waited for the shards of what is frozen.
+  // Waits for shards of frozen units: no update has.
   for (UnitState& state : states_) {
     OffloadableBuffer* const shard = state.parameters.shard();
     if (shard && state.trained() == 0 && settings_.offload.parameters == Place::device) shard->load();
@@ -248,7 +248,7 @@ void Engine::forward(int unit, int micro, bool keep_graph, Run& run) {
     state.input = state.beside = at::Tensor();
   } else {
     UnitState& before = states_[static_cast<std::size_t>(unit) - 1];
-    // Where nothing in front is trained, no gradient goes there.
+    // If no earlier unit is trained, the input needs no gradient.
     const auto handed = [&](at::Tensor& output) {
       const at::Tensor input =
           output.defined() ? output.detach().requires_grad_(unit > plan::first_trained(plan().shape)) : at::Tensor();
@@ -316,7 +316,7 @@ void Engine::norm(Run& run) {
   // Now, before the updated state is stored: a copy to the host would wait for that.
   settle(group_.device());
   read_losses(run);
-  // As torch.nn.utils.clip_grad_norm_: a factor below 1 or NaN is applied.
+  // Like torch.nn.utils.clip_grad_norm_: applies a factor below 1, or NaN.
   const double factor = settings_.max_grad_norm / (run.result.grad_norm + 1e-6);
   run.clip = settings_.max_grad_norm > 0 && !(factor >= 1) ? static_cast<float>(factor) : 1.0F;
   run.result.clipped_norm = run.result.grad_norm * run.clip;

@@ -51,11 +51,11 @@ class Gradient {
   /// Any -> none: drops the sum over micro-steps too.
   void drop();
 
-  /// What is there now: numel elements, or the slice's in state shard; of several sums all, one after another in state
+  /// The present value: numel elements, or the slice's in state shard; of several sums all, one after another in state
   /// shard, the first in state leaf. REQUIRES: leaf, shard or whole.
   const device::View& value() const { return value_; }
-  /// As float32 on the host: a copy, or a tensor over its memory; of a unit that is frozen whole, empty. Several sums
-  /// are joined, the last two first.
+  /// The value as float32 on the host: a copy, or a tensor over its memory; empty for a unit that is frozen whole.
+  /// Several sums are joined, the last two first.
   at::Tensor on_host() const;
   /// The gradient summed over all leaves, whole, on the host. REQUIRES: shard or whole. COLLECTIVE.
   at::Tensor gather();

@@ -4,7 +4,7 @@
 namespace zs::zero {
 namespace {
 
-/// Where what an operation moves lies while it is away: `offloaded` if that is not device memory, else where the passes
+/// The store for what an operation moves: `offloaded` if that is not device memory, else the place to which the passes
 /// move it, if one of the plans does.
 std::unique_ptr<Store> store(Place offloaded, plan::Kind moves, const device::Device& device, const Plans& plans,
                              const Offload& offload) {

@@ -29,7 +29,7 @@ struct Cuts {
   int ranks;
 
   std::int64_t border(int rank) const { return comm::slice(numel, rank, ranks).begin; }
-  /// Where the tile begins that is cut in two in front of a rank; -1 if none is.
+  /// The begin of the tile that is cut in two in front of a rank; -1 if none is.
   std::int64_t cut(int rank) const {
     if (rank <= 0 || rank >= ranks || border(rank) >= numel) return -1;
     const std::int64_t begin = tile_of(numel, tile_at(numel, border(rank))).begin;

@@ -60,7 +60,7 @@ class FusedOptimizer final : public Optimizer {
     return {all.data + (slot > 0 ? slots().count(0) : 0) * kFloat, slots().count(slot), device::Type::float32,
             all.device};
   }
-  /// What is kept in a slot of a segment, or nothing.
+  /// The values in a slot of a segment; empty if the rule has no such slot.
   device::View kept(int slot, const Segment& s) const {
     if (kept_by(s.rule) <= slot) return {};
     const std::int64_t begin = slots().place(slot, s.begin);
@@ -71,7 +71,7 @@ class FusedOptimizer final : public Optimizer {
     return directions.part(layout_.owned.begin + s.begin, layout_.owned.begin + s.end);
   }
 
-  /// What the unit's matrices are orthogonalised to.
+  /// The orthogonalised directions of the unit's matrices.
   Directions directions(const Update& update, const device::View& gradient_sum) {
     Directions all(*pool_, layout_, name_);
     for (const Segment& s : recipe_.segments) {

@@ -16,7 +16,7 @@
 
 namespace zs::zero {
 
-/// What one update takes besides the gradient sum.
+/// The inputs of one update besides the gradient sum.
 struct Update {
   double learning_rate = 0;
   std::int64_t number = 1;  ///< counts from 1, without skipped steps

@@ -118,7 +118,7 @@ std::vector<comm::Gathered> Parameters::ready_to_gather() {
     return {};
   }
   std::vector<comm::Gathered> all;
-  // What is frozen is the same on every rank as long as it is whole.
+  // A frozen part is the same on every rank as long as it is whole.
   for (const bool frozen : {false, true}) {
     const device::View whole = part(sharded() ? pending_whole_ : whole_, frozen);
     if (whole.count > 0 && (sharded() || !frozen)) all.push_back({slice(frozen), whole});

@@ -12,7 +12,7 @@
 
 namespace zs::zero {
 
-/// Where parameters are kept besides the device's own memory.
+/// The places of parameters besides the device's own memory.
 struct Places {
   Residency shards{};         ///< for the slices of sharded parameters
   Pool* secondary = nullptr;  ///< for the secondary partition, within its group of ranks, or null

@@ -16,7 +16,7 @@ namespace {
 
 using comm::kTiles;
 
-/// What of ZeRO++ the ranks cannot do.
+/// Throws Error if the ranks cannot do a part of ZeRO++.
 void require_divisible(const plan::Shape& shape) {
   if (shape.secondary > 0 && shape.ranks % shape.secondary != 0)
     throw Error("a secondary partition of " + std::to_string(shape.secondary) + " ranks does not divide " +

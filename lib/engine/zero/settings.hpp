@@ -13,7 +13,7 @@
 
 namespace zs::zero {
 
-/// Where unused state is kept.
+/// The places of unused state.
 struct Offload {
   Place optimizer = Place::device;   ///< optimizer state, and masters of 16-bit parameters; not with use_torch_adam
   Place parameters = Place::device;  ///< shards in stage 3

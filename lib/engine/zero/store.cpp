@@ -79,7 +79,7 @@ OffloadableBuffer::OffloadableBuffer(const Residency& residency, const std::stri
   put_back();
 }
 
-/// What is here between steps has memory of its own, which others get while it is away.
+/// A buffer that is here between steps has memory of its own, which others get while it is away.
 device::Buffer OffloadableBuffer::take() const {
   return residency_.here ? device::allocate(device_, bytes_) : residency_.store->borrow(bytes_);
 }

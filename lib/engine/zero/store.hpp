@@ -73,7 +73,7 @@ std::unique_ptr<Store> travelling_store(const device::Device& device);
 /// cannot be created.
 std::unique_ptr<Store> file_store(const device::Device& device, const std::string& folder);
 
-/// Where a buffer is between steps, and where it can be moved.
+/// The place of a buffer between steps, and the one to which it can be moved.
 struct Residency {
   Store* store = nullptr;  ///< may hold it, and must outlive it; null: it stays in device memory
   bool here = true;        ///< between steps it is in device memory, else in the store

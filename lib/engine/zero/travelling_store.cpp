@@ -112,7 +112,7 @@ class TravellingStore final : public Store {
 
   /// The stream that LibTorch computes on.
   c10::Stream computing() const { return streams_.getStream(device::torch_device(device())); }
-  /// What the stream has been given so far.
+  /// An event after everything that the stream has been given so far.
   static Event after(const c10::Stream& stream) {
     auto event = std::make_shared<c10::Event>(stream.device_type());
     event->record(stream);

@@ -29,9 +29,10 @@ class Probe {
 
   /// Parameters before the first step. COLLECTIVE.
   void begin_run(const Tensors& masters, const Tensors& rounded);
-  /// Call it before the engine's step, with the reference's results. `leaves` are this rank's, by micro-step; `shards`
-  /// are the sums over all ranks' leaves, by micro-step, and only needed where gradients are divided; of either there
-  /// are none where the reference does not know them; `learned` is the sum of learning rates, including this step's.
+  /// Call it before the engine's step, with the reference's results. `leaves` are this rank's, by micro-step and chunk;
+  /// `shards` are the sums over all ranks' leaves, by micro-step, and only needed where gradients are divided; of
+  /// either there are none where the reference does not know them; `learned` is the sum of learning rates, including
+  /// this step's.
   void begin(std::int64_t step, const ReferenceStep& reference, std::vector<std::vector<Tensors>> leaves,
              std::vector<Tensors> shards, Tensors rounded, double learned);
   /// Call it after the step and the reference's update. COLLECTIVE.

@@ -48,16 +48,17 @@ Finding finding_of(const std::string& what, int stage) {
   probe.begin_run(start, copied(reference.parameters()));
   if (what == "start") return probe.first();
 
-  std::vector<Tensors> leaves, shards;
+  std::vector<std::vector<Tensors>> leaves;
+  std::vector<Tensors> shards;
   ReferenceStep step = reference.compute(1, batch, [&](std::int64_t, const Tensors& gradients) {
-    leaves.push_back(copied(gradients)), shards.push_back(copied(gradients));
+    leaves.push_back({copied(gradients)}), shards.push_back(copied(gradients));
   });
   Tensors used = copied(reference.rounded());
   ReferenceStep doctored = step;
   doctored.sums = copied(step.sums);
   if (what == "used") move_bit(used);
   if (what == "loss") doctored.leaf_losses[1] = std::nextafter(doctored.leaf_losses[1], 0.0F);
-  if (what == "leaf") move_bit(leaves[1]);
+  if (what == "leaf") move_bit(leaves[1][0]);
   if (what == "shard") move_bit(shards[1]);
   if (what == "sum") move_bit(doctored.sums);
   if (what == "norm") doctored.grad_norm = std::nextafter(doctored.grad_norm, 0.0);

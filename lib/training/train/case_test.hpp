@@ -55,14 +55,14 @@ inline unit::Batch batch(const model::Model& model, std::int64_t step, std::int6
   return {tokens.narrow(1, 0, length).contiguous(), tokens.narrow(1, 1, length).contiguous()};
 }
 
-struct Outcome {
+struct CaseResult {
   std::string digest;
   double loss = 0, norm = 0;
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const CaseResult&) const = default;
 };
 
-inline Outcome trained(const Case& c) {
-  Outcome outcome;
+inline CaseResult trained(const Case& c) {
+  CaseResult outcome;
   comm::run_in_process(c.ranks, [&](comm::Group& group) {
     const model::Model model = model::make({.name = c.model,
                                             .num_layers = 2,

@@ -25,7 +25,8 @@ TEST_CASE("exact: stages, ranks, accumulation, passes and checkpointing give the
         Kind{true, 0.5, "tiny-llama", at::kBFloat16}, Kind{true, 0.5, "tiny-vit", at::kBFloat16}}) {
     CAPTURE(name);
     CAPTURE(dtype);
-    const Outcome expected = trained({.max_grad_norm = max_grad_norm, .fused = fused, .model = name, .dtype = dtype});
+    const CaseResult expected =
+        trained({.max_grad_norm = max_grad_norm, .fused = fused, .model = name, .dtype = dtype});
     CHECK(expected.loss > 1);
     CHECK(expected.norm > 0.5);
     for (const int stage : {0, 1, 2, 3}) {
@@ -34,7 +35,7 @@ TEST_CASE("exact: stages, ranks, accumulation, passes and checkpointing give the
         c.dtype = dtype;
         CAPTURE(stage);
         CAPTURE(ranks);
-        const Outcome outcome = trained(c);
+        const CaseResult outcome = trained(c);
         CHECK(outcome.digest == expected.digest);
         CHECK(outcome.loss == expected.loss);
         CHECK(outcome.norm == expected.norm);
@@ -49,7 +50,7 @@ TEST_CASE("exact: micro-batches that do not divide among the ranks, on any numbe
     Case one{.max_grad_norm = 0.5, .fused = kind % 2 == 1, .model = kind % 3 == 2 ? "tiny-llama" : "tiny"};
     one.dtype = kind++ % 4 == 3 ? at::kBFloat16 : at::kFloat;
     one.divide(leaves);
-    const Outcome expected = trained(one);
+    const CaseResult expected = trained(one);
     for (const int ranks : {2, 3, 4, 5, 6, 7, 12}) {
       for (const int stage : {0, 1, 2, 3}) {
         CAPTURE(leaves);
@@ -78,7 +79,7 @@ TEST_CASE("exact: every family of decoders, plain and fused, has one digest what
       CAPTURE(name);
       CAPTURE(fused);
       CAPTURE(dtype);
-      const Outcome expected = trained({.max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype});
+      const CaseResult expected = trained({.max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype});
       CHECK(expected.loss > 1);
       CHECK(expected.norm > 0.5);
       CHECK(digests.insert(expected.digest).second);
@@ -121,7 +122,7 @@ TEST_CASE("exact: samples of several documents have one digest whatever the layo
     Case c{.max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype};
     digests.insert(trained(c).digest);
     c.packed = true;
-    const Outcome expected = trained(c);
+    const CaseResult expected = trained(c);
     CHECK(digests.insert(expected.digest).second);
     for (const int stage : {0, 1, 2, 3}) {
       c.stage = stage;
@@ -141,7 +142,7 @@ TEST_CASE("exact: what is offloaded, in the host's memory or on a disk, changes 
   const TemporaryFolder folder;
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     CAPTURE(dtype);
-    const Outcome expected = trained({.max_grad_norm = 0.5, .dtype = dtype});
+    const CaseResult expected = trained({.max_grad_norm = 0.5, .dtype = dtype});
     for (const int stage : {1, 2, 3}) {
       for (const int ranks : {1, 2, 4}) {
         for (const zero::Place place : {zero::Place::host, zero::Place::disk}) {
@@ -188,7 +189,7 @@ TEST_CASE("exact: every optimizer has one digest, whatever the layout, offloaded
       Case first{.max_grad_norm = 0.5, .model = model};
       first.dtype = dtype;
       first.optimizer = settings;
-      const Outcome expected = trained(first);
+      const CaseResult expected = trained(first);
       CHECK(digests.insert(expected.digest).second);
       for (const int stage : {0, 1, 2, 3}) {
         const int ranks = stage == 0 ? 4 : stage == 1 ? 2 : stage == 2 ? 8 : 4;
@@ -239,7 +240,7 @@ TEST_CASE("exact: adapters and frozen parameters have one digest, whatever the l
     first.optimizer.kind = kind;
     if (kind == optimizer::Kind::muon) first.optimizer.momentum = 0.95;
     first.adaptation = adaptation;
-    const Outcome expected = trained(first);
+    const CaseResult expected = trained(first);
     CHECK(expected.loss > 1);
     CHECK(expected.norm > 0);
     CHECK(digests.insert(expected.digest).second);
@@ -274,7 +275,7 @@ TEST_CASE("exact: experts on ranks that share no micro-batches evenly, and under
       first.optimizer.kind = kind;
       if (kind == optimizer::Kind::muon) first.optimizer.momentum = 0.95;
       first.divide(7);
-      const Outcome expected = trained(first);
+      const CaseResult expected = trained(first);
       for (const int ranks : {2, 3, 5, 7}) {
         const int stage = ranks == 2 ? 3 : ranks == 3 ? 1 : ranks == 5 ? 2 : 3;
         CAPTURE(ranks);
@@ -293,8 +294,8 @@ TEST_CASE("exact: experts on ranks that share no micro-batches evenly, and under
 TEST_CASE("exact: each pass alone, all together and a schedule of them change no bit") {
   at::globalContext().setDeterministicAlgorithms(true, false);
   const TemporaryFolder folder;
-  const Outcome wide = trained({.max_grad_norm = 0.5}),
-                narrow = trained({.max_grad_norm = 0.5, .dtype = at::kBFloat16});
+  const CaseResult wide = trained({.max_grad_norm = 0.5}),
+                   narrow = trained({.max_grad_norm = 0.5, .dtype = at::kBFloat16});
   using Names = std::vector<std::string>;
   const Names together = {"offload_parameters", "selective_gather",    "prefetch",
                           "overlap_reduce",     "offload_adam_states", "offload_activation"};
@@ -324,8 +325,8 @@ TEST_CASE("exact: a secondary partition changes no bit, offloaded or not, after 
     zero::Place place;
     at::ScalarType dtype;
   };
-  const Outcome wide = trained({.max_grad_norm = 0.5}),
-                narrow = trained({.max_grad_norm = 0.5, .dtype = at::kBFloat16});
+  const CaseResult wide = trained({.max_grad_norm = 0.5}),
+                   narrow = trained({.max_grad_norm = 0.5, .dtype = at::kBFloat16});
   for (const auto& [ranks, secondary, place, dtype] :
        {Kind{2, 2, zero::Place::device, at::kFloat}, Kind{4, 2, zero::Place::disk, at::kFloat},
         Kind{4, 4, zero::Place::host, at::kFloat}, Kind{8, 4, zero::Place::device, at::kFloat},
@@ -355,7 +356,7 @@ TEST_CASE("exact: what travels as integers is rounded alike on every number of r
         Kind{true, true, at::kBFloat16, {4}}}) {
     Case c{.stage = 3, .dtype = dtype};
     c.zeropp = {0, weights, gradients, 2};
-    const Outcome expected = trained(c);
+    const CaseResult expected = trained(c);
     CHECK(expected.loss > 1);
     CHECK(digests.insert(expected.digest).second);  // it rounds, and each way is another
     for (const int ranks : all) {
@@ -375,7 +376,7 @@ TEST_CASE("exact: fused kernels follow the plain ones, to rounding") {
        {"tiny", "tiny-llama", "tiny-vit", "tiny-qwen2", "tiny-qwen3", "tiny-mistral", "tiny-olmo2", "tiny-phi3",
         "tiny-gemma2", "tiny-gemma3", "tiny-mixtral", "tiny-qwen3-moe", "tiny-gpt-oss"}) {
     CAPTURE(name);
-    const Outcome plain = trained({.model = name}), fused = trained({.fused = true, .model = name});
+    const CaseResult plain = trained({.model = name}), fused = trained({.fused = true, .model = name});
     CHECK(fused.loss == doctest::Approx(plain.loss).epsilon(1e-5));
     CHECK(fused.norm == doctest::Approx(plain.norm).epsilon(1e-4));
     CHECK(fused.digest != plain.digest);
@@ -383,9 +384,9 @@ TEST_CASE("exact: fused kernels follow the plain ones, to rounding") {
 }
 
 TEST_CASE("exact: bfloat16 follows float32 from afar, plain and fused") {
-  const Outcome wide = trained({.fused = true}), plain = trained({.dtype = at::kBFloat16}),
-                fused = trained({.fused = true, .dtype = at::kBFloat16});
-  for (const Outcome& outcome : {plain, fused}) {
+  const CaseResult wide = trained({.fused = true}), plain = trained({.dtype = at::kBFloat16}),
+                   fused = trained({.fused = true, .dtype = at::kBFloat16});
+  for (const CaseResult& outcome : {plain, fused}) {
     CHECK(outcome.loss == doctest::Approx(wide.loss).epsilon(3e-3));
     CHECK(outcome.norm == doctest::Approx(wide.norm).epsilon(3e-2));
   }

@@ -33,14 +33,14 @@ TEST_CASE("exact: chunks of sequences have one digest, however many ranks share 
     CAPTURE(packed);
     Case one{.max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype, .packed = packed};
     one.dropout = 0;
-    const Outcome whole = trained(one);
+    const CaseResult whole = trained(one);
     one.chunks = chunks;
-    const Outcome divided = trained(one);
+    const CaseResult divided = trained(one);
     CHECK(divided.digest != whole.digest);
     CHECK(divided.loss == doctest::Approx(whole.loss).epsilon(dtype == at::kFloat ? 1e-5 : 1e-2));
     CHECK(divided.norm == doctest::Approx(whole.norm).epsilon(dtype == at::kFloat ? 1e-4 : 3e-2));
     one.dropout = 0.1;
-    const Outcome expected = trained(one);
+    const CaseResult expected = trained(one);
     CHECK(digests.insert(expected.digest).second);
     for (const int stage : {0, 1, 2, 3}) {
       for (const int sequence : {1, 2, 4}) {
@@ -70,7 +70,7 @@ TEST_CASE("exact: three ranks share sequences in three chunks, six heads and thr
   const std::string name = folder.path();
   Case one{.max_grad_norm = 0.5, .model = name.c_str()};
   one.length = 18, one.chunks = 3;
-  const Outcome expected = trained(one);
+  const CaseResult expected = trained(one);
   for (const int stage : {0, 1, 2, 3}) {
     for (const int groups : {1, 2, 3}) {
       Case c = one;

@@ -110,7 +110,7 @@ still() { zs-train --seq_length 32 --max_steps 1 --learning_rate 0 --save_final 
       [[ $(digest log) =~ ^[0-9a-f]{32}$ ]] || complain "$family $kernels: no digest"
       [[ $(digest log) == "$(digest first.log)" ]] || complain "$family $kernels: $(digest log)"
     done
-    run -0 timeout "$HANG" mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name $family --iterations 2 --zero_stage 2 --compile
+    run -0 timeout "$HANG" mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name $family --iterations 8 --zero_stage 2 --compile
     [[ $output == *'verdict: exact'* ]] || complain "$family: $output"
     train 2 --model_name $family --save_steps 2 --save_final true --zero_stage 3 --registry runs-$family >whole.log
     run=$(echo runs-$family/2*)

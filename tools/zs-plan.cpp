@@ -161,21 +161,23 @@ zs::Sheet sheet(const std::vector<plan::Candidate>& candidates, bool several, bo
   return made;
 }
 
-/// Parameters, and those of them that a token meets where there are experts.
-Json counts(const plan::Shape& shape) {
-  std::int64_t all = 0, idle = 0;
-  for (const plan::Unit& unit : shape.units) all += unit.numel, idle += unit.idle;
-  return {{"parameters", all}, {"active_parameters", all - idle}};
+struct Counts {
+  std::int64_t parameters = 0, active = 0;  ///< of a model; a token meets the active ones, fewer if there are experts
+};
+
+Counts counts(const plan::Shape& shape) {
+  Counts its;
+  for (const plan::Unit& unit : shape.units) its.parameters += unit.numel, its.active += unit.numel - unit.idle;
+  return its;
 }
 
-/// What the table begins with where there are experts: ", of 46703 million parameters of which a token meets 12880
-/// million,".
-std::string experts(const plan::Shape& shape) {
-  const Json its = counts(shape);
-  const auto all = its["parameters"].get<double>(), active = its["active_parameters"].get<double>();
-  if (active == all) return "";
-  return ", of " + zs::to_rounded_text(all / 1e6, 4) + " million parameters of which a token meets " +
-         zs::to_rounded_text(active / 1e6, 4) + " million,";
+/// Parameters of a model with experts, for the title of the table: ", of 46703 million parameters of which a token
+/// meets 12880 million,". Otherwise "".
+std::string experts(const Counts& its) {
+  if (its.active == its.parameters) return "";
+  const auto millions = [](std::int64_t count) { return zs::to_rounded_text(static_cast<double>(count) / 1e6, 4); };
+  return ", of " + millions(its.parameters) + " million parameters of which a token meets " + millions(its.active) +
+         " million,";
 }
 
 zs::Status run(const Args& args) {
@@ -192,20 +194,21 @@ zs::Status run(const Args& args) {
     for (plan::Candidate& one : plan::candidates(measured, cluster)) all.push_back(std::move(one));
   }
   const bool any = std::any_of(all.begin(), all.end(), [](const plan::Candidate& one) { return one.why_not.empty(); });
+  const Counts its = counts(measured.front().shape);
   const std::string form = ::form(args);
   zs::Output out(args.text("output"));
   if (form == "json") {
     Json rows = Json::array();
     for (const plan::Candidate& one : all) rows.push_back(json_of(one));
-    Json json = {{"model", measured.front().model}};
-    json.update(counts(measured.front().shape));
-    json.update({{"nodes", nodes}, {"gpus_per_node", cluster.gpus_per_node}, {"candidates", rows}});
+    const Json json = {{"model", measured.front().model},        {"parameters", its.parameters},
+                       {"active_parameters", its.active},        {"nodes", nodes},
+                       {"gpus_per_node", cluster.gpus_per_node}, {"candidates", rows}};
     out.write(json.dump(2) + "\n");
   } else if (form == "tsv") {
     out.write(zs::to_tsv(sheet(all, nodes.size() > 1, true, true)));
   } else if (form == "table") {
     const auto rows = sheet(all, nodes.size() > 1, false, args.has("all"));
-    out.write(measured.front().model + experts(measured.front().shape) + " on " + args.text("nodes") + " x " +
+    out.write(measured.front().model + experts(its) + " on " + args.text("nodes") + " x " +
               std::to_string(cluster.gpus_per_node) + " ranks, the fastest that fits first:\n" + zs::aligned(rows));
   } else {
     out.write(drawn(zs::plot::plan_figure(all, cluster.memory), form));

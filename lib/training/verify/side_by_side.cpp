@@ -286,7 +286,8 @@ void SideBySide::judge(Verdict& verdict) {
       }
       if (!parameter.trained) continue;
       if (sum.gradient_seen == 0)
-        return fail("the gradient of " + parameter.name + " is zero in every step: nothing was proved of it");
+        return fail("the gradient of " + parameter.name + " is zero in every step: nothing was proved of it" +
+                    (parameter.expert ? "; no token went to this expert: take more --iterations" : ""));
       if (sum.moved == 0) return fail("parameter " + parameter.name + " does not move: is the learning rate 0?");
     }
   }

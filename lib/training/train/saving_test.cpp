@@ -33,6 +33,7 @@ constexpr Case kCases[] = {
     {"fp8", "tensorwise", "none, not tensorwise", "--fp8 none", "bfloat16", true},
     {"fp8", "rowwise", "none, not rowwise", "--fp8 none", "bfloat16", true},
     {"use_torch_adam", "true", "false, not true", "--set training.use_torch_adam=false"},
+    {"sequence_chunks", "2", "1, not 2", "--sequence_chunks 1"},
     {"quantized_weights", "true", "false, not true", "--set zero.quantized_weights=false"},
     {"quantized_gradients", "true", "false, not true", "--set zero.quantized_gradients=false"},
 };

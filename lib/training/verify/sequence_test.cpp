@@ -49,7 +49,9 @@ TEST_CASE("verify: sequences in chunks are exact in every stage, format and fami
         r.train.model.name = name;
         r.train.model.fused = number % 2 == 1;
         if (number % 5 == 3) r.train.engine.dtype = at::kBFloat16;
-        if (number % 7 == 5) r.train.engine.dtype = at::kHalf;
+        // float16 skips some: a chunk's mean has larger gradients than that of whole sequences, by the number of
+        // chunks.
+        if (number % 7 == 5) r.train.engine.dtype = at::kHalf, r.train.max_steps = 8;
         r.train.activation_checkpointing = number++ % 4 == 2;
         CAPTURE(name);
         CAPTURE(stage);
@@ -58,7 +60,7 @@ TEST_CASE("verify: sequences in chunks are exact in every stage, format and fami
         CAPTURE(layout.chunks);
         const Verdict verdict = compared(r).verdict;
         CHECK_MESSAGE(verdict.kind == compare::Verdict::exact, verdict.reason);
-        CHECK(verdict.steps >= (r.train.engine.dtype == at::kHalf ? 1 : 3));  // float16 may skip some
+        CHECK(verdict.steps >= (r.train.engine.dtype == at::kHalf ? 1 : 3));
       }
     }
   }

@@ -163,7 +163,7 @@ inline void all_to_all(Group& group, std::int64_t each, Memory memory) {
   require(received[n] == guard, "behind what is received", n);
 }
 
-/// Of a size of its own for each pair of ranks, some of them 0.
+/// Each pair of ranks exchanges another size, some of them 0.
 inline void all_to_all_uneven(Group& group, std::int64_t each, Memory memory) {
   const int ranks = group.size(), own = group.rank();
   const auto count = [&](int from, int to) { return (from + 2 * to) % 3 == 0 ? 0 : each + 7 * from + to; };

@@ -17,7 +17,7 @@ Tensor logits(const Tensor& x_NC, const Projection& router) {
   return router.bias_O.defined() ? at::addmm(router.bias_O.to(at::kFloat), x, weight_CE) : at::mm(x, weight_CE);
 }
 
-/// What an expert makes of its tokens.
+/// An expert's output for its tokens.
 Tensor network(const Kernels& by, const Tensor& x_RC, const Expert& of, const ExpertsLayer& layer) {
   const std::int64_t R = x_RC.size(0);
   const Tensor x_1RC = (R == 1 ? at::constant_pad_nd(x_RC, {0, 0, 0, 1}) : x_RC).unsqueeze(0);
@@ -34,7 +34,7 @@ Tensor network(const Kernels& by, const Tensor& x_RC, const Expert& of, const Ex
   return y_1RC.squeeze(0).narrow(0, 0, R);
 }
 
-/// What each token's experts make of it, [N, K, C]: rows are sorted by their expert, and put back.
+/// The output of each token's experts, [N, K, C]: sorts rows by their expert, and puts them back.
 Tensor sorted(const Kernels& by, const Tensor& x_NC, const Tensor& experts_NK, const ExpertsLayer& layer) {
   const auto E = static_cast<std::int64_t>(layer.experts.size());
   const std::int64_t N = x_NC.size(0), K = layer.chosen, C = x_NC.size(1);

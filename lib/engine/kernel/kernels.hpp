@@ -130,7 +130,7 @@ struct Kernels {
   at::Tensor (*gated_layer)(const at::Tensor& x_BTC, const GatedLayer& layer) = nullptr;
 };
 
-/// What the attention of a layer is of: x as it came, and its queries, keys and values, normalised and turned.
+/// The inputs of a layer's attention: x unchanged, and its queries, keys and values, normalised and rotated.
 struct AttentionInputs {
   at::Tensor x_BTC, q_BTE, k_BTF, v_BTF;
 };

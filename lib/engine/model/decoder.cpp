@@ -189,7 +189,7 @@ class Block final : public unit::Unit {
     return norm_weight(*shared_.family, tensor_at(own, by.weight));
   }
 
-  /// Of samples of so many tokens.
+  /// The attention of samples of so many tokens.
   kernel::AttentionLayer attention(std::span<const Tensor> own, const ForwardContext& context,
                                    std::int64_t tokens) const {
     const Decoder& s = shared_.of;

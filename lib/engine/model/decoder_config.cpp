@@ -85,12 +85,12 @@ constexpr std::int64_t kMostExperts = 1 << 14;
 constexpr std::array<std::string_view, 5> kWindows = {"sliding_window", "use_sliding_window", "max_window_layers",
                                                       "layer_types", "sliding_window_pattern"};
 
-/// Of every decoder with experts.
+/// Keys of every decoder with experts.
 constexpr std::array<std::string_view, 4> kMixture = {"num_experts_per_tok", "router_aux_loss_coef",
                                                       "output_router_logits", "router_jitter_noise"};
-/// What decides the loss, and no shape or output.
+/// Keys that decide the loss, and no shape or output.
 constexpr std::array<std::string_view, 2> kOfLoss = {"router_aux_loss_coef", "output_router_logits"};
-/// What sparse() comes from.
+/// The keys that sparse() reads.
 constexpr std::array<std::string_view, 2> kSparse = {"decoder_sparse_step", "mlp_only_layers"};
 
 bool among(std::span<const std::string_view> all, std::string_view key) {
@@ -181,7 +181,7 @@ std::vector<bool> sparse(const Configuration& config, std::int64_t layers) {
   return all;
 }
 
-/// As the family's class has it: its files may have either name.
+/// The key in the family's files, which may have either name.
 const char* count_key(const Description& family, const Configuration& config) {
   return family.has("num_experts") && config.has("num_experts") ? "num_experts" : "num_local_experts";
 }

@@ -21,7 +21,7 @@ Tensor counted(const unit::Batch& batch) {
   return batch.targets.ge(0).flip(1).cumsum(1).gt(0).flip(1).reshape({-1, 1}).to(at::kFloat);
 }
 
-/// Of a layer: the sum over tokens of the probabilities of each expert, and how many went there: [2, E].
+/// Two rows of a layer, [2, E]: the sum over tokens of each expert's probability, and the number of its tokens.
 Tensor balance(const kernel::Routes& routes, const unit::Batch& batch) {
   const Tensor &all_NE = routes.probabilities_NE, mask_N1 = counted(batch);
   const Tensor chosen_NE = at::zeros_like(all_NE.detach()).scatter_(1, routes.experts_NK, 1.0);

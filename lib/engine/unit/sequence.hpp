@@ -31,7 +31,7 @@ constexpr bool divides_heads(std::int64_t chunks, std::int64_t heads, std::int64
   return heads % chunks == 0 && (shared % chunks == 0 || chunks % shared == 0);
 }
 
-/// Of the chunks of each sequence those that one rank has.
+/// The chunks of each sequence that one rank has.
 class Sequence {
  public:
   virtual ~Sequence() = default;
@@ -40,10 +40,10 @@ class Sequence {
 
   /// Attention of own block number `block`, counted from 0, from parts [B, T, its heads * D] to [B, T, any width].
   using Attend = std::function<at::Tensor(std::size_t block, const std::vector<at::Tensor>& parts_BTX)>;
-  /// What `attend` makes of every block of heads, of this rank's chunks: `parts` are, for each of these, several
-  /// tensors [B, T/C, heads[p] * D]; what comes back is for each of them [B, T/C, width of all blocks]. Differentiable;
-  /// a head that several blocks share gets the sum of their gradients, in the order of the blocks. COLLECTIVE: of the
-  /// ranks that share the sequences; its backward too.
+  /// Calls `attend` for every block of heads, and returns its results for this rank's chunks: `parts` has, for each
+  /// chunk, several tensors [B, T/C, heads[p] * D]; the result has [B, T/C, width of all blocks] for each.
+  /// Differentiable; a head that several blocks share gets the sum of their gradients, in the order of the blocks.
+  /// COLLECTIVE: of the ranks that share the sequences; its backward too.
   virtual std::vector<at::Tensor> attend(const std::vector<std::vector<at::Tensor>>& parts,
                                          std::span<const std::int64_t> heads, const Attend& attend) const = 0;
 };

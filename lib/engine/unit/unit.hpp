@@ -78,14 +78,14 @@ struct ForwardContext {
   std::uint64_t stream = 0;      ///< key of (seed, step, leaf)
   bool training = true;          ///< false disables dropout
   at::Tensor* logits = nullptr;  ///< if not null, the last unit stores the logits of its loss, [B, T, V] or [B, L]
-  /// What travels beside the output, float32 and differentiable: a unit finds what the units before it have added up,
-  /// undefined for the first ones, and may put the sum with its own there. Null: there is no place for it.
+  /// A sum that travels beside the output, float32 and differentiable: a unit finds the sum of the units before it,
+  /// undefined for the first ones, and may add its own term. Null: there is no place for it.
   at::Tensor* beside = nullptr;
 
   std::span<const std::int64_t> document_begins() const { return batch.documents.begins; }
 };
 
-/// What a forward of one chunk takes.
+/// The arguments of a forward of one chunk.
 struct Chunk {
   at::Tensor x;
   std::span<const at::Tensor> own, borrowed;

@@ -24,7 +24,7 @@ struct Border {
 /// How far into its tensor a segment begins.
 std::int64_t offset(const Segment& s, const Layout& layout) { return layout.owned.begin + s.begin - s.tensor.begin; }
 
-/// Where a segment's moments lie in the memory of the state, in bytes.
+/// The places of a segment's moments in the memory of the state, in bytes.
 struct Places {
   std::array<std::int64_t, kMoments> scales{}, numbers{};  // numbers: codes of 1 byte, or float32
   std::int64_t blocks = 0;
@@ -137,7 +137,7 @@ class CodedAdamW final : public Optimizer {
     for (std::int64_t k = 0; k < to.numel(); ++k) values[k] = table[code[k]] * scale[device::coded_block(begin, k)];
   }
 
-  /// What goes into and comes out of a segment's update.
+  /// The inputs and outputs of a segment's update.
   device::CodedViews views(std::size_t i, const at::Tensor& next, const std::vector<at::Tensor>& restored,
                            const Update& update, const device::View& gradient_sum, const device::View& master,
                            const device::View& rounded) const {
@@ -182,7 +182,7 @@ class CodedAdamW final : public Optimizer {
     return rounded.count > 0;
   }
 
-  /// What was restored, on the device; what is kept in float32 goes to its place.
+  /// The restored moments, on the device; those in float32 go to their place.
   std::vector<at::Tensor> take_restored(const device::Device& device) {
     std::vector<at::Tensor> all;
     for (const at::Tensor& state : restored_) all.push_back(state.to(device::torch_device(device)));

@@ -41,7 +41,7 @@ void forget_gradient(const UnitState& state, Leaves leaves, int chunks) {
   }
 }
 
-/// What each chunk has of a tensor of all: its samples come behind those of the chunk before.
+/// The part of each chunk in a tensor of all: its samples follow those of the chunk before.
 std::vector<at::Tensor> parts(const at::Tensor& of_all, int chunks) {
   const bool several = chunks > 1 && of_all.defined();
   return several ? of_all.chunk(chunks, 0) : std::vector(static_cast<std::size_t>(chunks), of_all);

@@ -54,7 +54,7 @@ class FusedOptimizer final : public Optimizer {
   Layout layout_;
   Pool* pool_;
 
-  /// What is kept in a slot.
+  /// The values in a slot.
   device::View own(int slot) const {
     const device::View all = Optimizer::own();
     return {all.data + (slot > 0 ? slots().count(0) : 0) * kFloat, slots().count(slot), device::Type::float32,

@@ -37,7 +37,7 @@ void require_divisible(const plan::Shape& shape) {
                 " do not divide among " + std::to_string(shape.ranks) + " ranks: leave out zero_quantized_gradients");
 }
 
-/// Of one number of queries, keys and values.
+/// Bytes of one number of queries, keys and values.
 std::int64_t exchanged_bytes(const comm::Group& group, const Settings& settings) {
   const bool mixed = settings.autocast != at::kFloat;
   return static_cast<std::int64_t>(at::elementSize(

@@ -210,7 +210,7 @@ std::vector<Tensor> SharedSequence::attend(const std::vector<std::vector<Tensor>
     const auto first = blocks.begin() + static_cast<std::ptrdiff_t>(block * heads.size());
     attended.push_back(attend(block, {first, first + static_cast<std::ptrdiff_t>(heads.size())}));
   }
-  // What comes of the blocks has as many heads as the queries.
+  // The results of the blocks have as many heads as the queries.
   return ToChunks::apply(at::TensorList(attended), Moves{this, {heads.front()}});
 }
 

@@ -13,7 +13,7 @@
 
 namespace zs::probe {
 
-/// What a comparison of two trainings leaves out for that reason.
+/// The gradients that a comparison of two trainings leaves out for that reason.
 class Negligible {
  public:
   using Ranges = std::vector<bool>;  ///< of a tensor; empty: none

@@ -1,14 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Needs torch.compile, which Debian's PyTorch does not have: make check-planted runs it with that of tests/bugs.
-setup() {
-  bats_load_library bats-support
-  bats_load_library bats-assert
-  load ../helper
-  cd "$BATS_TEST_TMPDIR"
-  # shellcheck source=tests/bugs/environment.bash
-  source "$ROOT/tests/bugs/environment.bash"
-  PYTHON=$python
-}
+# Needs torch.compile, which Debian's PyTorch does not have.
+load newest
 
 @test "the probe breaks no graph of torch.compile, and says what it does not see where the model is compiled behind attach" {
   cat >train.py <<'END'

@@ -1,14 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Needs DTensors, which Debian's PyTorch does not have: make check-planted runs it with that of tests/bugs.
-setup() {
-  bats_load_library bats-support
-  bats_load_library bats-assert
-  load ../helper
-  cd "$BATS_TEST_TMPDIR"
-  # shellcheck source=tests/bugs/environment.bash
-  source "$ROOT/tests/bugs/environment.bash"
-  PYTHON=$python
-}
+# Needs DTensors, which Debian's PyTorch does not have.
+load newest
 
 @test "a norm of which each rank has a share is joined, without a collective" {
   cat >train.py <<'END'

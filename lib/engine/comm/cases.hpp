@@ -190,7 +190,7 @@ inline void all_to_all_uneven(Group& group, std::int64_t each, Memory memory) {
   }
 }
 
-/// The same within each of several groups of neighbours, beside one of all ranks, and waited for in another order.
+/// Runs the same in groups of neighbours, while all ranks run another one; ranks wait for the two in different orders.
 inline void all_to_all_of_groups(Group& group, std::int64_t each, Memory memory) {
   for (const int members : {2, 3}) {
     const auto part = group.split(group.rank() / members, "split into groups");

@@ -211,7 +211,7 @@ void in_pieces(std::int64_t bytes, Move move) {
 }
 
 // Sends each of the others what is for it, and receives what it has for this one: in one order, as many and as large.
-// With `tells_nothing` what is empty is a message too, so that ranks that disagree about it are told.
+// With `tells_nothing` an empty part is a message too, so that a rank that expects more reports it.
 class Trade : public MessageCollective {
  public:
   using Parts = std::function<std::vector<View>(int rank)>;

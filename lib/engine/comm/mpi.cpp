@@ -87,7 +87,7 @@ std::unique_ptr<Collective> MpiGroup::make_reduce_scatter(const Summands& own, c
     }
     tree_sums(own.addends, terms, parts_of_sums(mine, own.addends.sums.size(), part, part));
   };
-  // The places of terms that a rank has not are left as they are: nobody reads them.
+  // Leaves the places of missing terms as they are: nobody reads them.
   Entry entry{Entry::Kind::reduce_scatter, own.type, own.count, most, {}};
   for (std::size_t i = 0; i < own.terms.size(); ++i)
     entry.data[i] = memory_->locate(own.terms[i].data, own.terms[i].bytes());
@@ -121,7 +121,7 @@ std::unique_ptr<Collective> MpiGroup::make_all_gather(std::span<const Gathered> 
   return shared(entry, work, std::move(messages));
 }
 
-// A rank knows only of its own parts whether they are small: all go this way.
+// Uses shared memory for parts of any size: a rank does not know the sizes of the others' parts.
 std::unique_ptr<Collective> MpiGroup::make_all_to_all(std::span<const View> to, std::span<const View> from,
                                                       const std::string& what) {
   // This already copies what is for this rank itself.

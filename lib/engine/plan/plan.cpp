@@ -360,15 +360,6 @@ bool moves_sums(const Op& op, const Shape& shape) {
          (op.kind == Kind::reduce && ((op.micro < 0 && shape.micro_steps > 1) || shape.chunks > 1));
 }
 
-double sent_bytes(const Op& op, const Shape& shape, int bytes_per_parameter) {
-  if (computes(op.kind)) {
-    const double sharing = shape.sequence, unit = shape.units[static_cast<std::size_t>(op.unit)].exchanged;
-    return unit / sharing * (sharing - 1) / sharing;
-  }
-  const double ranks = ranks_of(op, shape);
-  return operand_bytes(op, shape, bytes_per_parameter) * (ranks - 1) / ranks;
-}
-
 double sent_between_nodes(const Op& op, const Shape& shape, int bytes_per_parameter, int node) {
   if (computes(op.kind)) {
     const double sharing = shape.sequence, unit = shape.units[static_cast<std::size_t>(op.unit)].exchanged;
@@ -377,6 +368,10 @@ double sent_between_nodes(const Op& op, const Shape& shape, int bytes_per_parame
   const double ranks = ranks_of(op, shape);
   // Each rank sends each of the others as much.
   return operand_bytes(op, shape, bytes_per_parameter) * std::max(0.0, ranks - node) / ranks;
+}
+
+double sent_bytes(const Op& op, const Shape& shape, int bytes_per_parameter) {
+  return sent_between_nodes(op, shape, bytes_per_parameter, 1);
 }
 
 double sent_bytes(const Plan& plan, int bytes_per_parameter) {

@@ -11,6 +11,10 @@ namespace zs::unit {
 /// Derives a key from a key and a number or a name, with avalanche (XXH3), so that neighbouring keys are unrelated.
 std::uint64_t mix(std::uint64_t key, std::uint64_t value);
 std::uint64_t mix(std::uint64_t key, std::string_view name);
+/// The key of a leaf in a step.
+inline std::uint64_t leaf_key(std::uint64_t seed, std::int64_t step, std::int64_t leaf) {
+  return mix(mix(seed, static_cast<std::uint64_t>(step)), static_cast<std::uint64_t>(leaf));
+}
 
 /// A CPU generator at the start of the key's stream.
 at::Generator generator(std::uint64_t key);

@@ -142,9 +142,8 @@ class CodedAdamW final : public Optimizer {
                            const Update& update, const device::View& gradient_sum, const device::View& master,
                            const device::View& rounded) const {
     const Segment& s = recipe_.segments[i];
-    const auto part = [&](const device::View& of) { return of.count > 0 ? of.part(s.begin, s.end) : of; };
-    device::CodedViews views{part(master),       part(gradient_sum), part(rounded), {},
-                             offset(s, layout_), update.scale,       update.clip};
+    device::CodedViews views{part(master, s),    part(gradient_sum, s), part(rounded, s), {},
+                             offset(s, layout_), update.scale,          update.clip};
     for (int moment = 0; moment < kMoments; ++moment) {
       device::CodedMoment& its = views.moments[static_cast<std::size_t>(moment)];
       its = {numbers(i, moment), scales(i, moment), device::view(next.select(0, moment)), {}};
@@ -174,10 +173,9 @@ class CodedAdamW final : public Optimizer {
     for (std::size_t i = 0; i < places_.size(); ++i) {
       const Segment& s = recipe_.segments[i];
       if (s.rule == Rule::adamw_8bit) continue;
-      const auto part = [&](const device::View& of) { return of.count > 0 ? of.part(s.begin, s.end) : of; };
       operations.update(factors(recipe_.settings, s.rule, update.learning_rate, update.number, s.decay),
-                        {part(master), numbers(i, 0), numbers(i, 1), part(gradient_sum), part(rounded)}, update.scale,
-                        update.clip);
+                        {part(master, s), numbers(i, 0), numbers(i, 1), part(gradient_sum, s), part(rounded, s)},
+                        update.scale, update.clip);
     }
     return rounded.count > 0;
   }

@@ -226,8 +226,7 @@ at::Tensor Engine::compute(int unit, int micro, Run& run) {
     own.push_back(used(state.parameters.leaves(chunk)));
     borrowed.emplace_back();
     if (tied_to >= 0) borrowed.back() = used(states_[static_cast<std::size_t>(tied_to)].parameters.tied(chunk));
-    const auto leaf = static_cast<std::uint64_t>(run.leaf(micro) + chunk);
-    const std::uint64_t stream = unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(run.step)), leaf);
+    const std::uint64_t stream = unit::leaf_key(settings_.seed, run.step, run.leaf(micro) + chunk);
     all.push_back(
         {inputs[static_cast<std::size_t>(chunk)],
          own.back(),

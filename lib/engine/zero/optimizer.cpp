@@ -92,8 +92,7 @@ class FusedOptimizer final : public Optimizer {
     if (!recipe_.matrices.empty()) matrices.emplace(directions(update, gradient_sum));
     const device::Operations& operations = device::operations(master.device);
     for (const Segment& s : recipe_.segments) {
-      const auto part = [&](const device::View& of) { return of.count > 0 ? of.part(s.begin, s.end) : of; };
-      device::UpdateViews views{part(master), kept(0, s), kept(1, s), part(gradient_sum), part(rounded)};
+      device::UpdateViews views{part(master, s), kept(0, s), kept(1, s), part(gradient_sum, s), part(rounded, s)};
       if (s.rule == Rule::muon) {
         views.first = {}, views.gradient_sum = of_unit(*matrices, s);
         operations.update(matrix_step(recipe_.settings, update.learning_rate, s.decay, s.matrix.rows, s.matrix.columns),

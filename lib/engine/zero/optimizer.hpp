@@ -33,6 +33,11 @@ struct Segment {
   comm::Slice tensor{};  ///< for Rule::adamw_8bit: the parameter that contains it, in the unit
 };
 
+/// A segment's part of values of all segments, or none of none.
+inline device::View part(const device::View& of, const Segment& s) {
+  return of.count > 0 ? of.part(s.begin, s.end) : of;
+}
+
 /// The updates of a unit.
 struct Recipe {
   optimizer::Settings settings{};

@@ -38,32 +38,21 @@ struct Moves {
   }
 };
 
-Variables with_none(Variables gradients) {
-  gradients.emplace_back();  // of the moves
-  return gradients;
-}
-
-struct ToBlocks : torch::autograd::Function<ToBlocks> {
-  static Variables forward(AutogradContext* ctx, const at::TensorList& chunks, const Moves& moves) {
+template <auto kForward, auto kBackward>
+struct Node : torch::autograd::Function<Node<kForward, kBackward>> {
+  static Variables forward(AutogradContext* ctx, const at::TensorList& all, const Moves& moves) {
     moves.keep(*ctx);
-    return moves.sequence->to_blocks(chunks.vec(), moves.heads);
+    return (moves.sequence->*kForward)(all.vec(), moves.heads);
   }
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
     const Moves moves = Moves::kept(*ctx);
-    return with_none(moves.sequence->to_chunks(gradients, moves.heads));
+    Variables own = (moves.sequence->*kBackward)(gradients, moves.heads);
+    own.emplace_back();  // of the moves
+    return own;
   }
 };
-
-struct ToChunks : torch::autograd::Function<ToChunks> {
-  static Variables forward(AutogradContext* ctx, const at::TensorList& blocks, const Moves& moves) {
-    moves.keep(*ctx);
-    return moves.sequence->to_chunks(blocks.vec(), moves.heads);
-  }
-  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
-    const Moves moves = Moves::kept(*ctx);
-    return with_none(moves.sequence->to_blocks(gradients, moves.heads));
-  }
-};
+using ToBlocks = Node<&SharedSequence::to_blocks, &SharedSequence::to_chunks>;
+using ToChunks = Node<&SharedSequence::to_chunks, &SharedSequence::to_blocks>;
 
 /// One region after another of what goes to a rank, or comes from it.
 class Regions {

@@ -117,12 +117,16 @@ unit::Batch Batches::batch(data::Samples samples) const {
   return made;
 }
 
+unit::Batch Batches::leaf(std::int64_t leaf, Newest& newest, std::int64_t of,
+                          const std::function<unit::Batch(std::int64_t)>& read) const {
+  const std::int64_t chunks = settings_.chunks, number = leaf / chunks;
+  if (chunks == 1) return read(number);
+  if (newest.of != of || newest.number != number) newest = {of, number, read(number)};
+  return newest.batch.chunk(leaf % chunks, chunks);
+}
+
 unit::Batch Batches::training(std::int64_t step, std::int64_t leaf) {
-  if (settings_.chunks == 1) return micro_batch(step, leaf);
-  const std::int64_t number = leaf / settings_.chunks;
-  if (step_ != step || number_ != number) newest_ = micro_batch(step, number);
-  step_ = step, number_ = number;
-  return newest_.chunk(leaf % settings_.chunks, settings_.chunks);
+  return this->leaf(leaf, trained_, step, [&](std::int64_t number) { return micro_batch(step, number); });
 }
 
 unit::Batch Batches::micro_batch(std::int64_t step, std::int64_t number) {
@@ -145,15 +149,16 @@ std::int64_t Batches::micro_batches(Part part) const {
   return samples ? (samples->size() + settings_.eval_batch_size - 1) / settings_.eval_batch_size : 0;
 }
 
-unit::Batch Batches::held_out(Part part, std::int64_t leaf) const {
-  const data::Dataset& samples = *of(part);
-  const std::int64_t first = leaf / settings_.chunks * settings_.eval_batch_size,
-                     count = std::min(settings_.eval_batch_size, samples.size() - first);
-  unit::Batch made = batch(data::read(samples, first, count));
-  if (samples.pads())
-    made.weight = weight(targets(samples, first, count), held_out_targets_.at(part), count, samples.size());
-  if (settings_.chunks > 1) return made.chunk(leaf % settings_.chunks, settings_.chunks);
-  return made;
+unit::Batch Batches::held_out(Part part, std::int64_t leaf) {
+  return this->leaf(leaf, held_out_, static_cast<std::int64_t>(part), [&](std::int64_t number) {
+    const data::Dataset& samples = *of(part);
+    const std::int64_t first = number * settings_.eval_batch_size,
+                       count = std::min(settings_.eval_batch_size, samples.size() - first);
+    unit::Batch made = batch(data::read(samples, first, count));
+    if (samples.pads())
+      made.weight = weight(targets(samples, first, count), held_out_targets_.at(part), count, samples.size());
+    return made;
+  });
 }
 
 }  // namespace zs::setup

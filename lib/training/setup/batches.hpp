@@ -31,7 +31,7 @@ class Batches {
   /// Number of micro-batches of a held-out part, each sample once; the last may be smaller. 0 if there is no such part.
   std::int64_t micro_batches(Part part) const;
   /// As training().
-  unit::Batch held_out(Part part, std::int64_t leaf) const;
+  unit::Batch held_out(Part part, std::int64_t leaf);
 
   /// Number of steps of the settings: max_steps, or those of num_epochs if fewer. Throws zs::Error if the text does not
   /// fill one.
@@ -58,11 +58,17 @@ class Batches {
   std::int64_t samples_per_step_;
   std::map<Part, std::int64_t> held_out_targets_;  // of parts with padding
   data::Loader loader_;
-  std::int64_t step_ = 0, number_ = 0;  // of the newest micro-batch that was cut into chunks
-  unit::Batch newest_{};
+  /// The newest micro-batch that was cut into chunks: its other chunks need no reading.
+  struct Newest {
+    std::int64_t of = -1, number = -1;  // step or part, and place in it
+    unit::Batch batch{};
+  };
+  Newest trained_, held_out_;
 
   const data::Dataset* of(Part part) const;
   unit::Batch batch(data::Samples samples) const;
+  unit::Batch leaf(std::int64_t leaf, Newest& newest, std::int64_t of,
+                   const std::function<unit::Batch(std::int64_t number)>& read) const;
   std::int64_t steps_of_epochs() const;
 };
 

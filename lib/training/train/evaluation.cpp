@@ -52,8 +52,7 @@ Count Evaluation::all() const {
   return sum;
 }
 
-Evaluation evaluate(comm::Group& group, zero::Engine& engine, const Batches& batches, Part part,
-                    const std::string& dump) {
+Evaluation evaluate(comm::Group& group, zero::Engine& engine, Batches& batches, Part part, const std::string& dump) {
   const std::size_t labels = batches.labels();
   Evaluation evaluation{0, std::vector<Count>(labels)};
   std::optional<Logits> logits;

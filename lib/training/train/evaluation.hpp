@@ -32,8 +32,7 @@ struct Evaluation {
 };
 
 /// Evaluates a part that has samples, without dropout. `dump`: a file for the logits, or "". COLLECTIVE.
-Evaluation evaluate(comm::Group& group, zero::Engine& engine, const Batches& batches, Part part,
-                    const std::string& dump);
+Evaluation evaluate(comm::Group& group, zero::Engine& engine, Batches& batches, Part part, const std::string& dump);
 
 /// The result for a record and an index, by the names of the attribute table: "final_valid_loss", "test_accuracy", ...
 /// and, for the last evaluated part, "class_accuracy.NAME".

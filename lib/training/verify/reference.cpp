@@ -261,12 +261,13 @@ Tensors Reference::added(const Tensors& leaf) const {
   return rounded;
 }
 
-at::Tensor Reference::loss(const Tensors& leaves, const unit::Batch& batch, std::uint64_t stream) const {
+std::vector<at::Tensor> Reference::used(const Tensors& leaves, std::size_t unit) const {
   const bool widens = unit::computed_in(settings_.dtype, settings_.device.type()) != settings_.dtype;
-  const auto used = [&](std::size_t unit) {
-    const std::vector<at::Tensor> its = widens ? widened(leaves[unit]) : leaves[unit];
-    return settings_.merged != 0 ? merged(*units_[unit], its, settings_.merged) : its;
-  };
+  const std::vector<at::Tensor> its = widens ? widened(leaves[unit]) : leaves[unit];
+  return settings_.merged != 0 ? merged(*units_[unit], its, settings_.merged) : its;
+}
+
+at::Tensor Reference::loss(const Tensors& leaves, const unit::Batch& batch, std::uint64_t stream) const {
   const unit::Batch here = batch.to(settings_.device);
   at::Tensor x, beside;
   const unit::ForwardContext context{.batch = here, .stream = stream, .beside = &beside};
@@ -274,19 +275,14 @@ at::Tensor Reference::loss(const Tensors& leaves, const unit::Batch& batch, std:
   for (std::size_t unit = 0; unit < units_.size(); ++unit) {
     const int tied_to = units_[unit]->tied_to();
     std::vector<at::Tensor> borrowed;
-    if (tied_to >= 0) borrowed = used(static_cast<std::size_t>(tied_to));
-    x = units_[unit]->forward(x, used(unit), borrowed, context);
+    if (tied_to >= 0) borrowed = used(leaves, static_cast<std::size_t>(tied_to));
+    x = units_[unit]->forward(x, used(leaves, unit), borrowed, context);
   }
   return x;
 }
 
 std::vector<at::Tensor> Reference::losses(const std::vector<Tensors>& leaves, const unit::Batch& batch,
                                           const std::vector<std::uint64_t>& streams) const {
-  const bool widens = unit::computed_in(settings_.dtype, settings_.device.type()) != settings_.dtype;
-  const auto used = [&](std::size_t chunk, std::size_t unit) {
-    const std::vector<at::Tensor> its = widens ? widened(leaves[chunk][unit]) : leaves[chunk][unit];
-    return settings_.merged != 0 ? merged(*units_[unit], its, settings_.merged) : its;
-  };
   const Whole sequence(settings_.chunks);
   std::vector<unit::Batch> batches;
   for (std::int64_t chunk = 0; chunk < settings_.chunks; ++chunk)
@@ -298,8 +294,8 @@ std::vector<at::Tensor> Reference::losses(const std::vector<Tensors>& leaves, co
     std::vector<std::vector<at::Tensor>> own, borrowed;
     std::vector<unit::Chunk> chunks;
     for (std::size_t i = 0; i < batches.size(); ++i) {
-      own.push_back(used(i, unit));
-      borrowed.push_back(tied_to < 0 ? std::vector<at::Tensor>() : used(i, static_cast<std::size_t>(tied_to)));
+      own.push_back(used(leaves[i], unit));
+      borrowed.push_back(tied_to < 0 ? std::vector<at::Tensor>() : used(leaves[i], static_cast<std::size_t>(tied_to)));
       chunks.push_back({x[i], own.back(), borrowed.back(), {batches[i], streams[i], true}});
     }
     x = units_[unit]->forward_chunks(chunks, sequence);
@@ -314,8 +310,7 @@ std::vector<Tensors> Reference::gradients(std::int64_t step, std::int64_t first,
   std::vector<std::uint64_t> streams;
   for (std::int64_t chunk = 0; chunk < (divided ? settings_.chunks : 1); ++chunk) {
     leaves.push_back(this->leaves());
-    streams.push_back(unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(step)),
-                                static_cast<std::uint64_t>(first + chunk)));
+    streams.push_back(unit::leaf_key(settings_.seed, step, first + chunk));
     for (auto& unit : leaves.back()) {
       for (at::Tensor& tensor : unit) {
         if (divided) tensor = tensor.detach().requires_grad_(tensor.requires_grad());

@@ -106,6 +106,8 @@ class Reference {
   Tensors leaves() const;
   /// The loss of a micro-batch with the given leaf tensors.
   at::Tensor loss(const Tensors& leaves, const unit::Batch& batch, std::uint64_t stream) const;
+  /// The tensors that a unit's forward computes with: its leaves, perhaps widened, perhaps with adapters merged.
+  std::vector<at::Tensor> used(const Tensors& leaves, std::size_t unit) const;
   /// The losses of its chunks, each with leaf tensors and random numbers of its own.
   std::vector<at::Tensor> losses(const std::vector<Tensors>& leaves, const unit::Batch& batch,
                                  const std::vector<std::uint64_t>& streams) const;

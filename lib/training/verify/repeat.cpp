@@ -126,8 +126,7 @@ class Training {
     const double learning_rate =
         setup::learning_rate(settings_.schedule, step_ - 1 - engine_->scaler().skipped(), settings_.max_steps);
     const auto batch = [&](std::int64_t leaf) {
-      leaves_[unit::mix(unit::mix(settings_.engine.seed, static_cast<std::uint64_t>(step_)),
-                        static_cast<std::uint64_t>(leaf))] = leaf;
+      leaves_[unit::leaf_key(settings_.engine.seed, step_, leaf)] = leaf;
       return batches_.training(step_, leaf);
     };
     if (strikes() && fault_->kind != InjectedFault::Kind::bit) fault_->apply(*engine_, group_.rank());

@@ -183,6 +183,15 @@ END
   assert_line "steps_compared: 3"
   assert_line "ranks_b: 2"
   refute_line --partial "missing: "
+  assert_equal "$(grep -c '"targets": \[16, 16\]' one/rank-0.jsonl) $(grep -c '"targets": \[16\]' two/rank-1.jsonl)" "3 3"
+  recorded_again one padded
+  sed -i '3s/"targets": \[16, 16\]/"targets": [16, 9]/' padded/rank-0.jsonl
+  run -1 zs-verify one padded
+  assert_line "verdict: DIFFERENT"
+  assert_line "step: 2"
+  assert_line "what: target tokens"
+  assert_line "values: target tokens: 32 and 25"
+  assert_line "stage: data"
   train other --gradient_accumulation_steps 2 --probe_values all --set training.weight_decay=0.5
   run -1 zs-verify one other
   assert_line "step: 1"
@@ -322,6 +331,52 @@ END
   sed -i 's/(model(torch/(model.forward(torch/' train.py # hooks of the module do not see it
   ZS_PROBE=unseen run -0 "$PYTHON" -m zs_probe train.py
   assert_output --partial "no call of the model was seen"
+}
+
+@test "target tokens are counted for each micro-batch: labels that are others, and a mean of means, are told by their numbers" {
+  python_with torch python3-torch
+  cat >train.py <<'END'
+import sys, torch
+torch.manual_seed(1)
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.head = torch.nn.Embedding(11, 8), torch.nn.Linear(8, 11)
+    def forward(self, tokens, labels=None, counted=None):
+        logits = self.head(self.words(tokens).tanh())
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
+        return loss / (counted or (labels != -100).sum())
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    tokens = torch.randint(11, (4, 6))
+    labels = tokens.roll(-1, 1)
+    labels[0, 1:], labels[1, 4:] = -100, -100
+    if "more" in sys.argv and step == 1:
+        labels[0, 1:3] = 5
+    counted = int((labels != -100).sum())
+    for half in (slice(0, 2), slice(2, 4)):
+        loss = model(tokens[half], labels=labels[half], counted=None if "means" in sys.argv else counted)
+        (loss / 2 if "means" in sys.argv else loss).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+END
+  export PYTHONPATH=$ROOT/share/probe
+  for kind in right more means; do ZS_PROBE=$kind run -0 "$PYTHON" -m zs_probe train.py $kind; done
+  [ "$(grep -o '"targets": \[[^]]*\]' more/rank-0.jsonl | paste -sd ' ')" = '"targets": [5, 12] "targets": [7, 12] "targets": [5, 12]' ]
+  run -1 zs-verify right more
+  assert_line "headline: step 2: batch: 1 of 4 samples are missing, 1 samples are others; 19 target tokens for 17, x 1.118: the loss is of other tokens"
+  run -1 zs-verify right means
+  assert_line "headline: step 1: gradient of words.weight and 2 more of 3: each micro-batch counts alike, whatever its target tokens (5, 12): a mean of means for a mean over all tokens"
+  run -1 zs-verify means right
+  assert_line --partial "each micro-batch counts by its target tokens (5, 12): a mean over all tokens for a mean of means"
+  cp -r right recounted # the number alone
+  sed -i '1s/"id": "../"id": "zz/; 4s/"targets": \[5, 12\]/"targets": [7, 12]/' recounted/rank-0.jsonl
+  run -0 zs-verify right recounted
+  assert_line "note: step 2: 19 target tokens for 17, x 1.118: the loss is of other tokens, and no gradient shows it"
+  sed -i '4s/"targets": \[7, 12\]/"targets": [7, "x"]/' recounted/rank-0.jsonl
+  run -2 zs-verify right recounted
+  assert_output --partial "recounted/rank-0.jsonl:4: is no line of zs_probe"
 }
 
 @test "each way in which the probe reads a tensor gives the same digest and sketch: compiled, and PyTorch's own operations" {

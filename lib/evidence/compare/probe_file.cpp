@@ -175,7 +175,7 @@ class Reader {
     if (row.contains("zs_probe")) return resumed(row, file);
     if (file.end >= 0) throw Error("stands behind the end of the recording");
     if (row.contains("end")) return end(row, line, file);
-    if (!file.sketches) require_known(row, {"step", "computed", "loss", "tensors", "values"});
+    if (!file.sketches) require_known(row, {"step", "computed", "loss", "targets", "tensors", "values"});
     const std::int64_t step = whole(row, "step", 1);
     const bool first = file.before > 0 && file.before == static_cast<std::int64_t>(file.lines.size());
     if (first && step <= file.lines.rbegin()->first)
@@ -230,6 +230,9 @@ class Reader {
     ProbedStep& into = run_.steps[step];
     if (line.contains("computed") && line.at("computed").is_string())
       into.computed = line.at("computed").get<std::string>();
+    if (!file.sketches && line.contains("targets")) {
+      for (const Json& count : line.at("targets")) into.targets = into.targets.value_or(0) + count.get<std::int64_t>();
+    }
     if (!line.at("loss").is_null()) into.losses[file.rank] = number(line.at("loss"));
     const std::string values = line.at("values").is_null()
                                    ? ""

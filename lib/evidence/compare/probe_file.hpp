@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +40,7 @@ struct Probed {
 struct ProbedStep {
   std::vector<std::pair<std::string, Probed>> tensors;  ///< in order of recording, "grad/NAME" first
   std::map<int, double> losses;                         ///< by rank
+  std::optional<std::int64_t> targets{};                ///< target tokens that the loss counts, of all ranks
   std::string computed{};                               ///< the type that gradients are computed in; "": the tensors'
 
   const Probed* find(const std::string& name) const;

@@ -78,10 +78,10 @@ class KeptValues {
 
 /// Something that differs, and how far.
 struct Found {
-  std::string name;  ///< "loss" or of a tensor
+  std::string name;  ///< "target tokens", "loss", or of a tensor
   Apart apart;       ///< with a tolerance: rounding is accepted, unknown not seen, beyond refused
   const Probed *a = nullptr, *b = nullptr;
-  std::string text{};  ///< for a loss
+  std::string text{};  ///< for what is no tensor
 };
 
 class Comparison {
@@ -124,7 +124,7 @@ class Comparison {
   std::array<std::optional<Lines>, 3> headlines_;  // the first step with a difference so far apart
   std::string beyond_, unknown_, loss_, loss_beyond_;
   std::vector<std::string> failures_, wild_, unlike_, doubts_;
-  std::int64_t steps_ = 0, alone_ = 0, tensors_ = 0, elements_ = 0, differing_ = 0, losses_ = 0;
+  std::int64_t steps_ = 0, alone_ = 0, tensors_ = 0, elements_ = 0, differing_ = 0, losses_ = 0, others_ = 0;
 
   /// A step of one side. The other's stride must leave it out.
   void alone(std::int64_t step, const ProbedStep& held, Holder holder, const ProbedRun& other) {
@@ -147,6 +147,7 @@ class Comparison {
       rounding_.computed_in(Rounding::bound(left.computed) > Rounding::bound(right.computed) ? left.computed
                                                                                              : right.computed);
     std::vector<Found> found;
+    targets(step, left, right, found);
     losses(step, left, right, found);
     // The one that close() writes has parameters alone.
     if (b_.is_close(step) && left.has_gradients()) excuse_gradients(left, Holder::a);
@@ -172,6 +173,17 @@ class Comparison {
     if (apart == Apart::beyond) return Verdict::different;
     if (apart == Apart::unknown) return Verdict::inconclusive;
     return tolerance_.exact() ? Verdict::rounding : Verdict::within;
+  }
+
+  /// Other numbers are of other samples, or of other labels of them.
+  void targets(std::int64_t step, const ProbedStep& left, const ProbedStep& right, std::vector<Found>& found) {
+    if (!left.targets || !right.targets || *left.targets == *right.targets) return;
+    const std::string text =
+        "step " + to_text(step) + ", target tokens: " + to_text(*left.targets) + " and " + to_text(*right.targets);
+    if (beyond_.empty()) beyond_ = text;
+    ledger_.at_least(Verdict::different);
+    ++others_;
+    found.push_back({"target tokens", Apart::beyond, nullptr, nullptr, text});
   }
 
   void losses(std::int64_t step, const ProbedStep& left, const ProbedStep& right, std::vector<Found>& found) {
@@ -287,15 +299,18 @@ class Comparison {
     Lines lines;
     const auto add = [&](const std::string& key, const std::string& value) { lines.emplace_back(key, value); };
     add("step", to_text(step));
-    const bool loss = first.name == "loss";
-    add("what", loss ? "loss" : is_gradient(first.name) ? "gradient" : "parameter");
-    if (loss)
-      add("values", first.text.substr(first.text.find(", ") + 2));
-    else
+    const bool loss = first.name == "loss", tensor = first.a != nullptr;
+    add("what", !tensor ? first.name : is_gradient(first.name) ? "gradient" : "parameter");
+    if (tensor)
       place(first, lines);
-    add("stage", loss ? "forward" : gradients.empty() ? "optimizer" : "backward, or the reduction of gradients");
+    else
+      add("values", first.text.substr(first.text.find(", ") + 2));
+    add("stage", loss                ? "forward"
+                 : !tensor           ? "data"
+                 : gradients.empty() ? "optimizer"
+                                     : "backward, or the reduction of gradients");
     // Backward goes from the last unit to the first, and takes a difference with it.
-    if (!loss && gradients.size() > 1)
+    if (tensor && gradients.size() > 1)
       add("backward",
           "came to " + gradients.back() + " first, of " + std::to_string(gradients.size()) + " gradients that differ");
     return lines;
@@ -385,7 +400,8 @@ class Comparison {
       answer.lines.insert(answer.lines.end(), headlines_[apart]->begin(), headlines_[apart]->end());
       break;
     }
-    if (differing_ + losses_ > 0 && (wild_.empty() || !beyond_.empty() || !unlike_.empty())) add("kind", kind());
+    if (differing_ + losses_ + others_ > 0 && (wild_.empty() || !beyond_.empty() || !unlike_.empty()))
+      add("kind", kind());
     if (losses_ > 0) add("loss", loss_beyond_.empty() ? loss_ : loss_beyond_);
     if (!failures_.empty()) add("failure", some(failures_));
     if (!wild_.empty()) add("not finite", some(wild_));

@@ -46,6 +46,7 @@ std::string what(const std::string& place) {
   if (place == "local") return "gradient of a micro-batch";
   if (place == "rate") return "optimizer's options";
   if (place == "batch") return "samples";
+  if (place == "targets") return "target tokens";
   if (place == "output") return "output";
   if (place == "copy") return "copy";
   if (place == "update" || place == "param") return "update";
@@ -61,7 +62,7 @@ std::string stage(const std::string& place) {
   if (place == "local") return "forward or backward";
   if (place == "output") return "forward";
   if (place == "rate") return "learning rate schedule, or the optimizer's options";
-  if (place == "batch") return "data";
+  if (place == "batch" || place == "targets") return "data";
   if (place == "copy" || place == "begin") return "after the update, before the next forward";
   if (place == "start" || place == "resume" || place == "parameter") return "before the step";
   return "optimizer";
@@ -271,7 +272,8 @@ class Report {
 
   void tell(const Finding& finding) {
     std::string said = "step " + to_text(finding.step) + ": ";
-    if (finding.place == "rate" || finding.place == "batch" || finding.place == "parameter") {
+    if (finding.place == "rate" || finding.place == "batch" || finding.place == "targets" ||
+        finding.place == "parameter") {
       said += finding.relation;
     } else {
       said += what(finding.place) + " of " + finding.parameter;

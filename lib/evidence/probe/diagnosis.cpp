@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/number.hpp"
 #include "probe/negligible.hpp"
@@ -227,8 +228,7 @@ class Comparison {
     linear("grad", 1);
     // A different gradient of a micro-batch counts if its sum differs: without an effect on the sum it is rounding.
     if (done() && local_ && found_.first->relation.starts_with("no simple")) found_.first = local_;
-    if (done() && (found_.first->place == "grad" || found_.first->place == "local" || found_.first->place == "output"))
-      batch(number);
+    batch(number, a, b);
     linear("direction", 4);
     first(options_apart(number, a, b));
     for (const auto& [place, tensors] : by_place) {
@@ -244,9 +244,18 @@ class Comparison {
     generators(number, a, b);
   }
 
-  /// Other samples make other gradients.
-  void batch(std::int64_t number) {
-    auto other = samples_.apart(number);
+  /// Other samples, or other labels of them, make other gradients: the first difference is in them.
+  void batch(std::int64_t number, const Side& a, const Side& b) {
+    static const std::set<std::string> kMade{"grad", "local", "output"};
+    if (done() && (found_.first->step != number || !kMade.contains(found_.first->place))) return;
+    auto other = samples_.apart(number), targets = targets_apart(number, a, b);
+    if (!done()) {
+      if (targets && !std::exchange(targets_told_, true))
+        found_.notes.push_back("step " + to_text(number) + ": " + targets->relation + ", and no gradient shows it");
+      return;
+    }
+    if (other && targets) other->relation += "; " + targets->relation;
+    if (!other) other = targets;
     if (!other) return;
     const Finding& seen = *found_.first;
     other->parameter = seen.parameter, other->tensors = seen.tensors, other->of = seen.of;
@@ -477,6 +486,7 @@ class Comparison {
   const Step *before_a_ = nullptr, *before_b_ = nullptr;
   std::int64_t last_ = -1;
   double drift_ = 0;
+  bool targets_told_ = false;
 };
 
 Diagnosis diagnose(const Run& a, const Run& b, const Run* floor) { return Comparison(a, b, floor).next(); }

@@ -66,6 +66,42 @@ std::string weights_text(const std::vector<double>& weights, const std::vector<s
   return text;
 }
 
+/// "63, 12, 40"; at most eight.
+std::string joined_counts(const std::vector<double>& counts) {
+  std::vector<std::string> texts;
+  for (const double count : counts) texts.push_back(to_text(count));
+  return some_of(texts, 8);
+}
+
+/// Whether weights of contributions, not all the same, are a power of their target tokens: -1 where each mean counts
+/// alike for a mean over all tokens, 1 the other way round. "" if not, or if a rank's tokens are unknown.
+std::string by_targets(const std::vector<double>& weights, const std::vector<std::pair<int, int>>& keys,
+                       const Side& side) {
+  std::vector<double> tokens;
+  for (const auto& [rank, micro] : keys) {
+    const auto counts = side.step.targets.find(rank);
+    const auto at = static_cast<std::size_t>(micro);
+    if (counts == side.step.targets.end() || at >= counts->second.size() || counts->second[at].value_or(0) <= 0)
+      return "";
+    tokens.push_back(static_cast<double>(*counts->second[at]));
+  }
+  const auto [least, most] = std::minmax_element(tokens.begin(), tokens.end());
+  if (!(*most > 1.02 * *least)) return "";
+  const std::string counts = joined_counts(tokens);
+  for (const int power : {-1, 1}) {
+    const double unit = weights[0] * std::pow(tokens[0], -power);
+    bool holds = true;
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      holds &= std::fabs(weights[i] * std::pow(tokens[i], -power) - unit) <= 5e-3 * std::fabs(unit);
+    if (holds)
+      return power < 0 ? "each micro-batch counts alike, whatever its target tokens (" + counts +
+                             "): a mean of means for a mean over all tokens"
+                       : "each micro-batch counts by its target tokens (" + counts +
+                             "): a mean over all tokens for a mean of means";
+  }
+  return "";
+}
+
 /// The weight of one contribution in A's gradient, which all have.
 std::optional<double> unit_of(const std::vector<Sketch>& columns, const Sketch& target, double most) {
   const Fit found = fit(columns, target);
@@ -121,9 +157,11 @@ bool other_micro_batches(const std::vector<Apart>& apart, const Side& a, const S
     }
     if (const Fit real = fit(columns, target_b); real.residual <= most && target_b.size() >= 4 * columns.size()) {
       std::vector<double> times;
+      finding.residual = real.residual;
+      finding.relation = by_targets(real.weights, keys, *side);
+      if (!finding.relation.empty()) return true;
       for (const double weight : real.weights) times.push_back(std::round(weight / *unit * 1000) / 1000);
       finding.relation = weights_text(times, keys);
-      finding.residual = real.residual;
       return true;
     }
     // By range: what each rank has made of the slice that it owns. As many unknowns as there are patterns, at most.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/number.hpp"
@@ -119,6 +120,22 @@ std::string changed(const Tensor& left, const Tensor& now, const Side& side, boo
   return "";
 }
 
+/// The target tokens of a step: a micro-batch that several ranks hold counts once. Nothing if they are unknown.
+std::optional<std::int64_t> targets_of(const Step& step) {
+  std::set<std::pair<std::size_t, std::vector<std::string>>> held;
+  std::optional<std::int64_t> total;
+  for (const auto& [rank, counts] : step.targets) {
+    const auto batches = step.batch.find(rank);
+    for (std::size_t micro = 0; micro < counts.size(); ++micro) {
+      if (!counts[micro]) return std::nullopt;
+      const bool known = batches != step.batch.end() && micro < batches->second.size();
+      if (known && !batches->second[micro].empty() && !held.emplace(micro, batches->second[micro]).second) continue;
+      total = total.value_or(0) + *counts[micro];
+    }
+  }
+  return total;
+}
+
 }  // namespace
 
 Samples::Samples(const Run& a, const Run& b) : a_(a), b_(b) {
@@ -151,6 +168,18 @@ std::optional<Finding> Samples::apart(std::int64_t number) const {
     text += ": B has " + count(right.size()) + " samples";
   }
   return said(number, "batch", "", text);
+}
+
+std::optional<Finding> targets_apart(std::int64_t step, const Side& a, const Side& b) {
+  const auto left = targets_of(a.step), right = targets_of(b.step);
+  if (!left || !right || *left == *right || samples_of(a.step).empty() != samples_of(b.step).empty())
+    return std::nullopt;
+  std::string text = to_text(*right) + " target tokens for " + to_text(*left);
+  if (*left > 0 && *right > 0)
+    text += ", " + factor_text(static_cast<double>(*right) / static_cast<double>(*left), {}, 1e-9);
+  Finding finding = said(step, "targets", "", text + ": the loss is of other tokens");
+  finding.distance = std::fabs(static_cast<double>(*right - *left)) / static_cast<double>(std::max(*left, *right));
+  return finding;
 }
 
 std::optional<Finding> options_apart(std::int64_t step, const Side& a, const Side& b) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inputs of a step: samples, the optimizer's options and parameters, the copies used by forward. Each function
-// reports where B's differ from A's: a Finding without tensors, or nothing.
+// The inputs of a step: samples, target tokens, the optimizer's options and parameters, the copies used by forward.
+// Each function reports where B's differ from A's: a Finding without tensors, or nothing.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -25,6 +25,10 @@ class Samples {
   std::set<std::string> all_;  // of A
   bool comparable_ = false;
 };
+
+/// Compares the number of target tokens that the loss counts. No finding if a side has not recorded it, or only one
+/// side has recorded samples: then two programs have counted.
+std::optional<Finding> targets_apart(std::int64_t step, const Side& a, const Side& b);
 
 /// Compares rate, weight decay and all other options of each group. The relation is the whole sentence.
 std::optional<Finding> options_apart(std::int64_t step, const Side& a, const Side& b);

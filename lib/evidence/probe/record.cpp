@@ -199,6 +199,8 @@ class Growing::Reader {
     if (row.contains("computed") && row.at("computed").is_string())
       step.computed = row.at("computed").get<std::string>();
     step.batch[rank] = row.value("batch", std::vector<std::vector<std::string>>());
+    for (const Json& count : row.value("targets", Json::array()))
+      step.targets[rank].push_back(count.is_null() ? std::nullopt : std::optional(count.get<std::int64_t>()));
     step.generators[rank] = row.value("rng", std::map<std::string, std::string>());
     const Json scalars = row.value("scalars", Json::object());
     if (scalars.contains("norm_squares"))  // a norm whose ranks have a share each

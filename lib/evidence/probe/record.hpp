@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -66,7 +67,9 @@ struct Step {
   std::vector<std::map<std::string, std::vector<double>>> groups;  ///< each group's options, from rank 0
   Tensors outputs;               ///< of modules, in the order of completion: MODULE/SAMPLE
   std::map<int, double> losses;  ///< by rank: the loss that the training reported
-  std::map<int, std::vector<std::vector<std::string>>> batch;    ///< by rank: each micro-batch's digests of samples
+  std::map<int, std::vector<std::vector<std::string>>> batch;       ///< by rank: each micro-batch's digests of samples
+  std::map<int, std::vector<std::optional<std::int64_t>>> targets;  ///< by rank: each micro-batch's labels that the
+                                                                    ///< loss counts, if they were recorded
   std::map<int, std::map<std::string, std::string>> generators;  ///< by rank: a digest of each random generator's state
 };
 

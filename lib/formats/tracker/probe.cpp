@@ -115,10 +115,11 @@ std::string ProbeWriter::values_name(std::int64_t step) const {
   return fmt::format("step-{:08}.rank-{}.safetensors", step, rank_);
 }
 
-void ProbeWriter::step(std::int64_t step, double loss, const std::vector<ProbedPart>& parts,
-                       const std::string& values_file) {
-  std::string line = fmt::format("{{\"step\": {}, \"computed\": {}, \"loss\": {}, \"tensors\": [", step,
-                                 computed_.empty() ? "null" : quoted(computed_), number(loss));
+void ProbeWriter::step(std::int64_t step, double loss, const std::vector<std::int64_t>& targets,
+                       const std::vector<ProbedPart>& parts, const std::string& values_file) {
+  std::string line =
+      fmt::format("{{\"step\": {}, \"computed\": {}, \"loss\": {}, \"targets\": [{}], \"tensors\": [", step,
+                  computed_.empty() ? "null" : quoted(computed_), number(loss), fmt::join(targets, ", "));
   for (const ProbedPart& part : parts) {
     std::int64_t whole = 1;
     for (const std::int64_t extent : part.shape) whole *= extent;

@@ -3,7 +3,8 @@
 // be compared.
 // Version 1 of the format, which has no sketches: FOLDER/rank-R.jsonl has one object a line: first {"zs_probe": 1,
 // "rank", "world_size", "torch", "id": the name of this file, by which a copy is known}, then for each step {"step",
-// "computed": the type that gradients are computed in or null, "loss", "tensors": [{"name": "grad/NAME" or
+// "computed": the type that gradients are computed in or null, "loss", "targets": of each micro-batch how many target
+// tokens the loss counts, "tensors": [{"name": "grad/NAME" or
 // "param/NAME", "dtype", "of": elements of the whole, "shape", "begin", "count", "digest": 16 hex digits, "squares"}],
 // "values": a safetensors file or null}, and last {"end": steps, "rank", "lines": of steps in this file, "every"}.
 #pragma once
@@ -39,9 +40,11 @@ class ProbeWriter {
               const std::string& computed = "");
   /// The file name for this rank's values of a step; pass it to step().
   std::string values_name(std::int64_t step) const;
-  /// Records a step: the mean loss of this rank's micro-batches, and its tensors in the same order on every rank,
-  /// including those of which it holds nothing. `values_file` is "" if no values are kept.
-  void step(std::int64_t step, double loss, const std::vector<ProbedPart>& parts, const std::string& values_file);
+  /// Records a step: the mean loss of this rank's micro-batches, the target tokens of each that the loss counts, and
+  /// its tensors in the same order on every rank, including those of which it holds nothing. `values_file` is "" if no
+  /// values are kept.
+  void step(std::int64_t step, double loss, const std::vector<std::int64_t>& targets,
+            const std::vector<ProbedPart>& parts, const std::string& values_file);
   /// Records how many steps were made, every `every`-th of them recorded.
   void end(std::int64_t steps, std::int64_t every);
 

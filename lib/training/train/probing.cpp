@@ -32,6 +32,10 @@ Probing::Probing(comm::Group& group, zero::Engine& engine, const Settings& setti
   });
 }
 
+void Probing::batch(std::int64_t step, const unit::Batch& batch) {
+  if (due(step)) targets_.push_back(batch.targets.ge(0).sum().item<std::int64_t>());
+}
+
 void Probing::gradients(std::int64_t step) {
   if (!due(step)) return;
   gradients_.clear();
@@ -89,6 +93,7 @@ void Probing::after(std::int64_t step, const zero::StepResult& result) {
   }
   write(step, loss / (static_cast<double>(settings_.leaves()) / settings_.ranks), parts);
   gradients_.clear();
+  targets_.clear();
 }
 
 bool Probing::keeps_values(std::int64_t step) const {
@@ -108,7 +113,7 @@ void Probing::write(std::int64_t step, double loss, const std::vector<tracker::P
     }
     tensorfile::write_safetensors(folder_ + "/" + file, held);
   }
-  writer_->step(step, loss, parts, file);
+  writer_->step(step, loss, targets_, parts, file);
 }
 
 void Probing::finish(std::int64_t steps) {

@@ -21,6 +21,8 @@ class Probing {
   /// of the training. COLLECTIVE.
   Probing(comm::Group& group, zero::Engine& engine, const Settings& settings, std::int64_t done);
 
+  /// Call it with each micro-batch of a step.
+  void batch(std::int64_t step, const unit::Batch& batch);
   /// Call it while a step's gradient sums exist. COLLECTIVE.
   void gradients(std::int64_t step);
   /// Call it after the step.
@@ -34,6 +36,7 @@ class Probing {
   std::string folder_;
   std::unique_ptr<tracker::ProbeWriter> writer_;  // null if nothing is recorded
   std::vector<at::Tensor> gradients_;             // of this step by unit, or none
+  std::vector<std::int64_t> targets_;             // of this step by micro-batch: those that the loss counts
 
   bool keeps_values(std::int64_t step) const;
   bool due(std::int64_t step) const { return writer_ && (step == 1 || step % settings_.probe_every == 0); }

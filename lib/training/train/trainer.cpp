@@ -293,8 +293,11 @@ checkpoint::Progress Trainer::progress(std::int64_t step) const {
 bool Trainer::train_step(std::int64_t step) {
   const double learning_rate = this->learning_rate(step);
   const double begin = seconds();
-  const zero::StepResult result =
-      engine_->step(step, learning_rate, [&](std::int64_t leaf) { return batches_.training(step, leaf); });
+  const zero::StepResult result = engine_->step(step, learning_rate, [&](std::int64_t leaf) {
+    unit::Batch batch = batches_.training(step, leaf);
+    probing_->batch(step, batch);
+    return batch;
+  });
   const double time = seconds() - begin - result.observed;
   probing_->after(step, result);
 

@@ -15,6 +15,8 @@ from .writer import type_name
 
 _OPTIONS = ("lr", "betas", "eps", "weight_decay", "momentum", "dampening", "nesterov", "amsgrad", "maximize", "alpha", "use_muon")
 
+_IGNORED = -100  # what PyTorch's cross-entropy leaves out where it is not told otherwise
+
 
 class Slice:
     """A part of a parameter within a flat tensor."""
@@ -263,7 +265,7 @@ class Layout:
         @guarded
         def batch(module, args, kwargs=None):
             if torch.is_grad_enabled() and recorder.due():
-                recorder.samples(_tensors((args, kwargs or {})))
+                recorder.samples(_tensors((args, kwargs or {})), _targets((args, kwargs or {})))
 
         @guarded
         def forward(module, *_):
@@ -403,6 +405,19 @@ def _tensors(value):
     if isinstance(value, (list, tuple)):
         return [t for v in value for t in _tensors(v)]
     return []
+
+
+def _targets(value):
+    """How many labels of a batch the loss counts: of the tensor that a mapping in nested arguments calls labels. None: there is
+    none."""
+    if isinstance(value, dict):
+        labels = value.get("labels")
+        if torch.is_tensor(labels):
+            return (labels.detach() != _IGNORED).sum()
+        value = [value[key] for key in sorted(value, key=str)]
+    if isinstance(value, (list, tuple)):
+        return next((found for found in map(_targets, value) if found is not None), None)
+    return None
 
 
 __all__ = ["FlatLayout", "Layout", "Part", "Slice"]

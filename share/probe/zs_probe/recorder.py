@@ -32,7 +32,7 @@ class Recorder:
         self.layout, self.folder, self.every, self.values, self.patterns = layout, str(folder), every, values, outputs
         self.rank, self.world_size = ranks()
         self.step, self._offset, self._counted, self._writer, self._off, self._pid = 0, None, None, None, False, os.getpid()
-        self._loss, self._losses, self._scalars, self._batch = None, [], {}, []
+        self._loss, self._losses, self._scalars, self._batch, self._targets = None, [], {}, [], []
         self._locals, self._micro, self._fired = [], 0, set()
         self._outputs, self._inside, self._perturbed = [], False, False
         self._rows, self._kept, self._groups, self._open = [], {}, [], False
@@ -64,12 +64,13 @@ class Recorder:
             self._locals.append(row)
 
     @guarded
-    def samples(self, tensors):
-        """A micro-batch."""
+    def samples(self, tensors, targets=None):
+        """A micro-batch. targets: how many of its labels the loss counts; None where the model gets no labels."""
         if self.due():
             with self._cost:
                 digests = samples(tensors)
                 self._batch.append(torch.zeros(0, dtype=torch.int64) if digests is None else digests)
+                self._targets.append(targets)
 
     @guarded
     def output(self, name, tensor):
@@ -255,9 +256,9 @@ class Recorder:
             return
         scalars = {key: value for key, value in {**self.layout.scalars(), **self._scalars}.items() if value is not None}
         said = {"step": self.step, "computed": self._computed, "loss": self._loss, "losses": self._losses, "scalars": scalars,
-                "groups": self._groups, "batch": self._batch, "rng": _generators()}
+                "groups": self._groups, "batch": self._batch, "targets": self._targets, "rng": _generators()}
         rows, found, outputs, micros, kept, step = self._rows, self._found or [], self._outputs, self._locals, self._kept, self.step
-        singles = {id(t): t.detach().double() for t in _tensors([said[key] for key in ("loss", "losses", "scalars", "groups")])}
+        singles = {id(t): t.detach().double() for t in _tensors([said[key] for key in ("loss", "losses", "scalars", "groups", "targets")])}
         transfer = Transfer([row.measured[0] for row in (*rows, *found, *micros, *(row for _, _, row in outputs))],
                             [*singles.values(), *self._batch])
         timed = self._cost.timed()
@@ -266,6 +267,7 @@ class Recorder:
             said["batch"] = [[f"{digest & _MASK:016x}" for digest in transfer.numbers(vector, "q")] for vector in said["batch"]]
             for key in ("loss", "losses", "scalars", "groups"):
                 said[key] = _numbers(said[key], lambda t: transfer.numbers(singles[id(t)])[0])
+            said["targets"] = _numbers(said["targets"], lambda t: int(transfer.numbers(singles[id(t)])[0]))
             said["values"] = self._writer.values(step, kept) if kept else None
             for micro, number, row in outputs:
                 row.more = (("sample", said["batch"][micro][number]),)
@@ -284,7 +286,7 @@ class Recorder:
     def _clear(self):
         self._stage.flush()
         self._found = None
-        self._loss, self._losses, self._scalars, self._batch = None, [], {}, []
+        self._loss, self._losses, self._scalars, self._batch, self._targets = None, [], {}, [], []
         self._locals, self._micro, self._fired = [], 0, set()
         self._outputs, self._inside = [], False
         self._rows, self._kept, self._groups = [], {}, []

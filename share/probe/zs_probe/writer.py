@@ -3,7 +3,7 @@
 
 {"zs_probe": 2, "rank", "world_size", "torch", "layout", "framework"}   first, and again where a training resumes
 {"start": S, "tensors": [...]}                                          parameters and state before step S + 1
-{"step": N, "computed": the type of autocast or null, "loss", "losses", "scalars", "groups", "batch", "rng", "outputs": [...], "locals": [...], "tensors": [...], "values"}
+{"step": N, "computed": the type of autocast or null, "loss", "losses", "scalars", "groups", "batch", "targets", "rng", "outputs": [...], "locals": [...], "tensors": [...], "values"}
 {"end": N}                                                              steps made, where the training ended
 
 tensors   {"name": "PLACE/PARAMETER", "dtype", "shape", "of": elements of the whole, "begin", "count": what is held here, in
@@ -16,6 +16,7 @@ locals    the same for one micro-batch's gradient on this rank, before it is red
           and "by", the rank among those that share the parameter's data parallelism.
 outputs   the same of what a module made of one sample, in the order in which modules end: "name", "sample": its digest.
 batch     of each micro-batch the digest of each sample.
+targets   of each micro-batch how many labels the loss counts, those that are not -100; null where the model gets no labels.
 scalars   norm, clip, loss_scale, accumulation; norm_squares: this rank's share of the norm's square, where the ranks have not joined it.
 groups    the optimizer's options of each group of parameters, before the update.
 values    the safetensors file of this step's values, or null.

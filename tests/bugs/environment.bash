@@ -17,7 +17,8 @@ fi
 exec {lock}>&-
 
 # release VERSION: its folder. Of DeepSpeed the source package as it is; transformers-V+accelerate-W: those packages, and what the
-# first of them needs.
+# first of them needs. DeepSpeed before 0.14 imports on processors two packages of Intel, one of which PyPI does not have: empty
+# modules stand for them, since the messages go through gloo. Until 0.10 it wants pydantic 1.
 release() {
   local into=$cache/deepspeed-$1 part
   [[ $1 != [a-z]* ]] || { packages_of "$1" && return; }
@@ -27,9 +28,11 @@ release() {
       flock "$lock"
       [[ ! -d $into/deepspeed ]] || exit 0
       part=$(mktemp -d "$cache/part.XXXXXX")
-      DS_ACCELERATOR=cpu DS_BUILD_OPS=0 PATH=$cache/python/bin:$PATH "$python" -m pip download --quiet --no-deps --no-cache-dir --disable-pip-version-check \
-        --no-binary :all: --no-build-isolation -d "$part" "deepspeed==$1" >&2
       mkdir "$part/whole"
+      [[ $1 != 0.10.* ]] || "$python" -m pip install --quiet --no-cache-dir --disable-pip-version-check --no-deps --target "$part/whole" pydantic==1.10.26 >&2
+      [[ $1 != 0.1[0-3].* ]] || touch "$part"/whole/{oneccl_bindings,intel_extension}_for_pytorch.py
+      DS_ACCELERATOR=cpu DS_BUILD_OPS=0 PYTHONPATH=$part/whole PATH=$cache/python/bin:$PATH "$python" -m pip download --quiet --no-deps --no-cache-dir --disable-pip-version-check \
+        --no-binary :all: --no-build-isolation -d "$part" "deepspeed==$1" >&2
       tar -xzf "$part"/deepspeed-*.tar.gz -C "$part/whole" --strip-components 1
       for link in csrc op_builder; do [[ -e $part/whole/deepspeed/ops/$link ]] || ln -sfn ../../$link "$part/whole/deepspeed/ops/$link"; done
       [[ -e $part/whole/deepspeed/accelerator ]] || ln -sfn ../accelerator "$part/whole/deepspeed/accelerator"

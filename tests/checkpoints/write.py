@@ -273,39 +273,120 @@ def fsdp1_full(rank, ranks, folder, o):
     fsdp1(rank, ranks, folder, {**o, "full": 1})
 
 
+class OnProcessors(torch.overrides.TorchFunctionMode):
+    """Megatron-core asks for GPUs by name: here tensors of processors stand for theirs."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        if str(kwargs.get("device")).startswith("cuda"):
+            kwargs["device"] = "cpu"
+        if function is torch.Tensor.cuda:
+            return args[0]
+        result = function(*args, **kwargs)
+        return result.replace("torch.", "torch.cuda.") if function is torch.Tensor.type and isinstance(result, str) else result
+
+
 def megatron(rank, ranks, folder, o):
-    """Megatron-core's torch_dist, of a model whose ranks share each matrix. It has the blocks' tensors stacked, one name for all."""
+    """Megatron-core's torch_dist, of a model that tp ranks share, and of ep ranks that share the experts of its blocks; with
+    optim=SHARDING its distributed optimizer after three steps, cut among the others. It has the blocks' tensors stacked, one name for all."""
     torch.cuda.synchronize, torch.cuda.current_device = lambda *_: None, lambda: "cpu"  # which it calls without a look for a GPU
+    with OnProcessors():
+        megatron_saved(rank, folder, int(o.get("tp", 1)), int(o.get("ep", 1)), int(o.get("experts", 0)) or None, o.get("optim"))
+
+
+def megatron_saved(rank, folder, tp, ep, experts, sharding):
     from megatron.core import dist_checkpointing, parallel_state
+    from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig
     from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
     from megatron.core.models.gpt.gpt_model import GPTModel
+    from megatron.core.optimizer import OptimizerConfig, get_megatron_optimizer
     from megatron.core.transformer.transformer_config import TransformerConfig
-    parallel_state.initialize_model_parallel(tensor_model_parallel_size=ranks)
-    torch.manual_seed(1 + rank)
-    config = TransformerConfig(num_layers=2, hidden_size=16, num_attention_heads=4, use_cpu_initialization=True, tensor_model_parallel_size=ranks)
-    model = GPTModel(config=config, transformer_layer_spec=get_gpt_layer_local_spec(), vocab_size=32, max_sequence_length=16)
+    parallel_state.initialize_model_parallel(tensor_model_parallel_size=tp, expert_model_parallel_size=ep, expert_tensor_parallel_size=1)
+    config = TransformerConfig(num_layers=2, hidden_size=16, num_attention_heads=4, use_cpu_initialization=True, tensor_model_parallel_size=tp,
+                               expert_model_parallel_size=ep, num_moe_experts=experts, bf16=bool(sharding), sequence_parallel=bool(experts) and tp > 1,
+                               params_dtype=torch.bfloat16 if sharding else torch.float32, add_bias_linear=not experts, gated_linear_unit=bool(experts))
+    model = GPTModel(config=config, transformer_layer_spec=get_gpt_layer_local_spec(num_experts=experts), vocab_size=32, max_sequence_length=16)
+
+    def noise(parameter, seed):
+        """The same on all ranks that have the same parameter."""
+        part = parallel_state.get_tensor_model_parallel_rank() if getattr(parameter, "tensor_model_parallel", False) else 0
+        if not getattr(parameter, "allreduce", True):
+            part += parallel_state.get_expert_model_parallel_rank()
+        return torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1000 * seed + part))
+
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn_like(parameter))
-            if not getattr(parameter, "tensor_model_parallel", False):
-                dist.broadcast(parameter, 0)
-    blocks, weights = {}, {}
-    for name, parameter in model.named_parameters():
-        whole = parameter.detach().clone()
-        if getattr(parameter, "tensor_model_parallel", False):
-            parts = [torch.empty_like(whole) for _ in range(ranks)]
-            dist.all_gather(parts, whole)
-            whole = torch.cat(parts, parameter.partition_dim)
-        if name.startswith("decoder.layers."):  # a norm has the name that it has where it is part of the next product
-            name = name.replace("input_layernorm.", "self_attention.linear_qkv.layer_norm_").replace("pre_mlp_layernorm.", "mlp.linear_fc1.layer_norm_")
-            blocks.setdefault("decoder.layers." + name.split(".", 3)[3], []).append(whole)
-        else:
-            weights[name] = whole
-    weights.update((name, torch.stack(parts)) for name, parts in blocks.items())
+        for number, parameter in enumerate(model.parameters()):
+            parameter.copy_(noise(parameter, number))
+    if sharding:
+        model.bfloat16()  # as Megatron's Float16Module does
+    saved, held = {"iteration": 3}, {"weight": lambda parameter: parameter.detach()}
+    if sharding:
+        trained = DistributedDataParallel(config, DistributedDataParallelConfig(use_distributed_optimizer=True), model)
+        optimizer = get_megatron_optimizer(OptimizerConfig(optimizer="adam", lr=0.01, bf16=True, params_dtype=torch.bfloat16,
+                                                           use_distributed_optimizer=True), [trained])
+        for step in range(3):
+            trained.zero_grad_buffer()
+            for number, parameter in enumerate(model.parameters()):
+                parameter.main_grad.copy_(noise(parameter, 100 * (step + 1) + number))
+            optimizer.step()
+        owner = {p: one for one in optimizer.chained_optimizers for ranges in one.gbuf_ranges for buffer in ranges.values()
+                 for bucket in buffer for p in bucket["param_map"]}
+        every = {p: one for one in optimizer.chained_optimizers for buffer in one.buffers for p in buffer.params}
+
+        def of(key):
+            def whole(parameter):  # each rank has some of its elements
+                flat = torch.zeros(parameter.numel())
+                if parameter in owner:
+                    part, main = owner[parameter]._get_model_param_range_map(parameter)["param"], parameter.main_param
+                    flat[part.start:part.end] = {"param": main, **owner[parameter].optimizer.state[main]}[key]
+                dist.all_reduce(flat, group=every[parameter].data_parallel_group)
+                return flat.view(parameter.shape)
+            return whole
+        held.update(master=of("param"), exp_avg=of("exp_avg"), exp_avg_sq=of("exp_avg_sq"))
+    truth = {kind: megatron_whole(model, value, experts) for kind, value in held.items()}
+    meta = {"distrib_optim_sharding_type": sharding, "chained_optim_avoid_prefix": True} if sharding else {}
+    saved["model"] = model.sharded_state_dict(metadata=meta)
+    if sharding:
+        saved["optimizer"] = optimizer.sharded_state_dict(saved["model"], metadata=meta)
+        truth["step"] = {name: 3.0 for name in truth["exp_avg"]}
     os.makedirs(folder, exist_ok=True)
-    dist_checkpointing.save({"model": model.sharded_state_dict(), "iteration": 3}, folder)
+    dist_checkpointing.save(saved, folder)
     if rank == 0:
-        keep({"weight": weights}, os.path.join(os.path.dirname(folder), "truth.pt"))
+        keep(truth, os.path.join(os.path.dirname(folder), "truth.pt"))
+
+
+def megatron_whole(model, value, experts):
+    """What value() says of each parameter, joined among the ranks, by the name that it has in torch_dist."""
+    from megatron.core import parallel_state
+
+    def gathered(tensor, group):
+        parts = [torch.empty_like(tensor) for _ in range(dist.get_world_size(group))]
+        dist.all_gather(parts, tensor.contiguous(), group=group)
+        return parts
+
+    blocks, whole = {}, {}
+    for name, parameter in model.named_parameters():
+        tensor = value(parameter).clone()
+        if ".experts." in name:
+            layer, number, rest = (lambda words: (words[2], int(words[6]), ".".join(words[7:])))(name.split("."))
+            parts = gathered(tensor, parallel_state.get_expert_model_parallel_group())
+            of = blocks.setdefault("decoder.layers.mlp.experts.experts." + rest, {}).setdefault(layer, {})
+            of.update({number + rank * experts // len(parts): part for rank, part in enumerate(parts)})
+            continue
+        if getattr(parameter, "tensor_model_parallel", False):
+            tensor = torch.cat(gathered(tensor, parallel_state.get_tensor_model_parallel_group()), parameter.partition_dim)
+        if name.startswith("decoder.layers."):  # a norm has the name that it has where it is part of the next product
+            name = name.replace("input_layernorm.", "self_attention.linear_qkv.layer_norm_")
+            if not experts:
+                name = name.replace("pre_mlp_layernorm.", "mlp.linear_fc1.layer_norm_")
+            blocks.setdefault("decoder.layers." + name.split(".", 3)[3], []).append(tensor)
+        else:
+            whole[name] = tensor
+    for name, parts in blocks.items():
+        if isinstance(parts, dict):
+            parts = [torch.stack([layer[number] for number in sorted(layer)]) for layer in parts.values()]
+        whole[name] = torch.stack(parts)
+    return whole
 
 
 def accelerate(rank, ranks, folder, o):

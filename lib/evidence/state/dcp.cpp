@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <set>
 
+#include <re2/re2.h>
+
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "state/fact.hpp"
@@ -374,8 +376,8 @@ Key key_of(const std::string& fqn) {
     rest.erase(0, prefix.size());
     return true;
   };
-  if (drop("chained_0.")) {
-  }
+  static const RE2 kChained("^chained_\\d+\\.");  // one of several optimizers of Megatron-core
+  RE2::Replace(&rest, kChained, "");
   const bool optimizer = drop("optimizer.") || drop("optim.") || drop("optimizers.");
   if (optimizer || rest.starts_with("state.") || rest.starts_with("param_groups.")) {
     if (drop("state.")) {

@@ -11,6 +11,7 @@
 #include "input/kind.hpp"
 #include "state/dcp.hpp"
 #include "state/deepspeed.hpp"
+#include "state/megatron.hpp"
 #include "state/weights.hpp"
 #include "tensorfile/state_dict.hpp"
 
@@ -26,7 +27,7 @@ State read_dcp(const std::string& folder) {
   add_dcp(state, folder);
   state.layout = "sharded";
   const std::string name = fs::path(folder).filename().string();
-  if (is_there(folder + "/metadata.json") && is_there(folder + "/common.pt")) state.framework = "Megatron-core";
+  if (is_megatron(folder)) add_megatron(state, folder);
   for (const char* const prefix : {"step-", "iter_", "global_step", "checkpoint-"}) {
     if (!state.step && name.starts_with(prefix)) {
       const std::string digits = name.substr(std::string_view(prefix).size());

@@ -251,6 +251,7 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "digest_every", .role = identity, .label = "steps between state digests", .key = "run.digest_every", .type = kInt},
     {.name = "timing_warmup", .role = identity, .label = "warm-up of the timing", .key = "training.timing_warmup", .aliases = "warmup_step training.warmup_step", .unit = "steps", .type = kInt},
     {.name = "keep_last", .role = identity, .label = "checkpoints kept", .key = "training.keep_last", .type = kInt},
+    {.name = "checkpoint_format", .role = identity, .label = "other form of checkpoints", .key = "training.checkpoint_format"},
     {.name = "save_final", .role = identity, .label = "final model saved", .key = "training.save_final"},
     {.name = "dump_logits", .role = identity, .label = "file of logits", .key = "training.dump_logits", .place = true},
     {.name = "save_pretrained", .role = identity, .label = "folder for the trained model", .key = "training.save_pretrained", .place = true},

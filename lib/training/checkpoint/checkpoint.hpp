@@ -9,6 +9,7 @@
 //   config.json             the model, with Hugging Face's keys
 //   adapter_config.json     its adapters, with peft's, where it has some
 //   accelerator_states/     state.json, and optimizer_RANK.pt: each rank's part of what the optimizer keeps
+//   FORM/                   the same in another form, with --checkpoint_format FORM
 //   SHA256SUMS              of all these; loading verifies it (so does sha256sum -c)
 #pragma once
 #include <cstdint>
@@ -18,6 +19,7 @@
 
 #include "checkpoint/norms.hpp"
 #include "comm/group.hpp"
+#include "state/convert.hpp"
 #include "zero/engine.hpp"
 
 namespace zs::checkpoint {
@@ -50,8 +52,10 @@ struct ModelFiles {
 /// rank writes its part at the same time. A writer that is destroyed before commit() leaves nothing.
 class Writer {
  public:
-  /// `folder` is the final name, "RUN/checkpoint_100".
-  Writer(comm::Group& group, zero::Engine& engine, const std::string& folder, const ModelFiles& model);
+  /// `folder` is the final name, "RUN/checkpoint_100". With `other`, rank 0 also converts the written checkpoint to
+  /// that form, into the subfolder of its name.
+  Writer(comm::Group& group, zero::Engine& engine, const std::string& folder, const ModelFiles& model,
+         const std::optional<state::Form>& other = {});
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
@@ -68,7 +72,9 @@ class Writer {
   comm::Group& group_;
   zero::Engine& engine_;
   std::string folder_, temporary_;
+  std::optional<state::Form> other_;
 
+  void write_sums();
   void seal();
 };
 

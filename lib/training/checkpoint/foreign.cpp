@@ -12,6 +12,7 @@
 #include "checkpoint/folder.hpp"
 #include "comm/agree.hpp"
 #include "device/tensor.hpp"
+#include "state/optimizer.hpp"
 #include "state/read.hpp"
 
 namespace zs::checkpoint {
@@ -183,6 +184,34 @@ Adopted adopt(comm::Group& group, zero::Engine& engine, const std::string& path)
   for (std::string& note : adopted.notes)
     note = "the checkpoint was trained with " + note + "; this run has its own settings and schedule";
   return adopted;
+}
+
+std::optional<state::Form> form_of(const std::string& name, const comm::Group& group, zero::Engine& engine) {
+  if (name.empty()) return {};
+  const std::string option = "--checkpoint_format " + name;
+  const zero::Settings& settings = engine.settings();
+  const optimizer::Kind kind = settings.optimizer.kind;
+  const bool weights = name == "hf", goes_on = !weights && name != "safetensors";
+  if (goes_on && kind != optimizer::Kind::adamw && kind != optimizer::Kind::adam)
+    throw Error(option + " has AdamW's state, and this training has that of " +
+                std::string(optimizer::description(kind).title) + ": use hf or safetensors");
+  std::vector<std::string> names;
+  bool whole = true;
+  for (const auto& unit : engine.units()) {
+    for (const unit::Parameter& parameter : unit->parameters()) {
+      names.push_back(parameter.name);
+      whole = whole && parameter.trained;
+    }
+  }
+  if (!whole)
+    throw Error(option +
+                " is for trainings of all parameters, and some are frozen (--lora_rank, --freeze): leave it out, and "
+                "convert a checkpoint with zs-checkpoint");
+  if (name == "deepspeed" && !state::sort_as_modules(names))
+    throw Error(option + " needs the order of the model's modules, which zs does not know of this one: use universal");
+  state::Form form{name, group.size(), std::max(engine.plan().shape.stage, 1)};
+  if (goes_on) form.dtype = settings.dtype == at::kBFloat16 ? "bf16" : settings.dtype == at::kHalf ? "f16" : "f32";
+  return form;
 }
 
 }  // namespace zs::checkpoint

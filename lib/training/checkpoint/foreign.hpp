@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resumes a training of another program from its checkpoint, read by state/read.hpp.
+// Checkpoints of other programs: a training resumes from one, read by state/read.hpp, and writes its own in their form.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "comm/group.hpp"
+#include "state/convert.hpp"
 #include "zero/engine.hpp"
 
 namespace zs::checkpoint {
@@ -25,5 +27,10 @@ struct Adopted {
 /// such as "module.". Throws zs::Error, located, if the checkpoint has faults, and at a parameter that is missing, has
 /// another shape or no moments. COLLECTIVE.
 Adopted adopt(comm::Group& group, zero::Engine& engine, const std::string& path);
+
+/// The form `name`, one of state::kForms, for the checkpoints of this training, divided among as many ranks and by the
+/// same stage. Nothing for "". Throws zs::Error, with the remedy, if the form has no place for this optimizer or for
+/// parameters that are adapted or frozen, or if zs does not know the order of the model's modules.
+std::optional<state::Form> form_of(const std::string& name, const comm::Group& group, zero::Engine& engine);
 
 }  // namespace zs::checkpoint

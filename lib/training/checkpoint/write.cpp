@@ -15,6 +15,7 @@
 #include "checkpoint/folder.hpp"
 #include "comm/agree.hpp"
 #include "device/tensor.hpp"
+#include "state/read.hpp"
 #include "state/sums.hpp"
 #include "tensorfile/torch.hpp"
 
@@ -133,8 +134,9 @@ std::string state_json(const comm::Group& group, const zero::Engine& engine, con
 
 }  // namespace
 
-Writer::Writer(comm::Group& group, zero::Engine& engine, const std::string& folder, const ModelFiles& model)
-    : group_(group), engine_(engine), folder_(folder) {
+Writer::Writer(comm::Group& group, zero::Engine& engine, const std::string& folder, const ModelFiles& model,
+               const std::optional<state::Form>& other)
+    : group_(group), engine_(engine), folder_(folder), other_(other) {
   // No other process has this name: another training in the same folder cannot mix with it. The run's folder is not
   // made: it may have been removed.
   const fs::path path(folder);
@@ -214,12 +216,24 @@ void Writer::commit(const Progress& progress) {
   temporary_.clear();
 }
 
-void Writer::seal() {
-  std::string sums;
+void Writer::write_sums() {
+  std::map<std::string, std::string> sums;
+  if (fs::exists(temporary_ + "/SHA256SUMS")) sums = state::read_sums(temporary_);
+  std::string text;
   for (const std::string& file : state::files(temporary_)) {
-    sums += sha256(Mapping::open(temporary_ + "/" + file)->bytes()) + "  " + file + "\n";
+    const auto [sum, fresh] = sums.try_emplace(file);
+    if (fresh) sum->second = sha256(Mapping::open(temporary_ + "/" + file)->bytes());
+    text += sum->second + "  " + file + "\n";
   }
-  write_file(temporary_ + "/SHA256SUMS", sums);
+  write_file(temporary_ + "/SHA256SUMS", text);
+}
+
+void Writer::seal() {
+  write_sums();
+  if (other_) {  // made of the checkpoint that is written, not of what memory holds
+    state::convert(state::read(temporary_), temporary_ + "/" + other_->name, *other_);
+    write_sums();
+  }
   sync_folder(temporary_ + "/accelerator_states");
   sync_folder(temporary_);
   const fs::path parent = fs::path(folder_).parent_path();

@@ -352,6 +352,7 @@ void choose_checkpoints(const config::Reading& config, Settings& s) {
   s.save_pretrained = config[setting<"training.save_pretrained">].value_or("");
   if (s.save_steps > 0) s.keep_last = config[setting<"training.keep_last">];
   if (s.save_steps == 0 && !s.save_final) return;
+  s.checkpoint_format = config[setting<"training.checkpoint_format">].value_or("");
   s.save_gradients = config[setting<"training.save_gradients">];
   s.save_gradient_norms = config[setting<"training.save_gradient_norms">];
   if (s.save_gradient_norms && !s.save_gradients)

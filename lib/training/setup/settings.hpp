@@ -99,9 +99,10 @@ struct Settings {
   std::string checkpoint;       ///< folder to resume from, or ""
   std::int64_t save_steps = 0;  ///< 0: only the final one
   bool save_final = true;
-  std::string save_pretrained;  ///< folder for the trained model, or ""
-  bool deterministic = true;    ///< use only operations with reproducible bits
-  std::int64_t keep_last = 0;   ///< 0: all
+  std::string save_pretrained;    ///< folder for the trained model, or ""
+  std::string checkpoint_format;  ///< other form of each checkpoint, one of state::kForms, or ""
+  bool deterministic = true;      ///< use only operations with reproducible bits
+  std::int64_t keep_last = 0;     ///< 0: all
   bool save_gradients = true;
   bool save_gradient_norms = false;  ///< of micro-batches, with the gradients
   bool may_be_done = false;  ///< the checkpoint may have all steps: the run was killed before it reported its result

@@ -4,6 +4,7 @@
 #include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "checkpoint/foreign.hpp"
 #include "comm/agree.hpp"
 #include "config/known.hpp"
 #include "config/reading.hpp"
@@ -20,7 +21,8 @@ Saving::Saving(comm::Group& group, zero::Engine& engine, const Settings& setting
       folder_(comm::broadcast(group, folder, 0, "agreement on the run's folder")),
       model_folder_(model.folder),
       files_{model.config_json,
-             settings.model.adaptation.adapts() ? model::peft_json(model, settings.model.adaptation) : ""} {}
+             settings.model.adaptation.adapts() ? model::peft_json(model, settings.model.adaptation) : ""},
+      other_(checkpoint::form_of(settings.checkpoint_format, group, engine)) {}
 
 std::string Saving::name(std::int64_t step, bool last) const {
   return folder_ + (last && settings_.save_final ? "/final_checkpoint" : "/checkpoint_" + to_text(step));
@@ -50,7 +52,7 @@ void Saving::before(std::int64_t step, std::int64_t steps, std::function<void()>
 }
 
 void Saving::write_gradients(std::int64_t step, bool last) {
-  writer_ = std::make_unique<checkpoint::Writer>(group_, engine_, name(step, last), files_);
+  writer_ = std::make_unique<checkpoint::Writer>(group_, engine_, name(step, last), files_, other_);
   writer_->gradients();
   if (norms_) writer_->gradient_norms(*norms_);
 }
@@ -60,7 +62,8 @@ void Saving::after(const checkpoint::Progress& progress, bool last) {
   if (last && !settings_.save_pretrained.empty())
     checkpoint::save_pretrained(group_, engine_, settings_.save_pretrained, files_, model_folder_);
   if (!due(progress.step, last) && !stopping_) return;
-  if (!writer_) writer_ = std::make_unique<checkpoint::Writer>(group_, engine_, name(progress.step, last), files_);
+  if (!writer_)
+    writer_ = std::make_unique<checkpoint::Writer>(group_, engine_, name(progress.step, last), files_, other_);
   writer_->commit(progress);
   writer_.reset();
   if (group_.rank() == 0 && settings_.keep_last > 0) checkpoint::prune(folder_, settings_.keep_last);

@@ -78,6 +78,56 @@ END
   assert_output --partial "bad/rest.log: the training ended with status 2"
 }
 
+@test "resume: --checkpoint_format: each checkpoint has the other form too, byte for byte what convert makes, and any of them is gone on from" {
+  local train='mpirun --oversubscribe -n 2 zs-train --model_name tiny-llama --num_layers 1 --seq_length 16 --max_steps 4 --zero_stage 2 --bf16'
+  local form words saved digest
+  while read -r form words; do
+    run -0 $train --save_steps 2 --keep_last 1 --output_dir "$form" --checkpoint_format "$form"
+    digest=${digest:-$(sed -n 's/^state_digest: //p' <<<"$output")}
+    [[ $output == *"state_digest: $digest"* ]] || complain "$form: $output"
+    saved=$(echo "$form"/2*/checkpoint_4)
+    [[ -d $saved/$form && ! -e ${saved%4}2 ]] || complain "$form: $(ls "$form"/2* "$saved")"
+    (cd "$saved" && sha256sum --quiet -c SHA256SUMS) || complain "$form: sums"
+    (cd "$saved" && [[ $(find . -type f ! -name SHA256SUMS | wc -l) == $(wc -l <SHA256SUMS) ]]) || complain "$form: a file has no sum"
+    run -0 zs-checkpoint verify "$saved"
+    # shellcheck disable=SC2086
+    zs-checkpoint convert "$saved" "again-$form" --to "$form" $words >said || complain "$form: $(cat said)"
+    diff -r "again-$form" "$saved/$form" || complain "$form: not what convert makes"
+    [[ $form != hf ]] || continue
+    run -0 $train --max_steps 6 --save_final false --output_dir more --resume_from "$saved/$form"
+    sed -n 's/^state_digest: //p' <<<"$output" >>more.digests
+  done <<'END'
+deepspeed --stage 2 --ranks 2 --dtype bf16
+universal --dtype bf16
+dcp --ranks 2
+safetensors
+hf
+END
+  [[ $(sort -u more.digests | wc -l) == 1 && $(wc -l <more.digests) == 4 ]] || complain "$(cat more.digests)"
+  verdict
+}
+
+@test "resume: --checkpoint_format that this training cannot have is refused before its first step" {
+  local words expected
+  while IFS='|' read -r words expected; do
+    # shellcheck disable=SC2086
+    run -2 zs-train --model_name tiny-llama --num_layers 1 --seq_length 16 --max_steps 1 $words </dev/null
+    [[ $output == *"$expected"* ]] || complain "$words: $output"
+  done <<'END'
+--checkpoint_format dcp --optimizer lion|--checkpoint_format dcp has AdamW's state, and this training has that of Lion: use hf or safetensors
+--checkpoint_format hf --freeze norm|--checkpoint_format hf is for trainings of all parameters, and some are frozen
+--checkpoint_format dcp --save_final false|--checkpoint_format has no effect here: it needs --save_steps
+END
+  run -2 zs-train --model_name tiny-vit --max_steps 1 --checkpoint_format deepspeed
+  [[ $output == *"needs the order of the model's modules, which zs does not know of this one: use universal"* ]] || complain "$output"
+  # The two tools know the same forms.
+  run -2 zs-train --checkpoint_format none
+  local forms=${output##*is not one of }
+  run -2 zs-checkpoint convert --to none a b
+  [[ ${forms%% (*} == "$(sed 's/.*is not one of //;s/ (.*//' <<<"$output")" ]] || complain "$forms and $output"
+  verdict
+}
+
 @test "resume: zs-train goes on from what other programs load, by way of each form, on other ranks and stages, to the same bits" {
   local train='zs-train --model_name tiny --num_layers 1 --seq_length 16 --batch_size 1 --max_steps 4' whole form words
   run -0 $train --gradient_accumulation_steps 2 --save_steps 2 --output_dir whole

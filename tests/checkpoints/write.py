@@ -3,7 +3,7 @@
 
 python checkpoints_write.py OUT CASE... ; a case is KIND[:KEY=VALUE]...:
   deepspeed:stage=2:ranks=2:dtype=bf16   into OUT/CASE/checkpoint, by the DeepSpeed on PYTHONPATH
-  dcp, titan, fsdp1, fsdp1_full, accelerate, accelerate_fsdp, trainer, lightning, megatron, universal
+  dcp, titan, fsdp1, fsdp1_full, accelerate, trainer, lightning, plain, megatron:ranks=4:tp=2:optim=fully_reshardable
 
 OUT/CASE/truth.pt: {weight, master, exp_avg, exp_avg_sq: {name: tensor}, step: {name: steps}}, taken from the model and the
 optimizer in memory, never from the folder that was written.
@@ -303,7 +303,7 @@ def megatron_saved(rank, folder, tp, ep, experts, sharding):
     from megatron.core.transformer.transformer_config import TransformerConfig
     parallel_state.initialize_model_parallel(tensor_model_parallel_size=tp, expert_model_parallel_size=ep, expert_tensor_parallel_size=1)
     config = TransformerConfig(num_layers=2, hidden_size=16, num_attention_heads=4, use_cpu_initialization=True, tensor_model_parallel_size=tp,
-                               expert_model_parallel_size=ep, num_moe_experts=experts, bf16=bool(sharding), sequence_parallel=bool(experts) and tp > 1,
+                               expert_model_parallel_size=ep, num_moe_experts=experts, bf16=bool(sharding),
                                params_dtype=torch.bfloat16 if sharding else torch.float32, add_bias_linear=not experts, gated_linear_unit=bool(experts))
     model = GPTModel(config=config, transformer_layer_spec=get_gpt_layer_local_spec(num_experts=experts), vocab_size=32, max_sequence_length=16)
 

@@ -216,16 +216,18 @@ void Writer::commit(const Progress& progress) {
   temporary_.clear();
 }
 
+/// Adds the sums of the files that have none.
 void Writer::write_sums() {
+  const std::string path = temporary_ + "/" + state::kSums;
   std::map<std::string, std::string> sums;
-  if (fs::exists(temporary_ + "/SHA256SUMS")) sums = state::read_sums(temporary_);
-  std::string text;
+  if (fs::exists(path)) sums = state::read_sums(temporary_);
   for (const std::string& file : state::files(temporary_)) {
-    const auto [sum, fresh] = sums.try_emplace(file);
-    if (fresh) sum->second = sha256(Mapping::open(temporary_ + "/" + file)->bytes());
-    text += sum->second + "  " + file + "\n";
+    if (file != state::kSums && !sums.contains(file))
+      sums[file] = sha256(Mapping::open(temporary_ + "/" + file)->bytes());
   }
-  write_file(temporary_ + "/SHA256SUMS", text);
+  std::string text;
+  for (const auto& [file, sum] : sums) text += sum + "  " + file + "\n";
+  write_file(path, text);
 }
 
 void Writer::seal() {

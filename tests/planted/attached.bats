@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Trainings that know nothing of zs_probe, as their launchers start them. Gets transformers, Accelerate, Lightning and peft.
+# Trainings that know nothing of zs_probe, as their launchers start them. Gets transformers and Accelerate.
 load newest
 
 # recorded FOLDER COMMAND...: a training without output, recorded.
@@ -19,16 +19,14 @@ as_plain() {
 @test "launchers: accelerate launch, torchrun and plain Python on 1 and 2 processes record the same training" {
   local packages
   packages=$(packages_of transformers-5.23.0+accelerate-1.15.0)
-  export PYTHONPATH=$ROOT/share/probe:$packages HOME=$PWD OMP_NUM_THREADS=1 ACCELERATE_USE_CPU=1 HF_HUB_OFFLINE=1
-  local train=$ROOT/tests/planted/attached.py launch=("$PYTHON" -m accelerate.commands.launch --cpu --num_machines 1 --mixed_precision no --dynamo_backend no)
+  export PYTHONPATH=$ROOT/share/probe:$packages HOME=$PWD OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1
+  local train=$ROOT/tests/planted/attached.py launch=("$PYTHON" -m accelerate.commands.launch --num_machines 1 --mixed_precision no --dynamo_backend no)
   recorded plain "$PYTHON" -m zs_probe "$train" plain
-  for how in accelerate trainer; do
-    recorded $how-alone "$PYTHON" -m zs_probe "$train" $how
-    as_plain $how-alone "plain, 1 rank"
-    recorded $how-1 "${launch[@]}" --num_processes 1 -m zs_probe "$train" $how
-    as_plain $how-1 "plain, 1 rank"
-    recorded $how-2 "${launch[@]}" --num_processes 2 --main_process_port 0 -m zs_probe "$train" $how
-    as_plain $how-2 "DDP, 2 ranks"
+  recorded one "${launch[@]}" --cpu --num_processes 1 -m zs_probe "$train" accelerate
+  as_plain one "plain, 1 rank"
+  for how in accelerate trainer; do # with --cpu it launches one process, whatever is asked for; the trainings ask for processors
+    recorded $how "${launch[@]}" --multi_gpu --num_processes 2 --main_process_port 0 -m zs_probe "$train" $how
+    as_plain $how "DDP, 2 ranks"
   done
   recorded torchrun "$PYTHON" -m torch.distributed.run --nproc_per_node 2 --rdzv_backend c10d --rdzv_endpoint localhost:0 -m zs_probe "$train" plain
   as_plain torchrun "DDP, 2 ranks"

@@ -3,6 +3,7 @@
 framework cuts (Slices). A layout shows tensors as (PLACE/NAME, flat values, Part)."""
 import fnmatch
 import functools
+import gc
 import os
 import types
 
@@ -96,6 +97,13 @@ class Layout:
             if any(len(m) > 1 for m in meshes):
                 self.name += " over a mesh of " + " x ".join(str(x) for x in max(meshes, key=len))
         elif "DistributedDataParallel" in wraps:
+            self.name = "DDP"
+
+    def begin(self):
+        """At the first step: DDP may have wrapped the modules since, as Accelerate's does."""
+        ids = {id(root) for root in self.roots}
+        if self.name == "plain" and any(type(m).__name__ == "DistributedDataParallel" and id(m.__dict__.get("_modules", {}).get("module")) in ids
+                                        for m in gc.get_objects()):
             self.name = "DDP"
 
     def ordered(self, parameters):

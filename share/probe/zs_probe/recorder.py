@@ -208,6 +208,8 @@ class Recorder:
 
     def _make(self):
         self.rank, self.world_size = ranks()
+        if self.world_size > 1:
+            self.layout.begin()
         head = {"zs_probe": 2, "rank": self.rank, "world_size": self.world_size, "id": os.urandom(8).hex(), "torch": torch.__version__,
                 "layout": self.layout.name, "framework": self.layout.framework, "tied": self.layout.ties,
                 "frozen": self.layout.frozen, "unseen": self.layout.unseen}

@@ -370,6 +370,11 @@ END
   assert_line "headline: step 1: gradient of words.weight and 2 more of 3: each micro-batch counts alike, whatever its target tokens (5, 12): a mean of means for a mean over all tokens"
   run -1 zs-verify means right
   assert_line --partial "each micro-batch counts by its target tokens (5, 12): a mean over all tokens for a mean of means"
+  mkdir shared # on two ranks that share each micro-batch: it counts once
+  for rank in 0 1; do sed "1s/\"id\": \"../\"id\": \"zz/; 1s/\"rank\": 0, \"world_size\": 1/\"rank\": $rank, \"world_size\": 2/" right/rank-0.jsonl >shared/rank-$rank.jsonl; done
+  run -0 zs-verify right shared
+  assert_line "ranks_b: 2"
+  refute_line --partial "target tokens"
   cp -r right recounted # the number alone
   sed -i '1s/"id": "../"id": "zz/; 4s/"targets": \[5, 12\]/"targets": [7, 12]/' recounted/rank-0.jsonl
   run -0 zs-verify right recounted

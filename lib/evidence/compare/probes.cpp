@@ -124,7 +124,7 @@ class Comparison {
   std::array<std::optional<Lines>, 3> headlines_;  // the first step with a difference so far apart
   std::string beyond_, unknown_, loss_, loss_beyond_;
   std::vector<std::string> failures_, wild_, unlike_, doubts_;
-  std::int64_t steps_ = 0, alone_ = 0, tensors_ = 0, elements_ = 0, differing_ = 0, losses_ = 0, others_ = 0;
+  std::int64_t steps_ = 0, alone_ = 0, tensors_ = 0, elements_ = 0, differing_ = 0, losses_ = 0, other_targets_ = 0;
 
   /// A step of one side. The other's stride must leave it out.
   void alone(std::int64_t step, const ProbedStep& held, Holder holder, const ProbedRun& other) {
@@ -182,7 +182,7 @@ class Comparison {
         "step " + to_text(step) + ", target tokens: " + to_text(*left.targets) + " and " + to_text(*right.targets);
     if (beyond_.empty()) beyond_ = text;
     ledger_.at_least(Verdict::different);
-    ++others_;
+    ++other_targets_;
     found.push_back({"target tokens", Apart::beyond, nullptr, nullptr, text});
   }
 
@@ -400,7 +400,7 @@ class Comparison {
       answer.lines.insert(answer.lines.end(), headlines_[apart]->begin(), headlines_[apart]->end());
       break;
     }
-    if (differing_ + losses_ + others_ > 0 && (wild_.empty() || !beyond_.empty() || !unlike_.empty()))
+    if (differing_ + losses_ + other_targets_ > 0 && (wild_.empty() || !beyond_.empty() || !unlike_.empty()))
       add("kind", kind());
     if (losses_ > 0) add("loss", loss_beyond_.empty() ? loss_ : loss_beyond_);
     if (!failures_.empty()) add("failure", some(failures_));

@@ -66,18 +66,20 @@ std::string weights_text(const std::vector<double>& weights, const std::vector<s
   return text;
 }
 
-/// "63, 12, 40"; at most eight.
-std::string joined_counts(const std::vector<double>& counts) {
+/// "63, 12, 40": the first eight.
+std::string counts_text(const std::vector<double>& counts) {
   std::vector<std::string> texts;
   for (const double count : counts) texts.push_back(to_text(count));
   return some_of(texts, 8);
 }
 
-/// Whether weights of contributions, not all the same, are a power of their target tokens: -1 where each mean counts
-/// alike for a mean over all tokens, 1 the other way round. "" if not, or if a rank's tokens are unknown.
+/// Whether the weights go with the inverse of the micro-batches' target tokens, as a mean of means for a mean over all
+/// tokens, or with the target tokens, the other way round. "" if neither, if all micro-batches have as many, or if the
+/// number is unknown, as where ranks share a micro-batch.
 std::string by_targets(const std::vector<double>& weights, const std::vector<std::pair<int, int>>& keys,
                        const Side& side) {
   std::vector<double> tokens;
+  if (keys.back().first + 1 != side.run.ranks) return "";
   for (const auto& [rank, micro] : keys) {
     const auto counts = side.step.targets.find(rank);
     const auto at = static_cast<std::size_t>(micro);
@@ -87,7 +89,7 @@ std::string by_targets(const std::vector<double>& weights, const std::vector<std
   }
   const auto [least, most] = std::minmax_element(tokens.begin(), tokens.end());
   if (!(*most > 1.02 * *least)) return "";
-  const std::string counts = joined_counts(tokens);
+  const std::string counts = counts_text(tokens);
   for (const int power : {-1, 1}) {
     const double unit = weights[0] * std::pow(tokens[0], -power);
     bool holds = true;

@@ -6,7 +6,7 @@ setup() {
   bats_load_library bats-assert
   load ../helper
   cd "$BATS_TEST_TMPDIR" || return
-  # shellcheck source=tests/bugs/environment.bash
+  # shellcheck source=tests/bugs/environment.bash disable=SC2153 # of helper.bash
   source "$ROOT/tests/bugs/environment.bash"
   # shellcheck disable=SC2034 # the tests run it
   PYTHON=$python

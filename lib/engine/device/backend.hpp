@@ -8,6 +8,7 @@
 //      +---- zs::Error, device::copy, comm::slice, kernel::plain ...
 #pragma once
 #include <map>
+#include <memory>
 #include <string>
 
 #include "device/memory.hpp"
@@ -28,6 +29,9 @@ struct Backend {
   Statistics (*statistics)(const Device& device);
   void (*reset_peak)(const Device& device);
   std::map<std::string, std::string> (*arithmetic)(const Device& device);
+  /// Puts a mark into LibTorch's stream; the seconds from one to a later one, when the stream has passed both.
+  std::shared_ptr<void> (*mark)(const Device& device);
+  double (*seconds_between)(void* earlier, void* later);
   const Operations* operations;
 };
 

@@ -87,12 +87,29 @@ std::map<std::string, std::string> arithmetic_here(const Device& device) {
           {"nccl", version(static_cast<std::size_t>(nccl))}};
 }
 
+std::shared_ptr<void> mark_here(const Device& device) {
+  const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device.index));
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreate(&event), "mark");
+  const std::shared_ptr<void> mark(event, [](void* its) { cudaEventDestroy(static_cast<cudaEvent_t>(its)); });
+  check(cudaEventRecord(event, stream()), "mark");
+  return mark;
+}
+
+double seconds_between(void* earlier, void* later) {
+  float milliseconds = 0;
+  check(cudaEventSynchronize(static_cast<cudaEvent_t>(later)), "wait for the GPU");
+  check(cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(earlier), static_cast<cudaEvent_t>(later)),
+        "time");
+  return milliseconds * 1e-3;
+}
+
 }  // namespace
 
 extern "C" const Backend* zs_cuda_backend() {
   static const Backend table = {
-      visible_gpus,      use, bus_id, allocate_here, capacity_here, statistics_here, reset_peak_here, arithmetic_here,
-      &operations_here()};
+      visible_gpus,    use,       bus_id,          allocate_here,     capacity_here, statistics_here, reset_peak_here,
+      arithmetic_here, mark_here, seconds_between, &operations_here()};
   return &table;
 }
 

@@ -32,9 +32,14 @@ Unit::Unit(std::string name, std::vector<Parameter> parameters, int tied_to, std
 }
 
 Batch Batch::to(const at::Device& device) const {
-  Batch there{inputs.to(device), targets.to(device), weight, documents, first};
-  if (documents) there.documents.positions = documents.positions.to(device);
-  return there;
+  const auto there = [&](const at::Tensor& x) {
+    if (device.is_cpu()) return x.to(device);
+    // Out of pinned memory: else the host would wait until the GPU has done what it was given before.
+    return at::empty_like(x, x.options().pinned_memory(true)).copy_(x).to(device, x.scalar_type(), true);
+  };
+  Batch batch{there(inputs), there(targets), weight, documents, first};
+  if (documents) batch.documents.positions = there(documents.positions);
+  return batch;
 }
 
 Batch Batch::chunk(std::int64_t number, std::int64_t chunks) const {

@@ -49,7 +49,8 @@ Engine::Engine(comm::Group& group, const unit::Units& units, const Strategy& str
       settings_(settings),
       plans_(group, units, strategy, settings),
       memory_(group, plans_, settings),
-      scaler_(settings.scales(), settings.loss_scaling) {
+      scaler_(settings.scales(), settings.loss_scaling),
+      clock_(group.device()) {
   const device::Device device = group.device();
   if (strategy.chunks > 0) {
     sharing_ = strategy.sequence > 1 ? group.split(group.rank() / strategy.sequence, "ranks that share sequences")
@@ -88,6 +89,7 @@ Engine::Engine(comm::Group& group, const unit::Units& units, const Strategy& str
 }
 
 StepResult Engine::step(std::int64_t step, double learning_rate, const BatchOf& batch) {
+  clock_.begin();
   plans_.prepare(step);
   StepResult result;
   std::vector<float> losses;
@@ -102,10 +104,12 @@ StepResult Engine::step(std::int64_t step, double learning_rate, const BatchOf& 
     self_tested_ = true;
     const Sent before = sent();
     execute(plan(), run);
+    if (timed_) clock_.reached();  // it has waited for each operation
     add(run.result, before, sent(), 1);
     result = std::move(run.result), losses = std::move(run.losses);
   }  // what the run held is not counted as memory
   exchange(result, losses);
+  result.seconds = clock_.end();
   return result;
 }
 

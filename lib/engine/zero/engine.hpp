@@ -18,6 +18,7 @@
 #include "zero/sequence.hpp"
 #include "zero/settings.hpp"
 #include "zero/state.hpp"
+#include "zero/step_clock.hpp"
 
 namespace zs::zero {
 
@@ -59,7 +60,8 @@ struct StepResult {
   /// The peak bytes of optimizer state, movable shards and
   /// kept inputs in device memory while a unit computed.
   std::int64_t held = 0;
-  double observed = 0;   ///< seconds spent in an observer: copying gradients for a checkpoint
+  double seconds = 0;    ///< of the step, as StepClock counts them
+  double observed = 0;   ///< seconds of these spent in an observer: copying gradients for a checkpoint
   bool skipped = false;  ///< the gradient was not finite and nothing was updated (float16)
   Usage most{};          ///< maximum over ranks, after the step
   bool stop = false;     ///< a rank is asked to stop
@@ -78,6 +80,9 @@ class Engine {
 
   /// One optimizer step, by its plan. `step` counts from 1. REQUIRES: Settings::trains. COLLECTIVE.
   StepResult step(std::int64_t step, double learning_rate, const BatchOf& batch);
+
+  /// Seconds of the last step that no step has counted (StepClock::rest): a GPU updates while the host goes on.
+  double rest_of_step() { return clock_.rest(); }
 
   /// Mean loss per sample over so many micro-batches (they may differ in size) without dropout, summed in leaf order.
   /// REQUIRES: `seen` only where sequences are whole. COLLECTIVE.
@@ -149,6 +154,7 @@ class Engine {
   std::unique_ptr<comm::Group> sharing_;  // of the ranks that share sequences, where sequences have chunks
   std::optional<SharedSequence> sequence_;
   LossScaler scaler_;
+  StepClock clock_;
   std::int64_t updates_ = 0;
   Observer observer_;
   Timed timed_;

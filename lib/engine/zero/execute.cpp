@@ -99,7 +99,7 @@ void Engine::execute(const plan::Plan& plan, Run& run) {
     OffloadableBuffer* const shard = state.parameters.shard();
     if (shard && state.trained() == 0 && settings_.offload.parameters == Place::device) shard->load();
   }
-  settle(group_.device());
+  // A GPU's updates go on while the host begins the next step: nothing waits for them here.
 }
 
 /// Once in a run, when the host waits for the GPU anyway.
@@ -314,6 +314,7 @@ void Engine::norm(Run& run) {
       std::sqrt(sum_of_squares(group_, shards, !states_.front().layout().divided.optimizer_state)) * gradient_scale();
   // Now, before the updated state is stored: a copy to the host would wait for that.
   settle(group_.device());
+  clock_.reached();
   read_losses(run);
   // Like torch.nn.utils.clip_grad_norm_: applies a factor below 1, or NaN.
   const double factor = settings_.max_grad_norm / (run.result.grad_norm + 1e-6);

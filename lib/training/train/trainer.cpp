@@ -4,7 +4,6 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "base/error.hpp"
@@ -46,8 +45,6 @@ void note_what_never_comes(Settings& settings, std::int64_t steps) {
   note("profile_steps", settings.profiled.first, "none is profiled");
   note("lr_warmup_steps", settings.schedule.warmup, "the learning rate never gets to learning_rate");
 }
-
-double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 
@@ -228,6 +225,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
         sound && ((settings_.eval_steps > 0 && step % settings_.eval_steps == 0) || (settings_.eval && last));
     if (evaluates) evaluate_all(last);
     const bool digests = settings_.digest_every > 0 && step % settings_.digest_every == 0;
+    if (last || stopped || !sound) run_.records.column("iteration_time").reals().back() += engine_->rest_of_step();
     if (digests || last || stopped || !sound) digest = engine_->digest();
     if (digests) run_.records.column("state_digest").texts().back() = digest;
     if (sink_.log &&
@@ -292,13 +290,11 @@ checkpoint::Progress Trainer::progress(std::int64_t step) const {
 
 bool Trainer::train_step(std::int64_t step) {
   const double learning_rate = this->learning_rate(step);
-  const double begin = seconds();
   const zero::StepResult result = engine_->step(step, learning_rate, [&](std::int64_t leaf) {
     unit::Batch batch = batches_.training(step, leaf);
     probing_->batch(step, batch);
     return batch;
   });
-  const double time = seconds() - begin - result.observed;
   probing_->after(step, result);
 
   metric::Table& records = run_.records;
@@ -322,7 +318,7 @@ bool Trainer::train_step(std::int64_t step) {
   integer("step", step);
   integer("epoch", batches_.epoch(step));
   real("loss", result.loss);
-  real("iteration_time", time);
+  real("iteration_time", result.seconds - result.observed);
   integer("alloc_mem", result.most.allocated);
   integer("peak_mem", result.most.peak);
   real("grad_norm", result.grad_norm);

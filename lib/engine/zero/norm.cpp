@@ -102,36 +102,41 @@ std::vector<Lanes> lanes_before(comm::Group& group, const std::vector<Shard>& sh
   return before;
 }
 
-/// The sums of the tiles that a shard finishes, in order: of the first `before` is what other ranks have of it.
-void add_whole_tiles(const Shard& shard, std::vector<device::View>& values) {
-  for (const std::int64_t tile : Cuts{shard.numel, 1}.finished(shard.slice)) {
-    const Slice of = tile_of(shard.numel, tile);
-    if (of.begin >= shard.slice.begin)
-      values.push_back(shard.values.part(of.begin - shard.slice.begin, of.end - shard.slice.begin));
-  }
-}
-
 }  // namespace
 
 double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool replicated) {
   const std::vector<Lanes> before = replicated ? std::vector<Lanes>(shards.size()) : lanes_before(group, shards);
-  std::vector<device::View> values;
-  for (const Shard& shard : shards) add_whole_tiles(shard, values);
+  const int ranks = replicated ? 1 : group.size();
+  std::vector<std::vector<std::int64_t>> tiles;  // that this rank finishes, by unit
+  std::vector<std::size_t> counts;               // of those that each rank finishes, by unit
+  std::vector<device::View> values;              // of those that this rank has whole
+  for (const Shard& shard : shards) {
+    tiles.push_back(Cuts{shard.numel, 1}.finished(shard.slice));
+    for (const std::int64_t tile : tiles.back()) {
+      const Slice of = tile_of(shard.numel, tile);
+      if (of.begin >= shard.slice.begin)
+        values.push_back(shard.values.part(of.begin - shard.slice.begin, of.end - shard.slice.begin));
+    }
+    for (int rank = 0; rank < ranks; ++rank) {
+      const Slice its = replicated ? shard.slice : comm::slice(shard.numel, rank, ranks);
+      counts.push_back(Cuts{shard.numel, 1}.finished(its).size());
+    }
+  }
+  // From here on a GPU waits: no border is looked for but that of a unit's first tile, the only one that may be cut.
   const std::vector<double> whole = device::operations(group.device()).sums_of_squares(values);
   std::vector<double> sums;
   auto next = whole.begin();
   for (std::size_t unit = 0; unit < shards.size(); ++unit) {
     const Shard& shard = shards[unit];
-    for (const std::int64_t tile : Cuts{shard.numel, 1}.finished(shard.slice)) {
-      const Slice of = tile_of(shard.numel, tile);
-      if (of.begin >= shard.slice.begin) {
-        sums.push_back(*next++);
-        continue;
-      }
+    std::size_t left = tiles[unit].size();
+    const Slice of = left > 0 ? tile_of(shard.numel, tiles[unit][0]) : shard.slice;
+    if (of.begin < shard.slice.begin) {
       Lanes lanes = before[unit];
       add_squares(lanes, shard, of.begin, shard.slice.begin, of.end);
       sums.push_back(sum_of(lanes));
+      --left;
     }
+    for (; left > 0; --left) sums.push_back(*next++);
   }
   const std::vector<std::vector<double>> parts =
       replicated ? std::vector<std::vector<double>>{sums}
@@ -139,11 +144,10 @@ double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool
 
   double sum = 0;
   std::vector<std::size_t> read(parts.size());  // by rank
-  for (const Shard& shard : shards) {
+  auto count = counts.begin();
+  for (std::size_t unit = 0; unit < shards.size(); ++unit) {
     for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-      const Slice its =
-          replicated ? shard.slice : comm::slice(shard.numel, static_cast<std::int64_t>(rank), group.size());
-      for (std::size_t i = Cuts{shard.numel, 1}.finished(its).size(); i > 0; --i) sum += parts[rank][read[rank]++];
+      for (std::size_t left = *count++; left > 0; --left) sum += parts[rank][read[rank]++];
     }
   }
   return sum;

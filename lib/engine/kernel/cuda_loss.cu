@@ -19,65 +19,79 @@ __device__ inline float power(float x) {
   return y;
 }
 
-/// One block a row: its maximum, its sum of exponentials, then the gradient in place. The row's last V % kPack columns
-/// belong to the first threads, one each. With kStays each thread asks memory for its part of the row once, for all of
-/// it at first, and has it in shared memory.
+/// A block takes every gridDim.x-th row: its maximum, its sum of exponentials, then the gradient in place. The row's
+/// last V % kPack columns belong to the first threads, one each. With kStays a row lies in shared memory, where each
+/// thread asks for its part of the next row as soon as it is done with that of this one.
 template <typename T, bool kStays>
 __global__ void __launch_bounds__(kLossThreads, 2)
     cross_entropy_kernel(T* __restrict__ logits_NV, std::int64_t ld, const std::int64_t* __restrict__ targets_N,
-                         float* __restrict__ losses_N, float scale, int V) {
+                         float* __restrict__ losses_N, float scale, int N, int V) {
   constexpr int kPack = Pack<T>::kSize, kWarps = kLossThreads / kWarp;
-  __shared__ float maxima[kWarps], sums[kWarps];
+  static_assert(kWarps == kWarp, "a lane adds what a warp has");
+  __shared__ float maxima[kWarps], sums[kWarps], of_row[2];
   extern __shared__ __align__(16) unsigned char staged[];
-  T* const row = logits_NV + static_cast<std::int64_t>(blockIdx.x) * ld;
-  const T* const from = kStays ? reinterpret_cast<const T*>(staged) : row;
-  const std::int64_t target = targets_N[blockIdx.x];
   const int thread = threadIdx.x, warp = thread / kWarp, lane = thread % kWarp, whole = V / kPack * kPack;
-  const bool valid = target >= 0 && target < V;
-  const float target_logit = valid ? wide(row[target]) : NAN;
+  const auto ask = [&](int n, int i) { start_copy(staged + i * sizeof(T), logits_NV + n * ld + i); };
   if constexpr (kStays) {
-    for (int i = thread * kPack; i < whole; i += kLossThreads * kPack) start_copy(staged + i * sizeof(T), row + i);
+    for (int i = thread * kPack; i < whole; i += kLossThreads * kPack) ask(blockIdx.x, i);
     end_of_group();
-    wait_for_copies<0>();
   }
-  // Each thread keeps a running maximum (times log2 e) and the sum of exponentials under it.
-  float top = -INFINITY, sum = 0;
-  for (int i = thread * kPack; i < whole; i += kLossThreads * kPack) {
-    const Pack<T> v = load(from + i);
-    float local = wide(v.value[0]);
+  for (int n = blockIdx.x; n < N; n += gridDim.x) {
+    T* const row = logits_NV + n * ld;
+    const T* const from = kStays ? reinterpret_cast<const T*>(staged) : row;
+    const std::int64_t target = targets_N[n];
+    const bool valid = target >= 0 && target < V;
+    const float target_logit = valid ? wide(row[target]) : NAN;
+    if constexpr (kStays) wait_for_copies<0>();
+    // Each thread keeps a running maximum (times log2 e) and the sum of exponentials under it.
+    float top = -INFINITY, sum = 0;
+    for (int i = thread * kPack; i < whole; i += kLossThreads * kPack) {
+      const Pack<T> v = load(from + i);
+      float local = wide(v.value[0]);
 #pragma unroll
-    for (int j = 1; j < kPack; ++j) local = fmaxf(local, wide(v.value[j]));
-    local *= kLog2E;
-    if (local > top) sum *= power(top - local), top = local;
+      for (int j = 1; j < kPack; ++j) local = fmaxf(local, wide(v.value[j]));
+      local *= kLog2E;
+      if (local > top) sum *= power(top - local), top = local;
 #pragma unroll
-    for (int j = 0; j < kPack; ++j) sum += power(fmaf(wide(v.value[j]), kLog2E, -top));
-  }
-  if (whole + thread < V) {
-    const float x = wide(row[whole + thread]) * kLog2E;
-    if (x > top) sum *= power(top - x), top = x;
-    sum += power(x - top);
-  }
-  const float warp_top = warp_max(top);
-  sum = warp_sum(top == -INFINITY ? sum : sum * power(top - warp_top));
-  if (lane == 0) maxima[warp] = warp_top, sums[warp] = sum;
-  __syncthreads();
-  float all_top = maxima[0];
-  for (int i = 1; i < kWarps; ++i) all_top = fmaxf(all_top, maxima[i]);
-  float total = 0;
-  for (int i = 0; i < kWarps; ++i) total += maxima[i] == -INFINITY ? sums[i] : sums[i] * power(maxima[i] - all_top);
-  if (thread == 0) losses_N[blockIdx.x] = logf(total) + all_top / kLog2E - target_logit;
-  const float factor = valid ? scale / total : NAN;
-  const auto probability = [&](float x) { return power(fmaf(x, kLog2E, -all_top)) * factor; };
-  for (int i = thread * kPack; i < whole; i += kLossThreads * kPack) {
-    Pack<T> v = load(from + i);
+      for (int j = 0; j < kPack; ++j) sum += power(fmaf(wide(v.value[j]), kLog2E, -top));
+    }
+    if (whole + thread < V) {
+      const float x = wide(row[whole + thread]) * kLog2E;
+      if (x > top) sum *= power(top - x), top = x;
+      sum += power(x - top);
+    }
+    const float warp_top = warp_max(top);
+    sum = warp_sum(top == -INFINITY ? sum : sum * power(top - warp_top));
+    if (lane == 0) maxima[warp] = warp_top, sums[warp] = sum;
+    __syncthreads();
+    if (warp == 0) {  // the warps' sums in their order
+      const float its_top = maxima[lane], all_top = warp_max(its_top);
+      const float its_sum = its_top == -INFINITY ? sums[lane] : sums[lane] * power(its_top - all_top);
+      float total = 0;
+      for (int i = 0; i < kWarps; ++i) total += __shfl_sync(0xffffffff, its_sum, i);
+      if (lane == 0) {
+        of_row[0] = all_top, of_row[1] = total;
+        losses_N[n] = logf(total) + all_top / kLog2E - target_logit;
+      }
+    }
+    __syncthreads();
+    const float all_top = of_row[0], factor = valid ? scale / of_row[1] : NAN;
+    const auto probability = [&](float x) { return power(fmaf(x, kLog2E, -all_top)) * factor; };
+    const int next = n + gridDim.x;
+    for (int i = thread * kPack; i < whole; i += kLossThreads * kPack) {
+      Pack<T> v = load(from + i);
 #pragma unroll
-    for (int j = 0; j < kPack; ++j) v.value[j] = narrow<T>(probability(wide(v.value[j])));
-    store(row + i, v);
+      for (int j = 0; j < kPack; ++j) v.value[j] = narrow<T>(probability(wide(v.value[j])));
+      store(row + i, v);
+      if (kStays && next < N) ask(next, i);
+    }
+    if constexpr (kStays) end_of_group();
+    for (int i = whole + thread; i < static_cast<int>(ld); i += kLossThreads)
+      row[i] = narrow<T>(i < V ? probability(wide(row[i])) : 0.0F);
+    // By the thread that has written the target's probability.
+    if (valid && thread == (target < whole ? target / kPack % kLossThreads : target - whole))
+      row[target] = narrow<T>(probability(target_logit) - scale);
   }
-  for (int i = whole + thread; i < static_cast<int>(ld); i += kLossThreads)
-    row[i] = narrow<T>(i < V ? probability(wide(row[i])) : 0.0F);
-  __syncthreads();
-  if (thread == 0 && valid) row[target] = narrow<T>(probability(target_logit) - scale);
 }
 
 /// One block: each thread adds every kLossThreads-th value in order; then a fixed tree.
@@ -101,7 +115,7 @@ __global__ void scaled_kernel(const float* __restrict__ factor, const float* __r
   constexpr int kPack = Pack<T>::kSize;
   const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * kPack;
   const float f = *factor;
-  if (i >= n) return;
+  if (i >= n || (!kAdd && f == 1)) return;
   const int count = static_cast<int>(min(n - i, static_cast<std::int64_t>(kPack)));
   if (count == kPack) {
     Pack<T> v = load(to + i);
@@ -123,15 +137,16 @@ void cross_entropy(T* logits_NV, std::int64_t ld, const std::int64_t* targets_N,
   // Two rows fit into the shared memory of a processor: two blocks of it wait for memory by turns.
   constexpr std::int64_t kMost = 112 * 1024;
   const std::int64_t bytes = V * static_cast<std::int64_t>(sizeof(T));
-  const auto run = [&](auto kernel, std::int64_t shared) {
+  const auto run = [&](auto kernel, std::int64_t blocks, std::int64_t shared) {
     if (shared > 0) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kMost));
-    kernel<<<static_cast<unsigned>(N), kLossThreads, static_cast<unsigned>(shared), stream>>>(
-        logits_NV, ld, targets_N, losses_N, scale, static_cast<int>(V));
+    kernel<<<static_cast<unsigned>(blocks), kLossThreads, static_cast<unsigned>(shared), stream>>>(
+        logits_NV, ld, targets_N, losses_N, scale, static_cast<int>(N), static_cast<int>(V));
   };
+  // As many blocks as there is room for, less those that would make others take one more row than they.
   if (bytes <= kMost && shared_memory() > 2 * kMost)
-    run(cross_entropy_kernel<T, true>, (bytes + 15) / 16 * 16);
+    run(cross_entropy_kernel<T, true>, tiles(N, tiles(N, 2 * processors())), (bytes + 15) / 16 * 16);
   else
-    run(cross_entropy_kernel<T, false>, 0);
+    run(cross_entropy_kernel<T, false>, N, 0);
   check("cross-entropy");
 }
 

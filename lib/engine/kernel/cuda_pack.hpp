@@ -54,13 +54,15 @@ __device__ inline void store(T* to, const Pack<T>& pack) {
   *reinterpret_cast<Pack<T>*>(to) = pack;
 }
 
-/// Bytes of shared memory per multiprocessor of the current GPU.
-inline std::int64_t shared_memory() {
-  int device = 0, bytes = 0;
+inline std::int64_t attribute(cudaDeviceAttr of) {
+  int device = 0, value = 0;
   cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
-  return bytes;
+  cudaDeviceGetAttribute(&value, of, device);
+  return value;
 }
+/// Multiprocessors of the current GPU, and bytes of shared memory of each.
+inline std::int64_t processors() { return attribute(cudaDevAttrMultiProcessorCount); }
+inline std::int64_t shared_memory() { return attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor); }
 
 /// Starts to copy 16 bytes into shared memory; complete after wait_for_copies() with as many later groups pending.
 __device__ inline void start_copy(void* to, const void* from) {

@@ -100,24 +100,34 @@ __global__ void __launch_bounds__(kNormWarps* kWarp, kPacks* Pack<T>::kSize <= 2
 #pragma unroll
     for (int stage = 0; stage < kStages - 1; ++stage) ask(first + stage * kNormWarps, stage);
   }
+  // What comes with a row is asked for with the row before.
+  float its_mean = 0, its_rstd = 0;
+  const auto ask_statistics = [&](int row) {
+    if (row < end) its_mean = mean_N[row], its_rstd = rstd_N[row];
+  };
+  ask_statistics(first);
   int stage = 0;
   for (int row = first; row < end; row += kNormWarps) {
     const std::int64_t begin = static_cast<std::int64_t>(row) * C;
-    const float mean = mean_N[row], rstd = rstd_N[row];
-    Pack<T> xs[kPacks], dys[kPacks], pasts[kPacks];
+    const float mean = its_mean, rstd = its_rstd;
+    ask_statistics(row + kNormWarps);
+    constexpr int kHeld = kStages > 1 ? 1 : kPacks;  // a row in shared memory is read twice, and leaves sums their room
+    Pack<T> xs[kHeld], dys[kHeld], pasts[kHeld];
     const T *x_C = x_NC + begin, *dy_C = dy_NC + begin, *past_C = residual_NC + (residual_NC ? begin : 0);
+    const auto read = [&](int i, bool past) {
+      const int at = (i * kWarp + lane) * kPack;
+      xs[i % kHeld] = load(x_C + at), dys[i % kHeld] = load(dy_C + at);
+      if (past && residual_NC) pasts[i % kHeld] = load(past_C + at);
+    };
     if constexpr (kStages > 1) {
       ask(row + (kStages - 1) * kNormWarps, (stage + kStages - 1) % kStages);
       wait_for_copies<kStages - 1>();
       x_C = place(stage, 0), dy_C = place(stage, 1), past_C = place(stage, 2);
       stage = (stage + 1) % kStages;
-    }
+    } else {
 #pragma unroll
-    for (int i = 0; i < kPacks; ++i) {
-      const int pack = i * kWarp + lane;
-      if (pack < packs) {
-        xs[i] = load(x_C + pack * kPack), dys[i] = load(dy_C + pack * kPack);
-        if (residual_NC) pasts[i] = load(past_C + pack * kPack);
+      for (int i = 0; i < kPacks; ++i) {
+        if (i * kWarp + lane < packs) read(i, true);
       }
     }
     float sum = 0, dot = 0;
@@ -125,10 +135,11 @@ __global__ void __launch_bounds__(kNormWarps* kWarp, kPacks* Pack<T>::kSize <= 2
     for (int i = 0; i < kPacks; ++i) {
       const int pack = i * kWarp + lane;
       if (pack < packs) {
+        if constexpr (kStages > 1) read(i, false);
         const Pack<T> w = load(weight_C + pack * kPack);
 #pragma unroll
         for (int j = 0; j < kPack; ++j) {
-          const float hat = (wide(xs[i].value[j]) - mean) * rstd, dy = wide(dys[i].value[j]);
+          const float hat = (wide(xs[i % kHeld].value[j]) - mean) * rstd, dy = wide(dys[i % kHeld].value[j]);
           const float d = dy * wide(w.value[j]);
           sum += d;
           dot = fmaf(d, hat, dot);
@@ -138,17 +149,19 @@ __global__ void __launch_bounds__(kNormWarps* kWarp, kPacks* Pack<T>::kSize <= 2
       }
     }
     sum = warp_sum(sum) / C, dot = warp_sum(dot) / C;
+    if constexpr (kStages > 1) asm volatile("" ::: "memory");  // else the compiler would keep the row
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
       const int pack = i * kWarp + lane;
       if (pack < packs) {
+        if constexpr (kStages > 1) read(i, true);
         const Pack<T> w = load(weight_C + pack * kPack);
         Pack<T> out;
 #pragma unroll
         for (int j = 0; j < kPack; ++j) {
-          const float hat = (wide(xs[i].value[j]) - mean) * rstd;
-          const float dx = (fmaf(wide(dys[i].value[j]), wide(w.value[j]), -sum) - hat * dot) * rstd;
-          out.value[j] = narrow<T>(residual_NC ? wide(pasts[i].value[j]) + dx : dx);
+          const float hat = (wide(xs[i % kHeld].value[j]) - mean) * rstd;
+          const float dx = (fmaf(wide(dys[i % kHeld].value[j]), wide(w.value[j]), -sum) - hat * dot) * rstd;
+          out.value[j] = narrow<T>(residual_NC ? wide(pasts[i % kHeld].value[j]) + dx : dx);
         }
         store(dx_NC + begin + pack * kPack, out);
       }

@@ -41,13 +41,15 @@ constexpr CodeTable code_table(bool has_sign) {
 inline constexpr CodeTable kSignedCodes = code_table(true), kUnsignedCodes = code_table(false);
 
 /// The code of x, a number divided by its scale; of two values as near, the lower one's.
-ZS_EVERYWHERE std::uint8_t code_of(const float* table, float x) {
+template <typename Table>
+ZS_EVERYWHERE std::uint8_t code_of(const Table& table, float x) {
   int low = 0;
   for (int half = 128; half > 0; half /= 2) low += table[low + half] <= x ? half : 0;
   const bool up = low < 255 && table[low + 1] - x < x - table[low];
   return static_cast<std::uint8_t>(low + (up ? 1 : 0));
 }
-ZS_EVERYWHERE std::uint8_t code_of(const float* table, float value, float scale) {
+template <typename Table>
+ZS_EVERYWHERE std::uint8_t code_of(const Table& table, float value, float scale) {
   return code_of(table, scale == 0 ? 0.0F : value / scale);
 }
 

@@ -198,17 +198,18 @@ void decode(const CodedMoment& moment, const CodeTable& table, std::int64_t bloc
   for (std::int64_t i = 0; i < n; ++i) to[i] = table[codes[i]] * scale;
 }
 
-void encode(const CodedMoment& moment, const CodeTable& table, std::int64_t block, std::int64_t begin, std::int64_t n,
-            const float* from) {
-  const float scale = moment.scales.as<float>()[block] = moment.next.as<float>()[block];
-  auto* const codes = moment.codes.as<std::uint8_t>() + begin;
-  for (std::int64_t i = 0; i < n; ++i) codes[i] = code_of(table.data(), from[i], scale);
-}
-
 float largest(const float* values, std::int64_t n) {
   std::uint32_t most = 0;
   for (std::int64_t i = 0; i < n; ++i) most = std::max(most, magnitude(values[i]));
   return std::bit_cast<float>(most);
+}
+
+void encode(const CodedMoment& moment, const CodeTable& table, std::int64_t block, std::int64_t begin, std::int64_t n,
+            const float* from) {
+  const float scale = moment.next.count > 0 ? moment.next.as<float>()[block] : largest(from, n);
+  moment.scales.as<float>()[block] = scale;
+  auto* const codes = moment.codes.as<std::uint8_t>() + begin;
+  for (std::int64_t i = 0; i < n; ++i) codes[i] = code_of(table, from[i], scale);
 }
 
 /// One update, block by block, of which nothing but the scales is kept unless it `writes`.

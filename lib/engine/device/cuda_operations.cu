@@ -277,65 +277,90 @@ struct CodedPointers {
   float *scales, *next;
   const float* values;
 };
-__device__ float decoded(const CodedPointers& moment, const float* table, std::int64_t block, std::int64_t i) {
+/// A table in shared memory. A number of each 32 is left out, so that a search meets no bank twice.
+struct SharedTable {
+  float* of;
+  __device__ float& operator[](int i) const { return of[i + i / 32]; }
+};
+__device__ float decoded(const CodedPointers& moment, const SharedTable& table, std::int64_t block, std::int64_t i) {
   return moment.values ? moment.values[i] : table[moment.codes[i]] * moment.scales[block];
 }
 
-/// A group of threads for each block of 256 elements, a thread for each element.
-template <typename G, bool kWrites>
-__global__ void coded_kernel(AdamWFactors factors, CodeTables tables, CodedPointers first, CodedPointers second,
-                             float* parameters, const G* gradient_sum, Bfloat16* rounded, std::int64_t offset,
-                             float scale, float clip, std::int64_t n) {
-  __shared__ float table[2][kCodedBlock];
-  __shared__ std::uint32_t most[2][kCodedBlock];
+/// What a kernel does: it finds the scales, updates by scales that are there, or both.
+enum class Coded { scales, update, both };
+
+/// A group of threads takes every gridDim.x-th block of 256 elements, a thread an element.
+template <typename G, Coded kDoes>
+__global__ void __launch_bounds__(kCodedBlock)
+    coded_kernel(AdamWFactors factors, CodeTables tables, CodedPointers first, CodedPointers second, float* parameters,
+                 const G* gradient_sum, Bfloat16* rounded, std::int64_t offset, float scale, float clip, std::int64_t n,
+                 std::int64_t blocks) {
+  constexpr int kWarp = 32, kWarps = kCodedBlock / kWarp;
+  __shared__ float of_table[2][kCodedBlock + kCodedBlock / 32];
+  __shared__ std::uint32_t most[2][kWarps];
+  const SharedTable table[] = {{of_table[0]}, {of_table[1]}};
   const int t = static_cast<int>(threadIdx.x);
-  const std::int64_t block = blockIdx.x, i = (offset / kCodedBlock + block) * kCodedBlock + t - offset;
   table[0][t] = tables.of[0][t], table[1][t] = tables.of[1][t];
   __syncthreads();
-  const bool here = i >= 0 && i < n;
-  float p = 0, m = 0, v = 0;
-  if (here) {
-    p = parameters[i], m = decoded(first, table[0], block, i), v = decoded(second, table[1], block, i);
-    adamw(factors, widen(gradient_sum[i]) * scale * clip, p, m, v);
-  }
-  if constexpr (kWrites) {
+  for (std::int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
+    const std::int64_t i = (offset / kCodedBlock + block) * kCodedBlock + t - offset;
+    const bool here = i >= 0 && i < n;
+    float p = 0, m = 0, v = 0;
     if (here) {
-      parameters[i] = p;
-      put_rounded(rounded, i, p);
-      first.codes[i] = code_of(table[0], m, first.next[block]);
-      second.codes[i] = code_of(table[1], v, second.next[block]);
+      p = parameters[i], m = decoded(first, table[0], block, i), v = decoded(second, table[1], block, i);
+      adamw(factors, widen(gradient_sum[i]) * scale * clip, p, m, v);
     }
-    __syncthreads();
-    if (t == 0) first.scales[block] = first.next[block], second.scales[block] = second.next[block];
-  } else {
-    most[0][t] = here ? magnitude(m) : 0u, most[1][t] = here ? magnitude(v) : 0u;
-    for (int half = kCodedBlock / 2; half > 0; half /= 2) {
+    float scales[2];
+    if constexpr (kDoes == Coded::update) {
+      scales[0] = first.next[block], scales[1] = second.next[block];
+    } else {
+      const std::uint32_t of_warp[] = {__reduce_max_sync(0xffffffffU, here ? magnitude(m) : 0u),
+                                       __reduce_max_sync(0xffffffffU, here ? magnitude(v) : 0u)};
+      if (t % kWarp == 0) most[0][t / kWarp] = of_warp[0], most[1][t / kWarp] = of_warp[1];
       __syncthreads();
-      for (int k = 0; t < half && k < 2; ++k) {
-        if (most[k][t + half] > most[k][t]) most[k][t] = most[k][t + half];
+      for (int k = 0; k < 2; ++k) {
+        std::uint32_t all = 0;
+        for (int warp = 0; warp < kWarps; ++warp) all = max(all, most[k][warp]);
+        scales[k] = __uint_as_float(all);
       }
     }
-    if (t == 0) first.next[block] = __uint_as_float(most[0][0]), second.next[block] = __uint_as_float(most[1][0]);
+    if constexpr (kDoes != Coded::scales) {
+      if (here) {
+        parameters[i] = p;
+        put_rounded(rounded, i, p);
+        first.codes[i] = code_of(table[0], m, scales[0]);
+        second.codes[i] = code_of(table[1], v, scales[1]);
+      }
+    }
+    __syncthreads();
+    if (t != 0) continue;
+    (kDoes == Coded::scales ? first.next : first.scales)[block] = scales[0];
+    (kDoes == Coded::scales ? second.next : second.scales)[block] = scales[1];
   }
 }
 
-template <bool kWrites>
-void coded_on_gpu(const AdamWFactors& factors, const CodedViews& v) {
+template <Coded kDoes>
+void coded(const AdamWFactors& factors, const CodedViews& v) {
   const std::int64_t blocks = coded_blocks(v.offset, v.parameters.count);
   if (blocks == 0) return;
   const auto pointers = [](const CodedMoment& moment) {
-    return CodedPointers{reinterpret_cast<std::uint8_t*>(moment.codes.data), floats(moment.scales), floats(moment.next),
+    return CodedPointers{reinterpret_cast<std::uint8_t*>(moment.codes.data), floats(moment.scales),
+                         moment.next.count > 0 ? floats(moment.next) : nullptr,
                          moment.values.count > 0 ? floats(moment.values) : nullptr};
   };
+  constexpr std::int64_t kMostGroups = 132 * 8;  // no bit depends on it
   with_type(v.gradient_sum.type, [&](auto number) {
     using G = decltype(number);
-    coded_kernel<G, kWrites><<<static_cast<unsigned>(blocks), kCodedBlock, 0, stream()>>>(
+    coded_kernel<G, kDoes><<<static_cast<unsigned>(std::min(blocks, kMostGroups)), kCodedBlock, 0, stream()>>>(
         factors, code_tables(), pointers(v.moments[0]), pointers(v.moments[1]), floats(v.parameters),
         reinterpret_cast<const G*>(v.gradient_sum.data),
         v.rounded.count > 0 ? reinterpret_cast<Bfloat16*>(v.rounded.data) : nullptr, v.offset, v.scale, v.clip,
-        v.parameters.count);
+        v.parameters.count, blocks);
   });
   check(cudaGetLastError(), "update of 8-bit AdamW");
+}
+void coded_update_on_gpu(const AdamWFactors& factors, const CodedViews& views) {
+  (views.moments[0].next.count > 0 ? coded<Coded::update> : coded<Coded::both>)(factors, views);
 }
 
 struct Tile {
@@ -398,7 +423,7 @@ std::vector<double> sums_of_squares(std::span<const View> views) {
 
 const Operations& operations_here() {
   static constexpr Operations table = {
-      tree_sum, carry, update_on_gpu, direction_on_gpu, coded_on_gpu<false>, coded_on_gpu<true>, sums_of_squares};
+      tree_sum, carry, update_on_gpu, direction_on_gpu, coded<Coded::scales>, coded_update_on_gpu, sums_of_squares};
   return table;
 }
 

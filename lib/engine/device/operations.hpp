@@ -26,7 +26,7 @@ struct UpdateViews {
 struct CodedMoment {
   View codes;     ///< byte
   View scales;    ///< float32, of each block that the elements lie in
-  View next;      ///< the same, after the update
+  View next{};    ///< the same, after the update; or none: coded_update finds them, if no block has elements elsewhere
   View values{};  ///< float32, taken in place of the codes; or none
 };
 
@@ -56,7 +56,7 @@ struct Operations {
   /// The first part of 8-bit AdamW: sets `next` to the scales that the moments of these elements will have, and nothing
   /// else. Of a block that has elements elsewhere, the largest of all parts is its scale.
   void (*coded_scales)(const AdamWFactors& factors, const CodedViews& views);
-  /// The second part: updates parameters and moments; the scales become `next`.
+  /// The second part: updates parameters and moments; the scales become `next`, or what it finds.
   void (*coded_update)(const AdamWFactors& factors, const CodedViews& views);
   /// The sum of squares of each tile, in an order determined by its length. NaN and infinity propagate.
   std::vector<double> (*sums_of_squares)(std::span<const View> tiles);

@@ -146,7 +146,8 @@ class CodedAdamW final : public Optimizer {
                              offset(s, layout_), update.scale,          update.clip};
     for (int moment = 0; moment < kMoments; ++moment) {
       device::CodedMoment& its = views.moments[static_cast<std::size_t>(moment)];
-      its = {numbers(i, moment), scales(i, moment), device::view(next.select(0, moment)), {}};
+      its = {numbers(i, moment), scales(i, moment), {}, {}};
+      if (next.defined()) its.next = device::view(next.select(0, moment));
       if (restored.empty()) continue;
       const std::int64_t place = slots().place(moment, s.begin);
       its.values = device::view(restored[static_cast<std::size_t>(moment)]).part(place, place + s.end - s.begin);
@@ -158,8 +159,9 @@ class CodedAdamW final : public Optimizer {
                      const device::View& rounded) override {
     const device::Operations& operations = device::operations(master.device);
     const std::vector<at::Tensor> restored = take_restored(master.device);
-    std::vector<at::Tensor> next(places_.size());  // scales, by moment and block
+    std::vector<at::Tensor> next(places_.size());  // scales, by moment and block, where ranks share blocks
     for (const bool writes : {false, true}) {
+      if (!writes && !shares_blocks_) continue;
       for (std::size_t i = 0; i < places_.size(); ++i) {
         const Segment& s = recipe_.segments[i];
         if (s.rule != Rule::adamw_8bit) continue;
@@ -168,7 +170,7 @@ class CodedAdamW final : public Optimizer {
         const device::CodedViews of = views(i, next[i], restored, update, gradient_sum, master, rounded);
         (writes ? operations.coded_update : operations.coded_scales)(std::get<device::AdamWFactors>(its), of);
       }
-      if (!writes && shares_blocks_) exchange(next);
+      if (!writes) exchange(next);
     }
     for (std::size_t i = 0; i < places_.size(); ++i) {
       const Segment& s = recipe_.segments[i];

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The peers of bench/gpu: training steps of GPT-2 and Llama in PyTorch and DeepSpeed, as their users set them for speed.
 
-gpu.py NAME [--model gpt2] [--batch 32] [--length 1024] [--accumulation 1] [--steps 25]: one rank of it. Several ranks are started by
+gpu.py NAME [--model gpt2] [--layers N] [--batch 32] [--length 1024] [--accumulation 1] [--steps 25]: one rank of it. Several ranks are started by
 torchrun. Rank 0 prints a line a step, "step SECONDS"; then "peak BYTES" (of the rank that holds most) and "version TEXT".
 
   eager compile deterministic   bfloat16 weights; the last: torch.compile with deterministic algorithms
@@ -11,7 +11,7 @@ torchrun. Rank 0 prints a line a step, "step SECONDS"; then "peak BYTES" (of the
   ddp                           autocast under DistributedDataParallel
   fsdp2                         fully_shard of every block, bfloat16 parameters, each block by torch.compile
   llama llama-fp8               the same of a Llama, with float32 masters and reductions; float8 by torchao, tensorwise,
-                                with gathers in float8; llama-fp8-rowwise
+                                with gathers in float8; llama-fp8-rowwise; llama-8bit, with torchao's AdamW8bit
   zero1 zero2 zero3             DeepSpeed, bfloat16; also zero1-deepcompile, zero3-deepcompile
   scatter                       reduce_scatter_tensor alone: "scatter MIBIBYTES SECONDS"
 """
@@ -104,7 +104,7 @@ def llama_step(model, name, accumulation, device):
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
     version, after = f"PyTorch {torch.__version__}", None
-    if name != "llama":
+    if name.startswith("llama-fp8"):
         import torchao
         from torchao.float8 import Float8LinearConfig, convert_to_float8_training, precompute_float8_dynamic_scale_for_fsdp
 
@@ -118,7 +118,14 @@ def llama_step(model, name, accumulation, device):
         fully_shard(block, mp_policy=policy)
     fully_shard(model, mp_policy=policy)
     model.begin(device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1, fused=True)
+    if name == "llama-8bit":
+        import torchao
+        from torchao.optim import AdamW8bit
+
+        version = f"torchao {torchao.__version__}, {version}"
+        optimizer = AdamW8bit(model.parameters(), lr=3e-4, weight_decay=0.1)
+    else:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1, fused=True)
 
     def step(tokens, targets):
         for micro in range(accumulation):
@@ -157,6 +164,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("name")
     parser.add_argument("--model", default="gpt2")
+    parser.add_argument("--layers", type=int, help="of a Llama, in place of all")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--length", type=int, default=1024)
     parser.add_argument("--accumulation", type=int, default=1, help="micro-batches of a step, of a Llama")
@@ -178,7 +186,7 @@ def main():
         scatter(device)
     else:
         with torch.device("meta") if args.model in SIZES else device:
-            model = Llama(args.model, args.length) if args.model in SIZES else GPT2(args.model, VOCABULARY)
+            model = Llama(args.model, args.length, args.layers) if args.model in SIZES else GPT2(args.model, VOCABULARY)
         if args.model in SIZES:
             step, version = llama_step(model, args.name, args.accumulation, device)
         elif args.name.startswith("zero"):

@@ -45,12 +45,12 @@ class Block(nn.Module):
 class Llama(nn.Module):
     """Made on the device "meta": begin() gives it memory and values."""
 
-    def __init__(self, size, length):
+    def __init__(self, size, length, layers=None):
         super().__init__()
-        layers, heads, groups, width, inner, tied = SIZES[size]
+        all_layers, heads, groups, width, inner, tied = SIZES[size]
         self.length, self.rotated = length, width // heads
         self.embedding = nn.Embedding(VOCABULARY, width)
-        self.blocks = nn.ModuleList(Block(heads, groups, width, inner) for _ in range(layers))
+        self.blocks = nn.ModuleList(Block(heads, groups, width, inner) for _ in range(layers or all_layers))
         self.norm, self.head = nn.RMSNorm(width, EPSILON), nn.Linear(width, VOCABULARY, bias=False)
         if tied:
             self.head.weight = self.embedding.weight

@@ -10,10 +10,10 @@
 
 namespace zs::zero {
 
-/// The seconds of a step on a processor are those from its begin to its end. On a GPU the end is unknown when the host
-/// goes on; the seconds of a step are those from its begin to where the host has last waited in it, and those from
-/// there to the end of the step before. So each update is counted once, in the step behind it; that of the last step is
-/// in rest(). The time between two steps is in neither.
+/// On a processor a step takes from its begin to its end. On a GPU its end is unknown when the host goes on: there it
+/// has the seconds from its begin to the host's last wait in it, and those that the step before took after its own last
+/// wait. So each update is counted once, in the step behind it; that of the last step is in rest(). The time between
+/// two steps is in neither.
 class StepClock {
  public:
   explicit StepClock(const device::Device& device) : device_(device) {}

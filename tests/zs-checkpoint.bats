@@ -144,6 +144,56 @@ verified() {
   verdict
 }
 
+@test "Megatron-core: the optimizer's step and settings are those of common.pt; what a form has to assume is said" {
+  unpack megatron-ranks4-ep2-experts4-optimfully_reshardable moe
+  run -0 zs-checkpoint show moe
+  assert_line --regexp '^framework +Megatron-core'
+  assert_line --regexp '^step +3$'
+  assert_line --regexp '^optimizer steps +3$'
+  assert_line --regexp '^betas +\(0\.9, 0\.999\)$'
+  refute_line --regexp '^ranks ' # not said: the ranks that have the same write no file
+  run -0 zs-checkpoint verify moe
+  assert_line --regexp '^verdict +whole$'
+  run -0 zs-checkpoint convert --to universal moe universal
+  assert_line --regexp "^assumed +weight_decay of the optimizer, which the checkpoint does not say: torch.optim.AdamW's\$"
+  # Masters, moments and steps are equal; the other form has no place for what is left out.
+  run -3 zs-verify moe universal
+  assert_line --regexp '^float32: equal: [0-9]+ elements, in 14 tensors$'
+  assert_line --regexp '^exp_avg_sq: equal: [0-9]+ elements, in 14 tensors$'
+  assert_line 'step: equal: 14 values'
+  # Layers and experts are stacked: a line of names takes them from checkpoints that have them apart.
+  run -0 zs-checkpoint convert --to hf moe joined
+  python3 - <<'END'
+import json, struct
+data = open("joined/model.safetensors", "rb").read()
+size = struct.unpack("<Q", data[:8])[0]
+head, body, into, parts = json.loads(data[8:8 + size]), data[8 + size:], {}, b""
+for name, row in head.items():
+    if name == "__metadata__":
+        continue
+    begin, end = row["data_offsets"]
+    shape, pieces = row["shape"], [(name, row["shape"], body[begin:end])]
+    if name.endswith("experts.linear_fc1.weight"):
+        part = (end - begin) // (shape[0] * shape[1])
+        pieces = [(f"layers.{i}.experts.{j}.up.weight", shape[2:], body[begin + (i * shape[1] + j) * part:][:part])
+                  for i in range(shape[0]) for j in range(shape[1])]
+    for key, sizes, piece in pieces:
+        into[key] = {"dtype": row["dtype"], "shape": sizes, "data_offsets": [len(parts), len(parts) + len(piece)]}
+        parts += piece
+text = json.dumps(into).encode()
+open("apart.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + parts)
+END
+  echo 'decoder.layers.mlp.experts.experts.linear_fc1.weight = stack(stack(layers.0.experts.{0-3}.up.weight), stack(layers.1.experts.{0-3}.up.weight))' >names
+  run -0 zs-checkpoint diff --names names joined apart.safetensors
+  assert_line --regexp '^verdict +exact$'
+  # What is damaged, or of another step, is told by file.
+  cp -r moe torn
+  head -c 900 moe/common.pt >torn/common.pt
+  run -1 --separate-stderr zs-checkpoint verify torn
+  [[ $stderr == *"torn/common.pt: "* ]] || complain "$stderr"
+  verdict
+}
+
 @test "names of wrappers and first words are joined; --names does the rest" {
   unpack lightning lightning
   unpack plain plain

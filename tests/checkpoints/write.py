@@ -304,7 +304,7 @@ def megatron_saved(rank, folder, tp, ep, experts, sharding):
     parallel_state.initialize_model_parallel(tensor_model_parallel_size=tp, expert_model_parallel_size=ep, expert_tensor_parallel_size=1)
     config = TransformerConfig(num_layers=2, hidden_size=16, num_attention_heads=4, use_cpu_initialization=True, tensor_model_parallel_size=tp,
                                expert_model_parallel_size=ep, num_moe_experts=experts, bf16=bool(sharding),
-                               params_dtype=torch.bfloat16 if sharding else torch.float32, add_bias_linear=not experts, gated_linear_unit=bool(experts))
+                               params_dtype=torch.bfloat16 if sharding else torch.float32, add_bias_linear=not experts, gated_linear_unit=bool(experts), moe_ffn_hidden_size=8 if experts else None)
     model = GPTModel(config=config, transformer_layer_spec=get_gpt_layer_local_spec(num_experts=experts), vocab_size=32, max_sequence_length=16)
 
     def noise(parameter, seed):
@@ -376,9 +376,7 @@ def megatron_whole(model, value, experts):
         if getattr(parameter, "tensor_model_parallel", False):
             tensor = torch.cat(gathered(tensor, parallel_state.get_tensor_model_parallel_group()), parameter.partition_dim)
         if name.startswith("decoder.layers."):  # a norm has the name that it has where it is part of the next product
-            name = name.replace("input_layernorm.", "self_attention.linear_qkv.layer_norm_")
-            if not experts:
-                name = name.replace("pre_mlp_layernorm.", "mlp.linear_fc1.layer_norm_")
+            name = name.replace("input_layernorm.", "self_attention.linear_qkv.layer_norm_").replace("pre_mlp_layernorm.", "mlp.linear_fc1.layer_norm_")
             blocks.setdefault("decoder.layers." + name.split(".", 3)[3], []).append(tensor)
         else:
             whole[name] = tensor

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "state/diff.hpp"
 #include "state/fact.hpp"
 #include "state/read.hpp"
@@ -265,9 +266,16 @@ void require_same(const State& state, const std::string& written, const std::str
     if (key == "what" || key == "reason") throw Error(to, 0, "what was written is not what was read: " + value);
     if (key == "only in " + state.path) made.left_out.push_back(value);
   }
-  const auto all = groups(state);
-  if (!all.empty() && !all[0].front()->hyper.contains("lr"))
-    made.assumed.emplace_back("the settings of the optimizer, which the checkpoint does not say: torch.optim.AdamW's");
+  std::vector<std::string> unsaid;
+  for (const auto& group : groups(state)) {
+    for (const char* const key : {"lr", "betas", "eps", "weight_decay"}) {
+      if (!group.front()->hyper.contains(key) && std::ranges::find(unsaid, key) == unsaid.end())
+        unsaid.emplace_back(key);
+    }
+  }
+  if (!unsaid.empty())
+    made.assumed.push_back(zs::joined(unsaid) +
+                           " of the optimizer, which the checkpoint does not say: torch.optim.AdamW's");
   for (const Parameter& parameter : back.parameters) {
     made.tensors +=
         (parameter.weight ? 1 : 0) + (parameter.master ? 1 : 0) + static_cast<int>(parameter.moments.size());

@@ -10,6 +10,7 @@ optimizer in memory, never from the folder that was written.
 """
 import logging
 import os
+import shutil
 import sys
 
 os.environ.setdefault("DS_ACCELERATOR", "cpu")
@@ -188,7 +189,11 @@ def deepspeed(rank, ranks, folder, o):
         a = N(input_folder=os.path.join(folder, tag), output_folder=os.path.join(folder, tag + "_universal"), num_extract_workers=1,
               num_merge_workers=1, keep_temp_folder=False, strict=True, inject_missing_state=True)
         os.makedirs(a.output_folder, exist_ok=True)
-        main(a)
+        if inspect.signature(main).parameters:
+            main(a)
+        else:  # before 0.14
+            sys.argv[1:] = ["--input_folder", a.input_folder, "--output_folder", a.output_folder, "--num_extract_workers", "1", "--num_merge_workers", "1"]
+            main()
 
 
 def fsdp2(model):
@@ -496,6 +501,8 @@ def main():
                     os._exit(status)
             children.append(child)
         failed = any([os.waitpid(child, 0)[1] for child in children])
+        if failed:  # what it left is no checkpoint
+            shutil.rmtree(os.path.dirname(folder), ignore_errors=True)
         print(("FAILED " if failed else "wrote ") + case, flush=True)
 
 

@@ -96,7 +96,8 @@ bool is_megatron(const std::string& folder) {
 
 void add_megatron(State& into, const std::string& folder) {
   into.framework = "Megatron-core";
-  into.ranks.reset();  // the ranks that wrote files: others had the same, and wrote none
+  into.ordered = false;  // a name stands for the tensors of all layers
+  into.ranks.reset();    // the ranks that wrote files: others had the same, and wrote none
   const std::string path = folder + "/" + kCommon;
   try {
     const Value common = tensorfile::read_torch_objects(path);
@@ -117,13 +118,15 @@ void add_megatron(State& into, const std::string& folder) {
   }
   for (const char* const name : {kCommon, "metadata.json"}) {
     std::erase(into.unread, name);
-    into.files.push_back({name, std::filesystem::file_size(folder + "/" + name), -1});
+    std::error_code failure;
+    const auto bytes = std::filesystem::file_size(folder + "/" + name, failure);
+    into.files.push_back({name, failure ? 0 : bytes, -1});
   }
   for (const auto& [name, text] : into.facts) {
     if (name.find(".gbuf_idx_") == std::string::npos) continue;
     into.notes.emplace_back(
         "the optimizer's masters and moments are flat buckets (dp_reshardable), and only the program that wrote them "
-        "knows whose elements are where: save with --dist-ckpt-optim-fully-reshardable");
+        "knows whose elements are where: save with distrib_optim_sharding_type fully_reshardable");
     break;
   }
 }

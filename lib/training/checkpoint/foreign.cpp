@@ -191,7 +191,7 @@ std::optional<state::Form> form_of(const std::string& name, const comm::Group& g
   const std::string option = "--checkpoint_format " + name;
   const zero::Settings& settings = engine.settings();
   const optimizer::Kind kind = settings.optimizer.kind;
-  const bool weights = name == "hf", goes_on = !weights && name != "safetensors";
+  const bool goes_on = name != "hf" && name != "safetensors";  // another program, from the optimizer's state
   if (goes_on && kind != optimizer::Kind::adamw && kind != optimizer::Kind::adam)
     throw Error(option + " has AdamW's state, and this training has that of " +
                 std::string(optimizer::description(kind).title) + ": use hf or safetensors");

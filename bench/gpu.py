@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The peers of bench/gpu: training steps of GPT-2 and Llama in PyTorch and DeepSpeed, as their users set them for speed.
 
-gpu.py NAME [--model gpt2] [--layers N] [--batch 32] [--length 1024] [--accumulation 1] [--steps 25]: one rank of it. Several ranks are started by
+gpu.py NAME [--model gpt2] [--layers N] [--batch 32] [--length 1024] [--accumulation 1] [--steps 25] [--document 0]: one rank of it. Several ranks are started by
 torchrun. Rank 0 prints a line a step, "step SECONDS"; then "peak BYTES" (of the rank that holds most) and "version TEXT".
 
   eager compile deterministic   bfloat16 weights; the last: torch.compile with deterministic algorithms
@@ -169,6 +169,7 @@ def main():
     parser.add_argument("--length", type=int, default=1024)
     parser.add_argument("--accumulation", type=int, default=1, help="micro-batches of a step, of a Llama")
     parser.add_argument("--steps", type=int, default=25)
+    parser.add_argument("--document", type=int, default=0, help="tokens of each document of a sample, of a Llama; 0: a sample is one")
     args = parser.parse_args()
     device = torch.device("cuda", LOCAL) if CUDA else torch.device("cpu")
     if CUDA:
@@ -186,7 +187,7 @@ def main():
         scatter(device)
     else:
         with torch.device("meta") if args.model in SIZES else device:
-            model = Llama(args.model, args.length, args.layers) if args.model in SIZES else GPT2(args.model, VOCABULARY)
+            model = Llama(args.model, args.length, args.layers, args.document) if args.model in SIZES else GPT2(args.model, VOCABULARY)
         if args.model in SIZES:
             step, version = llama_step(model, args.name, args.accumulation, device)
         elif args.name.startswith("zero"):

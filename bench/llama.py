@@ -1,18 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Llama 3 as people write it in stock PyTorch: the model of the peers that bench/gpu measures against."""
+"""Llama 3 and Qwen3 as people write them in stock PyTorch: the models of the peers that bench/gpu measures against."""
+from typing import NamedTuple
+
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-VOCABULARY, THETA, EPSILON = 128256, 500000.0, 1e-5
-# layers, heads of queries, heads of keys and values, width, inner width, whether the head is the embedding
-SIZES = {"Llama-3.2-1B": (16, 32, 8, 2048, 8192, True), "Meta-Llama-3-8B": (32, 32, 8, 4096, 14336, False)}
+
+class Size(NamedTuple):
+    layers: int
+    heads: int  # of queries
+    groups: int  # of keys and values
+    width: int
+    inner: int
+    tied: bool  # whether the head is the embedding
+    head: int  # numbers of a head
+    vocabulary: int = 128256
+    theta: float = 500000.0
+    epsilon: float = 1e-5
+    normed: bool = False  # queries and keys, head by head
 
 
-def angles(length, width, device=None):
+QWEN = dict(vocabulary=151936, theta=1000000.0, epsilon=1e-6, normed=True)
+SIZES = {
+    "Llama-3.2-1B": Size(16, 32, 8, 2048, 8192, True, 64),
+    "Meta-Llama-3-8B": Size(32, 32, 8, 4096, 14336, False, 128),
+    "Qwen3-0.6B": Size(28, 16, 8, 1024, 3072, True, 128, **QWEN),
+    "Qwen3-1.7B": Size(28, 16, 8, 2048, 6144, True, 128, **QWEN),
+}
+
+
+def angles(positions, width, theta):
     """Cosines and sines by position, [T, D] each, for halves that turn together."""
-    frequencies = THETA ** (-torch.arange(0, width, 2, device=device, dtype=torch.float32) / width)
-    turned = torch.outer(torch.arange(length, device=device, dtype=torch.float32), frequencies).repeat(1, 2)
+    frequencies = theta ** (-torch.arange(0, width, 2, device=positions.device, dtype=torch.float32) / width)
+    turned = torch.outer(positions.float(), frequencies).repeat(1, 2)
     return turned.cos(), turned.sin()
 
 
@@ -22,37 +43,46 @@ def rotate(x, cosines, sines):
 
 
 class Block(nn.Module):
-    def __init__(self, heads, groups, width, inner):
+    def __init__(self, size):
         super().__init__()
-        self.size = width // heads
-        self.norm_1, self.norm_2 = nn.RMSNorm(width, EPSILON), nn.RMSNorm(width, EPSILON)
-        self.q, self.o = nn.Linear(width, width, bias=False), nn.Linear(width, width, bias=False)
-        self.k, self.v = (nn.Linear(width, groups * self.size, bias=False) for _ in range(2))
-        self.gate, self.up = (nn.Linear(width, inner, bias=False) for _ in range(2))
-        self.down = nn.Linear(inner, width, bias=False)
+        self.size, width = size.head, size.width
+        self.norm_1, self.norm_2 = nn.RMSNorm(width, size.epsilon), nn.RMSNorm(width, size.epsilon)
+        self.q, self.o = nn.Linear(width, size.heads * size.head, bias=False), nn.Linear(size.heads * size.head, width, bias=False)
+        self.k, self.v = (nn.Linear(width, size.groups * size.head, bias=False) for _ in range(2))
+        self.q_norm, self.k_norm = (nn.RMSNorm(size.head, size.epsilon) if size.normed else nn.Identity() for _ in range(2))
+        self.gate, self.up = (nn.Linear(width, size.inner, bias=False) for _ in range(2))
+        self.down = nn.Linear(size.inner, width, bias=False)
 
-    def forward(self, x, cosines, sines):
+    def forward(self, x, cosines, sines, ends, longest):
+        """With `ends`, where documents begin and the last one ends, each sees itself alone."""
         B, T, C = x.shape
         h = self.norm_1(x)
         q, k, v = (p(h).view(B, T, -1, self.size).transpose(1, 2) for p in (self.q, self.k, self.v))
-        q, k = rotate(q, cosines, sines), rotate(k, cosines, sines)
-        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
-        x = x + self.o(attended.transpose(1, 2).reshape(B, T, C))
+        q, k = rotate(self.q_norm(q), cosines, sines), rotate(self.k_norm(k), cosines, sines)
+        if ends is None:
+            attended = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True).transpose(1, 2)
+        else:
+            from torch.nn.attention.varlen import varlen_attn
+
+            q, k, v = (each.transpose(1, 2).flatten(0, 1) for each in (q, k, v))
+            attended = varlen_attn(q, k, v, ends, ends, longest, longest, window_size=(-1, 0))  # causal
+        x = x + self.o(attended.reshape(B, T, -1))
         h = self.norm_2(x)
         return x + self.down(F.silu(self.gate(h)) * self.up(h))
 
 
 class Llama(nn.Module):
-    """Made on the device "meta": begin() gives it memory and values."""
+    """Made on the device "meta": begin() gives it memory and values. `document`: tokens of each document in a sample of
+    `length`, or 0 where a sample is one."""
 
-    def __init__(self, size, length, layers=None):
+    def __init__(self, name, length, layers=None, document=0):
         super().__init__()
-        all_layers, heads, groups, width, inner, tied = SIZES[size]
-        self.length, self.rotated = length, width // heads
-        self.embedding = nn.Embedding(VOCABULARY, width)
-        self.blocks = nn.ModuleList(Block(heads, groups, width, inner) for _ in range(layers or all_layers))
-        self.norm, self.head = nn.RMSNorm(width, EPSILON), nn.Linear(width, VOCABULARY, bias=False)
-        if tied:
+        self.shape = size = SIZES[name]
+        self.length, self.document = length, document
+        self.embedding = nn.Embedding(size.vocabulary, size.width)
+        self.blocks = nn.ModuleList(Block(size) for _ in range(layers or size.layers))
+        self.norm, self.head = nn.RMSNorm(size.width, size.epsilon), nn.Linear(size.width, size.vocabulary, bias=False)
+        if size.tied:
             self.head.weight = self.embedding.weight
 
     def begin(self, device):
@@ -62,11 +92,13 @@ class Llama(nn.Module):
                 nn.init.normal_(parameter, std=0.02)
             else:
                 nn.init.ones_(parameter)
-        self.angles = angles(self.length, self.rotated, device)
+        positions = torch.arange(self.length, device=device)
+        self.angles = angles(positions % self.document if self.document else positions, self.shape.head, self.shape.theta)
 
     def forward(self, tokens, targets):
         x = self.embedding(tokens)
         cosines, sines = (each.to(x.dtype) for each in self.angles)
+        ends = torch.arange(0, tokens.numel() + 1, self.document, dtype=torch.int32, device=x.device) if self.document else None
         for block in self.blocks:
-            x = block(x, cosines, sines)
+            x = block(x, cosines, sines, ends, self.document)
         return F.cross_entropy(self.head(self.norm(x)).float().flatten(0, 1), targets.flatten())

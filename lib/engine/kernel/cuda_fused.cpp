@@ -112,6 +112,31 @@ struct Linear : torch::autograd::Function<Linear> {
   }
 };
 
+/// The same of a weight [O, I].
+struct Projected : torch::autograd::Function<Projected> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& given_BTI, const Tensor& weight_OI,
+                        const std::optional<Tensor>& bias) {
+    const Tensor x_BTI = given_BTI.contiguous(), bias_O = bias.value_or(Tensor());
+    const Tensor y_BTO = at::empty({x_BTI.size(0), x_BTI.size(1), weight_OI.size(0)}, x_BTI.options());
+    multiply(rows(y_BTO), rows(x_BTI), weight_OI.t(), {.bias_N = bias_O});
+    ctx->save_for_backward({x_BTI, weight_OI, bias_O});
+    return y_BTO;
+  }
+
+  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
+    const Variables saved = ctx->get_saved_variables();
+    const Tensor &x_BTI = saved[0], &weight_OI = saved[1], &bias_O = saved[2];
+    const Tensor dy_NO = rows(gradients[0].contiguous()), dx_BTI = at::empty_like(x_BTI);
+    Gradient weight(weight_OI);
+    if (weight.wanted()) multiply(weight.sum(), dy_NO.t(), rows(x_BTI), {.addend_MN = weight.sum()});
+    multiply(rows(dx_BTI), dy_NO, weight_OI);
+    if (!bias_O.defined()) return {dx_BTI, weight.returned(), Tensor()};
+    Gradient bias(bias_O);
+    if (bias.wanted()) add_column_sums(dy_NO, bias.sum());
+    return {dx_BTI, weight.returned(), bias.returned()};
+  }
+};
+
 struct LinearGelu : torch::autograd::Function<LinearGelu> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x_BTI, const Tensor& weight_IF, const Tensor& bias_F) {
     Tensor pre_BTF = at::empty({x_BTI.size(0), x_BTI.size(1), weight_IF.size(1)}, x_BTI.options());
@@ -225,7 +250,15 @@ Tensor attention(const Tensor& qkv_BTE, std::int64_t heads, double dropout, std:
 
 }  // namespace
 
-extern "C" const Kernels* zs_cuda_kernels() {
+Tensor project(const Tensor& x_BTI, const Tensor& weight_OI, const Tensor& bias_O) {
+  constexpr std::int64_t kPack = 16;  // bytes
+  const auto whole = [&](std::int64_t width) { return width * x_BTI.element_size() % kPack == 0; };
+  if (x_BTI.scalar_type() == at::kHalf || x_BTI.numel() == 0 || !whole(weight_OI.size(0)) || !whole(weight_OI.size(1)))
+    return plain().project(x_BTI, weight_OI, bias_O);
+  return Projected::apply(x_BTI, weight_OI, bias_O.defined() ? std::optional(bias_O) : std::nullopt);
+}
+
+const Kernels& own() {
   static const Kernels kernels = {
       [](const Tensor& x_BTC, const Tensor& weight_C, const Tensor& bias_C, double epsilon) {
         const Variables made = Norm::apply(x_BTC, weight_C, bias_C, epsilon);
@@ -248,16 +281,19 @@ extern "C" const Kernels* zs_cuda_kernels() {
                            at::GradMode::is_enabled() && x_NC.requires_grad());
       },
       rms_norm_layer,
-      nullptr,
-      nullptr,
-      nullptr,
-      nullptr,
-      nullptr,
-      nullptr,
+      project,
+      plain().swiglu,
+      plain().geglu,
+      rotate_heads,
+      attention_of_sequences,
+      plain().bidirectional_attention,
       attention_layer,
       gated_layer,
+      takes_sequences,
   };
-  return &kernels;
+  return kernels;
 }
+
+extern "C" const Kernels* zs_cuda_kernels() { return &own(); }
 
 }  // namespace zs::kernel::cuda

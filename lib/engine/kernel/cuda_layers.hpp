@@ -40,4 +40,13 @@ at::Tensor attention_layer(const at::Tensor& x_BTC, const AttentionLayer& layer)
 at::Tensor gated_layer(const at::Tensor& x_BTC, const GatedLayer& layer);
 at::Tensor embedding_layer(const at::Tensor& weight_VC, const at::Tensor& tokens_BT);
 
+// The parts of a decoder's attention (cuda_heads.cpp and cuda_fused.cpp), likewise.
+at::Tensor project(const at::Tensor& x_BTI, const at::Tensor& weight_OI, const at::Tensor& bias_O);
+at::Tensor rotate_heads(const at::Tensor& x_BTE, const at::Tensor& cos_TR, const at::Tensor& sin_TR);
+bool takes_sequences(const at::Tensor& q_BTE, const Attending& how);
+at::Tensor attention_of_sequences(const at::Tensor& q_BTE, const at::Tensor& k_BTF, const at::Tensor& v_BTF,
+                                  const Attending& how);
+/// The table of these.
+const Kernels& own();
+
 }  // namespace zs::kernel::cuda

@@ -283,7 +283,7 @@ Tensor attention_layer(const Tensor& x_BTC, const AttentionLayer& layer) {
   if (!layer.plain() || has_bias || layer.attending.dropout > 0 || x_BTC.scalar_type() != at::kBFloat16 ||
       !rms_norm_fits(x_BTC.size(-1), x_BTC.element_size()) || !rotate_fits(D / 2, x_BTC.element_size()) ||
       !attention_fits({x_BTC.size(0), x_BTC.size(1), H, K, D, x_BTC.scalar_type()}))
-    return require_16_bits("attention"), plain().attention_layer(x_BTC, layer);
+    return require_16_bits("attention"), kernel::attention_layer(own(), x_BTC, layer);
   return Attention::apply(x_BTC, layer.norm_C, layer.q.weight_OI, layer.k.weight_OI, layer.v.weight_OI,
                           layer.o.weight_OI, layer.cos_TR, layer.sin_TR, layer.epsilon, H, K);
 }
@@ -292,7 +292,7 @@ Tensor gated_layer(const Tensor& x_BTC, const GatedLayer& layer) {
   const bool has_bias = layer.gate.bias_O.defined() || layer.up.bias_O.defined() || layer.down.bias_O.defined();
   if (!layer.plain() || has_bias || !has_kernels(x_BTC) || !rms_norm_fits(x_BTC.size(-1), x_BTC.element_size()) ||
       !whole_packs(layer.gate.weight_OI.size(0), x_BTC))
-    return require_16_bits("feed-forward network"), plain().gated_layer(x_BTC, layer);
+    return require_16_bits("feed-forward network"), kernel::gated_layer(own(), x_BTC, layer);
   return Gated::apply(x_BTC, layer.norm_C, layer.gate.weight_OI, layer.up.weight_OI, layer.down.weight_OI,
                       layer.epsilon);
 }

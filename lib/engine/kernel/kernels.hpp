@@ -106,28 +106,28 @@ struct Kernels {
   /// says: a scalar.
   at::Tensor (*loss)(const at::Tensor& x_NC, const at::Tensor& weight_VC, const at::Tensor& targets_N, double cap);
 
-  // A device's own kernels may leave out what follows: chosen() fills in the plain ones.
-
   /// x times weight over its root mean square, over the last dimension (Zhang & Sennrich 2019). The weight is of x's
   /// type, or of float32: then it multiplies before the result is rounded.
-  Normed (*rms_norm)(const at::Tensor& x_BTC, const at::Tensor& weight_C, double epsilon) = nullptr;
+  Normed (*rms_norm)(const at::Tensor& x_BTC, const at::Tensor& weight_C, double epsilon);
   /// x_BTI times the transpose of weight_OI, plus bias_O where that is defined: [B, T, O].
-  at::Tensor (*project)(const at::Tensor& x_BTI, const at::Tensor& weight_OI, const at::Tensor& bias_O) = nullptr;
+  at::Tensor (*project)(const at::Tensor& x_BTI, const at::Tensor& weight_OI, const at::Tensor& bias_O);
   /// SiLU of the gate, times `up` (Shazeer 2020).
-  at::Tensor (*swiglu)(const at::Tensor& gate_BTI, const at::Tensor& up_BTI) = nullptr;
+  at::Tensor (*swiglu)(const at::Tensor& gate_BTI, const at::Tensor& up_BTI);
   /// GELU by tanh of the gate, times `up`.
-  at::Tensor (*geglu)(const at::Tensor& gate_BTI, const at::Tensor& up_BTI) = nullptr;
+  at::Tensor (*geglu)(const at::Tensor& gate_BTI, const at::Tensor& up_BTI);
   /// Heads of D numbers turned by their position: number r of the first half with number r of the second.
-  at::Tensor (*rotate)(const at::Tensor& x_BTE, const at::Tensor& cos_TR, const at::Tensor& sin_TR) = nullptr;
+  at::Tensor (*rotate)(const at::Tensor& x_BTE, const at::Tensor& cos_TR, const at::Tensor& sin_TR);
   /// Self-attention of H heads, each H/K of which share keys and values: [B, T, H*D].
   at::Tensor (*grouped_attention)(const at::Tensor& q_BTE, const at::Tensor& k_BTF, const at::Tensor& v_BTF,
-                                  const Attending& how) = nullptr;
+                                  const Attending& how);
   /// Self-attention of H heads in which every token sees every token, with dropout of the weights: [B, T, H*D].
   at::Tensor (*bidirectional_attention)(const at::Tensor& q_BTE, const at::Tensor& k_BTE, const at::Tensor& v_BTE,
-                                        std::int64_t heads, double dropout, std::uint64_t key) = nullptr;
+                                        std::int64_t heads, double dropout, std::uint64_t key);
   /// x plus the layer of it.
-  at::Tensor (*attention_layer)(const at::Tensor& x_BTC, const AttentionLayer& layer) = nullptr;
-  at::Tensor (*gated_layer)(const at::Tensor& x_BTC, const GatedLayer& layer) = nullptr;
+  at::Tensor (*attention_layer)(const at::Tensor& x_BTC, const AttentionLayer& layer);
+  at::Tensor (*gated_layer)(const at::Tensor& x_BTC, const GatedLayer& layer);
+  /// Whether grouped_attention() itself keeps documents apart, for queries and settings like these; null: never.
+  bool (*takes_documents)(const at::Tensor& q_BTE, const Attending& how) = nullptr;
 };
 
 /// The inputs of a layer's attention: x unchanged, and its queries, keys and values, normalised and rotated.
@@ -148,8 +148,8 @@ at::Tensor gated_layer(const Kernels& by, const at::Tensor& x_BTC, const GatedLa
 /// The product of x_BTI and what its adapter, where there is one, adds to that: [B, T, O].
 at::Tensor adapted(const Kernels& by, const at::Tensor& x_BTI, const at::Tensor& product_BTO, const Adapter& adapter);
 
-/// Self-attention within each document: that of the kernels over one document after another. On a GPU LibTorch's, since
-/// a kernel of its own would be chosen for each length.
+/// Self-attention within each document: by one call of kernels that take documents, else of one document after another;
+/// on a GPU these calls are LibTorch's, since a kernel of its own would be chosen for each length.
 at::Tensor attention_of_documents(const Kernels& by, const at::Tensor& qkv_BTE, const Attending& how);
 at::Tensor attention_of_documents(const Kernels& by, const at::Tensor& q_BTE, const at::Tensor& k_BTF,
                                   const at::Tensor& v_BTF, const Attending& how);

@@ -68,6 +68,10 @@ const Kernels& of_any_length(const Kernels& by, const Tensor& x, const Attending
   return x.is_cuda() || how.sinks_H.defined() ? plain() : by;
 }
 
+bool takes_documents(const Kernels& by, const Tensor& q_BTE, const Attending& how) {
+  return by.takes_documents && by.takes_documents(q_BTE, how);
+}
+
 }  // namespace
 
 Tensor adapted(const Kernels& by, const Tensor& x_BTI, const Tensor& product_BTO, const Adapter& adapter) {
@@ -77,6 +81,8 @@ Tensor adapted(const Kernels& by, const Tensor& x_BTI, const Tensor& product_BTO
 }
 
 Tensor attention_of_documents(const Kernels& by, const Tensor& qkv_BTE, const Attending& how) {
+  const std::vector<Tensor> parts = qkv_BTE.split(qkv_BTE.size(2) / 3, 2);
+  if (takes_documents(by, parts[0], how)) return by.grouped_attention(parts[0], parts[1], parts[2], how);
   const Kernels& kernels = of_any_length(by, qkv_BTE, how);
   return one_by_one(qkv_BTE, qkv_BTE.size(2) / 3, how,
                     [&](std::int64_t begin, std::int64_t count, const Attending& alone) {
@@ -86,6 +92,7 @@ Tensor attention_of_documents(const Kernels& by, const Tensor& qkv_BTE, const At
 
 Tensor attention_of_documents(const Kernels& by, const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF,
                               const Attending& how) {
+  if (takes_documents(by, q_BTE, how)) return by.grouped_attention(q_BTE, k_BTF, v_BTF, how);
   const Kernels& kernels = of_any_length(by, q_BTE, how);
   return one_by_one(q_BTE, q_BTE.size(2), how, [&](std::int64_t begin, std::int64_t count, const Attending& alone) {
     return kernels.grouped_attention(rows(q_BTE, begin, count), rows(k_BTF, begin, count), rows(v_BTF, begin, count),

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of a decoder's attention as nodes of autograd on a GPU, for layers that cuda_llama.cpp does not compute as one:
+// rotation by zs's kernel, attention by LibTorch's FlashAttention 2 over sequences of any lengths (Dao 2023). Shapes as
+// in kernels.hpp; N = B T tokens, S sequences.
+#include <ATen/ops/_flash_attention_backward.h>
+#include <ATen/ops/_flash_attention_forward.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+
+#include "kernel/cuda_layers.hpp"
+#include "kernel/cuda_llama.hpp"
+
+namespace zs::kernel::cuda {
+namespace {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using Variables = torch::autograd::variable_list;
+
+Tensor turned(const Tensor& x_BTE, const Tensor& cos_TR, const Tensor& sin_TR, bool back) {
+  const std::int64_t N = x_BTE.size(0) * x_BTE.size(1), E = x_BTE.size(2), R = cos_TR.size(1);
+  const Tensor made_BTE = x_BTE.clone(at::MemoryFormat::Contiguous);
+  with_type(made_BTE, [&](auto type) {
+    using Number = decltype(type);
+    rotate(data<Number>(made_BTE), E, E / (2 * R), data<float>(cos_TR), data<float>(sin_TR), N, x_BTE.size(1), R, back,
+           stream());
+  });
+  return made_BTE;
+}
+
+struct Rotation : torch::autograd::Function<Rotation> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x_BTE, const Tensor& cos_TR, const Tensor& sin_TR) {
+    ctx->save_for_backward({cos_TR, sin_TR});
+    return turned(x_BTE, cos_TR, sin_TR, /*back=*/false);
+  }
+  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
+    const Variables saved = ctx->get_saved_variables();
+    return {turned(gradients[0], saved[0], saved[1], /*back=*/true), Tensor(), Tensor()};
+  }
+};
+
+/// Where sequences begin among the tokens, and where the last one ends.
+struct Sequences {
+  Tensor ends_S1;  ///< int32, S + 1 of them, on the GPU
+  std::int64_t longest = 0;
+};
+
+/// The documents, or each sample.
+Sequences sequences(const Tensor& q_BTE, const Attending& how) {
+  const std::int64_t T = q_BTE.size(1), N = q_BTE.size(0) * T;
+  std::vector<std::int64_t> begins(how.documents.begin(), how.documents.end());
+  for (std::int64_t begin = 0; how.documents.empty() && begin < N; begin += T) begins.push_back(begin);
+  begins.push_back(N);
+  Sequences made;
+  for (std::size_t i = 0; i + 1 < begins.size(); ++i) made.longest = std::max(made.longest, begins[i + 1] - begins[i]);
+  made.ends_S1 = at::tensor(begins, at::kInt).to(q_BTE.device());
+  return made;
+}
+
+struct Attention : torch::autograd::Function<Attention> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF,
+                        const Attending& how) {
+    const std::int64_t D = q_BTE.size(2) / how.heads;
+    const auto heads = [&](const Tensor& x) { return x.reshape({-1, x.size(2) / D, D}); };
+    const Sequences all = sequences(q_BTE, how);
+    const std::optional<double> scale = how.scale > 0 ? std::optional(how.scale) : std::nullopt;
+    const std::optional<std::int64_t> left = how.window > 0 ? std::optional(how.window - 1) : std::nullopt;
+    const Tensor q = heads(q_BTE), k = heads(k_BTF), v = heads(v_BTF);
+    const auto [out, stats, state, unused, mask] =
+        at::_flash_attention_forward(q, k, v, all.ends_S1, all.ends_S1, all.longest, all.longest, /*dropout_p=*/0,
+                                     /*is_causal=*/true, /*return_debug_mask=*/false, scale, left);
+    ctx->save_for_backward({q, k, v, out, stats, state, unused, all.ends_S1});
+    ctx->saved_data["longest"] = all.longest;
+    ctx->saved_data["scale"] = scale;
+    ctx->saved_data["left"] = left;
+    ctx->saved_data["T"] = q_BTE.size(1);
+    return out.view(q_BTE.sizes());
+  }
+
+  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
+    const Variables saved = ctx->get_saved_variables();
+    const std::int64_t longest = ctx->saved_data["longest"].toInt(), T = ctx->saved_data["T"].toInt();
+    const auto [dq, dk, dv] = at::_flash_attention_backward(
+        gradients[0].reshape(saved[3].sizes()).contiguous(), saved[0], saved[1], saved[2], saved[3], saved[4], saved[7],
+        saved[7], longest, longest, /*dropout_p=*/0, /*is_causal=*/true, saved[5], saved[6],
+        ctx->saved_data["scale"].toOptional<double>(), ctx->saved_data["left"].toOptional<std::int64_t>());
+    const auto whole = [&](const Tensor& x) { return x.reshape({-1, T, x.size(1) * x.size(2)}); };
+    return {whole(dq), whole(dk), whole(dv), Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor rotate_heads(const Tensor& x_BTE, const Tensor& cos_TR, const Tensor& sin_TR) {
+  if (x_BTE.scalar_type() == at::kHalf || !rotate_fits(cos_TR.size(1), x_BTE.element_size()))
+    return plain().rotate(x_BTE, cos_TR, sin_TR);
+  return Rotation::apply(x_BTE, cos_TR, sin_TR);
+}
+
+bool takes_sequences(const Tensor& q_BTE, const Attending& how) {
+  constexpr std::int64_t kWidest = 256;
+  const std::int64_t D = q_BTE.size(2) / how.heads;
+  return (q_BTE.scalar_type() == at::kBFloat16 || q_BTE.scalar_type() == at::kHalf) && D % 8 == 0 && D <= kWidest &&
+         how.dropout == 0 && how.cap == 0 && !how.sinks_H.defined();
+}
+
+Tensor attention_of_sequences(const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF, const Attending& how) {
+  if (!takes_sequences(q_BTE, how)) return plain().grouped_attention(q_BTE, k_BTF, v_BTF, how);
+  return Attention::apply(q_BTE, k_BTF, v_BTF, how);
+}
+
+}  // namespace zs::kernel::cuda

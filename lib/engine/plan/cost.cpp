@@ -50,8 +50,8 @@ double amount(const Op& op, const Shape& shape, int bytes_per_parameter) {
       return shard_bytes(shape, op.unit, bytes_per_parameter);
     case Kind::partition:
       return static_cast<double>(unit.numel) / std::max(shape.secondary, 1) * bytes_per_parameter;
-    case Kind::step:
-      return owned(its);
+    case Kind::step:  // what is orthogonalised as a whole takes as long as the rank with the most of it
+      return unit.matrices.empty() ? owned(its) : its * busiest(unit.matrices, shape.ranks);
     default:
       return sent_bytes(op, shape, bytes_per_parameter);
   }

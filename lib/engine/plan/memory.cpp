@@ -245,7 +245,7 @@ class Ledger {
   }
   void step(Gradient& gradient, const Unit& unit) {
     load_shard();
-    if (unit.matrices) {
+    if (!unit.matrices.empty()) {
       const double directions = static_cast<double>(unit.trained()) * kDirectionBytes;
       pool_.take(directions), pool_.give_back(directions);
     }

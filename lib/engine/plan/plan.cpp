@@ -178,18 +178,27 @@ Kind wait_of(Kind kind) {
 
 namespace {
 
-/// Whether a step gathers the directions of matrices.
-bool gathers_directions(const Op& op, const Shape& shape) {
-  return op.kind == Kind::step && shape.divided().optimizer_state && shape.ranks > 1 &&
-         shape.units[static_cast<std::size_t>(op.unit)].matrices;
+/// The matrices of which a step brings directions from rank to rank.
+std::span<const Matrix> sent_matrices(const Op& op, const Shape& shape) {
+  if (op.kind != Kind::step || shape.ranks == 1) return {};
+  return shape.units[static_cast<std::size_t>(op.unit)].matrices;
+}
+
+/// The collectives of a step: each owner gets one of its matrices by a collective, and its result goes by another.
+std::int64_t collectives_of_directions(const Op& op, const Shape& shape) {
+  std::size_t rounds = 0;
+  for (const std::vector<Matrix>& its : owned(sent_matrices(op, shape), shape.ranks))
+    rounds = std::max(rounds, its.size());
+  return static_cast<std::int64_t>(rounds) * (shape.divided().optimizer_state ? 2 : 1);
 }
 
 }  // namespace
 
 std::int64_t collectives(const Plan& plan) {
-  return std::count_if(plan.ops.begin(), plan.ops.end(), [&](const Op& op) {
-    return (starts(op.kind) && !op.with_next) || gathers_directions(op, plan.shape);
-  });
+  std::int64_t count = 0;
+  for (const Op& op : plan.ops)
+    count += starts(op.kind) && !op.with_next ? 1 : collectives_of_directions(op, plan.shape);
+  return count;
 }
 
 std::int64_t overlapped(const Plan& plan) {
@@ -311,7 +320,8 @@ std::uint64_t hash(const Plan& plan) {
   std::string text = header(plan) + operations(plan);
   for (const Unit& unit : plan.shape.units)
     text += unit.name + " " + std::to_string(unit.numel) + " " + std::to_string(unit.tied_to) + " " +
-            std::to_string(unit.kept) + " " + std::to_string(unit.frozen) + (unit.matrices ? " matrices\n" : "\n");
+            std::to_string(unit.kept) + " " + std::to_string(unit.frozen) +
+            (unit.matrices.empty() ? "\n" : " matrices\n");
   return XXH3_64bits(text.data(), text.size());
 }
 
@@ -341,7 +351,6 @@ double terms_of_a_rank(const Shape& shape, int micro) {
 double operand_bytes(const Op& op, const Shape& shape, int bytes_per_parameter) {
   constexpr int kSum = 4;
   const bool reduces = op.kind == Kind::reduce;
-  if (gathers_directions(op, shape)) return kDirectionBytes * static_cast<double>(operand(op, shape));
   if (!gathers(op.kind) && !reduces && op.kind != Kind::gather_grad) return 0;
   const std::int64_t numel = operand(op, shape);
   if (op.kind == Kind::gather && shape.quantized_weights) return codec_bytes(numel, 8);
@@ -367,6 +376,10 @@ double sent_between_nodes(const Op& op, const Shape& shape, int bytes_per_parame
   }
   const double ranks = ranks_of(op, shape);
   // Each rank sends each of the others as much.
+  if (const auto matrices = sent_matrices(op, shape); !matrices.empty()) {
+    const auto numbers = sent_numbers(matrices, operand(op, shape), shape.divided().optimizer_state, shape.ranks, node);
+    return kDirectionBytes * static_cast<double>(numbers) / shape.ranks;
+  }
   return operand_bytes(op, shape, bytes_per_parameter) * std::max(0.0, ranks - node) / ranks;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/matrix.hpp"
 #include "plan/stage.hpp"
 #include "tree/tree.hpp"
 
@@ -53,8 +54,8 @@ struct Unit {
   int tied_to = -1;        ///< another unit whose parameters its forward also reads (a tied head), or -1
   /// float32 numbers of optimizer state, besides the parameters; -1: two per parameter, as for AdamW.
   std::int64_t kept = -1;
-  /// Its update orthogonalises whole matrices: `step` gathers their directions, in bfloat16, from all ranks.
-  bool matrices = false;
+  /// Its update orthogonalises these as a whole: `step` brings their directions, in bfloat16, to the owners and back.
+  std::vector<Matrix> matrices{};
   std::int64_t frozen = 0;  ///< of numel: never updated, without a gradient
   std::int64_t idle = 0;    ///< of numel: a token does not meet them, of the experts that it is not sent to
   /// Bytes that a forward of a micro-batch brings from chunks of tokens to blocks of heads and back, all ranks of a
@@ -153,7 +154,7 @@ std::uint64_t hash(const Plan& plan);
 /// they must, (N-1)/N of an operand: with all A micro-steps and baseline plans, for P = bytes of the parameters and of
 /// a micro-batch's gradient, which travels in their type, and S = bytes of a sum of gradients, float32 (if A = 1, the
 /// first sum is the gradient itself, P): stage 0 sends 2 S, stage 1 S + P, stage 2 A P + P, stage 3 A P + 2 A P.
-/// From stage 1 on Muon's steps send 2 bytes a parameter of the units with matrices, too.
+/// Muon's steps send directions to the owners of matrices and back, 2 bytes a number (plan/matrix.hpp), too.
 /// With a secondary partition of K ranks stage 3 sends P + (2 A - 1) P' + A P, where P' times (K-1)/K, not (N-1)/N, is
 /// sent. Where a rank's micro-batches are no whole subtree of the summation tree, it sends each of the few that they
 /// are: S counts as often as ranks have them on average. What travels as integers has one byte, or half, a parameter
@@ -165,7 +166,7 @@ double sent_between_nodes(const Plan& plan, int bytes_per_parameter, int node);
 /// The same for one operation; 0 if it is no collective.
 double sent_bytes(const Op& op, const Shape& shape, int bytes_per_parameter);
 double sent_between_nodes(const Op& op, const Shape& shape, int bytes_per_parameter, int node);
-/// Bytes of an element of a matrix's direction (bfloat16), which its owner computes and gathers (Muon).
+/// Bytes of an element of a matrix's direction, bfloat16 (Muon).
 inline constexpr int kDirectionBytes = 2;
 /// Bytes of a collective's whole operand, of which a rank sends its part; 0 for other operations.
 double operand_bytes(const Op& op, const Shape& shape, int bytes_per_parameter);

@@ -2,6 +2,7 @@
 #include "plan/profile.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -63,15 +64,18 @@ class Reader {
 
 Json to_json(const Shape& shape) {
   Json units = Json::array();
-  for (const Unit& unit : shape.units)
+  for (const Unit& unit : shape.units) {
+    Json matrices = Json::array();
+    for (const Matrix& its : unit.matrices) matrices.push_back({its.begin, its.rows, its.columns});
     units.push_back({{"name", unit.name},
                      {"numel", unit.numel},
                      {"tied_to", unit.tied_to},
                      {"kept", unit.kept},
-                     {"matrices", unit.matrices},
+                     {"matrices", matrices},
                      {"frozen", unit.frozen},
                      {"idle", unit.idle},
                      {"exchanged", unit.exchanged}});
+  }
   return {{"stage", shape.stage},
           {"ranks", shape.ranks},
           {"micro_steps", shape.micro_steps},
@@ -85,6 +89,22 @@ Json to_json(const Shape& shape) {
           {"quantized_weights", shape.quantized_weights},
           {"quantized_gradients", shape.quantized_gradients},
           {"units", units}};
+}
+
+/// An earlier zs wrote whether there are any: where it says yes, their shapes are missing.
+std::vector<Matrix> read_matrices(const Reader& unit) {
+  constexpr std::int64_t kLongest = 1 << 24;
+  const auto given = unit.get<Json>("matrices");
+  if (given.is_boolean() && given.get<bool>())
+    unit.fail("matrices", "has no shapes, since an earlier zs wrote it: measure the step again");
+  if (given.is_boolean()) return {};
+  std::vector<Matrix> all;
+  for (const auto& [begin, rows, columns] : unit.get<std::vector<std::array<std::int64_t, 3>>>("matrices")) {
+    all.push_back({begin, rows, columns});
+    if (begin < 0 || rows < 1 || rows > kLongest || columns < 1 || columns > kLongest)
+      unit.fail("matrices", "has a matrix of " + std::to_string(rows) + " x " + std::to_string(columns));
+  }
+  return all;
 }
 
 Shape read_shape(const Reader& json) {
@@ -111,7 +131,7 @@ Shape read_shape(const Reader& json) {
                            unit.within<int>("tied_to", -1, static_cast<std::int64_t>(units.size()) - 1)});
     if (!unit.has("kept")) continue;  // of an earlier zs, which had AdamW alone
     shape.units.back().kept = unit.within<std::int64_t>("kept", -1, kParameters);
-    shape.units.back().matrices = unit.get<bool>("matrices");
+    shape.units.back().matrices = read_matrices(unit);
     if (unit.has("frozen"))
       shape.units.back().frozen = unit.within<std::int64_t>("frozen", 0, shape.units.back().numel);
     if (unit.has("idle")) shape.units.back().idle = unit.within<std::int64_t>("idle", 0, shape.units.back().numel);

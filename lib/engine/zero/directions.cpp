@@ -23,18 +23,67 @@ Directions::Directions(Pool& pool, const Layout& layout, const std::string& unit
       memory_(pool.take(device::Type::bfloat16, layout.trained)),
       all_(memory_.view(device::Type::bfloat16, layout.trained)) {}
 
-void Directions::gather() {
-  if (group_->size() == 1 || !layout_.divided.optimizer_state) return;
-  const device::View mine = all_.part(layout_.slice.begin, layout_.slice.end);
-  group_->all_gather(mine, all_, "all-gather of the directions of " + unit_)->wait();
+std::vector<Directions::Round> Directions::rounds(const std::vector<Matrix>& matrices) const {
+  std::vector<Round> all;
+  const std::vector<std::vector<Matrix>> owned = plan::owned(matrices, group_->size());
+  for (std::size_t owner = 0; owner < owned.size(); ++owner) {
+    all.resize(std::max(all.size(), owned[owner].size()), Round(owned.size()));
+    for (std::size_t i = 0; i < owned[owner].size(); ++i) all[i][owner] = owned[owner][i];
+  }
+  return all;
+}
+
+/// What a rank updates of a matrix.
+device::View Directions::common(const Matrix& matrix, int rank) const {
+  const comm::Slice its = layout_.divided.optimizer_state ? comm::slice(layout_.trained, rank, group_->size())
+                                                          : comm::Slice{0, layout_.trained};
+  const std::int64_t begin = std::max(matrix.begin, its.begin), end = std::min(matrix.end(), its.end);
+  return begin < end ? all_.part(begin, end) : all_.part(0, 0);
+}
+
+/// The parts of each owner's matrix; null if every rank has the whole of them.
+comm::Work Directions::to_owners(const Round& round) const {
+  if (group_->size() == 1 || !layout_.divided.optimizer_state) return nullptr;
+  const int mine = group_->rank();
+  std::vector<device::View> to, from;
+  for (int rank = 0; rank < group_->size(); ++rank) {
+    const bool here = rank == mine;
+    to.push_back(here ? all_.part(0, 0) : common(round[static_cast<std::size_t>(rank)], mine));
+    from.push_back(here ? all_.part(0, 0) : common(round[static_cast<std::size_t>(mine)], rank));
+  }
+  return group_->all_to_all(to, from, "directions of " + unit_ + " to their owners");
+}
+
+comm::Work Directions::from_owners(const Round& round) const {
+  if (group_->size() == 1) return nullptr;
+  const int mine = group_->rank();
+  std::vector<device::View> to, from;
+  for (int rank = 0; rank < group_->size(); ++rank) {
+    const bool here = rank == mine;
+    to.push_back(here ? all_.part(0, 0) : common(round[static_cast<std::size_t>(mine)], rank));
+    from.push_back(here ? all_.part(0, 0) : common(round[static_cast<std::size_t>(rank)], mine));
+  }
+  return group_->all_to_all(to, from, "directions of " + unit_ + " from their owners");
 }
 
 void Directions::orthogonalise(const std::vector<Matrix>& matrices, int steps) {
   const at::NoGradGuard no_grad;
-  for (const Matrix& matrix : matrices) {
-    if (matrix.begin >= layout_.owned.end || matrix.end() <= layout_.owned.begin) continue;
-    const at::Tensor there = device::tensor(all_.part(matrix.begin, matrix.end())).view({matrix.rows, matrix.columns});
-    there.copy_(orthogonalised(there.clone(), steps));  // a copy begins at an aligned place, wherever the matrix does
+  const std::vector<Round> all = rounds(matrices);
+  std::vector<comm::Work> coming, going;
+  for (const Round& round : all) coming.push_back(to_owners(round));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (coming[i]) coming[i]->wait();
+    const Matrix& mine = all[i][static_cast<std::size_t>(group_->rank())];
+    if (mine.numel() > 0) {
+      const at::Tensor there = device::tensor(all_.part(mine.begin, mine.end())).view({mine.rows, mine.columns});
+      there.copy_(orthogonalised(there.clone(),
+                                 steps));  // a copy begins at an aligned place,
+                                           // wherever the matrix does
+    }
+    going.push_back(from_owners(all[i]));
+  }
+  for (const comm::Work& work : going) {
+    if (work) work->wait();
   }
 }
 

@@ -1,29 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Muon's directions of one unit on their way from the momentum to the update:
+// Muon's directions of one unit on their way from the momentum to the update: each rank computes its slice of them, as
+// bfloat16; the owner of each matrix (plan/matrix.hpp) gets the whole of it, orthogonalises it, and sends every rank
+// what that updates. While a rank computes, what it needs next travels.
 //
-//   each rank      its slice of momentum and gradient -> its slice of the directions, bfloat16
-//   all            all-gather: the directions of the unit, whole
-//   each rank      Newton-Schulz of every matrix of which it has elements, whole
-//
-// A matrix is orthogonalised as a whole, by the same operations on the same bits, whichever ranks have parts of it: so
-// the digest is the same for all of them. Ranks that share a matrix each compute it; for m matrices in a unit, N ranks
-// compute at most m + N - 1 in all, and each only those in its slice: so the work is balanced like the slices.
+// A matrix is orthogonalised as a whole, by the same operations on the same bits, whoever owns it: so the digest is the
+// same for any number of ranks.
 #pragma once
 #include <vector>
 
 #include "comm/group.hpp"
 #include "optimizer/optimizer.hpp"
+#include "plan/matrix.hpp"
 #include "unit/unit.hpp"
 #include "zero/layout.hpp"
 #include "zero/pool.hpp"
 
 namespace zs::zero {
 
-/// A matrix to orthogonalise: rows x columns elements from `begin` on in the unit's flat buffer.
-struct Matrix {
-  std::int64_t begin = 0, rows = 0, columns = 0;
-  std::int64_t end() const { return begin + rows * columns; }
-};
+using plan::Matrix;
 
 class Directions {
  public:
@@ -32,10 +26,8 @@ class Directions {
 
   /// The directions of elements [begin, end) of the unit, bfloat16.
   device::View part(std::int64_t begin, std::int64_t end) const { return all_.part(begin, end); }
-  /// Gathers all slices. COLLECTIVE.
-  void gather();
-  /// Replaces each matrix with elements in this rank's
-  /// part by its orthogonalised form. REQUIRES: gathered.
+  /// Replaces what this rank owns of the matrices by the same part of their orthogonalised forms. REQUIRES: the owned
+  /// part is set. COLLECTIVE.
   void orthogonalise(const std::vector<Matrix>& matrices, int steps);
 
  private:
@@ -44,6 +36,12 @@ class Directions {
   std::string unit_;
   device::Buffer memory_;
   device::View all_;
+
+  using Round = std::vector<Matrix>;  // by owner; one without elements if that has no more
+  std::vector<Round> rounds(const std::vector<Matrix>& matrices) const;
+  device::View common(const Matrix& matrix, int rank) const;
+  comm::Work to_owners(const Round& round) const;
+  comm::Work from_owners(const Round& round) const;
 };
 
 /// The nearest matrix with equal singular values, by `steps` Newton-Schulz iterations in bfloat16 with the coefficients

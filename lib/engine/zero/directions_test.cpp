@@ -30,7 +30,8 @@ struct Unit final : unit::Unit {
   explicit Unit(std::int64_t front)
       : unit::Unit("u", {{.name = "bias", .shape = {front}},
                          {.name = "wide", .shape = {24, 40}},
-                         {.name = "tall", .shape = {40, 24}}}) {}
+                         {.name = "tall", .shape = {40, 24}},
+                         {.name = "small", .shape = {8, 8}}}) {}
   at::Tensor forward(const at::Tensor&, std::span<const at::Tensor>, std::span<const at::Tensor>,
                      const unit::ForwardContext&) const override {
     return {};
@@ -57,14 +58,14 @@ TEST_CASE("directions: a matrix becomes nearly orthogonal, wide, tall or square,
 TEST_CASE("directions: a matrix in parts on several ranks has the bits of the whole, and no others change") {
   for (const std::int64_t front : {1, 8, 300}) {
     const Unit unit(front);
-    const std::vector<Matrix> matrices = {{front, 24, 40}, {front + 960, 40, 24}};
+    const std::vector<Matrix> matrices = {{front, 24, 40}, {front + 960, 40, 24}, {front + 1920, 8, 8}};
     const at::Tensor flat = at::randn({unit.numel()}, unit::generator(3)).to(at::kBFloat16);
     const auto expected = [&](const Matrix& m) {
       return orthogonalised(flat.narrow(0, m.begin, m.rows * m.columns).view({m.rows, m.columns}).clone(), 5)
           .reshape({-1});
     };
     for (const int stage : {0, 1, 3}) {
-      for (const int ranks : {1, 2, 4, 8}) {
+      for (const int ranks : {1, 2, 3, 4, 8}) {
         CAPTURE(front);
         CAPTURE(stage);
         CAPTURE(ranks);
@@ -74,7 +75,6 @@ TEST_CASE("directions: a matrix in parts on several ranks has the bits of the wh
           Directions directions(pool, its, "u");
           device::copy(directions.part(its.owned.begin, its.owned.end),
                        device::view(flat.narrow(0, its.owned.begin, its.owned.size())));
-          directions.gather();
           directions.orthogonalise(matrices, 5);
           for (const Matrix& m : matrices) {
             const std::int64_t begin = std::max(m.begin, its.owned.begin), end = std::min(m.end(), its.owned.end);

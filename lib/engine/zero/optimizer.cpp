@@ -81,7 +81,6 @@ class FusedOptimizer final : public Optimizer {
           .direction(direction(recipe_.settings), momentum, gradient_sum.part(s.begin, s.end), of_unit(all, s),
                      update.scale, update.clip);
     }
-    all.gather();
     all.orthogonalise(recipe_.matrices, recipe_.settings.ns_steps);
     return all;
   }
@@ -204,10 +203,8 @@ std::int64_t kept(const optimizer::Settings& settings, const unit::Unit& unit, b
   return numbers;
 }
 
-bool has_matrices(const optimizer::Settings& settings, const unit::Unit& unit, bool block) {
-  return std::ranges::any_of(unit.parameters(), [&](const unit::Parameter& parameter) {
-    return parameter.trained && rule(settings, parameter, block) == Rule::muon;
-  });
+std::vector<Matrix> matrices(const optimizer::Settings& settings, const unit::Unit& unit, bool block) {
+  return recipe(settings, unit, block, {0, unit.trained()}, /*decay_all=*/true).matrices;
 }
 
 std::unique_ptr<Optimizer> fused_optimizer(const OptimizerOf& of) { return std::make_unique<FusedOptimizer>(of); }

@@ -54,8 +54,8 @@ Recipe recipe(const optimizer::Settings& settings, const unit::Unit& unit, bool 
 optimizer::Rule rule(const optimizer::Settings& settings, const unit::Parameter& parameter, bool block);
 /// Numbers of optimizer state of a whole unit, besides its parameters; of 8 bits, four count as one.
 std::int64_t kept(const optimizer::Settings& settings, const unit::Unit& unit, bool block);
-/// Whether some of its matrices are orthogonalised as a whole.
-bool has_matrices(const optimizer::Settings& settings, const unit::Unit& unit, bool block);
+/// Its matrices that are orthogonalised as a whole.
+std::vector<Matrix> matrices(const optimizer::Settings& settings, const unit::Unit& unit, bool block);
 
 /// The layout of the state: the concatenated numbers `slot` of all elements whose rule keeps more than `slot`.
 class Slots {

@@ -59,7 +59,7 @@ plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const S
     const unit::Unit& unit = *units[i];
     shape.units.push_back(
         {unit.name(), unit.numel(), unit.tied_to(), kept(settings.optimizer, unit, is_block(units, i)),
-         has_matrices(settings.optimizer, unit, is_block(units, i)), unit.numel() - unit.trained(), unit::idle(unit)});
+         matrices(settings.optimizer, unit, is_block(units, i)), unit.numel() - unit.trained(), unit::idle(unit)});
     shape.units.back().exchanged = unit.exchanged(std::int64_t{shape.sequence} * shape.chunks) * strategy.tokens *
                                    exchanged_bytes(group, settings);
   }

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/matrix.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace zs::plan {
+
+std::int64_t Matrix::cost() const {
+  const std::int64_t shorter = std::min(rows, columns), longer = std::max(rows, columns);
+  return shorter * shorter * (2 * longer + shorter);
+}
+
+namespace {
+
+std::int64_t cost(std::span<const Matrix> matrices) {
+  return std::accumulate(matrices.begin(), matrices.end(), std::int64_t{0},
+                         [](std::int64_t sum, const Matrix& one) { return sum + one.cost(); });
+}
+
+}  // namespace
+
+std::vector<std::vector<Matrix>> owned(std::span<const Matrix> matrices, int ranks) {
+  std::vector<Matrix> by_cost(matrices.begin(), matrices.end());
+  std::stable_sort(by_cost.begin(), by_cost.end(),
+                   [](const Matrix& a, const Matrix& b) { return a.cost() > b.cost(); });
+  std::vector<std::vector<Matrix>> all(static_cast<std::size_t>(ranks));
+  std::vector<std::int64_t> costs(all.size());
+  for (const Matrix& matrix : by_cost) {
+    const auto least = std::min_element(costs.begin(), costs.end());
+    *least += matrix.cost();
+    all[static_cast<std::size_t>(least - costs.begin())].push_back(matrix);
+  }
+  return all;
+}
+
+double busiest(std::span<const Matrix> matrices, int ranks) {
+  std::int64_t most = 0;
+  for (const std::vector<Matrix>& its : owned(matrices, ranks)) most = std::max(most, cost(its));
+  return matrices.empty() ? 0 : static_cast<double>(most) / static_cast<double>(cost(matrices));
+}
+
+std::int64_t sent_numbers(std::span<const Matrix> matrices, std::int64_t trained, bool divided, int ranks, int node) {
+  const std::vector<std::vector<Matrix>> all = owned(matrices, ranks);
+  std::int64_t sum = 0;
+  for (int owner = 0; owner < ranks; ++owner) {
+    for (const Matrix& matrix : all[static_cast<std::size_t>(owner)]) {
+      const int first = owner / node * node, behind = std::min(ranks, first + node);
+      if (!divided) {
+        sum += matrix.numel() * (ranks - (behind - first));
+        continue;
+      }
+      // What the slices of the owner's node have of it does not leave the node; everything else goes there and back.
+      const std::int64_t begin = std::max(matrix.begin, trained * first / ranks),
+                         end = std::min(matrix.end(), trained * behind / ranks);
+      sum += 2 * (matrix.numel() - std::max<std::int64_t>(0, end - begin));
+    }
+  }
+  return sum;
+}
+
+}  // namespace zs::plan

@@ -79,4 +79,5 @@ def main():
     print(f"{steps} steps, {leaves} micro-batches, loss {mean:.6f} at the end, largest relative difference {worst:.3g}")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -4,13 +4,14 @@
 The keys and what they stand for are in `chosen` below. engine "plain" does in one process what `ranks` ranks would do.
 """
 import json
-import logging
 import os
 import sys
 import tempfile
 
 import torch
 from torch import nn
+
+from gloo import begin, older
 
 chosen = dict(
     engine="deepspeed",  # deepspeed, pipeline, trainer (of transformers), accelerate, plain
@@ -30,15 +31,6 @@ for word in sys.argv[1:]:
     chosen[key] = json.loads(value)
 o = type("Settings", (), chosen)
 rank = int(os.environ.get("RANK", 0))
-
-
-def older():
-    """What earlier DeepSpeeds import, and PyTorch 2.11 and numpy 2 no longer have."""
-    import numpy
-    from torch.distributed.elastic.agent.server import api
-    for module, name, value in ((api, "log", logging.getLogger("elastic")), (api, "_get_socket_with_port", None), (numpy, "BUFSIZE", 8192)):
-        if not hasattr(module, name):
-            setattr(module, name, value)
 
 
 class Net(nn.Module):
@@ -184,21 +176,6 @@ def configuration():
     if o.precision == "bfloat16":
         made["bf16"] = {"enabled": True}
     return {**made, **o.config}
-
-
-def begin():
-    """DeepSpeed on processors: all reductions by gloo, so that nothing is compiled."""
-    import deepspeed
-    from deepspeed.accelerator import get_accelerator
-    torch.distributed.init_process_group("gloo")
-    here = get_accelerator()
-    if getattr(here, "_communication_backend_name", None) == "ccl":
-        here._communication_backend_name = "gloo"
-    backend = sys.modules.get("deepspeed.comm.torch")
-    if hasattr(backend, "build_shm_op"):
-        backend.build_shm_op = lambda: None
-    deepspeed.init_distributed(dist_backend="gloo")
-    return deepspeed
 
 
 def with_engine():

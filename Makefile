@@ -240,6 +240,7 @@ check-peers: all  ## compare with the Python packages that zs stands in for, whi
 
 check-bugs: all  ## train with the silent bugs that DeepSpeed, transformers and Accelerate released, which it gets from PyPI: zs-verify is to name each; DeepSpeed and FSDP go on from what zs-checkpoint converts (an hour)
 	@BUILD=$(BUILD) tests/bugs/run
+	@BUILD=$(BUILD) tests/bugs/muon
 	@BUILD=$(BUILD) tests/bugs/resume
 	@BUILD=$(BUILD) tests/checkpoints/run
 	@BUILD=$(BUILD) tests/checkpoints/continued

@@ -4,12 +4,12 @@ root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 [[ ! -d ${BUILD:-$root/build} ]] || PATH=$(realpath "${BUILD:-$root/build}"):$PATH
 cache=${BUGS:-${XDG_CACHE_HOME:-$HOME/.cache}/zs/bugs}
 python=$cache/python/bin/python
-packages=(torch==2.11.0 numpy setuptools wheel einops hjson msgpack ninja psutil py-cpuinfo pydantic tqdm packaging megatron-core==0.16.1)
+packages=(torch==2.11.0 numpy h5py setuptools wheel einops hjson msgpack ninja psutil py-cpuinfo pydantic tqdm packaging megatron-core==0.16.1)
 
 mkdir -p "$cache"
 exec {lock}>"$cache/lock"
 flock "$lock"
-if ! "$python" -c 'import torch, einops, hjson, msgpack, psutil, pydantic, tqdm, packaging; from importlib.metadata import version; version("megatron-core")' 2>/dev/null; then
+if ! "$python" -c 'import torch, h5py, einops, hjson, msgpack, psutil, pydantic, tqdm, packaging; from importlib.metadata import version; version("megatron-core")' 2>/dev/null; then
   echo "PyTorch and what DeepSpeed imports go to $cache (5 GB)" >&2
   [[ -x $python ]] || python3 -m venv "$cache/python"
   "$python" -m pip install --quiet --no-cache-dir --disable-pip-version-check "${packages[@]}"

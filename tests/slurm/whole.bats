@@ -27,7 +27,7 @@ small=(--num_layers 2 --seq_length 32)
   sbatch --parsable --output=out --nodes=2 --ntasks=4 "$ROOT/slurm/batch.sbatch" -- "${small[@]}" --max_steps 40 >job
   ended "$(cat job)"
   [ "$state $code" = "COMPLETED 0" ]
-  ended "$(told report)" 900
+  ended "$(told report)"
   results=$(told results)
   cat "$results"/slurm-report-*
   [ "$state $code" = "COMPLETED 0" ]
@@ -65,16 +65,16 @@ END
   }
   killed=()
   # One of the ranks of one, by kill -9.
-  until_true 300 victim
+  await victim
   kill -KILL "$(ranks_of "$(scontrol show job "${array}_$task" | sed -n 's/^JobId=\([0-9]*\).*/\1/p')" | tail -n 1)"
   killed+=("$cell")
   (($(squeue -h -r -j "$array" -t RUNNING | wc -l) <= 4))
   # One by scancel.
-  until_true 300 victim
+  await victim
   scancel "${array}_$task"
   killed+=("$cell")
   # One with its node.
-  until_true 300 victim
+  await victim
   node=$(squeue -h -r -j "${array}_$task" -o %N)
   scontrol update nodename="$node" state=down reason="a test"
   killed+=("$cell")
@@ -82,7 +82,7 @@ END
   # A node whose daemon answers may have come back by itself.
   scontrol update nodename="$node" state=resume || true
   expected=$(printf '%s\n' "${killed[@]}" | sort | xargs)
-  ended "$report" 900
+  ended "$report"
   cat "$results"/slurm-report-*
   [ "$state $code" = "FAILED 1" ]
   [ "$(grep -E '^many_[0-9]+: (FAILED|MISSING|PREEMPTED)' "$results"/slurm-report-* | cut -d: -f1 | xargs)" = "$expected" ]
@@ -94,7 +94,7 @@ END
   [[ $(grep '^array: ' out) == *" (3 conditions)" ]]
   run -0 zs-runs rerun --failed --sweep many
   [ "$output" = "nothing to run again" ]
-  ended "$(told report)" 900
+  ended "$(told report)"
   cat "$results"/slurm-report-*
   [ "$state $code" = "COMPLETED 0" ]
   [ "$(column state --status | tr ' ' '\n' | sort | uniq -c | xargs)" = "24 COMPLETE" ]
@@ -116,7 +116,7 @@ END
   kinds=(requeue usr1 term)
   for ((i = 0; i < 20; ++i)); do
     steps=$(steps_of "$run")
-    until_true 120 reached "$run" $((steps + 2 + RANDOM % 12))
+    await reached "$run" $((steps + 2 + RANDOM % 12))
     kind=${kinds[RANDOM % 3]}
     # Slurm looks for limits every half a minute only: many steps.
     if ((i == 5 || i == 13)); then kind=limit; fi
@@ -127,11 +127,11 @@ END
       limit) scontrol update JobId="$job" TimeLimit=1 ;;
     esac
     again() { [[ $(state_of "$job") == PENDING ]]; }
-    until_true 120 again
+    await again
     [ "$(column state --status --filter run_name=disturbed)" = PENDING ]
     scontrol update JobId="$job" TimeLimit=60
   done
-  ended "$job" 1800
+  ended "$job"
   grep -v '^run: ' out | tail
   [ "$state $code" = "COMPLETED 0" ]
   of() { column "$1" --filter run_name=disturbed "${@:2}"; }
@@ -148,23 +148,63 @@ END
   [ -z "$(grep -oE 'Step [0-9]+,' "$run/run.log" | sort | uniq -d)" ]
 }
 
+@test "check-slurm: a training on 4 nodes that loses one goes on with 3, and then with 4: the digest of the undisturbed one" {
+  cat >whole.yaml <<'END'
+model: {name: tiny, num_layers: 2, context_length: 64}
+training: {batch_size: 2, train_batch_size: 24, max_steps: 300, log_interval: 50, save_steps: 5, keep_last: 2, save_gradients: false}
+END
+  cp whole.yaml lost.yaml
+  ZS_RANKS=4 env -u SLURM_CONF bash "$ROOT/slurm/train.sbatch" whole.yaml >whole.log
+  # on NODES ARGUMENT...: submits, and sets `job`.
+  on() {
+    bash "$ROOT/slurm/train.sbatch" --sbatch --output=out --sbatch --no-requeue --sbatch --nodes="$1" --sbatch --ntasks="$1" "${@:2}" >said
+    job=$(sed -n 's/^job: //p' said)
+  }
+  on 4 lost.yaml
+  run=$(sed -n 's/^run: //p' said)
+  await reached "$run" 20
+  node=$(squeue -h -j "$job" -o %N | xargs -n 1 scontrol show hostnames | tail -n 1)
+  scontrol update nodename="$node" state=down reason="a test"
+  ended "$job"
+  [ "$state" = NODE_FAIL ]
+  # A node whose daemon answers may come back by itself.
+  scontrol update nodename="$node" state=drain reason="a test"
+  steps=$(steps_of "$run")
+  on 3 --resume "$run"
+  await reached "$run" $((steps + 60))
+  scancel "$job"
+  ended "$job"
+  [ "$state" = CANCELLED ]
+  scontrol update nodename="$node" state=resume
+  (($(steps_of "$run") < 300))
+  on 4 --resume "$run"
+  ended "$job"
+  grep -v '^run: ' out | tail
+  [ "$state $code" = "COMPLETED 0" ]
+  [ "$(column state --status --filter run_name=lost)" = COMPLETE ]
+  measured "went on after the steps $(column segments --filter run_name=lost)"
+  [[ $(column state_digest --filter run_name=lost) =~ ^[0-9a-f]{32}$ ]]
+  [ "$(column state_digest --filter run_name=lost)" = "$(column state_digest --filter run_name=whole)" ]
+  [ -z "$(grep -oE 'Step [0-9]+,' "$run/run.log" | sort | uniq -d)" ]
+}
+
 @test "check-slurm: a rank that hangs in a collective ends the job within 60 s, named with its node" {
   echo '{model: {name: tiny, num_layers: 1, context_length: 16}, training: {max_steps: 1000000}}' >config.yaml
   bash "$ROOT/slurm/train.sbatch" --sbatch --output=out --sbatch --nodes=2 --sbatch --ntasks=4 config.yaml >said
   job=$(sed -n 's/^job: //p' said) run=$(sed -n 's/^run: //p' said)
-  until_true 60 reached "$run" 3
+  await reached "$run" 3
   node=$(scontrol show hostnames "$(squeue -h -j "$job" -o %N)" | tail -n 1)
   for pid in $(ranks_of "$job"); do
     if grep -qzx 'SLURM_PROCID=3' "/proc/$pid/environ"; then kill -STOP "$pid"; fi
   done
   begin=$SECONDS
-  ended "$job" 120
+  ended "$job"
   measured "ended $((SECONDS - begin)) s after rank 3 on $node was stopped: $(grep -m 1 '^zs-train: ' out)"
   ((SECONDS - begin <= 60))
   [ "$state" = FAILED ]
   grep -qE "^zs-train: rank [0-2] on n[1-4]: .*rank 3 on $node" out
   gone() { [ -z "$(ranks_of "$job")" ]; }
-  until_true 10 gone
+  await gone
   [ "$(column state --status)" = FAILED ]
 }
 

@@ -66,7 +66,7 @@ def by_deepspeed(initial, batches, out, stage):
     deepspeed = begin()
     model = Net()
     mine = tokens.shape[1] // RANKS
-    settings = dict(lr=RATE, momentum=MOMENTUM, betas=ADAM["betas"], eps=ADAM["eps"], weight_decay=0.0, ns_method="standard")
+    settings = dict(lr=RATE, momentum=MOMENTUM, betas=ADAM["betas"], eps=ADAM["eps"], weight_decay=0.0, ns_method="standard", torch_adam=True)
     engine = deepspeed.initialize(model=model, model_parameters=list(model.parameters()), config={
         "train_micro_batch_size_per_gpu": tokens.shape[2], "gradient_accumulation_steps": mine, "steps_per_print": 1000, "gradient_clipping": 0.0, "zero_allow_untested_optimizer": True,
         "zero_optimization": {"stage": stage, "reduce_scatter": False}, "optimizer": {"type": "Muon", "params": settings}})[0]

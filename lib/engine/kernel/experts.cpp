@@ -34,10 +34,33 @@ Tensor network(const Kernels& by, const Tensor& x_RC, const Expert& of, const Ex
   return y_1RC.squeeze(0).narrow(0, 0, R);
 }
 
-/// The output of each token's experts, [N, K, C]: sorts rows by their expert, and puts them back.
+/// What experts make of their rows, which stand behind each other.
+Tensor each(const Kernels& by, const Tensor& rows_RC, std::span<const std::int64_t> counts,
+            std::span<const Expert> experts, const ExpertsLayer& layer) {
+  const std::vector<Tensor> parts = rows_RC.split_with_sizes({counts.data(), counts.size()}, 0);
+  std::vector<Tensor> made;
+  for (std::size_t e = 0; e < parts.size(); ++e) made.push_back(network(by, parts[e], experts[e], layer));
+  return at::cat(made);
+}
+
+/// The same where ranks divide the experts.
+Tensor divided(const Kernels& by, const Tensor& rows_RC, const std::vector<std::int64_t>& counts,
+               const ExpertsLayer& layer) {
+  const unit::ExpertRanks& among = *layer.among;
+  const auto leaves = static_cast<std::size_t>(among.size()), own = layer.experts.size() / leaves,
+             first = static_cast<std::size_t>(among.rank()) * own;
+  const unit::ExpertRanks::Counts all = among.counts(counts);
+  std::vector<Tensor> rows = among.to_experts(rows_RC, all);
+  for (std::size_t leaf = 0; leaf < leaves; ++leaf)
+    rows[leaf] = each(by, rows[leaf], std::span(all[leaf]).subspan(first, own),
+                      std::span(layer.experts).subspan(leaf * own, own), layer);
+  return among.to_tokens(rows, all);
+}
+
+/// The results of each token's experts, [N, K, C]: rows are sorted by their expert, and put back.
 Tensor sorted(const Kernels& by, const Tensor& x_NC, const Tensor& experts_NK, const ExpertsLayer& layer) {
-  const auto E = static_cast<std::int64_t>(layer.experts.size());
-  const std::int64_t N = x_NC.size(0), K = layer.chosen, C = x_NC.size(1);
+  const std::int64_t N = x_NC.size(0), K = layer.chosen, C = x_NC.size(1),
+                     E = static_cast<std::int64_t>(layer.experts.size());
   const Tensor expert_R = experts_NK.reshape({-1});
   // Stable: of one expert, in the order of tokens.
   const Tensor order_R = std::get<1>(expert_R.sort(/*stable=*/true, 0, /*descending=*/false));
@@ -45,11 +68,10 @@ Tensor sorted(const Kernels& by, const Tensor& x_NC, const Tensor& experts_NK, c
   const std::vector<std::int64_t> counts(counts_E.data_ptr<std::int64_t>(), counts_E.data_ptr<std::int64_t>() + E);
   // A row for each expert of a token: its gradient is their sum, in the order of its experts.
   const Tensor rows_RC = x_NC.unsqueeze(1).expand({N, K, C}).reshape({-1, C}).index_select(0, order_R);
-  const std::vector<Tensor> parts = rows_RC.split_with_sizes(counts, 0);
-  std::vector<Tensor> made;
-  for (std::size_t e = 0; e < parts.size(); ++e) made.push_back(network(by, parts[e], layer.experts[e], layer));
+  const Tensor made_RC =
+      layer.among ? divided(by, rows_RC, counts, layer) : each(by, rows_RC, counts, layer.experts, layer);
   const Tensor place_R = at::empty_like(order_R).scatter_(0, order_R, at::arange(N * K, order_R.options()));
-  return at::cat(made).index_select(0, place_R).view({N, K, C});
+  return made_RC.index_select(0, place_R).view({N, K, C});
 }
 
 /// The same, one expert after another.

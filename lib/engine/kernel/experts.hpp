@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernel/kernels.hpp"
+#include "unit/expert_ranks.hpp"
 
 namespace zs::kernel {
 
@@ -32,7 +33,9 @@ struct ExpertsLayer {
   Projection router;  ///< [E, C], without adapter
   std::int64_t chosen;
   Routing routing;
+  /// All of them; where they are divided, this rank's, once for each leaf in turn, whose gradients they get.
   std::vector<Expert> experts;
+  const unit::ExpertRanks* among = nullptr;  ///< the ranks that divide them, or null
   double alpha = 0, limit = 0;
   /// One expert after another picks its tokens and puts its results in their place, without sorting: the same bits, by
   /// a plain loop, for zs-verify to compare with.

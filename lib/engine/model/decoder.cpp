@@ -86,8 +86,8 @@ class Embedding final : public unit::Unit {
 struct Layout {
   std::vector<Parameter> parameters;
   Layer norm1, q, k, v, o, q_norm, k_norm, post_norm1, norm2, gate, up, down, post_norm2;
+  Layer router;  // in place of gate, up and down, which are those of experts: a unit of their own
   int sinks = -1;
-  std::optional<Experts> experts;  // in place of gate, up and down
 
   Layout(std::int64_t index, const Description& family, const Decoder& s, const Settings& settings) {
     const std::string prefix = "model.layers." + std::to_string(index) + ".";
@@ -118,7 +118,7 @@ struct Layout {
     if (family.norm_before)
       norm2 = norm(family.norm_after ? "pre_feedforward_layernorm" : "post_attention_layernorm", s.C, "hidden_size");
     if (s.mixture.in(index)) {
-      experts.emplace(*family.experts, s.mixture, s.C, settings, list);
+      router = add_router(*family.experts, s.mixture, s.C, settings, list);
     } else {
       if (family.joined) {
         gate = list.linear("mlp.gate_up_proj", 2 * s.I, s.C, kInner, s.mlp_bias);
@@ -145,7 +145,7 @@ class Block final : public unit::Unit {
 
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor>,
                  const ForwardContext& context) const override {
-    return feed_forward(shared_.kernels->attention_layer(x_BTC, attention(own, context, x_BTC.size(1))), own, context);
+    return feed_forward(shared_.kernels->attention_layer(x_BTC, attention(own, context, x_BTC.size(1))), own);
   }
 
   std::vector<Tensor> forward_chunks(std::span<const unit::Chunk> chunks,
@@ -167,9 +167,14 @@ class Block final : public unit::Unit {
           return kernel::attend(kernels, qkv[0], qkv[1], qkv[2], how);
         });
     for (std::size_t i = 0; i < chunks.size(); ++i)
-      all.push_back(feed_forward(kernel::attention_output(kernels, residuals[i], attended[i], layers[i]), chunks[i].own,
-                                 chunks[i].context));
+      all.push_back(
+          feed_forward(kernel::attention_output(kernels, residuals[i], attended[i], layers[i]), chunks[i].own));
     return all;
+  }
+
+  /// What its experts read of it. REQUIRES: it has some.
+  Routed routed(std::span<const Tensor> own) const {
+    return {norm(own, layout_.norm2), shared_.of.epsilon, projection(own, layout_.router)};
   }
 
   std::int64_t exchanged(std::int64_t chunks) const override {
@@ -223,10 +228,10 @@ class Block final : public unit::Unit {
             .post_norm_C = norm(own, layout_.post_norm1)};
   }
 
-  Tensor feed_forward(const Tensor& x_BTC, std::span<const Tensor> own, const ForwardContext& context) const {
+  /// Of a block with experts x as it is: they are the next unit.
+  Tensor feed_forward(const Tensor& x_BTC, std::span<const Tensor> own) const {
     const Decoder& s = shared_.of;
-    if (layout_.experts)
-      return layout_.experts->forward(*shared_.kernels, x_BTC, norm(own, layout_.norm2), s.epsilon, own, context);
+    if (layout_.router.weight >= 0) return x_BTC;
     kernel::Projection gate = projection(own, layout_.gate), up = projection(own, layout_.up);
     if (shared_.family->joined) {
       const std::vector<kernel::Projection> inner = parts(gate, {s.I, s.I});
@@ -247,6 +252,46 @@ class Block final : public unit::Unit {
         shared_(shared),
         layout_(std::move(layout)),
         window_(shared.of.windows[static_cast<std::size_t>(index)]) {}
+};
+
+/// The experts of a block, or some of them, as a unit of its own: they may be divided among ranks. It reads the block's
+/// norm and router.
+class BlockExperts final : public unit::Unit {
+ public:
+  /// What all parts of it share; the block is unit number `number` of the model.
+  struct Of {
+    const Block* block;
+    int number;
+    Shared shared;
+    Settings settings;
+  };
+  BlockExperts(const Of& of, std::int64_t begin, std::int64_t end)
+      : BlockExperts(of, begin, end, ParameterList(kPrefix + of.block->name() + ".", of.settings)) {}
+
+  Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor> borrowed,
+                 const ForwardContext& context) const override {
+    return experts_.forward(*of_.shared.kernels, x_BTC, of_.block->routed(borrowed), own, context);
+  }
+  std::int64_t experts() const override {
+    return of_.shared.family->experts->stacked() ? 0 : of_.shared.of.mixture.count;
+  }
+  std::unique_ptr<Unit> part(std::int64_t begin, std::int64_t end) const override {
+    return std::make_unique<BlockExperts>(of_, begin, end);
+  }
+  std::int64_t routed() const override { return 2 * of_.shared.of.mixture.chosen * of_.shared.of.C; }
+
+ private:
+  Of of_;
+  Experts experts_;
+
+  BlockExperts(const Of& of, std::int64_t begin, std::int64_t end, ParameterList list)
+      : BlockExperts(
+            of, list,
+            Experts(*of.shared.family->experts, of.shared.of.mixture, of.shared.of.C, begin, end, of.settings, list)) {}
+  BlockExperts(const Of& of, const ParameterList& list, Experts experts)
+      : Unit(of.block->name() + ".experts", begun(list.parameters(), kPrefix, of.settings), of.number),
+        of_(of),
+        experts_(std::move(experts)) {}
 };
 
 class Head final : public unit::Unit {
@@ -292,8 +337,15 @@ void build_decoder(const Description& family, Model& model, const Configuration&
   shared.rotation = rotation(s.rope, model.seq_length, s.D, settings.device);
   if (family.two_ropes) shared.local_rotation = rotation(s.local_rope, model.seq_length, s.D, settings.device);
   model.units.push_back(std::make_unique<Embedding>(shared, settings));
-  for (std::int64_t i = 0; i < model.num_layers; ++i)
-    model.units.push_back(std::make_unique<Block>(i, shared, settings));
+  for (std::int64_t i = 0; i < model.num_layers; ++i) {
+    auto block = std::make_unique<Block>(i, shared, settings);
+    const Block& its = *block;
+    model.units.push_back(std::move(block));
+    const int number = static_cast<int>(model.units.size()) - 1;
+    if (s.mixture.in(i))
+      model.units.push_back(
+          std::make_unique<BlockExperts>(BlockExperts::Of{&its, number, shared, settings}, 0, s.mixture.count));
+  }
   model.units.push_back(
       std::make_unique<Head>(shared, settings, left_out_blocks(model, total, {"model.layers.", "layers."})));
   const Mixture& m = s.mixture;

@@ -33,8 +33,17 @@ Tensor balance(const kernel::Routes& routes, const unit::Batch& batch) {
 
 std::int64_t Mixture::number() const { return count > 0 ? std::count(layers.begin(), layers.end(), true) : 0; }
 
-Experts::Experts(const ExpertNames& names, const Mixture& mixture, std::int64_t C, const Settings& settings,
-                 ParameterList& list)
+Layer add_router(const ExpertNames& names, const Mixture& mixture, std::int64_t C, const Settings& settings,
+                 ParameterList& list) {
+  const std::int64_t E = mixture.count;
+  const std::string router = names.router, count = names.count;
+  Layer made{.weight = list.add(matrix(router + ".weight", {E, C}, settings, count + ", hidden_size"))};
+  if (names.router_bias) made.bias = list.add(bias(router + ".bias", E, count));
+  return made;
+}
+
+Experts::Experts(const ExpertNames& names, const Mixture& mixture, std::int64_t C, std::int64_t begin, std::int64_t end,
+                 const Settings& settings, ParameterList& list)
     : mixture_(mixture), one_by_one_(settings.experts_one_by_one) {
   const std::int64_t E = mixture.count, I = mixture.width;
   const std::string count = names.count, keys = std::string(names.width) + ", hidden_size",
@@ -47,8 +56,6 @@ Experts::Experts(const ExpertNames& names, const Mixture& mixture, std::int64_t 
   const auto weights = [&](const std::string& name, std::vector<std::int64_t> shape, const std::string& of) {
     return list.add(of_experts(matrix(name, std::move(shape), settings, of)));
   };
-  router_.weight = list.add(matrix(std::string(names.router) + ".weight", {E, C}, settings, count + ", hidden_size"));
-  if (names.router_bias) router_.bias = list.add(bias(std::string(names.router) + ".bias", E, count));
   if (names.stacked()) {
     const auto biases = [&](const std::string& name, std::int64_t size) {
       Parameter all = bias(name, size, count + ", " + keys);
@@ -61,7 +68,7 @@ Experts::Experts(const ExpertNames& names, const Mixture& mixture, std::int64_t 
     down_.bias = biases(experts + names.down + "_bias", C);
     return;
   }
-  for (std::int64_t e = 0; e < E; ++e) {
+  for (std::int64_t e = begin; e < end; ++e) {
     const std::string its = experts + std::to_string(e) + ".";
     matrices_.push_back({weights(its + names.gate + ".weight", {I, C}, keys),
                          weights(its + names.up + ".weight", {I, C}, keys),
@@ -71,8 +78,12 @@ Experts::Experts(const ExpertNames& names, const Mixture& mixture, std::int64_t 
 
 std::vector<kernel::Expert> Experts::networks(std::span<const Tensor> own) const {
   std::vector<kernel::Expert> all;
-  for (const auto& [gate, up, down] : matrices_)
-    all.push_back({.gate = tensor_at(own, gate), .up = tensor_at(own, up), .down = tensor_at(own, down)});
+  constexpr std::size_t kMatrices = 3;
+  for (std::size_t leaf = 0; leaf < own.size() && !matrices_.empty(); leaf += matrices_.size() * kMatrices) {
+    const std::span<const Tensor> its = own.subspan(leaf);
+    for (const auto& [gate, up, down] : matrices_)
+      all.push_back({.gate = tensor_at(its, gate), .up = tensor_at(its, up), .down = tensor_at(its, down)});
+  }
   if (!matrices_.empty()) return all;
   // Each part is used once: their gradients are put together by one copy.
   const auto parts = [&](int place) { return tensor_at(own, place).unbind(0); };
@@ -83,13 +94,12 @@ std::vector<kernel::Expert> Experts::networks(std::span<const Tensor> own) const
   return all;
 }
 
-Tensor Experts::forward(const kernel::Kernels& kernels, const Tensor& x_BTC, const Tensor& norm_C, double epsilon,
+Tensor Experts::forward(const kernel::Kernels& kernels, const Tensor& x_BTC, const Routed& routed,
                         std::span<const Tensor> own, const unit::ForwardContext& context) const {
   kernel::ExpertsLayer layer{};
-  layer.norm_C = norm_C, layer.epsilon = epsilon;
-  layer.router.weight_OI = tensor_at(own, router_.weight), layer.router.bias_O = tensor_at(own, router_.bias);
+  layer.norm_C = routed.norm_C, layer.epsilon = routed.epsilon, layer.router = routed.router;
   layer.chosen = mixture_.chosen, layer.routing = mixture_.routing;
-  layer.experts = networks(own);
+  layer.experts = networks(own), layer.among = context.experts;
   layer.alpha = mixture_.alpha, layer.limit = mixture_.limit;
   layer.one_by_one = one_by_one_;
   const kernel::Mixed made = kernel::experts_layer(kernels, x_BTC, layer);

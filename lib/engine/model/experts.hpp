@@ -36,24 +36,35 @@ struct Mixture {
   std::int64_t number() const;
 };
 
-/// The places of a layer's experts among the parameters of its unit.
+/// Adds the router of a layer's experts to the layer's parameters, of a model C wide.
+Layer add_router(const ExpertNames& names, const Mixture& mixture, std::int64_t C, const Settings& settings,
+                 ParameterList& list);
+
+/// What a layer's experts read of the layer itself: the norm in front of them, and the router.
+struct Routed {
+  at::Tensor norm_C;
+  double epsilon;
+  kernel::Projection router;
+};
+
+/// The places of a layer's experts among the parameters of their unit.
 class Experts {
  public:
-  /// Adds them to the list, of a model C wide.
-  Experts(const ExpertNames& names, const Mixture& mixture, std::int64_t C, const Settings& settings,
-          ParameterList& list);
+  /// Adds experts [begin, end) to the list, of a model C wide. REQUIRES: all where they are stacked.
+  Experts(const ExpertNames& names, const Mixture& mixture, std::int64_t C, std::int64_t begin, std::int64_t end,
+          const Settings& settings, ParameterList& list);
 
   /// x plus what the experts make of its norm. What the auxiliary loss needs of the routing travels beside it.
-  at::Tensor forward(const kernel::Kernels& kernels, const at::Tensor& x_BTC, const at::Tensor& norm_C, double epsilon,
+  at::Tensor forward(const kernel::Kernels& kernels, const at::Tensor& x_BTC, const Routed& layer,
                      std::span<const at::Tensor> own, const unit::ForwardContext& context) const;
 
  private:
   Mixture mixture_;
   bool one_by_one_;
-  Layer router_;
   std::vector<std::array<int, 3>> matrices_;  // of each expert: gate, up and down
   Layer gate_, down_;                         // stacked
 
+  /// Of each leaf in turn.
   std::vector<kernel::Expert> networks(std::span<const at::Tensor> own) const;
 };
 

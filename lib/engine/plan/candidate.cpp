@@ -69,7 +69,7 @@ std::vector<Candidate> candidates(const std::vector<Profile>& profiles, const Cl
       const Shape& measured = profile.shape;
       const Division divided = divided_by(stage);
       if (measured.offload_optimizer && !divided.optimizer_state) continue;
-      if (ranks % measured.sequence != 0) continue;
+      if (ranks % measured.sequence != 0 || ranks % measured.experts != 0) continue;
       const bool of_shards = measured.offload_parameters || measured.quantized_weights || measured.quantized_gradients;
       if (of_shards && !divided.parameters) continue;
       for (const int secondary : {0, cluster.gpus_per_node}) {

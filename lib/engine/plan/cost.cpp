@@ -35,13 +35,14 @@ std::string lane(Kind kind) {
 /// The amount that an operation's time is proportional to: elements, or bytes that a rank sends or moves.
 double amount(const Op& op, const Shape& shape, int bytes_per_parameter) {
   const Division divided = shape.divided();
-  const auto owned = [&](double numel) { return share(numel, divided.optimizer_state, shape.ranks); };
+  const int ranks = ranks_of(op, shape);
+  const auto owned = [&](double numel) { return share(numel, divided.optimizer_state, ranks); };
   if (op.kind == Kind::norm) return owned(trained(shape));
   const Unit& unit = shape.units[static_cast<std::size_t>(op.unit)];
   const auto its = static_cast<double>(unit.trained());
   switch (op.kind) {
     case Kind::accumulate:
-      return share(its, divided.gradients, shape.ranks);
+      return share(its, divided.gradients, ranks);
     case Kind::load:
     case Kind::store:
       return optimizer_bytes(shape, op.unit, bytes_per_parameter);
@@ -51,7 +52,7 @@ double amount(const Op& op, const Shape& shape, int bytes_per_parameter) {
     case Kind::partition:
       return static_cast<double>(unit.numel) / std::max(shape.secondary, 1) * bytes_per_parameter;
     case Kind::step:  // what is orthogonalised as a whole takes as long as the rank with the most of it
-      return unit.matrices.empty() ? owned(its) : its * busiest(unit.matrices, shape.ranks);
+      return unit.matrices.empty() ? owned(its) : its * busiest(unit.matrices, ranks);
     default:
       return sent_bytes(op, shape, bytes_per_parameter);
   }

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/words.hpp"
 #include "plan/memory.hpp"
 
 namespace zs::plan {
@@ -38,29 +39,39 @@ constexpr std::array kSizes = {"num_experts",
                                "qkv_bias"};
 constexpr std::array kLayers = {"num_hidden_layers", "n_layer"};
 
-/// Units [begin, end).
+/// Units [begin, end), layers of `period` units each.
 struct Run {
-  std::size_t begin = 0, end = 0;
+  std::size_t begin = 0, end = 0, period = 1;
   std::size_t size() const { return end - begin; }
+  bool has(int unit) const { return unit >= static_cast<int>(begin) && unit < static_cast<int>(end); }
 };
 
-/// "h." of "h.3"; "" of a name without a number.
-std::string prefix(const std::string& name) {
-  const std::size_t dot = name.rfind('.');
-  const bool numbered = dot != std::string::npos && dot + 1 < name.size() &&
-                        std::all_of(name.begin() + static_cast<std::ptrdiff_t>(dot) + 1, name.end(),
-                                    [](unsigned char c) { return std::isdigit(c) != 0; });
-  return numbered ? name.substr(0, dot + 1) : "";
+/// "layers.#.experts" of "layers.3.experts", with another number in the place of its own; "" of a name without one.
+std::string numbered(const std::string& name, const std::string& number = "#") {
+  std::vector<std::string> words = zs::split(name, ".");
+  const auto its = std::ranges::find_if(words, [](const std::string& word) {
+    return !word.empty() && std::ranges::all_of(word, [](unsigned char c) { return std::isdigit(c) != 0; });
+  });
+  if (its == words.end()) return "";
+  *its = number;
+  return zs::joined(words, ".");
 }
 
+bool alike(const Unit& a, const Unit& b) {
+  return numbered(a.name) == numbered(b.name) && b.numel == a.numel && b.frozen == a.frozen;
+}
+
+/// The longest run of like layers: of one unit each, or of one and its experts.
 Run layers(const std::vector<Unit>& units) {
   Run longest;
-  for (std::size_t begin = 0, end = 0; begin < units.size(); begin = std::max(end, begin + 1)) {
-    const std::string its = prefix(units[begin].name);
-    for (end = begin; end < units.size() && !its.empty() && prefix(units[end].name) == its &&
-                      units[end].numel == units[begin].numel && units[end].frozen == units[begin].frozen;)
-      ++end;
-    if (end > begin && end - begin > longest.size()) longest = {begin, end};
+  for (std::size_t begin = 0; begin < units.size(); ++begin) {
+    if (numbered(units[begin].name).empty()) continue;
+    const bool has_experts = begin + 1 < units.size() && units[begin + 1].name.starts_with(units[begin].name + ".");
+    const std::size_t period = has_experts ? 2 : 1;
+    std::size_t end = begin + period;
+    while (end < units.size() && alike(units[end - period], units[end])) ++end;
+    const Run run{begin, begin + (end - begin) / period * period, period};
+    if (run.size() > longest.size()) longest = run;
   }
   return longest;
 }
@@ -93,25 +104,28 @@ Profile with_layers(const Profile& profile, std::int64_t count) {
   const Run run = layers(then);
   if (run.size() == 0) throw Error("the profile's model has no numbered layers: give none of another number");
   Profile all = profile;
+  const std::size_t period = run.period, behind = static_cast<std::size_t>(count) * period;
   const auto shifted = [&](int unit) {
-    return unit < static_cast<int>(run.end) ? unit : unit + static_cast<int>(count) - static_cast<int>(run.size());
+    return unit < static_cast<int>(run.end) ? unit : unit + static_cast<int>(behind) - static_cast<int>(run.size());
   };
   std::vector<Unit>& units = all.shape.units;
   units.assign(then.begin(), then.begin() + static_cast<std::ptrdiff_t>(run.begin));
-  for (std::int64_t i = 0; i < count; ++i) {
-    Unit layer = then[run.begin];
-    layer.name = prefix(layer.name) + std::to_string(i);
-    units.push_back(layer);
+  for (std::size_t i = 0; i < behind; ++i) {
+    Unit unit = then[run.begin + i % period];
+    unit.name = numbered(unit.name, std::to_string(i / period));
+    if (run.has(unit.tied_to)) unit.tied_to += static_cast<int>(i / period * period);
+    units.push_back(unit);
   }
-  units.insert(units.end(), then.begin() + static_cast<std::ptrdiff_t>(run.end), then.end());
-  for (Unit& unit : units) unit.tied_to = shifted(unit.tied_to);
+  for (std::size_t i = run.end; i < then.size(); ++i) {
+    units.push_back(then[i]);
+    units.back().tied_to = shifted(then[i].tied_to);
+  }
 
   all.timings.clear();
-  std::map<Kind, std::pair<Timing, int>> sums;  // of the layers
+  std::map<std::pair<Kind, std::size_t>, std::pair<Timing, int>> sums;  // of the layers, by unit of the period
   for (Timing timing : profile.timings) {
-    const bool of_layer = timing.unit >= static_cast<int>(run.begin) && timing.unit < static_cast<int>(run.end);
-    if (of_layer) {
-      auto& [sum, number] = sums[timing.kind];
+    if (run.has(timing.unit)) {
+      auto& [sum, number] = sums[{timing.kind, (static_cast<std::size_t>(timing.unit) - run.begin) % period}];
       sum.seconds += timing.seconds, sum.growth += timing.growth, ++number;
       continue;
     }
@@ -119,11 +133,10 @@ Profile with_layers(const Profile& profile, std::int64_t count) {
     timing.unit = shifted(timing.unit);
     all.timings.push_back(timing);
   }
-  for (const auto& [kind, its] : sums) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      all.timings.push_back({kind, static_cast<int>(run.begin) + static_cast<int>(i), its.first.seconds / its.second,
-                             its.first.growth / its.second});
-    }
+  for (const auto& [of, its] : sums) {
+    for (std::size_t i = of.second; i < behind; i += period)
+      all.timings.push_back(
+          {of.first, static_cast<int>(run.begin + i), its.first.seconds / its.second, its.first.growth / its.second});
   }
   const bool checkpointing = profile.shape.activation_checkpointing;
   all.state += kept_bytes(baseline(all.shape), all.bytes_per_parameter) -

@@ -65,16 +65,17 @@ class Ledger {
         profile_(profile),
         activations_(plan.shape.units.size()),
         gradients_(plan.shape.units.size()) {
-    divided_ = divided_in_memory(
-        shape_, shape_.offload_parameters || std::any_of(plan.ops.begin(), plan.ops.end(),
-                                                         [](const Op& op) { return op.kind == Kind::store_shard; }));
+    const bool shards_move = shape_.offload_parameters ||
+                             std::ranges::any_of(plan.ops, [](const Op& op) { return op.kind == Kind::store_shard; });
     for (std::size_t i = 0; i < shape_.units.size(); ++i) {
       const Unit& unit = shape_.units[i];
+      divided_.push_back(divided_in_memory(shape_.of(unit), shards_move));
       const auto numel = static_cast<double>(unit.numel);
       const double state = optimizer_bytes(shape_, static_cast<int>(i), bytes_per_parameter);
-      if (!divided_.parameters) pool_.take(numel * bytes_);
-      if (divided_.parameters && !shape_.offload_parameters) pool_.take(slice(unit) * bytes_);
-      if (divided_.parameters) largest_shard_ = std::max(largest_shard_, slice(unit) * bytes_);
+      const bool divided = divided_[i].parameters;
+      if (!divided) pool_.take(numel * bytes_);
+      if (divided && !shape_.offload_parameters) pool_.take(slice(unit) * bytes_);
+      if (divided) largest_shard_ = std::max(largest_shard_, slice(unit) * bytes_);
       if (shape_.secondary > 0) lasting_ += numel / shape_.secondary * bytes_;
       if (!shape_.offload_optimizer) lasting_ += state;
       largest_state_ = std::max(largest_state_, state);
@@ -98,7 +99,8 @@ class Ledger {
   Buffers pool_;
   double lasting_ = 0, largest_state_ = 0, largest_shard_ = 0;
   int shards_ = 0, most_shards_ = 0;  // that are loaded
-  Division divided_, divided_by_stage_ = shape_.divided();
+  std::vector<Division> divided_;     // by unit
+  Division divided_by_stage_ = shape_.divided();
   std::vector<Gradient> gradients_;
   std::vector<tree::Partials> trees_;  // by rank; one where all have the same
   std::vector<int> partial_sums_;      // by micro-step
@@ -118,9 +120,14 @@ class Ledger {
 
   /// Elements that are kept of a unit's gradient between the micro-steps.
   double kept(const Unit& unit) const {
-    return share(static_cast<double>(unit.trained()), divided_.gradients, shape_.ranks);
+    return share(static_cast<double>(unit.trained()), divided(unit).gradients, ranks(unit));
   }
-  double slice(const Unit& unit) const { return static_cast<double>(unit.numel) / shape_.ranks; }
+  double slice(const Unit& unit) const { return static_cast<double>(unit.numel) / ranks(unit); }
+  /// Ranks that divide its state.
+  double ranks(const Unit& unit) const { return shape_.ranks / static_cast<double>(unit.among); }
+  const Division& divided(const Unit& unit) const {
+    return divided_[static_cast<std::size_t>(&unit - shape_.units.data())];
+  }
 
   void load_shard() {
     if (shape_.offload_parameters) most_shards_ = std::max(most_shards_, ++shards_);
@@ -142,21 +149,21 @@ class Ledger {
     const bool travels_as_integers = op.kind == Kind::gather && shape_.quantized_weights;
     switch (op.kind) {
       case Kind::gather:
-        if (divided_.parameters) load_shard(), pool_.take(numel * bytes_);
+        if (divided(unit).parameters) load_shard(), pool_.take(numel * bytes_);
         // An encoded buffer is freed when it has arrived: no two units travel in one such buffer.
         if (travels_as_integers) pool_.take(codec_bytes(unit.numel, 8)), encoded_.push_back(op.unit);
         return;
       case Kind::gather_secondary:
         return pool_.take(numel * bytes_);
       case Kind::gather_wait:
-        if (divided_.parameters && !from_secondary(index)) drop_shard();
+        if (divided(unit).parameters && !from_secondary(index)) drop_shard();
         if (std::erase(encoded_, op.unit) > 0) pool_.give_back(codec_bytes(unit.numel, 8));
         return;
       case Kind::partition:
         partitioned_.push_back(op.unit);
         return;
       case Kind::release:
-        if (divided_.parameters) pool_.give_back(numel * bytes_);
+        if (divided(unit).parameters) pool_.give_back(numel * bytes_);
         return;
       case Kind::backward:
         begin(index);
@@ -169,7 +176,7 @@ class Ledger {
       case Kind::reduce_wait:
         return finish_reduce(gradients_[index], unit);
       case Kind::gather_grad:
-        if (!divided_.gradients) return;
+        if (!divided(unit).gradients) return;
         gradients_[index].whole = static_cast<double>(unit.trained()) * kFloat;
         return pool_.take(gradients_[index].whole);
       case Kind::step:
@@ -189,7 +196,8 @@ class Ledger {
   void begin(std::size_t index) {
     Gradient& gradient = gradients_[index];
     if (gradient.memory > 0 || shape_.units[index].trained() == 0) return;
-    gradient.memory = static_cast<double>(shape_.units[index].trained()) * bytes_;
+    // Of divided experts each rank has a leaf.
+    gradient.memory = static_cast<double>(shape_.units[index].trained()) * shape_.units[index].among * bytes_;
     pool_.take(gradient.memory);
   }
 
@@ -226,10 +234,10 @@ class Ledger {
     const bool is_float = bytes_ == kFloat || (micro < 0 && shape_.micro_steps > 1);
     // The one leaf of one rank is widened by the norm and the update themselves.
     if (profile_ && shape_.ranks == 1 && !is_float && !shape_.quantized_gradients) return;
-    if (!is_float || divided_.gradients) {
+    if (!is_float || divided(unit).gradients) {
       const auto sums = static_cast<double>(micro < 0 ? 1 : addends(shape_, micro).sums.size());
       gradient.reduced =
-          share(static_cast<double>(unit.trained()), divided_.optimizer_state, shape_.ranks) * kFloat * sums;
+          share(static_cast<double>(unit.trained()), divided(unit).optimizer_state, ranks(unit)) * kFloat * sums;
       pool_.take(gradient.reduced);
     }
     if (shape_.quantized_gradients)

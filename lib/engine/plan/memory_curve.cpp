@@ -21,8 +21,7 @@ class MemoryWalk {
  public:
   MemoryWalk(const Plan& plan, const Profile& profile)
       : shape_(plan.shape), profile_(profile), units_(plan.shape.units.size()) {
-    now_ = state_bytes(numel(shape_), shape_.stage, shape_.ranks, profile.bytes_per_parameter, shape_.offload_optimizer,
-                       shape_.offload_parameters, shape_.secondary, kept_numbers(shape_), frozen(shape_));
+    now_ = state_bytes(shape_, profile.bytes_per_parameter);
     for (const Op& op : plan.ops) {
       const double before = now_;
       if (op.unit >= 0) run(op);
@@ -100,11 +99,12 @@ double most(const std::vector<double>& curve) {
 double optimizer_bytes(const Shape& shape, int unit, int bytes_per_parameter) {
   const Unit& its = at(shape, unit);
   const double master = bytes_per_parameter < 4 ? static_cast<double>(its.trained()) : 0;
-  return share(its.kept_numbers() + master, shape.divided().optimizer_state, shape.ranks) * 4;
+  return share(its.kept_numbers() + master, shape.divided().optimizer_state, shape.ranks / its.among) * 4;
 }
 
 double shard_bytes(const Shape& shape, int unit, int bytes_per_parameter) {
-  return static_cast<double>(at(shape, unit).numel) / shape.ranks * bytes_per_parameter;
+  const Unit& its = at(shape, unit);
+  return static_cast<double>(its.numel) * its.among / shape.ranks * bytes_per_parameter;
 }
 
 double input_bytes(const Profile& profile, int unit) {

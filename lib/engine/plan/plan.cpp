@@ -178,16 +178,22 @@ Kind wait_of(Kind kind) {
 
 namespace {
 
+/// The unit of an operation; of the norm one of nothing.
+const Unit& unit_of(const Op& op, const Shape& shape) {
+  static const Unit kNone;
+  return op.unit < 0 ? kNone : shape.units[static_cast<std::size_t>(op.unit)];
+}
+
 /// The matrices of which a step brings directions from rank to rank.
 std::span<const Matrix> sent_matrices(const Op& op, const Shape& shape) {
-  if (op.kind != Kind::step || shape.ranks == 1) return {};
-  return shape.units[static_cast<std::size_t>(op.unit)].matrices;
+  if (op.kind != Kind::step || ranks_of(op, shape) == 1) return {};
+  return unit_of(op, shape).matrices;
 }
 
 /// The collectives of a step: each owner gets one of its matrices by a collective, and its result goes by another.
 std::int64_t collectives_of_directions(const Op& op, const Shape& shape) {
   std::size_t rounds = 0;
-  for (const std::vector<Matrix>& its : owned(sent_matrices(op, shape), shape.ranks))
+  for (const std::vector<Matrix>& its : owned(sent_matrices(op, shape), ranks_of(op, shape)))
     rounds = std::max(rounds, its.size());
   return static_cast<std::int64_t>(rounds) * (shape.divided().optimizer_state ? 2 : 1);
 }
@@ -291,6 +297,7 @@ std::string header(const Plan& plan) {
   if (plan.shape.short_ranks > 0) text += std::to_string(plan.shape.leaves() / shared) + " micro-batches, ";
   if (plan.shape.sequence > 1) text += "sequences of " + std::to_string(plan.shape.sequence) + " ranks, ";
   if (shared > 1) text += std::to_string(shared) + " chunks, ";
+  if (plan.shape.experts > 1) text += "experts of " + std::to_string(plan.shape.experts) + " ranks, ";
   if (plan.shape.secondary > 0) text += "secondary partition of " + std::to_string(plan.shape.secondary) + " ranks, ";
   if (plan.shape.quantized_weights) text += "parameters in 8 bits, ";
   if (plan.shape.quantized_gradients) text += "gradients in 4 bits, ";
@@ -325,6 +332,16 @@ std::uint64_t hash(const Plan& plan) {
   return XXH3_64bits(text.data(), text.size());
 }
 
+Shape Shape::of(const Unit& unit) const {
+  Shape its{{}, stage, ranks / unit.among, micro_steps, activation_checkpointing};
+  its.short_ranks = short_ranks / unit.among;
+  its.sequence = sequence, its.chunks = chunks * unit.among, its.experts = experts;
+  its.offload_optimizer = offload_optimizer, its.offload_parameters = offload_parameters;
+  its.secondary = secondary;
+  its.quantized_weights = quantized_weights, its.quantized_gradients = quantized_gradients;
+  return its;
+}
+
 double codec_bytes(std::int64_t numel, int bits) {
   constexpr std::int64_t kTiles = 256, kBlock = 128, kWord = 4;
   const auto parts = [](std::int64_t n, std::int64_t part) { return (n + part - 1) / part; };
@@ -356,31 +373,34 @@ double operand_bytes(const Op& op, const Shape& shape, int bytes_per_parameter) 
   if (op.kind == Kind::gather && shape.quantized_weights) return codec_bytes(numel, 8);
   if (reduces && shape.quantized_gradients) return codec_bytes(numel, 4);
   return static_cast<double>(numel) * (moves_sums(op, shape) ? kSum : bytes_per_parameter) *
-         (reduces ? terms_of_a_rank(shape, op.micro) : 1);
+         (reduces ? terms_of_a_rank(shape.of(unit_of(op, shape)), op.micro) : 1);
 }
 
 int ranks_of(const Op& op, const Shape& shape) {
-  return op.kind == Kind::gather_secondary ? shape.secondary : shape.ranks;
+  return op.kind == Kind::gather_secondary ? shape.secondary : shape.ranks / unit_of(op, shape).among;
 }
 
 bool moves_sums(const Op& op, const Shape& shape) {
   // A reduction of one micro-step, or of a step of one, moves a gradient as backward left it.
-  return op.kind == Kind::gather_grad ||
-         (op.kind == Kind::reduce && ((op.micro < 0 && shape.micro_steps > 1) || shape.chunks > 1));
+  return op.kind == Kind::gather_grad || (op.kind == Kind::reduce && ((op.micro < 0 && shape.micro_steps > 1) ||
+                                                                      shape.chunks * unit_of(op, shape).among > 1));
 }
 
 double sent_between_nodes(const Op& op, const Shape& shape, int bytes_per_parameter, int node) {
+  const Unit& unit = unit_of(op, shape);
   if (computes(op.kind)) {
-    const double sharing = shape.sequence, unit = shape.units[static_cast<std::size_t>(op.unit)].exchanged;
-    return unit / sharing * std::max(0.0, sharing - node) / sharing;
+    const double sharing = std::max(shape.sequence, unit.among);
+    return static_cast<double>(unit.exchanged) / sharing * std::max(0.0, sharing - node) / sharing;
   }
   const double ranks = ranks_of(op, shape);
-  // Each rank sends each of the others as much.
+  const int near = std::max(1, node / unit.among);  // those with the same experts stand so far apart
   if (const auto matrices = sent_matrices(op, shape); !matrices.empty()) {
-    const auto numbers = sent_numbers(matrices, operand(op, shape), shape.divided().optimizer_state, shape.ranks, node);
-    return kDirectionBytes * static_cast<double>(numbers) / shape.ranks;
+    const auto numbers =
+        sent_numbers(matrices, operand(op, shape), shape.divided().optimizer_state, ranks_of(op, shape), near);
+    return kDirectionBytes * static_cast<double>(numbers) / ranks;
   }
-  return operand_bytes(op, shape, bytes_per_parameter) * std::max(0.0, ranks - node) / ranks;
+  // Each rank sends each of the others as much.
+  return operand_bytes(op, shape, bytes_per_parameter) * std::max(0.0, ranks - near) / ranks;
 }
 
 double sent_bytes(const Op& op, const Shape& shape, int bytes_per_parameter) {
@@ -413,23 +433,38 @@ double state_bytes(double parameters, int stage, double ranks, int bytes_per_par
                                   4);
 }
 
-double numel(const Shape& shape) {
+namespace {
+
+/// The sum of a number of each unit, of all ranks that divide it.
+template <typename Number>
+double sum(const Shape& shape, Number number) {
   double sum = 0;
-  for (const Unit& unit : shape.units) sum += static_cast<double>(unit.numel);
+  for (const Unit& unit : shape.units) sum += static_cast<double>(number(unit)) * unit.among;
   return sum;
 }
 
+}  // namespace
+
+double numel(const Shape& shape) {
+  return sum(shape, [](const Unit& unit) { return unit.numel; });
+}
 double frozen(const Shape& shape) {
-  double sum = 0;
-  for (const Unit& unit : shape.units) sum += static_cast<double>(unit.frozen);
-  return sum;
+  return sum(shape, [](const Unit& unit) { return unit.frozen; });
 }
 double trained(const Shape& shape) { return numel(shape) - frozen(shape); }
 
 double kept_numbers(const Shape& shape) {
-  double sum = 0;
-  for (const Unit& unit : shape.units) sum += unit.kept_numbers();
-  return sum;
+  return sum(shape, [](const Unit& unit) { return unit.kept_numbers(); });
+}
+
+double state_bytes(const Shape& shape, int bytes_per_parameter) {
+  double bytes = 0;
+  for (const Unit& unit : shape.units) {
+    bytes += state_bytes(static_cast<double>(unit.numel), shape.stage, shape.ranks / unit.among, bytes_per_parameter,
+                         shape.offload_optimizer, shape.offload_parameters, shape.secondary, unit.kept_numbers(),
+                         static_cast<double>(unit.frozen));
+  }
+  return bytes;
 }
 
 std::int64_t peak_gathered(const Plan& plan) {

@@ -61,6 +61,9 @@ struct Unit {
   /// Bytes that a forward of a micro-batch brings from chunks of tokens to blocks of heads and back, all ranks of a
   /// sequence together; as many go in a backward.
   std::int64_t exchanged = 0;
+  /// Ranks that divide its experts: all of the above is of one's part. Each computes those of the micro-batches of all
+  /// of them, between which `exchanged` bytes of rows travel in a forward if experts get as many tokens each.
+  int among = 1;
 
   /// Elements with a gradient and an update.
   std::int64_t trained() const { return numel - frozen; }
@@ -88,14 +91,18 @@ struct Shape {
   /// Consecutive ranks that share each micro-batch: every one has so many adjacent chunks of its sequences.
   int sequence = 1;
   int chunks = 1;
+  int experts = 1;  ///< consecutive ranks that divide experts, in the units that have some
 
-  /// The micro-batch of ranks that share one is adjacent leaves of all of them: they are added up at once, so that
-  /// their gradients are divided in every stage.
+  /// The micro-batch of ranks that share one is adjacent leaves of all of them, and so are the micro-batches of ranks
+  /// that divide experts: they are added up at once, so that their gradients are divided in every stage.
   Division divided() const {
     Division its = divided_by(stage);
-    its.gradients = its.gradients || sequence > 1;
+    its.gradients = its.gradients || sequence > 1 || experts > 1;
     return its;
   }
+  /// The step of a unit, without units: of one whose experts are divided, the ranks with the same experts take part,
+  /// each with the micro-batches of all among which it is divided as leaves.
+  Shape of(const Unit& unit) const;
   /// Leaves of the summation tree: the chunks of all micro-batches of a step, all ranks together.
   std::int64_t leaves() const { return (static_cast<std::int64_t>(ranks) * micro_steps - short_ranks) * chunks; }
 };
@@ -172,7 +179,7 @@ inline constexpr int kDirectionBytes = 2;
 double operand_bytes(const Op& op, const Shape& shape, int bytes_per_parameter);
 /// Elements of that: of a gather behind an update, and of gradients, those that are trained.
 std::int64_t operand(const Op& op, const Shape& shape);
-/// The ranks of a collective: those of a secondary partition's group, or all.
+/// The ranks of a collective: those of a secondary partition's group, those with the same experts, or all.
 int ranks_of(const Op& op, const Shape& shape);
 /// Whether a collective moves sums of gradients, which are float32 for any type of parameters.
 bool moves_sums(const Op& op, const Shape& shape);
@@ -190,6 +197,8 @@ void load_early(Plan& plan);
 /// divided from its stage on. Offloaded state is not counted: optimizer state, and the shards
 /// of parameters in stage 3. If `secondary` ranks keep stage 3's parameters again, these count.
 /// The `frozen` ones of the parameters have no gradients, masters and optimizer state.
+double state_bytes(const Shape& shape, int bytes_per_parameter);
+/// The same of `parameters` in one.
 double state_bytes(double parameters, int stage, double ranks, int bytes_per_parameter, bool offload_optimizer = false,
                    bool offload_parameters = false, int secondary = 0, double kept = -1, double frozen = 0);
 /// Parameters of all units together, those of them that are frozen, and the numbers that the optimizer keeps of them.

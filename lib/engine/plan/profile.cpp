@@ -74,7 +74,8 @@ Json to_json(const Shape& shape) {
                      {"matrices", matrices},
                      {"frozen", unit.frozen},
                      {"idle", unit.idle},
-                     {"exchanged", unit.exchanged}});
+                     {"exchanged", unit.exchanged},
+                     {"among", unit.among}});
   }
   return {{"stage", shape.stage},
           {"ranks", shape.ranks},
@@ -82,6 +83,7 @@ Json to_json(const Shape& shape) {
           {"short_ranks", shape.short_ranks},
           {"sequence", shape.sequence},
           {"chunks", shape.chunks},
+          {"experts", shape.experts},
           {"activation_checkpointing", shape.activation_checkpointing},
           {"offload_optimizer", shape.offload_optimizer},
           {"offload_parameters", shape.offload_parameters},
@@ -118,6 +120,7 @@ Shape read_shape(const Reader& json) {
     shape.sequence = json.within<int>("sequence", 1, shape.ranks);
     shape.chunks = json.within<int>("chunks", 1, kMost);
   }
+  if (json.has("experts")) shape.experts = json.within<int>("experts", 1, shape.ranks);
   shape.activation_checkpointing = json.get<bool>("activation_checkpointing");
   shape.offload_optimizer = json.get<bool>("offload_optimizer");
   shape.offload_parameters = json.get<bool>("offload_parameters");
@@ -136,6 +139,7 @@ Shape read_shape(const Reader& json) {
       shape.units.back().frozen = unit.within<std::int64_t>("frozen", 0, shape.units.back().numel);
     if (unit.has("idle")) shape.units.back().idle = unit.within<std::int64_t>("idle", 0, shape.units.back().numel);
     if (unit.has("exchanged")) shape.units.back().exchanged = unit.within<std::int64_t>("exchanged", 0, kParameters);
+    if (unit.has("among")) shape.units.back().among = unit.within<int>("among", 1, shape.experts);
   }
   if (frozen(shape) == numel(shape)) json.fail("units", "are all frozen");
   return shape;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "unit/expert_ranks.hpp"
 #include "unit/sequence.hpp"
 #include "unit/tensor.hpp"
 
@@ -82,6 +83,10 @@ struct ForwardContext {
   /// undefined for the first ones, and may add its own term. Null: there is no place for it.
   at::Tensor* beside = nullptr;
 
+  /// The ranks among which the unit's experts are divided: `own` are this rank's, once for each leaf. Null: `own` are
+  /// all, once.
+  const ExpertRanks* experts = nullptr;
+
   std::span<const std::int64_t> document_begins() const { return batch.documents.begins; }
 };
 
@@ -124,6 +129,13 @@ class Unit {
   /// The same of the chunks of a micro-batch that this rank has. By default each is computed alone, as a unit may whose
   /// tokens do not see each other. COLLECTIVE: of the ranks that share the sequences.
   virtual std::vector<at::Tensor> forward_chunks(std::span<const Chunk> chunks, const Sequence& sequence) const;
+  /// Experts of which each has as many parameters, one expert's after another's, so that ranks may divide them; 0:
+  /// there are none, or they lie in another order.
+  virtual std::int64_t experts() const { return 0; }
+  /// Experts [begin, end) as a unit, which computes where others have the rest. REQUIRES: experts().
+  virtual std::unique_ptr<Unit> part(std::int64_t /*begin*/, std::int64_t /*end*/) const { return nullptr; }
+  /// Numbers of a token that go to experts and come back in a forward, where they are divided.
+  virtual std::int64_t routed() const { return 0; }
   /// Numbers of a token that Sequence::attend() moves in a forward, of this unit in so many chunks.
   virtual std::int64_t exchanged(std::int64_t /*chunks*/) const { return 0; }
 

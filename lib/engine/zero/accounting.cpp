@@ -15,7 +15,8 @@ int bytes_per_parameter(const Engine& engine) { return static_cast<int>(at::elem
 
 std::int64_t state_bytes(Engine& engine) {
   const Memory& memory = engine.memory();
-  std::int64_t bytes = memory.pool.bytes() + (memory.secondary_pool ? memory.secondary_pool->bytes() : 0);
+  std::int64_t bytes = memory.pool.bytes();
+  for (const auto* const pool : {&memory.secondary_pool, &memory.replica_pool}) bytes += *pool ? (*pool)->bytes() : 0;
   for (UnitState& state : engine.states()) {
     const OffloadableBuffer* const shard = state.parameters.shard();
     bytes += state.optimizer->bytes() + (shard ? shard->resident_bytes() : 0);
@@ -34,10 +35,7 @@ std::int64_t offloaded_bytes(const Engine& engine) {
 }
 
 double ideal_state_bytes(const Engine& engine) {
-  const plan::Shape& shape = engine.plan().shape;
-  return plan::state_bytes(plan::numel(shape), shape.stage, shape.ranks, bytes_per_parameter(engine),
-                           shape.offload_optimizer, shape.offload_parameters, shape.secondary,
-                           plan::kept_numbers(shape), plan::frozen(shape));
+  return plan::state_bytes(engine.plan().shape, bytes_per_parameter(engine));
 }
 
 double ideal_comm_bytes(const Engine& engine) {

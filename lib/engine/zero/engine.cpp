@@ -57,35 +57,48 @@ Engine::Engine(comm::Group& group, const unit::Units& units, const Strategy& str
                                      : comm::single();
     sequence_.emplace(*sharing_, strategy.chunks);
   }
+  if (strategy.experts > 1) {
+    sharing_ = group.split(group.rank() / strategy.experts, "ranks that divide experts");
+    experts_.emplace(*sharing_);
+  }
   if (memory_.optimizer && settings.offload.optimizer == Place::host && device.kind != device::Device::Kind::cpu)
     prefetcher_.emplace(*memory_.optimizer, [device] { return device::statistics(device).allocated; });
-  const Residency state_residency{memory_.optimizer.get(),
-                                  !settings.trains || settings.offload.optimizer == Place::device},
-      shard_residency{memory_.parameters.get(), settings.offload.parameters == Place::device};
   states_.reserve(units.size());
   InitialValues values(units, settings.seed, device.kind == device::Device::Kind::cpu ? 1 : 4);
-  for (const auto& unit : units) {
-    const auto optimizer = [&](const Layout& layout, const device::View& parameters) {
-      Recipe its = recipe(settings.optimizer, *unit, is_block(units, states_.size()), layout.owned, settings.decay_all);
-      its.updates = settings.trains;
-      const bool coded = settings.optimizer.kind == optimizer::Kind::adamw_8bit;
-      return (settings.use_torch_adam ? torch_adamw
-              : coded                 ? coded_adamw
-                                      : fused_optimizer)(
-          {unit->name(), std::move(its), parameters, layout, &memory_.pool, state_residency});
-    };
-    const Layout layout =
-        zero::layout(*unit, group, plan().shape, device::type_of(settings.dtype), memory_.parameters != nullptr);
-    const Places places{shard_residency, memory_.secondary_pool ? &*memory_.secondary_pool : nullptr};
-    states_.emplace_back(*unit, group, memory_.pool, layout, optimizer, places);
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    add_state(i);
     if (settings.begin) {
-      states_.back().set_parameters([&, index = states_.size() - 1](std::int64_t begin, std::span<float> values) {
-        settings.begin(index, begin, values);
-      });
+      states_.back().set_parameters(
+          [&](std::int64_t begin, std::span<float> values) { settings.begin(i, begin, values); });
       continue;
     }
     states_.back().set_parameters(values.next());
   }
+}
+
+void Engine::add_state(std::size_t unit) {
+  const unit::Unit& whole = *units_[unit];
+  const int among = plan().shape.units[unit].among;
+  const std::int64_t own = whole.experts() / among;
+  parts_.push_back(among > 1 ? whole.part(sharing_->rank() * own, (sharing_->rank() + 1) * own) : nullptr);
+  comm::Group& group = among > 1 ? *memory_.replicas : group_;
+  Pool& pool = among > 1 ? *memory_.replica_pool : memory_.pool;
+  const Residency state_residency{memory_.optimizer.get(),
+                                  !settings_.trains || settings_.offload.optimizer == Place::device},
+      shard_residency{memory_.parameters.get(), settings_.offload.parameters == Place::device};
+  const auto optimizer = [&](const Layout& layout, const device::View& parameters) {
+    Recipe its = recipe(settings_.optimizer, computed(unit), is_block(units_, unit), layout.owned, settings_.decay_all);
+    its.updates = settings_.trains;
+    const bool coded = settings_.optimizer.kind == optimizer::Kind::adamw_8bit;
+    return (settings_.use_torch_adam ? torch_adamw
+            : coded                  ? coded_adamw
+                    : fused_optimizer)({whole.name(), std::move(its), parameters, layout, &pool, state_residency});
+  };
+  const Layout layout = zero::layout(computed(unit), group, shape_of(static_cast<int>(unit)),
+                                     device::type_of(settings_.dtype), memory_.parameters != nullptr);
+  const Places places{shard_residency, memory_.secondary_pool ? &*memory_.secondary_pool : nullptr};
+  states_.emplace_back(computed(unit), group, pool, layout, optimizer, places);
+  if (among > 1) states_.back().is_part_of(whole, sharing_->rank() * layout.numel, *sharing_);
 }
 
 StepResult Engine::step(std::int64_t step, double learning_rate, const BatchOf& batch) {
@@ -191,7 +204,7 @@ std::int64_t Engine::held() {
 
 Engine::Sent Engine::sent() const {
   Sent sent{group_.bytes_sent(), group_.bytes_between_nodes(), group_.collectives()};
-  for (const auto* const part : {&memory_.secondary_group, &sharing_}) {
+  for (const auto* const part : {&memory_.secondary_group, &memory_.replicas, &sharing_}) {
     if (!*part) continue;
     sent.all += (*part)->bytes_sent();
     sent.between_nodes += (*part)->bytes_between_nodes();

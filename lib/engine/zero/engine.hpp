@@ -17,6 +17,7 @@
 #include "zero/plans.hpp"
 #include "zero/sequence.hpp"
 #include "zero/settings.hpp"
+#include "zero/shared_experts.hpp"
 #include "zero/state.hpp"
 #include "zero/step_clock.hpp"
 
@@ -150,8 +151,10 @@ class Engine {
   Settings settings_;
   Plans plans_;
   Memory memory_;
+  unit::Units parts_;  // of units whose experts are divided; else null
   std::vector<UnitState> states_;
-  std::unique_ptr<comm::Group> sharing_;  // of the ranks that share sequences, where sequences have chunks
+  std::unique_ptr<comm::Group> sharing_;  // of the ranks that share sequences with chunks, or divide experts
+  std::optional<SharedExperts> experts_;
   std::optional<SharedSequence> sequence_;
   LossScaler scaler_;
   StepClock clock_;
@@ -189,6 +192,13 @@ class Engine {
   void exchange(StepResult& result, const std::vector<float>& losses);
   std::int64_t leaves() const { return plan().shape.leaves(); }
   int chunks() const { return plan().shape.chunks; }
+  /// What this rank computes of a unit.
+  const unit::Unit& computed(std::size_t unit) const { return parts_[unit] ? *parts_[unit] : *units_[unit]; }
+  /// The step of a unit, for its gradient.
+  plan::Shape shape_of(int unit) const { return plan().shape.of(plan().shape.units[static_cast<std::size_t>(unit)]); }
+  /// COLLECTIVE.
+  void add_state(std::size_t unit);
+  double sum_of_squares();
 };
 
 }  // namespace zs::zero

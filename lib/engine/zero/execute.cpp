@@ -153,11 +153,11 @@ void Engine::execute(const plan::Op& op, Run& run) {
       }
       return;
     case Kind::accumulate:
-      return state.gradient.accumulate(plan().shape, op.micro);
+      return state.gradient.accumulate(shape_of(op.unit), op.micro);
     case Kind::reduce:
       if (op.micro < 0 && observer_.local_sum && state.gradient.state() == Gradient::State::leaf)
         observer_.local_sum(op.unit);
-      return state.gradient.start_reduce(plan().shape, op.micro);
+      return state.gradient.start_reduce(shape_of(op.unit), op.micro);
     case Kind::reduce_wait:
       if (run.self_test && plan().shape.quantized_gradients)
         uncounted(run, [&] { state.gradient.finish_reduce(/*self_test=*/true); });
@@ -197,6 +197,10 @@ void Engine::start_gather(const plan::Op& op, Run& run) {
   std::string what;
   for (const int unit : std::exchange(run.together, {})) {
     UnitState& state = states_[static_cast<std::size_t>(unit)];
+    if (state.is_part()) {  // of other ranks
+      state.parameters.start_gather();
+      continue;
+    }
     const std::vector<comm::Gathered> its = state.parameters.ready_to_gather();
     if (its.empty()) continue;
     operands.insert(operands.end(), its.begin(), its.end());
@@ -233,9 +237,16 @@ at::Tensor Engine::compute(int unit, int micro, Run& run) {
          borrowed.back(),
          {run.batches[static_cast<std::size_t>(micro * chunks() + chunk)], stream, run.training, run.logits, &beside}});
   }
+  if (state.is_part()) {
+    for (int leaf = 1; leaf < experts_->size(); ++leaf) {
+      const std::vector<at::Tensor> its = used(state.parameters.leaves(leaf));
+      own[0].insert(own[0].end(), its.begin(), its.end());
+    }
+    all[0].own = own[0], all[0].context.experts = &*experts_;
+  }
   const unit::Autocast autocast(device, settings_.autocast);
   if (sequence_) return joined(units_[index]->forward_chunks(all, *sequence_));
-  return units_[index]->forward(all[0].x, all[0].own, all[0].borrowed, all[0].context);
+  return computed(index).forward(all[0].x, all[0].own, all[0].borrowed, all[0].context);
 }
 
 void Engine::forward(int unit, int micro, bool keep_graph, Run& run) {
@@ -277,7 +288,8 @@ void Engine::backward(int unit, int micro, Run& run) {
   UnitState& state = states_[index];
   const int tied_to = units_[index]->tied_to();
   UnitState* const owner = tied_to < 0 ? nullptr : &states_[static_cast<std::size_t>(tied_to)];
-  if (state.trained() > 0) expect_gradient(state, &Parameters::leaves, chunks());
+  const int leaves = state.layout().chunks;
+  if (state.trained() > 0) expect_gradient(state, &Parameters::leaves, leaves);
   if (owner && owner->trained() > 0) expect_gradient(*owner, &Parameters::tied, chunks());
 
   const bool last = index + 1 == states_.size();
@@ -289,12 +301,13 @@ void Engine::backward(int unit, int micro, Run& run) {
   }
   torch::autograd::backward(outputs, seeds);
 
-  forget_gradient(state, &Parameters::leaves, chunks());
+  forget_gradient(state, &Parameters::leaves, leaves);
   if (owner) forget_gradient(*owner, &Parameters::tied, chunks());
   state.output = state.beside_output = at::Tensor();
   if (!last) states_[index + 1].input = states_[index + 1].beside = at::Tensor();
   if (unit == 0) state.input = at::Tensor();
-  if (state.trained() > 0) state.gradient.join(plan().shape, run.leaf(micro));
+  const std::int64_t first = run.leaf(micro) - (state.is_part() ? sharing_->rank() : 0);
+  if (state.trained() > 0) state.gradient.join(shape_of(unit), first);
 }
 
 void Engine::norm(Run& run) {
@@ -303,15 +316,10 @@ void Engine::norm(Run& run) {
     uncounted(run, observer_.reduced);
     run.result.observed += seconds_since(begin);
   }
-  std::vector<Shard> shards;
-  for (const UnitState& state : states_) {
-    if (state.trained() > 0) shards.push_back({state.gradient.value(), state.owned(), state.trained()});
-  }
   run.device_losses = start_to_host(run.device_losses);
   run.result.loss_scale = scaler_.scale();
   run.scale = static_cast<float>(gradient_scale());
-  run.result.grad_norm =
-      std::sqrt(sum_of_squares(group_, shards, !states_.front().layout().divided.optimizer_state)) * gradient_scale();
+  run.result.grad_norm = std::sqrt(sum_of_squares()) * gradient_scale();
   // Now, before the updated state is stored: a copy to the host would wait for that.
   settle(group_.device());
   clock_.reached();
@@ -325,6 +333,25 @@ void Engine::norm(Run& run) {
   run.result.skipped = settings_.scales() && !finite;
   if (!run.result.skipped) ++updates_;
   scaler_.update(finite);
+}
+
+/// Of the units that are whole, and of those whose experts may be divided, whether they are or not.
+double Engine::sum_of_squares() {
+  std::vector<Shard> whole, experts;
+  const UnitState* part = nullptr;
+  for (const UnitState& state : states_) {
+    if (state.is_part()) part = &state;
+    if (state.trained() == 0) continue;
+    auto& shards = state.unit().experts() > 0 ? experts : whole;
+    shards.push_back({state.gradient.value(), state.owned(), state.trained()});
+  }
+  const bool replicated = !states_.front().layout().divided.optimizer_state;
+  const double sum = zero::sum_of_squares(group_, whole, replicated);
+  if (experts.empty()) return sum;
+  if (!part) return sum + zero::sum_of_squares(group_, experts, replicated);
+  // Where all that have an expert own it, those that share micro-batches have all experts.
+  if (!part->layout().divided.optimizer_state) return sum + zero::sum_of_squares(*sharing_, experts, false);
+  return sum + zero::sum_of_squares(group_, experts, false, sharing_->size());
 }
 
 void Engine::update(int unit, Run& run) {

@@ -26,6 +26,10 @@ Memory::Memory(comm::Group& group, const Plans& plans, const Settings& settings)
     secondary_group = group.split(group.rank() / secondary, "ranks of a secondary partition");
     secondary_pool.emplace(*secondary_group);
   }
+  if (const int experts = plans.current().shape.experts; experts > 1) {
+    replicas = group.split(group.rank() % experts, "ranks with the same experts");
+    replica_pool.emplace(*replicas);
+  }
 }
 
 }  // namespace zs::zero

@@ -17,6 +17,8 @@ struct Memory {
   Pool pool;
   std::unique_ptr<comm::Group> secondary_group;  ///< of the ranks that share a secondary partition, or null
   std::optional<Pool> secondary_pool;
+  std::unique_ptr<comm::Group> replicas;  ///< of the ranks with the same experts, where these are divided, or null
+  std::optional<Pool> replica_pool;
   std::unique_ptr<Store> optimizer, parameters, inputs;  ///< null: in device memory
 };
 

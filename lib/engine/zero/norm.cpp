@@ -76,13 +76,23 @@ double sum_of(Lanes lanes) {
   return lanes[0];
 }
 
+/// Ranks in the order of their slices: the i-th of each of some sets of so many consecutive ranks, then the next of
+/// each.
+struct Order {
+  int ranks, among;
+  int place(int rank) const { return rank % among * (ranks / among) + rank / among; }
+  std::size_t rank(int place) const {
+    return static_cast<std::size_t>(place % (ranks / among) * among + place / (ranks / among));
+  }
+};
+
 /// By unit the lanes of the tile that is cut in front of this rank, up to there. Ranks pass on what they have of it,
 /// the first of them first. COLLECTIVE.
-std::vector<Lanes> lanes_before(comm::Group& group, const std::vector<Shard>& shards) {
+std::vector<Lanes> lanes_before(comm::Group& group, const std::vector<Shard>& shards, const Order& order) {
   std::vector<Lanes> before(shards.size(), Lanes{});
   int deepest = 0;
   for (const Shard& shard : shards) deepest = std::max(deepest, Cuts{shard.numel, group.size()}.deepest());
-  const int own = group.rank(), next = own + 1;
+  const int own = order.place(group.rank()), next = own + 1;
   for (int depth = 1; depth <= deepest; ++depth) {
     std::vector<Lanes> passed;
     for (std::size_t unit = 0; unit < shards.size(); ++unit) {
@@ -96,7 +106,7 @@ std::vector<Lanes> lanes_before(comm::Group& group, const std::vector<Shard>& sh
     std::size_t read = 0;
     for (std::size_t unit = 0; unit < shards.size(); ++unit) {
       if (Cuts{shards[unit].numel, group.size()}.depth(own) == depth)
-        before[unit] = all[static_cast<std::size_t>(own - 1)].at(read++);
+        before[unit] = all[order.rank(own - 1)].at(read++);
     }
   }
   return before;
@@ -104,11 +114,12 @@ std::vector<Lanes> lanes_before(comm::Group& group, const std::vector<Shard>& sh
 
 }  // namespace
 
-double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool replicated) {
-  const std::vector<Lanes> before = replicated ? std::vector<Lanes>(shards.size()) : lanes_before(group, shards);
+double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool replicated, int among) {
+  const Order order{group.size(), among};
+  const std::vector<Lanes> before = replicated ? std::vector<Lanes>(shards.size()) : lanes_before(group, shards, order);
   const int ranks = replicated ? 1 : group.size();
   std::vector<std::vector<std::int64_t>> tiles;  // that this rank finishes, by unit
-  std::vector<std::size_t> counts;               // of those that each rank finishes, by unit
+  std::vector<std::size_t> counts;               // of those that each rank finishes, by unit, in the order of slices
   std::vector<device::View> values;              // of those that this rank has whole
   for (const Shard& shard : shards) {
     tiles.push_back(Cuts{shard.numel, 1}.finished(shard.slice));
@@ -117,8 +128,8 @@ double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool
       if (of.begin >= shard.slice.begin)
         values.push_back(shard.values.part(of.begin - shard.slice.begin, of.end - shard.slice.begin));
     }
-    for (int rank = 0; rank < ranks; ++rank) {
-      const Slice its = replicated ? shard.slice : comm::slice(shard.numel, rank, ranks);
+    for (int place = 0; place < ranks; ++place) {
+      const Slice its = replicated ? shard.slice : comm::slice(shard.numel, place, ranks);
       counts.push_back(Cuts{shard.numel, 1}.finished(its).size());
     }
   }
@@ -146,7 +157,8 @@ double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool
   std::vector<std::size_t> read(parts.size());  // by rank
   auto count = counts.begin();
   for (std::size_t unit = 0; unit < shards.size(); ++unit) {
-    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+    for (std::size_t place = 0; place < parts.size(); ++place) {
+      const std::size_t rank = replicated ? 0 : order.rank(static_cast<int>(place));
       for (std::size_t left = *count++; left > 0; --left) sum += parts[rank][read[rank]++];
     }
   }

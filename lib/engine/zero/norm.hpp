@@ -21,7 +21,9 @@ struct Shard {
 };
 
 /// The sum of squares over all units and ranks in double, equal bits everywhere; NaN and infinity propagate. With
-/// `replicated` every rank has whole gradients and nothing is exchanged. COLLECTIVE.
-double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool replicated);
+/// `replicated` every rank has whole gradients and nothing is exchanged. The slices follow the ranks' order, or, where
+/// `among` consecutive ranks divide a unit: the first rank's of each such set, then the second's, and so on.
+/// COLLECTIVE.
+double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool replicated, int among = 1);
 
 }  // namespace zs::zero

@@ -30,6 +30,9 @@ void require_divisible(const plan::Shape& shape) {
   if (shape.sequence > 1 && (shape.ranks % shape.sequence != 0 || shape.short_ranks % shape.sequence != 0))
     throw Error("sequences of " + std::to_string(shape.sequence) + " ranks do not divide " +
                 std::to_string(shape.ranks) + " ranks: set sequence_parallel to a divisor");
+  if (shape.experts > 1 && (shape.ranks % shape.experts != 0 || shape.short_ranks % shape.experts != 0))
+    throw Error("experts of " + std::to_string(shape.experts) + " ranks do not divide " + std::to_string(shape.ranks) +
+                " ranks, or their micro-batches: set expert_parallel to a divisor");
   if (shape.quantized_gradients && shape.sequence * shape.chunks > 1)
     throw Error("quantized gradients are of whole sequences: leave out zero_quantized_gradients");
   if (shape.quantized_gradients && shape.short_ranks > 0)
@@ -50,6 +53,7 @@ plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const S
   shape.short_ranks = strategy.short_ranks;
   shape.sequence = strategy.sequence;
   shape.chunks = std::max(1, strategy.chunks);
+  shape.experts = strategy.experts;
   shape.offload_optimizer = settings.offload.optimizer != Place::device;
   shape.offload_parameters = settings.offload.parameters != Place::device;
   shape.secondary = settings.zeropp.secondary;
@@ -57,11 +61,16 @@ plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const S
   shape.quantized_gradients = settings.zeropp.quantized_gradients;
   for (std::size_t i = 0; i < units.size(); ++i) {
     const unit::Unit& unit = *units[i];
-    shape.units.push_back(
-        {unit.name(), unit.numel(), unit.tied_to(), kept(settings.optimizer, unit, is_block(units, i)),
-         matrices(settings.optimizer, unit, is_block(units, i)), unit.numel() - unit.trained(), unit::idle(unit)});
-    shape.units.back().exchanged = unit.exchanged(std::int64_t{shape.sequence} * shape.chunks) * strategy.tokens *
-                                   exchanged_bytes(group, settings);
+    const int among = strategy.experts > 1 && unit.experts() > 0 ? strategy.experts : 1;
+    const std::unique_ptr<unit::Unit> part = among > 1 ? unit.part(0, unit.experts() / among) : nullptr;
+    const unit::Unit& its = part ? *part : unit;
+    const bool block = is_block(units, i);
+    shape.units.push_back({unit.name(), its.numel(), unit.tied_to(), kept(settings.optimizer, its, block),
+                           matrices(settings.optimizer, its, block), its.numel() - its.trained(), unit::idle(its)});
+    const std::int64_t numbers =
+        among > 1 ? unit.routed() * among : unit.exchanged(std::int64_t{shape.sequence} * shape.chunks);
+    shape.units.back().exchanged = numbers * strategy.tokens * exchanged_bytes(group, settings);
+    shape.units.back().among = among;
   }
   return shape;
 }

@@ -55,7 +55,8 @@ struct Strategy {
   plan::Budget budget{};    ///< what they may use
   int sequence = 1;         ///< ranks that share each micro-batch
   int chunks = 0;           ///< of its sequences on each of them; 0: sequences are whole
-  std::int64_t tokens = 0;  ///< of a micro-batch, where its sequences have chunks
+  std::int64_t tokens = 0;  ///< of a micro-batch, where its sequences have chunks or experts are divided
+  int experts = 1;          ///< consecutive ranks that divide experts
 };
 
 }  // namespace zs::zero

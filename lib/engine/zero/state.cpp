@@ -12,7 +12,7 @@ UnitState::UnitState(const unit::Unit& unit, comm::Group& group, Pool& pool, con
     : parameters(unit, group, pool, layout, places),
       gradient(unit, group, pool, layout),
       optimizer(make(layout, parameters.owned())),
-      unit_(&unit),
+      whole_(&unit),
       group_(&group),
       layout_(layout) {}
 
@@ -30,7 +30,7 @@ void UnitState::set_parameters(const std::function<void(std::int64_t, std::span<
   for (const comm::Slice part : kept) count += part.size();
   const at::Tensor values = at::empty({count});
   for (const comm::Slice part : kept) {
-    fill(part.begin,
+    fill(begin_ + part.begin,
          device::floats(values).subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(part.size())));
     at += part.size();
   }
@@ -43,10 +43,15 @@ at::Tensor UnitState::gather_parameters() {
   at::Tensor trained = at::empty({0});
   if (layout_.trained > 0) {
     trained = with_masters([&](const device::View& masters) {
-      return gather(*group_, masters, layout_.trained, "all-gather of the fp32 parameters of " + unit_->name());
+      return gather(*group_, masters, layout_.trained, "all-gather of the fp32 parameters of " + whole_->name());
     });
   }
-  return layout_.trained == layout_.numel ? trained : at::cat({trained, parameters.frozen()});
+  return all_parts(layout_.trained == layout_.numel ? trained : at::cat({trained, parameters.frozen()}));
+}
+
+at::Tensor UnitState::all_parts(const at::Tensor& part) const {
+  if (!sharing_ || part.numel() == 0) return part;
+  return gather(*sharing_, device::view(part), part.numel() * sharing_->size(), "all-gather of " + whole_->name());
 }
 
 at::Tensor UnitState::masters() {

@@ -18,18 +18,31 @@ class UnitState {
   UnitState(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout, const MakeOptimizer& make,
             const Places& places = {});
 
-  const unit::Unit& unit() const { return *unit_; }
-  std::int64_t numel() const { return layout_.numel; }
+  /// From here on it is elements [begin, begin + its own) of `whole`, which the ranks of `sharing` divide in their
+  /// order. Elements are counted in the whole. The unit and the group outlive it.
+  void is_part_of(const unit::Unit& whole, std::int64_t begin, comm::Group& sharing) {
+    whole_ = &whole, begin_ = begin, sharing_ = &sharing;
+  }
+  bool is_part() const { return sharing_ != nullptr; }
+
+  /// The whole unit.
+  const unit::Unit& unit() const { return *whole_; }
+  std::int64_t numel() const { return whole_->numel(); }
+  /// Of the part that this rank computes with, its elements counted from 0.
   const Layout& layout() const { return layout_; }
+  /// That part: the unit, unless ranks divide it.
+  comm::Slice part() const { return {begin_, begin_ + layout_.numel}; }
   /// The part of the unit's flat buffer that this rank owns: all trained elements in stage 0.
-  comm::Slice owned() const { return layout_.owned; }
+  comm::Slice owned() const { return {begin_ + layout_.owned.begin, begin_ + layout_.owned.end}; }
+  /// This rank's share of the trained elements, in every stage.
+  comm::Slice slice() const { return {begin_ + layout_.slice.begin, begin_ + layout_.slice.end}; }
 
   /// Sets parameters from float32[numel] on the host, the same on every rank.
   void set_parameters(const at::Tensor& flat);
   /// The same, with values from `fill`: the elements from `begin` on. Requests only this rank's part.
   void set_parameters(const std::function<void(std::int64_t begin, std::span<float> values)>& fill);
   /// Elements that are trained.
-  std::int64_t trained() const { return layout_.trained; }
+  std::int64_t trained() const { return whole_->trained(); }
   /// The whole float32[numel] from the masters of all ranks, on the host; what is frozen as it is computed with.
   /// COLLECTIVE.
   at::Tensor gather_parameters();
@@ -42,7 +55,9 @@ class UnitState {
   /// One update of the owned part.
   void update(const Update& update);
   /// The sum over all leaves, whole, as float32[trained] on the host, between its reduction and the update. COLLECTIVE.
-  at::Tensor gather_gradient() { return gradient.gather(); }
+  at::Tensor gather_gradient() { return all_parts(gradient.gather()); }
+  /// Parameters::whole() of the whole unit. COLLECTIVE.
+  at::Tensor computed_with() { return all_parts(parameters.whole()); }
 
   Parameters parameters;
   Gradient gradient;
@@ -52,9 +67,14 @@ class UnitState {
   StoredInput stored_input;          ///< the input, while it is moved out
 
  private:
-  const unit::Unit* unit_;
+  const unit::Unit* whole_;
   comm::Group* group_;
   Layout layout_;
+  std::int64_t begin_ = 0;
+  comm::Group* sharing_ = nullptr;
+
+  /// What all ranks that divide the unit have of it. COLLECTIVE.
+  at::Tensor all_parts(const at::Tensor& part) const;
 
   at::Tensor with_masters(const std::function<at::Tensor(const device::View& masters)>& use);
 };

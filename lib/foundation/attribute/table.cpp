@@ -131,6 +131,7 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "gradient_accumulation_steps", .role = layout, .label = "accumulation steps", .key = "training.gradient_accumulation_steps", .aliases = "GRADIENT_ACCUMULATION_STEPS acc", .through = "global_batch_size", .type = kInt, .main = true, .sums = true, .scaled = true},
     {.name = "max_gpu_batch_size", .role = layout, .label = "samples at once on a device", .key = "training.max_gpu_batch_size", .through = "global_batch_size", .unit = "samples", .type = kInt, .sums = true, .scaled = true},
     {.name = "sequence_parallel", .role = layout, .label = "ranks that share sequences", .key = "zero.sequence_parallel", .aliases = "sequence_parallel_size sp_size", .type = kInt, .main = true},
+    {.name = "expert_parallel", .role = layout, .label = "ranks that divide experts", .key = "zero.expert_parallel", .aliases = "expert_parallel_size ep_size", .type = kInt, .main = true},
     {.name = "deepcompile", .role = layout, .label = "deepcompile", .key = "zero.deepcompile", .main = true},
     {.name = "passes", .role = layout, .label = "passes", .key = "zero.passes", .main = true},
     {.name = "plan_profile", .role = layout, .label = "profile of the plan", .key = "zero.plan_profile"},

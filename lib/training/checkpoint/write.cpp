@@ -57,13 +57,13 @@ void write_units(int rank, std::vector<zero::UnitState>& states, const std::stri
 }
 
 /// This rank's part of what the optimizer keeps: of each unit the rank's slice, cut at parameter borders, by name.
-tensorfile::Dict optimizer_state(comm::Group& group, zero::Engine& engine, std::vector<std::vector<at::Tensor>>& keep) {
+tensorfile::Dict optimizer_state(zero::Engine& engine, std::vector<std::vector<at::Tensor>>& keep) {
   std::map<std::string_view, tensorfile::Dict> named;
   tensorfile::Dict offset;
   for (std::size_t unit = 0; unit < engine.states().size(); ++unit) {
     const zero::UnitState& state = engine.states()[unit];
     zero::Optimizer& optimizer = engine.optimizer(unit);
-    const comm::Slice own = state.owned(), mine = comm::slice(state.trained(), group.rank(), group.size());
+    const comm::Slice own = state.owned(), mine = state.slice();
     std::vector<at::Tensor>& values = keep.emplace_back(optimizer.states());
     for (at::Tensor& slot : values) slot = slot.to(at::kCPU);
     for (const unit::Parameter& parameter : state.unit().parameters()) {
@@ -188,7 +188,7 @@ void Writer::commit(const Progress& progress) {
   char name[64];
   std::snprintf(name, sizeof name, "/accelerator_states/optimizer_%05d.pt", group_.rank());
   std::vector<std::vector<at::Tensor>> keep;
-  tensorfile::write_torch(temporary_ + name, optimizer_state(group_, engine_, keep));
+  tensorfile::write_torch(temporary_ + name, optimizer_state(engine_, keep));
   device::Hash parameters;
   const auto gather = [&](zero::UnitState& state) {
     at::Tensor whole = state.gather_parameters();

@@ -29,10 +29,11 @@ std::string products(const device::Device& device, const Settings& settings) {
 attribute::Facts chosen_arithmetic(const Settings& settings) {
   const zero::Settings& engine = settings.engine;
   const auto truth = [](bool value) { return std::string(value ? "true" : "false"); };
+  const bool experts = model::has_experts(settings.model.name);
   attribute::Facts facts = {{"dtype", dtype_name(engine.dtype)},
                             {"autocast", autocast_name(settings)},
                             {"compile", truth(settings.model.fused)},
-                            {"reduction", "exact"},
+                            {"reduction", experts ? "exact, experts apart" : "exact"},
                             {"sequence_chunks", to_text(std::int64_t{settings.chunks})},
                             {"deterministic", truth(settings.deterministic)},
                             {"tf32", truth(settings.tf32)},

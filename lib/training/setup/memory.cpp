@@ -14,16 +14,20 @@
 namespace zs::setup {
 namespace {
 
-/// Numbers that the optimizer keeps of all parameters.
-double kept(const model::Model& model, const Settings& settings) {
-  std::int64_t numbers = 0;
-  for (std::size_t unit = 0; unit < model.units.size(); ++unit)
-    numbers += zero::kept(settings.engine.optimizer, *model.units[unit], zero::is_block(model.units, unit));
-  return static_cast<double>(numbers);
-}
-
-double frozen(const model::Model& model) {
-  return static_cast<double>(unit::numel(model.units) - unit::trained(model.units));
+/// What the state of a model in a stage depends on.
+plan::Shape shape_of(const model::Model& model, const Settings& settings, int stage, int ranks) {
+  plan::Shape shape{{}, stage, ranks};
+  shape.secondary = plan::divided_by(stage).parameters ? settings.engine.zeropp.secondary : 0;
+  for (std::size_t i = 0; i < model.units.size(); ++i) {
+    const unit::Unit& unit = *model.units[i];
+    const int among = unit.experts() > 0 ? settings.experts : 1;
+    plan::Unit its{unit.name(), unit.numel() / among};
+    its.kept = zero::kept(settings.engine.optimizer, unit, zero::is_block(model.units, i)) / among;
+    its.frozen = (unit.numel() - unit.trained()) / among;
+    its.among = among;
+    shape.units.push_back(its);
+  }
+  return shape;
 }
 
 }  // namespace
@@ -32,16 +36,14 @@ double least_memory(const model::Model& model, const Settings& settings, int ran
   const auto real = [](auto size) { return static_cast<double>(size); };
   // State that is offloaded to the host's memory counts there.
   const zero::Offload& offload = settings.engine.offload;
-  const double parameters = real(unit::numel(model.units));
   const auto bytes = static_cast<int>(at::elementSize(settings.engine.dtype));
-  const double state =
-      settings.engine.trains
-          ? plan::state_bytes(parameters, settings.stage, ranks, bytes, offload.optimizer == zero::Place::disk,
-                              offload.parameters == zero::Place::disk, settings.engine.zeropp.secondary,
-                              kept(model, settings), frozen(model))
-      : offload.parameters == zero::Place::disk
-          ? 0
-          : plan::share(parameters * bytes, plan::divided_by(settings.stage).parameters, ranks);
+  plan::Shape shape = shape_of(model, settings, settings.stage, ranks);
+  shape.offload_optimizer = offload.optimizer == zero::Place::disk;
+  shape.offload_parameters = offload.parameters == zero::Place::disk;
+  const double state = settings.engine.trains     ? plan::state_bytes(shape, bytes)
+                       : shape.offload_parameters ? 0
+                                                  : plan::share(real(unit::numel(model.units)) * bytes,
+                                                                plan::divided_by(settings.stage).parameters, ranks);
   // Two indices of 8 bytes for each token, and what one unit hands to the next, in no less than 16 bits.
   const double batch =
       real(settings.batch_size) * real(model.seq_length) / real(settings.sequence) * (2 * 8 + 2 * real(model.width));
@@ -92,10 +94,9 @@ namespace {
 std::string remedies(const model::Model& model, const Settings& s, int ranks, bool on_host) {
   const bool offloads = s.engine.offload.optimizer != zero::Place::device;
   const auto state = [&](int stage, bool offload) {
-    return plan::state_bytes(
-        static_cast<double>(unit::numel(model.units)), stage, ranks, static_cast<int>(at::elementSize(s.engine.dtype)),
-        offload, s.engine.offload.parameters != zero::Place::device,
-        plan::divided_by(stage).parameters ? s.engine.zeropp.secondary : 0, kept(model, s), frozen(model));
+    plan::Shape shape = shape_of(model, s, stage, ranks);
+    shape.offload_optimizer = offload, shape.offload_parameters = s.engine.offload.parameters != zero::Place::device;
+    return plan::state_bytes(shape, static_cast<int>(at::elementSize(s.engine.dtype)));
   };
   std::string text = "; parameters, gradients and optimizer state are " + to_bytes_text(state(s.stage, offloads)) +
                      " of a rank at stage " + std::to_string(s.stage);

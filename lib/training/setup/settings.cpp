@@ -20,6 +20,7 @@
 #include "optimizer/optimizer.hpp"
 #include "plan/pass.hpp"
 #include "plan/profile.hpp"
+#include "setup/experts.hpp"
 #include "setup/inputs.hpp"
 #include "setup/sequences.hpp"
 
@@ -361,6 +362,9 @@ void choose_checkpoints(const config::Reading& config, Settings& s) {
   if (s.save_gradient_norms && s.chunks > 1)
     throw Error(place_of(config, setting<"training.save_gradient_norms">) +
                 " is of whole micro-batches, and sequences are computed in chunks: leave it out");
+  if (s.save_gradient_norms && s.experts > 1)
+    throw Error(place_of(config, setting<"training.save_gradient_norms">) +
+                " is of whole micro-batches, and experts are divided among ranks: leave it out");
 }
 
 /// How factors of products are rounded to 8 bits. REQUIRES: fused kernels on a GPU.
@@ -383,8 +387,10 @@ kernel::Scales float8(const config::Reading& config, const Settings& s) {
 }  // namespace
 
 void Settings::divide(std::int64_t micro_batches) {
-  const plan::Shares shares = plan::divide(micro_batches, groups());
-  micro_steps = shares.micro_steps, short_ranks = shares.short_ranks * sequence;
+  // Ranks that divide experts have a micro-batch each, or none has one.
+  const int together = micro_batches % experts == 0 ? experts : 1;
+  const plan::Shares shares = plan::divide(micro_batches / together, groups() / together);
+  micro_steps = shares.micro_steps, short_ranks = shares.short_ranks * sequence * together;
 }
 
 std::string dtype_name(at::ScalarType dtype) {
@@ -465,6 +471,7 @@ Settings settings(const config::Reading& config, int ranks, bool gpu) {
   }
 
   choose_sequences(config, s);
+  choose_experts(config, s);
   split_batch(config, s);
   limit_steps(config, s);
   s.schedule = schedule(config);

@@ -40,6 +40,7 @@ struct Settings {
   int short_ranks = 0;  ///< that have one micro-batch less in a step
   int sequence = 1;     ///< consecutive ranks that share each micro-batch
   int chunks = 1;       ///< in which sequences are computed, all of these ranks together
+  int experts = 1;      ///< consecutive ranks that divide experts among them
   /// Ranks, or groups of them that share micro-batches.
   int groups() const { return ranks / sequence; }
   /// Micro-batches of a step, all ranks together.
@@ -65,7 +66,8 @@ struct Settings {
             {gathered_elements, plan_profile, memory},
             sequence,
             chunks > 1 ? chunks / sequence : 0,
-            batch_size * model.seq_length};
+            batch_size * model.seq_length,
+            experts};
   }
 
   std::string dataset;

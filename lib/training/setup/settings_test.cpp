@@ -112,6 +112,15 @@ TEST_CASE("settings: ranks that share sequences are groups, and what they cannot
   CHECK(of_two("zero.quantized_gradients: true\n").find("leave out zero_quantized_gradients") != std::string::npos);
 }
 
+TEST_CASE("settings: ranks that divide experts have a micro-batch each, or none") {
+  setup::Settings four;
+  four.ranks = 4, four.experts = 2;
+  four.divide(6);
+  CHECK(four.micro_batches() == 6);
+  CHECK(four.micro_steps == 2);
+  CHECK(four.short_ranks == 2);
+}
+
 TEST_CASE("settings: sizes whose product no integer holds are refused") {
   const Text text;
   CHECK_THROWS_WITH_AS(

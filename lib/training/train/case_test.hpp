@@ -28,9 +28,10 @@ struct Case {
   std::int64_t length = 16;
   double dropout = 0.1;
   int sequence = 1, chunks = 1;  // ranks that share a micro-batch; chunks of its sequences
+  int experts = 1;               // ranks that divide experts, of which each has as many micro-batches
   void divide(std::int64_t micro_batches) {
-    const plan::Shares shares = plan::divide(micro_batches, ranks / sequence);
-    micro_steps = shares.micro_steps, short_ranks = shares.short_ranks * sequence;
+    const plan::Shares shares = plan::divide(micro_batches / experts, ranks / sequence / experts);
+    micro_steps = shares.micro_steps, short_ranks = shares.short_ranks * sequence * experts;
   }
 };
 
@@ -73,7 +74,7 @@ inline CaseResult trained(const Case& c) {
     zero::Engine engine(group, model.units,
                         {c.stage, c.micro_steps, c.short_ranks, c.checkpointing,
                          c.passes.empty() && c.compiled ? plan::from_the_start(plan::usual_passes()) : c.passes,
-                         c.budget, c.sequence, c.chunks > 1 ? c.chunks / c.sequence : 0, 2 * c.length},
+                         c.budget, c.sequence, c.chunks > 1 ? c.chunks / c.sequence : 0, 2 * c.length, c.experts},
                         {.optimizer = c.optimizer,
                          .max_grad_norm = c.max_grad_norm,
                          .dtype = c.dtype,

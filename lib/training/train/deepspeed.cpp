@@ -70,6 +70,7 @@ DeepSpeedConfig deepspeed_config(const Settings& s) {
     throw Error(
         "DeepSpeed's file does not say how sequences are divided: leave out --sequence_parallel and "
         "--sequence_chunks");
+  if (s.experts > 1) throw Error("DeepSpeed's file does not say how experts are divided: leave out --expert_parallel");
   if (s.short_ranks > 0)
     throw Error("DeepSpeed takes as many micro-batches on every rank, and " + to_text(s.leaves()) +
                 " do not divide among " + std::to_string(s.ranks) + " ranks");

@@ -123,6 +123,7 @@ void Trainer::describe() {
       {"gradient_accumulation_steps", number(settings_.micro_steps)},
       {"sequence_parallel", number(settings_.sequence)},
       {"sequence_chunks", number(settings_.chunks)},
+      {"expert_parallel", number(settings_.experts)},
       {"batch_size", number(settings_.batch_size)},
       {"global_batch_size", number(batches_.samples_per_step())},
       {"passes", plan::to_text(passes())},

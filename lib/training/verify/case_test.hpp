@@ -38,4 +38,23 @@ inline Request request(const Text& text, int stage, int micro_steps, std::int64_
   return request;
 }
 
+/// A verdict, and the name of the parameter that it finds different.
+struct Outcome {
+  Verdict verdict;
+  std::string parameter;
+};
+
+/// Verifies on so many ranks of this process; 0: on those of the request.
+inline Outcome compared(Request request, int ranks = 0) {
+  Outcome outcome;
+  if (ranks > 0) request.train.ranks = ranks;
+  comm::run_in_process(request.train.ranks, [&](comm::Group& group) {
+    SideBySide sides(group, request);
+    const Verdict verdict = sides.run({});
+    if (group.rank() == 0)
+      outcome = {verdict, verdict.finding.parameter >= 0 ? sides.parameter_name(verdict.finding) : ""};
+  });
+  return outcome;
+}
+
 }  // namespace zs::verify

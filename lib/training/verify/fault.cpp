@@ -99,8 +99,11 @@ InjectedFault read_fault(const std::string& text, const unit::Units& units, std:
   if (parts.size() < 4) return fault;
   fault.rank = static_cast<int>(number(parts[3], "rank", 0, ranks - 1));
   if (!plan::divided_by(stage).optimizer_state) return fault;
+  const unit::Unit& its = *units[static_cast<std::size_t>(fault.unit)];
+  const int among = its.experts() > 0 ? settings.experts : 1;
   for (int rank = 0; rank < ranks; ++rank) {
-    const comm::Slice slice = comm::slice(units[static_cast<std::size_t>(fault.unit)]->trained(), rank, ranks);
+    const int place = rank % among * (ranks / among) + rank / among;  // ranks with the same experts follow each other
+    const comm::Slice slice = comm::slice(its.trained(), place, ranks);
     const bool owns = slice.begin <= fault.element && fault.element < slice.end;
     if (owns && rank != fault.rank) {
       refuse("rank " + parts[3] + " does not hold that element under stage " + std::to_string(stage) + ", rank " +
@@ -119,7 +122,7 @@ void InjectedFault::apply(zero::Engine& engine, int its_rank) const {
   };
   switch (kind) {
     case Kind::bit:
-      return state.gradient.flip_bit(element);
+      return state.gradient.flip_bit(element - state.part().begin);
     case Kind::stale:
       return plant(zero::DiskFault::stale);
     case Kind::swapped:

@@ -90,18 +90,21 @@ void Probe::leaf(int unit, int micro) {
   const std::int64_t leaf = engine_.leaf(micro);
   // The values that forward and backward have just used.
   const auto& used = state.parameters.leaves();
+  const auto first = static_cast<std::size_t>(
+      std::ranges::find(units_[u]->parameters(), state.part().begin, &unit::Parameter::offset) -
+      units_[u]->parameters().begin());
   const Tolerance tolerance = allowed(What::parameter, rounded_[u], 1);
   for (std::size_t i = 0; i < used.size(); ++i) {
-    const unit::Parameter& parameter = units_[u]->parameters()[i];
+    const unit::Parameter& parameter = units_[u]->parameters()[first + i];
     const at::Tensor wide = used[i].detach().to(at::kCPU).to(at::kFloat).contiguous();
     Difference ignored;
     const float* const target = wide.data_ptr<float>();
-    const float* const right = rounded_[u][i].data_ptr<float>();
+    const float* const right = rounded_[u][first + i].data_ptr<float>();
     if (const auto at = compare::compare(target, right, parameter.numel(), 1, tolerance, ignored)) {
       keep({.phase = Phase::gathered,
             .what = What::parameter,
             .unit = unit,
-            .parameter = static_cast<int>(i),
+            .parameter = static_cast<int>(first + i),
             .index = *at,
             .leaf = leaf,
             .target = target[*at],
@@ -110,7 +113,8 @@ void Probe::leaf(int unit, int micro) {
            Role::copy);
     }
   }
-  if (reference_->skipped || leaves_[at_index(micro)].empty()) return;
+  // Of divided experts there are several leaves: their sum is compared behind its reduction.
+  if (reference_->skipped || leaves_[at_index(micro)].empty() || state.is_part()) return;
   Difference ignored;
   std::vector<Tensors> of_unit;
   for (const Tensors& chunk : leaves_[at_index(micro)]) of_unit.push_back({chunk[u]});
@@ -138,8 +142,7 @@ void Probe::shard(int unit, int micro) {
   if (reference_->skipped || shards_.empty()) return;
   Difference ignored;
   const zero::UnitState& state = engine_.states()[at_index(unit)];
-  const zero::Layout& layout = state.layout();
-  values(unit, state.gradient.on_host(), layout.divided.gradients ? layout.slice : state.owned(),
+  values(unit, state.gradient.on_host(), state.layout().divided.gradients ? state.slice() : state.owned(),
          shards_[at_index(micro)][at_index(unit)], reference_->scale,
          {.phase = Phase::reduction, .what = What::gradient}, ignored, Role::part);
 }
@@ -191,7 +194,7 @@ void Probe::masters(const Tensors& reference, Phase phase) {
 
 void Probe::compute_copies(const Tensors& reference, Phase phase) {
   for (std::size_t u = 0; u < units_.size(); ++u) {
-    const at::Tensor whole = engine_.states()[u].parameters.whole();
+    const at::Tensor whole = engine_.states()[u].computed_with();
     const zero::UnitState& state = engine_.states()[u];
     values(static_cast<int>(u), whole, {0, whole.numel()}, reference[u], 1, {.phase = phase, .what = What::parameter},
            parameters_[u], Role::copy);

@@ -159,6 +159,13 @@ Tensors joined_sum(std::span<const Tensors> leaves, std::int64_t begin, std::int
   return first == leaves.size() ? head : sum(head, joined_sum(leaves.subspan(first), to, all));
 }
 
+double sum_of_squares(const Tensors& gradients, const unit::Units& units) {
+  Tensors whole, experts;
+  for (std::size_t unit = 0; unit < units.size(); ++unit)
+    (units[unit]->experts() > 0 ? experts : whole).push_back(gradients[unit]);
+  return sum_of_squares(whole) + sum_of_squares(experts);
+}
+
 double sum_of_squares(const Tensors& gradients) {
   double total = 0;
   for (const auto& unit : gradients) {
@@ -388,7 +395,7 @@ ReferenceStep Reference::compute(std::int64_t step, const BatchOf& batch, const 
 
   result.loss_scale = loss_scale_;
   result.scale = 1 / (static_cast<double>(leaves_) * loss_scale_);
-  result.grad_norm = std::sqrt(sum_of_squares(result.sums)) * result.scale;
+  result.grad_norm = std::sqrt(sum_of_squares(result.sums, units_)) * result.scale;
   // torch.nn.utils.clip_grad_norm_: times max_norm / (norm + 1e-6) where that is less than 1, or NaN.
   const double factor = settings_.max_grad_norm / (result.grad_norm + 1e-6);
   if (settings_.max_grad_norm > 0 && !(factor >= 1)) result.clip = static_cast<float>(factor);

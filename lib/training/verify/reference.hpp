@@ -127,5 +127,7 @@ Tensors joined_sum(std::span<const Tensors> leaves, std::int64_t begin, std::int
 /// floor(n * i / 256)); a tile in 256 lanes (by index modulo 256), of which the upper half is added to the lower until
 /// one is left; tiles in order, units in order.
 double sum_of_squares(const Tensors& gradients);
+/// The same where units of experts are summed apart, and added to the others' sum.
+double sum_of_squares(const Tensors& gradients, const unit::Units& units);
 
 }  // namespace zs::verify

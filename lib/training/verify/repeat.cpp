@@ -53,10 +53,18 @@ class Watched : public unit::Unit {
     seen_(own, output, context.stream);
     return output;
   }
+  std::int64_t experts() const override { return its_.experts(); }
+  std::unique_ptr<Unit> part(std::int64_t begin, std::int64_t end) const override {
+    std::unique_ptr<Unit> part = its_.part(begin, end);
+    auto watched = std::make_unique<Watched>(*part, seen_);
+    watched->kept_ = std::move(part);
+    return watched;
+  }
 
  private:
   const unit::Unit& its_;
   Seen seen_;
+  std::unique_ptr<Unit> kept_;  // of a part
 };
 
 /// A training that is made anew for each repetition.
@@ -118,7 +126,11 @@ class Training {
   double loss_ = 0, norm_ = 0;
 
   const unit::Unit& owner(const Result& result) const { return *model_.units[static_cast<std::size_t>(result.unit)]; }
-  comm::Slice whole(int unit) { return {0, engine_->states()[static_cast<std::size_t>(unit)].trained()}; }
+  /// The trained elements that this rank computes with.
+  comm::Slice whole(int unit) {
+    const zero::UnitState& state = engine_->states()[static_cast<std::size_t>(unit)];
+    return {state.part().begin, state.part().begin + state.layout().trained};
+  }
   comm::Slice owned(int unit) { return engine_->states()[static_cast<std::size_t>(unit)].owned(); }
 
   void one_step() {
@@ -141,7 +153,7 @@ class Training {
       values(static_cast<int>(u), state.masters(), state.owned(), {.phase = Phase::optimizer, .what = What::parameter});
     }
     for (std::size_t u = 0; u < watched_.size(); ++u) {
-      const at::Tensor copy = engine_->states()[u].parameters.whole();
+      const at::Tensor copy = engine_->states()[u].computed_with();
       values(static_cast<int>(u), copy, {0, copy.numel()}, {.phase = Phase::gather, .what = What::parameter});
     }
   }

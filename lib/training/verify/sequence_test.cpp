@@ -23,22 +23,6 @@ Request shared(const Text& text, int stage, int micro_steps, const Layout& layou
   return r;
 }
 
-struct Outcome {
-  Verdict verdict;
-  std::string parameter;
-};
-
-Outcome compared(const Request& request) {
-  Outcome outcome;
-  comm::run_in_process(request.train.ranks, [&](comm::Group& group) {
-    SideBySide sides(group, request);
-    const Verdict verdict = sides.run({});
-    if (group.rank() == 0)
-      outcome = {verdict, verdict.finding.parameter >= 0 ? sides.parameter_name(verdict.finding) : ""};
-  });
-  return outcome;
-}
-
 TEST_CASE("verify: sequences in chunks are exact in every stage, format and family, however many ranks share them") {
   const Text text;
   int number = 0;

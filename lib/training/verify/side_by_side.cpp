@@ -254,8 +254,8 @@ void SideBySide::judge(Verdict& verdict) {
   if (verdict.steps == 0)
     return fail("no step was compared: all " + std::to_string(s.skipped) +
                 " were skipped, their gradients being not finite");
-  const std::int64_t copies = plan::divided_by(s.request.train.stage).optimizer_state ? 1 : s.group.size(),
-                     all_steps = verdict.steps + s.skipped;
+  const bool one_copy = plan::divided_by(s.request.train.stage).optimizer_state;
+  const std::int64_t all_steps = verdict.steps + s.skipped;
   const StepRow& largest = verdict.largest;
   const auto outcome = [](const Difference& difference) {
     return difference.none() ? compare::Verdict::exact : compare::Verdict::within;
@@ -265,6 +265,8 @@ void SideBySide::judge(Verdict& verdict) {
   held.add("loss", all_steps), held.add("norm", all_steps);
   std::size_t at = 0;
   for (const auto& unit : s.model.units) {
+    const int among = unit->experts() > 0 ? s.request.train.experts : 1;  // ranks that have a copy together
+    const std::int64_t copies = one_copy ? 1 : s.group.size() / among;
     for (const unit::Parameter& parameter : unit->parameters()) {
       Coverage sum;
       for (const std::vector<Coverage>& its : all) {

@@ -10,23 +10,6 @@
 namespace zs::verify {
 namespace {
 
-struct Outcome {
-  Verdict verdict;
-  std::string parameter;
-};
-
-Outcome compared(Request request, int ranks) {
-  Outcome outcome;
-  request.train.ranks = ranks;
-  comm::run_in_process(ranks, [&](comm::Group& group) {
-    SideBySide sides(group, request);
-    const Verdict verdict = sides.run({});
-    if (group.rank() == 0)
-      outcome = {verdict, verdict.finding.parameter >= 0 ? sides.parameter_name(verdict.finding) : ""};
-  });
-  return outcome;
-}
-
 TEST_CASE(
     "verify: float32 is exact in every stage, in every dtype no bit differs, torch's AdamW and the fused pass alike") {
   const Text text;

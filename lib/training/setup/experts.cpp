@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "setup/experts.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+
+namespace zs::setup {
+
+void choose_experts(const config::Reading& config, Settings& s) {
+  if (!model::has_experts(s.model.name)) return;
+  constexpr auto kRanks = config::setting<"zero.expert_parallel">;
+  s.experts = static_cast<int>(config[kRanks]);
+  if (s.experts == 1) return;
+  const auto refuse = [&](const std::string& why) {
+    const config::Entry* const entry = config.entry(kRanks);
+    throw Error(entry->origin + ": " + entry->key + " is " + entry->value + ", and " + why);
+  };
+  if (s.ranks % s.experts != 0)
+    refuse("does not divide the " + std::to_string(s.ranks) + " ranks: so many divide the experts among them");
+  if (s.chunks > 1) refuse("sequences are computed in chunks: leave out one of the two");
+  const model::Adaptation& how = s.model.adaptation;
+  if (how.adapts() || !how.frozen.empty())
+    refuse("experts are divided where all of them are trained: leave out adapters and --freeze");
+  const zero::ZeroPlusPlus& zeropp = s.engine.zeropp;
+  if (zeropp.secondary > 0 || zeropp.quantized_weights || zeropp.quantized_gradients)
+    refuse("experts are divided without ZeRO++: leave out hpZ, qwZ and qgZ");
+  for (const auto& unit : model::make(s.model).units) {
+    const bool has_some = std::ranges::any_of(unit->parameters(), [](const auto& each) { return each.expert; });
+    if (has_some && unit->experts() == 0)
+      refuse("the experts of model " + s.model.name +
+             " are stacked in one tensor, which zs does not divide: leave it out");
+    if (unit->experts() % s.experts != 0)
+      refuse("does not divide the " + to_text(unit->experts()) + " experts of a layer");
+  }
+}
+
+}  // namespace zs::setup

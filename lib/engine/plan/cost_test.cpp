@@ -118,11 +118,11 @@ TEST_CASE("profile: ranks join to the mean of their times and the most of their 
   Profile a = measured(shape_of(3, 2, 1)), b = a;
   for (Timing& timing : b.timings) timing.seconds *= 3;
   b.peak = 9e6;
-  const Profile all = joined({a, b});
+  const Profile all = profile_of({a, b});
   CHECK(all.find(Kind::backward, 2)->seconds == doctest::Approx(2 * a.find(Kind::backward, 2)->seconds));
   CHECK(all.peak == 9e6);
   b.timings.pop_back();
-  CHECK_THROWS_WITH_AS(joined({a, b}), "the profiles of ranks 0 and 1 are of two plans", Error);
+  CHECK_THROWS_WITH_AS(profile_of({a, b}), "the profiles of ranks 0 and 1 are of two plans", Error);
 }
 
 TEST_CASE("cost: what was measured of one step predicts other stages, ranks and micro-steps") {

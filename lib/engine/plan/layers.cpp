@@ -54,7 +54,7 @@ std::string numbered(const std::string& name, const std::string& number = "#") {
   });
   if (its == words.end()) return "";
   *its = number;
-  return zs::joined(words, ".");
+  return joined(words, ".");
 }
 
 bool alike(const Unit& a, const Unit& b) {

@@ -181,7 +181,7 @@ Profile Timings::into(Profile profile) const {
   return profile;
 }
 
-Profile joined(const std::vector<Profile>& ranks) {
+Profile profile_of(const std::vector<Profile>& ranks) {
   Profile all = ranks.front();
   const auto count = static_cast<double>(ranks.size());
   for (std::size_t rank = 1; rank < ranks.size(); ++rank) {

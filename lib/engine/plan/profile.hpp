@@ -69,7 +69,7 @@ class Timings {
 };
 
 /// The profile of all ranks: the mean of the times, the maximum of the memory. REQUIRES: one or more, of one plan.
-Profile joined(const std::vector<Profile>& ranks);
+Profile profile_of(const std::vector<Profile>& ranks);
 
 std::string to_json(const Profile& profile);
 /// Throws zs::Error, which begins with `name`, if it is no such profile.

@@ -20,6 +20,7 @@
 #include "optimizer/optimizer.hpp"
 #include "plan/pass.hpp"
 #include "plan/profile.hpp"
+#include "setup/checkpoints.hpp"
 #include "setup/experts.hpp"
 #include "setup/inputs.hpp"
 #include "setup/sequences.hpp"
@@ -344,27 +345,6 @@ void choose_profile(const config::Reading& config, Settings& s) {
   if (!s.profile) return;
   if (!has_profiler()) throw Error("--profile: Debian's LibTorch has no profiler; that of PyTorch has");
   s.profile_dir = config[setting<"tracking.profile_dir">].value_or("");
-}
-
-/// Chooses when checkpoints, gradients and models are written.
-void choose_checkpoints(const config::Reading& config, Settings& s) {
-  s.save_steps = config[setting<"training.save_steps">];
-  s.save_final = config[setting<"training.save_final">];
-  s.save_pretrained = config[setting<"training.save_pretrained">].value_or("");
-  if (s.save_steps > 0) s.keep_last = config[setting<"training.keep_last">];
-  if (s.save_steps == 0 && !s.save_final) return;
-  s.checkpoint_format = config[setting<"training.checkpoint_format">].value_or("");
-  s.save_gradients = config[setting<"training.save_gradients">];
-  s.save_gradient_norms = config[setting<"training.save_gradient_norms">];
-  if (s.save_gradient_norms && !s.save_gradients)
-    throw Error(config.entry(setting<"training.save_gradient_norms">)->origin +
-                ": save_gradient_norms is of gradients that are saved: leave out save_gradients, which is false");
-  if (s.save_gradient_norms && s.chunks > 1)
-    throw Error(place_of(config, setting<"training.save_gradient_norms">) +
-                " is of whole micro-batches, and sequences are computed in chunks: leave it out");
-  if (s.save_gradient_norms && s.experts > 1)
-    throw Error(place_of(config, setting<"training.save_gradient_norms">) +
-                " is of whole micro-batches, and experts are divided among ranks: leave it out");
 }
 
 /// How factors of products are rounded to 8 bits. REQUIRES: fused kernels on a GPU.

@@ -69,7 +69,7 @@ bool Measuring::after(std::int64_t step, double seconds, const std::string& fold
   const std::string mine = plan::to_json(profile);
   for (const std::string& its : group_.all_gather_object(mine, "exchange of what was measured"))
     ranks.push_back(plan::profile_from_json(its, "the profile of a rank"));
-  const auto all = std::make_shared<const plan::Profile>(plan::joined(ranks));
+  const auto all = std::make_shared<const plan::Profile>(plan::profile_of(ranks));
   if (group_.rank() == 0) write_file(folder + "/profile.json", plan::to_json(*all));
   engine_.plans().measured(all);
   return true;

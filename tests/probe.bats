@@ -342,8 +342,9 @@ class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.words, self.head = torch.nn.Embedding(11, 8), torch.nn.Linear(8, 11)
-    def forward(self, tokens, labels=None, counted=None):
-        logits = self.head(self.words(tokens).tanh())
+    def forward(self, batch, counted=None):
+        labels = batch["labels"]
+        logits = self.head(self.words(batch["tokens"]).tanh())
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
         return loss / (counted or (labels != -100).sum())
 model = Net()
@@ -356,7 +357,7 @@ for step in range(3):
         labels[0, 1:3] = 5
     counted = int((labels != -100).sum())
     for half in (slice(0, 2), slice(2, 4)):
-        loss = model(tokens[half], labels=labels[half], counted=None if "means" in sys.argv else counted)
+        loss = model({"tokens": tokens[half], "labels": labels[half]}, None if "means" in sys.argv else counted)
         (loss / 2 if "means" in sys.argv else loss).backward()
     optimizer.step()
     optimizer.zero_grad()

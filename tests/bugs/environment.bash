@@ -64,6 +64,11 @@ packages_of() {
   echo "$into"
 }
 
+# installed MODULE PACKAGE: the package beside this PyTorch.
+installed() {
+  "$python" -c "import $1" 2>/dev/null || "$python" -m pip install --quiet --no-cache-dir --disable-pip-version-check "$2"
+}
+
 # with_release VERSION COMMAND...: on processors, every step recorded.
 with_release() {
   local source

@@ -35,3 +35,20 @@ as_plain() {
     as_plain $how "DDP, 2 ranks"
   done
 }
+
+@test "attach: a trainer of Lightning, and adapters of peft, which are all that is recorded of a frozen model" {
+  installed pytorch_lightning pytorch-lightning==2.6.6
+  installed peft peft==0.19.1
+  export PYTHONPATH=$ROOT/share/probe HOME=$PWD OMP_NUM_THREADS=1
+  local train=$ROOT/tests/planted/attached.py
+  recorded plain "$PYTHON" -m zs_probe "$train" plain
+  run -0 "$PYTHON" "$train" lightning attached
+  refute_output --partial zs_probe
+  as_plain attached "plain, 1 rank"
+  recorded launched "$PYTHON" -m zs_probe "$train" lightning
+  as_plain launched "plain, 1 rank"
+  recorded lora "$PYTHON" -m zs_probe "$train" lora
+  run -0 jq -r 'select(.step) | .tensors[].name | select(startswith("grad/"))' lora/rank-0.jsonl
+  assert_line --partial lora_A
+  refute_line --partial last
+}

@@ -104,7 +104,7 @@ def trainer():
 
 
 def lightning():
-    import lightning
+    import pytorch_lightning as lightning
 
     class Module(lightning.LightningModule):
         def __init__(self):

@@ -90,12 +90,14 @@ void Probe::leaf(int unit, int micro) {
   const std::int64_t leaf = engine_.leaf(micro);
   // The values that forward and backward have just used.
   const auto& used = state.parameters.leaves();
-  const auto first = static_cast<std::size_t>(
-      std::ranges::find(units_[u]->parameters(), state.part().begin, &unit::Parameter::offset) -
-      units_[u]->parameters().begin());
+  const auto& all = units_[u]->parameters();
+  // Of a part the first parameter: they follow each other in the unit.
+  const std::size_t first =
+      state.is_part() ? at_index(std::ranges::find(all, state.part().begin, &unit::Parameter::offset) - all.begin())
+                      : 0;
   const Tolerance tolerance = allowed(What::parameter, rounded_[u], 1);
   for (std::size_t i = 0; i < used.size(); ++i) {
-    const unit::Parameter& parameter = units_[u]->parameters()[first + i];
+    const unit::Parameter& parameter = all[first + i];
     const at::Tensor wide = used[i].detach().to(at::kCPU).to(at::kFloat).contiguous();
     Difference ignored;
     const float* const target = wide.data_ptr<float>();

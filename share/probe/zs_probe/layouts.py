@@ -40,9 +40,12 @@ class Restored:
 
 
 class Called:
-    """Hooks around the call of a module that is compiled in place, with its own hooks."""
+    """Hooks around a method of a module: the call of one that is compiled in place, with its own hooks, or Lightning's step."""
 
-    def __init__(self, module, call, before, after):
+    def __init__(self, module, name, before, after):
+        call = getattr(module, name)
+
+        @functools.wraps(call)  # Lightning looks at the arguments that it takes
         def around(*args, **kwargs):
             before(module, args, kwargs)
             made = call(*args, **kwargs)
@@ -51,12 +54,17 @@ class Called:
             return made
 
         around.zs_probe = (*getattr(call, "zs_probe", ()), (before, after))
-        self.module, self.call, self.around = module, call, around
-        module._compiled_call_impl = around
+        self.module, self.name, self.around = module, name, around
+        self.call = vars(module).get(name)
+        setattr(module, name, around)
 
     def remove(self):
-        if self.module._compiled_call_impl is self.around:
-            self.module._compiled_call_impl = self.call
+        if vars(self.module).get(self.name) is not self.around:
+            return
+        if self.call is None:
+            delattr(self.module, self.name)
+        else:
+            setattr(self.module, self.name, self.call)
 
 
 class Layout:
@@ -292,7 +300,11 @@ class Layout:
 
     def _around(self, module, before, after=None):
         """Hooks of a module's forward. torch.compile would compile them too, or break its graph at them: of a module that is
-        compiled in place they stand outside."""
+        compiled in place they stand outside. Of a module in Lightning's trainer they are those of its step."""
+        if in_trainer(module):
+            self._handles.append(Called(module, "training_step", before, after))
+            return
+
         def pre(module, args, kwargs=None):
             if not is_compiling():
                 before(module, args, kwargs)
@@ -315,7 +327,7 @@ class Layout:
         for module, before, after in self._watched:
             call = getattr(module, "_compiled_call_impl", None)
             if call is not None and (before, after) not in getattr(call, "zs_probe", ()):
-                self._handles.append(Called(module, call, before, after))
+                self._handles.append(Called(module, "_compiled_call_impl", before, after))
 
     def _hook_outputs(self, recorder):
         """Of the modules whose names fit one of the patterns what they make."""
@@ -388,6 +400,11 @@ def computed_in():
     if torch.is_autocast_cpu_enabled():
         return type_name(torch.get_autocast_cpu_dtype())
     return {"bf16": "BF16", "fp16": "F16"}.get(os.environ.get("ACCELERATE_MIXED_PRECISION", ""))
+
+
+def in_trainer(module):
+    """Whether a trainer of Lightning calls the module: by its training_step, which need not call its forward."""
+    return getattr(module, "_trainer", None) is not None and callable(getattr(module, "training_step", None))
 
 
 def is_compiling():

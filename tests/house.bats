@@ -106,6 +106,15 @@ compares_a_stage() {
   verdict
 }
 
+@test "planted faults: each is of a line that its source has once" {
+  while IFS='|' read -r name source from _; do
+    [[ $name && $name != '#'* ]] || continue
+    count=$(grep -cF -- "$from" "$source") || true
+    [ "$count" = 1 ] || complain "$name of tests/planted/mutations: $source has ${count:-no} lines with $from"
+  done <tests/planted/mutations
+  verdict
+}
+
 @test "licence: LICENSE is Apache-2.0, and every source says so" {
   grep -q 'Apache License' LICENSE
   for file in $(find lib tools bench tests -name '*.[ch]pp' -o -name '*.cu' -o -name '*.bats') $(scripts); do

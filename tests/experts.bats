@@ -8,28 +8,25 @@ setup() {
   small=(--model_name tiny-mixtral --num_layers 2 --seq_length 32 --bench_step 4 --batch_size 2 --train_batch_size 8)
 }
 
-# ranks COUNT OPTION...: trains on so many ranks; prints the digest.
-ranks() { mpirun -np "$1" --oversubscribe zs-train "${small[@]}" "${@:2}" | tee log | sed -n 's/^state_digest: //p'; }
-
 @test "experts: divided among 2 and 4 ranks they have the digest of whole ones" {
   local one stage
-  one=$(ranks 1 --zero_stage 0)
+  one=$(trained_on 1 --zero_stage 0)
   [ -n "$one" ]
   for stage in 0 1 3; do
-    [ "$(ranks 2 --expert_parallel 2 --zero_stage "$stage")" = "$one" ]
-    [ "$(ranks 4 --expert_parallel 2 --zero_stage "$stage" --activation_checkpointing)" = "$one" ]
+    [ "$(trained_on 2 --expert_parallel 2 --zero_stage "$stage")" = "$one" ]
+    [ "$(trained_on 4 --expert_parallel 2 --zero_stage "$stage" --activation_checkpointing)" = "$one" ]
   done
-  [ "$(ranks 4 --expert_parallel 4 --zero_stage 2 --deepcompile)" = "$one" ]
+  [ "$(trained_on 4 --expert_parallel 4 --zero_stage 2 --deepcompile)" = "$one" ]
   grep -q '^run: expert_parallel=4$' log
   grep -q 'Step 4, .* tokens: 256 ' log
 }
 
 @test "experts: an evaluation of divided ones has the loss of whole ones" {
   local loss
-  ranks 1 --eval >/dev/null
+  trained_on 1 --eval >/dev/null
   loss=$(sed -n 's/^validation: //p' log)
   [ -n "$loss" ]
-  ranks 4 --eval --expert_parallel 2 --zero_stage 3 >/dev/null
+  trained_on 4 --eval --expert_parallel 2 --zero_stage 3 >/dev/null
   [ "$(sed -n 's/^validation: //p' log)" = "$loss" ]
 }
 
@@ -43,7 +40,7 @@ ranks() { mpirun -np "$1" --oversubscribe zs-train "${small[@]}" "${@:2}" | tee 
 
 @test "experts: a training that is killed goes on with another number of ranks that divide them, as if nothing had been" {
   small=(--model_name tiny-mixtral --num_layers 1 --seq_length 32 --bench_step 100 --batch_size 2 --train_batch_size 8 --save_steps 2)
-  ranks 1 >whole
+  trained_on 1 >whole
   [ -s whole ]
   export ZS_MARK=experts-$BATS_SUITE_TMPDIR
   mpirun -np 4 --oversubscribe zs-train "${small[@]}" --expert_parallel 4 --zero_stage 1 --run_name cut --output_dir cut >cut.log 2>&1 &

@@ -105,3 +105,7 @@ refuses_with() {
   # shellcheck disable=SC2154 # run --separate-stderr sets it
   [ "$stderr" = "$message" ]
 }
+
+# trained_on RANKS OPTION...: trains the suite's model, ${small[@]}, into log; prints the digest.
+# shellcheck disable=SC2154 # the suite's setup says small
+trained_on() { mpirun -np "$1" --oversubscribe zs-train "${small[@]}" "${@:2}" | tee log | sed -n 's/^state_digest: //p'; }

@@ -8,21 +8,18 @@ setup() {
   small=(--model_name tiny-llama --num_layers 2 --seq_length 64 --bench_step 4 --batch_size 2 --train_batch_size 4)
 }
 
-# ranks COUNT OPTION...: trains on so many ranks; prints the digest.
-ranks() { mpirun -np "$1" --oversubscribe zs-train "${small[@]}" "${@:2}" | tee log | sed -n 's/^state_digest: //p'; }
-
 @test "sequences: 1, 2 and 4 ranks have one digest for 4 chunks, and other bits than whole sequences" {
   local one whole stage
-  one=$(ranks 1 --sequence_chunks 4 --zero_stage 0)
-  whole=$(ranks 1)
+  one=$(trained_on 1 --sequence_chunks 4 --zero_stage 0)
+  whole=$(trained_on 1)
   [ -n "$one" ]
   [ -n "$whole" ]
   [ "$one" != "$whole" ]
   for stage in 1 3; do
-    [ "$(ranks 2 --sequence_parallel 2 --sequence_chunks 4 --zero_stage "$stage")" = "$one" ]
-    [ "$(ranks 4 --sequence_parallel 4 --zero_stage "$stage" --activation_checkpointing)" = "$one" ]
+    [ "$(trained_on 2 --sequence_parallel 2 --sequence_chunks 4 --zero_stage "$stage")" = "$one" ]
+    [ "$(trained_on 4 --sequence_parallel 4 --zero_stage "$stage" --activation_checkpointing)" = "$one" ]
   done
-  [ "$(ranks 4 --sequence_parallel 2 --sequence_chunks 4 --zero_stage 2 --deepcompile)" = "$one" ]
+  [ "$(trained_on 4 --sequence_parallel 2 --sequence_chunks 4 --zero_stage 2 --deepcompile)" = "$one" ]
   grep -q '^run: sequence_parallel=2$' log
   grep -q '^run: sequence_chunks=4$' log
   # 4 sequences of 64 tokens, not as many for each rank.
@@ -35,11 +32,11 @@ ranks() { mpirun -np "$1" --oversubscribe zs-train "${small[@]}" "${@:2}" | tee 
     printf '{"text": "%s"}\n' "$(seq -s ' ' "$i" $((i * 3)))" "$(seq -s , "$i" $((i + 2)))"
   done >texts.jsonl
   packed=(--dataset texts.jsonl --text_key text --packing masked --eval)
-  one=$(ranks 1 "${packed[@]}" --sequence_chunks 4)
+  one=$(trained_on 1 "${packed[@]}" --sequence_chunks 4)
   loss=$(sed -n 's/^validation: //p' log)
   [ -n "$one" ]
   [ -n "$loss" ]
-  [ "$(ranks 2 "${packed[@]}" --sequence_parallel 2 --sequence_chunks 4)" = "$one" ]
+  [ "$(trained_on 2 "${packed[@]}" --sequence_parallel 2 --sequence_chunks 4)" = "$one" ]
   [ "$(sed -n 's/^validation: //p' log)" = "$loss" ]
 }
 
@@ -56,7 +53,7 @@ ranks() { mpirun -np "$1" --oversubscribe zs-train "${small[@]}" "${@:2}" | tee 
 
 @test "sequences: a training that is killed goes on with another number of ranks that share them, as if nothing had been" {
   small=(--model_name tiny --num_layers 1 --seq_length 64 --bench_step 100 --batch_size 2 --train_batch_size 4 --save_steps 2)
-  ranks 1 --sequence_chunks 4 >whole
+  trained_on 1 --sequence_chunks 4 >whole
   [ -s whole ]
   export ZS_MARK=sequences-$BATS_SUITE_TMPDIR
   mpirun -np 4 --oversubscribe zs-train "${small[@]}" --sequence_parallel 4 --run_name cut --output_dir cut >cut.log 2>&1 &

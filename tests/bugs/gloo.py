@@ -16,10 +16,15 @@ def older():
 
 
 def begin():
+    """DeepSpeed on processors, in a group of its own."""
+    torch.distributed.init_process_group("gloo")
+    return on_processors()
+
+
+def on_processors():
     """DeepSpeed on processors: all reductions by gloo, so that nothing is compiled."""
     import deepspeed
     from deepspeed.accelerator import get_accelerator
-    torch.distributed.init_process_group("gloo")
     here = get_accelerator()
     if getattr(here, "_communication_backend_name", None) == "ccl":
         here._communication_backend_name = "gloo"

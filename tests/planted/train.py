@@ -22,6 +22,9 @@ from torch import nn
 
 from net import TOKENS, WIDTH, Block, Net
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bugs"))
+from gloo import on_processors  # noqa: E402
+
 usual = dict(
     layout="plain",  # plain, ddp, fsdp1, fsdp1flat, fsdp2, hsdp, tp, fsdp2tp (FSDP2 over tensor parallelism), zero0 to zero3, megatron
     ranks=1, accumulation=1, samples=8, steps=3, precision="float32", optimizer="adamw", rate=0.01, clip=0.0, decay=0.1, dropout=0.0,
@@ -347,15 +350,7 @@ class Training:
     # ---- DeepSpeed -------------------------------------------------------------------------------------------------------
     def zero(self):
         o = self.o
-        import deepspeed
-        from deepspeed.accelerator import get_accelerator
-        here = get_accelerator()
-        if getattr(here, "_communication_backend_name", None) == "ccl":
-            here._communication_backend_name = "gloo"
-        backend = sys.modules.get("deepspeed.comm.torch")
-        if hasattr(backend, "build_shm_op"):
-            backend.build_shm_op = lambda: None
-        deepspeed.init_distributed(dist_backend="gloo")
+        deepspeed = on_processors()
         config = {"train_micro_batch_size_per_gpu": o.samples // (o.ranks * o.accumulation), "gradient_accumulation_steps": o.accumulation, "steps_per_print": 1000,
                   "zero_allow_untested_optimizer": True, "zero_force_ds_cpu_optimizer": False, "gradient_clipping": o.clip, "zero_optimization": {"stage": int(o.layout[4])}}
         if o.offload:

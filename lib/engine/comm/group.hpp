@@ -23,6 +23,9 @@ struct Slice {
   std::int64_t size() const { return end - begin; }
 };
 Slice slice(std::int64_t n, std::int64_t rank, std::int64_t ranks);
+/// The place of a rank's slice where each `among` consecutive ranks divide what the slices are of: those of the first
+/// rank of each such set come first, then those of the second.
+inline int place_of(int rank, int ranks, int among) { return rank % among * (ranks / among) + rank / among; }
 
 /// Slices of n by so many, tiles, are nested in the slice of every rank where the ranks are a power of two up to it:
 /// what is defined by tiles does not depend on the number of ranks; elsewhere ranks share a tile (zero/norm.hpp).

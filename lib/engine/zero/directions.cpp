@@ -41,50 +41,37 @@ device::View Directions::common(const Matrix& matrix, int rank) const {
   return begin < end ? all_.part(begin, end) : all_.part(0, 0);
 }
 
-/// The parts of each owner's matrix; null if every rank has the whole of them.
-comm::Work Directions::to_owners(const Round& round) const {
-  if (group_->size() == 1 || !layout_.divided.optimizer_state) return nullptr;
+/// Between each owner and the ranks that update parts of its matrix: to the owner, or from it.
+comm::Work Directions::exchange(const Round& round, bool to_owners) const {
   const int mine = group_->rank();
-  std::vector<device::View> to, from;
+  std::vector<device::View> of_others, own;  // this rank's part of each owner's matrix; each rank's part of this one's
   for (int rank = 0; rank < group_->size(); ++rank) {
     const bool here = rank == mine;
-    to.push_back(here ? all_.part(0, 0) : common(round[static_cast<std::size_t>(rank)], mine));
-    from.push_back(here ? all_.part(0, 0) : common(round[static_cast<std::size_t>(mine)], rank));
+    of_others.push_back(here ? all_.part(0, 0) : common(round[static_cast<std::size_t>(rank)], mine));
+    own.push_back(here ? all_.part(0, 0) : common(round[static_cast<std::size_t>(mine)], rank));
   }
-  return group_->all_to_all(to, from, "directions of " + unit_ + " to their owners");
-}
-
-comm::Work Directions::from_owners(const Round& round) const {
-  if (group_->size() == 1) return nullptr;
-  const int mine = group_->rank();
-  std::vector<device::View> to, from;
-  for (int rank = 0; rank < group_->size(); ++rank) {
-    const bool here = rank == mine;
-    to.push_back(here ? all_.part(0, 0) : common(round[static_cast<std::size_t>(mine)], rank));
-    from.push_back(here ? all_.part(0, 0) : common(round[static_cast<std::size_t>(rank)], mine));
-  }
-  return group_->all_to_all(to, from, "directions of " + unit_ + " from their owners");
+  const std::string what = "directions of " + unit_ + (to_owners ? " to their owners" : " from their owners");
+  return to_owners ? group_->all_to_all(of_others, own, what) : group_->all_to_all(own, of_others, what);
 }
 
 void Directions::orthogonalise(const std::vector<Matrix>& matrices, int steps) {
   const at::NoGradGuard no_grad;
   const std::vector<Round> all = rounds(matrices);
   std::vector<comm::Work> coming, going;
-  for (const Round& round : all) coming.push_back(to_owners(round));
+  if (group_->size() > 1 && layout_.divided.optimizer_state) {  // else each rank has all of them
+    for (const Round& round : all) coming.push_back(exchange(round, /*to_owners=*/true));
+  }
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (coming[i]) coming[i]->wait();
+    if (!coming.empty()) coming[i]->wait();
     const Matrix& mine = all[i][static_cast<std::size_t>(group_->rank())];
     if (mine.numel() > 0) {
       const at::Tensor there = device::tensor(all_.part(mine.begin, mine.end())).view({mine.rows, mine.columns});
-      there.copy_(orthogonalised(there.clone(),
-                                 steps));  // a copy begins at an aligned place,
-                                           // wherever the matrix does
+      // A copy begins at an aligned place, wherever the matrix does.
+      there.copy_(orthogonalised(there.clone(), steps));
     }
-    going.push_back(from_owners(all[i]));
+    if (group_->size() > 1) going.push_back(exchange(all[i], /*to_owners=*/false));
   }
-  for (const comm::Work& work : going) {
-    if (work) work->wait();
-  }
+  for (const comm::Work& work : going) work->wait();
 }
 
 at::Tensor orthogonalised(const at::Tensor& matrix, int steps) {

@@ -40,8 +40,7 @@ class Directions {
   using Round = std::vector<Matrix>;  // by owner; one without elements if that has no more
   std::vector<Round> rounds(const std::vector<Matrix>& matrices) const;
   device::View common(const Matrix& matrix, int rank) const;
-  comm::Work to_owners(const Round& round) const;
-  comm::Work from_owners(const Round& round) const;
+  comm::Work exchange(const Round& round, bool to_owners) const;
 };
 
 /// The nearest matrix with equal singular values, by `steps` Newton-Schulz iterations in bfloat16 with the coefficients

@@ -80,7 +80,7 @@ double sum_of(Lanes lanes) {
 /// each.
 struct Order {
   int ranks, among;
-  int place(int rank) const { return rank % among * (ranks / among) + rank / among; }
+  int place(int rank) const { return comm::place_of(rank, ranks, among); }
   std::size_t rank(int place) const {
     return static_cast<std::size_t>(place % (ranks / among) * among + place / (ranks / among));
   }

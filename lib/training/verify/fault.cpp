@@ -102,8 +102,7 @@ InjectedFault read_fault(const std::string& text, const unit::Units& units, std:
   const unit::Unit& its = *units[static_cast<std::size_t>(fault.unit)];
   const int among = its.experts() > 0 ? settings.experts : 1;
   for (int rank = 0; rank < ranks; ++rank) {
-    const int place = rank % among * (ranks / among) + rank / among;  // ranks with the same experts follow each other
-    const comm::Slice slice = comm::slice(its.trained(), place, ranks);
+    const comm::Slice slice = comm::slice(its.trained(), comm::place_of(rank, ranks, among), ranks);
     const bool owns = slice.begin <= fault.element && fault.element < slice.end;
     if (owns && rank != fault.rank) {
       refuse("rank " + parts[3] + " does not hold that element under stage " + std::to_string(stage) + ", rank " +

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The peers of bench/gpu: training steps of GPT-2 and Llama in PyTorch and DeepSpeed, as their users set them for speed.
 
-gpu.py NAME [--model gpt2] [--layers N] [--batch 32] [--length 1024] [--accumulation 1] [--steps 25] [--document 0]: one rank of it. Several ranks are started by
-torchrun. Rank 0 prints a line a step, "step SECONDS"; then "peak BYTES" (of the rank that holds most) and "version TEXT".
+gpu.py NAME [--model gpt2] [--layers N] [--batch 32] [--length 1024] [--accumulation 1] [--steps 25] [--document 0] [--profile FOLDER]: one rank of it.
+Several ranks are started by torchrun. Rank 0 prints a line a step, "step SECONDS"; then "peak BYTES" (of the rank that holds most) and
+"version TEXT". --profile: the trace of the last 4 steps by PyTorch's profiler in FOLDER, and "alloc_mem: BYTES peak_mem: BYTES".
 
   eager compile deterministic   bfloat16 weights; the last: torch.compile with deterministic algorithms
   autocast                      float32 weights, bfloat16 products, torch.compile
@@ -160,6 +161,16 @@ def scatter(device):
         del full, mine
 
 
+def profiler(args):
+    """Traces the last 4 steps, or is None."""
+    if not args.profile:
+        return None
+    from torch.profiler import profile, schedule
+
+    os.makedirs(args.profile, exist_ok=True)
+    return profile(schedule=schedule(wait=max(args.steps - 5, 0), warmup=1, active=4), on_trace_ready=lambda p: p.export_chrome_trace(f"{args.profile}/rank-{RANK}.json.gz"))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("name")
@@ -170,6 +181,7 @@ def main():
     parser.add_argument("--accumulation", type=int, default=1, help="micro-batches of a step, of a Llama")
     parser.add_argument("--steps", type=int, default=25)
     parser.add_argument("--document", type=int, default=0, help="tokens of each document of a sample, of a Llama; 0: a sample is one")
+    parser.add_argument("--profile", metavar="FOLDER", help="of a trace of the last steps")
     args = parser.parse_args()
     device = torch.device("cuda", LOCAL) if CUDA else torch.device("cpu")
     if CUDA:
@@ -195,12 +207,18 @@ def main():
         else:
             step, version = torch_step(args.name, model, device)
         text = torch.randint(0, 256, (args.batch, args.length + 1), device=device)
-        for _ in range(args.steps):
-            wait()
-            begin = time.perf_counter()
-            step(text[:, :-1].contiguous(), text[:, 1:].contiguous()).item()
-            wait()
-            say("step", time.perf_counter() - begin)
+        tracer = profiler(args)
+        with tracer or contextlib.nullcontext():
+            for _ in range(args.steps):
+                wait()
+                begin = time.perf_counter()
+                step(text[:, :-1].contiguous(), text[:, 1:].contiguous()).item()
+                wait()
+                say("step", time.perf_counter() - begin)
+                if tracer:
+                    tracer.step()
+        if tracer and CUDA:
+            say(f"alloc_mem: {torch.cuda.memory_allocated()} peak_mem: {torch.cuda.max_memory_allocated()}")
         peak = torch.tensor([float(torch.cuda.max_memory_allocated() if CUDA else 0)], device=device)
         if RANKS > 1:
             dist.all_reduce(peak, dist.ReduceOp.MAX)

@@ -53,6 +53,43 @@ setup() {
   [[ $output == *"state_digest: $(cat whole)"* ]]
 }
 
+@test "experts: a run goes on with divided ones from whole ones, and the other way round, with one digest" {
+  local whole
+  small=(--model_name tiny-mixtral --num_layers 1 --seq_length 32 --batch_size 2 --train_batch_size 8)
+  whole=$(trained_on 1 --bench_step 4)
+  [ -n "$whole" ]
+  trained_on 1 --bench_step 2 --zero_stage 0 --run_name first --output_dir first >/dev/null
+  run -0 mpirun -np 4 --oversubscribe zs-train --resume_from first/*/final_checkpoint "${small[@]}" --bench_step 4 --expert_parallel 4 --zero_stage 2
+  [[ $output == *"state_digest: $whole"* ]]
+  trained_on 2 --bench_step 2 --zero_stage 1 --expert_parallel 2 --run_name second --output_dir second >/dev/null
+  run -0 zs-train --resume_from second/*/final_checkpoint "${small[@]}" --bench_step 4
+  [[ $output == *"state_digest: $whole"* ]]
+}
+
+@test "experts: a checkpoint of divided ones converts to the bytes of one of whole ones, and divided ones go on from each form" {
+  local whole form
+  small=(--model_name tiny-mixtral --num_layers 1 --seq_length 32 --batch_size 2 --train_batch_size 8)
+  whole=$(trained_on 1 --bench_step 4)
+  trained_on 1 --bench_step 2 --run_name whole --output_dir whole >/dev/null
+  trained_on 4 --bench_step 2 --expert_parallel 4 --zero_stage 3 --run_name parts --output_dir parts >/dev/null
+  for form in hf dcp universal; do
+    zs-checkpoint convert whole/*/final_checkpoint "whole-$form" --to "$form"
+    zs-checkpoint convert parts/*/final_checkpoint "parts-$form" --to "$form"
+    diff -r "whole-$form" "parts-$form"
+    [ $form = hf ] || [ "$(trained_on 2 --bench_step 4 --resume_from "parts-$form" --expert_parallel 2)" = "$whole" ]
+  done
+}
+
+@test "experts: all tokens to one rank's experts, and none to another's, have one digest" {
+  local one
+  printf aaaaaaaaaaaaaaaa%.0s $(seq 64) >same
+  small=(--dataset same --model_name tiny-mixtral --num_layers 2 --seq_length 32 --bench_step 3 --batch_size 2 --train_batch_size 8 --dropout 0)
+  one=$(trained_on 1)
+  [ -n "$one" ]
+  [ "$(trained_on 4 --expert_parallel 4 --zero_stage 3)" = "$one" ]
+  [ "$(trained_on 4 --expert_parallel 2 --zero_stage 1)" = "$one" ]
+}
+
 @test "experts: what ranks cannot divide is refused by name" {
   run -2 zs-train --model_name tiny-mixtral --expert_parallel 2
   [[ $output == *"--expert_parallel: zero.expert_parallel is 2, and does not divide the 1 ranks"* ]]

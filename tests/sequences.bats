@@ -26,6 +26,20 @@ setup() {
   grep -q 'Step 4, .* tokens: 256 ' log
 }
 
+@test "sequences: experts have one digest too, their auxiliary loss that of whole sequences" {
+  local one whole
+  small=(--model_name tiny-mixtral --num_layers 2 --seq_length 64 --bench_step 2 --batch_size 2 --train_batch_size 4 --router_aux_loss_coef 0.5)
+  one=$(trained_on 1 --sequence_chunks 4 --zero_stage 0)
+  [ -n "$one" ]
+  whole=$(sed -n 's/^.*Step 1, Loss: \([^ ]*\) .* grad_norm: \([^ ]*\) .*/\1 \2/p' log)
+  [ -n "$whole" ]
+  [ "$(trained_on 2 --sequence_parallel 2 --sequence_chunks 4 --zero_stage 3 --activation_checkpointing)" = "$one" ]
+  [ "$(trained_on 4 --sequence_parallel 4 --zero_stage 2 --deepcompile)" = "$one" ]
+  trained_on 1 >/dev/null
+  sed -n 's/^.*Step 1, Loss: \([^ ]*\) .* grad_norm: \([^ ]*\) .*/\1 \2/p' log | awk -v whole="$whole" '
+    { split(whole, of, " "); for (i = 1; i <= 2; ++i) if (($i - of[i]) ^ 2 > (1e-4 * of[i]) ^ 2) exit 1; seen = 1 } END { exit !seen }'
+}
+
 @test "sequences: packed documents, a loss on some tokens and an evaluation have one digest and one loss" {
   local one
   for i in 1 2 3 4 5 6 7 8 9; do
@@ -46,6 +60,8 @@ setup() {
   [[ $output == *"verdict: exact"* ]]
   run -0 mpirun -np 2 --oversubscribe zs-verify "${options[@]}" --zero_stage 1 --reference whole
   [[ $output == *"verdict: equal"* || $output == *"verdict: within"* ]]
+  run -0 mpirun -np 2 --oversubscribe zs-verify "${options[@]}" --model_name tiny-gpt-oss --iterations 3
+  [[ $output == *"verdict: exact"* ]]
   run -1 mpirun -np 2 --oversubscribe zs-verify "${options[@]}" --inject_fault 2:heads:h.1
   [[ $output == *"verdict: DIFFERENT"* ]]
   [[ $output == *"step: 2"*"stage: forward"* ]]

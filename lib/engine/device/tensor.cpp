@@ -30,6 +30,8 @@ at::TensorOptions options(const Device& device, at::ScalarType type) {
 }
 
 at::Tensor tensor(const View& view) {
+  // Of nothing there may be no memory, and LibTorch would look for the GPU that has it.
+  if (view.count == 0) return at::empty({0}, options(view.device, torch_type(view.type)));
   return at::from_blob(view.data, {view.count}, options(view.device, torch_type(view.type)));
 }
 

@@ -163,7 +163,11 @@ class Block final : public unit::Unit {
     const std::vector<Tensor> attended =
         sequence.attend(parts, heads, [&](std::size_t block, const std::vector<Tensor>& qkv) {
           kernel::Attending how = layers[block].attending;
+          // A rank has blocks of the same numbers as chunks.
+          const std::int64_t number = chunks[block].context.batch.first / chunks[block].x.size(1),
+                             first = unit::first_head(number, how.heads, sequence.chunks());
           how.heads = unit::heads_of_block(how.heads, sequence.chunks());
+          if (how.sinks_H.defined()) how.sinks_H = how.sinks_H.narrow(0, first, how.heads);
           return kernel::attend(kernels, qkv[0], qkv[1], qkv[2], how);
         });
     for (std::size_t i = 0; i < chunks.size(); ++i)
@@ -303,15 +307,31 @@ class Head final : public unit::Unit {
 
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor> borrowed,
                  const ForwardContext& context) const override {
-    const Tensor y_BTC = shared_.kernels->rms_norm(x_BTC, norm_weight(*shared_.family, own[0]), shared_.of.epsilon).y;
-    const Tensor loss =
-        next_token_loss(*shared_.kernels, y_BTC, shared_.of.tied ? borrowed[0] : own[1], context, shared_.of.logit_cap);
+    const Tensor loss = of_tokens(x_BTC, own, borrowed, context);
     const Mixture& mixture = shared_.of.mixture;
     return mixture.adds_auxiliary ? loss + auxiliary_loss(mixture, context) : loss;
   }
 
+  std::vector<Tensor> forward_chunks(std::span<const unit::Chunk> chunks,
+                                     const unit::Sequence& sequence) const override {
+    std::vector<Tensor> losses;
+    for (const unit::Chunk& chunk : chunks)
+      losses.push_back(of_tokens(chunk.x, chunk.own, chunk.borrowed, chunk.context));
+    if (!shared_.of.mixture.adds_auxiliary) return losses;
+    const std::vector<Tensor> more = auxiliary_losses(shared_.of.mixture, chunks, sequence);
+    for (std::size_t i = 0; i < losses.size(); ++i) losses[i] = losses[i] + more[i];
+    return losses;
+  }
+
  private:
   Shared shared_;
+
+  Tensor of_tokens(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor> borrowed,
+                   const ForwardContext& context) const {
+    const Tensor y_BTC = shared_.kernels->rms_norm(x_BTC, norm_weight(*shared_.family, own[0]), shared_.of.epsilon).y;
+    return next_token_loss(*shared_.kernels, y_BTC, shared_.of.tied ? borrowed[0] : own[1], context,
+                           shared_.of.logit_cap);
+  }
 
   static std::vector<Parameter> parameters(const Shared& shared, const Settings& settings) {
     std::vector<Parameter> all = {norm_begun(*shared.family, scale("model.norm.weight", shared.of.C, "hidden_size"))};

@@ -18,6 +18,10 @@ namespace {
 /// 1 for every token, 0 for padding: what stands behind the last target of its sample. Undefined where nothing pads.
 Tensor counted(const unit::Batch& batch) {
   if (!batch.weight) return {};
+  if (batch.lengths.defined()) {
+    const Tensor place_T = at::arange(batch.targets.size(1), batch.lengths.options());
+    return place_T.unsqueeze(0).lt(batch.lengths.unsqueeze(1)).reshape({-1, 1}).to(at::kFloat);
+  }
   return batch.targets.ge(0).flip(1).cumsum(1).gt(0).flip(1).reshape({-1, 1}).to(at::kFloat);
 }
 
@@ -110,15 +114,56 @@ Tensor Experts::forward(const kernel::Kernels& kernels, const Tensor& x_BTC, con
   return made.y_BTC;
 }
 
-Tensor auxiliary_loss(const Mixture& mixture, const unit::ForwardContext& context) {
+namespace {
+
+/// What the routers of all layers made of a micro-batch or a chunk.
+Tensor routed_sums(const unit::ForwardContext& context) {
   if (!context.beside || !context.beside->defined())
     throw Error("the auxiliary loss of experts has nothing of their routing: this is a fault of zs");
-  const Tensor sums_2E = *context.beside, mask_N1 = counted(context.batch);
-  const Tensor tokens =
-      mask_N1.defined() ? mask_N1.sum() : at::full({}, context.batch.inputs.numel(), sums_2E.options());
+  return *context.beside;
+}
+
+/// Tokens that are no padding.
+Tensor tokens_of(const unit::ForwardContext& context, const at::TensorOptions& options) {
+  const Tensor mask_N1 = counted(context.batch);
+  return mask_N1.defined() ? mask_N1.sum() : at::full({}, context.batch.inputs.numel(), options);
+}
+
+Tensor auxiliary_loss(const Mixture& mixture, const Tensor& sums_2E, const Tensor& tokens) {
   const Tensor means_2E = sums_2E / (tokens * static_cast<double>(mixture.number()));
   return (means_2E.select(0, 0) * means_2E.select(0, 1)).sum() *
          (mixture.auxiliary * static_cast<double>(mixture.count));
+}
+
+/// In their order.
+Tensor sum_of(const std::vector<Tensor>& all) {
+  Tensor sum;
+  for (const Tensor& each : all) sum = sum.defined() ? sum + each : each;
+  return sum;
+}
+
+}  // namespace
+
+Tensor auxiliary_loss(const Mixture& mixture, const unit::ForwardContext& context) {
+  const Tensor sums_2E = routed_sums(context);
+  return auxiliary_loss(mixture, sums_2E, tokens_of(context, sums_2E.options()));
+}
+
+std::vector<Tensor> auxiliary_losses(const Mixture& mixture, std::span<const unit::Chunk> chunks,
+                                     const unit::Sequence& sequence) {
+  std::vector<Tensor> own, tokens;
+  for (const unit::Chunk& chunk : chunks) {
+    own.push_back(routed_sums(chunk.context));
+    tokens.push_back(tokens_of(chunk.context, own.back().options()));
+  }
+  const Tensor sums_2E = sum_of(sequence.of_all(own)).detach(), all = sum_of(sequence.of_all(tokens));
+  std::vector<Tensor> losses;
+  for (const Tensor& its_2E : own) {
+    // Its value is of all chunks, its gradient this chunk's part. A leaf counts one of as many as there are chunks.
+    const Tensor loss = auxiliary_loss(mixture, sums_2E + (its_2E - its_2E.detach()), all);
+    losses.push_back(loss.detach() + (loss - loss.detach()) * static_cast<double>(sequence.chunks()));
+  }
+  return losses;
 }
 
 }  // namespace zs::model

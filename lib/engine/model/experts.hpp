@@ -72,5 +72,9 @@ class Experts {
 /// went there and the mean probability to go there, of all tokens in all layers but padding. 1 of K experts counts K
 /// shares. Throws zs::Error without what travelled beside.
 at::Tensor auxiliary_loss(const Mixture& mixture, const unit::ForwardContext& context);
+/// The same of a micro-batch in chunks, for each of this rank's: every one has the value of all chunks together, whose
+/// mean it is. COLLECTIVE: of the ranks that share the sequences.
+std::vector<at::Tensor> auxiliary_losses(const Mixture& mixture, std::span<const unit::Chunk> chunks,
+                                         const unit::Sequence& sequence);
 
 }  // namespace zs::model

@@ -37,7 +37,7 @@ Batch Batch::to(const at::Device& device) const {
     // Out of pinned memory: else the host would wait until the GPU has done what it was given before.
     return at::empty_like(x, x.options().pinned_memory(true)).copy_(x).to(device, x.scalar_type(), true);
   };
-  Batch batch{there(inputs), there(targets), weight, documents, first};
+  Batch batch{there(inputs), there(targets), weight, documents, first, lengths.defined() ? there(lengths) : lengths};
   if (documents) batch.documents.positions = there(documents.positions);
   return batch;
 }
@@ -45,13 +45,14 @@ Batch Batch::to(const at::Device& device) const {
 Batch Batch::chunk(std::int64_t number, std::int64_t chunks) const {
   const std::int64_t length = inputs.size(1) / chunks, begin = number * length;
   const auto part = [&](const at::Tensor& of_BT) { return of_BT.narrow(1, begin, length).contiguous(); };
-  Batch its{part(inputs), part(targets), weight, documents, begin};
+  Batch its{part(inputs), part(targets), weight, documents, begin, {}};
   if (documents) its.documents.positions = part(documents.positions);
   if (!weight) return its;
   // A leaf counts as much as any other; of their means each is weighted by its share of the targets.
   const auto counted = [](const at::Tensor& of) { return static_cast<double>(of.ge(0).sum().item<std::int64_t>()); };
   const double all = counted(targets), share = all > 0 ? counted(its.targets) / all : 0;
   its.weight = static_cast<float>(static_cast<double>(*weight) * static_cast<double>(chunks) * share);
+  its.lengths = (targets.ge(0).flip(1).cumsum(1).gt(0).sum(1) - begin).clamp(0, length);
   return its;
 }
 

@@ -63,6 +63,9 @@ struct Batch {
   std::optional<float> weight{};
   Documents documents{};   ///< a document does not cross samples
   std::int64_t first = 0;  ///< position of the first tokens in their samples; of a chunk more than 0
+  /// Of a chunk with `weight`: int64 [B], the tokens of each of its samples in front of the padding behind the last
+  /// target. Of whole samples undefined, since targets say it.
+  at::Tensor lengths{};
   std::int64_t samples() const { return inputs.size(0); }
   Batch to(const at::Device& device) const;
   /// Chunk `number` of `chunks` equal ones of each sample, as a micro-batch of its own: with the positions of its

@@ -41,13 +41,14 @@ void forget_gradient(const UnitState& state, Leaves leaves, int chunks) {
   }
 }
 
-/// The part of each chunk in a tensor of all: its samples follow those of the chunk before.
+/// The part of each chunk in a tensor of all: its samples, or rows, follow those of the chunk before.
 std::vector<at::Tensor> parts(const at::Tensor& of_all, int chunks) {
   const bool several = chunks > 1 && of_all.defined();
   return several ? of_all.chunk(chunks, 0) : std::vector(static_cast<std::size_t>(chunks), of_all);
 }
 at::Tensor joined(const std::vector<at::Tensor>& parts) {
-  return parts.size() == 1 ? parts[0] : parts[0].dim() == 0 ? at::stack(parts) : at::cat(parts, 0);
+  const bool one = parts.size() == 1 || !parts[0].defined();
+  return one ? parts[0] : parts[0].dim() == 0 ? at::stack(parts) : at::cat(parts, 0);
 }
 
 /// Whether an operation works on this rank's own micro-batch: it does nothing if the rank has none.
@@ -216,7 +217,6 @@ at::Tensor Engine::compute(int unit, int micro, Run& run) {
   const auto index = static_cast<std::size_t>(unit);
   UnitState& state = states_[index];
   const int tied_to = units_[index]->tied_to();
-  at::Tensor& beside = state.beside_output = state.beside;
   const at::DeviceType device = device::torch_device(group_.device()).type();
   const bool widens = unit::computed_in(settings_.dtype, device) != settings_.dtype;
   const auto used = [&](std::vector<at::Tensor> tensors) {
@@ -226,16 +226,17 @@ at::Tensor Engine::compute(int unit, int micro, Run& run) {
   std::vector<std::vector<at::Tensor>> own, borrowed;
   std::vector<unit::Chunk> all;
   const std::vector<at::Tensor> inputs = parts(state.input, chunks());
+  std::vector<at::Tensor> beside = parts(state.beside, chunks());
   for (int chunk = 0; chunk < chunks(); ++chunk) {
     own.push_back(used(state.parameters.leaves(chunk)));
     borrowed.emplace_back();
     if (tied_to >= 0) borrowed.back() = used(states_[static_cast<std::size_t>(tied_to)].parameters.tied(chunk));
     const std::uint64_t stream = unit::leaf_key(settings_.seed, run.step, run.leaf(micro) + chunk);
-    all.push_back(
-        {inputs[static_cast<std::size_t>(chunk)],
-         own.back(),
-         borrowed.back(),
-         {run.batches[static_cast<std::size_t>(micro * chunks() + chunk)], stream, run.training, run.logits, &beside}});
+    all.push_back({inputs[static_cast<std::size_t>(chunk)],
+                   own.back(),
+                   borrowed.back(),
+                   {run.batches[static_cast<std::size_t>(micro * chunks() + chunk)], stream, run.training, run.logits,
+                    &beside[static_cast<std::size_t>(chunk)]}});
   }
   if (state.is_part()) {
     for (int leaf = 1; leaf < experts_->size(); ++leaf) {
@@ -245,8 +246,10 @@ at::Tensor Engine::compute(int unit, int micro, Run& run) {
     all[0].own = own[0], all[0].context.experts = &*experts_;
   }
   const unit::Autocast autocast(device, settings_.autocast);
-  if (sequence_) return joined(units_[index]->forward_chunks(all, *sequence_));
-  return computed(index).forward(all[0].x, all[0].own, all[0].borrowed, all[0].context);
+  const at::Tensor output = sequence_ ? joined(units_[index]->forward_chunks(all, *sequence_))
+                                      : computed(index).forward(all[0].x, all[0].own, all[0].borrowed, all[0].context);
+  state.beside_output = joined(beside);
+  return output;
 }
 
 void Engine::forward(int unit, int micro, bool keep_graph, Run& run) {

@@ -203,4 +203,17 @@ std::vector<Tensor> SharedSequence::attend(const std::vector<std::vector<Tensor>
   return ToChunks::apply(at::TensorList(attended), Moves{this, {heads.front()}});
 }
 
+std::vector<Tensor> SharedSequence::of_all(const std::vector<Tensor>& own) const {
+  if (group_->size() == 1) return own;
+  const Tensor mine = at::stack(own).detach().to(at::kCPU);
+  std::vector<Tensor> all;
+  for (const std::vector<float>& its :
+       group_->all_gather(std::span<const float>(device::floats(mine)), "exchange of the sums of all chunks")) {
+    const Tensor of_rank = at::empty_like(mine);
+    std::ranges::copy(its, device::floats(of_rank).begin());
+    for (const Tensor& chunk : of_rank.unbind(0)) all.push_back(chunk.to(own[0].device()));
+  }
+  return all;
+}
+
 }  // namespace zs::zero

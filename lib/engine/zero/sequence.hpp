@@ -21,6 +21,7 @@ class SharedSequence final : public unit::Sequence {
   std::int64_t chunks() const override { return std::int64_t{own_} * group_->size(); }
   std::vector<at::Tensor> attend(const std::vector<std::vector<at::Tensor>>& parts, std::span<const std::int64_t> heads,
                                  const Attend& attend) const override;
+  std::vector<at::Tensor> of_all(const std::vector<at::Tensor>& own) const override;
 
   /// For tests: the halves of the first block's queries come in each other's place, in attention number `call` from now
   /// on, counted from 0.

@@ -47,8 +47,6 @@ void choose_sequences(const config::Reading& config, Settings& s) {
     refuse(true, "its " + std::to_string(s.chunks) + " chunks do not divide the heads of " + model.name + ", " +
                      to_text(model.num_heads) + " of queries and " + to_text(model.num_key_value_heads) +
                      " of keys and values: --sequence_chunks may be " + allowed_chunks(model));
-  if (model::has_experts(s.model.name))
-    refuse(true, "model " + model.name + " has experts, whose auxiliary loss is of whole micro-batches: leave it out");
   if (s.engine.zeropp.quantized_gradients)
     refuse(true, "gradients that travel as 4 bits are of whole sequences: leave out zero_quantized_gradients");
   if (s.float8 != kernel::Scales::none) refuse(true, "products of 8 bits are of whole sequences: leave out --fp8");

@@ -130,6 +130,67 @@ TEST_CASE("bytes: ranks that share sequences send queries, keys and values and w
   }
 }
 
+/// What each rank of `ranks` sends in a step, where `experts` of them divide those of tiny-mixtral; and what the plan
+/// says of it, without and with the rows of tokens.
+struct ExpertsSent {
+  std::vector<std::int64_t> sent;
+  double beside_rows = 0, planned = 0;
+};
+ExpertsSent experts_sent(int ranks, const zero::Strategy& strategy, const zero::Settings& settings) {
+  ExpertsSent all{.sent = std::vector<std::int64_t>(static_cast<std::size_t>(ranks))};
+  comm::run_in_process(ranks, [&](comm::Group& group) {
+    const model::Model model = model::make({.name = "tiny-mixtral", .seq_length = 8});
+    zero::Engine engine(group, model.units, strategy, settings);
+    const at::Tensor tokens = at::arange(9).view({1, 9});
+    const unit::Batch batch{tokens.narrow(1, 0, 8).contiguous(), tokens.narrow(1, 1, 8).contiguous()};
+    all.sent[static_cast<std::size_t>(group.rank())] = engine.step(1, 1e-3, [&](std::int64_t) { return batch; }).sent;
+    if (group.rank() > 0) return;
+    plan::Plan whole = engine.plan();
+    all.planned = plan::sent_bytes(whole, 4);
+    for (plan::Unit& unit : whole.shape.units) unit.exchanged = 0;
+    all.beside_rows = plan::sent_bytes(whole, 4);
+  });
+  return all;
+}
+
+TEST_CASE("bytes: ranks that divide experts send the rows of others' experts; the plan has what balanced experts get") {
+  // Tokens, experts of each, their numbers, layers.
+  constexpr double T = 8, K = 2, C = 128, kLayers = 4;
+  for (const int stage : {0, 1, 2, 3}) {
+    for (const int experts : {2, 4}) {
+      for (const bool checkpointing : {false, true}) {
+        CAPTURE(stage);
+        CAPTURE(experts);
+        CAPTURE(checkpointing);
+        zero::Strategy strategy{.stage = stage, .micro_steps = 2, .activation_checkpointing = checkpointing};
+        strategy.experts = experts, strategy.tokens = 8;
+        const double passes = kLayers * 2 * (checkpointing ? 3 : 2), row = C * 4, N = experts;
+        // All logits are 0: each token goes to experts 0 and 1, which are rank 0's of 2, and rank 0's and 1's of 4.
+        zero::Settings to_first{};
+        to_first.begin = [](std::size_t, std::int64_t, std::span<float> values) { std::ranges::fill(values, 0.0F); };
+        const ExpertsSent first = experts_sent(4, strategy, to_first);
+        CHECK(first.planned - first.beside_rows == doctest::Approx(passes * 2 * K * T * (N - 1) / N * row));
+        for (int rank = 0; rank < 4; ++rank) {
+          // Rows that leave, and results that go back; of 4, ranks 0 and 1 have one expert of each token.
+          const double rows = experts == 2 ? K * T : rank < 2 ? T + 3 * T : 2 * T;
+          CHECK(static_cast<double>(first.sent[static_cast<std::size_t>(rank)]) ==
+                doctest::Approx(first.beside_rows + passes * rows * row));
+        }
+        // However the router sends them: the bounds of zs-train(1).
+        const ExpertsSent any = experts_sent(4, strategy, {});
+        double sum = 0;
+        for (const std::int64_t its : any.sent) {
+          const double rows = static_cast<double>(its) - any.beside_rows;
+          CHECK(rows <= passes * N * K * T * row);
+          sum += rows;
+        }
+        CHECK(sum > 0);
+        CHECK(sum / 4 <= passes * 2 * K * T * row);
+      }
+    }
+  }
+}
+
 TEST_CASE("bytes: every rank keeps what the formula says, and the buffers of one unit of each size") {
   for (const int stage : {0, 1, 2, 3}) {
     for (const int ranks : {1, 2, 4, 8}) {

@@ -25,7 +25,9 @@ TEST_CASE("exact: chunks of sequences have one digest, however many ranks share 
   for (const auto& [name, chunks, fused, dtype] :
        {Kind{"tiny", 2, false}, Kind{"tiny", 4, true}, Kind{"tiny-llama", 2, true}, Kind{"tiny-llama", 4, false},
         Kind{"tiny", 4, false, at::kBFloat16}, Kind{"tiny-gemma2", 4, true, at::kBFloat16}, Kind{"tiny-phi3", 2, false},
-        Kind{"tiny-qwen3", 4, true}, Kind{"tiny-mistral", 2, false, at::kHalf}}) {
+        Kind{"tiny-qwen3", 4, true}, Kind{"tiny-mistral", 2, false, at::kHalf}, Kind{"tiny-mixtral", 4, false},
+        Kind{"tiny-qwen3-moe", 2, true}, Kind{"tiny-qwen3-moe", 4, false}, Kind{"tiny-gpt-oss", 4, true},
+        Kind{"tiny-mixtral", 2, true, at::kBFloat16}}) {
     const bool packed = kinds++ % 2 == 1;
     CAPTURE(name);
     CAPTURE(chunks);

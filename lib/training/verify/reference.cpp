@@ -72,6 +72,10 @@ unit::Batch cut(const unit::Batch& batch, std::int64_t chunk, std::int64_t chunk
   its.inputs = tokens(batch.inputs), its.targets = tokens(batch.targets), its.first = begin;
   if (batch.documents) its.documents.positions = tokens(batch.documents.positions);
   if (!batch.weight) return its;
+  // Of each sample the last target is token number `last`; padding follows.
+  const at::Tensor places = at::arange(1, T + 1, at::TensorOptions(at::kLong)),
+                   last = std::get<0>((places * (batch.targets >= 0)).max(1));
+  its.lengths = last.clamp(begin, end) - begin;
   const auto counted = [](const at::Tensor& targets) {
     return static_cast<double>((targets >= 0).sum().item<std::int64_t>());
   };
@@ -110,6 +114,7 @@ class Whole final : public unit::Sequence {
     for (at::Tensor& chunk : all) chunk = chunk.contiguous();
     return all;
   }
+  std::vector<at::Tensor> of_all(const std::vector<at::Tensor>& own) const override { return own; }
 
  private:
   std::int64_t chunks_;
@@ -294,7 +299,7 @@ std::vector<at::Tensor> Reference::losses(const std::vector<Tensors>& leaves, co
   std::vector<unit::Batch> batches;
   for (std::int64_t chunk = 0; chunk < settings_.chunks; ++chunk)
     batches.push_back(cut(batch, chunk, settings_.chunks).to(settings_.device));
-  std::vector<at::Tensor> x(batches.size());
+  std::vector<at::Tensor> x(batches.size()), beside(batches.size());
   const unit::Autocast autocast(settings_.device.type(), settings_.autocast);
   for (std::size_t unit = 0; unit < units_.size(); ++unit) {
     const int tied_to = units_[unit]->tied_to();
@@ -303,7 +308,7 @@ std::vector<at::Tensor> Reference::losses(const std::vector<Tensors>& leaves, co
     for (std::size_t i = 0; i < batches.size(); ++i) {
       own.push_back(used(leaves[i], unit));
       borrowed.push_back(tied_to < 0 ? std::vector<at::Tensor>() : used(leaves[i], static_cast<std::size_t>(tied_to)));
-      chunks.push_back({x[i], own.back(), borrowed.back(), {batches[i], streams[i], true}});
+      chunks.push_back({x[i], own.back(), borrowed.back(), {batches[i], streams[i], true, nullptr, &beside[i]}});
     }
     x = units_[unit]->forward_chunks(chunks, sequence);
   }

@@ -26,7 +26,7 @@ Request shared(const Text& text, int stage, int micro_steps, const Layout& layou
 TEST_CASE("verify: sequences in chunks are exact in every stage, format and family, however many ranks share them") {
   const Text text;
   int number = 0;
-  for (const char* const name : {"tiny", "tiny-llama", "tiny-gemma2"}) {
+  for (const char* const name : {"tiny", "tiny-llama", "tiny-gemma2", "tiny-mixtral"}) {
     for (const int stage : {0, 1, 2, 3}) {
       for (const Layout layout : {Layout{2, 2, 2}, Layout{4, 2, 4}, Layout{4, 4, 4}, Layout{2, 1, 2}}) {
         Request r = shared(text, stage, 1 + number % 3, layout);

@@ -66,7 +66,7 @@ setup() {
   [[ $output == *"state_digest: $whole"* ]]
 }
 
-@test "experts: a checkpoint of divided ones converts to the bytes of one of whole ones, and divided ones go on from each form" {
+@test "experts: a checkpoint of divided ones converts to the same as one of whole ones, and divided ones go on from each form" {
   local whole form
   small=(--model_name tiny-mixtral --num_layers 1 --seq_length 32 --batch_size 2 --train_batch_size 8)
   whole=$(trained_on 1 --bench_step 4)
@@ -75,7 +75,7 @@ setup() {
   for form in hf dcp universal; do
     zs-checkpoint convert whole/*/final_checkpoint "whole-$form" --to "$form"
     zs-checkpoint convert parts/*/final_checkpoint "parts-$form" --to "$form"
-    diff -r "whole-$form" "parts-$form"
+    run -0 zs-checkpoint diff "whole-$form" "parts-$form"
     [ $form = hf ] || [ "$(trained_on 2 --bench_step 4 --resume_from "parts-$form" --expert_parallel 2)" = "$whole" ]
   done
 }

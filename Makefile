@@ -57,7 +57,7 @@ TORCH_CFLAGS := -isystem $(TORCH_HOME)/include -isystem $(TORCH_HOME)/include/to
 TORCH_LIBS = -luring -L$(TORCH_HOME)/lib -Wl,-rpath,'$$ORIGIN' $(HOME_RPATH) -ltorch_cpu -lc10
 HOME_RPATH = -Wl,-rpath,$(TORCH_HOME)/lib
 endif
-HEAVY_LIBS = $(IN_PLACE) -L$(BUILD) $(or $(WHOLE),-lzs-train) -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS)
+HEAVY_LIBS = $(IN_PLACE) -L$(BUILD) $(PLANTED) $(or $(WHOLE),-lzs-train) -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS)
 # libzs-cuda.so is built where there are nvcc and a LibTorch with CUDA, unless CUDA=0. Its libraries are those beside that
 # LibTorch, or the toolkit's; what a machine lacks of them is told when a GPU is asked for.
 NVCC := $(or $(wildcard $(TORCH_HOME)/../nvidia/cu13/bin/nvcc),$(shell command -v nvcc 2>/dev/null))
@@ -205,7 +205,7 @@ $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 $(BUILD)/test-light: $(BUILD)/obj/tests/doctest_main.o $(LIGHT_TESTS) $(BUILD)/libzs.a
-	$(CXX) $(filter %.o,$^) -L$(BUILD) -lzs $(LIGHT_LIBS) -o $@
+	$(CXX) $(filter %.o,$^) -L$(BUILD) $(PLANTED) -lzs $(LIGHT_LIBS) -o $@
 $(BUILD)/test-train: $(BUILD)/obj/tests/doctest_main.o $(HEAVY_TESTS) $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
 	$(CXX) $(filter-out $(IN_PLACE),$(filter %.o,$^)) $(HEAVY_LIBS) -o $@
 

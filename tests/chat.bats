@@ -132,6 +132,67 @@ END
   zs-tokenize --tokenizer composing --loss_on assistant --output within.bin within.jsonl
 }
 
+# Folders as Llama's and Mistral's, without and with blanks of old: ids and masks that transformers gave (tests/peers/chat record).
+@test "chat: a SentencePiece model with added tokens has transformers' ids and masks" {
+  python3 - "$BATS_TEST_DIRNAME/token/bpe.model" <<'END'
+import json, os, shutil, sys
+for number, line in enumerate(open(sys.argv[1] + ".chat")):
+    made, folder = json.loads(line), "llama%d" % number
+    os.makedirs(folder)
+    shutil.copy(sys.argv[1], folder + "/tokenizer.model")
+    json.dump(made["config"], open(folder + "/tokenizer_config.json", "w"))
+    open(folder + "/chat_template.jinja", "w").write(made["template"])
+    with open(folder + ".jsonl", "w") as out, open(folder + ".want", "w") as want:
+        for each in made["conversations"]:
+            out.write(json.dumps({"messages": each["messages"]}) + "\n")
+            want.write(" ".join("%d%s" % (i, "*" * m) for i, m in zip(each["ids"], each["mask"])) + "\n")
+END
+  marked() { # marked FILE: of each conversation its ids, a star behind those that the loss counts
+    python3 - "$1" <<'END'
+import struct, sys
+data, marks = open(sys.argv[1], "rb").read()[1024:], open(sys.argv[1].replace(".bin", ".mask"), "rb").read()[40:]
+text = ""
+for i, mark in zip(struct.unpack("<%dH" % (len(data) // 2), data), marks):
+    text += ("\n" if mark & 2 else " ") + "%d%s" % (i, "*" * (mark & 1))
+print(text[1:])
+END
+  }
+  for folder in llama0 llama1; do
+    zs-tokenize --tokenizer $folder --loss_on assistant --output $folder.bin $folder.jsonl
+    marked $folder.bin >$folder.got
+    diff $folder.want $folder.got
+  done
+  run -1 cmp -s llama0.got llama1.got
+  # The same tokens as an older folder names them, by added_tokens.json.
+  cp -r llama0 older
+  jq '.added_tokens_decoder | [to_entries[] | select(.key | tonumber >= 900) | {(.value.content): (.key | tonumber)}] | add' llama0/tokenizer_config.json >older/added_tokens.json
+  jq 'del(.added_tokens_decoder)' llama0/tokenizer_config.json >older/tokenizer_config.json
+  zs-tokenize --tokenizer older --output older.bin llama0.jsonl
+  [ "$(zs-tokenize --decode --tokenizer older older.bin | grep -c '<|assistant|>')" = "$(zs-tokenize --decode --tokenizer llama0 llama0.bin | grep -c '<|assistant|>')" ]
+  for stage in 0 3; do
+    mpirun -n 2 zs-train --device cpu --model_name tiny-llama --set model.vocab_size=906 --dataset llama0.jsonl --tokenizer llama0 --loss_on assistant --packing masked --seq_length 64 \
+      --batch_size 1 --gradient_accumulation_steps 1 --bench_step 2 --zero_stage $stage --output_dir out --run_name spm$stage >spm$stage.log
+  done
+  [[ $(digest spm0.log) =~ ^[0-9a-f]{32}$ && $(digest spm0.log) == "$(digest spm3.log)" ]] || complain "$(digest spm0.log) $(digest spm3.log)"
+
+  refused() { # refused EXPECTED FILTER: of llama0 with another tokenizer_config.json
+    rm -rf bad && cp -r llama0 bad
+    jq "$2" llama0/tokenizer_config.json >bad/tokenizer_config.json
+    run -2 zs-tokenize --tokenizer bad --output bad.bin llama0.jsonl
+    [[ $output == *"$1"* ]] || complain "$2: $output"
+  }
+  refused "bad/tokenizer_config.json: added_tokens_decoder.903: '<|end|>' stands twice" '.added_tokens_decoder |= with_entries(if .key == "902" then .value.content = "<|end|>" else . end)'
+  refused "bad/tokenizer_config.json: added_tokens_decoder.904: '<|system|>' has the id 904, but the next behind the model's pieces is 903" '.added_tokens_decoder |= with_entries(if .value.content == "<|end|>" then .key = "950" else . end)'
+  refused "bad/tokenizer_config.json: added_tokens_decoder.7: '</s>' has the id 7, but the model's piece of that name has 2" '.added_tokens_decoder["7"] = .added_tokens_decoder["2"] | del(.added_tokens_decoder["2"])'
+  refused 'bad/tokenizer_config.json: added_tokens_decoder.x: is no id' '.added_tokens_decoder.x = .added_tokens_decoder["2"]'
+  refused 'bad/tokenizer_config.json: added_tokens_decoder: expected an object' '.added_tokens_decoder = []'
+  refused 'bad/tokenizer_config.json: legacy: expected true or false' '.legacy = "no"'
+  cp "$BATS_TEST_DIRNAME/token/unigram.model" llama1/tokenizer.model
+  run -2 zs-tokenize --tokenizer llama1 --output bad.bin llama1.jsonl
+  [[ $output == *'llama1: is a SentencePiece model that changes text, which chat needs as it is: it removes blanks'* ]] || complain "$output"
+  verdict
+}
+
 @test "chat: what is wrong is told with its place" {
   wrong() { # wrong EXPECTED LINE [OPTION...]
     printf '%s\n' "$2" >bad.jsonl

@@ -1,21 +1,27 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Chat templates beside transformers: chat.py TEMPLATES TOKENIZE FOLDER
+"""Chat templates beside transformers: chat.py TEMPLATES TOKENIZE FOLDER [MODEL...]
 
-TEMPLATES is a folder with *.jinja, TOKENIZE the tool zs-tokenize, FOLDER takes what is made. Of every template and conversation
-the ids are those of apply_chat_template, or both refuse it. Where a template has {% generation %} blocks, so is the mask of what the
+TEMPLATES is a folder with *.jinja, TOKENIZE the tool zs-tokenize, FOLDER takes what is made: a tokenizer.json for each template,
+and, with each MODEL as tokenizer.model, one as of Llama and one with its blanks of old. Of every template and conversation the ids are those of apply_chat_template, or both refuse it. Where a template has {% generation %} blocks, so is the mask of what the
 assistant says. Of NAME.jinja beside NAME_training.jinja, which has such blocks and writes the same text, what zs finds without
 blocks is compared with them: equal, or but for what the template writes around what is said. Status 1 where something differs.
+
+chat.py record MODEL FOLDER: prints for tests/chat.bats a line of JSON for each folder of MODEL, with its files and transformers' ids
+and masks of some conversations.
 """
 import json
 import re
+import shutil
 import struct
 import subprocess
 import sys
 from pathlib import Path
 
+import sentencepiece
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers.convert_slow_tokenizer import generate_merges
 
 HELLO = [{"role": "user", "content": "Hello there"}, {"role": "assistant", "content": "Hi! How can I help?"}]
 TOOL = {"type": "function", "function": {"name": "add", "description": "Adds two numbers.",
@@ -56,6 +62,28 @@ def tokenizer_of(template, folder):
     return transformers.AutoTokenizer.from_pretrained(folder)
 
 
+def folder_of_model(template, folder, model, legacy):
+    """A folder as Llama's and Mistral's: what the template needs and the model has not is added, some with its white space."""
+    folder.mkdir(parents=True)
+    shutil.copy(model, folder / "tokenizer.model")
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    added = {}
+    for word in words_of(template) + ["<unk>", "<s>", "</s>"]:
+        known = pieces.piece_to_id(word)
+        place = known if pieces.id_to_piece(known) == word else len(pieces) + sum(int(each) >= len(pieces) for each in added)
+        added[str(place)] = {"content": word, "single_word": False, "lstrip": False, "rstrip": word.startswith("<|end"), "normalized": legacy and place >= len(pieces), "special": True}
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>",
+                                                              "legacy": legacy, "added_tokens_decoder": added}))
+    (folder / "chat_template.jinja").write_text(template)
+    made = transformers.AutoTokenizer.from_pretrained(folder)
+    # Of a folder without tokenizer.json transformers merges in the order of ids, SentencePiece and every published tokenizer.json by
+    # score: other ids where there are several blanks.
+    vocabulary = {pieces.id_to_piece(i): i for i in range(len(pieces))}
+    merges = generate_merges(vocabulary, [(piece, pieces.get_score(i)) for piece, i in vocabulary.items()])
+    made.backend_tokenizer.model = models.BPE(vocab=vocabulary, merges=merges, fuse_unk=True, byte_fallback=True)
+    return made
+
+
 def theirs(tokenizer, asked, mask):
     try:
         made = tokenizer.apply_chat_template(asked["messages"], tools=asked.get("tools"), tokenize=True, return_dict=True, return_assistant_tokens_mask=mask)
@@ -91,18 +119,38 @@ def ours(tokenize, folder, conversations, loss_on):
     return [ours(tokenize, folder, [asked], loss_on)[0] for asked in conversations]
 
 
+RECORDED = """{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>
+{% if m.role == 'assistant' %}{% generation %}{{ m.content }}<|end|>{% endgeneration %}{% else %}{{ m.content }}<|end|>{% endif %}
+{% endfor %}{# <|user|> <|assistant|> <|system|> #}"""
+
+
+def record(model, root):
+    for legacy in (False, True):
+        folder = root / str(legacy)
+        tokenizer = folder_of_model(RECORDED, folder, model, legacy)
+        made = []
+        for which in ("two", "system", "letters", "blanks", "same"):
+            ids, mask = theirs(tokenizer, CONVERSATIONS[which], True)
+            made.append({**CONVERSATIONS[which], "ids": ids, "mask": mask})
+        print(json.dumps({"config": json.loads((folder / "tokenizer_config.json").read_text()), "template": RECORDED, "conversations": made}))
+
+
 def main():
+    if sys.argv[1] == "record":
+        return record(sys.argv[2], Path(sys.argv[3]))
     templates, tokenize, root = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
     transformers.logging.set_verbosity_error()
-    counts = {"templates": 0, "texts": 0, "refused": 0, "masks": 0, "masks but for parts of a last character": 0, "found": 0, "around": 0, "undecided": 0}
+    counts = {"templates": 0, "by tokenizer.model": 0, "texts": 0, "refused": 0, "masks": 0, "masks but for parts of a last character": 0, "found": 0, "around": 0, "undecided": 0}
     wrong = []
     masks = {}
-    for path in sorted(templates.glob("*.jinja")):
-        template, name = path.read_text(), path.stem
+    kinds = {"": None} | {f", {Path(model).name}{', legacy' * legacy}": (model, legacy) for model in sys.argv[4:] for legacy in (False, True)}
+    for path, kind in ((path, kind) for path in sorted(templates.glob("*.jinja")) for kind in kinds):
+        template, name = path.read_text(), path.stem + kind
         blocks = re.search(r"\{%-?\s*generation", template) is not None
         folder = root / name
-        tokenizer = tokenizer_of(template, folder)
-        counts["templates"] += 1
+        tokenizer = folder_of_model(template, folder, *kinds[kind]) if kinds[kind] else tokenizer_of(template, folder)
+        counts["templates"] += not kind
+        counts["by tokenizer.model"] += bool(kind)
         expected = {which: theirs(tokenizer, asked, blocks) for which, asked in CONVERSATIONS.items()}
         made = {}
         for refused in (False, True):
@@ -125,7 +173,7 @@ def main():
             elif blocks:
                 counts["masks"] += marks == mask
                 # transformers looks for the token of the last character said, and of a character in several tokens takes the first.
-                parts = {i for i, token in enumerate(ids) if "\ufffd" in tokenizer.decode([token])}
+                parts = {i for i, token in enumerate(ids) if "\ufffd" in tokenizer.decode([token]) or tokenizer.convert_ids_to_tokens(token).startswith("<0x")}
                 counts["masks but for parts of a last character"] += marks != mask and all(m == o or i in parts for i, (m, o) in enumerate(zip(marks, mask)))
                 if any(m != o and i not in parts for i, (m, o) in enumerate(zip(marks, mask))):
                     wrong.append(f"{name}, {which}: another mask")

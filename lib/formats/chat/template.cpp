@@ -9,7 +9,7 @@
 #include "base/process.hpp"
 #include "base/text.hpp"
 #include "chat/program.hpp"
-#include "token/tokenizer.hpp"
+#include "token/beside.hpp"
 
 namespace zs::chat {
 namespace {
@@ -57,9 +57,6 @@ void add_special(const Json& tokens, std::vector<std::string>& special) {
       special.push_back(content_of(token));
   }
 }
-
-constexpr const char* kTokens[] = {"bos_token", "eos_token", "unk_token", "sep_token",
-                                   "pad_token", "cls_token", "mask_token"};
 
 /// The program's output, line by line.
 std::vector<Json> answers(const Template& by, const std::string& input) {
@@ -130,7 +127,7 @@ Template open_template(const std::string& tokenizer) {
     throw Error(tokenizer, 0,
                 "has no chat template: neither chat_template.jinja nor \"chat_template\" in tokenizer_config.json");
   }
-  for (const char* const name : kTokens) {
+  for (const char* const name : token::kSpecialTokens) {
     if (json.contains(name) && !content_of(json[name]).empty()) made.tokens[name] = content_of(json[name]);
   }
   for (const auto& [name, content] : made.tokens) made.special.push_back(content);

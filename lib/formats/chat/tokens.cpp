@@ -12,18 +12,17 @@ namespace {
 using token::Id;
 using token::Mark;
 
-/// The first token of a conversation begins it; the others are trained on, or those with a byte that was said.
-std::vector<Mark> marks_of(const token::Tokenizer& tokenizer, const std::vector<Id>& ids, const Rendered& rendered,
-                           LossOn loss_on) {
-  std::vector<Mark> marks(ids.size(), loss_on == LossOn::all ? token::kTrained : 0);
+/// The first token of a conversation begins it; the others are trained on, or those with a byte that was said. A token
+/// without a byte of its own stands for the next.
+std::vector<Mark> marks_of(const token::Placed& placed, const Rendered& rendered, LossOn loss_on) {
+  std::vector<Mark> marks(placed.ids.size(), loss_on == LossOn::all ? token::kTrained : 0);
   if (loss_on == LossOn::assistant) {
     std::size_t begin = 0;
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      const std::size_t end = begin + tokenizer.decode({ids[i]}).size();
+    for (std::size_t i = 0; i < marks.size(); begin = placed.ends[i++]) {
+      const std::size_t end = std::max(placed.ends[i], begin + 1);
       for (const auto& [first, last] : rendered.said) {
         if (begin < last && end > first) marks[i] = token::kTrained;
       }
-      begin = end;
     }
   }
   if (!marks.empty()) marks[0] = token::kBegins;
@@ -52,12 +51,24 @@ Rendered normalized(const token::Tokenizer& tokenizer, Rendered rendered) {
   return rendered;
 }
 
+std::vector<token::Placed> placed_by(const token::Tokenizer& tokenizer, const Chat& chat,
+                                     const std::vector<std::string_view>& texts, int threads) {
+  try {
+    return tokenizer.encode_chat(texts, threads);
+  } catch (const Error& error) {
+    throw Error(chat.tokenizer, 0, error.what());
+  }
+}
+
 }  // namespace
 
 void tokenize(const token::Tokenizer& tokenizer, const Chat& chat, int threads,
               const std::function<void(const std::vector<Id>&, const std::vector<Mark>&)>& sink) {
   constexpr std::size_t kBatch = 1 << 16;  // conversations
-  const Template by = open_template(chat.tokenizer);
+  Template by = open_template(chat.tokenizer);
+  for (const auto& [name, content] : tokenizer.named()) {
+    if (by.tokens.emplace(name, content).second) by.special.push_back(content);
+  }
   for (const std::string& file : chat.files) {
     ConversationReader reader(file);
     for (bool more = true; more;) {
@@ -74,15 +85,9 @@ void tokenize(const token::Tokenizer& tokenizer, const Chat& chat, int threads,
       }
       std::vector<std::string_view> texts;
       for (const Rendered& each : rendered) texts.emplace_back(each.text);
-      const std::vector<std::vector<Id>> ids = tokenizer.encode(texts, threads);
-      for (std::size_t i = 0; i < ids.size(); ++i) {
-        if (tokenizer.decode(ids[i]) != rendered[i].text)
-          throw Error(file == "-" ? "stdin" : file, conversations[i].line,
-                      "the tokenizer " + chat.tokenizer +
-                          " gives tokens that are not the text byte by byte, as chat needs it: name one with a "
-                          "tokenizer.json of byte-level BPE");
-        sink(ids[i], marks_of(tokenizer, ids[i], rendered[i], chat.loss_on));
-      }
+      const std::vector<token::Placed> placed = placed_by(tokenizer, chat, texts, threads);
+      for (std::size_t i = 0; i < placed.size(); ++i)
+        sink(placed[i].ids, marks_of(placed[i], rendered[i], chat.loss_on));
     }
   }
 }

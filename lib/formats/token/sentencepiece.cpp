@@ -2,10 +2,15 @@
 // SentencePiece models, by the library itself.
 #include <sentencepiece_processor.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/protobuf.hpp"
 #include "base/text.hpp"
+#include "token/beside.hpp"
 #include "token/tokenizer.hpp"
 #include "token/unicode.hpp"
 #include "token/work.hpp"
@@ -16,7 +21,7 @@ namespace {
 constexpr std::string_view kSpace = "\u2581";  // replaces a blank
 
 // Fields of sentencepiece_model.proto.
-enum ModelField { kTrainerSpec = 2, kNormalizerSpec = 3 };
+enum ModelField { kPieces = 1, kTrainerSpec = 2, kNormalizerSpec = 3 };
 enum TrainerField { kModelType = 3, kBlankAsSuffix = 24 };
 enum NormalizerField {
   kPrecompiledMap = 2,
@@ -25,19 +30,28 @@ enum NormalizerField {
   kEscapeBlanks = 5,
   kNormalizationRules = 6
 };
-constexpr int kBpe = 2;  // TrainerSpec.ModelType
+enum PieceField { kPiece = 1, kType = 3 };
+constexpr int kBpe = 2;                      // TrainerSpec.ModelType
+constexpr int kControl = 3, kOfTheUser = 4;  // SentencePiece.Type
 
-/// Whether a text may be split at a blank between two words, with the rest tokenized separately: true for a BPE that
-/// does not change characters, puts a blank before a text, and has no pieces that cross the end of a word. False for
-/// Unigram, which adds up the scores of a whole text and rounds.
-bool may_be_cut(const sentencepiece::SentencePieceProcessor& model) {
-  bool bpe = false, prefix = true, removes = true, escapes = true, maps = false, suffix = false;
+/// What a model does with a text.
+struct Habits {
+  bool bpe = false;
+  bool prefix = true;   ///< puts a blank before it
+  bool removes = true;  ///< removes blanks at its ends, and all but one between words
+  bool escapes = true;
+  bool maps = false;  ///< changes characters
+  bool suffix = false;
+};
+
+Habits habits_of(const std::string& proto) {
+  Habits its;
   const auto trainer = [&](protozero::pbf_reader spec) {
     while (spec.next()) {
       if (spec.tag() == kModelType)
-        bpe = spec.get_enum() == kBpe;
+        its.bpe = spec.get_enum() == kBpe;
       else if (spec.tag() == kBlankAsSuffix)
-        suffix = spec.get_bool();
+        its.suffix = spec.get_bool();
       else
         spec.skip();
     }
@@ -45,18 +59,17 @@ bool may_be_cut(const sentencepiece::SentencePieceProcessor& model) {
   const auto normalizer = [&](protozero::pbf_reader spec) {
     while (spec.next()) {
       if (spec.tag() == kAddDummyPrefix)
-        prefix = spec.get_bool();
+        its.prefix = spec.get_bool();
       else if (spec.tag() == kRemoveExtraBlanks)
-        removes = spec.get_bool();
+        its.removes = spec.get_bool();
       else if (spec.tag() == kEscapeBlanks)
-        escapes = spec.get_bool();
+        its.escapes = spec.get_bool();
       else if (spec.tag() == kPrecompiledMap || spec.tag() == kNormalizationRules)
-        maps |= spec.get_view().size() > 0;
+        its.maps |= spec.get_view().size() > 0;
       else
         spec.skip();
     }
   };
-  const std::string proto = model.serialized_model_proto();
   for (protozero::pbf_reader message(proto); message.next();) {
     if (message.tag() == kTrainerSpec)
       trainer(message.get_message());
@@ -65,7 +78,14 @@ bool may_be_cut(const sentencepiece::SentencePieceProcessor& model) {
     else
       message.skip();
   }
-  if (!bpe || !prefix || removes || !escapes || maps || suffix) return false;
+  return its;
+}
+
+/// Whether a text may be split at a blank between two words, with the rest tokenized separately: true for a BPE that
+/// does not change characters, puts a blank before a text, and has no pieces that cross the end of a word. False for
+/// Unigram, which adds up the scores of a whole text and rounds.
+bool may_be_cut(const sentencepiece::SentencePieceProcessor& model, const Habits& its) {
+  if (!its.bpe || !its.prefix || its.removes || !its.escapes || its.maps || its.suffix) return false;
   for (int id = 0; id < model.GetPieceSize(); ++id) {
     std::string_view piece = model.IdToPiece(id);
     if (piece.find(' ') != std::string_view::npos) return false;
@@ -73,6 +93,20 @@ bool may_be_cut(const sentencepiece::SentencePieceProcessor& model) {
     if (piece.find(kSpace) != std::string_view::npos) return false;
   }
   return true;
+}
+
+/// A normalizer_spec of a model: add_dummy_prefix is false.
+std::string without_prefix() {
+  std::string spec, model;
+  protozero::pbf_writer(spec).add_bool(kAddDummyPrefix, false);
+  protozero::pbf_writer(model).add_message(kNormalizerSpec, spec);
+  return model;
+}
+
+/// A piece's id; a missing one has the id of the unknown piece.
+std::optional<Id> piece_of(const sentencepiece::SentencePieceProcessor& model, const std::string& token) {
+  const int id = model.PieceToId(token);
+  return id < 0 || model.IdToPiece(id) != token ? std::nullopt : std::optional(static_cast<Id>(id));
 }
 
 /// The next blank to cut at, from `at` on; the end of the text if there is none.
@@ -86,15 +120,56 @@ std::size_t cut(std::string_view text, std::size_t at) {
   return text.size();
 }
 
+/// What the folder adds, with the model's pieces for control and of its user: chat looks for these in a text.
+Beside added_of(const sentencepiece::SentencePieceProcessor& model, const std::string& proto, const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const auto size = static_cast<Id>(model.GetPieceSize());
+  Beside beside = read_beside(folder, size, [&](const std::string& token) { return piece_of(model, token); });
+  const auto has = [&](const std::string& content) {
+    const auto is = [&](const AddedToken& token) { return token.content == content; };
+    return std::ranges::any_of(beside.tokens, is) || std::ranges::any_of(beside.normalized, is);
+  };
+  Id id = 0;
+  for (protozero::pbf_reader message(proto); message.next(kPieces); ++id) {
+    std::string content;
+    int type = 1;
+    for (protozero::pbf_reader piece = message.get_message(); piece.next();) {
+      if (piece.tag() == kPiece)
+        content = piece.get_string();
+      else if (piece.tag() == kType)
+        type = piece.get_enum();
+      else
+        piece.skip();
+    }
+    if ((type == kControl || type == kOfTheUser) && !content.empty() && !has(content))
+      beside.tokens.push_back({id, content});
+  }
+  return beside;
+}
+
 class SentencePiece : public Tokenizer {
  public:
   explicit SentencePiece(const std::string& path) : path_(path) {
     check(model_.LoadFromSerializedProto(Input(path).read_all()));
     if (model_.GetPieceSize() <= 0) throw Error(path, 0, "is no SentencePiece model: it holds no piece");
-    may_be_cut_ = token::may_be_cut(model_);
+    const std::string proto = model_.serialized_model_proto();
+    habits_ = habits_of(proto);
+    may_be_cut_ = token::may_be_cut(model_, habits_);
+    // A field that is there once more counts: chat puts blanks before text itself.
+    check(bare_.LoadFromSerializedProto(proto + without_prefix()));
+    beside_ = added_of(model_, proto, path);
+    added_ = AddedTokens(beside_.tokens);
+    normalized_ = AddedTokens(beside_.normalized);
+    for (const auto* tokens : {&beside_.tokens, &beside_.normalized}) {
+      for (const AddedToken& token : *tokens) {
+        by_content_[token.content] = token.id;
+        if (token.id >= pieces()) beyond_.emplace(token.id, token.content);
+      }
+    }
   }
 
   std::vector<std::vector<Id>> encode(const std::vector<std::string_view>& texts, int threads) const override {
+    if (!beside_.adding.empty()) refuse_added(beside_.adding, path_);
     constexpr std::size_t kPart = 1 << 14;
     std::vector<std::string> rooms(texts.size());  // for texts that are not UTF-8
     std::vector<std::string_view> parts;
@@ -118,17 +193,40 @@ class SentencePiece : public Tokenizer {
     }
     return ids;
   }
+  std::vector<Placed> encode_chat(const std::vector<std::string_view>& texts, int threads) const override {
+    if (habits_.removes || habits_.maps)
+      throw Error(std::string("is a SentencePiece model that changes text, which chat needs as it is: it ") +
+                  (habits_.maps ? "replaces characters" : "removes blanks"));
+    std::vector<Placed> placed(texts.size());
+    share(texts.size(), threads, [&](const Take& take) {
+      for (std::size_t i = 0; take(i);) placed[i] = place(texts[i]);
+    });
+    return placed;
+  }
   std::string decode(const std::vector<Id>& ids) const override {
     std::string text;
-    check(model_.Decode(std::vector<int>(ids.begin(), ids.end()), &text));
+    for (auto at = ids.begin(); at != ids.end();) {
+      const auto end = std::find_if(at, ids.end(), [&](Id id) { return id >= pieces(); });
+      std::string part;
+      check(model_.Decode(std::vector<int>(at, end), &part));
+      text += part;
+      at = end;
+      for (; at != ids.end() && *at >= pieces(); ++at) text += beyond_.at(*at);
+    }
     return text;
   }
-  Id size() const override { return static_cast<Id>(model_.GetPieceSize()); }
+  Id size() const override { return beyond_.empty() ? pieces() : beyond_.rbegin()->first + 1; }
+  std::map<std::string, std::string> named() const override {
+    std::map<std::string, std::string> names;
+    for (const auto& [name, id] :
+         {std::pair{"bos_token", model_.bos_id()}, {"eos_token", model_.eos_id()}, {"unk_token", model_.unk_id()}}) {
+      if (id >= 0) names[name] = model_.IdToPiece(id);
+    }
+    return names;
+  }
   std::optional<Id> find(const std::string& token) const override {
-    const int id = model_.PieceToId(token);
-    // A missing token has the id of the unknown token.
-    if (id < 0 || model_.IdToPiece(id) != token) return {};
-    return static_cast<Id>(id);
+    const auto at = by_content_.find(token);
+    return at != by_content_.end() ? std::optional(at->second) : piece_of(model_, token);
   }
   std::optional<Id> end_of_text() const override {
     return model_.eos_id() < 0 ? std::nullopt : std::optional(static_cast<Id>(model_.eos_id()));
@@ -137,8 +235,48 @@ class SentencePiece : public Tokenizer {
  private:
   std::string path_;
   sentencepiece::SentencePieceProcessor model_;
+  Habits habits_;
   bool may_be_cut_ = false;
+  sentencepiece::SentencePieceProcessor bare_;  // without a blank before each text
+  Beside beside_;
+  AddedTokens added_{{}}, normalized_{{}};
+  std::map<std::string, Id> by_content_;  // added tokens
+  std::map<Id, std::string> beyond_;      // those that are no pieces
 
+  Id pieces() const { return static_cast<Id>(model_.GetPieceSize()); }
+  Placed place(std::string_view text) const {
+    std::vector<Stretch> first, all;
+    added_.find(text, first);
+    for (const Stretch& stretch : first) {
+      if (stretch.token)
+        all.push_back(stretch);
+      else
+        normalized_.find(stretch.text, all);
+    }
+    Placed placed;
+    for (const Stretch& stretch : all) {
+      const auto begin = static_cast<std::size_t>(stretch.text.data() - text.data());
+      if (!stretch.token) {
+        place(stretch.text, begin, placed);
+        continue;
+      }
+      placed.ids.push_back(*stretch.token);
+      placed.ends.push_back(begin + stretch.text.size());
+    }
+    return placed;
+  }
+  /// Adds text without added tokens. A blank that is there already needs none before it.
+  void place(std::string_view text, std::size_t begin, Placed& placed) const {
+    const bool blank = habits_.prefix && beside_.prefix && (begin == 0 || beside_.every) && !text.starts_with(' ') &&
+                       !text.starts_with(kSpace);
+    const std::string whole = (blank ? " " : "") + std::string(text);
+    sentencepiece::ImmutableSentencePieceText pieces;
+    check(bare_.Encode(whole, pieces.mutable_proto()));
+    for (const auto& piece : pieces.pieces()) {
+      placed.ids.push_back(piece.id());
+      placed.ends.push_back(begin + (piece.end() > blank ? piece.end() - blank : 0));
+    }
+  }
   void check(const sentencepiece::util::Status& status) const {
     if (!status.ok()) throw Error(path_, 0, "SentencePiece: " + printable(status.ToString()));
   }

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/folder.hpp"
+#include "token/beside.hpp"
 
 namespace zs::token {
 namespace {
@@ -46,17 +47,25 @@ std::string end_by(const fs::path& folder) {
   return "";
 }
 
-/// A folder may add tokens to a model that its file does not know.
-void refuse_added(const fs::path& folder, const std::string& file) {
-  const std::string path = (folder / "added_tokens.json").string();
-  if (is_there(path)) {
-    throw Error(path, 0,
-                "adds tokens that " + fs::path(file).filename().string() +
-                    " does not know: name the tokenizer.json that has them, or take this file away");
-  }
+}  // namespace
+
+void refuse_added(const std::string& path, const std::string& file) {
+  throw Error(path, 0,
+              "adds tokens that " + fs::path(file).filename().string() +
+                  " does not know: name the tokenizer.json that has them, or take this file away");
 }
 
-}  // namespace
+std::vector<Placed> Tokenizer::encode_chat(const std::vector<std::string_view>& texts, int threads) const {
+  std::vector<std::vector<Id>> ids = encode(texts, threads);
+  std::vector<Placed> placed(texts.size());
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    std::string whole;
+    for (const Id id : ids[i]) placed[i].ends.push_back((whole += decode({id})).size());
+    if (whole != texts[i]) throw Error("has tokens that are not the text byte by byte, as chat needs it");
+    placed[i].ids = std::move(ids[i]);
+  }
+  return placed;
+}
 
 bool holds_tokenizer(const std::string& path) {
   std::error_code failure;
@@ -68,7 +77,7 @@ std::vector<std::string> tokenizer_files(const std::string& path) {
   const fs::path folder = fs::path(file).parent_path();
   std::vector<std::string> files = {file};
   if (fs::path(file).filename() == "vocab.json") files.push_back((folder / "merges.txt").string());
-  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
+  for (const std::string& name : kBesideFiles) {
     if (is_there(folder / name)) files.push_back((folder / name).string());
   }
   return files;
@@ -77,13 +86,10 @@ std::vector<std::string> tokenizer_files(const std::string& path) {
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& path) {
   const std::string file = chosen(path);
   const fs::path folder = fs::path(file).parent_path();
-  if (file.ends_with(".model")) {
-    if (file != path) refuse_added(folder, file);
-    return open_sentencepiece(file);
-  }
+  if (file.ends_with(".model")) return open_sentencepiece(file);
   std::string end = end_by(folder);
   if (fs::path(file).filename() == "vocab.json") {
-    refuse_added(folder, file);
+    if (const fs::path added = folder / "added_tokens.json"; is_there(added)) refuse_added(added.string(), file);
     return open_vocabulary(file, (folder / "merges.txt").string(), end.empty() ? "<|endoftext|>" : end);
   }
   if (!file.ends_with(".json"))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model's tokenizer: text to ids and back, with the same ids as the Python packages tokenizers and sentencepiece.
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,12 @@
 
 namespace zs::token {
 
+/// The ids of a text, and the byte at which each ends; the first begins at 0.
+struct Placed {
+  std::vector<Id> ids{};
+  std::vector<std::size_t> ends{};
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -19,12 +26,17 @@ class Tokenizer {
   /// as U+FFFD, as in Python's errors="replace". `threads` threads share the work; the ids do not depend on their
   /// number. Throws Error if a text cannot be tokenized.
   virtual std::vector<std::vector<Id>> encode(const std::vector<std::string_view>& texts, int threads) const = 0;
+  /// Like encode(), of what chat templates write: special tokens count wherever they stand, and each byte belongs to a
+  /// token. Throws Error, without place, where the tokens are not the text.
+  virtual std::vector<Placed> encode_chat(const std::vector<std::string_view>& texts, int threads) const;
   /// The text that encode() gives the ids of: some tokenizers compose letters and accents first.
   virtual std::string normalized(std::string_view text) const { return std::string(text); }
   /// The text of ids, special tokens written out. REQUIRES: ids are below size().
   virtual std::string decode(const std::vector<Id>& ids) const = 0;
   /// The largest id plus one.
   virtual Id size() const = 0;
+  /// The contents of bos_token, eos_token and unk_token, where the tokenizer's own file names them.
+  virtual std::map<std::string, std::string> named() const { return {}; }
   /// The id of a token as written in the tokenizer's files, or nothing.
   virtual std::optional<Id> find(const std::string& token) const = 0;
   /// The default separator of documents: the end-of-sequence token.
@@ -47,5 +59,8 @@ std::unique_ptr<Tokenizer> open_tokenizer_json(const std::string& path, const st
 std::unique_ptr<Tokenizer> open_vocabulary(const std::string& vocabulary, const std::string& merges,
                                            const std::string& end);
 std::unique_ptr<Tokenizer> open_sentencepiece(const std::string& path);
+
+/// Throws Error: the file at `path` adds tokens to those of `file`.
+[[noreturn]] void refuse_added(const std::string& path, const std::string& file);
 
 }  // namespace zs::token

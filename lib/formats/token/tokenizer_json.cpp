@@ -7,73 +7,12 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "token/byte_level.hpp"
+#include "token/value.hpp"
 
 namespace zs::token {
 namespace {
 
 using Json = nlohmann::json;
-
-/// A value of the file, with the key that leads to it.
-class Value {
- public:
-  Value(const std::string& path, std::string key, const Json& json)
-      : path_(&path), key_(std::move(key)), json_(&json) {}
-
-  [[noreturn]] void wrong(const std::string& what) const { throw Error(*path_, 0, key_ + ": " + what); }
-  [[noreturn]] void unknown() const {
-    std::string text = json_->dump(-1, ' ', false, Json::error_handler_t::replace);
-    if (text.size() > 60) text = text.substr(0, 57) + "...";
-    wrong(printable(text) + " is not known to zs");
-  }
-
-  std::string place() const { return *path_ + ": " + key_; }
-  bool is_null() const { return json_->is_null(); }
-  bool is_string() const { return json_->is_string(); }
-  bool is_array() const { return json_->is_array(); }
-  /// A key of this object; null if it is missing.
-  Value operator[](const std::string& key) const {
-    static const Json kNull;
-    if (!json_->is_object()) wrong("expected an object");
-    const auto at = json_->find(key);
-    return {*path_, key_.empty() ? key : key_ + "." + key, at == json_->end() ? kNull : *at};
-  }
-  std::vector<Value> items() const {
-    if (!json_->is_array()) wrong("expected a list");
-    std::vector<Value> all;
-    for (std::size_t i = 0; i < json_->size(); ++i)
-      all.emplace_back(*path_, key_ + "[" + std::to_string(i) + "]", (*json_)[i]);
-    return all;
-  }
-  const Json& object() const {
-    if (!json_->is_object()) wrong("expected an object");
-    return *json_;
-  }
-  const std::string& text() const {
-    if (!json_->is_string()) wrong("expected text");
-    return json_->get_ref<const std::string&>();
-  }
-  bool flag(std::optional<bool> fallback = {}) const {
-    if (json_->is_null() && fallback) return *fallback;
-    if (!json_->is_boolean()) wrong("expected true or false");
-    return json_->get<bool>();
-  }
-  Id id() const {
-    if (!json_->is_number_unsigned() || json_->get<std::uint64_t>() >= UINT32_MAX) wrong("expected an id, from 0 on");
-    return json_->get<Id>();
-  }
-  /// Throws Error at a key that is none of these.
-  const Value& only(const std::vector<std::string>& keys) const {
-    for (const auto& [key, value] : object().items()) {
-      if (std::find(keys.begin(), keys.end(), key) == keys.end()) (*this)[key].unknown();
-    }
-    return *this;
-  }
-
- private:
-  const std::string* path_;
-  std::string key_;
-  const Json* json_;
-};
 
 Behaviour behaviour_of(const Value& value) {
   static const std::unordered_map<std::string, Behaviour> kNames = {
@@ -234,16 +173,6 @@ void read_added(const Value& list, ByteLevelParts& parts) {
   }
 }
 
-Json read(const std::string& path) {
-  try {
-    return Json::parse(Input(path).read_all());
-  } catch (const Json::exception& error) {
-    std::string what = error.what();  // "[json.exception.parse_error.101] parse error at line 3, column 5: ..."
-    what.erase(0, what.find("] ") + 2);
-    throw Error(path, 0, printable(what));
-  }
-}
-
 void add_bytes(ByteLevelParts& parts) {
   for (int byte = 0; byte < 256; ++byte) {
     const auto at = parts.vocabulary.find(letter_of(static_cast<unsigned char>(byte)));
@@ -254,7 +183,7 @@ void add_bytes(ByteLevelParts& parts) {
 }  // namespace
 
 std::unique_ptr<Tokenizer> open_tokenizer_json(const std::string& path, const std::string& end) {
-  const Json json = read(path);
+  const Json json = read_json(path);
   const Value file(path, "", json);
   if (!json.is_object() || !json.contains("model")) throw Error(path, 0, "is no tokenizer.json: it has no \"model\"");
   file.only({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor",
@@ -283,7 +212,7 @@ std::unique_ptr<Tokenizer> open_tokenizer_json(const std::string& path, const st
 
 std::unique_ptr<Tokenizer> open_vocabulary(const std::string& vocabulary, const std::string& merges,
                                            const std::string& end) {
-  const Json json = read(vocabulary);
+  const Json json = read_json(vocabulary);
   ByteLevelParts parts;
   read_vocabulary(Value(vocabulary, "", json), parts);
   const std::string text = Input(merges).read_all();

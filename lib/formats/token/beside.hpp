@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The added tokens of a SentencePiece model's folder, as transformers has them.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "token/added.hpp"
+
+namespace zs::token {
+
+/// What the files beside a tokenizer.model say of texts with special tokens.
+struct Beside {
+  std::vector<AddedToken> tokens{};      ///< found first
+  std::vector<AddedToken> normalized{};  ///< found between those
+  bool prefix = true;                    ///< add_prefix_space: text gets a blank before it
+  bool every = false;                    ///< legacy: so does text behind an added token
+  std::string adding{};                  ///< added_tokens.json, if it is there
+};
+
+/// Reads added_tokens_decoder and the special tokens by name of tokenizer_config.json, else those of
+/// special_tokens_map.json and added_tokens.json. `size` is the number of the model's pieces, and `find` gives a
+/// piece's id: a token that is no piece gets the next free one. Throws Error with file and key, also for a token whose
+/// id is said to be another.
+Beside read_beside(const std::string& folder, Id size,
+                   const std::function<std::optional<Id>(const std::string&)>& find);
+
+/// The names of the files that read_beside() reads.
+extern const std::vector<std::string> kBesideFiles;
+
+/// The special tokens that tokenizer_config.json gives names.
+inline constexpr const char* kSpecialTokens[] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                                 "pad_token", "cls_token", "mask_token"};
+
+}  // namespace zs::token

@@ -214,7 +214,7 @@ check:  ## install what is missing, build, pass every test
 	@$(MAKE) $(PARALLEL) all tests
 	@BUILD=$(BUILD) tests/run
 
-check-matrix: all  ## every stage, schedule, rank count and clipping on real ranks: one digest (minutes)
+check-matrix: all  ## every stage, schedule, rank count and clipping on real ranks: one digest (two hours)
 	@BUILD=$(BUILD) tests/matrix
 
 check-sanitized:  ## unit tests and cases of the light tools under the address and undefined-behaviour sanitizers
@@ -248,7 +248,7 @@ check-bugs: all  ## train with the silent bugs that DeepSpeed, transformers and 
 check-trainers: all  ## a day with DeepSpeed, FSDP2, DDP and the Trainer, which it gets from PyPI, on a sandbox of Slurm, and the wheel beside PyTorch (half an hour)
 	@BUILD=$(BUILD) tests/trainers/run
 
-check-planted: all  ## plant 82 faults into trainings of PyTorch and DeepSpeed, and compare 44 healthy pairs: zs-verify is to name each; and 11 into models, for tests to find (an hour)
+check-planted: all  ## plant 82 faults into trainings of PyTorch and DeepSpeed, and compare 44 healthy pairs: zs-verify is to name each; and 32 into models, for tests to find (an hour)
 	@BUILD=$(BUILD) tests/planted/run
 	@BUILD=$(BUILD) tests/planted/model
 	@BUILD=$(BUILD) bats tests/planted

@@ -60,7 +60,7 @@ bool is_adapted(const Parameter& parameter, const Adaptation& how) {
 
 /// Whether a parameter of the model itself is trained.
 bool is_trained(const Parameter& parameter, const Adaptation& how) {
-  return (!how.adapts() || is_saved(parameter, how)) && !any(how.frozen, parameter.name, names_part);
+  return (!how.adapts() || is_saved(parameter, how)) && !any(how.frozen, parameter.name_in_files(), names_part);
 }
 
 void add_adapter(std::vector<Parameter>& all, std::size_t place, const Adaptation& how) {
@@ -159,7 +159,7 @@ void require_matches(const unit::Units& units, const Adaptation& how) {
   std::vector<std::string> names, modules, products;
   for (const auto& unit : units) {
     for (const Parameter& parameter : unit->parameters()) {
-      names.push_back(parameter.name);
+      names.push_back(parameter.name_in_files());
       if (parameter.added) continue;
       modules.push_back(module_of(parameter.name));
       if (parameter.product != Product::none) products.push_back(modules.back());

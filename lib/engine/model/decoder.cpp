@@ -276,9 +276,7 @@ class BlockExperts final : public unit::Unit {
                  const ForwardContext& context) const override {
     return experts_.forward(*of_.shared.kernels, x_BTC, of_.block->routed(borrowed), own, context);
   }
-  std::int64_t experts() const override {
-    return of_.shared.family->experts->stacked() ? 0 : of_.shared.of.mixture.count;
-  }
+  std::int64_t experts() const override { return of_.shared.of.mixture.count; }
   std::unique_ptr<Unit> part(std::int64_t begin, std::int64_t end) const override {
     return std::make_unique<BlockExperts>(of_, begin, end);
   }

@@ -52,49 +52,44 @@ Experts::Experts(const ExpertNames& names, const Mixture& mixture, std::int64_t 
   const std::int64_t E = mixture.count, I = mixture.width;
   const std::string count = names.count, keys = std::string(names.width) + ", hidden_size",
                     experts = std::string(names.experts) + ".";
-  const auto of_experts = [&](Parameter parameter) {
-    parameter.expert = true;
-    parameter.idle = parameter.numel() * (E - mixture.chosen) / E;
-    return parameter;
-  };
-  const auto weights = [&](const std::string& name, std::vector<std::int64_t> shape, const std::string& of) {
-    return list.add(of_experts(matrix(name, std::move(shape), settings, of)));
-  };
-  if (names.stacked()) {
-    const auto biases = [&](const std::string& name, std::int64_t size) {
-      Parameter all = bias(name, size, count + ", " + keys);
-      all.shape = {E, size};
-      return list.add(of_experts(all));
-    };
-    gate_.weight = weights(experts + names.gate, {E, C, 2 * I}, count + ", " + keys);
-    gate_.bias = biases(experts + names.gate + "_bias", 2 * I);
-    down_.weight = weights(experts + names.down, {E, I, C}, count + ", " + keys);
-    down_.bias = biases(experts + names.down + "_bias", C);
-    return;
-  }
   for (std::int64_t e = begin; e < end; ++e) {
-    const std::string its = experts + std::to_string(e) + ".";
-    matrices_.push_back({weights(its + names.gate + ".weight", {I, C}, keys),
-                         weights(its + names.up + ".weight", {I, C}, keys),
-                         weights(its + names.down + ".weight", {C, I}, keys)});
+    const auto add = [&](Parameter parameter) {
+      parameter.expert = true;
+      parameter.idle = parameter.numel() * (E - mixture.chosen) / E;
+      return list.add(std::move(parameter));
+    };
+    const auto own = [&](const std::string& name, std::vector<std::int64_t> shape) {
+      return Layer{.weight = add(matrix(experts + std::to_string(e) + "." + name + ".weight", shape, settings, keys))};
+    };
+    const auto stacked = [&](const std::string& name, Parameter parameter) {
+      parameter.stack = experts + name, parameter.name = parameter.stack + "[" + std::to_string(e) + "]";
+      parameter.row = e, parameter.rows = E;
+      return add(std::move(parameter));
+    };
+    const auto product = [&](const std::string& name, std::int64_t in, std::int64_t out) {
+      const std::string all = count + ", " + keys;
+      return Layer{stacked(name, matrix("", {in, out}, settings, all)), stacked(name + "_bias", bias("", out, all))};
+    };
+    if (names.stacked())
+      places_.push_back({.gate = product(names.gate, C, 2 * I), .up = {}, .down = product(names.down, I, C)});
+    else
+      places_.push_back({own(names.gate, {I, C}), own(names.up, {I, C}), own(names.down, {C, I})});
   }
 }
 
 std::vector<kernel::Expert> Experts::networks(std::span<const Tensor> own) const {
   std::vector<kernel::Expert> all;
-  constexpr std::size_t kMatrices = 3;
-  for (std::size_t leaf = 0; leaf < own.size() && !matrices_.empty(); leaf += matrices_.size() * kMatrices) {
+  const Layer& last = places_.back().down;
+  const auto each = static_cast<std::size_t>(std::max(last.weight, last.bias)) + 1;  // tensors of a leaf
+  for (std::size_t leaf = 0; leaf < own.size(); leaf += each) {
     const std::span<const Tensor> its = own.subspan(leaf);
-    for (const auto& [gate, up, down] : matrices_)
-      all.push_back({.gate = tensor_at(its, gate), .up = tensor_at(its, up), .down = tensor_at(its, down)});
+    for (const auto& [gate, up, down] : places_)
+      all.push_back({.gate = tensor_at(its, gate.weight),
+                     .up = tensor_at(its, up.weight),
+                     .down = tensor_at(its, down.weight),
+                     .gate_bias = tensor_at(its, gate.bias),
+                     .down_bias = tensor_at(its, down.bias)});
   }
-  if (!matrices_.empty()) return all;
-  // Each part is used once: their gradients are put together by one copy.
-  const auto parts = [&](int place) { return tensor_at(own, place).unbind(0); };
-  const std::vector<Tensor> gate = parts(gate_.weight), gate_bias = parts(gate_.bias), down = parts(down_.weight),
-                            down_bias = parts(down_.bias);
-  for (std::size_t e = 0; e < gate.size(); ++e)
-    all.push_back({.gate = gate[e], .up = {}, .down = down[e], .gate_bias = gate_bias[e], .down_bias = down_bias[e]});
   return all;
 }
 

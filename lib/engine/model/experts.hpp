@@ -2,7 +2,6 @@
 // The experts of a decoder's layers: names, parameters, and the auxiliary loss that keeps them balanced (Fedus et al.
 // 2021, equations 4 to 6, over all layers at once, as transformers computes it).
 #pragma once
-#include <array>
 #include <span>
 #include <vector>
 
@@ -11,9 +10,9 @@
 
 namespace zs::model {
 
-/// Modules of a layer in Hugging Face's files. An expert has three matrices, EXPERTS.N.GATE.weight and so on; or all
-/// experts' are stacked, `up` being null: EXPERTS.GATE with gate and up in turn, EXPERTS.GATE_bias, and the same of
-/// down.
+/// Modules of a layer in Hugging Face's files. An expert has three matrices, EXPERTS.N.GATE.weight and so on; or two
+/// with biases, `up` being null, of which files stack all experts': EXPERTS.GATE with gate and up in turn,
+/// EXPERTS.GATE_bias, and the same of down.
 struct ExpertNames {
   const char *router, *experts, *gate, *up, *down;
   bool router_bias = false;
@@ -50,7 +49,7 @@ struct Routed {
 /// The places of a layer's experts among the parameters of their unit.
 class Experts {
  public:
-  /// Adds experts [begin, end) to the list, of a model C wide. REQUIRES: all where they are stacked.
+  /// Adds experts [begin, end) to the list, of a model C wide.
   Experts(const ExpertNames& names, const Mixture& mixture, std::int64_t C, std::int64_t begin, std::int64_t end,
           const Settings& settings, ParameterList& list);
 
@@ -61,8 +60,10 @@ class Experts {
  private:
   Mixture mixture_;
   bool one_by_one_;
-  std::vector<std::array<int, 3>> matrices_;  // of each expert: gate, up and down
-  Layer gate_, down_;                         // stacked
+  struct Places {
+    Layer gate, up, down;
+  };
+  std::vector<Places> places_;  // of each expert
 
   /// Of each leaf in turn.
   std::vector<kernel::Expert> networks(std::span<const at::Tensor> own) const;

@@ -24,7 +24,8 @@ Parameter scale(const std::string& name, std::int64_t size, const std::string& k
 
 std::vector<Parameter> begun(std::vector<Parameter> parameters, const std::string& prefix, const Settings& settings) {
   for (Parameter& parameter : parameters) {
-    if (parameter.name.starts_with(prefix)) parameter.other_name = parameter.name.substr(prefix.size());
+    const std::string& name = parameter.name_in_files();
+    if (name.starts_with(prefix)) parameter.other_name = name.substr(prefix.size());
     if (!settings.init_gaussian) continue;
     parameter.init = Init::normal;
     parameter.mean = settings.init_mean;
@@ -42,6 +43,7 @@ kernel::Adapter adapter_of(const unit::Unit& unit, std::span<const at::Tensor> o
 
 int ParameterList::add(Parameter parameter) {
   parameter.name = prefix_ + parameter.name;
+  if (!parameter.stack.empty()) parameter.stack = prefix_ + parameter.stack;
   return append(std::move(parameter));
 }
 

@@ -2,7 +2,9 @@
 #include "unit/unit.hpp"
 
 #include <future>
+#include <map>
 #include <numeric>
+#include <string_view>
 
 #include "unit/random.hpp"
 
@@ -14,9 +16,10 @@ std::int64_t Parameter::numel() const {
   return count;
 }
 
-std::int64_t Parameter::matrices() const {
-  if (!decay) return 0;  // biases of experts are no matrix
-  return shape.size() == 2 ? 1 : shape.size() == 3 && expert ? shape.front() : 0;
+std::vector<std::int64_t> Parameter::shape_in_files() const {
+  std::vector<std::int64_t> all = shape;
+  if (!stack.empty()) all.insert(all.begin(), rows);
+  return all;
 }
 
 Unit::Unit(std::string name, std::vector<Parameter> parameters, int tied_to, std::vector<Extra> extras)
@@ -104,6 +107,17 @@ std::vector<at::Tensor> views(const Unit& unit, const at::Tensor& flat) {
   std::vector<at::Tensor> tensors;
   for (const Parameter& parameter : unit.parameters()) tensors.push_back(view(parameter, flat));
   return tensors;
+}
+
+std::vector<std::vector<const Parameter*>> tensors(const Unit& unit) {
+  std::vector<std::vector<const Parameter*>> all;
+  std::map<std::string_view, std::size_t> places;
+  for (const Parameter& parameter : unit.parameters()) {
+    const auto [place, is_new] = places.emplace(parameter.name_in_files(), all.size());
+    if (is_new) all.emplace_back();
+    all[place->second].push_back(&parameter);
+  }
+  return all;
 }
 
 namespace {

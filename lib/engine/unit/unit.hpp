@@ -29,6 +29,8 @@ struct Parameter {
   double mean = 0, std = 0;  ///< for normal; a uniform one is between mean - std and mean + std
   bool decay = true;         ///< false for biases and norms, which can be excluded from weight decay
   std::int64_t offset = 0;   ///< elements from the start of the flat buffer; set by Unit
+  std::string stack{};       ///< files have it as row `row` of `rows` of this tensor; "": as a tensor of its name
+  std::int64_t row = 0, rows = 1;
   std::string other_name{};  ///< an alternative name in files of other programs, or ""
   std::string keys{};        ///< the keys of config.json that determine its shape: "vocab_size, n_embd"
   bool head = false;         ///< of a task's head: a folder of the model for another task lacks it, or has another
@@ -37,12 +39,15 @@ struct Parameter {
   bool added = false;        ///< of an adapter: files of the model lack it
   int adapter = -1;          ///< of a product: index of its lora_A among the unit's parameters, before lora_B
   double adapter_scale = 0;  ///< factor of their product
-  bool expert = false;       ///< of an expert, or of all experts of a layer, one after another
+  bool expert = false;       ///< of an expert
   std::int64_t idle = 0;     ///< numbers of it that a token does not meet, on average over the experts
 
   std::int64_t numel() const;
-  /// The number of matrices that it is, of the last two extents: 1, or one for each expert; 0 for other shapes.
-  std::int64_t matrices() const;
+  /// Its tensor in files: the name, and the shape.
+  const std::string& name_in_files() const { return stack.empty() ? name : stack; }
+  std::vector<std::int64_t> shape_in_files() const;
+  /// Its first element in that tensor.
+  std::int64_t begin_in_files() const { return row * numel(); }
 };
 
 /// The documents of packed samples, which do not see each other; empty if each sample is one.
@@ -132,8 +137,7 @@ class Unit {
   /// The same of the chunks of a micro-batch that this rank has. By default each is computed alone, as a unit may whose
   /// tokens do not see each other. COLLECTIVE: of the ranks that share the sequences.
   virtual std::vector<at::Tensor> forward_chunks(std::span<const Chunk> chunks, const Sequence& sequence) const;
-  /// Experts of which each has as many parameters, one expert's after another's, so that ranks may divide them; 0:
-  /// there are none, or they lie in another order.
+  /// Experts of which each has as many parameters, one expert's after another's, so that ranks may divide them, or 0.
   virtual std::int64_t experts() const { return 0; }
   /// Experts [begin, end) as a unit, which computes where others have the rest. REQUIRES: experts().
   virtual std::unique_ptr<Unit> part(std::int64_t /*begin*/, std::int64_t /*end*/) const { return nullptr; }
@@ -163,6 +167,9 @@ std::int64_t idle(const Units& units);
 std::vector<at::Tensor> views(const Unit& unit, const at::Tensor& flat);
 /// The view of one parameter.
 at::Tensor view(const Parameter& parameter, const at::Tensor& flat);
+
+/// The unit's tensors as files have them, each by its parameters: one, or those that are stacked in it, by row.
+std::vector<std::vector<const Parameter*>> tensors(const Unit& unit);
 
 /// Fills flat[0, numel) (float32) with the initial values for `seed`, independent of the rank count.
 void initialise(const Unit& unit, std::uint64_t seed, at::Tensor flat);

@@ -105,11 +105,7 @@ class FusedOptimizer final : public Optimizer {
   }
 };
 
-/// The first of its matrices.
-Matrix matrix(const unit::Parameter& parameter) {
-  const std::size_t extents = parameter.shape.size();
-  return {parameter.offset, parameter.shape[extents - 2], parameter.shape[extents - 1]};
-}
+Matrix matrix(const unit::Parameter& parameter) { return {parameter.offset, parameter.shape[0], parameter.shape[1]}; }
 
 }  // namespace
 
@@ -163,7 +159,7 @@ std::int64_t Slots::place(int slot, std::int64_t element) const {
 }
 
 optimizer::Rule rule(const optimizer::Settings& settings, const unit::Parameter& parameter, bool block) {
-  return optimizer::rule(settings, block && parameter.matrices() > 0, parameter.numel());
+  return optimizer::rule(settings, block && parameter.shape.size() == 2, parameter.numel());
 }
 
 Recipe recipe(const optimizer::Settings& settings, const unit::Unit& unit, bool block, comm::Slice owned,
@@ -172,9 +168,7 @@ Recipe recipe(const optimizer::Settings& settings, const unit::Unit& unit, bool 
   for (const unit::Parameter& parameter : unit.parameters()) {
     if (!parameter.trained) continue;
     const Rule its = rule(settings, parameter, block);
-    Matrix one = its == Rule::muon ? matrix(parameter) : Matrix();
-    for (std::int64_t i = 0; its == Rule::muon && i < parameter.matrices(); ++i, one.begin = one.end())
-      all.matrices.push_back(one);
+    if (its == Rule::muon) all.matrices.push_back(matrix(parameter));
     const comm::Slice whole{parameter.offset, parameter.offset + parameter.numel()};
     if (its == Rule::adamw_8bit) all.coded.push_back(whole);
     const std::int64_t begin = std::max(parameter.offset, owned.begin),

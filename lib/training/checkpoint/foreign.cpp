@@ -41,13 +41,13 @@ class Named {
   }
 
   const Parameter& at(const unit::Parameter& parameter) const {
-    for (const std::string& name : {parameter.name, parameter.other_name}) {
+    for (const std::string& name : {parameter.name_in_files(), parameter.other_name}) {
       if (name.empty()) continue;
       for (const char* const prefix : {"", "module.", "model.", "transformer."}) {
         if (const auto found = by_name_.find(prefix + name); found != by_name_.end()) return *found->second;
       }
     }
-    throw Error(state_.path, 0, "has no " + parameter.name + ": it is a checkpoint of another model");
+    throw Error(state_.path, 0, "has no " + parameter.name_in_files() + ": it is a checkpoint of another model");
   }
 
  private:
@@ -63,10 +63,10 @@ const Whole& numbers(const Parameter& parameter, const std::string& path) {
 
 void require_shape(const Whole& whole, const unit::Parameter& parameter, const std::string& what,
                    const std::string& path) {
-  if (whole.shape != parameter.shape)
+  if (const auto shape = parameter.shape_in_files(); whole.shape != shape)
     throw Error(path, 0,
-                what + " of " + parameter.name + " has the shape " + tensorfile::to_text(whole.shape) + ", the model " +
-                    tensorfile::to_text(parameter.shape) + " by " + parameter.keys);
+                what + " of " + parameter.name_in_files() + " has the shape " + tensorfile::to_text(whole.shape) +
+                    ", the model " + tensorfile::to_text(shape) + " by " + parameter.keys);
 }
 
 /// The elements from `begin` on of a unit's flat buffer, as far as a parameter has them. A tensor in parts is joined
@@ -79,7 +79,7 @@ class Filler {
                        last = std::min(end, parameter.offset + parameter.numel());
     if (first >= last) return;
     if (&whole != joined_) tensor_ = state::joined(whole, parameter.name), joined_ = &whole;
-    read_f32(tensor_, first - parameter.offset,
+    read_f32(tensor_, first - parameter.offset + parameter.begin_in_files(),
              values.subspan(static_cast<std::size_t>(first - begin), static_cast<std::size_t>(last - first)));
     tensor_.storage->forget();
   }
@@ -98,24 +98,27 @@ void restore(zero::Engine& engine, std::size_t unit, std::int64_t updates, const
   std::vector<at::Tensor> into;
   for (int slot = 0; slot < optimizer::kMostStates; ++slot) into.push_back(at::zeros({slots.count(slot)}));
   Filler filler;
-  for (const unit::Parameter& parameter : engine.units()[unit]->parameters()) {
-    if (!parameter.trained) continue;
-    const std::int64_t begin = std::max(parameter.offset, owned.begin),
-                       end = std::min(parameter.offset + parameter.numel(), owned.end);
-    const Parameter& theirs = named.at(parameter);
+  for (const auto& parameters : unit::tensors(*engine.units()[unit])) {
+    const unit::Parameter& first = *parameters.front();
+    if (!first.trained) continue;
+    const Parameter& theirs = named.at(first);
     int slot = 0;
-    for (const std::string_view name : optimizer::states(engine.rule(unit, parameter))) {
+    for (const std::string_view name : optimizer::states(engine.rule(unit, first))) {
       const std::string kind(name);
       const auto found = theirs.moments.find(kind);
       if (found == theirs.moments.end())
         throw Error(path, 0,
-                    "has no " + kind + " of " + parameter.name + ", which " + std::string(title) + " goes on from");
-      require_shape(found->second, parameter, kind, path);
+                    "has no " + kind + " of " + theirs.name + ", which " + std::string(title) + " goes on from");
+      require_shape(found->second, first, kind, path);
       const std::span<float> here = device::floats(into[static_cast<std::size_t>(slot)]);
-      if (begin < end)
-        filler.fill(found->second, parameter, begin,
-                    here.subspan(static_cast<std::size_t>(slots.place(slot, begin - owned.begin)),
-                                 static_cast<std::size_t>(end - begin)));
+      for (const unit::Parameter* const parameter : parameters) {
+        const std::int64_t begin = std::max(parameter->offset, owned.begin),
+                           end = std::min(parameter->offset + parameter->numel(), owned.end);
+        if (begin < end)
+          filler.fill(found->second, *parameter, begin,
+                      here.subspan(static_cast<std::size_t>(slots.place(slot, begin - owned.begin)),
+                                   static_cast<std::size_t>(end - begin)));
+      }
       ++slot;
     }
   }
@@ -155,23 +158,26 @@ Adopted adopt(comm::Group& group, zero::Engine& engine, const std::string& path)
     std::optional<double> updates;
     Filler filler;
     for (std::size_t unit = 0; unit < engine.states().size(); ++unit) {
-      const auto& parameters = engine.units()[unit]->parameters();
-      for (const unit::Parameter& parameter : parameters) {
+      const auto tensors = unit::tensors(*engine.units()[unit]);
+      for (const auto& parameters : tensors) {
+        const unit::Parameter& parameter = *parameters.front();
         const Parameter& theirs = named.at(parameter);
         require_shape(numbers(theirs, path), parameter, "the weight", path);
         if (!parameter.trained) continue;
-        if (!theirs.step) throw Error(path, 0, "does not say how many updates " + parameter.name + " has had");
+        if (!theirs.step) throw Error(path, 0, "does not say how many updates " + theirs.name + " has had");
         if (updates && *updates != *theirs.step)
           throw Error(path, 0,
-                      parameter.name + " has had " + to_text(*theirs.step) + " updates, others " + to_text(*updates));
+                      theirs.name + " has had " + to_text(*theirs.step) + " updates, others " + to_text(*updates));
         updates = theirs.step;
         if (const std::string text = said(theirs.hyper);
             !text.empty() && std::ranges::find(adopted.notes, text) == adopted.notes.end())
           adopted.notes.push_back(text);
       }
       engine.states()[unit].set_parameters([&](std::int64_t begin, std::span<float> values) {
-        for (const unit::Parameter& parameter : parameters)
-          filler.fill(numbers(named.at(parameter), path), parameter, begin, values);
+        for (const auto& parameters : tensors) {
+          const Whole& theirs = numbers(named.at(*parameters.front()), path);
+          for (const unit::Parameter* const parameter : parameters) filler.fill(theirs, *parameter, begin, values);
+        }
       });
       restore(engine, unit, static_cast<std::int64_t>(*updates), named, path);
     }
@@ -198,9 +204,9 @@ std::optional<state::Form> form_of(const std::string& name, const comm::Group& g
   std::vector<std::string> names;
   bool whole = true;
   for (const auto& unit : engine.units()) {
-    for (const unit::Parameter& parameter : unit->parameters()) {
-      names.push_back(parameter.name);
-      whole = whole && parameter.trained;
+    for (const auto& parameters : unit::tensors(*unit)) {
+      names.push_back(parameters[0]->name_in_files());
+      whole = whole && parameters[0]->trained;
     }
   }
   if (!whole)

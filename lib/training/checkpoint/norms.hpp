@@ -16,17 +16,17 @@ class MicroBatchNorms {
 
   /// For zero::Observer::leaf.
   void add(int unit, int micro);
-  /// Per trained parameter, in the units' order, and global leaf: the norm of the gradient of that micro-batch's loss,
-  /// without the loss scale. The mean of these gradients over the leaves is the step's gradient.
-  /// COLLECTIVE.
+  /// Per trained tensor of files (unit::tensors), in the units' order, and global leaf: the norm of the gradient of
+  /// that micro-batch's loss, without the loss scale. The mean of these gradients over the leaves is the step's
+  /// gradient. COLLECTIVE.
   std::vector<std::vector<double>> gathered();
 
  private:
   comm::Group& group_;
   zero::Engine& engine_;
-  std::vector<std::size_t> first_;  // by unit: its first parameter
-  std::size_t parameters_ = 0;
-  std::vector<double> own_;  // micro-step by micro-step, by parameter
+  std::vector<std::size_t> first_;  // by unit: its first tensor
+  std::size_t tensors_ = 0;
+  std::vector<double> own_;  // micro-step by micro-step, by tensor
 };
 
 }  // namespace zs::checkpoint

@@ -7,7 +7,6 @@
 #include "checkpoint/adapter.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "comm/agree.hpp"
-#include "device/tensor.hpp"
 #include "pretrained/export.hpp"
 #include "tensorfile/safetensors.hpp"
 
@@ -16,10 +15,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A parameter and the unit that it is of.
+/// A tensor of the file, by the parameters in it, and the unit that it is of.
 struct Place {
   zero::UnitState* state;
-  const unit::Parameter* parameter;
+  std::vector<const unit::Parameter*> parameters;
+
+  const unit::Parameter& first() const { return *parameters.front(); }
 };
 
 /// In the order in which the file has them: all are float32, so by name. Of `adapters`: those, and what is trained
@@ -27,12 +28,12 @@ struct Place {
 std::vector<Place> places(zero::Engine& engine, bool adapters) {
   std::vector<Place> all;
   for (zero::UnitState& state : engine.states()) {
-    for (const unit::Parameter& parameter : state.unit().parameters()) {
-      if (!adapters || parameter.added || parameter.trained) all.push_back({&state, &parameter});
+    for (const auto& parameters : unit::tensors(state.unit())) {
+      if (!adapters || parameters[0]->added || parameters[0]->trained) all.push_back({&state, parameters});
     }
   }
   std::sort(all.begin(), all.end(),
-            [](const Place& a, const Place& b) { return a.parameter->name < b.parameter->name; });
+            [](const Place& a, const Place& b) { return a.first().name_in_files() < b.first().name_in_files(); });
   return all;
 }
 
@@ -67,16 +68,10 @@ void save_pretrained(comm::Group& group, zero::Engine& engine, const std::string
   } else {
     tensorfile::NamedTensors tensors;
     for (const Place& place : all) {
-      const auto produce = [&, place](const tensorfile::Sink& sink) {
-        gather(place);
-        const auto values = device::floats(whole).subspan(static_cast<std::size_t>(place.parameter->offset),
-                                                          static_cast<std::size_t>(place.parameter->numel()));
-        sink({reinterpret_cast<const char*>(values.data()), values.size_bytes()});
-      };
-      const auto size = static_cast<std::uint64_t>(place.parameter->numel()) * sizeof(float);
-      tensors.emplace_back((adapters ? kInPeft : "") + place.parameter->name,
-                           tensorfile::make_tensor(tensorfile::Dtype::f32, place.parameter->shape,
-                                                   tensorfile::Storage::produce(size, produce)));
+      tensors.emplace_back((adapters ? kInPeft : "") + place.first().name_in_files(), for_file(place.parameters, [&] {
+                             gather(place);
+                             return whole;
+                           }));
     }
     tensorfile::write_safetensors(folder + (adapters ? kAdapterWeights : "/model.safetensors"), tensors);
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -137,33 +138,37 @@ void verify_all(comm::Group& group, const std::string& folder) {
   });
 }
 
-/// One parameter's moment in the files of a checkpoint: parts, which must hold each element once.
+/// One tensor's moment in the files of a checkpoint: parts, which must hold each element once.
 class Parts {
  public:
-  /// Copies the overlap of one stored part with what this rank owns of the parameter, which is `into`.
-  void copy(const tensorfile::Value& root, const std::string& moment, const unit::Parameter& parameter,
-            comm::Slice owned, std::span<float> into, const std::string& path) {
+  /// The memory for elements of a unit's flat buffer, from `begin` on, of one parameter.
+  using Into = std::function<std::span<float>(std::int64_t begin, std::int64_t count)>;
+  /// Copies the overlap of one stored part with what this rank owns of the parameters of the tensor.
+  void copy(const tensorfile::Value& root, const std::string& moment,
+            const std::vector<const unit::Parameter*>& parameters, comm::Slice owned, const Into& into,
+            const std::string& path) {
+    const std::string& name = parameters.front()->name_in_files();
+    const std::int64_t numel = std::ssize(parameters) * parameters.front()->numel();
     const tensorfile::Value* const dict = root.find(moment);
-    const tensorfile::Value* const value = dict ? dict->find(parameter.name) : nullptr;
+    const tensorfile::Value* const value = dict ? dict->find(name) : nullptr;
     if (!value) return;
     const tensorfile::Tensor* const tensor = value->get<tensorfile::Tensor>();
     const tensorfile::Value* const offsets = root.find("offset");
-    const tensorfile::Value* const offset = offsets ? offsets->find(parameter.name) : nullptr;
-    if (!tensor || !offset) throw Error(path, 0, moment + " of " + parameter.name + " is malformed");
+    const tensorfile::Value* const offset = offsets ? offsets->find(name) : nullptr;
+    if (!tensor || !offset) throw Error(path, 0, moment + " of " + name + " is malformed");
     const std::int64_t from = offset->integer(path), count = tensor->count();
-    if (from < 0 || count > parameter.numel() || from > parameter.numel() - count) {
+    if (from < 0 || count > numel || from > numel - count) {
       throw Error(path, 0,
-                  moment + " of " + parameter.name + " has " + to_text(count) + " elements from " + to_text(from) +
-                      " on, which its " + to_text(parameter.numel()) + " do not hold");
+                  moment + " of " + name + " has " + to_text(count) + " elements from " + to_text(from) +
+                      " on, which its " + to_text(numel) + " do not hold");
     }
     parts_.push_back({from, from + count});
-    const std::int64_t first = parameter.offset + from;
-    const std::int64_t begin = std::max(first, owned.begin), end = std::min(first + count, owned.end);
-    if (begin >= end) return;
-    std::vector<float> values(static_cast<std::size_t>(count));
-    tensorfile::read_f32(*tensor, values);
-    const std::int64_t start = std::max(parameter.offset, owned.begin);
-    std::copy(values.begin() + (begin - first), values.begin() + (end - first), into.begin() + (begin - start));
+    for (const unit::Parameter* const parameter : parameters) {
+      const std::int64_t shift = parameter->offset - parameter->begin_in_files();  // from the tensor to the buffer
+      const std::int64_t begin = std::max({parameter->offset, from + shift, owned.begin}),
+                         end = std::min({parameter->offset + parameter->numel(), from + count + shift, owned.end});
+      if (begin < end) tensorfile::read_f32(*tensor, begin - shift - from, into(begin, end - begin));
+    }
   }
 
   /// Throws unless the parts are the elements from 0 to `numel`, each once.
@@ -210,20 +215,20 @@ void load_optimizer(zero::Engine& engine, const std::string& folder, std::int64_
     const zero::Slots& slots = engine.optimizer(unit).slots();
     std::vector<at::Tensor> into;
     for (int slot = 0; slot < optimizer::kMostStates; ++slot) into.push_back(at::zeros({slots.count(slot)}));
-    for (const unit::Parameter& parameter : state.unit().parameters()) {
-      if (!parameter.trained) continue;
-      const std::int64_t begin = std::max(parameter.offset, owned.begin),
-                         end = std::max(begin, std::min(parameter.offset + parameter.numel(), owned.end));
+    for (const auto& parameters : unit::tensors(state.unit())) {
+      const unit::Parameter& first = *parameters.front();
+      if (!first.trained) continue;
       int slot = 0;
-      for (const std::string_view name : optimizer::states(engine.rule(unit, parameter))) {
-        std::span<float> here = device::floats(into[static_cast<std::size_t>(slot)]);
-        if (begin < end)
-          here = here.subspan(static_cast<std::size_t>(slots.place(slot, begin - owned.begin)),
-                              static_cast<std::size_t>(end - begin));
-        ++slot;
+      for (const std::string_view name : optimizer::states(engine.rule(unit, first))) {
+        const auto here = [&](std::int64_t begin, std::int64_t count) {
+          return device::floats(into[static_cast<std::size_t>(slot)])
+              .subspan(static_cast<std::size_t>(slots.place(slot, begin - owned.begin)),
+                       static_cast<std::size_t>(count));
+        };
         Parts parts;
-        for (const auto& [path, root] : roots) parts.copy(root, std::string(name), parameter, owned, here, path);
-        parts.require_whole(parameter.numel(), parameter.name, states);
+        for (const auto& [path, root] : roots) parts.copy(root, std::string(name), parameters, owned, here, path);
+        parts.require_whole(std::ssize(parameters) * first.numel(), first.name_in_files(), states);
+        ++slot;
       }
     }
     engine.optimizer(unit).restore(into, updates);

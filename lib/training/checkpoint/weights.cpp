@@ -31,7 +31,8 @@ bool same(const Tensor& a, const Tensor& b) {
 
 /// The name under which the file has a parameter.
 std::string name_in(const StateDict& weights, const unit::Parameter& parameter) {
-  return weights.find(parameter.name) || !weights.find(parameter.other_name) ? parameter.name : parameter.other_name;
+  const std::string& name = parameter.name_in_files();
+  return weights.find(name) || !weights.find(parameter.other_name) ? name : parameter.other_name;
 }
 
 /// Throws unless a tensor that no parameter took may be left out.
@@ -56,24 +57,39 @@ void check_extra(const StateDict& weights, const StateDict::Entry& entry, const 
 
 }  // namespace
 
+Tensor for_file(const std::vector<const unit::Parameter*>& parameters, std::function<at::Tensor()> whole) {
+  std::uint64_t size = 0;
+  for (const unit::Parameter* const parameter : parameters)
+    size += static_cast<std::uint64_t>(parameter->numel()) * sizeof(float);
+  const auto produce = [parameters, whole = std::move(whole)](const tensorfile::Sink& sink) {
+    const device::View values = device::view(whole());
+    for (const unit::Parameter* const parameter : parameters) {
+      const device::View its = values.part(parameter->offset, parameter->offset + parameter->numel());
+      sink({its.as<const char>(), static_cast<std::size_t>(its.bytes())});
+    }
+  };
+  return tensorfile::make_tensor(tensorfile::Dtype::f32, parameters.front()->shape_in_files(),
+                                 tensorfile::Storage::produce(size, produce));
+}
+
 Placed placed(const StateDict& file, const std::string& name, const unit::Parameter& parameter,
               const std::string& otherwise) {
   const Tensor& tensor = file.at(name);
-  if (tensor.shape != parameter.shape) {
+  if (const auto shape = parameter.shape_in_files(); tensor.shape != shape) {
     throw Error(file.path(), 0,
                 name + " has the shape " + tensorfile::to_text(tensor.shape) + ", the model " +
-                    tensorfile::to_text(parameter.shape) + " by " + parameter.keys + otherwise);
+                    tensorfile::to_text(shape) + " by " + parameter.keys + otherwise);
   }
-  return {parameter.offset, tensor};
+  return {parameter.offset, parameter.numel(), tensor, parameter.begin_in_files()};
 }
 
 void read(const std::vector<Placed>& unit, std::int64_t begin, std::span<float> values) {
   const std::int64_t end = begin + static_cast<std::int64_t>(values.size());
   for (const Placed& place : unit) {
-    const std::int64_t first = std::max(begin, place.offset), last = std::min(end, place.offset + place.tensor.count());
+    const std::int64_t first = std::max(begin, place.offset), last = std::min(end, place.offset + place.count);
     if (first >= last) continue;
     tensorfile::read_f32(
-        place.tensor, first - place.offset,
+        place.tensor, place.first + first - place.offset,
         values.subspan(static_cast<std::size_t>(first - begin), static_cast<std::size_t>(last - first)));
     place.tensor.storage->forget();
   }
@@ -119,6 +135,7 @@ void Weights::check(comm::Group& group) const {
     std::size_t number = 0;
     for (const auto& unit : units_) {
       for (const Placed& place : unit) {
+        if (place.first > 0) continue;  // of a tensor that was read with its first row
         if (static_cast<int>(number++ % static_cast<std::size_t>(ranks)) != rank) continue;
         place.tensor.storage->verify();
         if (ranks == 1) continue;

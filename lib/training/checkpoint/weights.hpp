@@ -2,6 +2,7 @@
 // The parameters of a model from a file or folder of any program: a checkpoint of zs, or the output of Hugging Face's
 // save_pretrained. Memory-mapped: only requested parts are read.
 #pragma once
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,19 +13,24 @@
 
 namespace zs::checkpoint {
 
+/// A tensor for a file, of the parameters that are stacked there, or of one. Its values are those of their unit's
+/// float32 buffer, in the host's memory, which `whole` returns each time that the tensor is written.
+tensorfile::Tensor for_file(const std::vector<const unit::Parameter*>& parameters, std::function<at::Tensor()> whole);
+
 /// Whether a file must have the head of this task (unit::Parameter::head): a folder of a model trained for another task
 /// has none, or one of another shape. With `required`, the file is a checkpoint of exactly this model, without further
 /// layers.
 enum class Heads { required, may_lack, may_differ };
 
-/// Where a tensor of a file goes: its first element's place in a unit's flat buffer.
+/// Where a parameter is: its first element's place in a unit's flat buffer, and in a tensor of a file.
 struct Placed {
-  std::int64_t offset;
+  std::int64_t offset, count;
   tensorfile::Tensor tensor;
+  std::int64_t first;
 };
 
-/// The place of a tensor of the file. Throws zs::Error, located, which ends with `otherwise`, if its shape is not the
-/// parameter's.
+/// The place of a parameter in the tensor `name` of the file. Throws zs::Error, located, which ends with `otherwise`,
+/// if that has another shape.
 Placed placed(const tensorfile::StateDict& file, const std::string& name, const unit::Parameter& parameter,
               const std::string& otherwise = "");
 

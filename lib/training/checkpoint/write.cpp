@@ -13,6 +13,7 @@
 #include "base/number.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/folder.hpp"
+#include "checkpoint/weights.hpp"
 #include "comm/agree.hpp"
 #include "device/tensor.hpp"
 #include "state/read.hpp"
@@ -42,21 +43,46 @@ void write_units(int rank, std::vector<zero::UnitState>& states, const std::stri
       continue;
     }
     bool first = true;
-    for (const unit::Parameter& parameter : state.unit().parameters()) {
-      if (trained && !parameter.trained) continue;
-      const auto produce = [&, first = std::exchange(first, false)](const tensorfile::Sink& sink) {
+    for (const auto& parameters : unit::tensors(state.unit())) {
+      if (trained && !parameters[0]->trained) continue;
+      const auto gathered = [&, first = std::exchange(first, false)] {
         if (first) whole = gather(state);
-        sink(bytes_of(whole, parameter.offset, parameter.numel()));
+        return whole;
       };
-      const auto size = static_cast<std::uint64_t>(parameter.numel()) * sizeof(float);
-      dict.items.push_back({parameter.name, tensorfile::make_tensor(tensorfile::Dtype::f32, parameter.shape,
-                                                                    tensorfile::Storage::produce(size, produce))});
+      dict.items.push_back({parameters[0]->name_in_files(), for_file(parameters, gathered)});
     }
   }
   if (rank == 0) tensorfile::write_torch(path, dict);
 }
 
-/// This rank's part of what the optimizer keeps: of each unit the rank's slice, cut at parameter borders, by name.
+/// A parameter's elements of a unit's flat buffer, from `begin` on.
+struct Piece {
+  const unit::Parameter* parameter;
+  std::int64_t begin, count;
+};
+/// What a slice of the buffer has of a tensor of files: elements that follow each other there.
+std::vector<Piece> pieces_in(comm::Slice slice, const std::vector<const unit::Parameter*>& parameters) {
+  std::vector<Piece> pieces;
+  for (const unit::Parameter* const parameter : parameters) {
+    const std::int64_t begin = std::max(parameter->offset, slice.begin),
+                       end = std::min(parameter->offset + parameter->numel(), slice.end);
+    if (begin < end) pieces.push_back({parameter, begin, end - begin});
+  }
+  return pieces;
+}
+
+/// Numbers of float32 behind each other, which the caller keeps.
+tensorfile::Tensor joined(std::vector<std::string_view> parts) {
+  std::uint64_t size = 0;
+  for (const std::string_view part : parts) size += part.size();
+  const auto produce = [parts = std::move(parts)](const tensorfile::Sink& sink) {
+    for (const std::string_view part : parts) sink(part);
+  };
+  return tensorfile::make_tensor(tensorfile::Dtype::f32, {static_cast<std::int64_t>(size / sizeof(float))},
+                                 tensorfile::Storage::produce(size, produce));
+}
+
+/// This rank's part of what the optimizer keeps: of each unit the rank's slice, cut at tensors' borders, by name.
 tensorfile::Dict optimizer_state(zero::Engine& engine, std::vector<std::vector<at::Tensor>>& keep) {
   std::map<std::string_view, tensorfile::Dict> named;
   tensorfile::Dict offset;
@@ -66,18 +92,21 @@ tensorfile::Dict optimizer_state(zero::Engine& engine, std::vector<std::vector<a
     const comm::Slice own = state.owned(), mine = state.slice();
     std::vector<at::Tensor>& values = keep.emplace_back(optimizer.states());
     for (at::Tensor& slot : values) slot = slot.to(at::kCPU);
-    for (const unit::Parameter& parameter : state.unit().parameters()) {
-      const std::int64_t begin = std::max(parameter.offset, mine.begin),
-                         end = std::min(parameter.offset + parameter.numel(), mine.end);
-      if (begin >= end) continue;
+    for (const auto& parameters : unit::tensors(state.unit())) {
+      const std::vector<Piece> pieces = pieces_in(mine, parameters);
+      if (pieces.empty()) continue;
+      const unit::Parameter& first = *pieces.front().parameter;
       int slot = 0;
-      for (const std::string_view name : optimizer::states(engine.rule(unit, parameter))) {
-        const std::int64_t place = optimizer.slots().place(slot, begin - own.begin);
-        const std::string_view bytes = bytes_of(values[static_cast<std::size_t>(slot++)], place, end - begin);
-        named[name].items.push_back({parameter.name, tensorfile::make_tensor(tensorfile::Dtype::f32, {end - begin},
-                                                                             tensorfile::Storage::borrow(bytes))});
+      for (const std::string_view name : optimizer::states(engine.rule(unit, first))) {
+        std::vector<std::string_view> parts;
+        for (const Piece& piece : pieces) {
+          const std::int64_t place = optimizer.slots().place(slot, piece.begin - own.begin);
+          parts.push_back(bytes_of(values[static_cast<std::size_t>(slot)], place, piece.count));
+        }
+        named[name].items.push_back({first.name_in_files(), joined(std::move(parts))});
+        ++slot;
       }
-      offset.items.push_back({parameter.name, begin - parameter.offset});
+      offset.items.push_back({first.name_in_files(), pieces.front().begin - first.offset + first.begin_in_files()});
     }
   }
   tensorfile::Dict dict;
@@ -99,8 +128,8 @@ nlohmann::ordered_json optimizer_json(const zero::Engine& engine, const Progress
   if (engine.settings().decay_all) return json;
   json["no_decay"] = nlohmann::ordered_json::array();
   for (const auto& unit : engine.units()) {
-    for (const unit::Parameter& parameter : unit->parameters()) {
-      if (!parameter.decay) json["no_decay"].push_back(parameter.name);
+    for (const auto& parameters : unit::tensors(*unit)) {
+      if (!parameters[0]->decay) json["no_decay"].push_back(parameters[0]->name_in_files());
     }
   }
   return json;
@@ -172,12 +201,12 @@ void Writer::gradient_norms(MicroBatchNorms& norms) {
   tensorfile::Dict dict;
   auto next = all.begin();
   for (const zero::UnitState& state : engine_.states()) {
-    for (const unit::Parameter& parameter : state.unit().parameters()) {
-      if (!parameter.trained) continue;
+    for (const auto& parameters : unit::tensors(state.unit())) {
+      if (!parameters[0]->trained) continue;
       const std::string_view bytes(reinterpret_cast<const char*>(next->data()), next->size() * sizeof(double));
-      dict.items.push_back(
-          {parameter.name, tensorfile::make_tensor(tensorfile::Dtype::f64, {static_cast<std::int64_t>(next->size())},
-                                                   tensorfile::Storage::borrow(bytes))});
+      dict.items.push_back({parameters[0]->name_in_files(),
+                            tensorfile::make_tensor(tensorfile::Dtype::f64, {static_cast<std::int64_t>(next->size())},
+                                                    tensorfile::Storage::borrow(bytes))});
       ++next;
     }
   }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "setup/experts.hpp"
 
-#include <algorithm>
-
 #include "base/error.hpp"
 #include "base/number.hpp"
 
@@ -27,10 +25,6 @@ void choose_experts(const config::Reading& config, Settings& s) {
   if (zeropp.secondary > 0 || zeropp.quantized_weights || zeropp.quantized_gradients)
     refuse("experts are divided without ZeRO++: leave out hpZ, qwZ and qgZ");
   for (const auto& unit : model::make(s.model).units) {
-    const bool has_some = std::ranges::any_of(unit->parameters(), [](const auto& each) { return each.expert; });
-    if (has_some && unit->experts() == 0)
-      refuse("the experts of model " + s.model.name +
-             " are stacked in one tensor, which zs does not divide: leave it out");
     if (unit->experts() % s.experts != 0)
       refuse("does not divide the " + to_text(unit->experts()) + " experts of a layer");
   }

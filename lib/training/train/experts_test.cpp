@@ -21,7 +21,9 @@ TEST_CASE("exact: divided experts have the digest, loss and norm of whole ones")
   for (const auto& [name, fused, dtype, kind] :
        {Kind{"tiny-mixtral", false}, Kind{"tiny-qwen3-moe", true}, Kind{"tiny-mixtral", true, at::kBFloat16},
         Kind{"tiny-qwen3-moe", false, at::kHalf}, Kind{"tiny-mixtral", false, at::kFloat, optimizer::Kind::muon},
-        Kind{"tiny-qwen3-moe", true, at::kFloat, optimizer::Kind::adamw_8bit}}) {
+        Kind{"tiny-qwen3-moe", true, at::kFloat, optimizer::Kind::adamw_8bit}, Kind{"tiny-gpt-oss", false},
+        Kind{"tiny-gpt-oss", true, at::kBFloat16}, Kind{"tiny-gpt-oss", true, at::kFloat, optimizer::Kind::muon},
+        Kind{"tiny-gpt-oss", false, at::kBFloat16, optimizer::Kind::adamw_8bit}}) {
     CAPTURE(name);
     CAPTURE(fused);
     CAPTURE(dtype);

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "checkpoint/weights.hpp"
 #include "device/tensor.hpp"
 #include "h5/image.hpp"
 #include "tensorfile/torch.hpp"
@@ -16,19 +17,16 @@ void save_initial(const std::string& folder, const unit::Units& units, std::uint
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure) throw Error(folder, 0, failure.message());
-  std::vector<at::Tensor> kept;  // the file borrows their memory
   tensorfile::Dict weights;
-  for (const auto& unit : units) {
-    const at::Tensor flat = kept.emplace_back(at::empty({unit->numel()}));
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    const at::Tensor flat = at::empty({units[i]->numel()});
     if (begin)
-      begin(kept.size() - 1, 0, device::floats(flat));
+      begin(i, 0, device::floats(flat));
     else
-      unit::initialise(*unit, seed, flat);
-    for (const unit::Parameter& parameter : unit->parameters()) {
-      const std::span<const float> values = device::floats(flat).subspan(static_cast<std::size_t>(parameter.offset),
-                                                                         static_cast<std::size_t>(parameter.numel()));
-      weights.items.push_back({parameter.name, tensorfile::borrow_f32(parameter.shape, values)});
-    }
+      unit::initialise(*units[i], seed, flat);
+    for (const auto& parameters : unit::tensors(*units[i]))
+      weights.items.push_back(
+          {parameters[0]->name_in_files(), checkpoint::for_file(parameters, [flat] { return flat; })});
   }
   tensorfile::write_torch(folder + "/pytorch_model.bin", std::move(weights));
 }

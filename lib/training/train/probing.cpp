@@ -45,15 +45,21 @@ void Probing::gradients(std::int64_t step) {
 void Probing::add(const char* kind, std::size_t unit, const at::Tensor& owned, comm::Slice slice, bool trained,
                   std::vector<tracker::ProbedPart>& parts) {
   const std::span<const float> values = device::floats(owned);
-  for (const unit::Parameter& parameter : engine_.units()[unit]->parameters()) {
-    if (parameter.trained != trained) continue;
-    const std::int64_t begin = std::max(parameter.offset, slice.begin),
-                       end = std::max(begin, std::min(parameter.offset + parameter.numel(), slice.end));
-    const bool some = begin < end;
-    parts.push_back(
-        {kind + parameter.name, parameter.shape, some ? begin - parameter.offset : 0,
-         some ? values.subspan(static_cast<std::size_t>(begin - slice.begin), static_cast<std::size_t>(end - begin))
-              : std::span<const float>()});
+  for (const auto& parameters : unit::tensors(*engine_.units()[unit])) {
+    if (parameters[0]->trained != trained) continue;
+    tracker::ProbedPart part{kind + parameters[0]->name_in_files(), parameters[0]->shape_in_files()};
+    std::vector<float> joined;  // of a tensor's rows
+    for (const unit::Parameter* const parameter : parameters) {
+      const std::int64_t begin = std::max(parameter->offset, slice.begin),
+                         end = std::min(parameter->offset + parameter->numel(), slice.end);
+      if (begin >= end) continue;
+      if (part.values.empty()) part.begin = begin - parameter->offset + parameter->begin_in_files();
+      part.values =
+          values.subspan(static_cast<std::size_t>(begin - slice.begin), static_cast<std::size_t>(end - begin));
+      if (parameters.size() > 1) joined.insert(joined.end(), part.values.begin(), part.values.end());
+    }
+    if (!joined.empty()) part.values = joined_.emplace_back(std::move(joined));
+    parts.push_back(std::move(part));
   }
 }
 
@@ -94,6 +100,7 @@ void Probing::after(std::int64_t step, const zero::StepResult& result) {
   write(step, loss / (static_cast<double>(settings_.leaves()) / settings_.ranks), parts);
   gradients_.clear();
   targets_.clear();
+  joined_.clear();
 }
 
 bool Probing::keeps_values(std::int64_t step) const {

@@ -2,6 +2,7 @@
 // Records a training as share/probe/zs_probe does for PyTorch: each gradient as the optimizer gets it and each
 // parameter after the update, on each rank the parts that it owns. zs-verify compares two recordings.
 #pragma once
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,6 +38,8 @@ class Probing {
   std::unique_ptr<tracker::ProbeWriter> writer_;  // null if nothing is recorded
   std::vector<at::Tensor> gradients_;             // of this step by unit, or none
   std::vector<std::int64_t> targets_;             // of this step by micro-batch: those that the loss counts
+
+  std::deque<std::vector<float>> joined_;  // of this step: tensors of several parameters
 
   bool keeps_values(std::int64_t step) const;
   bool due(std::int64_t step) const { return writer_ && (step == 1 || step % settings_.probe_every == 0); }

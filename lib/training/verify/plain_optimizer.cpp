@@ -21,8 +21,7 @@ PlainOptimizer::PlainOptimizer(const unit::Units& units, const Tensors& masters,
       if (!units[unit]->parameters()[i].trained) continue;
       plain_.push_back({parameter,
                         settings.decay_all || units[unit]->parameters()[i].decay,
-                        block && (parameter.dim() == 2 || parameter.dim() == 3) &&
-                            !units[unit]->parameters()[i].name.ends_with("bias"),
+                        block && parameter.dim() == 2,
                         {at::zeros_like(parameter), at::zeros_like(parameter)}});
     }
   }
@@ -163,12 +162,7 @@ void PlainOptimizer::muon(Plain& p, double learning_rate) const {
   const double ratio =
       its.match_rms ? 0.2 * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1.0, rows / columns));
   if (p.decays) p.parameter.mul_(1 - learning_rate * its.weight_decay);
-  const auto step = [&](const at::Tensor& matrix, const at::Tensor& its) {
-    matrix.add_(orthogonal(its).to(matrix.device()).to(at::kFloat), -(learning_rate * ratio));
-  };
-  if (p.parameter.dim() == 2) return step(p.parameter, direction);
-  for (std::int64_t expert = 0; expert < p.parameter.size(0); ++expert)  // each its own matrix
-    step(p.parameter.detach()[expert], direction[expert]);
+  p.parameter.add_(orthogonal(direction).to(p.parameter.device()).to(at::kFloat), -(learning_rate * ratio));
 }
 
 /// Newton-Schulz as torch.optim.Muon has it, on the device that is verified; where processors have no products of

@@ -200,6 +200,25 @@ poisoned() {
   verdict
 }
 
+@test "attack: JSON that is nested beyond the stack is refused by each reader of a file" {
+  deep=$(printf '%0300000d' 0 | tr 0 '[')$(printf '%0300000d' 0 | tr 0 ']')
+  mkdir model adapter tokenizer
+  for file in model/config.json adapter/adapter_config.json tokenizer.json tokenizer/tokenizer_config.json; do
+    echo "{\"x\": $deep}" >$file
+  done
+  cp "$ROOT/tests/token/gpt2.json" tokenizer/tokenizer.json
+  echo "{\"zs_profile\": 1, \"x\": $deep}" >profile.json
+  echo text >text
+  answers 2 'tokenizer.json: is JSON that is nested too deeply' zs-tokenize --tokenizer tokenizer.json text
+  answers 2 'tokenizer_config.json: is JSON that is nested too deeply' zs-tokenize --tokenizer tokenizer text -o text.bin
+  answers 2 'profile.json: is JSON that is nested too deeply' zs-plan profile.json
+  if [ -x "$BUILD/zs-train" ]; then
+    answers 2 'model/config.json: is JSON that is nested too deeply' zs-train --model_name model --init_type gaussian
+    answers 2 'adapter/adapter_config.json: is JSON that is nested too deeply' zs-train --model_name tiny-llama --lora_adapter adapter
+  fi
+  verdict
+}
+
 @test "attack: each case that other suites keep is there" {
   grep -v '^#' "$ROOT/tests/attacks" | while IFS=$'\t' read -r fault suite name; do
     [[ -n $fault && -n $suite && -n $name ]] || echo "a line is not FAULT, SUITE and TEST: $fault"

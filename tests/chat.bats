@@ -187,6 +187,24 @@ END
   refused 'bad/tokenizer_config.json: added_tokens_decoder.x: is no id' '.added_tokens_decoder.x = .added_tokens_decoder["2"]'
   refused 'bad/tokenizer_config.json: added_tokens_decoder: expected an object' '.added_tokens_decoder = []'
   refused 'bad/tokenizer_config.json: legacy: expected true or false' '.legacy = "no"'
+  refused 'bad/tokenizer_config.json: expected an object' '[.]'
+  refused 'bad/tokenizer_config.json: pad_token: expected text, or an object with its content' '.pad_token = 3'
+  refused 'bad/tokenizer_config.json: added_tokens_decoder.2: expected an object' '.added_tokens_decoder["2"] = 2'
+  refused 'bad/tokenizer_config.json: extra_special_tokens: expected a list' '.extra_special_tokens = "<|x|>"'
+  refused "bad/tokenizer_config.json: extra_special_tokens.image_token: '<image>' has no id: give it one in added_tokens_decoder" '.extra_special_tokens = {image_token: "<image>"}'
+  refused "bad/tokenizer_config.json: image_token: '<image>' has no id" '.image_token = "<image>"'
+  # One that is a piece needs none; the class says whether text gets a blank before it, and add_prefix_space of a Llama.
+  ids_with() { # ids_with FILTER
+    rm -rf other && cp -r llama0 other
+    jq "$1" llama0/tokenizer_config.json >other/tokenizer_config.json
+    printf '{{ messages[0].content }}' >other/chat_template.jinja
+    echo '{"messages": [{"role": "user", "content": "the<|end|>the"}]}' >other.jsonl
+    zs-tokenize --tokenizer other --format ids other.jsonl
+  }
+  [[ $(ids_with '.image_token = "e"') == "$(ids_with '.extra_special_tokens = ["e"]')" ]] || complain "a piece with a name: $(ids_with '.image_token = "e"')"
+  [[ $(ids_with .) == "267 903 859 436" ]] || complain "Llama: $(ids_with .)"
+  [[ $(ids_with '.tokenizer_class = "GemmaTokenizer"') == "859 436 903 859 436" ]] || complain "Gemma: $(ids_with '.tokenizer_class = "GemmaTokenizer"')"
+  [[ $(ids_with '.add_prefix_space = false') == "859 436 903 859 436" ]] || complain "no blank: $(ids_with '.add_prefix_space = false')"
   cp "$BATS_TEST_DIRNAME/token/unigram.model" llama1/tokenizer.model
   run -2 zs-tokenize --tokenizer llama1 --output bad.bin llama1.jsonl
   [[ $output == *'llama1: is a SentencePiece model that changes text, which chat needs as it is: it removes blanks'* ]] || complain "$output"
@@ -221,6 +239,18 @@ END
   run -2 zs-tokenize --tokenizer late --loss_on assistant --output late.bin late.jsonl
   [[ $output == *'late.jsonl:1: message 2: what of the text the assistant says cannot be told'*'--loss_on all'* ]] || complain "$output"
   run -0 zs-tokenize --tokenizer late --output late.bin late.jsonl
+  for template in "{{ raise_exception(3) }}~the chat template refuses the conversation: 3" "{{ '\\ud800' }}~the chat template fails: UnicodeEncodeError"; do
+    printf '%s' "${template%~*}" >late/chat_template.jinja
+    wrong "bad.jsonl:1: ${template#*~}" "$good" "" late
+  done
+  wrong 'bad.jsonl:1: the chat template fails: ValueError: the conversation has characters that zs puts around' '{"messages": [{"role": "user", "content": "\ue0f1\ue0f2\ue0f1"}]}'
+  wrong 'bad.jsonl:2: is JSON that is nested too deeply' "$good"$'\n{"messages": '"$(head -c 300000 /dev/zero | tr '\0' '[')"
+  # Nothing takes the place of an earlier file: neither ids nor marks.
+  zs-tokenize --tokenizer chat --output kept.bin talk.jsonl
+  printf '{{ "" }}' >late/chat_template.jinja
+  run -2 zs-tokenize --tokenizer late --output kept.bin talk.jsonl
+  [[ $output == *'kept.bin: would hold no id'* ]] || complain "$output"
+  zs-tokenize --info kept.bin || complain "the marks of an earlier file are gone"
 
   run -2 zs-tokenize --tokenizer chat --loss_on all --output x.bin chat/tokenizer_config.json
   [[ $output == *'--loss_on is for conversations'* ]] || complain "$output"

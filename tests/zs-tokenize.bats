@@ -191,10 +191,12 @@ END
 @test "zs-tokenize: damaged files are located errors, and nothing is written" {
   head -c 3000 "$data/llama3.json" >cut.json
   run -2 zs-tokenize -t cut.json "$data/sample.txt" -o x.bin
-  [[ $output == "zs-tokenize: cut.json: parse error at line 1, column "* ]]
+  [[ $output == "zs-tokenize: cut.json: is no JSON: parse error at line 1, column "* ]]
   head -c 3000 "$data/bpe.model" >cut.model
   run -2 zs-tokenize -t cut.model "$data/sample.txt" -o x.bin
   [[ $output == "zs-tokenize: cut.model: SentencePiece: "* ]]
+  { cat "$data/bpe.model"; printf '\x12\x02\x1a\x00'; } >wrong.model
+  refuses_with "zs-tokenize: wrong.model: is a damaged SentencePiece model: a field of another type" zs-tokenize -t wrong.model "$data/sample.txt" -o x.bin
   cp "$data/vocab.json" .
   { head -n 3 "$data/merges.txt"; echo "a b c"; } >merges.txt
   refuses_with "zs-tokenize: merges.txt:4: expected two tokens with a blank between them" zs-tokenize -t vocab.json "$data/sample.txt" -o x.bin

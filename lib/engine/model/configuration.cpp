@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/json.hpp"
 #include "base/number.hpp"
 #include "base/words.hpp"
 
@@ -31,13 +31,7 @@ Configuration::Configuration(std::string where, const nlohmann::json& values)
   }
 }
 
-Configuration Configuration::read(const std::string& path) {
-  try {
-    return {path, nlohmann::json::parse(Input(path).read_all())};
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(path, 0, error.what());
-  }
-}
+Configuration Configuration::read(const std::string& path) { return {path, read_json(path)}; }
 
 bool Configuration::has(const char* key) const { return values_->contains(key) && !(*values_)[key].is_null(); }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/json.hpp"
 
 namespace zs::plan {
 namespace {
@@ -227,6 +228,7 @@ std::string to_json(const Profile& profile) {
 }
 
 Profile profile_from_json(const std::string& text, const std::string& file) {
+  if (nested_too_deeply(text)) throw Error(file, 0, "is JSON that is nested too deeply");
   Json json;
   try {
     json = Json::parse(text);

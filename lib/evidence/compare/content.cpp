@@ -11,6 +11,7 @@
 #include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/json.hpp"
 #include "base/number.hpp"
 #include "optimizer/optimizer.hpp"
 #include "tensorfile/state_dict.hpp"
@@ -115,11 +116,7 @@ void flatten(const nlohmann::json& value, const std::string& name, std::vector<L
 
 std::vector<Leaf> document(const std::string& path) {
   std::vector<Leaf> leaves;
-  try {
-    flatten(nlohmann::json::parse(Input(path).read_all()), "", leaves);
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(path, 0, std::string("is no JSON: ") + error.what());
-  }
+  flatten(read_json(path), "", leaves);
   return leaves;
 }
 

@@ -30,7 +30,7 @@ class Generation(ext.Extension):
         return SAID[0] + text + SAID[1] if text else text
 
 def refuse(message):
-    raise Refused(message)
+    raise Refused(str(message))
 
 def dump(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
@@ -57,6 +57,7 @@ class Renderer:
     def rendered(self, asked):
         messages = asked["messages"]
         raw = self.raw(asked, messages)
+        raw.encode()  # of half a character there are no bytes
         if not self.assistant:
             return {"text": raw.replace(SAID[0], "").replace(SAID[1], ""), "spans": []}
         if self.has_generation:
@@ -135,7 +136,7 @@ def by_blocks(raw):
 def answer(given):
     if "spans" in given:  # of bytes
         given["spans"] = [[len(given["text"][:place].encode()) for place in span] for span in given["spans"]]
-    sys.stdout.write(json.dumps(given) + "\n")
+    sys.stdout.buffer.write(json.dumps(given, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
 
 def main():
     sys.stdin = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8")
@@ -146,6 +147,8 @@ def main():
     answer({"jinja": jinja2.__version__})
     for line in sys.stdin:
         try:
+            if any(mark in line for mark in SAID):
+                raise ValueError("the conversation has characters that zs puts around what the assistant says")
             answer(renderer.rendered(json.loads(line)))
         except Refused as error:
             answer({"refused": error.args[0], "turn": error.args[1] if len(error.args) > 1 else 0})

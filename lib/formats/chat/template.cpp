@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/folder.hpp"
+#include "base/json.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
 #include "chat/program.hpp"
@@ -24,7 +25,7 @@ fs::path folder_of(const std::string& tokenizer) {
 
 Json read_object(const fs::path& path) {
   if (!is_there(path)) return Json::object();
-  Json json = Json::parse(Input(path.string()).read_all(), nullptr, false);
+  Json json = read_json(path.string());
   if (!json.is_object()) throw Error(path.string(), 0, "is no JSON object");
   return json;
 }
@@ -92,8 +93,8 @@ Rendered rendered(const Json& answer, const Template& by, const std::string& fil
     wrong("the chat template refuses the conversation: " + printable(answer["refused"].get<std::string>()));
   if (answer.contains("refused"))
     wrong("message " + answer["turn"].dump() +
-          ": what of the text the assistant says cannot be told, since the template writes it otherwise when more "
-          "follows: give " +
+          ": what of the text the assistant says cannot be told, since the template does not write it, or writes it "
+          "otherwise when more follows: give " +
           by.place + " {% generation %} blocks, or use --loss_on all");
   if (answer.contains("failed")) wrong("the chat template fails: " + printable(answer["failed"].get<std::string>()));
   Rendered made{answer.at("text"), {}};

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/folder.hpp"
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "token/value.hpp"
 
@@ -43,6 +44,7 @@ class Adding {
 
 AddedToken token_of(const Value& value) {
   if (value.is_string()) return {0, value.text()};
+  if (!value.is_object()) value.wrong("expected text, or an object with its content");
   return {0, value["content"].text(), value["single_word"].flag(false), value["lstrip"].flag(false),
           value["rstrip"].flag(false)};
 }
@@ -54,36 +56,85 @@ Id key_id(const std::string& key, const Value& place) {
   return id;
 }
 
-/// Tokens by id, as a file's keys or values say it.
-void add_by_id(const Value& map, Adding& adding) {
+/// The keys of a map by the ids that they are, or have.
+std::map<Id, std::string> by_id(const Value& map, bool keys_are_ids) {
   std::map<Id, std::string> keys;
   for (const auto& [key, value] : map.object().items()) {
     const Value place = map[key];
-    const Id id = value.is_number() ? place.id() : key_id(key, place);
+    const Id id = keys_are_ids ? key_id(key, place) : place.id();
     if (!keys.emplace(id, key).second) place.wrong("the id " + std::to_string(id) + " stands twice");
   }
-  for (const auto& [id, key] : keys) {
+  return keys;
+}
+
+/// Those of added_tokens_decoder.
+void add_decoder(const Value& map, Adding& adding) {
+  for (const auto& [id, key] : by_id(map, true)) {
     const Value value = map[key];
-    if (map.object()[key].is_number())
-      adding.add({0, key}, false, id, value);
-    else if (!value["content"].text().empty())
+    if (!value["content"].text().empty())
       adding.add(token_of(value), value["normalized"].flag(!value["special"].flag(false)), id, value);
   }
 }
 
-/// Those that have names, and a list of more, where the tokens by id lack them.
+/// Those of added_tokens.json.
+void add_file(const Value& map, Adding& adding) {
+  for (const auto& [id, key] : by_id(map, false)) {
+    if (!key.empty()) adding.add({0, key}, false, id, map[key]);
+  }
+}
+
+void add_unless_there(const Value& value, Adding& adding) {
+  if (value.is_null()) return;
+  AddedToken token = token_of(value);
+  if (!token.content.empty() && !adding.has(token.content)) adding.add(std::move(token), false, {}, value);
+}
+
+/// Those that have names.
 void add_named(const Value& file, Adding& adding) {
-  std::vector<Value> named;
-  for (const char* const name : kSpecialTokens) named.push_back(file[name]);
+  for (const char* const name : kSpecialTokens) add_unless_there(file[name], adding);
+}
+
+/// The list of more; transformers reads the second where the first has none.
+void add_more(const Value& config, Adding& adding) {
   for (const char* const name : {"extra_special_tokens", "additional_special_tokens"}) {
-    if (const Value list = file[name]; list.is_array())
-      for (const Value& item : list.items()) named.push_back(item);
+    const Value more = config[name];
+    if (more.is_null() || more.is_object()) continue;
+    const std::vector<Value> items = more.items();
+    for (const Value& item : items) add_unless_there(item, adding);
+    if (!items.empty()) return;
   }
-  for (const Value& value : named) {
-    if (value.is_null()) continue;
+}
+
+/// Tokens that are not of each tokenizer, such as one for images. Their ids would follow the order of the file, which
+/// is that of nothing else: they are to have them by another file or key.
+void add_own(const Value& config, const std::function<bool(const std::string&)>& known, Adding& adding) {
+  const auto own = [&](const Value& value) {
     AddedToken token = token_of(value);
-    if (!token.content.empty() && !adding.has(token.content)) adding.add(std::move(token), false, {}, value);
+    if (token.content.empty() || adding.has(token.content)) return;
+    if (!known(token.content))
+      value.wrong("'" + printable(token.content) + "' has no id: give it one in added_tokens_decoder");
+    adding.add(std::move(token), false, {}, value);
+  };
+  const auto is_special = [](const std::string& key) {
+    return std::ranges::any_of(kSpecialTokens, [&](const char* name) { return key == name; });
+  };
+  for (const auto& [key, value] : config.object().items()) {
+    if (key.ends_with("_token") && !is_special(key) && value.is_string()) own(config[key]);
   }
+  for (const char* const name : {"extra_special_tokens", "model_specific_special_tokens"}) {
+    const Value map = config[name];
+    if (!map.is_object()) continue;
+    for (const auto& [key, value] : map.object().items()) own(map[key]);
+  }
+}
+
+/// Whether transformers puts a blank before text: it asks the class, and Llama's for add_prefix_space, not the model.
+std::optional<bool> prefix_of(const Value& config) {
+  const Value type = config["tokenizer_class"], prefix = config["add_prefix_space"];
+  const std::string name = type.is_null() ? "" : type.text();
+  if (name.starts_with("GemmaTokenizer")) return false;
+  if (!prefix.is_null()) return prefix.flag();
+  return name.starts_with("LlamaTokenizer") ? std::optional(true) : std::nullopt;
 }
 
 }  // namespace
@@ -105,13 +156,17 @@ Beside read_beside(const std::string& folder, Id size,
   };
   const Value config = file(0), map = file(1), added = file(2);
   if (!added.object().empty()) beside.adding = added.file();
-  if (const Value by_id = config["added_tokens_decoder"]; !by_id.is_null())
-    add_by_id(by_id, adding);
+  const Value decoder = config["added_tokens_decoder"];
+  if (decoder.is_null())
+    add_file(added, adding);
   else
-    add_by_id(added, adding);
+    add_decoder(decoder, adding);
   add_named(config, adding);
-  if (config["added_tokens_decoder"].is_null()) add_named(map, adding);
-  if (const Value prefix = config["add_prefix_space"]; !prefix.is_null()) beside.prefix = prefix.flag();
+  if (decoder.is_null()) add_named(map, adding);
+  add_more(config, adding);
+  add_own(
+      config, [&](const std::string& token) { return find(token).has_value(); }, adding);
+  beside.prefix = prefix_of(config);
   beside.every = config["legacy"].flag(false);
   return beside;
 }

@@ -2,6 +2,7 @@
 // The added tokens of a SentencePiece model's folder, as transformers has them.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace zs::token {
 struct Beside {
   std::vector<AddedToken> tokens{};      ///< found first
   std::vector<AddedToken> normalized{};  ///< found between those
-  bool prefix = true;                    ///< add_prefix_space: text gets a blank before it
+  std::optional<bool> prefix{};          ///< text gets a blank before it; nothing: as the model says
   bool every = false;                    ///< legacy: so does text behind an added token
   std::string adding{};                  ///< added_tokens.json, if it is there
 };

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "token/unicode.hpp"
 
@@ -95,6 +96,7 @@ bool DocumentReader::next_object(nlohmann::ordered_json& object) {
   } while (line.find_first_not_of(" \t\r") == std::string::npos);
   const auto wrong = [&](const std::string& what) { throw Error(input_.name(), line_, what); };
   if (as_utf8(line, room) != line) wrong("is no UTF-8, as JSON must be: convert the file first, with iconv -t UTF-8");
+  if (nested_too_deeply(line)) wrong("is JSON that is nested too deeply");
   object = nlohmann::ordered_json::parse(line, nullptr, false);
   if (!object.is_object()) wrong("is no JSON object");
   return true;

@@ -106,14 +106,18 @@ void TokenWriter::write(const std::vector<Id>& ids) {
   output_.write({reinterpret_cast<const char*>(narrow.data()), 2 * narrow.size()});
 }
 
-void TokenWriter::commit() {
+void TokenWriter::check() const {
   if (count_ == 0) throw Error(path_, 0, "would hold no id: the input has no text");
+  if (layout_ == Layout::llmc && count_ > INT32_MAX) {
+    throw Error(path_, 0,
+                "llm.c's files hold 2147483647 ids at most, and these are " + std::to_string(count_) +
+                    ": name fewer inputs, or choose --format nanogpt");
+  }
+}
+
+void TokenWriter::commit() {
+  check();
   if (layout_ == Layout::llmc) {
-    if (count_ > INT32_MAX) {
-      throw Error(path_, 0,
-                  "llm.c's files hold 2147483647 ids at most, and these are " + std::to_string(count_) +
-                      ": name fewer inputs, or choose --format nanogpt");
-    }
     const auto count = static_cast<std::int32_t>(count_);
     output_.rewrite(8, {reinterpret_cast<const char*>(&count), sizeof count});
   }

@@ -63,6 +63,8 @@ class TokenWriter {
   /// REQUIRES: ids are below `vocabulary`.
   void write(const std::vector<Id>& ids);
   /// Throws Error if there are more ids than the layout can count, or none.
+  void check() const;
+  /// Throws as check() does.
   void commit();
   std::int64_t count() const { return count_; }
 

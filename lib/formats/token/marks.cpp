@@ -86,6 +86,7 @@ void MarkedWriter::write(const std::vector<Id>& ids, const std::vector<Mark>& ma
 }
 
 void MarkedWriter::commit() {
+  tokens_.check();  // before the marks of an earlier file are replaced
   Head head;
   head.count = static_cast<std::uint64_t>(tokens_.count());
   head.sum = canonical(XXH3_128bits_digest(sum_));

@@ -267,8 +267,8 @@ class SentencePiece : public Tokenizer {
   }
   /// Adds text without added tokens. A blank that is there already needs none before it.
   void place(std::string_view text, std::size_t begin, Placed& placed) const {
-    const bool blank = habits_.prefix && beside_.prefix && (begin == 0 || beside_.every) && !text.starts_with(' ') &&
-                       !text.starts_with(kSpace);
+    const bool blank = beside_.prefix.value_or(habits_.prefix) && (begin == 0 || beside_.every) &&
+                       !text.starts_with(' ') && !text.starts_with(kSpace);
     const std::string whole = (blank ? " " : "") + std::string(text);
     sentencepiece::ImmutableSentencePieceText pieces;
     check(bare_.Encode(whole, pieces.mutable_proto()));
@@ -284,6 +284,12 @@ class SentencePiece : public Tokenizer {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> open_sentencepiece(const std::string& path) { return std::make_unique<SentencePiece>(path); }
+std::unique_ptr<Tokenizer> open_sentencepiece(const std::string& path) {
+  try {
+    return std::make_unique<SentencePiece>(path);
+  } catch (const protozero::exception& error) {
+    throw Error(path, 0, std::string("is a damaged SentencePiece model: ") + error.what());
+  }
+}
 
 }  // namespace zs::token

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
 #include "base/folder.hpp"
+#include "base/json.hpp"
 #include "token/beside.hpp"
 
 namespace zs::token {
@@ -36,7 +36,7 @@ std::string end_by(const fs::path& folder) {
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
     const std::string path = (folder / name).string();
     if (!is_there(path)) continue;
-    const Json json = Json::parse(Input(path).read_all(), nullptr, false);
+    const Json json = read_json(path);
     if (!json.is_object()) throw Error(path, 0, "is no JSON object");
     const auto at = json.find("eos_token");
     if (at == json.end() || at->is_null()) continue;

@@ -4,24 +4,13 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
 #include "base/text.hpp"
 
 namespace zs::token {
 
 using Json = nlohmann::json;
 
-Json read_json(const std::string& path) {
-  try {
-    return Json::parse(Input(path).read_all());
-  } catch (const Json::exception& error) {
-    std::string what = error.what();  // "[json.exception.parse_error.101] parse error at line 3, column 5: ..."
-    what.erase(0, what.find("] ") + 2);
-    throw Error(path, 0, printable(what));
-  }
-}
-
-void Value::wrong(const std::string& what) const { throw Error(*path_, 0, key_ + ": " + what); }
+void Value::wrong(const std::string& what) const { throw Error(*path_, 0, key_.empty() ? what : key_ + ": " + what); }
 
 void Value::unknown() const {
   std::string text = json_->dump(-1, ' ', false, Json::error_handler_t::replace);

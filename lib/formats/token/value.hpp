@@ -10,9 +10,6 @@
 
 namespace zs::token {
 
-/// A file's JSON. Throws Error with the file and the place in it.
-nlohmann::json read_json(const std::string& path);
-
 /// A value of a file. Its accessors throw Error with file and key if it is another thing.
 class Value {
   using Json = nlohmann::json;
@@ -30,6 +27,7 @@ class Value {
   bool is_null() const { return json_->is_null(); }
   bool is_string() const { return json_->is_string(); }
   bool is_array() const { return json_->is_array(); }
+  bool is_object() const { return json_->is_object(); }
   /// A key of this object; null if it is missing.
   Value operator[](const std::string& key) const;
   std::vector<Value> items() const;

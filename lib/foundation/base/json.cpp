@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/json.hpp"
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
+
+namespace zs {
+
+bool nested_too_deeply(std::string_view json) {
+  constexpr int kDeepest = 256;
+  int depth = 0;
+  for (std::size_t at = 0; at < json.size(); ++at) {
+    if (json[at] == '"') {
+      while (++at < json.size() && json[at] != '"') at += json[at] == '\\';
+    } else if (json[at] == '[' || json[at] == '{') {
+      if (++depth > kDeepest) return true;
+    } else if (json[at] == ']' || json[at] == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
+
+nlohmann::json read_json(const std::string& path) {
+  const std::string text = Input(path).read_all();
+  if (nested_too_deeply(text)) throw Error(path, 0, "is JSON that is nested too deeply");
+  try {
+    return nlohmann::json::parse(text);
+  } catch (const nlohmann::json::exception& error) {
+    std::string what = error.what();  // "[json.exception.parse_error.101] parse error at line 3, column 5: ..."
+    what.erase(0, what.find("] ") + 2);
+    throw Error(path, 0, "is no JSON: " + printable(what));
+  }
+}
+
+}  // namespace zs

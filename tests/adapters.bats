@@ -121,6 +121,16 @@ refuse() {  # refuse MESSAGE OPTION...
   [[ $output == *"$1"* ]] || complain "${*:2}: $output"
 }
 
+@test "adapters: a run that wrote a folder goes on and writes it again, as often as it is resumed" {
+  zs-train "${SMALL[@]}" --model_name tiny-llama --max_steps 2 --lora_rank 2 --save_pretrained adapter --run_name it >log
+  for steps in 3 4 5; do
+    zs-train --resume it --output_dir runs --max_steps $steps >log
+    zs-checkpoint verify runs/*/final_checkpoint
+    cp adapter/adapter_model.safetensors $steps
+  done
+  run -1 cmp -s 4 5
+}
+
 @test "adapters: what cannot be is refused by name" {
   refuse "--lora_targets: no product of the model is named 'q_porj', did you mean 'q_proj'?" --lora_rank 2 --lora_targets q_porj
   refuse "--lora_targets: zs has no adapters for 'lm_head'" --lora_rank 2 --lora_targets lm_head
@@ -144,6 +154,18 @@ refuse() {  # refuse MESSAGE OPTION...
   refuse "adapter_config.json: rank_pattern is {\"q_proj\":4}" --lora_adapter adapter
   config '{target_modules: ".*q_proj"}'
   refuse "target_modules is a regular expression" --lora_adapter adapter
+  zs-train "${SMALL[@]}" --model_name tiny-llama --max_steps 1 --lora_rank 2 --lora_alpha 32 --run_name sixteen >log
+  for from in "--model_name tiny-llama --lora_rank 2 --checkpoint $(echo runs/*/final_checkpoint)" "--resume sixteen --lora_alpha 8"; do
+    # shellcheck disable=SC2086
+    run -2 zs-train "${SMALL[@]}" --max_steps 2 $from
+    [[ $output == *"final_checkpoint/adapter_config.json: adapters count 16 times, and in this training 4 times: set --lora_alpha 32"* ]] || complain "$from: $output"
+  done
+  config '{target_modules: []}'
+  refuse "adapter/adapter_config.json: target_modules is empty: name the modules that have adapters" --lora_adapter adapter
+  config '{target_modules: ["q_porj"]}'
+  refuse "adapter/adapter_config.json: target_modules: no product of the model is named 'q_porj', did you mean 'q_proj'?" --lora_adapter adapter
+  config '{modules_to_save: ["heads"]}'
+  refuse "adapter/adapter_config.json: modules_to_save: no module of the model is named 'heads'" --lora_adapter adapter
   config '{}'
   refuse "adapter_model.safetensors" --lora_adapter adapter
   refuse "the rank of adapters is asked for" --lora_adapter adapter --lora_rank 2

@@ -260,6 +260,12 @@ END
   [[ $output == *"talk.jsonl: holds conversations, which a tokenizer's chat template makes text of"* ]] || complain "$output"
   run -2 zs-train --model_name tiny-llama --loss_on assistant --output_dir out
   [[ $output == *'holds no conversations, of which --loss_on chooses'* ]] || complain "$output"
+  for round in 1 2 3 4; do echo '{"messages": [{"role": "user", "content": "a question that is longer than a sequence, twice"}]}'; done >asked.jsonl
+  trained=(zs-train --model_name tiny-llama --set model.vocab_size=259 --seq_length 32 --dataset asked.jsonl --tokenizer chat --output_dir out)
+  run -2 "${trained[@]}" --loss_on assistant
+  [[ $output == *"asked.jsonl: makes 0 sequences of 32 tokens, and 2 are needed, with what is held out: name more text; 7 parts of documents have no target, and --loss_on all trains on every token"* ]] || complain "$output"
+  run -2 "${trained[@]}" --packing none --too_long drop
+  [[ $output == *"makes 0 sequences of 32 tokens, "*"; 4 documents longer than a sequence: --too_long split trains on all of each"* ]] || complain "$output"
   run -2 zs-train --model_name tiny-llama --too_long cut --output_dir out
   [[ $output == *'--too_long has no effect'* ]] || complain "$output"
   # Marks of other tokens, and torn ones.

@@ -159,6 +159,15 @@ still() { zs-train --seq_length 32 --max_steps 1 --learning_rate 0 --save_final 
   changed gemma2 '.query_pre_attn_scalar = 1'
   changed gemma2 '.layer_types = ["full_attention", "full_attention"]'
   changed gemma3 '.rope_local_base_freq = 100 | del(.rope_parameters)'
+  kept() { # kept FAMILY FILTER: keys of published files that transformers' class does not read
+    rm -rf other
+    cp -r "$1" other
+    jq "$2" "$1/config.json" >other/config.json
+    still --model_name other >log
+    [[ $(digest log) == "$(digest "$1.log")" ]] || complain "$1: $2: other bits"
+  }
+  kept llama '.is_llama_config = true | .rope_interleaved = false | .["transformers.js_config"] = {dtype: "q4"} | .unsloth_fixed = true'
+  kept phi3 '.full_attn_mod = 1 | .interpolate_factor = 1 | .lm_head_bias = false | .mlp_bias = false'
   bad() { # bad FAMILY FILTER WORDS
     rm -rf bad
     cp -r "$1" bad

@@ -7,6 +7,7 @@
 #include "base/checksum.hpp"
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 
 namespace zs::data {
 namespace {
@@ -170,6 +171,27 @@ class Windows final : public Dataset {
   std::int64_t first_, size_;
 };
 
+std::string parts_of_documents(std::int64_t count) {
+  return counted(static_cast<std::size_t>(count), "part") + " of documents " + (count == 1 ? "has" : "have");
+}
+
+/// Why there are not `least` sequences.
+std::string too_few(const Cut& cut, std::int64_t least) {
+  const Cutting& cutting = cut.cutting();
+  if (!cut.pads())
+    return "holds " + to_text(cut.tokens().count()) + " tokens, too few for sequences of " + to_text(cutting.length) +
+           ": name more text or a smaller --seq_length";
+  std::string why = "makes " + counted(static_cast<std::size_t>(cut.size()), "sequence") + " of " +
+                    to_text(cutting.length) + " tokens, and " + to_text(least) +
+                    (least == 1 ? " is needed" : " are needed, with what is held out") + ": name more text";
+  if (cut.without_target() > 0)
+    why += "; " + parts_of_documents(cut.without_target()) + " no target, and --loss_on all trains on every token";
+  if (cut.too_long() > 0 && cutting.too_long != TooLong::split)
+    why += "; " + counted(static_cast<std::size_t>(cut.too_long()), "document") +
+           " longer than a sequence: " + "--too_long split trains on all of each";
+  return why;
+}
+
 std::string percent(double part, double of) { return to_rounded_text(100 * part / of, 2) + " %"; }
 
 /// Says how much is padding, and how much is trained on.
@@ -201,10 +223,9 @@ void note_padding(const std::vector<std::shared_ptr<const Cut>>& cuts, Split& sp
                           " longer than a sequence, and " + what + " (--too_long)");
   }
   if (!cuts.front()->tokens().marked()) return;
-  split.notes.push_back(
-      "the loss is of " + to_text(trained) + " of " + to_text(filled) + " tokens, " +
-      percent(static_cast<double>(trained), static_cast<double>(filled)) +
-      (without == 0 ? "" : "; " + to_text(without) + " parts of documents have none, and are left out"));
+  split.notes.push_back("the loss is of " + to_text(trained) + " of " + to_text(filled) + " tokens, " +
+                        percent(static_cast<double>(trained), static_cast<double>(filled)) +
+                        (without == 0 ? "" : "; " + parts_of_documents(without) + " no target, and are left out"));
 }
 
 }  // namespace
@@ -214,16 +235,7 @@ Split windows(const Parts& parts, const Cutting& cutting, const HeldOut& held_ou
   // Throws where the windows are fewer than `least`.
   const auto cut = [&](const std::shared_ptr<const Tokens>& tokens, std::int64_t least) {
     auto made = std::make_shared<const Cut>(tokens, cutting);
-    if (made->size() < least) {
-      throw Error(tokens->path(), 0,
-                  made->pads() ? "holds " + to_text(made->documents()) + " documents in " + to_text(made->size()) +
-                                     " sequences, too few: name more text" +
-                                     (made->without_target() == 0 ? ""
-                                                                  : " (" + to_text(made->without_target()) +
-                                                                        " have nothing that is trained on)")
-                               : "holds " + to_text(tokens->count()) + " tokens, too few for sequences of " +
-                                     to_text(cutting.length) + ": name more text or a smaller --seq_length");
-    }
+    if (made->size() < least) throw Error(tokens->path(), 0, too_few(*made, least));
     cuts.push_back(made);
     return made;
   };

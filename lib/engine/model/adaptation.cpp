@@ -99,15 +99,23 @@ std::vector<std::string> words_of(const std::vector<std::string>& names) {
 }
 
 template <typename Names>
-void require_each(const std::vector<std::string>& patterns, const std::vector<std::string>& names, const char* option,
-                  const std::string& what, Names matches) {
+void require_each(const std::vector<std::string>& patterns, const std::vector<std::string>& names,
+                  const std::string& option, const std::string& what, Names matches) {
   for (const std::string& pattern : patterns) {
     if (any(names, pattern, [&](const std::string& name, const std::string& its) { return matches(its, name); }))
       continue;
     const std::string near = did_you_mean(pattern.substr(pattern.rfind('.') + 1), words_of(names));
-    throw Error(std::string(option) + ": no " + what + " of the model is named '" + pattern + "'" +
+    throw Error(option + ": no " + what + " of the model is named '" + pattern + "'" +
                 (near.empty() && !names.empty() ? " (there is " + names.front() + ")" : near));
   }
+}
+
+/// Who names the targets, and the modules: an option, or a key of peft's file.
+std::string says_targets(const Adaptation& how) {
+  return how.file.empty() ? "--lora_targets" : how.file + ": target_modules";
+}
+std::string says_modules(const Adaptation& how) {
+  return how.file.empty() ? "--modules_to_save" : how.file + ": modules_to_save";
 }
 
 /// peft would train a copy of what is tied, and leave the head as it is.
@@ -116,7 +124,7 @@ void require_untied(const unit::Units& units, const Adaptation& how) {
     if (unit->tied_to() < 0) continue;
     for (const Parameter& tied : units[static_cast<std::size_t>(unit->tied_to())]->parameters()) {
       if (is_saved(tied, how))
-        throw Error("--modules_to_save: " + module_of(tied.name) +
+        throw Error(says_modules(how) + ": " + module_of(tied.name) +
                     " is tied to the head, which peft would train apart from it: leave it out");
     }
   }
@@ -128,12 +136,13 @@ void require_no_experts(const unit::Units& units, const Adaptation& how) {
     for (const Parameter& parameter : unit->parameters()) {
       const std::string module = module_of(parameter.name);
       if (parameter.expert && is_saved(parameter, how))
-        throw Error("--modules_to_save: " + module +
+        throw Error(says_modules(how) + ": " + module +
                     " is of an expert, whose weights peft has under other names: leave it out");
       const bool targeted =
           any(how.targets, module, [](auto& pattern, auto& name) { return names_module(pattern, name); });
       if (parameter.expert && targeted)
-        throw Error("--lora_targets: zs has no adapters for experts (" + module + "): name products of attention");
+        throw Error(says_targets(how) + ": zs has no adapters for experts (" + module +
+                    "): name products of attention");
     }
   }
 }
@@ -171,11 +180,11 @@ void require_matches(const unit::Units& units, const Adaptation& how) {
       const bool is_product = any(products, target, [](auto& name, auto& its) { return names_module(its, name); });
       if (target == kAll || is_product) continue;
       if (any(modules, target, [](auto& name, auto& its) { return names_module(its, name); }))
-        throw Error("--lora_targets: zs has no adapters for '" + target +
+        throw Error(says_targets(how) + ": zs has no adapters for '" + target +
                     "': they are for the products of blocks; --modules_to_save " + target + " trains it whole");
-      require_each({target}, products, "--lora_targets", "product", names_module);
+      require_each({target}, products, says_targets(how), "product", names_module);
     }
-    require_each(how.modules, modules, "--modules_to_save", "module", saves_module);
+    require_each(how.modules, modules, says_modules(how), "module", saves_module);
     require_untied(units, how);
   }
   require_each(how.frozen, names, "--freeze", "parameter", names_part);

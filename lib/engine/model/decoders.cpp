@@ -16,7 +16,8 @@ const Description kLlama = {
     .architecture = "LlamaForCausalLM",
     .defaults = R"({"hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32,
         "max_position_embeddings": 2048, "vocab_size": 32000, "rms_norm_eps": 1e-6})",
-    .keys = {"attention_bias", "mlp_bias", "pretraining_tp"}};
+    .keys = {"attention_bias", "mlp_bias", "pretraining_tp"},
+    .ignored = {"is_llama_config"}};
 
 /// Qwen 2 and 2.5 (Yang et al. 2024): queries, keys and values have biases.
 const Description kQwen2 = {
@@ -68,6 +69,7 @@ const Description kPhi3 = {
         "max_position_embeddings": 4096, "original_max_position_embeddings": 4096, "vocab_size": 32064,
         "rms_norm_eps": 1e-5})",
     .keys = {"sliding_window", "original_max_position_embeddings"},
+    .ignored = {"full_attn_mod", "interpolate_factor"},
     .joined = true,
     .pads = true};
 

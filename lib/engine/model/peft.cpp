@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/error.hpp"
+#include "base/folder.hpp"
+#include "base/number.hpp"
+
 namespace zs::model {
 namespace {
 
@@ -23,6 +27,7 @@ std::vector<std::string> targets(const Configuration& config) {
   if (config.values()[kKey].is_string())
     config.refuse(kKey, "is a regular expression, " + config.values()[kKey].dump() + ": name the modules in a list");
   std::vector<std::string> named = words(config, kKey);
+  if (named.empty()) config.refuse(kKey, "is empty: name the modules that have adapters");
   // With all-linear, peft may also list its own copies of a module that is trained whole: they get no adapters.
   std::erase_if(named, [](const std::string& target) {
     return target.ends_with(".original_module") || target.find(".modules_to_save.") != std::string::npos;
@@ -33,7 +38,8 @@ std::vector<std::string> targets(const Configuration& config) {
 }  // namespace
 
 Adaptation read_peft(const std::string& folder) {
-  const Configuration config = Configuration::read(folder + "/" + kAdapterConfig);
+  const std::string path = folder + "/" + kAdapterConfig;
+  const Configuration config = Configuration::read(path);
   const nlohmann::json none = nlohmann::json::object();
   config.require("peft_type", {"LORA"});
   config.require("bias", {"none"});
@@ -70,7 +76,19 @@ Adaptation read_peft(const std::string& folder) {
           .alpha = config.real("lora_alpha", 8),
           .rank_stabilized = config.boolean("use_rslora", false),
           .targets = targets(config),
-          .modules = words(config, "modules_to_save")};
+          .modules = words(config, "modules_to_save"),
+          .file = path};
+}
+
+void require_same_factor(const Adaptation& adaptation, const std::string& folder) {
+  const std::string path = folder + "/" + kAdapterConfig;
+  if (!adaptation.adapts() || !is_there(path)) return;
+  const Adaptation theirs = read_peft(folder);
+  if (theirs.rank != adaptation.rank || theirs.scale() == adaptation.scale()) return;
+  throw Error(path, 0,
+              "adapters count " + to_text(theirs.scale()) + " times, and in this training " +
+                  to_text(adaptation.scale()) + " times: set --lora_alpha " + to_text(theirs.alpha) +
+                  (theirs.rank_stabilized ? " --use_rslora" : ""));
 }
 
 std::string peft_json(const Model& model, const Adaptation& adaptation) {

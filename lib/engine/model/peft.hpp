@@ -13,6 +13,9 @@ inline constexpr const char* kAdapterConfig = "adapter_config.json";
 /// support: another kind of adapter, dropout, biases, ranks by pattern.
 Adaptation read_peft(const std::string& folder);
 
+/// Throws zs::Error if the file of a checkpoint's folder, where it is there, gives adapters another factor.
+void require_same_factor(const Adaptation& adaptation, const std::string& folder);
+
 /// The file's text for the adapters of a model. REQUIRES: it has some.
 std::string peft_json(const Model& model, const Adaptation& adaptation);
 

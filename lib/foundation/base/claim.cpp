@@ -47,6 +47,19 @@ Read read_of(const struct stat& status) {
   throw Error(name, 0, "is an input, and " + by + " would write over it: name another file");
 }
 
+/// Whether the path, or for "-" stdout, is a file. Pipes and devices lose nothing by being written.
+bool is_file(const std::string& path, struct stat& status) {
+  return (path == "-" ? ::fstat(STDOUT_FILENO, &status) : ::stat(path.c_str(), &status)) == 0 &&
+         S_ISREG(status.st_mode);
+}
+
+/// Whether the claimed file is that one, still: where another has taken its place, its inode may become anyone's.
+bool claims(const Claim& claim, const struct stat& file) {
+  struct stat now {};
+  return claim.file && claim.device == file.st_dev && claim.inode == file.st_ino && is_file(claim.path, now) &&
+         now.st_dev == file.st_dev && now.st_ino == file.st_ino;
+}
+
 /// Whether `path` is in the folder.
 bool inside(const std::string& path, const std::string& folder) {
   std::error_code failure;
@@ -59,9 +72,7 @@ bool inside(const std::string& path, const std::string& folder) {
 
 void claim_output(const std::string& path, const std::string& by) {
   struct stat status {};
-  const bool found = path == "-" ? ::fstat(STDOUT_FILENO, &status) == 0 : ::stat(path.c_str(), &status) == 0;
-  // Pipes and devices lose nothing; an empty file neither (> FILE has emptied it before we began).
-  const bool file = found && S_ISREG(status.st_mode);
+  const bool file = is_file(path, status);
   Known& all = known();
   const std::scoped_lock lock(all.guard);
   if (file && all.reads.count(read_of(status))) refuse(path == "-" ? "stdout" : path, by);
@@ -94,7 +105,7 @@ void note_input(int file, const std::string& name) {
   Known& all = known();
   const std::scoped_lock lock(all.guard);
   for (const Claim& claim : all.claims) {
-    if (claim.file && claim.device == status.st_dev && claim.inode == status.st_ino) refuse(name, claim.by);
+    if (claims(claim, status)) refuse(name, claim.by);
   }
   all.reads.insert(read_of(status));
 }

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/claim.hpp"
 #include "base/error.hpp"
 #include "base/folder.hpp"
 #include "base/watch.hpp"
@@ -145,6 +146,18 @@ TEST_CASE("file: a signal takes the temporaries of its process away, files and f
     CHECK(entries(folder.path()) == 1);  // the parent's
   }
   ::unsetenv("TMPDIR");
+}
+
+TEST_CASE("file: an output that was replaced is no input's inode any more, though another file has it") {
+  const TemporaryFolder folder;
+  const std::string out = folder.path() + "/out", other = folder.path() + "/other";
+  write_file(out, "old");
+  claim_output(out, "--output");
+  std::filesystem::create_hard_link(out, other);
+  CHECK_THROWS_WITH_AS(text_of(other), doctest::Contains("other: is an input, and --output would write over it"),
+                       Error);
+  write_file(out, "new");
+  CHECK(text_of(other) == "old");
 }
 
 TEST_CASE("file: what is no regular file of bounded size is refused at once, not waited for and not followed") {

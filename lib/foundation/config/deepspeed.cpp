@@ -94,8 +94,9 @@ class Reader {
       if (deepspeed_section(entry.key)) {
         if (entry.value == "{}") return;
         if (entry.kind == Kind::null) return take_null(entry);
-        fail(entry, entry.value + " is no section: write {\"" + entry.key.substr(entry.key.rfind('.') + 1) +
-                        "\": {\"enabled\": true}}, or leave it out");
+        const bool enables = deepspeed_key(entry.key + ".enabled") != nullptr;
+        fail(entry, entry.value + " is no section: write {\"" + entry.key.substr(entry.key.rfind('.') + 1) + "\": {" +
+                        (enables ? "\"enabled\": true" : "...") + "}}, or leave it out");
       }
       fail(entry, "DeepSpeed has no such key" + did_you_mean(entry.key, deepspeed_paths()));
     }

@@ -16,6 +16,7 @@
 #include "comm/nodes.hpp"
 #include "device/memory.hpp"
 #include "kernel/calibration.hpp"
+#include "model/peft.hpp"
 #include "parse/step_line.hpp"
 #include "setup/agreement.hpp"
 #include "setup/beginning.hpp"
@@ -83,6 +84,7 @@ void Trainer::load_checkpoint() {
   comm::together(group_, "reading of " + settings_.checkpoint, [&] {
     const auto progress = checkpoint::peek(settings_.checkpoint);
     model::require_same(model_, settings_.checkpoint);
+    model::require_same_factor(settings_.model.adaptation, settings_.checkpoint);
     foreign = !progress && checkpoint::is_foreign(settings_.checkpoint);
     if (!progress) return;
     require_same(*progress, settings_, group_.size(), batches_.data().sha256);

@@ -5,11 +5,16 @@
 #include <ATen/MethodOperators.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "kernel/gated_experts.hpp"
 
 namespace zs::kernel {
 namespace {
 
 using at::Tensor;
+using torch::autograd::AutogradContext;
+using Variables = torch::autograd::variable_list;
 
 Tensor logits(const Tensor& x_NC, const Projection& router) {
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
@@ -34,9 +39,16 @@ Tensor network(const Kernels& by, const Tensor& x_RC, const Expert& of, const Ex
   return y_1RC.squeeze(0).narrow(0, 0, R);
 }
 
+/// Whether gated_experts() computes them.
+bool at_once(const Tensor& rows_RC, std::span<const Expert> experts) {
+  const bool casts = !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutocastCUDA);
+  return rows_RC.is_cuda() && experts[0].up.defined() && !casts;
+}
+
 /// What experts make of their rows, which stand behind each other.
 Tensor each(const Kernels& by, const Tensor& rows_RC, std::span<const std::int64_t> counts,
             std::span<const Expert> experts, const ExpertsLayer& layer) {
+  if (at_once(rows_RC, experts)) return gated_experts(rows_RC, counts, experts);
   const std::vector<Tensor> parts = rows_RC.split_with_sizes({counts.data(), counts.size()}, 0);
   std::vector<Tensor> made;
   for (std::size_t e = 0; e < parts.size(); ++e) made.push_back(network(by, parts[e], experts[e], layer));
@@ -57,6 +69,21 @@ Tensor divided(const Kernels& by, const Tensor& rows_RC, const std::vector<std::
   return among.to_tokens(rows, all);
 }
 
+/// Rows of x by `from`, of each row K, as a node of autograd. Its gradient picks by `back` the places of each row's, in
+/// their order, and adds them: without sorting, and in one order.
+struct Picked : torch::autograd::Function<Picked> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x_NC, const Tensor& from_R, const Tensor& back_R) {
+    ctx->save_for_backward({back_R});
+    ctx->saved_data["rows"] = x_NC.size(0);
+    return x_NC.index_select(0, from_R);
+  }
+  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
+    const std::int64_t N = ctx->saved_data["rows"].toInt(), C = gradients[0].size(1);
+    const Tensor picked_RC = gradients[0].index_select(0, ctx->get_saved_variables()[0]);
+    return {picked_RC.size(0) == N ? picked_RC : picked_RC.view({N, -1, C}).sum(1), Tensor(), Tensor()};
+  }
+};
+
 /// The results of each token's experts, [N, K, C]: rows are sorted by their expert, and put back.
 Tensor sorted(const Kernels& by, const Tensor& x_NC, const Tensor& experts_NK, const ExpertsLayer& layer) {
   const std::int64_t N = x_NC.size(0), K = layer.chosen, C = x_NC.size(1),
@@ -66,12 +93,11 @@ Tensor sorted(const Kernels& by, const Tensor& x_NC, const Tensor& experts_NK, c
   const Tensor order_R = std::get<1>(expert_R.sort(/*stable=*/true, 0, /*descending=*/false));
   const Tensor counts_E = expert_R.unsqueeze(1).eq(at::arange(E, expert_R.options())).sum(0).to(at::kCPU);
   const std::vector<std::int64_t> counts(counts_E.data_ptr<std::int64_t>(), counts_E.data_ptr<std::int64_t>() + E);
-  // A row for each expert of a token: its gradient is their sum, in the order of its experts.
-  const Tensor rows_RC = x_NC.unsqueeze(1).expand({N, K, C}).reshape({-1, C}).index_select(0, order_R);
+  const Tensor place_R = at::empty_like(order_R).scatter_(0, order_R, at::arange(N * K, order_R.options()));
+  const Tensor rows_RC = Picked::apply(x_NC, at::floor_divide(order_R, K), place_R);
   const Tensor made_RC =
       layer.among ? divided(by, rows_RC, counts, layer) : each(by, rows_RC, counts, layer.experts, layer);
-  const Tensor place_R = at::empty_like(order_R).scatter_(0, order_R, at::arange(N * K, order_R.options()));
-  return made_RC.index_select(0, place_R).view({N, K, C});
+  return Picked::apply(made_RC, place_R, order_R).view({N, K, C});
 }
 
 /// The same, one expert after another.

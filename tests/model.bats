@@ -356,7 +356,9 @@ for i in range(200): print(json.dumps({"text": "document %d " % i + "word " * (i
   awk 'NR == 1 { l = $1; n = $2; t = $3 } { if (($1 - l)^2 > 1e-12 * l^2 || ($2 - n)^2 > 1e-10 * n^2 || $3 != t) bad = 1 } END { exit bad || NR != 3 }' cuts || complain "cut otherwise: $(cat cuts)"
   run -2 zs-verify --model_name tiny-vit --reference apart --iterations 1
   [[ $output == "zs-verify: --reference apart computes each document alone: it needs a model that takes text"* ]] || complain "$output"
-  run -2 zs-verify --model_name tiny --reference apart --dropout 0.1 --iterations 1
+  run -2 zs-verify --model_name tiny --reference apart --iterations 1
+  [[ $output == "zs-verify: --reference apart computes each document alone, and joined documents are one: give --packing masked, or none"* ]] || complain "$output"
+  run -2 zs-verify --model_name tiny --reference apart --dataset documents.jsonl --packing masked --dropout 0.1 --iterations 1
   [[ $output == "zs-verify: --reference apart draws what is dropped for each document alone: leave --dropout out"* ]] || complain "$output"
   verdict
 }

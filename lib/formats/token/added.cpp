@@ -83,6 +83,7 @@ void AddedTokens::find(std::string_view text, std::vector<Stretch>& stretches) c
     }
     while (token->rstrip && end < text.size() && is_white_space(front(text.substr(end))))
       end += character_size(text.substr(end));
+    if (begin < done) stretches.back().text.remove_suffix(done - begin);  // of a token that took it as white space
     if (done < begin) stretches.push_back({text.substr(done, begin - done), {}});
     stretches.push_back({text.substr(begin, end - begin), token->id});
     done = end;

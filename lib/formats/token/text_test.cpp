@@ -52,6 +52,7 @@ TEST_CASE("added tokens: single words, and white space on either side") {
   CHECK(found({{1, "x", false, true, false}}, "a \u3000x b") == "[a]1[ \u3000x][ b]");
   CHECK(found({{1, "x", false, false, true}}, "a x \u2028b") == "[a ]1[x \u2028][b]");
   CHECK(found({{1, "x", false, true, true}}, "x x x") == "1[x ]1[x ]1[x]");
+  CHECK(found({{1, "x", false, false, true}, {2, "\t"}}, "x\t b") == "1[x]2[\t][ b]");
 }
 
 }  // namespace zs::token

@@ -156,6 +156,9 @@ Status Session::verify(const cli::Args& args) {
     throw UsageError("--reference whole draws what is dropped for whole sequences: leave --dropout out");
   if (request.apart && model::takes_images(request.train.model.name))
     throw UsageError("--reference apart computes each document alone: it needs a model that takes text");
+  if (request.apart && request.train.packing == data::Packing::whole)
+    throw UsageError(
+        "--reference apart computes each document alone, and joined documents are one: give --packing masked, or none");
   if (request.apart && request.train.model.dropout > 0)
     throw UsageError("--reference apart draws what is dropped for each document alone: leave --dropout out");
   if (request.apart && model::has_experts(request.train.model.name) && request.train.model.router_aux_loss_coef != 0)

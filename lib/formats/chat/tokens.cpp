@@ -96,7 +96,7 @@ std::vector<token::Tokenized> tokenized(const std::string& path, const std::stri
                                         const std::string& folder, int threads, std::vector<std::string>& left_out) {
   const char* const epoch = std::getenv("SOURCE_DATE_EPOCH");
   token::Making making;
-  making.base = std::string("zs chat 1\n") + (loss_on == LossOn::all ? "all" : "assistant") + "\n";
+  making.base = std::string("zs chat 2\n") + (loss_on == LossOn::all ? "all" : "assistant") + "\n";
   making.depends_on = template_files(tokenizer);
   // A template may write the day.
   if (open_template(tokenizer).text.find("strftime_now") != std::string::npos)

@@ -21,7 +21,9 @@ struct Case {
   zero::ZeroPlusPlus zeropp{};
   plan::Schedule passes{};
   plan::Budget budget{};
-  bool packed = false;  // samples hold several documents, of which some tokens are no targets
+  bool packed = false;    // samples hold several documents, of which some tokens are no targets
+  bool padded = false;    // samples end in padding
+  double auxiliary = -1;  // factor of the experts' auxiliary loss; negative: the model's
   optimizer::Settings optimizer{};
   model::Adaptation adaptation{};
   int short_ranks = 0;
@@ -41,6 +43,15 @@ inline unit::Batch packed(unit::Batch batch, std::int64_t leaf) {
   batch.targets.select(1, cut - 1).fill_(-100);
   batch.weight = 0.5F + 0.25F * static_cast<float>(leaf % 4);
   if (leaf % 3 > 0) batch.documents = unit::documents({0, cut, cut + 8, 16, 16 + cut}, 2, 16);
+  return batch;
+}
+
+/// The last third of each sample is padding; in front of it some tokens are no targets, and no padding.
+inline unit::Batch padded(unit::Batch batch) {
+  const std::int64_t length = batch.targets.size(1), tail = length / 3;
+  batch.targets.narrow(1, length - tail, tail).fill_(-100);
+  batch.targets.narrow(1, length / 8, length / 4).fill_(-100);
+  batch.weight = 1.0F;
   return batch;
 }
 
@@ -70,6 +81,7 @@ inline CaseResult trained(const Case& c) {
                                             .seq_length = model::takes_images(c.model) ? 0 : c.length,
                                             .dropout = c.dropout,
                                             .fused = c.fused,
+                                            .router_aux_loss_coef = c.auxiliary,
                                             .adaptation = c.adaptation});
     zero::Engine engine(group, model.units,
                         {c.stage, c.micro_steps, c.short_ranks, c.checkpointing,
@@ -84,7 +96,7 @@ inline CaseResult trained(const Case& c) {
     for (std::int64_t step = 1; step <= 3; ++step) {
       last = engine.step(step, 1e-3, [&](std::int64_t leaf) {
         const unit::Batch its = batch(model, step, leaf / c.chunks, c.length);
-        const unit::Batch whole = c.packed ? packed(its, leaf / c.chunks) : its;
+        const unit::Batch whole = c.packed ? packed(its, leaf / c.chunks) : c.padded ? padded(its) : its;
         return c.chunks > 1 ? whole.chunk(leaf % c.chunks, c.chunks) : whole;
       });
     }

@@ -62,6 +62,22 @@ TEST_CASE("exact: chunks of sequences have one digest, however many ranks share 
   }
 }
 
+TEST_CASE("exact: chunks of samples that end in padding have the auxiliary loss of whole ones, and one digest") {
+  for (const char* const name : {"tiny-mixtral", "tiny-gpt-oss"}) {
+    CAPTURE(name);
+    Case one{.max_grad_norm = 0, .model = name, .padded = true, .auxiliary = 1};
+    one.dropout = 0;
+    const CaseResult whole = trained(one);
+    one.chunks = 4;
+    const CaseResult divided = trained(one);
+    CHECK(divided.loss == doctest::Approx(whole.loss).epsilon(1e-5));
+    CHECK(divided.norm == doctest::Approx(whole.norm).epsilon(1e-4));
+    one.sequence = 2, one.ranks = 4, one.stage = 3;
+    one.divide(8);
+    CHECK(trained(one) == divided);
+  }
+}
+
 TEST_CASE("exact: three ranks share sequences in three chunks, six heads and three of keys and values") {
   at::globalContext().setDeterministicAlgorithms(true, false);
   const TemporaryFolder folder;

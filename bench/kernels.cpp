@@ -157,6 +157,9 @@ std::vector<Case> cases(const Shape& s) {
        [](const Kernels& k, const auto& in) {
          return k.gated_layer(in[0], {in[1], 1e-5, {in[2]}, {in[3]}, {in[4]}});
        }},
+      {"attention of samples",
+       {random({s.B, s.T, E}), random({s.B, s.T, F}), random({s.B, s.T, F})},
+       [=](const Kernels& k, const auto& in) { return k.grouped_attention(in[0], in[1], in[2], {.heads = s.H}); }},
       {"embedding of 40 tokens",
        {x, random({V, s.C})},
        [=](const Kernels& k, const auto& in) { return k.embedding(in[1], tokens); },
@@ -292,10 +295,11 @@ int main(int argc, char** argv) {
   at::globalContext().setDeterministicAlgorithms(true, false);
   at::globalContext().setDeterministicFillUninitializedMemory(false);
   const Kernels &fused = zs::kernel::chosen(true, at::kCUDA), &plain = zs::kernel::plain();
-  // Few tokens, rows that fill no block, heads that share keys and values or not; Llama-3.2-1B's block, and 8B's.
-  for (const Shape& s :
-       {Shape{1, 37, 4, 2, 64, 256, 384}, Shape{3, 200, 6, 6, 32, 192, 512}, Shape{2, 130, 4, 1, 128, 512, 1024},
-        Shape{4, 2048, 32, 8, 64, 2048, 8192}, Shape{2, 2048, 32, 8, 128, 4096, 14336}}) {
+  // Few tokens, rows that fill no block, heads that share keys and values or not; Llama-3.2-1B's block, and 8B's; a
+  // sample so long that attention's backward is made of tiles, the last ones of fewer tokens.
+  for (const Shape& s : {Shape{1, 37, 4, 2, 64, 256, 384}, Shape{3, 200, 6, 6, 32, 192, 512},
+                         Shape{2, 130, 4, 1, 128, 512, 1024}, Shape{4, 2048, 32, 8, 64, 2048, 8192},
+                         Shape{2, 2048, 32, 8, 128, 4096, 14336}, Shape{1, 10000, 32, 8, 64, 2048, 2048}}) {
     for (const Case& of : cases(s)) {
       for (const at::ScalarType type : {at::kBFloat16, at::kFloat}) {
         const bool large = s.T > 1000, narrow = type == at::kBFloat16;

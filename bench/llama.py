@@ -5,6 +5,8 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
+from torch.utils.checkpoint import checkpoint
 
 
 class Size(NamedTuple):
@@ -71,6 +73,11 @@ class Block(nn.Module):
         return x + self.down(F.silu(self.gate(h)) * self.up(h))
 
 
+@torch.compile(dynamic=False)
+def sum_of_losses(x, weight, targets):
+    return F.cross_entropy((x @ weight.t()).float(), targets, reduction="sum")
+
+
 class Llama(nn.Module):
     """Made on the device "meta": begin() gives it memory and values. `document`: tokens of each document in a sample of
     `length`, or 0 where a sample is one."""
@@ -78,12 +85,18 @@ class Llama(nn.Module):
     def __init__(self, name, length, layers=None, document=0):
         super().__init__()
         self.shape = size = SIZES[name]
-        self.length, self.document = length, document
+        self.length, self.document, self.part = length, document, 0
         self.embedding = nn.Embedding(size.vocabulary, size.width)
         self.blocks = nn.ModuleList(Block(size) for _ in range(layers or size.layers))
         self.norm, self.head = nn.RMSNorm(size.width, size.epsilon), nn.Linear(size.width, size.vocabulary, bias=False)
         if size.tied:
             self.head.weight = self.embedding.weight
+
+    def make_again(self, part):
+        """In backward, in place of keeping them: activations of blocks, and logits of `part` tokens at a time."""
+        self.part = part
+        for i, block in enumerate(self.blocks):
+            self.blocks[i] = checkpoint_wrapper(block, preserve_rng_state=False)
 
     def begin(self, device):
         self.to_empty(device=device)
@@ -101,4 +114,8 @@ class Llama(nn.Module):
         ends = torch.arange(0, tokens.numel() + 1, self.document, dtype=torch.int32, device=x.device) if self.document else None
         for block in self.blocks:
             x = block(x, cosines, sines, ends, self.document)
+        if self.part:
+            x, targets = self.norm(x).flatten(0, 1).split(self.part), targets.flatten().split(self.part)
+            losses = [checkpoint(sum_of_losses, rows, self.head.weight, its, use_reentrant=False) for rows, its in zip(x, targets)]
+            return sum(losses) / tokens.numel()
         return F.cross_entropy(self.head(self.norm(x)).float().flatten(0, 1), targets.flatten())

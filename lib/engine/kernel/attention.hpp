@@ -17,22 +17,35 @@ struct AttentionShape {
   at::ScalarType type;
   auto operator<=>(const AttentionShape&) const = default;
 
+  /// Of q_BTE; or, with H + 2 K in place of H as `all`, of qkv_BTE.
+  static AttentionShape of(const at::Tensor& q_BTE, HeadCounts heads, std::int64_t all) {
+    return {q_BTE.size(0), q_BTE.size(1), heads.H, heads.K, q_BTE.size(2) / all, q_BTE.scalar_type()};
+  }
   static AttentionShape of(const at::Tensor& qkv_BTE, HeadCounts heads) {
-    return {qkv_BTE.size(0),      qkv_BTE.size(1), heads.H, heads.K, qkv_BTE.size(2) / (heads.H + 2 * heads.K),
-            qkv_BTE.scalar_type()};
+    return of(qkv_BTE, heads, heads.H + 2 * heads.K);
   }
 };
 
-/// True if the functions below support the shape: kernels exist, and their workspace is at most 4 GiB.
+/// True if the functions below support the shape.
 bool attention_fits(const AttentionShape& shape);
+
+/// Queries [B, T, H*D], keys and values [B, T, K*D]; in each the numbers of a token follow each other.
+struct QueriesKeysValues {
+  at::Tensor q_BTE, k_BTF, v_BTF;
+};
 
 struct Attended {
   at::Tensor out_BTC;
   at::Tensor stats_BHT1;  ///< float32: log of the sum of exponentials, for backward (for float32 inputs: log2)
 };
 Attended attention_forward(const at::Tensor& qkv_BTE, HeadCounts heads);
-/// The gradient by qkv. The same bits in every run; cuDNN's graph has a workspace of B H T T.
+/// The gradient by qkv. The same bits in every run; cuDNN's graph has a workspace of 2 B H T T bytes, so that of longer
+/// samples is added up, in float32, of tiles of queries and keys.
 at::Tensor attention_backward(const at::Tensor& qkv_BTE, const Attended& attended, const at::Tensor& dout_BTC,
                               HeadCounts heads);
+/// The same of tensors of their own, each contiguous, of 16 bits.
+Attended attention_forward(const QueriesKeysValues& of, HeadCounts heads);
+QueriesKeysValues attention_backward(const QueriesKeysValues& of, const Attended& attended, const at::Tensor& dout_BTC,
+                                     HeadCounts heads);
 
 }  // namespace zs::kernel::cuda

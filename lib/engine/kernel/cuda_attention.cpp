@@ -21,17 +21,26 @@ using fe::graph::Tensor_attributes;
 
 enum Name : std::int64_t { kQ = 1, kK, kV, kOut, kStats, kDout, kDq, kDk, kDv };
 
-/// How cuDNN is told where numbers lie.
-struct Shape : AttentionShape {
-  Shape(const at::Tensor& qkv_BTE, HeadCounts heads) : AttentionShape(of(qkv_BTE, heads)) {}
-  std::vector<std::int64_t> queries() const { return {B, H, T, D}; }
-  std::vector<std::int64_t> keys() const { return {B, K, T, D}; }
-  /// Strides of queries, keys and values inside qkv_BTE, and of the output inside out_BTC.
-  std::vector<std::int64_t> packed() const {
-    const std::int64_t E = (H + 2 * K) * D;
-    return {T * E, D, E, 1};
-  }
-  std::vector<std::int64_t> plain() const { return {T * H * D, D, H * D, 1}; }
+/// Where numbers of [B, T, heads * D] lie: from one sample to the next, and from one token to the next.
+struct Strides {
+  std::int64_t sample = 0, token = 0;
+  Strides() = default;
+  explicit Strides(const at::Tensor& x_BTE) : sample(x_BTE.stride(0)), token(x_BTE.stride(1)) {}
+  auto operator<=>(const Strides&) const = default;
+};
+
+/// What one graph computes: `of.T` queries of each head, which see `keys`; in a causal one those up to their own.
+struct Tile {
+  AttentionShape of;
+  std::int64_t keys;
+  bool causal;
+  Strides q, k, out, dq = {}, dk = {};  ///< v as k, dout as out, dv as dk
+  auto operator<=>(const Tile&) const = default;
+
+  std::vector<std::int64_t> queries_BHTD() const { return {of.B, of.H, of.T, of.D}; }
+  std::vector<std::int64_t> keys_BKTD() const { return {of.B, of.K, keys, of.D}; }
+  std::vector<std::int64_t> lying(Strides by) const { return {by.sample, of.D, by.token, 1}; }
+  auto scale() const { return static_cast<float>(1 / std::sqrt(static_cast<double>(of.D))); }
 };
 
 struct Graph {
@@ -43,9 +52,9 @@ void check(fe::error_t status, const std::string& what) {
   if (status.is_bad()) throw Error("cuDNN, " + what + ": " + status.get_message());
 }
 
-std::shared_ptr<fe::graph::Graph> begin(const Shape& shape) {
+std::shared_ptr<fe::graph::Graph> begin(const Tile& tile) {
   auto graph = std::make_shared<fe::graph::Graph>();
-  graph->set_io_data_type(shape.type == at::kHalf ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
+  graph->set_io_data_type(tile.of.type == at::kHalf ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
   return graph;
@@ -55,7 +64,7 @@ auto tensor(Name name, std::vector<std::int64_t> sizes, std::vector<std::int64_t
   return Tensor_attributes().set_uid(name).set_dim(std::move(sizes)).set_stride(std::move(strides));
 }
 
-Tensor_attributes stats(const Shape& s) {
+Tensor_attributes stats(const AttentionShape& s) {
   return tensor(kStats, {s.B, s.H, s.T, 1}, {s.H * s.T, s.T, 1, 1}).set_data_type(fe::DataType_t::FLOAT);
 }
 
@@ -71,15 +80,16 @@ Graph finish(std::shared_ptr<fe::graph::Graph> graph, const std::string& what) {
   return made;
 }
 
-Graph forward_graph(const Shape& s) {
-  auto graph = begin(s);
-  const auto q = graph->tensor(tensor(kQ, s.queries(), s.packed())),
-             k = graph->tensor(tensor(kK, s.keys(), s.packed())), v = graph->tensor(tensor(kV, s.keys(), s.packed()));
-  auto options = fe::graph::SDPA_attributes().set_generate_stats(true).set_causal_mask(true).set_attn_scale(
-      static_cast<float>(1 / std::sqrt(static_cast<double>(s.D))));
+Graph forward_graph(const Tile& t) {
+  auto graph = begin(t);
+  const auto q = graph->tensor(tensor(kQ, t.queries_BHTD(), t.lying(t.q))),
+             k = graph->tensor(tensor(kK, t.keys_BKTD(), t.lying(t.k))),
+             v = graph->tensor(tensor(kV, t.keys_BKTD(), t.lying(t.k)));
+  auto options =
+      fe::graph::SDPA_attributes().set_generate_stats(true).set_causal_mask(t.causal).set_attn_scale(t.scale());
   auto [out, row_stats] = graph->sdpa(q, k, v, options);
-  out->set_output(true).set_uid(kOut).set_dim(s.queries()).set_stride(s.plain());
-  const Tensor_attributes form = stats(s);
+  out->set_output(true).set_uid(kOut).set_dim(t.queries_BHTD()).set_stride(t.lying(t.out));
+  const Tensor_attributes form = stats(t.of);
   row_stats->set_output(true)
       .set_uid(kStats)
       .set_dim(form.get_dim())
@@ -88,30 +98,32 @@ Graph forward_graph(const Shape& s) {
   return finish(std::move(graph), "attention");
 }
 
-Graph backward_graph(const Shape& s) {
-  auto graph = begin(s);
-  const auto q = graph->tensor(tensor(kQ, s.queries(), s.packed())),
-             k = graph->tensor(tensor(kK, s.keys(), s.packed())), v = graph->tensor(tensor(kV, s.keys(), s.packed())),
-             out = graph->tensor(tensor(kOut, s.queries(), s.plain())),
-             dout = graph->tensor(tensor(kDout, s.queries(), s.plain())), row_stats = graph->tensor(stats(s));
+Graph backward_graph(const Tile& t) {
+  auto graph = begin(t);
+  const auto q = graph->tensor(tensor(kQ, t.queries_BHTD(), t.lying(t.q))),
+             k = graph->tensor(tensor(kK, t.keys_BKTD(), t.lying(t.k))),
+             v = graph->tensor(tensor(kV, t.keys_BKTD(), t.lying(t.k))),
+             out = graph->tensor(tensor(kOut, t.queries_BHTD(), t.lying(t.out))),
+             dout = graph->tensor(tensor(kDout, t.queries_BHTD(), t.lying(t.out))),
+             row_stats = graph->tensor(stats(t.of));
   auto options = fe::graph::SDPA_backward_attributes()
-                     .set_causal_mask(true)
+                     .set_causal_mask(t.causal)
                      .set_deterministic_algorithm(bits_repeat())
-                     .set_attn_scale(static_cast<float>(1 / std::sqrt(static_cast<double>(s.D))));
+                     .set_attn_scale(t.scale());
   auto [dq, dk, dv] = graph->sdpa_backward(q, k, v, out, dout, row_stats, options);
-  dq->set_output(true).set_uid(kDq).set_dim(s.queries()).set_stride(s.packed());
-  dk->set_output(true).set_uid(kDk).set_dim(s.keys()).set_stride(s.packed());
-  dv->set_output(true).set_uid(kDv).set_dim(s.keys()).set_stride(s.packed());
+  dq->set_output(true).set_uid(kDq).set_dim(t.queries_BHTD()).set_stride(t.lying(t.dq));
+  dk->set_output(true).set_uid(kDk).set_dim(t.keys_BKTD()).set_stride(t.lying(t.dk));
+  dv->set_output(true).set_uid(kDv).set_dim(t.keys_BKTD()).set_stride(t.lying(t.dk));
   return finish(std::move(graph), "backward of attention");
 }
 
-/// The graph of a shape, made once in the process for a device.
-const Graph& graph_of(const Shape& shape, bool backward) {
-  static std::map<std::tuple<int, Shape, bool>, Graph> graphs;
-  const auto key = std::tuple(static_cast<int>(at::cuda::current_device()), shape, backward);
+/// The graph of a tile, made once in the process for a device.
+const Graph& graph_of(const Tile& tile, bool backward) {
+  static std::map<std::tuple<int, Tile, bool>, Graph> graphs;
+  const auto key = std::tuple(static_cast<int>(at::cuda::current_device()), tile, backward);
   const auto found = graphs.find(key);
   if (found != graphs.end()) return found->second;
-  return graphs.emplace(key, backward ? backward_graph(shape) : forward_graph(shape)).first->second;
+  return graphs.emplace(key, backward ? backward_graph(tile) : forward_graph(tile)).first->second;
 }
 
 void run(const Graph& graph, std::unordered_map<std::int64_t, void*> places, const std::string& what) {
@@ -121,64 +133,126 @@ void run(const Graph& graph, std::unordered_map<std::int64_t, void*> places, con
 }
 
 bool is_float(const at::Tensor& qkv_BTE) { return qkv_BTE.scalar_type() == at::kFloat; }
-FlashShape flash_shape(const Shape& s) { return {s.B, s.T, s.H, s.D}; }
+FlashShape flash_shape(const AttentionShape& s) { return {s.B, s.T, s.H, s.D}; }
 
-/// The address of queries (0), keys (1) or values (2).
-void* part(const at::Tensor& qkv_BTE, const Shape& s, std::int64_t which) {
-  const std::int64_t heads = which == 0 ? 0 : s.H + (which - 1) * s.K;
-  return static_cast<std::byte*>(qkv_BTE.data_ptr()) + heads * s.D * static_cast<std::int64_t>(qkv_BTE.element_size());
+/// Views of what lies beside each other.
+QueriesKeysValues parts(const at::Tensor& qkv_BTE, HeadCounts heads) {
+  const std::int64_t D = qkv_BTE.size(2) / (heads.H + 2 * heads.K), E = heads.H * D, F = heads.K * D;
+  return {qkv_BTE.narrow(2, 0, E), qkv_BTE.narrow(2, E, F), qkv_BTE.narrow(2, E + F, F)};
+}
+QueriesKeysValues empty_like(const QueriesKeysValues& of) {
+  const auto empty = [](const at::Tensor& x) { return at::empty_like(x, at::MemoryFormat::Contiguous); };
+  return {empty(of.q_BTE), empty(of.k_BTF), empty(of.v_BTF)};
+}
+
+/// What queries and keys of a tile have to do with each other, in `made`.
+void backward_of_tile(const QueriesKeysValues& of, const Attended& attended, const at::Tensor& dout_BTC,
+                      HeadCounts heads, bool causal, const QueriesKeysValues& made) {
+  const Tile tile{AttentionShape::of(of.q_BTE, heads, heads.H),
+                  of.k_BTF.size(1),
+                  causal,
+                  Strides(of.q_BTE),
+                  Strides(of.k_BTF),
+                  Strides(dout_BTC),
+                  Strides(made.q_BTE),
+                  Strides(made.k_BTF)};
+  run(graph_of(tile, true),
+      {{kQ, of.q_BTE.data_ptr()},
+       {kK, of.k_BTF.data_ptr()},
+       {kV, of.v_BTF.data_ptr()},
+       {kOut, attended.out_BTC.data_ptr()},
+       {kStats, attended.stats_BHT1.data_ptr()},
+       {kDout, dout_BTC.data_ptr()},
+       {kDq, made.q_BTE.data_ptr()},
+       {kDk, made.k_BTF.data_ptr()},
+       {kDv, made.v_BTF.data_ptr()}},
+      "backward of attention");
+}
+
+/// Queries, and keys, of a tile of backward: all of them where the workspace that the order of sums needs is at most 4
+/// GiB, else as many as make it 2 GiB.
+std::int64_t tile_tokens(const AttentionShape& s) {
+  constexpr std::int64_t kWhole = std::int64_t{4} << 30, kTile = std::int64_t{2} << 30, kGroup = 128;
+  const auto bytes = [&](std::int64_t tokens) { return 2 * s.B * s.H * tokens * tokens; };
+  if (!bits_repeat() || bytes(s.T) <= kWhole) return s.T;
+  std::int64_t tokens = s.T;
+  while (bytes(tokens) > kTile && tokens > kGroup) tokens = (tokens / 2 + kGroup - 1) / kGroup * kGroup;
+  return tokens;
+}
+
+/// The same, in `made`: of each block of queries all blocks of keys up to its own. What tiles make of 16 bits is added
+/// up in float32.
+void backward(const QueriesKeysValues& of, const Attended& attended, const at::Tensor& dout_BTC, HeadCounts heads,
+              const QueriesKeysValues& made) {
+  const std::int64_t T = of.q_BTE.size(1), most = tile_tokens(AttentionShape::of(of.q_BTE, heads, heads.H));
+  if (most >= T) return backward_of_tile(of, attended, dout_BTC, heads, /*causal=*/true, made);
+  const auto sum = [](const at::Tensor& x) { return at::zeros(x.sizes(), x.options().dtype(at::kFloat)); };
+  const at::Tensor dk_BTF = sum(made.k_BTF), dv_BTF = sum(made.v_BTF);
+  for (std::int64_t begin = 0; begin < T; begin += most) {
+    const auto own = [&](const at::Tensor& x) { return x.narrow(1, begin, std::min(most, T - begin)); };
+    const at::Tensor q_BTE = own(of.q_BTE), dout = own(dout_BTC), dq_BTE = sum(q_BTE);
+    const Attended its{own(attended.out_BTC), own(attended.stats_BHT1.transpose(1, 2)).transpose(1, 2).contiguous()};
+    for (std::int64_t key = 0; key <= begin; key += most) {
+      const auto seen = [&](const at::Tensor& x) { return x.narrow(1, key, std::min(most, T - key)); };
+      const QueriesKeysValues tile{q_BTE, seen(of.k_BTF), seen(of.v_BTF)}, made_by = empty_like(tile);
+      backward_of_tile(tile, its, dout, heads, /*causal=*/key == begin, made_by);
+      dq_BTE.add_(made_by.q_BTE), seen(dk_BTF).add_(made_by.k_BTF), seen(dv_BTF).add_(made_by.v_BTF);
+    }
+    own(made.q_BTE).copy_(dq_BTE);
+  }
+  made.k_BTF.copy_(dk_BTF), made.v_BTF.copy_(dv_BTF);
 }
 
 }  // namespace
 
 bool attention_fits(const AttentionShape& s) {
   if (s.type == at::kFloat) return s.H == s.K && flash_fits(s.D);
-  constexpr std::int64_t kWorkspace = std::int64_t{4} << 30;
-  return (s.type == at::kBFloat16 || s.type == at::kHalf) && s.D % 8 == 0 && s.D <= 128 &&
-         2 * s.B * s.H * s.T * s.T <= kWorkspace;
+  return (s.type == at::kBFloat16 || s.type == at::kHalf) && s.D % 8 == 0 && s.D <= 128;
 }
 
-Attended attention_forward(const at::Tensor& qkv_BTE, HeadCounts heads) {
-  const Shape s(qkv_BTE, heads);
-  Attended made{at::empty({s.B, s.T, s.H * s.D}, qkv_BTE.options()),
-                at::empty({s.B, s.H, s.T, 1}, qkv_BTE.options().dtype(at::kFloat))};
-  if (is_float(qkv_BTE)) {
-    flash_forward(qkv_BTE.data_ptr<float>(), made.out_BTC.data_ptr<float>(), made.stats_BHT1.data_ptr<float>(),
-                  flash_shape(s), tf32_allowed(), at::cuda::getCurrentCUDAStream());
-    return made;
-  }
-  run(graph_of(s, false),
-      {{kQ, part(qkv_BTE, s, 0)},
-       {kK, part(qkv_BTE, s, 1)},
-       {kV, part(qkv_BTE, s, 2)},
+Attended attention_forward(const QueriesKeysValues& of, HeadCounts heads) {
+  const AttentionShape s = AttentionShape::of(of.q_BTE, heads, heads.H);
+  const Attended made{at::empty({s.B, s.T, s.H * s.D}, of.q_BTE.options()),
+                      at::empty({s.B, s.H, s.T, 1}, of.q_BTE.options().dtype(at::kFloat))};
+  const Tile whole{s, s.T, /*causal=*/true, Strides(of.q_BTE), Strides(of.k_BTF), Strides(made.out_BTC)};
+  run(graph_of(whole, false),
+      {{kQ, of.q_BTE.data_ptr()},
+       {kK, of.k_BTF.data_ptr()},
+       {kV, of.v_BTF.data_ptr()},
        {kOut, made.out_BTC.data_ptr()},
        {kStats, made.stats_BHT1.data_ptr()}},
       "attention");
   return made;
 }
 
+QueriesKeysValues attention_backward(const QueriesKeysValues& of, const Attended& attended, const at::Tensor& dout_BTC,
+                                     HeadCounts heads) {
+  const QueriesKeysValues made = empty_like(of);
+  backward(of, attended, dout_BTC, heads, made);
+  return made;
+}
+
+Attended attention_forward(const at::Tensor& qkv_BTE, HeadCounts heads) {
+  if (!is_float(qkv_BTE)) return attention_forward(parts(qkv_BTE, heads), heads);
+  const AttentionShape s = AttentionShape::of(qkv_BTE, heads);
+  const Attended made{at::empty({s.B, s.T, s.H * s.D}, qkv_BTE.options()),
+                      at::empty({s.B, s.H, s.T, 1}, qkv_BTE.options())};
+  flash_forward(qkv_BTE.data_ptr<float>(), made.out_BTC.data_ptr<float>(), made.stats_BHT1.data_ptr<float>(),
+                flash_shape(s), tf32_allowed(), at::cuda::getCurrentCUDAStream());
+  return made;
+}
+
 at::Tensor attention_backward(const at::Tensor& qkv_BTE, const Attended& attended, const at::Tensor& dout_BTC,
                               HeadCounts heads) {
   const at::Tensor dqkv_BTE = at::empty_like(qkv_BTE);
-  const Shape s(qkv_BTE, heads);
-  if (is_float(qkv_BTE)) {
-    const at::Tensor scratch = at::empty_like(attended.stats_BHT1);
-    flash_backward(qkv_BTE.data_ptr<float>(), attended.out_BTC.data_ptr<float>(), attended.stats_BHT1.data_ptr<float>(),
-                   dout_BTC.data_ptr<float>(), dqkv_BTE.data_ptr<float>(), scratch.data_ptr<float>(), flash_shape(s),
-                   tf32_allowed(), at::cuda::getCurrentCUDAStream());
+  if (!is_float(qkv_BTE)) {
+    backward(parts(qkv_BTE, heads), attended, dout_BTC, heads, parts(dqkv_BTE, heads));
     return dqkv_BTE;
   }
-  run(graph_of(s, true),
-      {{kQ, part(qkv_BTE, s, 0)},
-       {kK, part(qkv_BTE, s, 1)},
-       {kV, part(qkv_BTE, s, 2)},
-       {kOut, attended.out_BTC.data_ptr()},
-       {kStats, attended.stats_BHT1.data_ptr()},
-       {kDout, dout_BTC.data_ptr()},
-       {kDq, part(dqkv_BTE, s, 0)},
-       {kDk, part(dqkv_BTE, s, 1)},
-       {kDv, part(dqkv_BTE, s, 2)}},
-      "backward of attention");
+  const at::Tensor scratch = at::empty_like(attended.stats_BHT1);
+  flash_backward(qkv_BTE.data_ptr<float>(), attended.out_BTC.data_ptr<float>(), attended.stats_BHT1.data_ptr<float>(),
+                 dout_BTC.data_ptr<float>(), dqkv_BTE.data_ptr<float>(), scratch.data_ptr<float>(),
+                 flash_shape(AttentionShape::of(qkv_BTE, heads)), tf32_allowed(), at::cuda::getCurrentCUDAStream());
   return dqkv_BTE;
 }
 

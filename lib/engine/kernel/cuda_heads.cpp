@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of a decoder's attention as nodes of autograd on a GPU, for layers that cuda_llama.cpp does not compute as one:
-// rotation by zs's kernel, attention by LibTorch's FlashAttention 2 over sequences of any lengths (Dao 2023). Shapes as
-// in kernels.hpp; N = B T tokens, S sequences.
+// rotation by zs's kernel, attention within whole samples by cuDNN, within documents, windows and of other scales by
+// LibTorch's FlashAttention 2 over sequences of any lengths (Dao 2023). Shapes as in kernels.hpp; N = B T tokens, S
+// sequences.
 #include <ATen/ops/_flash_attention_backward.h>
 #include <ATen/ops/_flash_attention_forward.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 
+#include "kernel/attention.hpp"
 #include "kernel/cuda_layers.hpp"
 #include "kernel/cuda_llama.hpp"
 
@@ -40,6 +42,26 @@ struct Rotation : torch::autograd::Function<Rotation> {
   }
 };
 
+struct AttentionOfSamples : torch::autograd::Function<AttentionOfSamples> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF,
+                        std::int64_t H, std::int64_t K) {
+    const QueriesKeysValues of{q_BTE.contiguous(), k_BTF.contiguous(), v_BTF.contiguous()};
+    const Attended attended = attention_forward(of, {H, K});
+    ctx->save_for_backward({of.q_BTE, of.k_BTF, of.v_BTF, attended.out_BTC, attended.stats_BHT1});
+    ctx->saved_data["H"] = H;
+    ctx->saved_data["K"] = K;
+    return attended.out_BTC;
+  }
+
+  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
+    const Variables saved = ctx->get_saved_variables();
+    const HeadCounts heads{ctx->saved_data["H"].toInt(), ctx->saved_data["K"].toInt()};
+    const QueriesKeysValues d =
+        attention_backward({saved[0], saved[1], saved[2]}, {saved[3], saved[4]}, gradients[0].contiguous(), heads);
+    return {d.q_BTE, d.k_BTF, d.v_BTF, Tensor(), Tensor()};
+  }
+};
+
 /// Where sequences begin among the tokens, and where the last one ends.
 struct Sequences {
   Tensor ends_S1;  ///< int32, S + 1 of them, on the GPU
@@ -58,7 +80,7 @@ Sequences sequences(const Tensor& q_BTE, const Attending& how) {
   return made;
 }
 
-struct Attention : torch::autograd::Function<Attention> {
+struct AttentionOfSequences : torch::autograd::Function<AttentionOfSequences> {
   static Tensor forward(AutogradContext* ctx, const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF,
                         const Attending& how) {
     const std::int64_t D = q_BTE.size(2) / how.heads;
@@ -107,7 +129,11 @@ bool takes_sequences(const Tensor& q_BTE, const Attending& how) {
 
 Tensor attention_of_sequences(const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF, const Attending& how) {
   if (!takes_sequences(q_BTE, how)) return plain().grouped_attention(q_BTE, k_BTF, v_BTF, how);
-  return Attention::apply(q_BTE, k_BTF, v_BTF, how);
+  const HeadCounts heads{how.heads, how.heads * k_BTF.size(2) / q_BTE.size(2)};
+  const bool whole = how.documents.empty() && how.window == 0 && how.scale == 0;
+  if (whole && attention_fits(AttentionShape::of(q_BTE, heads, heads.H)))
+    return AttentionOfSamples::apply(q_BTE, k_BTF, v_BTF, heads.H, heads.K);
+  return AttentionOfSequences::apply(q_BTE, k_BTF, v_BTF, how);
 }
 
 }  // namespace zs::kernel::cuda

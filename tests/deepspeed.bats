@@ -37,7 +37,7 @@ digest() { sed -n 's/^state_digest: //p' "${1:-log}"; }
   for options in "--zero_stage 3 --bf16 --gradient_accumulation_steps 2" \
     "--zero_stage 1 --scheduler WarmupCosineLR --lr_warmup_steps 2 --learning_rate 0.002" \
     "--zero_stage 2 --fp16 --set training.loss_scale=64 --weight_decay 0.3 --offload_device cpu" \
-    "--zero_stage 2 --amp --max_grad_norm 0"; do
+    "--zero_stage 2 --amp --max_grad_norm 0" "--zero_stage 3 --offload_device cpu --offload_ratio 0.5"; do
     # shellcheck disable=SC2086
     {
       zs-train "${SMALL[@]}" $options --print_deepspeed_config >ds.json

@@ -30,6 +30,26 @@ value() { sed -n "s/^run: $1=//p" "$2"; }
   [ -z "$(ls -A nvme)" ]
 }
 
+@test "offload: of a share the rest stays on the device: the same bits, counted bytes, and any share resumes another" {
+  one=(mpirun --oversubscribe -n 2 zs-train "${SMALL[@]}" --zero_stage 3 --log_interval 1 --save_final false)
+  "${one[@]}" --max_steps 6 >none
+  parameters=$(value model.parameters none) before=-1
+  for ratio in 0 0.3 0.7 1; do
+    "${one[@]}" --max_steps 6 --offload_device cpu --offload_ratio $ratio >share
+    [ "$(digest none)" = "$(digest share)" ] || complain "$ratio: $(digest share)"
+    less=$(($(value ideal_state_bytes none) - $(value ideal_state_bytes share)))
+    # Half of the largest unit, the embedding: two of three parts of this model.
+    awk -v less=$less -v ratio=$ratio -v all=$((8 * parameters / 2)) 'BEGIN { off = less / all - ratio; exit !(off * off <= 1 / 9) }' || complain "$ratio: $less of $((8 * parameters / 2))"
+    [ "$less" -gt "$before" ] || complain "$ratio: $less after $before"
+    before=$less
+  done
+  [ "$before" = $((8 * parameters / 2)) ]
+  "${one[@]}" --max_steps 3 --save_steps 3 --offload_device nvme --nvme_path nvme --offload_ratio 0.7 --output_dir part >/dev/null
+  "${one[@]}" --max_steps 6 --resume_from part/2*/checkpoint_3 --offload_device cpu --offload_ratio 0.3 >again
+  [ "$(digest none)" = "$(digest again)" ] || complain "resumed: $(digest again)"
+  verdict
+}
+
 @test "offload: zs-verify proves it step by step, in every number format" {
   for options in "--zero_stage 1 --offload_device cpu" "--zero_stage 2 --offload_device nvme" "--zero_stage 3 --offload_device nvme --offload_param cpu" \
     "--zero_stage 3 --offload_param nvme --bf16 --rtol 0 --atol 0" "--zero_stage 2 --offload_device cpu --fp16 --rtol 0 --atol 0 --set training.initial_scale_power=8" \
@@ -79,6 +99,8 @@ value() { sed -n "s/^run: $1=//p" "$2"; }
   [[ $stderr == *"rank 1 on "*"the parameters of h.0 that is offloaded there: it is not what was stored: it is torn"* ]] || complain "$stderr"
   run -2 --separate-stderr zs-verify --num_layers 2 --zero_stage 2 --offload_device cpu --inject_fault 2:torn:h.0
   [[ $stderr == *"'torn' is a fault of a disk, and no state is on a disk: set --offload_device nvme"* ]] || complain "$stderr"
+  run -2 --separate-stderr zs-verify --num_layers 2 --zero_stage 2 --offload_device nvme --nvme_path nvme --offload_ratio 0 --inject_fault 2:torn:h.0
+  [[ $stderr == *"the optimizer state of h.0 is not on the disk: --offload_ratio leaves it on the device; name another unit"* ]] || complain "$stderr"
   run -2 --separate-stderr zs-verify --num_layers 2 "${NVME[@]}" --inject_fault 2:torn:h.7
   [[ $stderr == *"no unit 'h.7', did you mean h."* ]] || complain "$stderr"
   verdict

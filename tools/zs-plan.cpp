@@ -13,6 +13,7 @@
 #include "input/named.hpp"
 #include "plan/candidate.hpp"
 #include "plan/layers.hpp"
+#include "plan/offloaded_share.hpp"
 #include "plot/plan.hpp"
 #include "registry/run.hpp"
 
@@ -123,7 +124,8 @@ Json json_of(const plan::Candidate& one) {
           {"hpz_partition_size", one.shape.secondary},
           {"quantized_weights", one.shape.quantized_weights},
           {"quantized_gradients", one.shape.quantized_gradients},
-          {"offload_optimizer", one.shape.offload_optimizer},
+          {"offload_optimizer", plan::offloaded_share(one.shape) > 0},
+          {"offloaded_share", plan::offloaded_share(one.shape)},
           {"offload_parameters", one.shape.offload_parameters},
           {"activation_checkpointing", one.shape.activation_checkpointing},
           {"gradient_accumulation_steps", one.shape.micro_steps},

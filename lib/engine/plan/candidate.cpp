@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "plan/offloaded_share.hpp"
 #include "plan/pass.hpp"
 
 namespace zs::plan {
@@ -48,7 +49,8 @@ std::string way(const Shape& shape) {
   if (shape.secondary > 0) text += ", hpZ " + std::to_string(shape.secondary);
   if (shape.quantized_weights) text += ", qwZ";
   if (shape.quantized_gradients) text += ", qgZ";
-  if (shape.offload_optimizer) text += ", offload of optimizer state";
+  if (const double share = offloaded_share(shape); share > 0)
+    text += ", offload of " + (share < 1 ? to_rounded_text(share, 2) + " of " : "") + "optimizer state";
   if (shape.offload_parameters) text += ", offload of parameters";
   if (shape.activation_checkpointing) text += ", activation checkpointing";
   return text;
@@ -68,7 +70,7 @@ std::vector<Candidate> candidates(const std::vector<Profile>& profiles, const Cl
     for (const int stage : kStages) {
       const Shape& measured = profile.shape;
       const Division divided = divided_by(stage);
-      if (measured.offload_optimizer && !divided.optimizer_state) continue;
+      if (offloaded_share(measured) > 0 && !divided.optimizer_state) continue;
       if (ranks % measured.sequence != 0 || ranks % measured.experts != 0) continue;
       const bool of_shards = measured.offload_parameters || measured.quantized_weights || measured.quantized_gradients;
       if (of_shards && !divided.parameters) continue;

@@ -26,9 +26,11 @@ class Walk {
  public:
   explicit Walk(const Plan& plan) : plan_(plan), shape_(plan.shape), divided_(plan.shape.divided()) {
     State start{parameters_at_rest()};
-    start.optimizer = between_steps(shape_.offload_optimizer);
     start.shard = between_steps(shape_.offload_parameters);
-    states_.assign(shape_.units.size(), start);
+    for (const Unit& unit : shape_.units) {
+      start.optimizer = between_steps(shape_.offloads(unit));
+      states_.push_back(start);
+    }
   }
 
   void run() {
@@ -38,7 +40,7 @@ class Walk {
       // The end of the step waits for shards of frozen units: no update does.
       if (!trained(state) && state.shard == Place::loading) state.shard = Place::here;
       require((state.stepped || !trained(state)) && whole &&
-                  state.optimizer == between_steps(shape_.offload_optimizer) &&
+                  state.optimizer == between_steps(shape_.offloads(unit_of(state))) &&
                   state.shard == between_steps(shape_.offload_parameters),
               "the step ends before every unit is stepped and back in its place");
     }
@@ -75,9 +77,10 @@ class Walk {
   }
 
   State& of(int unit) { return states_[static_cast<std::size_t>(unit)]; }
-  bool trained(const State& state) const {
-    return shape_.units[static_cast<std::size_t>(&state - states_.data())].trained() > 0;
+  const Unit& unit_of(const State& state) const {
+    return shape_.units[static_cast<std::size_t>(&state - states_.data())];
   }
+  bool trained(const State& state) const { return unit_of(state).trained() > 0; }
   bool goes_back(int unit) const { return unit >= first_; }
 
   void require_whole(int unit) {

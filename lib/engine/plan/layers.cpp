@@ -10,6 +10,7 @@
 #include "base/file.hpp"
 #include "base/words.hpp"
 #include "plan/memory.hpp"
+#include "plan/offloaded_share.hpp"
 
 namespace zs::plan {
 namespace {
@@ -120,6 +121,7 @@ Profile with_layers(const Profile& profile, std::int64_t count) {
     units.push_back(then[i]);
     units.back().tied_to = shifted(then[i].tied_to);
   }
+  offload_share(all.shape, offloaded_share(profile.shape));
 
   all.timings.clear();
   std::map<std::pair<Kind, std::size_t>, std::pair<Timing, int>> sums;  // of the layers, by unit of the period

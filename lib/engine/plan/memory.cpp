@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "plan/memory_curve.hpp"
+#include "plan/offloaded_share.hpp"
 #include "plan/profile.hpp"
 
 namespace zs::plan {
@@ -71,14 +72,12 @@ class Ledger {
       const Unit& unit = shape_.units[i];
       divided_.push_back(divided_in_memory(shape_.of(unit), shards_move));
       const auto numel = static_cast<double>(unit.numel);
-      const double state = optimizer_bytes(shape_, static_cast<int>(i), bytes_per_parameter);
       const bool divided = divided_[i].parameters;
       if (!divided) pool_.take(numel * bytes_);
       if (divided && !shape_.offload_parameters) pool_.take(slice(unit) * bytes_);
       if (divided) largest_shard_ = std::max(largest_shard_, slice(unit) * bytes_);
       if (shape_.secondary > 0) lasting_ += numel / shape_.secondary * bytes_;
-      if (!shape_.offload_optimizer) lasting_ += state;
-      largest_state_ = std::max(largest_state_, state);
+      if (!shape_.offloads(unit)) lasting_ += state(static_cast<int>(i));
     }
     for (const Op& op : plan.ops) {
       run(op);
@@ -106,7 +105,7 @@ class Ledger {
   std::vector<int> partial_sums_;      // by micro-step
 
   double lasting() const {
-    return lasting_ + (shape_.offload_optimizer ? largest_state_ : 0) + most_shards_ * largest_shard_;
+    return lasting_ + (offloaded_share(shape_) > 0 ? largest_state_ : 0) + most_shards_ * largest_shard_;
   }
 
   /// Activations of forward stay until its backward has run.
@@ -118,6 +117,8 @@ class Ledger {
     if (op.kind == Kind::backward) keep(-activations_[static_cast<std::size_t>(op.unit)]);
   }
 
+  /// Bytes of a unit's optimizer state.
+  double state(int unit) const { return optimizer_bytes(shape_, unit, static_cast<int>(bytes_)); }
   /// Elements that are kept of a unit's gradient between the micro-steps.
   double kept(const Unit& unit) const {
     return share(static_cast<double>(unit.trained()), divided(unit).gradients, ranks(unit));
@@ -181,6 +182,10 @@ class Ledger {
         return pool_.take(gradients_[index].whole);
       case Kind::step:
         return step(gradients_[index], unit);
+      case Kind::store:
+        // A buffer for offloaded state has room for any that moves.
+        largest_state_ = std::max(largest_state_, state(op.unit));
+        return;
       case Kind::store_shard:
         return drop_shard();
       default:

@@ -126,9 +126,9 @@ double MemoryCurve::peak(const Plan& plan) const { return most(over(plan)); }
 
 double MemoryCurve::relief(const Plan& plan) const {
   Plan still = plan;
-  const bool states = !plan.shape.offload_optimizer, shards = !plan.shape.offload_parameters;
+  const bool shards = !plan.shape.offload_parameters;
   std::erase_if(still.ops, [&](const Op& op) {
-    return (states && (op.kind == Kind::store || op.kind == Kind::load)) ||
+    return ((op.kind == Kind::store || op.kind == Kind::load) && !plan.shape.offloads(at(plan.shape, op.unit))) ||
            (shards && (op.kind == Kind::store_shard || op.kind == Kind::load_shard)) || op.kind == Kind::store_input ||
            op.kind == Kind::load_input;
   });

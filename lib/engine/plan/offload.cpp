@@ -53,10 +53,12 @@ std::vector<int> units_of(const Plan& plan) {
   std::iota(units.begin(), units.end(), 0);
   return units;
 }
-/// Those with optimizer state.
-std::vector<int> trained_units(const Plan& plan) {
+/// Those with optimizer state in device memory between steps.
+std::vector<int> units_with_state(const Plan& plan) {
   std::vector<int> units = units_of(plan);
-  std::erase_if(units, [&](int unit) { return !trained(plan, unit); });
+  std::erase_if(units, [&](int unit) {
+    return !trained(plan, unit) || plan.shape.offloads(plan.shape.units[static_cast<std::size_t>(unit)]);
+  });
   return units;
 }
 
@@ -110,17 +112,15 @@ Plan without_states(const Plan& plan, const Budget& budget, std::vector<int> uni
 }  // namespace
 
 Plan offload_adam_states(const Plan& plan, const Budget& budget) {
-  if (plan.shape.offload_optimizer) return plan;  // it is away all the time
-  std::vector<int> units = trained_units(plan);
+  std::vector<int> units = units_with_state(plan);
   std::reverse(units.begin(), units.end());  // those first that are updated last, and have most time to come back
   return fitted(plan, budget, units,
                 [&](const std::vector<int>& moved) { return without_states(plan, budget, moved); });
 }
 
 Plan offload_adam_states_sync(const Plan& plan, const Budget&) {
-  if (plan.shape.offload_optimizer) return plan;
   Insertions insertions(plan);
-  for (const int unit : trained_units(plan)) {
+  for (const int unit : units_with_state(plan)) {
     insertions.put(0, {Kind::store, unit});
     insertions.put(place_of(plan, {Kind::step, unit}), {Kind::load, unit});
   }

@@ -27,13 +27,14 @@ class Builder {
       backward(micro);
     }
     complete_gradients();
-    load_for_step(first_);
+    load_state(first_), load_shard(first_);
     add(Kind::norm);
     for (int unit = first_; unit <= last_; ++unit) {
       if (!trained(unit)) continue;
-      load_for_step(unit + 1);  // while this one is updated
+      if (offloads(unit)) load_state(unit + 1);  // while this one is updated, and those behind it that stay
+      load_shard(unit + 1);
       add(Kind::step, unit);
-      if (plan_.shape.offload_optimizer) add(Kind::store, unit);
+      if (offloads(unit)) add(Kind::store, unit);
       if (plan_.shape.offload_parameters) add(Kind::store_shard, unit);
     }
     load_early(plan_);
@@ -53,12 +54,18 @@ class Builder {
 
   void add(Kind kind, int unit = -1, int micro = -1) { plan_.ops.push_back({kind, unit, micro}); }
   bool trained(int unit) const { return plan_.shape.units[static_cast<std::size_t>(unit)].trained() > 0; }
-  /// Loads the state of the next unit that has some, from `unit` on.
-  void load_for_step(int unit) {
+  bool offloads(int unit) const {
+    return trained(unit) && plan_.shape.offloads(plan_.shape.units[static_cast<std::size_t>(unit)]);
+  }
+  /// Loads the state of the next unit, from `unit` on, of which it is away.
+  void load_state(int unit) {
+    while (unit <= last_ && !offloads(unit)) ++unit;
+    if (unit <= last_) add(Kind::load, unit);
+  }
+  /// Loads the shard of the next unit that is updated, from `unit` on.
+  void load_shard(int unit) {
     while (unit <= last_ && !trained(unit)) ++unit;
-    if (unit > last_) return;
-    if (plan_.shape.offload_optimizer) add(Kind::load, unit);
-    if (plan_.shape.offload_parameters) add(Kind::load_shard, unit);
+    if (unit <= last_ && plan_.shape.offload_parameters) add(Kind::load_shard, unit);
   }
 
   /// The units whose parameters `unit` reads: the one it is tied to first.
@@ -461,7 +468,7 @@ double state_bytes(const Shape& shape, int bytes_per_parameter) {
   double bytes = 0;
   for (const Unit& unit : shape.units) {
     bytes += state_bytes(static_cast<double>(unit.numel), shape.stage, shape.ranks / unit.among, bytes_per_parameter,
-                         shape.offload_optimizer, shape.offload_parameters, shape.secondary, unit.kept_numbers(),
+                         shape.offloads(unit), shape.offload_parameters, shape.secondary, unit.kept_numbers(),
                          static_cast<double>(unit.frozen));
   }
   return bytes;

@@ -64,6 +64,8 @@ struct Unit {
   /// Ranks that divide its experts: all of the above is of one's part. Each computes those of the micro-batches of all
   /// of them, between which `exchanged` bytes of rows travel in a forward if experts get as many tokens each.
   int among = 1;
+  /// Its optimizer state stays in device memory, where that of other units is offloaded (plan/offloaded_share.hpp).
+  bool stays = false;
 
   /// Elements with a gradient and an update.
   std::int64_t trained() const { return numel - frozen; }
@@ -77,8 +79,8 @@ struct Shape {
   int ranks = 1;
   int micro_steps = 1;  ///< gradient accumulation steps
   bool activation_checkpointing = false;
-  /// Optimizer state is in device memory only during the update. Otherwise it stays there between steps, and a pass may
-  /// move it out for a part of a step.
+  /// Optimizer state is in device memory only during the update, but for units of which it stays. Otherwise it stays
+  /// there between steps, and a pass may move it out for a part of a step.
   bool offload_optimizer = false;
   bool offload_parameters = false;  ///< the same for shards of parameters, which gathers use too (stage 3)
   /// Stage 3: after its first gather in a step a unit is partitioned once more within each group of so many ranks in
@@ -100,6 +102,8 @@ struct Shape {
     its.gradients = its.gradients || sequence > 1 || experts > 1;
     return its;
   }
+  /// Whether a unit's optimizer state is away between steps.
+  bool offloads(const Unit& unit) const { return offload_optimizer && !unit.stays; }
   /// The step of a unit, without units: of one whose experts are divided, the ranks with the same experts take part,
   /// each with the micro-batches of all among which it is divided as leaves.
   Shape of(const Unit& unit) const;

@@ -76,7 +76,8 @@ Json to_json(const Shape& shape) {
                      {"frozen", unit.frozen},
                      {"idle", unit.idle},
                      {"exchanged", unit.exchanged},
-                     {"among", unit.among}});
+                     {"among", unit.among},
+                     {"stays", unit.stays}});
   }
   return {{"stage", shape.stage},
           {"ranks", shape.ranks},
@@ -141,6 +142,7 @@ Shape read_shape(const Reader& json) {
     if (unit.has("idle")) shape.units.back().idle = unit.within<std::int64_t>("idle", 0, shape.units.back().numel);
     if (unit.has("exchanged")) shape.units.back().exchanged = unit.within<std::int64_t>("exchanged", 0, kParameters);
     if (unit.has("among")) shape.units.back().among = unit.within<int>("among", 1, shape.experts);
+    if (unit.has("stays")) shape.units.back().stays = unit.get<bool>("stays");
   }
   if (frozen(shape) == numel(shape)) json.fail("units", "are all frozen");
   return shape;

@@ -83,8 +83,9 @@ void Engine::add_state(std::size_t unit) {
   parts_.push_back(among > 1 ? whole.part(sharing_->rank() * own, (sharing_->rank() + 1) * own) : nullptr);
   comm::Group& group = among > 1 ? *memory_.replicas : group_;
   Pool& pool = among > 1 ? *memory_.replica_pool : memory_.pool;
-  const Residency state_residency{memory_.optimizer.get(),
-                                  !settings_.trains || settings_.offload.optimizer == Place::device},
+  // A state that no plan moves has no place in the store.
+  Store* const store = plans_.have(plan::Kind::store, static_cast<int>(unit)) ? memory_.optimizer.get() : nullptr;
+  const Residency state_residency{store, !store || !plan().shape.offloads(plan().shape.units[unit])},
       shard_residency{memory_.parameters.get(), settings_.offload.parameters == Place::device};
   const auto optimizer = [&](const Layout& layout, const device::View& parameters) {
     Recipe its = recipe(settings_.optimizer, computed(unit), is_block(units_, unit), layout.owned, settings_.decay_all);

@@ -28,7 +28,8 @@ void OptimizerPrefetcher::before(const plan::Plan& plan, std::size_t at,
   if (!late_) return;
   for (begun_ = std::max(begun_, at); begun_ < plan.ops.size(); ++begun_) {
     const plan::Op& load = plan.ops[begun_];
-    if (load.kind != Kind::load) continue;
+    // What a pass moves comes where its plan says so.
+    if (load.kind != Kind::load || !plan.shape.offloads(plan.shape.units[static_cast<std::size_t>(load.unit)])) continue;
     OffloadableBuffer& its = state(load.unit);
     if (store_->lent() + its.bytes() > room) return;
     its.start_load();

@@ -9,6 +9,7 @@
 #include "base/words.hpp"
 #include "comm/agree.hpp"
 #include "device/tensor.hpp"
+#include "plan/offloaded_share.hpp"
 #include "unit/arithmetic.hpp"
 
 namespace zs::zero {
@@ -72,6 +73,7 @@ plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const S
     shape.units.back().exchanged = numbers * strategy.tokens * exchanged_bytes(group, settings);
     shape.units.back().among = among;
   }
+  plan::offload_share(shape, settings.offload.ratio);
   return shape;
 }
 
@@ -122,9 +124,10 @@ Plans::Plans(comm::Group& group, const unit::Units& units, const Strategy& strat
   require_same();
 }
 
-bool Plans::have(plan::Kind kind) const {
+bool Plans::have(plan::Kind kind, int unit) const {
   return std::any_of(plans_.begin(), plans_.end(), [&](const plan::Plan& plan) {
-    return std::any_of(plan.ops.begin(), plan.ops.end(), [&](const plan::Op& op) { return op.kind == kind; });
+    return std::any_of(plan.ops.begin(), plan.ops.end(),
+                       [&](const plan::Op& op) { return op.kind == kind && (unit < 0 || op.unit == unit); });
   });
 }
 

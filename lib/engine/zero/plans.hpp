@@ -27,8 +27,8 @@ class Plans {
   /// The plans of all entries of the schedule.
   const std::vector<plan::Plan>& all() const { return plans_; }
   const plan::Schedule& schedule() const { return schedule_; }
-  /// Whether any of them has an operation of that kind.
-  bool have(plan::Kind kind) const;
+  /// Whether any of them has an operation of that kind, on that unit or (-1) on any.
+  bool have(plan::Kind kind, int unit = -1) const;
 
  private:
   comm::Group& group_;

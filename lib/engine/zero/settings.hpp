@@ -19,6 +19,7 @@ struct Offload {
   Place parameters = Place::device;  ///< shards in stage 3
   std::string nvme_path{};           ///< folder for files on a disk
   Place passes = Place::host;        ///< where passes move state from device memory between steps
+  double ratio = 1;                  ///< share of `optimizer` that is offloaded, in whole units: 0 to 1
 };
 
 /// The features of ZeRO++ in stage 3.

@@ -137,6 +137,7 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "plan_profile", .role = layout, .label = "profile of the plan", .key = "zero.plan_profile"},
     {.name = "activation_checkpointing", .role = layout, .label = "activation checkpointing", .key = "zero.activation_checkpointing", .aliases = "ac", .main = true},
     {.name = "offload", .role = layout, .label = "offload", .key = "zero.offload_device", .aliases = "offload_device", .main = true},
+    {.name = "offload_ratio", .role = layout, .label = "offloaded share of optimizer state", .key = "zero.offload_ratio", .type = kReal},
     {.name = "offload_param", .role = layout, .label = "offload of parameters", .key = "zero.offload_param"},
     {.name = "nvme_path", .role = layout, .label = "folder for what is offloaded", .key = "zero.nvme_path"},
     {.name = "hpz_partition_size", .role = layout, .label = "ranks of a secondary partition", .key = "zero.hpz_partition_size", .aliases = "zero_hpz_partition_size", .type = kInt},

@@ -146,6 +146,13 @@ class Reader {
       const Entry* const device = said_at(part + ".device");
       if (!device || device->value != "nvme") return part + ".device is not nvme";
     }
+    if (path == "zero_optimization.offload_optimizer.ratio") {
+      const Entry *const stage = said_at("zero_optimization.stage"),
+                         *const device = said_at("zero_optimization.offload_optimizer.device");
+      if (!device || device->value == "none") return "zero_optimization.offload_optimizer.device is none";
+      // DeepSpeed's other stages offload all.
+      if (!stage || stage->value != "3") return "zero_optimization.stage is not 3";
+    }
     return "";
   }
   /// Whether parameters are float16: by the file, or, if it has "auto", by the settings of zs.

@@ -148,7 +148,7 @@ constexpr auto kKeys = std::to_array<DeepSpeedKey>({
     {"zero_optimization.cpu_offload_use_pin_memory", idle, kStaging},
     {"zero_optimization.offload_optimizer.device", sets, "zero.offload_device"},
     {"zero_optimization.offload_optimizer.nvme_path", sets, "zero.nvme_path"},
-    {"zero_optimization.offload_optimizer.ratio", refused, "zs offloads all of it, or nothing", "1 1.0"},
+    {"zero_optimization.offload_optimizer.ratio", sets, "zero.offload_ratio"},
     {"zero_optimization.offload_optimizer.super_offload", refused, kOther, "false"},
     {"zero_optimization.offload_optimizer.*", idle, kStaging},
     {"zero_optimization.offload_param.device", sets, "zero.offload_param"},

@@ -219,6 +219,25 @@ TEST_CASE("deepspeed: files of tabs, comments and HJSON's habits are read") {
             .config.real("training.max_grad_norm") == 2);
 }
 
+TEST_CASE(
+    "deepspeed: the ratio of an offload is the share of optimizer state; where DeepSpeed ignores it, it is named") {
+  const auto said = [](const std::string& zero) {
+    const Read r("{\"gradient_clipping\": 1, \"zero_optimization\": {" + zero + "}}");
+    std::string text = r.error;
+    for (const std::string& warning : r.config.warnings()) text += warning;
+    return text + (r.config.has("zero.offload_ratio") ? " ratio " + r.text("zero.offload_ratio") : "");
+  };
+  CHECK(said(R"("stage": 3, "offload_optimizer": {"device": "cpu", "ratio": 0.3})") == " ratio 0.3");
+  CHECK(said(R"("stage": 3, "offload_optimizer": {"device": "nvme", "nvme_path": "/tmp", "ratio": 1})") == " ratio 1");
+  CHECK(said(R"("stage": 3, "offload_optimizer": {"device": "cpu", "ratio": 1.5})")
+            .find("'1.5' is not a number from 0 to 1") != std::string::npos);
+  CHECK(said(R"("stage": 2, "offload_optimizer": {"device": "cpu", "ratio": 0.3})")
+            .ends_with("without effect here: zero_optimization.offload_optimizer.ratio (zero_optimization.stage is not "
+                       "3) ratio 1"));
+  CHECK(said(R"("stage": 3, "offload_optimizer": {"ratio": 0.3})")
+            .ends_with("(zero_optimization.offload_optimizer.device is none) ratio 1"));
+}
+
 TEST_CASE("method: a name stands for stage, backend and offload; typed, it is over the file and not over an option") {
   const auto method = [](const std::string& name, const std::string& yaml, const char* origin) {
     Config config = Config::parse(yaml, "c.yaml");

@@ -19,8 +19,10 @@ std::string stage_name(const Condition& condition) {
   if (on("deepcompile")) add("DeepCompile");
   if (on("compile")) add("compile");
   if (on("activation_checkpointing")) add("checkpointing");
-  if (const std::string place = condition.attribute("offload"); !place.empty() && place != "none")
-    add("offload " + place);
+  if (const std::string place = condition.attribute("offload"); !place.empty() && place != "none") {
+    const std::string share = condition.attribute("offload_ratio");
+    add("offload " + place + (share.empty() || share == "1" ? "" : " " + share));
+  }
   if (sharded) return "ZeRO-" + stage + " (" + (variant.empty() ? "baseline" : variant) + ")";
   const std::string name = backend == "fsdp" ? "FSDP" : backend == "ddp" ? "DDP" : backend;
   return variant.empty() ? name : name + " (" + variant + ")";

@@ -9,7 +9,7 @@
 #include "base/number.hpp"
 #include "device/memory.hpp"
 #include "device/out_of_memory.hpp"
-#include "plan/plan.hpp"
+#include "plan/offloaded_share.hpp"
 
 namespace zs::setup {
 namespace {
@@ -27,6 +27,7 @@ plan::Shape shape_of(const model::Model& model, const Settings& settings, int st
     its.among = among;
     shape.units.push_back(its);
   }
+  plan::offload_share(shape, settings.engine.offload.ratio);
   return shape;
 }
 
@@ -111,6 +112,7 @@ std::string remedies(const model::Model& model, const Settings& s, int ranks, bo
     text += ", " + to_bytes_text(state(stage, true)) + " with --offload_device cpu" +
             (divided.optimizer_state ? "" : " --zero_stage 1");
   }
+  if (offloads && s.engine.offload.ratio < 1) text += "; --offload_ratio 1 leaves no optimizer state there";
   if (s.batch_size > 1)
     text += "; --max_gpu_batch_size " + to_text(s.batch_size / 2) + " keeps the activations of half as many sequences";
   if (!s.activation_checkpointing) text += "; --activation_checkpointing keeps those of one layer";

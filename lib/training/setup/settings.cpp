@@ -231,7 +231,9 @@ zero::Offload offload(const config::Reading& config, Settings& s) {
                   "there is no folder " + parent + " for zero.nvme_path to be made in: mount the disk, or make it");
     s.notes.push_back("the folder " + folder + " of zero.nvme_path is made, and stays");
   }
-  return {place(where), place(where_shards), folder, folder.empty() ? zero::Place::host : zero::Place::disk};
+  zero::Offload its{place(where), place(where_shards), folder, folder.empty() ? zero::Place::host : zero::Place::disk};
+  if (state) its.ratio = config[setting<"zero.offload_ratio">];
+  return its;
 }
 
 /// The parts of ZeRO++ that the user asked for. Throws Error if the stage has no such part.

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -313,6 +314,34 @@ TEST_CASE("bytes: an evaluation gathers each unit once, and one without a traini
       CHECK(sharded.second == 4 * parameters / ranks);
       CHECK(evaluated(3, true).first == sharded.first);
       if (place == zero::Place::device) CHECK(evaluated(3, true).second == 12 * parameters / ranks);
+    }
+  }
+}
+
+TEST_CASE("bytes: of a share that is offloaded the rest stays on the device, as the plan says, and no store has it") {
+  const TemporaryFolder folder;
+  for (const zero::Place place : {zero::Place::host, zero::Place::disk}) {
+    for (const int stage : {1, 2, 3}) {
+      for (const int ranks : {1, 2, 4}) {
+        CAPTURE(stage);
+        CAPTURE(ranks);
+        const Cost here = cost(stage, ranks, 2, at::kBFloat16);
+        std::int64_t before = -1;
+        for (const double ratio : {0.0, 0.3, 0.6, 1.0}) {
+          CAPTURE(ratio);
+          zero::Offload offload{place, zero::Place::device, folder.path()};
+          offload.ratio = ratio;
+          const Cost its = cost(stage, ranks, 2, at::kBFloat16, offload);
+          CHECK(its.ideal_kept == here.ideal_kept - static_cast<double>(its.offloaded));
+          CHECK(its.sent == here.sent);
+          CHECK(its.offloaded > before);
+          const double all = 12.0 * static_cast<double>(here.parameters) / ranks;
+          CHECK(std::abs(static_cast<double>(its.offloaded) - ratio * all) <=
+                12.0 * static_cast<double>(here.largest) / 2 / ranks);
+          before = its.offloaded;
+        }
+        CHECK(before == 12 * here.parameters / ranks);
+      }
     }
   }
 }

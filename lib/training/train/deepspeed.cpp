@@ -102,6 +102,7 @@ DeepSpeedConfig deepspeed_config(const Settings& s) {
     json["zero_optimization"][key] = std::move(its);
   };
   offload("offload_optimizer", s.engine.offload.optimizer);
+  if (s.engine.offload.ratio < 1) json["zero_optimization"]["offload_optimizer"]["ratio"] = s.engine.offload.ratio;
   offload("offload_param", s.engine.offload.parameters);
   const zero::ZeroPlusPlus& zeropp = s.engine.zeropp;
   if (zeropp.secondary > 0) json["zero_optimization"]["zero_hpz_partition_size"] = zeropp.secondary;

@@ -207,6 +207,33 @@ TEST_CASE("exact: every optimizer has one digest, whatever the layout, offloaded
   }
 }
 
+TEST_CASE("exact: one digest whatever share of the optimizer state is offloaded, in every place and stage") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> together = {"prefetch", "overlap_reduce", "offload_adam_states"};
+  for (const auto& [model, dtype, kind] : {std::tuple("tiny", at::kFloat, optimizer::Kind::adamw),
+                                           std::tuple("tiny-llama", at::kBFloat16, optimizer::Kind::adamw),
+                                           std::tuple("tiny-llama", at::kBFloat16, optimizer::Kind::muon)}) {
+    Case first{.max_grad_norm = 0.5, .model = model, .dtype = dtype};
+    first.optimizer.kind = kind;
+    const CaseResult expected = trained(first);
+    for (const int stage : {1, 2, 3}) {
+      for (const double ratio : {0.0, 0.3, 0.5, 1.0}) {
+        for (const zero::Place place : {zero::Place::host, zero::Place::disk}) {
+          CAPTURE(model);
+          CAPTURE(stage);
+          CAPTURE(ratio);
+          Case c = first;
+          c.stage = stage, c.ranks = stage == 2 ? 4 : 2, c.micro_steps = 8 / c.ranks;
+          c.offload = {place, stage == 3 ? place : zero::Place::device, folder.path()};
+          c.offload.ratio = ratio;
+          if (place == zero::Place::host) c.passes = plan::from_the_start(together);
+          CHECK(trained(c) == expected);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("exact: adapters and frozen parameters have one digest, whatever the layout, offloaded, after passes") {
   at::globalContext().setDeterministicAlgorithms(true, false);
   const TemporaryFolder folder;

@@ -117,7 +117,12 @@ void InjectedFault::apply(zero::Engine& engine, int its_rank) const {
   zero::UnitState& state = engine.states()[static_cast<std::size_t>(unit)];
   const auto plant = [&](zero::DiskFault fault) {
     // Optimizer state in front of parameters, where both are on the disk.
-    (engine.on_disk() ? state.optimizer->state() : *state.parameters.shard()).plant(fault);
+    const bool of_state = engine.on_disk() && state.optimizer->state().moves();
+    zero::OffloadableBuffer* const its = of_state ? &state.optimizer->state() : state.parameters.shard();
+    if (!its)
+      refuse("the optimizer state of " + state.unit().name() +
+             " is not on the disk: --offload_ratio leaves it on the device; name another unit");
+    its->plant(fault);
   };
   switch (kind) {
     case Kind::bit:

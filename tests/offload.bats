@@ -51,7 +51,7 @@ value() { sed -n "s/^run: $1=//p" "$2"; }
 }
 
 @test "offload: zs-verify proves it step by step, in every number format" {
-  for options in "--zero_stage 1 --offload_device cpu" "--zero_stage 2 --offload_device nvme" "--zero_stage 3 --offload_device nvme --offload_param cpu" \
+  for options in "--zero_stage 1 --offload_device cpu --offload_ratio 0.5" "--zero_stage 2 --offload_device nvme" "--zero_stage 3 --offload_device nvme --offload_param cpu" \
     "--zero_stage 3 --offload_param nvme --bf16 --rtol 0 --atol 0" "--zero_stage 2 --offload_device cpu --fp16 --rtol 0 --atol 0 --set training.initial_scale_power=8" \
     "--zero_stage 3 --offload_device nvme --amp"; do
     # shellcheck disable=SC2086

@@ -217,7 +217,8 @@ END
 
 @test "zs-train: where memory gives out, it says what was asked, what is held and what needs less" {
   # Less than the model's state, then room for that and not for the logits.
-  for case in "2500000 --model_name gpt2-large --zero_stage 0" "4000000 --model_name gpt2 --num_layers 1 --batch_size 64"; do
+  for case in "2500000 --model_name gpt2-large --zero_stage 0" "4000000 --model_name gpt2 --num_layers 1 --batch_size 64 --zero_stage 1 --offload_device nvme --nvme_path nvme --offload_ratio 0.5" \
+    "4000000 --model_name gpt2 --num_layers 1 --batch_size 64"; do
     read -r limit options <<<"$case"
     # shellcheck disable=SC2086
     run -2 --separate-stderr bash -c 'ulimit -v "$1" && shift && exec zs-train "$@"' _ "$limit" $options --seq_length 256 --bench_step 1 \
@@ -226,6 +227,7 @@ END
     [[ ${stderr_lines[-1]} =~ ^"zs-train: no room for "[0-9.]+" "[MG]"B on cpu, where "[0-9.]+" "[MG]"B are held; parameters, gradients and optimizer state are " ]] ||
       complain "$case: $stderr"
     [[ $stderr == *"less "*"on more ranks"*"--activation_checkpointing keeps those of one layer" ]] || complain "$case: $stderr"
+    [[ $options != *offload* || $stderr == *"; --offload_ratio 1 leaves no optimizer state there"* ]] || complain "$case: $stderr"
     [[ ${#stderr_lines[@]} == 1 || ( ${#stderr_lines[@]} == 2 && ${stderr_lines[0]} == *": to make it takes a while" ) ]] || complain "$case: $stderr"
   done
   [[ $stderr == *"--max_gpu_batch_size 32 keeps the activations of half as many sequences"* ]] || complain "$stderr"

@@ -112,7 +112,8 @@ std::string remedies(const model::Model& model, const Settings& s, int ranks, bo
     text += ", " + to_bytes_text(state(stage, true)) + " with --offload_device cpu" +
             (divided.optimizer_state ? "" : " --zero_stage 1");
   }
-  if (offloads && s.engine.offload.ratio < 1) text += "; --offload_ratio 1 leaves no optimizer state there";
+  const bool elsewhere = offloads && (!on_host || s.engine.offload.optimizer == zero::Place::disk);
+  if (elsewhere && s.engine.offload.ratio < 1) text += "; --offload_ratio 1 leaves no optimizer state there";
   if (s.batch_size > 1)
     text += "; --max_gpu_batch_size " + to_text(s.batch_size / 2) + " keeps the activations of half as many sequences";
   if (!s.activation_checkpointing) text += "; --activation_checkpointing keeps those of one layer";

@@ -94,7 +94,7 @@ void Engine::execute(const plan::Plan& plan, Run& run) {
     else
       execute(op, run);
   }
-  if (run.losses.empty()) read_losses(run);
+  read_losses(run);
   // Waits for shards of frozen units: no update has.
   for (UnitState& state : states_) {
     OffloadableBuffer* const shard = state.parameters.shard();
@@ -103,11 +103,12 @@ void Engine::execute(const plan::Plan& plan, Run& run) {
   // A GPU's updates go on while the host begins the next step: nothing waits for them here.
 }
 
-/// Once in a run, when the host waits for the GPU anyway.
+/// Once in a run, at its end: in a training they are on the host by then.
 void Engine::read_losses(Run& run) {
   for (const at::Tensor& loss : run.device_losses) {
-    for (const at::Tensor& one : loss.defined() ? loss.reshape({-1}).unbind() : std::vector<at::Tensor>())
-      run.losses.push_back(one.item<float>());
+    if (!loss.defined()) continue;
+    const at::Tensor there = loss.to(at::kCPU, at::kFloat).contiguous();
+    run.losses.insert(run.losses.end(), there.data_ptr<float>(), there.data_ptr<float>() + there.numel());
   }
 }
 
@@ -323,10 +324,10 @@ void Engine::norm(Run& run) {
   run.result.loss_scale = scaler_.scale();
   run.scale = static_cast<float>(gradient_scale());
   run.result.grad_norm = std::sqrt(sum_of_squares()) * gradient_scale();
-  // Now, before the updated state is stored: a copy to the host would wait for that.
+  // Now, before the updated state is stored: a copy to the host would wait for that. Losses are read when the GPU has
+  // its updates to do.
   settle(group_.device());
   clock_.reached();
-  read_losses(run);
   // Like torch.nn.utils.clip_grad_norm_: applies a factor below 1, or NaN.
   const double factor = settings_.max_grad_norm / (run.result.grad_norm + 1e-6);
   run.clip = settings_.max_grad_norm > 0 && !(factor >= 1) ? static_cast<float>(factor) : 1.0F;

@@ -184,7 +184,7 @@ struct Attention : torch::autograd::Function<Attention> {
 };
 
 /// Bytes of logits that exist at one time. The weight's gradient is read and written once for each part of the rows.
-constexpr std::int64_t kLossBytes = std::int64_t{1} << 30;
+constexpr std::int64_t kLossBytes = std::int64_t{2} << 30;
 /// Columns of a matrix product come in whole groups of so many: other widths take kernels of a tenth of the speed.
 constexpr std::int64_t kColumns = 8;
 

@@ -22,8 +22,8 @@ namespace zs::kernel::cuda {
 namespace {
 
 constexpr std::size_t kWorkspace = std::size_t{64} << 20;  // an input of the choice: never from what memory is free
-constexpr int kCandidates = 16;                            // what is measured of one product
-constexpr std::int64_t kAlignment = 16;                    // bytes, promised for every operand, whatever it really has
+constexpr int kCandidates = 16;          // what is measured of one product, with a workspace and without
+constexpr std::int64_t kAlignment = 16;  // bytes, promised for every operand, whatever it really has
 
 bool tf32 = false, repeats = true;
 std::map<std::string, std::string> table;   // product -> algorithm, of a calibration
@@ -228,7 +228,10 @@ class Products {
   void choose(Product& product, const std::string& name, const Try& run, const at::Tensor& out) {
     const auto stored = table.find(name);
     if (measured) {
-      const auto offered = choices(product, kCandidates);
+      // With a workspace the library splits products of many terms first, even where adding up the parts costs more.
+      auto offered = first_choices(product, kCandidates);
+      const auto more = choices(product, kCandidates, /*workspace=*/0);
+      offered.insert(offered.end(), more.begin(), more.end());
       const at::Tensor into = at::empty_strided(out.sizes(), out.strides(), out.options());
       Measured best{name, "", 1e9, 1e9};
       for (std::size_t i = 0; i < offered.size(); ++i) {
@@ -240,7 +243,7 @@ class Products {
       }
       measured->push_back(best);
     } else if (stored == table.end()) {
-      product.algorithm = choices(product, 1).front();
+      product.algorithm = first_choices(product, 1).front();
     } else {
       product.algorithm = algorithm_of(stored->second);
       cublasLtMatmulHeuristicResult_t result{};
@@ -269,14 +272,14 @@ class Products {
     return least;
   }
 
-  /// The library's first choices, the best first, under constant conditions.
-  std::vector<cublasLtMatmulAlgo_t> choices(const Product& product, int most) {
+  /// The library's first choices, the best first, under constant conditions; none where it knows none.
+  std::vector<cublasLtMatmulAlgo_t> choices(const Product& product, int most, std::size_t workspace) {
     cublasLtMatmulPreference_t preference = nullptr;
     check(cublasLtMatmulPreferenceCreate(&preference), "matrix product");
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
       check(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value), "matrix product");
     };
-    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
     // Partial sums of a split product are added in float32, never in the type of the result.
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
            std::uint32_t{repeats ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_MASK});
@@ -291,10 +294,16 @@ class Products {
         cublasLtMatmulAlgoGetHeuristic(handle_, product.description, product.a, product.b, product.c, product.c,
                                        preference, most, results.data(), &count);
     cublasLtMatmulPreferenceDestroy(preference);
-    check(status, "choice of a matrix product's kernel");
-    if (count == 0) throw Error("cuBLASLt has no kernel for a matrix product");
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status, "choice of a matrix product's kernel");
     std::vector<cublasLtMatmulAlgo_t> algorithms;
     for (int i = 0; i < count; ++i) algorithms.push_back(results[static_cast<std::size_t>(i)].algo);
+    return algorithms;
+  }
+
+  /// At least one.
+  std::vector<cublasLtMatmulAlgo_t> first_choices(const Product& product, int most) {
+    const auto algorithms = choices(product, most, kWorkspace);
+    if (algorithms.empty()) throw Error("cuBLASLt has no kernel for a matrix product");
     return algorithms;
   }
 };

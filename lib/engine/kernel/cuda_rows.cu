@@ -58,7 +58,8 @@ __global__ void norm_kernel(const T* __restrict__ x_NC, const T* __restrict__ we
   if (threadIdx.x == 0) mean_N[row] = mean, rstd_N[row] = rstd;
 }
 
-constexpr int kNormRows = 64;  ///< rows of one tile of the weight's and bias's gradient
+/// Rows of one tile of the weight's and bias's gradient: of many rows so many that all tiles are under way at once.
+int norm_rows(std::int64_t N) { return N >= 1 << 15 ? 128 : 64; }
 
 /// Partial sums of tile t: scratch[t][0, C) for the weight, scratch[t][C, 2C) for the bias. A warp takes every
 /// kNormWarps-th row of the tile and adds its rows in order; the warps are added in order. With kStages > 1 rows come
@@ -69,7 +70,7 @@ __global__ void __launch_bounds__(kNormWarps* kWarp, kPacks* Pack<T>::kSize <= 2
     norm_backward_kernel(const T* __restrict__ x_NC, const T* __restrict__ weight_C, const float* __restrict__ mean_N,
                          const float* __restrict__ rstd_N, const T* __restrict__ dy_NC,
                          const T* __restrict__ residual_NC, T* __restrict__ dx_NC, float* __restrict__ scratch, int N,
-                         int C) {
+                         int C, int tile) {
   constexpr int kPack = Pack<T>::kSize, kOperands = 3;
   // Rows on their way: [warp][stage][operand][C]. Then the sums of the warps, [2C] each, or with one stage of all of
   // them so far: number j of pack p at j * packs + p, so that the lanes of a warp meet in no bank.
@@ -77,7 +78,7 @@ __global__ void __launch_bounds__(kNormWarps* kWarp, kPacks* Pack<T>::kSize <= 2
   const int packs = C / kPack, warp = threadIdx.y, lane = threadIdx.x;
   T* const mine = reinterpret_cast<T*>(shared) + static_cast<std::int64_t>(warp) * kStages * kOperands * C;
   const auto place = [&](int stage, int operand) { return mine + (stage * kOperands + operand) * C; };
-  const int first = blockIdx.x * kNormRows + warp, end = min(N, (static_cast<int>(blockIdx.x) + 1) * kNormRows);
+  const int first = blockIdx.x * tile + warp, end = min(N, (static_cast<int>(blockIdx.x) + 1) * tile);
   const auto ask = [&](int row, int stage) {
     if (row < end) {
       const std::int64_t begin = static_cast<std::int64_t>(row) * C;
@@ -275,26 +276,38 @@ constexpr int kSumRows = 256, kSumLanes = 8;
 /// Tile (rows blockIdx.y, columns blockIdx.x): kSumLanes rows at a time, each lane adds its rows in order, the lanes
 /// are added in order. With kGelu the summand is dy times GELU's slope at x, and is written to dx.
 template <typename T, bool kGelu>
-__global__ void column_sum_kernel(const T* __restrict__ x_NC, const T* dy_NC, T* dx_NC, float* __restrict__ partial,
-                                  int N, int C) {
+__global__ void column_sum_kernel(const T* __restrict__ x_NC, const T* __restrict__ dy_NC, T* __restrict__ dx_NC,
+                                  float* __restrict__ partial, int N, int C) {
   constexpr int kPack = Pack<T>::kSize;
   __shared__ float sums[kSumLanes][kWarp * kPack];
   const int c = (blockIdx.x * kWarp + threadIdx.x) * kPack;
   float sum[kPack] = {};
   if (c < C) {
     const int end = min(N, (static_cast<int>(blockIdx.y) + 1) * kSumRows);
-    for (int row = blockIdx.y * kSumRows + threadIdx.y; row < end; row += kSumLanes) {
-      const std::int64_t at = static_cast<std::int64_t>(row) * C + c;
-      Pack<T> v = load(x_NC + at);
+    const auto at = [&](int row) { return static_cast<std::int64_t>(row) * C + c; };
+    const auto add = [&](int row, Pack<T> v, const Pack<T>& dy) {
       if constexpr (kGelu) {
-        const Pack<T> dy = load(dy_NC + at);
 #pragma unroll
         for (int j = 0; j < kPack; ++j) v.value[j] = narrow<T>(wide(dy.value[j]) * gelu_slope<T>(wide(v.value[j])));
-        store(dx_NC + at, v);
+        store(dx_NC + at(row), v);
       }
 #pragma unroll
       for (int j = 0; j < kPack; ++j) sum[j] += wide(v.value[j]);
+    };
+    // So many rows are asked of memory before the first of them is computed.
+    constexpr int kAtOnce = kGelu ? 2 : 4;
+    int row = blockIdx.y * kSumRows + threadIdx.y;
+    for (; row + (kAtOnce - 1) * kSumLanes < end; row += kAtOnce * kSumLanes) {
+      Pack<T> v[kAtOnce], dy[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        v[i] = load(x_NC + at(row + i * kSumLanes));
+        if constexpr (kGelu) dy[i] = load(dy_NC + at(row + i * kSumLanes));
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) add(row + i * kSumLanes, v[i], dy[i]);
     }
+    for (; row < end; row += kSumLanes) add(row, load(x_NC + at(row)), load((kGelu ? dy_NC : x_NC) + at(row)));
   }
 #pragma unroll
   for (int j = 0; j < kPack; ++j) sums[threadIdx.y][threadIdx.x * kPack + j] = sum[j];
@@ -333,7 +346,7 @@ void norm(const T* x_NC, const T* weight_C, const T* bias_C, T* y_NC, float* mea
   check("layer norm");
 }
 
-std::int64_t norm_backward_scratch(std::int64_t N, std::int64_t C) { return tiles(N, kNormRows) * 2 * C; }
+std::int64_t norm_backward_scratch(std::int64_t N, std::int64_t C) { return tiles(N, norm_rows(N)) * 2 * C; }
 
 template <typename T>
 void norm_backward(const T* x_NC, const T* weight_C, const float* mean_N, const float* rstd_N, const T* dy_NC,
@@ -341,6 +354,7 @@ void norm_backward(const T* x_NC, const T* weight_C, const float* mean_N, const 
                    std::int64_t C, cudaStream_t stream) {
   require_packs(C, sizeof(T));
   const dim3 block(kWarp, kNormWarps);
+  const int tile = norm_rows(N);
   const std::int64_t sums = 2 * C * static_cast<std::int64_t>(sizeof(float));
   const auto rows = [&](int stages) { return kNormWarps * stages * 3 * C * static_cast<std::int64_t>(sizeof(T)); };
   with_packs<T>(C, [&](auto packs) {
@@ -348,8 +362,9 @@ void norm_backward(const T* x_NC, const T* weight_C, const float* mean_N, const 
       const auto shared = static_cast<unsigned>(bytes);
       if (shared > 48 * 1024)
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
-      kernel<<<static_cast<unsigned>(tiles(N, kNormRows)), block, shared, stream>>>(
-          x_NC, weight_C, mean_N, rstd_N, dy_NC, residual_NC, dx_NC, scratch, static_cast<int>(N), static_cast<int>(C));
+      kernel<<<static_cast<unsigned>(tiles(N, tile)), block, shared, stream>>>(
+          x_NC, weight_C, mean_N, rstd_N, dy_NC, residual_NC, dx_NC, scratch, static_cast<int>(N), static_cast<int>(C),
+          tile);
     };
     // Bytes of shared memory that a processor keeps for itself, for each block.
     constexpr std::int64_t kOwn = 1024;
@@ -361,7 +376,7 @@ void norm_backward(const T* x_NC, const T* weight_C, const float* mean_N, const 
       run(norm_backward_kernel<T, packs, 1>, sums);
   });
   check("backward of layer norm");
-  add_tiles(scratch, tiles(N, kNormRows), dweight_C, dbias_C, C, stream);
+  add_tiles(scratch, tiles(N, tile), dweight_C, dbias_C, C, stream);
 }
 
 template <typename T>

@@ -122,6 +122,7 @@ Json json_of(const plan::Candidate& one) {
   return {{"nodes", one.nodes},
           {"zero_stage", one.shape.stage},
           {"hpz_partition_size", one.shape.secondary},
+          {"fp8_all_gather", one.shape.float8_gathers},
           {"quantized_weights", one.shape.quantized_weights},
           {"quantized_gradients", one.shape.quantized_gradients},
           {"offload_optimizer", plan::offloaded_share(one.shape) > 0},

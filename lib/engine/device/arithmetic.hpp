@@ -33,6 +33,43 @@ ZS_EVERYWHERE Bfloat16 to_bfloat16(float x) {
   return {static_cast<std::uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : above)};
 }
 
+// ---- E4M3 (Micikevicius et al. 2022): a sign, 4 bits of exponent and 3 of fraction, up to 448.
+
+/// Takes numbers up to `largest` to the format's, as kernel/cuda_float8.hpp does.
+ZS_EVERYWHERE float e4m3_scale(float largest) {
+  constexpr float kMost = 3.402823466e38f;
+  const float scale = 448.0f / largest;
+  return scale > kMost ? kMost : scale;
+}
+
+/// Rounded to nearest, ties to even, at most 448; of NaN the format's.
+ZS_EVERYWHERE std::uint8_t to_e4m3(float x) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x), sign = bits >> 24 & 0x80u, rest = bits & 0x7fffffffu;
+  if (rest > 0x7f800000u) return static_cast<std::uint8_t>(sign | 0x7fu);
+  // Below 2^-6 codes count 2^-9: the sum with 2^14 rounds to whole ones of them.
+  const std::uint32_t small = std::bit_cast<std::uint32_t>(std::bit_cast<float>(rest) + 0x1p14f) & 0xfu,
+                      normal = ((rest + 0x7ffffu + (rest >> 20 & 1u)) >> 20) - (120u << 3);
+  const std::uint32_t code = rest < 0x3c800000u ? small : normal;
+  return static_cast<std::uint8_t>(sign | (code > 0x7eu ? 0x7eu : code));
+}
+
+/// The number of a code.
+ZS_EVERYWHERE float widen_e4m3(std::uint8_t code) {
+  const std::uint32_t sign = (code & 0x80u) << 24, exponent = code >> 3 & 15u, fraction = code & 7u;
+  if ((code & 0x7fu) == 0x7fu) return std::bit_cast<float>(sign | 0x7fc00000u);
+  const std::uint32_t small = std::bit_cast<std::uint32_t>(static_cast<float>(fraction) * 0x1p-9f),
+                      normal = (exponent + 120u) << 23 | fraction << 20;
+  return std::bit_cast<float>(sign | (exponent == 0 ? small : normal));
+}
+
+/// What came from a number of those with this largest magnitude; `unit` = 1 / e4m3_scale(largest).
+ZS_EVERYWHERE Bfloat16 from_e4m3(std::uint8_t code, float largest, float unit) {
+  const float number = widen_e4m3(code);
+  if (!(largest <= 3.402823466e38f)) return to_bfloat16(largest);
+  if (number == 448.0f || number == -448.0f) return to_bfloat16(number > 0 ? largest : -largest);
+  return to_bfloat16(number * unit);
+}
+
 /// Number of leaves in the left half of a tree over `leaves`: the largest power of two below.
 constexpr int left_leaves(int leaves) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(leaves - 1))); }
 

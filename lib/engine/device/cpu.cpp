@@ -236,6 +236,17 @@ void coded(const AdamWFactors& f, const CodedViews& v, bool writes) {
 void coded_scales_on_cpu(const AdamWFactors& factors, const CodedViews& views) { coded(factors, views, false); }
 void coded_update_on_cpu(const AdamWFactors& factors, const CodedViews& views) { coded(factors, views, true); }
 
+void to_e4m3_on_cpu(const View& numbers, const View& most, const View& codes) {
+  const float scale = e4m3_scale(most.as<float>()[0]);
+  for (std::int64_t i = 0; i < numbers.count; ++i)
+    codes.as<std::uint8_t>()[i] = to_e4m3(widen(numbers.as<Bfloat16>()[i]) * scale);
+}
+void from_e4m3_on_cpu(const View& codes, const View& most, const View& numbers) {
+  const float largest = most.as<float>()[0], unit = 1 / e4m3_scale(largest);
+  for (std::int64_t i = 0; i < numbers.count; ++i)
+    numbers.as<Bfloat16>()[i] = from_e4m3(codes.as<std::uint8_t>()[i], largest, unit);
+}
+
 ZS_VECTORISED double sum_of_squares(const float* values, std::int64_t n) {
   double lanes[kLanes] = {};
   std::int64_t i = 0;
@@ -260,8 +271,8 @@ std::vector<double> sums_of_squares(std::span<const View> tiles) {
 
 const Operations& operations(const Device& device) {
   static constexpr Operations cpu = {
-      tree_sum_on_cpu,     carry,          update_on_cpu, direction_on_cpu, coded_scales_on_cpu,
-      coded_update_on_cpu, sums_of_squares};
+      tree_sum_on_cpu,     carry,          update_on_cpu,    direction_on_cpu, coded_scales_on_cpu,
+      coded_update_on_cpu, to_e4m3_on_cpu, from_e4m3_on_cpu, sums_of_squares};
   if (device.kind == Device::Kind::cpu) return cpu;
   return *cuda::backend().operations;
 }

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "device/coded.hpp"
 #include "device/cuda.hpp"
+#include "device/cuda_e4m3.hpp"
 
 namespace zs::device::cuda {
 namespace {
@@ -423,7 +424,7 @@ std::vector<double> sums_of_squares(std::span<const View> views) {
 
 const Operations& operations_here() {
   static constexpr Operations table = {
-      tree_sum, carry, update_on_gpu, direction_on_gpu, coded<Coded::scales>, coded_update_on_gpu, sums_of_squares};
+      tree_sum, carry, update_on_gpu, direction_on_gpu, coded<Coded::scales>, coded_update_on_gpu, to_e4m3_on_gpu, from_e4m3_on_gpu, sums_of_squares};
   return table;
 }
 

@@ -58,6 +58,10 @@ struct Operations {
   void (*coded_scales)(const AdamWFactors& factors, const CodedViews& views);
   /// The second part: updates parameters and moments; the scales become `next`, or what it finds.
   void (*coded_update)(const AdamWFactors& factors, const CodedViews& views);
+  /// codes[i] = numbers[i] as the product of 8 bits rounds it whose weights have the largest magnitude most[0]; and
+  /// bfloat16 numbers that it rounds so again (comm/float8_codec.hpp). `most` is float32, where the others are.
+  void (*to_e4m3)(const View& numbers, const View& most, const View& codes);
+  void (*from_e4m3)(const View& codes, const View& most, const View& numbers);
   /// The sum of squares of each tile, in an order determined by its length. NaN and infinity propagate.
   std::vector<double> (*sums_of_squares)(std::span<const View> tiles);
 };

@@ -108,6 +108,8 @@ struct Layout {
       v = list.linear("self_attn.v_proj", s.K * s.D, s.C, kKeys, s.input_bias);
     }
     o = list.linear("self_attn.o_proj", s.C, s.H * s.D, kQueries, s.output_bias);
+    list.multiplied_together({q, k, v});
+    list.multiplied_together({o});
     if (family.sinks) sinks = list.add(matrix("self_attn.sinks", {s.H}, settings, "num_attention_heads"));
     if (family.head_norm != HeadNorm::none) {
       const bool each = family.head_norm == HeadNorm::each;
@@ -127,6 +129,8 @@ struct Layout {
         up = list.linear("mlp.up_proj", s.I, s.C, kInner, s.mlp_bias);
       }
       down = list.linear("mlp.down_proj", s.C, s.I, kInner, s.mlp_bias);
+      list.multiplied_together({gate, up});
+      list.multiplied_together({down});
     }
     if (family.norm_after) post_norm2 = norm("post_feedforward_layernorm", s.C, "hidden_size");
     parameters = list.parameters();

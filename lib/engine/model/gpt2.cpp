@@ -158,6 +158,7 @@ class Block final : public unit::Unit {
                                            double residual_std) {
     const std::int64_t C = shared.C, I = shared.I;
     std::vector<Parameter> all;
+    int scales = 0;
     const auto layer_norm = [&](const std::string& name) {
       all.push_back(scale(prefix + name + ".weight", C, "n_embd"));
       all.push_back(bias(prefix + name + ".bias", C, "n_embd"));
@@ -165,6 +166,7 @@ class Block final : public unit::Unit {
     const auto linear = [&](const std::string& name, std::int64_t in, std::int64_t out, const char* keys = "n_embd") {
       all.push_back(matrix(prefix + name + ".weight", {in, out}, settings, keys));
       all.back().product = Parameter::Product::in_out;
+      all.back().float8_scale = scales++;
       if (name.ends_with(".c_proj")) all.back().std = residual_std;
       all.push_back(bias(prefix + name + ".bias", out, keys));
     };

@@ -66,6 +66,13 @@ Layer ParameterList::norm(const std::string& name, std::int64_t size, const std:
   return made;
 }
 
+void ParameterList::multiplied_together(std::initializer_list<Layer> layers) {
+  for (const Layer& layer : layers) {
+    if (layer.weight >= 0) parameters_[static_cast<std::size_t>(layer.weight)].float8_scale = scales_;
+  }
+  ++scales_;
+}
+
 std::vector<unit::Extra> left_out_blocks(const Model& model, std::int64_t total,
                                          std::initializer_list<std::string> prefixes) {
   std::vector<unit::Extra> all;

@@ -40,6 +40,8 @@ class ParameterList {
   Layer linear(const std::string& name, std::int64_t out, std::int64_t in, const std::string& keys, bool with_bias);
   /// A norm over numbers of `size`.
   Layer norm(const std::string& name, std::int64_t size, const std::string& keys, bool with_bias);
+  /// Weights of one product of 8 bits, which share a scale; those that are missing are left out.
+  void multiplied_together(std::initializer_list<Layer> layers);
   /// Any other: the index of the parameter, whose name gets the prefix.
   int add(unit::Parameter parameter);
   const std::vector<unit::Parameter>& parameters() const { return parameters_; }
@@ -48,6 +50,7 @@ class ParameterList {
   std::string prefix_;
   const Settings& settings_;
   std::vector<unit::Parameter> parameters_;
+  int scales_ = 0;
 
   int append(unit::Parameter parameter);
 };

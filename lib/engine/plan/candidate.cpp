@@ -48,6 +48,7 @@ std::string way(const Shape& shape) {
   std::string text = "stage " + std::to_string(shape.stage);
   if (shape.secondary > 0) text += ", hpZ " + std::to_string(shape.secondary);
   if (shape.quantized_weights) text += ", qwZ";
+  if (shape.float8_gathers) text += ", gathers in FP8";
   if (shape.quantized_gradients) text += ", qgZ";
   if (const double share = offloaded_share(shape); share > 0)
     text += ", offload of " + (share < 1 ? to_rounded_text(share, 2) + " of " : "") + "optimizer state";
@@ -72,7 +73,8 @@ std::vector<Candidate> candidates(const std::vector<Profile>& profiles, const Cl
       const Division divided = divided_by(stage);
       if (offloaded_share(measured) > 0 && !divided.optimizer_state) continue;
       if (ranks % measured.sequence != 0 || ranks % measured.experts != 0) continue;
-      const bool of_shards = measured.offload_parameters || measured.quantized_weights || measured.quantized_gradients;
+      const bool of_shards = measured.offload_parameters || measured.quantized_weights || measured.float8_gathers ||
+                             measured.quantized_gradients;
       if (of_shards && !divided.parameters) continue;
       for (const int secondary : {0, cluster.gpus_per_node}) {
         if (secondary > 0 && (!divided.parameters || cluster.nodes == 1 || secondary == 1)) continue;

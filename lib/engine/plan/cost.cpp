@@ -206,6 +206,7 @@ Prediction CostModel::predict(const Plan& plan) const {
     result.unknown.insert("offload");
   if (here.quantized_weights != then.quantized_weights || here.quantized_gradients != then.quantized_gradients)
     result.unknown.insert("rounding to integers");
+  if (here.float8_gathers != then.float8_gathers) result.unknown.insert("rounding to FP8");
   return result;
 }
 

@@ -147,18 +147,18 @@ class Ledger {
     const auto index = static_cast<std::size_t>(op.unit);
     const Unit& unit = shape_.units[index];
     const auto numel = static_cast<double>(unit.numel);
-    const bool travels_as_integers = op.kind == Kind::gather && shape_.quantized_weights;
+    const double encoded = op.kind == Kind::gather || op.kind == Kind::gather_wait ? encoded_bytes(unit, shape_) : 0;
     switch (op.kind) {
       case Kind::gather:
         if (divided(unit).parameters) load_shard(), pool_.take(numel * bytes_);
         // An encoded buffer is freed when it has arrived: no two units travel in one such buffer.
-        if (travels_as_integers) pool_.take(codec_bytes(unit.numel, 8)), encoded_.push_back(op.unit);
+        if (encoded > 0) pool_.take(encoded), encoded_.push_back(op.unit);
         return;
       case Kind::gather_secondary:
         return pool_.take(numel * bytes_);
       case Kind::gather_wait:
         if (divided(unit).parameters && !from_secondary(index)) drop_shard();
-        if (std::erase(encoded_, op.unit) > 0) pool_.give_back(codec_bytes(unit.numel, 8));
+        if (std::erase(encoded_, op.unit) > 0) pool_.give_back(encoded);
         return;
       case Kind::partition:
         partitioned_.push_back(op.unit);

@@ -307,6 +307,7 @@ std::string header(const Plan& plan) {
   if (plan.shape.experts > 1) text += "experts of " + std::to_string(plan.shape.experts) + " ranks, ";
   if (plan.shape.secondary > 0) text += "secondary partition of " + std::to_string(plan.shape.secondary) + " ranks, ";
   if (plan.shape.quantized_weights) text += "parameters in 8 bits, ";
+  if (plan.shape.float8_gathers) text += "weights in FP8, ";
   if (plan.shape.quantized_gradients) text += "gradients in 4 bits, ";
   text += "passes:";
   for (const std::string& pass : plan.passes) text += " " + pass;
@@ -345,6 +346,7 @@ Shape Shape::of(const Unit& unit) const {
   its.sequence = sequence, its.chunks = chunks * unit.among, its.experts = experts;
   its.offload_optimizer = offload_optimizer, its.offload_parameters = offload_parameters;
   its.secondary = secondary;
+  its.float8_gathers = float8_gathers;
   its.quantized_weights = quantized_weights, its.quantized_gradients = quantized_gradients;
   return its;
 }
@@ -354,6 +356,19 @@ double codec_bytes(std::int64_t numel, int bits) {
   const auto parts = [](std::int64_t n, std::int64_t part) { return (n + part - 1) / part; };
   const std::int64_t widest = parts(numel, kTiles);
   return static_cast<double>(kTiles * kWord * (parts(widest, kBlock) + parts(widest * bits, 8 * kWord)));
+}
+
+std::int64_t float8_bytes(std::int64_t numel, std::int64_t float8, int ranks) {
+  const std::int64_t slice = (numel + ranks - 1) / ranks;
+  return ranks * (slice + std::min(numel - float8, slice));
+}
+
+double encoded_bytes(const Unit& unit, const Shape& shape) {
+  if (shape.quantized_weights) return codec_bytes(unit.numel, 8);
+  const int ranks = shape.ranks / unit.among;
+  return shape.float8_gathers && unit.float8 > 0 && ranks > 1
+             ? static_cast<double>(float8_bytes(unit.numel, unit.float8, ranks))
+             : 0;
 }
 
 std::int64_t operand(const Op& op, const Shape& shape) {
@@ -377,7 +392,8 @@ double operand_bytes(const Op& op, const Shape& shape, int bytes_per_parameter) 
   const bool reduces = op.kind == Kind::reduce;
   if (!gathers(op.kind) && !reduces && op.kind != Kind::gather_grad) return 0;
   const std::int64_t numel = operand(op, shape);
-  if (op.kind == Kind::gather && shape.quantized_weights) return codec_bytes(numel, 8);
+  if (op.kind == Kind::gather && encoded_bytes(unit_of(op, shape), shape) > 0)
+    return encoded_bytes(unit_of(op, shape), shape);
   if (reduces && shape.quantized_gradients) return codec_bytes(numel, 4);
   return static_cast<double>(numel) * (moves_sums(op, shape) ? kSum : bytes_per_parameter) *
          (reduces ? terms_of_a_rank(shape.of(unit_of(op, shape)), op.micro) : 1);
@@ -415,14 +431,17 @@ double sent_bytes(const Op& op, const Shape& shape, int bytes_per_parameter) {
 }
 
 double sent_bytes(const Plan& plan, int bytes_per_parameter) {
-  double bytes = 0;
-  for (const Op& op : plan.ops) bytes += sent_bytes(op, plan.shape, bytes_per_parameter);
-  return bytes;
+  return sent_between_nodes(plan, bytes_per_parameter, 1);
 }
 
 double sent_between_nodes(const Plan& plan, int bytes_per_parameter, int node) {
+  constexpr int kScale = 4;
   double bytes = 0;
   for (const Op& op : plan.ops) bytes += sent_between_nodes(op, plan.shape, bytes_per_parameter, node);
+  for (const Unit& unit : plan.shape.units) {
+    if (plan.shape.quantized_weights || encoded_bytes(unit, plan.shape) == 0) continue;
+    bytes += kScale * unit.float8_scales * std::max(0, plan.shape.ranks / unit.among - std::max(1, node / unit.among));
+  }
   return bytes;
 }
 

@@ -66,6 +66,8 @@ struct Unit {
   int among = 1;
   /// Its optimizer state stays in device memory, where that of other units is offloaded (plan/offloaded_share.hpp).
   bool stays = false;
+  std::int64_t float8 = 0;  ///< of numel: weights of products of 8 bits
+  int float8_scales = 0;    ///< of these, each for some of them
 
   /// Elements with a gradient and an update.
   std::int64_t trained() const { return numel - frozen; }
@@ -87,6 +89,7 @@ struct Shape {
   /// order, and gathered there from then on (hpZ); 0: not.
   int secondary = 0;
   bool quantized_weights = false;    ///< parameters travel as 8 bits (stage 3; not from the secondary partition)
+  bool float8_gathers = false;       ///< weights of products of 8 bits travel as these (stage 3; as above)
   bool quantized_gradients = false;  ///< gradients of micro-batches travel as 4 bits (stage 3)
   /// Ranks that have no micro-batch in the last micro-step: the micro-batches of a step do not divide evenly.
   int short_ranks = 0;
@@ -169,8 +172,9 @@ std::uint64_t hash(const Plan& plan);
 /// With a secondary partition of K ranks stage 3 sends P + (2 A - 1) P' + A P, where P' times (K-1)/K, not (N-1)/N, is
 /// sent. Where a rank's micro-batches are no whole subtree of the summation tree, it sends each of the few that they
 /// are: S counts as often as ranks have them on average. What travels as integers has one byte, or half, a parameter
-/// and 4 bytes for each block of 128 (codec_bytes). N ranks that share sequences send, in each forward and each
-/// backward of a unit with attention, 1/N of Unit::exchanged times (N-1)/N.
+/// and 4 bytes for each block of 128 (codec_bytes). Weights of products of 8 bits may have one byte each
+/// (float8_bytes), and then once a step 4 bytes for each of their scales. N ranks that share sequences send, in each
+/// forward and each backward of a unit with attention, 1/N of Unit::exchanged times (N-1)/N.
 double sent_bytes(const Plan& plan, int bytes_per_parameter);
 /// The part of these bytes that goes to other nodes, if each node has `node` consecutive ranks.
 double sent_between_nodes(const Plan& plan, int bytes_per_parameter, int node);
@@ -190,6 +194,11 @@ bool moves_sums(const Op& op, const Shape& shape);
 /// Bytes of `numel` numbers quantized to `bits` bits: 256 tiles of equal size, each with a float32 scale per 128
 /// numbers, and the integers, in whole words of 4 bytes.
 double codec_bytes(std::int64_t numel, int bits);
+/// Bytes of a unit of bfloat16 of which `float8` numbers travel in 8 bits: as many for each rank as one may have, which
+/// is twice a slice where nothing of it is such a number.
+std::int64_t float8_bytes(std::int64_t numel, std::int64_t float8, int ranks);
+/// Bytes that a gather encodes a unit into; 0: it sends the parameters.
+double encoded_bytes(const Unit& unit, const Shape& shape);
 
 /// Moves each load of a shard that stands right before its gather ahead of the computation before it, to overlap the
 /// two.

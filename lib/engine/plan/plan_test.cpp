@@ -342,6 +342,23 @@ TEST_CASE("integers: parameters travel in 8 bits from the first partition alone,
   CHECK(hash(baseline(its)) != hash(baseline(shape(3, 8, 2))));
 }
 
+TEST_CASE("FP8: weights of products travel in 8 bits where ranks share them, with their scales once a step") {
+  Shape its = shape(3, 8, 2);
+  its.float8_gathers = true;
+  CHECK(sent_bytes(baseline(its), 2) == sent_bytes(baseline(shape(3, 8, 2)), 2));  // no unit has such weights
+  its.units[0].float8 = 992, its.units[0].float8_scales = 4;
+  // 125 numbers of 1000 a rank, of which 8 may have 16 bits.
+  CHECK(float8_bytes(1000, 992, 8) == 8 * (125 + 8));
+  CHECK(float8_bytes(1000, 10, 8) == 8 * 250);
+  CHECK(float8_bytes(1001, 1001, 8) == 8 * 126);
+  const double saved = 4 * (2 * 1000 - 8 * 133) * 7.0 / 8 - 4 * 4 * 7;
+  CHECK(sent_bytes(baseline(its), 2) == doctest::Approx(sent_bytes(baseline(shape(3, 8, 2)), 2) - saved));
+  CHECK(sent_between_nodes(baseline(its), 2, 8) == 0);
+  CHECK(hash(baseline(its)) != hash(baseline(shape(3, 8, 2))));
+  its.ranks = 1;
+  CHECK(encoded_bytes(its.units[0], its) == 0);
+}
+
 TEST_CASE("hash: differs where ranks would do different things") {
   CHECK(hash(baseline(shape(3))) == hash(baseline(shape(3))));
   CHECK(hash(baseline(shape(3))) != hash(baseline(shape(2))));

@@ -77,7 +77,9 @@ Json to_json(const Shape& shape) {
                      {"idle", unit.idle},
                      {"exchanged", unit.exchanged},
                      {"among", unit.among},
-                     {"stays", unit.stays}});
+                     {"stays", unit.stays},
+                     {"float8", unit.float8},
+                     {"float8_scales", unit.float8_scales}});
   }
   return {{"stage", shape.stage},
           {"ranks", shape.ranks},
@@ -91,6 +93,7 @@ Json to_json(const Shape& shape) {
           {"offload_parameters", shape.offload_parameters},
           {"secondary", shape.secondary},
           {"quantized_weights", shape.quantized_weights},
+          {"float8_gathers", shape.float8_gathers},
           {"quantized_gradients", shape.quantized_gradients},
           {"units", units}};
 }
@@ -128,6 +131,7 @@ Shape read_shape(const Reader& json) {
   shape.offload_parameters = json.get<bool>("offload_parameters");
   shape.secondary = json.within<int>("secondary", 0, kMost);
   shape.quantized_weights = json.get<bool>("quantized_weights");
+  if (json.has("float8_gathers")) shape.float8_gathers = json.get<bool>("float8_gathers");
   shape.quantized_gradients = json.get<bool>("quantized_gradients");
   const auto units = json.list("units");
   if (units.empty()) json.fail("units", "is empty");
@@ -141,6 +145,10 @@ Shape read_shape(const Reader& json) {
       shape.units.back().frozen = unit.within<std::int64_t>("frozen", 0, shape.units.back().numel);
     if (unit.has("idle")) shape.units.back().idle = unit.within<std::int64_t>("idle", 0, shape.units.back().numel);
     if (unit.has("exchanged")) shape.units.back().exchanged = unit.within<std::int64_t>("exchanged", 0, kParameters);
+    if (unit.has("float8")) {
+      shape.units.back().float8 = unit.within<std::int64_t>("float8", 0, shape.units.back().numel);
+      shape.units.back().float8_scales = unit.within<int>("float8_scales", 0, kMost);
+    }
     if (unit.has("among")) shape.units.back().among = unit.within<int>("among", 1, shape.experts);
     if (unit.has("stays")) shape.units.back().stays = unit.get<bool>("stays");
   }

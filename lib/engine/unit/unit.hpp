@@ -35,6 +35,7 @@ struct Parameter {
   std::string keys{};        ///< the keys of config.json that determine its shape: "vocab_size, n_embd"
   bool head = false;         ///< of a task's head: a folder of the model for another task lacks it, or has another
   Product product = Product::none;
+  int float8_scale = -1;     ///< of a product that --fp8 rounds: the unit's weights with the same number share a scale
   bool trained = true;       ///< false: frozen at its initial values
   bool added = false;        ///< of an adapter: files of the model lack it
   int adapter = -1;          ///< of a product: index of its lora_A among the unit's parameters, before lora_B

@@ -27,6 +27,7 @@ struct Layout {
   plan::Division divided{};                   ///< which state is a slice in memory
   device::Type type = device::Type::float32;  ///< of parameters in forward and backward
   int weight_bits = 0, gradient_bits = 0;     ///< of quantized collectives; 0: none
+  bool float8_gathers = false;                ///< weights of products of 8 bits travel as these
   int chunks = 1;                             ///< of a micro-batch on this rank, each a leaf of the sum of gradients
   /// Elements of both slices.
   std::int64_t shard() const { return slice.size() + frozen.size(); }
@@ -48,6 +49,7 @@ inline Layout layout(const unit::Unit& unit, const comm::Group& group, const pla
           type,
           shape.quantized_weights ? kWeightBits : 0,
           shape.quantized_gradients ? kGradientBits : 0,
+          shape.float8_gathers,
           shape.chunks};
 }
 

@@ -17,6 +17,14 @@ std::vector<std::vector<at::Tensor>> leaves_of(const unit::Unit& unit, const at:
   return leaves;
 }
 
+std::vector<comm::Float8Codec::Weights> float8_weights(const unit::Unit& unit) {
+  std::vector<comm::Float8Codec::Weights> all;
+  for (const unit::Parameter& its : unit.parameters()) {
+    if (its.float8_scale >= 0) all.push_back({its.offset, its.offset + its.numel(), its.float8_scale});
+  }
+  return all;
+}
+
 }  // namespace
 
 at::Tensor gather(comm::Group& group, const device::View& mine, std::int64_t numel, const std::string& what) {
@@ -39,6 +47,10 @@ Parameters::Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, c
       leaves_(leaves_of(unit, flat_, layout.chunks)),
       tied_(leaves_of(unit, flat_, layout.chunks)) {
   if (layout.weight_bits > 0) codec_.emplace(layout.weight_bits, layout.numel);
+  if (auto weights = float8_weights(unit); layout.float8_gathers && group.size() > 1 && !weights.empty()) {
+    float8_.emplace(std::move(weights), layout.numel, group.size());
+    largest_ = at::empty({float8_->scales()}, device::options(group.device(), at::kFloat));
+  }
   if (secondary_pool_) {
     const comm::Group& its = secondary_pool_->group();
     secondary_ = secondary_pool_->take(layout.type, comm::slice(layout.numel, its.rank(), its.size()).size());
@@ -69,6 +81,7 @@ device::View Parameters::slice(bool frozen) const {
 device::View Parameters::owned() const { return slice(/*frozen=*/false); }
 
 void Parameters::set(const at::Tensor& values) {
+  changed();
   if (offloadable_) offloadable_->load();
   device::copy(sharded() ? shard_memory() : view(whole_), device::view(values));
   if (offloadable_) offloadable_->put_back();
@@ -84,7 +97,7 @@ at::Tensor Parameters::whole() {
     codec_->encode(device::view(all), {0, comm::kTiles}, device::view(bytes));
     codec_->decode(device::view(bytes), {0, comm::kTiles}, device::view(all));
   }
-  return all.to(at::kFloat);
+  return (float8_ ? float8_->travelled(all) : all).to(at::kFloat);
 }
 
 at::Tensor Parameters::gathered(bool frozen) const {
@@ -113,6 +126,7 @@ std::vector<comm::Gathered> Parameters::ready_to_gather() {
     offloadable_->load();
   }
   if (codec_) return {encoded()};
+  if (float8_) return {encoded_in_float8()};
   if (group_->size() == 1) {
     device::copy(view(pending_whole_), shard_memory());
     return {};
@@ -137,6 +151,21 @@ comm::Gathered Parameters::encoded() {
     const device::View scale{mine.data, 1, device::Type::float32, mine.device};
     device::tensor(scale).mul_(2);
   }
+  return {mine, all};
+}
+
+comm::Gathered Parameters::encoded_in_float8() {
+  const int rank = group_->rank();
+  if (!std::exchange(largest_known_, true)) {
+    const at::Tensor mine = at::empty_like(largest_), all = at::empty({group_->size() * mine.numel()}, mine.options());
+    float8_->largest(owned(), rank, device::view(mine));
+    group_->all_gather(device::view(mine), device::view(all), "all-gather of the scales of " + name_)->wait();
+    largest_.copy_(all.view({group_->size(), -1}).amax(0));
+  }
+  encoded_ = pool_->take(float8_->bytes());
+  const device::View all = encoded_.view(device::Type::byte, float8_->bytes());
+  const device::View mine = all.part(float8_->part(rank).begin, float8_->part(rank).end);
+  float8_->encode(owned(), rank, device::view(largest_), mine);
   return {mine, all};
 }
 
@@ -175,7 +204,11 @@ void Parameters::finish_gather() {
   if (loaded_to_gather_) offloadable_->drop();
   loaded_to_gather_ = false;
   if (encoded_) {
-    codec_->decode(encoded_.view(device::Type::byte, codec_->bytes()), {0, comm::kTiles}, view(pending_whole_));
+    if (float8_)
+      float8_->decode(encoded_.view(device::Type::byte, float8_->bytes()), device::view(largest_),
+                      view(pending_whole_));
+    else
+      codec_->decode(encoded_.view(device::Type::byte, codec_->bytes()), {0, comm::kTiles}, view(pending_whole_));
     encoded_.reset();
   }
   whole_ = std::move(pending_whole_);

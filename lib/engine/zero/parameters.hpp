@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/codec.hpp"
+#include "comm/float8_codec.hpp"
 #include "zero/layout.hpp"
 #include "zero/pool.hpp"
 #include "zero/store.hpp"
@@ -29,6 +30,8 @@ class Parameters {
   }
   /// Sets this rank's part, concatenated, from float32 on the host.
   void set(const at::Tensor& values);
+  /// The owned part has other values than before.
+  void changed() { largest_known_ = false; }
   /// The part that this rank owns, in permanent memory. REQUIRES: shard() is in device memory.
   device::View owned() const;
   /// All frozen parameters, as float32 on the host. COLLECTIVE.
@@ -73,6 +76,9 @@ class Parameters {
   device::Buffer whole_, slice_, pending_whole_;  // slice_ if sharded, whole_ if not sharded or gathered
   device::Buffer secondary_;                      // this rank's share of it, in its group
   std::optional<comm::Codec> codec_;              // for quantized collectives
+  std::optional<comm::Float8Codec> float8_;       // for gathers of weights in 8 bits
+  at::Tensor largest_;                            // its largest magnitudes
+  bool largest_known_ = false;
   device::Buffer encoded_;
   bool planted_ = false;
   std::vector<std::vector<at::Tensor>> leaves_, tied_;  // by chunk
@@ -87,6 +93,7 @@ class Parameters {
   device::View shard_memory() const;
   at::Tensor gathered(bool frozen) const;
   comm::Gathered encoded();
+  comm::Gathered encoded_in_float8();
   device::View secondary() const;
   device::View view(const device::Buffer& buffer) const { return buffer.view(layout_.type, layout_.numel); }
   /// The trained, or the frozen part of a whole buffer.

@@ -59,6 +59,7 @@ plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const S
   shape.offload_parameters = settings.offload.parameters != Place::device;
   shape.secondary = settings.zeropp.secondary;
   shape.quantized_weights = settings.zeropp.quantized_weights;
+  shape.float8_gathers = settings.zeropp.float8_gathers;
   shape.quantized_gradients = settings.zeropp.quantized_gradients;
   for (std::size_t i = 0; i < units.size(); ++i) {
     const unit::Unit& unit = *units[i];
@@ -72,6 +73,11 @@ plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const S
         among > 1 ? unit.routed() * among : unit.exchanged(std::int64_t{shape.sequence} * shape.chunks);
     shape.units.back().exchanged = numbers * strategy.tokens * exchanged_bytes(group, settings);
     shape.units.back().among = among;
+    for (const unit::Parameter& parameter : its.parameters()) {
+      if (parameter.float8_scale < 0) continue;
+      shape.units.back().float8 += parameter.numel();
+      shape.units.back().float8_scales = std::max(shape.units.back().float8_scales, parameter.float8_scale + 1);
+    }
   }
   plan::offload_share(shape, settings.offload.ratio);
   return shape;

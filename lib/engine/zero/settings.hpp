@@ -27,6 +27,7 @@ struct ZeroPlusPlus {
   int secondary = 0;  ///< ranks of a group that keeps a second copy of the parameters, divided among them (hpZ)
   bool quantized_weights = false, quantized_gradients = false;
   std::int64_t self_test_every = 0;  ///< steps between self-tests of quantized collectives; 0: only the first step
+  bool float8_gathers = false;       ///< not of ZeRO++: weights of products of 8 bits travel as these
 };
 
 struct Settings {

@@ -85,6 +85,7 @@ std::int64_t UnitState::bytes_here() {
 void UnitState::update(const Update& update) {
   load();
   optimizer->update(update, gradient.value(), parameters.owned());
+  parameters.changed();
 }
 
 }  // namespace zs::zero

@@ -141,6 +141,7 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "offload_param", .role = layout, .label = "offload of parameters", .key = "zero.offload_param"},
     {.name = "nvme_path", .role = layout, .label = "folder for what is offloaded", .key = "zero.nvme_path"},
     {.name = "hpz_partition_size", .role = layout, .label = "ranks of a secondary partition", .key = "zero.hpz_partition_size", .aliases = "zero_hpz_partition_size", .type = kInt},
+    {.name = "fp8_all_gather", .role = layout, .label = "factors of 8 bits travel so", .key = "training.fp8_all_gather"},
     {.name = "quantized_weights", .role = arithmetic, .label = "parameters in 8 bits on their way", .key = "zero.quantized_weights", .aliases = "zero_quantized_weights"},
     {.name = "quantized_gradients", .role = arithmetic, .label = "gradients in 4 bits on their way", .key = "zero.quantized_gradients", .aliases = "zero_quantized_gradients"},
     {.name = "self_test_every", .role = layout, .label = "steps between self-tests", .key = "zero.self_test_every", .unit = "steps", .type = kInt},

@@ -366,6 +366,22 @@ kernel::Scales float8(const config::Reading& config, const Settings& s) {
   return how == "rowwise" ? kernel::Scales::rowwise : kernel::Scales::tensorwise;
 }
 
+/// Whether gathers bring weights as the 8 bits that products take.
+bool float8_gathers(const config::Reading& config, const Settings& s) {
+  if (!config[setting<"training.fp8_all_gather">].value_or(false)) return false;
+  const auto refuse = [&](const std::string& why) {
+    throw Error(place_of(config, setting<"training.fp8_all_gather">) + " is true, and " + why);
+  };
+  if (s.float8 != kernel::Scales::tensorwise)
+    refuse("fp8 is " + float8_name(s.float8) + ": numbers with one scale travel in 8 bits, use --fp8 tensorwise");
+  if (!plan::divided_by(s.stage).parameters) refuse("parameters are gathered in stage 3: use --zero_stage 3");
+  if (s.engine.zeropp.quantized_weights) refuse("they travel as integers: leave out --zero_quantized_weights");
+  const model::Adaptation& adaptation = s.model.adaptation;
+  if (adaptation.adapts() || !adaptation.frozen.empty())
+    refuse("some parameters are frozen (--lora_rank, --freeze): leave it out");
+  return true;
+}
+
 }  // namespace
 
 void Settings::divide(std::int64_t micro_batches) {
@@ -447,6 +463,7 @@ Settings settings(const config::Reading& config, int ranks, bool gpu) {
     s.transport = config[setting<"run.comm">];
     if (s.model.fused) s.calibrated = config[setting<"training.products">] == "calibrated";
     if (s.model.fused) s.float8 = float8(config, s);
+    s.engine.zeropp.float8_gathers = float8_gathers(config, s);
     // Passes that hide communication and cost only the memory of a unit are on by default; --passes none leaves them
     // out.
     if (ranks > 1 && s.passes.empty()) s.passes = plan::from_the_start(plan::free_passes());

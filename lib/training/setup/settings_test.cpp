@@ -222,6 +222,20 @@ TEST_CASE("settings: kernels that a GPU does not have are refused before anythin
   CHECK(chosen("training.fp8: tensorwise\n" + narrow, true).float8 == kernel::Scales::tensorwise);
   CHECK(chosen("training.fp8: rowwise\n" + narrow, true).float8 == kernel::Scales::rowwise);
   CHECK(chosen("training.fp8: none\n" + narrow, true).float8 == kernel::Scales::none);
+  const std::string gathers = "training.fp8_all_gather: true\n" + narrow;
+  CHECK(chosen(gathers + "training.fp8: tensorwise\nzero.stage: 3\n", true).engine.zeropp.float8_gathers);
+  CHECK(!chosen(narrow + "training.fp8: tensorwise\nzero.stage: 3\n", true).engine.zeropp.float8_gathers);
+  const std::string why = "c.yaml:2: training.fp8_all_gather is true, and ";
+  CHECK_THROWS_WITH_AS(chosen(gathers + "training.fp8: tensorwise\nzero.stage: 2\n", true),
+                       (why + "parameters are gathered in stage 3: use --zero_stage 3").c_str(), Error);
+  CHECK_THROWS_WITH_AS(chosen(gathers + "training.fp8: rowwise\nzero.stage: 3\n", true),
+                       (why + "fp8 is rowwise: numbers with one scale travel in 8 bits, use --fp8 tensorwise").c_str(),
+                       Error);
+  CHECK_THROWS_WITH_AS(
+      chosen(gathers + "training.fp8: tensorwise\nzero.stage: 3\nzero.quantized_weights: true\n", true),
+      (why + "they travel as integers: leave out --zero_quantized_weights").c_str(), Error);
+  CHECK_THROWS_WITH_AS(chosen(gathers + "training.fp8: tensorwise\nzero.stage: 3\nmodel.lora_rank: 4\n", true),
+                       (why + "some parameters are frozen (--lora_rank, --freeze): leave it out").c_str(), Error);
   CHECK_THROWS_WITH_AS(chosen(fp8, true),
                        "c.yaml:2: training.fp8 is tensorwise, and dtype is float32: products of 8 bits have results of "
                        "16, use --dtype bfloat16",

@@ -11,6 +11,7 @@
 #include "unit/arithmetic.hpp"
 #include "unit/autocast.hpp"
 #include "unit/random.hpp"
+#include "verify/float8.hpp"
 #include "verify/integers.hpp"
 #include "verify/plain_optimizer.hpp"
 
@@ -226,6 +227,7 @@ Tensors Reference::rounded() const {
     all.emplace_back();
     for (const at::Tensor& master : unit) all.back().push_back(master.to(at::kCPU).to(settings_.dtype));
     if (settings_.weight_bits > 0) all.back() = as_integers(all.back(), settings_.weight_bits);
+    if (settings_.float8_gathers) as_float8(units_[all.size() - 1]->parameters(), all.back());
     for (at::Tensor& tensor : all.back()) tensor = tensor.to(at::kFloat);
   }
   return all;

@@ -38,7 +38,10 @@ struct ReferenceSettings {
     bool grad_scaler = false;  ///< torch.amp.GradScaler instead: it counts the steps since the last overflow or growth
   } loss_scaling{};
   int weight_bits = 0, gradient_bits = 0;  ///< bits of quantized parameters, and of each leaf's gradient
-  at::ScalarType autocast = at::kFloat;    ///< torch.autocast in forward; float32: none
+  /// Gathers bring weights of products of 8 bits as these, in numbers that the products round to the same bits: the
+  /// reference computes with the exact ones, and rounded() has those that are brought.
+  bool float8_gathers = false;
+  at::ScalarType autocast = at::kFloat;  ///< torch.autocast in forward; float32: none
   /// Runs each document of a micro-batch (each sample, if they hold one) through the model separately and without
   /// padding, from position 0; adds their losses, weighted by their share of the targets.
   bool apart = false;
@@ -82,7 +85,7 @@ class Reference {
 
   /// The float32 parameters.
   Tensors parameters() const;
-  /// The parameters that forward and backward use, as float32.
+  /// The parameters that gathers bring for forward and backward, as float32.
   Tensors rounded() const;
   /// The part of a leaf's gradient that is added.
   Tensors added(const Tensors& leaf) const;

@@ -3,6 +3,7 @@
 // (units, micro-steps) to it, and a pass a function from plan to plan. Knows no tensors.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -185,6 +186,10 @@ double sent_between_nodes(const Op& op, const Shape& shape, int bytes_per_parame
 inline constexpr int kDirectionBytes = 2;
 /// Bytes of a collective's whole operand, of which a rank sends its part; 0 for other operations.
 double operand_bytes(const Op& op, const Shape& shape, int bytes_per_parameter);
+/// The unit of an operation; of the norm one of nothing.
+const Unit& unit_of(const Op& op, const Shape& shape);
+/// The matrices of which a step brings directions from rank to rank.
+std::span<const Matrix> sent_matrices(const Op& op, const Shape& shape);
 /// Elements of that: of a gather behind an update, and of gradients, those that are trained.
 std::int64_t operand(const Op& op, const Shape& shape);
 /// The ranks of a collective: those of a secondary partition's group, those with the same experts, or all.

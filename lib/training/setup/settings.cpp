@@ -22,6 +22,7 @@
 #include "plan/profile.hpp"
 #include "setup/checkpoints.hpp"
 #include "setup/experts.hpp"
+#include "setup/float8.hpp"
 #include "setup/inputs.hpp"
 #include "setup/sequences.hpp"
 
@@ -349,39 +350,6 @@ void choose_profile(const config::Reading& config, Settings& s) {
   s.profile_dir = config[setting<"tracking.profile_dir">].value_or("");
 }
 
-/// How factors of products are rounded to 8 bits. REQUIRES: fused kernels on a GPU.
-kernel::Scales float8(const config::Reading& config, const Settings& s) {
-  const std::string how = config[setting<"training.fp8">].value_or("none");
-  if (how == "none") return kernel::Scales::none;
-  const auto refuse = [&](const std::string& why) {
-    throw Error(place_of(config, setting<"training.fp8">) + " is " + how + ", and " + why);
-  };
-  if (s.engine.dtype != at::kBFloat16)
-    refuse("dtype is " + dtype_name(s.engine.dtype) + ": products of 8 bits have results of 16, use --dtype bfloat16");
-  if (model::takes_images(s.model.name)) refuse("a ViT has no products of 8 bits: leave it out");
-  constexpr std::int64_t kGroup = 16;
-  if (s.model.seq_length % kGroup != 0)
-    refuse("sequences have " + to_text(s.model.seq_length) + " tokens: choose a --seq_length that is a multiple of " +
-           to_text(kGroup));
-  return how == "rowwise" ? kernel::Scales::rowwise : kernel::Scales::tensorwise;
-}
-
-/// Whether gathers bring weights as the 8 bits that products take.
-bool float8_gathers(const config::Reading& config, const Settings& s) {
-  if (!config[setting<"training.fp8_all_gather">].value_or(false)) return false;
-  const auto refuse = [&](const std::string& why) {
-    throw Error(place_of(config, setting<"training.fp8_all_gather">) + " is true, and " + why);
-  };
-  if (s.float8 != kernel::Scales::tensorwise)
-    refuse("fp8 is " + float8_name(s.float8) + ": numbers with one scale travel in 8 bits, use --fp8 tensorwise");
-  if (!plan::divided_by(s.stage).parameters) refuse("parameters are gathered in stage 3: use --zero_stage 3");
-  if (s.engine.zeropp.quantized_weights) refuse("they travel as integers: leave out --zero_quantized_weights");
-  const model::Adaptation& adaptation = s.model.adaptation;
-  if (adaptation.adapts() || !adaptation.frozen.empty())
-    refuse("some parameters are frozen (--lora_rank, --freeze): leave it out");
-  return true;
-}
-
 }  // namespace
 
 void Settings::divide(std::int64_t micro_batches) {
@@ -397,11 +365,6 @@ std::string dtype_name(at::ScalarType dtype) {
 
 std::string autocast_name(const Settings& settings) {
   return settings.engine.autocast == at::kFloat ? "none" : dtype_name(settings.engine.autocast);
-}
-
-std::string float8_name(kernel::Scales scales) {
-  if (scales == kernel::Scales::none) return "none";
-  return scales == kernel::Scales::rowwise ? "rowwise" : "tensorwise";
 }
 
 std::string matrix_format(const Settings& settings) {
@@ -462,8 +425,7 @@ Settings settings(const config::Reading& config, int ranks, bool gpu) {
     s.tf32 = config[setting<"training.tf32">];
     s.transport = config[setting<"run.comm">];
     if (s.model.fused) s.calibrated = config[setting<"training.products">] == "calibrated";
-    if (s.model.fused) s.float8 = float8(config, s);
-    s.engine.zeropp.float8_gathers = float8_gathers(config, s);
+    choose_float8(config, s);
     // Passes that hide communication and cost only the memory of a unit are on by default; --passes none leaves them
     // out.
     if (ranks > 1 && s.passes.empty()) s.passes = plan::from_the_start(plan::free_passes());

@@ -22,37 +22,34 @@ Float8Codec::Float8Codec(std::vector<Weights> weights, std::int64_t n, int ranks
   for (const Weights& its : weights) {
     coded += its.end - its.begin;
     scales_ = std::max(scales_, its.scale + 1);
-    if (!weights_.empty() && weights_.back().end == its.begin && weights_.back().scale == its.scale)
-      weights_.back().end = its.end;
-    else
-      weights_.push_back(its);
   }
   const std::int64_t most = slice(n, ranks - 1, ranks).size();  // the last slice is a longest
   part_ = most + std::min(n - coded, most);
-}
-
-std::vector<Float8Codec::Run> Float8Codec::runs(int rank) const {
-  const Slice own = slice(n_, rank, ranks_);
-  std::vector<Run> all;
-  std::int64_t from = own.begin, at = 0;
-  const auto add = [&](std::int64_t end, int scale) {
-    if (end <= from) return;
-    all.push_back({from - own.begin, end - own.begin, at, scale});
-    at += (end - from) * (scale < 0 ? device::size(device::Type::bfloat16) : 1);
-    from = end;
-  };
-  for (const Weights& its : weights_) {
-    add(std::min(its.begin, own.end), -1);
-    if (its.end > from) add(std::min(its.end, own.end), its.scale);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Slice own = slice(n, rank, ranks);
+    std::vector<Run>& runs = runs_.emplace_back();
+    std::int64_t from = own.begin, at = 0;
+    const auto add = [&](std::int64_t end, int scale) {
+      if (end <= from) return;
+      if (!runs.empty() && runs.back().scale == scale)
+        runs.back().end = end - own.begin;
+      else
+        runs.push_back({from - own.begin, end - own.begin, at, scale});
+      at += (end - from) * (scale < 0 ? device::size(device::Type::bfloat16) : 1);
+      from = end;
+    };
+    for (const Weights& its : weights) {
+      add(std::min(its.begin, own.end), -1);
+      if (its.end > from) add(std::min(its.end, own.end), its.scale);
+    }
+    add(own.end, -1);
   }
-  add(own.end, -1);
-  return all;
 }
 
 void Float8Codec::largest(const View& mine, int rank, const View& most) const {
   const at::NoGradGuard no_grad;
   const at::Tensor numbers = device::tensor(mine), all = device::tensor(most).zero_();
-  for (const Run& run : runs(rank)) {
+  for (const Run& run : runs_[static_cast<std::size_t>(rank)]) {
     if (run.scale < 0) continue;
     const auto [low, high] = at::aminmax(numbers.narrow(0, run.begin, run.end - run.begin));
     const at::Tensor its = all.select(0, run.scale);
@@ -61,7 +58,7 @@ void Float8Codec::largest(const View& mine, int rank, const View& most) const {
 }
 
 void Float8Codec::encode(const View& mine, int rank, const View& most, const View& part) const {
-  for (const Run& run : runs(rank)) {
+  for (const Run& run : runs_[static_cast<std::size_t>(rank)]) {
     const View numbers = mine.part(run.begin, run.end);
     if (run.scale < 0)
       device::copy({part.data + run.at, numbers.count, numbers.type, part.device}, numbers);
@@ -75,7 +72,7 @@ void Float8Codec::decode(const View& bytes, const View& most, const View& number
   for (int rank = 0; rank < ranks_; ++rank) {
     const Slice own = slice(n_, rank, ranks_);
     const View its = numbers.part(own.begin, own.end), from = bytes.part(part(rank).begin, part(rank).end);
-    for (const Run& run : runs(rank)) {
+    for (const Run& run : runs_[static_cast<std::size_t>(rank)]) {
       const View to = its.part(run.begin, run.end);
       if (run.scale < 0)
         device::copy(to, {from.data + run.at, to.count, to.type, from.device});

@@ -51,9 +51,7 @@ class Float8Codec {
     std::int64_t at = 0;              ///< their first byte in the rank's part
     int scale = -1;
   };
-  std::vector<Run> runs(int rank) const;
-
-  std::vector<Weights> weights_;
+  std::vector<std::vector<Run>> runs_;  // by rank
   std::int64_t n_, part_;
   int ranks_, scales_ = 0;
 };

@@ -35,12 +35,13 @@ ZS_EVERYWHERE Bfloat16 to_bfloat16(float x) {
 
 // ---- E4M3 (Micikevicius et al. 2022): a sign, 4 bits of exponent and 3 of fraction, up to 448.
 
-/// Takes numbers up to `largest` to the format's, as kernel/cuda_float8.hpp does.
-ZS_EVERYWHERE float e4m3_scale(float largest) {
-  constexpr float kMost = 3.402823466e38f;
-  const float scale = 448.0f / largest;
-  return scale > kMost ? kMost : scale;
+/// Takes numbers up to `largest` to those of a format of 8 bits, up to `most`: to products and on gathers alike.
+ZS_EVERYWHERE float float8_scale(float most, float largest) {
+  constexpr float kFinite = 3.402823466e38f;
+  const float scale = most / largest;
+  return scale > kFinite ? kFinite : scale;
 }
+constexpr float kMostOfE4m3 = 448;
 
 /// Rounded to nearest, ties to even, at most 448; of NaN the format's.
 ZS_EVERYWHERE std::uint8_t to_e4m3(float x) {
@@ -62,11 +63,11 @@ ZS_EVERYWHERE float widen_e4m3(std::uint8_t code) {
   return std::bit_cast<float>(sign | (exponent == 0 ? small : normal));
 }
 
-/// What came from a number of those with this largest magnitude; `unit` = 1 / e4m3_scale(largest).
+/// What came from a number of those with this largest magnitude; `unit` = 1 / its scale.
 ZS_EVERYWHERE Bfloat16 from_e4m3(std::uint8_t code, float largest, float unit) {
   const float number = widen_e4m3(code);
   if (!(largest <= 3.402823466e38f)) return to_bfloat16(largest);
-  if (number == 448.0f || number == -448.0f) return to_bfloat16(number > 0 ? largest : -largest);
+  if (number == kMostOfE4m3 || number == -kMostOfE4m3) return to_bfloat16(number > 0 ? largest : -largest);
   return to_bfloat16(number * unit);
 }
 

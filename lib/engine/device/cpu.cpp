@@ -237,12 +237,12 @@ void coded_scales_on_cpu(const AdamWFactors& factors, const CodedViews& views) {
 void coded_update_on_cpu(const AdamWFactors& factors, const CodedViews& views) { coded(factors, views, true); }
 
 void to_e4m3_on_cpu(const View& numbers, const View& most, const View& codes) {
-  const float scale = e4m3_scale(most.as<float>()[0]);
+  const float scale = float8_scale(kMostOfE4m3, most.as<float>()[0]);
   for (std::int64_t i = 0; i < numbers.count; ++i)
     codes.as<std::uint8_t>()[i] = to_e4m3(widen(numbers.as<Bfloat16>()[i]) * scale);
 }
 void from_e4m3_on_cpu(const View& codes, const View& most, const View& numbers) {
-  const float largest = most.as<float>()[0], unit = 1 / e4m3_scale(largest);
+  const float largest = most.as<float>()[0], unit = 1 / float8_scale(kMostOfE4m3, largest);
   for (std::int64_t i = 0; i < numbers.count; ++i)
     numbers.as<Bfloat16>()[i] = from_e4m3(codes.as<std::uint8_t>()[i], largest, unit);
 }

@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(kThreads)
     convert_kernel(Bfloat16* numbers, std::uint8_t* codes, const float* most, std::int64_t n) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= n) return;
-  const float largest = most[0], factor = kToCodes ? e4m3_scale(largest) : 1 / e4m3_scale(largest);
+  const float largest = most[0], scale = float8_scale(kMostOfE4m3, largest), factor = kToCodes ? scale : 1 / scale;
   if constexpr (!kWide) {
     if constexpr (kToCodes)
       codes[i] = to_e4m3(widen(numbers[i]) * factor);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cfloat>
 
+#include "device/arithmetic.hpp"
 #include "kernel/cuda_pack.hpp"
 
 namespace zs::kernel::cuda {
@@ -81,12 +82,6 @@ struct alignas(16) Sixteen {
   unsigned words[4];
 };
 
-template <Float8 kFormat>
-__device__ inline float scale_of(float most) {
-  const float scale = (kFormat == Float8::e4m3 ? 448.0F : 57344.0F) / most;
-  return scale > FLT_MAX ? FLT_MAX : scale;
-}
-
 /// A power of two, so that products with it and with its inverse are exact.
 __device__ inline float power_of_two(float most) {
   return fminf(__uint_as_float(__float_as_uint(448.0F / most) & 0xff800000U), 0x1p126F);
@@ -142,7 +137,7 @@ __global__ void __launch_bounds__(kThreads)
       }
     }
   } else {
-    scales[0] = scale_of<kFormat>(most[0]);
+    scales[0] = device::float8_scale(kFormat == Float8::e4m3 ? device::kMostOfE4m3 : 57344.0F, most[0]);
     if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) unit[0] = 1 / scales[0];
   }
 #pragma unroll

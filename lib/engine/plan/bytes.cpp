@@ -33,7 +33,7 @@ double encoded_bytes(const Unit& unit, const Shape& shape) {
 }
 
 std::int64_t operand(const Op& op, const Shape& shape) {
-  const Unit& unit = shape.units[static_cast<std::size_t>(op.unit)];
+  const Unit& unit = unit_of(op, shape);
   return gathers(op.kind) && shape.divided().parameters ? unit.numel : unit.trained();
 }
 
@@ -158,8 +158,8 @@ std::int64_t peak_gathered(const Plan& plan) {
   if (!plan.shape.divided().parameters) return 0;
   std::int64_t now = 0, peak = 0;
   for (const Op& op : plan.ops) {
-    if (gathers(op.kind)) peak = std::max(peak, now += plan.shape.units[static_cast<std::size_t>(op.unit)].numel);
-    if (op.kind == Kind::release) now -= plan.shape.units[static_cast<std::size_t>(op.unit)].numel;
+    if (gathers(op.kind)) peak = std::max(peak, now += unit_of(op, plan.shape).numel);
+    if (op.kind == Kind::release) now -= unit_of(op, plan.shape).numel;
   }
   return peak;
 }

@@ -38,7 +38,7 @@ double amount(const Op& op, const Shape& shape, int bytes_per_parameter) {
   const int ranks = ranks_of(op, shape);
   const auto owned = [&](double numel) { return share(numel, divided.optimizer_state, ranks); };
   if (op.kind == Kind::norm) return owned(trained(shape));
-  const Unit& unit = shape.units[static_cast<std::size_t>(op.unit)];
+  const Unit& unit = unit_of(op, shape);
   const auto its = static_cast<double>(unit.trained());
   switch (op.kind) {
     case Kind::accumulate:
@@ -129,7 +129,7 @@ double CostModel::seconds(const Op& op, const Shape& shape, std::set<std::string
     for (const Kind kind : alike(op.kind)) {
       if (const Timing* const timing = profile_.find(kind, op.unit)) return timing->seconds * crowding(shape);
     }
-    unknown.insert(name(op.kind) + " of " + shape.units[static_cast<std::size_t>(op.unit)].name);
+    unknown.insert(name(op.kind) + " of " + unit_of(op, shape).name);
     return 0;
   }
   if (starts(op.kind) && shape.ranks == 1) return 0;

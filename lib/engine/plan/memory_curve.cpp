@@ -49,7 +49,7 @@ class MemoryWalk {
   void run(const Op& op) {
     Held& held = units_[static_cast<std::size_t>(op.unit)];
     const int bytes = profile_.bytes_per_parameter;
-    const double whole = shape_.divided().parameters ? static_cast<double>(at(shape_, op.unit).numel) * bytes : 0;
+    const double whole = shape_.divided().parameters ? static_cast<double>(unit_of(op, shape_).numel) * bytes : 0;
     switch (op.kind) {
       case Kind::forward:
       case Kind::forward_no_grad:
@@ -128,7 +128,7 @@ double MemoryCurve::relief(const Plan& plan) const {
   Plan still = plan;
   const bool shards = !plan.shape.offload_parameters;
   std::erase_if(still.ops, [&](const Op& op) {
-    return ((op.kind == Kind::store || op.kind == Kind::load) && !plan.shape.offloads(at(plan.shape, op.unit))) ||
+    return ((op.kind == Kind::store || op.kind == Kind::load) && !plan.shape.offloads(unit_of(op, plan.shape))) ||
            (shards && (op.kind == Kind::store_shard || op.kind == Kind::load_shard)) || op.kind == Kind::store_input ||
            op.kind == Kind::load_input;
   });

@@ -16,7 +16,7 @@ namespace zs::plan {
 namespace {
 
 bool reads(const Shape& shape, const Op& op, int unit) {
-  return computes(op.kind) && (op.unit == unit || shape.units[static_cast<std::size_t>(op.unit)].tied_to == unit);
+  return computes(op.kind) && (op.unit == unit || unit_of(op, shape).tied_to == unit);
 }
 
 std::int64_t numel(const Plan& plan, int unit) { return plan.shape.units[static_cast<std::size_t>(unit)].numel; }

@@ -282,7 +282,7 @@ std::string name(Kind kind) { return kNames[static_cast<std::size_t>(kind)]; }
 
 std::string to_text(const Op& op, const Plan& plan) {
   std::string text = kNames[static_cast<std::size_t>(op.kind)];
-  if (op.unit >= 0) text += " " + plan.shape.units[static_cast<std::size_t>(op.unit)].name;
+  if (op.unit >= 0) text += " " + unit_of(op, plan.shape).name;
   if (op.micro >= 0) text += " @" + std::to_string(op.micro);
   return text;
 }

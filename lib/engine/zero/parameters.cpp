@@ -17,14 +17,6 @@ std::vector<std::vector<at::Tensor>> leaves_of(const unit::Unit& unit, const at:
   return leaves;
 }
 
-std::vector<comm::Float8Codec::Weights> float8_weights(const unit::Unit& unit) {
-  std::vector<comm::Float8Codec::Weights> all;
-  for (const unit::Parameter& its : unit.parameters()) {
-    if (its.float8_scale >= 0) all.push_back({its.offset, its.offset + its.numel(), its.float8_scale});
-  }
-  return all;
-}
-
 }  // namespace
 
 at::Tensor gather(comm::Group& group, const device::View& mine, std::int64_t numel, const std::string& what) {
@@ -44,13 +36,9 @@ Parameters::Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, c
       secondary_pool_(places.secondary),
       layout_(layout),
       flat_(device::placeholder(layout.numel, device::torch_type(layout.type), group.device())),
+      encoding_(encoding(unit, group, layout)),
       leaves_(leaves_of(unit, flat_, layout.chunks)),
       tied_(leaves_of(unit, flat_, layout.chunks)) {
-  if (layout.weight_bits > 0) codec_.emplace(layout.weight_bits, layout.numel);
-  if (auto weights = float8_weights(unit); layout.float8_gathers && group.size() > 1 && !weights.empty()) {
-    float8_.emplace(std::move(weights), layout.numel, group.size());
-    largest_ = at::empty({float8_->scales()}, device::options(group.device(), at::kFloat));
-  }
   if (secondary_pool_) {
     const comm::Group& its = secondary_pool_->group();
     secondary_ = secondary_pool_->take(layout.type, comm::slice(layout.numel, its.rank(), its.size()).size());
@@ -92,12 +80,7 @@ at::Tensor Parameters::whole() {
   if (offloadable_) loaded.emplace(*offloadable_);
   const at::Tensor all = gathered(/*frozen=*/false);
   if (layout_.trained < layout_.numel) return at::cat({all, gathered(/*frozen=*/true)}).to(at::kFloat);
-  if (codec_) {
-    const at::Tensor bytes = at::empty({codec_->bytes()}, at::kByte);
-    codec_->encode(device::view(all), {0, comm::kTiles}, device::view(bytes));
-    codec_->decode(device::view(bytes), {0, comm::kTiles}, device::view(all));
-  }
-  return (float8_ ? float8_->travelled(all) : all).to(at::kFloat);
+  return (encoding_ ? encoding_->travelled(all) : all).to(at::kFloat);
 }
 
 at::Tensor Parameters::gathered(bool frozen) const {
@@ -125,8 +108,10 @@ std::vector<comm::Gathered> Parameters::ready_to_gather() {
     loaded_to_gather_ = !offloadable_->memory();
     offloadable_->load();
   }
-  if (codec_) return {encoded()};
-  if (float8_) return {encoded_in_float8()};
+  if (encoding_) {
+    encoded_ = pool_->take(encoding_->bytes());
+    return {{encoding_->encode(owned(), encoded()), encoded()}};
+  }
   if (group_->size() == 1) {
     device::copy(view(pending_whole_), shard_memory());
     return {};
@@ -138,35 +123,6 @@ std::vector<comm::Gathered> Parameters::ready_to_gather() {
     if (whole.count > 0 && (sharded() || !frozen)) all.push_back({slice(frozen), whole});
   }
   return all;
-}
-
-comm::Gathered Parameters::encoded() {
-  encoded_ = pool_->take(codec_->bytes());
-  const comm::Slice tiles = comm::Codec::tiles(group_->rank(), group_->size());
-  const device::View all = encoded_.view(device::Type::byte, codec_->bytes());
-  const std::int64_t tile = codec_->bytes() / comm::kTiles;
-  const device::View mine = all.part(tiles.begin * tile, tiles.end * tile);
-  codec_->encode(owned(), tiles, mine);
-  if (std::exchange(planted_, false)) {
-    const device::View scale{mine.data, 1, device::Type::float32, mine.device};
-    device::tensor(scale).mul_(2);
-  }
-  return {mine, all};
-}
-
-comm::Gathered Parameters::encoded_in_float8() {
-  const int rank = group_->rank();
-  if (!std::exchange(largest_known_, true)) {
-    const at::Tensor mine = at::empty_like(largest_), all = at::empty({group_->size() * mine.numel()}, mine.options());
-    float8_->largest(owned(), rank, device::view(mine));
-    group_->all_gather(device::view(mine), device::view(all), "all-gather of the scales of " + name_)->wait();
-    largest_.copy_(all.view({group_->size(), -1}).amax(0));
-  }
-  encoded_ = pool_->take(float8_->bytes());
-  const device::View all = encoded_.view(device::Type::byte, float8_->bytes());
-  const device::View mine = all.part(float8_->part(rank).begin, float8_->part(rank).end);
-  float8_->encode(owned(), rank, device::view(largest_), mine);
-  return {mine, all};
 }
 
 device::View Parameters::secondary() const {
@@ -186,14 +142,15 @@ void Parameters::start_gather_secondary() {
 }
 
 void Parameters::self_test() {
-  if (!codec_) return;
+  const comm::Codec* const rounding = encoding_ ? encoding_->rounding() : nullptr;
+  if (!rounding) return;
   std::optional<ScopedLoad> loaded;
   if (offloadable_) loaded.emplace(*offloadable_);
   const device::Buffer memory = device::allocate(group_->device(), layout_.numel * device::size(layout_.type));
   group_->all_gather(owned(), view(memory), "all-gather of " + name_ + ", exact")->wait();
   const device::Buffer bounds = device::allocate(group_->device(), layout_.numel * device::size(device::Type::float32));
   const device::View bound = bounds.view(device::Type::float32, layout_.numel);
-  codec_->bound(view(memory), {0, comm::kTiles}, bound);
+  rounding->bound(view(memory), {0, comm::kTiles}, bound);
   require_within(*group_, {"parameters of " + name_, 0, view(whole_), view(memory), bound});
 }
 
@@ -204,11 +161,7 @@ void Parameters::finish_gather() {
   if (loaded_to_gather_) offloadable_->drop();
   loaded_to_gather_ = false;
   if (encoded_) {
-    if (float8_)
-      float8_->decode(encoded_.view(device::Type::byte, float8_->bytes()), device::view(largest_),
-                      view(pending_whole_));
-    else
-      codec_->decode(encoded_.view(device::Type::byte, codec_->bytes()), {0, comm::kTiles}, view(pending_whole_));
+    encoding_->decode(encoded(), view(pending_whole_));
     encoded_.reset();
   }
   whole_ = std::move(pending_whole_);

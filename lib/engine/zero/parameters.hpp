@@ -5,8 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "comm/codec.hpp"
-#include "comm/float8_codec.hpp"
+#include "zero/encoding.hpp"
 #include "zero/layout.hpp"
 #include "zero/pool.hpp"
 #include "zero/store.hpp"
@@ -31,7 +30,9 @@ class Parameters {
   /// Sets this rank's part, concatenated, from float32 on the host.
   void set(const at::Tensor& values);
   /// The owned part has other values than before.
-  void changed() { largest_known_ = false; }
+  void changed() {
+    if (encoding_) encoding_->changed();
+  }
   /// The part that this rank owns, in permanent memory. REQUIRES: shard() is in device memory.
   device::View owned() const;
   /// All frozen parameters, as float32 on the host. COLLECTIVE.
@@ -56,8 +57,8 @@ class Parameters {
   /// Throws zs::Error if quantized gathered parameters differ from the exact ones by more than rounding allows; it
   /// names unit and element. REQUIRES: gathered, from the first partition. COLLECTIVE.
   void self_test();
-  /// Makes the next gather send a wrong scale, once.
-  void plant_scale() { planted_ = true; }
+  /// Makes the next gather send a wrong scale, once. REQUIRES: quantized gathers.
+  void plant_scale() { encoding_->plant_scale(); }
   /// Drops the gathered parameters (stage 3); accessing them from here on faults.
   void release();
 
@@ -75,12 +76,8 @@ class Parameters {
   at::Tensor flat_;                               // its memory changes if sharded
   device::Buffer whole_, slice_, pending_whole_;  // slice_ if sharded, whole_ if not sharded or gathered
   device::Buffer secondary_;                      // this rank's share of it, in its group
-  std::optional<comm::Codec> codec_;              // for quantized collectives
-  std::optional<comm::Float8Codec> float8_;       // for gathers of weights in 8 bits
-  at::Tensor largest_;                            // its largest magnitudes
-  bool largest_known_ = false;
+  std::unique_ptr<Encoding> encoding_;            // of gathers
   device::Buffer encoded_;
-  bool planted_ = false;
   std::vector<std::vector<at::Tensor>> leaves_, tied_;  // by chunk
   std::shared_ptr<comm::Pending> gather_;
   std::optional<OffloadableBuffer> offloadable_;  // instead of slice_
@@ -92,8 +89,7 @@ class Parameters {
   device::View slice(bool frozen) const;
   device::View shard_memory() const;
   at::Tensor gathered(bool frozen) const;
-  comm::Gathered encoded();
-  comm::Gathered encoded_in_float8();
+  device::View encoded() const { return encoded_.view(device::Type::byte, encoding_->bytes()); }
   device::View secondary() const;
   device::View view(const device::Buffer& buffer) const { return buffer.view(layout_.type, layout_.numel); }
   /// The trained, or the frozen part of a whole buffer.

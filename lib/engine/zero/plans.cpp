@@ -59,7 +59,7 @@ plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const S
   shape.offload_parameters = settings.offload.parameters != Place::device;
   shape.secondary = settings.zeropp.secondary;
   shape.quantized_weights = settings.zeropp.quantized_weights;
-  shape.float8_gathers = settings.zeropp.float8_gathers;
+  shape.float8_gathers = settings.float8_gathers;
   shape.quantized_gradients = settings.zeropp.quantized_gradients;
   for (std::size_t i = 0; i < units.size(); ++i) {
     const unit::Unit& unit = *units[i];

@@ -27,7 +27,6 @@ struct ZeroPlusPlus {
   int secondary = 0;  ///< ranks of a group that keeps a second copy of the parameters, divided among them (hpZ)
   bool quantized_weights = false, quantized_gradients = false;
   std::int64_t self_test_every = 0;  ///< steps between self-tests of quantized collectives; 0: only the first step
-  bool float8_gathers = false;       ///< not of ZeRO++: weights of products of 8 bits travel as these
 };
 
 struct Settings {
@@ -44,6 +43,7 @@ struct Settings {
   std::uint64_t seed = 1;
   Offload offload{};
   ZeroPlusPlus zeropp{};
+  bool float8_gathers = false;  ///< in stage 3 weights of products of 8 bits travel as these
   unit::Beginning begin{};  ///< null: every unit's own initial values, by the seed
 };
 

@@ -57,6 +57,12 @@ std::string explained(const Entry& entry) {
 
 }  // namespace
 
+std::string place_of(const Entry& entry) { return entry.origin + ": " + entry.key; }
+
+void refuse(const Entry& entry, const std::string& why) {
+  throw Error(place_of(entry) + " is " + entry.value + ", and " + why);
+}
+
 std::string as_option(const Known& row, std::string_view value) {
   const std::vector<std::string> names = words(row.options);
   const bool flag = row.type == Type::boolean && row.value.empty();

@@ -41,6 +41,11 @@ struct Value<Type::list> {
   using type = std::vector<std::string>;
 };
 
+/// The place of a setting: "train.yaml:11: training.max_gpu_batch_size".
+std::string place_of(const Entry& entry);
+/// Throws Error at a setting: "train.yaml:11: zero.stage is 4, and `why`".
+[[noreturn]] void refuse(const Entry& entry, const std::string& why);
+
 class Reading {
  public:
   /// `config` must outlive it.

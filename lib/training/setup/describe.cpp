@@ -38,7 +38,7 @@ attribute::Facts chosen_arithmetic(const Settings& settings) {
                             {"deterministic", truth(settings.deterministic)},
                             {"tf32", truth(settings.tf32)},
                             {"fp8", float8_name(settings.float8)},
-                            {"fp8_all_gather", truth(engine.zeropp.float8_gathers)},
+                            {"fp8_all_gather", truth(engine.float8_gathers)},
                             {"quantized_weights", truth(engine.zeropp.quantized_weights)},
                             {"quantized_gradients", truth(engine.zeropp.quantized_gradients)},
                             {"use_torch_adam", truth(engine.use_torch_adam)}};

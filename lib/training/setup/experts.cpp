@@ -11,10 +11,7 @@ void choose_experts(const config::Reading& config, Settings& s) {
   constexpr auto kRanks = config::setting<"zero.expert_parallel">;
   s.experts = static_cast<int>(config[kRanks]);
   if (s.experts == 1) return;
-  const auto refuse = [&](const std::string& why) {
-    const config::Entry* const entry = config.entry(kRanks);
-    throw Error(entry->origin + ": " + entry->key + " is " + entry->value + ", and " + why);
-  };
+  const auto refuse = [&](const std::string& why) { config::refuse(*config.entry(kRanks), why); };
   if (s.ranks % s.experts != 0)
     refuse("does not divide the " + std::to_string(s.ranks) + " ranks: so many divide the experts among them");
   if (s.chunks > 1) refuse("sequences are computed in chunks: leave out one of the two");

@@ -9,15 +9,11 @@ namespace {
 
 using config::setting;
 
-[[noreturn]] void refuse(const config::Entry& entry, const std::string& why) {
-  throw Error(entry.origin + ": " + entry.key + " is " + entry.value + ", and " + why);
-}
-
 /// How factors of products are rounded to 8 bits.
 kernel::Scales float8(const config::Reading& config, const Settings& s) {
   const std::string how = config[setting<"training.fp8">].value_or("none");
   if (how == "none") return kernel::Scales::none;
-  const auto refuse = [&](const std::string& why) { setup::refuse(*config.entry(setting<"training.fp8">), why); };
+  const auto refuse = [&](const std::string& why) { config::refuse(*config.entry(setting<"training.fp8">), why); };
   if (s.engine.dtype != at::kBFloat16)
     refuse("dtype is " + dtype_name(s.engine.dtype) + ": products of 8 bits have results of 16, use --dtype bfloat16");
   if (model::takes_images(s.model.name)) refuse("a ViT has no products of 8 bits: leave it out");
@@ -32,7 +28,7 @@ kernel::Scales float8(const config::Reading& config, const Settings& s) {
 bool float8_gathers(const config::Reading& config, const Settings& s) {
   if (!config[setting<"training.fp8_all_gather">].value_or(false)) return false;
   const auto refuse = [&](const std::string& why) {
-    setup::refuse(*config.entry(setting<"training.fp8_all_gather">), why);
+    config::refuse(*config.entry(setting<"training.fp8_all_gather">), why);
   };
   if (s.float8 != kernel::Scales::tensorwise)
     refuse("fp8 is " + float8_name(s.float8) + ": numbers with one scale travel in 8 bits, use --fp8 tensorwise");
@@ -53,7 +49,7 @@ std::string float8_name(kernel::Scales scales) {
 
 void choose_float8(const config::Reading& config, Settings& s) {
   if (s.model.fused) s.float8 = float8(config, s);
-  s.engine.zeropp.float8_gathers = float8_gathers(config, s);
+  s.engine.float8_gathers = float8_gathers(config, s);
 }
 
 }  // namespace zs::setup

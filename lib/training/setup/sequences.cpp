@@ -29,8 +29,7 @@ void choose_sequences(const config::Reading& config, Settings& s) {
   s.chunks = static_cast<int>(asked.value_or(s.sequence));
   if (s.chunks == 1 && s.sequence == 1) return;
   const auto refuse = [&](bool chunks, const std::string& why) {
-    const config::Entry* const entry = chunks && asked ? config.entry(kChunks) : config.entry(kRanks);
-    throw Error(entry->origin + ": " + entry->key + " is " + entry->value + ", and " + why);
+    config::refuse(chunks && asked ? *config.entry(kChunks) : *config.entry(kRanks), why);
   };
   if (s.ranks % s.sequence != 0)
     refuse(false, "does not divide the " + std::to_string(s.ranks) + " ranks: so many share each sequence");

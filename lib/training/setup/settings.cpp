@@ -69,19 +69,13 @@ bool offloads(const plan::Schedule& passes) {
   });
 }
 
-/// The place of a setting: "train.yaml:11: training.max_gpu_batch_size".
-template <config::Key key>
-std::string place_of(const config::Reading& config, config::Setting<key> which) {
-  return config.entry(which)->origin + ": " + std::string(config::Setting<key>::row.key);
-}
-
 /// A step's batch over all ranks, train_batch_size, is batch_size x accumulation steps x ranks: what is not set of the
 /// first two follows, as DeepSpeed has it. Micro-batches that ranks cannot share evenly are divided as evenly as they
 /// can be.
 void divide_batch(const config::Reading& config, Settings& s, std::int64_t whole) {
   constexpr auto kWhole = setting<"training.train_batch_size">;
   if (const config::Entry* const most = config.entry(setting<"training.max_gpu_batch_size">)) {
-    throw Error(place_of(config, kWhole) + " says how a batch is divided, and so does " + most->key + " (" +
+    throw Error(place_of(*config.entry(kWhole)) + " says how a batch is divided, and so does " + most->key + " (" +
                 most->origin + "): leave one out, or set it to null");
   }
   const bool batch = config.given(setting<"training.batch_size">),
@@ -93,7 +87,7 @@ void divide_batch(const config::Reading& config, Settings& s, std::int64_t whole
   if (divides) s.divide(whole / s.batch_size);
   if (divides && (!steps || s.micro_steps == asked)) return;
   const auto part = [](bool set, std::int64_t value) { return set ? to_text(value) : "?"; };
-  throw Error(place_of(config, kWhole) + " is " + to_text(whole) +
+  throw Error(place_of(*config.entry(kWhole)) + " is " + to_text(whole) +
               ", and batch_size x gradient_accumulation_steps x ranks" +
               (s.sequence > 1 ? " / sequence_parallel" : "") + " is " + part(batch, s.batch_size) + " x " +
               part(steps, asked) + " x " + std::to_string(s.groups()) + ": no whole numbers make them equal" +
@@ -109,7 +103,7 @@ void split_batch(const config::Reading& config, Settings& s) {
   const auto most = config[setting<"training.max_gpu_batch_size">];
   if (!most || s.batch_size <= *most) return;
   if (s.batch_size % *most != 0) {
-    throw Error(place_of(config, setting<"training.max_gpu_batch_size">) + " must divide batch_size, " +
+    throw Error(place_of(*config.entry(setting<"training.max_gpu_batch_size">)) + " must divide batch_size, " +
                 to_text(s.batch_size));
   }
   const std::int64_t parts = s.batch_size / *most;
@@ -120,9 +114,9 @@ void split_batch(const config::Reading& config, Settings& s) {
   if (goes_on && asked && asked->from == config::From::user) return;  // other ranks go on with the run
   s.micro_steps = static_cast<int>(parts);
   if (steps && *steps != parts) {
-    s.notes.push_back(place_of(config, setting<"training.gradient_accumulation_steps">) + " is " + to_text(*steps) +
-                      ", and max_gpu_batch_size takes its place: batch_size " + whole + " is " + to_text(parts) +
-                      " micro-batches of " + to_text(*most));
+    s.notes.push_back(place_of(*config.entry(setting<"training.gradient_accumulation_steps">)) + " is " +
+                      to_text(*steps) + ", and max_gpu_batch_size takes its place: batch_size " + whole + " is " +
+                      to_text(parts) + " micro-batches of " + to_text(*most));
   }
 }
 
@@ -180,12 +174,12 @@ optimizer::Settings optimizer_of(const config::Reading& config) {
   take(setting<"training.adamw_learning_rate">, [&](std::optional<double> value) {
     const double rate = config[setting<"training.learning_rate">];
     if (value && rate == 0 && *value > 0)
-      throw Error(place_of(config, setting<"training.adamw_learning_rate">) +
+      throw Error(place_of(*config.entry(setting<"training.adamw_learning_rate">)) +
                   " goes up and down with learning_rate, and that is 0: set --learning_rate");
     if (value && rate > 0) s.adamw_rate_ratio = *value / rate;
   });
   if (s.kind == optimizer::Kind::sgd && s.nesterov && s.momentum == 0)
-    throw Error(place_of(config, setting<"training.nesterov">) + " is true, and momentum is 0: set --momentum");
+    throw Error(place_of(*config.entry(setting<"training.nesterov">)) + " is true, and momentum is 0: set --momentum");
   return s;
 }
 
@@ -200,20 +194,18 @@ zero::Offload offload(const config::Reading& config, Settings& s) {
   constexpr auto kShards = setting<"zero.offload_param">;
   const std::string where = config[kState], where_shards = config[kShards];
   const bool state = where != "none", shards = where_shards != "none";
-  const auto refuse = [&](const auto which, const std::string& why) {
-    throw Error(place_of(config, which) + " is " + config.entry(which)->value + ", and " + why);
-  };
   const plan::Division divided = plan::divided_by(s.stage);
-  if (state && !divided.optimizer_state) refuse(kState, "stage 0 keeps all on the device: use --zero_stage 1, 2 or 3");
+  if (state && !divided.optimizer_state)
+    refuse(*config.entry(kState), "stage 0 keeps all on the device: use --zero_stage 1, 2 or 3");
   if (shards && !divided.parameters)
-    refuse(kShards, "stage " + std::to_string(s.stage) + " has no shards: use --zero_stage 3");
+    refuse(*config.entry(kShards), "stage " + std::to_string(s.stage) + " has no shards: use --zero_stage 3");
   if ((state || shards) && s.engine.use_torch_adam) {
     const std::string why =
         "LibTorch's own AdamW keeps its state where it is: leave out use_torch_adam, zs's AdamW is as exact";
-    state ? refuse(kState, why) : refuse(kShards, why);
+    state ? refuse(*config.entry(kState), why) : refuse(*config.entry(kShards), why);
   }
   if (offloads(s.passes) && s.engine.use_torch_adam) {
-    throw Error(place_of(config, setting<"zero.passes">) +
+    throw Error(place_of(*config.entry(setting<"zero.passes">)) +
                 " move state out of device memory, and LibTorch's own AdamW keeps it where it is: leave "
                 "out use_torch_adam, zs's AdamW is as exact");
   }
@@ -222,7 +214,7 @@ zero::Offload offload(const config::Reading& config, Settings& s) {
   if (disk || offloads(s.passes)) folder = config[setting<"zero.nvme_path">].value_or("");
   if (disk && folder.empty()) {
     const std::string why = "there is no folder for it: set --nvme_path DIR, on a disk of this node";
-    where == "nvme" ? refuse(kState, why) : refuse(kShards, why);
+    where == "nvme" ? refuse(*config.entry(kState), why) : refuse(*config.entry(kShards), why);
   }
   if (!folder.empty() && !is_there(folder)) {
     // A disk that is not mounted, or a slip of the pen: the system's own disk would take its place.
@@ -245,23 +237,21 @@ zero::ZeroPlusPlus zeropp(const config::Reading& config, const Settings& s) {
   const std::int64_t secondary = config[kSecondary].value_or(1);
   zero::ZeroPlusPlus its{secondary > 1 ? static_cast<int>(secondary) : 0, config[kWeights].value_or(false),
                          config[kGradients].value_or(false)};
-  const auto refuse = [&](const auto which, const std::string& why) {
-    throw Error(place_of(config, which) + " is " + config.entry(which)->value + ", and " + why);
-  };
   if (!plan::divided_by(s.stage).parameters) {
     const std::string why = "it is a part of stage 3: use --zero_stage 3";
-    if (its.secondary > 0) refuse(kSecondary, why);
-    if (its.quantized_weights) refuse(kWeights, why);
-    if (its.quantized_gradients) refuse(kGradients, why);
+    if (its.secondary > 0) refuse(*config.entry(kSecondary), why);
+    if (its.quantized_weights) refuse(*config.entry(kWeights), why);
+    if (its.quantized_gradients) refuse(*config.entry(kGradients), why);
   }
   const model::Adaptation& adaptation = s.model.adaptation;
   if (adaptation.adapts() || !adaptation.frozen.empty()) {
     const std::string why = "some parameters are frozen (--lora_rank, --freeze): zs rounds whole units to integers";
-    if (its.quantized_weights) refuse(kWeights, why);
-    if (its.quantized_gradients) refuse(kGradients, why);
+    if (its.quantized_weights) refuse(*config.entry(kWeights), why);
+    if (its.quantized_gradients) refuse(*config.entry(kGradients), why);
   }
   if (its.secondary > 0 && s.ranks % its.secondary != 0)
-    refuse(kSecondary, "does not divide the " + std::to_string(s.ranks) + " ranks: set it to the ranks of a node");
+    refuse(*config.entry(kSecondary),
+           "does not divide the " + std::to_string(s.ranks) + " ranks: set it to the ranks of a node");
   if (its.quantized_weights || its.quantized_gradients)
     take(config[setting<"zero.self_test_every">], its.self_test_every);
   return its;
@@ -377,7 +367,7 @@ void choose_evaluation(const config::Reading& config, Settings& s) {
   s.eval_batch_size = config[setting<"training.eval_batch_size">].value_or(s.batch_size);
   s.dump_logits = config[setting<"training.dump_logits">].value_or("");
   if (s.chunks > 1 && !s.dump_logits.empty())
-    throw Error(place_of(config, setting<"training.dump_logits">) +
+    throw Error(place_of(*config.entry(setting<"training.dump_logits">)) +
                 " is of whole sequences, and they are computed in chunks: leave out --sequence_parallel and "
                 "--sequence_chunks");
 }
@@ -418,7 +408,7 @@ Settings settings(const config::Reading& config, int ranks, bool gpu) {
   s.deterministic = config[setting<"training.deterministic">];
   s.engine.seed = static_cast<std::uint64_t>(config[setting<"training.seed">]);
   if (gpu && s.model.fused && s.engine.dtype == at::kHalf)
-    throw Error(place_of(config, setting<"zero.compile">) +
+    throw Error(place_of(*config.entry(setting<"zero.compile">)) +
                 " is true, dtype is float16, and fused kernels on a GPU compute in float32 or bfloat16: leave out "
                 "--compile, or use --dtype bfloat16");
   if (gpu) {

@@ -223,8 +223,8 @@ TEST_CASE("settings: kernels that a GPU does not have are refused before anythin
   CHECK(chosen("training.fp8: rowwise\n" + narrow, true).float8 == kernel::Scales::rowwise);
   CHECK(chosen("training.fp8: none\n" + narrow, true).float8 == kernel::Scales::none);
   const std::string gathers = "training.fp8_all_gather: true\n" + narrow;
-  CHECK(chosen(gathers + "training.fp8: tensorwise\nzero.stage: 3\n", true).engine.zeropp.float8_gathers);
-  CHECK(!chosen(narrow + "training.fp8: tensorwise\nzero.stage: 3\n", true).engine.zeropp.float8_gathers);
+  CHECK(chosen(gathers + "training.fp8: tensorwise\nzero.stage: 3\n", true).engine.float8_gathers);
+  CHECK(!chosen(narrow + "training.fp8: tensorwise\nzero.stage: 3\n", true).engine.float8_gathers);
   const std::string why = "c.yaml:2: training.fp8_all_gather is true, and ";
   CHECK_THROWS_WITH_AS(chosen(gathers + "training.fp8: tensorwise\nzero.stage: 2\n", true),
                        (why + "parameters are gathered in stage 3: use --zero_stage 3").c_str(), Error);

@@ -45,7 +45,7 @@ ReferenceSettings reference_settings(const Request& request, const device::Devic
                        s.engine.loss_scaling.minimum, s.engine.loss_scaling.grad_scaler},
       .weight_bits = s.engine.zeropp.quantized_weights ? zero::kWeightBits : 0,
       .gradient_bits = s.engine.zeropp.quantized_gradients ? zero::kGradientBits : 0,
-      .float8_gathers = s.engine.zeropp.float8_gathers && s.ranks > 1,
+      .float8_gathers = s.engine.float8_gathers && s.ranks > 1,
       .autocast = autocast(request),
       .apart = request.apart,
       .merged = request.merged ? merged_scale(s.model.adaptation) : 0,

@@ -259,7 +259,8 @@ check-gpu: all $(BUILD)/bench/kernels  ## what needs a GPU, on this machine's GP
 check-slurm: all  ## whole workflows on a throwaway Slurm cluster: sweeps, kills, 20 preemptions (20 minutes)
 	@BUILD=$(BUILD) bats --print-output-on-failure tests/slurm
 
-tests: $(BUILD)/test-light $(BUILD)/test-train $(MPI_TESTS)
+# Benches are compiled, so that they keep up with what they measure.
+tests: $(BUILD)/test-light $(BUILD)/test-train $(MPI_TESTS) $(call object,$(wildcard bench/*.cpp))
 expect:  ## rewrite the expected outputs of tests/cases; review with git diff
 	@BUILD=$(BUILD) tests/cases/run --rewrite
 lint:  ## clang-format, clang-tidy and shellcheck over the sources

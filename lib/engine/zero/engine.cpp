@@ -191,7 +191,7 @@ void Engine::exchange(StepResult& result, const std::vector<float>& losses) {
 
 std::string Engine::digest() {
   device::Hash hash;
-  for (UnitState& state : states_) hash.add(device::view(state.gather_parameters()));
+  for (UnitState& state : states_) hash.add(device::view(state.whole_parameters()));
   const std::string text = hash.text();
   comm::require_same(group_, {{"the digest of the parameters", text}}, "end of the step");
   return text;

@@ -53,8 +53,8 @@ inline Layout layout(const unit::Unit& unit, const comm::Group& group, const pla
           shape.chunks};
 }
 
-/// Gathers the slices of all ranks, on the host; `mine` is the
-/// slice or, on every rank, already the whole. COLLECTIVE.
+/// Gathers the slices of all ranks, on the group's device; `mine` is the slice or, on every rank, already the whole.
+/// COLLECTIVE.
 at::Tensor gather(comm::Group& group, const device::View& mine, std::int64_t numel, const std::string& what);
 
 }  // namespace zs::zero

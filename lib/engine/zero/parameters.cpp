@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "zero/parameters.hpp"
 
+#include <stdexcept>
+
 #include "comm/agree.hpp"
 #include "device/tensor.hpp"
 #include "zero/quantized_check.hpp"
@@ -20,12 +22,13 @@ std::vector<std::vector<at::Tensor>> leaves_of(const unit::Unit& unit, const at:
 }  // namespace
 
 at::Tensor gather(comm::Group& group, const device::View& mine, std::int64_t numel, const std::string& what) {
+  if (!(mine.device == group.device())) throw std::logic_error(what + ": it is not on the device of the ranks");
   const at::Tensor whole = at::empty({numel}, device::options(mine.device, device::torch_type(mine.type)));
   if (mine.count == numel)
     device::copy(device::view(whole), mine);
   else
     group.all_gather(mine, device::view(whole), what)->wait();
-  return whole.to(at::kCPU);
+  return whole;
 }
 
 Parameters::Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout,
@@ -80,12 +83,12 @@ at::Tensor Parameters::whole() {
   if (offloadable_) loaded.emplace(*offloadable_);
   const at::Tensor all = gathered(/*frozen=*/false);
   if (layout_.trained < layout_.numel) return at::cat({all, gathered(/*frozen=*/true)}).to(at::kFloat);
-  return (encoding_ ? encoding_->travelled(all) : all).to(at::kFloat);
+  return (encoding_ ? encoding_->travelled(all.to(at::kCPU)) : all).to(at::kFloat);
 }
 
 at::Tensor Parameters::gathered(bool frozen) const {
   const std::int64_t count = frozen ? layout_.numel - layout_.trained : layout_.trained;
-  if (count == 0) return at::empty({0}, device::torch_type(layout_.type));
+  if (count == 0) return at::empty({0}, device::options(group_->device(), device::torch_type(layout_.type)));
   return gather(*group_, sharded() ? slice(frozen) : part(whole_, frozen), count,
                 "all-gather of the parameters of " + name_);
 }

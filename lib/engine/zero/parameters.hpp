@@ -35,12 +35,13 @@ class Parameters {
   }
   /// The part that this rank owns, in permanent memory. REQUIRES: shard() is in device memory.
   device::View owned() const;
-  /// All frozen parameters, as float32 on the host. COLLECTIVE.
+  /// All frozen parameters, as float32 on the group's device. COLLECTIVE.
   at::Tensor frozen();
   /// The slices, if they can be moved; null if they stay in device memory.
   OffloadableBuffer* shard() { return offloadable_ ? &*offloadable_ : nullptr; }
-  /// The parameters for computing, as float32[numel] on the host: the whole copy if this rank keeps one (stages 0 to
-  /// 2), else gathered, with the rounding of the collective. COLLECTIVE.
+  /// The parameters for computing, as float32[numel]: the whole copy if this rank keeps one (stages 0 to 2), else
+  /// gathered, with the rounding of the collective. On the group's device, or on the host if they are rounded.
+  /// COLLECTIVE.
   at::Tensor whole();
 
   /// Starts and finishes the all-gather; loads the slice first if it is offloaded. COLLECTIVE.

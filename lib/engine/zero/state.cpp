@@ -39,8 +39,9 @@ void UnitState::set_parameters(const std::function<void(std::int64_t, std::span<
   optimizer->set(device::view(values).part(owned.begin - kept[0].begin, owned.end - kept[0].begin));
 }
 
-at::Tensor UnitState::gather_parameters() {
-  at::Tensor trained = at::empty({0});
+at::Tensor UnitState::whole_parameters() {
+  const at::TensorOptions there = device::options(group_->device(), at::kFloat);
+  at::Tensor trained = at::empty({0}, there);
   if (layout_.trained > 0) {
     trained = with_masters([&](const device::View& masters) {
       return gather(*group_, masters, layout_.trained, "all-gather of the fp32 parameters of " + whole_->name());
@@ -51,7 +52,8 @@ at::Tensor UnitState::gather_parameters() {
 
 at::Tensor UnitState::all_parts(const at::Tensor& part) const {
   if (!sharing_ || part.numel() == 0) return part;
-  return gather(*sharing_, device::view(part), part.numel() * sharing_->size(), "all-gather of " + whole_->name());
+  const at::Tensor here = part.to(device::torch_device(sharing_->device()));
+  return gather(*sharing_, device::view(here), here.numel() * sharing_->size(), "all-gather of " + whole_->name());
 }
 
 at::Tensor UnitState::masters() {

@@ -79,7 +79,7 @@ void Probing::after(std::int64_t step, const zero::StepResult& result) {
   std::vector<at::Tensor> frozen;
   for (zero::UnitState& state : engine_.states()) {
     parameters.push_back(state.masters());
-    frozen.push_back(state.trained() < state.numel() ? state.parameters.frozen() : at::Tensor());
+    frozen.push_back(state.trained() < state.numel() ? state.parameters.frozen().to(at::kCPU) : at::Tensor());
   }
   for (std::size_t unit = 0; unit < parameters.size(); ++unit) {
     const zero::UnitState& state = engine_.states()[unit];

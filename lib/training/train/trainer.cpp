@@ -375,9 +375,12 @@ Outcome Trainer::outcome(const std::string& digest, bool stopped) const {
 }
 
 bool Trainer::finite_parameters() {
+  constexpr std::int64_t kPart = std::int64_t{16} << 20;  // elements: LibTorch makes copies of what it looks at
   bool finite = true;
-  for (zero::UnitState& state : engine_->states())
-    finite = at::isfinite(state.gather_parameters()).all().item<bool>() && finite;
+  for (zero::UnitState& state : engine_->states()) {
+    for (const at::Tensor& part : state.whole_parameters().split(kPart))
+      finite = finite && at::isfinite(part).all().item<bool>();
+  }
   return finite;
 }
 

@@ -3,12 +3,14 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <new>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "device/memory.hpp"
 #include "device/out_of_memory.hpp"
+#include "device/tensor.hpp"
 #include "plan/offloaded_share.hpp"
 
 namespace zs::setup {
@@ -51,6 +53,24 @@ double least_memory(const model::Model& model, const Settings& settings, int ran
   constexpr int kOperations = 4;  // forward, backward and the sum of the gradient, at least
   const double plan = real(model.units.size()) * real(settings.micro_steps) * kOperations * sizeof(plan::Op);
   return state + batch + plan;
+}
+
+double room_for_gathers(const model::Model& model, const Settings& settings, int ranks, double memory) {
+  plan::Shape shape = shape_of(model, settings, settings.stage, ranks);
+  shape.offload_optimizer = settings.engine.offload.optimizer != zero::Place::device;
+  shape.offload_parameters = settings.engine.offload.parameters != zero::Place::device;
+  const double state = plan::state_bytes(shape, static_cast<int>(at::elementSize(settings.engine.dtype)));
+  return std::max(0.0, memory - state) / 4;
+}
+
+void place_on(Settings& s, const comm::Group& group) {
+  const device::Device device = group.device();
+  s.model.device = device::torch_device(device).type();
+  if (device.kind == device::Device::Kind::cpu || s.has_budget) return;
+  const std::int64_t all = device::capacity(device);
+  s.memory = usual_memory(all);
+  const double room = room_for_gathers(model::make(s.model), s, group.size(), static_cast<double>(all));
+  s.gathered_elements = static_cast<std::int64_t>(room / static_cast<double>(at::elementSize(s.engine.dtype)));
 }
 
 namespace {
@@ -116,7 +136,7 @@ std::string remedies(const model::Model& model, const Settings& s, int ranks, bo
   if (elsewhere && s.engine.offload.ratio < 1) text += "; --offload_ratio 1 leaves no optimizer state there";
   if (s.batch_size > 1)
     text += "; --max_gpu_batch_size " + to_text(s.batch_size / 2) + " keeps the activations of half as many sequences";
-  if (!s.activation_checkpointing) text += "; --activation_checkpointing keeps those of one layer";
+  if (!s.activation_checkpointing || s.keeps_attention) text += "; --activation_checkpointing keeps those of one layer";
   return text;
 }
 

@@ -13,6 +13,13 @@ namespace zs::setup {
 /// unit, and the plan of a step.
 double least_memory(const model::Model& model, const Settings& settings, int ranks);
 
+/// Bytes of parameters that passes may keep gathered on a device with `memory` bytes if no budget is given. Activations
+/// take an unknown part of what the state leaves, so it is a quarter of that.
+double room_for_gathers(const model::Model& model, const Settings& settings, int ranks, double memory);
+
+/// Sets what depends on the ranks' device: where forward runs, and what passes may keep gathered there.
+void place_on(Settings& settings, const comm::Group& group);
+
 /// Throws zs::Error, with the required and the available memory, if the ranks of this machine do not fit into `memory`
 /// bytes.
 void require_memory(const comm::Group& group, const model::Model& model, const Settings& settings, std::int64_t memory);

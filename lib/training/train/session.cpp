@@ -216,7 +216,7 @@ Status Session::train(const cli::Args& args) {
     return Status::done;
   }
   comm::Group& group = ranks_.use(device, start.settings.transport, start.settings.deterministic);
-  comm::together(group, "choice of the kernels", [&] { place_on(start.settings, group.device()); });
+  comm::together(group, "choice of the kernels", [&] { setup::place_on(start.settings, group); });
   start.settings.engine.trains = start.task != "--eval_only";
   if (start.task == "--calibrate") {
     if (group.size() > 1) throw comm::SharedError("--calibrate measures one GPU: start one rank");

@@ -143,7 +143,7 @@ Status Session::verify(const cli::Args& args) {
                              {"--repeat", zs::to_text(times)},
                              {"--reference", args.text("reference")}});
   comm::Group& group = ranks_.use(device, request.train.transport, request.train.deterministic);
-  comm::together(group, "choice of the kernels", [&] { setup::place_on(request.train, group.device()); });
+  comm::together(group, "choice of the kernels", [&] { setup::place_on(request.train, group); });
   request.amp = args.text("reference") == "amp";
   request.apart = args.text("reference") == "apart";
   request.merged = args.text("reference") == "merged";

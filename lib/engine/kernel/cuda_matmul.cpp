@@ -4,6 +4,7 @@
 #include <ATen/cuda/CUDAEvent.h>
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdlib>
@@ -28,6 +29,12 @@ constexpr std::int64_t kAlignment = 16;  // bytes, promised for every operand, w
 bool tf32 = false, repeats = true;
 std::map<std::string, std::string> table;   // product -> algorithm, of a calibration
 std::vector<Measured>* measured = nullptr;  // while products are measured
+
+/// What was measured by that name; null if nothing was. REQUIRES: products are measured.
+Measured* entry(const std::string& name) {
+  const auto found = std::ranges::find(*measured, name, &Measured::product);
+  return found == measured->end() ? nullptr : &*found;
+}
 
 void check(cublasStatus_t status, const char* what) {
   if (status != CUBLAS_STATUS_SUCCESS) throw Error(std::string(what) + ": " + cublasGetStatusString(status));
@@ -94,12 +101,30 @@ struct Operand {
   }
 };
 
+/// Seconds of a call: the least mean of some rounds; a call that fails takes for ever.
+double seconds_of(const std::function<bool()>& call) {
+  constexpr int kRounds = 4, kCalls = 5;
+  double least = 1e9;
+  for (int round = 0; round < kRounds; ++round) {
+    at::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);
+    begin.record();
+    for (int i = 0; i < kCalls; ++i) {
+      if (!call()) return 1e9;
+    }
+    end.record();
+    end.synchronize();
+    if (round > 0) least = std::min(least, static_cast<double>(begin.elapsed_time(end)) * 1e-3 / kCalls);
+  }
+  return least;
+}
+
 struct Product {
   cublasLtMatmulDesc_t description = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
   cublasLtMatmulAlgo_t algorithm{};
   bool fits = true;            ///< every operand begins at a multiple of kAlignment
   std::int64_t alignment = 0;  ///< and at one of this
+  std::string name{};          ///< in what was measured; empty: it was not
 };
 
 /// The 64 bytes of an algorithm in hex, and back: they are all of it, for one version of the library.
@@ -174,12 +199,13 @@ class Products {
                                (on_device ? " alpha" : "") + (epilogue.quick ? " quick" : "") +
                                (by_row(epilogue) ? " rows" : "") + (tf32 && first.type == CUDA_R_32F ? " tf32" : "");
       choose(
-          product, name,
+          product, name, 2 * static_cast<double>(out.numel() * a.size(1)),
           [&](const cublasLtMatmulAlgo_t& algorithm, const at::Tensor& into) {
             return make(algorithm, into.data_ptr(), into.data_ptr()) == CUBLAS_STATUS_SUCCESS;
           },
           out);
     }
+    if (measured && !product.name.empty()) ++entry(product.name)->calls;
     check(make(product.algorithm, addend, out.data_ptr()), "matrix product");
   }
 
@@ -225,7 +251,7 @@ class Products {
   using Try = std::function<bool(const cublasLtMatmulAlgo_t& algorithm, const at::Tensor& into)>;
 
   /// The algorithm of the table, or the library's first choice; while products are measured, the fastest of its first.
-  void choose(Product& product, const std::string& name, const Try& run, const at::Tensor& out) {
+  void choose(Product& product, const std::string& name, double operations, const Try& run, const at::Tensor& out) {
     const auto stored = table.find(name);
     if (measured) {
       // With a workspace the library splits products of many terms first, even where adding up the parts costs more.
@@ -233,15 +259,16 @@ class Products {
       const auto more = choices(product, kCandidates, /*workspace=*/0);
       offered.insert(offered.end(), more.begin(), more.end());
       const at::Tensor into = at::empty_strided(out.sizes(), out.strides(), out.options());
-      Measured best{name, "", 1e9, 1e9};
+      Measured best{name, "", 1e9, 1e9, operations};
       for (std::size_t i = 0; i < offered.size(); ++i) {
-        const double seconds = time([&] { return run(offered[i], into); });
+        const double seconds = seconds_of([&] { return run(offered[i], into); });
         if (i == 0) best.first = seconds;
         // Another one than the first has to be worth it: by more than times differ by chance.
         if (i == 0 || seconds < 0.99 * best.best)
           best.best = seconds, best.algorithm = to_text(offered[i]), product.algorithm = offered[i];
       }
       measured->push_back(best);
+      product.name = name;
     } else if (stored == table.end()) {
       product.algorithm = first_choices(product, 1).front();
     } else {
@@ -253,23 +280,6 @@ class Products {
         throw Error("the kernel that was calibrated for the product " + name +
                     " cannot compute it here: run zs-train --calibrate again, or use --products first");
     }
-  }
-
-  /// Seconds of a call: the least mean of some rounds; a call that fails takes for ever.
-  static double time(const std::function<bool()>& call) {
-    constexpr int kRounds = 4, kCalls = 5;
-    double least = 1e9;
-    for (int round = 0; round < kRounds; ++round) {
-      at::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);
-      begin.record();
-      for (int i = 0; i < kCalls; ++i) {
-        if (!call()) return 1e9;
-      }
-      end.record();
-      end.synchronize();
-      if (round > 0) least = std::min(least, static_cast<double>(begin.elapsed_time(end)) * 1e-3 / kCalls);
-    }
-    return least;
   }
 
   /// The library's first choices, the best first, under constant conditions; none where it knows none.
@@ -315,6 +325,16 @@ void multiply(at::Tensor out_MN, const at::Tensor& a_MK, const at::Tensor& b_KN,
   auto& mine = products.at(static_cast<std::size_t>(out_MN.device().index()));
   if (!mine) mine = std::make_unique<Products>();
   mine->multiply(out_MN, a_MK, b_KN, epilogue);
+}
+
+bool measuring() { return measured != nullptr; }
+
+void measure(const std::string& name, double operations, const std::function<void()>& call) {
+  if (!entry(name)) {
+    const double seconds = seconds_of([&] { return call(), true; });
+    measured->push_back({name, "", seconds, seconds, operations});
+  }
+  ++entry(name)->calls;
 }
 
 bool tf32_allowed() { return tf32; }

@@ -4,6 +4,7 @@
 // constants, and split sums are added in float32. (NVIDIA, cuBLAS library 13.0, section 2.1.4 "Results
 // reproducibility".)
 #pragma once
+#include <functional>
 #include <string>
 
 #include "unit/tensor.hpp"
@@ -25,6 +26,11 @@ struct Epilogue {
 /// has theirs or float32; rows or columns of each are contiguous. Or a and b have 8 bits each (not both float8_e5m2),
 /// out bfloat16 or float32; then K is contiguous in both. Runs on the current stream.
 void multiply(at::Tensor out_MN, const at::Tensor& a_MK, const at::Tensor& b_KN, const Epilogue& epilogue = {});
+
+/// While products are measured (measure_products() of calibration.hpp): whether they are.
+bool measuring();
+/// Counts a call of `name`, and measures the first one: `call` is run several times. REQUIRES: measuring().
+void measure(const std::string& name, double operations, const std::function<void()>& call);
 
 /// Whether float32 products may use TF32: allow_tf32() of kernels.hpp.
 bool tf32_allowed();

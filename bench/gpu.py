@@ -13,7 +13,8 @@ Several ranks are started by torchrun. Rank 0 prints a line a step, "step SECOND
   fsdp2                         fully_shard of every block, bfloat16 parameters, each block by torch.compile
   llama llama-fp8               the same of a Llama, with float32 masters and reductions; float8 by torchao, tensorwise,
                                 with gathers in float8; llama-fp8-rowwise; llama-8bit, with torchao's AdamW8bit; llama-long,
-                                whose backward makes blocks, and the logits of 8192 tokens at a time, again
+                                whose backward makes blocks, and the logits of 8192 tokens at a time, again;
+                                llama-long-selective, which keeps the results of attention
   zero1 zero2 zero3             DeepSpeed, bfloat16; also zero1-deepcompile, zero3-deepcompile
   scatter                       reduce_scatter_tensor alone: "scatter MIBIBYTES SECONDS"
 """
@@ -115,10 +116,10 @@ def llama_step(model, name, accumulation, device):
         convert_to_float8_training(model, config=config, module_filter_fn=lambda _, where: where != "head")
         version, after = f"torchao {torchao.__version__}, {version}", None if by_row else precompute_float8_dynamic_scale_for_fsdp
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    if name == "llama-long":
-        model.make_again(8192)
+    if name.startswith("llama-long"):
+        model.make_again(8192, selective=name == "llama-long-selective")
     for block in model.blocks:
-        block.compile(fullgraph=name != "llama-long")
+        block.compile(fullgraph=not name.startswith("llama-long"))
         fully_shard(block, mp_policy=policy)
     fully_shard(model, mp_policy=policy)
     model.begin(device)

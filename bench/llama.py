@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
 
 
 class Size(NamedTuple):
@@ -78,6 +78,12 @@ def sum_of_losses(x, weight, targets):
     return F.cross_entropy((x @ weight.t()).float(), targets, reduction="sum")
 
 
+def keeping_attention():
+    """Selective activation checkpointing, as torchtitan has it, of attention alone."""
+    kernels = [getattr(torch.ops.aten, f"_scaled_dot_product_{name}_attention").default for name in ("cudnn", "flash", "efficient")]
+    return create_selective_checkpoint_contexts(kernels)
+
+
 class Llama(nn.Module):
     """Made on the device "meta": begin() gives it memory and values. `document`: tokens of each document in a sample of
     `length`, or 0 where a sample is one."""
@@ -92,11 +98,13 @@ class Llama(nn.Module):
         if size.tied:
             self.head.weight = self.embedding.weight
 
-    def make_again(self, part):
-        """In backward, in place of keeping them: activations of blocks, and logits of `part` tokens at a time."""
+    def make_again(self, part, selective=False):
+        """In backward, in place of keeping them: activations of blocks (without results of attention, if selective), and
+        logits of `part` tokens at a time."""
         self.part = part
+        more = {"context_fn": keeping_attention} if selective else {}
         for i, block in enumerate(self.blocks):
-            self.blocks[i] = checkpoint_wrapper(block, preserve_rng_state=False)
+            self.blocks[i] = checkpoint_wrapper(block, preserve_rng_state=False, **more)
 
     def begin(self, device):
         self.to_empty(device=device)

@@ -129,6 +129,7 @@ Json json_of(const plan::Candidate& one) {
           {"offloaded_share", plan::offloaded_share(one.shape)},
           {"offload_parameters", one.shape.offload_parameters},
           {"activation_checkpointing", one.shape.activation_checkpointing},
+          {"keeps_attention", one.shape.keeps_attention},
           {"gradient_accumulation_steps", one.shape.micro_steps},
           {"memory_bytes", its.memory},
           {"sent_bytes", its.sent},

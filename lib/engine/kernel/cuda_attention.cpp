@@ -12,6 +12,7 @@
 #include "kernel/attention.hpp"
 #include "kernel/cuda_flash.hpp"
 #include "kernel/matmul.hpp"
+#include "unit/kept.hpp"
 
 namespace zs::kernel::cuda {
 namespace {
@@ -40,6 +41,17 @@ struct Tile {
   std::vector<std::int64_t> queries_BHTD() const { return {of.B, of.H, of.T, of.D}; }
   std::vector<std::int64_t> keys_BKTD() const { return {of.B, of.K, keys, of.D}; }
   std::vector<std::int64_t> lying(Strides by) const { return {by.sample, of.D, by.token, 1}; }
+  /// "attention.bfloat16.4x2048x32.8x64 causal": samples, queries, their heads, those of keys, width.
+  std::string text() const {
+    return std::string("attention.") + (of.type == at::kHalf ? "float16." : "bfloat16.") + std::to_string(of.B) + "x" +
+           std::to_string(of.T) + "x" + std::to_string(of.H) + "." + std::to_string(of.K) + "x" + std::to_string(of.D) +
+           (keys == of.T ? "" : " keys " + std::to_string(keys)) + (causal ? " causal" : "");
+  }
+  /// Of two products forward, five backward; a causal one has half of each.
+  double operations(bool backward) const {
+    const auto seen = static_cast<double>(of.T) * static_cast<double>(keys) * (causal ? 0.5 : 1);
+    return (backward ? 10 : 4) * seen * static_cast<double>(of.B * of.H * of.D);
+  }
   auto scale() const { return static_cast<float>(1 / std::sqrt(static_cast<double>(of.D))); }
 };
 
@@ -47,6 +59,8 @@ struct Graph {
   std::shared_ptr<fe::graph::Graph> graph;
   std::int64_t workspace = 0;
 };
+
+std::string noun(bool backward) { return backward ? "backward of attention" : "attention"; }
 
 void check(fe::error_t status, const std::string& what) {
   if (status.is_bad()) throw Error("cuDNN, " + what + ": " + status.get_message());
@@ -95,7 +109,7 @@ Graph forward_graph(const Tile& t) {
       .set_dim(form.get_dim())
       .set_stride(form.get_stride())
       .set_data_type(fe::DataType_t::FLOAT);
-  return finish(std::move(graph), "attention");
+  return finish(std::move(graph), noun(/*backward=*/false));
 }
 
 Graph backward_graph(const Tile& t) {
@@ -114,7 +128,7 @@ Graph backward_graph(const Tile& t) {
   dq->set_output(true).set_uid(kDq).set_dim(t.queries_BHTD()).set_stride(t.lying(t.dq));
   dk->set_output(true).set_uid(kDk).set_dim(t.keys_BKTD()).set_stride(t.lying(t.dk));
   dv->set_output(true).set_uid(kDv).set_dim(t.keys_BKTD()).set_stride(t.lying(t.dk));
-  return finish(std::move(graph), "backward of attention");
+  return finish(std::move(graph), noun(/*backward=*/true));
 }
 
 /// The graph of a tile, made once in the process for a device.
@@ -126,10 +140,16 @@ const Graph& graph_of(const Tile& tile, bool backward) {
   return graphs.emplace(key, backward ? backward_graph(tile) : forward_graph(tile)).first->second;
 }
 
-void run(const Graph& graph, std::unordered_map<std::int64_t, void*> places, const std::string& what) {
+/// Runs the graph of a tile on the tensors at these places.
+void run(const Tile& tile, bool backward, std::unordered_map<std::int64_t, void*> places) {
+  const Graph& graph = graph_of(tile, backward);
   const at::Tensor workspace =
       at::empty({std::max<std::int64_t>(graph.workspace, 1)}, at::TensorOptions(at::kByte).device(at::kCUDA));
-  check(graph.graph->execute(at::native::getCudnnHandle(), places, workspace.data_ptr()), what);
+  const auto execute = [&] {
+    check(graph.graph->execute(at::native::getCudnnHandle(), places, workspace.data_ptr()), noun(backward));
+  };
+  if (measuring()) measure(tile.text() + (backward ? " backward" : " forward"), tile.operations(backward), execute);
+  execute();
 }
 
 bool is_float(const at::Tensor& qkv_BTE) { return qkv_BTE.scalar_type() == at::kFloat; }
@@ -145,6 +165,39 @@ QueriesKeysValues empty_like(const QueriesKeysValues& of) {
   return {empty(of.q_BTE), empty(of.k_BTF), empty(of.v_BTF)};
 }
 
+Attended attend(const QueriesKeysValues& of, HeadCounts heads) {
+  const AttentionShape s = AttentionShape::of(of.q_BTE, heads, heads.H);
+  const Attended made{at::empty({s.B, s.T, s.H * s.D}, of.q_BTE.options()),
+                      at::empty({s.B, s.H, s.T, 1}, of.q_BTE.options().dtype(at::kFloat))};
+  const Tile whole{s, s.T, /*causal=*/true, Strides(of.q_BTE), Strides(of.k_BTF), Strides(made.out_BTC)};
+  run(whole, /*backward=*/false,
+      {{kQ, of.q_BTE.data_ptr()},
+       {kK, of.k_BTF.data_ptr()},
+       {kV, of.v_BTF.data_ptr()},
+       {kOut, made.out_BTC.data_ptr()},
+       {kStats, made.stats_BHT1.data_ptr()}});
+  return made;
+}
+
+Attended attend_in_float(const at::Tensor& qkv_BTE, HeadCounts heads) {
+  const AttentionShape s = AttentionShape::of(qkv_BTE, heads);
+  const Attended made{at::empty({s.B, s.T, s.H * s.D}, qkv_BTE.options()),
+                      at::empty({s.B, s.H, s.T, 1}, qkv_BTE.options())};
+  flash_forward(qkv_BTE.data_ptr<float>(), made.out_BTC.data_ptr<float>(), made.stats_BHT1.data_ptr<float>(),
+                flash_shape(s), tf32_allowed(), at::cuda::getCurrentCUDAStream());
+  return made;
+}
+
+/// The result of `compute`; in a second forward of the unit that of the first, if it kept that.
+template <typename Compute>
+Attended attended_or_kept(const Compute& compute) {
+  const unit::Results its = unit::kept([&] {
+    const Attended made = compute();
+    return unit::Results{made.out_BTC, made.stats_BHT1};
+  });
+  return {its[0], its[1]};
+}
+
 /// What queries and keys of a tile have to do with each other, in `made`.
 void backward_of_tile(const QueriesKeysValues& of, const Attended& attended, const at::Tensor& dout_BTC,
                       HeadCounts heads, bool causal, const QueriesKeysValues& made) {
@@ -156,7 +209,7 @@ void backward_of_tile(const QueriesKeysValues& of, const Attended& attended, con
                   Strides(dout_BTC),
                   Strides(made.q_BTE),
                   Strides(made.k_BTF)};
-  run(graph_of(tile, true),
+  run(tile, /*backward=*/true,
       {{kQ, of.q_BTE.data_ptr()},
        {kK, of.k_BTF.data_ptr()},
        {kV, of.v_BTF.data_ptr()},
@@ -165,8 +218,7 @@ void backward_of_tile(const QueriesKeysValues& of, const Attended& attended, con
        {kDout, dout_BTC.data_ptr()},
        {kDq, made.q_BTE.data_ptr()},
        {kDk, made.k_BTF.data_ptr()},
-       {kDv, made.v_BTF.data_ptr()}},
-      "backward of attention");
+       {kDv, made.v_BTF.data_ptr()}});
 }
 
 /// Queries, and keys, of a tile of backward: all of them where the workspace that the order of sums needs is at most 4
@@ -211,18 +263,7 @@ bool attention_fits(const AttentionShape& s) {
 }
 
 Attended attention_forward(const QueriesKeysValues& of, HeadCounts heads) {
-  const AttentionShape s = AttentionShape::of(of.q_BTE, heads, heads.H);
-  const Attended made{at::empty({s.B, s.T, s.H * s.D}, of.q_BTE.options()),
-                      at::empty({s.B, s.H, s.T, 1}, of.q_BTE.options().dtype(at::kFloat))};
-  const Tile whole{s, s.T, /*causal=*/true, Strides(of.q_BTE), Strides(of.k_BTF), Strides(made.out_BTC)};
-  run(graph_of(whole, false),
-      {{kQ, of.q_BTE.data_ptr()},
-       {kK, of.k_BTF.data_ptr()},
-       {kV, of.v_BTF.data_ptr()},
-       {kOut, made.out_BTC.data_ptr()},
-       {kStats, made.stats_BHT1.data_ptr()}},
-      "attention");
-  return made;
+  return attended_or_kept([&] { return attend(of, heads); });
 }
 
 QueriesKeysValues attention_backward(const QueriesKeysValues& of, const Attended& attended, const at::Tensor& dout_BTC,
@@ -233,13 +274,8 @@ QueriesKeysValues attention_backward(const QueriesKeysValues& of, const Attended
 }
 
 Attended attention_forward(const at::Tensor& qkv_BTE, HeadCounts heads) {
-  if (!is_float(qkv_BTE)) return attention_forward(parts(qkv_BTE, heads), heads);
-  const AttentionShape s = AttentionShape::of(qkv_BTE, heads);
-  const Attended made{at::empty({s.B, s.T, s.H * s.D}, qkv_BTE.options()),
-                      at::empty({s.B, s.H, s.T, 1}, qkv_BTE.options())};
-  flash_forward(qkv_BTE.data_ptr<float>(), made.out_BTC.data_ptr<float>(), made.stats_BHT1.data_ptr<float>(),
-                flash_shape(s), tf32_allowed(), at::cuda::getCurrentCUDAStream());
-  return made;
+  return attended_or_kept(
+      [&] { return is_float(qkv_BTE) ? attend_in_float(qkv_BTE, heads) : attend(parts(qkv_BTE, heads), heads); });
 }
 
 at::Tensor attention_backward(const at::Tensor& qkv_BTE, const Attended& attended, const at::Tensor& dout_BTC,

@@ -12,6 +12,7 @@
 #include "kernel/attention.hpp"
 #include "kernel/cuda_layers.hpp"
 #include "kernel/cuda_llama.hpp"
+#include "unit/kept.hpp"
 
 namespace zs::kernel::cuda {
 namespace {
@@ -89,15 +90,18 @@ struct AttentionOfSequences : torch::autograd::Function<AttentionOfSequences> {
     const std::optional<double> scale = how.scale > 0 ? std::optional(how.scale) : std::nullopt;
     const std::optional<std::int64_t> left = how.window > 0 ? std::optional(how.window - 1) : std::nullopt;
     const Tensor q = heads(q_BTE), k = heads(k_BTF), v = heads(v_BTF);
-    const auto [out, stats, state, unused, mask] =
-        at::_flash_attention_forward(q, k, v, all.ends_S1, all.ends_S1, all.longest, all.longest, /*dropout_p=*/0,
-                                     /*is_causal=*/true, /*return_debug_mask=*/false, scale, left);
-    ctx->save_for_backward({q, k, v, out, stats, state, unused, all.ends_S1});
+    const unit::Results made = unit::kept([&] {
+      const auto [out, stats, state, unused, mask] =
+          at::_flash_attention_forward(q, k, v, all.ends_S1, all.ends_S1, all.longest, all.longest, /*dropout_p=*/0,
+                                       /*is_causal=*/true, /*return_debug_mask=*/false, scale, left);
+      return unit::Results{out, stats, state, unused};
+    });
+    ctx->save_for_backward({q, k, v, made[0], made[1], made[2], made[3], all.ends_S1});
     ctx->saved_data["longest"] = all.longest;
     ctx->saved_data["scale"] = scale;
     ctx->saved_data["left"] = left;
     ctx->saved_data["T"] = q_BTE.size(1);
-    return out.view(q_BTE.sizes());
+    return made[0].view(q_BTE.sizes());
   }
 
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {

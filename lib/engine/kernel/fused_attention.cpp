@@ -11,6 +11,7 @@
 
 #include "kernel/product.hpp"
 #include "kernel/vector.hpp"
+#include "unit/kept.hpp"
 #include "unit/random.hpp"
 
 namespace zs::kernel {
@@ -73,6 +74,7 @@ struct Attended {
 };
 
 Attended attend(const Heads& all) {
+  RECORD_USER_SCOPE("zs::attention");
   const std::int64_t B = all.q_BTE.size(0), T = all.q_BTE.size(1), E = all.q_BTE.size(2), D = all.width(),
                      heads = all.how.heads;
   const double scale = all.scale();
@@ -103,6 +105,15 @@ Attended attend(const Heads& all) {
     }
   }
   return {out_BTE, weights_BHTT, mask_BHTT};
+}
+
+/// The same; in a second forward of the unit that of the first, if it kept that.
+Attended attended_or_kept(const Heads& all) {
+  const unit::Results its = unit::kept([&] {
+    const Attended made = attend(all);
+    return unit::Results{made.out_BTE, made.weights_BHTT, made.mask_BHTT};
+  });
+  return {its[0], its[1], its[2]};
 }
 
 /// Sets `gradients` from that by the output.
@@ -149,8 +160,7 @@ void attend_backward(const Heads& all, const Attended& attended, const Tensor& d
 
 struct Attention : torch::autograd::Function<Attention> {
   static Tensor forward(AutogradContext* ctx, const Tensor& qkv_BTE, const Attending& how) {
-    RECORD_USER_SCOPE("zs::attention");
-    const Attended attended = attend(Heads::packed(qkv_BTE.to(at::kFloat), how));
+    const Attended attended = attended_or_kept(Heads::packed(qkv_BTE.to(at::kFloat), how));
     ctx->save_for_backward({qkv_BTE, attended.weights_BHTT, attended.mask_BHTT});
     ctx->saved_data["heads"] = how.heads;
     return attended.out_BTE.to(qkv_BTE.scalar_type());
@@ -169,7 +179,8 @@ struct Attention : torch::autograd::Function<Attention> {
 struct GroupedAttention : torch::autograd::Function<GroupedAttention> {
   static Tensor forward(AutogradContext* ctx, const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF,
                         const Attending& how, bool causal) {
-    const Attended attended = attend({q_BTE.to(at::kFloat), k_BTF.to(at::kFloat), v_BTF.to(at::kFloat), how, causal});
+    const Attended attended =
+        attended_or_kept({q_BTE.to(at::kFloat), k_BTF.to(at::kFloat), v_BTF.to(at::kFloat), how, causal});
     ctx->save_for_backward({q_BTE, k_BTF, v_BTF, attended.weights_BHTT, attended.mask_BHTT});
     ctx->saved_data["heads"] = how.heads;
     ctx->saved_data["scale"] = how.scale;

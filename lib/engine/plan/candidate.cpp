@@ -53,7 +53,8 @@ std::string way(const Shape& shape) {
   if (const double share = offloaded_share(shape); share > 0)
     text += ", offload of " + (share < 1 ? to_rounded_text(share, 2) + " of " : "") + "optimizer state";
   if (shape.offload_parameters) text += ", offload of parameters";
-  if (shape.activation_checkpointing) text += ", activation checkpointing";
+  if (shape.activation_checkpointing)
+    text += shape.keeps_attention ? ", selective activation checkpointing" : ", activation checkpointing";
   return text;
 }
 

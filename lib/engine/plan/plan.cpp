@@ -333,7 +333,7 @@ std::uint64_t hash(const Plan& plan) {
 }
 
 Shape Shape::of(const Unit& unit) const {
-  Shape its{{}, stage, ranks / unit.among, micro_steps, activation_checkpointing};
+  Shape its{{}, stage, ranks / unit.among, micro_steps, activation_checkpointing, keeps_attention};
   its.short_ranks = short_ranks / unit.among;
   its.sequence = sequence, its.chunks = chunks * unit.among, its.experts = experts;
   its.offload_optimizer = offload_optimizer, its.offload_parameters = offload_parameters;

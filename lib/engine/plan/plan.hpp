@@ -82,6 +82,7 @@ struct Shape {
   int ranks = 1;
   int micro_steps = 1;  ///< gradient accumulation steps
   bool activation_checkpointing = false;
+  bool keeps_attention = false;  ///< with it: the results of attention stay, and are not computed again
   /// Optimizer state is in device memory only during the update, but for units of which it stays. Otherwise it stays
   /// there between steps, and a pass may move it out for a part of a step.
   bool offload_optimizer = false;

@@ -89,6 +89,7 @@ Json to_json(const Shape& shape) {
           {"chunks", shape.chunks},
           {"experts", shape.experts},
           {"activation_checkpointing", shape.activation_checkpointing},
+          {"keeps_attention", shape.keeps_attention},
           {"offload_optimizer", shape.offload_optimizer},
           {"offload_parameters", shape.offload_parameters},
           {"secondary", shape.secondary},
@@ -127,6 +128,7 @@ Shape read_shape(const Reader& json) {
   }
   if (json.has("experts")) shape.experts = json.within<int>("experts", 1, shape.ranks);
   shape.activation_checkpointing = json.get<bool>("activation_checkpointing");
+  if (json.has("keeps_attention")) shape.keeps_attention = json.get<bool>("keeps_attention");
   shape.offload_optimizer = json.get<bool>("offload_optimizer");
   shape.offload_parameters = json.get<bool>("offload_parameters");
   shape.secondary = json.within<int>("secondary", 0, kMost);

@@ -141,6 +141,7 @@ class Engine {
     std::vector<at::Tensor> device_losses;  // by micro-step, on their device; of several chunks [chunks]
     std::vector<float> losses;              // the same, read after all operations of the plan were issued
     std::function<std::int64_t(int micro)> leaf;
+    std::optional<bool> kept;  // whether a first forward kept anything for the second, if it was to
     float clip = 1;
     float scale = 1;  // gradient sum -> mean gradient
     StepResult result{};

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/error.hpp"
 #include "device/tensor.hpp"
 #include "unit/arithmetic.hpp"
 #include "unit/autocast.hpp"
@@ -95,6 +96,11 @@ void Engine::execute(const plan::Plan& plan, Run& run) {
       execute(op, run);
   }
   read_losses(run);
+  if (!run.kept.value_or(true))
+    throw Error(
+        "--activation_checkpointing selective has no effect here: LibTorch computes this attention (for dropout, caps, "
+        "sinks; on a GPU also for images, and in float32 for keys that heads share), and keeps nothing of it: leave "
+        "selective out");
   // Waits for shards of frozen units: no update has.
   for (UnitState& state : states_) {
     OffloadableBuffer* const shard = state.parameters.shard();
@@ -273,6 +279,9 @@ void Engine::forward(int unit, int micro, bool keep_graph, Run& run) {
     state.beside = handed(before.beside_output);
   }
   const at::AutoGradMode grad(keep_graph);
+  std::optional<unit::Keeping> keeping;
+  if (plan().shape.keeps_attention && run.training && !keep_graph && unit >= plan::first_trained(plan().shape))
+    keeping.emplace(state.kept, unit::Keeping::Way::put);
   state.output = compute(unit, micro, run);
   if (unit < plan::first_trained(plan().shape)) state.input = state.beside = at::Tensor();  // no backward comes for it
   if (unit + 1 < static_cast<int>(states_.size())) return;
@@ -284,6 +293,11 @@ void Engine::forward(int unit, int micro, bool keep_graph, Run& run) {
 void Engine::recompute(int unit, int micro, Run& run) {
   UnitState& state = states_[static_cast<std::size_t>(unit)];
   state.stored_input.load(state.input);
+  std::optional<unit::Keeping> keeping;
+  if (plan().shape.keeps_attention) {
+    run.kept = run.kept.value_or(false) || !state.kept.empty();
+    keeping.emplace(state.kept, unit::Keeping::Way::take);
+  }
   state.output = compute(unit, micro, run);
 }
 

@@ -50,7 +50,12 @@ std::int64_t exchanged_bytes(const comm::Group& group, const Settings& settings)
 
 plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const Strategy& strategy,
                      const Settings& settings) {
-  plan::Shape shape{{}, strategy.stage, group.size(), strategy.micro_steps, strategy.activation_checkpointing};
+  plan::Shape shape{{},
+                    strategy.stage,
+                    group.size(),
+                    strategy.micro_steps,
+                    strategy.activation_checkpointing,
+                    strategy.keeps_attention};
   shape.short_ranks = strategy.short_ranks;
   shape.sequence = strategy.sequence;
   shape.chunks = std::max(1, strategy.chunks);

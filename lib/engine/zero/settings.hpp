@@ -44,7 +44,7 @@ struct Settings {
   Offload offload{};
   ZeroPlusPlus zeropp{};
   bool float8_gathers = false;  ///< in stage 3 weights of products of 8 bits travel as these
-  unit::Beginning begin{};  ///< null: every unit's own initial values, by the seed
+  unit::Beginning begin{};      ///< null: every unit's own initial values, by the seed
 };
 
 /// How a step is divided among ranks and in time.
@@ -53,12 +53,13 @@ struct Strategy {
   int micro_steps = 1;
   int short_ranks = 0;  ///< that have one micro-batch less
   bool activation_checkpointing = false;
-  plan::Schedule passes{};  ///< over the plan; empty: none
-  plan::Budget budget{};    ///< what they may use
-  int sequence = 1;         ///< ranks that share each micro-batch
-  int chunks = 0;           ///< of its sequences on each of them; 0: sequences are whole
-  std::int64_t tokens = 0;  ///< of a micro-batch, where its sequences have chunks or experts are divided
-  int experts = 1;          ///< consecutive ranks that divide experts
+  bool keeps_attention = false;  ///< beside the inputs of units
+  plan::Schedule passes{};       ///< over the plan; empty: none
+  plan::Budget budget{};         ///< what they may use
+  int sequence = 1;              ///< ranks that share each micro-batch
+  int chunks = 0;                ///< of its sequences on each of them; 0: sequences are whole
+  std::int64_t tokens = 0;       ///< of a micro-batch, where its sequences have chunks or experts are divided
+  int experts = 1;               ///< consecutive ranks that divide experts
 };
 
 }  // namespace zs::zero

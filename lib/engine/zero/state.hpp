@@ -4,6 +4,7 @@
 #pragma once
 #include <memory>
 
+#include "unit/kept.hpp"
 #include "zero/gradient.hpp"
 #include "zero/optimizer.hpp"
 #include "zero/parameters.hpp"
@@ -45,7 +46,9 @@ class UnitState {
   std::int64_t trained() const { return whole_->trained(); }
   /// The whole float32[numel] from the masters of all ranks, on the host; what is frozen as it is computed with.
   /// COLLECTIVE.
-  at::Tensor gather_parameters();
+  at::Tensor gather_parameters() { return whole_parameters().to(at::kCPU); }
+  /// The same on the group's device.
+  at::Tensor whole_parameters();
   /// The masters of the owned part, on the host: a copy, or a tensor over their memory.
   at::Tensor masters();
   /// Loads its offloaded state into device memory, until the plan stores it.
@@ -55,9 +58,9 @@ class UnitState {
   /// One update of the owned part.
   void update(const Update& update);
   /// The sum over all leaves, whole, as float32[trained] on the host, between its reduction and the update. COLLECTIVE.
-  at::Tensor gather_gradient() { return all_parts(gradient.gather()); }
+  at::Tensor gather_gradient() { return all_parts(gradient.gather()).to(at::kCPU); }
   /// Parameters::whole() of the whole unit. COLLECTIVE.
-  at::Tensor computed_with() { return all_parts(parameters.whole()); }
+  at::Tensor computed_with() { return all_parts(parameters.whole()).to(at::kCPU); }
 
   Parameters parameters;
   Gradient gradient;
@@ -65,6 +68,7 @@ class UnitState {
   at::Tensor input, output;          ///< activations; set and cleared by the executor
   at::Tensor beside, beside_output;  ///< the same of what travels beside them (unit::ForwardContext)
   StoredInput stored_input;          ///< the input, while it is moved out
+  unit::Kept kept;                   ///< results of its first forward for the second
 
  private:
   const unit::Unit* whole_;
@@ -73,7 +77,7 @@ class UnitState {
   std::int64_t begin_ = 0;
   comm::Group* sharing_ = nullptr;
 
-  /// What all ranks that divide the unit have of it. COLLECTIVE.
+  /// What all ranks that divide the unit have of it, on the device of `part` if that is all. COLLECTIVE.
   at::Tensor all_parts(const at::Tensor& part) const;
 
   at::Tensor with_masters(const std::function<at::Tensor(const device::View& masters)>& use);

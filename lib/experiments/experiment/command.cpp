@@ -78,6 +78,7 @@ std::vector<cli::Option> config_options() {
       const bool takes_truth = known.type == config::Type::boolean && !known.value.empty();
       option.choices = takes_truth ? std::vector<std::string>{"true", "false"} : config::words(known.choices);
       option.group = known.key.substr(0, known.key.find('.'));
+      option.alone = std::string(known.alone);
       if (first) option.meant = config::words(known.synonyms);
       option.group[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(option.group[0])));
       option.writes = is_written(name);

@@ -49,6 +49,14 @@ bool is_option(const Command& command, const std::string& word) {
   return word.starts_with("--") && has_option(command, word.substr(2, word.find('=') - 2));
 }
 
+/// The row of an option whose value may be left out, typed without "=": null of any other word.
+const Option* may_stand_alone(const Command& command, const std::string& word) {
+  const auto found = std::find_if(command.options.begin(), command.options.end(), [&](const Option& option) {
+    return !option.alone.empty() && word == "--" + option.name;
+  });
+  return found == command.options.end() ? nullptr : &*found;
+}
+
 po::options_description described(const Command& command) {
   po::options_description table;
   for (const Option& option : command.options) {
@@ -136,12 +144,19 @@ Args Args::parse(const Command& command, const std::vector<std::string>& words) 
 
   std::vector<std::string> normal;
   bool options_end = false;
-  for (const std::string& word : words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
     if (options_end) args.behind_.push_back(word);
     options_end = options_end || word == "--";
     const std::string underscored = with_underscores(word);
     const bool value = !normal.empty() && takes_next(command, normal.back()) && !is_option(command, underscored);
     normal.push_back(options_end || value ? word : underscored);
+    const Option* const option = options_end || value ? nullptr : may_stand_alone(command, underscored);
+    if (!option) continue;
+    // A word like its choices is meant as one, and is checked below.
+    const std::string next = i + 1 < words.size() ? words[i + 1] : "";
+    const bool chosen = !next.empty() && next.front() != '-' && !nearest(next, option->choices).empty();
+    normal.back() += "=" + (chosen ? words[++i] : option->alone);
   }
   const po::options_description table = described(command);
   const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;

@@ -26,6 +26,7 @@ struct Option {
   std::string group{};                 ///< heading in --help; rows of one group are adjacent
   bool writes = false;                 ///< its value is a file or folder that the tool writes: never one of its inputs
   std::vector<std::string> meant{};    ///< what other programs call it, "lr": not accepted; the error suggests this
+  std::string alone{};                 ///< the value of an option typed without one; empty: it needs one
 };
 
 struct Command {

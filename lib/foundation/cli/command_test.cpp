@@ -9,15 +9,17 @@ using zs::cli::Command;
 
 namespace {
 
-const Command kCommand = {"zs-x",
-                          "Do a thing",
-                          "[FILE]...",
-                          {{'o', "output", "FILE", "write to FILE", "-"},
-                           {0, "sort_by", "COL", "sort by COL"},
-                           {0, "warmup", "N", "skip N points", "5", {}, false, "", false, {"threshold"}},
-                           {0, "format", "NAME", "how to print", "table", {"table", "tsv"}},
-                           {0, "show", "COL", "columns to show", "", {}, true},
-                           {'q', "quiet", "", "say nothing"}}};
+const Command kCommand = {
+    "zs-x",
+    "Do a thing",
+    "[FILE]...",
+    {{'o', "output", "FILE", "write to FILE", "-"},
+     {0, "sort_by", "COL", "sort by COL"},
+     {0, "warmup", "N", "skip N points", "5", {}, false, "", false, {"threshold"}},
+     {0, "format", "NAME", "how to print", "table", {"table", "tsv"}},
+     {0, "show", "COL", "columns to show", "", {}, true},
+     {0, "keep", "[HOW]", "what to keep", "none", {"all", "some", "none"}, false, "", false, {}, "all"},
+     {'q', "quiet", "", "say nothing"}}};
 
 std::string refusal(const std::vector<std::string>& words) {
   try {
@@ -46,6 +48,22 @@ TEST_CASE("'-' is an operand, and a negative number is a value") {
 TEST_CASE("'_' and '-' are alike in names and not in values") {
   CHECK(Args::parse(kCommand, {"--sort-by", "a-b_c"}).text("sort_by") == "a-b_c");
   CHECK(Args::parse(kCommand, {"--sort_by=a-b"}).text("sort_by") == "a-b");
+}
+
+TEST_CASE("an option that may stand alone takes a word that is like its choices") {
+  const auto kept = [](const std::vector<std::string>& words) { return Args::parse(kCommand, words).text("keep"); };
+  CHECK(kept({}) == "none");
+  CHECK(kept({"--keep"}) == "all");
+  CHECK(kept({"--keep", "some"}) == "some");
+  CHECK(kept({"--keep=some"}) == "some");
+  CHECK(kept({"--keep", "-q"}) == "all");
+  CHECK(kept({"--keep", "some", "--keep"}) == "all");
+  const Args args = Args::parse(kCommand, {"--keep", "config.yaml", "--warmup", "--keep"});
+  CHECK(args.text("keep") == "all");
+  CHECK(args.operands() == std::vector<std::string>{"config.yaml"});
+  CHECK(refusal({"--keep", "sone"}) == "--keep: 'sone' is not one of all, some, none, did you mean 'some'?");
+  CHECK(refusal({"--keep="}) == "option '--keep' needs a value");
+  CHECK(Args::parse(kCommand, {"--", "--keep", "some"}).operands() == std::vector<std::string>{"--keep", "some"});
 }
 
 TEST_CASE("a default is not typed, and the last one typed holds") {

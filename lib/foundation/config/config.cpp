@@ -64,6 +64,13 @@ double number_in_range(const Entry& entry, std::optional<double> number, const c
   return *number;
 }
 
+/// The value, if it is among the choices.
+std::string chosen(const Entry& entry, const std::string& value, const std::vector<std::string>& choices) {
+  if (std::find(choices.begin(), choices.end(), value) == choices.end())
+    fail(entry, fmt::format("'{}' is not one of {}{}", value, fmt::join(choices, ", "), did_you_mean(value, choices)));
+  return value;
+}
+
 /// A whole number, also as another tool may have written it: "32.0", "1e4".
 std::optional<std::int64_t> whole(std::string_view text) {
   if (const auto number = parse_int(text)) return number;
@@ -192,11 +199,8 @@ std::string Config::text(std::string_view key) const {
     fail(*entry, "'" + entry->value + "' is a list, expected one value");
   if (entry->value.empty()) fail(*entry, "is empty: leave it out, or write null");
   const std::vector<std::string> choices = words(row->choices);
-  if (!choices.empty() && std::find(choices.begin(), choices.end(), entry->value) == choices.end()) {
-    fail(*entry, fmt::format("'{}' is not one of {}{}", entry->value, fmt::join(choices, ", "),
-                             did_you_mean(entry->value, choices)));
-  }
-  return entry->value;
+  if (!row->alone.empty()) return chosen(*entry, same_form(*row, entry->value), choices);
+  return choices.empty() ? entry->value : chosen(*entry, entry->value, choices);
 }
 
 std::int64_t Config::integer(std::string_view key) const {

@@ -58,7 +58,7 @@ std::vector<std::string> words(std::string_view field) {
 
 std::string same_form(const Known& row, const std::string& value) {
   const std::string word = lower(value);
-  if (row.type == Type::boolean)
+  if (row.type == Type::boolean || !row.alone.empty())
     return word == "true" || word == "yes" || word == "on" || word == "1"    ? "true"
            : word == "false" || word == "no" || word == "off" || word == "0" ? "false"
                                                                              : value;

@@ -66,8 +66,9 @@ void refuse(const Entry& entry, const std::string& why) {
 std::string as_option(const Known& row, std::string_view value) {
   const std::vector<std::string> names = words(row.options);
   const bool flag = row.type == Type::boolean && row.value.empty();
+  const bool bare = flag || (!row.alone.empty() && value == row.alone);
   if (names.empty() || (flag && value != "true")) return "--set " + std::string(row.key) + "=" + std::string(value);
-  return "--" + names.front() + (flag ? "" : " " + std::string(value));
+  return "--" + names.front() + (bare ? "" : " " + std::string(value));
 }
 
 std::vector<const Entry*> Reading::unread() const {

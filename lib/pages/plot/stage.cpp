@@ -19,6 +19,7 @@ std::string stage_name(const Condition& condition) {
   if (on("deepcompile")) add("DeepCompile");
   if (on("compile")) add("compile");
   if (on("activation_checkpointing")) add("checkpointing");
+  if (condition.attribute("activation_checkpointing") == "selective") add("selective checkpointing");
   if (const std::string place = condition.attribute("offload"); !place.empty() && place != "none") {
     const std::string share = condition.attribute("offload_ratio");
     add("offload " + place + (share.empty() || share == "1" ? "" : " " + share));

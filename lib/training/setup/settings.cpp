@@ -27,12 +27,12 @@
 #include "setup/sequences.hpp"
 
 namespace zs::setup {
+
+double usual_memory(std::int64_t all) { return 0.9 * static_cast<double>(all); }
+
 namespace {
 
 using config::setting;
-
-/// Bytes that a rank may fill where nothing is asked for: what else lies there needs some.
-double usual_memory(std::int64_t all) { return 0.9 * static_cast<double>(all); }
 
 /// The passes and when they run: the usual ones with --deepcompile alone.
 plan::Schedule passes(const config::Reading& config, bool deepcompile) {
@@ -59,6 +59,21 @@ void choose_passes(const config::Reading& config, Settings& s) {
   s.has_budget = budget.has_value();
   s.gathered_elements = budget.value_or(host_memory() / 2 / s.ranks) / static_cast<std::int64_t>(sizeof(float));
   s.memory = budget ? static_cast<double>(*budget) : usual_memory(host_memory() / s.ranks);
+}
+
+/// Chooses what stays from forward to backward.
+void choose_checkpointing(const config::Reading& config, Settings& s) {
+  const std::string how = config[setting<"zero.activation_checkpointing">];
+  s.activation_checkpointing = how != "false";
+  s.keeps_attention = how == "selective";
+  if (!s.keeps_attention) return;
+  const config::Entry& entry = *config.entry(setting<"zero.activation_checkpointing">);
+  if (!s.model.fused)
+    refuse(entry, "only fused kernels keep what attention computed: use --compile, or leave selective out");
+  for (const plan::Scheduled& passes : s.passes) {
+    if (std::find(passes.passes.begin(), passes.passes.end(), "offload_activation") != passes.passes.end())
+      refuse(entry, "the pass offload_activation moves what checkpointing keeps away: leave out one of them");
+  }
 }
 
 /// Whether a pass moves something out of device memory.
@@ -389,8 +404,8 @@ Settings settings(const config::Reading& config, int ranks, bool gpu) {
   if (s.method == "single_gpu_offload" && ranks > 1)
     throw Error("the method single_gpu_offload is for one rank, not " + std::to_string(ranks) +
                 ": use --offload_device");
-  s.activation_checkpointing = config[setting<"zero.activation_checkpointing">];
   choose_passes(config, s);
+  choose_checkpointing(config, s);
 
   s.engine.optimizer = optimizer_of(config);
   if (s.engine.optimizer.kind == optimizer::Kind::adamw)
@@ -442,13 +457,6 @@ Settings settings(const config::Reading& config, int ranks, bool gpu) {
   config.settle(setting<"run.device">);
   config.settle(setting<"sweep_name">);
   return s;
-}
-
-void place_on(Settings& s, const device::Device& device) {
-  s.model.device = device::torch_device(device).type();
-  if (device.kind == device::Device::Kind::cpu || s.has_budget) return;
-  s.memory = usual_memory(device::capacity(device));
-  s.gathered_elements = device::capacity(device) / 2 / static_cast<std::int64_t>(at::elementSize(s.engine.dtype));
 }
 
 }  // namespace zs::setup

@@ -52,6 +52,7 @@ struct Settings {
   /// Divides so many micro-batches of a step among the ranks.
   void divide(std::int64_t micro_batches);
   bool deepcompile = false, activation_checkpointing = false;
+  bool keeps_attention = false;  ///< --activation_checkpointing selective
   plan::Schedule passes;                              ///< empty: none
   std::int64_t gathered_elements = 0;                 ///< limit for gathered elements in passes
   bool has_budget = false;                            ///< both were given
@@ -62,6 +63,7 @@ struct Settings {
             micro_steps,
             short_ranks,
             activation_checkpointing,
+            keeps_attention,
             passes,
             {gathered_elements, plan_profile, memory},
             sequence,
@@ -132,7 +134,7 @@ Settings settings(const config::Reading& config, int ranks, bool gpu = false);
 /// The settings of an evaluation, if there is one.
 void choose_evaluation(const config::Reading& config, Settings& settings);
 
-/// Sets what depends on the ranks' device: where forward runs, and what passes may keep gathered there.
-void place_on(Settings& settings, const device::Device& device);
+/// Bytes of `all` that a rank may fill where nothing is asked for: what else lies there needs some.
+double usual_memory(std::int64_t all);
 
 }  // namespace zs::setup

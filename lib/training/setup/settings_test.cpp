@@ -27,6 +27,8 @@ config::Config configured(const std::string& yaml) {
 
 setup::Settings of(const std::string& yaml, int ranks = 1) { return setup::settings(configured(yaml), ranks); }
 
+std::string line(std::string_view key, const std::string& value) { return std::string(key) + ": " + value + "\n"; }
+
 std::string refusal(const std::string& yaml, int ranks = 1) {
   try {
     of(yaml, ranks);
@@ -165,6 +167,21 @@ TEST_CASE("settings: it is said when nobody asked how long, and when max_steps e
   CHECK(text.batches("training: {max_steps: 3}").cut_short() == "");
 }
 
+TEST_CASE("settings: passes may keep gathered a quarter of what the state leaves of a GPU") {
+  const auto room = [](const std::string& yaml, int ranks, double memory) {
+    config::Config config = configured("training.dtype: bfloat16\nzero.stage: 3\n" + yaml);
+    config.set("model.name", "Meta-Llama-3-8B", "--model_name");
+    config.set("model.num_layers", "0", "--num_layers");
+    const setup::Settings s = setup::settings(config, ranks);
+    return setup::room_for_gathers(model::make(s.model), s, ranks, memory);
+  };
+  constexpr double kParameters = 8'030'261'248, kMemory = 85e9;
+  // Parameters of 2 bytes, gradients of 2, two moments and masters of 4: on two ranks.
+  CHECK(room("", 2, kMemory) == doctest::Approx((kMemory - kParameters * 16 / 2) / 4));
+  CHECK(room("zero.offload_device: cpu\n", 2, kMemory) > room("", 2, kMemory));
+  CHECK(room("", 1, kMemory) == 0);
+}
+
 TEST_CASE("settings: what cannot fit into memory is refused, with what it needs and what there is") {
   comm::run_in_process(1, [](comm::Group& group) {
     const auto require = [&](const std::string& yaml, std::int64_t memory) {
@@ -246,6 +263,27 @@ TEST_CASE("settings: kernels that a GPU does not have are refused before anythin
                        Error);
 }
 
+TEST_CASE("settings: selective checkpointing is of fused kernels, and beside no pass that moves inputs away") {
+  const std::string selective = "zero.activation_checkpointing: selective\n";
+  const auto both = [](const setup::Settings& s) { return std::pair(s.activation_checkpointing, s.keeps_attention); };
+  CHECK(both(of("")) == std::pair(false, false));
+  for (const char* const yes : {"true", "yes", "on"})
+    CHECK(both(of(line("zero.activation_checkpointing", yes))) == std::pair(true, false));
+  CHECK(both(of("zero.activation_checkpointing: off\n")) == std::pair(false, false));
+  CHECK(both(of(selective + "zero.compile: true\n")) == std::pair(true, true));
+  CHECK(refusal(selective) ==
+        "c.yaml:2: zero.activation_checkpointing is selective, and only fused kernels keep what "
+        "attention computed: use --compile, or leave selective out");
+  CHECK(
+      refusal(selective + "zero.compile: true\nzero.passes: 0:prefetch+offload_activation\n") ==
+      "c.yaml:2: zero.activation_checkpointing is selective, and the pass offload_activation moves what checkpointing "
+      "keeps away: leave out one of them");
+  CHECK_THROWS_WITH_AS(configured("zero.activation_checkpointing: selectiv\n"),
+                       "c.yaml:2: zero.activation_checkpointing: 'selectiv' is not one of true, selective, false, did "
+                       "you mean 'selective'?",
+                       Error);
+}
+
 TEST_CASE("settings: ranks on GPUs hide communication where no passes are asked for") {
   const auto passes = [](const std::string& yaml, int ranks, bool gpu) {
     return plan::to_text(setup::settings(configured(yaml), ranks, gpu).passes);
@@ -294,8 +332,6 @@ std::string without_effect(const std::string& yaml) {
   }
   return "";
 }
-
-std::string line(std::string_view key, const std::string& value) { return std::string(key) + ": " + value + "\n"; }
 
 /// The lines that fulfil a condition of Known::needs.
 std::string fulfilled(const std::string& condition) {

@@ -31,6 +31,7 @@ struct Case {
   double dropout = 0.1;
   int sequence = 1, chunks = 1;  // ranks that share a micro-batch; chunks of its sequences
   int experts = 1;               // ranks that divide experts, of which each has as many micro-batches
+  bool keeps_attention = false;  // with checkpointing
   void divide(std::int64_t micro_batches) {
     const plan::Shares shares = plan::divide(micro_batches / experts, ranks / sequence / experts);
     micro_steps = shares.micro_steps, short_ranks = shares.short_ranks * sequence * experts;
@@ -84,7 +85,7 @@ inline CaseResult trained(const Case& c) {
                                             .router_aux_loss_coef = c.auxiliary,
                                             .adaptation = c.adaptation});
     zero::Engine engine(group, model.units,
-                        {c.stage, c.micro_steps, c.short_ranks, c.checkpointing,
+                        {c.stage, c.micro_steps, c.short_ranks, c.checkpointing, c.keeps_attention,
                          c.passes.empty() && c.compiled ? plan::from_the_start(plan::usual_passes()) : c.passes,
                          c.budget, c.sequence, c.chunks > 1 ? c.chunks / c.sequence : 0, 2 * c.length, c.experts},
                         {.optimizer = c.optimizer,

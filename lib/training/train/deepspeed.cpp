@@ -123,7 +123,9 @@ DeepSpeedConfig deepspeed_config(const Settings& s) {
   if (!s.engine.decay_all)
     result.remaining.emplace_back("weight decay of matrices alone: give the optimizer two groups of parameters");
   if (s.activation_checkpointing)
-    result.remaining.emplace_back("activation checkpointing: the model does it (gradient_checkpointing_enable)");
+    result.remaining.emplace_back(
+        std::string("activation checkpointing: the model does it (gradient_checkpointing_enable)") +
+        (s.keeps_attention ? ", and computes attention again" : ""));
   result.json = json.dump(2) + "\n";
   return result;
 }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first promise: one state digest whatever the stage, the ranks, the accumulation, the passes.
+#include <ATen/record_function.h>
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <set>
+#include <string_view>
 
+#include "base/error.hpp"
 #include "base/folder.hpp"
 #include "train/case_test.hpp"
 
@@ -42,6 +46,47 @@ TEST_CASE("exact: stages, ranks, accumulation, passes and checkpointing give the
       }
     }
   }
+}
+
+TEST_CASE("exact: selective checkpointing computes no attention twice, and changes no bit") {
+  at::globalContext().setDeterministicAlgorithms(true, false);
+  static std::atomic<int> attentions;
+  const at::CallbackHandle counting = at::addGlobalCallback(
+      at::RecordFunctionCallback([](const at::RecordFunction& its) -> std::unique_ptr<at::ObserverContext> {
+        if (std::string_view(its.name()) == "zs::attention") ++attentions;
+        return nullptr;
+      }).scopes({at::RecordScope::USER_SCOPE}));
+  constexpr int kBlocks = 2, kLeaves = 8, kSteps = 3;
+  for (const char* const name : {"tiny", "tiny-llama", "tiny-vit", "tiny-qwen3", "tiny-gemma2", "tiny-mixtral"}) {
+    for (const auto& [packed, chunks] : {std::pair(false, 1), std::pair(true, 1), std::pair(false, 2)}) {
+      const bool is_vit = std::string_view(name) == "tiny-vit";
+      if ((is_vit && (packed || chunks > 1))) continue;
+      CAPTURE(name);
+      CAPTURE(packed);
+      CAPTURE(chunks);
+      Case c{.max_grad_norm = 0.5, .fused = true, .model = name, .packed = packed, .chunks = chunks};
+      attentions = 0;
+      const CaseResult expected = trained(c);
+      const int once = attentions;
+      CHECK(once >= kBlocks * kLeaves * kSteps);
+      for (const auto& [stage, ranks] : {std::pair(0, 1), std::pair(1, 4), std::pair(2, 2), std::pair(3, 4)}) {
+        c.stage = stage, c.ranks = ranks, c.compiled = ranks == 4;
+        c.divide(kLeaves);
+        CAPTURE(stage);
+        c.checkpointing = true, c.keeps_attention = false, attentions = 0;
+        CHECK(trained(c) == expected);
+        CHECK(attentions == 2 * once);
+        c.keeps_attention = true, attentions = 0;
+        CHECK(trained(c) == expected);
+        CHECK(attentions == once);
+      }
+    }
+  }
+  at::removeCallback(counting);
+  // Attention with sinks is LibTorch's, and keeps nothing.
+  CHECK_THROWS_WITH_AS(
+      trained({.checkpointing = true, .fused = true, .model = "tiny-gpt-oss", .keeps_attention = true}),
+      doctest::Contains("--activation_checkpointing selective has no effect here"), Error);
 }
 
 TEST_CASE("exact: micro-batches that do not divide among the ranks, on any number of them") {

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results of a unit's first forward that its second one takes in place of computing them again: with activation
+// checkpointing backward runs a unit's forward a second time, and attention of long samples is worth its memory.
+#pragma once
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "unit/tensor.hpp"
+
+namespace zs::unit {
+
+/// Tensors that are computed together.
+using Results = std::vector<at::Tensor>;
+/// The results of one forward, in the order of their computation.
+using Kept = std::deque<Results>;
+
+/// While it exists, kept() on this thread puts what it computes into `results`, or takes it from there.
+class Keeping {
+ public:
+  enum class Way { put, take };
+  Keeping(Kept& results, Way way);
+  ~Keeping();
+  Keeping(const Keeping&) = delete;
+  Keeping& operator=(const Keeping&) = delete;
+
+ private:
+  Keeping* outer_;
+  Kept& results_;
+  Way way_;
+  friend Results kept(const std::function<Results()>& compute);
+};
+
+/// The result of `compute`; in a second forward, that of the same call in the first. REQUIRES: both make the same calls
+/// in the same order, and nobody changes the tensors.
+Results kept(const std::function<Results()>& compute);
+
+}  // namespace zs::unit

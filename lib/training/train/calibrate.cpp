@@ -11,33 +11,35 @@
 #include "train/trainer.hpp"
 
 namespace zs::train {
-namespace {
 
-constexpr std::int64_t kSteps = 2;
-
-/// The roofline: what takes the longest in a step first, each beside the rate of a large product.
-std::string roofline(std::vector<kernel::Measured> all, double rate) {
-  const auto in_a_step = [](const kernel::Measured& its) { return static_cast<double>(its.calls) / kSteps * its.best; };
-  std::ranges::stable_sort(all, std::ranges::greater(), in_a_step);
+std::string roofline(std::vector<kernel::Measured> all, std::int64_t steps, double rate) {
+  const auto calls = [&](const kernel::Measured& its) {
+    return static_cast<double>(its.calls) / static_cast<double>(steps);
+  };
+  std::ranges::stable_sort(all, std::ranges::greater(),
+                           [&](const kernel::Measured& its) { return calls(its) * its.best; });
   Sheet sheet{{"ms a step", "calls", "first (us)", "fastest (us)", "TFLOP/s", "of the rate", "product"}, {}};
-  const auto row = [&](double seconds, double operations, const std::string& calls, const std::string& first,
-                       const std::string& best, const std::string& name) {
-    sheet.rows.push_back({to_rounded_text(seconds * 1e3, 4), calls, first, best, to_rounded_text(operations * 1e-12, 4),
-                          to_rounded_text(operations / rate, 3), name});
+  const auto micro = [](double seconds) { return to_rounded_text(seconds * 1e6, 4); };
+  const auto row = [&](double seconds, double operations, std::vector<std::string> calls, const std::string& name) {
+    std::vector<std::string> cells = {to_rounded_text(seconds * 1e3, 4)};
+    cells.insert(cells.end(), calls.begin(), calls.end());
+    const double its = operations / seconds;
+    for (const std::string& cell : {to_rounded_text(its * 1e-12, 4), to_rounded_text(its / rate, 3), name})
+      cells.push_back(cell);
+    sheet.rows.push_back(std::move(cells));
   };
   double seconds = 0, operations = 0;
   for (const kernel::Measured& its : all) {
-    row(in_a_step(its), its.operations / its.best, to_text(its.calls / kSteps), to_rounded_text(its.first * 1e6, 4),
-        to_rounded_text(its.best * 1e6, 4), its.product);
-    seconds += in_a_step(its), operations += static_cast<double>(its.calls) / kSteps * its.operations;
+    row(calls(its) * its.best, calls(its) * its.operations,
+        {to_text(calls(its)), micro(its.first), micro(its.best)}, its.product);
+    seconds += calls(its) * its.best, operations += calls(its) * its.operations;
   }
-  row(seconds, operations / seconds, "", "", "", "all");
+  if (seconds > 0) row(seconds, operations, {"", "", ""}, "all");
   return aligned(sheet);
 }
 
-}  // namespace
-
 std::string calibrate(comm::Group& group, Settings settings) {
+  constexpr std::int64_t kSteps = 2;
   settings.max_steps = kSteps;
   settings.num_epochs = settings.eval_steps = settings.save_steps = settings.digest_every = 0;
   settings.eval = settings.save_final = false;
@@ -46,7 +48,7 @@ std::string calibrate(comm::Group& group, Settings settings) {
   double rate = 0;
   const std::vector<kernel::Measured> large =
       kernel::measure_products([&] { rate = kernel::measure_rate(device::type_of(settings.engine.dtype)); });
-  const std::string text = roofline(found, rate);
+  const std::string text = roofline(found, kSteps, rate);
   const auto facts = device::arithmetic(group.device());
   kernel::Calibration table = kernel::Calibration::read(facts.at("gpu"), facts.at("cublas"));
   table.rates[matrix_format(settings)] = rate;

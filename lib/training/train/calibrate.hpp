@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+#include <vector>
 
 #include "comm/group.hpp"
+#include "kernel/calibration.hpp"
 #include "setup/settings.hpp"
 
 namespace zs::train {
 
 using setup::Settings;
 
+/// What was measured in so many steps as a table, what takes most of a step first, and the sum of all: each beside the
+/// rate of a large product, in operations per second.
+std::string roofline(std::vector<kernel::Measured> all, std::int64_t steps, double rate);
+
 /// zs-train --calibrate: trains two steps, measures each matrix product in them, adds the fastest kernels and the
-/// matrix rate to this GPU's table (kernel/calibration.hpp), and returns the results as text. Keeps nothing else.
+/// matrix rate to this GPU's table (kernel/calibration.hpp), and returns the roofline and these as text. Keeps nothing
+/// else.
 /// REQUIRES: a group of one rank on a GPU.
 std::string calibrate(comm::Group& group, Settings settings);
 

@@ -195,7 +195,7 @@ INSTALLED := $(BUILD)/$(if $(CACHED),installed/)engine
 
 $(MPI_TESTS) $(BENCHES): $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
 # A program that loads libzs-cuda.so offers it all that zs-train does.
-$(BUILD)/bench/scatter $(BUILD)/bench/kernels: WHOLE = -rdynamic -Wl,--whole-archive -lzs-train -Wl,--no-whole-archive
+$(BUILD)/bench/scatter $(BUILD)/bench/kernels $(BUILD)/mpi/digests: WHOLE = -rdynamic -Wl,--whole-archive -lzs-train -Wl,--no-whole-archive
 $(BUILD)/mpi/%: $(BUILD)/obj/tests/mpi/%.o
 	@mkdir -p $(@D)
 	$(CXX) $< $(HEAVY_LIBS) -o $@
@@ -214,7 +214,7 @@ check:  ## install what is missing, build, pass every test
 	@$(MAKE) $(PARALLEL) all tests
 	@BUILD=$(BUILD) tests/run
 
-check-matrix: all  ## every stage, schedule, rank count and clipping on real ranks: one digest (two hours)
+check-matrix: all $(BUILD)/mpi/digests  ## every stage, schedule, rank count and clipping on real ranks: one digest (an hour)
 	@BUILD=$(BUILD) tests/matrix
 
 check-sanitized:  ## unit tests and cases of the light tools under the address and undefined-behaviour sanitizers
@@ -253,7 +253,7 @@ check-planted: all  ## plant 82 faults into trainings of PyTorch and DeepSpeed, 
 	@BUILD=$(BUILD) tests/planted/model
 	@BUILD=$(BUILD) bats tests/planted
 
-check-gpu: all $(BUILD)/bench/kernels  ## what needs a GPU, on this machine's GPUs: one digest an arithmetic, checkpoints, a stopped rank (minutes)
+check-gpu: all $(BUILD)/bench/kernels $(BUILD)/mpi/digests  ## what needs a GPU, on this machine's GPUs: one digest an arithmetic, checkpoints, a stopped rank (minutes)
 	@BUILD=$(BUILD) tests/gpu
 
 check-slurm: all  ## whole workflows on a throwaway Slurm cluster: sweeps, kills, 20 preemptions (20 minutes)

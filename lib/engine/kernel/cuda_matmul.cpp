@@ -209,6 +209,15 @@ class Products {
     check(make(product.algorithm, addend, out.data_ptr()), "matrix product");
   }
 
+  /// Products are chosen again.
+  void forget() {
+    for (const auto& [key, product] : products_) {
+      cublasLtMatmulDescDestroy(product.description);
+      for (const auto layout : {product.a, product.b, product.c}) cublasLtMatrixLayoutDestroy(layout);
+    }
+    products_.clear();
+  }
+
  private:
   using Key = std::tuple<decltype(std::declval<Operand>().key()), decltype(std::declval<Operand>().key()),
                          decltype(std::declval<Operand>().key()), bool, bool, bool, bool, bool, bool>;
@@ -318,11 +327,16 @@ class Products {
   }
 };
 
+/// By device.
+std::array<std::unique_ptr<Products>, 64>& all_products() {
+  static std::array<std::unique_ptr<Products>, 64> products;
+  return products;
+}
+
 }  // namespace
 
 void multiply(at::Tensor out_MN, const at::Tensor& a_MK, const at::Tensor& b_KN, const Epilogue& epilogue) {
-  static std::array<std::unique_ptr<Products>, 64> products;  // by device
-  auto& mine = products.at(static_cast<std::size_t>(out_MN.device().index()));
+  auto& mine = all_products().at(static_cast<std::size_t>(out_MN.device().index()));
   if (!mine) mine = std::make_unique<Products>();
   mine->multiply(out_MN, a_MK, b_KN, epilogue);
 }
@@ -347,7 +361,13 @@ extern "C" void zs_cuda_allow_tf32(bool allow) { tf32 = allow; }
 extern "C" void zs_cuda_repeat_bits(bool on) { repeats = on; }
 
 /// Sets the algorithms of products from now on; see use_products().
-extern "C" void zs_cuda_use_products(const std::map<std::string, std::string>& products) { table = products; }
+extern "C" void zs_cuda_use_products(const std::map<std::string, std::string>& products) {
+  if (table == products) return;
+  table = products;
+  for (const auto& each : all_products()) {
+    if (each) each->forget();
+  }
+}
 
 /// From now on new products are measured, into `into`; nullptr: no longer.
 extern "C" void zs_cuda_measure_products(std::vector<Measured>* into) { measured = into; }

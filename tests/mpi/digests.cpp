@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state digests of many trainings, one after another on the same ranks: LibTorch, a GPU and NCCL start once.
+//   mpirun -n N digests ROWS [cpu|cuda [auto|nccl|mpi]]
+// ROWS is a file of lines "NAME OPTION...": zs-train's options, between blanks. Rank 0 prints "NAME DIGEST" for each,
+// or "NAME ! WHAT" of a training that all ranks refuse; any other failure ends the program with status 2.
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "comm/agree.hpp"
+#include "experiment/command.hpp"
+#include "setup/memory.hpp"
+#include "setup/ranks.hpp"
+#include "train/start.hpp"
+#include "train/trainer.hpp"
+
+namespace {
+
+using zs::comm::Group;
+
+std::string digest(Group& group, const std::vector<std::string>& options) {
+  const zs::cli::Command command = zs::experiment::train_command();
+  zs::train::Start start;
+  zs::comm::together(group, "reading of the options", [&] {
+    start = zs::train::start(zs::cli::Args::parse(command, options), group.size());
+    zs::setup::place_on(start.settings, group);
+  });
+  return zs::train::Trainer(group, start.settings).run("", {}, {}).state_digest;
+}
+
+void all(Group& group, const std::string& path) {
+  std::ifstream rows(path);
+  for (std::string line; std::getline(rows, line);) {
+    std::istringstream words(line);
+    std::string name, text;
+    words >> name;
+    const std::vector<std::string> options(std::istream_iterator<std::string>(words), {});
+    try {
+      text = digest(group, options);
+    } catch (const std::exception& error) {
+      if (group.size() > 1 && !dynamic_cast<const zs::comm::SharedError*>(&error)) throw;
+      text = std::string("! ") + error.what();
+    }
+    if (group.rank() == 0) std::printf("%s %s\n", name.c_str(), text.c_str()), std::fflush(stdout);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    zs::setup::Ranks ranks;
+    ranks.start(50);
+    all(ranks.use(argc > 2 ? argv[2] : "cpu", argc > 3 ? argv[3] : "auto", /*repeat=*/true), argc > 1 ? argv[1] : "");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "digests: %s\n", error.what());
+    zs::comm::abort_job();
+    return 2;
+  }
+  return 0;
+}

@@ -12,17 +12,19 @@ namespace {
 
 using at::Tensor;
 
-/// Whether products of x are made of float32: it is of bfloat16, and the processor has no products of that. Those with
-/// a weight are the fused ones, which widen a part at a time: LibTorch's own of bfloat16 take many times as long there.
+/// Whether products of x are made of float32: it is of bfloat16, and the processor has no products of that.
 bool widens(const Tensor& x) {
   return x.is_cpu() && x.scalar_type() == at::kBFloat16 && unit::bfloat16_products().empty();
 }
+/// Those with a weight are then the fused ones, which widen a part at a time: LibTorch's own of bfloat16 take many
+/// times as long there. Under autocast the weight is float32, and LibTorch rounds it.
+bool widens(const Tensor& x, const Tensor& weight) { return widens(x) && weight.scalar_type() == x.scalar_type(); }
 Tensor wide(const Tensor& x) { return widens(x) ? x.to(at::kFloat) : x; }
 /// A product, back in the type of what it is made of.
 Tensor narrowed(const Tensor& product, const Tensor& x) { return widens(x) ? product.to(x.scalar_type()) : product; }
 
 Tensor linear(const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O) {
-  if (widens(x_BTI)) return fused().linear(x_BTI, weight_IO, bias_O);
+  if (widens(x_BTI, weight_IO)) return fused().linear(x_BTI, weight_IO, bias_O);
   const std::int64_t inner = weight_IO.size(0), outer = weight_IO.size(1);
   return at::addmm(bias_O, x_BTI.view({-1, inner}), weight_IO).view({x_BTI.size(0), x_BTI.size(1), outer});
 }
@@ -98,7 +100,7 @@ Normed rms_norm(const Tensor& x_BTC, const Tensor& weight_C, double epsilon) {
 }
 
 Tensor project(const Tensor& x_BTI, const Tensor& weight_OI, const Tensor& bias_O) {
-  if (widens(x_BTI)) return fused().project(x_BTI, weight_OI, bias_O);
+  if (widens(x_BTI, weight_OI)) return fused().project(x_BTI, weight_OI, bias_O);
   const Tensor x_NI = x_BTI.view({-1, weight_OI.size(1)}), weight_IO = weight_OI.t();
   const Tensor y_NO = bias_O.defined() ? at::addmm(bias_O, x_NI, weight_IO) : at::mm(x_NI, weight_IO);
   return y_NO.view({x_BTI.size(0), x_BTI.size(1), weight_OI.size(0)});

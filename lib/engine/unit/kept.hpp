@@ -32,7 +32,7 @@ class Keeping {
 };
 
 /// The result of `compute`; in a second forward, that of the same call in the first. REQUIRES: both make the same calls
-/// in the same order, and nobody changes the tensors.
+/// in the same order, and the tensors stay as they are.
 Results kept(const std::function<Results()>& compute);
 
 }  // namespace zs::unit

@@ -82,6 +82,17 @@ setup() {
   [ "$state $code" = "FAILED 42" ]
 }
 
+@test "sbatch: the ranks of a training wait for each other in every fence of PMIx" {
+  fake_trainer
+  sed -i 's/^{/{ echo "fence: ${SLURM_PMIX_FENCE-unset}"/' bin/zs-train
+  echo 'model: {name: tiny}' >config.yaml
+  ended "$(sbatch --parsable --output=out --nodes=2 "$ROOT/slurm/train.sbatch" config.yaml)"
+  cat out
+  grep -qx 'fence: ring' saved_models/*/run.log
+  # What the sandbox's own Slurm does for a plain srun.
+  scontrol show config | grep -qE '^PMIxCollFence *= ring'
+}
+
 @test "sbatch: a mistyped set fails the job with 2" {
   ended "$(sbatch --parsable --output=out "$ROOT/slurm/batch.sbatch" minimal_tset)"
   [ "$state $code" = "FAILED 2" ]

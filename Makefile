@@ -214,7 +214,7 @@ check:  ## install what is missing, build, pass every test
 	@$(MAKE) $(PARALLEL) all tests
 	@BUILD=$(BUILD) tests/run
 
-check-matrix: all $(BUILD)/mpi/digests  ## every stage, schedule, rank count and clipping on real ranks: one digest (two hours)
+check-matrix: all $(BUILD)/mpi/digests  ## every stage, schedule, rank count and clipping on real ranks: one digest (hours)
 	@BUILD=$(BUILD) tests/matrix
 
 check-sanitized:  ## unit tests and cases of the light tools under the address and undefined-behaviour sanitizers

@@ -95,11 +95,11 @@ plan_launch() {
       die "this job has $gpus GPUs, not as many on each node: ask for them with sbatch --nodes=N --gpus-per-node=N --ntasks-per-node=N"
     mpi=$(mpi_plugin) || status=$?
     if ((status == 0)); then
-      launch=(srun "--mpi=$mpi" "--ntasks=$ranks" --kill-on-bad-exit=1)
-      # Slurm's own choice for a fence without data, the tree, waits for nobody where a job has fewer nodes than TreeWidth
-      # (reverse_tree_info() gives such a node neither parent nor children). A rank that leaves MPI_Init so writes to one
-      # that is not ready to read: about one start in a hundred on a busy machine ended with a segmentation fault.
+      # Slurm sends a fence without data through a tree. The tree waits for nobody if the job has fewer nodes than TreeWidth:
+      # reverse_tree_info() gives each of them neither parent nor children. A rank then leaves MPI_Init and writes to one
+      # that cannot read yet. About one start in a hundred on a busy machine ended so, with a segmentation fault.
       export SLURM_PMIX_FENCE=${SLURM_PMIX_FENCE:-ring}
+      launch=(srun "--mpi=$mpi" "--ntasks=$ranks" --kill-on-bad-exit=1)
       [[ -z ${SLURM_CPUS_PER_TASK-} ]] || launch+=("--cpus-per-task=$SLURM_CPUS_PER_TASK")
       if ((gpus)); then
         launch+=("--ntasks-per-node=$gpus_here")

@@ -3,6 +3,7 @@
 #pragma once
 #include <vector>
 
+#include "device/tensor.hpp"
 #include "model/model.hpp"
 #include "unit/random.hpp"
 
@@ -21,7 +22,7 @@ inline Forward forward(const Model& model, const unit::Batch& batch) {
   std::vector<std::vector<at::Tensor>> parameters;
   for (const auto& unit : model.units) {
     const at::Tensor flat = at::empty({unit->numel()});
-    unit::initialise(*unit, 3, flat);
+    unit::initialise(*unit, 3, 0, device::floats(flat));
     parameters.push_back(unit::views(*unit, flat));
     const int tied_to = unit->tied_to();
     made.last = unit->forward(

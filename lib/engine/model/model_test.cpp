@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "device/tensor.hpp"
 #include "model/forward_test.hpp"
 #include "unit/random.hpp"
 
@@ -21,7 +22,7 @@ struct Measured {
 Measured measured(const model::Model& model, const std::string& name) {
   for (const auto& owner : model.units) {
     const at::Tensor flat = at::empty({owner->numel()});
-    unit::initialise(*owner, 1, flat);
+    unit::initialise(*owner, 1, 0, device::floats(flat));
     for (const unit::Parameter& parameter : owner->parameters()) {
       if (parameter.name != name) continue;
       const at::Tensor values = flat.narrow(0, parameter.offset, parameter.numel()).to(at::kDouble);
@@ -35,6 +36,23 @@ Measured measured(const model::Model& model, const std::string& name) {
 constexpr const char* kBlock = "transformer.h.1.";
 
 }  // namespace
+
+TEST_CASE("model: a part of a unit begins with the numbers that the whole has there") {
+  for (const char* const name : {"tiny", "tiny-mixtral"}) {
+    const Model model = make({.name = name});
+    for (const auto& unit : model.units) {
+      const at::Tensor flat = at::empty({unit->numel()});
+      unit::initialise(*unit, 5, 0, device::floats(flat));
+      for (std::int64_t begin = 0; begin < unit->numel();) {
+        const std::int64_t size = std::min<std::int64_t>(1 + begin * 7 % 40009, unit->numel() - begin);
+        const at::Tensor part = at::empty({size});
+        unit::initialise(*unit, 5, begin, device::floats(part));
+        REQUIRE(at::equal(part, flat.narrow(0, begin, size)));
+        begin += size;
+      }
+    }
+  }
+}
 
 TEST_CASE("model: adapters have peft's names and shapes and begin as its do; nothing else begins otherwise") {
   const Adaptation adapters{.rank = 4, .alpha = 6, .targets = {"q_proj", "mlp.down_proj"}, .modules = {"final_norm"}};

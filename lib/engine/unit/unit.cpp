@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/unit.hpp"
 
+#include <algorithm>
 #include <future>
 #include <map>
 #include <numeric>
@@ -122,7 +123,7 @@ std::vector<std::vector<const Parameter*>> tensors(const Unit& unit) {
 
 namespace {
 
-void begin(const Parameter& parameter, std::uint64_t seed, at::Tensor values) {
+void draw(const Parameter& parameter, std::uint64_t seed, at::Tensor values) {
   const at::NoGradGuard no_grad;  // of the thread
   switch (parameter.init) {
     case Parameter::Init::normal:
@@ -141,18 +142,36 @@ void begin(const Parameter& parameter, std::uint64_t seed, at::Tensor values) {
   }
 }
 
+/// Elements [begin, begin + values.size()) of a parameter. What a generator gives depends on how much is asked for, so
+/// that a part is one of the whole.
+void draw(const Parameter& parameter, std::uint64_t seed, std::int64_t begin, std::span<float> values) {
+  const auto size = static_cast<std::int64_t>(values.size());
+  const at::Tensor part = at::from_blob(values.data(), {size}, at::kFloat);
+  if (size == parameter.numel()) return draw(parameter, seed, part);
+  const at::Tensor whole = at::empty({parameter.numel()});
+  draw(parameter, seed, whole);
+  part.copy_(whole.narrow(0, begin, size));
+}
+
 }  // namespace
 
-void initialise(const Unit& unit, std::uint64_t seed, at::Tensor flat) {
+void initialise(const Unit& unit, std::uint64_t seed, std::int64_t begin, std::span<float> values) {
   constexpr std::int64_t kLarge = 1 << 20;  // below, a thread costs more than it gains
+  const std::int64_t end = begin + static_cast<std::int64_t>(values.size());
   std::vector<std::future<void>> large;
   for (const Parameter& parameter : unit.parameters()) {
-    const at::Tensor values = flat.narrow(0, parameter.offset, parameter.numel());
+    const std::int64_t from = std::max(begin, parameter.offset),
+                       to = std::min(end, parameter.offset + parameter.numel());
+    if (from >= to) continue;
     // Each draws from a generator of its own, so no order among them matters.
+    const auto some = [=, &parameter] {
+      draw(parameter, seed, from - parameter.offset,
+           values.subspan(static_cast<std::size_t>(from - begin), static_cast<std::size_t>(to - from)));
+    };
     if (parameter.numel() >= kLarge)
-      large.push_back(std::async(std::launch::async, [=, &parameter] { begin(parameter, seed, values); }));
+      large.push_back(std::async(std::launch::async, some));
     else
-      begin(parameter, seed, values);
+      some();
   }
   for (std::future<void>& one : large) one.get();
 }

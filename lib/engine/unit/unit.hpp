@@ -172,7 +172,8 @@ at::Tensor view(const Parameter& parameter, const at::Tensor& flat);
 /// The unit's tensors as files have them, each by its parameters: one, or those that are stacked in it, by row.
 std::vector<std::vector<const Parameter*>> tensors(const Unit& unit);
 
-/// Fills flat[0, numel) (float32) with the initial values for `seed`, independent of the rank count.
-void initialise(const Unit& unit, std::uint64_t seed, at::Tensor flat);
+/// Fills a part of a unit's flat buffer, from element `begin` on, with its initial values for `seed`: those that the
+/// whole has there, whatever the part. Draws only the parameters in it.
+void initialise(const Unit& unit, std::uint64_t seed, std::int64_t begin, std::span<float> values);
 
 }  // namespace zs::unit

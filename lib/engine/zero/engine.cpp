@@ -16,29 +16,50 @@
 namespace zs::zero {
 namespace {
 
-/// The initial values of units in their order. Beside a GPU some are drawn ahead, in the host's memory.
-class InitialValues {
+/// What this rank keeps of each unit as it begins, unit by unit, in the host's memory. Some are drawn ahead of a GPU,
+/// in memory that is used again: new pages take as long as the numbers.
+class Beginnings {
  public:
-  InitialValues(const unit::Units& units, std::uint64_t seed, std::size_t at_once)
-      : units_(units), seed_(seed), at_once_(at_once) {}
+  /// Sets values[layout.kept_numel()] of a unit; several at once, `ahead` of next().
+  using Draw = std::function<void(std::size_t unit, const at::Tensor& values)>;
+  Beginnings(std::vector<std::int64_t> sizes, std::size_t ahead, Draw draw)
+      : sizes_(std::move(sizes)), ahead_(ahead), draw_(std::move(draw)) {}
+  /// Of the next unit, until the next call.
   at::Tensor next() {
-    for (; drawn_.size() < at_once_ && begun_ < units_.size(); ++begun_) {
-      drawn_.push_back(std::async(at_once_ > 1 ? std::launch::async : std::launch::deferred, [this, at = begun_] {
-        const at::Tensor flat = at::empty({units_[at]->numel()});
-        unit::initialise(*units_[at], seed_, flat);
-        return flat;
-      }));
+    if (last_.defined()) free_.push_back(std::move(last_));
+    for (; drawn_.size() < std::max<std::size_t>(ahead_, 1) && begun_ < sizes_.size(); ++begun_) {
+      at::Tensor room = taken(sizes_[begun_]);
+      const at::Tensor values = room.narrow(0, 0, sizes_[begun_]);
+      drawn_.push_back({std::move(room), values,
+                        std::async(ahead_ > 0 ? std::launch::async : std::launch::deferred,
+                                   [this, values, unit = begun_] { draw_(unit, values); })});
     }
-    const at::Tensor values = drawn_.front().get();
+    Drawn drawn = std::move(drawn_.front());
     drawn_.pop_front();
-    return values;
+    drawn.done.get();
+    last_ = std::move(drawn.room);
+    return drawn.values;
   }
 
  private:
-  const unit::Units& units_;
-  std::uint64_t seed_;
-  std::size_t at_once_, begun_ = 0;
-  std::deque<std::future<at::Tensor>> drawn_;
+  struct Drawn {
+    at::Tensor room, values;
+    std::future<void> done;
+  };
+  std::vector<std::int64_t> sizes_;
+  std::size_t ahead_, begun_ = 0;
+  Draw draw_;
+  std::vector<at::Tensor> free_;
+  at::Tensor last_;
+  std::deque<Drawn> drawn_;
+
+  at::Tensor taken(std::int64_t size) {
+    const auto found = std::ranges::find_if(free_, [size](const at::Tensor& room) { return room.numel() >= size; });
+    if (found == free_.end()) return at::empty({size});
+    at::Tensor room = std::move(*found);
+    free_.erase(found);
+    return room;
+  }
 };
 
 }  // namespace
@@ -63,26 +84,49 @@ Engine::Engine(comm::Group& group, const unit::Units& units, const Strategy& str
   }
   if (memory_.optimizer && settings.offload.optimizer == Place::host && device.kind != device::Device::Kind::cpu)
     prefetcher_.emplace(*memory_.optimizer, [device] { return device::statistics(device).allocated; });
+  std::vector<std::int64_t> sizes;
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    divide(i);
+    sizes.push_back(layout(i).kept_numel());
+  }
+  // Other beginnings are read, from files that one thread reads.
+  const unit::Beginning begin =
+      settings.begin ? settings.begin : [&](std::size_t unit, std::int64_t from, std::span<float> values) {
+        unit::initialise(*units[unit], settings.seed, from, values);
+      };
+  const bool ahead = !settings.begin && device.kind != device::Device::Kind::cpu;
+  Beginnings beginnings(std::move(sizes), ahead ? 4 : 0, [&](std::size_t unit, const at::Tensor& values) {
+    fill_kept(layout(unit), first(unit), values,
+              [&](std::int64_t from, std::span<float> its) { begin(unit, from, its); });
+  });
   states_.reserve(units.size());
-  InitialValues values(units, settings.seed, device.kind == device::Device::Kind::cpu ? 1 : 4);
   for (std::size_t i = 0; i < units.size(); ++i) {
     add_state(i);
-    if (settings.begin) {
-      states_.back().set_parameters(
-          [&](std::int64_t begin, std::span<float> values) { settings.begin(i, begin, values); });
-      continue;
-    }
-    states_.back().set_parameters(values.next());
+    states_.back().set_kept(beginnings.next());
   }
+}
+
+void Engine::divide(std::size_t unit) {
+  const unit::Unit& whole = *units_[unit];
+  const std::int64_t own = whole.experts() / among(unit);
+  parts_.push_back(among(unit) > 1 ? whole.part(sharing_->rank() * own, (sharing_->rank() + 1) * own) : nullptr);
+}
+
+Layout Engine::layout(std::size_t unit) const {
+  const comm::Group& group = among(unit) > 1 ? *memory_.replicas : group_;
+  return zero::layout(computed(unit), group, shape_of(static_cast<int>(unit)), device::type_of(settings_.dtype),
+                      memory_.parameters != nullptr);
+}
+
+std::int64_t Engine::first(std::size_t unit) const {
+  return among(unit) > 1 ? sharing_->rank() * computed(unit).numel() : 0;
 }
 
 void Engine::add_state(std::size_t unit) {
   const unit::Unit& whole = *units_[unit];
-  const int among = plan().shape.units[unit].among;
-  const std::int64_t own = whole.experts() / among;
-  parts_.push_back(among > 1 ? whole.part(sharing_->rank() * own, (sharing_->rank() + 1) * own) : nullptr);
-  comm::Group& group = among > 1 ? *memory_.replicas : group_;
-  Pool& pool = among > 1 ? *memory_.replica_pool : memory_.pool;
+  const bool shared = among(unit) > 1;
+  comm::Group& group = shared ? *memory_.replicas : group_;
+  Pool& pool = shared ? *memory_.replica_pool : memory_.pool;
   // A state that no plan moves has no place in the store.
   Store* const store = plans_.have(plan::Kind::store, static_cast<int>(unit)) ? memory_.optimizer.get() : nullptr;
   const Residency state_residency{store, !store || !plan().shape.offloads(plan().shape.units[unit])},
@@ -95,11 +139,9 @@ void Engine::add_state(std::size_t unit) {
             : coded                  ? coded_adamw
                     : fused_optimizer)({whole.name(), std::move(its), parameters, layout, &pool, state_residency});
   };
-  const Layout layout = zero::layout(computed(unit), group, shape_of(static_cast<int>(unit)),
-                                     device::type_of(settings_.dtype), memory_.parameters != nullptr);
   const Places places{shard_residency, memory_.secondary_pool ? &*memory_.secondary_pool : nullptr};
-  states_.emplace_back(computed(unit), group, pool, layout, optimizer, places);
-  if (among > 1) states_.back().is_part_of(whole, sharing_->rank() * layout.numel, *sharing_);
+  states_.emplace_back(computed(unit), group, pool, layout(unit), optimizer, places);
+  if (shared) states_.back().is_part_of(whole, first(unit), *sharing_);
 }
 
 StepResult Engine::step(std::int64_t step, double learning_rate, const BatchOf& batch) {

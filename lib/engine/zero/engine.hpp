@@ -197,6 +197,12 @@ class Engine {
   const unit::Unit& computed(std::size_t unit) const { return parts_[unit] ? *parts_[unit] : *units_[unit]; }
   /// The step of a unit, for its gradient.
   plan::Shape shape_of(int unit) const { return plan().shape.of(plan().shape.units[static_cast<std::size_t>(unit)]); }
+  /// So many ranks divide the experts of a unit.
+  int among(std::size_t unit) const { return plan().shape.units[unit].among; }
+  void divide(std::size_t unit);
+  /// Of what this rank computes of a unit, whose element 0 is the unit's element first().
+  Layout layout(std::size_t unit) const;
+  std::int64_t first(std::size_t unit) const;
   /// COLLECTIVE.
   void add_state(std::size_t unit);
   double sum_of_squares();

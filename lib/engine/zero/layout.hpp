@@ -10,6 +10,8 @@
 // Gradients, optimizer state and updates only use the first part. If parameters are divided, a rank keeps both slices,
 // concatenated, and a gather collects both.
 #pragma once
+#include <vector>
+
 #include "comm/group.hpp"
 #include "plan/plan.hpp"
 #include "unit/unit.hpp"
@@ -31,6 +33,11 @@ struct Layout {
   int chunks = 1;                             ///< of a micro-batch on this rank, each a leaf of the sum of gradients
   /// Elements of both slices.
   std::int64_t shard() const { return slice.size() + frozen.size(); }
+  /// The parameters that this rank keeps: its slices, or all.
+  std::vector<comm::Slice> kept() const {
+    return divided.parameters ? std::vector{slice, frozen} : std::vector{comm::Slice{0, numel}};
+  }
+  std::int64_t kept_numel() const { return divided.parameters ? shard() : numel; }
 };
 
 /// REQUIRES: the group has the shape's ranks.

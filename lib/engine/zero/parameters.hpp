@@ -23,11 +23,7 @@ class Parameters {
   /// COLLECTIVE: takes permanent memory from the pool. Does not set values.
   Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout, const Places& places = {});
 
-  /// This rank's part: its slices, or all.
-  std::vector<comm::Slice> kept() const {
-    return sharded() ? std::vector{layout_.slice, layout_.frozen} : std::vector{comm::Slice{0, layout_.numel}};
-  }
-  /// Sets this rank's part, concatenated, from float32 on the host.
+  /// Sets what this rank keeps (Layout::kept()), concatenated, from float32 on any device.
   void set(const at::Tensor& values);
   /// The owned part has other values than before.
   void changed() {

@@ -16,27 +16,29 @@ UnitState::UnitState(const unit::Unit& unit, comm::Group& group, Pool& pool, con
       group_(&group),
       layout_(layout) {}
 
-void UnitState::set_parameters(const at::Tensor& flat) {
-  set_parameters([&](std::int64_t begin, std::span<float> values) {
-    const std::span<float> from = device::floats(flat).subspan(static_cast<std::size_t>(begin), values.size());
-    std::copy(from.begin(), from.end(), values.begin());
-  });
+void fill_kept(const Layout& layout, std::int64_t begin, const at::Tensor& values, const Fill& fill) {
+  std::size_t at = 0;
+  for (const comm::Slice part : layout.kept()) {
+    const auto size = static_cast<std::size_t>(part.size());
+    fill(begin + part.begin, device::floats(values).subspan(at, size));
+    at += size;
+  }
 }
 
-void UnitState::set_parameters(const std::function<void(std::int64_t, std::span<float>)>& fill) {
+void UnitState::set_parameters(const Fill& fill) {
+  const at::Tensor values = at::empty({layout_.kept_numel()});
+  fill_kept(layout_, begin_, values, fill);
+  set_kept(values);
+}
+
+void UnitState::set_kept(const at::Tensor& values) {
+  // They go to a GPU once; it rounds them.
+  const at::Tensor there = values.to(device::torch_device(group_->device()));
+  parameters.set(there);
   // A rank that owns all keeps all; what it owns is in the first part.
-  const std::vector<comm::Slice> kept = parameters.kept();
-  std::int64_t count = 0, at = 0;
-  for (const comm::Slice part : kept) count += part.size();
-  const at::Tensor values = at::empty({count});
-  for (const comm::Slice part : kept) {
-    fill(begin_ + part.begin,
-         device::floats(values).subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(part.size())));
-    at += part.size();
-  }
-  parameters.set(values);
   const comm::Slice owned = layout_.owned;
-  optimizer->set(device::view(values).part(owned.begin - kept[0].begin, owned.end - kept[0].begin));
+  const std::int64_t first = layout_.kept()[0].begin;
+  optimizer->set(device::view(there).part(owned.begin - first, owned.end - first));
 }
 
 at::Tensor UnitState::whole_parameters() {

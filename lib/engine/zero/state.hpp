@@ -2,7 +2,9 @@
 // One rank's state of one unit: parameters, gradient, optimizer
 // state, and the activations of the current micro-step.
 #pragma once
+#include <functional>
 #include <memory>
+#include <span>
 
 #include "unit/kept.hpp"
 #include "zero/gradient.hpp"
@@ -11,6 +13,12 @@
 #include "zero/stored_input.hpp"
 
 namespace zs::zero {
+
+/// Gives elements of a unit's flat buffer, from `begin` on.
+using Fill = std::function<void(std::int64_t begin, std::span<float> values)>;
+/// Fills float32[layout.kept_numel()] on the host with what a rank keeps of a unit, one slice behind another; the
+/// layout's element 0 is the unit's element `begin`.
+void fill_kept(const Layout& layout, std::int64_t begin, const at::Tensor& values, const Fill& fill);
 
 class UnitState {
  public:
@@ -38,10 +46,10 @@ class UnitState {
   /// This rank's share of the trained elements, in every stage.
   comm::Slice slice() const { return {begin_ + layout_.slice.begin, begin_ + layout_.slice.end}; }
 
-  /// Sets parameters from float32[numel] on the host, the same on every rank.
-  void set_parameters(const at::Tensor& flat);
-  /// The same, with values from `fill`: the elements from `begin` on. Requests only this rank's part.
-  void set_parameters(const std::function<void(std::int64_t begin, std::span<float> values)>& fill);
+  /// Sets parameters to what `fill` gives: requests only what this rank keeps.
+  void set_parameters(const Fill& fill);
+  /// The same from float32[layout().kept_numel()] on the host, as fill_kept() fills it.
+  void set_kept(const at::Tensor& values);
   /// Elements that are trained.
   std::int64_t trained() const { return whole_->trained(); }
   /// The whole float32[numel] from the masters of all ranks, on the host; what is frozen as it is computed with.

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "base/error.hpp"
@@ -221,7 +222,9 @@ TEST_CASE(
             });
         const at::Tensor values = leaf_values(7, Type::float32);
         const at::Tensor rounded = values.to(device::torch_type(type)).to(at::kFloat);
-        state.set_parameters(values);
+        state.set_parameters([&](std::int64_t begin, std::span<float> part) {
+          std::ranges::copy(device::floats(values).subspan(static_cast<std::size_t>(begin), part.size()), part.begin());
+        });
         CHECK(at::equal(state.gather_parameters(), values));
         CHECK(at::equal(state.parameters.whole(), rounded));
         const auto leaves_are = [&](const at::Tensor& whole) {

@@ -11,19 +11,11 @@
 #include "checkpoint/adapter.hpp"
 #include "checkpoint/weights.hpp"
 #include "comm/agree.hpp"
-#include "device/tensor.hpp"
 #include "tensorfile/state_dict.hpp"
 
 namespace zs::setup {
 
 namespace {
-
-/// Elements of a unit's flat buffer from `begin` on, as the unit itself begins.
-void initial(const unit::Unit& unit, std::uint64_t seed, std::int64_t begin, std::span<float> values) {
-  const at::Tensor own = at::empty({unit.numel()});
-  unit::initialise(unit, seed, own);
-  std::ranges::copy(device::floats(own).subspan(static_cast<std::size_t>(begin), values.size()), values.begin());
-}
 
 /// The weights in the folder of the model, or null.
 unit::Beginning of_model(comm::Group& group, Settings& settings, const model::Model& model) {
@@ -45,7 +37,7 @@ unit::Beginning of_model(comm::Group& group, Settings& settings, const model::Mo
   return [weights, &units = model.units, seed = settings.engine.seed](std::size_t unit, std::int64_t begin,
                                                                       std::span<float> values) {
     const auto may_lack = [](const unit::Parameter& parameter) { return parameter.head || parameter.added; };
-    if (std::ranges::any_of(units[unit]->parameters(), may_lack)) initial(*units[unit], seed, begin, values);
+    if (std::ranges::any_of(units[unit]->parameters(), may_lack)) unit::initialise(*units[unit], seed, begin, values);
     weights->read(unit, begin, values);
   };
 }
@@ -64,7 +56,7 @@ unit::Beginning beginning_of(comm::Group& group, Settings& settings, const model
     if (own)
       own(unit, begin, values);
     else
-      initial(*units[unit], seed, begin, values);
+      unit::initialise(*units[unit], seed, begin, values);
     adapters->read(unit, begin, values);
   };
 }

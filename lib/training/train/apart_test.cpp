@@ -21,7 +21,7 @@ std::string saved(const std::string& folder, const std::function<void(zero::Engi
     const model::Model model = model::make({.name = "tiny", .num_layers = 1, .seq_length = 16});
     zero::Engine engine(group, model.units, {}, {});
     zero::UnitState& last = engine.states().back();
-    last.set_parameters(at::zeros({last.numel()}));
+    last.set_kept(at::zeros({last.numel()}));
     checkpoint::Progress progress{
         .step = 1, .leaves = 2, .batch_size = 1, .seq_length = 16, .sampler_position = 2, .dataset_sha256 = ""};
     if (group.rank() == 1) spoil(engine, progress);
@@ -44,7 +44,7 @@ TEST_CASE("apart: one bit of one parameter, or a counter, on one rank: no checkp
     const at::Tensor flat = at::zeros({last.numel()});
     float& value = device::floats(flat).back();
     value = std::nextafter(value, INFINITY);
-    last.set_parameters(flat);
+    last.set_kept(flat);
   });
   CHECK(bit.find("the ranks differ in the parameters (their hash): it is ") != std::string::npos);
   CHECK(nothing_left());

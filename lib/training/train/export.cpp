@@ -23,7 +23,7 @@ void save_initial(const std::string& folder, const unit::Units& units, std::uint
     if (begin)
       begin(i, 0, device::floats(flat));
     else
-      unit::initialise(*units[i], seed, flat);
+      unit::initialise(*units[i], seed, 0, device::floats(flat));
     for (const auto& parameters : unit::tensors(*units[i]))
       weights.items.push_back(
           {parameters[0]->name_in_files(), checkpoint::for_file(parameters, [flat] { return flat; })});

@@ -203,10 +203,11 @@ Reference::Reference(const unit::Units& units, const ReferenceSettings& settings
       hysteresis_(settings.loss_scaling.hysteresis) {
   for (const auto& unit : units) {
     const at::Tensor flat = at::empty({unit->numel()});
+    const std::span<float> values(flat.data_ptr<float>(), static_cast<std::size_t>(flat.numel()));
     if (settings.begin)
-      settings.begin(masters_.size(), 0, {flat.data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
+      settings.begin(masters_.size(), 0, values);
     else
-      unit::initialise(*unit, settings.seed, flat);
+      unit::initialise(*unit, settings.seed, 0, values);
     masters_.emplace_back();
     for (const unit::Parameter& parameter : unit->parameters()) {
       const at::Tensor value = unit::view(parameter, flat).clone();

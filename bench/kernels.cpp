@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Llama's layers on a GPU, fused beside LibTorch's operations: how far outputs and gradients are from those in float32,
 // whether they repeat their bits, wherever the weights lie, and what forward and backward take. The same of products of
-// 8 bits, beside LibTorch's products in float32 of factors that LibTorch has rounded. TAP on stdout; status 1 where one
-// is too far or does not repeat. bench/kernels [REPEATS]
+// 8 bits, beside LibTorch's products in float32 of factors that LibTorch has rounded. And a GPU's fingerprints beside
+// the host's. TAP on stdout; status 1 where one is too far or does not repeat. bench/kernels [REPEATS]
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "device/backend.hpp"
+#include "device/tensor.hpp"
 #include "kernel/kernels.hpp"
 
 namespace {
@@ -279,6 +280,25 @@ void test_float8(const Kernels& fused, const Kernels& plain, int repeats, zs::ke
   }
 }
 
+/// A GPU's fingerprints are the host's, of views that are no whole pieces, and a changed bit is another.
+void test_fingerprints() {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const Tensor here = at::randn({5000003}).to(type), there = here.to(at::kCUDA);
+    const auto all = [](const Tensor& of) {
+      const zs::device::View whole = zs::device::view(of);
+      const std::vector<zs::device::View> views = {whole, whole.part(1, 3), whole.part(7, 7),
+                                                   whole.part(1048575, 3145729)};
+      return zs::device::operations(whole.device).fingerprints(views);
+    };
+    const auto before = all(there);
+    result(before == all(here), std::string("fingerprints are those of the host, ") + at::toString(type));
+    there[2000000].neg_();
+    const auto after = all(there);
+    result(after[0] != before[0] && after[1] == before[1] && after[2] == 0 && after[3] != before[3],
+           std::string("fingerprints of what has changed are others, ") + at::toString(type));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -325,6 +345,7 @@ int main(int argc, char** argv) {
       }
     }
   }
+  test_fingerprints();
   for (const auto how : {zs::kernel::Scales::tensorwise, zs::kernel::Scales::rowwise})
     test_float8(fused, plain, repeats, how);
   std::printf("1..%d\n", number);

@@ -23,6 +23,15 @@ has_ended() {
   [[ $state =~ ^(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL|OUT_OF_MEMORY)$ ]]
 }
 
+# await_in JOB COMMAND...: waits until the command succeeds, as `await` does; fails at once, with what the job said, where the
+# job has ended before.
+await_in() {
+  over=''
+  await over_or "$@"
+  [[ -z $over ]] || { echo "job $1 ended before: ${*:2}"; circumstances; return 1; }
+}
+over_or() { "${@:2}" || { has_ended "$1" && over=1; }; }
+
 # What the cluster and the job do, where `await` waits in vain.
 circumstances() {
   squeue

@@ -191,12 +191,12 @@ submit_training() {
   a_training
   job=$(sbatch --parsable --output=out --nodes=2 --comment="for zs" "$ROOT/slurm/train.sbatch" config.yaml)
   planned() { compgen -G 'saved_models/2*/config.yaml' >/dev/null; }
-  await planned
+  await_in "$job" planned
   run=$(realpath saved_models/2*)
-  await trains "$run"
+  await_in "$job" trains "$run"
   scancel --batch --signal=USR1 "$job"
   waits() { [[ $(state_of "$job") == PENDING ]]; }
-  await waits
+  await_in "$job" waits
   run -0 zs-runs --status --show state basis
   [[ ${lines[1]} == PENDING$'\t'"squeue: job $job PENDING, continues after "*"/400 steps in the metrics" ]]
   run -0 zs-runs rerun --failed
@@ -213,7 +213,7 @@ submit_training() {
 @test "sbatch: a training that may not restart is PREEMPTED, and rerun goes on with it" {
   a_training
   submit_training --max_restarts 0
-  await trains "$run"
+  await_in "$job" trains "$run"
   scancel --batch --signal=USR1 "$job"
   ended "$job"
   [ "$state $code" = "FAILED 75" ]
@@ -230,7 +230,7 @@ submit_training() {
   a_training
   sed -i 's/max_steps: 400/max_steps: 4000/' config.yaml
   submit_training
-  await reached "$run" 3
+  await_in "$job" reached "$run" 3
   scancel "$job"
   ended "$job"
   [ "$state" = CANCELLED ]
@@ -246,9 +246,10 @@ submit_training() {
 @test "sbatch: a rank that hangs in a collective is named with its node, the job ends, no process stays" {
   a_training
   sed -i 's/max_steps: 400/max_steps: 1000000/' config.yaml
-  bash "$ROOT/slurm/train.sbatch" --sbatch --output=out --sbatch --nodes=2 config.yaml -- --timeout 20 >said
+  # A minute, since ranks wait for each other at the start too, on a machine that does other things.
+  bash "$ROOT/slurm/train.sbatch" --sbatch --output=out --sbatch --nodes=2 config.yaml -- --timeout 60 >said
   job=$(sed -n 's/^job: //p' said) run=$(sed -n 's/^run: //p' said)
-  await reached "$run" 3
+  await_in "$job" reached "$run" 3
   victim=$(for pid in $(ranks_of "$job"); do grep -lzx 'SLURM_PROCID=1' "/proc/$pid/environ"; done | cut -d/ -f3)
   kill -STOP "$victim"
   ended "$job"
@@ -264,7 +265,7 @@ submit_training() {
   a_training
   sed -i 's/max_steps: 400/max_steps: 1000000/' config.yaml
   submit_training
-  await reached "$run" 3
+  await_in "$job" reached "$run" 3
   kill -KILL "$(ranks_of "$job" | tail -n 1)"
   ended "$job"
   [ "$state" = FAILED ]

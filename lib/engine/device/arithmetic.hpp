@@ -185,4 +185,16 @@ ZS_EVERYWHERE float direction(const DirectionFactors& f, float gradient, float& 
 inline constexpr int kLanes = 256;
 ZS_EVERYWHERE double square(float value) { return static_cast<double>(value) * static_cast<double>(value); }
 
+/// What the bits of an element add to the fingerprint of a view, by its index there: nothing if it is a zero
+/// (`magnitude`: all bits but the sign); else MurmurHash3's finalizer (Austin Appleby, public domain), which gives
+/// different bits different values.
+ZS_EVERYWHERE std::uint32_t imprint(std::uint32_t bits, std::uint32_t magnitude, std::uint32_t index) {
+  std::uint32_t h = bits ^ (index * 0x9e3779b1u);
+  h = (h ^ (h >> 16)) * 0x85ebca6bu;
+  h = (h ^ (h >> 13)) * 0xc2b2ae35u;
+  h ^= h >> 16;
+  return (bits & magnitude) == 0 ? 0 : h;
+}
+inline constexpr std::uint32_t kMagnitude32 = 0x7fffffff, kMagnitude16 = 0x7fff;
+
 }  // namespace zs::device

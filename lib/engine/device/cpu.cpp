@@ -267,12 +267,35 @@ std::vector<double> sums_of_squares(std::span<const View> tiles) {
   return sums;
 }
 
+template <typename T>
+[[gnu::always_inline]] inline std::uint64_t imprints(const T* bits, std::uint32_t magnitude, std::int64_t n) {
+  std::uint64_t sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < n; ++i) sum += imprint(bits[i], magnitude, static_cast<std::uint32_t>(i));
+  return sum;
+}
+ZS_VECTORISED std::uint64_t fingerprint(const std::uint32_t* bits, std::int64_t n) {
+  return imprints(bits, kMagnitude32, n);
+}
+ZS_VECTORISED std::uint64_t fingerprint(const std::uint16_t* bits, std::int64_t n) {
+  return imprints(bits, kMagnitude16, n);
+}
+
+std::vector<std::uint64_t> fingerprints_on_cpu(std::span<const View> views) {
+  std::vector<std::uint64_t> all;
+  for (const View& view : views) {
+    all.push_back(size(view.type) == 4 ? fingerprint(view.as<const std::uint32_t>(), view.count)
+                                       : fingerprint(view.as<const std::uint16_t>(), view.count));
+  }
+  return all;
+}
+
 }  // namespace
 
 const Operations& operations(const Device& device) {
   static constexpr Operations cpu = {
       tree_sum_on_cpu,     carry,          update_on_cpu,    direction_on_cpu, coded_scales_on_cpu,
-      coded_update_on_cpu, to_e4m3_on_cpu, from_e4m3_on_cpu, sums_of_squares};
+      coded_update_on_cpu, to_e4m3_on_cpu, from_e4m3_on_cpu, sums_of_squares,  fingerprints_on_cpu};
   if (device.kind == Device::Kind::cpu) return cpu;
   return *cuda::backend().operations;
 }

@@ -420,11 +420,63 @@ std::vector<double> sums_of_squares(std::span<const View> views) {
   return {sums, sums + views.size()};
 }
 
+/// Elements of a view for one block, from `first` on.
+struct Piece {
+  const void* values;
+  std::int64_t count;
+  std::uint32_t first;
+  bool wide;  // of 32 bits, else of 16
+};
+
+__global__ void fingerprint_kernel(const Piece* pieces, std::uint64_t* sums) {
+  __shared__ std::uint64_t lanes[kLanes];
+  __shared__ Piece piece;
+  if (threadIdx.x == 0) piece = pieces[blockIdx.x];
+  __syncthreads();
+  std::uint64_t sum = 0;
+#pragma unroll 8
+  for (std::int64_t i = threadIdx.x; i < piece.count; i += kLanes) {
+    const std::uint32_t index = piece.first + static_cast<std::uint32_t>(i);
+    sum += piece.wide ? imprint(static_cast<const std::uint32_t*>(piece.values)[i], kMagnitude32, index)
+                      : imprint(static_cast<const std::uint16_t*>(piece.values)[i], kMagnitude16, index);
+  }
+  lanes[threadIdx.x] = sum;
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (static_cast<int>(threadIdx.x) < half) lanes[threadIdx.x] += lanes[threadIdx.x + half];
+  }
+  if (threadIdx.x == 0) sums[blockIdx.x] = lanes[0];
+}
+
+std::vector<std::uint64_t> fingerprints_on_gpu(std::span<const View> views) {
+  constexpr std::int64_t kPiece = std::int64_t{1} << 20;
+  std::vector<Piece> pieces;
+  std::vector<std::size_t> of;  // the view of each
+  for (std::size_t v = 0; v < views.size(); ++v) {
+    for (std::int64_t begin = 0; begin < views[v].count; begin += kPiece) {
+      const View part = views[v].part(begin, std::min(begin + kPiece, views[v].count));
+      pieces.push_back({part.data, part.count, static_cast<std::uint32_t>(begin), size(part.type) == 4});
+      of.push_back(v);
+    }
+  }
+  std::vector<std::uint64_t> all(views.size());
+  if (pieces.empty()) return all;
+  auto* const sums = reinterpret_cast<std::uint64_t*>(
+      reached_by_kernels(pieces.size() * (sizeof(Piece) + sizeof(std::uint64_t))));
+  auto* const its = reinterpret_cast<Piece*>(sums + pieces.size());
+  std::copy(pieces.begin(), pieces.end(), its);
+  fingerprint_kernel<<<static_cast<unsigned>(pieces.size()), kLanes, 0, stream()>>>(its, sums);
+  check(cudaGetLastError(), "fingerprint");
+  check(cudaStreamSynchronize(stream()), "fingerprint");
+  for (std::size_t i = 0; i < pieces.size(); ++i) all[of[i]] += sums[i];
+  return all;
+}
+
 }  // namespace
 
 const Operations& operations_here() {
   static constexpr Operations table = {
-      tree_sum, carry, update_on_gpu, direction_on_gpu, coded<Coded::scales>, coded_update_on_gpu, to_e4m3_on_gpu, from_e4m3_on_gpu, sums_of_squares};
+      tree_sum, carry, update_on_gpu, direction_on_gpu, coded<Coded::scales>, coded_update_on_gpu, to_e4m3_on_gpu, from_e4m3_on_gpu, sums_of_squares, fingerprints_on_gpu};
   return table;
 }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A forward pass without ranks, for tests.
+// Initial values, and a forward pass without ranks, for tests.
 #pragma once
 #include <vector>
 
-#include "device/tensor.hpp"
 #include "model/model.hpp"
 #include "unit/random.hpp"
 
@@ -13,6 +12,13 @@ struct Forward {
   at::Tensor logits, last;  ///< `last`: what the last unit gives, the loss
 };
 
+/// Elements [begin, end) of a unit's flat buffer, as they begin.
+inline at::Tensor beginning(const unit::Unit& unit, std::uint64_t seed, std::int64_t begin, std::int64_t end) {
+  const at::Tensor values = at::empty({end - begin});
+  unit::initialise(unit, seed, begin, {values.data_ptr<float>(), static_cast<std::size_t>(end - begin)});
+  return values;
+}
+
 /// Of a micro-batch, parameters being as they begin with `seed` 3.
 inline Forward forward(const Model& model, const unit::Batch& batch) {
   const at::NoGradGuard no_grad;
@@ -21,9 +27,7 @@ inline Forward forward(const Model& model, const unit::Batch& batch) {
   const unit::ForwardContext context{.batch = batch, .training = false, .logits = &made.logits, .beside = &beside};
   std::vector<std::vector<at::Tensor>> parameters;
   for (const auto& unit : model.units) {
-    const at::Tensor flat = at::empty({unit->numel()});
-    unit::initialise(*unit, 3, 0, device::floats(flat));
-    parameters.push_back(unit::views(*unit, flat));
+    parameters.push_back(unit::views(*unit, beginning(*unit, 3, 0, unit->numel())));
     const int tied_to = unit->tied_to();
     made.last = unit->forward(
         made.last, parameters.back(),

@@ -7,7 +7,6 @@
 #include <map>
 
 #include "base/error.hpp"
-#include "device/tensor.hpp"
 #include "model/forward_test.hpp"
 #include "unit/random.hpp"
 
@@ -21,8 +20,7 @@ struct Measured {
 /// Of the initial values of a parameter of a model.
 Measured measured(const model::Model& model, const std::string& name) {
   for (const auto& owner : model.units) {
-    const at::Tensor flat = at::empty({owner->numel()});
-    unit::initialise(*owner, 1, 0, device::floats(flat));
+    const at::Tensor flat = beginning(*owner, 1, 0, owner->numel());
     for (const unit::Parameter& parameter : owner->parameters()) {
       if (parameter.name != name) continue;
       const at::Tensor values = flat.narrow(0, parameter.offset, parameter.numel()).to(at::kDouble);
@@ -41,14 +39,10 @@ TEST_CASE("model: a part of a unit begins with the numbers that the whole has th
   for (const char* const name : {"tiny", "tiny-mixtral"}) {
     const Model model = make({.name = name});
     for (const auto& unit : model.units) {
-      const at::Tensor flat = at::empty({unit->numel()});
-      unit::initialise(*unit, 5, 0, device::floats(flat));
-      for (std::int64_t begin = 0; begin < unit->numel();) {
-        const std::int64_t size = std::min<std::int64_t>(1 + begin * 7 % 40009, unit->numel() - begin);
-        const at::Tensor part = at::empty({size});
-        unit::initialise(*unit, 5, begin, device::floats(part));
-        REQUIRE(at::equal(part, flat.narrow(0, begin, size)));
-        begin += size;
+      const at::Tensor flat = beginning(*unit, 5, 0, unit->numel());
+      for (std::int64_t begin = 0, end = 0; begin < unit->numel(); begin = end) {
+        end = std::min(begin + 1 + begin * 7 % 40009, unit->numel());
+        REQUIRE(at::equal(beginning(*unit, 5, begin, end), flat.narrow(0, begin, end - begin)));
       }
     }
   }

@@ -54,6 +54,8 @@ class Gradient {
   /// The present value: numel elements, or the slice's in state shard; of several sums all, one after another in state
   /// shard, the first in state leaf. REQUIRES: leaf, shard or whole.
   const device::View& value() const { return value_; }
+  /// The several sums that are there, each of all its elements, or value().
+  std::vector<device::View> parts() const;
   /// The value as float32 on the host: a copy, or a tensor over its memory; empty for a unit that is frozen whole.
   /// Several sums are joined, the last two first.
   at::Tensor on_host() const;
@@ -83,8 +85,6 @@ class Gradient {
   device::View leaf_;                  // the exact one, while it travels
 
   void require(bool holds, const char* call) const;
-  /// The several sums that are there, or value_.
-  std::vector<device::View> parts() const;
   void start_encoded_reduce();
   void add_encoded();
   device::View take(device::Buffer& memory, device::Type type, std::int64_t count);

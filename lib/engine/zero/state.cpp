@@ -45,8 +45,8 @@ at::Tensor UnitState::whole_parameters() {
   const at::TensorOptions there = device::options(group_->device(), at::kFloat);
   at::Tensor trained = at::empty({0}, there);
   if (layout_.trained > 0) {
-    trained = with_masters([&](const device::View& masters) {
-      return gather(*group_, masters, layout_.trained, "all-gather of the fp32 parameters of " + whole_->name());
+    see_masters([&](const device::View& masters) {
+      trained = gather(*group_, masters, layout_.trained, "all-gather of the fp32 parameters of " + whole_->name());
     });
   }
   return all_parts(layout_.trained == layout_.numel ? trained : at::cat({trained, parameters.frozen()}));
@@ -59,20 +59,22 @@ at::Tensor UnitState::all_parts(const at::Tensor& part) const {
 }
 
 at::Tensor UnitState::masters() {
-  return with_masters([&](const device::View& masters) {
+  at::Tensor here;
+  see_masters([&](const device::View& masters) {
     const at::Tensor there = device::tensor(masters);
     const bool stays = !parameters.shard() && !optimizer->state().moves();
-    return stays ? there.to(at::kCPU) : there.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true);
+    here = stays ? there.to(at::kCPU) : there.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true);
   });
+  return here;
 }
 
-at::Tensor UnitState::with_masters(const std::function<at::Tensor(const device::View&)>& use) {
+void UnitState::see_masters(const std::function<void(const device::View&)>& see) {
   std::optional<ScopedLoad> shard, state;
   if (optimizer->has_master())
     state.emplace(optimizer->state());
   else if (parameters.shard())
     shard.emplace(*parameters.shard());
-  return use(optimizer->master(optimizer->has_master() ? device::View{} : parameters.owned()));
+  see(optimizer->master(optimizer->has_master() ? device::View{} : parameters.owned()));
 }
 
 void UnitState::load() {

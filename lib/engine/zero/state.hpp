@@ -59,6 +59,8 @@ class UnitState {
   at::Tensor whole_parameters();
   /// The masters of the owned part, on the host: a copy, or a tensor over their memory.
   at::Tensor masters();
+  /// Shows them to `see` where they are computed with, loaded for as long.
+  void see_masters(const std::function<void(const device::View& masters)>& see);
   /// Loads its offloaded state into device memory, until the plan stores it.
   void load();
   /// Bytes of movable state currently in device memory: optimizer state, a movable shard, the kept input.
@@ -87,8 +89,6 @@ class UnitState {
 
   /// What all ranks that divide the unit have of it, on the device of `part` if that is all. COLLECTIVE.
   at::Tensor all_parts(const at::Tensor& part) const;
-
-  at::Tensor with_masters(const std::function<at::Tensor(const device::View& masters)>& use);
 };
 
 }  // namespace zs::zero

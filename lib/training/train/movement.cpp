@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/movement.hpp"
 
-#include <xxhash.h>
-
 #include <algorithm>
-#include <span>
+#include <iterator>
 
 #include "base/words.hpp"
 #include "comm/agree.hpp"
-#include "device/tensor.hpp"
+#include "device/operations.hpp"
 
 namespace zs::train {
 namespace {
@@ -16,45 +14,49 @@ namespace {
 constexpr int kUpdates = 2;  // an adapter's lora_A has a gradient from the second one on
 constexpr std::size_t kNamed = 3;
 
-std::uint64_t hash(std::span<const float> values) { return XXH3_64bits(values.data(), values.size_bytes()); }
+/// The fingerprint of this rank's part of each trained parameter, in the unit's order; `owned` is of all its parts.
+std::vector<std::uint64_t> fingerprints(const zero::UnitState& state, const device::View& owned) {
+  const comm::Slice slice = state.owned();
+  std::vector<device::View> parts;
+  for (const unit::Parameter& parameter : state.unit().parameters()) {
+    if (!parameter.trained) continue;
+    const std::int64_t begin = std::max(parameter.offset, slice.begin),
+                       end = std::max(begin, std::min(parameter.offset + parameter.numel(), slice.end));
+    parts.push_back(begin < end ? owned.part(begin - slice.begin, end - slice.begin) : owned.part(0, 0));
+  }
+  return device::operations(owned.device).fingerprints(parts);
+}
 
 }  // namespace
 
-template <typename Values, typename See>
-void Movement::each(Values values, See see) {
-  auto seen = seen_.begin();
+std::vector<std::uint64_t> Movement::masters() {
+  std::vector<std::uint64_t> all;
   for (zero::UnitState& state : engine_.states()) {
     if (state.trained() == 0) continue;
-    const at::Tensor owned = values(state);
-    const std::span<const float> all = device::floats(owned);
-    const comm::Slice slice = state.owned();
-    for (const unit::Parameter& parameter : state.unit().parameters()) {
-      if (!parameter.trained) continue;
-      const std::int64_t begin = std::max(parameter.offset, slice.begin),
-                         end = std::max(begin, std::min(parameter.offset + parameter.numel(), slice.end));
-      see(*seen++, all.subspan(begin < end ? static_cast<std::size_t>(begin - slice.begin) : 0,
-                               static_cast<std::size_t>(end - begin)));
-    }
+    state.see_masters(
+        [&](const device::View& owned) { std::ranges::copy(fingerprints(state, owned), std::back_inserter(all)); });
   }
+  return all;
 }
 
 Movement::Movement(comm::Group& group, zero::Engine& engine, bool adapters)
     : group_(group), engine_(engine), adapters_(adapters), updates_before_(engine.updates()) {
-  for (const auto& unit : engine.units()) {
-    for (const unit::Parameter& parameter : unit->parameters()) {
-      if (parameter.trained) seen_.emplace_back();
-    }
-  }
-  each([](zero::UnitState& state) { return state.masters(); },
-       [](Seen& seen, std::span<const float> part) { seen.begun = hash(part); });
+  for (const std::uint64_t begun : masters()) seen_.push_back({.begun = begun});
 }
 
 void Movement::gradients() {
   if (told_) return;
-  each([](zero::UnitState& state) { return state.gradient.on_host(); },
-       [](Seen& seen, std::span<const float> part) {
-         seen.gradient = seen.gradient || std::ranges::any_of(part, [](float value) { return value != 0; });
-       });
+  std::size_t first = 0;  // of the unit's
+  for (const zero::UnitState& state : engine_.states()) {
+    if (state.trained() == 0) continue;
+    std::size_t count = 0;
+    for (const device::View& sum : state.gradient.parts()) {
+      const std::vector<std::uint64_t> its = fingerprints(state, sum);
+      count = its.size();
+      for (std::size_t i = 0; i < count; ++i) seen_[first + i].gradient = seen_[first + i].gradient || its[i] != 0;
+    }
+    first += count;
+  }
 }
 
 std::string Movement::after(double learning_rate, bool last) {
@@ -65,8 +67,8 @@ std::string Movement::after(double learning_rate, bool last) {
   if (counted_ < kUpdates && !last) return "";
   told_ = true;
   if (counted_ == 0) return "";  // nothing could move
-  each([](zero::UnitState& state) { return state.masters(); },
-       [](Seen& seen, std::span<const float> part) { seen.moved = hash(part) != seen.begun; });
+  const std::vector<std::uint64_t> now = masters();
+  for (std::size_t i = 0; i < seen_.size(); ++i) seen_[i].moved = now[i] != seen_[i].begun;
   return said();
 }
 

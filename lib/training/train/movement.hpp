@@ -24,7 +24,7 @@ class Movement {
 
  private:
   struct Seen {
-    std::uint64_t begun = 0;  ///< hash of this rank's part
+    std::uint64_t begun = 0;  ///< fingerprint of this rank's part
     bool gradient = false, moved = false;
   };
   comm::Group& group_;
@@ -35,10 +35,8 @@ class Movement {
   int counted_ = 0;  // updates with a rate above 0
   bool told_ = false;
 
-  /// Calls `see` with the record of each trained parameter and this rank's part of it in `values`, which returns that
-  /// of a unit.
-  template <typename Values, typename See>
-  void each(Values values, See see);
+  /// The fingerprint of this rank's part of each, where it is: a GPU's numbers do not come to the host for it.
+  std::vector<std::uint64_t> masters();
   std::string said();
 };
 

@@ -50,7 +50,7 @@ int main() {
   try {
     zs::setup::Ranks ranks;
     ranks.start(50);
-    zs::comm::Group& group = ranks.use(zs::setup::chosen_device("cuda"), "nccl", /*repeat=*/true);
+    zs::comm::Group& group = ranks.use("cuda", "nccl", /*repeat=*/true);
     for (const std::int64_t mebibytes : {1, 16, 64, 256, 1024}) measure(group, mebibytes << 20);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench/scatter: %s\n", error.what());

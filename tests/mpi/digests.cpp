@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
   try {
     zs::setup::Ranks ranks;
     ranks.start(50);
-    all(ranks.use(zs::setup::chosen_device(argc > 2 ? argv[2] : "cpu"), argc > 3 ? argv[3] : "auto", /*repeat=*/true), argc > 1 ? argv[1] : "");
+    all(ranks.use(argc > 2 ? argv[2] : "cpu", argc > 3 ? argv[3] : "auto", /*repeat=*/true), argc > 1 ? argv[1] : "");
   } catch (const std::exception& error) {
     std::fprintf(stderr, "digests: %s\n", error.what());
     zs::comm::abort_job();

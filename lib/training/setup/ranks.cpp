@@ -103,7 +103,7 @@ comm::Group& Ranks::start(double timeout) {
 }
 
 comm::Group& Ranks::use(const std::string& device, const std::string& transport, bool repeat) {
-  if (device == "cuda") group_ = on_gpu(std::move(group_), transport, options_, repeat);
+  if (takes_gpu(device)) group_ = on_gpu(std::move(group_), transport, options_, repeat);
   return *group_;
 }
 

@@ -15,7 +15,8 @@ class Ranks {
   /// started, with host memory. `timeout`: seconds that a collective waits. The group lives as long as this object.
   /// Call it once, before the first tensor.
   comm::Group& start(double timeout);
-  /// Moves the group to chosen_device(), the same on every rank: the GPU of this rank among those of its host.
+  /// Moves the group to chosen_device() of auto, cpu or cuda, the same on every rank: the GPU of this rank among those
+  /// of its host.
   /// `transport` is auto, nccl or mpi: how a GPU's memory is sent. Unless bits must `repeat`, NCCL may add gradients in
   /// any order. Invalidates earlier references. Call it at most once. COLLECTIVE.
   comm::Group& use(const std::string& device, const std::string& transport, bool repeat);

@@ -379,20 +379,28 @@ __device__ double lane_of_squares(const Tile& tile) {
   return sum;
 }
 
-/// One block a tile, one thread a lane; the lanes are added by halves, as lanes_sum() of arithmetic.hpp does.
-__global__ void squares_kernel(const Tile* tiles, double* sums) {
-  __shared__ double lanes[kLanes];
-  __shared__ Tile tile;
-  if (threadIdx.x == 0) tile = tiles[blockIdx.x];
-  __syncthreads();
-  lanes[threadIdx.x] = tile.type == Type::bfloat16  ? lane_of_squares<Bfloat16>(tile)
-                       : tile.type == Type::float16 ? lane_of_squares<Float16>(tile)
-                                                    : lane_of_squares<float>(tile);
+/// Of a block of kLanes threads, each with its own number: their sum, in thread 0, added by halves as lanes_sum() of
+/// arithmetic.hpp does.
+template <typename T>
+__device__ T sum_of_block(T mine) {
+  __shared__ T lanes[kLanes];
+  lanes[threadIdx.x] = mine;
   for (int half = kLanes / 2; half > 0; half /= 2) {
     __syncthreads();
     if (static_cast<int>(threadIdx.x) < half) lanes[threadIdx.x] += lanes[threadIdx.x + half];
   }
-  if (threadIdx.x == 0) sums[blockIdx.x] = lanes[0];
+  return lanes[0];
+}
+
+/// One block a tile, one thread a lane.
+__global__ void squares_kernel(const Tile* tiles, double* sums) {
+  __shared__ Tile tile;
+  if (threadIdx.x == 0) tile = tiles[blockIdx.x];
+  __syncthreads();
+  const double sum = sum_of_block(tile.type == Type::bfloat16  ? lane_of_squares<Bfloat16>(tile)
+                                  : tile.type == Type::float16 ? lane_of_squares<Float16>(tile)
+                                                               : lane_of_squares<float>(tile));
+  if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
 /// Memory of the host that kernels read and write themselves: a copy would wait for those of offloaded state, which
@@ -429,7 +437,6 @@ struct Piece {
 };
 
 __global__ void fingerprint_kernel(const Piece* pieces, std::uint64_t* sums) {
-  __shared__ std::uint64_t lanes[kLanes];
   __shared__ Piece piece;
   if (threadIdx.x == 0) piece = pieces[blockIdx.x];
   __syncthreads();
@@ -440,12 +447,8 @@ __global__ void fingerprint_kernel(const Piece* pieces, std::uint64_t* sums) {
     sum += piece.wide ? imprint(static_cast<const std::uint32_t*>(piece.values)[i], kMagnitude32, index)
                       : imprint(static_cast<const std::uint16_t*>(piece.values)[i], kMagnitude16, index);
   }
-  lanes[threadIdx.x] = sum;
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (static_cast<int>(threadIdx.x) < half) lanes[threadIdx.x] += lanes[threadIdx.x + half];
-  }
-  if (threadIdx.x == 0) sums[blockIdx.x] = lanes[0];
+  sum = sum_of_block(sum);
+  if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
 std::vector<std::uint64_t> fingerprints_on_gpu(std::span<const View> views) {

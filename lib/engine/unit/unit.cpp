@@ -11,6 +11,11 @@
 
 namespace zs::unit {
 
+Range Range::within(std::int64_t from, std::int64_t to) const {
+  const std::int64_t first = std::max(begin, from);
+  return {first, std::max(first, std::min(end, to))};
+}
+
 std::int64_t Parameter::numel() const {
   std::int64_t count = 1;
   for (const std::int64_t extent : shape) count *= extent;
@@ -160,13 +165,12 @@ void initialise(const Unit& unit, std::uint64_t seed, std::int64_t begin, std::s
   const std::int64_t end = begin + static_cast<std::int64_t>(values.size());
   std::vector<std::future<void>> large;
   for (const Parameter& parameter : unit.parameters()) {
-    const std::int64_t from = std::max(begin, parameter.offset),
-                       to = std::min(end, parameter.offset + parameter.numel());
-    if (from >= to) continue;
+    const Range part = parameter.place().within(begin, end);
+    if (part.size() == 0) continue;
     // Each draws from a generator of its own, so no order among them matters.
     const auto some = [=, &parameter] {
-      draw(parameter, seed, from - parameter.offset,
-           values.subspan(static_cast<std::size_t>(from - begin), static_cast<std::size_t>(to - from)));
+      draw(parameter, seed, part.begin - parameter.offset,
+           values.subspan(static_cast<std::size_t>(part.begin - begin), static_cast<std::size_t>(part.size())));
     };
     if (parameter.numel() >= kLarge)
       large.push_back(std::async(std::launch::async, some));

@@ -16,6 +16,14 @@
 
 namespace zs::unit {
 
+/// Elements [begin, end) of a unit's flat buffer.
+struct Range {
+  std::int64_t begin = 0, end = 0;
+  std::int64_t size() const { return end - begin; }
+  /// What both have; of size 0 if that is nothing.
+  Range within(std::int64_t from, std::int64_t to) const;
+};
+
 /// One parameter tensor: where it lies in its unit's flat buffer (row-major, no padding), how it begins, and whether it
 /// is trained. What is frozen lies behind what is trained: gradients, optimizer state, reductions and the gathers
 /// behind an update are of the first part of the buffer alone.
@@ -44,6 +52,7 @@ struct Parameter {
   std::int64_t idle = 0;     ///< numbers of it that a token does not meet, on average over the experts
 
   std::int64_t numel() const;
+  Range place() const { return {offset, offset + numel()}; }
   /// Its tensor in files: the name, and the shape.
   const std::string& name_in_files() const { return stack.empty() ? name : stack; }
   std::vector<std::int64_t> shape_in_files() const;

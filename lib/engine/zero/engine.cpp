@@ -30,7 +30,7 @@ class Beginnings {
     for (; drawn_.size() < std::max<std::size_t>(ahead_, 1) && begun_ < sizes_.size(); ++begun_) {
       at::Tensor room = taken(sizes_[begun_]);
       const at::Tensor values = room.narrow(0, 0, sizes_[begun_]);
-      drawn_.push_back({std::move(room), values,
+      drawn_.push_back({std::move(room), sizes_[begun_],
                         std::async(ahead_ > 0 ? std::launch::async : std::launch::deferred,
                                    [this, values, unit = begun_] { draw_(unit, values); })});
     }
@@ -38,12 +38,13 @@ class Beginnings {
     drawn_.pop_front();
     drawn.done.get();
     last_ = std::move(drawn.room);
-    return drawn.values;
+    return last_.narrow(0, 0, drawn.size);
   }
 
  private:
   struct Drawn {
-    at::Tensor room, values;
+    at::Tensor room;
+    std::int64_t size;
     std::future<void> done;
   };
   std::vector<std::int64_t> sizes_;

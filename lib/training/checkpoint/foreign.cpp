@@ -75,12 +75,11 @@ class Filler {
  public:
   void fill(const Whole& whole, const unit::Parameter& parameter, std::int64_t begin, std::span<float> values) {
     const std::int64_t end = begin + static_cast<std::int64_t>(values.size());
-    const std::int64_t first = std::max(begin, parameter.offset),
-                       last = std::min(end, parameter.offset + parameter.numel());
-    if (first >= last) return;
+    const unit::Range part = parameter.place().within(begin, end);
+    if (part.size() == 0) return;
     if (&whole != joined_) tensor_ = state::joined(whole, parameter.name), joined_ = &whole;
-    read_f32(tensor_, first - parameter.offset + parameter.begin_in_files(),
-             values.subspan(static_cast<std::size_t>(first - begin), static_cast<std::size_t>(last - first)));
+    read_f32(tensor_, part.begin - parameter.offset + parameter.begin_in_files(),
+             values.subspan(static_cast<std::size_t>(part.begin - begin), static_cast<std::size_t>(part.size())));
     tensor_.storage->forget();
   }
 
@@ -112,12 +111,11 @@ void restore(zero::Engine& engine, std::size_t unit, std::int64_t updates, const
       require_shape(found->second, first, kind, path);
       const std::span<float> here = device::floats(into[static_cast<std::size_t>(slot)]);
       for (const unit::Parameter* const parameter : parameters) {
-        const std::int64_t begin = std::max(parameter->offset, owned.begin),
-                           end = std::min(parameter->offset + parameter->numel(), owned.end);
-        if (begin < end)
-          filler.fill(found->second, *parameter, begin,
-                      here.subspan(static_cast<std::size_t>(slots.place(slot, begin - owned.begin)),
-                                   static_cast<std::size_t>(end - begin)));
+        const unit::Range part = parameter->place().within(owned.begin, owned.end);
+        if (part.size() > 0)
+          filler.fill(found->second, *parameter, part.begin,
+                      here.subspan(static_cast<std::size_t>(slots.place(slot, part.begin - owned.begin)),
+                                   static_cast<std::size_t>(part.size())));
       }
       ++slot;
     }

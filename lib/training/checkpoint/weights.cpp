@@ -80,18 +80,18 @@ Placed placed(const StateDict& file, const std::string& name, const unit::Parame
                 name + " has the shape " + tensorfile::to_text(tensor.shape) + ", the model " +
                     tensorfile::to_text(shape) + " by " + parameter.keys + otherwise);
   }
-  return {parameter.offset, parameter.numel(), tensor, parameter.begin_in_files()};
+  return {parameter.place(), tensor, parameter.begin_in_files()};
 }
 
 void read(const std::vector<Placed>& unit, std::int64_t begin, std::span<float> values) {
   const std::int64_t end = begin + static_cast<std::int64_t>(values.size());
-  for (const Placed& place : unit) {
-    const std::int64_t first = std::max(begin, place.offset), last = std::min(end, place.offset + place.count);
-    if (first >= last) continue;
+  for (const Placed& placed : unit) {
+    const unit::Range part = placed.place.within(begin, end);
+    if (part.size() == 0) continue;
     tensorfile::read_f32(
-        place.tensor, place.first + first - place.offset,
-        values.subspan(static_cast<std::size_t>(first - begin), static_cast<std::size_t>(last - first)));
-    place.tensor.storage->forget();
+        placed.tensor, placed.first + part.begin - placed.place.begin,
+        values.subspan(static_cast<std::size_t>(part.begin - begin), static_cast<std::size_t>(part.size())));
+    placed.tensor.storage->forget();
   }
 }
 

@@ -22,9 +22,9 @@ tensorfile::Tensor for_file(const std::vector<const unit::Parameter*>& parameter
 /// layers.
 enum class Heads { required, may_lack, may_differ };
 
-/// Where a parameter is: its first element's place in a unit's flat buffer, and in a tensor of a file.
+/// Where a parameter is: its place in a unit's flat buffer, and its first element in a tensor of a file.
 struct Placed {
-  std::int64_t offset, count;
+  unit::Range place;
   tensorfile::Tensor tensor;
   std::int64_t first;
 };

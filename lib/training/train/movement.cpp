@@ -20,9 +20,8 @@ std::vector<std::uint64_t> fingerprints(const zero::UnitState& state, const devi
   std::vector<device::View> parts;
   for (const unit::Parameter& parameter : state.unit().parameters()) {
     if (!parameter.trained) continue;
-    const std::int64_t begin = std::max(parameter.offset, slice.begin),
-                       end = std::max(begin, std::min(parameter.offset + parameter.numel(), slice.end));
-    parts.push_back(begin < end ? owned.part(begin - slice.begin, end - slice.begin) : owned.part(0, 0));
+    const unit::Range part = parameter.place().within(slice.begin, slice.end);
+    parts.push_back(part.size() > 0 ? owned.part(part.begin - slice.begin, part.end - slice.begin) : owned.part(0, 0));
   }
   return device::operations(owned.device).fingerprints(parts);
 }

@@ -85,13 +85,13 @@ Placed placed(const StateDict& file, const std::string& name, const unit::Parame
 
 void read(const std::vector<Placed>& unit, std::int64_t begin, std::span<float> values) {
   const std::int64_t end = begin + static_cast<std::int64_t>(values.size());
-  for (const Placed& placed : unit) {
-    const unit::Range part = placed.place.within(begin, end);
+  for (const Placed& found : unit) {
+    const unit::Range part = found.place.within(begin, end);
     if (part.size() == 0) continue;
     tensorfile::read_f32(
-        placed.tensor, placed.first + part.begin - placed.place.begin,
+        found.tensor, found.first + part.begin - found.place.begin,
         values.subspan(static_cast<std::size_t>(part.begin - begin), static_cast<std::size_t>(part.size())));
-    placed.tensor.storage->forget();
+    found.tensor.storage->forget();
   }
 }
 

@@ -171,9 +171,8 @@ Recipe recipe(const optimizer::Settings& settings, const unit::Unit& unit, bool 
     if (its == Rule::muon) all.matrices.push_back(matrix(parameter));
     const comm::Slice whole{parameter.offset, parameter.offset + parameter.numel()};
     if (its == Rule::adamw_8bit) all.coded.push_back(whole);
-    const std::int64_t begin = std::max(parameter.offset, owned.begin),
-                       end = std::min(parameter.offset + parameter.numel(), owned.end);
-    if (begin >= end) continue;
+    const auto [begin, end] = parameter.place().within(owned.begin, owned.end);
+    if (begin == end) continue;
     Segment s{begin - owned.begin, end - owned.begin, decay_all || parameter.decay, its};
     if (its == Rule::muon) s.matrix = matrix(parameter);
     if (its == Rule::adamw_8bit) s.tensor = whole;

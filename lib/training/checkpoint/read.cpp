@@ -165,8 +165,8 @@ class Parts {
     parts_.push_back({from, from + count});
     for (const unit::Parameter* const parameter : parameters) {
       const std::int64_t shift = parameter->offset - parameter->begin_in_files();  // from the tensor to the buffer
-      const std::int64_t begin = std::max({parameter->offset, from + shift, owned.begin}),
-                         end = std::min({parameter->offset + parameter->numel(), from + count + shift, owned.end});
+      const auto [begin, end] =
+          parameter->place().within(from + shift, from + count + shift).within(owned.begin, owned.end);
       if (begin < end) tensorfile::read_f32(*tensor, begin - shift - from, into(begin, end - begin));
     }
   }

@@ -64,8 +64,7 @@ struct Piece {
 std::vector<Piece> pieces_in(comm::Slice slice, const std::vector<const unit::Parameter*>& parameters) {
   std::vector<Piece> pieces;
   for (const unit::Parameter* const parameter : parameters) {
-    const std::int64_t begin = std::max(parameter->offset, slice.begin),
-                       end = std::min(parameter->offset + parameter->numel(), slice.end);
+    const auto [begin, end] = parameter->place().within(slice.begin, slice.end);
     if (begin < end) pieces.push_back({parameter, begin, end - begin});
   }
   return pieces;

@@ -50,9 +50,8 @@ void Probing::add(const char* kind, std::size_t unit, const at::Tensor& owned, c
     tracker::ProbedPart part{kind + parameters[0]->name_in_files(), parameters[0]->shape_in_files()};
     std::vector<float> joined;  // of a tensor's rows
     for (const unit::Parameter* const parameter : parameters) {
-      const std::int64_t begin = std::max(parameter->offset, slice.begin),
-                         end = std::min(parameter->offset + parameter->numel(), slice.end);
-      if (begin >= end) continue;
+      const auto [begin, end] = parameter->place().within(slice.begin, slice.end);
+      if (begin == end) continue;
       if (part.values.empty()) part.begin = begin - parameter->offset + parameter->begin_in_files();
       part.values =
           values.subspan(static_cast<std::size_t>(begin - slice.begin), static_cast<std::size_t>(end - begin));

@@ -232,9 +232,8 @@ void Probe::values(int unit, const at::Tensor& target, comm::Slice slice, const 
   const Tolerance tolerance = allowed(kind.what, reference, factor);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const unit::Parameter& parameter = parameters[i];
-    const std::int64_t begin = std::max(parameter.offset, slice.begin),
-                       end = std::min(parameter.offset + parameter.numel(), slice.end);
-    if (begin >= end) continue;
+    const auto [begin, end] = parameter.place().within(slice.begin, slice.end);
+    if (begin == end) continue;
     const std::int64_t skipped = begin - parameter.offset, n = end - begin;
     const float* const mine = target.data_ptr<float>() + (begin - slice.begin);
     const float* const right = reference[i].data_ptr<float>() + skipped;

@@ -205,8 +205,7 @@ class Training {
     kind.unit = unit;
     const auto& parameters = watched_[static_cast<std::size_t>(unit)]->parameters();
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-      const std::int64_t begin = std::max(parameters[i].offset, slice.begin),
-                         end = std::min(parameters[i].offset + parameters[i].numel(), slice.end);
+      const auto [begin, end] = parameters[i].place().within(slice.begin, slice.end);
       kind.parameter = static_cast<int>(i);
       kind.digest = begin < end ? digest(values.slice(0, begin - slice.begin, end - slice.begin)) : 0;
       keep(kind);

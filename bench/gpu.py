@@ -15,6 +15,8 @@ Several ranks are started by torchrun. Rank 0 prints a line a step, "step SECOND
                                 with gathers in float8; llama-fp8-rowwise; llama-8bit, with torchao's AdamW8bit; llama-long,
                                 whose backward makes blocks, and the logits of 8192 tokens at a time, again;
                                 llama-long-selective, which keeps the results of attention
+  llama-autocast                a Llama in float32 weights and bfloat16 products, torch.compile of the whole, on several ranks
+                                under DistributedDataParallel
   zero1 zero2 zero3             DeepSpeed, bfloat16; also zero1-deepcompile, zero3-deepcompile
   scatter                       reduce_scatter_tensor alone: "scatter MIBIBYTES SECONDS"
 """
@@ -70,23 +72,30 @@ def deepspeed_step(model, name, batch):
     return step, f"DeepSpeed {deepspeed.__version__}, PyTorch {torch.__version__}"
 
 
+def ddp(model):
+    return nn.parallel.DistributedDataParallel(model, device_ids=[LOCAL] if CUDA else None, gradient_as_bucket_view=True)
+
+
+def shard(model, reduced, whole_graphs=False):
+    """fully_shard of each block, compiled, and of the rest; gradients are summed in the dtype `reduced`."""
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=reduced)
+    for block in model.blocks:
+        block.compile(fullgraph=whole_graphs)
+        fully_shard(block, mp_policy=policy)
+    fully_shard(model, mp_policy=policy)
+
+
 def torch_step(name, model, device):
-    low = contextlib.nullcontext()
+    low = torch.autocast(device.type, torch.bfloat16, enabled=name in ("autocast", "ddp"))
     forward = model
-    if name in ("autocast", "ddp"):
-        low = torch.autocast(device.type, torch.bfloat16)
     if name in ("eager", "compile", "deterministic"):
         model.to(torch.bfloat16)
     if name == "fsdp2":
-        from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-
-        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16)
-        for block in model.blocks:
-            block.compile()
-            fully_shard(block, mp_policy=policy)
-        fully_shard(model, mp_policy=policy)
+        shard(model, torch.bfloat16)
     elif name == "ddp":
-        forward = torch.compile(nn.parallel.DistributedDataParallel(model, device_ids=[LOCAL] if CUDA else None, gradient_as_bucket_view=True))
+        forward = torch.compile(ddp(model))
     elif name != "eager":
         forward = torch.compile(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
@@ -104,8 +113,6 @@ def torch_step(name, model, device):
 
 
 def llama_step(model, name, accumulation, device):
-    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-
     version, after = f"PyTorch {torch.__version__}", None
     if name.startswith("llama-fp8"):
         import torchao
@@ -115,14 +122,15 @@ def llama_step(model, name, accumulation, device):
         config = Float8LinearConfig.from_recipe_name("rowwise") if by_row else Float8LinearConfig(enable_fsdp_float8_all_gather=True)
         convert_to_float8_training(model, config=config, module_filter_fn=lambda _, where: where != "head")
         version, after = f"torchao {torchao.__version__}, {version}", None if by_row else precompute_float8_dynamic_scale_for_fsdp
-    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     if name.startswith("llama-long"):
         model.make_again(8192, selective=name == "llama-long-selective")
-    for block in model.blocks:
-        block.compile(fullgraph=not name.startswith("llama-long"))
-        fully_shard(block, mp_policy=policy)
-    fully_shard(model, mp_policy=policy)
+    autocast = name == "llama-autocast"
+    if not autocast:
+        shard(model, torch.float32, whole_graphs=not name.startswith("llama-long"))
     model.begin(device)
+    if autocast and RANKS > 1:
+        model = ddp(model)
+    forward = torch.compile(model) if autocast else model
     if name == "llama-8bit":
         import torchao
         from torchao.optim import AdamW8bit
@@ -132,11 +140,22 @@ def llama_step(model, name, accumulation, device):
     else:
         optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1, fused=True)
 
+    def micro_batch(last):
+        """In which the gradients of all ranks meet if it is the last one of a step."""
+        if not autocast:
+            model.set_requires_gradient_sync(last)
+        elif RANKS > 1 and not last:
+            return model.no_sync()
+        return contextlib.nullcontext()
+
+    low = torch.autocast(device.type, torch.bfloat16, enabled=autocast)
+
     def step(tokens, targets):
         for micro in range(accumulation):
-            model.set_requires_gradient_sync(micro + 1 == accumulation)
-            loss = model(tokens, targets) / accumulation
-            loss.backward()
+            with micro_batch(micro + 1 == accumulation):
+                with low:
+                    loss = forward(tokens, targets) / accumulation
+                loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)

@@ -141,8 +141,10 @@ $(BUILD)/obj/%.cu.o: %.cu
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCC_FLAGS) $(if $(findstring lib/engine/device/,$<),-fmad=false) -MMD -MP -c $< -o $@
 
+# What is linked stands beside its place until it is whole: a program that starts meanwhile is the one before.
+ATOMICALLY = -o $@.new && mv $@.new $@
 $(BUILD)/libzs-cuda.so: $(call object,$(gpu_sources))
-	$(CXX) -shared $^ $(CUDA_LIBS) -o $@
+	$(CXX) -shared $^ $(CUDA_LIBS) $(ATOMICALLY)
 
 $(LIGHT_TESTS): $(BUILD)/obj/%.o: %.cpp $(TEST_PCH).gch
 	@mkdir -p $(@D)
@@ -184,13 +186,13 @@ $(BUILD)/version: FORCE
 $(BUILD)/obj/lib/foundation/cli/version.o: $(BUILD)/version
 
 $(TOOLS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libzs.a
-	$(CXX) $< -L$(BUILD) -lzs $(LIGHT_LIBS) -o $@
+	$(CXX) $< -L$(BUILD) -lzs $(LIGHT_LIBS) $(ATOMICALLY)
 
 $(HEAVY_TOOLS:%=$(BUILD)/%): $(BUILD)/engine
 $(BUILD)/installed/engine: HOME_RPATH =
 $(BUILD)/engine $(BUILD)/installed/engine: $(BUILD)/obj/tools/engine.o $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
 	@mkdir -p $(@D)
-	$(CXX) -rdynamic $< $(HEAVY_LIBS) -o $@
+	$(CXX) -rdynamic $< $(HEAVY_LIBS) $(ATOMICALLY)
 INSTALLED := $(BUILD)/$(if $(CACHED),installed/)engine
 
 $(MPI_TESTS) $(BENCHES): $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
@@ -198,16 +200,16 @@ $(MPI_TESTS) $(BENCHES): $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
 $(BUILD)/bench/scatter $(BUILD)/bench/kernels $(BUILD)/mpi/digests: WHOLE = -rdynamic -Wl,--whole-archive -lzs-train -Wl,--no-whole-archive
 $(BUILD)/mpi/%: $(BUILD)/obj/tests/mpi/%.o
 	@mkdir -p $(@D)
-	$(CXX) $< $(HEAVY_LIBS) -o $@
+	$(CXX) $< $(HEAVY_LIBS) $(ATOMICALLY)
 $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o
 	@mkdir -p $(@D)
-	$(CXX) $< $(HEAVY_LIBS) -o $@
+	$(CXX) $< $(HEAVY_LIBS) $(ATOMICALLY)
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 $(BUILD)/test-light: $(BUILD)/obj/tests/doctest_main.o $(LIGHT_TESTS) $(BUILD)/libzs.a
-	$(CXX) $(filter %.o,$^) -L$(BUILD) $(PLANTED) -lzs $(LIGHT_LIBS) -o $@
+	$(CXX) $(filter %.o,$^) -L$(BUILD) $(PLANTED) -lzs $(LIGHT_LIBS) $(ATOMICALLY)
 $(BUILD)/test-train: $(BUILD)/obj/tests/doctest_main.o $(HEAVY_TESTS) $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
-	$(CXX) $(filter-out $(IN_PLACE),$(filter %.o,$^)) $(HEAVY_LIBS) -o $@
+	$(CXX) $(filter-out $(IN_PLACE),$(filter %.o,$^)) $(HEAVY_LIBS) $(ATOMICALLY)
 
 check:  ## install what is missing, build, pass every test
 	@$(MAKE) --no-print-directory deps

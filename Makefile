@@ -307,10 +307,10 @@ check-package: deb  ## the packages under lintian and in a bare Debian 12, with 
 # As ruff and cmake ship theirs: programs, with the libraries that they need, in a wheel. RPATH, so that it holds for those too.
 $(BUILD)/wheel/bin/%: $(BUILD)/obj/tools/%.o $(BUILD)/libzs.a
 	@mkdir -p $(@D)
-	$(CXX) -s $< -L$(BUILD) -lzs -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/zs' $(LIGHT_LIBS) -o $@
+	$(CXX) -s $< -L$(BUILD) -lzs -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/zs' $(LIGHT_LIBS) $(ATOMICALLY)
 $(BUILD)/wheel/libnative.so: share/probe/zs_probe/native.c
 	@mkdir -p $(@D)
-	$(CC) -O3 -DZS_PORTABLE -shared -fPIC -pthread -s -w -Wno-psabi -o $@ $<
+	$(CC) -O3 -DZS_PORTABLE -shared -fPIC -pthread -s -w -Wno-psabi $< $(ATOMICALLY)
 WHEEL_VERSION = $(shell git log -1 --date=format:0.%Y%m%d.1%H%M --format=%cd+g%h 2>/dev/null || echo 0)
 wheel: $(LIGHT_TOOLS:%=$(BUILD)/wheel/bin/%) $(BUILD)/wheel/libnative.so  ## make build/wheel/zero_suite-*.whl: the tools without LibTorch, their pages, the probe; pip installs it
 	@rm -f $(BUILD)/wheel/*.whl

@@ -40,10 +40,11 @@ std::vector<std::vector<at::Tensor>> Gradient::leaf(int chunks) {
   }
   std::vector<std::vector<at::Tensor>> into;
   for (int chunk = 0; chunk < chunks; ++chunk) {
-    const View its = several ? chunks_[static_cast<std::size_t>(chunk)].view(layout_.type, layout_.trained) : value_;
+    const at::Tensor its =
+        device::tensor(several ? chunks_[static_cast<std::size_t>(chunk)].view(layout_.type, layout_.trained) : value_);
     into.emplace_back();
     for (const unit::Parameter& parameter : unit_->parameters())
-      into.back().push_back(parameter.trained ? unit::view(parameter, device::tensor(its)) : at::Tensor());
+      into.back().push_back(parameter.trained ? unit::view(parameter, its) : at::Tensor());
   }
   return into;
 }

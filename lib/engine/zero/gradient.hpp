@@ -32,8 +32,9 @@ class Gradient {
   Gradient(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout);
 
   State state() const { return state_; }
-  /// none -> leaf: the memory of the gradients of `chunks` leaves, zeros if it was none, of each as tensors in the
-  /// unit's order that autograd adds into; undefined ones of what is frozen. REQUIRES: none or leaf, not joined.
+  /// none -> leaf: the memory of the gradients of `chunks` leaves, zeros if it was none, of each as tensors of one
+  /// storage in the unit's order that autograd adds into; undefined ones of what is frozen. REQUIRES: none or leaf, not
+  /// joined.
   std::vector<std::vector<at::Tensor>> leaf(int chunks);
   /// All gradients of the leaves are there, of which `first` is the first: several of them become sums.
   void join(const plan::Shape& shape, std::int64_t first);

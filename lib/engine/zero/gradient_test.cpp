@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "zero/gradient.hpp"
+
+#include <doctest/doctest.h>
+
+namespace zs::zero {
+namespace {
+
+struct Unit final : unit::Unit {
+  Unit()
+      : unit::Unit("u", {{.name = "gate", .shape = {6, 4}},
+                         {.name = "frozen", .shape = {5}, .trained = false},
+                         {.name = "up", .shape = {6, 4}}}) {}
+  at::Tensor forward(const at::Tensor&, std::span<const at::Tensor>, std::span<const at::Tensor>,
+                     const unit::ForwardContext&) const override {
+    return {};
+  }
+};
+
+TEST_CASE("gradient: adjacent parameters have theirs adjacent in one storage, where one product can write them") {
+  for (const int chunks : {1, 2}) {
+    CAPTURE(chunks);
+    const Unit unit;
+    const std::unique_ptr<comm::Group> group = comm::single();
+    Pool pool(*group);
+    plan::Shape shape;
+    shape.stage = 3, shape.ranks = 1, shape.chunks = chunks;
+    Gradient gradient(unit, *group, pool, layout(unit, *group, shape, device::Type::bfloat16));
+    const auto all = gradient.leaf(chunks);
+    CHECK(std::ssize(all) == chunks);
+    for (const std::vector<at::Tensor>& of : all) {
+      CHECK_FALSE(of[1].defined());
+      CHECK(of[2].storage().is_alias_of(of[0].storage()));
+      CHECK(of[2].data_ptr() == static_cast<std::byte*>(of[0].data_ptr()) + of[0].nbytes());
+      CHECK(of[0].count_nonzero().item<std::int64_t>() + of[2].count_nonzero().item<std::int64_t>() == 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace zs::zero

@@ -17,3 +17,17 @@ digests() {
     ((++at))
   done
 }
+
+# training GROUP RANKS OPTIONS: notes one for one_digest_each; trainings of a group differ in what must change no bit.
+training() { mkdir -p rows && echo "$1 $3" >>"rows/$2"; }
+# one_digest_each: the noted trainings; a line "GROUP DIGEST" for each group, in order. Status 1 where a training of one failed, or has
+# another: a line "GROUP: ..." says what came of each.
+one_digest_each() {
+  local of
+  for of in rows/*; do digests "$of" "${of##*/}" | sed "s|^[^ ]*|& ${of##*/} ranks:|"; done >rows.got
+  rm -r rows
+  awk '{ group = $1; sub(/^[^ ]* /, ""); what = $0; sub(/.*: /, "", what) }
+    !(group in first) { first[group] = what; order[++groups] = group }
+    { all[group] = all[group] (all[group] == "" ? "" : "; ") $0; if (what != first[group] || what !~ /^[0-9a-f]+$/) bad[group] = 1 }
+    END { for (i = 1; i <= groups; ++i) if (order[i] in bad) { print order[i] ": " all[order[i]]; status = 1 } else print order[i], first[order[i]]; exit status || !groups }' rows.got
+}

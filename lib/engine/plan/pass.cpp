@@ -2,7 +2,6 @@
 #include "plan/pass.hpp"
 
 #include <algorithm>
-#include <initializer_list>
 #include <numeric>
 #include <optional>
 
@@ -144,52 +143,26 @@ bool touches_gradient(const Shape& shape, const Op& op, int unit) {
   }
 }
 
-/// The end of the operations from `begin` on that are of one unit and one of `kinds`.
-std::size_t run_of(const std::vector<Op>& ops, std::size_t begin, std::initializer_list<Kind> kinds) {
-  std::size_t end = begin;
-  while (end < ops.size() && ops[end].unit == ops[begin].unit && std::ranges::find(kinds, ops[end].kind) != kinds.end())
-    ++end;
-  return end;
-}
-
-void rotate(std::vector<Op>& ops, std::size_t begin, std::size_t middle, std::size_t end) {
-  const auto at = [&](std::size_t i) { return ops.begin() + static_cast<std::ptrdiff_t>(i); };
-  std::rotate(at(begin), at(middle), at(end));
-}
-
-/// Moves each reduction of a step's sum, and what completes it, right behind the last addition to the sum.
-void reduce_early(std::vector<Op>& ops) {
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    if (ops[i].kind != Kind::reduce || ops[i].micro >= 0) continue;
-    const std::size_t end =
-        run_of(ops, i, {Kind::reduce, Kind::reduce_wait, Kind::gather_grad, Kind::gather_grad_wait});
-    std::size_t to = i;
-    while (ops[to - 1].kind != Kind::accumulate || ops[to - 1].unit != ops[i].unit) --to;
-    rotate(ops, to, i, end);
-  }
-}
-
-/// Starts each reduction once its gradient is whole, and moves its completion, and what is done with what it brings,
-/// behind the next computation, so that gradients travel while that runs. Sums are whole again before the norm.
+/// Moves each reduce's completion, and the addition of what it brings, behind the next computation, so that gradients
+/// travel while that runs.
 Plan overlap_reduce(const Plan& plan, const Budget&) {
   Plan result = plan;
   auto& ops = result.ops;
-  reduce_early(ops);
   for (std::size_t i = ops.size(); i-- > 0;) {
     if (ops[i].kind != Kind::reduce_wait) continue;
-    const std::size_t end =
-        run_of(ops, i, {Kind::reduce_wait, Kind::accumulate, Kind::gather_grad, Kind::gather_grad_wait});
-    std::size_t to = end;  // they go in front of it
-    while (to < ops.size() && ops[to].kind != Kind::reduce_wait &&
-           !touches_gradient(plan.shape, ops[to], ops[i].unit)) {
-      ++to;
-      if (ops[to - 1].kind == Kind::reduce) break;  // one in flight while the next one starts
+    const Op wait = ops[i];
+    const Op add{Kind::accumulate, wait.unit, wait.micro};
+    const std::size_t end = i + (i + 1 < ops.size() && ops[i + 1] == add ? 2 : 1);
+    std::size_t to = end - 1;  // the last operation that they go behind
+    for (std::size_t next = end; next < ops.size(); ++next) {
+      if (ops[next].kind == Kind::reduce_wait || touches_gradient(plan.shape, ops[next], wait.unit)) break;
+      to = next;
+      if (ops[next].kind == Kind::reduce) break;  // one in flight while the next one starts
     }
-    while (to > end && ops[to - 1].with_next) --to;  // not between gathers that begin together
-    rotate(ops, i, end, to);
+    while (to >= end && ops[to].with_next) --to;  // not between gathers that begin together
+    std::rotate(ops.begin() + static_cast<std::ptrdiff_t>(i), ops.begin() + static_cast<std::ptrdiff_t>(end),
+                ops.begin() + static_cast<std::ptrdiff_t>(to) + 1);
   }
-  const auto norm = std::ranges::find(ops, Kind::norm, &Op::kind);
-  std::stable_partition(ops.begin(), norm, [](const Op& op) { return op.kind != Kind::gather_grad_wait; });
   return result;
 }
 
@@ -214,7 +187,7 @@ const std::vector<Pass>& passes() {
        selective_gather},
       {"prefetch", "start each gather one computation early, and small ones together", {"early gathers"}, {}, prefetch},
       {"overlap_reduce",
-       "start each gradient reduction once its sum is whole, finish it one computation late",
+       "finish each gradient reduction one computation late",
        {"late reductions"},
        {},
        overlap_reduce},

@@ -131,28 +131,13 @@ TEST_CASE("passes: prefetch starts a gather before the computation that it hides
   CHECK(stage1.ends_with("gather_wait embedding\ngather_wait h.0\ngather_wait h.1\ngather_wait head\n"));
 }
 
-TEST_CASE(
-    "passes: overlap_reduce starts a reduction once its gradient is whole, and ends it behind the next backward") {
-  const auto has = [](int stage, int micro_steps, const std::string& what) {
-    const std::string text = ops(compile(baseline(shape(stage, 2, micro_steps)), {"overlap_reduce"}, {}));
-    INFO(text);
-    CHECK(text.find(what) != std::string::npos);
-  };
-  has(3, 1,
-      "backward head @0\nreduce head @0\nrelease head\ngather h.1\ngather_wait h.1\nbackward h.1 @0\n"
-      "reduce h.1 @0\nreduce_wait head @0\naccumulate head @0\nrelease h.1\n");
-  has(2, 1,
-      "reduce head @0\nbackward h.1 @0\nreduce h.1 @0\nreduce_wait head @0\naccumulate head @0\nbackward h.0 @0\n");
-  for (const int micro_steps : {1, 2}) {
-    const std::string last = " @" + std::to_string(micro_steps - 1) + "\n";
-    const std::string begin = "backward head" + last + "accumulate head" + last + "reduce head\nbackward h.1" + last +
-                              "accumulate h.1" + last + "reduce h.1\nreduce_wait head\n";
-    has(1, micro_steps, begin + "backward h.0");
-    has(0, micro_steps, begin + "gather_grad head\nbackward h.0");
-    has(0, micro_steps,
-        "reduce_wait embedding\ngather_grad embedding\ngather_grad_wait head\ngather_grad_wait h.1\n"
-        "gather_grad_wait h.0\ngather_grad_wait embedding\nnorm\n");
-  }
+TEST_CASE("passes: overlap_reduce finishes and adds a reduction behind the next backward") {
+  const auto reduced = [](int stage) { return ops(compile(baseline(shape(stage, 2, 1)), {"overlap_reduce"}, {})); };
+  CHECK(reduced(2).find("reduce head @0\nbackward h.1 @0\nreduce h.1 @0\nreduce_wait head @0\naccumulate head @0\n"
+                        "backward h.0 @0\n") != std::string::npos);
+  // The parameters of its unit go meanwhile.
+  CHECK(reduced(3).find("reduce head @0\nrelease head\ngather h.1\ngather_wait h.1\nbackward h.1 @0\n"
+                        "reduce h.1 @0\nreduce_wait head @0\naccumulate head @0\nrelease h.1\n") != std::string::npos);
 }
 
 TEST_CASE("passes: a wrong order, an unknown name and a repetition are errors that say what to do") {

@@ -46,8 +46,8 @@ void repeat_bits(bool on);
 /// Measured operations per second of a large product here; 0 if not measured.
 double matrix_rate(const std::string& format);
 
-/// A measured product: seconds of cuBLASLt's first choice, and of the fastest; or attention, of which there is no
-/// choice: without an algorithm, and both alike.
+/// A measured product: seconds, on a GPU that is as busy as in a step, of cuBLASLt's first choice and of the fastest;
+/// or attention, of which there is no choice: without an algorithm, and both alike.
 struct Measured {
   std::string product, algorithm;
   double first = 0, best = 0;
@@ -57,7 +57,7 @@ struct Measured {
 /// Runs `body`, measures each new product and attention of 16 bits before it is computed, and counts the calls.
 /// REQUIRES: a GPU is in use.
 std::vector<Measured> measure_products(const std::function<void()>& body);
-/// Operations per second of a large product of float32 (or TF32) or bfloat16. REQUIRES: a GPU is in use.
+/// Operations per second of a large product of float32 (or TF32) or bfloat16, on a busy GPU. REQUIRES: a GPU is in use.
 double measure_rate(device::Type type);
 
 }  // namespace zs::kernel

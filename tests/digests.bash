@@ -26,8 +26,8 @@ one_digest_each() {
   local of
   for of in rows/*; do digests "$of" "${of##*/}" | sed "s|^[^ ]*|& ${of##*/} ranks:|"; done >rows.got
   rm -r rows
-  awk '{ group = $1; sub(/^[^ ]* /, ""); what = $0; sub(/.*: /, "", what) }
+  awk '{ group = $1; sub(/^[^ ]* /, ""); what = $0; sub(/^[0-9]+ ranks: /, "", what) }
     !(group in first) { first[group] = what; order[++groups] = group }
-    { all[group] = all[group] (all[group] == "" ? "" : "; ") $0; if (what != first[group] || what !~ /^[0-9a-f]+$/) bad[group] = 1 }
+    { all[group] = all[group] (all[group] == "" ? "" : "; ") $0; if (what != first[group] || length(what) != 32 || what ~ /[^0-9a-f]/) bad[group] = 1 }
     END { for (i = 1; i <= groups; ++i) if (order[i] in bad) { print order[i] ": " all[order[i]]; status = 1 } else print order[i], first[order[i]]; exit status || !groups }' rows.got
 }

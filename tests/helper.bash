@@ -64,13 +64,14 @@ none_runs() {
   return 1
 }
 
-# Says what went wrong, for a test that looks at many things, and goes on; `verdict` ends the test.
+# Says what went wrong, for a test that looks at many things, and goes on; `verdict` ends the test there, and every test at its end.
 complaints=0
 complain() {
   echo "$*"
   complaints=$((complaints + 1))
 }
 verdict() { ((complaints == 0)); }
+teardown() { verdict; }
 
 # fake_trainer: makes bin/ with the tools, but a zs-train that prints a log and at stage 3 dies with 42 before its first
 # step, and makes it BUILD: what the scripts do is tested without waiting for trainings.

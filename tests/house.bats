@@ -8,6 +8,13 @@ setup() {
 # The scripts of the project: files with a shell's first line, and what they source.
 scripts() { git grep -lE '^#!.*\bbash$|^# shellcheck shell=bash' -- ':!*.bats'; }
 
+@test "tests: one that complains fails, whatever comes behind" {
+  cd "$BATS_TEST_TMPDIR"
+  printf '%s\n' 'setup() { load "$ROOT/tests/helper"; }' '@test "one" { [ 1 = 2 ] || complain "wrong"; true; }' '@test "two" { true; }' >some.bats
+  run -1 bats --tap some.bats
+  [[ $output == *"not ok 1 one"*"ok 2 two"* ]]
+}
+
 @test "layers: no room of lib/ includes what lib/LAYERS does not allow, or what stands above it" {
   tests/layers
 }

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t kWorkspace = std::size_t{64} << 20;  // an input of the choice: never from what memory is free
 constexpr int kCandidates = 16;          // what is measured of one product, with a workspace and without
-constexpr std::size_t kBest = 3;         // of them, on a busy GPU, beside the library's first choice
+constexpr std::size_t kBest = 3;         // so many others are measured like the library's first choice: on a busy GPU
 constexpr double kBusy = 0.1;            // seconds that a GPU is busy before it is measured, and while it is
 constexpr std::int64_t kAlignment = 16;  // bytes, promised for every operand, whatever it really has
 

@@ -228,6 +228,16 @@ END
 @test "fractions of a microsecond are cut off inwards" {
   { echo '{"traceEvents": ['; event kernel gemm 100.25 10.5 '"stream": 7, "correlation": 1'; echo '{}]}'; } >t.json
   assert_equal "$(rows temporal t.json | cut -f 2)" 9 # 101 to 110
+  # One that begins and ends within a microsecond lasts 0, not -1.
+  { echo '{"traceEvents": ['; event kernel short 100.25 0.5 '"stream": 7, "correlation": 1'; event kernel gemm 102.0 9.5 '"stream": 7, "correlation": 2'; echo '{}]}'; } >t.json
+  assert_equal "$(rows kernels t.json | cut -f 1,3)" $'gemm\t9\nshort\t0'
+}
+
+@test "a table for people has numbers of six digits, its data all" {
+  { echo '{"traceEvents": ['; for i in 1 2 4; do event kernel gemm "$((i * 100))" "$((i * i))" "\"stream\": 7, \"correlation\": $i"; done; echo '{}]}'; } >t.json
+  assert_equal "$(rows kernels t.json)" $'gemm\t3\t21\t7\t7.937253933193772\t1\t16'
+  run -0 zs-trace --show kernels t.json
+  assert_line --regexp '^gemm +3 +21 +7 +7.93725 +1 +16$'
 }
 
 @test "two published traces: the figures that Holistic Trace Analysis gives" {

@@ -80,11 +80,13 @@ std::string form_of(const Args& args) {
   return args.text("format");
 }
 
-/// For people: the long names of kernels without their middle.
+/// For people: numbers of six digits, and the long names of kernels without their middle.
 zs::Sheet shortened(zs::Sheet answer) {
   constexpr std::size_t kMost = 64;
   for (auto& row : answer.rows) {
     for (std::string& cell : row) {
+      const auto real = zs::parse_int(cell) ? std::nullopt : zs::parse_real(cell);
+      if (real) cell = zs::to_shown_text(*real, 6);
       if (cell.size() > kMost) cell = cell.substr(0, kMost / 2) + "..." + cell.substr(cell.size() - kMost / 2 + 3);
     }
   }

@@ -334,7 +334,7 @@ class Reader {
     if (ts.find('.') != std::string_view::npos) {  // whole microseconds inside of it
       const double end = std::floor(event.end());
       event.ts = std::ceil(event.ts);
-      event.dur = end - event.ts;
+      event.dur = std::max(0.0, end - event.ts);
     }
     event.category = category_of(category);
     event.thread = static_cast<std::int32_t>(integer(thread));

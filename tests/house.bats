@@ -188,7 +188,8 @@ compares_a_stage() {
   run -0 "$root/share/unity" build lib/room/b.cpp
   [ "$output" = lib/room/b.cpp ]
 
-  # A private function that another source has too, or that a header declares, is called by nobody else.
+  # A private function that another source has too is in another group, and one that a header declares in none: it is called by
+  # nobody else.
   mkdir -p lib/twins
   for source in a b c d; do printf 'namespace {\n\nstd::string only_in_%s(int x) {\n}\n}  // namespace\n' $source >lib/twins/$source.cpp; done
   printf 'namespace {\nint same(double x) {\n}\n}  // namespace\n' | tee -a lib/twins/a.cpp >>lib/twins/b.cpp
@@ -198,8 +199,16 @@ compares_a_stage() {
   printf 'namespace {\nstruct Same {\n};\n}  // namespace\n' | tee lib/twins/f.cpp >lib/twins/g.cpp
   printf 'namespace {\nconstexpr int kSame = 1;\n}  // namespace\n' | tee lib/twins/h.cpp >lib/twins/i.cpp
   run -0 "$root/share/unity" build lib/twins/{a,b,c,d,e,f,g,h,i}.cpp
-  [ "$output" = "unity/twins-0.cpp
-$(printf 'lib/twins/%s.cpp\n' a b c f g h i)" ]
+  [ "$output" = $'unity/twins-0.cpp\nunity/twins-1.cpp\nlib/twins/c.cpp' ]
+  diff build/unity/twins-0.cpp <(printf '#include "twins/%s.cpp"\n' a d e f h)
+  diff build/unity/twins-1.cpp <(printf '#include "twins/%s.cpp"\n' b g i)
+  # Two that are edited at once, and then have a name in common.
+  touch -d 2002-01-01 build/obj/unity/twins-0.o
+  printf 'namespace {\nint same(double x) {\n}\n}  // namespace\n' >>lib/twins/e.cpp
+  touch lib/twins/a.cpp
+  run -0 "$root/share/unity" build lib/twins/{a,b,c,d,e,f,g,h,i}.cpp
+  [ "$output" = $'unity/twins-0.cpp\nunity/twins-1.cpp\nlib/twins/c.cpp\nlib/twins/e.cpp' ]
+  diff build/unity/twins-0.cpp <(printf '#include "twins/%s.cpp"\n' a d f h)
 }
 
 @test "install: the tools, pages, completions and share/ arrive, and the tools find their share/" {

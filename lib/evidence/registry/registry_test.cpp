@@ -62,6 +62,16 @@ TEST_CASE("registry: a run made from a configuration has its settings, its envir
   CHECK(content(place.path() + "/runs/runs.csv").find("\"a,\"\"b\"") != std::string::npos);
 }
 
+TEST_CASE("registry: ids of runs that are made one after another ascend") {
+  const zs::TemporaryFolder place;
+  std::string last;
+  for (int i = 0; i < 50; ++i) {
+    const Run run = Run::create(place.path(), "x", {});
+    CHECK(run.id() > last);
+    last = run.id();
+  }
+}
+
 TEST_CASE("registry: an empty value takes a field back") {
   const zs::TemporaryFolder place;
   const Run run = Run::create(place.path(), "x", {{"a", "1"}});

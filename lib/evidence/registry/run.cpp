@@ -38,10 +38,10 @@ std::string time_text(std::time_t now, bool utc, const char* format) {
   return {text.data(), std::strftime(text.data(), text.size(), format, &parts)};
 }
 
-/// The part of the second as two letters, so that ids sort by time.
+/// The part of the second as three letters, so that ids sort by time: to make a run takes longer than their 31 us.
 std::string part_of_second(std::int64_t nanoseconds) {
-  const auto part = static_cast<std::size_t>(nanoseconds * 1024 / 1'000'000'000);
-  return {kClearLetters[part / 32], kClearLetters[part % 32]};
+  const auto part = static_cast<std::size_t>(nanoseconds * 32768 / 1'000'000'000);
+  return {kClearLetters[part / 1024], kClearLetters[part / 32 % 32], kClearLetters[part % 32]};
 }
 
 constexpr std::array kSlurm = {"SLURM_CLUSTER_NAME", "SLURM_JOB_ID",   "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID",
@@ -56,7 +56,7 @@ std::string make_folder(const std::string& registry, const timespec& now) {
   if (failure) throw Error(registry, 0, failure.message());
   while (true) {
     const std::string id =
-        time_text(now.tv_sec, false, "%Y%m%d_%H%M%S_") + part_of_second(now.tv_nsec) + random_letters(4);
+        time_text(now.tv_sec, false, "%Y%m%d_%H%M%S_") + part_of_second(now.tv_nsec) + random_letters(3);
     if (::mkdir((registry + "/" + id).c_str(), 0777) == 0) return id;
     if (errno != EEXIST) throw Error(registry, 0, errno_text());
   }

@@ -340,6 +340,11 @@ results() {
   [ "$(zs-parse p.log 2>/dev/null | column step | xargs)" = "5 105" ]
   printf 'Epoch %s/2, step %s/2, loss: %s\n' 1 1 4.5 1 2 4.25 2 1 4.125 2 2 4 >e.log
   [ "$(zs-parse e.log 2>/dev/null | column step | xargs)" = "1 2 3 4" ]
+  # MMEngine counts epochs and batches from 1; of a log that begins in the middle the first epoch is unknown at first.
+  printf 'mmengine - INFO - Epoch(train)   [%s][%s/3]  lr: 4.0e-08  time: 9.97  loss: 0.4%s\n' 1 1 1 1 2 2 1 3 3 2 1 4 >m.log
+  [ "$(zs-parse m.log 2>/dev/null | column step | xargs)" = "1 2 3 4" ]
+  printf 'Epoch: [%s][%s/3] Loss 4.%s\n' 7 2 1 7 3 2 8 1 3 >middle.log
+  [ "$(zs-parse middle.log 2>/dev/null | grep -a '^middle' | cut -f 2,3,5)" = $'7\t4.1\t\n7\t4.2\t21\n8\t4.3\t22' ]
   # Prose is left alone.
   printf '%s\n' 'Saving checkpoint at step 500 (loss 2.5)' 'resumed from step 12 with loss 2.5' 'best loss: 2.5 after step 7' \
     'the loss of step 3 was 2.5' >prose.log

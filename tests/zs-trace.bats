@@ -225,12 +225,31 @@ END
   verdict
 }
 
-@test "fractions of a microsecond are cut off inwards" {
+@test "times keep their nanoseconds; --whole_microseconds rounds each event inwards" {
+  # Microseconds since 1970, of which a double holds no nanoseconds.
+  { echo '{"traceEvents": ['; event kernel gemm 1735632360000100.251 10.503 '"stream": 7, "correlation": 1'
+    event kernel gemm 1735632360000110.756 0.25 '"stream": 7, "correlation": 2'; echo '{}]}'; } >t.json
+  assert_equal "$(rows temporal t.json | cut -f 2,3,5)" $'10.755\t0.002\t10.753'
   { echo '{"traceEvents": ['; event kernel gemm 100.25 10.5 '"stream": 7, "correlation": 1'; echo '{}]}'; } >t.json
-  assert_equal "$(rows temporal t.json | cut -f 2)" 9 # 101 to 110
+  assert_equal "$(rows temporal t.json | cut -f 2)" 10.5
+  assert_equal "$(rows temporal --whole_microseconds t.json | cut -f 2)" 9 # 101 to 110
   # One that begins and ends within a microsecond lasts 0, not -1.
   { echo '{"traceEvents": ['; event kernel short 100.25 0.5 '"stream": 7, "correlation": 1'; event kernel gemm 102.0 9.5 '"stream": 7, "correlation": 2'; echo '{}]}'; } >t.json
-  assert_equal "$(rows kernels t.json | cut -f 1,3)" $'gemm\t9\nshort\t0'
+  assert_equal "$(rows kernels --whole_microseconds t.json | cut -f 1,3)" $'gemm\t9\nshort\t0'
+}
+
+@test "the category says which events ran on a device, whatever fields a host's call has" {
+  # ROCm's calls name their stream as a text, Triton's operators as a number.
+  { echo '{"traceEvents": ['
+    event cuda_runtime hipLaunchKernel 10 5 '"stream": "0x0", "correlation": 1'
+    event cpu_op triton_poi_fused 10 90 '"stream": 0, "correlation": 1'
+    event kernel gemm 20 7.5 '"stream": 0, "correlation": 1'; echo '{}]}'; } >t.json
+  assert_equal "$(rows temporal t.json | cut -f 2,5)" $'7.5\t7.5'
+  assert_equal "$(rows kernels t.json | cut -f 1-3)" $'gemm\t1\t7.5'
+  # A device's events of a category that zs does not know are a fault, never an idle GPU.
+  { echo '{"traceEvents": ['; event cpu_op aten::mm 1 2; event npu_kernel gemm 20 7 '"stream": 3, "correlation": 1'; echo '{}]}'; } >npu.json
+  run -1 zs-trace --show temporal npu.json
+  assert_output --partial "npu.json: has events of a device, and none that zs-trace counts: their categories are npu_kernel"
 }
 
 @test "a table for people has numbers of six digits, its data all" {
@@ -248,14 +267,14 @@ END
   assert_equal "$(rows idle "$data/sampled_rank-0.json.gz" | head -n 1 | cut -f 2,4,6,8)" $'7\t213825\t1985\t261740'
   run rows queue "$data/sampled_rank-0.json.gz"
   [[ ${lines[0]} == $'0\t7\t1052\t23.619771863'* ]]
-  assert_equal "$(rows temporal "$data/nccl_data.json.gz" | cut -f 2,3,5,7)" $'435586\t338781\t75169\t21636'
-  assert_equal "$(rows overlap "$data/nccl_data.json.gz" | cut -f 4)" 14.31
-  assert_equal "$(rows idle "$data/nccl_data.json.gz" | head -n 1 | cut -f 2,4,6,8)" $'7\t357247\t2155\t0'
+  assert_equal "$(rows temporal --whole_microseconds "$data/nccl_data.json.gz" | cut -f 2,3,5,7)" $'435586\t338781\t75169\t21636'
+  assert_equal "$(rows overlap --whole_microseconds "$data/nccl_data.json.gz" | cut -f 4)" 14.31
+  assert_equal "$(rows idle --whole_microseconds "$data/nccl_data.json.gz" | head -n 1 | cut -f 2,4,6,8)" $'7\t357247\t2155\t0'
 }
 
 @test "two ranks beside what Holistic Trace Analysis says of the same files" {
   # tests/peers/trace.py made both; where its package is, make check-peers does it anew.
-  run -0 --separate-stderr zs-trace --format json --top 0 "$ROOT/tests/data/traces" -o zs.json
+  run -0 --separate-stderr zs-trace --whole_microseconds --format json --top 0 "$ROOT/tests/data/traces" -o zs.json
   [ -z "$stderr" ] || complain "$stderr"
   run -0 /usr/bin/python3 -I "$ROOT/tests/peers/trace.py" compare "$ROOT/tests/data/traces/hta.json" zs.json
   assert_output "zs-trace: 89 figures beside Holistic Trace Analysis, 0 rows differ"

@@ -144,7 +144,7 @@ zs::figure::Figure of_gradients(const Args& args) {
 zs::figure::Figure of_traces(const Args& args, std::int64_t& faults) {
   std::vector<std::string> names(args.operands().begin() + 1, args.operands().end());
   if (names.empty()) throw zs::UsageError("a trace of what? name traces or their folder");
-  const auto traces = zs::trace::read_all(zs::input::traces(named(args, names, " trace")), false,
+  const auto traces = zs::trace::read_all(zs::input::traces(named(args, names, " trace")), {},
                                           zs::cli::fault_printer(kCommand, faults));
   return zs::plot::trace_figure(zs::trace::Question(traces));
 }

@@ -139,7 +139,7 @@ zs::report::Document document(const zs::cli::Args& args, Format format, const st
     return zs::report::probes(operands[0], operands[1]);
   }
   if (!args.has("trace")) return args.has("gradients") ? of_gradients(args, format) : of_inputs(args, folder, faults);
-  const auto traces = zs::trace::read_all(zs::input::traces(named(args, args.all("trace"), " --trace")), false,
+  const auto traces = zs::trace::read_all(zs::input::traces(named(args, args.all("trace"), " --trace")), {},
                                           zs::cli::fault_printer(kCommand, faults));
   if (args.operands().empty() && !args.has("gradients")) return zs::report::trace(traces);
   zs::report::Document text = args.has("gradients") ? of_gradients(args, format) : of_inputs(args, folder, faults);

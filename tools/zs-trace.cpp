@@ -41,6 +41,8 @@ const zs::cli::Command kCommand = {
         {'n', "top", "N", "rows of kernels, operators and operations; 0: all", "10"},
         {0, "kernel_delay", "US", "count gaps shorter than this, in microseconds, to the next kernel", "30"},
         {0, "with_last_step", "", "include the last profiler step, which is usually cut"},
+        {0, "whole_microseconds", "",
+         "round each event inwards to whole microseconds, as Holistic Trace Analysis does"},
         {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
         {'f',
          "format",
@@ -120,7 +122,7 @@ zs::Status run(const Args& args) {
   const auto sink = zs::cli::fault_printer(kCommand, faults);
   const auto read = [&](const std::vector<std::string>& names) {
     const auto named = zs::input::named(names, zs::registry::place(args.text("registry")), kCommand.name);
-    return trace::read_all(zs::input::traces(named), args.has("with_last_step"), sink);
+    return trace::read_all(zs::input::traces(named), {args.has("with_last_step"), args.has("whole_microseconds")}, sink);
   };
   const auto traces = read(args.inputs());
   std::vector<std::pair<const trace::Analysis*, zs::Sheet>> answers;

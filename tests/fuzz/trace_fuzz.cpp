@@ -15,7 +15,7 @@ namespace trace = zs::trace;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const zs::fuzz::MemoryFile file(std::string_view(reinterpret_cast<const char*>(data), size));
   try {
-    const auto traces = trace::read_all({file.path(), file.path()}, false, [](const zs::Fault&) {});
+    const auto traces = trace::read_all({file.path(), file.path()}, {}, [](const zs::Fault&) {});
     const trace::Question question(traces);
     for (const trace::Analysis& analysis : trace::analyses()) {
       for (const auto& row : analysis.run(question, 10).rows) zs::fuzz::require(!row.empty());

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 #include <vector>
 
 #include "base/number.hpp"
@@ -54,7 +55,23 @@ std::string unmoved(const metric::Run& run) {
   return "";
 }
 
-/// Why the run is dead, or "".
+/// Whether the losses fall or rise with the steps by more than their noise: t of the slope of a line through at least
+/// five is beyond 5. Losses of a model that does not learn differ from batch to batch without such a trend.
+bool has_trend(const std::vector<double>& losses) {
+  const auto n = static_cast<double>(losses.size());
+  if (losses.size() < 5) return false;
+  const double mean = std::accumulate(losses.begin(), losses.end(), 0.0) / n, middle = (n - 1) / 2;
+  double xy = 0, xx = 0, yy = 0;
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    const double x = static_cast<double>(i) - middle, y = losses[i] - mean;
+    xy += x * y, xx += x * x, yy += y * y;
+  }
+  const double rest = std::max(0.0, yy - xy * xy / xx);  // what the line leaves
+  return yy > 0 && xy * xy / xx * (n - 2) > 25 * rest;
+}
+
+/// Why the run is dead, or "". Norms, rates and skipped steps are no proof where the losses have a trend: some
+/// engines log a gradient norm of 0 throughout.
 std::string dead(const metric::Run& run, const Series& series) {
   std::vector<double> losses, norms;
   for (const Point& point : series.points) {
@@ -63,7 +80,9 @@ std::string dead(const metric::Run& run, const Series& series) {
   }
   if (losses.size() >= kFewestForFlat && all(losses, losses.front()))
     return "the loss is " + to_text(losses.front()) + " at all " + std::to_string(losses.size()) + " points";
-  if (all(norms, 0)) return "the gradient norm is 0 at all " + std::to_string(norms.size()) + " points";
+  if (has_trend(losses)) return "";
+  if (!losses.empty() && all(norms, 0))
+    return "the gradient norm is 0 at all " + std::to_string(norms.size()) + " points";
   return unmoved(run);
 }
 

@@ -145,6 +145,19 @@ TEST_CASE("a run is believed only as far as its records go") {
   CHECK(judged("#@ a exit_code=0\n", "") == "UNKNOWN: no metric records");
 }
 
+TEST_CASE("a run whose losses fall is not dead, whatever another column says") {
+  const auto with = [](const std::string& norm, std::initializer_list<const char*> losses) {
+    std::string rows;
+    int step = 0;
+    for (const char* const loss : losses)
+      ++step, rows += "a\t" + std::to_string(step) + "\t" + loss + "\t" + norm + "\t1\n";
+    return judged("#@ a expected_steps=100\n", rows);
+  };
+  CHECK(with("0", {"12.4", "11.9", "11.2", "10.8", "10.1", "9.7"}) == "TRUNCATED: ends at step 6 of 100");
+  CHECK(with("0", {"12.4", "12.1", "12.6", "12.2", "12.5", "12.3"}) == "DEAD: the gradient norm is 0 at all 6 points");
+  CHECK(with("0", {"12", "12", "12", "12", "12"}) == "DEAD: the loss is 12 at all 5 points");
+}
+
 TEST_CASE("a step that is missing is a failure with its place") {
   const auto steps = [](const std::string& attributes, std::initializer_list<int> logged) {
     std::string rows;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "base/number.hpp"
@@ -100,7 +101,7 @@ class General : public Dialect {
       std::string_view word = text.substr(at);
       at += std::max<std::size_t>(1, take_word(word).size());
     }
-    if (found.step.empty() || is_prose(found.prefix)) return {};
+    if ((found.step.empty() && found.epoch.empty()) || is_prose(found.prefix)) return {};
     std::string fault = read_pairs(line, found);
     if (!found.has_loss && !read_loss_before(found)) return {false, matched_ || !line.ended ? fault : ""};
     return record(line, found, emitter, fault);
@@ -119,7 +120,7 @@ class General : public Dialect {
   bool begins(std::string_view& rest, Found& found) {
     std::string_view text = rest;
     std::string word = lower(take_word(text));
-    if (word == "epoch" || is_step_word(word)) skip(text, "(train)");  // MMEngine's
+    const bool of_mmengine = (word == "epoch" || is_step_word(word)) && skip(text, "(train)");
     if (word == "epoch") {
       skip_marks(text);
       const std::string_view epoch = take_digits(text);
@@ -137,7 +138,8 @@ class General : public Dialect {
         const auto e = parse_int(epoch), b = parse_int(batch), n = parse_int(batches);
         if (!e || !b || !n || *e > 1'000'000'000 || *n > 1'000'000'000) return false;
         skip(counter, "]");
-        found.step = made_.emplace_back(to_text(*e * *n + *b));
+        if (!first_epoch_) first_epoch_ = of_mmengine ? std::optional<std::int64_t>(1) : first_epoch(*e, *b, *n);
+        if (first_epoch_) found.step = made_.emplace_back(to_text((*e - *first_epoch_) * *n + *b));
         found.epoch = epoch;
         rest = counter;
         return true;
@@ -169,6 +171,13 @@ class General : public Dialect {
     found.step = step;
     rest = text;
     return true;
+  }
+
+  /// Whether epochs count from 0 or from 1, as far as a line tells: they begin at the number of the first batch.
+  static std::optional<std::int64_t> first_epoch(std::int64_t epoch, std::int64_t batch, std::int64_t batches) {
+    if (epoch == 0 || batch == 0) return 0;
+    if (batch == batches || (epoch == 1 && batch == 1)) return 1;
+    return std::nullopt;
   }
 
   /// The step, cumulative if the log restarts in each epoch: "Epoch 2, step 1/12" after "Epoch 1, step 12/12".
@@ -347,7 +356,8 @@ class General : public Dialect {
   }
 
   Verdict record(const Line& line, Found& found, Emitter& emitter, const std::string& fault) {
-    std::vector<Field> fields = {{"step", found.step, Kind::integer}};
+    std::vector<Field> fields;
+    if (!found.step.empty()) fields.push_back({"step", found.step, Kind::integer});
     if (!found.epoch.empty()) fields.push_back({"epoch", found.epoch, Kind::integer});
     for (const Field& field : found.fields) {
       if (field.key != "step" && !(field.key == "epoch" && !found.epoch.empty())) fields.push_back(field);
@@ -370,6 +380,7 @@ class General : public Dialect {
 
   std::deque<std::string> made_;  // texts that are not the log's
   std::string reading_;
+  std::optional<std::int64_t> first_epoch_;  // 0 or 1; unknown: steps of "[epoch][batch/batches]" are left out
   std::int64_t last_epoch_ = 0, last_step_ = -1, before_ = 0;  // `before_`: steps of the epochs before
   bool matched_ = false;
 };

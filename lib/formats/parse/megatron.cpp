@@ -20,6 +20,7 @@ struct Name {
   std::string_view cell, key;
 };
 constexpr std::array kNames = {Name{"lm loss", "loss"},
+                               Name{"lm-loss", "loss"},  // as the pipeline engine writes it
                                Name{"elapsed time per iteration (ms)", "iteration_time"},
                                Name{"throughput per GPU (TFLOP/s/GPU)", "tflops"},
                                Name{"learning rate", "learning_rate"},

@@ -52,12 +52,12 @@ void check_clocks(const Trace& trace, const FaultSink& faults) {
 
 }  // namespace
 
-std::vector<Trace> read_all(const std::vector<std::string>& files, bool with_last_step, const FaultSink& faults) {
+std::vector<Trace> read_all(const std::vector<std::string>& files, const Reading& how, const FaultSink& faults) {
   std::vector<Trace> traces;
   for (const std::string& file : files) {
-    Trace one = read(file, faults);
+    Trace one = read(file, faults, how.whole_microseconds);
     if (!one.rank_known) one.rank = rank_in(file) >= 0 ? rank_in(file) : static_cast<std::int64_t>(traces.size());
-    prepare(one, with_last_step);
+    prepare(one, how.with_last_step);
     check_clocks(one, faults);
     traces.push_back(std::move(one));
   }

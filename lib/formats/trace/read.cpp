@@ -4,16 +4,19 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "trace/trace.hpp"
 
 namespace zs::trace {
 namespace {
 
 constexpr std::size_t kBlock = 4 << 20, kLongest = 256 << 20;
-constexpr double kLatest = 1e18, kLongestEvent = 1e15;  // us: more would spoil every sum
+constexpr double kLatest = 9e15, kLongestEvent = 1e15;  // us: more would spoil every sum
 
 /// The text of a trace, of which the part from at() on is in memory as far as it was asked for.
 class Text {
@@ -189,6 +192,24 @@ double number(std::string_view text) {
   return value;
 }
 
+/// A time in microseconds as nanoseconds: a double holds no nanoseconds of the microseconds since 1970. Digits behind
+/// the nanosecond are dropped. nullopt if it is no time up to kLatest.
+std::optional<std::int64_t> nanoseconds(std::string_view text) {
+  const double rough = number(text);
+  if (!(std::fabs(rough) <= kLatest)) return std::nullopt;
+  if (text.size() >= 2 && text.front() == '"') text = text.substr(1, text.size() - 2);
+  const std::size_t point = text.find('.');
+  std::int64_t whole = 0, part = 0;
+  if (text.find_first_of("eE") != std::string_view::npos) return std::llround(rough * 1000);
+  std::from_chars(text.data(), text.data() + std::min(point, text.size()), whole);
+  if (point != std::string_view::npos) {
+    std::string digits(text.substr(point + 1, 3));
+    digits.resize(3, '0');
+    std::from_chars(digits.data(), digits.data() + 3, part);
+  }
+  return whole * 1000 + (text.front() == '-' ? -part : part);
+}
+
 std::int64_t integer(std::string_view text) {
   const double value = number(text);
   return std::isfinite(value) && std::fabs(value) < 9e18 ? static_cast<std::int64_t>(value) : -1;
@@ -214,10 +235,16 @@ Category category_of(std::string_view quoted) {
       {"Memcpy", Category::memcpy},
       {"gpu_memset", Category::memset},
       {"Memset", Category::memset},
-      {"cuda_runtime", Category::runtime},
+      {"cuda_runtime", Category::runtime},  // of HIP too
       {"cuda_driver", Category::runtime},
+      {"xpu_runtime", Category::runtime},
+      {"xpu_driver", Category::runtime},
+      {"mtia_runtime", Category::runtime},
+      {"privateuse1_runtime", Category::runtime},
+      {"privateuse1_driver", Category::runtime},
       {"Runtime", Category::runtime},
       {"cuda_sync", Category::sync},
+      {"xpu_sync", Category::sync},
   };
   const auto found = kNames.find(quoted.substr(1, quoted.size() - 2));
   return found == kNames.end() ? Category::other : found->second;
@@ -225,7 +252,8 @@ Category category_of(std::string_view quoted) {
 
 class Reader {
  public:
-  Reader(const std::string& path, const FaultSink& faults) : faults_(faults), text_(path, located_) {
+  Reader(const std::string& path, const FaultSink& faults, bool whole_microseconds)
+      : faults_(faults), text_(path, located_), whole_microseconds_(whole_microseconds) {
     trace_.path = path;
   }
 
@@ -244,6 +272,9 @@ class Reader {
     if (wrong_ > 0)
       fault(to_text(wrong_) + (wrong_ == 1 ? " event has" : " events have") +
             " no time or duration that is one: left out");
+    if (counted_ == 0 && !uncounted_.empty())
+      fault("has events of a device, and none that zs-trace counts: their categories are " +
+            some_of({uncounted_.begin(), uncounted_.end()}, 5));
     return std::move(trace_);
   }
 
@@ -328,36 +359,51 @@ class Reader {
     if (name == "\"[memory]\"") return add_memory(ts, args);
     if (phase == "\"X\"" && dur.empty()) ++wrong_;  // a complete event has one
     if (dur.empty() || category.size() < 2 || category.front() != '"' || category == "\"Trace\"") return;
-    event.ts = number(ts);
-    event.dur = number(dur);
-    if (!(std::fabs(event.ts) <= kLatest) || !(event.dur >= 0 && event.dur <= kLongestEvent)) return void(++wrong_);
-    if (ts.find('.') != std::string_view::npos) {  // whole microseconds inside of it
-      const double end = std::floor(event.end());
-      event.ts = std::ceil(event.ts);
-      event.dur = std::max(0.0, end - event.ts);
+    auto begin = nanoseconds(ts);
+    auto length = nanoseconds(dur);
+    if (!begin || !length || *length < 0 || *length > kLongestEvent * 1000) return void(++wrong_);
+    if (whole_microseconds_ && ts.find('.') != std::string_view::npos) {
+      const std::int64_t end = *begin + *length, from = *begin + 999;
+      begin = from - (from % 1000 + 1000) % 1000;
+      length = std::max<std::int64_t>(0, end - (end % 1000 + 1000) % 1000 - *begin);
     }
+    event.ts = since_first(*begin);
+    event.dur = static_cast<double>(*length) / 1000;
     event.category = category_of(category);
     event.thread = static_cast<std::int32_t>(integer(thread));
     event.name = number_of(name);
+    std::int64_t stream = -1;
     if (args.size() > 2 && args.front() == '{') {
       for (Fields fields(args); fields.next(key, value);) {
         if (key == "stream")
-          event.stream = static_cast<std::int32_t>(integer(value));
+          stream = integer(value);
         else if (key == "correlation")
           event.correlation = integer(value);
         else if (key == "memory bandwidth (GB/s)")
           event.bandwidth = number(value);
       }
     }
+    // A host's call may name the stream that it launches on: the category says where an event ran.
+    if (on_device(event.category)) {
+      event.stream = static_cast<std::int32_t>(stream);
+      counted_ += event.category != Category::sync;
+    }
+    if (event.category == Category::gpu_annotation ||
+        (event.category == Category::other && stream >= 0 && event.correlation >= 0))
+      uncounted_.insert(unquoted(category));
     trace_.events.push_back(event);
   }
 
+  /// Microseconds since the first event.
+  double since_first(std::int64_t time) {
+    if (first_ == INT64_MIN) first_ = time;
+    return static_cast<double>(time - first_) / 1000;
+  }
+
   void add_memory(std::string_view ts, std::string_view args) {
-    Memory memory{number(ts), 0, -1, -1};
-    if (!std::isfinite(memory.ts)) {
-      ++wrong_;
-      return;
-    }
+    const auto time = nanoseconds(ts);
+    if (!time) return void(++wrong_);
+    Memory memory{since_first(*time), 0, -1, -1};
     std::string_view key, value;
     for (Fields fields(args); fields.next(key, value);) {
       if (key == "Device Id")
@@ -386,12 +432,22 @@ class Reader {
   Text text_;
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::string scratch_;
-  std::int64_t wrong_ = 0;
+  const bool whole_microseconds_;
+  std::int64_t first_ = INT64_MIN;  // ns: the time of the first event
+  std::int64_t wrong_ = 0, counted_ = 0;
+  std::set<std::string> uncounted_;  // categories of a device's events that no analysis counts
 };
 
 }  // namespace
 
-Trace read(const std::string& path, const FaultSink& faults) { return Reader(path, faults).run(); }
+Trace read(const std::string& path, const FaultSink& faults, bool whole_microseconds) {
+  return Reader(path, faults, whole_microseconds).run();
+}
+
+bool on_device(Category category) {
+  return category == Category::kernel || category == Category::memcpy || category == Category::memset ||
+         category == Category::sync;
+}
 
 namespace {
 
@@ -424,7 +480,7 @@ void prepare(Trace& trace, bool with_last_step) {
   double first = HUGE_VAL;
   for (Event& event : events) {
     const std::string& name = trace.name(event);
-    event.gpu = (event.stream >= 0 && event.correlation >= 0) || name == "Event Sync" || name == "Context Sync";
+    event.gpu = on_device(event.category);
     if (!event.gpu && event.category == Category::annotation && name.starts_with("ProfilerStep#")) {
       if (const auto number = parse_int(name.substr(13))) trace.steps.emplace(*number, event.ts);
     }

@@ -9,7 +9,11 @@
 
 namespace zs::trace {
 
-std::string text(double value) { return to_text(value); }
+std::string text(double value) {
+  // Times are whole nanoseconds: what a sum of doubles adds to one behind its third digit is no figure.
+  const double whole = std::round(value * 1000) / 1000;
+  return to_text(std::fabs(value - whole) <= 1e-12 * std::max(1e3, std::fabs(value)) ? whole : value);
+}
 std::string text(std::size_t value) { return to_text(static_cast<std::int64_t>(value)); }
 std::string percent(double part, double whole, double scale) {
   return whole > 0 ? to_text(std::round(100 * part / whole * scale) / scale) : "";

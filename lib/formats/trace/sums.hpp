@@ -17,6 +17,7 @@ struct Settings {
   std::size_t most = 10;     ///< rows of a table of names
 };
 
+/// A time or another figure; noise of sums behind the nanosecond is removed.
 std::string text(double value);
 std::string text(std::size_t value);
 /// 100 part / whole, rounded to 1 / `scale`; "" if whole is 0.

@@ -21,11 +21,12 @@ struct Event {
   std::int64_t correlation = -1;
   double bandwidth = 0;    ///< GB/s, of a copy
   std::uint32_t name = 0;  ///< index in Trace::names
-  std::int32_t stream = -1, thread = 0;
+  std::int32_t stream = -1;  ///< of a device's event; -1: none
+  std::int32_t thread = 0;
   std::int32_t partner = -1;  ///< the event that launched this one, or that it launched; -1: none
   std::int32_t caller = -1;   ///< for operators and launches: the operator of its thread in which it began; -1: none
   Category category = Category::other;
-  bool gpu = false;  ///< it ran on a stream, or is a synchronisation
+  bool gpu = false;  ///< on_device(category)
   double end() const { return ts + dur; }
 };
 
@@ -49,10 +50,14 @@ struct Trace {
 /// Reads a trace. Truncated or malformed parts are faults, and everything complete before them is kept; an event with
 /// an invalid time or duration (negative, not finite) is left out and counted in a fault. Throws Error if the file
 /// cannot be read at all, or has no event.
-Trace read(const std::string& path, const FaultSink& faults);
+/// `whole_microseconds`: rounds times with fractions inwards, as Holistic Trace Analysis does: a begin up, an end down;
+/// an event within one microsecond lasts 0.
+Trace read(const std::string& path, const FaultSink& faults, bool whole_microseconds = false);
 
-/// Prepares for the analyses: rounds times with fractions inwards to whole
-/// microseconds, links events with their launches and callers, and, if there
+/// Whether events of this category ran on a device, or wait for one.
+bool on_device(Category category);
+
+/// Prepares for the analyses: links events with their launches and callers, and, if there
 /// are several profiler steps, removes the last, which is usually incomplete.
 void prepare(Trace& trace, bool with_last_step);
 

@@ -62,12 +62,12 @@ std::string event_json(const std::string& name, const std::string& ts, const std
 }
 
 /// A trace that was read, and the faults that were found.
-struct Reading {
+struct ReadFile {
   Trace trace;
   std::vector<std::string> faults;
 };
-Reading read_file(const std::string& path) {
-  Reading made;
+ReadFile read_file(const std::string& path) {
+  ReadFile made;
   made.trace = read(path, [&](const Fault& fault) { made.faults.push_back(fault.what); });
   return made;
 }
@@ -200,17 +200,22 @@ TEST_CASE("trace: a file torn at any byte keeps the events before, and says so")
   const std::string one = event_json("a", "10.25", "4.5"), two = event_json("b", "20", "3");
   const std::string text = head + one + ", " + two + "]}";
   write_file(path, text);
-  const Reading whole = read_file(path);
+  const ReadFile whole = read_file(path);
   CHECK(whole.faults.empty());
   REQUIRE(whole.trace.events.size() == 2);
   CHECK(whole.trace.rank == 2);
   CHECK(whole.trace.world_size == 4);
-  CHECK(whole.trace.events[0].ts == 11);  // whole microseconds inside of 10.25 to 14.75
-  CHECK(whole.trace.events[0].end() == 14);
+  CHECK(whole.trace.events[0].ts == 0);  // since the first event
+  CHECK(whole.trace.events[0].end() == 4.5);
+  CHECK(whole.trace.events[1].ts == 9.75);
+  const Trace rounded = read(
+      path, [](const Fault&) {}, true);
+  CHECK(rounded.events[0].dur == 3);  // whole microseconds inside of 10.25 to 14.75
+  CHECK(rounded.events[1].ts == 9);
   for (std::size_t size = head.size() + one.size(); size + 1 < text.size(); ++size) {
     CAPTURE(size);
     write_file(path, text.substr(0, size));
-    const Reading torn = read_file(path);
+    const ReadFile torn = read_file(path);
     CHECK(torn.faults.size() == 1);
     CHECK(torn.trace.events.size() == (size < text.size() - 2 ? 1U : 2U));
   }
@@ -226,7 +231,7 @@ TEST_CASE("trace: an event whose time is no time is left out and counted") {
   const std::string path = folder.path() + "/t.json";
   write_file(path, R"({"traceEvents": [)" + event_json("a", "1", "-4") + ", " + event_json("b", "NaN", "4") + ", " +
                        event_json("c", "1", "4") + "]}");
-  const Reading reading = read_file(path);
+  const ReadFile reading = read_file(path);
   REQUIRE(reading.trace.events.size() == 1);
   CHECK(reading.trace.name(reading.trace.events[0]) == "c");
   REQUIRE(reading.faults.size() == 1);
@@ -242,7 +247,7 @@ TEST_CASE("trace: a second one of a rank is a fault") {
                R"({"distributedInfo": {"rank": 1}, "traceEvents": [)" + event_json(name, "1", "4") + "]}");
   }
   std::vector<std::string> faults;
-  const auto traces = read_all(files, false, [&](const Fault& fault) { faults.push_back(fault.what); });
+  const auto traces = read_all(files, {}, [&](const Fault& fault) { faults.push_back(fault.what); });
   CHECK(traces.size() == 2);
   REQUIRE(faults.size() == 1);
   CHECK(faults[0].find("rank 1") != std::string::npos);

@@ -8,13 +8,26 @@ setup() {
 }
 
 @test "cuda: the library asks the program for nothing that it does not have" {
-  [[ -e $library ]] || skip "libzs-cuda.so was not built, for want of nvcc or of a LibTorch with CUDA: make deps all CUDA=1"
+  [[ -e $library ]] || skip "libzs-cuda.so was not built, for want of a driver, nvcc or a LibTorch with CUDA: make deps all CUDA=1"
   # What of zs the library leaves to the program.
   nm -D --undefined-only "$library" | sed -n 's/^ *U \(_Z[A-Z]*2zs.*\)/\1/p' | sort >needs
   [ -s needs ]
   nm -D --defined-only "$BUILD/engine" | sed 's/^[0-9a-f]* . //' | sort >has
   run comm -23 needs has
   [ -z "$output" ]
+}
+
+@test "cuda: make builds the library where there is a driver or CUDA=1 asks for it, and says what a login node needs" {
+  mkdir -p torch/lib bin smi
+  touch torch/lib/libtorch_cuda.so
+  printf '#!/bin/sh\n' | tee bin/nvcc >smi/nvidia-smi
+  chmod +x bin/nvcc smi/nvidia-smi
+  said() { PATH=$PWD/$1:$PWD/bin:$PATH make -C "$ROOT" -n --no-print-directory BUILD="$PWD/out" UNITY=0 TORCH_HOME="$PWD/torch" "${@:2}" all | tail -n 1; }
+  [[ $(said smi) == *" with CUDA, for GPUs of "* ]]
+  [[ $(said smi CUDA=0) == *" without CUDA: CUDA=0'" ]]
+  [[ $(said bin CUDA=1) == *" with CUDA, for GPUs of "* ]]
+  if command -v nvidia-smi || PATH=$PATH:/sbin:/usr/sbin ldconfig -p | grep -q 'libcuda\.so\.1 '; then skip "this machine has a driver"; fi
+  [[ $(said bin) == *" without CUDA: this machine has no driver of a GPU (no nvidia-smi, no libcuda.so.1). For GPUs of other machines: make deps all CUDA=1'" ]]
 }
 
 @test "cuda: --version says whether this build has it" {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first promise: one state digest whatever the stage, the ranks, the accumulation, the passes.
+// The first promise: one state digest whatever the stage, the ranks, the accumulation, the passes. Any two settings
+// meet in a training (covering_test.hpp). `make check-matrix` trains every stage with every schedule and number of
+// ranks.
 #include <ATen/record_function.h>
 #include <doctest/doctest.h>
 
+#include <array>
 #include <atomic>
 #include <set>
 #include <string_view>
@@ -10,6 +13,7 @@
 #include "base/error.hpp"
 #include "base/folder.hpp"
 #include "train/case_test.hpp"
+#include "train/covering_test.hpp"
 
 namespace zs::train {
 namespace {
@@ -22,29 +26,33 @@ TEST_CASE("exact: stages, ranks, accumulation, passes and checkpointing give the
     const char* model;
     at::ScalarType dtype = at::kFloat;
   };
-  for (const auto& [fused, max_grad_norm, name, dtype] :
-       {Kind{false, 0.0, "tiny"}, Kind{false, 0.5, "tiny"}, Kind{true, 0.5, "tiny"}, Kind{false, 0.5, "tiny-llama"},
-        Kind{true, 0.5, "tiny-llama"}, Kind{false, 0.5, "tiny-vit"}, Kind{true, 0.5, "tiny-vit"},
-        Kind{false, 0.5, "tiny", at::kBFloat16}, Kind{true, 0.5, "tiny", at::kBFloat16},
-        Kind{true, 0.5, "tiny-llama", at::kBFloat16}, Kind{true, 0.5, "tiny-vit", at::kBFloat16}}) {
+  const std::vector<Kind> kinds = {{false, 0.0, "tiny"},
+                                   {false, 0.5, "tiny"},
+                                   {true, 0.5, "tiny"},
+                                   {false, 0.5, "tiny-llama"},
+                                   {true, 0.5, "tiny-llama"},
+                                   {false, 0.5, "tiny-vit"},
+                                   {true, 0.5, "tiny-vit"},
+                                   {false, 0.5, "tiny", at::kBFloat16},
+                                   {true, 0.5, "tiny", at::kBFloat16},
+                                   {true, 0.5, "tiny-llama", at::kBFloat16},
+                                   {true, 0.5, "tiny-vit", at::kBFloat16}};
+  std::vector<CaseResult> expected;
+  for (const auto& [fused, max_grad_norm, name, dtype] : kinds) {
+    expected.push_back(trained({.max_grad_norm = max_grad_norm, .fused = fused, .model = name, .dtype = dtype}));
+    CHECK(expected.back().loss > 1);
+    CHECK(expected.back().norm > 0.5);
+  }
+  for (const auto& row : covering({static_cast<int>(kinds.size()), 4, 4, 2, 2})) {
+    const auto kind = static_cast<std::size_t>(row[0]);
+    const auto& [fused, max_grad_norm, name, dtype] = kinds[kind];
+    const int ranks = 1 << row[2];
     CAPTURE(name);
     CAPTURE(dtype);
-    const CaseResult expected =
-        trained({.max_grad_norm = max_grad_norm, .fused = fused, .model = name, .dtype = dtype});
-    CHECK(expected.loss > 1);
-    CHECK(expected.norm > 0.5);
-    for (const int stage : {0, 1, 2, 3}) {
-      for (const int ranks : {1, 2, 4, 8}) {
-        Case c{stage, ranks, 8 / ranks, ranks % 4 == 2, ranks > 2, max_grad_norm, fused, name};
-        c.dtype = dtype;
-        CAPTURE(stage);
-        CAPTURE(ranks);
-        const CaseResult outcome = trained(c);
-        CHECK(outcome.digest == expected.digest);
-        CHECK(outcome.loss == expected.loss);
-        CHECK(outcome.norm == expected.norm);
-      }
-    }
+    CAPTURE(row);
+    Case c{row[1], ranks, 8 / ranks, row[3] == 1, row[4] == 1, max_grad_norm, fused, name};
+    c.dtype = dtype;
+    CHECK(trained(c) == expected[kind]);
   }
 }
 
@@ -91,26 +99,41 @@ TEST_CASE("exact: selective checkpointing computes no attention twice, and chang
 }
 
 TEST_CASE("exact: micro-batches that do not divide among the ranks, on any number of them") {
-  int kind = 0;
-  for (const std::int64_t leaves : {1, 3, 6, 7, 10, 12}) {
+  const std::vector<std::int64_t> numbers = {1, 3, 6, 7, 10, 12};
+  std::vector<Case> whole;
+  std::vector<CaseResult> expected;
+  for (const std::int64_t leaves : numbers) {
+    const std::size_t kind = whole.size();
     Case one{.max_grad_norm = 0.5, .fused = kind % 2 == 1, .model = kind % 3 == 2 ? "tiny-llama" : "tiny"};
-    one.dtype = kind++ % 4 == 3 ? at::kBFloat16 : at::kFloat;
+    one.dtype = kind % 4 == 3 ? at::kBFloat16 : at::kFloat;
     one.divide(leaves);
-    const CaseResult expected = trained(one);
-    for (const int ranks : {2, 3, 4, 5, 6, 7, 12}) {
-      for (const int stage : {0, 1, 2, 3}) {
-        CAPTURE(leaves);
-        CAPTURE(ranks);
-        CAPTURE(stage);
-        Case c = one;
-        c.stage = stage, c.ranks = ranks;
-        c.divide(leaves);
-        c.compiled = (ranks + stage) % 2 == 0, c.checkpointing = ranks % 3 == 0;
-        if (stage > 0 && ranks % 2 == 1) c.offload.optimizer = zero::Place::host;
-        if (stage == 3 && ranks % 4 == 2) c.offload.parameters = c.offload.optimizer = zero::Place::host;
-        CHECK(trained(c) == expected);
-      }
-    }
+    whole.push_back(one);
+    expected.push_back(trained(one));
+  }
+  struct Layout {
+    int stage;
+    zero::Place optimizer = zero::Place::device, parameters = zero::Place::device;
+  };
+  const std::vector<Layout> layouts = {{0},
+                                       {1},
+                                       {1, zero::Place::host},
+                                       {2},
+                                       {2, zero::Place::host},
+                                       {3},
+                                       {3, zero::Place::host},
+                                       {3, zero::Place::host, zero::Place::host}};
+  const std::vector<int> ranks = {2, 3, 4, 5, 6, 7, 12};
+  for (const auto& row : covering({static_cast<int>(numbers.size()), static_cast<int>(ranks.size()),
+                                   static_cast<int>(layouts.size()), 2, 2})) {
+    const auto number = static_cast<std::size_t>(row[0]);
+    const Layout& layout = layouts[static_cast<std::size_t>(row[2])];
+    CAPTURE(row);
+    Case c = whole[number];
+    c.stage = layout.stage, c.ranks = ranks[static_cast<std::size_t>(row[1])];
+    c.divide(numbers[number]);
+    c.compiled = row[3] == 1, c.checkpointing = row[4] == 1;
+    c.offload.optimizer = layout.optimizer, c.offload.parameters = layout.parameters;
+    CHECK(trained(c) == expected[number]);
   }
 }
 
@@ -118,6 +141,7 @@ TEST_CASE("exact: every family of decoders, plain and fused, has one digest what
   at::globalContext().setDeterministicAlgorithms(true, false);
   const TemporaryFolder folder;
   std::set<std::string> digests;
+  int stage = 0;  // each family and each kernel meets each of them
   for (const char* const name : {"tiny-qwen2", "tiny-qwen3", "tiny-mistral", "tiny-olmo2", "tiny-phi3", "tiny-gemma2",
                                  "tiny-gemma3", "tiny-mixtral", "tiny-qwen3-moe", "tiny-gpt-oss"}) {
     for (const auto& [fused, dtype] : {std::pair(false, at::kFloat), std::pair(true, at::kFloat),
@@ -129,22 +153,22 @@ TEST_CASE("exact: every family of decoders, plain and fused, has one digest what
       CHECK(expected.loss > 1);
       CHECK(expected.norm > 0.5);
       CHECK(digests.insert(expected.digest).second);
-      for (const int stage : {0, 1, 2, 3}) {
-        const int ranks = stage == 0 ? 4 : stage == 1 ? 2 : stage == 2 ? 8 : 4;
-        CAPTURE(stage);
-        Case c{.stage = stage,
-               .ranks = ranks,
-               .micro_steps = 8 / ranks,
-               .compiled = stage == 3,
-               .checkpointing = stage == 2,
-               .max_grad_norm = 0.5,
-               .fused = fused,
-               .model = name,
-               .dtype = dtype};
-        if (stage == 3) c.offload = {zero::Place::host, zero::Place::disk, folder.path()};
-        CHECK(trained(c) == expected);
-      }
+      const int ranks = stage == 0 ? 4 : stage == 1 ? 2 : stage == 2 ? 8 : 4;
+      CAPTURE(stage);
+      Case c{.stage = stage,
+             .ranks = ranks,
+             .micro_steps = 8 / ranks,
+             .compiled = stage == 3,
+             .checkpointing = stage == 2,
+             .max_grad_norm = 0.5,
+             .fused = fused,
+             .model = name,
+             .dtype = dtype};
+      if (stage == 3) c.offload = {zero::Place::host, zero::Place::disk, folder.path()};
+      CHECK(trained(c) == expected);
+      stage = (stage + 1) % 4;
     }
+    stage = (stage + 1) % 4;
   }
 }
 
@@ -157,6 +181,7 @@ TEST_CASE("exact: samples of several documents have one digest whatever the layo
     bool fused;
     at::ScalarType dtype = at::kFloat;
   };
+  int number = 0;
   for (const auto& [name, fused, dtype] :
        {Kind{"tiny", false}, Kind{"tiny", true}, Kind{"tiny-llama", true, at::kBFloat16}, Kind{"tiny-qwen2", false},
         Kind{"tiny-qwen3", true}, Kind{"tiny-mistral", false}, Kind{"tiny-olmo2", true}, Kind{"tiny-phi3", false},
@@ -170,12 +195,13 @@ TEST_CASE("exact: samples of several documents have one digest whatever the layo
     c.packed = true;
     const CaseResult expected = trained(c);
     CHECK(digests.insert(expected.digest).second);
-    for (const int stage : {0, 1, 2, 3}) {
+    const int first = number++ % 2;  // a family meets all stages above, documents do here
+    for (const int stage : {first, first + 2}) {
       c.stage = stage;
       c.ranks = stage == 0 ? 2 : stage == 1 ? 8 : 4;
       c.micro_steps = 8 / c.ranks;
       c.compiled = stage == 3;
-      c.checkpointing = stage > 1;
+      c.checkpointing = stage == 2;
       if (stage == 3) c.offload = {zero::Place::host, zero::Place::disk, folder.path()};
       CAPTURE(stage);
       CHECK(trained(c) == expected);
@@ -186,27 +212,19 @@ TEST_CASE("exact: samples of several documents have one digest whatever the layo
 TEST_CASE("exact: what is offloaded, in the host's memory or on a disk, changes no bit") {
   at::globalContext().setDeterministicAlgorithms(true, false);
   const TemporaryFolder folder;
-  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
-    CAPTURE(dtype);
-    const CaseResult expected = trained({.max_grad_norm = 0.5, .dtype = dtype});
-    for (const int stage : {1, 2, 3}) {
-      for (const int ranks : {1, 2, 4}) {
-        for (const zero::Place place : {zero::Place::host, zero::Place::disk}) {
-          for (const bool parameters : {false, true}) {
-            if (parameters && stage < 3) continue;
-            CAPTURE(stage);
-            CAPTURE(ranks);
-            CAPTURE(parameters);
-            Case c{.stage = stage, .ranks = ranks, .micro_steps = 8 / ranks, .max_grad_norm = 0.5};
-            c.offload = {place, parameters ? place : zero::Place::device, folder.path()};
-            c.dtype = dtype;
-            c.compiled = ranks != 2;
-            c.checkpointing = ranks == 2;
-            CHECK(trained(c) == expected);
-          }
-        }
-      }
-    }
+  const CaseResult wide = trained({.max_grad_norm = 0.5}),
+                   narrow = trained({.max_grad_norm = 0.5, .dtype = at::kBFloat16});
+  // Stages 1, 2 and 3, and stage 3 whose parameters are away too; places, ranks, number formats, schedules.
+  for (const auto& row : covering({4, 2, 3, 2, 2, 2})) {
+    CAPTURE(row);
+    const zero::Place place = row[1] == 0 ? zero::Place::host : zero::Place::disk;
+    const int ranks = 1 << row[2];
+    Case c{.stage = std::min(row[0] + 1, 3), .ranks = ranks, .micro_steps = 8 / ranks, .max_grad_norm = 0.5};
+    c.offload = {place, row[0] == 3 ? place : zero::Place::device, folder.path()};
+    c.dtype = row[3] == 0 ? at::kFloat : at::kBFloat16;
+    c.compiled = row[4] == 1;
+    c.checkpointing = row[5] == 1;
+    CHECK(trained(c) == (c.dtype == at::kFloat ? wide : narrow));
   }
 }
 
@@ -227,6 +245,7 @@ TEST_CASE("exact: every optimizer has one digest, whatever the layout, offloaded
       {.kind = Kind::muon, .momentum = 0.9, .ns_steps = 3, .match_rms = true, .adamw_rate_ratio = 0.5},
       {.kind = Kind::adamw_8bit},
   };
+  int number = 0;
   for (const optimizer::Settings& settings : all) {
     for (const auto& [model, dtype] : {std::pair("tiny", at::kFloat), std::pair("tiny-llama", at::kBFloat16)}) {
       CAPTURE(optimizer::description(settings.kind).name);
@@ -237,7 +256,9 @@ TEST_CASE("exact: every optimizer has one digest, whatever the layout, offloaded
       first.optimizer = settings;
       const CaseResult expected = trained(first);
       CHECK(digests.insert(expected.digest).second);
-      for (const int stage : {0, 1, 2, 3}) {
+      const int half = (number / 2 + number) % 2;  // of each optimizer one model has stages 0 and 2, the other 1 and 3
+      ++number;
+      for (const int stage : {half, half + 2}) {
         const int ranks = stage == 0 ? 4 : stage == 1 ? 2 : stage == 2 ? 8 : 4;
         CAPTURE(stage);
         Case c = first;
@@ -256,27 +277,28 @@ TEST_CASE("exact: every optimizer has one digest, whatever the layout, offloaded
 TEST_CASE("exact: one digest whatever share of the optimizer state is offloaded, in every place and stage") {
   const TemporaryFolder folder;
   const std::vector<std::string> together = {"prefetch", "overlap_reduce", "offload_adam_states"};
-  for (const auto& [model, dtype, kind] : {std::tuple("tiny", at::kFloat, optimizer::Kind::adamw),
-                                           std::tuple("tiny-llama", at::kBFloat16, optimizer::Kind::adamw),
-                                           std::tuple("tiny-llama", at::kBFloat16, optimizer::Kind::muon)}) {
-    Case first{.max_grad_norm = 0.5, .model = model, .dtype = dtype};
-    first.optimizer.kind = kind;
-    const CaseResult expected = trained(first);
-    for (const int stage : {1, 2, 3}) {
-      for (const double ratio : {0.0, 0.3, 0.5, 1.0}) {
-        for (const zero::Place place : {zero::Place::host, zero::Place::disk}) {
-          CAPTURE(model);
-          CAPTURE(stage);
-          CAPTURE(ratio);
-          Case c = first;
-          c.stage = stage, c.ranks = stage == 2 ? 4 : 2, c.micro_steps = 8 / c.ranks;
-          c.offload = {place, stage == 3 ? place : zero::Place::device, folder.path()};
-          c.offload.ratio = ratio;
-          if (place == zero::Place::host) c.passes = plan::from_the_start(together);
-          CHECK(trained(c) == expected);
-        }
-      }
-    }
+  using optimizer::Kind;
+  const std::vector<std::tuple<const char*, at::ScalarType, Kind>> kinds = {{"tiny", at::kFloat, Kind::adamw},
+                                                                            {"tiny-llama", at::kBFloat16, Kind::adamw},
+                                                                            {"tiny-llama", at::kBFloat16, Kind::muon}};
+  const std::array<double, 4> ratios = {0.0, 0.3, 0.5, 1.0};
+  std::vector<Case> whole;
+  std::vector<CaseResult> expected;
+  for (const auto& [model, dtype, kind] : kinds) {
+    whole.push_back({.max_grad_norm = 0.5, .model = model, .dtype = dtype});
+    whole.back().optimizer.kind = kind;
+    expected.push_back(trained(whole.back()));
+  }
+  for (const auto& row : covering({3, 3, 4, 3})) {  // the last: on a disk, in the host's memory, there with passes
+    CAPTURE(row);
+    const auto kind = static_cast<std::size_t>(row[0]);
+    const zero::Place place = row[3] == 0 ? zero::Place::disk : zero::Place::host;
+    Case c = whole[kind];
+    c.stage = row[1] + 1, c.ranks = c.stage == 2 ? 4 : 2, c.micro_steps = 8 / c.ranks;
+    c.offload = {place, c.stage == 3 ? place : zero::Place::device, folder.path()};
+    c.offload.ratio = ratios[static_cast<std::size_t>(row[2])];
+    if (row[3] == 2) c.passes = plan::from_the_start(together);
+    CHECK(trained(c) == expected[kind]);
   }
 }
 
@@ -295,6 +317,8 @@ TEST_CASE("exact: adapters and frozen parameters have one digest, whatever the l
   const model::Adaptation late{
       .rank = 3, .alpha = 7, .rank_stabilized = true, .targets = {"layers.1.*.q_proj", "layers.1.*.v_proj"}};
   std::set<std::string> digests;
+  int number =
+      0;  // two layouts of each: all five for adapters of all layers, those of one block, and frozen parameters
   for (const auto& [name, adaptation, fused, dtype, kind] :
        {Kind{"tiny", all}, Kind{"tiny", all, true}, Kind{"tiny", all, true, at::kBFloat16}, Kind{"tiny-llama", late},
         Kind{"tiny-llama", late, true, at::kBFloat16},
@@ -317,7 +341,8 @@ TEST_CASE("exact: adapters and frozen parameters have one digest, whatever the l
     CHECK(expected.loss > 1);
     CHECK(expected.norm > 0);
     CHECK(digests.insert(expected.digest).second);
-    for (const int stage : {0, 1, 2, 3, 4}) {  // 4: stage 3 after passes
+    for (int turn = 0; turn < 2; ++turn) {
+      const int stage = number++ % 5;  // 4: stage 3 after passes
       const int ranks = stage == 0 ? 4 : stage == 1 ? 2 : stage == 2 ? 8 : 4;
       CAPTURE(stage);
       Case c = first;
@@ -349,7 +374,7 @@ TEST_CASE("exact: experts on ranks that share no micro-batches evenly, and under
       if (kind == optimizer::Kind::muon) first.optimizer.momentum = 0.95;
       first.divide(7);
       const CaseResult expected = trained(first);
-      for (const int ranks : {2, 3, 5, 7}) {
+      for (const int ranks : kind == optimizer::Kind::adamw ? std::array{2, 5} : std::array{3, 7}) {
         const int stage = ranks == 2 ? 3 : ranks == 3 ? 1 : ranks == 5 ? 2 : 3;
         CAPTURE(ranks);
         Case c = first;

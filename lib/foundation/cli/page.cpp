@@ -119,7 +119,7 @@ std::string help_text(const Command& command) {
 
 std::string man_page(const Command& command, const std::string& prose) {
   std::istringstream lines(prose);
-  std::string line, description, subsections, surroundings, sections;
+  std::string line, description, examples, details, sections, surroundings, references;
   std::getline(lines, line);
   if (!line.starts_with(".Dd ")) throw Error("the first line of the prose must be its date: .Dd November 20, 2026");
   std::ostringstream out;
@@ -129,14 +129,19 @@ std::string man_page(const Command& command, const std::string& prose) {
   purpose[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(purpose[0])));
   out << roff(purpose) << "\n.Sh SYNOPSIS\n.Nm\n.Op Ar OPTION ...\n";
   if (!command.operands.empty()) out << ".Ar " << roff(command.operands) << "\n";
-  // The options go before the first subsection of the DESCRIPTION, the statuses where mdoc expects them.
+  // EXAMPLES follow the options, then details: subsections of the prose in front of its first section.
   std::string* part = &description;
   while (std::getline(lines, line)) {
-    if (line.starts_with(".Ss ") && part == &description) part = &subsections;
-    if (line.starts_with(".Sh ")) part = line == ".Sh ENVIRONMENT" || line == ".Sh FILES" ? &surroundings : &sections;
-    *part += line + "\n";
+    if (line.starts_with(".Ss ") && part == &description) part = &details;
+    if (line.starts_with(".Sh ")) {
+      part = line == ".Sh EXAMPLES"                             ? &examples
+             : line == ".Sh SEE ALSO"                           ? &references
+             : line == ".Sh ENVIRONMENT" || line == ".Sh FILES" ? &surroundings
+                                                                : &sections;
+    }
+    if (line != ".Sh EXAMPLES") *part += line + "\n";
   }
-  out << ".Sh DESCRIPTION\n" << description << ".Pp\nThe options are:\n";
+  out << ".Sh DESCRIPTION\n" << description << ".Sh OPTIONS\n";
   const std::vector<Option> options = all_options(command);
   std::string group;
   bool open = false;
@@ -154,22 +159,17 @@ std::string man_page(const Command& command, const std::string& prose) {
     if (!option.value.empty()) out << " Ar " << roff(option.value) << (option.many ? " ..." : "");
     out << "\n" << roff(with_default(option)) << "\n";
   }
-  out << ".El\n.Pp\nIn option names\n.Sq _\nand\n.Sq \\-\nare alike.\n"
-      << subsections << surroundings << ".Sh EXIT STATUS\n.Bl -tag -width Ds\n";
-  for (const auto& [status, meaning] : statuses(command)) out << ".It " << status << "\n" << roff(meaning) << "\n";
-  out << ".El\n";
-  // The table's examples end the section of EXAMPLES, wherever that is.
-  if (!command.examples.empty() && sections.find(".Sh EXAMPLES\n") == std::string::npos)
-    sections = ".Sh EXAMPLES\n" + sections;
-  const std::size_t next = sections.find("\n.Sh ", std::min(sections.find(".Sh EXAMPLES\n"), sections.size()));
-  const std::size_t end = next == std::string::npos ? sections.size() : next + 1;
-  out << sections.substr(0, end);
+  out << ".El\n.Pp\nIn option names\n.Sq _\nand\n.Sq \\-\nare alike.\n";
+  if (!examples.empty() || !command.examples.empty()) out << ".Sh EXAMPLES\n" << examples;
   if (!command.examples.empty()) {
     out << ".Pp\nIn short:\n.Bd -literal -offset indent\n";
     for (const std::string& example : command.examples) out << "$ " << roff(example) << "\n";
     out << ".Ed\n";
   }
-  out << sections.substr(end);
+  if (!details.empty()) out << ".Sh DETAILS\n" << details;
+  out << sections << surroundings << ".Sh EXIT STATUS\n.Bl -tag -width Ds\n";
+  for (const auto& [status, meaning] : statuses(command)) out << ".It " << status << "\n" << roff(meaning) << "\n";
+  out << ".El\n" << references;
   return out.str();
 }
 

@@ -268,7 +268,7 @@ check-bugs: all  ## train with the silent bugs that DeepSpeed, transformers and 
 check-trainers: all  ## a day with DeepSpeed, FSDP2, DDP and the Trainer, which it gets from PyPI, on a sandbox of Slurm, and the wheel beside PyTorch (half an hour)
 	@BUILD=$(BUILD) tests/trainers/run
 
-check-planted: all  ## plant 82 faults into trainings of PyTorch and DeepSpeed, and compare 44 healthy pairs: zs-verify is to name each; and 32 into models, for tests to find (an hour)
+check-planted: all  ## plant faults into trainings of PyTorch and DeepSpeed, which zs-verify must name, and into models, which tests must find; compare healthy pairs (an hour)
 	@BUILD=$(BUILD) tests/planted/run
 	@BUILD=$(BUILD) tests/planted/model
 	@BUILD=$(BUILD) bats tests/planted

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What documents show, run as a reader types it; loaded after helper. A comment of the line says what comes of it: its
-# status where that is not 0, as `# status 1`, and its verdict, as `# verdict: exact`.
+# Commands of documents, run as a reader types them; loaded after helper. A comment of the line says the expected status if
+# that is not 0, as `# status 1`, and the verdict, as `# verdict: exact`. A line that begins with # is a part of the output of
+# the command before it, with ... for omitted text.
 
 # not_here LINE: says why a command does not run in a test; fails where it does.
 not_here() {
   case $1 in
-    make\ *) echo "it installs, or builds for minutes" ;;
+    make\ * | pip\ install\ *) echo "it installs, or builds for minutes" ;;
     man\ *) echo "it shows pages of this system" ;;
     *'$zs/slurm/'*) echo "a day with DeepSpeed: tests/trainers/run" ;;
     sbatch\ * | slurm/sandbox/* | eval\ *slurm/sandbox/*) echo "a cluster: tests/sandbox.bats" ;;
+    *probe-one* | *probe-two*)  # torchrun of Debian's PyTorch 1.13 fails
+      python3 -c 'import torch; exit(torch.__version__ < "2")' 2>/dev/null && return 1
+      echo "it needs PyTorch 2: tests/trainers/run first_job"
+      ;;
     *slurm/compare-revisions.sbatch\ *) echo "it builds two revisions: tests/revisions.bats" ;;
     'bash slurm/batch.sbatch' | 'bash slurm/batch.sbatch '*'# minutes'*) echo "minutes: tests/batch.bats" ;;
     *) return 1 ;;
@@ -30,10 +35,19 @@ offers() {
   done
 }
 
+# prints WORDS: complains if the last command ran and its output lacks them; ... in WORDS is any text of the line.
+prints() {
+  local pattern
+  [ -e out ] || return 0
+  pattern=$(sed 's/[][\.*^$()+?{|]/\\&/g; s/\\\.\\\.\\\./.*/g' <<<"$1")
+  grep -qE -- "$pattern" out || complain "does not print '$1': $(tail -n 5 out)"
+}
+
 # follow LINE: runs a command of a document in this folder, and complains where its status or its verdict is another.
 follow() {
   local line=$1 expected=0 status=0 words=''
-  if not_here "$line" >why; then offers "$line"; return; fi
+  if [[ $line == '#'* ]]; then prints "${line#'# '}"; return; fi
+  if not_here "$line" >why; then rm -f out && offers "$line"; return; fi
   if [[ $line =~ '# status '([0-9]+) ]]; then expected=${BASH_REMATCH[1]}; fi
   if [[ $line =~ 'verdict: '([A-Za-z]+) ]]; then words="verdict: ${BASH_REMATCH[1]}"; fi
   if [[ $line == *'--device cuda'* && ! -e /dev/nvidia0 ]]; then expected=2 words='--device cuda'; fi

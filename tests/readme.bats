@@ -1,33 +1,78 @@
 # SPDX-License-Identifier: Apache-2.0
-# README.md does what it says: its indented commands, in order, in a folder that has nothing but what a fresh and built
-# checkout has. Those of not_here (tests/examples.bash) are looked at only.
+# README.md and the guides in docs/ do what they say: their indented commands, in order, in a folder that has nothing but
+# what a fresh and built checkout has. Those of not_here (tests/examples.bash) are only looked at.
 setup() {
   load helper
   load examples
   cd "$BATS_TEST_TMPDIR"
 }
 
-# The commands of README.md, one per line; a line that ends with \ goes on in the next.
+# The commands of DOCUMENT, one per line, and the lines of output behind them; a line that ends with \ continues in the next.
 commands() {
   awk '
-    /^#/ { listing = /^### What an experiment leaves/ }
-    !listing && (more || /^    [^ ]/) { sub(/^ */, ""); more = sub(/ *\\$/, ""); printf "%s%s", $0, more ? " " : "\n" }' "$ROOT/README.md"
+    /^```/ { fenced = !fenced }
+    !fenced && (more || /^    [^ ]/) { sub(/^ */, ""); more = sub(/ *\\$/, ""); printf "%s%s", $0, more ? " " : "\n" }' "$1"
 }
 
-@test "readme: every command runs, in order, with the status that a reader expects" {
+# walk DOCUMENT: runs its commands here.
+walk() {
   [ -x "$BUILD/zs-train" ] || skip "zs-train is not built: make all"
   for folder in slurm share man; do ln -s "$ROOT/$folder"; done
   ln -s "$BUILD" build
-  PATH=$(tr : '\n' <<<"$PATH" | grep -vxF "$BUILD" | paste -sd:)
-  while IFS= read -r line; do follow "$line"; done < <(commands)
-  ((followed >= 20)) || complain "only $followed commands ran"
-  for file in loss.png report.html gradients.html; do [ -s $file ] || complain "no $file"; done
+  export PYTHONPATH=$ROOT/share/probe PYTHONDONTWRITEBYTECODE=1
+  while IFS= read -r line; do follow "$line"; done < <(commands "$ROOT/$1")
+  for file in "${@:2}"; do [ -s "$file" ] || complain "$1 makes no $file"; done
   verdict
 }
 
-@test "readme: the places that it names exist" {
-  for name in $(grep -oE '(share|slurm|man|bench|docs|lib|tests)/[A-Za-z0-9_./-]+[a-z0-9]' "$ROOT/README.md" | sort -u); do
-    [[ -e $ROOT/$name || -e $ROOT/$name.cpp ]] || complain "there is no $name"
+@test "readme: every command runs, in order, with the status and the output that a reader expects" {
+  PATH=$(tr : '\n' <<<"$PATH" | grep -vxF "$BUILD" | paste -sd:)
+  walk README.md logs.html summary.h5 loss.png for-deepspeed
+}
+
+@test "readme: it has at most 150 lines" {
+  (($(wc -l <"$ROOT/README.md") <= 150))
+}
+
+@test "guide: verify" { walk docs/verify.md; }
+@test "guide: train" { walk docs/train.md adapter; }
+@test "guide: other trainers" { walk docs/trainers.md; }
+@test "guide: checkpoints" { walk docs/checkpoints.md for-deepspeed for-fsdp as-safetensors; }
+@test "guide: reports" { walk docs/reports.md logs.html loss.png report.html gradients.html saved_models/report.html; }
+@test "guide: experiments" { walk docs/experiments.md; }
+@test "guide: GPUs" { walk docs/gpus.md; }
+
+@test "guides: each has a test above, begins with a command, and README names it" {
+  for guide in "$ROOT"/docs/*.md; do
+    name=docs/${guide##*/}
+    grep -qF "]($name)" "$ROOT/README.md" || complain "README does not name $name"
+    [[ $name != docs/@(design|glossary|notebooks|verdicts).md ]] || continue
+    [[ $(sed -n 3p "$guide") == '    '[a-zA-Z]* ]] || complain "$name does not begin with a command"
+    [[ $name == docs/install.md ]] || grep -q "walk $name" "$BATS_TEST_FILENAME" || complain "no test walks $name"
+  done
+  verdict
+}
+
+@test "design: stage 3 on one screen is the plan that zs-train prints, and the files of its operations exist" {
+  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built: make all"
+  command=$(commands "$ROOT/docs/design.md" | grep -- --print_plan)
+  sed -n '/^# plan: /,/^```/p' "$ROOT/docs/design.md" | sed '$d' >shown
+  bash -c "$command" | tr '\t' ' ' >printed
+  diff printed <(sed -E 's/ +zero\/.*//; s/^([0-9]+) +/\1 /' shown)
+  for file in $(grep -oE '(zero|comm|model|tree|device)/[a-z0-9_.]+' shown | sort -u); do
+    [ -e "$ROOT/lib/engine/$file" ] || complain "there is no $file"
+  done
+  verdict
+}
+
+@test "documents: the places that they name exist" {
+  for document in README.md CONTRIBUTING.md $(cd "$ROOT" && echo docs/*.md); do
+    for name in $(grep -oE '(share|slurm|man|bench|docs|lib|tests)/[A-Za-z0-9_./-]+[a-z0-9]' "$ROOT/$document" | grep -vE 'zs-x|NAME|cuda$' | sort -u); do
+      [[ -e $ROOT/$name || -e $ROOT/$name.cpp ]] || complain "$document: there is no $name"
+    done
+    for name in $(grep -oE '\]\([^)#:]+' "$ROOT/$document" | cut -c 3- | sort -u); do
+      [ -e "$(dirname "$ROOT/$document")/$name" ] || complain "$document: there is no $name"
+    done
   done
   verdict
 }

@@ -215,7 +215,7 @@ class Reader {
   }
 
   void end(const Json& row, std::int64_t line, RankFile& file) {
-    require_known(row, {"end", "rank", "lines", "every"});
+    require_known(row, {"end", "rank", "lines", "every", "since", "how", "unseen"});
     file.end = whole(row, "end", 0);
     if (row.contains("rank") && whole(row, "rank", 0) != file.rank)
       throw Error("is the end of rank " + to_text(whole(row, "rank", 0)));

@@ -20,6 +20,14 @@ def main():
         os.environ["ZS_PROBE"] = "probe"
         print("zs_probe: ZS_PROBE is not set: the training is recorded in the folder probe", file=sys.stderr)
     boot.activate()
+    try:
+        run(words, launcher)
+    except SystemExit as error:
+        boot.ends(error)
+        raise
+
+
+def run(words, launcher):
     if words[0] == "-m":
         sys.argv = [words[1], *launcher, *words[2:]]
         sys.path[0] = os.getcwd()

@@ -9,7 +9,7 @@ import torch
 from . import deepspeed, fsdp, megatron
 from .layouts import Layout
 from .recorder import Recorder
-from .say import guarded, say
+from .say import guarded, say, unseen
 
 recorders = []  # that record
 
@@ -47,7 +47,19 @@ def roots_of(optimizer):
 
 
 def forget(parameters):
-    """Ends the recorders of these parameters, which another one records now."""
+    """Ends the recorders whose optimizers move one of these parameters, which another one moves now; the other optimizers of
+    such a recorder, which move none of them."""
+    ids, others = {id(p) for p in parameters}, []
+    for recorder in list(recorders):
+        if any(id(p) in ids for p in recorder.layout.moved()):
+            recorder.layout.detach()
+            recorders.remove(recorder)
+            others += [o for o in recorder.layout.optimizers if not any(id(p) in ids for g in o.param_groups for p in g["params"])]
+    return others
+
+
+def end(parameters):
+    """Ends the recorders of a model that an engine has taken."""
     ids = {id(p) for p in parameters}
     for recorder in list(recorders):
         if any(id(p) in ids for p in recorder.parameters):
@@ -55,25 +67,38 @@ def forget(parameters):
             recorders.remove(recorder)
 
 
+def of_model(parameters):
+    """The recorder of a model that these parameters belong to, which another optimizer moves in part."""
+    ids = {id(p) for p in parameters}
+    return next((r for r in recorders if not r.closed and any(id(p) in ids for p in r.parameters)), None)
+
+
 def start(layout, folder, every, values, outputs=()):
     """A recorder of a layout, with its hooks."""
     recorder = Recorder(layout, folder, every, values, outputs)
-    recorder.parameters = [p for group in layout.optimizer.param_groups for p in group["params"]]
-    if layout.roots and hasattr(layout.roots[0], "parameters"):
-        known = {id(p) for p in recorder.parameters}
-        recorder.parameters += [p for root in layout.roots for p in root.parameters() if id(p) not in known]
-    layout.frozen = sorted(name for key, name in layout.names().items() for p in recorder.parameters if id(p) == key and not p.requires_grad)
+    know(recorder)
     layout.attach(recorder)
     recorders.append(recorder)
     atexit.register(guarded(recorder.close))
     return recorder
 
 
+def know(recorder):
+    """The parameters of its model, and which of them are frozen."""
+    layout = recorder.layout
+    recorder.parameters = layout.moved()
+    if layout.roots and hasattr(layout.roots[0], "parameters"):
+        known = {id(p) for p in recorder.parameters}
+        recorder.parameters += [p for root in layout.roots for p in root.parameters() if id(p) not in known]
+    still = {id(p) for p in recorder.parameters if not p.requires_grad}
+    layout.frozen = sorted(name for key, name in layout.names().items() if key in still)
+
+
 def of_engine(engine, folder="probe", every=None, values=None, outputs=()):
     layout = deepspeed.layout(engine)
     if layout is None:
         return Off()
-    forget(engine.module.parameters())
+    end(engine.module.parameters())
     return start(layout, *_settings(folder, every, values, outputs))
 
 
@@ -82,15 +107,20 @@ def of_megatron(optimizer, folder="probe", every=None, values=None, outputs=()):
     first, *others = megatron.inner(optimizer)
     known = next((r for r in recorders if isinstance(r.layout, megatron.Megatron)), None)
     if others or (known and known.layout.distributed is not first):
-        say("a second optimizer (DistributedOptimizer) is not recorded, only the first is")
+        unseen("a second optimizer (DistributedOptimizer) is not recorded, only the first is")
     if known:
         return known
-    forget([p for chunk in first.model_chunks for p in chunk.parameters()])
+    end([p for chunk in first.model_chunks for p in chunk.parameters()])
     layout = megatron.layout(first)
     return Off() if layout is None else start(layout, *_settings(folder, every, values, outputs))
 
 
 def of_optimizer(roots, optimizer, folder="probe", every=None, values=None, outputs=()):
+    known = of_model([p for group in optimizer.param_groups for p in group["params"]])
+    if known and known.folder == str(_settings(folder, every, values)[0]):
+        known.layout.add(optimizer)
+        know(known)
+        return known
     layout = fsdp.layout([r for r in roots if hasattr(r, "_modules")], optimizer) or Layout(roots, optimizer)
     known = layout.names()
     lost = sum(id(p) not in known for group in optimizer.param_groups for p in group["params"])
@@ -135,7 +165,9 @@ def attach(x, optimizer=None, folder="probe", every=None, values=None, outputs=(
     if not isinstance(inner, torch.optim.Optimizer):
         raise TypeError(f"zs_probe.attach: a {type(optimizer).__name__} is no torch optimizer; for DeepSpeed pass the engine")
     for recorder in list(recorders):
-        if recorder.layout.optimizer is inner:
+        if inner in recorder.layout.optimizers:
+            if len(recorder.layout.optimizers) > 1:
+                return recorder
             recorder.layout.detach()
             recorders.remove(recorder)
     return of_optimizer([x], inner, folder, every, values, outputs)

@@ -7,7 +7,7 @@ import os
 import sys
 
 inside = [0]  # calls of deepspeed.initialize under way: the optimizers that it makes are its own
-_active = []
+_active, _ends = [], []
 
 
 def activate():
@@ -22,6 +22,7 @@ def activate():
             finder.watched.pop(name)(sys.modules[name])
     sys.meta_path.insert(0, finder)
     _watch_processes()
+    _watch_exit()
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -74,16 +75,27 @@ def _optimizer(optimizer):
     from . import attaching
     from .say import say
     roots = attaching.roots_of(optimizer)
-    mine = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    mine = [p for group in optimizer.param_groups for p in group["params"]]
     if not roots:
         say(f"an optimizer ({type(optimizer).__name__}) is not recorded, since its parameters belong to no module: call zs_probe.attach(model, optimizer)")
+        _unrecorded(optimizer, "whose parameters belong to no module")
         return
-    if any(any(id(p) in mine for p in r.parameters) for r in attaching.recorders):
-        attaching.forget([p for group in optimizer.param_groups for p in group["params"]])
-    elif attaching.recorders:
-        say(f"a second optimizer ({type(optimizer).__name__}) is not recorded, only the first is")
+    others = attaching.forget(mine)
+    if attaching.recorders and not attaching.of_model(mine):
+        _unrecorded(optimizer, "of another model")
         return
-    attaching.of_optimizer(roots, optimizer)
+    for one in (optimizer, *others):
+        attaching.of_optimizer(roots, one)
+
+
+def _unrecorded(optimizer, which):
+    """An optimizer that makes a step which is not recorded."""
+    from .say import unseen
+    text = f"another optimizer ({type(optimizer).__name__}), {which}, is not recorded"
+    if hasattr(optimizer, "register_step_post_hook"):
+        optimizer.register_step_post_hook(lambda *_: unseen(text))
+    else:
+        unseen(text)
 
 
 def _watch_deepspeed(module):
@@ -180,7 +192,41 @@ class _Child:
         activate()
         try:
             return self.target(*args, **kwargs)
+        except BaseException as error:
+            ends(error)
+            raise
         finally:  # multiprocessing ends a process that it forked without atexit
             attaching = sys.modules.get("zs_probe.attaching")
             for recorder in list(attaching.recorders) if attaching else ():
                 _quietly(recorder.close)
+
+
+def ends(error):
+    """Notes what ends the training."""
+    if isinstance(error, SystemExit):
+        if error.code not in (None, 0):
+            _ends.append(f"exit {error.code}" if isinstance(error.code, int) else f"exit 1: {error.code}")
+    else:
+        _ends.append(f"exception {type(error).__name__}: {error}")
+
+
+def how_it_ends():
+    """`whole`, or what ended the training before its end: an exception that nobody caught, an exit status."""
+    if not _ends:
+        error = sys.exc_info()[1] or getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+        if error is not None:
+            ends(error)
+    return " ".join(_ends[0].split())[:200] if _ends else "whole"
+
+
+def _watch_exit():
+    """The status that a training hands to sys.exit(): nothing tells it at the end."""
+    import threading
+    leave = sys.exit
+
+    def exit(status=None):
+        if threading.current_thread() is threading.main_thread():
+            ends(SystemExit(status))
+        leave(status)
+
+    sys.exit = exit

@@ -50,7 +50,7 @@ def lightning_callback(folder="probe", every=None, values=None):
             if deepspeed.is_engine(model):
                 self.probes.append(attaching.attach(model, None, folder, every, values))
                 return
-            for optimizer in trainer.optimizers[:1]:
+            for optimizer in trainer.optimizers:
                 self.probes.append(attaching.attach(model, optimizer, folder, every, values))
 
         def on_train_start(self, trainer, pl_module):

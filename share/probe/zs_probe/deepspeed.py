@@ -66,7 +66,7 @@ class _Engine:
         if not _is(self.engine, "PipelineEngine") or self.engine.is_first_stage():  # other stages get activations
             Layout._hook_batches(self, recorder)
 
-    def _hook_gradients(self, recorder):
+    def _hook_gradients(self, recorder, optimizers=None):
         for p in self.engine.module.parameters():
             name = self._known.get(id(p))
             if p.requires_grad and name:

@@ -52,8 +52,8 @@ class Fsdp1(FlatLayout):
     def gradient(self, flat):
         return flat.grad
 
-    def _hook_gradients(self, recorder):
-        for path, handle in handles(self.roots):
+    def _hook_gradients(self, recorder, optimizers=None):
+        for path, handle in handles(self.roots) if optimizers is None else ():  # a further one finds them there
             if handle.flat_param.requires_grad:
                 self._handles.append(handle.flat_param.register_hook(self._flat_hook(recorder, path, handle.flat_param)))
 
@@ -86,7 +86,9 @@ class Fsdp2(Layout):
     name = "FSDP2"
     tensor_parallel = False  # a whole parameter is a DTensor where both meet
 
-    def _hook_gradients(self, recorder):
+    def _hook_gradients(self, recorder, optimizers=None):
+        if optimizers is not None:  # a further one: the parameters' hooks are there
+            return
         hooked = {}
 
         @guarded

@@ -11,11 +11,10 @@ import torch
 
 from . import names
 from .part import Part, Unseen, held
-from .say import guarded, say
+from .say import guarded, unseen
 from .writer import type_name
 
-_OPTIONS = ("lr", "betas", "eps", "weight_decay", "momentum", "dampening", "nesterov", "amsgrad", "maximize", "alpha", "use_muon")
-
+_SMALL = 1 << 16  # elements of a buffer
 _IGNORED = -100  # what PyTorch's cross-entropy leaves out where it is not told otherwise
 
 
@@ -68,7 +67,7 @@ class Called:
 
 
 class Layout:
-    """Parameters of `roots` that `optimizer` moves."""
+    """Parameters of `roots` that its optimizers move: several where a model has several."""
 
     name, framework = "plain", ""
     tensor_parallel = True  # where parameters are DTensors, it is by tensor parallelism
@@ -76,13 +75,34 @@ class Layout:
 
     def __init__(self, roots, optimizer):
         self._mesh, self._ranks, self._ordered = None, {}, (None, None, None)
-        self.optimizer, self.roots, self.unseen, self._named, self.ties = optimizer, roots, [], None, {}
+        self.optimizers, self.roots, self.unseen, self._named, self.ties = [optimizer], roots, [], None, {}
         self.frozen, self._handles, self._recorder, self._watched = [], [], None, []
+        self._buffers, self._changed = None, set()
+
+    @property
+    def optimizer(self):
+        return self.optimizers[0]
+
+    def add(self, optimizer):
+        """Another optimizer of the same model."""
+        self.optimizers.append(optimizer)
+        self._named, self._mesh, self._ordered = None, None, (None, None, None)
+        if self._recorder is not None:
+            self._hook_step(optimizer, self._recorder)
+            self._hook_gradients(self._recorder, [optimizer])
+
+    def groups(self):
+        """Of all optimizers."""
+        return [group for optimizer in self.optimizers for group in optimizer.param_groups]
+
+    def moved(self):
+        """The tensors that the optimizers move."""
+        return [p for group in self.groups() for p in group["params"]]
 
     # ---- names -------------------------------------------------------------------------------------------------------
     def names(self):
         """{id(parameter): name}. Looked up where an optimizer has other parameters than before: wrappers replace them."""
-        held_now = tuple(id(p) for group in self.optimizer.param_groups for p in group["params"])
+        held_now = tuple(id(p) for p in self.moved())
         if self._named is None or self._named[0] != held_now:
             found = {}
             for root in self.roots:
@@ -99,7 +119,7 @@ class Layout:
 
     def kind(self):
         wraps = {kind.__name__ for root in self.roots if hasattr(root, "modules") for m in root.modules() for kind in type(m).__mro__}
-        meshes = {tuple(p.device_mesh.mesh_dim_names or ()) for g in self.optimizer.param_groups for p in g["params"] if hasattr(p, "device_mesh")}
+        meshes = {tuple(p.device_mesh.mesh_dim_names or ()) for p in self.moved() if hasattr(p, "device_mesh")}
         if meshes:
             self.name = "FSDP2" if "FSDPModule" in wraps else "DTensor"
             if any(len(m) > 1 for m in meshes):
@@ -125,15 +145,50 @@ class Layout:
 
     # ---- what a step shows -------------------------------------------------------------------------------------------
     def devices(self):
-        return {p.device for group in self.optimizer.param_groups for p in group["params"] if p.device.type != "meta"}
+        return {p.device for p in self.moved() if p.device.type != "meta"}
 
     def steps_before(self):
-        """Steps that the optimizer made before: of a training that resumed. None: it does not count them."""
-        for state in self.optimizer.state.values():
-            step = state.get("step") if isinstance(state, dict) else None
-            if step is not None:
-                return int(step.item() if torch.is_tensor(step) else step)
+        """Steps that the optimizers made before: of a training that resumed. None: they do not count them."""
+        for optimizer in self.optimizers:
+            for state in optimizer.state.values():
+                step = state.get("step") if isinstance(state, dict) else None
+                if step is not None:
+                    return int(step.item() if torch.is_tensor(step) else step)
         return None
+
+    def called(self, p):
+        """The names of the parameters that lie in a tensor which an optimizer moves."""
+        return [self.names().get(id(p), "unnamed")]
+
+    def counters(self):
+        """(names, what the optimizer's state has as its number of steps)."""
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                for p in group["params"]:
+                    state = optimizer.state.get(p) if p in optimizer.state else None
+                    step = state.get("step") if isinstance(state, dict) else None
+                    if isinstance(step, (int, float)) or (torch.is_tensor(step) and step.numel() == 1):
+                        yield self.called(p), step
+
+    def buffers(self, whole=False):
+        """The modules' buffers: all, or those that may have changed since the first call: a large one, a mask for example, is
+        read where it was written, and small ones always, since batch norm writes its own without a trace."""
+        if self._buffers is None:
+            self._buffers, seen = [], set()
+            for root in self.roots:
+                for path, module in names.modules(root) if hasattr(root, "_modules") else ():
+                    for key, tensor in getattr(module, "_buffers", {}).items():
+                        if torch.is_tensor(tensor) and id(tensor) not in seen:
+                            seen.add(id(tensor))
+                            self._buffers.append((f"{path}.{key}" if path else key, module, key, _version(tensor)))
+        for name, module, key, version in self._buffers:
+            tensor = module._buffers.get(key)
+            if not torch.is_tensor(tensor) or tensor.device.type == "meta" or tensor.layout != torch.strided:
+                continue
+            if name not in self._changed and (tensor.numel() <= _SMALL or _version(tensor) != version):
+                self._changed.add(name)
+            if whole or name in self._changed:
+                yield from self._seen("buffer", name, tensor.detach())
 
     def counter(self):
         """The framework's own count of steps made; None: it has none."""
@@ -143,16 +198,17 @@ class Layout:
         return {}
 
     def options(self, optimizer):
-        return [{key: _plain(group[key]) for key in _OPTIONS if key in group} for group in optimizer.param_groups if group["params"]]
+        """Of each group the options, whatever they are, and the names of its parameters."""
+        return [{**{key: _plain(value) for key, value in group.items() if key != "params"}, "optimizer": type(optimizer).__name__,
+                 "params": [name for p in group["params"] for name in self.called(p)]}
+                for group in optimizer.param_groups if group["params"]]
 
     def _seen(self, place, name, tensor):
         try:
             flat, part = held(tensor)
         except Unseen as error:
             text = f"{place} of {name} is not recorded: {error}"
-            if text not in self.unseen:
-                self.unseen.append(text)
-                say(text)
+            unseen(text)
             return
         yield f"{place}/{name}", flat, part
 
@@ -164,21 +220,23 @@ class Layout:
                 yield from self._seen("grad", name, gradient)
 
     def states(self):
-        for name, p in self.ordered([p for g in self.optimizer.param_groups for p in g["params"]]):
-            state = self.optimizer.state.get(p) if p in self.optimizer.state else None
-            for key, value in (state or {}).items():
+        state_of = {id(p): optimizer.state[p] for optimizer in self.optimizers for group in optimizer.param_groups
+                    for p in group["params"] if p in optimizer.state}
+        for name, p in self.ordered(self.moved()):
+            for key, value in (state_of.get(id(p)) or {}).items():
                 if torch.is_tensor(value) and value.shape == p.shape and value.dim() > 0:
                     yield from self._seen(f"state.{key}", name, value)
 
     def parameters(self):
-        for name, p in self.ordered([p for g in self.optimizer.param_groups for p in g["params"]]):
+        for name, p in self.ordered(self.moved()):
             yield from self._seen("param", name, p)
 
     # ---- hooks -------------------------------------------------------------------------------------------------------
     def attach(self, recorder):
         """Hooks of the optimizer's step, and of each micro-batch's gradients."""
         self._recorder = recorder
-        self._hook_step(self.optimizer, recorder)
+        for optimizer in self.optimizers:
+            self._hook_step(optimizer, recorder)
         self._hook_gradients(recorder)
         self._hook_batches(recorder)
 
@@ -198,7 +256,7 @@ class Layout:
         def after():
             depth[0] = max(0, depth[0] - 1)
             if depth[0] == 0 and ends:
-                recorder.after()
+                recorder.after(optimizer)
 
         def with_closure(args, kwargs):
             """A closure computes the gradients: they are there after it."""
@@ -237,12 +295,11 @@ class Layout:
         optimizer.step = types.MethodType(step, optimizer)
         self._handles.append(Restored(optimizer, plain))
 
-    def _hook_gradients(self, recorder):
+    def _hook_gradients(self, recorder, optimizers=None):
         known = self.names()
-        for group in self.optimizer.param_groups:
-            for p in group["params"]:
-                if p.requires_grad and p.is_leaf:
-                    self._handles.append(p.register_hook(self._local_hook(recorder, known.get(id(p)), p)))
+        for p in [p for optimizer in optimizers or self.optimizers for group in optimizer.param_groups for p in group["params"]]:
+            if p.requires_grad and p.is_leaf:
+                self._handles.append(p.register_hook(self._local_hook(recorder, known.get(id(p)), p)))
 
     def _local_hook(self, recorder, name, p):
         @guarded
@@ -253,7 +310,7 @@ class Layout:
             try:
                 flat, part = held(gradient)
             except Unseen as error:
-                say(f"gradients of single micro-batches are not recorded of {called}: {error}")
+                unseen(f"gradients of single micro-batches are not recorded of {called}: {error}")
                 return
             recorder.local(called, flat, part, self.by(p))
 
@@ -267,7 +324,7 @@ class Layout:
         """The rank among those that share the data parallelism of a parameter: ranks of one mesh of tensor parallelism hold
         parts of one gradient."""
         if self._mesh is None:
-            meshes = [q.device_mesh for g in self.optimizer.param_groups for q in g["params"] if hasattr(q, "device_mesh")]
+            meshes = [q.device_mesh for q in self.moved() if hasattr(q, "device_mesh")]
             self._mesh = meshes[:1]
         for mesh in [p.device_mesh] if hasattr(p, "device_mesh") else self._mesh if self.tensor_parallel else ():
             if id(mesh) not in self._ranks:
@@ -376,7 +433,7 @@ class FlatLayout(Layout):
 
     def states(self):
         cut = self.slices()
-        for flat, state in list(self.optimizer.state.items()):
+        for flat, state in [item for optimizer in self.optimizers for item in optimizer.state.items()]:
             for key, value in (state or {}).items() if isinstance(state, dict) else ():
                 if torch.is_tensor(value) and value.numel() == flat.numel() and value.dim() > 0:
                     for s in cut.get(id(flat), ()):
@@ -384,7 +441,10 @@ class FlatLayout(Layout):
 
     def flats(self):
         """The flat tensors."""
-        return [p for group in self.optimizer.param_groups for p in group["params"]]
+        return self.moved()
+
+    def called(self, p):
+        return [s.name for s in self.slices().get(id(p), ())]
 
     def parameters(self):
         cut = self.slices()
@@ -418,7 +478,19 @@ def _plain(value):
         return value.detach() if value.numel() == 1 else None
     if isinstance(value, (tuple, list)):
         return [_plain(v) for v in value]
-    return value if isinstance(value, (int, float, str, bool)) or value is None else str(value)
+    if isinstance(value, dict):
+        return {str(key): _plain(v) for key, v in value.items()}
+    if isinstance(value, (int, float, str, bool)) or value is None:
+        return value
+    return getattr(value, "__qualname__", type(value).__qualname__)  # whose text may have an address
+
+
+def _version(tensor):
+    """What tells that a tensor was written, or is another one."""
+    try:
+        return tensor.data_ptr(), tensor._version
+    except (RuntimeError, AttributeError):  # of inference mode, or without storage
+        return None
 
 
 def _tensors(value):

@@ -110,7 +110,7 @@ class Megatron(FlatLayout):
         distributed.step_with_ready_grads = step
         self._handles.append(Restored(distributed, made, "step_with_ready_grads"))
 
-    def _hook_gradients(self, recorder):
+    def _hook_gradients(self, recorder, optimizers=None):
         for chunk in self.roots:
             for p in chunk.parameters():
                 if p.requires_grad:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records the steps of one optimizer: what a layout shows of its tensors, in causal order."""
+"""Records the steps of a model's optimizers: what a layout shows of its tensors, in causal order."""
 import hashlib
 import os
 import random
 
 import torch
 
-from . import measuring
-from .boot import inside
+from . import measuring, say as said_so
+from .boot import how_it_ends, inside
 from .cost import Cost
 from .part import Unseen, is_dtensor, whole
-from .say import guarded, say
+from .say import guarded, say, unseen
 from .sketch import perturb, samples
 from .writer import Pen, Row, Taken, Transfer, Writer, finish, raw
 
@@ -35,9 +35,11 @@ class Recorder:
         self._loss, self._losses, self._scalars, self._batch, self._targets = None, [], {}, [], []
         self._locals, self._micro, self._fired = [], 0, set()
         self._outputs, self._inside, self._perturbed = [], False, False
-        self._rows, self._kept, self._groups, self._open = [], {}, [], False
+        self._rows, self._kept, self._groups, self._open, self._stepped = [], {}, [], False, set()
+        self._buffers, self._constant = [], {}  # of buffers that have not changed the digests
         self._found, self._computed, self._left, self._digests = None, None, (None, ()), {}
         self._pen, self._cost, self._written, self._started = Pen(), Cost(every is None), 0, False
+        self._since, self._told = None if every is None else 0, 0  # the stride holds from this step on; sentences that the record has
         self._stage = measuring.Stage(self._cost.read)
         for device in layout.devices():
             measuring.prepare(device)  # what is made once is no cost of a step
@@ -79,7 +81,7 @@ class Recorder:
             return
         micro = len(self._batch) - 1
         if tensor.dim() < 1 or tensor.shape[0] != (len(self._batch[-1]) if self._batch else 0) or hasattr(tensor, "placements"):
-            say(f"outputs of {name} are not recorded: their first axis is not that of samples")
+            unseen(f"outputs of {name} are not recorded: their first axis is not that of samples")
             return
         with self._cost, torch.no_grad():
             made = [(sample, whole(sample)) for sample in tensor.detach().unbind()]
@@ -93,6 +95,7 @@ class Recorder:
     @guarded
     def forward(self, computed):
         """A step's first forward: what it computes with, where that is not what the last update left; and in which type."""
+        self._end_step()
         self._inside = True
         if not self._perturbed:
             self._perturbed = True
@@ -131,6 +134,8 @@ class Recorder:
         """As the optimizer gets its gradients; several times a step where it steps group by group."""
         if inside[0]:  # DeepSpeed makes its optimizers' state by a step without gradients: it is none of the training
             return
+        if id(optimizer) in self._stepped:
+            self._end_step()
         if not self._open:
             self._open = True
             self._begin()
@@ -142,22 +147,36 @@ class Recorder:
             self._groups.extend(self.layout.options(optimizer))
 
     @guarded
-    def after(self):
-        """As it leaves the parameters, once a step."""
+    def after(self, optimizer=None):
+        """As an optimizer leaves the parameters. A step ends when each has moved its own, at the latest with the next forward."""
         if not self._open:
             if not inside[0]:
                 self._clear()  # an overflow: the update was skipped
             return
+        if optimizer is not None:
+            self._stepped.add(id(optimizer))
+            if not all(id(one) in self._stepped for one in self.layout.optimizers):
+                return
+        self._finish_step()
+
+    def _end_step(self):
+        """A step that not all optimizers took part in."""
+        if self._open and self._stepped:
+            self._finish_step()
+
+    def _finish_step(self):
         self._open = False
         if self._due_now:
             if self._written and self._locals and not self._batch and self.layout.sees_forward:
-                say("no call of the model was seen: batches, outputs and the parameters that forward finds are not recorded; "
+                unseen("no call of the model was seen: batches, outputs and the parameters that forward finds are not recorded; "
                     "where torch.compile(model) follows attach, attach behind it")
             with self._cost:
                 self._take_after()
                 self._write()
         if self.every is None:
             self.every = self._cost.stride(self.step - (self._offset or 0))
+            if self.every is not None:
+                self._since = self.step
         self._clear()
 
     @property
@@ -168,14 +187,23 @@ class Recorder:
         self.layout.detach()
         if self._off or self._pid != os.getpid():
             return
+        self._end_step()
         if self._written < self.step:  # so that the end is compared, whatever the stride
+            self._clear()
             self._take_after(state=False)
-            self._write()
+            self._write(only=("param", "model", "buffer"))
         self._pen.close()
         if self._writer:
-            self._writer.line({"end": self.step, "rank": self.rank, "every": self.every})
+            self._writer.line({"end": self.step, "rank": self.rank, "every": self.every, "since": self._since, "lines": self._writer.steps,
+                               "how": how_it_ends(), "unseen": self._unseen()})
             self._writer.close()
         self._off = True
+
+    def _unseen(self):
+        """What is not seen and the record does not say yet."""
+        known = [*self.layout.unseen, *said_so.not_seen]
+        new, self._told = known[self._told:], len(known)
+        return new
 
     def _perturb(self, seed):
         """Moves each element of each parameter by one unit in the last place: a floor for what rounding does."""
@@ -202,9 +230,15 @@ class Recorder:
         if not self._started and self._writer:
             self._started = True
             with torch.no_grad():
-                rows = self._taken(self.layout.states()) + self._taken(self.layout.parameters())
+                rows = self._taken(self.layout.states()) + self._taken(self.layout.parameters()) + self._taken(self.layout.buffers(True))
             transfer, said = Transfer([row.measured[0] for row in rows]), {"start": self.step - 1, "counted": self._counted}
-            self._pen.later(lambda: self._writer.line(said, tensors=finish(rows, transfer)[0]), transfer.waits)
+
+            def start():
+                texts, digests = finish(rows, transfer)
+                self._constant = {row.name: digest for row, digest in zip(rows, digests) if row.name.startswith("buffer/")}
+                self._writer.line(said, tensors=texts)
+
+            self._pen.later(start, transfer.waits)
 
     def _make(self):
         self.rank, self.world_size = ranks()
@@ -212,9 +246,18 @@ class Recorder:
             self.layout.begin()
         head = {"zs_probe": 2, "rank": self.rank, "world_size": self.world_size, "id": os.urandom(8).hex(), "torch": torch.__version__,
                 "layout": self.layout.name, "framework": self.layout.framework, "tied": self.layout.ties,
-                "frozen": self.layout.frozen, "unseen": self.layout.unseen}
+                "frozen": self.layout.frozen, "unseen": self._unseen()}
         try:
-            self._writer = Writer(self.folder, self.rank, head, self.step)
+            try:
+                self._writer = Writer(self.folder, self.rank, head, self.step)
+            except Taken as taken:
+                if not self._continues(taken):
+                    taken.leave_word()
+                    raise
+                self._offset = taken.last  # whose counter began again: the start says what it counted
+                self.step = taken.last + 1
+                self._due_now = self.every is None or self.step % self.every == 0
+                self._writer = Writer(self.folder, self.rank, head, self.step)
         except (Taken, OSError) as error:
             say(f"nothing is recorded: {error}")
             self._off, self._due_now = True, False
@@ -223,6 +266,13 @@ class Recorder:
             say("the optimizer has no parameter that a module names")
         for text in self.layout.unseen:
             say(text)
+
+    def _continues(self, taken):
+        """Whether the parameters are those that the training of that folder left."""
+        with torch.no_grad():
+            rows = self._taken(self.layout.parameters())
+        digests = finish(rows, Transfer([row.measured[0] for row in rows]))[1]
+        return bool(rows) and all(taken.left.get(row.name) == digest for row, digest in zip(rows, digests) if row.name.startswith("param/"))
 
     def _taken(self, shown, earlier=(), keep=False):
         """Rows of what a layout shows."""
@@ -250,26 +300,36 @@ class Recorder:
             if state:
                 self._take(self.layout.states())
             rows = self._take(self.layout.parameters())
+            self._buffers = self._taken(self.layout.buffers())
         self._left = (self.step, measuring.readings([row.measured for row in rows]))
 
-    def _write(self):
-        """Begins to move the step's numbers; the pen writes them when they are there."""
+    def _write(self, only=None):
+        """Begins to move the step's numbers; the pen writes them when they are there. only: places, of a row that has no others."""
         if self._writer is None:
             return
         scalars = {key: value for key, value in {**self.layout.scalars(), **self._scalars}.items() if value is not None}
         said = {"step": self.step, "computed": self._computed, "loss": self._loss, "losses": self._losses, "scalars": scalars,
-                "groups": self._groups, "batch": self._batch, "targets": self._targets, "rng": _generators()}
+                "groups": self._groups, "batch": self._batch, "targets": self._targets, "rng": _generators(),
+                "counters": list(self.layout.counters())}
+        if only:
+            said = {"step": self.step, "only": list(only), "computed": None, "loss": None, "losses": [], "scalars": {}, "groups": [],
+                    "batch": [], "targets": [], "counters": []}
+        new = self._unseen()
+        if new:
+            said["unseen"] = new
         rows, found, outputs, micros, kept, step = self._rows, self._found or [], self._outputs, self._locals, self._kept, self.step
-        singles = {id(t): t.detach().double() for t in _tensors([said[key] for key in ("loss", "losses", "scalars", "groups", "targets")])}
-        transfer = Transfer([row.measured[0] for row in (*rows, *found, *micros, *(row for _, _, row in outputs))],
+        buffers = self._buffers
+        singles = {id(t): t.detach().double() for t in _tensors([said[key] for key in ("loss", "losses", "scalars", "groups", "targets", "counters")])}
+        transfer = Transfer([row.measured[0] for row in (*rows, *found, *micros, *buffers, *(row for _, _, row in outputs))],
                             [*singles.values(), *self._batch])
         timed = self._cost.timed()
 
         def write():
             said["batch"] = [[f"{digest & _MASK:016x}" for digest in transfer.numbers(vector, "q")] for vector in said["batch"]]
-            for key in ("loss", "losses", "scalars", "groups"):
+            for key in ("loss", "losses", "scalars", "groups", "counters"):
                 said[key] = _numbers(said[key], lambda t: transfer.numbers(singles[id(t)])[0])
             said["targets"] = _numbers(said["targets"], lambda t: int(transfer.numbers(singles[id(t)])[0]))
+            said["counters"] = _by_value(said["counters"])
             said["values"] = self._writer.values(step, kept) if kept else None
             for micro, number, row in outputs:
                 row.more = (("sample", said["batch"][micro][number]),)
@@ -278,8 +338,11 @@ class Recorder:
             changed = [row for row in found if begun[row.name] != self._digests.get(row.name, begun[row.name])]
             self._digests = {_BEGIN[place] + of: digest for (place, _, of), digest in zip((row.name.partition("/") for row in rows), digests)
                              if place in _BEGIN}
+            moved = [row for row, digest in zip(buffers, finish(buffers, transfer)[1]) if self._constant.get(row.name) != digest]
+            for row in moved:
+                self._constant.pop(row.name, None)
             self._writer.line(said, outputs=finish([row for _, _, row in outputs], transfer)[0], locals=finish(micros, transfer)[0],
-                              tensors=b", ".join(text for text in (finish(changed, transfer)[0], made) if text))
+                              tensors=b", ".join(text for text in (finish(changed, transfer)[0], made, finish(moved, transfer)[0]) if text))
             timed()
 
         self._pen.later(write, transfer.waits)
@@ -291,7 +354,7 @@ class Recorder:
         self._loss, self._losses, self._scalars, self._batch, self._targets = None, [], {}, [], []
         self._locals, self._micro, self._fired = [], 0, set()
         self._outputs, self._inside = [], False
-        self._rows, self._kept, self._groups = [], {}, []
+        self._rows, self._kept, self._groups, self._stepped = [], {}, [], set()
 
 
 def _single(value):
@@ -329,6 +392,15 @@ def _numbers(value, number):
     if isinstance(value, dict):
         return {key: _numbers(held, number) for key, held in value.items()}
     return [_numbers(held, number) for held in value] if isinstance(value, (list, tuple)) else value
+
+
+def _by_value(counters):
+    """{"5": names} of [names, 5.0]."""
+    found = {}
+    for names, count in counters:
+        text = str(int(count)) if float(count).is_integer() else repr(float(count))
+        found.setdefault(text, []).extend(names)
+    return found
 
 
 def _generators():

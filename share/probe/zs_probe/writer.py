@@ -1,24 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rank's file. FOLDER/rank-R.jsonl has one object a line:
 
-{"zs_probe": 2, "rank", "world_size", "torch", "layout", "framework"}   first, and again where a training resumes
-{"start": S, "tensors": [...]}                                          parameters and state before step S + 1
-{"step": N, "computed": the type of autocast or null, "loss", "losses", "scalars", "groups", "batch", "targets", "rng", "outputs": [...], "locals": [...], "tensors": [...], "values"}
-{"end": N}                                                              steps made, where the training ended
+{"zs_probe": 2, "rank", "world_size", "id", "torch", "layout", "framework", "tied", "frozen", "unseen"}   first, and again where a training resumes
+{"start": S, "counted", "tensors": [...]}                               parameters, state and buffers before step S + 1
+{"step": N, "computed": the type of autocast or null, "loss", "losses", "scalars", "groups", "counters", "batch", "targets", "rng", "outputs": [...], "locals": [...], "tensors": [...], "values"}
+{"end": N, "rank", "every", "since", "lines", "how", "unseen"}          steps made, where the training ended
 
 tensors   {"name": "PLACE/PARAMETER", "dtype", "shape", "of": elements of the whole, "begin", "count": what is held here, in
           row-major order, "digest": 16 hex digits, "squares", "sketch": base64 of little-endian float64}. "runs", where it
           is there, has for each axis the [begin, end) that are held. PLACE is, in causal order:
           begin and begin.model (param and model as forward found them, where the last update left something else), grad (as
           the optimizer gets it) or direction (what replaces it under Muon), state.KEY, param (the copy that the optimizer moves), model (that
-          which computes, where it is another).
+          which computes, where it is another), buffer (of the modules, those that have changed since the start).
+only      where it is there, the step has these places alone: the parameters with which a training ends, whatever the stride.
 locals    the same for one micro-batch's gradient on this rank, before it is reduced or added: with "micro", counted from 0,
           and "by", the rank among those that share the parameter's data parallelism.
 outputs   the same of what a module made of one sample, in the order in which modules end: "name", "sample": its digest.
 batch     of each micro-batch the digest of each sample.
 targets   of each micro-batch how many labels the loss counts, those that are not -100; null where the model gets no labels.
 scalars   norm, clip, loss_scale, accumulation; norm_squares: this rank's share of the norm's square, where the ranks have not joined it.
-groups    the optimizer's options of each group of parameters, before the update.
+groups    of each group of each optimizer its options, whatever their type, before the update; with "params", the names of
+          its parameters, and "optimizer", the name of its class.
+counters  {"5": [names]}: the number of steps that an optimizer's state counts, after the update.
+every     the stride, or null: each step was written. since: the stride holds behind this step, up to it each step was written.
+lines     the lines of this file that are steps.
+how       how the training ended: whole, "exception TYPE: TEXT", "exit STATUS".
+unseen    sentences: what of the training the record does not have; where it is known, in the first line or later.
 values    the safetensors file of this step's values, or null.
 """
 import array
@@ -187,7 +194,16 @@ def _quoted(value):
 
 
 class Taken(Exception):
-    """The folder has the record of another training."""
+    """The folder has the record of another training, whose last step and the digests of what it left are `last` and `left`."""
+
+    def __init__(self, path, last, left):
+        super().__init__(f"{path} is there already, the record of another training up to step {last}: name another folder with ZS_PROBE")
+        self.path, self.last, self.left = path, last, left
+
+    def leave_word(self):
+        """Beside the record, so that who compares it learns that there was a training more."""
+        with open(self.path[:-len(".jsonl")] + ".refused", "w") as file:
+            file.write(f"another training began in this folder, behind step {self.last}, and is not recorded\n")
 
 
 class Writer:
@@ -197,18 +213,19 @@ class Writer:
     def __init__(self, folder, rank, head, step):
         os.makedirs(folder, exist_ok=True)
         self.folder, self.rank = folder, rank
-        path = os.path.join(folder, f"rank-{rank}.jsonl")
+        path, self.steps = os.path.join(folder, f"rank-{rank}.jsonl"), 0
         if os.path.exists(path):
-            last = self._last(path)
+            last, left, self.steps = self._last(path)
             if step <= last:
-                raise Taken(f"{path} is there already, the record of another training up to step {last}: name another folder with ZS_PROBE")
+                raise Taken(path, last, left)
         self._file = open(path, "ab")
         self.line(head)
 
     @staticmethod
     def _last(path):
-        """The last step of a file, and cuts off a line that a kill has torn."""
-        last = 0
+        """The last step of a file, the digests of the tensors in its line, and the number of steps that the file has. Cuts off a
+        line that a kill has torn."""
+        last, left, steps = 0, {}, 0
         with open(path, "rb+") as file:
             whole = 0
             for line in file:
@@ -221,7 +238,10 @@ class Writer:
                 except ValueError:
                     continue
                 last = max(last, int(row.get("step", 0)), int(row.get("end", 0)))
-        return last
+                if "step" in row:
+                    steps += 1
+                    left = {tensor["name"]: int(tensor["digest"], 16) for tensor in row.get("tensors", ())}
+        return last, left, steps
 
     def line(self, row, **lists):
         """A line: a JSON object, and lists in it whose members are texts already, joined by commas."""
@@ -234,6 +254,7 @@ class Writer:
             parts += [f', "{key}": ['.encode(), texts, b"]"]
         self._file.write(b"".join((*parts, b"}\n")))
         self._file.flush()
+        self.steps += "step" in row
 
     def values(self, step, tensors):
         name = f"step-{step:08d}.rank-{self.rank}.safetensors"

@@ -278,12 +278,14 @@ END
   sed -i '1s/"id": "../"id": "zz/' short/rank-0.jsonl
   sed -i '$d' short/rank-0.jsonl
   sed -i '$d' short/rank-0.jsonl
-  run -3 zs-verify whole short
-  assert_line "steps_alone: 1"
+  run -1 zs-verify whole short
+  assert_line "verdict: FAILED"
+  assert_line --partial "short/rank-0.jsonl:4: is the last line, and no end"
+  assert_line --partial "missing: step 3: the step is only in A"
   cp -r sharded half
   sed -i '3s/"digest"/"digits"/' half/rank-1.jsonl
   run -2 zs-verify whole half
-  assert_output --partial "half/rank-1.jsonl:3: is no line of zs_probe"
+  assert_output --partial "half/rank-1.jsonl:3: lacks 'digest'"
   rm half/rank-1.jsonl
   run -2 zs-verify whole half
   assert_output --partial "half/rank-1.jsonl"
@@ -372,17 +374,18 @@ END
   run -1 zs-verify means right
   assert_line --partial "each micro-batch counts by its target tokens (5, 12): a mean over all tokens for a mean of means"
   mkdir shared # on two ranks that share each micro-batch: it counts once
-  for rank in 0 1; do sed "1s/\"id\": \"../\"id\": \"zz/; 1s/\"rank\": 0, \"world_size\": 1/\"rank\": $rank, \"world_size\": 2/" right/rank-0.jsonl >shared/rank-$rank.jsonl; done
+  for rank in 0 1; do sed "1s/\"id\": \"../\"id\": \"zz/; 1s/\"rank\": 0, \"world_size\": 1/\"rank\": $rank, \"world_size\": 2/; \$s/\"rank\": 0/\"rank\": $rank/" right/rank-0.jsonl >shared/rank-$rank.jsonl; done
   run -0 zs-verify right shared
   assert_line "ranks_b: 2"
   refute_line --partial "target tokens"
   cp -r right recounted # the number alone
   sed -i '1s/"id": "../"id": "zz/; 4s/"targets": \[5, 12\]/"targets": [7, 12]/' recounted/rank-0.jsonl
-  run -0 zs-verify right recounted
+  run -1 zs-verify right recounted
+  assert_line "verdict: DIFFERENT"
   assert_line "note: step 2: 19 target tokens for 17, x 1.118: the loss is of other tokens, and no gradient shows it"
   sed -i '4s/"targets": \[7, 12\]/"targets": [7, "x"]/' recounted/rank-0.jsonl
   run -2 zs-verify right recounted
-  assert_output --partial "recounted/rank-0.jsonl:4: is no line of zs_probe"
+  assert_output --partial "recounted/rank-0.jsonl:4: has \"x\" where a whole number belongs"
 }
 
 @test "each way in which the probe reads a tensor gives the same digest and sketch: compiled, and PyTorch's own operations" {

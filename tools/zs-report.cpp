@@ -8,7 +8,7 @@
 #include "gradient/history.hpp"
 #include "gradient/select.hpp"
 #include "parse/custom.hpp"
-#include "probe/record.hpp"
+#include "probefile/read.hpp"
 #include "registry/run.hpp"
 #include "report/batch.hpp"
 #include "report/gradients.hpp"
@@ -132,7 +132,7 @@ zs::report::Document document(const zs::cli::Args& args, Format format, const st
                               std::int64_t& faults) {
   // Two probes, whose reader says what is damaged; one of them is refused as it is by all tools but zs-verify.
   const auto& operands = args.operands();
-  if (operands.size() == 2 && zs::probe::version(operands[0]) == 2 && zs::probe::version(operands[1]) == 2) {
+  if (operands.size() == 2 && zs::probefile::version(operands[0]) == 2 && zs::probefile::version(operands[1]) == 2) {
     for (const char* const option : {"kind", "gradients", "trace"}) {
       if (args.has(option)) throw zs::UsageError("--" + std::string(option) + " says nothing about two probes");
     }

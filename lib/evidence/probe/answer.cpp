@@ -11,8 +11,8 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "base/words.hpp"
-#include "compare/ledger.hpp"
 #include "compare/tensors.hpp"
+#include "probe/account.hpp"
 #include "probe/diagnosis.hpp"
 #include "tensorfile/safetensors.hpp"
 
@@ -108,28 +108,31 @@ class Report {
         floor_(std::move(floor)) {}
 
   /// Whether something is apart in the steps after that one.
-  bool apart(std::int64_t after) {
-    losses(after);
-    not_finite(after);
+  bool apart(std::int64_t after) const {
+    const Account account(a_, b_, found_, tolerance_, after);
     const bool fails = !a_.faults.empty() || !b_.faults.empty() || copied();
-    return found_.first || !loss_.empty() || (found_.steps > 0 && (fails || found_.tensors == 0)) || !wild_.empty();
+    return found_.first || !account.different().empty() || !account.wild().empty() ||
+           (found_.steps > 0 && (fails || found_.tensors == 0));
   }
 
   Answer answer() {
     const bool is_apart = apart(-1);
-    if (!tolerance_.exact()) tolerate();
+    const Account account(a_, b_, found_, tolerance_, -1);
+    if (!tolerance_.exact() && account.tensors_differ()) tolerate();
     std::vector<std::string> failures;
     for (const auto& [name, run] : {std::pair{&name_a_, &a_}, {&name_b_, &b_}}) {
-      for (const std::string& fault : run->faults) failures.push_back(*name + ": " + fault);
+      for (const std::string& fault : run->faults) {
+        const bool located = fault.starts_with(*name);
+        failures.push_back(located ? fault : *name + ": " + fault);
+      }
     }
     const std::int64_t alone = static_cast<std::int64_t>(a_.steps.size() + b_.steps.size()) - 2 * found_.steps;
-    compare::Ledger ledger(holdings(a_), holdings(b_));
-    enter(ledger);
-    if (tolerance_.exact() ? found_.first || !loss_.empty() : refused_) ledger.at_least(Verdict::different);
-    if (unseen_) ledger.at_least(Verdict::inconclusive);
+    compare::Ledger ledger = account.ledger();
+    if (tolerance_.exact() ? found_.first.has_value() : refused_) ledger.at_least(Verdict::different);
+    if (unseen_ || !a_.unseen.empty() || !b_.unseen.empty()) ledger.at_least(Verdict::inconclusive);
     if (copied()) failures.push_back("both have the recording " + a_.id + ": one is a copy of the other");
     if (found_.tensors == 0) failures.push_back("nothing in common: no tensor of any step that both have");
-    if (!failures.empty() || !wild_.empty()) ledger.at_least(Verdict::failed);
+    if (!failures.empty()) ledger.at_least(Verdict::failed);
     const compare::Settled verdict = ledger.settle();
     add("verdict", std::string(compare::name(verdict)));
     if (found_.first) tell(*found_.first);
@@ -143,17 +146,15 @@ class Report {
                                                        " times the bound of rounding"
                                                  : ""));
     }
-    if (!loss_.empty()) add("loss", loss_);
+    if (!account.loss().empty()) add("loss", account.loss());
+    if (!account.different().empty()) add("different", some(account.different()));
     if (!failures.empty()) add("failure", some(failures));
-    if (!wild_.empty()) add("not finite", some(wild_));
+    if (!account.wild().empty()) add("not finite", some(account.wild()));
+    if (!account.open().empty()) add("not judged", some(account.open()));
     if (unseen_) add("note", "the tolerance is of elements, and no values were kept: it was not tried");
-    for (const auto& [name, run] : {std::pair{&name_a_, &a_}, {&name_b_, &b_}}) {
-      if (run->end < 0)
-        add("note", *name + " has no end: its training did not call close(), was killed, or still runs");
-    }
     if (!found_.left_out.empty()) add("left_out", found_.left_out);
     for (const std::string& note : found_.notes) add("note", note);
-    if (!found_.missing.empty()) add("missing", some(found_.missing));
+    if (!account.alone().empty()) add("missing", some(account.alone()));
     if (!found_.only.empty()) add("not compared", some(found_.only));
     for (const auto& [name, run] : {std::pair{"A", &a_}, {"B", &b_}}) {
       if (!run->unseen.empty()) add(std::string("not recorded in ") + name, some(run->unseen));
@@ -185,73 +186,6 @@ class Report {
   }
 
   bool copied() const { return !a_.id.empty() && a_.id == b_.id; }
-
-  /// Each tensor of each step.
-  static compare::Holdings holdings(const Run& run) {
-    compare::Holdings held;
-    for (const auto& [number, step] : run.steps) {
-      for (const auto& [name, tensor] : step.tensors.all()) held.add(thing(number, name));
-    }
-    return held;
-  }
-  static std::string thing(std::int64_t step, const std::string& name) { return "step " + to_text(step) + ": " + name; }
-
-  void enter(compare::Ledger& ledger) const {
-    const bool both_ended = a_.end >= 0 && a_.end == b_.end;
-    for (const auto& [mine, theirs, holder] :
-         {std::tuple{&a_, &b_, compare::Holder::a}, std::tuple{&b_, &a_, compare::Holder::b}}) {
-      for (const auto& [number, step] : mine->steps) {
-        const auto other = theirs->steps.find(number);
-        for (const auto& [name, tensor] : step.tensors.all()) {
-          const Tensor* const its = other == theirs->steps.end() ? nullptr : other->second.tensors.find(name);
-          if (its && holder == compare::Holder::a)
-            ledger.compared(thing(number, name), tensor.same(*its)    ? Verdict::exact
-                                                 : tolerance_.exact() ? Verdict::rounding
-                                                                      : Verdict::within);
-          else if (!its && (other == theirs->steps.end() ? both_ended : kept_by_layout(name, other->second.tensors)))
-            ledger.excuse(holder, thing(number, name));
-        }
-      }
-    }
-  }
-
-  /// Each layout records only its own optimizer state; gradients and parameters are in all.
-  bool kept_by_layout(const std::string& name, const Tensors& others) const {
-    const std::string parameter = name.substr(name.find('/') + 1);
-    if (a_.frozen.contains(parameter) && b_.frozen.contains(parameter)) return true;
-    if (name.starts_with("grad/")) return others.find("direction/" + parameter) != nullptr;
-    return !name.starts_with("param/");
-  }
-
-  void losses(std::int64_t after) {
-    for (auto at = a_.steps.upper_bound(after); at != a_.steps.end(); ++at) {
-      const auto& [number, step] = *at;
-      const auto other = b_.steps.find(number);
-      if (other == b_.steps.end() || a_.ranks != b_.ranks) continue;  // on other ranks it is of other samples
-      for (const auto& [rank, loss] : step.losses) {
-        const auto its = other->second.losses.find(rank);
-        if (its == other->second.losses.end() || !loss_.empty()) continue;
-        if (std::fabs(loss - its->second) <= rounding("BF16") * std::fabs(loss)) continue;
-        if (std::bit_cast<std::uint64_t>(loss) == std::bit_cast<std::uint64_t>(its->second)) continue;
-        loss_ = "step " + to_text(number) + ", rank " + std::to_string(rank) + ": " + to_text(loss) + " and " +
-                to_text(its->second);
-        if (!tolerance_.accepts(loss, its->second)) refused_ = true;
-      }
-    }
-  }
-
-  void not_finite(std::int64_t after) {
-    for (auto at = a_.steps.upper_bound(after); at != a_.steps.end(); ++at) {
-      const auto& [number, step] = *at;
-      const auto other = b_.steps.find(number);
-      if (other == b_.steps.end()) continue;
-      for (const auto& [name, tensor] : step.tensors.all()) {
-        const Tensor* const its = other->second.tensors.find(name);
-        if (its && !std::isfinite(tensor.squares) && !std::isfinite(its->squares))
-          wild_.push_back("step " + to_text(number) + ": " + name);
-      }
-    }
-  }
 
   /// A tolerance that was asked for is one of elements.
   void tolerate() {
@@ -334,25 +268,23 @@ class Report {
   Diagnosis found_;
   std::string floor_;
   std::vector<std::pair<std::string, std::string>> lines_;
-  std::string loss_;
-  std::vector<std::string> wild_;
   bool refused_ = false, unseen_ = false;
 };
 
 std::optional<Run> read_floor(const std::string& floor, std::int64_t after = 0) {
-  return floor.empty() ? std::nullopt : std::optional(read(floor, after));
+  return floor.empty() ? std::nullopt : std::optional(probefile::read(floor, after));
 }
 
 }  // namespace
 
 Answer compare(const std::string& a, const std::string& b, const compare::Tolerance& tolerance, std::int64_t after,
                const std::string& floor) {
-  Run left = read(a, after), right = read(b, after);
+  Run left = probefile::read(a, after), right = probefile::read(b, after);
   std::optional<Run> moved = read_floor(floor, after);
-  align(left, right);
+  probefile::align(left, right);
   std::string said;
   if (moved) {
-    align(left, *moved);
+    probefile::align(left, *moved);
     said = require_floor(a, left, floor, *moved);
   }
   return Report(a, b, left, right, tolerance, said, diagnose(left, right, moved ? &*moved : nullptr)).answer();
@@ -361,26 +293,29 @@ Answer compare(const std::string& a, const std::string& b, const compare::Tolera
 Live::Live(std::string a, std::string b, const compare::Tolerance& tolerance, std::string floor)
     : name_a_(std::move(a)),
       name_b_(std::move(b)),
-      a_(read(name_a_)),
+      a_(probefile::read(name_a_)),
       floor_(read_floor(floor)),
       growing_(name_b_),
       tolerance_(tolerance) {
   if (floor_) {
-    align(a_, *floor_);
+    probefile::align(a_, *floor_);
     said_ = require_floor(name_a_, a_, floor, *floor_);
   }
 }
 
 Live::Seen Live::grow() {
   b_ = &growing_.read();
-  align(a_, *b_);
-  if (floor_) align(a_, *floor_);
+  probefile::align(a_, *b_);
+  if (floor_) probefile::align(a_, *floor_);
   if (!diagnosing_) diagnosing_.emplace(a_, *b_, floor_ ? &*floor_ : nullptr);
   const std::int64_t before = diagnosing_->last();
   found_ = diagnosing_->next();
   return {found_.steps, Report(name_a_, name_b_, a_, *b_, tolerance_, said_, found_).apart(before), b_->ended()};
 }
 
-Answer Live::answer() { return Report(name_a_, name_b_, a_, *b_, tolerance_, said_, found_).answer(); }
+Answer Live::answer() {
+  growing_.settle();
+  return Report(name_a_, name_b_, a_, *b_, tolerance_, said_, found_).answer();
+}
 
 }  // namespace zs::probe

@@ -10,6 +10,7 @@
 #include "compare/measure.hpp"
 #include "compare/verdict.hpp"
 #include "probe/diagnosis.hpp"
+#include "probefile/read.hpp"
 
 namespace zs::probe {
 
@@ -22,7 +23,7 @@ struct Answer {
   Map map{};
 };
 
-/// REQUIRES: version() of both is 2. Throws Error if a record is damaged. Skips steps up to `after`. `floor`: a probe
+/// REQUIRES: probefile::version() of both is 2. Throws Error if a record is damaged. Skips steps up to `after`. `floor`: a probe
 /// that shows the effect of rounding, or "".
 Answer compare(const std::string& a, const std::string& b, const compare::Tolerance& tolerance, std::int64_t after = 0,
                const std::string& floor = "");
@@ -45,7 +46,7 @@ class Live {
   std::string name_a_, name_b_, said_;  // said_: of the floor
   Run a_;
   std::optional<Run> floor_;
-  Growing growing_;
+  probefile::Growing growing_;
   Run* b_ = nullptr;
   std::optional<Diagnosing> diagnosing_;
   Diagnosis found_;

@@ -8,9 +8,23 @@
 #include <string>
 #include <vector>
 
-#include "probe/record.hpp"
+#include "probe/relation.hpp"
+#include "probefile/run.hpp"
 
 namespace zs::probe {
+
+using probefile::Contribution;
+using probefile::Group;
+using probefile::Option;
+using probefile::Run;
+using probefile::Step;
+using probefile::StepRow;
+using probefile::Tensor;
+using probefile::Tensors;
+
+/// The name of what a step, or a start after so many steps, holds: "step 3: grad/w".
+std::string thing(std::int64_t step, const std::string& name);
+std::string start_thing(std::int64_t step, const std::string& name);
 
 /// The first place beyond the bound of rounding. B is expressed in terms of A.
 struct Finding {
@@ -40,6 +54,8 @@ struct Diagnosis {
   std::string nearest_at;
   std::vector<std::string> notes;
   Map map;
+  /// By thing(): what differs and was found within a bound, and this bound, relative.
+  std::map<std::string, double> judged;
   std::string left_out;  ///< the number of ranges whose gradient is only rounding; "" if there are none
 };
 
@@ -80,6 +96,9 @@ struct Apart {
 
 /// The finding for tensors that differ at a place with `of` tensors. REQUIRES: there is at least one.
 Finding made(std::int64_t step, const std::string& place, const std::vector<Apart>& apart, std::size_t of);
+
+/// A finding without tensors, whose relation is the whole sentence.
+Finding said(std::int64_t step, const std::string& place, const std::string& parameter, const std::string& relation);
 
 /// Relates B's gradients to A's: a factor, missing or repeated micro-batches, each rank's local gradient, stale
 /// gradients, another parameter's; sets relation and residual.

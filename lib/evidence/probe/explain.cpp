@@ -81,11 +81,11 @@ std::string by_targets(const std::vector<double>& weights, const std::vector<std
   std::vector<double> tokens;
   if (keys.back().first + 1 != side.run.ranks) return "";
   for (const auto& [rank, micro] : keys) {
-    const auto counts = side.step.targets.find(rank);
+    const auto row = side.step.ranks.find(rank);
     const auto at = static_cast<std::size_t>(micro);
-    if (counts == side.step.targets.end() || at >= counts->second.size() || counts->second[at].value_or(0) <= 0)
+    if (row == side.step.ranks.end() || at >= row->second.targets.size() || row->second.targets[at].value_or(0) <= 0)
       return "";
-    tokens.push_back(static_cast<double>(*counts->second[at]));
+    tokens.push_back(static_cast<double>(*row->second.targets[at]));
   }
   const auto [least, most] = std::minmax_element(tokens.begin(), tokens.end());
   if (!(*most > 1.02 * *least)) return "";
@@ -373,6 +373,17 @@ Finding made(std::int64_t step, const std::string& place, const std::vector<Apar
   return finding;
 }
 
+Finding said(std::int64_t step, const std::string& place, const std::string& parameter, const std::string& relation) {
+  Finding finding;
+  finding.step = step;
+  finding.place = place;
+  finding.parameter = parameter;
+  finding.relation = relation;
+  finding.distance = 1;
+  finding.of = 1;
+  return finding;
+}
+
 void explain_gradients(const std::string& place, const std::vector<Apart>& apart, const Side& a, const Side& b,
                        Finding& finding) {
   const bool none = std::all_of(apart.begin(), apart.end(), [](const Apart& t) { return norm(*t.b) == 0; });
@@ -430,7 +441,7 @@ void explain_updates(const std::vector<Update>& updates, const Side& a, const Si
   }
   if (one_factor(apart, a, b, finding)) return;
   // Updates along the gradient: of the optimizer's input, or of the sum of micro-batches.
-  const double rate = b.step.rates.empty() ? 0 : b.step.rates[0];
+  const double rate = b.step.rates().empty() ? 0 : b.step.rates()[0];
   Sketch gradients, target, theirs;
   bool known = true;
   for (const Update& u : updates) {

@@ -16,8 +16,8 @@ namespace {
 
 std::set<std::string> samples_of(const Step& step) {
   std::set<std::string> found;
-  for (const auto& [rank, batches] : step.batch) {
-    for (const auto& batch : batches) found.insert(batch.begin(), batch.end());
+  for (const auto& [rank, row] : step.ranks) {
+    for (const auto& batch : row.batch) found.insert(batch.begin(), batch.end());
   }
   return found;
 }
@@ -29,54 +29,6 @@ std::set<std::string> less(const std::set<std::string>& a, const std::set<std::s
 }
 
 std::string count(std::size_t number) { return to_text(static_cast<std::int64_t>(number)); }
-
-Finding said(std::int64_t step, const std::string& place, const std::string& parameter, const std::string& relation) {
-  Finding finding;
-  finding.step = step;
-  finding.place = place;
-  finding.parameter = parameter;
-  finding.relation = relation;
-  finding.distance = 1;
-  finding.of = 1;
-  return finding;
-}
-
-std::string shown(const std::vector<double>& values) {
-  const std::string text = joined(values, ", ", [](double value) { return to_text(value); });
-  return values.size() == 1 ? text : "(" + text + ")";
-}
-
-bool near(double a, double b) { return std::fabs(a - b) <= 1e-6 * std::max(std::fabs(a), std::fabs(b)); }
-
-/// Each rate once.
-std::vector<double> distinct(const std::vector<double>& rates) {
-  std::vector<double> kept;
-  for (const double rate : rates) {
-    if (std::find(kept.begin(), kept.end(), rate) == kept.end()) kept.push_back(rate);
-  }
-  return kept;
-}
-
-std::optional<Finding> rates_apart(std::int64_t step, const Side& a, const Side& b) {
-  auto left = a.step.rates, right = b.step.rates;
-  if (left.size() != right.size())  // group by group in one, part by part in the other
-    left = distinct(left), right = distinct(right);
-  if (left.size() != right.size()) return std::nullopt;
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    if (near(left[i], right[i])) continue;
-    std::string text = "the rate of group " + count(i) + " is " + to_text(right[i]) + " for " + to_text(left[i]);
-    if (left[i] != 0 && right[i] != 0) text += ", " + factor_text(right[i] / left[i], {}, 1e-4);
-    for (std::size_t j = 0; j < left.size(); ++j) {
-      if (j != i && left[j] == right[i]) text += " (that of group " + count(j) + ")";
-    }
-    Finding finding = said(step, "rate", "", text);
-    finding.of = left.size();
-    finding.distance = std::fabs(left[i] - right[i]) / std::max(std::fabs(left[i]), std::fabs(right[i]));
-    finding.bound = 1e-6;
-    return finding;
-  }
-  return std::nullopt;
-}
 
 /// The parameter with which `name` is tied, if a run says so.
 std::string tied_to(const Run& run, const std::string& name) {
@@ -124,13 +76,12 @@ std::string changed(const Tensor& left, const Tensor& now, const Side& side, boo
 std::optional<std::int64_t> targets_of(const Step& step) {
   std::set<std::pair<std::size_t, std::vector<std::string>>> held;
   std::optional<std::int64_t> total;
-  for (const auto& [rank, counts] : step.targets) {
-    const auto batches = step.batch.find(rank);
-    for (std::size_t micro = 0; micro < counts.size(); ++micro) {
-      if (!counts[micro]) return std::nullopt;
-      const bool known = batches != step.batch.end() && micro < batches->second.size();
-      if (known && !batches->second[micro].empty() && !held.emplace(micro, batches->second[micro]).second) continue;
-      total = total.value_or(0) + *counts[micro];
+  for (const auto& [rank, row] : step.ranks) {
+    for (std::size_t micro = 0; micro < row.targets.size(); ++micro) {
+      if (!row.targets[micro]) return std::nullopt;
+      const bool known = micro < row.batch.size();
+      if (known && !row.batch[micro].empty() && !held.emplace(micro, row.batch[micro]).second) continue;
+      total = total.value_or(0) + *row.targets[micro];
     }
   }
   return total;
@@ -180,23 +131,6 @@ std::optional<Finding> targets_apart(std::int64_t step, const Side& a, const Sid
   Finding finding = said(step, "targets", "", text + ": the loss is of other tokens");
   finding.distance = std::fabs(static_cast<double>(*right - *left)) / static_cast<double>(std::max(*left, *right));
   return finding;
-}
-
-std::optional<Finding> options_apart(std::int64_t step, const Side& a, const Side& b) {
-  if (a.step.rates.empty() || b.step.rates.empty()) return std::nullopt;
-  if (auto rate = rates_apart(step, a, b)) return rate;
-  if (a.step.groups.size() != b.step.groups.size()) return std::nullopt;
-  for (std::size_t i = 0; i < a.step.groups.size(); ++i) {
-    for (const auto& [key, value] : a.step.groups[i]) {
-      const auto other = b.step.groups[i].find(key);
-      if (key == "lr" || other == b.step.groups[i].end() || value.size() != other->second.size() ||
-          std::equal(value.begin(), value.end(), other->second.begin(), near))
-        continue;
-      return said(step, "rate", "",
-                  key + " of group " + count(i) + " is " + shown(other->second) + " for " + shown(value));
-    }
-  }
-  return std::nullopt;
 }
 
 std::optional<Finding> parameters_apart(std::int64_t step, const Side& a, const Side& b) {

@@ -30,9 +30,6 @@ class Samples {
 /// side has recorded samples: then two programs have counted.
 std::optional<Finding> targets_apart(std::int64_t step, const Side& a, const Side& b);
 
-/// Compares rate, weight decay and all other options of each group. The relation is the whole sentence.
-std::optional<Finding> options_apart(std::int64_t step, const Side& a, const Side& b);
-
 /// Finds a parameter that only one side has as tied, frozen or in no group.
 std::optional<Finding> parameters_apart(std::int64_t step, const Side& a, const Side& b);
 

@@ -8,9 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "probefile/fields.hpp"
+
 namespace zs::probe {
 
-using Sketch = std::vector<double>;
+using probefile::Sketch;
 
 double norm(const Sketch& a);
 double dot(const Sketch& a, const Sketch& b);

@@ -15,10 +15,10 @@ namespace {
 
 /// The digest of a random generator's state after a step; "" if it was not recorded.
 std::string digest_of(const Step& step, int rank, const std::string& name) {
-  const auto of = step.generators.find(rank);
-  if (of == step.generators.end()) return "";
-  const auto digest = of->second.find(name);
-  return digest == of->second.end() ? "" : digest->second;
+  const auto of = step.ranks.find(rank);
+  if (of == step.ranks.end()) return "";
+  const auto digest = of->second.generators.find(name);
+  return digest == of->second.generators.end() ? "" : digest->second;
 }
 
 /// Parameters alone, and each as if it had been a 16-bit weight in between.
@@ -77,13 +77,10 @@ std::string generators_apart(std::int64_t number, const Side& a, const Side& b) 
   const auto resumes = [&](const Run& run) { return number > 1 && run.starts.contains(number - 1); };
   if (a.run.ranks != b.run.ranks || resumes(a.run) == resumes(b.run)) return "";
   std::set<std::string> apart;
-  for (const auto& [rank, mine] : a.step.generators) {
-    const auto theirs = b.step.generators.find(rank);
-    if (theirs == b.step.generators.end()) continue;
-    for (const auto& [name, digest] : mine) {
-      if (const auto other = theirs->second.find(name);
-          other != theirs->second.end() && other->second != digest && !differed(rank, name))
-        apart.insert(name);
+  for (const auto& [rank, mine] : a.step.ranks) {
+    for (const auto& [name, digest] : mine.generators) {
+      const std::string other = digest_of(b.step, rank, name);
+      if (!other.empty() && other != digest && !differed(rank, name)) apart.insert(name);
     }
   }
   if (apart.empty()) return "";

@@ -14,7 +14,7 @@
 #include "compare/probe_file.hpp"
 #include "compare/probes.hpp"
 #include "probe/answer.hpp"
-#include "probe/record.hpp"
+#include "probefile/read.hpp"
 #include "state/read.hpp"
 #include "state/sums.hpp"
 
@@ -187,7 +187,7 @@ Answer compare_files(const std::string& a, const std::string& b, const compare::
   Answer answer;
   if (compare::holds_probe(a) != compare::holds_probe(b))
     throw UsageError("one of " + a + " and " + b + " is a record of zs_probe, the other is not: name two");
-  if (probe::version(a) == 2 && probe::version(b) == 2) {
+  if (probefile::version(a) == 2 && probefile::version(b) == 2) {
     probe::Answer found = probe::compare(a, b, tolerance, after, floor);
     answer.verdict = found.verdict;
     answer.lines = std::move(found.lines);

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
-#include "probe/record.hpp"
+#include "probefile/read.hpp"
 
 namespace zs::comparison {
 namespace {
@@ -26,7 +26,7 @@ std::uintmax_t size_of(const std::string& folder) {
 }
 
 probe::Live begun(const Follow& request) {
-  if (probe::version(request.reference) != 2)
+  if (probefile::version(request.reference) != 2)
     throw Error(request.reference, 0, "is no record of zs_probe with sketches: --follow compares with one");
   return {request.reference, request.live, request.tolerance, request.floor};
 }
@@ -52,7 +52,7 @@ probe::Answer follow(const Follow& request, const std::function<void(std::int64_
       return last;
     }
     seen = size, changed = Clock::now();
-    if (probe::version(request.live) != 2) continue;
+    if (probefile::version(request.live) != 2) continue;
     try {
       const probe::Live::Seen now = live.grow();
       compared = true;

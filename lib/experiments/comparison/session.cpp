@@ -19,7 +19,7 @@
 #include "comparison/resume.hpp"
 #include "comparison/two_runs.hpp"
 #include "parse/custom.hpp"
-#include "probe/record.hpp"
+#include "probefile/read.hpp"
 #include "registry/run.hpp"
 
 namespace zs::comparison {
@@ -53,7 +53,7 @@ Answer compare_with_first(const std::vector<input::Named>& operands, const compa
                           const std::vector<std::string>& columns, const state::Names& names,
                           const std::string& floor) {
   const input::Named& a = operands.front();
-  if (!floor.empty() && (is_run(a) || probe::version(a.path) != 2))
+  if (!floor.empty() && (is_run(a) || probefile::version(a.path) != 2))
     throw UsageError("--floor is for probes with sketches, and " + a.name + " is none");
   std::optional<Answer> worst;
   std::string against, words;

@@ -6,7 +6,7 @@
 
 #include "compare/verdict.hpp"
 #include "probe/answer.hpp"
-#include "probe/record.hpp"
+#include "probefile/read.hpp"
 
 namespace zs::experiment {
 namespace {
@@ -41,7 +41,7 @@ registry::Fields compare_probes(const Experiment& experiment, const std::vector<
   };
   for (std::size_t i = 0; i < experiment.cells.size(); ++i) {
     const Cell& cell = experiment.cells[i];
-    if (cell.run().empty() || probe::version(folder(cell)) != 2 || states[i].state != RunState::complete) continue;
+    if (cell.run().empty() || probefile::version(folder(cell)) != 2 || states[i].state != RunState::complete) continue;
     if (!first) {
       first = &cell;
       continue;

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ledger of two recordings. It walks the lists of fields that the reader has walked (probefile/fields.hpp), lists
+// what each side holds, and compares. exact: the same bits. rounding: the diagnosis has judged it by a bound. What
+// differs otherwise is DIFFERENT if nothing but equality holds for it, else inconclusive.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "compare/ledger.hpp"
+#include "compare/measure.hpp"
+#include "probe/diagnosis.hpp"
+
+namespace zs::probe {
+
+class Account {
+ public:
+  /// Of the steps after that one.
+  Account(const Run& a, const Run& b, const Diagnosis& found, const compare::Tolerance& tolerance, std::int64_t after);
+
+  compare::Ledger ledger() const;
+  /// Sentences: what differs, what is not finite, what differs and was not judged, what only one side holds.
+  const std::vector<std::string>& different() const { return different_; }
+  const std::vector<std::string>& wild() const { return wild_; }
+  const std::vector<std::string>& open() const { return open_; }
+  const std::vector<std::string>& alone() const { return alone_; }
+  /// The first loss that differs: "step 3, rank 0: 1 and 2"; "".
+  const std::string& loss() const { return loss_; }
+  /// Whether a tensor differs, which a tolerance of elements must judge.
+  bool tensors_differ() const { return tensors_differ_; }
+
+  struct Scene;
+  struct Outcome {
+    compare::Verdict verdict = compare::Verdict::exact;
+    std::string text;
+  };
+
+ private:
+  friend struct Scene;
+  void add(compare::Holder holder, const std::string& thing);
+  void enter(const std::string& thing, const Outcome& outcome);
+  void alone(compare::Holder holder, const std::string& thing, const char* excuse);
+
+  compare::Holdings held_a_, held_b_;
+  std::vector<std::pair<std::string, compare::Verdict>> compared_;
+  std::vector<std::pair<compare::Holder, std::string>> excused_;
+  std::vector<std::string> different_, wild_, open_, alone_;
+  std::string loss_;
+  bool tensors_differ_ = false;
+};
+
+}  // namespace zs::probe

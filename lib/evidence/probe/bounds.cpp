@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/bounds.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "probe/matching.hpp"
+#include "probe/options.hpp"
+
+namespace zs::probe {
+namespace {
+
+/// Half a unit in the last place, relative.
+double unit(const std::string& dtype) {
+  if (dtype == "BF16") return 0x1p-9;
+  if (dtype == "F16") return 0x1p-12;
+  return 0x1p-25;
+}
+
+/// Whether all micro-batches' gradients have the same bits.
+bool all_same(const Step& a, const Step& b) {
+  const auto pairs = matched(a, b);
+  if (pairs.empty() || pairs.size() != a.locals.size() || pairs.size() != b.locals.size()) return false;
+  return std::all_of(pairs.begin(), pairs.end(), [](const auto& pair) {
+    const auto &left = pair.first->tensors.all(), &right = pair.second->tensors.all();
+    return left.size() == right.size() && std::all_of(left.begin(), left.end(), [&](const auto& known) {
+             const Tensor* const other = pair.second->tensors.find(known.first);
+             return other && known.second.same(*other);
+           });
+  });
+}
+
+bool is_gradient(const std::string& name) { return name.starts_with("grad/") || name.starts_with("direction/"); }
+
+/// Whether all gradients have the same bits; false if there are none.
+bool gradients_same(const Step& a, const Step& b) {
+  bool any = false;
+  for (const auto& [name, tensor] : a.tensors.all()) {
+    if (!is_gradient(name)) continue;
+    const Tensor* const other = b.tensors.find(name);
+    if (!other || !tensor.same(*other)) return false;
+    any = true;
+  }
+  return any && std::all_of(b.tensors.all().begin(), b.tensors.all().end(), [&](const auto& known) {
+           return !is_gradient(known.first) || a.tensors.find(known.first);
+         });
+}
+
+bool computes_in_bfloat16(const Group& group) {
+  const auto muon = group.options.find("use_muon");
+  return group.optimizer.find("Muon") != std::string::npos || group.options.contains("ns_steps") ||
+         (muon != group.options.end() && muon->second.text == "true");
+}
+
+/// The factor by which a step's gradients are clipped; 1 if it does not say.
+double clip_of(const Step& step) {
+  const auto norm = step.scalars.find("norm"), clip = step.scalars.find("clip");
+  if (norm == step.scalars.end() || clip == step.scalars.end() || !(norm->second > clip->second)) return 1;
+  return clip->second / norm->second;
+}
+
+}  // namespace
+
+double sum_rounding(const std::string& dtype, std::size_t terms) {
+  return std::max(rounding("F32"), static_cast<double>(terms + 1) * unit(dtype));
+}
+
+void Bounds::begin(std::int64_t number, const Side& a, const Side& b, const Tensors* from_a, const Tensors* from_b) {
+  number_ = number, left_ = &a, right_ = &b, from_a_ = from_a, from_b_ = from_b;
+  clean_before_ = clean_;
+  floor_step_ = nullptr;
+  if (floor_) {
+    const auto known = floor_->steps.find(number);
+    if (known != floor_->steps.end()) floor_step_ = &known->second;
+  }
+  locals_same_ = all_same(a.step, b.step);
+  gradients_same_ = gradients_same(a.step, b.step);
+  addends_ = a.step.locals.size();
+  options_same_.clear();
+  for (const auto& [i, j] : paired(a.step.groups, b.step.groups)) {
+    const Group &mine = a.step.groups[i], &theirs = b.step.groups[j];
+    const bool equal = options_apart(mine, theirs).empty();
+    for (const std::string& name : mine.params) {
+      if (equal) options_same_.insert(name);
+      if (computes_in_bfloat16(mine) || computes_in_bfloat16(theirs)) muon_.insert(name);
+    }
+  }
+  const auto mine = counters(a.step), theirs = counters(b.step);
+  std::erase_if(options_same_, [&](const std::string& name) {
+    const auto left = mine.find(name), right = theirs.find(name);
+    return left != mine.end() && right != theirs.end() && left->second != right->second;
+  });
+  clipped_ = std::max(clipped_, std::fabs(clip_of(a.step) / clip_of(b.step) - 1));
+}
+
+/// The type in which a parameter's gradient was computed.
+std::string Bounds::computed(const std::string& parameter) const {
+  std::string dtype;
+  for (const Side* side : {left_, right_}) {
+    dtype = coarser(dtype, side->step.computed);
+    for (const auto& [key, local] : side->step.locals) {
+      if (const Tensor* const found = local.tensors.find(parameter)) dtype = coarser(dtype, found->dtype);
+    }
+    for (const char* place : {"grad/", "model/"}) {
+      if (const Tensor* const found = side->step.tensors.find(place + parameter)) dtype = coarser(dtype, found->dtype);
+    }
+  }
+  return dtype;
+}
+
+/// Differences from earlier steps grow with each step: as far as the floor's, or, by estimate, the gradients' at most
+/// some tens of times the parameters'.
+double Bounds::grown(const Tensors& mine, const Tensors* moved, const std::string& name) const {
+  const Tensor *const left = mine.find(name), *const right = moved ? moved->find(name) : nullptr;
+  if (!left || !right || left->sketch.size() != right->sketch.size()) return 50 * drift_;
+  return kFloors * distance(left->sketch, right->sketch);
+}
+
+bool Bounds::same(const std::string& name) const {
+  const Tensor *const left = left_->step.tensors.find(name), *const right = right_->step.tensors.find(name);
+  return left && right && left->same(*right);
+}
+
+bool Bounds::same_before(const std::string& name) const {
+  const Tensor *const left = from_a_ ? from_a_->find(name) : nullptr, *const right = from_b_ ? from_b_->find(name) : nullptr;
+  return left && right && left->same(*right);
+}
+
+/// Whether each state of a parameter had the same bits before the step, or has them after it: the update computes with
+/// these. A parameter without recorded state may have one that is not recorded: it is the same where nothing has
+/// differed yet.
+bool Bounds::same_states(const std::string& parameter) const {
+  bool any = false;
+  for (const auto& [name, tensor] : left_->step.tensors.all()) {
+    if (!name.starts_with("state.") || name.substr(name.find('/') + 1) != parameter) continue;
+    if (!same(name) && !same_before(name) && !clean_before_) return false;
+    any = true;
+  }
+  return any || clean_before_;
+}
+
+/// Whether an update has the same inputs on both sides, as far as they are recorded. The parameter before it is the
+/// same, too, where all gradients are: they were computed with it.
+bool Bounds::same_inputs(const std::string& parameter) const {
+  return (same("grad/" + parameter) || same("direction/" + parameter)) &&
+         (same_before("param/" + parameter) || (gradients_same_ && !(from_a_ && from_b_))) && same_states(parameter) &&
+         options_same_.contains(parameter);
+}
+
+double Bounds::gradient(const std::string& parameter, const std::string& place) const {
+  const std::string dtype = computed(parameter);
+  if (locals_same_ && (place == "grad" || place == "direction")) {
+    std::string summed;  // the types of what is added, and of the sum
+    for (const auto& [key, local] : left_->step.locals) {
+      if (const Tensor* const found = local.tensors.find(parameter)) summed = coarser(summed, found->dtype);
+    }
+    if (const Tensor* const sum = left_->step.tensors.find(place + "/" + parameter)) summed = coarser(summed, sum->dtype);
+    if (place == "grad") return sum_rounding(summed, addends_);
+  }
+  return rounding(dtype) + grown(left_->step.tensors, floor_step_ ? &floor_step_->tensors : nullptr, place + "/" + parameter);
+}
+
+double Bounds::state(const std::string& place, const std::string& parameter) const {
+  const std::string name = place + "/" + parameter;
+  const bool before = same_before(name) || (from_a_ && from_b_ && !from_a_->find(name) && !from_b_->find(name)) || clean_before_;
+  if (same("grad/" + parameter) && before && options_same_.contains(parameter)) {
+    const Tensor* const tensor = left_->step.tensors.find(name);
+    return sum_rounding(tensor ? tensor->dtype : "", 8);
+  }
+  return 4 * gradient(parameter, place);
+}
+
+double Bounds::output(const std::string& name, const std::string& dtype) const {
+  return rounding(coarser(dtype, coarser(left_->step.computed, right_->step.computed))) +
+         grown(left_->step.outputs, floor_step_ ? &floor_step_->outputs : nullptr, name);
+}
+
+double Bounds::buffer(const std::string& parameter) const {
+  if (locals_same_ && clean_before_) return rounding("F32");
+  return rounding(coarser(left_->step.computed, right_->step.computed)) +
+         grown(left_->step.tensors, floor_step_ ? &floor_step_->tensors : nullptr, "buffer/" + parameter);
+}
+
+double Bounds::copy(const std::string& parameter) const {
+  const Tensor* const tensor = left_->step.tensors.find("model/" + parameter);
+  return same("param/" + parameter) ? sum_rounding(tensor ? tensor->dtype : "", 1) : 2 * gradient(parameter, "model");
+}
+
+double Bounds::number() const {
+  if (gradients_same_ || locals_same_) return rounding("F32");
+  std::string dtype = coarser(left_->step.computed, right_->step.computed);
+  for (const auto& [name, tensor] : left_->step.tensors.all()) {
+    if (is_gradient(name)) dtype = coarser(dtype, tensor.dtype);
+  }
+  for (const auto& [key, local] : left_->step.locals) {
+    if (!local.tensors.all().empty()) dtype = coarser(dtype, local.tensors.all().front().second.dtype);
+  }
+  return rounding(dtype) + 50 * drift_;
+}
+
+/// Adam divides by the gradient's size: if that is rounding, so is the sign of the update, for a share of elements like
+/// the gradient's relative error. Muon computes in bfloat16.
+double Bounds::usual_update(const std::string& parameter, double gradient) const {
+  const auto has = [&](const std::string& place) {
+    return left_->step.tensors.find(place + parameter) || right_->step.tensors.find(place + parameter);
+  };
+  const auto measured = gradients_.find(parameter);
+  const double seen = std::max(measured == gradients_.end() ? 0 : measured->second, rounding("F32") / 16);
+  double most = 4 * gradient;
+  if (has("state.exp_avg_sq/")) most = std::max(most, 4 * std::sqrt(std::min(seen, gradient)) + 4 * gradient);
+  if (has("direction/") || muon_.contains(parameter)) most = std::max(most, 2 * rounding("BF16"));
+  return most;
+}
+
+double Bounds::update(const std::string& parameter, double size, double moved) const {
+  const Tensor* const after = left_->step.tensors.find("param/" + parameter);
+  const std::string dtype = after ? after->dtype : "";
+  const bool equal = same_inputs(parameter);
+  double most = equal ? sum_rounding(dtype, 16) : usual_update(parameter, gradient(parameter));
+  if (equal && muon_.contains(parameter)) most = 2 * rounding("BF16");
+  return most + (moved > 0 ? 8 * unit(dtype) * size / moved : 0);
+}
+
+double Bounds::parameter(const std::string& name, double size, double moved, double apart, std::int64_t steps) const {
+  const Tensor* const after = left_->step.tensors.find("param/" + name);
+  const double own = 8 * unit(after ? after->dtype : "");
+  if (same_inputs(name) && !muon_.contains(name)) return rounding("F32") + own;
+  const double gradient = clean_before_ ? rounding("F32") : this->gradient(name);
+  const double most = usual_update(name, gradient) * moved * static_cast<double>(steps) + apart;
+  return own + (size > 0 ? most / size : 0);
+}
+
+bool Bounds::is_factor(const Sketch& a, const Sketch& b, double distance, double bound, std::int64_t elements) const {
+  if (!(distance > bound / 8) || !(distance > 2 * rounding("F32")) || elements < 16 || a.size() < 8) return false;
+  const Fit one = fit({a}, b);
+  const double share = a.size() > 8 ? 8 : 16;
+  return one.residual < distance / share && std::fabs(one.weights[0] - 1) > 4 * clipped_ + rounding("F32");
+}
+
+}  // namespace zs::probe

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far apart two sides may be at a place. The bound is that of what went in: where all inputs have the same bits on
+// both sides, the output may differ by the rounding of its own type alone, whatever type the forward pass has. Else it
+// is the rounding of the type in which the gradient was computed, and what earlier steps have left.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "probe/diagnosis.hpp"
+
+namespace zs::probe {
+
+class Bounds {
+ public:
+  Bounds(const Run& a, const Run& b, const Run* floor) : a_(a), b_(b), floor_(floor) {}
+
+  /// Looks at the inputs of a step. `from`: parameters and state before it, or null.
+  void begin(std::int64_t number, const Side& a, const Side& b, const Tensors* from_a, const Tensors* from_b);
+
+  /// Of a gradient, or of what is as far apart: a local one, a copy.
+  double gradient(const std::string& parameter, const std::string& place = "grad") const;
+  double state(const std::string& place, const std::string& parameter) const;
+  double output(const std::string& name, const std::string& dtype) const;
+  double buffer(const std::string& parameter) const;
+  double copy(const std::string& parameter) const;
+  /// Of a number that the whole step makes: a loss, a norm.
+  double number() const;
+  /// Of an update, relative to it. `size`: the parameter's norm. `moved`: the norm of the update.
+  double update(const std::string& parameter, double size, double moved) const;
+  /// Of a parameter itself, relative, where the step before was not recorded. `moved`: how far it went since the last
+  /// step that was, `apart`: how far apart the sides were there, `steps`: how many steps ago.
+  double parameter(const std::string& name, double size, double moved, double apart, std::int64_t steps) const;
+
+  /// Whether a difference within the bound is still no rounding: a factor explains it.
+  bool is_factor(const Sketch& a, const Sketch& b, double distance, double bound, std::int64_t elements) const;
+
+  /// A gradient's distance, by parameter.
+  void measured(const std::string& parameter, double distance) { gradients_[parameter] = distance; }
+  /// A distance of parameters that was found to be rounding.
+  void drifted(double distance) { drift_ = std::max(drift_, distance); }
+  /// Something had other bits.
+  void differed() { clean_ = false; }
+
+ private:
+  std::string computed(const std::string& parameter) const;
+  double grown(const Tensors& mine, const Tensors* moved, const std::string& name) const;
+  bool same(const std::string& name) const;
+  bool same_before(const std::string& name) const;
+  bool same_states(const std::string& parameter) const;
+  bool same_inputs(const std::string& parameter) const;
+  double usual_update(const std::string& parameter, double gradient) const;
+
+  const Run &a_, &b_;
+  const Run* floor_;
+  std::int64_t number_ = 0;
+  const Side *left_ = nullptr, *right_ = nullptr;
+  const Tensors *from_a_ = nullptr, *from_b_ = nullptr;
+  const Step* floor_step_ = nullptr;
+  bool locals_same_ = false, gradients_same_ = false, clean_ = true, clean_before_ = true;
+  std::size_t addends_ = 0;
+  std::set<std::string> options_same_, muon_;  ///< parameters
+  std::map<std::string, double> gradients_;
+  double drift_ = 0, clipped_ = 0;  ///< clipped_: by how much the two factors of clipping have differed
+};
+
+/// The rounding of a sum of some terms, each with the same bits on both sides.
+double sum_rounding(const std::string& dtype, std::size_t terms);
+
+inline constexpr double kFloors = 8;  ///< so many times as far apart as the floor is rounding
+
+}  // namespace zs::probe

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/comparison.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/number.hpp"
+#include "probe/options.hpp"
+#include "probe/resume.hpp"
+#include "tensorfile/tensor.hpp"
+
+namespace zs::probe {
+namespace {
+
+std::string place_of(const std::string& name) { return name.substr(0, name.find('/')); }
+std::string parameter_of(const std::string& name) { return name.substr(name.find('/') + 1); }
+
+}  // namespace
+
+Diagnosis Comparison::next() {
+  starts();
+  samples_.grow(last_);
+  for (auto left = a_.steps.upper_bound(last_); left != a_.steps.end(); ++left) {
+    const auto right = b_.steps.find(left->first);
+    if (right == b_.steps.end()) continue;
+    ++found_.steps;
+    const auto known = floor_ ? floor_->steps.find(left->first) : b_.steps.end();
+    floor_step_ = floor_ && known != floor_->steps.end() ? &known->second : nullptr;
+    step(left->first, {a_, left->second, before_a_}, {b_, right->second, before_b_});
+    before_a_ = &left->second, before_b_ = &right->second;
+    last_ = left->first;
+  }
+  Diagnosis said = found_;
+  for (const auto& [what, count] : only_)
+    said.only.push_back(what.second + " of " + to_text(static_cast<std::int64_t>(count.size())) +
+                        " tensors only in " + what.first);
+  said.missing.assign(missing_.begin(), missing_.end());
+  said.left_out = negligible_.text();
+  return said;
+}
+
+/// Counts, and looks at what only one side has.
+const Tensor* Comparison::pair(const std::string& name, const Tensor& left, const Tensors& right) {
+  const Tensor* const other = right.find(name);
+  if (!other) {
+    lone(name, "A", right);
+    return nullptr;
+  }
+  ++found_.tensors;
+  found_.elements += left.held;
+  if (!left.same(*other)) ++found_.differing;
+  return other;
+}
+
+/// A gradient is not missing if the other side's optimizer gets the direction computed from it.
+void Comparison::lone(const std::string& name, const char* side, const Tensors& other) {
+  const std::string place = place_of(name);
+  const bool frozen = a_.frozen.contains(parameter_of(name)) && b_.frozen.contains(parameter_of(name));
+  if ((place == "param" && !frozen) || (place == "grad" && !other.find("direction/" + parameter_of(name))))
+    missing_.insert(name + " is only in " + side);
+  else
+    only_[{side, place}].insert(parameter_of(name));
+}
+
+/// Draws a distance on the map, of a parameter's module.
+void Comparison::draw(std::int64_t step, const std::string& place, const std::string& name, double ratio) {
+  const std::string module = place == "output" ? name : name.substr(0, name.rfind('.') + 1);
+  const auto [of_module, added] =
+      found_.map.modules.try_emplace(module.ends_with('.') ? module.substr(0, module.size() - 1)
+                                     : module.empty()      ? name
+                                                           : module);
+  if (added) found_.map.order.push_back(of_module->first);
+  for (double* const most : {&of_module->second[step], &found_.map.places[place][step]})
+    *most = std::max(*most, std::isfinite(ratio) ? ratio : 1e9);
+}
+
+void Comparison::judge(const std::string& name, double distance, double bound, const std::string& at) {
+  if (done()) return;
+  found_.judged[name] = std::max(found_.judged[name], bound);
+  const double ratio = bound > 0 ? distance / bound : 0;
+  if (ratio > found_.nearest) found_.nearest = ratio, found_.nearest_at = at;
+}
+
+void Comparison::starts() {
+  for (const auto& [step, left] : a_.starts) {
+    if (begun_.contains(step)) continue;
+    const auto right = b_.starts.find(step);
+    const auto kept = b_.steps.find(step);
+    const Tensors* const other = right != b_.starts.end() ? &right->second
+                                 : kept != b_.steps.end() ? &kept->second.tensors
+                                                          : nullptr;
+    if (other) begun_.insert(step), start(step, left, *other);
+  }
+  for (const auto& [step, right] : b_.starts) {  // B resumed where A went on
+    const auto kept = a_.steps.find(step);
+    if (begun_.contains(step) || kept == a_.steps.end()) continue;
+    begun_.insert(step), start(step, kept->second.tensors, right);
+  }
+}
+
+void Comparison::generators(std::int64_t number, const Side& a, const Side& b) {
+  const std::string text = generators_apart(number, a, b);
+  if (text.empty()) return;
+  if (done() && found_.first->step == number && found_.first->place != "resume")
+    found_.first->relation += "; " + text;
+  else
+    found_.notes.push_back("step " + to_text(number) + ": " + text + ", and no value shows it");
+}
+
+/// The beginning of a training: parameters are those that were loaded or drawn.
+void Comparison::start(std::int64_t step, const Tensors& left, const Tensors& right) {
+  std::vector<Apart> apart;
+  std::size_t of = 0;
+  for (const auto& [name, tensor] : left.all()) {
+    const bool parameter = name.starts_with("param/");
+    if (!parameter && !name.starts_with("state.") && !name.starts_with("buffer/")) continue;
+    const Tensor* const other = right.find(name);
+    if (!other) continue;
+    if (other->sketch.size() != tensor.sketch.size() || other->shape != tensor.shape) {
+      if (!done()) sized(step, name, tensor, *other);
+      continue;
+    }
+    of += parameter;
+    if (parameter) parameters_[name] = {step, tensor.sketch, other->sketch};
+    if (tensor.same(*other)) continue;
+    bounds_.differed();
+    const double by = distance(tensor.sketch, other->sketch),
+                 most = rounding(coarser(tensor.dtype, other->dtype)) / 4;
+    const double allowed = parameter ? std::max(most, master_rounding(name)) : 4 * most;
+    if (parameter) bounds_.drifted(std::min(by, allowed) * 0.02);
+    if (!(by <= allowed))
+      apart.push_back({parameter ? parameter_of(name) : name, &tensor.sketch, &other->sketch, by, allowed});
+    else
+      judge(start_thing(step, name), by, allowed, "start, " + name);
+  }
+  if (apart.empty() || done()) return;
+  const bool parameters = std::any_of(apart.begin(), apart.end(), [](const Apart& t) { return t.parameter.find('/') == std::string::npos; });
+  if (parameters) std::erase_if(apart, [](const Apart& t) { return t.parameter.find('/') != std::string::npos; });
+  Finding finding = made(step, "start", apart, of);
+  finding.relation = parameters ? "the parameters differ before the first step"
+                                : "the optimizer's state or a buffer differs before the first step";
+  std::set<std::string> factors;
+  for (const Apart& t : apart) {
+    const Fit one = fit({*t.a}, *t.b);
+    factors.insert(one.residual <= t.bound ? factor_text(one.weights[0], {}, t.bound / 4) : "");
+  }
+  if (factors.size() == 1 && !factors.contains("")) finding.relation += ": " + *factors.begin();
+  found_.first = finding;
+}
+
+/// Masters that were made of parameters of 16 bits are rounded.
+double Comparison::master_rounding(const std::string& name) const {
+  for (const Run* run : {&a_, &b_}) {
+    if (run->steps.empty()) continue;
+    const Step& first = run->steps.begin()->second;
+    const Tensor* const low = first.tensors.find("model/" + parameter_of(name));
+    if (low && (low->dtype == "BF16" || low->dtype == "F16")) return low->dtype == "BF16" ? 0x1p-8 : 0x1p-11;
+  }
+  return 0;
+}
+
+void Comparison::step(std::int64_t number, const Side& a, const Side& b) {
+  std::map<std::string, Paired> by_place;
+  bool same = true;
+  for (const auto& [name, tensor] : a.step.tensors.all()) {
+    const Tensor* const other = pair(name, tensor, b.step.tensors);
+    if (!other || other->sketch.size() != tensor.sketch.size() || other->shape != tensor.shape) {
+      if (other && !done()) sized(number, name, tensor, *other);
+      continue;
+    }
+    same &= tensor.same(*other);
+    by_place[place_of(name)].emplace_back(parameter_of(name), std::pair{&tensor, other});
+  }
+  for (const auto& [name, tensor] : b.step.tensors.all()) {
+    if (!a.step.tensors.find(name)) lone(name, "B", a.step.tensors);
+  }
+  bounds_.begin(number, a, b, before(a_, a, number), before(b_, b, number));
+  negligible_.step(a, b, [&](const std::string& parameter) { return bounds_.gradient(parameter, "unit"); });
+  first(resumed_apart(number, a_, b_));
+  if (found_.steps == 1) first(parameters_apart(number, a, b));
+  first(found_apart(number, a, b));
+  for (const char* const place : {"begin", "begin.model"}) begun(number, place, by_place[place]);
+  buffers(number, by_place["buffer"]);
+  outputs(number, a, b);
+  locals(number, a, b);
+  linear(number, "grad", by_place["grad"], a, b);
+  // A different gradient of a micro-batch counts if its sum differs: without an effect on the sum it is rounding.
+  if (done() && local_ && found_.first->relation.starts_with("no simple")) found_.first = local_;
+  batch(number, a, b);
+  linear(number, "direction", by_place["direction"], a, b);
+  first(options_apart(number, a, b));
+  for (const auto& [place, tensors] : by_place) {
+    // Under another optimizer the state is another, which its update shows more plainly.
+    if (place.starts_with("state.")) state_apart(number, place, tensors, a, b);
+  }
+  updates(number, a, b);
+  if (!done() && pending_) found_.first = pending_;
+  pending_.reset();
+  linear(number, "model", by_place["model"], a, b);
+  first(copies_apart(number, b, "B"));
+  first(copies_apart(number, a, "A"));
+  first(std::exchange(buffer_, std::nullopt));
+  generators(number, a, b);
+  if (!done()) found_.judged[thing(number, "number")] = bounds_.number();
+  if (!same) bounds_.differed();
+}
+
+double Comparison::bound(const std::string& place, const std::string& parameter) const {
+  if (place == "direction") return 4 * bounds_.gradient(parameter, place);
+  return place == "model" ? bounds_.copy(parameter) : bounds_.gradient(parameter, place);
+}
+
+/// Gradients, directions and copies.
+void Comparison::linear(std::int64_t number, const std::string& place, const Paired& tensors, const Side& a,
+                        const Side& b) {
+  std::vector<Apart> apart;
+  for (const auto& [parameter, sides] : tensors) {
+    const Sketch &left = sides.first->sketch, &right = sides.second->sketch;
+    Sketch of_a = left, of_b = right;
+    const std::string name = place + "/" + parameter, at = "step " + to_text(number) + ", " + place + " of " + parameter;
+    const double most = bound(place, parameter);
+    if (!negligible_.judged(place, parameter, of_a, of_b)) {
+      judge(thing(number, name), 0, most, at);
+      continue;
+    }
+    const double by = distance(of_a, of_b);
+    if (place == "grad") bounds_.measured(parameter, by);
+    draw(number, place, parameter, by / most);
+    if (!(by <= most) || b_.replicas.contains({number, name}) || bounds_.is_factor(of_a, of_b, by, most, sides.first->of))
+      apart.push_back({parameter, &left, &right, by, std::min(most, by)});
+    else
+      judge(thing(number, name), by, most, at);
+  }
+  if (done() || apart.empty()) return;
+  Finding finding = made(number, place, apart, tensors.size());
+  if (std::any_of(apart.begin(), apart.end(), [](const Apart& t) { return t.distance > 0; }))
+    explain_gradients(place, apart, a, b, finding);
+  replicas(finding);
+  found_.first = finding;
+}
+
+/// Other samples, or other labels of them, make other gradients: the first difference is in them.
+void Comparison::batch(std::int64_t number, const Side& a, const Side& b) {
+  static const std::set<std::string> kMade{"grad", "local", "output"};
+  if (done() && (found_.first->step != number || !kMade.contains(found_.first->place))) return;
+  auto other = samples_.apart(number), targets = targets_apart(number, a, b);
+  if (!done()) {
+    if (targets && !std::exchange(targets_told_, true))
+      found_.notes.push_back("step " + to_text(number) + ": " + targets->relation + ", and no gradient shows it");
+    return;
+  }
+  if (other && targets) other->relation += "; " + targets->relation;
+  if (!other) other = targets;
+  if (!other) return;
+  const Finding& seen = *found_.first;
+  other->parameter = seen.parameter, other->tensors = seen.tensors, other->of = seen.of;
+  other->distance = seen.distance, other->bound = seen.bound, other->residual = seen.residual;
+  if (!seen.relation.starts_with("no simple")) other->relation += "; gradients: " + seen.relation;
+  found_.first = std::move(other);
+}
+
+/// Says which ranks of B hold something else than the first.
+void Comparison::replicas(Finding& finding) const {
+  for (const std::string& parameter : finding.tensors) {
+    const auto apart = b_.replicas.find({finding.step, finding.place + "/" + parameter});
+    if (apart == b_.replicas.end()) continue;
+    finding.relation += (finding.relation.empty() ? "rank " : "; rank ") + std::to_string(apart->second.second) +
+                        " holds other values than rank " + std::to_string(apart->second.first);
+    return;
+  }
+}
+
+void Comparison::sized(std::int64_t number, const std::string& name, const Tensor& left, const Tensor& right) {
+  Finding finding;
+  finding.step = number;
+  finding.place = place_of(name);
+  finding.parameter = parameter_of(name);
+  finding.tensors = {finding.parameter};
+  finding.of = 1;
+  finding.relation = "another shape: " + tensorfile::to_text(right.shape) + " for " + tensorfile::to_text(left.shape);
+  finding.distance = 2;
+  found_.first = finding;
+}
+
+}  // namespace zs::probe

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probefile/join.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+
+namespace zs::probefile {
+namespace {
+
+std::string runs_text(const Runs& runs) {
+  std::string text;
+  for (const auto& axis : runs) {
+    text += '[';
+    for (const auto& [begin, end] : axis) text += to_text(begin) + "-" + to_text(end) + ' ';
+    text += ']';
+  }
+  return text;
+}
+
+bool near(double a, double b, double by) {
+  return a == b || std::fabs(a - b) <= by * std::max(std::fabs(a), std::fabs(b)) || (std::isnan(a) && std::isnan(b));
+}
+
+bool is_known_type(const std::string& dtype) {
+  static const std::set<std::string> kTypes{"F64",   "F32",   "BF16",  "F16",  "int64",  "int32",  "int16",     "int8",
+                                            "uint8", "uint16", "uint32", "uint64", "bool", "complex64", "complex128"};
+  return kTypes.contains(dtype) || dtype.starts_with("float8_");
+}
+
+/// Throws Error if a row contradicts itself.
+void require_sound(const TensorRow& row) {
+  if (!is_known_type(row.dtype)) throw Error(row.name + " is of the unknown type " + row.dtype);
+  double size = 1;
+  for (const std::int64_t extent : row.shape) {
+    if (extent < 0) throw Error(row.name + " has a shape below 0");
+    size *= static_cast<double>(extent);
+  }
+  if (size != static_cast<double>(row.of)) throw Error(row.name + " has another shape than its number of elements");
+  if (row.squares < 0) throw Error(row.name + " has a sum of squares below 0");
+  if (row.begin < 0 || row.count < 0 || row.count > row.of ||
+      (row.count > 0 && !row.runs && row.begin > row.of - row.count))
+    throw Error(row.name + " has a part outside of it");
+  const bool finite = std::all_of(row.sketch.begin(), row.sketch.end(), [](double sum) { return std::isfinite(sum); });
+  if (std::isfinite(row.squares) && !finite) throw Error(row.name + " has a finite norm, and a sketch that is not");
+  if (row.count == 0 && row.squares != 0) throw Error(row.name + " has a part without elements, and a norm");
+  // Each sum is of the elements of one range, with signs: at most sqrt(elements x squares).
+  double sums = 0;
+  for (const double sum : row.sketch) sums += sum * sum;
+  if (finite && sums > 8 * (static_cast<double>(row.count) * row.squares * (1 + 1e-6)) + 1e-280)
+    throw Error(row.name + " has a sketch that its norm contradicts");
+}
+
+}  // namespace
+
+void Join::head(const HeadRow& row, int rank) {
+  if (row.version != 2) throw Error("is of a version that this zs-verify does not know");
+  auto& known = run_.heads[rank];
+  if (rank == 0 && known.empty()) {
+    run_.id = row.id, run_.torch = row.torch, run_.layout = row.layout, run_.framework = row.framework;
+  }
+  for (const auto& [name, others] : row.tied) run_.ties[name] = others;
+  run_.frozen.insert(row.frozen.begin(), row.frozen.end());
+  known.push_back(row);
+}
+
+void Join::start(StartRow row, int rank) {
+  current_ = -1;
+  if (row.counted) {
+    const auto [known, added] = run_.counted.emplace(row.start, *row.counted);
+    if (known->second != *row.counted)
+      run_.faults.push_back("start: rank " + std::to_string(rank) + " counts " + to_text(*row.counted) +
+                            " steps, another rank " + to_text(known->second));
+  }
+  tensors(run_.starts[row.start], row.tensors, rank, "", "start");
+}
+
+void Join::step(Step& step, StepRow row, int rank) {
+  const std::string where = "step " + to_text(row.step);
+  const std::string values =
+      row.values ? folder_ + "/" + std::filesystem::path(*row.values).filename().string() : std::string();
+  current_ = row.step;
+  tensors(step.tensors, row.tensors, rank, values, where);
+  current_ = -1;
+  std::set<std::tuple<std::int64_t, std::int64_t, std::string>> seen;
+  for (const TensorRow& local : row.locals) {
+    if (!local.by || !local.micro || *local.by < 0 || *local.micro < 0 || *local.by > 1 << 20 ||
+        *local.micro > 1 << 20)
+      throw Error("a micro-batch's gradient of " + local.name + " has no number of its rank and micro-batch");
+    const int by = static_cast<int>(*local.by), micro = static_cast<int>(*local.micro);
+    if (!seen.emplace(by, micro, local.name).second)
+      throw Error("the gradient of " + local.name + " of micro-batch " + std::to_string(micro) + " is there twice");
+    Contribution& into = step.locals[{by, micro}];
+    into.by = by, into.micro = micro;
+    if (into.samples.empty() && static_cast<std::size_t>(micro) < row.batch.size())
+      into.samples = row.batch[static_cast<std::size_t>(micro)];
+    add(into.tensors, local, rank, "", where + ", micro-batch " + std::to_string(micro));
+  }
+  for (const TensorRow& one : row.outputs) output(step.outputs, one, rank, where);
+  for (const std::string& text : row.unseen) run_.unseen.push_back(text);
+  for (Group& group : row.groups) {
+    for (std::string& name : group.params) name = without(name, run_.prefix);
+  }
+  for (auto& [count, names] : row.counters) {
+    for (std::string& name : names) name = without(name, run_.prefix);
+  }
+  row.tensors.clear(), row.locals.clear(), row.outputs.clear();
+  step.ranks.emplace(rank, std::move(row));
+}
+
+/// For one sample: several ranks hold the same, or parts that only they can join.
+void Join::output(Tensors& into, const TensorRow& row, int rank, const std::string& where) {
+  const std::string name = row.name + "/" + row.sample;
+  Tensors one;
+  add(one, row, rank, "", where + ": output of");
+  const Tensor& made = one.all().front().second;
+  const Tensor* const known = into.find(name);
+  if (!known)
+    into.at(name) = made;
+  else if (!known->same(made) || known->pieces.empty() || known->pieces.front().rank == rank)
+    run_.parted.insert(row.name);
+}
+
+void Join::tensors(Tensors& into, const std::vector<TensorRow>& rows, int rank, const std::string& values,
+                   const std::string& where) {
+  std::set<std::string> names;
+  for (const TensorRow& row : rows) {
+    if (!names.insert(row.name).second) throw Error(row.name + " is there twice");
+    add(into, row, rank, values, where);
+  }
+}
+
+void Join::add(Tensors& into, const TensorRow& row, int rank, const std::string& values, const std::string& where) {
+  require_sound(row);
+  std::string name = without(row.name, run_.prefix);
+  const std::string what = where + ": " + name;
+  Tensor::Piece piece{"", row.begin, row.count, !row.runs, row.digest.bits, rank, values};
+  piece.key = piece.contiguous ? to_text(piece.begin) + "+" + to_text(piece.count) : runs_text(*row.runs);
+  if (name.starts_with("buffer/")) {  // of each rank: statistics of its own samples
+    const Tensor* const known = into.find(name);
+    if (known && !known->pieces.empty() && known->pieces.front().digest != piece.digest)
+      name += " of rank " + std::to_string(rank);
+  }
+  Tensor& tensor = into.at(name);
+  if (tensor.dtype.empty()) tensor.dtype = row.dtype, tensor.of = row.of, tensor.shape = row.shape;
+  if (tensor.of != row.of || tensor.dtype != row.dtype || tensor.shape != row.shape)
+    throw Error(what + " has another size, shape or type on another rank");
+  if (tensor.sketch.empty()) tensor.sketch.assign(row.sketch.size(), 0);
+  if (tensor.sketch.size() != row.sketch.size()) throw Error(what + " has a sketch of another size on another rank");
+  if (piece.count == 0) return;
+  for (const Tensor::Piece& known : tensor.pieces) {
+    if (known.key == piece.key) {  // another copy of it
+      if (known.digest != piece.digest && current_ >= 0) run_.replicas[{current_, name}] = {known.rank, rank};
+      const bool sole = tensor.pieces.size() == 1 && known.digest == piece.digest;
+      bool apart = known.digest != piece.digest || (sole && !near(tensor.squares, row.squares, 1e-12));
+      for (std::size_t i = 0; sole && i < row.sketch.size(); ++i)
+        apart |= std::fabs(tensor.sketch[i] - row.sketch[i]) > 1e-9 * std::sqrt(tensor.squares * 8);
+      if (apart)
+        run_.faults.push_back(what + " differs between rank " + std::to_string(known.rank) + " and rank " +
+                              std::to_string(rank));
+      return;
+    }
+    if (known.contiguous && piece.contiguous && piece.begin < known.begin + known.count &&
+        known.begin < piece.begin + piece.count)
+      throw Error(what + ": the parts of rank " + std::to_string(known.rank) + " and rank " + std::to_string(rank) +
+                  " overlap");
+  }
+  tensor.digest += piece.digest;
+  tensor.squares += row.squares;
+  for (std::size_t i = 0; i < row.sketch.size(); ++i) tensor.sketch[i] += row.sketch[i];
+  tensor.held += piece.count;
+  if (tensor.held > tensor.of) throw Error(what + ": its parts overlap");
+  tensor.pieces.push_back(std::move(piece));
+}
+
+void Join::complete(std::int64_t number, Step& step) {
+  const StepRow& first = step.ranks.begin()->second;
+  step.computed = first.computed.value_or("");
+  for (const auto& [rank, row] : step.ranks) {
+    if (row.only != first.only)
+      run_.faults.push_back("step " + to_text(number) + ": rank " + std::to_string(rank) + " has other places than rank 0");
+    if (row.computed && step.computed.empty()) step.computed = *row.computed;  // a stage of a pipeline without forward
+    if (row.computed && *row.computed != step.computed)
+      run_.faults.push_back("step " + to_text(number) + ": rank " + std::to_string(rank) + " computes in " +
+                            *row.computed + ", another in " + step.computed);
+  }
+  scalars(number, step);
+  groups(number, step);
+  for (const auto& [name, tensor] : step.tensors.all()) {
+    if (!tensor.whole())
+      run_.faults.push_back("step " + to_text(number) + ": of " + name + " " + to_text(tensor.held) + " of " +
+                            to_text(tensor.of) + " elements are there");
+  }
+}
+
+void Join::scalars(std::int64_t number, Step& step) {
+  std::set<int> of_rank_0;  // ranks that hold parts of what rank 0 holds, so that their numbers are the same
+  const auto names = [](const StepRow& row) {
+    std::set<std::string> all;
+    for (const Group& group : row.groups) all.insert(group.params.begin(), group.params.end());
+    return all;
+  };
+  const StepRow& first = step.ranks.begin()->second;
+  const auto mine = names(first);
+  for (const auto& [rank, row] : step.ranks) {
+    const auto theirs = names(row);
+    const bool alike = mine == theirs;
+    for (const auto& [key, value] : row.scalars) {
+      if (key == "norm_squares") {  // a norm whose ranks have a share each
+        step.scalars["norm"] = std::hypot(step.scalars["norm"], std::sqrt(value));
+        continue;
+      }
+      const auto [known, added] = step.scalars.emplace(key, value.value);
+      if (!added && alike && !row.scalars.contains("norm_squares") && !near(known->second, value, 1e-5))
+        run_.faults.push_back("step " + to_text(number) + ": " + key + " is " + to_text(value.value) + " on rank " +
+                              std::to_string(rank) + ", " + to_text(known->second) + " on another");
+      if (alike && !first.scalars.contains(key))
+        run_.faults.push_back("step " + to_text(number) + ": rank " + std::to_string(rank) + " has " + key +
+                              ", rank 0 has not");
+    }
+    for (const auto& [key, value] : first.scalars) {
+      if (alike && !row.scalars.contains(key))
+        run_.faults.push_back("step " + to_text(number) + ": rank 0 has " + key + ", rank " + std::to_string(rank) +
+                              " has not");
+    }
+  }
+}
+
+void Join::groups(std::int64_t number, Step& step) {
+  std::map<std::string, std::pair<int, std::size_t>> holder;  // of each parameter: rank and group
+  for (const auto& [rank, row] : step.ranks) {
+    std::vector<std::size_t> place(row.groups.size());
+    for (std::size_t i = 0; i < row.groups.size(); ++i) {
+      const Group& group = row.groups[i];
+      const bool known = !group.params.empty() && rank != step.ranks.begin()->first;
+      auto same = std::find_if(step.groups.begin(), step.groups.end(), [&](const Group& other) {
+        return known && other.options == group.options && other.optimizer == group.optimizer;
+      });
+      if (group.params.empty() && rank != step.ranks.begin()->first) {  // of an older recorder: by its number
+        same = i < step.groups.size() ? step.groups.begin() + static_cast<std::ptrdiff_t>(i) : step.groups.end();
+        if (same != step.groups.end() && same->options != group.options)
+          run_.faults.push_back("step " + to_text(number) + ": group " + std::to_string(i) + " of rank " +
+                                std::to_string(rank) + " has other options than that of rank 0");
+      }
+      place[i] = static_cast<std::size_t>(same - step.groups.begin());
+      if (same == step.groups.end()) step.groups.push_back(group);
+      for (const std::string& name : group.params) {
+        const auto [at, added] = holder.emplace(name, std::pair{rank, place[i]});
+        auto& params = step.groups[place[i]].params;
+        if (added) {
+          if (std::find(params.begin(), params.end(), name) == params.end()) params.push_back(name);
+        } else if (at->second.second != place[i] && at->second.first != rank &&
+                   step.groups[at->second.second].options != group.options) {
+          run_.faults.push_back("step " + to_text(number) + ": rank " + std::to_string(rank) + " updates " + name +
+                                " with other options than rank " + std::to_string(at->second.first));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace zs::probefile

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joins the rows of a recording's ranks. What ranks repeat is compared, never overwritten.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "probefile/run.hpp"
+
+namespace zs::probefile {
+
+/// Adds rows of tensors to a run. Throws Error, without a place, if two parts do not fit together.
+class Join {
+ public:
+  Join(Run& run, std::string folder) : run_(run), folder_(std::move(folder)) {}
+  void head(const HeadRow& row, int rank);
+  void start(StartRow row, int rank);
+  /// Moves the row's tensors into `step`, and the rest of it too.
+  void step(Step& step, StepRow row, int rank);
+  /// Compares what the ranks of a complete step repeat; adds what they hold together.
+  void complete(std::int64_t number, Step& step);
+
+ private:
+  void tensors(Tensors& into, const std::vector<TensorRow>& rows, int rank, const std::string& values,
+               const std::string& where);
+  void add(Tensors& into, const TensorRow& row, int rank, const std::string& values, const std::string& where);
+  void output(Tensors& into, const TensorRow& row, int rank, const std::string& where);
+  void groups(std::int64_t number, Step& step);
+  void scalars(std::int64_t number, Step& step);
+
+  Run& run_;
+  std::string folder_;
+  std::int64_t current_ = -1;  ///< the step under way, for replicas
+};
+
+}  // namespace zs::probefile

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a recording: a file of JSON lines per rank, joined. Checks every line; one that is incomplete, missing,
+// duplicated or of another recording is reported with its place.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "probefile/run.hpp"
+
+namespace zs::probefile {
+
+/// The version in rank 0's file in `folder`: 1 has no sketches; 0: the folder is no recording.
+int version(const std::string& folder);
+
+/// Throws Error, located, if a line is damaged, is of another rank or has an unknown field, if a rank is missing, or if
+/// ranks disagree on a shape. What proves nothing is in `faults`: no end, an end by an exception, lines that are cut or
+/// missing, steps of no stride, ranks that repeat one thing and differ. Skips steps up to `after`; the training begins
+/// with their result.
+Run read(const std::string& folder, std::int64_t after = 0);
+
+/// A recording that is still being written. read() reads the lines that were added since the last call and returns
+/// everything; an incomplete last line waits, and a step waits for all ranks. Throws Error as the function does, and
+/// continues there at the next call.
+class Growing {
+ public:
+  class Reader;
+  explicit Growing(const std::string& folder);
+  ~Growing();
+  Growing(const Growing&) = delete;
+  Growing& operator=(const Growing&) = delete;
+  Run& read();
+  /// Adds the faults of a recording that is complete. Once.
+  void settle();
+
+ private:
+  std::unique_ptr<Reader> reader_;
+};
+
+}  // namespace zs::probefile

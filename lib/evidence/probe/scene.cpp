@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/scene.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <set>
+
+#include "base/number.hpp"
+#include "probe/matching.hpp"
+#include "probe/options.hpp"
+
+namespace zs::probe {
+
+using compare::Verdict;
+namespace rule = probefile::rule;
+using Outcome = Account::Outcome;
+
+namespace {
+
+bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
+bool near(double a, double b, double by) { return std::fabs(a - b) <= by * std::max(std::fabs(a), std::fabs(b)); }
+std::string pair_text(double a, double b) { return to_text(a) + " and " + to_text(b); }
+
+std::map<std::string, const Tensor*> listed(const Tensors& tensors, const std::string& before = "") {
+  std::map<std::string, const Tensor*> found;
+  for (const auto& [name, tensor] : tensors.all()) found.emplace(before + name, &tensor);
+  return found;
+}
+
+/// A value of each micro-batch, by its name.
+template <class T, class Value>
+std::map<std::string, T> of_micro_batches(const Step& step, bool by_samples, const std::string& what, Value value) {
+  std::map<std::string, T> found;
+  for (const auto& [key, name] : names_of_micro_batches(step, by_samples)) {
+    const auto row = step.ranks.find(key.first);
+    const std::optional<T> one = value(row->second, static_cast<std::size_t>(key.second));
+    if (one) found[what + " of micro-batch " + name] = *one;
+  }
+  return found;
+}
+
+}  // namespace
+
+/// Equality alone.
+Account::Outcome equal(const std::string& a, const std::string& b) {
+  if (a == b) return {};
+  return {Verdict::different, b + " for " + a};
+}
+
+/// What two sides may have otherwise without another result, so far: it is not compared by a value.
+Account::Outcome unjudged(bool same, const std::string& text) {
+  return same ? Account::Outcome() : Account::Outcome{Verdict::inconclusive, text};
+}
+
+/// A number that the step makes: a loss, a norm.
+Account::Outcome Account::Scene::number(const std::string& name, double x, double y) const {
+  if (!std::isfinite(x) && !std::isfinite(y)) return {Verdict::failed, name + " is " + pair_text(x, y)};
+  if (same_bits(x, y)) return {};
+  const auto bound = found.judged.find(prefix + "number");
+  const double most = bound == found.judged.end() ? 0 : bound->second;
+  if (tolerance.exact() ? near(x, y, most) : tolerance.accepts(x, y))
+    return {tolerance.exact() ? Verdict::rounding : Verdict::within, ""};
+  return {Verdict::different, name + ": " + pair_text(x, y)};
+}
+
+// ---- the fields of a tensor
+Account::Outcome Account::Scene::field(rule::Row, const Tensor&, const Tensor&, const std::string&) const { return {}; }   // its name
+Account::Outcome Account::Scene::field(rule::Part, const Tensor&, const Tensor&, const std::string&) const { return {}; }  // of its rank
+Account::Outcome Account::Scene::field(rule::Form, const Tensor& x, const Tensor& y, const std::string& name) const {
+  if (x.dtype == y.dtype && x.of == y.of && x.shape == y.shape && x.held == y.held) return {};
+  const bool own = !alike && !name.starts_with("grad/") && !name.starts_with("param/") && x.shape == y.shape;
+  if (own && found.judged.contains(prefix + name)) return {Verdict::rounding, ""};
+  return {own ? Verdict::inconclusive : Verdict::different, name + " has another type or shape"};
+}
+
+Account::Outcome Account::Scene::field(rule::Bits, const Tensor& x, const Tensor& y, const std::string& name) const {
+  if (x.digest == y.digest) return {};
+  if (!tolerance.exact()) return {Verdict::within, ""};  // which the elements decide
+  if (found.judged.contains(prefix + name)) return {Verdict::rounding, ""};
+  return {Verdict::inconclusive, name + " differs, and nothing recorded shows by how much it may"};
+}
+
+Account::Outcome Account::Scene::field(rule::Squares, const Tensor& x, const Tensor& y, const std::string& name) const {
+  if (!std::isfinite(x.squares) && !std::isfinite(y.squares)) return {Verdict::failed, name};
+  if (std::isfinite(x.squares) != std::isfinite(y.squares)) return {Verdict::different, name + " is finite on one side"};
+  const bool same = x.digest == y.digest && x.dtype == y.dtype;
+  const auto bound = found.judged.find(prefix + name);
+  const double most = same ? (alike ? 0 : 1e-6) : bound == found.judged.end() ? 1 : 4 * bound->second + 1e-6;
+  if (same_bits(x.squares, y.squares) || near(std::sqrt(x.squares), std::sqrt(y.squares), most)) return {};
+  return {same ? Verdict::failed : Verdict::different, name + " has another norm than its values tell"};
+}
+
+Account::Outcome Account::Scene::field(rule::Sums, const Tensor& x, const Tensor& y, const std::string& name) const {
+  if (x.digest != y.digest || x.dtype != y.dtype || x.sketch.size() != y.sketch.size()) return {};
+  for (std::size_t i = 0; i < x.sketch.size(); ++i) {
+    const double most = alike ? 0 : 1e-9 * std::sqrt(x.squares * static_cast<double>(x.of));
+    if (!same_bits(x.sketch[i], y.sketch[i]) && !(std::fabs(x.sketch[i] - y.sketch[i]) <= most) &&
+        std::isfinite(x.squares))
+      return {Verdict::failed, name + " has equal values and another sketch"};
+  }
+  return {};
+}
+
+Account::Outcome Account::Scene::tensor(const std::string& name, const Tensor& x, const Tensor& y) const {
+  Outcome worst;
+  probefile::each(probefile::kTensor, [&](const auto& row) {
+    Outcome one = field(row.rule, x, y, name);
+    if (one.verdict > worst.verdict) worst = std::move(one);
+  });
+  if (x.digest != y.digest) to.tensors_differ_ = true;
+  return worst;
+}
+
+// ---- the fields of a step
+void Account::Scene::enter(rule::Row) {}     // the number of the step, by which the two are paired
+void Account::Scene::enter(rule::Places) {}  // whose lack of others is excused
+void Account::Scene::enter(rule::File) {}    // its name: the values are those of the tensors
+void Account::Scene::enter(rule::Unseen) {}  // of the run
+void Account::Scene::enter(rule::Tensors) {
+  const auto frozen = [&](const std::string& name) {
+    const std::string parameter = name.substr(name.find('/') + 1);
+    return a.frozen.contains(parameter) && b.frozen.contains(parameter);
+  };
+  tensors(listed(left->tensors), listed(right->tensors), [&](const std::string& name) -> const char* {
+    if (layout() == kPartial) return kPartial;
+    if (frozen(name)) return kLayout;  // some layouts hold what others leave out
+    if (alike) return nullptr;
+    if (name.starts_with("grad/")) {
+      const std::string direction = "direction/" + name.substr(5);
+      return left->tensors.find(direction) || right->tensors.find(direction) ? kLayout : nullptr;
+    }
+    return name.starts_with("param/") ? nullptr : kLayout;
+  });
+}
+
+void Account::Scene::enter(rule::Contributions) {
+  std::map<std::string, const Tensor*> mine, theirs;
+  std::set<const Contribution*> paired;
+  const auto list = [](std::map<std::string, const Tensor*>& into, const Contribution& one, int by, int micro) {
+    into.merge(listed(one.tensors, "micro-batch " + std::to_string(by) + "/" + std::to_string(micro) + ": "));
+  };
+  auto pairs = matched(*left, *right);
+  if (pairs.size() != left->locals.size() && !alike) pairs = along(*left, *right);
+  for (const auto& [x, y] : pairs) {
+    list(mine, *x, x->by, x->micro), list(theirs, *y, x->by, x->micro);
+    paired.insert(x), paired.insert(y);
+  }
+  for (const auto& [key, one] : left->locals) {
+    if (!paired.contains(&one)) list(mine, one, key.first, key.second);
+  }
+  for (const auto& [key, one] : right->locals) {
+    if (!paired.contains(&one)) list(theirs, one, key.first + (1 << 20), key.second);
+  }
+  each(mine, theirs,
+       [&](const std::string& name, const Tensor* x, const Tensor* y) {
+         Outcome found_here = tensor(name, *x, *y);  // of another layout: divided by another number
+         if (micro_batch() && found_here.verdict != Verdict::failed) return Outcome{std::min(found_here.verdict, Verdict::rounding), ""};
+         return found_here;
+       },
+       [&](const std::string&) { return micro_batch(); });
+}
+
+void Account::Scene::enter(rule::Outputs) {
+  each(listed(left->outputs, "output "), listed(right->outputs, "output "),
+       [&](const std::string& name, const Tensor* x, const Tensor* y) {
+         const std::string module = name.substr(7, name.rfind('/') - 7);
+         const bool parted = a.parted.contains(module) || b.parted.contains(module);
+         if (parted && !alike) return Outcome{Verdict::rounding, ""};  // parts that only their ranks can join
+         return tensor(name, *x, *y);
+       },
+       [&](const std::string&) { return micro_batch(); });
+}
+
+void Account::Scene::enter(rule::Loss) {
+  const auto listed_losses = [](const Step& step) {
+    std::map<std::string, double> found;
+    for (const auto& [rank, row] : step.ranks) {
+      if (row.loss) found["loss of rank " + std::to_string(rank)] = *row.loss;
+    }
+    return found;
+  };
+  const auto batch = [](const Step& step) {
+    std::map<int, std::multiset<std::string>> found;
+    for (const auto& [rank, row] : step.ranks) {
+      for (const auto& micro : row.batch) found[rank].insert(micro.begin(), micro.end());
+    }
+    return found;
+  };
+  const bool same_samples = batch(*left) == batch(*right);
+  each(listed_losses(*left), listed_losses(*right),
+       [&](const std::string& name, double x, double y) {
+         if (!alike && std::isfinite(x) && std::isfinite(y)) return Outcome{same_bits(x, y) ? Verdict::exact : Verdict::rounding, ""};
+         Outcome one = number(name, x, y);
+         if (one.verdict == Verdict::different && !same_samples && !by_samples) one.verdict = Verdict::inconclusive;
+         if (one.verdict == Verdict::different && to.loss_.empty())
+           to.loss_ = prefix.substr(0, prefix.size() - 2) + ", " + name.substr(8) + ": " + pair_text(x, y);
+         return one;
+       },
+       [&](const std::string&) { return layout(); });
+}
+
+void Account::Scene::enter(rule::Losses) {
+  const auto value = [](const StepRow& row, std::size_t micro) {
+    return micro < row.losses.size() ? std::optional<double>(row.losses[micro].value) : std::nullopt;
+  };
+  each(of_micro_batches<double>(*left, by_samples, "loss", value), of_micro_batches<double>(*right, by_samples, "loss", value),
+       [&](const std::string& name, double x, double y) {
+         if (micro_batch() && std::isfinite(x) && std::isfinite(y))
+           return Outcome{same_bits(x, y) ? Verdict::exact : Verdict::rounding, ""};  // divided by another number
+         return number(name, x, y);
+       },
+       [&](const std::string&) { return micro_batch(); });
+}
+
+void Account::Scene::enter(rule::Targets) {
+  const auto value = [](const StepRow& row, std::size_t micro) -> std::optional<std::string> {
+    if (micro >= row.targets.size() || !row.targets[micro]) return std::nullopt;
+    return to_text(*row.targets[micro]);
+  };
+  each(of_micro_batches<std::string>(*left, by_samples, "target tokens", value),
+       of_micro_batches<std::string>(*right, by_samples, "target tokens", value),
+       [&](const std::string& name, const std::string& x, const std::string& y) {
+         Outcome one = equal(x, y);
+         if (one.verdict == Verdict::exact) return one;
+         if (micro_batch()) return Outcome{Verdict::rounding, ""};
+         return Outcome{Verdict::different, name + ": " + one.text};
+       },
+       [&](const std::string&) { return micro_batch(); });
+}
+
+void Account::Scene::enter(rule::Samples) {
+  const auto all = [&](const Step& step) {
+    std::multiset<std::string> found_samples;
+    for (const auto& [rank, row] : step.ranks) {
+      for (const auto& micro : row.batch) found_samples.insert(micro.begin(), micro.end());
+    }
+    if (alike) return found_samples;
+    const std::set<std::string> once(found_samples.begin(), found_samples.end());  // several ranks may share a sample
+    return std::multiset<std::string>(once.begin(), once.end());
+  };
+  std::map<std::string, std::multiset<std::string>> mine, theirs;
+  if (auto samples = all(*left); !samples.empty()) mine["samples"] = std::move(samples);
+  if (auto samples = all(*right); !samples.empty()) theirs["samples"] = std::move(samples);
+  each(mine, theirs,
+       [&](const std::string&, const auto& x, const auto& y) {
+         const bool common = std::any_of(x.begin(), x.end(), [&](const std::string& one) { return y.contains(one); });
+         if (!alike && !common) return Outcome{Verdict::rounding, ""};  // made in another type
+         return unjudged(x == y, "the samples are others");
+       },
+       [&](const std::string&) { return layout(); });
+}
+
+void Account::Scene::enter(rule::Scalars) {
+  const auto listed_scalars = [&](const Step& step) {
+    std::map<std::string, double> found_scalars;
+    if (!alike) return step.scalars;
+    for (const auto& [rank, row] : step.ranks) {
+      for (const auto& [key, value] : row.scalars) found_scalars[key + " of rank " + std::to_string(rank)] = value;
+    }
+    return found_scalars;
+  };
+  each(listed_scalars(*left), listed_scalars(*right),
+       [&](const std::string& name, double x, double y) {
+         if (name.starts_with("norm")) return number(name, x, y);
+         if (!cut || !alike) {
+           if (!name.starts_with("clip")) return Outcome{same_bits(x, y) ? Verdict::exact : Verdict::rounding, ""};
+         }
+         if (!std::isfinite(x) || !std::isfinite(y)) return Outcome{Verdict::failed, name + " is " + pair_text(x, y)};
+         if (same_bits(x, y)) return Outcome{};
+         return Outcome{near(x, y, 1e-6) ? Verdict::rounding : Verdict::different, name + ": " + pair_text(x, y)};
+       },
+       [&](const std::string&) { return layout(); });
+}
+
+void Account::Scene::enter(rule::Groups) {
+  const auto listed_groups = [](const Step& step) {
+    std::map<std::string, const Group*> found_groups;
+    for (const auto& [name, group] : groups_of(step)) found_groups["options of " + name] = group;
+    for (std::size_t i = 0; i < step.groups.size(); ++i) {
+      if (step.groups[i].params.empty()) found_groups["options of group " + std::to_string(i)] = &step.groups[i];
+    }
+    return found_groups;
+  };
+  each(listed_groups(*left), listed_groups(*right),
+       [&](const std::string& name, const Group* x, const Group* y) {
+         Outcome worst;
+         for (const OptionApart& option : options_apart(*x, *y)) {
+           if (option.verdict == Verdict::inconclusive && !alike) continue;  // an option of its layout
+           if (option.verdict > worst.verdict) worst = {option.verdict, name + ": " + option.key + " is " + option.text};
+         }
+         return worst;
+       },
+       [&](const std::string&) { return layout(); });
+}
+
+void Account::Scene::enter(rule::Counters) {
+  const auto listed_counters = [](const Step& step) {
+    std::map<std::string, std::string> found_counters;
+    for (const auto& [name, steps] : counters(step)) found_counters["steps of " + name] = steps;
+    return found_counters;
+  };
+  each(listed_counters(*left), listed_counters(*right),
+       [&](const std::string& name, const std::string& x, const std::string& y) {
+         Outcome one = equal(x, y);
+         if (!one.text.empty()) one.text = name + ": " + one.text;
+         return one;
+       },
+       [&](const std::string&) { return layout(); });
+}
+
+void Account::Scene::enter(rule::Generators) {
+  const auto listed_generators = [](const Step& step) {
+    std::map<std::string, std::string> found_generators;
+    for (const auto& [rank, row] : step.ranks) {
+      for (const auto& [name, digest] : row.generators) {
+        if (name != "python")  // which each process seeds by itself
+          found_generators["generator " + name + " of rank " + std::to_string(rank)] = digest;
+      }
+    }
+    return found_generators;
+  };
+  each(listed_generators(*left), listed_generators(*right),
+       [&](const std::string& name, const std::string& x, const std::string& y) {
+         if (x == y || !alike) return Outcome{x == y ? Verdict::exact : Verdict::rounding, ""};
+         if (!last) return Outcome{Verdict::rounding, ""};  // the next step, which draws from it, is compared
+         return Outcome{Verdict::inconclusive, name + " is in another state"};
+       },
+       [&](const std::string&) { return layout(); });
+}
+
+void Account::Scene::enter(rule::Computed) {
+  const std::map<std::string, std::string> mine{{"type of the forward pass", left->computed}},
+      theirs{{"type of the forward pass", right->computed}};
+  bool differ = false;
+  for (const auto& [name, tensor] : left->tensors.all()) {
+    const Tensor* const other = right->tensors.find(name);
+    differ |= other && tensor.digest != other->digest;
+  }
+  each(mine, theirs,
+       [&](const std::string& name, const std::string& x, const std::string& y) {
+         if (x == y || partial) return Outcome{};
+         if (differ || !alike) return Outcome{Verdict::rounding, ""};  // the coarser of the two is the bound
+         return Outcome{Verdict::inconclusive, name + " is '" + y + "' for '" + x + "'"};
+       },
+       [&](const std::string&) { return layout(); });
+}
+
+}  // namespace zs::probe

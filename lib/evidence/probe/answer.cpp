@@ -49,8 +49,9 @@ std::string what(const std::string& place) {
   if (place == "targets") return "target tokens";
   if (place == "output") return "output";
   if (place == "copy") return "copy";
-  if (place == "update" || place == "param") return "update";
-  if (place == "start" || place == "parameter" || place == "begin") return "parameter";
+  if (place == "update") return "update";
+  if (place == "buffer") return "buffer";
+  if (place == "param" || place == "start" || place == "parameter" || place == "begin") return "parameter";
   if (place == "model") return "parameter in 16 bits";
   if (place == "resume") return "resume";
   return "optimizer state " + place.substr(place.find('.') + 1);
@@ -60,7 +61,7 @@ std::string what(const std::string& place) {
 std::string stage(const std::string& place) {
   if (place == "grad") return "backward, or the reduction of gradients";
   if (place == "local") return "forward or backward";
-  if (place == "output") return "forward";
+  if (place == "output" || place == "buffer") return "forward";
   if (place == "rate") return "learning rate schedule, or the optimizer's options";
   if (place == "batch" || place == "targets") return "data";
   if (place == "copy" || place == "begin") return "after the update, before the next forward";
@@ -135,7 +136,10 @@ class Report {
     if (!failures.empty()) ledger.at_least(Verdict::failed);
     const compare::Settled verdict = ledger.settle();
     add("verdict", std::string(compare::name(verdict)));
-    if (found_.first) tell(*found_.first);
+    if (found_.first)
+      tell(*found_.first);
+    else if (!account.different().empty())
+      add("headline", account.different().front());
     if (found_.differing > 0) {
       const Finding* const first = found_.first ? &*found_.first : nullptr;
       add("kind", !first ? "rounding: the largest distance is " + to_rounded_text(found_.nearest, 2) +

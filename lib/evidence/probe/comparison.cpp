@@ -137,6 +137,7 @@ void Comparison::start(std::int64_t step, const Tensors& left, const Tensors& ri
   const bool parameters = std::any_of(apart.begin(), apart.end(), [](const Apart& t) { return t.parameter.find('/') == std::string::npos; });
   if (parameters) std::erase_if(apart, [](const Apart& t) { return t.parameter.find('/') != std::string::npos; });
   Finding finding = made(step, "start", apart, of);
+  if (!parameters) finding.place = place_of(finding.parameter), finding.parameter = parameter_of(finding.parameter);
   finding.relation = parameters ? "the parameters differ before the first step"
                                 : "the optimizer's state or a buffer differs before the first step";
   std::set<std::string> factors;

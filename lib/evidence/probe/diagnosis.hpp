@@ -105,6 +105,11 @@ Finding said(std::int64_t step, const std::string& place, const std::string& par
 void explain_gradients(const std::string& place, const std::vector<Apart>& apart, const Side& a, const Side& b,
                        Finding& finding);
 
+/// Columns joined over tensors.
+Sketch concatenated(const std::vector<const Sketch*>& parts);
+/// The part of that relation which is of micro-batches: whether there is one.
+bool other_micro_batches(const std::vector<Apart>& apart, const Side& a, const Side& b, Finding& finding);
+
 /// Relates a module's outputs of B to A's: as above, or those of another sample.
 void explain_outputs(const Tensors& all, const std::string& module, const std::vector<Apart>& apart, const Side& a,
                      const Side& b, Finding& finding);
@@ -116,7 +121,7 @@ struct Update {
   Sketch before_b;  ///< B's parameter before
   double distance, bound;
 };
-void explain_updates(const std::vector<Update>& updates, const Side& a, const Side& b, Finding& finding);
+void explain_updates(const std::vector<Update>& updates, const Side& b, Finding& finding);
 
 /// Numbers that may explain a factor.
 Constants constants(const Side& a, const Side& b);

@@ -13,110 +13,7 @@ namespace {
 
 constexpr std::size_t kPatterns = 8;
 
-/// Columns joined over tensors.
-Sketch joined(const std::vector<const Sketch*>& parts) {
-  Sketch all;
-  for (const Sketch* part : parts) all.insert(all.end(), part->begin(), part->end());
-  return all;
-}
-
-std::string called(std::pair<int, int> contribution, int ranks) {
-  const std::string micro = "micro-batch " + std::to_string(contribution.second + 1);
-  return ranks > 1 ? micro + " of rank " + std::to_string(contribution.first) : micro;
-}
-
-/// Each (rank, micro-batch) of a side that has a gradient of all the tensors.
-std::vector<std::pair<int, int>> contributions(const Side& side, const std::vector<Apart>& apart) {
-  std::vector<std::pair<int, int>> keys;
-  for (const auto& [key, local] : side.step.locals) {
-    if (std::all_of(apart.begin(), apart.end(), [&](const Apart& t) {
-          const Tensor* const found = local.tensors.find(t.parameter);
-          return found && found->sketch.size() == t.a->size();
-        }))
-      keys.push_back(key);
-  }
-  return keys;
-}
-
-/// "only micro-batch 4 of rank 0, micro-batch 4 of rank 1, each counted 4 times".
-std::string weights_text(const std::vector<double>& weights, const std::vector<std::pair<int, int>>& keys) {
-  int ranks = 0;
-  for (const auto& key : keys) ranks = std::max(ranks, key.first + 1);
-  std::map<double, std::vector<std::string>> by_weight;
-  std::set<std::pair<int, int>> there;
-  for (std::size_t i = 0; i < keys.size(); ++i) by_weight[weights[i]].push_back(called(keys[i], ranks));
-  const auto missing = by_weight.find(0);
-  const std::size_t lost = missing == by_weight.end() ? 0 : missing->second.size();
-  const auto enumerated = [](const std::vector<std::string>& names) {
-    std::string text;
-    for (std::size_t i = 0; i < std::min<std::size_t>(8, names.size()); ++i) text += (i ? ", " : "") + names[i];
-    return names.size() > 8 ? text + ", ..." : text;
-  };
-  std::string text;
-  for (const auto& [weight, names] : by_weight) {
-    if (weight == 0) continue;
-    text += (text.empty() ? "" : "; ") + enumerated(names) + (names.size() > 1 ? " count " : " counts ");
-    text += weight == 1 ? "once" : weight == 2 ? "twice" : to_rounded_text(weight, 4) + " times";
-  }
-  if (lost == keys.size()) return "none of the micro-batches";
-  if (lost > 0)
-    text = (lost == 1 ? "a micro-batch is missing ("
-                      : to_text(static_cast<std::int64_t>(lost)) + " micro-batches are missing (") +
-           enumerated(missing->second) + "); " + text;
-  return text;
-}
-
-/// "63, 12, 40": the first eight.
-std::string counts_text(const std::vector<double>& counts) {
-  std::vector<std::string> texts;
-  for (const double count : counts) texts.push_back(to_text(count));
-  return some_of(texts, 8);
-}
-
-/// Whether the weights go with the inverse of the micro-batches' target tokens, as a mean of means for a mean over all
-/// tokens, or with the target tokens, the other way round. "" if neither, if all micro-batches have as many, or if the
-/// number is unknown, as where ranks share a micro-batch.
-std::string by_targets(const std::vector<double>& weights, const std::vector<std::pair<int, int>>& keys,
-                       const Side& side) {
-  std::vector<double> tokens;
-  if (keys.back().first + 1 != side.run.ranks) return "";
-  for (const auto& [rank, micro] : keys) {
-    const auto row = side.step.ranks.find(rank);
-    const auto at = static_cast<std::size_t>(micro);
-    if (row == side.step.ranks.end() || at >= row->second.targets.size() || row->second.targets[at].value_or(0) <= 0)
-      return "";
-    tokens.push_back(static_cast<double>(*row->second.targets[at]));
-  }
-  const auto [least, most] = std::minmax_element(tokens.begin(), tokens.end());
-  if (!(*most > 1.02 * *least)) return "";
-  const std::string counts = counts_text(tokens);
-  for (const int power : {-1, 1}) {
-    const double unit = weights[0] * std::pow(tokens[0], -power);
-    bool holds = true;
-    for (std::size_t i = 0; i < tokens.size(); ++i)
-      holds &= std::fabs(weights[i] * std::pow(tokens[i], -power) - unit) <= 5e-3 * std::fabs(unit);
-    if (holds)
-      return power < 0 ? "each micro-batch counts alike, whatever its target tokens (" + counts +
-                             "): a mean of means for a mean over all tokens"
-                       : "each micro-batch counts by its target tokens (" + counts +
-                             "): a mean over all tokens for a mean of means";
-  }
-  return "";
-}
-
-/// The weight of one contribution in A's gradient, which all have.
-std::optional<double> unit_of(const std::vector<Sketch>& columns, const Sketch& target, double most) {
-  const Fit found = fit(columns, target);
-  if (columns.empty() || !(found.residual <= most)) return std::nullopt;
-  double mean = 0;
-  for (const double weight : found.weights) mean += weight / static_cast<double>(columns.size());
-  for (const double weight : found.weights) {
-    if (!(std::fabs(weight - mean) <= 0.05 * std::fabs(mean))) return std::nullopt;
-  }
-  return mean != 0 ? std::optional(mean) : std::nullopt;
-}
-
-bool one_factor(const std::vector<Apart>& apart, const Side& a, const Side& b, Finding& finding) {
+bool one_factor(const std::vector<Apart>& apart, const Constants& known, Finding& finding) {
   std::map<std::string, std::vector<std::string>> by_text;
   double worst = 0;
   for (const Apart& t : apart) {
@@ -124,9 +21,12 @@ bool one_factor(const std::vector<Apart>& apart, const Side& a, const Side& b, F
     if (!(size > 0)) return false;
     const double factor = dot(*t.a, *t.b) / size;
     const double left = residual({*t.a}, {factor}, *t.b);
-    if (!(left <= 4 * t.bound)) return false;
+    // It explains the difference, and is one: a factor of 1 is none, and one of a part of the tensors has no constant.
+    if (!(left <= 4 * t.bound) || !(left <= t.distance / 3)) return false;
+    if (std::fabs(factor - 1) <= std::max(1e-6, left)) return false;
     worst = std::max(worst, left);
-    by_text[factor_text(factor, constants(a, b), std::max(1e-3, t.bound))].push_back(t.parameter);
+    by_text[factor_text(factor, apart.size() == finding.of ? known : Constants(), std::max(1e-3, std::min(t.bound, 0.05)))].push_back(
+        t.parameter);
   }
   if (by_text.size() > 3) return false;
   for (const auto& [text, names] : by_text)
@@ -134,68 +34,6 @@ bool one_factor(const std::vector<Apart>& apart, const Side& a, const Side& b, F
         (finding.relation.empty() ? "" : "; ") + text + (by_text.size() > 1 ? " in " + some_of(names, 3) : "");
   finding.residual = worst;
   return true;
-}
-
-bool other_micro_batches(const std::vector<Apart>& apart, const Side& a, const Side& b, Finding& finding) {
-  for (const Side* side : {&a, &b}) {
-    const auto keys = contributions(*side, apart);
-    if (keys.empty() || keys.size() > 64) continue;
-    std::vector<Sketch> columns;
-    for (const auto& key : keys) {
-      std::vector<const Sketch*> parts;
-      for (const Apart& t : apart) parts.push_back(&side->step.locals.at(key).tensors.find(t.parameter)->sketch);
-      columns.push_back(joined(parts));
-    }
-    std::vector<const Sketch*> of_a, of_b;
-    double most = 0;
-    for (const Apart& t : apart) of_a.push_back(t.a), of_b.push_back(t.b), most = std::max(most, 4 * t.bound);
-    const Sketch target_a = joined(of_a), target_b = joined(of_b);
-    const auto unit = unit_of(columns, target_a, most);
-    if (!unit) continue;
-    if (const auto whole = whole_fit(columns, target_b, *unit, most)) {
-      finding.relation = weights_text(whole->weights, keys);
-      finding.residual = whole->residual;
-      return true;
-    }
-    if (const Fit real = fit(columns, target_b); real.residual <= most && target_b.size() >= 4 * columns.size()) {
-      std::vector<double> times;
-      finding.residual = real.residual;
-      finding.relation = by_targets(real.weights, keys, *side);
-      if (!finding.relation.empty()) return true;
-      for (const double weight : real.weights) times.push_back(std::round(weight / *unit * 1000) / 1000);
-      finding.relation = weights_text(times, keys);
-      return true;
-    }
-    // By range: what each rank has made of the slice that it owns. As many unknowns as there are patterns, at most.
-    if (keys.size() >= kPatterns) continue;
-    std::map<std::vector<double>, std::size_t> found;
-    std::size_t ranges = 0, fitting = 0;
-    double worst = 0;
-    for (const Apart& t : apart) {
-      for (std::size_t at = 0; at + kPatterns <= t.b->size(); at += kPatterns) {
-        std::vector<Sketch> here;
-        const auto cut = [&](const Sketch& all) {
-          const auto from = all.begin() + static_cast<std::ptrdiff_t>(at);
-          return Sketch(from, from + kPatterns);
-        };
-        for (const auto& key : keys) here.push_back(cut(side->step.locals.at(key).tensors.find(t.parameter)->sketch));
-        ++ranges;
-        if (const auto whole = whole_fit(here, cut(*t.b), *unit, 4 * most, 0.2)) {
-          ++fitting;
-          ++found[whole->weights];
-          worst = std::max(worst, whole->residual);
-        }
-      }
-    }
-    if (fitting * 10 < ranges * 8 || found.size() < 2 || found.size() > 4) continue;
-    finding.residual = worst;
-    for (const auto& [weights, count] : found)
-      finding.relation += (finding.relation.empty() ? "by slices: in " : "; in ") +
-                          to_text(static_cast<std::int64_t>(count)) + " of " +
-                          to_text(static_cast<std::int64_t>(ranges)) + " ranges " + weights_text(weights, keys);
-    return true;
-  }
-  return false;
 }
 
 /// A factor in some ranges, and another in others: what a rank has made of its slice.
@@ -217,7 +55,8 @@ bool factors_by_range(const std::vector<Apart>& apart, const Side& a, const Side
       ++found[factor_text(here.weights[0], constants(a, b), std::clamp(4 * t.bound, 1e-3, 0.05))];
     }
   }
-  if (fitting * 10 < ranges * 8 || found.size() < 2 || found.size() > 4) return false;
+  const bool rare = std::any_of(found.begin(), found.end(), [&](const auto& one) { return one.second * 20 < ranges; });
+  if (fitting * 10 < ranges * 8 || found.size() < 2 || found.size() > 4 || rare) return false;
   for (const auto& [text, count] : found)
     finding.relation += (finding.relation.empty() ? "by slices: " : ", ") + text + " in " +
                         to_text(static_cast<std::int64_t>(count)) + " of " +
@@ -289,7 +128,7 @@ bool other_parameter(const std::string& place, const std::vector<Apart>& apart, 
       if (found || !name.starts_with(place + "/") || name == place + "/" + t.parameter) continue;
       if (tensor.sketch.size() != t.b->size()) continue;
       const double apart_by = distance(tensor.sketch, *t.b);
-      if (!(apart_by <= 4 * t.bound)) continue;
+      if (!(apart_by <= 4 * t.bound) || !(apart_by <= t.distance / 4)) continue;
       found = true;
       worst = std::max(worst, apart_by);
       said += (said.empty() ? "" : ", ") + t.parameter + " has that of " + name.substr(place.size() + 1);
@@ -395,7 +234,7 @@ void explain_gradients(const std::string& place, const std::vector<Apart>& apart
     finding.relation = "not finite";
     return;
   }
-  if (one_factor(apart, a, b, finding) || begun_again(place, apart, b, finding) ||
+  if (one_factor(apart, constants(a, b), finding) || begun_again(place, apart, b, finding) ||
       factors_by_range(apart, a, b, finding))
     return;
   if (place == "grad" || place == "local" || place == "direction") {
@@ -407,10 +246,14 @@ void explain_gradients(const std::string& place, const std::vector<Apart>& apart
   if (stale(place, apart, a, b, finding) || other_parameter(place, apart, a, finding)) return;
   std::vector<const Sketch*> of_a, of_b;
   for (const Apart& t : apart) of_a.push_back(t.a), of_b.push_back(t.b);
-  const Fit along = fit({joined(of_a)}, joined(of_b));
+  const Fit along = fit({concatenated(of_a)}, concatenated(of_b));
   finding.relation = "no simple relation (x " + to_rounded_text(along.weights[0], 3) + " along A's)";
   finding.residual = along.residual;
-  if (like_bfloat16(along.residual) && std::fabs(along.weights[0] - 1) < 0x1p-9)
+  // Rounding is as large everywhere: noise, or some elements, are not.
+  const bool everywhere = apart.size() == finding.of && std::all_of(apart.begin(), apart.end(), [](const Apart& t) {
+    return like_bfloat16(t.distance);
+  });
+  if (everywhere && like_bfloat16(along.residual) && std::fabs(along.weights[0] - 1) < 0x1p-9)
     finding.relation += ", as far apart as rounding to bfloat16 leaves";
 }
 
@@ -427,7 +270,7 @@ void explain_outputs(const Tensors& all, const std::string& module, const std::v
   if (others) finding.relation = "each is that of another sample", finding.residual = apart.front().bound;
 }
 
-void explain_updates(const std::vector<Update>& updates, const Side& a, const Side& b, Finding& finding) {
+void explain_updates(const std::vector<Update>& updates, const Side& b, Finding& finding) {
   std::vector<Apart> apart;
   for (const Update& u : updates) apart.push_back({u.parameter, &u.a, &u.b, u.distance, std::max(u.bound, 1e-3)});
   const auto all = [&](auto holds) { return std::all_of(updates.begin(), updates.end(), holds); };
@@ -435,11 +278,11 @@ void explain_updates(const std::vector<Update>& updates, const Side& a, const Si
     finding.relation = "never updated: the parameters stand still";
     return;
   }
-  if (all([](const Update& u) { return norm(u.b) <= 1e-3 * norm(u.a); }) && one_factor(apart, a, b, finding)) {
+  if (all([](const Update& u) { return norm(u.b) <= 1e-3 * norm(u.a); }) && one_factor(apart, {}, finding)) {
     finding.relation += ": the parameters stand still";
     return;
   }
-  if (one_factor(apart, a, b, finding)) return;
+  if (one_factor(apart, {}, finding)) return;  // no micro-batch or rank is in an update: its gradient was the same
   // Updates along the gradient: of the optimizer's input, or of the sum of micro-batches.
   const double rate = b.step.rates().empty() ? 0 : b.step.rates()[0];
   Sketch gradients, target, theirs;
@@ -458,7 +301,8 @@ void explain_updates(const std::vector<Update>& updates, const Side& a, const Si
   if (known) {
     Fit sgd = fit({gradients}, target);
     if (!(sgd.residual < 1e-2)) sgd = decayed_by_gradient(updates, b);
-    if (sgd.residual < 1e-2) {
+    const bool moves = norm(gradients) > 0 && fit({gradients}, theirs).residual > 1e-2;  // A is no plain SGD too
+    if (sgd.residual < 1e-2 && moves) {
       finding.relation =
           "the update is " + to_rounded_text(sgd.weights[0], 4) + " x gradient" +
           (rate > 0 && std::fabs(sgd.weights[0] + rate) <= 1e-2 * rate ? ": plain SGD with the rate" : ": plain SGD");
@@ -473,6 +317,11 @@ void explain_updates(const std::vector<Update>& updates, const Side& a, const Si
     target.insert(target.end(), u.b.begin(), u.b.end());
     before.insert(before.end(), u.before_b.begin(), u.before_b.end());
   }
+  if (const Fit alone = fit({before}, target); alone.residual < 1e-2 && fit({theirs}, target).residual > 0.1) {
+    finding.relation = "the update is " + to_rounded_text(alone.weights[0], 3) + " x parameter: weight decay alone";
+    finding.residual = alone.residual;
+    return;
+  }
   const Fit decayed = fit({theirs, before}, target);
   const double without = residual({theirs}, {1}, target);
   if (decayed.residual < 2e-2 && decayed.residual < without / 4 && std::fabs(decayed.weights[0] - 1) < 2e-2) {
@@ -484,7 +333,12 @@ void explain_updates(const std::vector<Update>& updates, const Side& a, const Si
   const Fit along = fit({theirs}, target);
   finding.relation = "no simple relation (x " + to_rounded_text(along.weights[0], 3) + " along A's)";
   finding.residual = along.residual;
-  if (norm(before) > 0 && like_bfloat16(without * norm(target) / norm(before)))
+  const bool everywhere = updates.size() == finding.of && all([](const Update& u) {
+    Sketch by = u.a;
+    for (std::size_t i = 0; i < by.size(); ++i) by[i] -= u.b[i];
+    return like_bfloat16(norm(by) / norm(u.before_b));
+  });
+  if (everywhere && norm(before) > 0 && like_bfloat16(without * norm(target) / norm(before)))
     finding.relation += ", as far apart as rounding the parameters to bfloat16 leaves";
 }
 

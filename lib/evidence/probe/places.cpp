@@ -221,7 +221,7 @@ void Comparison::updates(std::int64_t number, const Side& a, const Side& b) {
   for (const Update& u : apart) told.push_back({u.parameter, &u.a, &u.b, u.distance, u.bound});
   Finding finding = made(number, "update", told, of);
   if (std::any_of(apart.begin(), apart.end(), [](const Update& u) { return u.distance > 0; }))
-    explain_updates(apart, a, b, finding);
+    explain_updates(apart, b, finding);
   finding.place = "param", replicas(finding), finding.place = "update";
   // A different state comes before the update, but it means less if the update has a simple relation.
   found_.first = pending_ && finding.relation.starts_with("no simple") ? *pending_ : finding;

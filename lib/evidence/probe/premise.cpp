@@ -172,7 +172,7 @@ std::optional<Finding> found_apart(std::int64_t step, const Side& a, const Side&
       const std::string parameter = name.substr(name.find('/') + 1);
       const Tensor* const left = side->previous->tensors.find((copy ? "model/" : "param/") + parameter);
       const Tensor* const theirs = other->step.tensors.find(name);
-      if (!left || left->sketch.size() != now.sketch.size() ||
+      if (!left || left->sketch.size() != now.sketch.size() || !std::isfinite(now.squares) ||
           (theirs && distance(theirs->sketch, now.sketch) <= rounding(coarser(now.dtype, theirs->dtype))))
         continue;
       if (names.empty()) by = distance(left->sketch, now.sketch);

@@ -131,7 +131,7 @@ double rounding(const std::string& dtype) {
   return 512 * 0x1p-24;
 }
 
-bool like_bfloat16(double distance) { return distance > 0x1p-11 && distance < 0x1p-8; }
+bool like_bfloat16(double distance) { return distance > 0.0012 && distance < 0.0033; }
 
 const std::string& coarser(const std::string& a, const std::string& b) {
   if (a.empty()) return b;

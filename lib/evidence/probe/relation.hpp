@@ -43,7 +43,8 @@ std::string factor_text(double factor, const Constants& constants, double tolera
 
 /// The rounding error of a sum of products in a type ("F32", "BF16", "F16", "F64"), relative to its norm.
 double rounding(const std::string& dtype);
-/// Whether a distance relative to the norm is like rounding to bfloat16, which loses at most 2^-9.
+/// Whether a distance relative to the norm is like rounding each element to bfloat16: half a unit in the last place at
+/// most, 0.0016 of the norm on average, and up to twice that where sums are rounded again.
 bool like_bfloat16(double distance);
 /// The type with less precision.
 const std::string& coarser(const std::string& a, const std::string& b);

@@ -18,6 +18,7 @@ using Outcome = Account::Outcome;
 
 namespace {
 
+bool is_wild(const Option& option) { return option.text == "nan" || option.text == "inf" || option.text == "-inf"; }
 bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
 bool near(double a, double b, double by) { return std::fabs(a - b) <= by * std::max(std::fabs(a), std::fabs(b)); }
 std::string pair_text(double a, double b) { return to_text(a) + " and " + to_text(b); }
@@ -246,6 +247,7 @@ void Account::Scene::enter(rule::Samples) {
        [&](const std::string&, const auto& x, const auto& y) {
          const bool common = std::any_of(x.begin(), x.end(), [&](const std::string& one) { return y.contains(one); });
          if (!alike && !common) return Outcome{Verdict::rounding, ""};  // made in another type
+         if (alike && x == y && !by_samples) return Outcome{Verdict::rounding, ""};  // cut otherwise
          return unjudged(x == y, "the samples are others");
        },
        [&](const std::string&) { return layout(); });
@@ -285,6 +287,11 @@ void Account::Scene::enter(rule::Groups) {
   each(listed_groups(*left), listed_groups(*right),
        [&](const std::string& name, const Group* x, const Group* y) {
          Outcome worst;
+         for (const auto& [key, value] : x->options) {
+           const auto theirs = y->options.find(key);
+           if (is_wild(value) && theirs != y->options.end() && is_wild(theirs->second))
+             worst = {Verdict::failed, name + ": " + key + " is " + value.text};
+         }
          for (const OptionApart& option : options_apart(*x, *y)) {
            if (option.verdict == Verdict::inconclusive && !alike) continue;  // an option of its layout
            if (option.verdict > worst.verdict) worst = {option.verdict, name + ": " + option.key + " is " + option.text};

@@ -3,26 +3,125 @@
 
 #include <doctest/doctest.h>
 
-#include <fstream>
+#include <cmath>
+#include <string>
+#include <vector>
 
+#include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/folder.hpp"
+#include "probefile/check.hpp"
+#include "probefile/parse.hpp"
 
 namespace zs::probefile {
+namespace {
 
-TEST_CASE("probe: a norm whose ranks have a share each is joined, in whatever order they are read") {
+std::string head(int rank, int ranks) {
+  return R"({"zs_probe": 2, "torch": "2", "world_size": )" + std::to_string(ranks) + R"(, "rank": )" +
+         std::to_string(rank) +
+         R"(, "id": "", "layout": "", "framework": "", "tied": {}, "frozen": [], "unseen": []})" + "\n";
+}
+
+std::string step(int number, const std::string& more = "") {
+  return R"({"step": )" + std::to_string(number) +
+         R"(, "loss": null, "losses": [], "groups": [], "batch": [], "locals": [], "values": null, "tensors": [])" +
+         (more.empty() ? R"(, "scalars": {})" : ", " + more) + "}\n";
+}
+
+const char* const kBegun = "{\"start\": 0, \"counted\": null, \"tensors\": []}\n";
+
+std::string end(int steps, int lines, const std::string& more = R"("every": 1, "since": 0, "how": "whole")") {
+  return R"({"end": )" + std::to_string(steps) + R"(, "rank": 0, "lines": )" + std::to_string(lines) + ", " + more + "}\n";
+}
+
+/// The faults of a recording of one rank.
+std::vector<std::string> faults(const std::string& text) {
+  const TemporaryFolder folder;
+  write_file(folder.file("rank-0.jsonl"), text);
+  return read(folder.path()).faults;
+}
+
+bool says(const std::vector<std::string>& faults, const std::string& text) {
+  for (const std::string& fault : faults) {
+    if (fault.find(text) != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("probefile: a norm whose ranks have a share each is joined, in whatever order they are read") {
   const TemporaryFolder folder;
   const char* const shares[] = {"9", "16", "144"};
-  for (int rank = 0; rank < 3; ++rank) {
-    std::ofstream file(folder.file("rank-" + std::to_string(rank) + ".jsonl"));
-    file << R"({"zs_probe": 2, "torch": "2", "world_size": 3, "id": "", "layout": "", "framework": "", "tied": {}, "frozen": [], )"
-         << R"("unseen": [], "rank": )" << rank << "}\n"
-         << R"({"step": 1, "loss": null, "losses": [], "groups": [], "batch": [], "locals": [], "values": null, "tensors": [], "scalars": {"clip": 0.5, "norm_squares": )"
-         << shares[rank] << "}}\n";
-  }
+  for (int rank = 0; rank < 3; ++rank)
+    write_file(folder.file("rank-" + std::to_string(rank) + ".jsonl"),
+               head(rank, 3) + kBegun + step(1, R"("scalars": {"clip": 0.5, "norm_squares": )" + std::string(shares[rank]) + "}"));
   const Run run = read(folder.path());
   REQUIRE(run.steps.contains(1));
   CHECK(run.steps.at(1).scalars.at("norm") == doctest::Approx(13));
   CHECK(run.steps.at(1).scalars.at("clip") == 0.5);
+}
+
+TEST_CASE("probefile: a whole recording has no fault; no end, an end by an exception, lost and unordered steps are faults") {
+  CHECK(faults(head(0, 1) + kBegun + step(1) + step(2) + end(2, 2)).empty());
+  CHECK(says(faults(head(0, 1) + kBegun + step(1)), "rank-0.jsonl:3: is the last line, and no end"));
+  CHECK(says(faults(head(0, 1) + kBegun + step(1) + R"({"step": 2)"), "rank-0.jsonl:4: is cut"));
+  CHECK(says(faults(head(0, 1) + step(1) + end(1, 1)), "has no start"));
+  CHECK(says(faults(head(0, 1) + kBegun + step(1) + step(3) + end(3, 2)), "lacks step 2"));
+  CHECK(says(faults(head(0, 1) + kBegun + step(1) + step(2) + end(3, 2)), "lacks step 3"));
+  CHECK(says(faults(head(0, 1) + kBegun + step(1) + end(1, 2)), "has 1 steps of 2 that were written"));
+  CHECK(says(faults(head(0, 1) + kBegun + step(2) + step(1) + end(2, 2)), "step 1 comes after step 2"));
+  CHECK(says(faults(head(0, 1) + kBegun + step(1) + step(1) + end(1, 1)), "step 1 is there twice"));
+  CHECK(says(faults(head(0, 1) + kBegun + step(1) + end(1, 1, R"("every": 1, "since": 0, "how": "exception E: boom")")),
+             "after 1 steps: exception E: boom"));
+}
+
+TEST_CASE("probefile: a stride leaves out steps that are not due, a step that is due is missed, another is too many") {
+  const std::string stride = R"("every": 3, "since": 2, "how": "whole")";
+  CHECK(faults(head(0, 1) + kBegun + step(1) + step(2) + step(3) + step(6) + end(6, 4, stride)).empty());
+  CHECK(says(faults(head(0, 1) + kBegun + step(1) + step(2) + step(6) + end(6, 3, stride)), "lacks step 3"));
+  CHECK(says(faults(head(0, 1) + kBegun + step(1) + step(2) + step(3) + step(4) + step(6) + end(6, 5, stride)), "has step 4"));
+  Part part;
+  CHECK(due(part, 5));  // nothing says its stride
+  part.end = EndRow();
+  part.end->every = 4, part.end->since = 3;
+  CHECK(due(part, 3));
+  CHECK_FALSE(due(part, 5));
+  CHECK(due(part, 8));
+}
+
+TEST_CASE("probefile: a row has the fields of its list: none that is unknown, none that lacks, numbers where they belong") {
+  CHECK(std::holds_alternative<HeadRow>(parse(head(0, 1))));
+  CHECK_THROWS_WITH_AS(parse(step(1, R"("scalars": {}, "more": 1)")), doctest::Contains("has 'more'"), Error);
+  CHECK_THROWS_WITH_AS(parse(R"({"step": 1, "tensors": []})"), doctest::Contains("lacks 'loss'"), Error);
+  CHECK_THROWS_WITH_AS(parse(step(1, R"("scalars": {"norm": true})")), doctest::Contains("is no line"), Error);
+  CHECK_THROWS_AS(parse(R"({"start": 9223372036854775808, "tensors": []})"), Error);
+  const auto row = std::get<StepRow>(parse(step(
+      1, R"("scalars": {"norm": "nan"}, "groups": [{"lr": 0.5, "betas": [0.9, 0.99], "amsgrad": true, "way": null, "params": ["w"]}])")));
+  CHECK(std::isnan(row.scalars.at("norm").value));
+}
+
+TEST_CASE("probefile: files of ranks that the training does not have, and what was refused beside the record") {
+  const TemporaryFolder folder;
+  write_file(folder.file("rank-0.jsonl"), head(0, 1) + kBegun + step(1) + end(1, 1));
+  write_file(folder.file("rank-0.refused"), "another training");
+  CHECK(read(folder.path()).unseen.size() == 1);
+  write_file(folder.file("rank-1.jsonl"), head(1, 2));
+  CHECK_THROWS_WITH_AS(read(folder.path()), doctest::Contains("rank-1.jsonl: is there, and the training has 1 rank"), Error);
+}
+
+TEST_CASE("probefile: a recording that grows: a line that is cut waits, and a step counts when all ranks have it") {
+  const TemporaryFolder folder;
+  const std::string first = folder.file("rank-0.jsonl"), second = folder.file("rank-1.jsonl");
+  write_file(first, head(0, 2) + kBegun + step(1) + R"({"step": 2)");
+  write_file(second, head(1, 2) + kBegun);
+  Growing growing(folder.path());
+  CHECK(growing.read().steps.empty());
+  write_file(second, head(1, 2) + kBegun + step(1));
+  CHECK(growing.read().steps.size() == 1);
+  CHECK(growing.read().faults.empty());
+  growing.settle();
+  CHECK(says(growing.read().faults, "is cut"));
 }
 
 }  // namespace zs::probefile

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients as sums of micro-batches' gradients: which are missing, or counted otherwise.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/number.hpp"
+#include "base/words.hpp"
+#include "probe/diagnosis.hpp"
+
+namespace zs::probe {
+namespace {
+
+constexpr std::size_t kPatterns = 8;
+
+std::string called(std::pair<int, int> contribution, int ranks) {
+  const std::string micro = "micro-batch " + std::to_string(contribution.second + 1);
+  return ranks > 1 ? micro + " of rank " + std::to_string(contribution.first) : micro;
+}
+
+/// Each (rank, micro-batch) of a side that has a gradient of all the tensors.
+std::vector<std::pair<int, int>> contributions(const Side& side, const std::vector<Apart>& apart) {
+  std::vector<std::pair<int, int>> keys;
+  for (const auto& [key, local] : side.step.locals) {
+    if (std::all_of(apart.begin(), apart.end(), [&](const Apart& t) {
+          const Tensor* const found = local.tensors.find(t.parameter);
+          return found && found->sketch.size() == t.a->size();
+        }))
+      keys.push_back(key);
+  }
+  return keys;
+}
+
+/// "only micro-batch 4 of rank 0, micro-batch 4 of rank 1, each counted 4 times".
+std::string weights_text(const std::vector<double>& weights, const std::vector<std::pair<int, int>>& keys) {
+  int ranks = 0;
+  for (const auto& key : keys) ranks = std::max(ranks, key.first + 1);
+  std::map<double, std::vector<std::string>> by_weight;
+  std::set<std::pair<int, int>> there;
+  for (std::size_t i = 0; i < keys.size(); ++i) by_weight[weights[i]].push_back(called(keys[i], ranks));
+  const auto missing = by_weight.find(0);
+  const std::size_t lost = missing == by_weight.end() ? 0 : missing->second.size();
+  const auto enumerated = [](const std::vector<std::string>& names) {
+    std::string text;
+    for (std::size_t i = 0; i < std::min<std::size_t>(8, names.size()); ++i) text += (i ? ", " : "") + names[i];
+    return names.size() > 8 ? text + ", ..." : text;
+  };
+  std::string text;
+  for (const auto& [weight, names] : by_weight) {
+    if (weight == 0) continue;
+    text += (text.empty() ? "" : "; ") + enumerated(names) + (names.size() > 1 ? " count " : " counts ");
+    text += weight == 1 ? "once" : weight == 2 ? "twice" : to_rounded_text(weight, 4) + " times";
+  }
+  if (lost == keys.size()) return "none of the micro-batches";
+  if (lost > 0)
+    text = (lost == 1 ? "a micro-batch is missing ("
+                      : to_text(static_cast<std::int64_t>(lost)) + " micro-batches are missing (") +
+           enumerated(missing->second) + "); " + text;
+  return text;
+}
+
+/// "63, 12, 40": the first eight.
+std::string counts_text(const std::vector<double>& counts) {
+  std::vector<std::string> texts;
+  for (const double count : counts) texts.push_back(to_text(count));
+  return some_of(texts, 8);
+}
+
+/// Whether the weights go with the inverse of the micro-batches' target tokens, as a mean of means for a mean over all
+/// tokens, or with the target tokens, the other way round. "" if neither, if all micro-batches have as many, or if the
+/// number is unknown, as where ranks share a micro-batch.
+std::string by_targets(const std::vector<double>& weights, const std::vector<std::pair<int, int>>& keys,
+                       const Side& side) {
+  std::vector<double> tokens;
+  if (keys.back().first + 1 != side.run.ranks) return "";
+  for (const auto& [rank, micro] : keys) {
+    const auto row = side.step.ranks.find(rank);
+    const auto at = static_cast<std::size_t>(micro);
+    if (row == side.step.ranks.end() || at >= row->second.targets.size() || row->second.targets[at].value_or(0) <= 0)
+      return "";
+    tokens.push_back(static_cast<double>(*row->second.targets[at]));
+  }
+  const auto [least, most] = std::minmax_element(tokens.begin(), tokens.end());
+  if (!(*most > 1.02 * *least)) return "";
+  const std::string counts = counts_text(tokens);
+  for (const int power : {-1, 1}) {
+    const double unit = weights[0] * std::pow(tokens[0], -power);
+    bool holds = true;
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      holds &= std::fabs(weights[i] * std::pow(tokens[i], -power) - unit) <= 5e-3 * std::fabs(unit);
+    if (holds)
+      return power < 0 ? "each micro-batch counts alike, whatever its target tokens (" + counts +
+                             "): a mean of means for a mean over all tokens"
+                       : "each micro-batch counts by its target tokens (" + counts +
+                             "): a mean over all tokens for a mean of means";
+  }
+  return "";
+}
+
+/// The weight of one contribution in A's gradient, which all have.
+std::optional<double> unit_of(const std::vector<Sketch>& columns, const Sketch& target, double most) {
+  const Fit found = fit(columns, target);
+  if (columns.empty() || !(found.residual <= most)) return std::nullopt;
+  double mean = 0;
+  for (const double weight : found.weights) mean += weight / static_cast<double>(columns.size());
+  for (const double weight : found.weights) {
+    if (!(std::fabs(weight - mean) <= 0.05 * std::fabs(mean))) return std::nullopt;
+  }
+  return mean != 0 ? std::optional(mean) : std::nullopt;
+}
+
+}  // namespace
+
+Sketch concatenated(const std::vector<const Sketch*>& parts) {
+  Sketch all;
+  for (const Sketch* part : parts) all.insert(all.end(), part->begin(), part->end());
+  return all;
+}
+
+bool other_micro_batches(const std::vector<Apart>& apart, const Side& a, const Side& b, Finding& finding) {
+  for (const Side* side : {&a, &b}) {
+    const auto keys = contributions(*side, apart);
+    if (keys.empty() || keys.size() > 64) continue;
+    std::vector<Sketch> columns;
+    for (const auto& key : keys) {
+      std::vector<const Sketch*> parts;
+      for (const Apart& t : apart) parts.push_back(&side->step.locals.at(key).tensors.find(t.parameter)->sketch);
+      columns.push_back(concatenated(parts));
+    }
+    std::vector<const Sketch*> of_a, of_b;
+    double most = 0;
+    for (const Apart& t : apart) of_a.push_back(t.a), of_b.push_back(t.b), most = std::max(most, 4 * t.bound);
+    const Sketch target_a = concatenated(of_a), target_b = concatenated(of_b);
+    const auto unit = unit_of(columns, target_a, most);
+    if (!unit) continue;
+    if (const auto whole = whole_fit(columns, target_b, *unit, most)) {
+      finding.relation = weights_text(whole->weights, keys);
+      finding.residual = whole->residual;
+      return true;
+    }
+    if (const Fit real = fit(columns, target_b); real.residual <= most && target_b.size() >= 4 * columns.size()) {
+      std::vector<double> times;
+      finding.residual = real.residual;
+      finding.relation = by_targets(real.weights, keys, *side);
+      if (!finding.relation.empty()) return true;
+      for (const double weight : real.weights) times.push_back(std::round(weight / *unit * 1000) / 1000);
+      finding.relation = weights_text(times, keys);
+      return true;
+    }
+    // By range: what each rank has made of the slice that it owns. As many unknowns as there are patterns, at most.
+    if (keys.size() >= kPatterns) continue;
+    std::map<std::vector<double>, std::size_t> found;
+    std::size_t ranges = 0, fitting = 0;
+    double worst = 0;
+    for (const Apart& t : apart) {
+      for (std::size_t at = 0; at + kPatterns <= t.b->size(); at += kPatterns) {
+        std::vector<Sketch> here;
+        const auto cut = [&](const Sketch& all) {
+          const auto from = all.begin() + static_cast<std::ptrdiff_t>(at);
+          return Sketch(from, from + kPatterns);
+        };
+        for (const auto& key : keys) here.push_back(cut(side->step.locals.at(key).tensors.find(t.parameter)->sketch));
+        ++ranges;
+        if (const auto whole = whole_fit(here, cut(*t.b), *unit, 4 * most, 0.2)) {
+          ++fitting;
+          ++found[whole->weights];
+          worst = std::max(worst, whole->residual);
+        }
+      }
+    }
+    const bool rare = std::any_of(found.begin(), found.end(), [&](const auto& one) { return one.second * 20 < ranges; });
+    if (fitting * 10 < ranges * 8 || found.size() < 2 || found.size() > 4 || rare) continue;
+    finding.residual = worst;
+    for (const auto& [weights, count] : found)
+      finding.relation += (finding.relation.empty() ? "by slices: in " : "; in ") +
+                          to_text(static_cast<std::int64_t>(count)) + " of " +
+                          to_text(static_cast<std::int64_t>(ranges)) + " ranges " + weights_text(weights, keys);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace zs::probe

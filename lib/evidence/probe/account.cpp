@@ -18,6 +18,10 @@ namespace rule = probefile::rule;
 void Account::add(Holder holder, const std::string& thing) { (holder == Holder::a ? held_a_ : held_b_).add(thing); }
 
 void Account::enter(const std::string& thing, const Outcome& outcome) {
+  if (outcome.excused) {
+    for (const Holder side : {Holder::a, Holder::b}) excused_.emplace_back(side, thing);
+    return;
+  }
   compared_.emplace_back(thing, outcome.verdict);
   const std::string text = thing.substr(0, thing.find(": ") + 2) + outcome.text;
   if (outcome.verdict == Verdict::different) different_.push_back(text);
@@ -126,11 +130,7 @@ Account::Account(const Run& a, const Run& b, const Diagnosis& found, const compa
 
   // ---- the steps
   std::set<std::int64_t> steps;
-  std::int64_t last = -1;
-  for (const auto& [number, step] : a.steps) {
-    steps.insert(number);
-    if (!step.partial() && b.steps.contains(number)) last = number;
-  }
+  for (const auto& [number, step] : a.steps) steps.insert(number);
   for (const auto& [number, step] : b.steps) steps.insert(number);
   for (auto at = steps.upper_bound(after); at != steps.end(); ++at) {
     const auto left = a.steps.find(*at), right = b.steps.find(*at);
@@ -146,7 +146,6 @@ Account::Account(const Run& a, const Run& b, const Diagnosis& found, const compa
     scene.partial = scene.left->partial() || scene.right->partial();
     scene.cut = cut_alike(*scene.left, *scene.right);
     scene.by_samples = same_micro_batches(*scene.left, *scene.right);
-    scene.last = *at == last;
     probefile::each(probefile::kStep, [&](const auto& field) { scene.enter(field.rule); });
   }
 

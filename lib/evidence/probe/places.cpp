@@ -199,6 +199,8 @@ void Comparison::updates(std::int64_t number, const Side& a, const Side& b) {
         apart.push_back(std::move(u));
       } else {
         judge(thing(number, name), u.distance, u.bound, "step " + to_text(number) + ", update of " + u.parameter);
+        const double whole = norm(after.sketch);  // the ledger asks for the bound of the parameter itself
+        if (!done() && whole > 0) found_.judged[thing(number, name)] = u.bound * std::max(norm(u.a), norm(u.b)) / whole + by;
       }
     }
     if (after.same(*other) || found_.judged.contains(thing(number, name)))

@@ -18,7 +18,22 @@ using Outcome = Account::Outcome;
 
 namespace {
 
-bool is_wild(const Option& option) { return option.text == "nan" || option.text == "inf" || option.text == "-inf"; }
+/// An option that is not finite, or has such a number in a list.
+bool is_wild(const Option& option) {
+  for (const std::string word : {"nan", "inf", "-inf"}) {
+    if (option.text == word || option.text.find('"' + word + '"') != std::string::npos) return true;
+  }
+  return false;
+}
+/// Both sides have it, and another layout or another cut has another one.
+Outcome excused() { return {Verdict::exact, "", true}; }
+
+bool same_batches(const Step& a, const Step& b) {
+  return std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), b.ranks.end(), [](const auto& x, const auto& y) {
+    return x.second.batch == y.second.batch;
+  });
+}
+
 bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
 bool near(double a, double b, double by) { return std::fabs(a - b) <= by * std::max(std::fabs(a), std::fabs(b)); }
 std::string pair_text(double a, double b) { return to_text(a) + " and " + to_text(b); }
@@ -156,7 +171,7 @@ void Account::Scene::enter(rule::Contributions) {
   each(mine, theirs,
        [&](const std::string& name, const Tensor* x, const Tensor* y) {
          Outcome found_here = tensor(name, *x, *y);  // of another layout: divided by another number
-         if (micro_batch() && found_here.verdict != Verdict::failed) return Outcome{std::min(found_here.verdict, Verdict::rounding), ""};
+         if (micro_batch() && found_here.verdict != Verdict::failed && found_here.verdict != Verdict::exact) return excused();
          return found_here;
        },
        [&](const std::string&) { return micro_batch(); });
@@ -167,7 +182,7 @@ void Account::Scene::enter(rule::Outputs) {
        [&](const std::string& name, const Tensor* x, const Tensor* y) {
          const std::string module = name.substr(7, name.rfind('/') - 7);
          const bool parted = a.parted.contains(module) || b.parted.contains(module);
-         if (parted && !alike) return Outcome{Verdict::rounding, ""};  // parts that only their ranks can join
+         if (parted && !alike) return excused();  // parts that only their ranks can join
          return tensor(name, *x, *y);
        },
        [&](const std::string&) { return micro_batch(); });
@@ -191,7 +206,7 @@ void Account::Scene::enter(rule::Loss) {
   const bool same_samples = batch(*left) == batch(*right);
   each(listed_losses(*left), listed_losses(*right),
        [&](const std::string& name, double x, double y) {
-         if (!alike && std::isfinite(x) && std::isfinite(y)) return Outcome{same_bits(x, y) ? Verdict::exact : Verdict::rounding, ""};
+         if (!alike && std::isfinite(x) && std::isfinite(y)) return excused();  // of other samples
          Outcome one = number(name, x, y);
          if (one.verdict == Verdict::different && !same_samples && !by_samples) one.verdict = Verdict::inconclusive;
          if (one.verdict == Verdict::different && to.loss_.empty())
@@ -208,7 +223,7 @@ void Account::Scene::enter(rule::Losses) {
   each(of_micro_batches<double>(*left, by_samples, "loss", value), of_micro_batches<double>(*right, by_samples, "loss", value),
        [&](const std::string& name, double x, double y) {
          if (micro_batch() && std::isfinite(x) && std::isfinite(y))
-           return Outcome{same_bits(x, y) ? Verdict::exact : Verdict::rounding, ""};  // divided by another number
+           return excused();  // divided by another number
          return number(name, x, y);
        },
        [&](const std::string&) { return micro_batch(); });
@@ -216,15 +231,15 @@ void Account::Scene::enter(rule::Losses) {
 
 void Account::Scene::enter(rule::Targets) {
   const auto value = [](const StepRow& row, std::size_t micro) -> std::optional<std::string> {
-    if (micro >= row.targets.size() || !row.targets[micro]) return std::nullopt;
-    return to_text(*row.targets[micro]);
+    if (micro >= row.targets.size()) return std::nullopt;
+    return row.targets[micro] ? to_text(*row.targets[micro]) : "unknown";
   };
   each(of_micro_batches<std::string>(*left, by_samples, "target tokens", value),
        of_micro_batches<std::string>(*right, by_samples, "target tokens", value),
        [&](const std::string& name, const std::string& x, const std::string& y) {
          Outcome one = equal(x, y);
          if (one.verdict == Verdict::exact) return one;
-         if (micro_batch()) return Outcome{Verdict::rounding, ""};
+         if (micro_batch()) return excused();
          return Outcome{Verdict::different, name + ": " + one.text};
        },
        [&](const std::string&) { return micro_batch(); });
@@ -246,8 +261,8 @@ void Account::Scene::enter(rule::Samples) {
   each(mine, theirs,
        [&](const std::string&, const auto& x, const auto& y) {
          const bool common = std::any_of(x.begin(), x.end(), [&](const std::string& one) { return y.contains(one); });
-         if (!alike && !common) return Outcome{Verdict::rounding, ""};  // made in another type
-         if (alike && x == y && !by_samples) return Outcome{Verdict::rounding, ""};  // cut otherwise
+         if (!alike && !common) return excused();  // made in another type
+         if (alike && x == y && !by_samples && !same_batches(*left, *right)) return Outcome{Verdict::rounding, ""};  // cut otherwise
          return unjudged(x == y, "the samples are others");
        },
        [&](const std::string&) { return layout(); });
@@ -266,7 +281,7 @@ void Account::Scene::enter(rule::Scalars) {
        [&](const std::string& name, double x, double y) {
          if (name.starts_with("norm")) return number(name, x, y);
          if (!cut || !alike) {
-           if (!name.starts_with("clip")) return Outcome{same_bits(x, y) ? Verdict::exact : Verdict::rounding, ""};
+           if (!name.starts_with("clip")) return same_bits(x, y) ? Outcome{} : excused();
          }
          if (!std::isfinite(x) || !std::isfinite(y)) return Outcome{Verdict::failed, name + " is " + pair_text(x, y)};
          if (same_bits(x, y)) return Outcome{};
@@ -276,14 +291,22 @@ void Account::Scene::enter(rule::Scalars) {
 }
 
 void Account::Scene::enter(rule::Groups) {
-  const auto listed_groups = [](const Step& step) {
+  // In one layout each rank has its own; between layouts those of all ranks together.
+  const auto listed_groups = [&](const Step& step) {
     std::map<std::string, const Group*> found_groups;
-    for (const auto& [name, group] : groups_of(step)) found_groups["options of " + name] = group;
-    for (std::size_t i = 0; i < step.groups.size(); ++i) {
-      if (step.groups[i].params.empty()) found_groups["options of group " + std::to_string(i)] = &step.groups[i];
+    const auto list = [&](const std::vector<Group>& groups, const std::string& who) {
+      for (std::size_t i = 0; i < groups.size(); ++i) {
+        for (const std::string& name : groups[i].params) found_groups["options of " + name + who] = &groups[i];
+        if (groups[i].params.empty()) found_groups["options of group " + std::to_string(i) + who] = &groups[i];
+      }
+    };
+    if (!alike) list(step.groups, "");
+    for (const auto& [rank, row] : step.ranks) {
+      if (alike) list(row.groups, a.ranks > 1 ? " of rank " + std::to_string(rank) : "");
     }
     return found_groups;
   };
+  const bool say = !groups_of(*left).empty() && !groups_of(*right).empty();
   each(listed_groups(*left), listed_groups(*right),
        [&](const std::string& name, const Group* x, const Group* y) {
          Outcome worst;
@@ -298,22 +321,32 @@ void Account::Scene::enter(rule::Groups) {
          }
          return worst;
        },
-       [&](const std::string&) { return layout(); });
+       [&](const std::string& name) { return names_lack(name.substr(11), say); });
 }
 
 void Account::Scene::enter(rule::Counters) {
-  const auto listed_counters = [](const Step& step) {
+  const auto listed_counters = [&](const Step& step) {
     std::map<std::string, std::string> found_counters;
-    for (const auto& [name, steps] : counters(step)) found_counters["steps of " + name] = steps;
+    for (const auto& [name, steps] : counters(step)) {
+      if (!alike) found_counters["steps of " + name] = steps;
+    }
+    for (const auto& [rank, row] : step.ranks) {
+      for (const auto& [steps, names] : row.counters) {
+        for (const std::string& name : names) {
+          if (alike) found_counters["steps of " + name + (a.ranks > 1 ? " of rank " + std::to_string(rank) : "")] = steps;
+        }
+      }
+    }
     return found_counters;
   };
+  const bool say = !counters(*left).empty() && !counters(*right).empty();
   each(listed_counters(*left), listed_counters(*right),
        [&](const std::string& name, const std::string& x, const std::string& y) {
          Outcome one = equal(x, y);
          if (!one.text.empty()) one.text = name + ": " + one.text;
          return one;
        },
-       [&](const std::string&) { return layout(); });
+       [&](const std::string& name) { return names_lack(name.substr(9), say); });
 }
 
 void Account::Scene::enter(rule::Generators) {
@@ -329,8 +362,7 @@ void Account::Scene::enter(rule::Generators) {
   };
   each(listed_generators(*left), listed_generators(*right),
        [&](const std::string& name, const std::string& x, const std::string& y) {
-         if (x == y || !alike) return Outcome{x == y ? Verdict::exact : Verdict::rounding, ""};
-         if (!last) return Outcome{Verdict::rounding, ""};  // the next step, which draws from it, is compared
+         if (x == y || !alike) return x == y ? Outcome{} : excused();
          return Outcome{Verdict::inconclusive, name + " is in another state"};
        },
        [&](const std::string&) { return layout(); });
@@ -347,7 +379,8 @@ void Account::Scene::enter(rule::Computed) {
   each(mine, theirs,
        [&](const std::string& name, const std::string& x, const std::string& y) {
          if (x == y || partial) return Outcome{};
-         if (differ || !alike) return Outcome{Verdict::rounding, ""};  // the coarser of the two is the bound
+         if (!alike) return excused();
+         if (differ) return Outcome{Verdict::rounding, ""};  // the coarser of the two is the bound
          return Outcome{Verdict::inconclusive, name + " is '" + y + "' for '" + x + "'"};
        },
        [&](const std::string&) { return layout(); });

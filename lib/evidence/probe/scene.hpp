@@ -26,7 +26,7 @@ struct Account::Scene {
   const compare::Tolerance& tolerance;
   std::string prefix;  ///< "step 3: "
   const Step *left = nullptr, *right = nullptr;
-  bool alike = false, cut = false, by_samples = false, partial = false, last = false;
+  bool alike = false, cut = false, by_samples = false, partial = false;
 
   /// Enters what two maps hold: `judge` compares a pair, `excuse` is the reason why one side may lack a thing, or null.
   template <class T, class Judge, class Excuse>
@@ -45,6 +45,11 @@ struct Account::Scene {
     }
   }
   const char* layout() const { return partial ? kPartial : alike ? nullptr : kLayout; }
+  /// Where both sides say which parameters a group holds, each says all of them.
+  const char* names_lack(const std::string& parameter, bool both_say) const {
+    const bool frozen = a.frozen.contains(parameter) || b.frozen.contains(parameter);
+    return layout() && (partial || !both_say || frozen) ? layout() : nullptr;
+  }
   const char* micro_batch() const { return layout() ? layout() : cut ? nullptr : kCut; }
 
   Outcome number(const std::string& name, double x, double y) const;  ///< that the step makes: a loss, a norm

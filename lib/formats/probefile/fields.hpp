@@ -157,14 +157,14 @@ inline constexpr std::tuple kStep{
     Field{"unseen", &StepRow::unseen, rule::Unseen{}}};
 
 struct EndRow {
-  std::int64_t end = 0;
-  std::optional<std::int64_t> rank, every, since, lines;
+  std::int64_t end = 0, rank = 0;
+  std::optional<std::int64_t> every, since, lines;
   std::string how;
   std::vector<std::string> unseen;
 };
 inline constexpr std::tuple kEnd{
     Field{"end", &EndRow::end, rule::End{}, true}, Field{"rank", &EndRow::rank, rule::Rank{}, true},
-    Field{"every", &EndRow::every, rule::End{}},   Field{"since", &EndRow::since, rule::End{}},
+    Field{"every", &EndRow::every, rule::End{}, true},   Field{"since", &EndRow::since, rule::End{}},
     Field{"lines", &EndRow::lines, rule::End{}},   Field{"how", &EndRow::how, rule::End{}},
     Field{"unseen", &EndRow::unseen, rule::Unseen{}}};
 

@@ -55,6 +55,22 @@ void require_sound(const TensorRow& row) {
     throw Error(row.name + " has a sketch that its norm contradicts");
 }
 
+/// Throws Error if a parameter is in two groups, or is counted twice.
+void require_once(const StepRow& row) {
+  std::set<std::string> held, counted;
+  for (const Group& group : row.groups) {
+    for (const std::string& name : group.params) {
+      if (!held.insert(name).second && !name.starts_with("unnamed"))
+        throw Error(name + " is in two groups of the optimizer");
+    }
+  }
+  for (const auto& [count, names] : row.counters) {
+    for (const std::string& name : names) {
+      if (!counted.insert(name).second && !name.starts_with("unnamed")) throw Error("steps of " + name + " are counted twice");
+    }
+  }
+}
+
 }  // namespace
 
 void Join::head(const HeadRow& row, int rank) {
@@ -101,6 +117,7 @@ void Join::step(Step& step, StepRow row, int rank) {
     add(into.tensors, local, rank, "", where + ", micro-batch " + std::to_string(micro));
   }
   for (const TensorRow& one : row.outputs) output(step.outputs, one, rank, where);
+  require_once(row);
   for (const std::string& text : row.unseen) run_.unseen.push_back(text);
   for (Group& group : row.groups) {
     for (std::string& name : group.params) name = without(name, run_.prefix);

@@ -153,7 +153,7 @@ class Growing::Reader {
     if (auto* const end = std::get_if<EndRow>(&line)) {
       if (end->end < 0 || (end->every && *end->every < 1) || (end->since && *end->since < 0))
         throw Error("is no end of a recording: a number is below its least value");
-      if (end->rank && *end->rank != rank) throw Error("is the end of rank " + to_text(*end->rank));
+      if (end->rank != rank) throw Error("is the end of rank " + to_text(end->rank));
       if (end->end < last)
         fault(file, "ends after " + to_text(end->end) + " steps, behind step " + to_text(last));
       part.end = *end;

@@ -25,7 +25,7 @@ bool one_factor(const std::vector<Apart>& apart, const Constants& known, Finding
     if (!(left <= 4 * t.bound) || !(left <= t.distance / 3)) return false;
     if (std::fabs(factor - 1) <= std::max(1e-6, left)) return false;
     worst = std::max(worst, left);
-    by_text[factor_text(factor, apart.size() == finding.of ? known : Constants(), std::max(1e-3, std::min(t.bound, 0.05)))].push_back(
+    by_text[factor_text(factor, 4 * apart.size() >= 3 * finding.of ? known : Constants(), std::max(1e-3, std::min(t.bound, 0.05)))].push_back(
         t.parameter);
   }
   if (by_text.size() > 3) return false;

@@ -61,7 +61,8 @@ std::map<std::pair<int, int>, std::string> names_of_micro_batches(const Step& st
 
 bool cut_alike(const Step& a, const Step& b) {
   const auto mine = sizes(a), theirs = sizes(b);
-  if (mine.empty() || theirs.empty()) return a.locals.size() == b.locals.size();
+  if (mine.empty() || theirs.empty())  // unknown: as many contributions, or none on a side
+    return a.locals.size() == b.locals.size() || a.locals.empty() || b.locals.empty();
   return mine == theirs;
 }
 

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/account.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "probe/options.hpp"
+
+namespace zs::probe {
+namespace {
+
+constexpr std::size_t kSums = 128;
+
+void put(Tensors& tensors, const std::string& name, double value, double more = 0, const std::string& dtype = "F32") {
+  Tensor& tensor = tensors.at(name);
+  tensor.dtype = dtype, tensor.shape = {256}, tensor.of = tensor.held = 256;
+  for (std::size_t i = 0; i < kSums; ++i) tensor.sketch.push_back(value * std::sin(1.0 + static_cast<double>(i)) + more * std::cos(3.0 * static_cast<double>(i)));
+  for (const double sum : tensor.sketch) tensor.squares += sum * sum;
+  tensor.digest = std::hash<double>()(value) ^ (std::hash<double>()(more) << 1);
+}
+
+/// What one side has otherwise than the other.
+struct Change {
+  double gradient = 1, local = 1, state = 1, update = 1, noise = 0;
+  std::string computed = "BF16";
+};
+
+/// A step of an optimizer with momentum, under autocast to bfloat16: two micro-batches, gradient, state, parameter.
+Run training(const Change& change = {}) {
+  Run run;
+  run.ranks = 1, run.end = 1, run.layout = "plain";
+  put(run.starts[0], "param/w", 0.5);
+  Step& step = run.steps[1];
+  StepRow row;
+  row.step = 1, row.loss = probefile::Real{1.5}, row.computed = change.computed;
+  row.groups = {{{{"lr", {{0.01}, ""}}, {"nesterov", {{}, "false"}}}, {"w"}, "SGD"}};
+  row.counters = {{"1", {"w"}}};
+  step.groups = row.groups, step.computed = change.computed;
+  step.ranks[0] = row;
+  for (const int micro : {0, 1}) {
+    step.locals[{0, micro}].micro = micro;
+    put(step.locals[{0, micro}].tensors, "w", change.local * 0.05 * (micro + 1));
+  }
+  put(step.tensors, "grad/w", change.gradient * change.local * 0.15, change.noise);
+  put(step.tensors, "state.momentum/w", change.gradient * change.state * 0.15);
+  put(step.tensors, "param/w", 0.5 - change.update * 0.01);
+  return run;
+}
+
+struct Said {
+  compare::Verdict verdict;
+  Diagnosis found;
+};
+
+Said compared(const Run& a, const Run& b) {
+  Diagnosis found = diagnose(a, b);
+  const Account account(a, b, found, {}, -1);
+  compare::Ledger ledger = account.ledger();
+  if (found.first) ledger.at_least(compare::Verdict::different);
+  return {ledger.settle(), std::move(found)};
+}
+
+}  // namespace
+
+TEST_CASE("probe: a ledger of two equal recordings is exact; what one side lacks is not, whatever it is") {
+  using compare::Verdict;
+  const Run a = training();
+  CHECK(compared(a, a).verdict == Verdict::exact);
+  const auto lacks = [&](auto change) {
+    Run b = a;
+    change(b);
+    return compared(a, b).verdict;
+  };
+  CHECK(lacks([](Run& b) { b.steps[1].ranks[0].loss.reset(); }) == Verdict::inconclusive);
+  CHECK(lacks([](Run& b) { b.steps[1].locals.clear(); }) == Verdict::inconclusive);
+  CHECK(lacks([](Run& b) { b.steps[1].ranks[0].counters.clear(); }) == Verdict::inconclusive);
+  CHECK(lacks([](Run& b) { b.steps[1].ranks[0].groups.clear(), b.steps[1].groups.clear(); }) == Verdict::inconclusive);
+  CHECK(lacks([](Run& b) { b.starts.clear(); }) == Verdict::inconclusive);
+  CHECK(lacks([](Run& b) { b.frozen.insert("w"); }) == Verdict::inconclusive);
+  CHECK(lacks([](Run& b) { b.end = -1; }) == Verdict::inconclusive);
+  CHECK(lacks([](Run& b) { b.steps[1].ranks[0].scalars["norm"] = {1}; }) == Verdict::inconclusive);
+  CHECK(lacks([](Run& b) { b.steps[1].ranks[0].generators["torch"] = "0"; }) == Verdict::inconclusive);
+  CHECK(lacks([](Run& b) { b.steps[1].ranks[0].batch = {{"0"}}; }) == Verdict::inconclusive);
+  CHECK(lacks([](Run& b) { b.steps[1].ranks[0].loss = probefile::Real{1.6}; }) == Verdict::different);
+  CHECK(lacks([](Run& b) { b.steps[1].ranks[0].loss = probefile::Real{std::nan("")}; }) == Verdict::different);
+  CHECK(lacks([](Run& b) { put(b.steps[1].outputs, "head/0", 1); }) == Verdict::inconclusive);
+}
+
+TEST_CASE("probe: where inputs have the same bits the bound is float32's, also under bfloat16") {
+  using compare::Verdict;
+  const Run a = training();
+  CHECK(compared(a, training({.gradient = 1 + 1e-6})).verdict == Verdict::rounding);
+  CHECK(compared(a, training({.gradient = 1.01})).verdict == Verdict::different);
+  CHECK(compared(a, training({.noise = 1e-4})).verdict == Verdict::different);
+  CHECK(compared(a, training({.state = 1.01})).verdict == Verdict::different);
+  CHECK(compared(a, training({.update = 1.3})).verdict == Verdict::different);
+  CHECK(compared(a, training({.update = 1 + 1e-6})).verdict == Verdict::rounding);
+}
+
+TEST_CASE("probe: a factor that fits far better than its bound is no rounding; noise of the same size is") {
+  Run a = training(), b = training({.local = 1.04});
+  for (Run* run : {&a, &b}) run->steps[1].locals.clear();  // nothing shows the inputs
+  const Said scaled = compared(a, b);
+  CHECK(scaled.verdict == compare::Verdict::different);
+  REQUIRE(scaled.found.first);
+  CHECK(scaled.found.first->relation == "x 1.040");
+  Run c = training({.noise = 0.004});
+  c.steps[1].locals.clear();
+  CHECK(compared(a, c).verdict == compare::Verdict::rounding);
+}
+
+TEST_CASE("probe: groups are known by the parameters that they hold") {
+  const Group one{{{"lr", {{0.1}, ""}}}, {"w"}, "SGD"}, other{{{"lr", {{0.2}, ""}}}, {"b"}, "SGD"};
+  using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;
+  CHECK(paired({one, other}, {other, one}) == Pairs{{0, 1}, {1, 0}});
+  CHECK(options_apart(one, other).front().text == "0.2 for 0.1");
+  Group way = one;
+  way.options["fused"] = {{}, "true"};
+  CHECK(options_apart(one, way).empty());
+  way.options["nesterov"] = {{}, "true"};
+  CHECK(options_apart(one, way).front().verdict == compare::Verdict::inconclusive);
+}
+
+}  // namespace zs::probe

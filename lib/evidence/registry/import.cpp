@@ -86,7 +86,7 @@ bool is_whole(const std::string& key) {
 /// A cell as a record has it.
 std::string value_of(const std::string& key, const std::string& cell) {
   if (cell == "None") return "";
-  if (names_secret(key) && !cell.empty()) return std::string(kWithheld);
+  if (withheld(key, cell) != cell) return withheld(key, cell);
   if (cell == "True" || cell == "False") return cell == "True" ? "true" : "false";
   if (is_whole(key) && cell.ends_with(".0") && parse_int(cell.substr(0, cell.size() - 2)))
     return cell.substr(0, cell.size() - 2);

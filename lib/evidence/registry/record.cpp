@@ -136,7 +136,7 @@ void add_to_record(const std::string& folder, const Fields& fields) {
   // by which the index detects that the record has grown.
   Temporary file(record + "/" + name, 0666, folder);
   Fields clear = fields;
-  for (auto& [key, value] : clear) value = without_secret_values(value);
+  for (auto& [key, value] : clear) value = withheld(key, value);
   write_all(file.file(), record_text(clear), file.path());
   file.publish();
 }

@@ -19,6 +19,7 @@
 #include "base/file.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "base/secret.hpp"
 #include "cli/progress.hpp"
 
 namespace zs::experiment {
@@ -33,7 +34,7 @@ Json json_of(const std::string& key, const std::string& text) {
   if (text.empty()) return nullptr;
   const attribute::Attribute* const row = attribute::find(key);
   const auto number = row && row->type != attribute::Type::text ? parse_int(text) : std::nullopt;
-  return number ? Json(*number) : Json(text);
+  return number ? Json(*number) : Json(withheld(key, text));
 }
 
 void put(Json& object, const registry::Fields& fields) {

@@ -76,12 +76,14 @@ void freeze_experiment(const Experiment& experiment) {
 std::vector<Cell> plan_foreign(std::vector<Cell> cells, const registry::Fields& fields) {
   const std::string command = value(fields, "run_command"), resume = value(fields, "resume_with");
   for (const Cell& cell : cells) {  // creates no run if one of them is invalid
-    fill(command, cell, "");
-    fill_resumed(command, resume, cell, "");
+    const std::string line = fill(command, cell, "").line, resumed = fill_resumed(command, resume, cell, "");
+    if (holds_secret(line) || holds_secret(resumed) || without_secrets(cell.arguments) != cell.arguments)
+      throw Error(cell.name +
+                  ": its command holds a password or a token, and others read the record of a run: export " +
+                  "it as a variable, and write $NAME in its place");
   }
   try {
     for (Cell& cell : cells) {
-      cell.arguments = without_secrets(cell.arguments);
       const config::Config config = foreign_configuration(fill(command, cell, "{run}"), cell);
       // Its output folder is its own, not a registry.
       const std::string place = fs::absolute(registry::place(""));

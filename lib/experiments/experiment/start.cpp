@@ -14,6 +14,7 @@
 #include "base/file.hpp"
 #include "base/host.hpp"
 #include "base/number.hpp"
+#include "base/secret.hpp"
 #include "base/shell.hpp"
 #include "base/words.hpp"
 #include "cli/run.hpp"
@@ -55,7 +56,8 @@ std::string harmless_environment() {
   for (char** entry = environ; *entry; ++entry) {
     const std::string line = *entry, name = line.substr(0, line.find('='));
     if (!RE2::FullMatch(name, kHarmless) || RE2::PartialMatch(name, kSecret)) continue;
-    lines.push_back(name + "=" + shell_quoted({line.substr(std::min(name.size() + 1, line.size()))}) + "\n");
+    lines.push_back(name + "=" + shell_quoted({withheld(name, line.substr(std::min(name.size() + 1, line.size())))}) +
+                    "\n");
   }
   std::sort(lines.begin(), lines.end());
   std::string text;

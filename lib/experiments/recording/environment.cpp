@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/process.hpp"
+#include "base/secret.hpp"
 #include "config/foreign.hpp"
 #include "recording/command.hpp"
 
@@ -116,7 +117,7 @@ void add_revision(const std::string& folder, registry::Fields& fields) {
   registry::set(fields, "revision", ask({"describe", "--always", "--dirty", "--tags"}));
   if (const std::string diff = ask({"diff", "--no-ext-diff", "--no-textconv", "HEAD"}); !diff.empty()) {
     registry::set(fields, "git_diff", sha256(diff + "\n"));
-    write_file(folder + "/revision.diff", diff + "\n");
+    write_file(folder + "/revision.diff", without_tokens(diff) + "\n");
   }
 }
 

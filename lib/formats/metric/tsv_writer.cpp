@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/secret.hpp"
 #include "metric/escape.hpp"
 #include "metric/file.hpp"
 
@@ -33,7 +34,7 @@ void TsvWriter::run(std::string_view name) {
 
 void TsvWriter::attribute(std::string_view key, std::string_view value) {
   if (key.empty()) throw Error("an attribute of run '" + run_field_ + "' has no name");
-  attributes_ += "#@ " + run_ + " " + escaped_name(key) + "=" + escaped(value) + "\n";
+  attributes_ += "#@ " + run_ + " " + escaped_name(key) + "=" + escaped(withheld(key, value)) + "\n";
 }
 
 void TsvWriter::columns(const std::vector<ColumnInfo>& columns) {

@@ -116,7 +116,8 @@ TEST_CASE("wandb: a run's folder holds what a training told, without secrets, an
   CHECK(run.id == writer.id());
   CHECK(run.project == "p");
   CHECK(run.tags == std::vector<std::string>{"a", "b"});
-  CHECK(run.items.size() == 2);
+  REQUIRE(run.items.size() == 3);
+  CHECK(run.items[0].json == "\"(withheld)\"");
   CHECK(all[2].line == "first line\n");
   CHECK(all[3].items.at(0).key == "train/global_step");
   CHECK(all[3].items.at(1).json == "NaN");

@@ -8,6 +8,7 @@
 
 #include "base/host.hpp"
 #include "base/number.hpp"
+#include "base/secret.hpp"
 #include "base/temporary.hpp"
 #include "tracker/tfevents.hpp"
 
@@ -64,7 +65,7 @@ std::string tracked_name(const std::string& column) {
 
 std::string facts_text(const metric::Writer::Facts& facts) {
   std::string text = "| attribute | value |\n| --- | --- |\n";
-  for (const auto& [key, value] : facts) text += "| " + escaped(key) + " | " + escaped(value) + " |\n";
+  for (const auto& [key, value] : facts) text += "| " + escaped(key) + " | " + escaped(withheld(key, value)) + " |\n";
   return text;
 }
 

@@ -76,12 +76,12 @@ void WandbWriter::begin(const std::string& run, const Facts& attributes) {
   first.id = run_.id;
   first.entity = run_.entity;
   first.project = run_.project;
-  first.name = run_.name.empty() ? run : run_.name;
+  first.name = without_secret_values(run_.name.empty() ? run : run_.name);
   first.tags = run_.tags;
   first.host = host_name();
   first.start_time = start_;
   for (const auto& [key, value] : attributes) {
-    if (!names_secret(key)) first.items.push_back({key, fact_json(value)});
+    first.items.push_back({key, fact_json(withheld(key, value))});
   }
   add(std::move(first));
   for (const std::string& line : early_) output(line);
@@ -89,7 +89,7 @@ void WandbWriter::begin(const std::string& run, const Facts& attributes) {
   // The form that `wandb sync` makes of the record; JSON's values are YAML's too.
   std::string config = "wandb_version: 1\n";
   for (const auto& [key, value] : attributes) {
-    if (!names_secret(key)) config += text_json(key) + ":\n  value: " + fact_json(value) + "\n";
+    config += text_json(key) + ":\n  value: " + fact_json(withheld(key, value)) + "\n";
   }
   write_file(run_.folder + "/files/config.yaml", config);
   const nlohmann::ordered_json metadata = {{"program", "zs-train"}, {"host", host_name()}};

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <utility>
 
 namespace zs {
 namespace {
@@ -33,9 +32,9 @@ bool contains(const auto& names, std::string_view word) {
 // Words that indicate a secret anywhere in a name, and those that do at its end.
 constexpr std::array<std::string_view, 10> kAnywhere = {
     "jwt", "secret", "secrets", "password", "passwd", "passphrase", "credentials", "pwd", "credential", "passcode"};
-constexpr std::array<std::string_view, 13> kAtEnd = {
-    "auth",      "authorization", "apikey", "accesskey", "secretkey", "privatekey", "apitoken",
-    "authtoken", "pass",          "bearer", "hftoken",   "cookie",    "cookies"};
+constexpr std::array<std::string_view, 14> kAtEnd = {
+    "accountkey", "auth",      "authorization", "apikey", "accesskey", "secretkey", "privatekey",
+    "apitoken",   "authtoken", "pass",          "bearer", "hftoken",   "cookie",    "cookies"};
 // "key" is a secret alone and after these; elsewhere it is a column of a data set, or a name.
 constexpr std::array<std::string_view, 16> kKeysOf = {"api",   "access", "private", "auth",       "wandb", "account",
                                                       "ssh",   "sign",   "signing", "encryption", "aws",   "service",
@@ -59,11 +58,11 @@ constexpr auto kForms = std::to_array<Form>({
     {"ghu_", 16},
     {"ghs_", 16},
     {"ghr_", 16},
-    {"github_pat_", 20, "_"},
     {"glpat-", 16, "-_"},
     {"sk-", 16, "-_"},
     {"AKIA", 16},
     {"ASIA", 16},
+    {"github_pat_", 20, "_"},
     {"AIza", 30, "-_"},
     {"xoxb-", 10, "-"},
     {"xoxp-", 10, "-"},
@@ -71,72 +70,169 @@ constexpr auto kForms = std::to_array<Form>({
     {"npm_", 30},
     {"eyJ", 16, "-_.="},
     {"wandb_v1_", 16, "_"},
+    {"nvapi-", 16, "-_"},
+    {"gsk_", 16},
+    {"pypi-", 30, "-_"},
+    {"sk_live_", 16},
+    {"ya29.", 16, "-_."},
+    {"SG.", 20, "-_."},
 });
+constexpr std::string_view kBlanks = " \t\r\n";
 
 bool is_letter(char c, std::string_view more) {
   return std::isalnum(static_cast<unsigned char>(c)) || more.find(c) != std::string_view::npos;
 }
 
-/// The end of the secret that begins at `at` of `text`, or `at`.
-std::size_t secret_end(std::string_view text, std::size_t at) {
-  const std::string_view rest = text.substr(at);
-  const bool begins = at == 0 || !std::isalnum(static_cast<unsigned char>(text[at - 1]));
-  for (const Form& form : kForms) {
-    if (!begins || !rest.starts_with(form.front)) continue;
-    std::size_t end = at + form.front.size();
-    while (end < text.size() && is_letter(text[end], form.more)) ++end;
-    // Tokens are random: words joined by hyphens are none.
-    const std::string_view tail = text.substr(at + form.front.size(), end - at - form.front.size());
-    const auto has = [&](int (*kind)(int)) {
-      return std::any_of(tail.begin(), tail.end(), [&](unsigned char c) { return kind(c) != 0; });
-    };
-    const bool long_enough = tail.size() >= form.least && (has(std::isdigit) || tail.size() == form.exactly);
-    if (long_enough && has(std::isupper)) return end;
-  }
-  if (rest.starts_with("-----BEGIN ") && rest.substr(0, 60).find("PRIVATE KEY") != std::string_view::npos)
-    return text.size();
+std::size_t end_of_name(std::string_view text, std::size_t at) {
+  while (at < text.size() && is_letter(text[at], "_.-")) ++at;
   return at;
 }
 
-/// The password of a URL whose "://" ends at `at`: from after the colon to the '@'; {0, 0} if there is none.
-std::pair<std::size_t, std::size_t> password(std::string_view text, std::size_t at) {
+/// A part of a text.
+struct Part {
+  std::size_t begin = 0, end = 0;
+};
+
+/// Tokens are random: words that hyphens join are none.
+bool is_random(std::string_view text, std::size_t exactly) {
+  const auto has = [&](int (*kind)(int)) {
+    return std::any_of(text.begin(), text.end(), [&](unsigned char c) { return kind(c) != 0; });
+  };
+  return (has(std::isdigit) || text.size() == exactly) && has(std::isupper);
+}
+
+/// The token that begins at `at` of `text`; so does MySQL's -pPASSWORD.
+Part token(std::string_view text, std::size_t at) {
+  const std::string_view rest = text.substr(at);
+  if (at > 0 && std::isalnum(static_cast<unsigned char>(text[at - 1]))) return {};
+  const bool begins = at == 0 || kBlanks.find(text[at - 1]) != std::string_view::npos;
+  const auto read = [&](const Form& form) -> Part {
+    if (!rest.starts_with(form.front)) return {};
+    const std::size_t begin = at + form.front.size();
+    std::size_t end = begin;
+    while (end < text.size() && is_letter(text[end], form.more)) ++end;
+    const bool found = end - begin >= form.least && is_random(text.substr(begin, end - begin), form.exactly);
+    return found ? Part{at, end} : Part{};
+  };
+  for (const Form& form : kForms) {
+    if (const Part found = read(form); found.end > 0) return found;
+  }
+  if (const Part word = begins ? read({"-p", 8}) : Part{}; word.end > 0) return {at + 2, word.end};
+  if (rest.starts_with("-----BEGIN ") && rest.substr(0, 60).find("PRIVATE KEY") != std::string_view::npos)
+    return {at, text.size()};
+  return {};
+}
+
+/// The password of a URL whose "://" begins at `at`: from after the colon to the '@'.
+Part password(std::string_view text, std::size_t at) {
+  at += 3;
   const std::size_t end = std::min(text.find_first_of("/?# \t\n\"'", at), text.size());
   const std::size_t sign = text.substr(0, end).rfind('@'), colon = text.find(':', at);
-  return sign != std::string_view::npos && sign >= at && colon < sign && colon + 1 < sign
-             ? std::pair{colon + 1, sign}
-             : std::pair<std::size_t, std::size_t>{0, 0};
+  return sign != std::string_view::npos && sign >= at && colon < sign && colon + 1 < sign ? Part{colon + 1, sign}
+                                                                                          : Part{};
+}
+
+/// The end of a quoted text, a list or a mapping that begins at `at`; of another value, where a word ends.
+Part value_at(std::string_view text, std::size_t at) {
+  const std::size_t escaped = at < text.size() && text[at] == '\\' ? 1 : 0;
+  const char c = at + escaped < text.size() ? text[at + escaped] : '\0';
+  if (c == '"' || c == '\'') {
+    std::size_t end = at + escaped + 1;
+    while (end < text.size() && !(text[end] == c && (text[end - 1] == '\\') == (escaped > 0))) ++end;
+    return {at + escaped + 1, std::min(end - escaped, text.size())};
+  }
+  if (c == '[' || c == '{') {
+    std::size_t end = at;
+    for (std::ptrdiff_t open = 0; end < text.size(); ++end) {
+      open += text[end] == '[' || text[end] == '{' ? 1 : text[end] == ']' || text[end] == '}' ? -1 : 0;
+      if (open == 0) return {at, end + 1};
+    }
+    return {at, end};
+  }
+  return {at, std::min(text.find_first_of(" \t\r\n,;&\"')}]\\", at), text.size())};
+}
+
+/// Whether a value is no secret: a variable that holds one, a truth value, nothing.
+bool is_harmless(std::string_view value) {
+  static constexpr std::array kWords = {"true", "false", "none", "null", "True", "False", "None", "~", ""};
+  const bool variable =
+      value.size() > 1 && value[0] == '$' &&
+      (value[1] == '{' || value[1] == '(' || value[1] == '_' || std::isalpha(static_cast<unsigned char>(value[1])));
+  return variable || value.starts_with("(withheld") || contains(kWords, value);
+}
+
+/// The secret behind the name that begins at `at`: NAME=VALUE, "NAME": VALUE, NAME: VALUE, --NAME VALUE.
+Part named(std::string_view text, std::size_t at) {
+  const std::size_t end = end_of_name(text, at);
+  const std::string_view name = text.substr(at, end - at);
+  const char before = at > 0 ? text[at - 1] : ' ';
+  std::size_t place = end + (end < text.size() && text[end] == '\\' ? 1 : 0);
+  const bool in_quotes = (before == '"' || before == '\'') && place < text.size() && text[place] == before;
+  place = in_quotes ? place + 1 : end;
+  const std::size_t gap = text.find_first_not_of(kBlanks, place);
+  const char sign = gap < text.size() ? text[gap] : ' ';
+  const bool option = before == '-' && gap != std::string_view::npos && gap > end && sign != '-' && sign != '=';
+  if (!option && sign != '=' && sign != ':') return {};
+  const bool of_query = (before == '?' || before == '&') && (name == "sig" || name.ends_with("ignature"));
+  if (name == "key" || !(of_query || names_secret(name))) return {};
+  std::size_t begin = option ? gap : std::min(text.find_first_not_of(kBlanks, gap + 1), text.size());
+  if (sign == ':' && !option) {
+    const std::size_t last = text.substr(0, at).find_last_not_of(kBlanks);
+    const bool in_mapping = in_quotes || (last < text.size() && (text[last] == '{' || text[last] == ','));
+    // "unexpected token: 'x'", "forward pass: 3 ms"
+    static constexpr std::array kWords = {"token", "pass", "auth", "bearer"};
+    if (!in_mapping && contains(kWords, name)) return {};
+    if (text.substr(gap).starts_with("://") || text.substr(gap).starts_with("::")) return {};
+  }
+  Part value = value_at(text, begin);
+  std::string head(name.substr(name.find_last_of("-_.") + 1));
+  std::transform(head.begin(), head.end(), head.begin(), [](unsigned char c) { return std::tolower(c); });
+  const bool bare = value.begin == begin && begin < text.size() && text[begin] != '[' && text[begin] != '{';
+  if (bare && (head == "cookie" || head == "cookies"))
+    value.end = std::min(text.find_first_of("\r\n\"'", begin), text.size());
+  if (bare && head == "authorization" && value.end < text.size() && text[value.end] == ' ')  // "Bearer", "Basic"
+    value = value_at(text, std::min(text.find_first_not_of(' ', value.end), text.size()));
+  return value.begin < value.end && !is_harmless(text.substr(value.begin, value.end - value.begin)) ? value : Part{};
+}
+
+/// The secret whose mark (a form, a name, a scheme) begins at `at`; {0, 0} if none does.
+Part secret_at(std::string_view text, std::size_t at) {
+  const std::string_view rest = text.substr(at);
+  if (rest.starts_with("://")) return password(text, at);
+  if (rest.starts_with("Bearer ") || rest.starts_with("bearer ")) {
+    const Part word{at + 7, std::min(text.find_first_of(" \t\n\"'", at + 7), text.size())};
+    if (word.end >= word.begin + 8 && !is_harmless(text.substr(word.begin))) return word;
+  }
+  if (const Part found = token(text, at); found.end > 0) return found;
+  const bool begins = is_letter(text[at], "_") && (at == 0 || !is_letter(text[at - 1], "_."));
+  return begins && (at < 2 || text[at - 1] != '-' || !is_letter(text[at - 2], "")) ? named(text, at) : Part{};
+}
+
+/// `text` with a part withheld for each that `find` finds.
+std::string without(std::string_view text, Part (*find)(std::string_view, std::size_t)) {
+  std::string clear;
+  std::size_t copied = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const Part secret = find(text, at);
+    if (secret.end <= at) continue;
+    clear.append(text.substr(copied, secret.begin - copied)).append(kWithheld);
+    copied = secret.end;
+    at = secret.end - 1;
+  }
+  return clear.append(text.substr(copied));
 }
 
 }  // namespace
 
-std::string without_secret_values(std::string_view text) {
-  std::string clear;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::string_view rest = text.substr(at);
-    if (rest.starts_with("://")) {
-      if (const auto [begin, end] = password(text, at + 3); end > 0) {
-        clear += std::string(text.substr(at, begin - at)) + std::string(kWithheld);
-        at = end;
-        continue;
-      }
-    }
-    for (const std::string_view word : {"Bearer ", "bearer "}) {
-      if (!rest.starts_with(word) || rest.size() < word.size() + 8) continue;
-      clear += std::string(word) + std::string(kWithheld);
-      at = std::min(text.find_first_of(" \t\n\"'", at + word.size()), text.size());
-    }
-    if (at >= text.size()) break;
-    if (const std::size_t end = secret_end(text, at); end > at) {
-      clear += kWithheld;
-      at = end;
-    } else {
-      clear += text[at++];
-    }
-  }
-  return clear;
-}
+std::string without_tokens(std::string_view text) { return without(text, token); }
+
+std::string without_secret_values(std::string_view text) { return without(text, secret_at); }
 
 bool holds_secret(std::string_view text) { return without_secret_values(text) != text; }
+
+std::string withheld(std::string_view name, std::string_view value) {
+  return names_secret(name) && !is_harmless(value) ? std::string(kWithheld) : without_secret_values(value);
+}
 
 bool names_secret(std::string_view name) {
   for (const std::string& word : words_of(name)) {

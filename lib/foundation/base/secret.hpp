@@ -14,12 +14,19 @@ inline constexpr std::string_view kWithheld = "(withheld)";
 /// "text_key", "pad_token", "max_tokens" do not.
 bool names_secret(std::string_view name);
 
-/// `text` with everything that has the form of a secret withheld: tokens of Hugging Face, GitHub, GitLab, OpenAI, AWS,
-/// Google, Slack, npm and W&B, a JSON Web Token, the word after "Bearer", a private key, and the password of
-/// "user:password@" in a URL.
+/// What is written of a field, whoever writes it and into whatever file: `value` without the secrets that its name or
+/// its form tells of. Applied twice, it changes nothing more.
+std::string withheld(std::string_view name, std::string_view value);
+
+/// `text` with each secret in it withheld: tokens of Hugging Face, GitHub, GitLab, OpenAI, AWS, Google, Slack, NVIDIA,
+/// npm, W&B and others, a JSON Web Token, the word after "Bearer", a private key, the password of "user:password@" in a
+/// URL, a URL's signature, MySQL's -pPASSWORD, and the value of a name of a secret: NAME=VALUE, "NAME": VALUE, --NAME
+/// VALUE. A variable ($NAME) is none.
 std::string without_secret_values(std::string_view text);
 /// Whether `text` contains a secret of such a form.
 bool holds_secret(std::string_view text);
+/// Only tokens and private keys: for program text, where a name has no secret behind it.
+std::string without_tokens(std::string_view text);
 
 /// The words of a command line with secrets withheld: by name ("--set", "wandb.api_key=..." and "--hf_token", "...")
 /// and by form.

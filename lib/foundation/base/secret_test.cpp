@@ -59,8 +59,71 @@ TEST_CASE("secret: known by its form too, in whatever it stands, and nothing tha
        {"https://h:80/x", "file:///a:b@c", "s3://bucket/a@b", "hf_model_name_that_is_long_enough",
         "risk-averse-strategies-of-old", "sk-learn-baseline-of-run-1", "saved/AKIAxyz", "12:30 a@b", "the bearer", ""})
     CHECK_MESSAGE(!holds_secret(text), text);
+  for (const std::string front : {"nvapi-", "sk-ant-api03-", "xoxp-", "gsk_"}) CHECK(holds_secret(front + tail));
+  CHECK(without_secret_values("mysql -p" + tail) == "mysql -p(withheld)");
+  CHECK(without_secret_values("redis://:PW@h:6379/0") == "redis://:(withheld)@h:6379/0");
+  CHECK(without_secret_values("x\n-----BEGIN RSA PRIVATE KEY-----\nMIIE") == "x\n(withheld)");
+  CHECK(without_tokens("token = next(x)  # npm_" + tail) == "token = next(x)  # (withheld)");
   CHECK(without_secrets({"zs-train", "--run_name", "hf_" + tail}) ==
         std::vector<std::string>{"zs-train", "--run_name", "(withheld)"});
+}
+
+TEST_CASE("secret: found behind its name in any text: JSON, YAML, a shell's line, a header, a connection, a URL") {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {R"--({"api_key": "PW", "lr": 1})--", R"--({"api_key": "(withheld)", "lr": 1})--"},
+      {R"--({\"password\": \"P\"})--", R"--({\"password\": \"(withheld)\"})--"},
+      {"[{password: PW, user: me}, {token: 'P W'}]", "[{password: (withheld), user: me}, {token: '(withheld)'}]"},
+      {"{secrets: [a, {b: c}], d: e}", "{secrets: (withheld), d: e}"},
+      {"python t.py --hf_token PW --lr 1", "python t.py --hf_token (withheld) --lr 1"},
+      {"HF_TOKEN=PW python t.py", "HF_TOKEN=(withheld) python t.py"},
+      {"password = PW", "password = (withheld)"},
+      {"Protocol=https;AccountKey=PW==;Suffix=x", "Protocol=https;AccountKey=(withheld);Suffix=x"},
+      {"https://a.net/c?sv=2020&sig=PW&x=1", "https://a.net/c?sv=2020&sig=(withheld)&x=1"},
+      {"https://a.net/c?access_token=PW", "https://a.net/c?access_token=(withheld)"},
+      {"https://s3/x?X-Amz-Signature=PW", "https://s3/x?X-Amz-Signature=(withheld)"},
+      {"Authorization: Basic cHc=", "Authorization: Basic (withheld)"},
+      {"X-Api-Key: PW", "X-Api-Key: (withheld)"},
+      {"Cookie: session=PW; id=PW", "Cookie: (withheld)"},
+      {"true --header 'Authorization: Bearer 123456789'", "true --header 'Authorization: Bearer (withheld)'"},
+      {"curl -H 'Cookie: session=PW' x", "curl -H 'Cookie: (withheld)' x"}};
+  for (const auto& [text, clear] : cases) {
+    CHECK(without_secret_values(text) == clear);
+    CHECK(without_secret_values(clear) == clear);
+  }
+  for (const char* const text : {"tokens=5",
+                                 "max_tokens: 100",
+                                 "unexpected token: 'x'",
+                                 "KeyError: 'token'",
+                                 "forward pass: 3 ms",
+                                 "key=loss",
+                                 "{key: loss, op: min}",
+                                 "use_auth_token=True",
+                                 "{token: null}",
+                                 "--hf_token $HF_TOKEN",
+                                 "HF_TOKEN=$(cat t) x",
+                                 "author: me",
+                                 "pad_token=<pad>",
+                                 "monkey=5",
+                                 "https://h:80/?q=1&signal=2",
+                                 "a::token::b",
+                                 "ssh://git@h/x",
+                                 "pre-auth server",
+                                 "-path/To/Model1B",
+                                 "-p 8080",
+                                 "-p8080",
+                                 "sort_key: a",
+                                 "SECRET=",
+                                 "12:30",
+                                 "lr=1e-3"})
+    CHECK_MESSAGE(!holds_secret(text), text);
+}
+
+TEST_CASE("secret: a field is withheld by its name, and without its name by its form") {
+  CHECK(withheld("db.password", "x") == "(withheld)");
+  for (const char* const value : {"", "${oc.env:PW}", "$PW", "true", "null", "(withheld)"})
+    CHECK(withheld("db.password", value) == value);
+  CHECK(withheld("db.url", "postgres://u:x@h") == "postgres://u:(withheld)@h");
+  CHECK(withheld("training.seed", "7") == "7");
 }
 
 }  // namespace

@@ -54,7 +54,6 @@ class Collected {
  public:
   /// A value of what is called `name`; of a file, the later one holds.
   void add(std::string name, Entry entry, bool replace) {
-    if (names_secret(name)) entry = {"", std::string(kWithheld), entry.origin, Kind::plain};
     const Known* const known = config::known(name);
     entry.key = known ? std::string(known->key) : std::string(key_called(name));
     const bool meant = !entry.key.empty();
@@ -189,7 +188,8 @@ std::vector<std::string> words_of_shell(const std::vector<std::string>& command)
 
 Config foreign_configuration(const std::vector<std::string>& typed, const std::vector<std::string>& files,
                              const std::vector<std::string>& settings) {
-  const std::vector<std::string> command = words_of_shell(typed);
+  // Without secrets at once: the value of "--cookie session=X" would be read as a setting of its own.
+  const std::vector<std::string> command = without_secrets(words_of_shell(typed));
   Collected collected;
   for (const std::string& file : files) add_file(Config::read(file), "", collected, true);
   add_arguments(command, begin_of_arguments(command), collected);

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/secret.hpp"
 #include "config/sweep.hpp"
 
 namespace zs::config {
@@ -56,6 +57,11 @@ std::vector<SweepRun> sweep_runs(const Config& base, const Sweep& sweep) {
     run.config.set({"run.name", run.name, "zs-sweep", Kind::plain});
     run.config.set({"sweep_name", sweep.name, "zs-sweep", Kind::plain});
     if (sweep.run.empty()) run.config.check();
+    for (const Entry& entry : run.config.entries()) {  // zs-train needs none; another's training may
+      if (!sweep.run.empty() && withheld(entry.key, entry.value) != entry.value)
+        throw Error(entry.origin, 0,
+                    entry.key + " is a secret, and a sweep is written into files: leave it out, and export a variable");
+    }
     runs.push_back(std::move(run));
   }
   return runs;

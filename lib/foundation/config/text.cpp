@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/secret.hpp"
 #include "base/text.hpp"
 #include "config/config.hpp"
 #include "config/yaml.hpp"
@@ -51,6 +52,14 @@ Branch& child(Branch& parent, const std::string& word) {
   return *branch;
 }
 
+bool is_document(const std::string& text) {
+  try {
+    return document(text, "").IsDefined();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 void write(const Branch& branch, int depth, std::string& out) {
   for (const auto& next : branch.children) {
     std::string line(static_cast<std::size_t>(depth) * 2, ' ');
@@ -85,7 +94,12 @@ Config Config::parse(std::string_view yaml, const std::string& name) {
 
 std::string Config::to_yaml() const {
   Branch root;
-  for (const Entry& entry : entries_) {
+  std::vector<Entry> entries = entries_;
+  for (Entry& entry : entries) {
+    const bool whole = entry.kind == Kind::list && !is_document(withheld(entry.key, entry.value));
+    entry.value = whole ? kWithheld : withheld(entry.key, entry.value);
+  }
+  for (const Entry& entry : entries) {
     Branch* branch = &root;
     for (std::string_view rest = entry.key; !rest.empty();) {
       const std::size_t end = std::min(rest.find('.'), rest.size());

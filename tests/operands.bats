@@ -137,7 +137,7 @@ empty|a folder without anything that zs knows|- - - - - - - - - - - - - o - - - 
 missing|-|o o o o o o o o o o o o o o o o o o o|no run 'missing'|No such file or directory
 a/missing|-|o o o o o o o o o o o o o o o o o o o|a/missing: No such file or directory|no run 'a/missing'
 random.bin|no file that zs knows|- - - - - - - - - - - - - - 0 - - - -
--|a stream|0 o o o - - o o o - o o o 0 - - - o o|no metric records|is no profiler trace|is it a table of runs|no run '-'|is no JSON|illegal map value
+-|a stream|0 o o o - - o o o - - o o 0 - - - o o|no metric records|is no profiler trace|is it a table of runs|is no JSON|illegal map value
 END_OF_TABLE
 }
 
@@ -189,6 +189,58 @@ walk() {
 @test "every kind of thing: zs-verify beside a checkpoint" { walk 16 zs-verify zs-verify X converted/model.safetensors; }
 @test "every kind of thing: zs-train" { walk 17 zs-train zs-train --print_plan X; }
 @test "every kind of thing: zs-sweep" { walk 18 zs-sweep zs-sweep --dry_run X sweep.yaml; }
+
+# The actions of zs-runs that take runs; X is the operand.
+actions_of_runs=('show X' 'diff X alpha2' 'update X note=1' 'rerun X --dry_run' 'export X elsewhere' 'rm X')
+answer() { # answer ACTION NAME: status and output
+  local words
+  read -ra words <<<"$1"
+  rm -rf elsewhere
+  status=0
+  said=$(zs-runs "${words[@]/#X/$2}" 2>&1 </dev/null) || status=$?
+  said="$status $said"
+}
+
+@test "every action of zs-runs means the same run by its id, the beginning of it, its name and its folder" {
+  cd "$BATS_FILE_TMPDIR"
+  for action in "${actions_of_runs[@]}"; do
+    answer "$action" alpha1
+    first=$said
+    [[ $first == [01]' '* || $first == *"rm asks on a terminal"* ]] || complain "$action: $first"
+    for name in "$one" "${one%??}" "saved_models/$one" "saved_models/$one/" "$PWD/saved_models/$one"; do
+      answer "$action" "$name"
+      [ "$said" = "$first" ] || complain "$action of $name: $said, and of alpha1: $first"
+    done
+    # Where the registry is another, a folder means its own.
+    said=$(cd / && zs-runs -r "$PWD/empty" show "$OLDPWD/saved_models/$one" --format json)
+    [[ $said == *'"run_name": "alpha1"'* ]] || complain "show of another registry: $said"
+  done
+  verdict
+}
+
+@test "every action of zs-runs refuses what is no run by the same sentence" {
+  cd "$BATS_FILE_TMPDIR"
+  for action in "${actions_of_runs[@]}"; do
+    while IFS='|' read -r name sentence; do
+      answer "$action" "$name"
+      [[ $said == "2 zs-runs: $sentence"* ]] || complain "$action of $name: $said"
+    done <<END
+a.log|a.log: is a text; zs-runs
+logs|logs: is a folder of logs; zs-runs
+saved_models|saved_models: is a folder of runs; zs-runs
+saved_models/$one/final_checkpoint|saved_models/$one/final_checkpoint: is a checkpoint; zs-runs
+traces|traces: is a folder of profiler traces; zs-runs
+alpha3|no run 'alpha3', did you mean 'alpha1'?
+2|2 runs begin with '2': 
+a/missing|a/missing: No such file or directory
+END
+    [[ $action == @(show|update|rerun)* ]] || {
+      answer "$action" results
+      [[ $said == "2 zs-runs: results: is the results folder of an experiment; zs-runs of a run takes runs"* ]] || complain "$action of results: $said"
+    }
+  done
+  verdict
+}
 
 @test "what may not be read is said, and is nothing else" {
   ((EUID != 0)) || skip "root may read all"

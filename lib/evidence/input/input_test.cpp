@@ -132,6 +132,33 @@ TEST_CASE("named: a refusal says what it is, what the tool takes, and which tool
   CHECK(refusal(folder.file("z"), "zs-trace") == folder.file("z") + ": No such file or directory");
 }
 
+TEST_CASE("run: by its id, its beginning, its name or its folder, in any registry; what is no run is refused") {
+  const TemporaryFolder folder;
+  const std::string here = folder.file("here"), other = folder.file("other");
+  const registry::Run one = registry::Run::create(here, "alpha", {}), two = registry::Run::create(other, "beta", {});
+  for (const std::string& name :
+       {one.id(), one.id().substr(0, 17), std::string("alpha"), one.folder(), one.folder() + "/"}) {
+    const registry::Run found = run(name, here, "zs-runs of a run");
+    CHECK(found.id() == one.id());
+    CHECK(found.registry() == here);
+  }
+  CHECK(run(two.folder(), here, "zs-runs of a run").folder() == std::filesystem::canonical(two.folder()));
+  const auto refusal_of = [&](const std::string& name) -> std::string {
+    try {
+      return run(name, here, "zs-runs of a run").id();
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  CHECK(refusal_of("alpah") == "no run 'alpah', did you mean 'alpha'?");
+  CHECK(refusal_of(here).find(": is a folder without anything that zs knows; zs-runs of a run takes runs") !=
+        std::string::npos);
+  std::filesystem::create_directories(folder.file("bare"));
+  write_file(folder.file("bare/metrics.h5"), "");
+  CHECK(refusal_of(folder.file("bare")) ==
+        folder.file("bare") + ": is the folder of a run that no registry has: it has no record");
+}
+
 TEST_CASE("sources: in the order of the operands, the parts of a log where the first of them stands") {
   const TemporaryFolder folder;
   std::vector<std::string> names;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/folder.hpp"
@@ -47,12 +48,15 @@ const std::vector<Taker>& takers() {
       {"zs-checkpoint", "checkpoints and files of tensors", {tensors, checkpoint, foreign, checkpoints}},
       {"zs-plan", "the profile.json of a run, and its folder", {stream, profile}},
       {"zs-runs", "runs and results folders", {run, results}},
+      {"zs-runs of a run", "runs", {run}},
+      {"zs-runs of an experiment", "results folders", {results}},
       {"zs-runs --output", kOfRuns, kRuns},
       {"zs-runs import", "a table of runs, or a summary", {stream, text, records, hdf5, empty}},
       {"zs-tokenize", "text", kTexts},
       {"zs-tokenize --decode", "token files", {tokens, unknown}},
       {"zs-tokenize --info", "token files", {tokens, unknown}},
       {"zs-train", "a configuration", {stream, text, empty}},
+      {"zs-train --resume", "a run", {run}},
       {"zs-verify of one operand", "a configuration", {stream, text, empty}},
       {"zs-sweep", "a configuration and a sweep", {stream, text, empty}},
   };
@@ -66,8 +70,9 @@ bool takes(const Taker& taker, Kind kind) { return std::ranges::find(taker.kinds
   std::vector<std::string> others;
   for (const Taker& other : takers()) {
     // Any text may be tokenized; who names a text means more by it.
-    if (kind != Kind::unknown && takes(other, kind) && other.tool != "zs-tokenize" && others.size() < kMost)
-      others.emplace_back(other.tool);
+    const bool part =
+        other.tool == "zs-tokenize" || other.tool.starts_with("zs-runs of") || other.tool.ends_with("--resume");
+    if (kind != Kind::unknown && takes(other, kind) && !part && others.size() < kMost) others.emplace_back(other.tool);
   }
   std::string text =
       "is " + std::string(name(kind)) + "; " + std::string(taker.tool) + " takes " + std::string(taker.what);
@@ -80,19 +85,30 @@ bool takes(const Taker& taker, Kind kind) { return std::ranges::find(taker.kinds
 }  // namespace
 
 Named named(const std::string& operand, const std::string& registry, std::string_view tool) {
-  Named made{operand, operand};
-  while (made.path.size() > 1 && made.path.ends_with('/')) made.path.pop_back();  // as a shell completes it
-  if (operand != "-" && !registry.empty() && !is_there(operand)) {
-    registry::Place place = registry::place_of(operand, registry);
-    made.path = std::move(place.folder), made.run = std::move(place.name);
-  }
   const auto taker = std::ranges::find(takers(), tool, &Taker::tool);
   if (taker == takers().end()) throw Error("no row says what " + std::string(tool) + " takes");
-  const std::vector<Kind> kinds = kinds_of(made.path);
-  const auto kind = std::ranges::find_if(kinds, [&](Kind each) { return takes(*taker, each); });
-  if (kind == kinds.end()) refuse(made.path, kinds.front(), *taker);
-  made.kind = *kind;
-  return made;
+  const auto resolve = [&](Named made) -> std::optional<Named> {
+    while (made.path.size() > 1 && made.path.ends_with('/')) made.path.pop_back();  // as a shell completes it
+    const std::vector<Kind> kinds = kinds_of(made.path);
+    const auto kind = std::ranges::find_if(kinds, [&](Kind each) { return takes(*taker, each); });
+    made.kind = kind == kinds.end() ? kinds.front() : *kind;
+    return kind == kinds.end() ? std::nullopt : std::optional(made);
+  };
+  const bool path = operand == "-" || registry.empty() || is_there(operand);
+  if (path) {
+    if (const std::optional<Named> made = resolve({operand, operand})) return *made;
+    if (operand == "-" || registry.empty() || operand.find('/') != std::string::npos)
+      refuse(operand, kinds_of(operand).front(), *taker);
+  }
+  registry::Place place;
+  try {
+    place = registry::place_of(operand, registry);
+  } catch (const Error&) {
+    if (!path) throw;
+    refuse(operand, kinds_of(operand).front(), *taker);
+  }
+  if (const std::optional<Named> made = resolve({operand, place.folder, Kind::nothing, place.name})) return *made;
+  refuse(place.folder, kinds_of(place.folder).front(), *taker);
 }
 
 std::vector<Named> named(const std::vector<std::string>& operands, const std::string& registry, std::string_view tool) {
@@ -101,18 +117,15 @@ std::vector<Named> named(const std::vector<std::string>& operands, const std::st
   return all;
 }
 
-std::string run_id(const std::string& operand, const std::string& registry, std::string_view tool) {
-  if (!is_there(operand)) return operand;
-  try {
-    registry::place_of(operand, registry);
-    return operand;
-  } catch (const Error&) {  // no run of that name: it means the path
-  }
-  const fs::path folder = fs::path(named(operand, "", tool).path + "/").parent_path();
+registry::Run run(const std::string& operand, const std::string& registry, std::string_view tool) {
+  const fs::path folder = fs::canonical(named(operand, registry, tool).path);
+  const std::string id = folder.filename().string();
   std::error_code ignored;
-  if (!fs::equivalent(folder, fs::path(registry) / folder.filename(), ignored))
-    throw Error(operand, 0, "is not in the registry " + registry + ": name its own by --registry");
-  return folder.filename().string();
+  const bool here = fs::equivalent(folder, fs::path(registry) / id, ignored);
+  const std::string place = here ? registry : folder.parent_path().string();
+  if (!registry::registered(place, id))
+    throw Error(operand, 0, "is the folder of a run that no registry has: it has no record");
+  return {place, id};
 }
 
 std::vector<std::string> traces(const std::vector<Named>& named) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "input/kind.hpp"
+#include "registry/run.hpp"
 
 namespace zs::input {
 
@@ -16,7 +17,7 @@ struct Named {
   std::string run{};  ///< the run's name, if the registry resolved it
 };
 
-/// Resolves `operand`: a path, "-", or if there is no such path, a run of `registry` by its id, a
+/// Resolves `operand`: a path, "-", or if there is no such path that the tool takes, a run of `registry` by its id, a
 /// unique prefix of it, or its name. `tool` is the tool and its mode: "zs-trace", "zs-plot trace".
 /// Uses the first of a folder's kinds that the tool accepts. Throws Error if nothing matches,
 /// as registry::place_of() does, and if the tool does not accept it: "PATH: is a profiler trace;
@@ -24,9 +25,9 @@ struct Named {
 Named named(const std::string& operand, const std::string& registry, std::string_view tool);
 std::vector<Named> named(const std::vector<std::string>& operands, const std::string& registry, std::string_view tool);
 
-/// The id, id prefix or name of a run of `registry` that `operand` means: itself, or the id of a run's folder. Throws
-/// Error if it is any other path.
-std::string run_id(const std::string& operand, const std::string& registry, std::string_view tool);
+/// The run that `operand` means, as named(): its folder, in any registry, or its id, the beginning of it or its name in
+/// `registry`. Throws Error if it is a folder without the record of a run.
+registry::Run run(const std::string& operand, const std::string& registry, std::string_view tool);
 
 /// The traces among the operands, including those of folders.
 std::vector<std::string> traces(const std::vector<Named>& named);

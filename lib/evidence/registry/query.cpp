@@ -15,6 +15,7 @@
 #include "base/number.hpp"
 #include "config/known.hpp"
 #include "registry/index.hpp"
+#include "registry/run.hpp"
 #include "stat/summary_columns.hpp"
 
 namespace zs::registry {
@@ -230,6 +231,10 @@ std::size_t find_run(const Runs& runs, const std::string& name) {
 
 Place place_of(const std::string& name, const std::string& registry) {
   std::error_code ignored;
+  if (registered(registry, name)) {  // without a look at all the others
+    const std::string folder = (std::filesystem::path(registry) / name).string();
+    return {folder, value(read_record(folder), "run_name")};
+  }
   if (name.find('/') != std::string::npos || !std::filesystem::is_directory(registry, ignored))
     throw Error(name, 0, "No such file or directory");
   const Runs runs = read_runs(registry, [](const Fault&) {});

@@ -46,6 +46,7 @@ class Run {
   void begin(std::int64_t done, const Fields& fields) const;
 
   const std::string& id() const { return id_; }
+  const std::string& registry() const { return registry_; }
   /// REGISTRY/ID.
   std::string folder() const { return registry_ + "/" + id_; }
 

@@ -5,28 +5,24 @@
 #include <sstream>
 
 #include "base/file.hpp"
+#include "base/name.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "cli/progress.hpp"
 #include "cli/run.hpp"
+#include "experiment/action.hpp"
 #include "experiment/plan.hpp"
 #include "experiment/rerun.hpp"
 #include "experiment/start.hpp"
 #include "experiment/watch.hpp"
+#include "input/named.hpp"
 #include "parse/custom.hpp"
+#include "registry/index.hpp"
 
 namespace zs::experiment {
 namespace {
 
 using Words = std::vector<std::string>;
-
-/// The operands between the action and "--": at least `count`, and no more unless `more`.
-Words operands(const cli::Args& args, std::size_t count, bool more, const std::string& what) {
-  const Words& all = args.operands();
-  const Words own(all.begin() + 1, all.end() - static_cast<std::ptrdiff_t>(args.behind().size()));
-  if (own.size() < count || (own.size() > count && !more)) throw UsageError("expected " + all[0] + " " + what);
-  return own;
-}
 
 /// Takes the operand at the front, a folder, whose words may be run.
 std::string take_folder(Words& words, const cli::Args& args) {
@@ -121,10 +117,47 @@ Status watch(const cli::Args& args) {
 
 }  // namespace
 
-const std::map<std::string, Status (*)(const cli::Args&)>& actions() {
-  static const std::map<std::string, Status (*)(const cli::Args&)> kActions = {
+const Actions& scripting() {
+  static const Actions kActions = {
       {"plan", plan}, {"start", start}, {"finish", finish}, {"state", state}, {"watch", watch}};
   return kActions;
+}
+
+Words operands(const cli::Args& args, std::size_t count, bool more, const std::string& what) {
+  const Words& all = args.operands();
+  const Words words(all.begin() + 1, all.end() - static_cast<std::ptrdiff_t>(args.behind().size()));
+  if (words.size() < count || (words.size() > count && !more)) throw UsageError("expected " + all[0] + " " + what);
+  return words;
+}
+
+std::string place_of(const cli::Args& args) { return registry::place(args.text("registry")); }
+
+registry::Runs read(const cli::Args& args, const std::string& place, std::int64_t& faults, bool anew) {
+  registry::Runs runs = registry::read_runs(place, cli::fault_printer(args.command(), faults), anew);
+  if (runs.csv != "runs.csv")
+    cli::warn(args.command(), place + "/runs.csv: zs has not written this, so it stays as it is; " +
+                                  (runs.csv.empty() ? "and so does zs-runs.csv" : "the runs of zs are in " + runs.csv) +
+                                  "; zs-runs import makes its rows runs of zs");
+  return runs;
+}
+
+std::vector<registry::Run> runs_of(const cli::Args& args, const Words& operands) {
+  std::vector<registry::Run> runs;
+  for (const std::string& operand : operands)
+    runs.push_back(input::run(operand, place_of(args), args.command().name + " of a run"));
+  return runs;
+}
+
+Status act(const cli::Args& args) {
+  if (args.operands().empty()) return list(args);
+  Words names;
+  for (const Actions* const actions : {&showing(), &changing(), &scripting()}) {
+    const auto action = actions->find(args.operands()[0]);
+    if (action != actions->end()) return action->second(args);
+    for (const auto& [name, body] : *actions) names.push_back(name);
+  }
+  if (args.has("output")) return list(args);
+  throw UsageError("unknown action '" + args.operands()[0] + "'" + did_you_mean(args.operands()[0], names));
 }
 
 }  // namespace zs::experiment

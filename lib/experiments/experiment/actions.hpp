@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The actions of zs-runs with which scripts run trainings.
+// The actions of zs-runs.
 #pragma once
-#include <map>
-#include <string>
-
 #include "cli/command.hpp"
 
 namespace zs::experiment {
 
-/// plan, start, finish, state, watch: the function of each action.
-const std::map<std::string, Status (*)(const cli::Args&)>& actions();
+/// zs-runs without an action: the runs as a table, or with --output as a page.
+Status list(const cli::Args& args);
+/// The action that the first operand names. Throws UsageError, with the nearest, if there is none.
+Status act(const cli::Args& args);
 
 }  // namespace zs::experiment

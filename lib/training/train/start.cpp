@@ -11,8 +11,7 @@
 #include "experiment/command.hpp"
 #include "experiment/start.hpp"
 #include "plan/profile.hpp"
-#include "registry/index.hpp"
-#include "registry/query.hpp"
+#include "input/named.hpp"
 #include "setup/ranks.hpp"
 #include "train/results.hpp"
 
@@ -49,9 +48,7 @@ std::optional<registry::Run> resumed_run(const cli::Args& args) {
   if (!args.has("resume")) return {};
   if (!args.operands().empty())
     throw UsageError("--resume takes the run's own configuration: leave out " + args.operands().front());
-  const std::string registry = registry::place(typed(args, "run.output_dir"));
-  const registry::Runs runs = registry::read_runs(registry, [](const Fault&) {});
-  return registry::Run(registry, runs.text(registry::find_run(runs, args.text("resume")), "run_id"));
+  return input::run(args.text("resume"), registry::place(typed(args, "run.output_dir")), "zs-train --resume");
 }
 
 /// The option that asks for something else than a training, or "".

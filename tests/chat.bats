@@ -232,6 +232,8 @@ END
   for name in broken none late; do rm -rf $name; mkdir $name; cp chat/tokenizer.json $name; done
   printf '{%% for m in messages %%}\n{{ m.role }\n{%% endfor %%}' >broken/chat_template.jinja
   wrong "broken/chat_template.jinja:2: is no Jinja template: unexpected '}'" "$good" "" broken
+  printf "{{ 'a' * 5000000000 }}" >broken/chat_template.jinja
+  wrong 'bad.jsonl:1: the chat template takes more than 2 GiB of memory' "$good" "" broken
   wrong 'none: has no chat template' "$good" "" none
   # A template that writes earlier turns otherwise when more follows, and a part of what is said.
   printf '%s' '{% for m in messages %}{{ loop.revindex }}{{ m.content[:3] }}{% endfor %}' >late/chat_template.jinja
@@ -239,7 +241,11 @@ END
   run -2 zs-tokenize --tokenizer late --loss_on assistant --output late.bin late.jsonl
   [[ $output == *'late.jsonl:1: message 2: what of the text the assistant says cannot be told'*'--loss_on all'* ]] || complain "$output"
   run -0 zs-tokenize --tokenizer late --output late.bin late.jsonl
-  for template in "{{ raise_exception(3) }}~the chat template refuses the conversation: 3" "{{ '\\ud800' }}~the chat template fails: UnicodeEncodeError"; do
+  local loop='{% for i in range(99999) %}' double='{% set n = namespace(x="a") %}{% for i in range(40) %}{% set n.x = n.x + n.x %}{% endfor %}'
+  for template in "{{ raise_exception(3) }}~the chat template refuses the conversation: 3" "{{ '\\ud800' }}~the chat template fails: UnicodeEncodeError" \
+    "$loop$loop{% endfor %}{% endfor %}~the chat template takes more than 5 s of processor time" "$double{{ n.x }}~the chat template takes more than 2 GiB of memory" \
+    "{% for m in messages %}{{ m.role * 5000000000 }}{% endfor %}~the chat template takes more than 2 GiB of memory" \
+    "$loop{{ 'x' * 1000 }}{% endfor %}~the chat template takes more than 16777216 letters of text"; do
     printf '%s' "${template%~*}" >late/chat_template.jinja
     wrong "bad.jsonl:1: ${template#*~}" "$good" "" late
   done

@@ -5,7 +5,7 @@ namespace zs::chat {
 
 // Filters, functions and flags are those that transformers gives a template.
 const char* const kProgram = R"py(
-import contextlib, datetime, io, json, os, sys
+import contextlib, datetime, io, json, os, resource, signal, sys
 try:
     import jinja2
     from jinja2 import ext, nodes, sandbox
@@ -14,8 +14,30 @@ except ImportError:
 
 SAID = ("\ue0f1\ue0f2\ue0f1", "\ue0f3\ue0f2\ue0f3")  # around what a template says that the assistant says
 
+SECONDS, BYTES, LETTERS = 5, 2 << 30, 16 << 20  # what one conversation may take
+
 class Refused(Exception):
     pass
+
+class TooMuch(BaseException):
+    pass
+
+@contextlib.contextmanager
+def limits():
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    # For code that sees no signal.
+    resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime) + 3 * SECONDS, hard))
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        yield
+    except MemoryError:
+        raise TooMuch(f"{BYTES >> 30} GiB of memory")
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+def late(*_):
+    raise TooMuch(f"{SECONDS} s of processor time")
 
 class Generation(ext.Extension):
     tags = {"generation"}
@@ -49,7 +71,13 @@ class Renderer:
         self.tokens, self.special, self.assistant = head["tokens"], head["special"], head["loss_on"] == "assistant"
 
     def raw(self, asked, messages, prompt=False):
-        return self.template.render(messages=messages, tools=asked.get("tools"), documents=None, add_generation_prompt=prompt, **self.tokens)
+        parts, letters = [], 0
+        for part in self.template.generate(messages=messages, tools=asked.get("tools"), documents=None, add_generation_prompt=prompt, **self.tokens):
+            parts.append(part)
+            letters += len(part)
+            if letters > LETTERS:
+                raise TooMuch(f"{LETTERS} letters of text")
+        return "".join(parts)
 
     def text(self, asked, messages, prompt=False):
         return self.raw(asked, messages, prompt).replace(SAID[0], "").replace(SAID[1], "")
@@ -140,16 +168,25 @@ def answer(given):
 
 def main():
     sys.stdin = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8")
+    resource.setrlimit(resource.RLIMIT_AS, (BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    signal.signal(signal.SIGPROF, late)
     try:
-        renderer = Renderer(json.loads(sys.stdin.readline()))
+        with limits():
+            renderer = Renderer(json.loads(sys.stdin.readline()))
     except jinja2.TemplateSyntaxError as error:
         return answer({"syntax": error.message, "line": error.lineno})
+    except TooMuch as error:
+        return answer({"limit": str(error)})
     answer({"jinja": jinja2.__version__})
     for line in sys.stdin:
         try:
             if any(mark in line for mark in SAID):
                 raise ValueError("the conversation has characters that zs puts around what the assistant says")
-            answer(renderer.rendered(json.loads(line)))
+            with limits():
+                made = renderer.rendered(json.loads(line))
+            answer(made)
+        except TooMuch as error:
+            answer({"limit": str(error)})
         except Refused as error:
             answer({"refused": error.args[0], "turn": error.args[1] if len(error.args) > 1 else 0})
         except Exception as error:

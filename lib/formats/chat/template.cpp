@@ -87,6 +87,10 @@ std::vector<Json> answers(const Template& by, const std::string& input) {
   return all;
 }
 
+std::string over_limit(const Json& answer) {
+  return "the chat template takes more than " + answer["limit"].get<std::string>() + ", the limit for a conversation";
+}
+
 Rendered rendered(const Json& answer, const Template& by, const std::string& file, std::int64_t line) {
   const auto wrong = [&](const std::string& what) { throw Error(file == "-" ? "stdin" : file, line, what); };
   if (answer.contains("refused") && answer["refused"].is_string())
@@ -96,6 +100,7 @@ Rendered rendered(const Json& answer, const Template& by, const std::string& fil
           ": what of the text the assistant says cannot be told, since the template does not write it, or writes it "
           "otherwise when more follows: give " +
           by.place + " {% generation %} blocks, or use --loss_on all");
+  if (answer.contains("limit")) wrong(over_limit(answer));
   if (answer.contains("failed")) wrong("the chat template fails: " + printable(answer["failed"].get<std::string>()));
   Rendered made{answer.at("text"), {}};
   for (const Json& span : answer.at("spans")) made.said.emplace_back(span.at(0), span.at(1));
@@ -152,6 +157,7 @@ std::vector<Rendered> render(const Template& by, LossOn loss_on, const std::vect
     throw Error(by.place, all[0]["line"].get<std::int64_t>(),
                 "is no Jinja template: " + printable(all[0]["syntax"].get<std::string>()));
   }
+  if (all[0].contains("limit")) throw Error(by.place, 0, over_limit(all[0]));
   std::vector<Rendered> made;
   for (std::size_t i = 0; i < conversations.size(); ++i)
     made.push_back(rendered(all.at(i + 1), by, file, conversations[i].line));

@@ -67,6 +67,9 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
     grep -q "configs/$name.yaml' --seed 7" results/*/${name}_detailed.log || complain "$name was trained with something else"
   done
   [ "$(head -n 1 results/*/report.md)" = "# Sweep of $runs conditions" ] || complain "not the report of a sweep: $(head -n 1 results/*/report.md)"
+  # The folder knows what it is.
+  run -0 zs-report results/*/
+  [ "$(head -n 1 results/*/report.md)" = "# Sweep of $runs conditions" ] || complain "made again as another: $(head -n 1 results/*/report.md)"
   run -2 bash "$ROOT/slurm/sweep.sbatch" no-such.yaml
   run -2 bash "$ROOT/slurm/sweep.sbatch" a b c
   verdict
@@ -141,7 +144,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
 @test "batch: what failed is run again here, one after another; a second call finds nothing to do" {
   fake_trainer
   run -1 batch zero_comparison
-  [ "$(zs-runs --status --filter state=FAILED --show condition basis)" = $'condition\tbasis\nz3_baseline\texit code 42, no metrics' ]
+  [ "$(zs-runs --status --filter state=FAILED --show condition basis)" = $'condition\tbasis\nz3_baseline\tzs-train: out of memory, exit code 42, no metrics' ]
   [ "$(zs-runs rerun --failed --dry_run)" = "$(jq -r .conditions.z3_baseline.run results/*/metadata.json)" ]
   sed -i 's/--zero_stage 3/--never/' bin/zs-train
   sha256sum bin/zs-train | sed "s|bin/|$PWD/bin/|" >"$(echo results/*/frozen.sha256)"

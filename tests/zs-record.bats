@@ -56,6 +56,11 @@ PY
   diff expected recorded
   grep -q '^zs-record: run .*/runs/2' err
   grep -q '^zs-record: COMPLETE after .*, step 5, loss 1: ' err
+  [ "$(zs-runs --show final_train_step --format tsv | sed 1d)" = 5 ]
+  # A last value is of its own step.
+  zs-record -- sh -c 'for i in 1 2 3 4; do echo "{\"step\": $i, \"loss\": $i}"; done; echo "{\"step\": 6, \"grad_norm\": 1}"' 2>err >out
+  grep -q '^zs-record: COMPLETE after .*, step 6, loss 4 at step 4: ' err || complain "$(cat err)"
+  verdict
 }
 
 @test "zs-record: the exit status is the command's, and the record says how it ended and why" {
@@ -442,4 +447,29 @@ PY
   SHORT=1 zs-record --timeout 2 --on_hang wait -- bash -c 'for rank in 1; do RANK=$rank WORLD_SIZE=2 python3 hangs.py & done; wait' 2>err
   grep 'rank 1 is at hangs.py:4 in load_batch' err
   [ "$(field state)" = COMPLETE ]
+}
+
+@test "zs-record: a log that only repeats one step costs what its length costs, and no list of runs reads it again" {
+  local number
+  yes 'step 1 loss 1.5' | head -n 20000 >20000.log
+  zs-parse 20000.log 2>/dev/null >records
+  run -0 bash -c 'ulimit -v 400000; zs-aggregate records >/dev/null'
+  # Killed, while it has written much: its file says how far it is.
+  timeout -s KILL 4 zs-record --name endless -- yes 'step 1 loss 1.5' >/dev/null 2>&1 || true
+  for ((number = 0; number < 50; number++)); do [[ ! -s $(the_run)/metrics.h5 ]] || break; sleep 0.1; done
+  [ -s "$(the_run)/metrics.h5" ]
+  run -0 timeout 10 bash -c 'ulimit -v 4000000; zs-runs --status --show state steps --format tsv'
+  [ "${lines[1]}" = $'FAILED\t1' ]
+}
+
+@test "zs-record: who removes a run's folder ends its record, not the training" {
+  zs-record -- bash -c 'echo step 1 loss 2; rm -r "$ZS_RECORD"; for i in 2 3 4 5; do sleep 0.7; echo step $i loss 1; done; exit 7' >out 2>err || status=$?
+  [ "$status" = 7 ]
+  [ "$(grep -c ^step out)" = 5 ]
+  grep -q 'was removed.*: the command continues, without a record' err
+}
+
+@test "zs-record: a name has at most 255 letters" {
+  refuses_with "zs-record: a run's name has at most 255 letters, not 100000" zs-record --name "$(head -c 100000 /dev/zero | tr '\0' x)" -- true
+  [ ! -e runs ]
 }

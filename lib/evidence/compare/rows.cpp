@@ -42,6 +42,25 @@ struct Rank {
   std::map<std::int64_t, std::int64_t> counts;  ///< by epoch, of rows without a step
 };
 
+/// The rows of `earlier` that have a value which neither `row` nor a later one of them has: a step that comes again
+/// ever more often keeps a few.
+std::vector<std::size_t> still_valid(const metric::Table& table, const std::vector<std::size_t>& earlier,
+                                     std::size_t row) {
+  std::vector<bool> known;
+  for (const metric::Column& column : table.columns) known.push_back(!column.absent(row));
+  std::vector<std::size_t> kept;
+  for (auto at = earlier.rbegin(); at != earlier.rend(); ++at) {
+    bool needed = false;
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      if (known[i] || table.columns[i].absent(*at)) continue;
+      known[i] = needed = true;
+    }
+    if (needed) kept.push_back(*at);
+  }
+  std::reverse(kept.begin(), kept.end());
+  return kept;
+}
+
 }  // namespace
 
 bool Place::same_step(const Place& other) const {
@@ -101,7 +120,7 @@ std::vector<Row> rows(const metric::Table& table, bool epochs) {
           last.rows.push_back(row);
           continue;
         }
-        earlier = last.rows;  // values that the repeated record lacks stay
+        earlier = still_valid(table, last.rows, row);  // values that the repeated record lacks
       }
       ++rank.attempt;
       for (auto later = same; later != rank.standing.end(); ++later) all[later->second].replaced = true;

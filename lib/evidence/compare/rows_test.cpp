@@ -48,4 +48,16 @@ TEST_CASE("rows: records of one step are one row") {
   CHECK(told("run\tstep\tloss\tgrad_norm\na\t1\t3\t1\na\t1\t\t2\n") == "(step 1); step 1, attempt 2");
 }
 
+TEST_CASE("rows: a step that comes again and again keeps only the rows whose values no later one has") {
+  std::string text = "#zs-metrics 1\nrun\tstep\tloss\tgrad_norm\na\t1\t3\t7\n";
+  constexpr std::size_t kTimes = 20'000;
+  for (std::size_t i = 1; i < kTimes; ++i) text += "a\t1\t3\t\n";
+  const metric::Run run = metric::parse(text, "test").runs.at(0);
+  const std::vector<Row> all = rows(run.records);
+  REQUIRE(all.size() == kTimes);
+  CHECK(all.back().rows == std::vector<std::size_t>{0, kTimes - 1});  // the norm, and the last loss
+  CHECK(cell(*run.records.find("grad_norm"), all.back()) == 0);
+  CHECK(cell(*run.records.find("loss"), all.back()) == kTimes - 1);
+}
+
 }  // namespace zs::compare

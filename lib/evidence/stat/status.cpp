@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "attribute/ending.hpp"
 #include "base/number.hpp"
 #include "stat/steps.hpp"
 
@@ -143,11 +144,11 @@ std::int64_t last_step(const metric::Run& run, const Series& series) {
 }
 
 Judgement judge(const metric::Run& run, const Series& series) {
-  const std::string exit_code = run.attribute("exit_code"), failure = run.attribute("failure");
+  const std::string exit_code = run.attribute("exit_code");
   for (const RunState found : {RunState::missing, RunState::cancelled}) {
     if (run.attribute("found.state") == name(found)) return {found, run.attribute("found.basis")};
   }
-  const Judgement failed{RunState::failed, failure.empty() ? "exit code " + exit_code : failure};
+  const Judgement failed{RunState::failed, attribute::reason([&](const char* name) { return run.attribute(name); })};
   // Status 1 is also how a training ends that has diverged.
   const bool no = parse_int(exit_code) == 1;
   if (!exit_code.empty() && parse_int(exit_code) != 0 && !no) return failed;
@@ -169,7 +170,8 @@ Judgement judge(const metric::Run& run, const Series& series) {
   if (point) {
     return {RunState::diverged, "the gradient norm is " + to_text(point->grad_norm) + place(run, *point)};
   }
-  const std::string error = exit_code.empty() && run.attribute("exit_state") == "failed" ? run.attribute("error") : "";
+  const bool fell = exit_code.empty() && run.attribute("exit_state") == "failed" && !run.attribute("error").empty();
+  const std::string error = fell ? failed.reason : "";
   const auto expected = expected_steps(run, series);
   if (!expected) {
     const bool finished = run.attribute("exit_state") == "finished" || exit_code == "0";

@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "compare/probe_file.hpp"
 #include "experiment/foreign.hpp"
+#include "experiment/start.hpp"
 #include "parse/run.hpp"
 #include "state/newest.hpp"
 #include "state/read.hpp"
@@ -20,17 +21,6 @@ namespace zs::comparison {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// The first error in a log, with its rank; its last line if there is none; "" for an empty log.
-std::string error_in(const std::string& log) {
-  const metric::Store store = parse::collect(parse::jobs_of({log}), {}, [](const Fault&) {});
-  const std::string error = store.runs.empty() ? "" : store.runs[0].attribute("error");
-  const std::string rank = store.runs.empty() ? "" : store.runs[0].attribute("error_rank");
-  if (!error.empty()) return rank.empty() ? error : "rank " + rank + ": " + error;
-  std::string text = Input(log).read_all();
-  while (text.ends_with('\n')) text.pop_back();
-  return printable(text.substr(text.rfind('\n') + 1));
-}
 
 class Trainings {
  public:
@@ -91,7 +81,7 @@ class Trainings {
                                (resumes ? " ZS_PROBE_STEPS_DONE=" + to_text(test_.at) : "") + "\n" + line;
     const Ended ended = zs::run({{"bash", "-c", script}});
     if (ended.status != 0) {
-      const std::string error = error_in(log);
+      const std::string error = experiment::reason_in(log);
       throw Error(
           log, 0,
           "the training ended with status " + std::to_string(ended.status) + (error.empty() ? "" : ": " + error));

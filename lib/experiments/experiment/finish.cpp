@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "attribute/ending.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
@@ -14,6 +15,7 @@
 #include "experiment/rerun.hpp"
 #include "experiment/start.hpp"
 #include "parse/exception.hpp"
+#include "parse/run.hpp"
 #include "registry/run.hpp"
 #include "registry/status.hpp"
 
@@ -43,46 +45,27 @@ bool of_launcher(const std::string& line) {
   return RE2::PartialMatch(line, kNoise);
 }
 
-/// The place of the first Python traceback in the lines, and its exception; empty if there is none. Lines of other
-/// ranks may be between its lines.
-std::vector<std::string> traceback(const std::vector<std::string>& lines) {
-  static const RE2 kPlace("^\\s*File \".*\", line \\d+");
-  const auto begin = std::find_if(lines.begin(), lines.end(), parse::begins_traceback);
-  std::vector<std::string> found;
-  for (auto line = begin; line != lines.end(); ++line) {
-    if (RE2::PartialMatch(*line, kPlace)) found = {*line};
-    if (found.empty() || !parse::is_exception(*line)) continue;
-    // An exception raised while another was handled is the one that ended the rank.
-    const auto next = std::find_if(line + 1, lines.end(), [](const std::string& text) { return !text.empty(); });
-    if (next != lines.end() && parse::is_chained(*next)) continue;
-    found.push_back(*line);
-    return found;
-  }
-  return {};
-}
+}  // namespace
 
-/// Why a training failed, by its log, indented: what zs-train itself says of an error, else the first exception of
-/// Python, else the last five lines that are not the launcher's.
-std::string why(const std::string& log) {
-  std::vector<std::string> all, own, others;
+std::string reason_in(const std::string& log) {
+  std::string last;
   std::istringstream lines(fs::exists(log) ? Input(log).read_all() : "");
   for (std::string line; std::getline(lines, line);) {
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    line = std::string(parse::rank_line(line).text);
-    all.push_back(line);
-    if (line.starts_with("zs-train: ")) own.push_back(line);
-    if (!of_launcher(line)) others.push_back(line);
+    const std::string_view text = parse::rank_line(line).text;
+    if (text.starts_with("zs-train: ")) return printable(text);  // zs-train has one line for an error
+    if (!of_launcher(line)) last = text;
   }
-  const std::vector<std::string> raised = traceback(all);
-  const std::vector<std::string>& chosen = !own.empty()      ? own
-                                           : !raised.empty() ? raised
-                                           : others.empty()  ? all
-                                                             : others;
-  std::string text;
-  for (std::size_t i = chosen.size() - std::min<std::size_t>(5, chosen.size()); i < chosen.size(); ++i)
-    text += "\n    " + printable(chosen[i]);
-  return text;
+  if (last.empty()) return "";
+  parse::Options options;
+  options.facts_only = true;
+  const metric::Run run = parse::collect(parse::jobs_of({log}), options, [](const Fault&) {}).runs.at(0);
+  if (run.attribute("error").empty()) return printable(last);
+  const std::string place = run.attribute("error_place");
+  return printable(attribute::reason([&](const char* name) { return run.attribute(name); }) +
+                   (place.empty() ? "" : " (" + place + ")"));
 }
+
+namespace {
 
 /// The cell's row in experiment_log.txt; with its W&B run if any cell has one.
 std::string row(const Cell& cell, bool wandb) {
@@ -107,11 +90,16 @@ std::string finish(const std::string& folder, const std::string& name, const reg
   Cell& cell = experiment.cell(name);
   for (const auto& [key, text] : fields) registry::set(cell.fields, key, text);
   const std::string run = cell.run(), code = value(fields, "exit_code"), log = experiment.log(cell);
+  std::string reason = code == "0" || run.empty() ? "" : value(registry::read_record(run), "error");
+  const bool bad = code != "0" && code != std::to_string(static_cast<int>(Status::try_again));
+  if (bad && reason.empty() && value(fields, "status").empty() && value(fields, "failure").empty())
+    reason = reason_in(log);
+  if (!reason.empty()) registry::set(cell.fields, "error", reason);
   if (!run.empty()) {
-    registry::Run(fs::path(run).parent_path().string(), fs::path(run).filename().string())
-        .update(value(fields, "status").empty()
-                    ? registry::Fields{{"exit_code", code}}
-                    : registry::Fields{{"exit_code", code}, {"status", value(fields, "status")}});
+    registry::Fields update = {{"exit_code", code}};
+    if (!reason.empty()) update.emplace_back("error", reason);
+    if (!value(fields, "status").empty()) update.emplace_back("status", value(fields, "status"));
+    registry::Run(fs::path(run).parent_path().string(), fs::path(run).filename().string()).update(update);
     registry::set(cell.fields, "run_id", fs::path(run).filename().string());
     if (const std::string digest = digest_of(run); !digest.empty()) registry::set(cell.fields, "digest", digest);
     if (const std::string wandb = value(registry::read_record(run), "wandb_run"); !wandb.empty())
@@ -127,7 +115,7 @@ std::string finish(const std::string& folder, const std::string& name, const reg
     return experiment.label(cell) + ": CANCELLED after " + seconds + " s; " + experiment.progress();
   if (code != "0") {
     return experiment.label(cell) + ": FAILED with exit code " + code + " after " + seconds + " s (see " + log +
-           "):" + why(log) + "\n" + experiment.label(cell) + " failed; " + experiment.progress();
+           "):\n    " + reason + "\n" + experiment.label(cell) + " failed; " + experiment.progress();
   }
   return experiment.label(cell) + ": done in " + seconds + " s" +
          (run.empty() || is_foreign(cell.fields) ? "" : ", state digest " + (digest.empty() ? "unknown" : digest)) +
@@ -144,7 +132,8 @@ std::string conclude(const std::string& folder) {
                                  [](const Cell& cell) { return !value(cell.fields, "wandb_run").empty(); });
   for (std::size_t i = 0; i < states.size(); ++i) {
     const Cell& cell = experiment.cells[i];
-    const std::string code = value(cell.fields, "exit_code"), launch = value(cell.fields, "launch");
+    const std::string code = value(cell.fields, "exit_code"), launch = value(cell.fields, "launch"),
+                      error = value(cell.fields, "error");
     log += "Running condition: " + cell.name + "\nCommand: " + launch + (launch.empty() ? "" : " ") +
            value(cell.fields, "command") + "\nCondition " + cell.name +
            (code.empty() ? " has no exit code: " + states[i].basis : " completed with exit code " + code) +
@@ -153,7 +142,8 @@ std::string conclude(const std::string& folder) {
     again = again || states[i].again;
     if (states[i].state == RunState::complete) continue;
     bad += cell.name + ": " + std::string(name(states[i].state)) +
-           (code.empty() || code == "0" ? ": " + states[i].basis : " with exit code " + code) + "\n";
+           (code.empty() || code == "0" ? ": " + states[i].basis : " with exit code " + code) +
+           (code.empty() || code == "0" || error.empty() ? "" : ": " + error) + "\n";
   }
   const registry::Fields probes = compare_probes(experiment, states);
   for (const auto& [key, text] : probes) registry::set(experiment.fields, key, text);

@@ -37,6 +37,10 @@ std::optional<registry::Run> planned_run();
 /// message for people.
 std::string finish(const std::string& folder, const std::string& name, const registry::Fields& fields);
 
+/// Why a training failed by its log: the error that attribute::reason() tells, with its place; else the last line that
+/// is not its launcher's.
+std::string reason_in(const std::string& log);
+
 /// Ends an experiment: judges its cells, writes the result into metadata.json and experiment_log.txt, and returns which
 /// ones failed and how to continue them; "" if all succeeded.
 std::string conclude(const std::string& folder);

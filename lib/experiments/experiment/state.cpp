@@ -7,11 +7,13 @@
 #include <filesystem>
 #include <map>
 
+#include "attribute/ending.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/host.hpp"
 #include "base/number.hpp"
 #include "metric/file.hpp"
+#include "metric/hdf5.hpp"
 #include "registry/run.hpp"
 #include "registry/status.hpp"
 #include "stat/series.hpp"
@@ -124,12 +126,17 @@ Progress progress_of(const metric::Run& run) {
   progress.expected = parse_int(run.attribute("expected_steps"));
   progress.finished = !run.attribute("state_digest").empty();
   const std::int64_t before = parse_int(run.attribute("begun_after_step")).value_or(0);
+  progress.promised = run.attribute("tool") != kRecorder;
+  if (!progress.promised && !progress.expected) progress.expected = parse_int(run.attribute("max_steps"));
+  if (const std::string lacks = run.attribute("lacks"); !lacks.empty() && !progress.promised) {
+    progress.done = std::max<std::int64_t>(parse_int(run.attribute("steps_done")).value_or(0), before);
+    if (lacks != kNothing) progress.lacks = lacks;
+    return progress;
+  }
   const metric::Column* const steps = run.records.find("step");
   if (!steps || steps->type() != metric::Type::integer) return progress;
   progress.done = before;
-  progress.promised = run.attribute("tool") != kRecorder;
   if (!progress.promised) {
-    if (!progress.expected) progress.expected = parse_int(run.attribute("max_steps"));
     for (const std::int64_t step : steps->integers()) progress.done = std::max(progress.done, step);
     const stat::Judgement judged = stat::judge(run, stat::series(run));
     if (judged.status == RunState::truncated) progress.lacks = judged.reason;
@@ -150,7 +157,11 @@ Progress progress(const std::string& folder) {
   std::error_code failure;
   if (!fs::exists(fs::symlink_status(folder + "/metrics.h5", failure))) return progress;
   try {
-    return progress_of(metrics_of(folder));
+    // A recorder counts for itself: its log may be of any length.
+    const std::string path = folder + "/metrics.h5";
+    metric::Run run{"", metric::facts_of(read_regular(path, kLargestMetrics).bytes), {}};
+    if (run.attribute("lacks").empty()) run = metrics_of(folder);
+    return progress_of(run);
   } catch (const std::exception& error) {
     progress.fault = error.what();
   }
@@ -192,9 +203,9 @@ State judge(const Facts& facts) {
   if (status == registry::status::cancelled)
     return {RunState::cancelled, reached(facts.progress) + ", its job was cancelled", true};
   if (!code.empty() && code != "0" && code != kTryAgain) {
-    const std::string error = recorded ? value(facts.record, "error") : "";
-    const std::string why = error.empty() || error == "exit code " + code ? "" : error + ", ";
-    return {RunState::failed, why + "exit code " + code + ", " + reached(facts.progress), true};
+    const std::string known = "exit code " + code,
+                      why = attribute::reason([&](const char*name) { return value(facts.record, name); });
+    return {RunState::failed, (why == known ? "" : why + ", ") + known + ", " + reached(facts.progress), true};
   }
   if (status == registry::status::failed) {
     const std::string error = value(facts.record, "error");

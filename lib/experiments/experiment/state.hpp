@@ -19,6 +19,9 @@ namespace zs::experiment {
 /// The value of the field "tool" in a run of another program's training: zs-record watches it.
 inline constexpr std::string_view kRecorder = "zs-record";
 
+/// The value of the attribute "lacks" in its metrics if these lack nothing. With it, steps_done is counted in them.
+inline constexpr const char* kNothing = "nothing";
+
 using attribute::name;
 using attribute::RunState;
 

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "experiment/state.hpp"
 #include "metric/file.hpp"
 #include "parse/tracked.hpp"
 
@@ -18,6 +19,15 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kShare = 0.001;              // of the time, for writing the file
 constexpr std::chrono::seconds kRefresh{30};  // between looks at tracked files, at least
+
+/// The last step of the records; -1 if none has one.
+std::int64_t last_step(const metric::Table& records) {
+  std::int64_t last = -1;
+  const metric::Column* const steps = records.find("step");
+  if (!steps || steps->type() != metric::Type::integer) return last;
+  for (const std::int64_t step : steps->integers()) last = std::max(last, step);  // absent is the smallest integer
+  return last;
+}
 
 }  // namespace
 
@@ -55,6 +65,9 @@ class Metrics::Rows : public metric::Writer {
   void flush(bool now) override {
     if (!file_.due(now)) return;
     const std::lock_guard lock(mutex_);
+    const std::int64_t last = last_step(file_.run().records);
+    if (last >= 0) file_.run().attributes["steps_done"] = to_text(last);
+    file_.run().attributes["lacks"] = "its end";
     file_.flush(now);
   }
   void finish(const Facts& facts) override { facts_ = facts; }
@@ -108,6 +121,7 @@ Metrics::~Metrics() {
 void Metrics::follow() {
   try {
     for (const std::string& log : earlier_) reader_->read(log);
+    reader_->forget_end();
     ended_ = false;
     if (stop_) ended_ = true;
     reader_->read(log_);
@@ -182,34 +196,36 @@ Result Metrics::end() {
   read_tracked(run);
   const metric::Table& records = run.records;
   result.rows = static_cast<std::int64_t>(records.rows());
-  const auto last_text = [&](const char* name) -> std::string {
+  const metric::Column* const steps = records.find("step");
+  const auto last = [&](const char* name) -> Last {
     const metric::Column* const column = records.find(name);
     for (std::size_t row = column ? column->size() : 0; row-- > 0;) {
-      if (!column->absent(row)) return column->text(row);
+      if (!column->absent(row)) return {column->text(row), steps && !steps->absent(row) ? steps->text(row) : ""};
     }
-    return "";
+    return {};
   };
-  if (const metric::Column* const steps = records.find("step"); steps && steps->type() == metric::Type::integer) {
-    for (const std::int64_t step : steps->integers()) {
-      if (!metric::is_absent(step)) result.last_step = std::max(result.last_step, step);
-    }
-  }
-  result.final_loss = last_text("loss");
-  result.final_valid_loss = last_text("valid_loss");
+  result.last_step = last_step(records);
+  result.final_loss = last("loss");
+  result.final_valid_loss = last("valid_loss");
   if (const metric::Column* const peak = records.find("peak_mem"); peak && peak->type() == metric::Type::integer) {
     std::int64_t most = 0;
     for (const std::int64_t bytes : peak->integers()) most = std::max(most, bytes);
     if (most > 0) result.peak_memory = to_text(most);
   }
-  const auto loss = parse_real(result.final_loss);
+  const auto loss = parse_real(result.final_loss.text);
   result.diverged = loss && !std::isfinite(*loss);
   return result;
 }
 
-void Metrics::write(const metric::Writer::Facts& facts) {
+void Metrics::write(const metric::Writer::Facts& facts, std::string& lacks) {
+  metric::Run& run = rows_->file().run();
   metric::Writer::Facts all = facts;
-  for (const auto& [key, value] : rows_->file().run().attributes) all.emplace(key, value);
+  for (const auto& [key, value] : run.attributes) all.emplace(key, value);
   for (const auto& [key, value] : rows_->facts()) all.emplace(key, value);
+  all.erase("lacks");
+  run.attributes = all;
+  lacks = experiment::progress_of(run).lacks;
+  all["lacks"] = lacks.empty() ? experiment::kNothing : lacks;
   rows_->file().finish(all);
 }
 

@@ -18,13 +18,19 @@
 
 namespace zs::recording {
 
+/// A column's last value and its step, as text; "" if unknown.
+struct Last {
+  std::string text, step;
+};
+
 /// The result of the records.
 struct Result {
   metric::Writer::Facts facts;  ///< facts about the run from the log: error, error_rank, expected_steps, ...
   std::int64_t rows = 0;
-  std::int64_t last_step = -1;                            ///< -1: unknown
-  std::string final_loss, final_valid_loss, peak_memory;  ///< as text; "" if unknown
-  bool diverged = false;                                  ///< the last loss is not finite
+  std::int64_t last_step = -1;  ///< -1: unknown
+  Last final_loss, final_valid_loss;
+  std::string peak_memory;  ///< as text; "" if unknown
+  bool diverged = false;    ///< the last loss is not finite
 };
 
 class Metrics {
@@ -51,8 +57,8 @@ class Metrics {
   Result end();
   /// Seconds since the last record was logged. Thread-safe.
   double quiet() const;
-  /// Writes the file with all records. REQUIRES: after end().
-  void write(const metric::Writer::Facts& facts);
+  /// Writes the file with all records, and says what these lack: "ends at step 2 of 9". REQUIRES: after end().
+  void write(const metric::Writer::Facts& facts, std::string& lacks);
 
  private:
   class Rows;

@@ -11,11 +11,11 @@
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <thread>
 
+#include "attribute/ending.hpp"
 #include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "base/number.hpp"
@@ -125,21 +125,13 @@ class Surroundings {
   std::thread thread_;
 };
 
-std::string signal_name(int number) {
-  const char* const name = ::sigabbrev_np(number);
-  return name ? std::string("SIG") + name : "signal " + std::to_string(number);
-}
-
-/// Why it failed, in one line: the first error of the log and its rank, else how it ended.
+/// Why it failed: the first error of the log and its rank, else how it ended.
 std::string error_of(const Result& result, int status) {
-  const auto fact = [&](const char* name) {
+  return attribute::reason([&](const char* name) {
     const auto found = result.facts.find(name);
+    if (name == std::string_view("exit_code")) return to_text(std::int64_t{status});
     return found == result.facts.end() ? std::string() : found->second;
-  };
-  const std::string error = fact("error"), rank = fact("error_rank");
-  if (!error.empty()) return (rank.empty() ? "" : "rank " + rank + ": ") + error;
-  return status > 128 && status < 128 + NSIG ? "ended by " + signal_name(status - 128)
-                                             : "exit code " + to_text(std::int64_t{status});
+  });
 }
 
 metric::Writer::Facts facts_of(const Fields& fields) {
@@ -267,9 +259,10 @@ class Session {
       }
       try {
         if (!stopped) metrics.flush();
-      } catch (const Error& error) {  // another trains this run now
-        recording_.warn(error.what());
-        command.send(SIGTERM);
+      } catch (const Error& error) {  // another trains this run now, or somebody has removed it
+        const bool gone = !std::filesystem::exists(run_.folder());
+        recording_.warn(error.what() + std::string(gone ? ": the command continues, without a record" : ""));
+        if (!gone) command.send(SIGTERM);
         stopped = true;
       }
     }
@@ -324,13 +317,15 @@ class Session {
     };
     if (failed)
       add("error", hung ? hang_ : with_kernel(with(error_of(result, end.status), said_by_dumps(run_.folder()))));
-    if (diverged) add("error", "the loss is " + result.final_loss + " at the end");
+    if (diverged) add("error", "the loss is " + result.final_loss.text + " at the end");
     for (const char* const fact : {"error_rank", "error_line", "expected_steps", "wandb_run", "world_size"}) {
       if (const auto found = result.facts.find(fact); found != result.facts.end()) add(fact, found->second);
     }
     if (result.last_step >= 0) add("steps_done", to_text(result.last_step));
-    add("final_train_loss", result.final_loss);
-    add("final_valid_loss", result.final_valid_loss);
+    add("final_train_loss", result.final_loss.text);
+    add("final_train_step", result.final_loss.step);
+    add("final_valid_loss", result.final_valid_loss.text);
+    add("final_valid_step", result.final_valid_loss.step);
     add("peak_memory", result.peak_memory);
     add("wall_time", to_text(std::round(seconds * 1000) / 1000));
     add("use.processor_seconds", to_text(std::round(end.processor_seconds * 1000) / 1000));
@@ -344,8 +339,9 @@ class Session {
                                : diverged ? registry::status::diverged
                                           : registry::status::complete;
     if (!lease.held()) return end.status;  // it is another's by now, or was removed
+    std::string lacks;
     try {
-      metrics.write(facts_of(facts_));
+      metrics.write(facts_of(facts_), lacks);
     } catch (const std::exception& error) {
       recording_.warn(error.what());
     }
@@ -354,7 +350,7 @@ class Session {
     } catch (const std::exception& error) {
       recording_.warn(std::string(error.what()) + ": how the command ended is not recorded");
     }
-    const std::string lacks = status == registry::status::complete ? experiment::progress(run_.folder()).lacks : "";
+    if (status != registry::status::complete) lacks.clear();
     std::string text = (preempted       ? std::string("PREEMPTED")
                         : failed        ? "FAILED (" + value(fields, "error") + ")"
                         : diverged      ? "DIVERGED (" + value(fields, "error") + ")"
@@ -362,7 +358,9 @@ class Session {
                                         : "TRUNCATED (exit code 0, but it " + lacks + ")") +
                        " after " + cli::clock_text(seconds);
     if (result.last_step >= 0) text += ", step " + to_text(result.last_step);
-    if (!result.final_loss.empty()) text += ", loss " + result.final_loss;
+    const auto& [loss, step] = result.final_loss;
+    if (!loss.empty()) text += ", loss " + loss;
+    if (!step.empty() && step != to_text(result.last_step)) text += " at step " + step;
     recording_.tell(text + ": " + run_.folder());
     return status_code;
   }

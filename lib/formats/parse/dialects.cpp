@@ -85,6 +85,7 @@ const std::vector<Entry>& dialects() {
        "tracebacks, launchers and Slurm: how a run failed",
        "srun: error: node07: task 3: Exited with exit code 1",
        {"Traceback (", "xited with exit code ", "exitcode", "rank      : ", "Exit code: ", "srun: error: ",
+        "Root Cause (", "exits with return code = ", " exited on signal ",
         "slurmstepd: error: ", "usage: ", "Usage: ", ": error: ", "Error: "},
        make_failure},
       {"general",

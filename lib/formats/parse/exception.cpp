@@ -26,9 +26,4 @@ bool is_exception(std::string_view line) {
   return std::any_of(kEnds.begin(), kEnds.end(), [&](std::string_view end) { return name.ends_with(end); });
 }
 
-bool is_chained(std::string_view line) {
-  return line.starts_with("During handling of the above exception") ||
-         line.starts_with("The above exception was the direct cause");
-}
-
 }  // namespace zs::parse

@@ -19,7 +19,4 @@ bool begins_traceback(std::string_view line);
 /// Only recognises classes whose names end as Python's own do.
 bool is_exception(std::string_view line);
 
-/// Whether a line announces that the next exception was raised while the one before was handled.
-bool is_chained(std::string_view line);
-
 }  // namespace zs::parse

@@ -6,9 +6,16 @@
 //     exitcode  : -9 (pid: 4711)
 //   [rank1]:[E626 ... ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(...)
 //   ran for ... usage: train.py [-h] [--lr LR]  ...  train.py: error: argument --lr: invalid float value: 'fast'
-// The first of them is the cause as far as a log can tell; it becomes `error`, with `error_line`.
+//   [2026-11-20 04:12:00] [INFO] [launch.py:319:sigkill_handler] [...] exits with return code = -9
+//   mpirun noticed that process rank 1 with PID 0 on node node07 exited on signal 9 (Killed).
+// The cause becomes `error`, with `error_line` and `error_rank`: the first error that a rank had by itself, of the rank
+// that torchrun names as the root; else the first line that tells of an end.
 #include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
 
+#include "attribute/ending.hpp"
 #include "base/number.hpp"
 #include "parse/dialect.hpp"
 #include "parse/exception.hpp"
@@ -23,6 +30,16 @@ bool is_usage_error(std::string_view text) {
                                          text.substr(0, colon).find_first_of(" \t:") == std::string_view::npos);
 }
 
+/// Whether an error follows from the end of another rank: it tells that one failed, not why.
+bool follows(std::string_view text) {
+  static constexpr std::array<std::string_view, 9> kSigns = {
+      "Connection closed by peer", "Connection reset by peer", "Broken pipe",
+      "SignalException",           "DistNetworkError",         "ncclRemoteError",
+      "remote process exited",     "ChildFailedError",         "CalledProcessError"};
+  return std::any_of(kSigns.begin(), kSigns.end(),
+                     [&](std::string_view sign) { return text.find(sign) != std::string_view::npos; });
+}
+
 class Failure : public Dialect {
  public:
   bool wants_all() const override { return in_traceback_; }
@@ -32,8 +49,11 @@ class Failure : public Dialect {
     rank_ = rank;
     if (std::string_view rest = text; skip(rest, "rank") && (skip_blanks(rest), skip(rest, ": "))) {
       summary_rank_ = std::string(take_digits(rest));  // torchrun's: "rank      : 1 (local_rank: 1)", before "exitcode"
+      const auto known = by_rank_.find(summary_rank_);
+      if (in_root_ && known != by_rank_.end()) tell(known->second, kRoot);
       return {};
     }
+    in_root_ = in_root_ || text.starts_with("Root Cause ");
     if (begins_traceback(text)) {
       in_traceback_ = true;
       traceback_line_ = line.number;
@@ -43,69 +63,111 @@ class Failure : public Dialect {
     if (std::string_view rest = text; skip(rest, "usage: ") || skip(rest, "Usage: ")) usage_ = line.number;
     if (usage_ > 0 && line.number <= usage_ + kLongestUsage && is_usage_error(text)) {
       usage_ = 0;
-      return said(text, line, emitter);
+      return said(text, line);
+    }
+    if (std::string_view rest = trimmed(text); in_traceback_ && skip(rest, "File \"")) {
+      const std::size_t end = rest.find("\", line ");
+      std::string_view number = rest.substr(std::min(end + 8, rest.size()));
+      if (end != std::string_view::npos)
+        place_ = std::string(rest.substr(0, end)) + ":" + std::string(take_digits(number));
     }
     if (in_traceback_ && is_exception(text)) {
       in_traceback_ = false;
-      return said(text, line, emitter);
+      return said(text, line);
     }
     if (const std::size_t at = text.find("Watchdog caught collective operation timeout: ");
         at != std::string_view::npos)
-      return waited(text.substr(at), text.substr(0, at), line, emitter);
+      return waited(text.substr(at), text.substr(0, at), line);
     if (const std::size_t at = text.find("Exited with exit code "); at != std::string_view::npos) {
       if (const std::size_t task = text.find("task "); task < at) {  // "srun: error: node07: task 3: Exited ..."
         std::string_view number = text.substr(task + 5);
         rank_ = take_digits(number);
         if (!number.starts_with(":")) rank_ = {};
       }
-      return exited(text.substr(at + 22), text, line, emitter);
+      return exited(text.substr(at + 22), line, emitter);
+    }
+    if (const std::size_t at = text.find("exits with return code = "); at != std::string_view::npos)
+      return exited(text.substr(at + 25), line, emitter);
+    if (const std::size_t at = text.find(" exited on signal "); at != std::string_view::npos) {
+      if (const std::size_t process = text.find("process rank "); process < at) {
+        std::string_view number = text.substr(process + 13);
+        rank_ = take_digits(number);
+      }
+      return exited("-" + std::string(text.substr(at + 18)), line, emitter);
     }
     if (std::string_view rest = text; skip(rest, "exitcode") && (skip_blanks(rest), skip(rest, ": "))) {
       rank_ = summary_rank_;
-      return exited(rest, text, line, emitter);
+      return exited(rest, line, emitter);
     }
-    if (std::string_view rest = text; skip(rest, "Exit code:")) return exited(trimmed(rest), text, line, emitter);
-    const bool slurm = text.starts_with("slurmstepd: error: ") || text.starts_with("srun: error: ");
-    if (slurm && (text.find(" CANCELLED ") != std::string_view::npos || text.find("oom") != std::string_view::npos ||
-                  text.find("Killed") != std::string_view::npos)) {
-      return said(text, line, emitter);
+    if (std::string_view rest = text; skip(rest, "Exit code:")) return exited(trimmed(rest), line, emitter);
+    if (text.starts_with("slurmstepd: error: ") || text.starts_with("srun: error: ")) {
+      const auto says = [&](std::string_view words) { return text.find(words) != std::string_view::npos; };
+      const bool cause = says("oom") || says("Out Of Memory") || says(" DUE TO ");
+      if (cause || says(" CANCELLED ") || says("Killed")) return said(text, line, cause ? kCause : kFollows);
     }
     return {};
   }
 
+  void finish(Emitter& emitter) override {
+    if (depth_ > kNone) {
+      emitter.attribute("error", cause_.text);
+      emitter.attribute("error_place", cause_.place);
+      emitter.attribute("error_line", to_text(cause_.line));
+      emitter.attribute("error_rank", cause_.rank);
+      emitter.attribute("exit_state", "failed", true);
+    }
+    *this = Failure();
+  }
+
  private:
   /// NCCL's watchdog; PyTorch before 2.3 names the rank in the line alone.
-  Verdict waited(std::string_view text, std::string_view before, const Line& line, Emitter& emitter) {
+  Verdict waited(std::string_view text, std::string_view before, const Line& line) {
     if (const std::size_t at = before.rfind("[Rank "); rank_.empty() && at != std::string_view::npos) {
       std::string_view number = before.substr(at + 6);
       rank_ = take_digits(number);
     }
-    return said(text, line, emitter);
+    return said(text, line, kFollows);
   }
 
-  Verdict exited(std::string_view number, std::string_view text, const Line& line, Emitter& emitter) {
-    const std::string_view code = take_number(number).text;
-    if (!parse_int(code) || code == "0") return {};
+  /// Launchers end the other ranks by SIGTERM.
+  Verdict exited(std::string_view number, const Line& line, Emitter& emitter) {
+    const std::string code(take_number(number).text), text = attribute::code_text(code);
+    if (text.empty()) return {};
     emitter.attribute("exit_code", code);
-    return said(text, line, emitter);
+    return said(text, line, code == "-15" || code == "143" ? kEnded : kFollows);
   }
 
-  Verdict said(std::string_view text, const Line& line, Emitter& emitter) {
-    // The first error has the rank, or the rank is unknown.
-    if (!told_ && !rank_.empty()) emitter.attribute("error_rank", rank_);
-    told_ = true;
-    emitter.attribute("error", text.substr(0, 500));
-    emitter.attribute("error_line", to_text(line.number));
-    emitter.attribute("exit_state", "failed", true);
+  /// How near to the cause an error is.
+  enum Depth { kNone, kEnded, kFollows, kCause, kRoot };
+  struct Said {
+    std::string rank, text, place;
+    std::int64_t line = 0;
+  };
+
+  Verdict said(std::string_view text, const Line& line, Depth depth = kCause) {
+    if (depth == kCause && follows(text)) depth = kFollows;
+    const Said error{std::string(rank_), std::string(text.substr(0, 500)), std::exchange(place_, {}), line.number};
+    if (depth == kCause && !rank_.empty()) by_rank_.emplace(rank_, error);
+    tell(error, depth);
     return {true};
+  }
+
+  void tell(const Said& error, Depth depth) {
+    if (depth <= depth_) return;
+    depth_ = depth;
+    cause_ = error;
   }
 
   static constexpr std::int64_t kLongestTraceback = 1000;  // lines, other ranks' between them
   static constexpr std::int64_t kLongestUsage = 100;       // lines, other ranks' between them
   std::int64_t usage_ = 0;                                 // line of the last usage
-  bool in_traceback_ = false, told_ = false;
+  bool in_traceback_ = false, in_root_ = false;
+  Depth depth_ = kNone;
+  Said cause_;
+  std::map<std::string, Said, std::less<>> by_rank_;  // the first cause of each
   std::int64_t traceback_line_ = 0;
   std::string_view rank_;     // the rank of the current line; empty if unknown
+  std::string place_;         // file and line of the call that the traceback names last
   std::string summary_rank_;  // the rank in the current part of torchrun's summary
 };
 

@@ -283,6 +283,11 @@ void LogReader::record(const std::vector<Field>& fields, std::string_view prefix
   ++stats_.records;
 }
 
+void LogReader::forget_end() {
+  for (const char* const name : {"error", "error_line", "error_place", "error_rank", "exit_code", "exit_state"})
+    attributes_.erase(name);
+}
+
 void LogReader::finish() {
   for (const Reader& reader : readers_) {
     if (reader.matched > 0) stats_.matched[reader.name] += reader.matched;

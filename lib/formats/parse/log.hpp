@@ -52,6 +52,8 @@ class LogReader : private Emitter {
   /// Reads a log to its end, in constant memory. Several logs are parts of the run, in order. Defects in the log go to
   /// the fault sink; throws Error if the log cannot be read at all.
   void read(const std::string& path);
+  /// Forgets how the logs so far ended: those that follow are of a later attempt.
+  void forget_end();
   /// Passes the attributes to the rows; a run without a metric line is a fault. REQUIRES: called once, last.
   void finish();
   /// Sets an attribute from another source (metadata.json); it replaces the log's value.

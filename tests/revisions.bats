@@ -66,11 +66,20 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
   run -1 --separate-stderr compare --revision1 base --revision2 slow --runs_per_revision 4 --output_dir out
   [[ ${lines[0]} == "Worse or different: slow against base: identical bits"*"slower, beyond the 3 % allowed"* ]]
   [ "$(data '.comparisons[0].time.verdict')" = bad ]
+  # The folder is what its metadata says, gate and baseline included.
+  run -1 zs-report out -o -
+  [[ $output == *'**Worse or different.** `slow` against `base`: **identical bits**'*'slower**, beyond the 3 % allowed.'* ]] || complain "$output"
+  run -1 zs-report out
+  [[ $output == "Worse or different: out/report.html, out/report.md" ]] || complain "$output"
+  grep -qx '# Comparison of slow with base' out/report.md || complain "$(head -n 1 out/report.md)"
   run -0 --separate-stderr compare --revision1=base --revision2=slow --runs-per-revision=4 --output-dir=wide --max_slowdown 12%
+  run -0 zs-report wide -o -
   run -0 --separate-stderr compare --revision1 slow --revision2 base --runs_per_revision 4 --output_dir back
   [[ ${lines[0]} == *"faster;"* ]]
   run -3 --separate-stderr compare --revision1 base --revision2 slow --runs_per_revision 1 --output_dir one
   [[ ${lines[0]} == "Inconclusive: "* ]]
+  run -3 zs-report one -o -
+  verdict
 }
 
 @test "revisions: other bits are 1 though it is as fast, and so is more memory" {
@@ -80,6 +89,17 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
   [[ ${lines[0]} == "Worse or different: other against base: different bits, though the losses are equal at all 20 logged steps. Time: no difference shown"* ]]
   run -1 --separate-stderr compare --revision1 base --revision2 larger --runs_per_revision 4 --output_dir more
   [[ ${lines[0]} == *"Memory: 10 % more memory, beyond the 3 % allowed"* ]]
+}
+
+@test "revisions: a step that the second does not log is worse; one that it logs besides is not" {
+  # A digest of the end would prove that they are equal all the same.
+  sed -i '/state_digest/d; /expected_steps/d; s/^for step in .*/for step in $(seq 1 $last); do/' "$repo/train.sh"
+  commit long "base=1000 peak=2000000 last=20"
+  commit shorter "base=1000 peak=2000000 last=19"
+  run -1 --separate-stderr compare --revision1 long --revision2 shorter --runs_per_revision 4 --output_dir out
+  [[ ${lines[0]} == "Worse or different: "*"equal losses at the 19 steps that both logged; 1 step is missing"* ]] || complain "$output"
+  run -3 --separate-stderr compare --revision1 shorter --revision2 long --runs_per_revision 4 --output_dir more
+  verdict
 }
 
 @test "revisions: one that does not build is named, and the other's results are kept" {
@@ -112,7 +132,8 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
     'the job to be terminated. The first process to do so was:' >"$repo/trace"
   commit raises "base=1000; cat trace; exit 1"
   run -1 --separate-stderr compare --revision1 base --revision2 raises --runs_per_revision 1 --output_dir out
-  [[ $stderr == *'(see '*'):'$'\n''      File "train.py", line 9, in <module>'$'\n''    ValueError: rate is not set'$'\n'* ]] || complain "$stderr"
+  [[ $stderr == *'(see '*'):'$'\n''    rank 1: ValueError: rate is not set (train.py:9)'$'\n'* ]] || complain "$stderr"
+  [[ ${lines[0]} == "Worse or different: raises FAILED (rank 1: ValueError: rate is not set"* ]] || complain "${lines[0]}"
   [[ $stderr != *"The first process"* ]] || complain "$stderr"
   verdict
 }

@@ -3,8 +3,10 @@
 #include <filesystem>
 
 #include "base/file.hpp"
+#include "base/number.hpp"
 #include "cli/progress.hpp"
 #include "cli/run.hpp"
+#include "experiment/experiment.hpp"
 #include "gradient/history.hpp"
 #include "gradient/select.hpp"
 #include "parse/custom.hpp"
@@ -35,7 +37,8 @@ const zs::cli::Command kCommand = {
         {'k',
          "kind",
          "NAME",
-         "compare conditions, compare revisions with a baseline, or study the parameters of a sweep",
+         "compare conditions, compare revisions with a baseline, or study the parameters of a sweep; of a results "
+         "folder: what it was planned for",
          "batch",
          {"batch", "revision", "sweep"}},
         {'g', "gradients", "RUN", "report on the gradients that a run, or single checkpoints, saved", "", {}, true},
@@ -77,14 +80,18 @@ const zs::cli::Command kCommand = {
 namespace fs = std::filesystem;
 using zs::report::Format;
 
-zs::report::Document document(const zs::cli::Args& args, const zs::metric::Store& store, const std::string& source,
-                              const std::string& folder) {
+/// What is written: as the options say, else as the experiment was planned whose results folder is the only operand.
+struct Kind {
+  std::string name;
+  zs::report::Gate gate;
+  zs::stat::SummaryRule rule;
+};
+
+zs::report::Document document(const zs::cli::Args& args, const Kind& kind, const zs::metric::Store& store,
+                              const std::string& source, const std::string& folder) {
   const zs::report::Findings found = zs::report::findings(store, source);
-  if (args.text("kind") == "batch") return zs::report::batch(store, found, source, folder);
-  if (args.text("kind") == "revision") {
-    return zs::report::revision(store, found, source, folder,
-                                {args.text("baseline"), args.real("max_slowdown", 0, 1000) / 100});
-  }
+  if (kind.name == "batch") return zs::report::batch(store, found, source, folder);
+  if (kind.name == "revision") return zs::report::revision(store, found, source, folder, kind.gate);
   zs::plot::Options options;
   options.rows = args.text("rows");
   options.columns = args.text("columns");
@@ -98,17 +105,35 @@ std::vector<zs::input::Named> named(const zs::cli::Args& args, const std::vector
   return zs::input::named(names, zs::registry::place(args.text("registry")), kCommand.name + option);
 }
 
+Kind kind_of(const zs::cli::Args& args) {
+  Kind kind{args.text("kind"), {args.text("baseline"), args.real("max_slowdown", 0, 1000) / 100}, {}};
+  const auto& operands = args.operands();
+  const bool plans = operands.size() == 1 && zs::experiment::Experiment::at(operands[0]);
+  const auto planned = plans ? zs::experiment::Experiment::read(operands[0]).fields : zs::registry::Fields();
+  const auto fact = [&](const char* name) { return zs::registry::value(planned, name); };
+  if (!args.has("kind") && fact("report") != "") kind.name = fact("report");
+  if (!args.has("kind") && fact("report") == "" && fact("revision1.name") != "") kind.name = "revision";
+  if (kind.name != "revision") return kind;
+  kind.rule.by = {"revision"};
+  if (!args.has("baseline")) kind.gate.baseline = fact("revision1.name");
+  if (const auto most = zs::parse_real(fact("max_slowdown")); most && !args.has("max_slowdown"))
+    kind.gate.max_slowdown = *most / 100;
+  if (const auto warmup = zs::parse_int(fact("timing_warmup")))
+    kind.rule.timing.warmup = static_cast<std::size_t>(*warmup);
+  return kind;
+}
+
 /// The report of what was named: a summary, logs, runs, folders. `faults` are defects of logs.
-zs::report::Document of_inputs(const zs::cli::Args& args, const std::string& folder, std::int64_t& faults) {
+zs::report::Document of_inputs(const zs::cli::Args& args, const Kind& kind, const std::string& folder,
+                               std::int64_t& faults) {
   const std::vector<std::string> inputs = args.inputs();
   zs::cli::Progress progress;
   const zs::input::Listener listener = {
       .progress = [&](std::size_t done, std::size_t all, const std::string& name) { progress.at(done, all, name); },
       .fault = zs::cli::fault_printer(kCommand, faults)};
   const zs::metric::Store store = zs::summary::read(
-      named(args, inputs, ""), listener, [](const std::string& text) { zs::cli::warn(kCommand, text); },
-      args.text("kind") == "revision" ? "revision" : "");
-  return document(args, store,
+      named(args, inputs, ""), listener, [](const std::string& text) { zs::cli::warn(kCommand, text); }, kind.rule);
+  return document(args, kind, store,
                   inputs.size() > 1  ? std::to_string(inputs.size()) + " inputs"
                   : inputs[0] == "-" ? "stdin"
                                      : inputs[0],
@@ -128,7 +153,7 @@ zs::report::Document of_gradients(const zs::cli::Args& args, Format format) {
 }
 
 /// The report that was asked for. `faults` are defects of what was read.
-zs::report::Document document(const zs::cli::Args& args, Format format, const std::string& folder,
+zs::report::Document document(const zs::cli::Args& args, const Kind& kind, Format format, const std::string& folder,
                               std::int64_t& faults) {
   // Two probes, whose reader says what is damaged; one of them is refused as it is by all tools but zs-verify.
   const auto& operands = args.operands();
@@ -138,11 +163,13 @@ zs::report::Document document(const zs::cli::Args& args, Format format, const st
     }
     return zs::report::probes(operands[0], operands[1]);
   }
-  if (!args.has("trace")) return args.has("gradients") ? of_gradients(args, format) : of_inputs(args, folder, faults);
+  if (!args.has("trace"))
+    return args.has("gradients") ? of_gradients(args, format) : of_inputs(args, kind, folder, faults);
   const auto traces = zs::trace::read_all(zs::input::traces(named(args, args.all("trace"), " --trace")), {},
                                           zs::cli::fault_printer(kCommand, faults));
   if (args.operands().empty() && !args.has("gradients")) return zs::report::trace(traces);
-  zs::report::Document text = args.has("gradients") ? of_gradients(args, format) : of_inputs(args, folder, faults);
+  zs::report::Document text =
+      args.has("gradients") ? of_gradients(args, format) : of_inputs(args, kind, folder, faults);
   // In front of what the report ends with, where the numbers come from.
   const auto last = text.sections.empty() ? text.sections.end() : text.sections.end() - 1;
   text.sections.insert(last, zs::report::trace_section(traces));
@@ -165,11 +192,12 @@ zs::Status report(const zs::cli::Args& args) {
   if (beside) outputs = {(fs::path(first) / "report.html").string(), (fs::path(first) / "report.md").string()};
   if (beside) std::for_each(outputs.begin(), outputs.end(), require_ours);
   std::int64_t faults = 0;
+  const Kind kind = kind_of(args);
   const std::string folder = zs::report::folder_of(outputs[0]);
   const auto format_of = [&](const std::string& output) {
     return zs::report::format_of(args.has("format") ? "." + args.text("format") : output);
   };
-  zs::report::Document text = document(args, format_of(outputs[0]), folder, faults);
+  zs::report::Document text = document(args, kind, format_of(outputs[0]), folder, faults);
   if (args.has("title")) text.title = args.text("title");
   if (args.has("sections")) zs::report::keep_sections(args.text("sections"), text);
   text.tool = std::string("zs-report ") + zs::cli::version();
@@ -179,8 +207,8 @@ zs::Status report(const zs::cli::Args& args) {
   }
   if (beside) zs::write_file("-", text.label + ": " + outputs[0] + ", " + outputs[1] + "\n");
   if (text.verdict == zs::report::Verdict::bad || faults > 0) return zs::Status::no;
-  return text.verdict == zs::report::Verdict::open && args.text("kind") == "revision" ? zs::Status::inconclusive
-                                                                                      : zs::Status::done;
+  return text.verdict == zs::report::Verdict::open && kind.name == "revision" ? zs::Status::inconclusive
+                                                                              : zs::Status::done;
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ void rename(metric::Store& store) {
 }  // namespace
 
 metric::Store read(const std::vector<input::Named>& named, const input::Listener& listener,
-                   const std::function<void(const std::string&)>& warn, const std::string& by) {
+                   const std::function<void(const std::string&)>& warn, stat::SummaryRule rule) {
   metric::Store store = input::read(named, listener);
   if (store.summary && named.size() == 1) {
     mark_timed(store);
@@ -38,9 +38,10 @@ metric::Store read(const std::vector<input::Named>& named, const input::Listener
   for (const metric::Run& run : records.runs) {
     if (!names.insert(run.name).second) throw Error("two runs '" + run.name + "': give one of them alone");
   }
-  stat::SummaryRule rule;
-  const auto has = [&](const metric::Run& run) { return !run.attribute(by).empty(); };
-  if (!by.empty() && std::ranges::all_of(records.runs, has)) rule.by = {by};
+  for (const std::string& by : std::vector(rule.by)) {
+    const auto has = [&](const metric::Run& run) { return !run.attribute(by).empty(); };
+    if (!std::ranges::all_of(records.runs, has)) rule.by.clear();
+  }
   stat::Summary made = stat::summarize(std::move(records), rule);
   std::ranges::for_each(made.warnings, warn);
   return std::move(made.store);

@@ -98,10 +98,14 @@ Numerics judged(const summary::Pair& pair, const Condition& baseline, const Cond
     return made(Verdict::good, "identical losses",
                 say("{} at all {} logged steps; without state digests the parameters are not shown to be equal",
                     strong("identical losses"), steps));
-  if (pair.verdict == "incomplete")
-    return made(
-        Verdict::open, "unknown",
-        say("equal losses at the {} steps that both logged; {} are in one alone", steps, step(pair.steps_missing)));
+  if (pair.verdict == "incomplete") {
+    const std::string missing = step(pair.steps_missing),
+                      text = "equal losses at the " + steps + " steps that both logged; ";
+    if (other.count("points") < baseline.count("points"))  // what was not computed is not equal
+      return made(Verdict::bad, "incomplete",
+                  say("{}{}", text, bad(missing + (missing == "1" ? " step is" : " steps are") + " missing")));
+    return made(Verdict::open, "unknown", say("{}{} {} in one alone", text, missing, missing == "1" ? "is" : "are"));
+  }
   return made(Verdict::open, "unknown", "not known: no step in common");
 }
 
@@ -203,6 +207,8 @@ Comparisons compare(const metric::Store& store, const Findings& found, const std
       made.verdict = worst(made.verdict, answer->verdict);
     made.others.push_back(std::move(one));
   }
+  // Tensors that differ are a difference, whatever the printed losses say.
+  if (!store.runs.empty() && store.runs.front().attribute("probe_verdict") == "DIFFERENT") made.verdict = Verdict::bad;
   made.label = made.verdict == Verdict::good  ? "Same or better"
                : made.verdict == Verdict::bad ? "Worse or different"
                                               : "Inconclusive";

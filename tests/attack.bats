@@ -166,8 +166,9 @@ poisoned() {
   done
   answers 0 "'=cmd" zs-runs -r reg --format csv --show run_name
   answers 0 "'=cmd" cat reg/runs.csv
-  zs-runs -r reg add "run_name=$(head -c 30000 /dev/zero | tr '\0' a)" >/dev/null
-  for pattern in '.*b' 'a+b' '(a+)+b'; do answers 0 '' zs-runs -r reg --filter "run_name~$pattern"; done
+  answers 2 "at most 255 letters" zs-runs -r reg add "run_name=$(head -c 30000 /dev/zero | tr '\0' a)"
+  zs-runs -r reg add "note=$(head -c 30000 /dev/zero | tr '\0' a)" >/dev/null
+  for pattern in '.*b' 'a+b' '(a+)+b'; do answers 0 '' zs-runs -r reg --filter "note~$pattern"; done
   verdict
 }
 

@@ -7,6 +7,7 @@
 #include "config/conditions.hpp"
 #include "config/sweep.hpp"
 #include "experiment/command.hpp"
+#include "experiment/foreign.hpp"
 #include "experiment/plan.hpp"
 #include "input/named.hpp"
 
@@ -108,6 +109,13 @@ zs::Status sweep(const Args& args) {
   if (args.has("count")) return zs::print(std::to_string(zs::config::run_count(plan)) + "\n"), zs::Status::done;
 
   const auto runs = zs::config::sweep_runs(base, plan);
+  if (!plan.run.empty()) {
+    for (const auto& run : runs) {
+      zs::experiment::Cell cell{run.name, {run.file}};
+      cell.arguments.insert(cell.arguments.end(), args.behind().begin(), args.behind().end());
+      zs::experiment::require_options(plan.run, plan.resume, cell, run.config);
+    }
+  }
   if (args.has("dry_run")) return zs::print(zs::config::manifest(plan, runs)), zs::Status::done;
   if (!args.has("output")) throw zs::UsageError("expected --output DIR (or --count, --dry_run)");
   const auto paths = zs::config::write_sweep(plan, runs, args.text("output"), args.has("force"));

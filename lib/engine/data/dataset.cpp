@@ -18,6 +18,15 @@ Samples read(const Dataset& dataset, std::int64_t first, std::int64_t count) {
   return dataset.read(draws);
 }
 
+std::vector<std::string> HeldOut::without_effect(bool has_validation, bool has_test) const {
+  std::vector<std::string> notes;
+  if (has_validation && validation != HeldOut{}.validation)
+    notes.emplace_back("validation_fraction has no effect: the data set has a validation part");
+  if (has_test && test != HeldOut{}.test)
+    notes.emplace_back("test_fraction has no effect: the data set has a test part");
+  return notes;
+}
+
 std::string find(const std::string& name) {
   std::error_code ignored;
   if (fs::exists(name, ignored)) return name;

@@ -60,6 +60,8 @@ struct Split {
 /// The held-out parts if a data set has none: shares of all samples.
 struct HeldOut {
   double validation = 0.1, test = 0;
+  /// What of it, set otherwise than by default, has no effect because the data set has such a part of its own.
+  std::vector<std::string> without_effect(bool has_validation, bool has_test) const;
 };
 
 /// The path of a data set: `name` itself, or the folder or file of that name ("wikitext", "owner/wikitext") in

@@ -197,11 +197,12 @@ Split images(const Images& images) {
     throw Error(images.path, 0,
                 "has " + to_text(classes) + " classes, the model " + to_text(images.labels) +
                     " labels: set --num_labels " + to_text(classes));
+  Split split;
+  split.notes = images.held_out.without_effect(listing.validation.size() > 0, listing.test.size() > 0);
   if (listing.validation.size() == 0) divide(listing.training, listing.validation, images.held_out.validation);
   if (listing.test.size() == 0 && images.held_out.test > 0)
     divide(listing.training, listing.test, images.held_out.test);
 
-  Split split;
   std::vector<std::string> bad;
   std::string content;
   for (image::Part* const part : {&listing.training, &listing.validation, &listing.test}) {

@@ -59,6 +59,11 @@ TEST_CASE("text: parts of a folder are train, valid and test by name; what belon
   CHECK(all(*made.test) == "dddd");
   REQUIRE(made.notes.size() == 1);
   CHECK(made.notes[0].find("1 files belong to no part") == 0);
+  CHECK(HeldOut{0.4, 0.3}.without_effect(true, true) ==
+        std::vector<std::string>{"validation_fraction has no effect: the data set has a validation part",
+                                 "test_fraction has no effect: the data set has a test part"});
+  CHECK(HeldOut{0.4, 0.3}.without_effect(false, false).empty());
+  CHECK(HeldOut{}.without_effect(true, true).empty());
   std::filesystem::remove(root + "/wiki.valid.raw");
   CHECK(all(*split(root).validation) == "bbbb");  // held out of training
   CHECK(split(root).sha256 != made.sha256);

@@ -252,6 +252,7 @@ Split windows(const Parts& parts, const Cutting& cutting, const HeldOut& held_ou
                 "leaves nothing to train on: hold out smaller shares for validation and test");
   Split split;
   split.training = std::make_unique<Windows>(own, 0, training);
+  split.notes = held_out.without_effect(!cut_validation, parts.test != nullptr);
   split.tokens = parts.training->count();
   std::string sums = "train " + parts.training->sha256() + "\n";
   // A part of its own, or what is held out of training from `first` on.

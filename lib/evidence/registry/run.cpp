@@ -47,6 +47,8 @@ std::string part_of_second(std::int64_t nanoseconds) {
 constexpr std::array kSlurm = {"SLURM_CLUSTER_NAME", "SLURM_JOB_ID",   "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID",
                                "SLURM_STEP_ID",      "SLURM_JOB_NAME", "SLURM_JOB_NODELIST", "SLURM_RESTART_COUNT"};
 
+constexpr std::size_t kLongestName = 255;
+
 bool visible(unsigned char c) { return c >= 0x20 && c != 0x7F; }
 
 /// Makes a folder that no other process on any host has made: mkdir is exclusive, on NFS too.
@@ -87,7 +89,10 @@ void check(const Fields& fields) {
     if (named || !std::all_of(key.begin(), key.end(), visible))
       throw Error((named ? "a run's name" : "a field's name") +
                   std::string(" is one line, without control characters"));
-    if (names_secret(key) && !value.empty() && value != kWithheld)
+    if (key == "run_name" && value.size() > kLongestName)
+      throw Error("a run's name has at most " + std::to_string(kLongestName) + " letters, not " +
+                  std::to_string(value.size()));
+    if (names_secret(key) && withheld(key, value) != value)
       throw Error(key + " names a secret: it has no place in a record, which others read");
     if (key.empty()) throw Error("a field needs a name: NAME=VALUE");
     if (key == "run_id") throw Error("run_id cannot be changed: it names the folder of the run");
@@ -136,8 +141,7 @@ Fields settings(const config::Config& config) {
   for (const config::Entry& entry : config.entries()) {
     if (entry.kind == config::Kind::null || entry.key == "run.name") continue;  // run_name
     const config::Known* const row = config::known(entry.key);
-    std::string value = entry.value;
-    if (names_secret(entry.key)) value = kWithheld;
+    std::string value = withheld(entry.key, entry.value);
     if (row && row->type == config::Type::boolean) value = config.boolean(entry.key) ? "true" : "false";  // yes, on, 1
     if (row && row->type == config::Type::count) value = to_text(config.integer(entry.key));
     if (entry.key == "sweep_name")

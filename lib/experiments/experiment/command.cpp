@@ -134,6 +134,12 @@ config::Config configuration(const cli::Args& args, const std::string& stored) {
     for (const Flag& flag : kFlags) {
       if (option != flag.name) continue;
       args.mark_asked(option);
+      for (const Flag& other : kFlags) {
+        const config::Entry* const earlier = config.find(other.key);
+        if (flag.key == std::string_view(other.key) && other.name != option && earlier &&
+            earlier->origin == std::string("--") + other.name)
+          throw UsageError(earlier->origin + " and --" + option + " are one setting, --" + flag.option + ": give one");
+      }
       config.set(flag.key, flag.value, "--" + option);
     }
   }

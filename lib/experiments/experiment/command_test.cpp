@@ -36,8 +36,8 @@ TEST_CASE("command: of several names for one key, the last one typed holds") {
   CHECK(configured({"--output_dir", "r2", "--registry", "r1"}).text("run.output_dir") == "r1");
   CHECK(configured({"--bf16", "--dtype", "float32"}).text("training.dtype") == "float32");
   CHECK(configured({"--dtype", "float32", "--bf16"}).text("training.dtype") == "bfloat16");
-  CHECK(configured({"--bf16", "--fp16"}).text("training.dtype") == "float16");
-  CHECK(configured({"--fp16", "--bf16"}).text("training.dtype") == "bfloat16");
+  CHECK(refusal({"--bf16", "--fp16"}) == "--bf16 and --fp16 are one setting, --dtype: give one");
+  CHECK(configured({"--bf16", "--bf16", "--amp"}).text("training.dtype") == "bfloat16");
   CHECK(configured({"--set", "training.seed=1", "--seed", "2"}).text("training.seed") == "1");  // --set is over all
 }
 

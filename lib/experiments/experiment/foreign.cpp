@@ -109,11 +109,11 @@ bool is_name(const std::string& text) {
 
 }  // namespace
 
-Options options_of(const Cell& cell) {
+static Options options_of(const Cell& cell, const config::Config* known) {
   Options options;
   std::size_t at = 0;
   if (const std::string path = configuration_path(cell); !path.empty()) {
-    const config::Config config = config::Config::read(path);
+    const config::Config config = known ? *known : config::Config::read(path);
     for (const config::Entry& entry : config.entries()) {
       const bool own = entry.key.starts_with("run.") || entry.key == "sweep_name";
       if (own || entry.kind == config::Kind::null) continue;
@@ -142,9 +142,13 @@ Options options_of(const Cell& cell) {
   return options;
 }
 
-/// Like fill() of the header. With `goes_on` {checkpoint} stays.
-static Filled fill(const std::string& command, const Cell& cell, const std::string& folder, bool goes_on) {
-  const Options options = options_of(cell);
+Options options_of(const Cell& cell) { return options_of(cell, nullptr); }
+
+/// Like fill() of the header. With `goes_on` {checkpoint} stays; `known` is the cell's configuration if not in its
+/// file.
+static Filled fill(const std::string& command, const Cell& cell, const std::string& folder, bool goes_on,
+                   const config::Config* known = nullptr) {
+  const Options options = options_of(cell, known);
   Filled filled;
   bool asked = false;
   for (std::size_t at = 0; at < command.size();) {
@@ -187,6 +191,12 @@ static Filled fill(const std::string& command, const Cell& cell, const std::stri
 
 Filled fill(const std::string& command, const Cell& cell, const std::string& folder) {
   return fill(command, cell, folder, false);
+}
+
+void require_options(const std::string& command, const std::string& resume, const Cell& cell,
+                     const config::Config& config) {
+  fill(command, cell, "", false, &config);
+  fill(resume, cell, "", true, &config);
 }
 
 std::string fill_resumed(const std::string& command, const std::string& resume, const Cell& cell,

@@ -35,6 +35,11 @@ Options options_of(const Cell& cell);
 /// for the shell. Throws Error at a name for which the cell has no option.
 Filled fill(const std::string& command, const Cell& cell, const std::string& folder);
 
+/// Throws Error if the command or the words that resume it name an option that the cell, with the configuration
+/// `config` in its file, does not have.
+void require_options(const std::string& command, const std::string& resume, const Cell& cell,
+                     const config::Config& config);
+
 /// The command that resumes such a run: as fill(), with the words `resume` in place of {resume} (empty in fill()), else
 /// appended. {checkpoint} in them is kept: it is known only when the run resumes.
 std::string fill_resumed(const std::string& command, const std::string& resume, const Cell& cell,

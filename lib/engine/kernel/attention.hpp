@@ -7,9 +7,13 @@
 
 namespace zs::kernel::cuda {
 
-/// Groups of H / K query heads share keys and values.
-struct HeadCounts {
+/// Groups of H / K query heads share keys and values; the rest as in Attending.
+struct Heads {
   std::int64_t H, K;
+  double scale = 0;
+  std::int64_t window = 0;
+  at::Tensor sinks_H{};
+  double cap = 0;
 };
 
 struct AttentionShape {
@@ -18,16 +22,16 @@ struct AttentionShape {
   auto operator<=>(const AttentionShape&) const = default;
 
   /// Of q_BTE; or, with H + 2 K in place of H as `all`, of qkv_BTE.
-  static AttentionShape of(const at::Tensor& q_BTE, HeadCounts heads, std::int64_t all) {
+  static AttentionShape of(const at::Tensor& q_BTE, const Heads& heads, std::int64_t all) {
     return {q_BTE.size(0), q_BTE.size(1), heads.H, heads.K, q_BTE.size(2) / all, q_BTE.scalar_type()};
   }
-  static AttentionShape of(const at::Tensor& qkv_BTE, HeadCounts heads) {
+  static AttentionShape of(const at::Tensor& qkv_BTE, const Heads& heads) {
     return of(qkv_BTE, heads, heads.H + 2 * heads.K);
   }
 };
 
 /// True if the functions below support the shape.
-bool attention_fits(const AttentionShape& shape);
+bool attention_fits(const AttentionShape& shape, const Heads& heads);
 
 /// Queries [B, T, H*D], keys and values [B, T, K*D]; in each the numbers of a token follow each other.
 struct QueriesKeysValues {
@@ -38,14 +42,20 @@ struct Attended {
   at::Tensor out_BTC;
   at::Tensor stats_BHT1;  ///< float32: log of the sum of exponentials, for backward (for float32 inputs: log2)
 };
-Attended attention_forward(const at::Tensor& qkv_BTE, HeadCounts heads);
+Attended attention_forward(const at::Tensor& qkv_BTE, const Heads& heads);
 /// The gradient by qkv. The same bits in every run; cuDNN's graph has a workspace of 2 B H T T bytes, so that of longer
 /// samples is added up, in float32, of tiles of queries and keys.
 at::Tensor attention_backward(const at::Tensor& qkv_BTE, const Attended& attended, const at::Tensor& dout_BTC,
-                              HeadCounts heads);
+                              const Heads& heads);
 /// The same of tensors of their own, each contiguous, of 16 bits.
-Attended attention_forward(const QueriesKeysValues& of, HeadCounts heads);
+Attended attention_forward(const QueriesKeysValues& of, const Heads& heads);
 QueriesKeysValues attention_backward(const QueriesKeysValues& of, const Attended& attended, const at::Tensor& dout_BTC,
-                                     HeadCounts heads);
+                                     const Heads& heads);
+/// The same where scores have a cap (cuda_capped.cpp), of bfloat16; backward in `made`.
+Attended capped_forward(const QueriesKeysValues& of, const Heads& heads);
+void capped_backward(const QueriesKeysValues& of, const Attended& attended, const at::Tensor& dout_BTC,
+                     const Heads& heads, const QueriesKeysValues& made);
+/// The gradient of the sinks: float32[H].
+at::Tensor gradient_of_sinks(const Attended& attended, const at::Tensor& dout_BTC, const Heads& heads);
 
 }  // namespace zs::kernel::cuda

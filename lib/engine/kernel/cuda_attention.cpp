@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "kernel/attention.hpp"
+#include "kernel/cuda_capped.hpp"
 #include "kernel/cuda_flash.hpp"
 #include "kernel/matmul.hpp"
 #include "unit/kept.hpp"
@@ -20,7 +21,7 @@ namespace {
 namespace fe = cudnn_frontend;
 using fe::graph::Tensor_attributes;
 
-enum Name : std::int64_t { kQ = 1, kK, kV, kOut, kStats, kDout, kDq, kDk, kDv };
+enum Name : std::int64_t { kQ = 1, kK, kV, kOut, kStats, kDout, kDq, kDk, kDv, kSinks };
 
 /// Where numbers of [B, T, heads * D] lie: from one sample to the next, and from one token to the next.
 struct Strides {
@@ -34,7 +35,9 @@ struct Strides {
 struct Tile {
   AttentionShape of;
   std::int64_t keys;
-  bool causal;
+  bool causal, sinks;
+  float scale;
+  std::int64_t window;
   Strides q, k, out, dq = {}, dk = {};  ///< v as k, dout as out, dv as dk
   auto operator<=>(const Tile&) const = default;
 
@@ -45,14 +48,27 @@ struct Tile {
   std::string text() const {
     return std::string("attention.") + (of.type == at::kHalf ? "float16." : "bfloat16.") + std::to_string(of.B) + "x" +
            std::to_string(of.T) + "x" + std::to_string(of.H) + "." + std::to_string(of.K) + "x" + std::to_string(of.D) +
-           (keys == of.T ? "" : " keys " + std::to_string(keys)) + (causal ? " causal" : "");
+           (keys == of.T ? "" : " keys " + std::to_string(keys)) + (causal ? " causal" : "") +
+           (window > 0 ? " window " + std::to_string(window) : "") + (sinks ? " sinks" : "");
   }
   /// Of two products forward, five backward; a causal one has half of each.
   double operations(bool backward) const {
-    const auto seen = static_cast<double>(of.T) * static_cast<double>(keys) * (causal ? 0.5 : 1);
+    const auto all = static_cast<double>(keys), near = window > 0 ? static_cast<double>(window) : all;
+    const double seen = static_cast<double>(of.T) * (causal ? near * (1 - near / all / 2) : all);
     return (backward ? 10 : 4) * seen * static_cast<double>(of.B * of.H * of.D);
   }
-  auto scale() const { return static_cast<float>(1 / std::sqrt(static_cast<double>(of.D))); }
+  /// Sets what forward and backward have in common.
+  template <typename Options>
+  void set(Options& options, fe::graph::Graph& graph) const {
+    options.set_causal_mask(causal).set_attn_scale(scale);
+    if (window > 0) options.set_diagonal_band_left_bound(static_cast<int>(window));
+    if (sinks)
+      options.set_sink_token(graph.tensor(Tensor_attributes()
+                                              .set_uid(kSinks)
+                                              .set_dim({1, of.H, 1, 1})
+                                              .set_stride({of.H, 1, 1, 1})
+                                              .set_data_type(fe::DataType_t::FLOAT)));
+  }
 };
 
 struct Graph {
@@ -99,8 +115,8 @@ Graph forward_graph(const Tile& t) {
   const auto q = graph->tensor(tensor(kQ, t.queries_BHTD(), t.lying(t.q))),
              k = graph->tensor(tensor(kK, t.keys_BKTD(), t.lying(t.k))),
              v = graph->tensor(tensor(kV, t.keys_BKTD(), t.lying(t.k)));
-  auto options =
-      fe::graph::SDPA_attributes().set_generate_stats(true).set_causal_mask(t.causal).set_attn_scale(t.scale());
+  auto options = fe::graph::SDPA_attributes().set_generate_stats(true);
+  t.set(options, *graph);
   auto [out, row_stats] = graph->sdpa(q, k, v, options);
   out->set_output(true).set_uid(kOut).set_dim(t.queries_BHTD()).set_stride(t.lying(t.out));
   const Tensor_attributes form = stats(t.of);
@@ -120,10 +136,8 @@ Graph backward_graph(const Tile& t) {
              out = graph->tensor(tensor(kOut, t.queries_BHTD(), t.lying(t.out))),
              dout = graph->tensor(tensor(kDout, t.queries_BHTD(), t.lying(t.out))),
              row_stats = graph->tensor(stats(t.of));
-  auto options = fe::graph::SDPA_backward_attributes()
-                     .set_causal_mask(t.causal)
-                     .set_deterministic_algorithm(bits_repeat())
-                     .set_attn_scale(t.scale());
+  auto options = fe::graph::SDPA_backward_attributes().set_deterministic_algorithm(bits_repeat());
+  t.set(options, *graph);
   auto [dq, dk, dv] = graph->sdpa_backward(q, k, v, out, dout, row_stats, options);
   dq->set_output(true).set_uid(kDq).set_dim(t.queries_BHTD()).set_stride(t.lying(t.dq));
   dk->set_output(true).set_uid(kDk).set_dim(t.keys_BKTD()).set_stride(t.lying(t.dk));
@@ -143,6 +157,7 @@ const Graph& graph_of(const Tile& tile, bool backward) {
 /// Runs the graph of a tile on the tensors at these places.
 void run(const Tile& tile, bool backward, std::unordered_map<std::int64_t, void*> places) {
   const Graph& graph = graph_of(tile, backward);
+  if (!tile.sinks) places.erase(kSinks);
   const at::Tensor workspace =
       at::empty({std::max<std::int64_t>(graph.workspace, 1)}, at::TensorOptions(at::kByte).device(at::kCUDA));
   const auto execute = [&] {
@@ -156,30 +171,48 @@ bool is_float(const at::Tensor& qkv_BTE) { return qkv_BTE.scalar_type() == at::k
 FlashShape flash_shape(const AttentionShape& s) { return {s.B, s.T, s.H, s.D}; }
 
 /// Views of what lies beside each other.
-QueriesKeysValues parts(const at::Tensor& qkv_BTE, HeadCounts heads) {
+QueriesKeysValues parts(const at::Tensor& qkv_BTE, const Heads& heads) {
   const std::int64_t D = qkv_BTE.size(2) / (heads.H + 2 * heads.K), E = heads.H * D, F = heads.K * D;
   return {qkv_BTE.narrow(2, 0, E), qkv_BTE.narrow(2, E, F), qkv_BTE.narrow(2, E + F, F)};
+}
+float scale_of(const Heads& heads, std::int64_t D) {
+  return static_cast<float>(heads.scale > 0 ? heads.scale : 1 / std::sqrt(static_cast<double>(D)));
+}
+/// The sinks as cuDNN takes them; undefined if there are none.
+at::Tensor sinks_of(const Heads& heads) {
+  return heads.sinks_H.defined() ? heads.sinks_H.detach().to(at::kFloat).contiguous() : at::Tensor();
 }
 QueriesKeysValues empty_like(const QueriesKeysValues& of) {
   const auto empty = [](const at::Tensor& x) { return at::empty_like(x, at::MemoryFormat::Contiguous); };
   return {empty(of.q_BTE), empty(of.k_BTF), empty(of.v_BTF)};
 }
 
-Attended attend(const QueriesKeysValues& of, HeadCounts heads) {
+Attended attend(const QueriesKeysValues& of, const Heads& heads) {
+  if (heads.cap > 0) return capped_forward(of, heads);
   const AttentionShape s = AttentionShape::of(of.q_BTE, heads, heads.H);
   const Attended made{at::empty({s.B, s.T, s.H * s.D}, of.q_BTE.options()),
                       at::empty({s.B, s.H, s.T, 1}, of.q_BTE.options().dtype(at::kFloat))};
-  const Tile whole{s, s.T, /*causal=*/true, Strides(of.q_BTE), Strides(of.k_BTF), Strides(made.out_BTC)};
+  const at::Tensor sinks_H = sinks_of(heads);
+  const Tile whole{s,
+                   s.T,
+                   /*causal=*/true,
+                   sinks_H.defined(),
+                   scale_of(heads, s.D),
+                   heads.window,
+                   Strides(of.q_BTE),
+                   Strides(of.k_BTF),
+                   Strides(made.out_BTC)};
   run(whole, /*backward=*/false,
       {{kQ, of.q_BTE.data_ptr()},
        {kK, of.k_BTF.data_ptr()},
        {kV, of.v_BTF.data_ptr()},
        {kOut, made.out_BTC.data_ptr()},
-       {kStats, made.stats_BHT1.data_ptr()}});
+       {kStats, made.stats_BHT1.data_ptr()},
+       {kSinks, sinks_H.defined() ? sinks_H.data_ptr() : nullptr}});
   return made;
 }
 
-Attended attend_in_float(const at::Tensor& qkv_BTE, HeadCounts heads) {
+Attended attend_in_float(const at::Tensor& qkv_BTE, const Heads& heads) {
   const AttentionShape s = AttentionShape::of(qkv_BTE, heads);
   const Attended made{at::empty({s.B, s.T, s.H * s.D}, qkv_BTE.options()),
                       at::empty({s.B, s.H, s.T, 1}, qkv_BTE.options())};
@@ -200,10 +233,15 @@ Attended attended_or_kept(const Compute& compute) {
 
 /// What queries and keys of a tile have to do with each other, in `made`.
 void backward_of_tile(const QueriesKeysValues& of, const Attended& attended, const at::Tensor& dout_BTC,
-                      HeadCounts heads, bool causal, const QueriesKeysValues& made) {
-  const Tile tile{AttentionShape::of(of.q_BTE, heads, heads.H),
+                      const Heads& heads, bool causal, const QueriesKeysValues& made) {
+  const AttentionShape s = AttentionShape::of(of.q_BTE, heads, heads.H);
+  const at::Tensor sinks_H = sinks_of(heads);
+  const Tile tile{s,
                   of.k_BTF.size(1),
                   causal,
+                  sinks_H.defined(),
+                  scale_of(heads, s.D),
+                  heads.window,
                   Strides(of.q_BTE),
                   Strides(of.k_BTF),
                   Strides(dout_BTC),
@@ -218,7 +256,8 @@ void backward_of_tile(const QueriesKeysValues& of, const Attended& attended, con
        {kDout, dout_BTC.data_ptr()},
        {kDq, made.q_BTE.data_ptr()},
        {kDk, made.k_BTF.data_ptr()},
-       {kDv, made.v_BTF.data_ptr()}});
+       {kDv, made.v_BTF.data_ptr()},
+       {kSinks, sinks_H.defined() ? sinks_H.data_ptr() : nullptr}});
 }
 
 /// Queries, and keys, of a tile of backward: all of them where the workspace that the order of sums needs is at most 4
@@ -234,8 +273,9 @@ std::int64_t tile_tokens(const AttentionShape& s) {
 
 /// The same, in `made`: of each block of queries all blocks of keys up to its own. What tiles make of 16 bits is added
 /// up in float32.
-void backward(const QueriesKeysValues& of, const Attended& attended, const at::Tensor& dout_BTC, HeadCounts heads,
+void backward(const QueriesKeysValues& of, const Attended& attended, const at::Tensor& dout_BTC, const Heads& heads,
               const QueriesKeysValues& made) {
+  if (heads.cap > 0) return capped_backward(of, attended, dout_BTC, heads, made);
   const std::int64_t T = of.q_BTE.size(1), most = tile_tokens(AttentionShape::of(of.q_BTE, heads, heads.H));
   if (most >= T) return backward_of_tile(of, attended, dout_BTC, heads, /*causal=*/true, made);
   const auto sum = [](const at::Tensor& x) { return at::zeros(x.sizes(), x.options().dtype(at::kFloat)); };
@@ -257,29 +297,40 @@ void backward(const QueriesKeysValues& of, const Attended& attended, const at::T
 
 }  // namespace
 
-bool attention_fits(const AttentionShape& s) {
-  if (s.type == at::kFloat) return s.H == s.K && flash_fits(s.D);
-  return (s.type == at::kBFloat16 || s.type == at::kHalf) && s.D % 8 == 0 && s.D <= 128;
+bool attention_fits(const AttentionShape& s, const Heads& heads) {
+  const bool whole = heads.window == 0 && !heads.sinks_H.defined();
+  if (heads.cap > 0) return s.type == at::kBFloat16 && s.D % 8 == 0 && !heads.sinks_H.defined();
+  if (s.type == at::kFloat) return s.H == s.K && flash_fits(s.D) && whole && heads.scale == 0;
+  const std::int64_t widest = at::cuda::getCurrentDeviceProperties()->major == 9 ? 256 : 128;
+  return (s.type == at::kBFloat16 || s.type == at::kHalf) && s.D % 8 == 0 && s.D <= widest &&
+         (whole || tile_tokens(s) >= s.T);
 }
 
-Attended attention_forward(const QueriesKeysValues& of, HeadCounts heads) {
+at::Tensor gradient_of_sinks(const Attended& attended, const at::Tensor& dout_BTC, const Heads& heads) {
+  const std::int64_t B = dout_BTC.size(0), T = dout_BTC.size(1), H = heads.H;
+  const at::Tensor shares_BHT = (sinks_of(heads).view({1, H, 1}) - attended.stats_BHT1.view({B, H, T})).exp_();
+  const at::Tensor dots_BTH = (attended.out_BTC.to(at::kFloat) * dout_BTC).view({B, T, H, -1}).sum(-1);
+  return -(shares_BHT * dots_BTH.transpose(1, 2)).sum(at::IntArrayRef({0, 2}));
+}
+
+Attended attention_forward(const QueriesKeysValues& of, const Heads& heads) {
   return attended_or_kept([&] { return attend(of, heads); });
 }
 
 QueriesKeysValues attention_backward(const QueriesKeysValues& of, const Attended& attended, const at::Tensor& dout_BTC,
-                                     HeadCounts heads) {
+                                     const Heads& heads) {
   const QueriesKeysValues made = empty_like(of);
   backward(of, attended, dout_BTC, heads, made);
   return made;
 }
 
-Attended attention_forward(const at::Tensor& qkv_BTE, HeadCounts heads) {
+Attended attention_forward(const at::Tensor& qkv_BTE, const Heads& heads) {
   return attended_or_kept(
       [&] { return is_float(qkv_BTE) ? attend_in_float(qkv_BTE, heads) : attend(parts(qkv_BTE, heads), heads); });
 }
 
 at::Tensor attention_backward(const at::Tensor& qkv_BTE, const Attended& attended, const at::Tensor& dout_BTC,
-                              HeadCounts heads) {
+                              const Heads& heads) {
   const at::Tensor dqkv_BTE = at::empty_like(qkv_BTE);
   if (!is_float(qkv_BTE)) {
     backward(parts(qkv_BTE, heads), attended, dout_BTC, heads, parts(dqkv_BTE, heads));

@@ -171,7 +171,7 @@ struct LinearGelu : torch::autograd::Function<LinearGelu> {
 
 struct Attention : torch::autograd::Function<Attention> {
   static Tensor forward(AutogradContext* ctx, const Tensor& qkv_BTE, std::int64_t heads) {
-    Attended attended = attention_forward(qkv_BTE, {heads, heads});
+    Attended attended = attention_forward(qkv_BTE, Heads{heads, heads});
     ctx->save_for_backward({qkv_BTE, attended.out_BTC, attended.stats_BHT1});
     ctx->saved_data["heads"] = heads;
     return attended.out_BTC;
@@ -179,7 +179,8 @@ struct Attention : torch::autograd::Function<Attention> {
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
     const Variables saved = ctx->get_saved_variables();
     const std::int64_t heads = ctx->saved_data["heads"].toInt();
-    return {attention_backward(saved[0], {saved[1], saved[2]}, gradients[0].contiguous(), {heads, heads}), Tensor()};
+    return {attention_backward(saved[0], {saved[1], saved[2]}, gradients[0].contiguous(), Heads{heads, heads}),
+            Tensor()};
   }
 };
 
@@ -191,7 +192,7 @@ constexpr std::int64_t kColumns = 8;
 struct Loss : torch::autograd::Function<Loss> {
   /// Computes the gradient beside the loss, group of rows by group, where `with_gradient`: no logits are kept.
   static Tensor forward(AutogradContext* ctx, const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N,
-                        bool with_gradient) {
+                        double cap, bool with_gradient) {
     const std::int64_t N = x_NC.size(0), C = x_NC.size(1), V = weight_VC.size(0);
     const std::int64_t padded = (V + kColumns - 1) / kColumns * kColumns;
     Tensor weight_PC = weight_VC.detach();
@@ -206,7 +207,7 @@ struct Loss : torch::autograd::Function<Loss> {
     Tensor dx_NC, dweight_PC;
     if (with_gradient) {
       dx_NC = at::empty_like(x_NC);
-      dweight_PC = at::empty({padded, C}, x_NC.options().dtype(at::kFloat));
+      if (weight_VC.requires_grad()) dweight_PC = at::empty({padded, C}, x_NC.options().dtype(at::kFloat));
     }
     for (std::int64_t begin = 0; begin < N; begin += group) {
       const std::int64_t count = std::min(group, N - begin);
@@ -215,14 +216,17 @@ struct Loss : torch::autograd::Function<Loss> {
       with_type(logits, [&](auto type) {
         using T = decltype(type);
         cross_entropy(data<T>(logits), padded, targets_N.data_ptr<std::int64_t>() + begin,
-                      losses_N.data_ptr<float>() + begin, 1.0F / static_cast<float>(N), count, V, stream());
+                      losses_N.data_ptr<float>() + begin, 1.0F / static_cast<float>(N), static_cast<float>(cap), count,
+                      V, stream());
       });
       if (!with_gradient) continue;
       multiply(dx_NC.narrow(0, begin, count), logits, weight_PC);
+      if (!dweight_PC.defined()) continue;
       multiply(dweight_PC, logits.t(), x, begin == 0 ? Epilogue{} : Epilogue{.addend_MN = dweight_PC});
     }
     ctx->save_for_backward({weight_VC});
-    if (with_gradient) ctx->saved_data["dx"] = dx_NC, ctx->saved_data["dweight"] = dweight_PC.narrow(0, 0, V);
+    ctx->saved_data["dx"] = dx_NC;
+    ctx->saved_data["dweight"] = dweight_PC.defined() ? dweight_PC.narrow(0, 0, V) : Tensor();
     Tensor loss = at::empty({}, losses_N.options());
     mean(losses_N.data_ptr<float>(), loss.data_ptr<float>(), N, stream());
     return loss;
@@ -235,15 +239,16 @@ struct Loss : torch::autograd::Function<Loss> {
     const auto* const factor = gradients[0].data_ptr<float>();
     with_type(weight_VC, [&](auto type) {
       using T = decltype(type);
-      add_scaled(factor, dweight_VC.data_ptr<float>(), data<T>(weight.sum()), dweight_VC.numel(), stream());
+      if (weight.wanted())
+        add_scaled(factor, dweight_VC.data_ptr<float>(), data<T>(weight.sum()), dweight_VC.numel(), stream());
       scale(factor, data<T>(dx_NC), dx_NC.numel(), stream());
     });
-    return {dx_NC, weight.returned(), Tensor(), Tensor()};
+    return {dx_NC, weight.returned(), Tensor(), Tensor(), Tensor()};
   }
 };
 
 Tensor attention(const Tensor& qkv_BTE, std::int64_t heads, double dropout, std::uint64_t key) {
-  if (dropout == 0 && attention_fits(AttentionShape::of(qkv_BTE, {heads, heads})))
+  if (dropout == 0 && attention_fits(AttentionShape::of(qkv_BTE, Heads{heads, heads}), {heads, heads}))
     return Attention::apply(qkv_BTE, heads);
   return plain().attention(qkv_BTE, heads, dropout, key);
 }
@@ -276,9 +281,8 @@ const Kernels& own() {
       attention,
       embedding_layer,
       [](const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N, double cap) {
-        if (cap > 0) return plain().loss(x_NC, weight_VC, targets_N, cap);
-        return Loss::apply(x_NC.contiguous(), weight_VC, targets_N.contiguous(),
-                           at::GradMode::is_enabled() && x_NC.requires_grad());
+        return Loss::apply(x_NC.contiguous(), weight_VC, targets_N.contiguous(), cap,
+                           at::GradMode::is_enabled() && (x_NC.requires_grad() || weight_VC.requires_grad()));
       },
       rms_norm_layer,
       project,

@@ -26,8 +26,8 @@ Tensor turned(const Tensor& x_BTE, const Tensor& cos_TR, const Tensor& sin_TR, b
   const Tensor made_BTE = x_BTE.clone(at::MemoryFormat::Contiguous);
   with_type(made_BTE, [&](auto type) {
     using Number = decltype(type);
-    rotate(data<Number>(made_BTE), E, E / (2 * R), data<float>(cos_TR), data<float>(sin_TR), N, x_BTE.size(1), R, back,
-           stream());
+    rotate(data<Number>(made_BTE), E, E / (2 * R), 2 * R, data<float>(cos_TR), data<float>(sin_TR), N, x_BTE.size(1), R,
+           back, stream());
   });
   return made_BTE;
 }
@@ -45,21 +45,29 @@ struct Rotation : torch::autograd::Function<Rotation> {
 
 struct AttentionOfSamples : torch::autograd::Function<AttentionOfSamples> {
   static Tensor forward(AutogradContext* ctx, const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF,
-                        std::int64_t H, std::int64_t K) {
+                        const Heads& heads) {
     const QueriesKeysValues of{q_BTE.contiguous(), k_BTF.contiguous(), v_BTF.contiguous()};
-    const Attended attended = attention_forward(of, {H, K});
+    const Attended attended = attention_forward(of, heads);
     ctx->save_for_backward({of.q_BTE, of.k_BTF, of.v_BTF, attended.out_BTC, attended.stats_BHT1});
-    ctx->saved_data["H"] = H;
-    ctx->saved_data["K"] = K;
+    ctx->saved_data["H"] = heads.H;
+    ctx->saved_data["K"] = heads.K;
+    ctx->saved_data["scale"] = heads.scale;
+    ctx->saved_data["window"] = heads.window;
+    ctx->saved_data["cap"] = heads.cap;
     return attended.out_BTC;
   }
 
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
     const Variables saved = ctx->get_saved_variables();
-    const HeadCounts heads{ctx->saved_data["H"].toInt(), ctx->saved_data["K"].toInt()};
+    const Heads heads{ctx->saved_data["H"].toInt(),
+                      ctx->saved_data["K"].toInt(),
+                      ctx->saved_data["scale"].toDouble(),
+                      ctx->saved_data["window"].toInt(),
+                      {},
+                      ctx->saved_data["cap"].toDouble()};
     const QueriesKeysValues d =
         attention_backward({saved[0], saved[1], saved[2]}, {saved[3], saved[4]}, gradients[0].contiguous(), heads);
-    return {d.q_BTE, d.k_BTF, d.v_BTF, Tensor(), Tensor()};
+    return {d.q_BTE, d.k_BTF, d.v_BTF, Tensor()};
   }
 };
 
@@ -132,11 +140,12 @@ bool takes_sequences(const Tensor& q_BTE, const Attending& how) {
 }
 
 Tensor attention_of_sequences(const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF, const Attending& how) {
+  const Heads heads{how.heads, how.heads * k_BTF.size(2) / q_BTE.size(2), how.scale, how.window, {}, how.cap};
+  const bool narrow = q_BTE.scalar_type() == at::kBFloat16 || q_BTE.scalar_type() == at::kHalf;
+  if (narrow && how.documents.empty() && how.dropout == 0 && !how.sinks_H.defined() &&
+      attention_fits(AttentionShape::of(q_BTE, heads, heads.H), heads))
+    return AttentionOfSamples::apply(q_BTE, k_BTF, v_BTF, heads);
   if (!takes_sequences(q_BTE, how)) return plain().grouped_attention(q_BTE, k_BTF, v_BTF, how);
-  const HeadCounts heads{how.heads, how.heads * k_BTF.size(2) / q_BTE.size(2)};
-  const bool whole = how.documents.empty() && how.window == 0 && how.scale == 0;
-  if (whole && attention_fits(AttentionShape::of(q_BTE, heads, heads.H)))
-    return AttentionOfSamples::apply(q_BTE, k_BTF, v_BTF, heads.H, heads.K);
   return AttentionOfSequences::apply(q_BTE, k_BTF, v_BTF, how);
 }
 

@@ -33,9 +33,9 @@ T* data(const at::Tensor& x) {
 
 inline at::Tensor rows(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
 
-// Llama's layers (cuda_llama.cpp), with the signatures of Kernels: by zs's kernels if these support the shape, the type
+// A decoder's layers (cuda_llama.cpp), with the signatures of Kernels: by zs's kernels if these support the shape, the type
 // and the options, else by LibTorch's operations.
-Normed rms_norm_layer(const at::Tensor& x_BTC, const at::Tensor& weight_C, double epsilon);
+Normed rms_norm_layer(const at::Tensor& x_BTC, const NormWeight& norm, double epsilon);
 at::Tensor attention_layer(const at::Tensor& x_BTC, const AttentionLayer& layer);
 at::Tensor gated_layer(const at::Tensor& x_BTC, const GatedLayer& layer);
 at::Tensor embedding_layer(const at::Tensor& weight_VC, const at::Tensor& tokens_BT);

@@ -16,6 +16,12 @@ constexpr int kThreads = 256, kWarps = kThreads / kWarp;
 // A block owns whole rows: thread t has packs t, t + kThreads, ... of each, kPacks in all. It takes several rows at
 // once, so that memory is asked for all of them before their sums wait for each other.
 
+/// Where row n begins.
+__device__ inline std::int64_t begin_of(const NormRows& rows, int n) {
+  if (rows.heads == 1) return n * rows.ld;
+  return n / rows.heads * rows.ld + n % rows.heads * rows.C;
+}
+
 constexpr int rows_at_once(int packs) { return packs >= 4 ? 1 : 4 / packs; }
 
 /// The sum over the block of each of kCount numbers a thread, in every thread. `sums` is memory that the last call did
@@ -39,9 +45,10 @@ __device__ inline void block_sums(float (&of)[kCount], float (*sums)[kWarps]) {
 
 template <typename T, int kPacks>
 __global__ void __launch_bounds__(kThreads)
-    rms_norm_kernel(const T* __restrict__ x_NC, const T* __restrict__ weight_C, T* __restrict__ y_NC,
-                    float* __restrict__ rstd_N, int N, int C, float epsilon) {
+    rms_norm_kernel(const T* __restrict__ x_NC, const T* __restrict__ weight_C, const T* __restrict__ past_NC,
+                    T* __restrict__ y_NC, float* __restrict__ rstd_N, NormRows rows, float plus, float epsilon) {
   constexpr int kPack = Pack<T>::kSize, kRows = rows_at_once(kPacks);
+  const int N = static_cast<int>(rows.N), C = static_cast<int>(rows.C);
   __shared__ float sums[kRows][kWarps];
   const int packs = C / kPack, first = blockIdx.x * kRows;
   Pack<T> x[kRows][kPacks];
@@ -50,7 +57,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
       const int pack = i * kThreads + static_cast<int>(threadIdx.x);
-      if (first + r < N && pack < packs) x[r][i] = load(x_NC + static_cast<std::int64_t>(first + r) * C + pack * kPack);
+      if (first + r < N && pack < packs) x[r][i] = load(x_NC + begin_of(rows, first + r) + pack * kPack);
     }
   }
   float squares[kRows] = {};
@@ -70,15 +77,20 @@ __global__ void __launch_bounds__(kThreads)
   for (int r = 0; r < kRows; ++r) {
     if (first + r >= N) break;
     const float rstd = rsqrtf(squares[r] / C + epsilon);
+    const std::int64_t row = begin_of(rows, first + r);
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
       const int pack = i * kThreads + static_cast<int>(threadIdx.x);
       if (pack < packs) {
         const Pack<T> w = load(weight_C + pack * kPack);
-        Pack<T> out;
+        Pack<T> out, past;
+        if (past_NC) past = load(past_NC + row + pack * kPack);
 #pragma unroll
-        for (int j = 0; j < kPack; ++j) out.value[j] = narrow<T>(wide(x[r][i].value[j]) * rstd * wide(w.value[j]));
-        store(y_NC + static_cast<std::int64_t>(first + r) * C + pack * kPack, out);
+        for (int j = 0; j < kPack; ++j) {
+          const float hat = wide(x[r][i].value[j]) * rstd, factor = wide(w.value[j]) + plus;
+          out.value[j] = narrow<T>(past_NC ? fmaf(hat, factor, wide(past.value[j])) : hat * factor);
+        }
+        store(y_NC + row + pack * kPack, out);
       }
     }
     if (threadIdx.x == 0) rstd_N[first + r] = rstd;
@@ -91,10 +103,10 @@ constexpr int kTileRows = 32;  ///< of one row of partial sums of the weight's g
 template <typename T, int kPacks, bool kAhead>
 __global__ void __launch_bounds__(kThreads, kPacks <= 2 ? 2 : 1)
     rms_norm_backward_kernel(const T* __restrict__ x_NC, const T* __restrict__ weight_C,
-                             const float* __restrict__ rstd_N, const T* __restrict__ dy_NC,
-                             const T* __restrict__ past_NC, T* __restrict__ dx_NC, T* __restrict__ y_NC,
-                             float* __restrict__ scratch, int N, int C) {
+                             const float* __restrict__ rstd_N, const T* dy_NC, const T* __restrict__ past_NC, T* dx_NC,
+                             T* __restrict__ y_NC, float* __restrict__ scratch, NormRows rows, float plus) {
   constexpr int kPack = Pack<T>::kSize, kRows = rows_at_once(kPacks);
+  const int N = static_cast<int>(rows.N), C = static_cast<int>(rows.C);
   __shared__ float sums[2][kRows][kWarps];
   extern __shared__ __align__(16) unsigned char coming[];  // [2][kRows][operand][C]
   const int packs = C / kPack;
@@ -115,7 +127,7 @@ __global__ void __launch_bounds__(kThreads, kPacks <= 2 ? 2 : 1)
   const auto ask = [&](int first, int stage) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const std::int64_t row = static_cast<std::int64_t>(first + r) * C;
+      const std::int64_t row = begin_of(rows, first + r);
 #pragma unroll
       for (int i = 0; i < kPacks; ++i) {
         const int at = (i * kThreads + static_cast<int>(threadIdx.x)) * kPack;
@@ -139,7 +151,7 @@ __global__ void __launch_bounds__(kThreads, kPacks <= 2 ? 2 : 1)
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const bool there = first + r < end;
-      const std::int64_t row = static_cast<std::int64_t>(first + r) * C;
+      const std::int64_t row = begin_of(rows, first + r);
       const auto from = [&](const T* of_NC, int operand) { return kAhead ? place(turn, r, operand) : of_NC + row; };
       rstd[r] = there ? rstd_N[first + r] : 0, dots[r] = 0;
 #pragma unroll
@@ -160,7 +172,7 @@ __global__ void __launch_bounds__(kThreads, kPacks <= 2 ? 2 : 1)
 #pragma unroll
           for (int j = 0; j < kPack; ++j) {
             const float hat = wide(x[r][i].value[j]) * rstd[r], d = wide(dy[r][i].value[j]);
-            dots[r] = fmaf(d * wide(weight[i].value[j]), hat, dots[r]);
+            dots[r] = fmaf(d * (wide(weight[i].value[j]) + plus), hat, dots[r]);
             dweight[i][j] = fmaf(d, hat, dweight[i][j]);
           }
         }
@@ -171,7 +183,7 @@ __global__ void __launch_bounds__(kThreads, kPacks <= 2 ? 2 : 1)
     for (int r = 0; r < kRows; ++r) {
       if (first + r >= end) break;
       const float dot = dots[r] / C;
-      const std::int64_t row = static_cast<std::int64_t>(first + r) * C;
+      const std::int64_t row = begin_of(rows, first + r);
 #pragma unroll
       for (int i = 0; i < kPacks; ++i) {
         const int pack = i * kThreads + static_cast<int>(threadIdx.x);
@@ -179,9 +191,10 @@ __global__ void __launch_bounds__(kThreads, kPacks <= 2 ? 2 : 1)
           Pack<T> dx, y;
 #pragma unroll
           for (int j = 0; j < kPack; ++j) {
-            const float hat = wide(x[r][i].value[j]) * rstd[r], w = wide(weight[i].value[j]);
-            const float d = fmaf(wide(dy[r][i].value[j]), w, -hat * dot) * rstd[r];
-            dx.value[j] = narrow<T>(past_NC ? wide(past[r][i].value[j]) + d : d);
+            const float hat = wide(x[r][i].value[j]) * rstd[r], w = wide(weight[i].value[j]) + plus;
+            // Spelt out, so that it is no compiler's choice whether the sum is fused.
+            const float d = fmaf(wide(dy[r][i].value[j]), w, -hat * dot);
+            dx.value[j] = narrow<T>(past_NC ? fmaf(d, rstd[r], wide(past[r][i].value[j])) : d * rstd[r]);
             y.value[j] = narrow<T>(hat * w);
           }
           store(dx_NC + row + pack * kPack, dx);
@@ -190,6 +203,7 @@ __global__ void __launch_bounds__(kThreads, kPacks <= 2 ? 2 : 1)
       }
     }
   }
+  if (!scratch) return;
 #pragma unroll
   for (int i = 0; i < kPacks; ++i) {
     const int pack = i * kThreads + static_cast<int>(threadIdx.x);
@@ -220,14 +234,14 @@ void with_block_packs(std::int64_t C, F f) {
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     rotate_kernel(T* __restrict__ x_NE, std::int64_t width, int heads, const float* __restrict__ cos_TR,
-                  const float* __restrict__ sin_TR, int positions, int R, float sign) {
+                  const float* __restrict__ sin_TR, int positions, int D, int R, float sign) {
   constexpr int kPack = Pack<T>::kSize;
   const int packs = R / kPack;
   const std::int64_t angle = static_cast<std::int64_t>(blockIdx.x % positions) * R;
   T* const row = x_NE + blockIdx.x * width;
   for (int i = threadIdx.x; i < heads * packs; i += kThreads) {
     const int r = i % packs * kPack;
-    T* const a = row + static_cast<std::int64_t>(i / packs) * 2 * R + r;
+    T* const a = row + static_cast<std::int64_t>(i / packs) * D + r;
     T* const b = a + R;
     const Pack<T> as = load(a), bs = load(b);
     Pack<T> turned_a, turned_b;
@@ -243,19 +257,21 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// ---- SwiGLU ---------------------------------------------------------------------------------------------------------
-/// 1 / (1 + e^-x); for 16-bit results by a fast exponential, whose error their rounding covers.
-template <typename T>
-__device__ inline float sigmoid(float x) {
-  if constexpr (sizeof(T) == 2)
-    return __fdividef(1.0F, 1 + __expf(-x));
-  else
-    return 1 / (1 + expf(-x));
+// ---- gated activations ------------------------------------------------------------------------------------------
+struct Value {
+  float value, slope, rest;
+};
+/// The activation of x, and two factors of its derivative.
+template <typename T, bool kGelu>
+__device__ inline Value activation(float x) {
+  if constexpr (kGelu) return {gelu_of<T>(x), gelu_slope<T>(x), 1};
+  const float s = sigmoid<T>(x);
+  return {x * s, s, 1 + x * (1 - s)};
 }
 
 /// A thread has one pack of row blockIdx.x.
-template <typename T>
-__global__ void __launch_bounds__(kThreads) swiglu_kernel(const T* __restrict__ gate_up, T* __restrict__ y_NI, int I) {
+template <typename T, bool kGelu>
+__global__ void __launch_bounds__(kThreads) gated_kernel(const T* __restrict__ gate_up, T* __restrict__ y_NI, int I) {
   constexpr int kPack = Pack<T>::kSize;
   const int i = (blockIdx.y * kThreads + threadIdx.x) * kPack;
   if (i >= I) return;
@@ -263,17 +279,15 @@ __global__ void __launch_bounds__(kThreads) swiglu_kernel(const T* __restrict__ 
   const Pack<T> gate = load(gate_up + row * 2 * I + i), up = load(gate_up + row * 2 * I + I + i);
   Pack<T> y;
 #pragma unroll
-  for (int j = 0; j < kPack; ++j) {
-    const float g = wide(gate.value[j]);
-    y.value[j] = narrow<T>(g * sigmoid<T>(g) * wide(up.value[j]));
-  }
+  for (int j = 0; j < kPack; ++j)
+    y.value[j] = narrow<T>(activation<T, kGelu>(wide(gate.value[j])).value * wide(up.value[j]));
   store(y_NI + row * I + i, y);
 }
 
-template <typename T>
+template <typename T, bool kGelu>
 __global__ void __launch_bounds__(kThreads)
-    swiglu_backward_kernel(const T* __restrict__ gate_up, const T* __restrict__ dy_NI, T* __restrict__ dgate_up,
-                           T* __restrict__ y_NI, int I) {
+    gated_backward_kernel(const T* __restrict__ gate_up, const T* __restrict__ dy_NI, T* __restrict__ dgate_up,
+                          T* __restrict__ y_NI, int I) {
   constexpr int kPack = Pack<T>::kSize;
   const int i = (blockIdx.y * kThreads + threadIdx.x) * kPack;
   if (i >= I) return;
@@ -282,11 +296,11 @@ __global__ void __launch_bounds__(kThreads)
   Pack<T> dgate, dup, y;
 #pragma unroll
   for (int j = 0; j < kPack; ++j) {
-    const float g = wide(gate.value[j]), u = wide(up.value[j]), d = wide(dy.value[j]), s = sigmoid<T>(g);
-    const float silu = g * s;
-    dgate.value[j] = narrow<T>(d * u * s * (1 + g * (1 - s)));
-    dup.value[j] = narrow<T>(d * silu);
-    y.value[j] = narrow<T>(silu * u);
+    const float u = wide(up.value[j]), d = wide(dy.value[j]);
+    const Value of = activation<T, kGelu>(wide(gate.value[j]));
+    dgate.value[j] = narrow<T>(d * u * of.slope * of.rest);
+    dup.value[j] = narrow<T>(d * of.value);
+    y.value[j] = narrow<T>(of.value * u);
   }
   store(dgate_up + gate_at, dgate);
   store(dgate_up + up_at, dup);
@@ -353,12 +367,13 @@ bool rms_norm_fits(std::int64_t C, std::size_t element) {
 }
 
 template <typename T>
-void rms_norm(const T* x_NC, const T* weight_C, T* y_NC, float* rstd_N, std::int64_t N, std::int64_t C, float epsilon,
-              cudaStream_t stream) {
-  require_packs(C, sizeof(T));
-  with_block_packs<T>(C, [&](auto packs) {
-    rms_norm_kernel<T, packs><<<static_cast<unsigned>(tiles(N, rows_at_once(packs))), kThreads, 0, stream>>>(
-        x_NC, weight_C, y_NC, rstd_N, static_cast<int>(N), static_cast<int>(C), epsilon);
+void rms_norm(const T* x_NC, const T* weight_C, const T* past_NC, T* y_NC, float* rstd_N, const NormRows& rows,
+              float plus, float epsilon, cudaStream_t stream) {
+  require_packs(rows.C, sizeof(T));
+  require_packs(rows.ld, sizeof(T));
+  with_block_packs<T>(rows.C, [&](auto packs) {
+    rms_norm_kernel<T, packs><<<static_cast<unsigned>(tiles(rows.N, rows_at_once(packs))), kThreads, 0, stream>>>(
+        x_NC, weight_C, past_NC, y_NC, rstd_N, rows, plus, epsilon);
   });
   check("RMS norm");
 }
@@ -367,52 +382,56 @@ std::int64_t rms_norm_backward_scratch(std::int64_t N, std::int64_t C) { return 
 
 template <typename T>
 void rms_norm_backward(const T* x_NC, const T* weight_C, const float* rstd_N, const T* dy_NC, const T* past_NC,
-                       T* dx_NC, T* y_NC, T* dweight_C, float* scratch, std::int64_t N, std::int64_t C,
+                       T* dx_NC, T* y_NC, T* dweight_C, float* scratch, const NormRows& rows, float plus,
                        cudaStream_t stream) {
-  require_packs(C, sizeof(T));
-  with_block_packs<T>(C, [&](auto packs) {
+  require_packs(rows.C, sizeof(T));
+  require_packs(rows.ld, sizeof(T));
+  if (!dweight_C) scratch = nullptr;
+  with_block_packs<T>(rows.C, [&](auto packs) {
     const auto run = [&](auto kernel, std::int64_t shared) {
       if (shared > 0)
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
-      kernel<<<static_cast<unsigned>(tiles(N, kTileRows)), kThreads, static_cast<unsigned>(shared), stream>>>(
-          x_NC, weight_C, rstd_N, dy_NC, past_NC, dx_NC, y_NC, scratch, static_cast<int>(N), static_cast<int>(C));
+      kernel<<<static_cast<unsigned>(tiles(rows.N, kTileRows)), kThreads, static_cast<unsigned>(shared), stream>>>(
+          x_NC, weight_C, rstd_N, dy_NC, past_NC, dx_NC, y_NC, scratch, rows, plus);
     };
     // Two blocks of a processor, with what it keeps for itself.
-    const std::int64_t bytes = 2 * rows_at_once(packs) * 3 * C * static_cast<std::int64_t>(sizeof(T));
+    const std::int64_t bytes = 2 * rows_at_once(packs) * 3 * rows.C * static_cast<std::int64_t>(sizeof(T));
     if (2 * (bytes + 2048) <= shared_memory())
       run(rms_norm_backward_kernel<T, packs, true>, bytes);
     else
       run(rms_norm_backward_kernel<T, packs, false>, 0);
   });
   check("backward of RMS norm");
-  add_tiles<T>(scratch, tiles(N, kTileRows), dweight_C, nullptr, C, stream);
+  if (dweight_C) add_tiles<T>(scratch, tiles(rows.N, kTileRows), dweight_C, nullptr, rows.C, stream);
 }
 
 bool rotate_fits(std::int64_t R, std::size_t element) { return packs(R, element); }
 
 template <typename T>
-void rotate(T* x_NE, std::int64_t width, std::int64_t heads, const float* cos_TR, const float* sin_TR, std::int64_t N,
-            std::int64_t positions, std::int64_t R, bool back, cudaStream_t stream) {
+void rotate(T* x_NE, std::int64_t width, std::int64_t heads, std::int64_t D, const float* cos_TR, const float* sin_TR,
+            std::int64_t N, std::int64_t positions, std::int64_t R, bool back, cudaStream_t stream) {
   require_packs(R, sizeof(T));
+  require_packs(D, sizeof(T));
   require_packs(width, sizeof(T));
-  rotate_kernel<T><<<static_cast<unsigned>(N), kThreads, 0, stream>>>(x_NE, width, static_cast<int>(heads), cos_TR,
-                                                                      sin_TR, static_cast<int>(positions),
-                                                                      static_cast<int>(R), back ? -1.0F : 1.0F);
+  rotate_kernel<T><<<static_cast<unsigned>(N), kThreads, 0, stream>>>(
+      x_NE, width, static_cast<int>(heads), cos_TR, sin_TR, static_cast<int>(positions), static_cast<int>(D),
+      static_cast<int>(R), back ? -1.0F : 1.0F);
   check("rotation by positions");
 }
 
 template <typename T>
-void swiglu(const T* gate_up, T* y_NI, std::int64_t N, std::int64_t I, cudaStream_t stream) {
-  swiglu_kernel<T><<<inner_grid<T>(N, I), kThreads, 0, stream>>>(gate_up, y_NI, static_cast<int>(I));
-  check("SwiGLU");
+void gated(bool gelu, const T* gate_up, T* y_NI, std::int64_t N, std::int64_t I, cudaStream_t stream) {
+  const auto kernel = gelu ? gated_kernel<T, true> : gated_kernel<T, false>;
+  kernel<<<inner_grid<T>(N, I), kThreads, 0, stream>>>(gate_up, y_NI, static_cast<int>(I));
+  check("gated activation");
 }
 
 template <typename T>
-void swiglu_backward(const T* gate_up, const T* dy_NI, T* dgate_up, T* y_NI, std::int64_t N, std::int64_t I,
-                     cudaStream_t stream) {
-  swiglu_backward_kernel<T>
-      <<<inner_grid<T>(N, I), kThreads, 0, stream>>>(gate_up, dy_NI, dgate_up, y_NI, static_cast<int>(I));
-  check("backward of SwiGLU");
+void gated_backward(bool gelu, const T* gate_up, const T* dy_NI, T* dgate_up, T* y_NI, std::int64_t N, std::int64_t I,
+                    cudaStream_t stream) {
+  const auto kernel = gelu ? gated_backward_kernel<T, true> : gated_backward_kernel<T, false>;
+  kernel<<<inner_grid<T>(N, I), kThreads, 0, stream>>>(gate_up, dy_NI, dgate_up, y_NI, static_cast<int>(I));
+  check("backward of a gated activation");
 }
 
 template <typename T>
@@ -426,15 +445,15 @@ void add_rows(const std::int64_t* tokens_N, const std::int64_t* order_N, const T
   check("gradient of the embedding");
 }
 
-#define ZS_FOR(T)                                                                                                 \
-  template void rms_norm<T>(const T*, const T*, T*, float*, std::int64_t, std::int64_t, float, cudaStream_t);     \
-  template void rms_norm_backward<T>(const T*, const T*, const float*, const T*, const T*, T*, T*, T*, float*,    \
-                                     std::int64_t, std::int64_t, cudaStream_t);                                   \
-  template void rotate<T>(T*, std::int64_t, std::int64_t, const float*, const float*, std::int64_t, std::int64_t, \
-                          std::int64_t, bool, cudaStream_t);                                                      \
-  template void swiglu<T>(const T*, T*, std::int64_t, std::int64_t, cudaStream_t);                                \
-  template void swiglu_backward<T>(const T*, const T*, T*, T*, std::int64_t, std::int64_t, cudaStream_t);         \
-  template void add_rows<T>(const std::int64_t*, const std::int64_t*, const T*, T*, std::int64_t, std::int64_t,   \
+#define ZS_FOR(T)                                                                                                   \
+  template void rms_norm<T>(const T*, const T*, const T*, T*, float*, const NormRows&, float, float, cudaStream_t); \
+  template void rms_norm_backward<T>(const T*, const T*, const float*, const T*, const T*, T*, T*, T*, float*,      \
+                                     const NormRows&, float, cudaStream_t);                                         \
+  template void rotate<T>(T*, std::int64_t, std::int64_t, std::int64_t, const float*, const float*, std::int64_t,   \
+                          std::int64_t, std::int64_t, bool, cudaStream_t);                                          \
+  template void gated<T>(bool, const T*, T*, std::int64_t, std::int64_t, cudaStream_t);                             \
+  template void gated_backward<T>(bool, const T*, const T*, T*, T*, std::int64_t, std::int64_t, cudaStream_t);      \
+  template void add_rows<T>(const std::int64_t*, const std::int64_t*, const T*, T*, std::int64_t, std::int64_t,     \
                             cudaStream_t)
 ZS_FOR(float);
 ZS_FOR(__nv_bfloat16);

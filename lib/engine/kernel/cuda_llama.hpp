@@ -13,35 +13,42 @@ namespace zs::kernel::cuda {
 
 /// Whether the RMS norm below supports rows of C elements of `element` bytes.
 bool rms_norm_fits(std::int64_t C, std::size_t element);
-/// y = x * rstd * weight, rstd = 1 / sqrt(mean(x^2) + epsilon) by row; rstd_N is kept for backward.
+/// The layout of N norms of C numbers in each operand: rows are `ld` numbers apart, and each has `heads` norms, one
+/// after another.
+struct NormRows {
+  std::int64_t N, C, ld, heads = 1;
+};
+/// y = x * rstd * (weight + plus), rstd = 1 / sqrt(mean(x^2) + epsilon) by row, added to `past` unless null; rstd_N is
+/// kept for backward.
 template <typename T>
-void rms_norm(const T* x_NC, const T* weight_C, T* y_NC, float* rstd_N, std::int64_t N, std::int64_t C, float epsilon,
-              cudaStream_t stream);
+void rms_norm(const T* x_NC, const T* weight_C, const T* past_NC, T* y_NC, float* rstd_N, const NormRows& rows,
+              float plus, float epsilon, cudaStream_t stream);
 
 /// Floats of scratch that rms_norm_backward needs.
 std::int64_t rms_norm_backward_scratch(std::int64_t N, std::int64_t C);
-/// dx = gradient by x of dy through rms_norm(), plus `past` unless null (the gradient that bypasses the norm).
-/// Recomputes y unless null. Adds to dweight.
+/// dx (which may be dy) = gradient by x of dy through rms_norm(), plus `past` unless null (the gradient that bypasses
+/// the norm). Recomputes y unless null. Adds to dweight unless null.
 template <typename T>
 void rms_norm_backward(const T* x_NC, const T* weight_C, const float* rstd_N, const T* dy_NC, const T* past_NC,
-                       T* dx_NC, T* y_NC, T* dweight_C, float* scratch, std::int64_t N, std::int64_t C,
+                       T* dx_NC, T* y_NC, T* dweight_C, float* scratch, const NormRows& rows, float plus,
                        cudaStream_t stream);
 
-/// Whether rotate() supports heads of 2 R numbers of `element` bytes.
+/// Whether rotate() supports turning 2 R numbers of `element` bytes.
 bool rotate_fits(std::int64_t R, std::size_t element);
-/// Rotates, in place, the first `heads` heads of 2 R numbers of each row of `width` numbers: number r with number R +
-/// r, by the angle of the row's position n % T, whose cosine and sine are cos_TR and sin_TR. `back`: the inverse.
+/// Rotates, in place, the first 2 R numbers of the first `heads` heads of D numbers of each row of `width` numbers:
+/// number r with number R + r, by the angle of the row's position n % positions, whose cosine and sine are cos_TR and
+/// sin_TR. `back`: the inverse.
 template <typename T>
-void rotate(T* x_NE, std::int64_t width, std::int64_t heads, const float* cos_TR, const float* sin_TR, std::int64_t N,
-            std::int64_t positions, std::int64_t R, bool back, cudaStream_t stream);
+void rotate(T* x_NE, std::int64_t width, std::int64_t heads, std::int64_t D, const float* cos_TR, const float* sin_TR,
+            std::int64_t N, std::int64_t positions, std::int64_t R, bool back, cudaStream_t stream);
 
-/// y_NI = SiLU(gate) * up; a row of gate_up has I numbers of gate, then I of up.
+/// y_NI = activation(gate) * up, SiLU or GELU by tanh; a row of gate_up has I numbers of gate, then I of up.
 template <typename T>
-void swiglu(const T* gate_up, T* y_NI, std::int64_t N, std::int64_t I, cudaStream_t stream);
-/// The gradient of swiglu(), in the same layout; recomputes y.
+void gated(bool gelu, const T* gate_up, T* y_NI, std::int64_t N, std::int64_t I, cudaStream_t stream);
+/// The gradient of gated(), in the same layout; recomputes y.
 template <typename T>
-void swiglu_backward(const T* gate_up, const T* dy_NI, T* dgate_up, T* y_NI, std::int64_t N, std::int64_t I,
-                     cudaStream_t stream);
+void gated_backward(bool gelu, const T* gate_up, const T* dy_NI, T* dgate_up, T* y_NI, std::int64_t N, std::int64_t I,
+                    cudaStream_t stream);
 
 /// weight[v] += the sum of the rows dy[order[i]] whose tokens[i] is v: tokens ascend, and the rows of each are added in
 /// order.

@@ -22,15 +22,18 @@ __device__ inline float power(float x) {
 /// A block takes every gridDim.x-th row: its maximum, its sum of exponentials, then the gradient in place. The row's
 /// last V % kPack columns belong to the first threads, one each. With kStays a row lies in shared memory, where each
 /// thread asks for its part of the next row as soon as it is done with that of this one.
-template <typename T, bool kStays>
+/// With kCapped a logit x counts as cap tanh(x / cap).
+template <typename T, bool kStays, bool kCapped>
 __global__ void __launch_bounds__(kLossThreads, 2)
     cross_entropy_kernel(T* __restrict__ logits_NV, std::int64_t ld, const std::int64_t* __restrict__ targets_N,
-                         float* __restrict__ losses_N, float scale, int N, int V) {
+                         float* __restrict__ losses_N, float scale, float cap, int N, int V) {
   constexpr int kPack = Pack<T>::kSize, kWarps = kLossThreads / kWarp;
   static_assert(kWarps == kWarp, "a lane adds what a warp has");
   __shared__ float maxima[kWarps], sums[kWarps], of_row[2];
   extern __shared__ __align__(16) unsigned char staged[];
   const int thread = threadIdx.x, warp = thread / kWarp, lane = thread % kWarp, whole = V / kPack * kPack;
+  const float per_cap = kCapped ? 1 / cap : 0;
+  const auto logit = [&](T x) { return kCapped ? cap * tanh_for<T>(wide(x) * per_cap) : wide(x); };
   const auto ask = [&](int n, int i) { start_copy(staged + i * sizeof(T), logits_NV + n * ld + i); };
   if constexpr (kStays) {
     for (int i = thread * kPack; i < whole; i += kLossThreads * kPack) ask(blockIdx.x, i);
@@ -41,22 +44,25 @@ __global__ void __launch_bounds__(kLossThreads, 2)
     const T* const from = kStays ? reinterpret_cast<const T*>(staged) : row;
     const std::int64_t target = targets_N[n];
     const bool valid = target >= 0 && target < V;
-    const float target_logit = valid ? wide(row[target]) : NAN;
+    const float target_logit = valid ? logit(row[target]) : NAN;
     if constexpr (kStays) wait_for_copies<0>();
     // Each thread keeps a running maximum (times log2 e) and the sum of exponentials under it.
     float top = -INFINITY, sum = 0;
     for (int i = thread * kPack; i < whole; i += kLossThreads * kPack) {
       const Pack<T> v = load(from + i);
-      float local = wide(v.value[0]);
+      float x[kPack];
 #pragma unroll
-      for (int j = 1; j < kPack; ++j) local = fmaxf(local, wide(v.value[j]));
+      for (int j = 0; j < kPack; ++j) x[j] = logit(v.value[j]);
+      float local = x[0];
+#pragma unroll
+      for (int j = 1; j < kPack; ++j) local = fmaxf(local, x[j]);
       local *= kLog2E;
       if (local > top) sum *= power(top - local), top = local;
 #pragma unroll
-      for (int j = 0; j < kPack; ++j) sum += power(fmaf(wide(v.value[j]), kLog2E, -top));
+      for (int j = 0; j < kPack; ++j) sum += power(fmaf(x[j], kLog2E, -top));
     }
     if (whole + thread < V) {
-      const float x = wide(row[whole + thread]) * kLog2E;
+      const float x = logit(row[whole + thread]) * kLog2E;
       if (x > top) sum *= power(top - x), top = x;
       sum += power(x - top);
     }
@@ -77,20 +83,28 @@ __global__ void __launch_bounds__(kLossThreads, 2)
     __syncthreads();
     const float all_top = of_row[0], factor = valid ? scale / of_row[1] : NAN;
     const auto probability = [&](float x) { return power(fmaf(x, kLog2E, -all_top)) * factor; };
+    // The cap's derivative is 1 - (capped / cap)^2.
+    const auto slope = [&](float capped) { return kCapped ? 1 - capped * per_cap * (capped * per_cap) : 1.0F; };
+    const auto gradient = [&](T of) {
+      const float x = logit(of);
+      return kCapped ? probability(x) * slope(x) : probability(x);
+    };
     const int next = n + gridDim.x;
     for (int i = thread * kPack; i < whole; i += kLossThreads * kPack) {
       Pack<T> v = load(from + i);
 #pragma unroll
-      for (int j = 0; j < kPack; ++j) v.value[j] = narrow<T>(probability(wide(v.value[j])));
+      for (int j = 0; j < kPack; ++j) v.value[j] = narrow<T>(gradient(v.value[j]));
       store(row + i, v);
       if (kStays && next < N) ask(next, i);
     }
     if constexpr (kStays) end_of_group();
     for (int i = whole + thread; i < static_cast<int>(ld); i += kLossThreads)
-      row[i] = narrow<T>(i < V ? probability(wide(row[i])) : 0.0F);
+      row[i] = narrow<T>(i < V ? gradient(row[i]) : 0.0F);
     // By the thread that has written the target's probability.
-    if (valid && thread == (target < whole ? target / kPack % kLossThreads : target - whole))
-      row[target] = narrow<T>(probability(target_logit) - scale);
+    if (valid && thread == (target < whole ? target / kPack % kLossThreads : target - whole)) {
+      const float left = probability(target_logit) - scale;
+      row[target] = narrow<T>(kCapped ? left * slope(target_logit) : left);
+    }
   }
 }
 
@@ -132,7 +146,7 @@ __global__ void scaled_kernel(const float* __restrict__ factor, const float* __r
 
 template <typename T>
 void cross_entropy(T* logits_NV, std::int64_t ld, const std::int64_t* targets_N, float* losses_N, float scale,
-                   std::int64_t N, std::int64_t V, cudaStream_t stream) {
+                   float cap, std::int64_t N, std::int64_t V, cudaStream_t stream) {
   require_packs(ld, sizeof(T));
   // Two rows fit into the shared memory of a processor: two blocks of it wait for memory by turns.
   constexpr std::int64_t kMost = 112 * 1024;
@@ -140,13 +154,14 @@ void cross_entropy(T* logits_NV, std::int64_t ld, const std::int64_t* targets_N,
   const auto run = [&](auto kernel, std::int64_t blocks, std::int64_t shared) {
     if (shared > 0) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kMost));
     kernel<<<static_cast<unsigned>(blocks), kLossThreads, static_cast<unsigned>(shared), stream>>>(
-        logits_NV, ld, targets_N, losses_N, scale, static_cast<int>(N), static_cast<int>(V));
+        logits_NV, ld, targets_N, losses_N, scale, cap, static_cast<int>(N), static_cast<int>(V));
   };
   // As many blocks as there is room for, less those that would make others take one more row than they.
   if (bytes <= kMost && shared_memory() > 2 * kMost)
-    run(cross_entropy_kernel<T, true>, tiles(N, tiles(N, 2 * processors())), (bytes + 15) / 16 * 16);
+    run(cap > 0 ? cross_entropy_kernel<T, true, true> : cross_entropy_kernel<T, true, false>,
+        tiles(N, tiles(N, 2 * processors())), (bytes + 15) / 16 * 16);
   else
-    run(cross_entropy_kernel<T, false>, N, 0);
+    run(cap > 0 ? cross_entropy_kernel<T, false, true> : cross_entropy_kernel<T, false, false>, N, 0);
   check("cross-entropy");
 }
 
@@ -170,10 +185,10 @@ void scale(const float* factor, T* to, std::int64_t n, cudaStream_t stream) {
   check("scaling");
 }
 
-#define ZS_FOR(T)                                                                                                  \
-  template void cross_entropy<T>(T*, std::int64_t, const std::int64_t*, float*, float, std::int64_t, std::int64_t, \
-                                 cudaStream_t);                                                                    \
-  template void add_scaled<T>(const float*, const float*, T*, std::int64_t, cudaStream_t);                         \
+#define ZS_FOR(T)                                                                                           \
+  template void cross_entropy<T>(T*, std::int64_t, const std::int64_t*, float*, float, float, std::int64_t, \
+                                 std::int64_t, cudaStream_t);                                               \
+  template void add_scaled<T>(const float*, const float*, T*, std::int64_t, cudaStream_t);                  \
   template void scale<T>(const float*, T*, std::int64_t, cudaStream_t)
 ZS_FOR(float);
 ZS_FOR(__nv_bfloat16);

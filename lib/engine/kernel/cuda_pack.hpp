@@ -45,6 +45,34 @@ __device__ inline float warp_max(float x) {
   return x;
 }
 
+/// Functions whose results become numbers of T: of 16 bits by a fast exponential, whose error their rounding covers.
+template <typename T>
+__device__ inline float tanh_for(float x) {
+  if constexpr (sizeof(T) == 2)
+    return 1 - __fdividef(2.0F, 1 + __expf(2 * x));
+  else
+    return tanhf(x);
+}
+/// 1 / (1 + e^-x).
+template <typename T>
+__device__ inline float sigmoid(float x) {
+  if constexpr (sizeof(T) == 2)
+    return __fdividef(1.0F, 1 + __expf(-x));
+  else
+    return 1 / (1 + expf(-x));
+}
+/// GELU by tanh, and its derivative.
+inline constexpr float kRoot = 0.7978845608028654F, kCube = 0.044715F;  // sqrt(2 / pi)
+template <typename T>
+__device__ inline float gelu_of(float x) {
+  return 0.5F * x * (1 + tanh_for<T>(kRoot * fmaf(kCube * x * x, x, x)));
+}
+template <typename T>
+__device__ inline float gelu_slope(float x) {
+  const float t = tanh_for<T>(kRoot * fmaf(kCube * x * x, x, x));
+  return 0.5F * (1 + t) + 0.5F * x * (1 - t * t) * kRoot * fmaf(3 * kCube * x, x, 1.0F);
+}
+
 template <typename T>
 __device__ inline Pack<T> load(const T* from) {
   return *reinterpret_cast<const Pack<T>*>(from);

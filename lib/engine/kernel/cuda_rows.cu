@@ -237,26 +237,6 @@ void with_packs(std::int64_t C, F f) {
 }
 
 // ---- GELU and sums of columns ---------------------------------------------------------------------------------------
-constexpr float kRoot = 0.7978845608028654F, kCube = 0.044715F;  // sqrt(2/pi)
-
-/// tanh; for 16-bit results by one fast exponential, whose error their rounding covers.
-template <typename T>
-__device__ inline float tanh_for(float x) {
-  if constexpr (sizeof(T) == 2)
-    return 1 - __fdividef(2.0F, 1 + __expf(2 * x));
-  else
-    return tanhf(x);
-}
-template <typename T>
-__device__ inline float gelu_of(float x) {
-  return 0.5F * x * (1 + tanh_for<T>(kRoot * fmaf(kCube * x * x, x, x)));
-}
-template <typename T>
-__device__ inline float gelu_slope(float x) {
-  const float t = tanh_for<T>(kRoot * fmaf(kCube * x * x, x, x));
-  return 0.5F * (1 + t) + 0.5F * x * (1 - t * t) * kRoot * fmaf(3 * kCube * x, x, 1.0F);
-}
-
 template <typename T>
 __global__ void gelu_kernel(const T* __restrict__ x, T* __restrict__ y, std::int64_t n) {
   constexpr int kPack = Pack<T>::kSize;

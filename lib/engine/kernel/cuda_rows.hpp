@@ -40,11 +40,12 @@ void gelu_backward(const T* x_NC, const T* dy_NC, T* dx_NC, T* dbias_C, float* s
 template <typename T>
 void column_sum(const T* x_NC, T* sum_C, float* scratch, std::int64_t N, std::int64_t C, cudaStream_t stream);
 
-/// Cross-entropy of each row of logits, with rows `ld` apart: losses_N = -log softmax(row)[target]. Replaces the logits
+/// Cross-entropy of each row of logits, with rows `ld` apart: losses_N = -log softmax(row)[target]. A logit x counts as
+/// cap tanh(x / cap), unless cap is 0. Replaces the logits
 /// by `scale` times their gradient; columns V to ld become 0. A target out of range gives NaN.
 template <typename T>
 void cross_entropy(T* logits_NV, std::int64_t ld, const std::int64_t* targets_N, float* losses_N, float scale,
-                   std::int64_t N, std::int64_t V, cudaStream_t stream);
+                   float cap, std::int64_t N, std::int64_t V, cudaStream_t stream);
 /// mean[0] = the mean of n values, summed in a fixed order.
 void mean(const float* values, float* mean, std::int64_t n, cudaStream_t stream);
 

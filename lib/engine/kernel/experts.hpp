@@ -28,7 +28,7 @@ struct Expert {
 };
 
 struct ExpertsLayer {
-  at::Tensor norm_C;
+  NormWeight norm_C;
   double epsilon;
   Projection router;  ///< [E, C], without adapter
   std::int64_t chosen;

@@ -60,7 +60,7 @@ struct Case {
 Tensor dense(const Tensor& x_BTC, const ExpertsLayer& layer) {
   const auto wide = [](const Tensor& of) { return of.to(at::kDouble); };
   const Tensor x = wide(x_BTC);
-  const Tensor in_BTC = x * at::rsqrt(x.pow(2).mean(-1, true) + layer.epsilon) * wide(layer.norm_C);
+  const Tensor in_BTC = x * at::rsqrt(x.pow(2).mean(-1, true) + layer.epsilon) * wide(layer.norm_C.weight);
   Tensor logits = at::matmul(in_BTC, wide(layer.router.weight_OI).t());
   if (layer.router.bias_O.defined()) logits = logits + wide(layer.router.bias_O);
   const Tensor least = std::get<0>(logits.detach().sort(-1, true)).narrow(-1, layer.chosen - 1, 1);

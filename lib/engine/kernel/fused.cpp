@@ -293,8 +293,8 @@ const Kernels& fused() {
         const bool differentiated = at::GradMode::is_enabled() && (x_NC.requires_grad() || weight_VC.requires_grad());
         return Loss::apply(x_NC, weight_VC, targets_N.contiguous(), cap, differentiated);
       },
-      [](const Tensor& x_BTC, const Tensor& weight_C, double epsilon) {
-        const Variables made = RmsNorm::apply(x_BTC, weight_C, epsilon);
+      [](const Tensor& x_BTC, const NormWeight& weight_C, double epsilon) {
+        const Variables made = RmsNorm::apply(x_BTC, weight_C.factor(), epsilon);
         return Normed{made[0], made[1]};
       },
       [](const Tensor& x_BTI, const Tensor& weight_OI, const Tensor& bias_O) {

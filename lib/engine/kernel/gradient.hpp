@@ -5,14 +5,19 @@
 
 namespace zs::kernel {
 
-/// The destination of a parameter's gradient: its .grad if set, else a tensor that is returned to autograd.
-/// One that is frozen has none: what is added is dropped.
+/// The destination of a parameter's gradient: its .grad if set; for a part of a leaf, the same part of the leaf's
+/// .grad; else a tensor that is returned to autograd. A frozen parameter has none: what is added is dropped.
 class Gradient {
  public:
   explicit Gradient(const at::Tensor& parameter) : parameter_(parameter) {
     if (!wanted()) return;
-    if (parameter.is_leaf() && parameter.grad().defined()) {
-      sum_ = parameter.grad();
+    const bool part = !parameter.is_leaf() && parameter.is_view() && parameter.numel() < parameter._base().numel();
+    const at::Tensor leaf = part ? at::Tensor(parameter._base()) : parameter;
+    if (leaf.is_leaf() && leaf.grad().defined() && (!part || (leaf.is_contiguous() && leaf.grad().is_contiguous()))) {
+      const at::Tensor& all = leaf.grad();
+      sum_ = part ? all.as_strided(parameter.sizes(), parameter.strides(),
+                                   all.storage_offset() + parameter.storage_offset() - leaf.storage_offset())
+                  : all;
     } else {
       sum_ = returned_ = at::zeros_like(parameter);
     }

@@ -16,6 +16,22 @@ struct Normed {
   at::Tensor x, y;
 };
 
+/// How the weight of an RMS norm multiplies: after the result was rounded to the type of x; before that, in float32;
+/// so, greater by 1.
+enum class NormScale { rounded, wide, plus_one };
+
+/// The weight of an RMS norm; undefined if there is no norm.
+struct NormWeight {
+  NormWeight() = default;
+  NormWeight(at::Tensor weight_C, NormScale how = NormScale::rounded) : weight(std::move(weight_C)), scale(how) {}
+  at::Tensor weight{};
+  NormScale scale = NormScale::rounded;
+
+  bool defined() const { return weight.defined(); }
+  /// The factor of the norm: float32 unless the scale is `rounded`.
+  at::Tensor factor() const;
+};
+
 /// The term that is added to a product (Hu et al. 2022): scale x a^T b^T, with R numbers in between; undefined if there
 /// is none.
 struct Adapter {
@@ -48,25 +64,15 @@ struct Attending {
 
 /// Attention of a decoder: norm, queries, keys, values, rotation, attention of the heads, output. Norms that are
 /// undefined are left out: before it, of its output, and of queries and keys (of each head, or of all of them together,
-/// as many numbers as the weight has). A norm's weight of float32 multiplies before the result is rounded to the type
-/// of x.
+/// as many numbers as the weight has).
 struct AttentionLayer {
-  at::Tensor norm_C;
+  NormWeight norm_C;
   double epsilon;
   Projection q, k, v, o;
   at::Tensor cos_TR,
       sin_TR;  ///< R < D/2: the first 2R numbers of a head are turned. Of documents [N, R], token by token
   Attending attending;
-  at::Tensor q_norm{}, k_norm{}, post_norm_C{};
-
-  /// Whether it is Llama's, whose norm comes first and alone.
-  bool plain() const {
-    return norm_C.defined() && norm_C.scalar_type() == q.weight_OI.scalar_type() && !q_norm.defined() &&
-           !post_norm_C.defined() && attending.scale == 0 && attending.cap == 0 && attending.window == 0 &&
-           attending.documents.empty() && !attending.sinks_H.defined() &&
-           2 * cos_TR.size(1) * attending.heads == q.weight_OI.size(0) && !q.adapter.defined() &&
-           !k.adapter.defined() && !v.adapter.defined() && !o.adapter.defined();
-  }
+  NormWeight q_norm{}, k_norm{}, post_norm_C{};
 };
 
 /// The activation of the gate.
@@ -74,17 +80,12 @@ enum class Activation { silu, gelu_tanh };
 
 /// Feed-forward network of a decoder: norm, gate and up, SwiGLU or GeGLU, down, norm; norms as in attention.
 struct GatedLayer {
-  at::Tensor norm_C;
+  NormWeight norm_C;
   double epsilon;
   Projection gate, up, down;
   Activation activation = Activation::silu;
-  at::Tensor post_norm_C{};
-
-  bool plain() const {
-    return norm_C.defined() && norm_C.scalar_type() == gate.weight_OI.scalar_type() && !post_norm_C.defined() &&
-           activation == Activation::silu && !gate.adapter.defined() && !up.adapter.defined() &&
-           !down.adapter.defined();
-  }
+  NormWeight post_norm_C{};
+  bool last = false;  ///< of its unit: what it gives is what the unit does, which a second forward need not make
 };
 
 struct Kernels {
@@ -106,9 +107,8 @@ struct Kernels {
   /// says: a scalar.
   at::Tensor (*loss)(const at::Tensor& x_NC, const at::Tensor& weight_VC, const at::Tensor& targets_N, double cap);
 
-  /// x times weight over its root mean square, over the last dimension (Zhang & Sennrich 2019). The weight is of x's
-  /// type, or of float32: then it multiplies before the result is rounded.
-  Normed (*rms_norm)(const at::Tensor& x_BTC, const at::Tensor& weight_C, double epsilon);
+  /// x times weight over its root mean square, over the last dimension (Zhang & Sennrich 2019).
+  Normed (*rms_norm)(const at::Tensor& x_BTC, const NormWeight& weight_C, double epsilon);
   /// x_BTI times the transpose of weight_OI, plus bias_O where that is defined: [B, T, O].
   at::Tensor (*project)(const at::Tensor& x_BTI, const at::Tensor& weight_OI, const at::Tensor& bias_O);
   /// SiLU of the gate, times `up` (Shazeer 2020).

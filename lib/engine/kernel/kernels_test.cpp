@@ -144,6 +144,30 @@ TEST_CASE("kernel: RMS norm that gives its input on") {
       {random({2, 5, 37}, 1), random({37}, 2)});
 }
 
+TEST_CASE("kernel: RMS norm whose weight multiplies before the result is rounded, greater by 1 or not") {
+  for (const NormScale how : {NormScale::wide, NormScale::plus_one}) {
+    agree(
+        [=](const Kernels& k, const auto& in) {
+          return k.rms_norm(in[0], {in[1], how}, 1e-5).y;
+        },
+        {random({2, 5, 37}, 1), random({37}, 2)});
+  }
+  const Tensor x = random({3, 8}, 1), weight = random({8}, 2);
+  CHECK(distance(plain().rms_norm(x, {weight, NormScale::plus_one}, 1e-5).y, plain().rms_norm(x, weight + 1, 1e-5).y) <
+        1e-6);
+}
+
+TEST_CASE("kernel: the gradient of a part of a parameter arrives in that part of the parameter's") {
+  const Tensor x = random({1, 5, 24}, 1), whole = random({40, 24}, 2).requires_grad_(true);
+  whole.mutable_grad() = at::zeros_like(whole);
+  const Tensor y = fused().project(x, whole.narrow(0, 8, 16), Tensor());
+  torch::autograd::backward({y}, {at::ones_like(y)});
+  const Tensor expected = x.view({5, 24}).sum(0).expand({16, 24});
+  CHECK(distance(whole.grad().narrow(0, 8, 16), expected) < 1e-6);
+  CHECK(whole.grad().abs().sum().item<float>() ==
+        doctest::Approx(whole.grad().narrow(0, 8, 16).abs().sum().item<float>()));
+}
+
 TEST_CASE("kernel: SwiGLU, also far from zero") {
   agree([](const Kernels& k, const auto& in) { return k.swiglu(in[0], in[1]); },
         {random({3, 7, 33}, 1, 8), random({3, 7, 33}, 2)});

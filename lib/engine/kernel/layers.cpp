@@ -16,19 +16,19 @@ Tensor projected(const Kernels& by, const Tensor& x_BTI, const Projection& of) {
 }
 
 /// x as it came, and normalised where there is a norm before the layer.
-Normed before(const Kernels& by, const Tensor& x_BTC, const Tensor& norm_C, double epsilon) {
+Normed before(const Kernels& by, const Tensor& x_BTC, const NormWeight& norm_C, double epsilon) {
   return norm_C.defined() ? by.rms_norm(x_BTC, norm_C, epsilon) : Normed{x_BTC, x_BTC};
 }
 
 /// x plus what the layer made, normalised where there is a norm after it.
-Tensor after(const Kernels& by, const Tensor& x_BTC, const Tensor& made_BTC, const Tensor& norm_C, double epsilon) {
+Tensor after(const Kernels& by, const Tensor& x_BTC, const Tensor& made_BTC, const NormWeight& norm_C, double epsilon) {
   return x_BTC + (norm_C.defined() ? by.rms_norm(made_BTC, norm_C, epsilon).y : made_BTC);
 }
 
 /// Queries or keys: of a weight of fewer numbers than they have, each head's are normalised.
-Tensor normalised(const Kernels& by, const Tensor& x_BTE, const Tensor& weight, double epsilon) {
-  if (!weight.defined()) return x_BTE;
-  return by.rms_norm(x_BTE.reshape({x_BTE.size(0), x_BTE.size(1), -1, weight.size(0)}), weight, epsilon)
+Tensor normalised(const Kernels& by, const Tensor& x_BTE, const NormWeight& norm, double epsilon) {
+  if (!norm.defined()) return x_BTE;
+  return by.rms_norm(x_BTE.reshape({x_BTE.size(0), x_BTE.size(1), -1, norm.weight.size(0)}), norm, epsilon)
       .y.view(x_BTE.sizes());
 }
 
@@ -74,6 +74,12 @@ bool takes_documents(const Kernels& by, const Tensor& q_BTE, const Attending& ho
 
 }  // namespace
 
+Tensor NormWeight::factor() const {
+  if (!defined() || scale == NormScale::rounded) return weight;
+  const Tensor wide = weight.to(at::kFloat);
+  return scale == NormScale::wide ? wide : wide + 1;
+}
+
 Tensor adapted(const Kernels& by, const Tensor& x_BTI, const Tensor& product_BTO, const Adapter& adapter) {
   if (!adapter.defined()) return product_BTO;
   const Tensor low_BTR = by.project(x_BTI, adapter.a_RI, {});
@@ -103,7 +109,7 @@ Tensor attention_of_documents(const Kernels& by, const Tensor& q_BTE, const Tens
 AttentionInputs attention_inputs(const Kernels& by, const Tensor& x_BTC, const AttentionLayer& layer) {
   const std::int64_t D = layer.q.weight_OI.size(0) / layer.attending.heads;
   const auto [x, in_BTC] = before(by, x_BTC, layer.norm_C, layer.epsilon);
-  const auto turned_heads = [&](const Projection& of, const Tensor& norm) {
+  const auto turned_heads = [&](const Projection& of, const NormWeight& norm) {
     return turned(by, normalised(by, projected(by, in_BTC, of), norm, layer.epsilon), D, layer);
   };
   // In this order: backward adds up the gradient of the input in the opposite one.

@@ -93,9 +93,10 @@ Tensor bidirectional_attention(const Tensor& q_BTE, const Tensor& k_BTE, const T
   return attend(of_heads(q_BTE), of_heads(k_BTE), of_heads(v_BTE), {heads, dropout, key}, /*causal=*/false);
 }
 
-Normed rms_norm(const Tensor& x_BTC, const Tensor& weight_C, double epsilon) {
+Normed rms_norm(const Tensor& x_BTC, const NormWeight& weight, double epsilon) {
   const Tensor wide_BTC = x_BTC.to(at::kFloat);  // as Hugging Face's, also of 16 bits
   const Tensor scaled_BTC = wide_BTC * at::rsqrt(wide_BTC.pow(2).mean(-1, /*keepdim=*/true) + epsilon);
+  const Tensor weight_C = weight.factor();
   return {x_BTC, (weight_C * scaled_BTC.to(weight_C.scalar_type())).to(x_BTC.scalar_type())};
 }
 

@@ -17,7 +17,7 @@ using at::Tensor;
 using unit::ForwardContext;
 using unit::Parameter;
 using HeadNorm = Description::HeadNorm;
-using NormScale = Description::NormScale;
+using kernel::NormScale;
 
 constexpr const char* kPrefix = "model.";
 
@@ -28,13 +28,6 @@ struct Shared {
   Rotation rotation, local_rotation;
   const kernel::Kernels* kernels;
 };
-
-/// The weight of a norm, in the form that kernels take; undefined if it has none.
-Tensor norm_weight(const Description& family, const Tensor& weight) {
-  if (!weight.defined() || family.norm_scale == NormScale::rounded) return weight;
-  const Tensor wide = weight.to(at::kFloat);
-  return family.norm_scale == NormScale::wide ? wide : wide + 1;
-}
 
 /// Products of what stands below each other in the matrix of one: so many rows each.
 std::vector<kernel::Projection> parts(const kernel::Projection& joined, std::initializer_list<std::int64_t> rows) {
@@ -198,8 +191,8 @@ class Block final : public unit::Unit {
   kernel::Projection projection(std::span<const Tensor> own, Layer by) const {
     return {tensor_at(own, by.weight), tensor_at(own, by.bias), adapter_of(*this, own, by.weight)};
   }
-  Tensor norm(std::span<const Tensor> own, Layer by) const {
-    return norm_weight(*shared_.family, tensor_at(own, by.weight));
+  kernel::NormWeight norm(std::span<const Tensor> own, Layer by) const {
+    return {tensor_at(own, by.weight), shared_.family->norm_scale};
   }
 
   /// The attention of samples of so many tokens.
@@ -251,7 +244,8 @@ class Block final : public unit::Unit {
                                                 .up = up,
                                                 .down = projection(own, layout_.down),
                                                 .activation = shared_.family->activation,
-                                                .post_norm_C = norm(own, layout_.post_norm2)});
+                                                .post_norm_C = norm(own, layout_.post_norm2),
+                                                .last = true});
   }
 
   Block(std::int64_t index, const Shared& shared, const Settings& settings, Layout layout)
@@ -330,7 +324,7 @@ class Head final : public unit::Unit {
 
   Tensor of_tokens(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor> borrowed,
                    const ForwardContext& context) const {
-    const Tensor y_BTC = shared_.kernels->rms_norm(x_BTC, norm_weight(*shared_.family, own[0]), shared_.of.epsilon).y;
+    const Tensor y_BTC = shared_.kernels->rms_norm(x_BTC, {own[0], shared_.family->norm_scale}, shared_.of.epsilon).y;
     return next_token_loss(*shared_.kernels, y_BTC, shared_.of.tied ? borrowed[0] : own[1], context,
                            shared_.of.logit_cap);
   }

@@ -24,7 +24,7 @@ struct Description {
   bool norm_before = true, norm_after = false;
   enum class HeadNorm { none, each, all } head_norm = HeadNorm::none;  ///< all: over the numbers of all heads together
   /// A norm multiplies its rounded result by the weight, or rounds after that, or does so with the weight plus 1.
-  enum class NormScale { rounded, wide, plus_one } norm_scale = NormScale::rounded;
+  kernel::NormScale norm_scale = kernel::NormScale::rounded;
   bool input_bias = false;         ///< of queries, keys and values, whatever attention_bias is
   bool joined = false;             ///< queries, keys and values are one matrix, gate and up another
   bool scaled_embedding = false;   ///< by the root of the width

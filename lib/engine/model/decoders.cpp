@@ -8,7 +8,7 @@ namespace zs::model {
 namespace {
 
 using HeadNorm = Description::HeadNorm;
-using NormScale = Description::NormScale;
+using kernel::NormScale;
 
 /// Llama 1 to 3 (Touvron et al. 2023, Grattafiori et al. 2024), TinyLlama, SmolLM 1 and 2.
 const Description kLlama = {

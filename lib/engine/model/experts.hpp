@@ -41,7 +41,7 @@ Layer add_router(const ExpertNames& names, const Mixture& mixture, std::int64_t 
 
 /// What a layer's experts read of the layer itself: the norm in front of them, and the router.
 struct Routed {
-  at::Tensor norm_C;
+  kernel::NormWeight norm_C;
   double epsilon;
   kernel::Projection router;
 };

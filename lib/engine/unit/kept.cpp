@@ -8,12 +8,17 @@ namespace zs::unit {
 namespace {
 
 thread_local Keeping* current = nullptr;
+thread_local bool is_again = false;
 
 }  // namespace
 
 Keeping::Keeping(Kept& results, Way way) : outer_(std::exchange(current, this)), results_(results), way_(way) {}
 
 Keeping::~Keeping() { current = outer_; }
+
+Again::Again() { is_again = true; }
+Again::~Again() { is_again = false; }
+bool again() { return is_again; }
 
 Results kept(const std::function<Results()>& compute) {
   if (!current) return compute();

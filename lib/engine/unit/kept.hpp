@@ -31,6 +31,16 @@ class Keeping {
   friend Results kept(const std::function<Results()>& compute);
 };
 
+/// While it exists, forward on this thread is the second one of a unit, for its backward. Its result is not read.
+class Again {
+ public:
+  Again();
+  ~Again();
+  Again(const Again&) = delete;
+  Again& operator=(const Again&) = delete;
+};
+bool again();
+
 /// The result of `compute`; in a second forward, that of the same call in the first. REQUIRES: both make the same calls
 /// in the same order, and the tensors stay as they are.
 Results kept(const std::function<Results()>& compute);

@@ -293,6 +293,7 @@ void Engine::forward(int unit, int micro, bool keep_graph, Run& run) {
 void Engine::recompute(int unit, int micro, Run& run) {
   UnitState& state = states_[static_cast<std::size_t>(unit)];
   state.stored_input.load(state.input);
+  const unit::Again again;
   std::optional<unit::Keeping> keeping;
   if (plan().shape.keeps_attention) {
     run.kept = run.kept.value_or(false) || !state.kept.empty();

@@ -45,24 +45,22 @@ ranks() { mpirun --oversubscribe --bind-to none -n "$@"; }
 }
 
 @test "adapters: zs-verify proves them beside plain PyTorch, step by step, and finds a bit of an adapter" {
-  set -f
-  for kind in "${KINDS[@]}"; do
+  for kind in "${!KINDS[@]}"; do
     for options in "--zero_stage 3" "--zero_stage 1 --bf16 --rtol 0 --atol 0" "--zero_stage 2 --compile --offload_device cpu"; do
-      # shellcheck disable=SC2086
-      run -0 mpirun --oversubscribe -n 2 zs-verify --iterations 4 --model_name $kind $options
-      [[ $output == *"verdict: exact"* ]] || complain "$kind $options: $output"
+      verified "$kind" 2 "--iterations 4 --model_name ${KINDS[kind]} $options"
     done
   done
+  run -0 all_exact $((3 * ${#KINDS[@]}))
   run -1 zs-verify --iterations 4 --model_name tiny --lora_rank 2 --inject_fault 3:transformer.h.1.attn.c_attn.lora_A.weight:5
   [[ $output == *"verdict: DIFFERENT"*"transformer.h.1.attn.c_attn.lora_A.weight"* ]] || complain "$output"
 }
 
 @test "adapters: zs-verify --reference merged finds them in the right places and of the right size" {
   for kind in "tiny --lora_rank 4" "tiny-llama --lora_rank 2 --lora_targets q_proj,v_proj --use_rslora" "tiny-phi3 --lora_rank 3 --compile"; do
-    # shellcheck disable=SC2086
-    run -0 mpirun --oversubscribe -n 2 zs-verify --iterations 3 --zero_stage 2 --reference merged --model_name $kind
-    [[ $output == *"verdict: within tolerance"*"adds adapters to the weights"* ]] || complain "$kind: $output"
+    verified "${kind%% *}" 2 "--iterations 3 --zero_stage 2 --reference merged --model_name $kind"
   done
+  run -0 verdicts
+  [ "$(grep -c ' status 0; verdict: within tolerance;.*adds adapters to the weights' <<<"$output")" = 3 ] || complain "$output"
   run -2 zs-verify --iterations 1 --model_name tiny --reference merged
   [[ $output == *"--reference merged adds adapters to the weights: it needs --lora_rank or --lora_adapter"* ]] || complain "$output"
 }

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# The digests of many trainings on the same ranks, which start once (tests/mpi/digests.cpp). BUILD names the build.
+# The digests of many trainings, and the verdicts of zs-verify, on the same ranks, which start once (tests/mpi/digests.cpp). BUILD
+# names the build.
 
-# digests ROWS RANKS [DEVICE [TRANSPORT]]: a line "NAME DIGEST", or "NAME ! WHAT", for each line "NAME OPTION..." of the file ROWS. A
-# training that ends its program is a line too, and those behind it go on in another.
+# digests ROWS RANKS [DEVICE [TRANSPORT]]: a line "NAME DIGEST", or "NAME ! WHAT", for each line "NAME OPTION..." of the file ROWS; of
+# a line "NAME zs-verify OPTION..." a line "NAME status STATUS; verdict: VERDICT; ...". A training that ends its program has a line
+# too, and a new program trains the rest.
 digests() {
   local rows=$1 ranks=$2 count at=0
   shift 2
@@ -10,7 +12,8 @@ digests() {
   while ((at < count)); do
     tail -n +$((at + 1)) "$rows" >"$rows.rest"
     timeout --foreground -k 5 3600 mpirun --oversubscribe --bind-to none -n "$ranks" "$BUILD/mpi/digests" "$rows.rest" "$@" 2>"$rows.errors" </dev/null |
-      grep -E '^[^ ]+ ([0-9a-f]{32}|! .*)$' | tee "$rows.part"
+      grep -aE '^[^ ]+ ([0-9a-f]{32}|! .*|status [0-9])$|^[a-z ]+: ' |
+      awk '/^[a-z ]+: / { said = said "; " $0; next } { print $0 ($2 == "status" ? said : ""); said = "" }' | tee "$rows.part"
     ((at += $(wc -l <"$rows.part")))
     ((at < count)) || break
     echo "$(sed -n "$((at + 1))s/ .*//p" "$rows") ! $(grep -m 1 '^digests: ' "$rows.errors" || tail -n 1 "$rows.errors")"
@@ -30,4 +33,19 @@ one_digest_each() {
     !(group in first) { first[group] = what; order[++groups] = group }
     { all[group] = all[group] (all[group] == "" ? "" : "; ") $0; if (what != first[group] || length(what) != 32 || what ~ /[^0-9a-f]/) bad[group] = 1 }
     END { for (i = 1; i <= groups; ++i) if (order[i] in bad) { print order[i] ": " all[order[i]]; status = 1 } else print order[i], first[order[i]]; exit status || !groups }' rows.got
+}
+
+# verified GROUP RANKS OPTIONS: notes a comparison of zs-verify for `verdicts`.
+verified() { training "$1" "$2" "zs-verify $3"; }
+# verdicts: the noted comparisons, a line "GROUP status STATUS; verdict: VERDICT; ..." each.
+verdicts() {
+  local of
+  for of in rows/*; do digests "$of" "${of##*/}"; done >rows.got
+  rm -r rows
+  cat rows.got
+}
+# all_exact COUNT: whether COUNT comparisons are noted and each is exact; if not, it prints them all.
+all_exact() {
+  verdicts >rows.all
+  [[ $(wc -l <rows.all) == "$1" && $(grep -c '^[^ ]* status 0; verdict: exact;' rows.all) == "$1" ]] || { cat rows.all; return 1; }
 }

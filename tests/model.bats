@@ -46,13 +46,15 @@ still() { zs-train --seq_length 32 --max_steps 1 --learning_rate 0 --save_final 
   run -0 one_digest_each
 }
 
-@test "model: zs-verify finds a Llama exact, and a planted bit in it" {
+@test "model: zs-verify finds a Llama and a folder of every family of decoders exact, and a planted bit" {
   for stage in 1 3; do
-    run -0 timeout "$HANG" mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name tiny-llama --num_layers 2 --iterations 3 --zero_stage $stage
-    [[ $output == *'verdict: exact'* ]] || complain "stage $stage: $output"
+    verified stage-$stage 2 "--model_name tiny-llama --num_layers 2 --iterations 3 --zero_stage $stage"
   done
-  run -0 timeout "$HANG" mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name llama --iterations 3 --zero_stage 3 --compile
-  [[ $output == *'verdict: exact'* ]] || complain "folder: $output"
+  verified folder 2 "--model_name llama --iterations 3 --zero_stage 3 --compile"
+  for family in qwen2 qwen3 mistral olmo2 phi3 gemma2 gemma3 mixtral qwen3-moe gpt-oss; do
+    verified $family 2 "--model_name $family --iterations 8 --zero_stage 2 --compile"
+  done
+  run -0 all_exact 13
   run -1 zs-verify --model_name llama --iterations 3 --inject_fault 2:model.layers.1.self_attn.k_proj.weight:7
   [[ $output == *model.layers.1.self_attn.k_proj.weight* ]] || complain "planted: $output"
   verdict
@@ -97,7 +99,7 @@ still() { zs-train --seq_length 32 --max_steps 1 --learning_rate 0 --save_final 
   verdict
 }
 
-@test "model: a folder of every family of decoders: the same weights again, one digest, exact, a checkpoint to go on from" {
+@test "model: a folder of every family of decoders: the same weights again, one digest, a checkpoint to go on from" {
   for family in qwen2 qwen3 mistral olmo2 phi3 gemma2 gemma3 mixtral qwen3-moe gpt-oss; do
     still --model_name $family --save_pretrained again-$family >log
     [[ $(digest log) == "$(digest $family.log)" ]] || complain "$family: other bits"
@@ -107,8 +109,6 @@ still() { zs-train --seq_length 32 --max_steps 1 --learning_rate 0 --save_final 
       noted "$family$kernels" 1 "--model_name $family --zero_stage 0 $kernels"
       noted "$family$kernels" 4 "--model_name $family --zero_stage 3 --deepcompile --offload_device cpu $kernels"
     done
-    run -0 timeout "$HANG" mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name $family --iterations 8 --zero_stage 2 --compile
-    [[ $output == *'verdict: exact'* ]] || complain "$family: $output"
     train 2 --model_name $family --save_steps 2 --save_final true --zero_stage 3 --registry runs-$family >whole.log
     run=$(echo runs-$family/2*)
     train 1 --model_name $family --zero_stage 1 --checkpoint "$run/checkpoint_2" >rest.log
@@ -323,27 +323,33 @@ config() {
   python3 -c '
 import json
 for i in range(200): print(json.dumps({"text": "document %d " % i + "word " * (i * 7 % 23)}))' >documents.jsonl 2>/dev/null || no_package python3
-  masked() {
-    timeout "$HANG" mpirun --oversubscribe --bind-to none -n "$1" zs-train --dataset documents.jsonl --packing masked --seq_length 64 --num_layers 2 --dropout 0.1 \
-      --max_steps 3 --save_final false --output_dir out --gradient_accumulation_steps $((4 / $1)) "${@:2}"
-  }
+  documents="--dataset documents.jsonl --packing masked --seq_length 64"
   for model in tiny tiny-gemma3; do
     for kernels in "" --compile; do
-      # shellcheck disable=SC2086
-      masked 1 --model_name $model --zero_stage 0 $kernels >first.log
-      grep -q 'note: packing masked: 200 documents in [0-9]* sequences of 64 tokens, [0-9.]* % of them padding' first.log || complain "no note: $(grep note first.log)"
-      for layout in "2 2 --activation_checkpointing" "4 3 --deepcompile"; do
+      for layout in "1 0" "2 2 --activation_checkpointing" "4 3 --deepcompile"; do
         read -r ranks stage schedule <<<"$layout"
-        # shellcheck disable=SC2086
-        masked "$ranks" --model_name $model --zero_stage "$stage" $kernels $schedule >log 2>err || complain "$layout $kernels: $(cat err)"
-        [[ $(digest log) == "$(digest first.log)" ]] || complain "$model $layout $kernels: $(digest log)"
+        training "$model$kernels" "$ranks" "$documents --num_layers 2 --dropout 0.1 --max_steps 3 --save_final false --output_dir out \
+          --gradient_accumulation_steps $((4 / ranks)) --model_name $model --zero_stage $stage $kernels $schedule"
       done
     done
-    run -0 timeout "$HANG" mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name $model --dataset documents.jsonl --packing masked --seq_length 64 --iterations 2 --zero_stage 2
-    [[ $output == *'verdict: exact'* ]] || complain "zs-verify: $output"
-    run -0 timeout "$HANG" mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name $model --dataset documents.jsonl --packing masked --seq_length 64 --iterations 2 --zero_stage 3 --compile --reference apart
-    [[ $output == *'verdict: within'* && $output == *'computes each document alone'* ]] || complain "zs-verify apart: $output"
   done
+  run -0 one_digest_each
+  [ "${#lines[@]}" = 4 ] || complain "$output"
+  # The program itself, and what it notes.
+  # shellcheck disable=SC2086
+  timeout "$HANG" mpirun --oversubscribe --bind-to none -n 2 zs-train $documents --num_layers 2 --dropout 0.1 --max_steps 3 --save_final false --output_dir out \
+    --gradient_accumulation_steps 2 --model_name tiny-gemma3 --zero_stage 3 --compile >log
+  [[ "tiny-gemma3--compile $(digest log)" == "${lines[3]}" ]] || complain "$(digest log) beside $output"
+  grep -q 'note: packing masked: 200 documents in [0-9]* sequences of 64 tokens, [0-9.]* % of them padding' log || complain "no note: $(grep note log)"
+  for model in tiny tiny-gemma3; do
+    verified $model 2 "--model_name $model $documents --iterations 2 --zero_stage 2"
+  done
+  run -0 all_exact 2
+  for model in tiny tiny-gemma3; do
+    verified $model 2 "--model_name $model $documents --iterations 2 --zero_stage 3 --compile --reference apart"
+  done
+  run -0 verdicts
+  [ "$(grep -c ' status 0; verdict: within.*computes each document alone' <<<"$output")" = 2 ] || complain "zs-verify apart: $output"
 
   # The same samples of a step in micro-batches of another size: the same loss and norm up to rounding.
   for cut in "1 8" "2 4" "8 1"; do
@@ -367,23 +373,21 @@ import json
 for i in range(200): print(json.dumps({"text": "document %d " % i + "word " * (i * 7 % 23)}))' >documents.jsonl 2>/dev/null || no_package python3
   packed() { train "$@" --model_name llama --dataset documents.jsonl --packing none --dropout 0.1; }
   for kernels in "" --compile; do
-    # shellcheck disable=SC2086
-    packed 1 --zero_stage 0 $kernels --save_final false >first.log
-    grep -q 'note: packing none: 200 documents in [0-9]* sequences of 32 tokens, [0-9]* % of them padding' first.log || complain "no note: $(grep note first.log)"
-    for layout in "1 3 --deepcompile" "2 2" "4 3 --deepcompile --activation_checkpointing"; do
+    for layout in "1 0" "1 3 --deepcompile" "2 2" "4 3 --deepcompile --activation_checkpointing"; do
       read -r ranks stage schedule <<<"$layout"
-      # shellcheck disable=SC2086
-      packed "$ranks" --zero_stage "$stage" $kernels $schedule >log 2>err || complain "$layout $kernels: $(cat err)"
-      [[ $(digest log) == "$(digest first.log)" ]] || complain "$layout $kernels: $(digest log)"
+      noted "packed$kernels" "$ranks" "--model_name llama --dataset documents.jsonl --packing none --dropout 0.1 --zero_stage $stage $kernels $schedule"
     done
   done
-  run -0 timeout "$HANG" mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name llama --dataset documents.jsonl --packing none --iterations 3 --zero_stage 2
-  [[ $output == *'verdict: exact'* ]] || complain "zs-verify: $output"
+  run -0 one_digest_each
+  [ "${#lines[@]}" = 2 ] || complain "$output"
+  verified none 2 "--model_name llama --dataset documents.jsonl --packing none --iterations 3 --zero_stage 2"
+  run -0 all_exact 1
 
   packed 2 --save_steps 2 --save_final true --zero_stage 3 --output_dir padded >whole.log
   run=$(echo padded/2*)
   packed 1 --zero_stage 1 --checkpoint "$run/checkpoint_2" >rest.log
   [[ $(digest rest.log) == "$(digest whole.log)" ]] || complain "resumed: other bits"
+  grep -q 'note: packing none: 200 documents in [0-9]* sequences of 32 tokens, [0-9]* % of them padding' whole.log || complain "no note: $(grep note whole.log)"
   run -2 train 2 --model_name llama --dataset documents.jsonl --packing whole --checkpoint "$run/checkpoint_2"
   [[ $output == *"$run/checkpoint_2: was made with another data set than documents.jsonl, another tokenizer of it or another --packing"* ]] || complain "$output"
   grep -q 'run: packing=none' whole.log || complain "not recorded"

@@ -4,6 +4,7 @@
 # shellcheck disable=SC2154 # stderr is of bats' run
 setup() {
   load helper
+  load digests
   cd "$BATS_TEST_TMPDIR"
   SMALL=(--model_name tiny --num_layers 2 --seq_length 32 --output_dir runs)
   NVME=(--zero_stage 3 --offload_device nvme --offload_param nvme --nvme_path nvme)
@@ -54,14 +55,11 @@ value() { sed -n "s/^run: $1=//p" "$2"; }
   for options in "--zero_stage 1 --offload_device cpu --offload_ratio 0.5" "--zero_stage 2 --offload_device nvme" "--zero_stage 3 --offload_device nvme --offload_param cpu" \
     "--zero_stage 3 --offload_param nvme --bf16 --rtol 0 --atol 0" "--zero_stage 2 --offload_device cpu --fp16 --rtol 0 --atol 0 --set training.initial_scale_power=8" \
     "--zero_stage 3 --offload_device nvme --amp"; do
-    # shellcheck disable=SC2086
     disk=
     if [[ $options == *nvme* ]]; then disk="--nvme_path nvme"; fi
-    # shellcheck disable=SC2086
-    mpirun --oversubscribe -n 2 zs-verify --num_layers 1 --iterations 3 $disk $options >out || complain "$options: $?"
-    grep -q '^verdict: exact' out || complain "$options: $(tail -n 3 out)"
+    verified "${options// /}" 2 "--num_layers 1 --iterations 3 $disk $options"
   done
-  verdict
+  run -0 all_exact 6
 }
 
 @test "offload: a training that is killed leaves nothing on the disk, and goes on to the bits of an undisturbed one" {

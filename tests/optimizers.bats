@@ -40,13 +40,12 @@ ranks() { mpirun --oversubscribe --bind-to none -n "$@"; }
 }
 
 @test "optimizers: zs-verify proves each beside plain PyTorch, step by step" {
-  for kind in "${KINDS[@]}"; do
+  for kind in "${!KINDS[@]}"; do
     for options in "--zero_stage 3" "--zero_stage 1 --bf16 --rtol 0 --atol 0" "--zero_stage 2 --compile --offload_device cpu"; do
-      # shellcheck disable=SC2086
-      run -0 mpirun --oversubscribe -n 2 zs-verify --iterations 4 --optimizer $kind $options
-      [[ $output == *"verdict: exact"* ]] || complain "$kind $options: $output"
+      verified "${KINDS[kind]%% *}$kind" 2 "--iterations 4 --optimizer ${KINDS[kind]} $options"
     done
   done
+  run -0 all_exact $((3 * ${#KINDS[@]}))
 }
 
 @test "optimizers: a checkpoint has what each keeps, by PyTorch's names, and state is as large as predicted" {

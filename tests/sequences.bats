@@ -2,6 +2,7 @@
 # Sequences that ranks share (--sequence_parallel): one digest for each number of chunks, beside LibTorch, and after a kill.
 setup() {
   load helper
+  load digests
   command -v mpirun >/dev/null || no_package openmpi-bin
   cd "$BATS_TEST_TMPDIR"
   export ZS_REGISTRY=$PWD/runs
@@ -9,32 +10,31 @@ setup() {
 }
 
 @test "sequences: 1, 2 and 4 ranks have one digest for 4 chunks, and other bits than whole sequences" {
-  local one whole stage
-  one=$(trained_on 1 --sequence_chunks 4 --zero_stage 0)
-  whole=$(trained_on 1)
-  [ -n "$one" ]
-  [ -n "$whole" ]
-  [ "$one" != "$whole" ]
+  local stage experts="--model_name tiny-mixtral --num_layers 2 --seq_length 64 --bench_step 2 --batch_size 2 --train_batch_size 4 --router_aux_loss_coef 0.5"
+  training whole 1 "${small[*]}"
+  training chunks 1 "${small[*]} --sequence_chunks 4 --zero_stage 0"
   for stage in 1 3; do
-    [ "$(trained_on 2 --sequence_parallel 2 --sequence_chunks 4 --zero_stage "$stage")" = "$one" ]
-    [ "$(trained_on 4 --sequence_parallel 4 --zero_stage "$stage" --activation_checkpointing)" = "$one" ]
+    training chunks 2 "${small[*]} --sequence_parallel 2 --sequence_chunks 4 --zero_stage $stage"
+    training chunks 4 "${small[*]} --sequence_parallel 4 --zero_stage $stage --activation_checkpointing"
   done
-  [ "$(trained_on 4 --sequence_parallel 2 --sequence_chunks 4 --zero_stage 2 --deepcompile)" = "$one" ]
+  training experts 1 "$experts --sequence_chunks 4 --zero_stage 0"
+  training experts 2 "$experts --sequence_parallel 2 --sequence_chunks 4 --zero_stage 3 --activation_checkpointing"
+  training experts 4 "$experts --sequence_parallel 4 --zero_stage 2 --deepcompile"
+  run -0 one_digest_each
+  [ "$(cut -d' ' -f2 <<<"$output" | sort -u | wc -l)" = 3 ]
+  [ "$(trained_on 4 --sequence_parallel 2 --sequence_chunks 4 --zero_stage 2 --deepcompile)" = "$(sed -n 's/^chunks //p' <<<"$output")" ]
   grep -q '^run: sequence_parallel=2$' log
   grep -q '^run: sequence_chunks=4$' log
   # 4 sequences of 64 tokens, not as many for each rank.
   grep -q 'Step 4, .* tokens: 256 ' log
 }
 
-@test "sequences: experts have one digest too, their auxiliary loss that of whole sequences" {
-  local one whole
+@test "sequences: in chunks experts have the auxiliary loss of whole sequences" {
+  local whole
   small=(--model_name tiny-mixtral --num_layers 2 --seq_length 64 --bench_step 2 --batch_size 2 --train_batch_size 4 --router_aux_loss_coef 0.5)
-  one=$(trained_on 1 --sequence_chunks 4 --zero_stage 0)
-  [ -n "$one" ]
+  trained_on 1 --sequence_chunks 4 --zero_stage 0 >/dev/null
   whole=$(sed -n 's/^.*Step 1, Loss: \([^ ]*\) .* grad_norm: \([^ ]*\) .*/\1 \2/p' log)
   [ -n "$whole" ]
-  [ "$(trained_on 2 --sequence_parallel 2 --sequence_chunks 4 --zero_stage 3 --activation_checkpointing)" = "$one" ]
-  [ "$(trained_on 4 --sequence_parallel 4 --zero_stage 2 --deepcompile)" = "$one" ]
   trained_on 1 >/dev/null
   sed -n 's/^.*Step 1, Loss: \([^ ]*\) .* grad_norm: \([^ ]*\) .*/\1 \2/p' log | awk -v whole="$whole" '
     { split(whole, of, " "); for (i = 1; i <= 2; ++i) if (($i - of[i]) ^ 2 > (1e-4 * of[i]) ^ 2) exit 1; seen = 1 } END { exit !seen }'
@@ -55,16 +55,16 @@ setup() {
 }
 
 @test "sequences: zs-verify finds them exact, whole ones within rounding, and a head in another's place" {
-  local options=(--model_name tiny --num_layers 2 --seq_length 32 --iterations 2 --sequence_parallel 2)
-  run -0 mpirun -np 2 --oversubscribe zs-verify "${options[@]}" --zero_stage 3
-  [[ $output == *"verdict: exact"* ]]
-  run -0 mpirun -np 2 --oversubscribe zs-verify "${options[@]}" --zero_stage 1 --reference whole
-  [[ $output == *"verdict: equal"* || $output == *"verdict: within"* ]]
-  run -0 mpirun -np 2 --oversubscribe zs-verify "${options[@]}" --model_name tiny-gpt-oss --iterations 3
-  [[ $output == *"verdict: exact"* ]]
-  run -1 mpirun -np 2 --oversubscribe zs-verify "${options[@]}" --inject_fault 2:heads:h.1
-  [[ $output == *"verdict: DIFFERENT"* ]]
-  [[ $output == *"step: 2"*"stage: forward"* ]]
+  local options="--num_layers 2 --seq_length 32 --sequence_parallel 2"
+  verified exact 2 "$options --model_name tiny --iterations 2 --zero_stage 3"
+  verified whole 2 "$options --model_name tiny --iterations 2 --zero_stage 1 --reference whole"
+  verified sinks 2 "$options --model_name tiny-gpt-oss --iterations 3"
+  verified heads 2 "$options --model_name tiny --iterations 2 --inject_fault 2:heads:h.1"
+  run -0 verdicts
+  [[ ${lines[0]} == "exact status 0; verdict: exact;"* ]]
+  [[ ${lines[1]} == "whole status 0; verdict: equal;"* || ${lines[1]} == "whole status 0; verdict: within"* ]]
+  [[ ${lines[2]} == "sinks status 0; verdict: exact;"* ]]
+  [[ ${lines[3]} == "heads status 1; verdict: DIFFERENT;"*"step: 2;"*"stage: forward"* ]]
 }
 
 @test "sequences: a training that is killed goes on with another number of ranks that share them, as if nothing had been" {

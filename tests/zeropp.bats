@@ -4,6 +4,7 @@
 # shellcheck disable=SC2154 # stderr is of bats' run
 setup() {
   load helper
+  load digests
   cd "$BATS_TEST_TMPDIR"
   SMALL=(--model_name tiny --num_layers 2 --seq_length 32 --output_dir runs --save_final false)
 }
@@ -36,12 +37,10 @@ nodes() { mpirun --oversubscribe -n 2 env SLURMD_NODENAME=node-a "$@" : -n 2 env
 @test "zeropp: zs-verify has a reference for what is rounded on its way, exact on every number of ranks" {
   for options in "--zero_hpz_partition_size 2" "--zero_quantized_weights" "--zero_quantized_gradients" "--method zeropp --zero_hpz_partition_size 2" \
     "--method zeropp --bf16 --rtol 0 --atol 0" "--method zeropp --gradient_accumulation_steps 2 --offload_device cpu --offload_param cpu --passes ALL"; do
-    # shellcheck disable=SC2086
-    mpirun --oversubscribe -n 2 zs-verify --num_layers 1 --iterations 3 --zero_stage 3 $options >out || complain "$options: $?"
-    grep -q '^verdict: exact' out || complain "$options: $(tail -n 3 out)"
+    verified "${options// /}" 2 "--num_layers 1 --iterations 3 --zero_stage 3 $options"
   done
-  zs-verify --num_layers 1 --iterations 3 --method zeropp >out || complain "one rank: $(tail -n 3 out)"
-  verdict
+  verified one-rank 1 "--num_layers 1 --iterations 3 --method zeropp"
+  run -0 all_exact 7
 }
 
 @test "zeropp: what travels as integers costs less than a tenth of the loss, and is a quarter of the bytes and less" {

@@ -3,6 +3,7 @@
 # lib/training/verify/*_test.cpp goes through stages, ranks and 100 faults in one process.
 setup() {
   load helper
+  load digests
   cd "$BATS_TEST_TMPDIR"
   SMALL="--num_layers 1 --seq_length 16 --iterations 4 --dropout 0.1"
 }
@@ -30,27 +31,24 @@ reseal() {
 @test "zs-verify: stages, ranks and accumulation are exact in float32" {
   for case in "0 2 1" "1 4 1" "2 2 4" "3 1 4" "3 4 1"; do
     read -r stage ranks steps <<<"$case"
-    verify "$ranks" --zero_stage "$stage" --gradient_accumulation_steps "$steps" --deepcompile >log || complain "$case: status $?"
-    grep -qx 'verdict: exact' log || complain "$case: $(tail -n 3 log)"
+    verified "${case// /-}" "$ranks" "$SMALL --zero_stage $stage --gradient_accumulation_steps $steps --deepcompile"
   done
-  verdict
+  run -0 all_exact 5
 }
 
 @test "zs-verify: weight decay on matrices alone, no bias correction, checkpointing and a schedule are exact too" {
   for extra in "--decay matrices --scheduler cosine --lr_warmup_steps 1" "--set training.correct_bias=false --activation_checkpointing" \
     "--max_grad_norm 0 --use_torch_adam --batch_size 2"; do
-    # shellcheck disable=SC2086
-    verify 2 --zero_stage 2 $extra >log || complain "$extra: status $?"
-    grep -qx 'verdict: exact' log || complain "$extra: $(tail -n 3 log)"
+    verified "${extra// /}" 2 "$SMALL --zero_stage 2 $extra"
   done
-  verdict
+  run -0 all_exact 3
 }
 
 @test "zs-verify: fused kernels are exact too, and close to LibTorch's operations" {
   for stage in 1 3; do
-    verify 2 --zero_stage $stage --compile --gradient_accumulation_steps 2 >log || complain "stage $stage: status $?"
-    grep -qx 'verdict: exact' log || complain "stage $stage: $(tail -n 3 log)"
+    verified stage-$stage 2 "$SMALL --zero_stage $stage --compile --gradient_accumulation_steps 2"
   done
+  run -0 all_exact 2
   for kernels in "" --compile; do
     # shellcheck disable=SC2086
     zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 5 --save_final false --output_dir "runs$kernels" $kernels >/dev/null
@@ -166,13 +164,12 @@ reseal() {
 
 @test "zs-verify: micro-batches that do not divide among the ranks: exact in every stage, a flipped bit is found" {
   for stage in 0 1 2 3; do
-    # shellcheck disable=SC2086
-    run -0 mpirun --oversubscribe --bind-to none -n 3 zs-verify $SMALL --train_batch_size 7 --batch_size 1 --zero_stage $stage --max_grad_norm 0.1
-    [[ $output == *"verdict: exact"* ]] || complain "stage $stage: $output"
-    # shellcheck disable=SC2086
-    run -1 mpirun --oversubscribe --bind-to none -n 3 zs-verify $SMALL --train_batch_size 7 --batch_size 1 --zero_stage $stage --inject_fault 1:transformer.h.0.ln_1.weight:5
-    [[ $output == *"transformer.h.0.ln_1.weight"* ]] || complain "stage $stage: $output"
+    verified exact-$stage 3 "$SMALL --train_batch_size 7 --batch_size 1 --zero_stage $stage --max_grad_norm 0.1"
+    verified flipped-$stage 3 "$SMALL --train_batch_size 7 --batch_size 1 --zero_stage $stage --inject_fault 1:transformer.h.0.ln_1.weight:5"
   done
+  run -0 verdicts
+  [ "$(grep -c '^exact-[0-3] status 0; verdict: exact;' <<<"$output")" = 4 ] || complain "$output"
+  [ "$(grep -c '^flipped-[0-3] status 1; verdict: DIFFERENT;.*transformer.h.0.ln_1.weight' <<<"$output")" = 4 ] || complain "$output"
   verdict
 }
 

@@ -13,10 +13,11 @@ int main(int argc, char** argv) {
   zs::unit::choose_products(argv);
   ::prctl(PR_SET_NAME, argv[0]);
   if (argv[0] == std::string("zs-verify")) {
-    zs::verify::Session session;
+    zs::setup::Ranks ranks;
+    zs::verify::Session session(ranks);
     return zs::cli::run(
         zs::comparison::command(), argc, argv, [&](const zs::cli::Args& args) { return session.verify(args); },
-        session.hooks());
+        ranks.hooks());
   }
   zs::train::Session session;
   return zs::cli::run(

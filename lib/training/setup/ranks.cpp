@@ -91,6 +91,7 @@ std::string idle_gpus(const std::string& asked) {
 std::string chosen_device(const std::string& asked) { return takes_gpu(asked) ? "cuda" : "cpu"; }
 
 comm::Group& Ranks::start(double timeout) {
+  if (group_) return *group_;
   ignore_closed_pipes();
   device::count_tensors();
   device::keep_freed_memory();
@@ -103,7 +104,8 @@ comm::Group& Ranks::start(double timeout) {
 }
 
 comm::Group& Ranks::use(const std::string& device, const std::string& transport, bool repeat) {
-  if (takes_gpu(device)) group_ = on_gpu(std::move(group_), transport, options_, repeat);
+  const bool on_host = group_->device().kind == device::Device::Kind::cpu;
+  if (on_host && takes_gpu(device)) group_ = on_gpu(std::move(group_), transport, options_, repeat);
   return *group_;
 }
 
@@ -123,7 +125,6 @@ cli::Hooks Ranks::hooks() {
           [this] {
             if (group_ && group_->size() > 1) group_->abort();
           },
-      .build = [] { return std::string(cuda::library_path().empty() ? "without CUDA" : "with CUDA"); },
   };
 }
 

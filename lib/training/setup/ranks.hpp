@@ -13,12 +13,12 @@ class Ranks {
  public:
   /// Initializes LibTorch (memory accounting, OMP_NUM_THREADS or one thread) and joins the ranks that the launcher
   /// started, with host memory. `timeout`: seconds that a collective waits. The group lives as long as this object.
-  /// Call it once, before the first tensor.
+  /// Call it before the first tensor; later calls return the group.
   comm::Group& start(double timeout);
   /// Moves the group to chosen_device() of auto, cpu or cuda, the same on every rank: the GPU of this rank among those
   /// of its host.
   /// `transport` is auto, nccl or mpi: how a GPU's memory is sent. Unless bits must `repeat`, NCCL may add gradients in
-  /// any order. Invalidates earlier references. Call it at most once. COLLECTIVE.
+  /// any order. Invalidates earlier references. Later calls keep the GPU. COLLECTIVE.
   comm::Group& use(const std::string& device, const std::string& transport, bool repeat);
   comm::Group& group() { return *group_; }  ///< REQUIRES: start()
   /// The hooks of cli::run for failures: name the rank, and abort the others.

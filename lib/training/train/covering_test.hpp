@@ -2,8 +2,8 @@
 // Few trainings in which any two settings meet: what a fault needs is mostly one setting, or two together. All of them
 // with all others are trained by tests/matrix.
 #pragma once
-#include <initializer_list>
 #include <set>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -44,6 +44,13 @@ inline std::vector<std::vector<int>> covering(const std::vector<int>& sizes) {
     rows.push_back(row);
   }
   return rows;
+}
+
+/// "2 0 1": a row, for what a failed check says.
+inline std::string shown(const std::vector<int>& row) {
+  std::string text;
+  for (const int value : row) text += (text.empty() ? "" : " ") + std::to_string(value);
+  return text;
 }
 
 }  // namespace zs::train

@@ -49,7 +49,7 @@ TEST_CASE("exact: stages, ranks, accumulation, passes and checkpointing give the
     const int ranks = 1 << row[2];
     CAPTURE(name);
     CAPTURE(dtype);
-    CAPTURE(row);
+    CAPTURE(shown(row));
     Case c{row[1], ranks, 8 / ranks, row[3] == 1, row[4] == 1, max_grad_norm, fused, name};
     c.dtype = dtype;
     CHECK(trained(c) == expected[kind]);
@@ -127,7 +127,7 @@ TEST_CASE("exact: micro-batches that do not divide among the ranks, on any numbe
                                    static_cast<int>(layouts.size()), 2, 2})) {
     const auto number = static_cast<std::size_t>(row[0]);
     const Layout& layout = layouts[static_cast<std::size_t>(row[2])];
-    CAPTURE(row);
+    CAPTURE(shown(row));
     Case c = whole[number];
     c.stage = layout.stage, c.ranks = ranks[static_cast<std::size_t>(row[1])];
     c.divide(numbers[number]);
@@ -216,7 +216,7 @@ TEST_CASE("exact: what is offloaded, in the host's memory or on a disk, changes 
                    narrow = trained({.max_grad_norm = 0.5, .dtype = at::kBFloat16});
   // Stages 1, 2 and 3, and stage 3 whose parameters are away too; places, ranks, number formats, schedules.
   for (const auto& row : covering({4, 2, 3, 2, 2, 2})) {
-    CAPTURE(row);
+    CAPTURE(shown(row));
     const zero::Place place = row[1] == 0 ? zero::Place::host : zero::Place::disk;
     const int ranks = 1 << row[2];
     Case c{.stage = std::min(row[0] + 1, 3), .ranks = ranks, .micro_steps = 8 / ranks, .max_grad_norm = 0.5};
@@ -290,7 +290,7 @@ TEST_CASE("exact: one digest whatever share of the optimizer state is offloaded,
     expected.push_back(trained(whole.back()));
   }
   for (const auto& row : covering({3, 3, 4, 3})) {  // the last: on a disk, in the host's memory, there with passes
-    CAPTURE(row);
+    CAPTURE(shown(row));
     const auto kind = static_cast<std::size_t>(row[0]);
     const zero::Place place = row[3] == 0 ? zero::Place::disk : zero::Place::host;
     Case c = whole[kind];

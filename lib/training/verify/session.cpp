@@ -124,25 +124,25 @@ Status Session::verify(const cli::Args& args) {
   const bool text = args.text("format") == "text";
   Request request;
   request.tolerance = tolerance(args);  // refuses what is not a number before the ranks start
-  ranks_.start(timeout);
-  const bool first = ranks_.group().rank() == 0;
+  ranks_->start(timeout);
+  const bool first = ranks_->group().rank() == 0;
   if (first) {
     for (const std::string& warning : config.warnings()) cli::warn(args.command(), warning);
   }
   std::string device;
-  comm::together(ranks_.group(), "reading of the configuration", [&] {
+  comm::together(ranks_->group(), "reading of the configuration", [&] {
     device = setup::chosen_device(config.text("run.device"));
     const config::Reading reading(config);
-    request.train = setup::settings(reading, ranks_.group().size(), device == "cuda");
+    request.train = setup::settings(reading, ranks_->group().size(), device == "cuda");
     // A comparison ignores settings of checkpoints and evaluation.
     reading.require_read([](const config::Entry& entry) { return used(entry.key); });
   });
-  setup::require_same_start(ranks_.group(), config,
+  setup::require_same_start(ranks_->group(), config,
                             {{"the device", device},
                              {"--inject_fault", args.text("inject_fault")},
                              {"--repeat", zs::to_text(times)},
                              {"--reference", args.text("reference")}});
-  comm::Group& group = ranks_.use(device, request.train.transport, request.train.deterministic);
+  comm::Group& group = ranks_->use(device, request.train.transport, request.train.deterministic);
   comm::together(group, "choice of the kernels", [&] { setup::place_on(request.train, group); });
   request.amp = args.text("reference") == "amp";
   request.apart = args.text("reference") == "apart";

@@ -8,11 +8,12 @@ namespace zs::verify {
 
 class Session {
  public:
+  explicit Session(setup::Ranks& ranks) : ranks_(&ranks) {}
+  /// COLLECTIVE. Any number of them may follow one another on the same ranks.
   Status verify(const cli::Args& args);
-  cli::Hooks hooks() { return ranks_.hooks(); }
 
  private:
-  setup::Ranks ranks_;
+  setup::Ranks* ranks_;
 };
 
 }  // namespace zs::verify

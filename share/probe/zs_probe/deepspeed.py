@@ -22,7 +22,7 @@ def _is(x, *kinds):
 class _Engine:
     """What an engine knows, whatever its optimizer."""
 
-    scale = moved = None  # the loss scale before a step's update and after it
+    scale = scale_after = None  # the loss scale before a step's update and after it
 
     def _know(self, engine):
         self.engine = engine
@@ -47,8 +47,8 @@ class _Engine:
             found["clip"] = bound
         if self.scale is not None:
             found["loss_scale"] = self.scale
-        if self.moved not in (None, self.scale):  # what the gradients are divided by, where it grows before
-            found["loss_scale_after"] = self.moved
+        if self.scale_after not in (None, self.scale):  # what the gradients are divided by, where it grows before
+            found["loss_scale_after"] = self.scale_after
         return found
 
     def by(self, p):
@@ -203,7 +203,7 @@ class Zero(_Engine, FlatLayout):
             self.scale = _scale(zero)  # the update changes it
             with _Gathers(self.devices()):
                 result = made(*args, **kwargs)
-            self.moved = _scale(zero)
+            self.scale_after = _scale(zero)
             recorder.after()
             return result
 

@@ -335,6 +335,94 @@ END
   assert_output --partial "no call of the model was seen"
 }
 
+@test "a lost step, an end that is not there and an edit of any field are never equal" {
+  edited() { cp -r whole "$1" && sed -i '1s/"id": "../"id": "zz/' "$1/rank-0.jsonl" && sed -i "${@:2}" "$1/rank-0.jsonl"; }
+  edited gap 4d # the step that differs may be the one that is lost
+  run -1 zs-verify whole gap
+  assert_line "verdict: FAILED"
+  assert_line --partial "gap/rank-0.jsonl: has 2 steps of 3 that were written"
+  run -1 zs-report whole gap
+  refute_output --partial "**exact.**"
+  edited open '$d'
+  run -1 zs-verify whole open
+  assert_line --partial "open/rank-0.jsonl:5: is the last line, and no end"
+  edited crashed '$s/"how": "whole"/"how": "exception ValueError: boom"/'
+  run -1 zs-verify whole crashed
+  assert_line --partial "says how the training ended, after 3 steps: exception ValueError: boom"
+  edited option '4s/"amsgrad": false/"amsgrad": true/'
+  run -1 zs-verify whole option
+  assert_line "headline: step 2: amsgrad of group 0 is true for false"
+  edited counter '4s/"counters": {"2"/"counters": {"3"/'
+  run -1 zs-verify whole counter
+  assert_line "headline: step 2: the optimizer counts 3 steps for 2"
+  edited hidden '$s/"unseen": \[\]/"unseen": ["an optimizer"]/'
+  run -3 zs-verify whole hidden
+  assert_line "not recorded in B: an optimizer"
+  edited loss '4s/"loss": 0[.0-9]*/"loss": 0.7/'
+  run -1 zs-verify whole loss
+  assert_line --partial "loss: step 2, rank 0: "
+  edited silent '4s/"loss": 0[.0-9]*/"loss": null/'
+  run -3 zs-verify whole silent
+  assert_line "missing: step 2: loss of rank 0 is only in A"
+  edited key '4s/"batch"/"batches"/'
+  run -2 zs-verify whole key
+  cp -r sharded rank && sed -i '1s/"id": "../"id": "zz/' rank/rank-?.jsonl && sed -i '4s/"lr": 0.01/"lr": 0.5/' rank/rank-1.jsonl
+  run -1 zs-verify sharded rank
+  assert_line --partial "rank 1 updates 0.weight with other options than rank 0"
+  cp -r whole extra && cp sharded/rank-1.jsonl extra
+  run -2 zs-verify whole extra
+  assert_output --partial "extra/rank-1.jsonl: is there, and the training has 1 rank: it is of another"
+}
+
+@test "what a training does beside its first optimizer is recorded: a second one, buffers, a crash, a stride, a counter that began again" {
+  python_with torch python3-torch
+  cat >train.py <<'END'
+import os, sys, torch
+torch.manual_seed(1)
+rate, momentum, crash = float(sys.argv[1]), float(sys.argv[2]), "crash" in sys.argv
+model = torch.nn.Sequential(torch.nn.Linear(8, 6), torch.nn.BatchNorm1d(6, momentum=momentum), torch.nn.Linear(6, 4))
+matrices = torch.optim.SGD([p for p in model.parameters() if p.dim() > 1], lr=0.1)
+vectors = torch.optim.AdamW([p for p in model.parameters() if p.dim() < 2], lr=rate)
+first = 0
+if "again" in sys.argv:
+    model.load_state_dict(torch.load("model.pt"))
+    first = 3
+for step in range(first, first + 3):
+    model(torch.randn(5, 8)).square().mean().backward()
+    if crash and step == 2:
+        raise ValueError("boom")
+    matrices.step()
+    vectors.step()
+    model.zero_grad()
+torch.save(model.state_dict(), "model.pt")
+END
+  export PYTHONPATH=$ROOT/share/probe
+  recorded() { ZS_PROBE=$1 "$PYTHON" -m zs_probe train.py "${@:2}"; }
+  recorded a 0.01 0.1
+  recorded b 0.01 0.1
+  run -0 zs-verify a b
+  assert_line "verdict: exact"
+  assert_line "tensors_compared: 66"
+  recorded rate 0.02 0.1
+  run -1 zs-verify a rate
+  assert_line "headline: step 1: the rate of group 1 is 0.02 for 0.01, x 2"
+  recorded buffers 0.01 0.5
+  run -1 zs-verify a buffers
+  assert_line --partial "buffer of 1.running_mean"
+  for name in crashed crashed-too; do run -1 recorded $name 0.01 0.1 crash; done
+  run -1 zs-verify crashed crashed-too
+  assert_line "verdict: FAILED"
+  assert_line --partial "after 2 steps: exception ValueError: boom"
+  ZS_PROBE_EVERY=2 recorded second 0.01 0.1
+  run -0 zs-verify a second
+  assert_line "verdict: exact"
+  recorded b 0.01 0.1 again # its counter begins again, and its parameters are those of the folder: it goes on there
+  assert [ "$(grep -c '"step": ' b/rank-0.jsonl)" = 6 ]
+  run recorded b 0.01 0.1 # another one
+  assert_output --partial "b/rank-0.jsonl is there already"
+  assert [ -e b/rank-0.refused ]
+}
+
 @test "target tokens are counted for each micro-batch: labels that are others, and a mean of means, are told by their numbers" {
   python_with torch python3-torch
   cat >train.py <<'END'

@@ -9,7 +9,6 @@
 
 #include "base/base64.hpp"
 #include "base/error.hpp"
-#include "base/number.hpp"
 
 namespace zs::probefile {
 namespace {
@@ -30,9 +29,8 @@ void from(const Json& value, Real& to) {
     return;
   }
   const auto& text = value.get_ref<const std::string&>();
-  const auto found = parse_real(text);
-  if (!found && text != "nan") throw Error("has '" + text + "' where a number belongs");
-  to.value = found.value_or(std::nan(""));
+  if (text != "nan" && text != "inf" && text != "-inf") throw Error("has '" + text + "' where a number belongs");
+  to.value = text == "nan" ? std::nan("") : text == "inf" ? HUGE_VAL : -HUGE_VAL;
 }
 
 void from(const Json& value, Digest& to) {

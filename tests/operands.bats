@@ -211,10 +211,16 @@ answer() { # answer ACTION NAME: status and output
       answer "$action" "$name"
       [ "$said" = "$first" ] || complain "$action of $name: $said, and of alpha1: $first"
     done
-    # Where the registry is another, a folder means its own.
-    said=$(cd / && zs-runs -r "$PWD/empty" show "$OLDPWD/saved_models/$one" --format json)
-    [[ $said == *'"run_name": "alpha1"'* ]] || complain "show of another registry: $said"
   done
+  # Training goes on with the same run.
+  first=$(zs-train --resume alpha1 2>&1) || true
+  for name in "$one" "saved_models/$one"; do
+    said=$(zs-train --resume "$name" 2>&1) || true
+    [[ $said == "$first" && $said == *"final_checkpoint: has 4 steps done"* ]] || complain "--resume $name: $said"
+  done
+  # Where the registry is another, a folder means its own.
+  said=$(cd / && zs-runs -r "$PWD/empty" show "$OLDPWD/saved_models/$one" --format json)
+  [[ $said == *'"run_name": "alpha1"'* ]] || complain "show of another registry: $said"
   verdict
 }
 

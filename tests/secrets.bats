@@ -88,6 +88,6 @@ END
   run -2 zs-sweep base.yaml sweep.yaml --output files --run 'true {options}'
   [[ $output == "zs-sweep: base.yaml:2: hub.token is a secret, and a sweep is written into files: leave it out, and export a variable" ]] || complain "$output"
   [ ! -e files ] || complain "files are written"
-  [ -z "$(secrets_in runs) $(secrets_in results)" ] || [ "$(secrets_in runs) $(secrets_in results)" = ' ' ] || complain "in $(secrets_in runs) $(secrets_in results)"
+  [ -z "$(secrets_in runs)$(secrets_in results)" ] || complain "in $(secrets_in runs) $(secrets_in results)"
   verdict
 }

@@ -9,5 +9,5 @@ int main(int argc, char** argv) {
     if (zs::comparison::trains(args)) zs::cli::become_engine(command.name, argv);
     return zs::comparison::compare(args);
   };
-  return zs::cli::run(command, argc, argv, body, zs::cli::engine_hooks(command.name, argv));
+  return zs::cli::run(command, argc, argv, body, zs::cli::engine_hooks());
 }

@@ -60,15 +60,17 @@ int launched_rank() {
   return 0;
 }
 
-Hooks engine_hooks(const std::string& name, char** argv) {
+Hooks engine_hooks() {
   Hooks hooks;
   hooks.place = [] {
     if (launched_rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
     return std::string();
   };
-  hooks.build = [name, argv]() -> std::string {
-    if (engine().empty()) return "without an engine";
-    become_engine(name, argv);
+  hooks.build = []() -> std::string {
+    const fs::path path = engine();
+    if (path.empty()) return "without an engine";
+    // Where the engine looks for a GPU's library (device/backend.hpp).
+    return fs::exists(path.parent_path() / "libzs-cuda.so") ? "with CUDA" : "without CUDA";
   };
   return hooks;
 }

@@ -15,7 +15,8 @@ namespace zs::cli {
 /// The rank that a launcher gave this process, before MPI has started; 0 without a launcher.
 int launched_rank();
 
-/// Hooks of a tool that runs on many ranks: rank 0 prints an error first, and the engine answers --version.
-Hooks engine_hooks(const std::string& name, char** argv);
+/// Hooks of a tool that runs on many ranks: rank 0 prints an error first, and --version says what the engine computes
+/// with.
+Hooks engine_hooks();
 
 }  // namespace zs::cli

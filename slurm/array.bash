@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154,SC2034
-# Sourced by the *.sbatch files beside it, after experiment.bash: an experiment as a job array, a condition per element,
-# and a job that reports when all have ended, whatever became of them. Array and report run the same script as the job
-# that submitted them; --part tells them what they are.
+# Sourced by the *.sbatch files in this folder, after experiment.bash: an experiment as a job array with one element for
+# each condition, and a job that reports when all have ended. Array and report run the same script as the job that
+# submitted them; --part selects the part.
 
 # submit_experiment: submits the conditions of `todo` as arrays and the report after them, prints the jobs, and ends.
 submit_experiment() {
@@ -14,7 +14,7 @@ submit_experiment() {
   largest=$(scontrol show config | sed -n 's/^MaxArraySize *= *//p')
   cluster=$(scontrol show config | sed -n 's/^ClusterName *= *//p')
   largest=$((${largest:-1001} - 1))
-  # A list of its own for each submission: an element of an earlier one may yet start again.
+  # A separate list for each submission: an element of an earlier one may start again.
   list=$(mktemp "$results/.cells/todo.XXXXXX") || die "cannot write $results"
   printf '%s\n' "${todo[@]}" >"$list" || die "cannot write $list"
   words=(--max_restarts "$max_restarts" ${gpus_per_node:+--gpus_per_node "$gpus_per_node"} ${any_owner:+--any_owner})

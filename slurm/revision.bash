@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154,SC2317
-# Sourced by compare-revisions.sbatch, after launch.bash: two revisions of a repository, each built in a worktree of its
-# own, trained with in turn, and compared. What has a number 0 or 1 is of the one or the other.
+# Sourced by compare-revisions.sbatch, after launch.bash: builds two revisions of a repository in separate worktrees,
+# trains with them in alternation, and compares them. The numbers 0 and 1 name the two revisions.
 # (shellcheck does not see what the script that sources this sets, nor what traps call.)
 
 # ours ARGUMENT...: git in the repository; it runs no hook of the user's and does not refresh their index.
@@ -132,8 +132,8 @@ stop() {
   exit "$2"
 }
 
-# clean: at any end. Only our own worktrees go: pruning could forget those of the user on a disk that is not mounted now.
-# Status 1 is a verdict: without one, what failed is something else.
+# clean: at any end. Removes only this script's worktrees: git prune could forget a user's worktrees on a disk that is
+# not mounted now. Status 1 is a verdict: without a verdict the failure is something else.
 clean() {
   local status=$? tree
   trap '' INT TERM HUP QUIT USR1
@@ -155,7 +155,8 @@ clean() {
   exit "$status"
 }
 
-# build_revisions: a worktree each, one for both where they are the same commit. What does not build is `failed`.
+# build_revisions: one worktree for each revision, or one for both if they are the same commit. A failed build is
+# `failed`.
 build_revisions() {
   local i tree log
   for i in 0 1; do
@@ -214,7 +215,7 @@ run_revision() {
     PYTHONPATH="$share/probe/site:$share/probe${PYTHONPATH:+:$PYTHONPATH}" bash -c "$run $test_config"
   end_watcher
   local microseconds=$((${EPOCHREALTIME/./} - begin))
-  # Ranks that srun starts are no children of ours: what others used is not known then.
+  # srun starts its ranks outside our process tree, so their use of the machine is not known then.
   if [[ ${launch[0]} != srun ]]; then
     other=$(awk -v ticks=$(($(busy_time) - busy - $(own_time) + own)) -v hz="$(getconf CLK_TCK)" -v us="$microseconds" \
       'BEGIN { share = ticks / hz / us * 1e6; printf "%.2f", (share > 0 ? share : 0) }')

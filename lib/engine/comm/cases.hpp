@@ -227,7 +227,7 @@ inline void all_gather_object(Group& group, std::size_t most) {
   for (int rank = 0; rank < group.size(); ++rank) {
     require(ranks[static_cast<std::size_t>(rank)] == rank * 2.5, "value", rank);
   }
-  // Each rank has as many values as its number: rank 0 has none.
+  // Each rank r has r values: rank 0 has none.
   const std::vector<double> mine(static_cast<std::size_t>(group.rank()), group.rank() * 0.5);
   const auto lists = group.all_gather(std::span<const double>(mine), "lists of case");
   require(static_cast<int>(lists.size()) == group.size(), "count of lists");
@@ -314,8 +314,8 @@ inline void reduce_subtrees(Group& group, std::int64_t n, Memory memory, std::in
   }
 }
 
-/// Within pairs of neighbours first and then between the pairs, by groups of their own: the sums of all ranks at once.
-/// Both groups' collectives are under way together, and ranks wait in orders of their own.
+/// All ranks' sums, in two steps: within pairs of neighbours, then between the pairs, by separate groups. Both groups'
+/// collectives are in flight together, and each rank waits in a different order.
 inline void split(Group& group, Memory memory) {
   constexpr std::int64_t kCount = 300007;
   constexpr int kSeed = 77;

@@ -14,7 +14,7 @@ using device::View;
 
 std::int64_t whole_parts(std::int64_t n, std::int64_t part) { return (n + part - 1) / part; }
 
-/// Which places of [tiles][widest] hold a number: all, or the tiles have two lengths and it says which.
+/// Which elements of [tiles][widest] hold a number: all, unless the tiles have two lengths.
 at::Tensor places(std::int64_t n, Slice tiles, std::int64_t widest, const at::Device& device) {
   const at::Tensor used = at::empty({tiles.size(), widest}, at::kBool);
   auto* at = used.data_ptr<bool>();
@@ -98,8 +98,8 @@ void Codec::decode(const View& bytes, Slice tiles, const View& numbers) const {
 void Codec::bound(const View& numbers, Slice tiles, const View& bounds) const {
   if (n_ == 0) return;
   const at::NoGradGuard no_grad;
-  // Half a step of the code, and what is rounded beside it: to the code, from it, to the type that comes out, and in
-  // sums over up to 2^8 leaves.
+  // Half a step of the code, and further rounding: to the code, from it, to the output type, and in sums over up to 2^8
+  // leaves.
   const float rounding = numbers.type == device::Type::float32 ? 1e-6F : 0x1p-8F;
   const auto most = static_cast<float>((1 << (bits_ - 1)) - 1);
   const at::Tensor values = blocks_of(numbers, n_, tiles, widest_, blocks_).abs();

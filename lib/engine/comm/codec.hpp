@@ -4,7 +4,7 @@
 //
 //   numbers of a unit   | tile 0          | tile 1          | ... kTiles tiles: slices of all of them
 //                       | block | block | | block | block | | blocks of kBlock numbers, the last one of a tile shorter
-//   bytes that travel   | scales | codes  | scales | codes  | as many for every tile
+//   bytes that are sent | scales | codes  | scales | codes  | the same number for every tile
 //
 // A block's scale is its largest magnitude / the largest code (127 or 7), float32;
 // a code is the nearest integer to number / scale, ties to even; decoding gives

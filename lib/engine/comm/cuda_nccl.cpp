@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives have a stream of their own:
+// Collectives have a separate stream:
 //
 //   compute stream   ... backward | event a            wait b | use of the result
 //   NCCL's stream             wait a | sends and receives, tree sum | event b
 //
-// start records a, wait() makes the compute stream wait for b: the host never waits. A thread watches the events b: one
-// that does not come within the deadline names its collective and the ranks that have not reached it, and ends the job.
+// start records a, wait() makes the compute stream wait for b: the host never waits. A thread watches the events b. If
+// one does not come within the deadline, the thread names its collective and the ranks that have not reached it, and
+// ends the job.
 #include "comm/nccl.hpp"
 
 #include <c10/cuda/CUDAGuard.h>
@@ -142,7 +143,7 @@ class NcclGroup final : public GpuGroup {
     if (node > 0) nodes_ = Nodes::of(*this, node);
     const std::string where = "rank " + std::to_string(rank()) + " on " + this->host(rank());
     watch_ = std::make_unique<Watch>(options.timeout, [this, where, options](const std::string& what) {
-      // The host's thread may wait for the GPU for ever: nobody else can tell.
+      // The host's thread may wait for the GPU for ever, so only this thread can report it.
       std::fprintf(stderr, "zs: %s: %s has not ended within %g s: another rank is late, stopped or dead\n",
                    where.c_str(), what.c_str(), options.timeout);
       std::fflush(stderr);
@@ -265,7 +266,7 @@ class NcclGroup final : public GpuGroup {
     sent_ += bytes;
     if (host(to) != host(rank())) between_nodes_ += bytes;
   }
-  /// NCCL's stream, which waits for what the compute stream has been given so far.
+  /// NCCL's stream; it waits for all work given to the compute stream so far.
   c10::cuda::CUDAStream begin() {
     ++collectives_;
     const auto before = event();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of products of 8 bits on their way to other ranks: as the bits that the products take, so that no bit of what
-// is computed changes. A product rounds its weights to q = E4M3(x s), s = 448 / the largest magnitude (current scaling,
-// kernel/cuda_float8.hpp). What comes out here for x is q / s in bfloat16, within 2^-8 of it, or the largest magnitude
-// itself where |q| is 448: the product finds the same largest magnitude, and rounds x s to the same q, whose neighbours
-// are 2^-4 of it away. Other numbers of the unit travel as they are.
+// Sends the weights of 8-bit products to other ranks as the 8 bits that the products use. No result changes: a product
+// rounds its weights to q = E4M3(x s), s = 448 / the largest magnitude (current scaling, kernel/cuda_float8.hpp). For x
+// the receiver gets q / s in bfloat16, within 2^-8 of it, or the largest magnitude itself if |q| is 448. The product
+// then finds the same largest magnitude, and rounds x s to the same q, whose neighbours are 2^-4 of it away. Other
+// numbers of the unit are sent unchanged.
 //
 //   numbers of a unit    | rank 0's slice                | rank 1's ...
-//   bytes of a rank      | codes | numbers | codes | ... |, as many for every rank; the last ones are not used
+//   bytes of a rank      | codes | numbers | codes | ... |, the same number for every rank; the last ones are unused
 //
-// An infinite or NaN magnitude comes out in place of all numbers that share it. REQUIRES: one that is not 0 is at least
+// An infinite or NaN magnitude replaces all numbers that share it. REQUIRES: a magnitude that is not 0 is at least
 // 2^-110, below which bfloat16 has fewer bits.
 #pragma once
 #include <ATen/core/Tensor.h>
@@ -45,7 +45,7 @@ class Float8Codec {
   at::Tensor travelled(const at::Tensor& numbers) const;
 
  private:
-  /// Adjacent numbers of a slice that travel alike: those of a scale, or (-1) as they are.
+  /// Adjacent numbers of a slice with the same treatment: they share a scale, or (-1) they are sent unchanged.
   struct Run {
     std::int64_t begin = 0, end = 0;  ///< from the start of the slice
     std::int64_t at = 0;              ///< their first byte in the rank's part

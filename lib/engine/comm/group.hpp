@@ -23,12 +23,13 @@ struct Slice {
   std::int64_t size() const { return end - begin; }
 };
 Slice slice(std::int64_t n, std::int64_t rank, std::int64_t ranks);
-/// The place of a rank's slice where each `among` consecutive ranks divide what the slices are of: those of the first
-/// rank of each such set come first, then those of the second.
+/// The index of a rank's slice if each `among` consecutive ranks divide the memory: the slices of the first rank of
+/// each such set come first, then the slices of the second.
 inline int place_of(int rank, int ranks, int among) { return rank % among * (ranks / among) + rank / among; }
 
-/// Slices of n by so many, tiles, are nested in the slice of every rank where the ranks are a power of two up to it:
-/// what is defined by tiles does not depend on the number of ranks; elsewhere ranks share a tile (zero/norm.hpp).
+/// Tiles are slices of n by a fixed number. If the number of ranks is a power of two up to it, tiles are nested in the
+/// slice of every rank, and results defined by tiles do not depend on the number of ranks. Otherwise ranks share a tile
+/// (zero/norm.hpp).
 inline constexpr std::int64_t kTiles = 256;
 
 /// A collective under way. It begins behind what the device was given before it, and the memory given to it must stay
@@ -82,10 +83,11 @@ class Group {
   /// collective.
   virtual device::Buffer allocate(std::int64_t bytes) = 0;
 
-  /// mine = of each sum in turn this rank's slice, float32: the slices of all ranks' terms, added in the order of the
-  /// canonical tree. Terms of 16 bits travel as they are, and the receiver widens them. `mine` may begin at this rank's
-  /// place in its first term, if that is float32 and there is one sum; else it does not overlap them. `what` names it
-  /// in errors ("reduce-scatter of h.2"). REQUIRES: mine.count is the slice's size for each sum. COLLECTIVE.
+  /// mine = for each sum, this rank's slice, float32: the slices of all ranks' terms, added in the order of the
+  /// canonical tree. Terms of 16 bits are sent unchanged, and the receiver widens them. `mine` may begin at this rank's
+  /// slice of its first term if that is float32 and there is one sum; otherwise it must not overlap the terms. Errors
+  /// name the collective by `what` ("reduce-scatter of h.2"). REQUIRES: mine.count is the slice's size for each sum.
+  /// COLLECTIVE.
   virtual Work reduce_scatter(const Summands& own, const device::View& mine, const std::string& what) = 0;
   /// The same of one leaf of each rank: mine = their tree sum. COLLECTIVE.
   Work reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) {
@@ -102,9 +104,9 @@ class Group {
   /// type and order, on every rank. COLLECTIVE.
   virtual Work all_gather_coalesced(std::span<const Gathered> all, const std::string& what) = 0;
 
-  /// from[r] = to[this rank] of rank r, for every r, in one type; any counts, also none. What is received overlaps
-  /// nothing else. REQUIRES: a part by rank in each, and from[r] is as long as what rank r sends: another length is an
-  /// error that names the rank. COLLECTIVE.
+  /// from[r] = to[this rank] of rank r, for every r, in one type; any counts, also 0. Received data overlaps nothing
+  /// else. REQUIRES: a part for each rank, and from[r] has the length that rank r sends: another length is an error
+  /// that names the rank. COLLECTIVE.
   virtual Work all_to_all(std::span<const device::View> to, std::span<const device::View> from,
                           const std::string& what) = 0;
   /// The same of equal parts: received = full[slice of this rank) of rank 0, then of rank 1, and so on. REQUIRES: the
@@ -134,7 +136,7 @@ class Group {
     return all;
   }
 
-  /// A group of the ranks with the same `colour` (for example those of a node), in their order here; errors use the
+  /// A group of the ranks with the same `colour` (for example the ranks of a node), in their order here; errors use the
   /// rank numbers of this group. Collectives of both may be in flight. Destroy it before this group. COLLECTIVE.
   virtual std::unique_ptr<Group> split(int colour, const std::string& what) = 0;
 

@@ -40,7 +40,7 @@ std::vector<int> unfinished(const Messages& messages, std::size_t ranks) {
   return late;
 }
 
-// Sends pieces of my data to each of the others, a few at a time, and receives theirs. What comes from a rank comes in
+// Sends pieces of my data to each of the others, a few at a time, and receives theirs. Pieces of one rank arrive in
 // order.
 class MessageCollective : public Collective {
  public:
@@ -61,7 +61,7 @@ class MessageCollective : public Collective {
   // The other ranks, nearest first upwards, so that not all send to rank 0 at once.
   int other(int i) const { return (rank_ + i) % ranks_; }
 
-  // At the first free index that stands for the rank.
+  // At the first free index of this rank.
   void put(Messages& messages, int rank, std::unique_ptr<Message> message) const {
     std::size_t i = static_cast<std::size_t>(rank);
     while (i < messages.size() && messages[i]) i += static_cast<std::size_t>(ranks_);
@@ -135,7 +135,7 @@ class ReduceScatter : public MessageCollective {
   Slice piece_of(Slice part, std::int64_t piece) const {
     return {part.begin + piece * piece_, std::min(part.end, part.begin + (piece + 1) * piece_)};
   }
-  /// The index of a term's piece among those of all terms, or of this rank's to another.
+  /// The index of a term's piece among the pieces of all terms, or of this rank's pieces for another rank.
   std::size_t at(std::int64_t piece, std::int64_t term) const {
     return static_cast<std::size_t>((piece % kWindow) * terms_ + term);
   }
@@ -210,7 +210,7 @@ void in_pieces(std::int64_t bytes, Move move) {
     move(begin, std::min(kMessageBytes, bytes - begin));
 }
 
-// Sends each of the others what is for it, and receives what it has for this one: in one order, as many and as large.
+// Sends data to each of the others and receives theirs: the same number of pieces with the same sizes, in one order.
 // With `tells_nothing` an empty part is a message too, so that a rank that expects more reports it.
 class Trade : public MessageCollective {
  public:

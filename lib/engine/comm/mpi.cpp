@@ -87,7 +87,7 @@ std::unique_ptr<Collective> MpiGroup::make_reduce_scatter(const Summands& own, c
     }
     tree_sums(own.addends, terms, parts_of_sums(mine, own.addends.sums.size(), part, part));
   };
-  // Leaves the places of missing terms as they are: nobody reads them.
+  // Leaves the memory of missing terms unchanged: it is never read.
   Entry entry{Entry::Kind::reduce_scatter, own.type, own.count, most, {}};
   for (std::size_t i = 0; i < own.terms.size(); ++i)
     entry.data[i] = memory_->locate(own.terms[i].data, own.terms[i].bytes());
@@ -139,7 +139,7 @@ std::unique_ptr<Collective> MpiGroup::make_all_to_all(std::span<const View> to, 
   Entry entry{Entry::Kind::all_to_all, to.front().type, 0, ranks, {}};
   for (std::size_t i = 0; i < ranks; ++i) {
     entry.to[i] = to[i].bytes(), entry.from[i] = from[i].bytes();
-    // Nobody reads an empty part, wherever it is.
+    // An empty part is never read, so its address does not matter.
     entry.data[i] = to[i].count == 0 ? 0 : memory_->locate(to[i].data, to[i].bytes());
   }
   return shared(entry, work, std::move(messages));

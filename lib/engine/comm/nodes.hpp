@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks of several nodes add within their nodes first. What the adjacent ranks of a node bring is a few whole nodes of
-// the canonical tree, one where each has a power of two of leaves: the bits are those of Group::reduce_scatter, and
-// between two nodes go those sums instead of the ranks' leaves, from each rank of a node to its like.
+// Ranks of several nodes add within their nodes first. The leaves of a node's adjacent ranks form a few whole subtrees
+// of the canonical tree, or one if each rank has a power of two of leaves. So the bits are the same as those of
+// Group::reduce_scatter. Nodes exchange these partial sums instead of leaves, between ranks of equal local index.
 //
 //   sent by a rank, of n numbers on M nodes of L ranks:   within the node  n (L - 1) / L        in the leaves' type,
 //                                                                                               for each of its terms
@@ -15,10 +15,11 @@
 
 namespace zs::comm {
 
-/// How many ranks from rank 0 on are on its host: all of them in a job of one node.
+/// The number of ranks on this rank's host, from rank 0 on: all of them in a job of one node.
 int ranks_of_first_node(const Group& group);
 
-/// How many ranks each node has, where they are adjacent, as many on each, above 1, and on more than one node; else 0.
+/// The number of ranks on each node, if it is above 1 and the same on all of several nodes, and the ranks of a node are
+/// adjacent; else 0.
 int ranks_of_node(const Group& group);
 
 class Nodes {

@@ -18,7 +18,7 @@ constexpr std::int64_t kLeast = std::int64_t{1} << 20;  // bytes of a segment, b
 
 std::int64_t round_up(std::int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// Nine tenths of what the file system behind the windows can give; MPI needs some of it for itself.
+// Nine tenths of the space that the file system of the windows has; MPI needs some of it for itself.
 std::int64_t free_bytes() {
   const char* directory = std::getenv("OMPI_MCA_osc_sm_backing_directory");
   struct statvfs space {};
@@ -60,7 +60,7 @@ std::shared_ptr<SharedMemory> SharedMemory::create(MPI_Comm comm) {
   failed = MPI_Win_allocate_shared(share, 1, MPI_INFO_NULL, comm, &base, &memory->window_) != MPI_SUCCESS;
   check_mpi(MPI_Allreduce(&failed, &any_failed, 1, MPI_INT, MPI_MAX, comm), "MPI_Allreduce");
   if (any_failed) return nullptr;
-  // MPI puts the segments where it likes: each rank's blocks begin at the first whole page of its own.
+  // MPI chooses the address of each segment: each rank's blocks begin at the first whole page of its segment.
   const auto address = reinterpret_cast<std::uintptr_t>(base);
   const auto skipped = static_cast<std::int64_t>((address + kPage - 1) / kPage * kPage - address);
   std::vector<std::int64_t> skips(static_cast<std::size_t>(ranks));

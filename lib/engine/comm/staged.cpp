@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU's collectives through the host's memory: for several ranks on one GPU, which NCCL refuses, and where there is
-// no NCCL. The sums are made by the ranks' processors, whose additions have a GPU's bits.
+// A GPU's collectives through the host's memory: for several ranks on one GPU, which NCCL rejects, and for machines
+// without NCCL. The ranks' processors compute the sums; their additions give the same bits as a GPU.
 //
 //   reduce_scatter   GPU full -> host full | the host group's reduce-scatter | host mine -> GPU mine, in wait()
 //   all_gather       GPU mine -> host mine | the host group's all-gather     | host full -> GPU full, in wait()
-//   all_to_all       the same, of what goes to each rank and what comes from each
+//   all_to_all       the same, for the data to each rank and from each rank
 #include "comm/staged.hpp"
 
 #include "comm/gpu_group.hpp"

@@ -63,7 +63,7 @@ class AwaitedInStore final : public Message {
       if (!store_.check({key})) return false;
       const Bytes piece = store_.get(key);
       store_.deleteKey(key);
-      // The first byte says whether more pieces follow, so that two lengths are told apart by any piece.
+      // The first byte says whether more pieces follow, so that any piece shows a difference in length.
       const std::int64_t begin = taken_ * kPiece, size = static_cast<std::int64_t>(piece.size()) - 1;
       const bool last = taken_ + 1 == pieces(bytes_);
       if (size != std::min(kPiece, bytes_ - begin) || (piece[0] == 0) != last)

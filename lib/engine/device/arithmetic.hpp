@@ -35,7 +35,8 @@ ZS_EVERYWHERE Bfloat16 to_bfloat16(float x) {
 
 // ---- E4M3 (Micikevicius et al. 2022): a sign, 4 bits of exponent and 3 of fraction, up to 448.
 
-/// Takes numbers up to `largest` to those of a format of 8 bits, up to `most`: to products and on gathers alike.
+/// The factor that converts numbers of magnitude up to `largest` to an 8-bit format of magnitude up to `most`: for
+/// products and for gathers.
 ZS_EVERYWHERE float float8_scale(float most, float largest) {
   constexpr float kFinite = 3.402823466e38f;
   const float scale = most / largest;
@@ -63,7 +64,7 @@ ZS_EVERYWHERE float widen_e4m3(std::uint8_t code) {
   return std::bit_cast<float>(sign | (exponent == 0 ? small : normal));
 }
 
-/// What came from a number of those with this largest magnitude; `unit` = 1 / its scale.
+/// The number that a code stands for if `largest` is the largest magnitude under its scale; `unit` = 1 / the scale.
 ZS_EVERYWHERE Bfloat16 from_e4m3(std::uint8_t code, float largest, float unit) {
   const float number = widen_e4m3(code);
   if (!(largest <= 3.402823466e38f)) return to_bfloat16(largest);
@@ -185,9 +186,9 @@ ZS_EVERYWHERE float direction(const DirectionFactors& f, float gradient, float& 
 inline constexpr int kLanes = 256;
 ZS_EVERYWHERE double square(float value) { return static_cast<double>(value) * static_cast<double>(value); }
 
-/// What the bits of an element add to the fingerprint of a view, by its index there: nothing if it is a zero
-/// (`magnitude`: all bits but the sign); else MurmurHash3's finalizer (Austin Appleby, public domain), which gives
-/// different bits different values.
+/// The contribution of an element's bits to the fingerprint of a view, by its index there: 0 if it is a zero
+/// (`magnitude`: all bits but the sign); otherwise MurmurHash3's finalizer (Austin Appleby, public domain), which maps
+/// different bits to different values.
 ZS_EVERYWHERE std::uint32_t imprint(std::uint32_t bits, std::uint32_t magnitude, std::uint32_t index) {
   std::uint32_t h = bits ^ (index * 0x9e3779b1u);
   h = (h ^ (h >> 16)) * 0x85ebca6bu;

@@ -34,7 +34,7 @@ std::string open() {
 
 bool driver_is_there() { return fs::exists("/dev/nvidiactl") || fs::exists("/dev/nvidia0"); }
 
-// Beside the engine, or beside the folder of benches.
+// Next to the engine, or next to the folder of benches.
 std::string library_path() {
   std::error_code failure;
   const fs::path folder = fs::read_symlink("/proc/self/exe", failure).parent_path();

@@ -60,7 +60,7 @@ ZS_EVERYWHERE std::uint32_t magnitude(float value) { return std::bit_cast<std::u
 ZS_EVERYWHERE std::int64_t coded_block(std::int64_t offset, std::int64_t i) {
   return (offset + i) / kCodedBlock - offset / kCodedBlock;
 }
-/// How many blocks such a part of n elements lies in.
+/// The number of blocks that a part of n elements touches.
 constexpr std::int64_t coded_blocks(std::int64_t offset, std::int64_t n) {
   return n == 0 ? 0 : (offset + n - 1) / kCodedBlock - offset / kCodedBlock + 1;
 }

@@ -10,8 +10,8 @@
 #include "device/coded.hpp"
 #include "device/operations.hpp"
 
-// A product and its sum are one instruction here where arithmetic.hpp says so, which needs the FMA of x86-64-v3. The
-// names are of x86-64 levels, not of processors: GCC offers a processor's clone to that maker's processors alone.
+// A product and its sum are one instruction here if arithmetic.hpp says so, which needs the FMA of x86-64-v3. The names
+// are x86-64 levels: for the name of a processor GCC offers the clone only to processors of that maker.
 #if defined(__x86_64__)
 #define ZS_VECTORISED_FMA __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else

@@ -33,8 +33,8 @@ __global__ void tree_kernel(Leaves leaves, float* out, std::int64_t n) {
   if (i < n) out[i] = node<kLeaves>(reinterpret_cast<const T* const*>(leaves.at), i);
 }
 
-/// A multiple of 4 elements, 4 a thread: as many bytes at once as memory gives. REQUIRES: leaves and `out` begin at
-/// multiples of 16 bytes.
+/// A multiple of 4 elements, 4 for each thread: enough bytes in flight for the bandwidth of memory. REQUIRES: leaves
+/// and `out` begin at multiples of 16 bytes.
 template <int kLeaves, typename T>
 __global__ void tree_by_4_kernel(Leaves leaves, float4* out, std::int64_t quads) {
   struct alignas(4 * sizeof(T)) Quad {
@@ -287,7 +287,7 @@ __device__ float decoded(const CodedPointers& moment, const SharedTable& table, 
   return moment.values ? moment.values[i] : table[moment.codes[i]] * moment.scales[block];
 }
 
-/// What a kernel does: it finds the scales, updates by scales that are there, or both.
+/// The task of a kernel: it finds the scales, updates by given scales, or does both.
 enum class Coded { scales, update, both };
 
 /// A group of threads takes every gridDim.x-th block of 256 elements, a thread an element.
@@ -379,8 +379,8 @@ __device__ double lane_of_squares(const Tile& tile) {
   return sum;
 }
 
-/// Of a block of kLanes threads, each with its own number: their sum, in thread 0, added by halves as lanes_sum() of
-/// arithmetic.hpp does.
+/// For a block of kLanes threads, each with a number: their sum, in thread 0, added by halves as in lanes_sum() of
+/// arithmetic.hpp.
 template <typename T>
 __device__ T sum_of_block(T mine) {
   __shared__ T lanes[kLanes];
@@ -403,8 +403,8 @@ __global__ void squares_kernel(const Tile* tiles, double* sums) {
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-/// Memory of the host that kernels read and write themselves: a copy would wait for those of offloaded state, which
-/// have the bus for milliseconds.
+/// Memory of the host that kernels read and write directly: a copy would wait for copies of offloaded state, which
+/// occupy the bus for milliseconds.
 std::byte* reached_by_kernels(std::size_t bytes) {
   static thread_local void* memory = nullptr;
   static thread_local std::size_t size = 0;

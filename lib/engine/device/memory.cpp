@@ -30,13 +30,13 @@ void count(std::int64_t bytes) {
   }
 }
 
-/// In front of what is aligned.
+/// Comes before the aligned memory.
 struct Header {
   void* start;
   std::size_t bytes;
 };
 
-/// Uses malloc: for aligned_alloc a free block of the same size is too small (glibc before 2.38). Null if there is no
+/// Uses malloc: aligned_alloc does not reuse a free block of the same size (glibc before 2.38). Null if there is no
 /// memory.
 void* aligned(std::size_t bytes) {
   void* const start = std::malloc(bytes + sizeof(Header) + kAlignment);

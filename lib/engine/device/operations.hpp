@@ -25,16 +25,16 @@ struct UpdateViews {
 /// A moment of optimizer state in 8 bits (device/coded.hpp), of consecutive elements of a tensor.
 struct CodedMoment {
   View codes;     ///< byte
-  View scales;    ///< float32, of each block that the elements lie in
+  View scales;    ///< float32, one for each block that contains some of the elements
   View next{};    ///< the same, after the update; or none: coded_update finds them, if no block has elements elsewhere
-  View values{};  ///< float32, taken in place of the codes; or none
+  View values{};  ///< float32, used instead of the codes; or none
 };
 
 /// The operands of an update of 8-bit AdamW: of one length but for the scales.
 struct CodedViews {
   View parameters, gradient_sum, rounded;  ///< as UpdateViews has them
   CodedMoment moments[2];                  ///< the first, the second
-  std::int64_t offset;                     ///< of the first element in its tensor: tells where blocks begin
+  std::int64_t offset;                     ///< of the first element in its tensor: determines where blocks begin
   float scale, clip;                       ///< of the gradient, as in Operations::update
 };
 
@@ -53,8 +53,8 @@ struct Operations {
   /// (bfloat16), rounded to nearest even.
   void (*direction)(const DirectionFactors& factors, const View& momentum, const View& gradient_sum, const View& to,
                     float scale, float clip);
-  /// The first part of 8-bit AdamW: sets `next` to the scales that the moments of these elements will have, and nothing
-  /// else. Of a block that has elements elsewhere, the largest of all parts is its scale.
+  /// The first part of 8-bit AdamW: only sets `next` to the future scales of these elements' moments. If a block also
+  /// has elements on other ranks, the largest scale of all parts is its scale.
   void (*coded_scales)(const AdamWFactors& factors, const CodedViews& views);
   /// The second part: updates parameters and moments; the scales become `next`, or what it finds.
   void (*coded_update)(const AdamWFactors& factors, const CodedViews& views);

@@ -13,7 +13,7 @@ namespace zs::device {
 
 at::Device torch_device(const Device& device);
 at::ScalarType torch_type(Type type);
-/// The type of a tensor's numbers; byte if there is no name for it.
+/// The type of a tensor's numbers; byte if it has no name here.
 Type type_of(at::ScalarType type);
 at::TensorOptions options(const Device& device, at::ScalarType type = at::kFloat);
 

@@ -27,9 +27,9 @@ double tree_sum(std::span<const double> leaves);
 /// `out` may be one of the terms, if that is float32, but overlaps none in part, nor another sum's terms.
 void tree_sums(const tree::Addends& addends, std::span<const View> terms, std::span<const View> out);
 
-/// Adds nodes of the tree over M leaves that arrive one after another, from any leaf on: what is there are the fewest
-/// nodes, so at most log2(M) partial sums live from leaf 0 on (one at M = 1), twice as many elsewhere. The first addend
-/// is copied, never added to zero (-0.0 stays -0.0).
+/// Adds nodes of the tree over M leaves that arrive in order, beginning at any leaf. It keeps the fewest possible
+/// nodes: at most log2(M) partial sums if they begin at leaf 0 (one at M = 1), and at most twice that number otherwise.
+/// The first addend is copied, never added to zero (-0.0 stays -0.0).
 class TreeAccumulator {
  public:
   /// Gives the memory of a partial sum: the caller's accounting.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Causal self-attention on a GPU without storing its weights: for 16 bits cuDNN's, with the deterministic backward; for
-// float32 and TF32 that of zs (cuda_flash.hpp), since LibTorch's deterministic one takes three times as long. Shapes: B
-// samples, T tokens, H heads of queries and K of keys and values, of D numbers; C = H D, E = (H + 2 K) D.
+// Causal self-attention on a GPU without storing its weights. 16 bits use cuDNN with the deterministic backward.
+// float32 and TF32 use zs's kernels (cuda_flash.hpp), since LibTorch's deterministic backward takes three times as
+// long. Shapes: B samples, T tokens, H heads of queries and K of keys and values, of D numbers; C = H D, E = (H + 2 K)
+// D.
 #pragma once
 #include "unit/tensor.hpp"
 

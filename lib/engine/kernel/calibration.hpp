@@ -25,7 +25,7 @@ struct Calibration {
 
   /// A hash of the products, 16 hex digits; "" if there are none.
   std::string hash() const;
-  /// The path of a GPU's table: in $XDG_CACHE_HOME/zs/products, or that of $HOME.
+  /// The path of a GPU's table: in $XDG_CACHE_HOME/zs/products, or in the cache folder of $HOME.
   static std::string place(const std::string& gpu, const std::string& cublas);
   /// Reads the table; an empty one if there is none. Throws zs::Error with path and line if it is malformed, or of
   /// another GPU.
@@ -46,8 +46,8 @@ void repeat_bits(bool on);
 /// Measured operations per second of a large product here; 0 if not measured.
 double matrix_rate(const std::string& format);
 
-/// A measured product: seconds, on a GPU that is as busy as in a step, of cuBLASLt's first choice and of the fastest;
-/// or attention, of which there is no choice: without an algorithm, and both alike.
+/// A measured product: seconds of cuBLASLt's first choice and of the fastest one, on a GPU that is as busy as in a
+/// step; or attention, which has no choice: without an algorithm, and with equal times.
 struct Measured {
   std::string product, algorithm;
   double first = 0, best = 0;

@@ -31,7 +31,8 @@ struct Strides {
   auto operator<=>(const Strides&) const = default;
 };
 
-/// What one graph computes: `of.T` queries of each head, which see `keys`; in a causal one those up to their own.
+/// The problem of one graph: `of.T` queries of each head see `keys`. If it is causal, a query sees keys up to its
+/// position.
 struct Tile {
   AttentionShape of;
   std::int64_t keys;
@@ -44,14 +45,14 @@ struct Tile {
   std::vector<std::int64_t> queries_BHTD() const { return {of.B, of.H, of.T, of.D}; }
   std::vector<std::int64_t> keys_BKTD() const { return {of.B, of.K, keys, of.D}; }
   std::vector<std::int64_t> lying(Strides by) const { return {by.sample, of.D, by.token, 1}; }
-  /// "attention.bfloat16.4x2048x32.8x64 causal": samples, queries, their heads, those of keys, width.
+  /// "attention.bfloat16.4x2048x32.8x64 causal": samples, queries, their heads, heads of keys, width.
   std::string text() const {
     return std::string("attention.") + (of.type == at::kHalf ? "float16." : "bfloat16.") + std::to_string(of.B) + "x" +
            std::to_string(of.T) + "x" + std::to_string(of.H) + "." + std::to_string(of.K) + "x" + std::to_string(of.D) +
            (keys == of.T ? "" : " keys " + std::to_string(keys)) + (causal ? " causal" : "") +
            (window > 0 ? " window " + std::to_string(window) : "") + (sinks ? " sinks" : "");
   }
-  /// Of two products forward, five backward; a causal one has half of each.
+  /// Two products forward, five backward; a causal one counts half of each.
   double operations(bool backward) const {
     const auto all = static_cast<double>(keys), near = window > 0 ? static_cast<double>(window) : all;
     const double seen = static_cast<double>(of.T) * (causal ? near * (1 - near / all / 2) : all);
@@ -221,7 +222,7 @@ Attended attend_in_float(const at::Tensor& qkv_BTE, const Heads& heads) {
   return made;
 }
 
-/// The result of `compute`; in a second forward of the unit that of the first, if it kept that.
+/// The result of `compute`; in a second forward of the unit, the recorded result of the first.
 template <typename Compute>
 Attended attended_or_kept(const Compute& compute) {
   const unit::Results its = unit::kept([&] {
@@ -231,7 +232,7 @@ Attended attended_or_kept(const Compute& compute) {
   return {its[0], its[1]};
 }
 
-/// What queries and keys of a tile have to do with each other, in `made`.
+/// The gradients that one tile of queries and keys contributes, in `made`.
 void backward_of_tile(const QueriesKeysValues& of, const Attended& attended, const at::Tensor& dout_BTC,
                       const Heads& heads, bool causal, const QueriesKeysValues& made) {
   const AttentionShape s = AttentionShape::of(of.q_BTE, heads, heads.H);
@@ -271,7 +272,7 @@ std::int64_t tile_tokens(const AttentionShape& s) {
   return tokens;
 }
 
-/// The same, in `made`: of each block of queries all blocks of keys up to its own. What tiles make of 16 bits is added
+/// The same, in `made`: for each block of queries, all blocks of keys up to it. The 16-bit results of tiles are added
 /// up in float32.
 void backward(const QueriesKeysValues& of, const Attended& attended, const at::Tensor& dout_BTC, const Heads& heads,
               const QueriesKeysValues& made) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block has 4 warps and owns kTile rows (queries, or keys and values), of which each warp has 16. Other rows pass by
-// in tiles of kTile through shared memory, each fetched while another one is computed with. Products are mma.m16n8k8 of
-// TF32 (PTX ISA, "Matrix fragments for mma.m16n8k8"): lane 4 g + t holds of a 16 x 8 result rows g and g + 8, columns 2
-// t and 2 t + 1. As the left factor of the next product such a result would need columns t and t + 4: the order of what
-// is summed is free, so the right factor's rows are taken as 2 t and 2 t + 1 instead.
+// A block has 4 warps and owns kTile rows (queries, or keys and values); each warp has 16 of them. Other rows pass
+// through shared memory in tiles of kTile; the next tile is fetched during the computation of one. Products are
+// mma.m16n8k8 of TF32 (PTX ISA, "Matrix fragments for mma.m16n8k8"): of a 16 x 8 result, lane 4 g + t holds rows g and
+// g + 8, columns 2 t and 2 t + 1. As the left factor of the next product such a result would need columns t and t + 4.
+// The order of the summation index is free, so the right factor's rows are taken as 2 t and 2 t + 1 instead.
 #include <cuda_pipeline.h>
 
 #include <cmath>
@@ -132,7 +132,7 @@ __device__ inline void fetch(float* to, const float* from, int first, int T) {
     __pipeline_memcpy_async(to + row, from + (inside ? first + row : 0), 4, inside ? 0 : 4);
   }
 }
-/// Waits, with the whole block, until all but the newest `left` groups of what was fetched are there.
+/// Waits, with the whole block, until only the newest `left` groups of copies are pending.
 __device__ inline void arrived(int left) {
   __pipeline_wait_prior(left);
   __syncthreads();
@@ -360,7 +360,7 @@ __global__ void __launch_bounds__(kThreads)
   write<D>(dq, scale * static_cast<float>(M_LN2), dqkv + head.qkv, first, T, head.qkv_ld);
 }
 
-/// Runs a kernel with a block a tile of rows and head, and so many tiles of shared memory.
+/// Runs a kernel with one block for each tile of rows and each head, and this number of tiles of shared memory.
 template <int D, typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), int shared_tiles, const FlashShape& shape, cudaStream_t stream,
             Arguments... arguments) {

@@ -87,7 +87,7 @@ __device__ inline float power_of_two(float most) {
   return fminf(__uint_as_float(__float_as_uint(448.0F / most) & 0xff800000U), 0x1p126F);
 }
 
-/// `scale(i)`: that of number i.
+/// `scale(i)` is the scale of number i.
 template <Float8 kFormat, typename T, typename Scale>
 __device__ inline Sixteen rounded(const T* x, Scale scale) {
   constexpr auto kKind = kFormat == Float8::e4m3 ? __NV_E4M3 : __NV_E5M2;

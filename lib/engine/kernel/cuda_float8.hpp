@@ -29,7 +29,8 @@ template <typename T>
 void round_to_float8(const T* x_RC, const float* most, Float8 format, void* rows_RC, void* columns_CR, float* unit,
                      std::int64_t R, std::int64_t C, cudaStream_t stream);
 
-/// The same in E4M3 with a scale for each row: unit_R[r] = 1 / that of row r. A row with infinity or NaN gives NaN.
+/// The same in E4M3 with a scale for each row: unit_R[r] = 1 / the scale of row r. A row with infinity or NaN gives
+/// NaN.
 template <typename T>
 void round_rows_to_float8(const T* x_RC, void* rows_RC, float* unit_R, std::int64_t R, std::int64_t C,
                           cudaStream_t stream);

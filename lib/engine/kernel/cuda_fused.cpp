@@ -186,11 +186,12 @@ struct Attention : torch::autograd::Function<Attention> {
 
 /// Bytes of logits that exist at one time. The weight's gradient is read and written once for each part of the rows.
 constexpr std::int64_t kLossBytes = std::int64_t{2} << 30;
-/// Columns of a matrix product come in whole groups of so many: other widths take kernels of a tenth of the speed.
+/// The columns of a matrix product are a multiple of this number: kernels for other widths have a tenth of the speed.
 constexpr std::int64_t kColumns = 8;
 
 struct Loss : torch::autograd::Function<Loss> {
-  /// Computes the gradient beside the loss, group of rows by group, where `with_gradient`: no logits are kept.
+  /// If `with_gradient`, computes the gradient together with the loss, one group of rows after another: no logits are
+  /// kept.
   static Tensor forward(AutogradContext* ctx, const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N,
                         double cap, bool with_gradient) {
     const std::int64_t N = x_NC.size(0), C = x_NC.size(1), V = weight_VC.size(0);

@@ -312,7 +312,7 @@ struct Embedding : torch::autograd::Function<Embedding> {
   }
 };
 
-/// A layer that LibTorch computes rounds nothing to 8 bits: it is refused where that was asked for.
+/// LibTorch's layers do not round to 8 bits: throws if --fp8 is set.
 void require_16_bits(const char* layer) {
   if (float8_in_use())
     throw Error(std::string("--fp8 has no kernel for this model's ") + layer +

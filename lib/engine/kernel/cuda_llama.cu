@@ -316,8 +316,9 @@ dim3 inner_grid(std::int64_t N, std::int64_t I) {
 // ---- embedding ------------------------------------------------------------------------------------------------------
 constexpr int kRowLanes = kThreads / kWarp, kRowsAtOnce = 4;
 
-/// Blocks (i, y) add the rows of one token where its run begins at i, and do nothing elsewhere; y tells which columns.
-/// Each lane adds every kRowLanes-th row in order, kRowsAtOnce asked for at once, and the lanes are added in order.
+/// Blocks (i, y) add the rows of one token if its run begins at i, and do nothing otherwise; y selects the columns.
+/// Each lane adds every kRowLanes-th row in order, with kRowsAtOnce requested at once, and the lanes are added in
+/// order.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     add_rows_kernel(const std::int64_t* __restrict__ tokens_N, const std::int64_t* __restrict__ order_N,

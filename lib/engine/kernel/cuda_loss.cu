@@ -156,7 +156,7 @@ void cross_entropy(T* logits_NV, std::int64_t ld, const std::int64_t* targets_N,
     kernel<<<static_cast<unsigned>(blocks), kLossThreads, static_cast<unsigned>(shared), stream>>>(
         logits_NV, ld, targets_N, losses_N, scale, cap, static_cast<int>(N), static_cast<int>(V));
   };
-  // As many blocks as there is room for, less those that would make others take one more row than they.
+  // The largest number of resident blocks; fewer, if some blocks would then take one row more than others.
   if (bytes <= kMost && shared_memory() > 2 * kMost)
     run(cap > 0 ? cross_entropy_kernel<T, true, true> : cross_entropy_kernel<T, true, false>,
         tiles(N, tiles(N, 2 * processors())), (bytes + 15) / 16 * 16);

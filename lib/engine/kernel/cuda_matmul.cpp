@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt thinks in columns: a row-major tensor [M, N] is its matrix N x M, so out^T = b^T a^T is what is asked for.
+// cuBLASLt uses column order: a row-major tensor [M, N] is its matrix N x M, so this code asks for out^T = b^T a^T.
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <cublasLt.h>
@@ -23,9 +23,9 @@
 namespace zs::kernel::cuda {
 namespace {
 
-constexpr std::size_t kWorkspace = std::size_t{64} << 20;  // an input of the choice: never from what memory is free
+constexpr std::size_t kWorkspace = std::size_t{64} << 20;  // a fixed input of the choice, independent of free memory
 constexpr int kCandidates = 16;          // what is measured of one product, with a workspace and without
-constexpr std::size_t kBest = 3;         // so many others are measured like the library's first choice: on a busy GPU
+constexpr std::size_t kBest = 3;         // other candidates that are measured on a busy GPU, like the first choice
 constexpr double kBusy = 0.1;            // seconds that a GPU is busy before it is measured, and while it is
 constexpr std::int64_t kAlignment = 16;  // bytes, promised for every operand, whatever it really has
 
@@ -33,7 +33,7 @@ bool tf32 = false, repeats = true;
 std::map<std::string, std::string> table;   // product -> algorithm, of a calibration
 std::vector<Measured>* measured = nullptr;  // while products are measured
 
-/// What was measured by that name; null if nothing was. REQUIRES: products are measured.
+/// The measurement with that name; null if there is none. REQUIRES: products are measured.
 Measured* entry(const std::string& name) {
   const auto found = std::ranges::find(*measured, name, &Measured::product);
   return found == measured->end() ? nullptr : &*found;
@@ -144,7 +144,7 @@ struct Product {
   cublasLtMatmulAlgo_t algorithm{};
   bool fits = true;            ///< every operand begins at a multiple of kAlignment
   std::int64_t alignment = 0;  ///< and at one of this
-  std::string name{};          ///< in what was measured; empty: it was not
+  std::string name{};          ///< in the measurements; empty: it was not measured
 };
 
 /// The 64 bytes of an algorithm in hex, and back: they are all of it, for one version of the library.

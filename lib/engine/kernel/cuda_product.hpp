@@ -25,7 +25,7 @@ class Factor {
   /// The required sides: products sum over columns (`rows`, original layout) or over rows (`columns`).
   enum class Wants { rows, columns, both };
 
-  /// `largest`: that of an earlier factor of the same matrix, if there was one.
+  /// `largest`: the result for an earlier factor of the same matrix, if there was one.
   Factor(const at::Tensor& x_RC, Role role, Wants wants, const at::Tensor& largest = {});
 
   /// The largest magnitude, a float32 scalar on the device; undefined without rounding, and with scales of rows.

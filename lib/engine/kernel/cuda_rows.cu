@@ -58,7 +58,7 @@ __global__ void norm_kernel(const T* __restrict__ x_NC, const T* __restrict__ we
   if (threadIdx.x == 0) mean_N[row] = mean, rstd_N[row] = rstd;
 }
 
-/// Rows of one tile of the weight's and bias's gradient: of many rows so many that all tiles are under way at once.
+/// Rows of one tile of the weight's and bias's gradient: with many rows, the size at which all tiles run at once.
 int norm_rows(std::int64_t N) { return N >= 1 << 15 ? 128 : 64; }
 
 /// Partial sums of tile t: scratch[t][0, C) for the weight, scratch[t][C, 2C) for the bias. A warp takes every
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(kNormWarps* kWarp, kPacks* Pack<T>::kSize <= 2
 #pragma unroll
     for (int stage = 0; stage < kStages - 1; ++stage) ask(first + stage * kNormWarps, stage);
   }
-  // What comes with a row is asked for with the row before.
+  // Other data of a row is requested together with the row before.
   float its_mean = 0, its_rstd = 0;
   const auto ask_statistics = [&](int row) {
     if (row < end) its_mean = mean_N[row], its_rstd = rstd_N[row];
@@ -274,7 +274,7 @@ __global__ void column_sum_kernel(const T* __restrict__ x_NC, const T* __restric
 #pragma unroll
       for (int j = 0; j < kPack; ++j) sum[j] += wide(v.value[j]);
     };
-    // So many rows are asked of memory before the first of them is computed.
+    // This number of rows is requested from memory before the first one is computed.
     constexpr int kAtOnce = kGelu ? 2 : 4;
     int row = blockIdx.y * kSumRows + threadIdx.y;
     for (; row + (kAtOnce - 1) * kSumLanes < end; row += kAtOnce * kSumLanes) {

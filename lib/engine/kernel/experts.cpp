@@ -45,7 +45,7 @@ bool at_once(const Tensor& rows_RC, std::span<const Expert> experts) {
   return rows_RC.is_cuda() && experts[0].up.defined() && !casts;
 }
 
-/// What experts make of their rows, which stand behind each other.
+/// The outputs of experts for their rows, which follow each other expert by expert.
 Tensor each(const Kernels& by, const Tensor& rows_RC, std::span<const std::int64_t> counts,
             std::span<const Expert> experts, const ExpertsLayer& layer) {
   if (at_once(rows_RC, experts)) return gated_experts(rows_RC, counts, experts);
@@ -141,7 +141,7 @@ Routes routes(const Tensor& logits_NE, std::int64_t chosen, Routing routing) {
 }
 
 Mixed experts_layer(const Kernels& given, const Tensor& x_BTC, const ExpertsLayer& layer) {
-  const Kernels& by = x_BTC.is_cuda() ? plain() : given;  // a kernel of its own would be chosen for each number of rows
+  const Kernels& by = x_BTC.is_cuda() ? plain() : given;  // a fused one would be chosen for each number of rows
   const auto [x, in_BTC] = given.rms_norm(x_BTC, layer.norm_C, layer.epsilon);
   const Tensor in_NC = in_BTC.reshape({-1, in_BTC.size(2)});
   const Routes its = routes(logits(in_NC, layer.router), layer.chosen, layer.routing);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A feed-forward network of experts (Shazeer et al. 2017): a router sends each token to K of E gated networks, and adds
-// what they make of it, weighted. No token is left out: experts have no capacity. Shapes as in kernels.hpp; N = B*T
+// A feed-forward network of experts (Shazeer et al. 2017): a router sends each token to K of E gated networks and adds
+// their weighted outputs. Experts have no capacity limit: no token is dropped. Shapes as in kernels.hpp; N = B*T
 // tokens, I inner width of an expert.
 //
-// Bits depend on the tokens of the micro-batch alone. The router's product and softmax are float32, of whatever type x
-// is, and outside of autocast. Of equal logits the expert with the lowest number is chosen. Each expert multiplies all
-// its tokens at once, in their order; of one token two rows, the second of zeros, since products of one row round by
-// where a matrix lies. What comes back is added in float32, in the order of a token's logits, and rounded once. An
-// expert without tokens has a gradient of zeros.
+// Bits depend only on the tokens of the micro-batch. The router's product and softmax are float32 for every type of x,
+// outside of autocast. Of equal logits the expert with the lowest number is chosen. Each expert multiplies all its
+// tokens at once, in their order. For one token it multiplies two rows, the second of zeros, since the rounding of
+// products of one row depends on the address of the matrix. The outputs are added in float32, in the order of a token's
+// logits, and rounded once. An expert without tokens has a gradient of zeros.
 #pragma once
 #include <vector>
 
@@ -33,7 +33,8 @@ struct ExpertsLayer {
   Projection router;  ///< [E, C], without adapter
   std::int64_t chosen;
   Routing routing;
-  /// All of them; where they are divided, this rank's, once for each leaf in turn, whose gradients they get.
+  /// The weights of all experts. If experts are divided: of this rank's experts, once for each leaf, and each leaf's
+  /// gradient goes to its copy.
   std::vector<Expert> experts;
   const unit::ExpertRanks* among = nullptr;  ///< the ranks that divide them, or null
   double alpha = 0, limit = 0;

@@ -178,7 +178,7 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
     const Tensor dy_BTC = gradients[1].contiguous(), wide_C = weight_C.to(at::kFloat);
     const Tensor past_BTC = gradients[0].defined() ? gradients[0].contiguous() : Tensor();
     const Tensor dx_BTC = at::empty_like(x_BTC);
-    // Added up first, as a gradient of its own: then what else arrives adds to their sum.
+    // Added up first, as a separate gradient: further gradients are then added to the sum.
     const Tensor sum_C = at::zeros({x_BTC.size(-1)}, at::kFloat);
     const Rows x(x_BTC), dy(dy_BTC), past(past_BTC.defined() ? past_BTC : dy_BTC), dx(dx_BTC);
     for (std::int64_t n = 0; n < x.count(); ++n) {
@@ -191,7 +191,7 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
   }
 };
 
-// c10: LibTorch 1.13 has an optional of its own; later it is the name of std::optional.
+// c10: LibTorch 1.13 has its own optional; later it is the name of std::optional.
 struct Project : torch::autograd::Function<Project> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x_BTI, const Tensor& weight_OI,
                         const c10::optional<Tensor>& bias) {

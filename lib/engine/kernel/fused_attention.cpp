@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes as in kernels.hpp; S keys seen by a block of queries. What is computed is float32, of whatever type the
-// tensors.
+// Shapes as in kernels.hpp; S keys seen by a block of queries. Computes in float32 for tensors of every type.
 #include "kernel/fused_attention.hpp"
 
 #include <ATen/record_function.h>
@@ -21,8 +20,8 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using Variables = torch::autograd::variable_list;
 
-/// Queries [begin, end) of one head see the keys [first, end), where `first` is 0 but for a window. Blocks of queries
-/// leave out most of what causality and the window mask.
+/// Queries [begin, end) of one head see the keys [first, end); `first` is 0 without a window. Blocks of queries leave
+/// out most of the part that causality and the window mask.
 constexpr std::int64_t kQueries = 64;
 
 /// Queries, keys and values (or gradients by them) of all heads: views [B, T, H*D] and [B, T, K*D]; float32.
@@ -48,7 +47,7 @@ struct Heads {
   }
 };
 
-/// Those of one head of one sample: [T, D].
+/// The matrix of one head of one sample: [T, D].
 struct Head {
   Head(const Heads& all, std::int64_t sample, std::int64_t head) {
     const std::int64_t D = all.width(), shared = head / all.sharing();
@@ -107,7 +106,7 @@ Attended attend(const Heads& all) {
   return {out_BTE, weights_BHTT, mask_BHTT};
 }
 
-/// The same; in a second forward of the unit that of the first, if it kept that.
+/// The same; in a second forward of the unit, the recorded result of the first.
 Attended attended_or_kept(const Heads& all) {
   const unit::Results its = unit::kept([&] {
     const Attended made = attend(all);

@@ -58,7 +58,7 @@ class Products {
     return made_RO;
   }
 
-  /// Adds each expert's product of the transposed rows of dy with those of x to the gradient of its weight.
+  /// Adds each expert's product of the transposed rows of dy with the rows of x to the gradient of its weight.
   void add(std::vector<Gradient>& sums, std::size_t which, const Tensor& dy_RO, const Tensor& x_RI) const {
     const Tensor all = grouped(dy_RO) ? grouped_product(dy_RO.t(), x_RI, ends(dy_RO)) : Tensor();
     std::vector<Tensor> into, terms;
@@ -101,8 +101,8 @@ class Products {
     const Tensor& first = weights_[which];
     return first.as_strided({std::ssize(counts_), first.size(0), first.size(1)}, {stride(which), first.size(1), 1});
   }
-  /// Whether one call computes all products: of bfloat16 on a GPU, with weights that lie equally far apart in one
-  /// buffer. Its bits are those of one product after another.
+  /// Whether one call computes all products: for bfloat16 on a GPU, if the weights have equal distances in one buffer.
+  /// Its bits are the same as those of one product after another.
   bool grouped(const Tensor& rows) const {
     if (!kGrouped || !rows.is_cuda() || rows.scalar_type() != at::kBFloat16 || rows.size(0) == 0) return false;
     for (std::size_t i = 0; i < counts_.size() * kWeights; ++i) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The expensive layers of transformers, in two forms: by LibTorch's operations, and fused (--compile). Both are
-// differentiable and deterministic; they agree to rounding, not to the bit. Shapes: B samples, T tokens, N = B*T, C
-// width, E = 3*C, H heads, I inner and O outer width, V vocabulary; D numbers of a head, K heads of keys and values, F
-// = K*D, R = D/2.
+// differentiable and deterministic; they agree up to rounding. Shapes: B samples, T tokens, N = B*T, C width, E = 3*C,
+// H heads, I inner and O outer width, V vocabulary; D numbers of a head, K heads of keys and values, F = K*D, R = D/2.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -57,8 +56,8 @@ struct Attending {
   std::int64_t window = 0;  ///< number of keys visible to a query, including its own; 0: all
   /// First tokens of documents that do not see each other, as in unit::Documents; none: each sample is one.
   std::span<const std::int64_t> documents{};
-  /// A score of each head beside those of the keys, of no value (Xiao et al. 2024); undefined: none. Only LibTorch's
-  /// operations take it.
+  /// An additional score of each head, without a value (attention sink, Xiao et al. 2024); undefined: none. Only
+  /// LibTorch's operations take it.
   at::Tensor sinks_H{};
 };
 
@@ -148,8 +147,8 @@ at::Tensor gated_layer(const Kernels& by, const at::Tensor& x_BTC, const GatedLa
 /// The product of x_BTI and what its adapter, where there is one, adds to that: [B, T, O].
 at::Tensor adapted(const Kernels& by, const at::Tensor& x_BTI, const at::Tensor& product_BTO, const Adapter& adapter);
 
-/// Self-attention within each document: by one call of kernels that take documents, else of one document after another;
-/// on a GPU these calls are LibTorch's, since a kernel of its own would be chosen for each length.
+/// Self-attention within each document: with one call of kernels that take documents, or one document after another. On
+/// a GPU the latter calls are LibTorch's, since a fused kernel would be chosen for each length.
 at::Tensor attention_of_documents(const Kernels& by, const at::Tensor& qkv_BTE, const Attending& how);
 at::Tensor attention_of_documents(const Kernels& by, const at::Tensor& q_BTE, const at::Tensor& k_BTF,
                                   const at::Tensor& v_BTF, const Attending& how);
@@ -164,8 +163,8 @@ const Kernels& fused();
 /// Whether float32 products on a GPU may use TF32: 10 bits of mantissa. For the whole process.
 void allow_tf32(bool allow);
 
-/// How factors of fused products on a GPU, except the head's and those of attention, are rounded to 8 bits: not at all;
-/// with one scale for each matrix; with one for each of its rows. See cuda_product.hpp. For the whole process.
+/// How factors of fused products on a GPU are rounded to 8 bits, except in the head and in attention: not at all; with
+/// one scale for each matrix; with one for each of its rows. See cuda_product.hpp. For the whole process.
 enum class Scales { none, tensorwise, rowwise };
 void use_float8(Scales scales);
 

@@ -16,11 +16,11 @@ using at::Tensor;
 bool widens(const Tensor& x) {
   return x.is_cpu() && x.scalar_type() == at::kBFloat16 && unit::bfloat16_products().empty();
 }
-/// Those with a weight are then the fused ones, which widen a part at a time: LibTorch's own of bfloat16 take many
-/// times as long there. Under autocast the weight is float32, and LibTorch rounds it.
+/// Whether the fused kernels compute a layer with this weight. They widen a part at a time: LibTorch's bfloat16 kernels
+/// take many times as long there. Under autocast the weight is float32, and LibTorch rounds it.
 bool widens(const Tensor& x, const Tensor& weight) { return widens(x) && weight.scalar_type() == x.scalar_type(); }
 Tensor wide(const Tensor& x) { return widens(x) ? x.to(at::kFloat) : x; }
-/// A product, back in the type of what it is made of.
+/// A product, converted back to the type of its factors.
 Tensor narrowed(const Tensor& product, const Tensor& x) { return widens(x) ? product.to(x.scalar_type()) : product; }
 
 Tensor linear(const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O) {

@@ -16,7 +16,7 @@ namespace at::native {
 namespace zs::kernel {
 namespace {
 
-/// Below so many multiplications, to hand them to oneDNN costs more than it gains.
+/// Below this number of multiplications, the call of oneDNN costs more than it gains.
 constexpr std::int64_t kLarge = 1 << 22;
 
 /// Tried once: LibTorch before 2.8 takes matrices of 16 bits alone, and one of another make may have no oneDNN.

@@ -13,7 +13,7 @@ class Rows {
   explicit Rows(const at::Tensor& tensor) : size_(tensor.size(-1)), count_(tensor.numel() / size_) {
     const bool narrow = tensor.scalar_type() == at::kBFloat16;
     if (narrow) {
-      narrow_ = static_cast<device::Bfloat16*>(tensor.data_ptr());  // null where there are no rows
+      narrow_ = static_cast<device::Bfloat16*>(tensor.data_ptr());  // null if there are no rows
       wide_ = at::empty({size_}, at::kFloat);
     }
     floats_ = narrow ? wide_.data_ptr<float>() : tensor.data_ptr<float>();

@@ -118,7 +118,7 @@ std::string says_modules(const Adaptation& how) {
   return how.file.empty() ? "--modules_to_save" : how.file + ": modules_to_save";
 }
 
-/// peft would train a copy of what is tied, and leave the head as it is.
+/// peft would train a copy of a tied parameter, and leave the head unchanged.
 void require_untied(const unit::Units& units, const Adaptation& how) {
   for (const auto& unit : units) {
     if (unit->tied_to() < 0) continue;
@@ -130,7 +130,7 @@ void require_untied(const unit::Units& units, const Adaptation& how) {
   }
 }
 
-/// peft knows those of transformers 5, which are stacked in memory, by other names than files have.
+/// transformers 5 stacks these in memory, so peft knows them by names that differ from the names in files.
 void require_no_experts(const unit::Units& units, const Adaptation& how) {
   for (const auto& unit : units) {
     for (const Parameter& parameter : unit->parameters()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which parameters of a model are trained: frozen ones by pattern, and low-rank adapters (LoRA, Hu et al. 2022) with
-// the names, shapes and initial values of peft. The only place that decides this: it sets fields of unit::Parameter,
+// Decides which parameters of a model are trained: frozen ones by pattern, and low-rank adapters (LoRA, Hu et al. 2022)
+// with the names, shapes and initial values of peft. Only this code decides it: it sets fields of unit::Parameter,
 // which all other code reads.
 #pragma once
 #include <string>

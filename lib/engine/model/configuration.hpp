@@ -15,7 +15,7 @@ class Configuration {
  public:
   /// Errors begin with `where`: the path of the file, or the model's name.
   Configuration(std::string where, const nlohmann::json& values);
-  /// Reads a file. Throws zs::Error, located, if it is no JSON object.
+  /// Reads a file. Throws zs::Error, located, if it is not a JSON object.
   static Configuration read(const std::string& path);
 
   /// A missing or null key has its fallback, as in Hugging Face's classes. Each throws zs::Error, with file and key, at

@@ -17,7 +17,7 @@ namespace zs::model {
 struct Description {
   std::string type, architecture;  ///< of config.json: model_type, architectures
   const char* defaults;            ///< defaults of the family's class for missing keys of config.json: JSON
-  /// Keys of config.json in addition to those of every decoder; others are refused.
+  /// Keys of config.json in addition to the keys of every decoder; others are errors.
   std::vector<std::string_view> keys;
   std::vector<std::string_view> ignored{};  ///< keys that files of the family have, and its class does not read
   /// A layer's norms: of its input, of its output before the addition, and of queries and keys.

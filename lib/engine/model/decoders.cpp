@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The families of decoders that zs knows: what tells each from Llama, and its models.
+// The families of decoders that zs knows: their differences from Llama, and their models.
 #include <nlohmann/json.hpp>
 
 #include "model/decoder.hpp"
@@ -91,8 +91,8 @@ const Description kGemma2 = {
     .activation = kernel::Activation::gelu_tanh,
     .pads = true};
 
-/// Gemma 3, its models of text (Gemma team 2025): queries and keys are normalised in place of a cap of the scores; five
-/// layers of six have a window, and rotary positions of their own.
+/// Gemma 3, its models of text (Gemma team 2025): queries and keys are normalised instead of a cap on scores; five of
+/// six layers have a window and separate rotary positions.
 const Description kGemma3 = {
     .type = "gemma3_text",
     .architecture = "Gemma3ForCausalLM",
@@ -119,7 +119,7 @@ constexpr ExpertNames kMixtralNames = {.router = "block_sparse_moe.gate",
                                        .count = "num_local_experts",
                                        .width = "intermediate_size"};
 
-/// Mixtral (Jiang et al. 2024): Mistral with experts in place of each feed-forward network.
+/// Mixtral (Jiang et al. 2024): Mistral with experts instead of each feed-forward network.
 const Description kMixtral = {
     .type = "mixtral",
     .architecture = "MixtralForCausalLM",

@@ -10,9 +10,9 @@
 
 namespace zs::model {
 
-/// Modules of a layer in Hugging Face's files. An expert has three matrices, EXPERTS.N.GATE.weight and so on; or two
-/// with biases, `up` being null, of which files stack all experts': EXPERTS.GATE with gate and up in turn,
-/// EXPERTS.GATE_bias, and the same of down.
+/// Modules of a layer in Hugging Face's files. An expert has three matrices, EXPERTS.N.GATE.weight and so on. Or it has
+/// two with biases (`up` is null), and files stack them over all experts: EXPERTS.GATE with alternating gate and up,
+/// EXPERTS.GATE_bias, and the same for down.
 struct ExpertNames {
   const char *router, *experts, *gate, *up, *down;
   bool router_bias = false;
@@ -39,7 +39,7 @@ struct Mixture {
 Layer add_router(const ExpertNames& names, const Mixture& mixture, std::int64_t C, const Settings& settings,
                  ParameterList& list);
 
-/// What a layer's experts read of the layer itself: the norm in front of them, and the router.
+/// The part of a layer that its experts read: the norm before them, and the router.
 struct Routed {
   kernel::NormWeight norm_C;
   double epsilon;
@@ -53,7 +53,7 @@ class Experts {
   Experts(const ExpertNames& names, const Mixture& mixture, std::int64_t C, std::int64_t begin, std::int64_t end,
           const Settings& settings, ParameterList& list);
 
-  /// x plus what the experts make of its norm. What the auxiliary loss needs of the routing travels beside it.
+  /// x plus the experts' output for its norm. The routing sums of the auxiliary loss are passed on next to the output.
   at::Tensor forward(const kernel::Kernels& kernels, const at::Tensor& x_BTC, const Routed& layer,
                      std::span<const at::Tensor> own, const unit::ForwardContext& context) const;
 
@@ -65,13 +65,13 @@ class Experts {
   };
   std::vector<Places> places_;  // of each expert
 
-  /// Of each leaf in turn.
+  /// For each leaf.
   std::vector<kernel::Expert> networks(std::span<const at::Tensor> own) const;
 };
 
 /// The auxiliary loss of a micro-batch, times its factor: E times the sum, over experts, of the share of tokens that
-/// went there and the mean probability to go there, of all tokens in all layers but padding. 1 of K experts counts K
-/// shares. Throws zs::Error without what travelled beside.
+/// went there and the mean probability to go there, over all tokens in all layers except padding. Each of the K experts
+/// of a token counts separately. Throws zs::Error if the routing sums are missing.
 at::Tensor auxiliary_loss(const Mixture& mixture, const unit::ForwardContext& context);
 /// The same of a micro-batch in chunks, for each of this rank's: every one has the value of all chunks together, whose
 /// mean it is. COLLECTIVE: of the ranks that share the sequences.

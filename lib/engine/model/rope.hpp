@@ -45,7 +45,8 @@ nlohmann::json to_json(const Rope& rope);
 struct Rotation {
   at::Tensor cos_TR, sin_TR;
 
-  /// Those of the B*T tokens of a batch whose samples contain documents: [B*T, R]; else from its first position on.
+  /// The rotations for the B*T tokens of a batch whose samples contain documents: [B*T, R]; otherwise from its first
+  /// position on.
   Rotation of(const unit::Batch& batch) const;
 };
 Rotation rotation(const Rope& rope, std::int64_t T, std::int64_t D, at::DeviceType device);

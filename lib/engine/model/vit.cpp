@@ -26,7 +26,7 @@ constexpr std::int64_t kChannels = 3;
 
 struct Shared {
   std::int64_t C, H, I, L, P;
-  std::int64_t grid, own_grid;  // patches along a side of a sample, and of what the positions were made for
+  std::int64_t grid, own_grid;  // patches along a side of a sample, and of the image size of the positions
   bool qkv_bias;
   double epsilon, dropout;
   const kernel::Kernels* kernels;
@@ -60,7 +60,7 @@ class Embeddings final : public unit::Unit {
   Shared shared_;
   Tensor resized_;
 
-  /// Those of the grid that samples have.
+  /// The positions for the grid of the samples.
   Tensor positions(const Tensor& positions_1TC) const {
     if (!resized_.defined()) return positions_1TC;
     const Tensor of_grid_NC = positions_1TC.select(0, 0).narrow(0, 1, shared_.own_grid * shared_.own_grid);
@@ -241,7 +241,7 @@ void build(Model& model, const Configuration& config, const Settings& settings, 
                       .L = model.num_labels,
                       .P = config.integer("patch_size", 16),
                       .grid = grid,
-                      // Without weights there are no positions of another size.
+                      // Without weights the positions have the size of the samples.
                       .own_grid = model.folder.empty() ? grid : grid_of(config, own_image_size(config)),
                       .qkv_bias = config.boolean("qkv_bias", true),
                       .epsilon = config.real("layer_norm_eps", 1e-12),

@@ -100,7 +100,7 @@ class Walk {
   /// Stages 0 and 1 add neighbours in time before they reduce, stages 2 and 3 neighbours in rank: see leaf().
   bool adds_leaves() const { return !divided_.gradients; }
 
-  /// Backward of `unit` writes its own gradient and, if it is tied to another, adds to that of the other.
+  /// Backward of `unit` writes its gradient and, if it is tied to another unit, adds to that unit's gradient.
   void require_room_for_gradient(int unit) {
     const int borrowed = shape_.units[static_cast<std::size_t>(unit)].tied_to;
     require(of(unit).gradient == GradientState::none && (borrowed < 0 || of(borrowed).gradient == GradientState::none),
@@ -189,7 +189,7 @@ class Walk {
                 "there is no gradient to add");
         require(unit.added == op.micro && op.micro + 1 == unit.backwards,
                 "the micro-steps would be added out of order");
-        if (++unit.added < shape_.micro_steps) unit.gradient = GradientState::none;  // else the sum stands in its place
+        if (++unit.added < shape_.micro_steps) unit.gradient = GradientState::none;  // otherwise the sum replaces it
         break;
       case Kind::reduce:
         require(unit.gradient == GradientState::leaf && unit.added == (adds_leaves() ? shape_.micro_steps : op.micro),

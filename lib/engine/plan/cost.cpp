@@ -10,7 +10,7 @@
 namespace zs::plan {
 namespace {
 
-/// Kinds with the same arithmetic, which stand for one that was not measured.
+/// Kinds with the same arithmetic. One that was measured replaces one that was not.
 std::vector<Kind> alike(Kind kind) {
   const std::vector<Kind> forwards = {Kind::forward, Kind::forward_no_grad, Kind::recompute};
   if (kind == Kind::backward) return {kind};
@@ -58,9 +58,9 @@ double amount(const Op& op, const Shape& shape, int bytes_per_parameter) {
   }
 }
 
-/// Bytes that a collective of GPUs brings over the network for each rank of a node: NCCL passes what is gathered on
-/// from node to node, so that each node gets it once, and gradients are added within a node first, to float32. What
-/// travels as 4 bits goes from each rank to each, as everything does between processors.
+/// Bytes that a collective of GPUs brings over the network for each rank of a node. NCCL passes gathered data from node
+/// to node, so that each node receives it once, and adds gradients within a node first, in float32. Data of 4 bits goes
+/// from each rank to each, as all data does between processors.
 double over_network(const Op& op, const Shape& shape, int bytes_per_parameter, int node, bool gpus) {
   const double ranks = ranks_of(op, shape);
   if (ranks <= node) return 0;

@@ -13,7 +13,7 @@ std::int64_t count(const Plan& plan, Kind kind) {
   return std::count_if(plan.ops.begin(), plan.ops.end(), [&](const Op& op) { return op.kind == kind; });
 }
 
-/// "name a -> b" for what has changed, joined by commas.
+/// "name a -> b" for each number that changed, joined by commas.
 class Changes {
  public:
   template <typename Value>

@@ -8,7 +8,7 @@
 namespace zs::plan {
 
 /// "prefetch: collectives 40 -> 34, beside computation 0 -> 20; predicted step 0.0121 -> 0.0104 s, peak 45.2 -> 45.9
-/// MiB"; the prediction only with a profile.
+/// MiB"; the prediction needs a profile.
 std::string effect(const std::string& pass, const Plan& before, const Plan& after, const Budget& budget);
 
 }  // namespace zs::plan

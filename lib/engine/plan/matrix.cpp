@@ -50,7 +50,7 @@ std::int64_t sent_numbers(std::span<const Matrix> matrices, std::int64_t trained
         sum += matrix.numel() * (ranks - (behind - first));
         continue;
       }
-      // What the slices of the owner's node have of it does not leave the node; everything else goes there and back.
+      // Slices on the owner's node do not leave the node; everything else goes there and back.
       const std::int64_t begin = std::max(matrix.begin, trained * first / ranks),
                          end = std::min(matrix.end(), trained * behind / ranks);
       sum += 2 * (matrix.numel() - std::max<std::int64_t>(0, end - begin));

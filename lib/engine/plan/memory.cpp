@@ -43,13 +43,13 @@ class Buffers {
 
 /// The memory of one unit's gradient.
 struct Gradient {
-  double memory = 0;         ///< of what is there now, a leaf or what was reduced of it; 0: none
-  double reduced = 0;        ///< what a reduction under way writes to, beside that
+  double memory = 0;         ///< bytes of the present leaf, or of its reduced result; 0: none
+  double reduced = 0;        ///< bytes of the output of a reduction in flight
   double whole = 0;          ///< what it is gathered into, where there is a shard of it alone
   int added = 0, taken = 0;  ///< micro-steps added to the tree; partial sums ever taken for it
 };
 
-/// Bytes that an operation leaves allocated; of a forward that was not measured, those of its like.
+/// Bytes that an operation leaves allocated; a forward that was not measured takes the value of a similar one.
 double grown(const Profile& profile, Kind kind, int unit) {
   const Timing* timing = profile.find(kind, unit);
   if (!timing && kind == Kind::forward_no_grad) timing = profile.find(Kind::forward, unit);
@@ -94,7 +94,7 @@ class Ledger {
   double bytes_;
   const Profile* profile_;
   std::vector<double> activations_;  // by unit, from forward to backward
-  double kept_ = 0, peak_ = 0;       // all of them; the most with what the pool has lent
+  double kept_ = 0, peak_ = 0;       // of all units; the peak includes memory that the pool has lent
   Buffers pool_;
   double lasting_ = 0, largest_state_ = 0, largest_shard_ = 0;
   int shards_ = 0, most_shards_ = 0;  // that are loaded
@@ -119,7 +119,7 @@ class Ledger {
 
   /// Bytes of a unit's optimizer state.
   double state(int unit) const { return optimizer_bytes(shape_, unit, static_cast<int>(bytes_)); }
-  /// Elements that are kept of a unit's gradient between the micro-steps.
+  /// Elements of a unit's gradient that are kept between the micro-steps.
   double kept(const Unit& unit) const {
     return share(static_cast<double>(unit.trained()), divided(unit).gradients, ranks(unit));
   }

@@ -9,14 +9,14 @@ namespace {
 
 const Unit& at(const Shape& shape, int unit) { return shape.units[static_cast<std::size_t>(unit)]; }
 
-/// Bytes that an operation leaves allocated; of a forward that was not measured, those of its like.
+/// Bytes that an operation leaves allocated; a forward that was not measured takes the value of a similar one.
 double growth(const Profile& profile, Kind kind, int unit) {
   const Timing* timing = profile.find(kind, unit);
   if (!timing && kind == Kind::forward_no_grad) timing = profile.find(Kind::forward, unit);
   return timing ? std::max(0.0, timing->growth) : 0;
 }
 
-/// Walks a plan on the sizes of what it holds.
+/// Walks a plan and adds up the sizes of its buffers.
 class MemoryWalk {
  public:
   MemoryWalk(const Plan& plan, const Profile& profile)

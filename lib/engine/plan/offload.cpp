@@ -53,7 +53,7 @@ std::vector<int> units_of(const Plan& plan) {
   std::iota(units.begin(), units.end(), 0);
   return units;
 }
-/// Those with optimizer state in device memory between steps.
+/// Units with optimizer state in device memory between steps.
 std::vector<int> units_with_state(const Plan& plan) {
   std::vector<int> units = units_of(plan);
   std::erase_if(units, [&](int unit) {
@@ -153,7 +153,7 @@ Plan offload_parameters(const Plan& plan, const Budget& budget) {
 
 Plan offload_activation(const Plan& plan, const Budget& budget) {
   if (!plan.shape.activation_checkpointing) return plan;  // graphs of autograd keep what they need
-  // The first unit reads the batch; the last one keeps its graph. Those first that are away longest.
+  // The first unit reads the batch; the last one keeps its graph. Inputs that stay away longest come first.
   std::vector<int> units = units_of(plan);
   // Units without backward keep no input.
   const int first = first_trained(plan.shape);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which units' optimizer state is offloaded, where a share of the state stays in device memory (ZeRO-Offload++'s
-// Twin-Flow). Units are whole, and those that stay lie evenly among the others in the order of the updates:
+// Chooses the units whose optimizer state is offloaded if a share of the state stays in device memory (ZeRO-Offload++'s
+// Twin-Flow). Units are whole. Units that stay are distributed evenly among the others in the order of the updates:
 //
 //   updates of a step, share 0.6     away  stays  away  stays  away  away  stays  away  stays  away
 //
-// So both directions of the bus are busy from the norm on. Were those that stay first, nothing would be stored while
-// they are updated; were they last, the next step's forward would wait for them behind the last load. An update in
-// device memory takes a small part of the time of a transfer: here it takes place while the next unit's state comes.
+// So both directions of the bus are busy from the norm on. If the units that stay came first, no state would be stored
+// during their updates; if they came last, the next step's forward would wait for them after the last load. An update
+// in device memory takes a small part of the time of a transfer: here it runs while the next unit's state is loaded.
 #pragma once
 #include "plan/plan.hpp"
 

@@ -143,8 +143,8 @@ bool touches_gradient(const Shape& shape, const Op& op, int unit) {
   }
 }
 
-/// Moves each reduce's completion, and the addition of what it brings, behind the next computation, so that gradients
-/// travel while that runs.
+/// Moves the completion of each reduction, and the addition of its result, behind the next computation, so that
+/// gradients are sent while it runs.
 Plan overlap_reduce(const Plan& plan, const Budget&) {
   Plan result = plan;
   auto& ops = result.ops;

@@ -59,13 +59,14 @@ struct Unit {
   std::vector<Matrix> matrices{};
   std::int64_t frozen = 0;  ///< of numel: never updated, without a gradient
   std::int64_t idle = 0;    ///< of numel: a token does not meet them, of the experts that it is not sent to
-  /// Bytes that a forward of a micro-batch brings from chunks of tokens to blocks of heads and back, all ranks of a
-  /// sequence together; as many go in a backward.
+  /// Bytes that a forward of a micro-batch moves from chunks of tokens to blocks of heads and back, summed over the
+  /// ranks of a sequence; a backward moves the same number.
   std::int64_t exchanged = 0;
-  /// Ranks that divide its experts: all of the above is of one's part. Each computes those of the micro-batches of all
-  /// of them, between which `exchanged` bytes of rows travel in a forward if experts get as many tokens each.
+  /// Number of ranks that divide its experts. All sizes above are then sizes of one rank's part. Each rank computes its
+  /// experts for the micro-batches of all of these ranks. A forward exchanges `exchanged` bytes of rows between them if
+  /// experts get equal numbers of tokens.
   int among = 1;
-  /// Its optimizer state stays in device memory, where that of other units is offloaded (plan/offloaded_share.hpp).
+  /// Its optimizer state stays in device memory while the state of other units is offloaded (plan/offloaded_share.hpp).
   bool stays = false;
   std::int64_t float8 = 0;  ///< of numel: weights of products of 8 bits
   int float8_scales = 0;    ///< of these, each for some of them
@@ -87,15 +88,16 @@ struct Shape {
   /// there between steps, and a pass may move it out for a part of a step.
   bool offload_optimizer = false;
   bool offload_parameters = false;  ///< the same for shards of parameters, which gathers use too (stage 3)
-  /// Stage 3: after its first gather in a step a unit is partitioned once more within each group of so many ranks in
-  /// order, and gathered there from then on (hpZ); 0: not.
+  /// Stage 3 (hpZ): after its first gather in a step, a unit is partitioned again within each group of this number of
+  /// consecutive ranks, and later gathers stay in the group; 0: no such groups.
   int secondary = 0;
-  bool quantized_weights = false;    ///< parameters travel as 8 bits (stage 3; not from the secondary partition)
-  bool float8_gathers = false;       ///< weights of products of 8 bits travel as these (stage 3; as above)
-  bool quantized_gradients = false;  ///< gradients of micro-batches travel as 4 bits (stage 3)
+  bool quantized_weights = false;    ///< parameters are sent as 8 bits (stage 3; not from the secondary partition)
+  bool float8_gathers = false;       ///< weights of 8-bit products are sent as 8 bits (stage 3; as above)
+  bool quantized_gradients = false;  ///< gradients of micro-batches are sent as 4 bits (stage 3)
   /// Ranks that have no micro-batch in the last micro-step: the micro-batches of a step do not divide evenly.
   int short_ranks = 0;
-  /// Consecutive ranks that share each micro-batch: every one has so many adjacent chunks of its sequences.
+  /// Consecutive ranks that share each micro-batch, and the number of adjacent chunks of each sequence that one rank
+  /// has.
   int sequence = 1;
   int chunks = 1;
   int experts = 1;  ///< consecutive ranks that divide experts, in the units that have some
@@ -145,7 +147,7 @@ Shares divide(std::int64_t leaves, int ranks);
 /// none there: where gradients are not divided neighbours in time, of all leaves the rank's slice; else neighbours in
 /// rank.
 std::int64_t leaf(const Shape& shape, int rank, int micro);
-/// The ranks' terms in a reduction of a micro-step, or in that of the whole step (micro -1).
+/// The ranks' terms in a reduction of a micro-step, or of the whole step (micro -1).
 tree::Addends addends(const Shape& shape, int micro);
 
 /// Throws zs::Error at the first operation that cannot run or would change the result: parameters used before they
@@ -166,21 +168,23 @@ std::int64_t overlapped(const Plan& plan);
 /// A hash of everything on which the ranks must agree.
 std::uint64_t hash(const Plan& plan);
 
-/// Bytes that each rank sends in one step under the plan, on average over ranks, by collectives that send no more than
-/// they must, (N-1)/N of an operand: with all A micro-steps and baseline plans, for P = bytes of the parameters and of
-/// a micro-batch's gradient, which travels in their type, and S = bytes of a sum of gradients, float32 (if A = 1, the
-/// first sum is the gradient itself, P): stage 0 sends 2 S, stage 1 S + P, stage 2 A P + P, stage 3 A P + 2 A P.
-/// Muon's steps send directions to the owners of matrices and back, 2 bytes a number (plan/matrix.hpp), too.
-/// With a secondary partition of K ranks stage 3 sends P + (2 A - 1) P' + A P, where P' times (K-1)/K, not (N-1)/N, is
-/// sent. Where a rank's micro-batches are no whole subtree of the summation tree, it sends each of the few that they
-/// are: S counts as often as ranks have them on average. What travels as integers has one byte, or half, a parameter
-/// and 4 bytes for each block of 128 (codec_bytes). Weights of products of 8 bits may have one byte each
-/// (float8_bytes), and then once a step 4 bytes for each of their scales. N ranks that share sequences send, in each
-/// forward and each backward of a unit with attention, 1/N of Unit::exchanged times (N-1)/N.
+/// Bytes that each rank sends in one step under the plan, on average over ranks, with bandwidth-optimal collectives
+/// ((N-1)/N of an operand).
+///
+/// With all A micro-steps and baseline plans, let P = bytes of the parameters and of a micro-batch's gradient, in their
+/// type, and S = bytes of a sum of gradients, float32 (if A = 1, the first sum is the gradient itself, P):
+///   stage 0 sends 2 S, stage 1 S + P, stage 2 A P + P, stage 3 A P + 2 A P.
+/// Muon's steps also send directions to the owners of matrices and back, 2 bytes a number (plan/matrix.hpp).
+/// With a secondary partition of K ranks stage 3 sends P + (2 A - 1) P' + A P; of P' it sends (K-1)/K, not (N-1)/N.
+/// If a rank's micro-batches form several subtrees of the summation tree, it sends each: S counts once for each of
+/// them, on average over ranks. Integers have one byte, or half a byte, a parameter and 4 bytes for each block of 128
+/// (codec_bytes). Weights of 8-bit products may have one byte each (float8_bytes), and then 4 bytes for each of their
+/// scales once a step. N ranks that share sequences send, in each forward and each backward of a unit with attention,
+/// 1/N of Unit::exchanged times (N-1)/N.
 double sent_bytes(const Plan& plan, int bytes_per_parameter);
 /// The part of these bytes that goes to other nodes, if each node has `node` consecutive ranks.
 double sent_between_nodes(const Plan& plan, int bytes_per_parameter, int node);
-/// The same for one operation; 0 if it is no collective.
+/// The same for one operation; 0 if it is not a collective.
 double sent_bytes(const Op& op, const Shape& shape, int bytes_per_parameter);
 double sent_between_nodes(const Op& op, const Shape& shape, int bytes_per_parameter, int node);
 /// Bytes of an element of a matrix's direction, bfloat16 (Muon).
@@ -193,15 +197,15 @@ const Unit& unit_of(const Op& op, const Shape& shape);
 std::span<const Matrix> sent_matrices(const Op& op, const Shape& shape);
 /// Elements of that: of a gather behind an update, and of gradients, those that are trained.
 std::int64_t operand(const Op& op, const Shape& shape);
-/// The ranks of a collective: those of a secondary partition's group, those with the same experts, or all.
+/// The ranks of a collective: the group of a secondary partition, the ranks with the same experts, or all.
 int ranks_of(const Op& op, const Shape& shape);
 /// Whether a collective moves sums of gradients, which are float32 for any type of parameters.
 bool moves_sums(const Op& op, const Shape& shape);
 /// Bytes of `numel` numbers quantized to `bits` bits: 256 tiles of equal size, each with a float32 scale per 128
 /// numbers, and the integers, in whole words of 4 bytes.
 double codec_bytes(std::int64_t numel, int bits);
-/// Bytes of a unit of bfloat16 of which `float8` numbers travel in 8 bits: as many for each rank as one may have, which
-/// is twice a slice where nothing of it is such a number.
+/// Bytes of a bfloat16 unit in which `float8` numbers are sent in 8 bits. All ranks count the largest number that one
+/// rank may have: twice a slice if nothing in it is such a number.
 std::int64_t float8_bytes(std::int64_t numel, std::int64_t float8, int ranks);
 /// Bytes that a gather encodes a unit into; 0: it sends the parameters.
 double encoded_bytes(const Unit& unit, const Shape& shape);
@@ -220,10 +224,10 @@ double state_bytes(const Shape& shape, int bytes_per_parameter);
 /// The same of `parameters` in one.
 double state_bytes(double parameters, int stage, double ranks, int bytes_per_parameter, bool offload_optimizer = false,
                    bool offload_parameters = false, int secondary = 0, double kept = -1, double frozen = 0);
-/// Parameters of all units together, those of them that are frozen, and the numbers that the optimizer keeps of them.
+/// Sums over all units: parameters, frozen parameters, and the numbers that the optimizer keeps for them.
 double numel(const Shape& shape);
 double frozen(const Shape& shape);
-/// Those that are trained.
+/// The trained parameters.
 double trained(const Shape& shape);
 double kept_numbers(const Shape& shape);
 

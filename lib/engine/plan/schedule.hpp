@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which passes apply to the plan of a step, by the number of steps done: the schedule of DeepSpeed's DeepCompile,
-// [(step, [passes])]. Each entry names all passes of its plan; before the first entry there are none.
+// The passes of a step by the number of steps done: the schedule of DeepSpeed's DeepCompile, [(step, [passes])]. Each
+// entry names all passes of its plan; before the first entry there are none.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -18,9 +18,9 @@ using Schedule = std::vector<Scheduled>;  ///< ascending by steps, from 0
 /// These passes from the first step on.
 Schedule from_the_start(std::vector<std::string> passes);
 
-/// Parses "prefetch" "overlap_reduce", which apply from the first step on, or "2:prefetch" "5:ALL", where
-/// "prefetch+overlap_reduce" are several passes of an entry, "none" is no pass, and "ALL" means usual_passes(). Throws
-/// zs::Error at anything else; names are not looked up.
+/// Parses "prefetch" "overlap_reduce", which apply from the first step on, or "2:prefetch" "5:ALL".
+/// "prefetch+overlap_reduce" are several passes of an entry, "none" means no passes, and "ALL" means usual_passes().
+/// Throws zs::Error at anything else; names are not looked up.
 Schedule schedule_from(const std::vector<std::string>& words);
 
 /// In the format of schedule_from().

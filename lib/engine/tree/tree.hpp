@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The canonical summation tree over the M leaves (micro-batches) of a step, as a shape: which adjacent leaves are one
-// of its nodes. A node of n leaves splits behind the largest power of two below n. Knows no numbers.
+// The shape of the canonical summation tree over the M leaves (micro-batches) of a step: it says which adjacent leaves
+// form a node. A node of n leaves splits after the largest power of two below n. Holds no values.
 //
 //   any range of adjacent leaves is a few whole nodes, at most 2 log2(M):    leaves   0 1 2 | 3 4 5   of M = 6
-//   what a rank adds of its own stops there, and is joined with the others'  nodes   [0-1] [2] [3] [4-5]
+//   a rank adds its leaves up to these nodes; joins follow across ranks      nodes   [0-1] [2] [3] [4-5]
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -63,8 +63,8 @@ struct Addends {
   std::size_t most() const;
 };
 
-/// True if the tree over adjacent nodes is that over as many leaves: they are of one size, a power of two, and the last
-/// one perhaps smaller.
+/// True if the tree over adjacent nodes equals the tree over the same number of leaves: the nodes have one size, a
+/// power of two, and only the last one may be smaller.
 /// REQUIRES: at least one.
 bool are_like_leaves(std::span<const Leaves> nodes);
 

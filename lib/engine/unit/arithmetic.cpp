@@ -54,7 +54,7 @@ std::string after(const std::string& text, std::string_view words, const char* e
   return text.substr(begin, text.find_first_of(ends, begin) - begin);
 }
 
-/// The library that the BLAS symbol comes from, where it does not tell its name.
+/// The library that the BLAS symbol comes from, if the library does not report its name.
 std::string blas_file() {
   Dl_info info = {};
   void* const product = dlsym(RTLD_DEFAULT, "sgemm_");
@@ -156,7 +156,7 @@ void choose_products(char** argv) {
   if (better.empty() || std::getenv(kCoreType)) return;
   setenv(kCoreType, better.c_str(), 1);
   execv("/proc/self/exe", argv);
-  unsetenv(kCoreType);  // it cannot be: slow_products() tells
+  unsetenv(kCoreType);  // it cannot be set: slow_products() reports it
 }
 
 }  // namespace zs::unit

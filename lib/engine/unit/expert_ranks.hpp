@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Experts that are divided among ranks: rank r of N has those of its N-th part. Each of these ranks has a micro-batch
-// of its own, a leaf of the sum of gradients. A token's row travels to the rank of its expert and back.
+// Experts that are divided among ranks: rank r of N has the r-th part. Each of these ranks has a separate micro-batch,
+// a leaf of the sum of gradients. A token's row is sent to the rank of its expert and back.
 //
 //            rows by expert     to_experts()       rows by leaf, then by expert     to_tokens()
 //   rank 0   [ e0 e1 | e2 e3 ]  --all-to-all-->    [ e0 e1 ] [ e0 e1 ]              --all-to-all-->   as they were
 //   rank 1   [ e0 e1 | e2 e3 ]                     [ e2 e3 ] [ e2 e3 ]
 //
-// Of each leaf an expert computes the rows as one product, as where it is not divided: so the bits are the same.
+// An expert computes the rows of each leaf as one product, as without division: so the bits are the same.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -24,7 +24,7 @@ class ExpertRanks {
 
   /// Rows on their way: those that each leaf has for each expert, [leaf][expert] of all experts.
   using Counts = std::vector<std::vector<std::int64_t>>;
-  /// The counts of all leaves, from those of this rank's. COLLECTIVE: of these ranks.
+  /// The counts of all leaves, from this rank's counts. COLLECTIVE: of these ranks.
   virtual Counts counts(const std::vector<std::int64_t>& own) const = 0;
   /// By leaf the rows for this rank's experts, in their order, from this rank's leaf's rows for all, [R, C].
   /// Differentiable. COLLECTIVE: of these ranks; its backward too.

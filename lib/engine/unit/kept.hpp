@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results of a unit's first forward that its second one takes in place of computing them again: with activation
+// Results of a unit's first forward that its second forward replays instead of computing them again. With activation
 // checkpointing backward runs a unit's forward a second time, and attention of long samples is worth its memory.
 #pragma once
 #include <deque>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences in chunks (Jacobs et al. 2023, DeepSpeed-Ulysses). All that a token's layers compute is computed for one
-// chunk of tokens at a time; attention is computed for one block of heads at a time, over the whole sequences. There
-// are as many chunks as blocks, and no computation's shape depends on which rank has which of them: nor do its bits.
+// Sequences in chunks (Jacobs et al. 2023, DeepSpeed-Ulysses). Layers of single tokens are computed for one chunk of
+// tokens at a time, attention for one block of heads at a time, over the whole sequences. The number of chunks equals
+// the number of blocks. No computation's shape, and so no bit, depends on the distribution over ranks.
 //
 //            chunk 0   chunk 1   chunk 2   chunk 3                block 0   block 1   block 2   block 3
 //   rank 0   [ all heads of half the tokens, ->  ]   attend()   [ all tokens of half the heads, ->  ]   of 2 ranks
@@ -16,8 +16,8 @@
 
 namespace zs::unit {
 
-/// The heads of a block: of H heads in C chunks H / C, or one that as many blocks share as there are chunks for a head.
-/// REQUIRES: one of H and C divides the other.
+/// The heads of a block: with H heads in C chunks, H / C; or one head, which C / H blocks share. REQUIRES: one of H and
+/// C divides the other.
 constexpr std::int64_t heads_of_block(std::int64_t heads, std::int64_t chunks) {
   return heads < chunks ? 1 : heads / chunks;
 }
@@ -26,7 +26,8 @@ constexpr std::int64_t first_head(std::int64_t block, std::int64_t heads, std::i
   return block * heads / chunks;
 }
 
-/// Whether heads of queries, and those of keys and values that they share, make up as many blocks as there are chunks.
+/// Whether the heads of queries, and the heads of keys and values that they share, can be divided into one block for
+/// each chunk.
 constexpr bool divides_heads(std::int64_t chunks, std::int64_t heads, std::int64_t shared) {
   return heads % chunks == 0 && (shared % chunks == 0 || chunks % shared == 0);
 }

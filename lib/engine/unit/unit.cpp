@@ -147,8 +147,8 @@ void draw(const Parameter& parameter, std::uint64_t seed, at::Tensor values) {
   }
 }
 
-/// Elements [begin, begin + values.size()) of a parameter. What a generator gives depends on how much is asked for, so
-/// that a part is one of the whole.
+/// Elements [begin, begin + values.size()) of a parameter. The values of a generator depend on how many are drawn, so a
+/// part is cut from the whole.
 void draw(const Parameter& parameter, std::uint64_t seed, std::int64_t begin, std::span<float> values) {
   const auto size = static_cast<std::int64_t>(values.size());
   const at::Tensor part = at::from_blob(values.data(), {size}, at::kFloat);
@@ -167,7 +167,7 @@ void initialise(const Unit& unit, std::uint64_t seed, std::int64_t begin, std::s
   for (const Parameter& parameter : unit.parameters()) {
     const Range part = parameter.place().within(begin, end);
     if (part.size() == 0) continue;
-    // Each draws from a generator of its own, so no order among them matters.
+    // Each draws from a separate generator, so their order does not matter.
     const auto some = [=, &parameter] {
       draw(parameter, seed, part.begin - parameter.offset,
            values.subspan(static_cast<std::size_t>(part.begin - begin), static_cast<std::size_t>(part.size())));

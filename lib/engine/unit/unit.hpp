@@ -20,13 +20,13 @@ namespace zs::unit {
 struct Range {
   std::int64_t begin = 0, end = 0;
   std::int64_t size() const { return end - begin; }
-  /// What both have; of size 0 if that is nothing.
+  /// The intersection; its size is 0 if they have nothing in common.
   Range within(std::int64_t from, std::int64_t to) const;
 };
 
-/// One parameter tensor: where it lies in its unit's flat buffer (row-major, no padding), how it begins, and whether it
-/// is trained. What is frozen lies behind what is trained: gradients, optimizer state, reductions and the gathers
-/// behind an update are of the first part of the buffer alone.
+/// One parameter tensor: its range in the unit's flat buffer (row-major, no padding), its initial values, and whether
+/// it is trained. Trained parameters come first in the buffer: gradients, optimizer state, reductions and the gathers
+/// after an update cover only the first part.
 struct Parameter {
   enum class Init { normal, uniform, zeros, ones };
   /// Whether it is the weight of a product, and its layout.
@@ -78,13 +78,13 @@ struct Batch {
   std::optional<float> weight{};
   Documents documents{};   ///< a document does not cross samples
   std::int64_t first = 0;  ///< position of the first tokens in their samples; of a chunk more than 0
-  /// Of a chunk with `weight`: int64 [B], the tokens of each of its samples in front of the padding behind the last
-  /// target. Of whole samples undefined, since targets say it.
+  /// For a chunk with `weight`: int64 [B], the tokens of each of its samples before the padding behind the last target.
+  /// Undefined for whole samples, whose targets say it.
   at::Tensor lengths{};
   std::int64_t samples() const { return inputs.size(0); }
   Batch to(const at::Device& device) const;
-  /// Chunk `number` of `chunks` equal ones of each sample, as a micro-batch of its own: with the positions of its
-  /// tokens, and of the whole samples where documents begin. REQUIRES: chunks divides the tokens of a sample.
+  /// Chunk `number` of `chunks` equal ones of each sample, as a micro-batch: with the positions of its tokens, and with
+  /// the beginnings of documents in the whole samples. REQUIRES: chunks divides the tokens of a sample.
   Batch chunk(std::int64_t number, std::int64_t chunks) const;
 };
 
@@ -97,8 +97,8 @@ struct ForwardContext {
   std::uint64_t stream = 0;      ///< key of (seed, step, leaf)
   bool training = true;          ///< false disables dropout
   at::Tensor* logits = nullptr;  ///< if not null, the last unit stores the logits of its loss, [B, T, V] or [B, L]
-  /// A sum that travels beside the output, float32 and differentiable: a unit finds the sum of the units before it,
-  /// undefined for the first ones, and may add its own term. Null: there is no place for it.
+  /// A running sum next to the output, float32 and differentiable: a unit gets the sum of the units before it,
+  /// undefined for the first ones, and may add a term. Null: this forward has no such sum.
   at::Tensor* beside = nullptr;
 
   /// The ranks among which the unit's experts are divided: `own` are this rank's, once for each leaf. Null: `own` are
@@ -147,13 +147,14 @@ class Unit {
   /// The same of the chunks of a micro-batch that this rank has. By default each is computed alone, as a unit may whose
   /// tokens do not see each other. COLLECTIVE: of the ranks that share the sequences.
   virtual std::vector<at::Tensor> forward_chunks(std::span<const Chunk> chunks, const Sequence& sequence) const;
-  /// Experts of which each has as many parameters, one expert's after another's, so that ranks may divide them, or 0.
+  /// The number of experts, or 0. All have the same number of parameters, stored one expert after another, so that
+  /// ranks can divide them.
   virtual std::int64_t experts() const { return 0; }
   /// Experts [begin, end) as a unit, which computes where others have the rest. REQUIRES: experts().
   virtual std::unique_ptr<Unit> part(std::int64_t /*begin*/, std::int64_t /*end*/) const { return nullptr; }
   /// Numbers of a token that go to experts and come back in a forward, where they are divided.
   virtual std::int64_t routed() const { return 0; }
-  /// Numbers of a token that Sequence::attend() moves in a forward, of this unit in so many chunks.
+  /// Numbers of a token that Sequence::attend() moves in a forward of this unit, with this number of chunks.
   virtual std::int64_t exchanged(std::int64_t /*chunks*/) const { return 0; }
 
  private:
@@ -166,7 +167,7 @@ class Unit {
 
 using Units = std::vector<std::unique_ptr<Unit>>;
 
-/// Parameters of all units together, and those of them that are trained.
+/// Parameters of all units together, and the trained ones among them.
 std::int64_t numel(const Units& units);
 std::int64_t trained(const Units& units);
 /// Parameters that a token does not meet: of the experts that it is not sent to.

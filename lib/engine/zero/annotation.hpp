@@ -14,7 +14,7 @@ namespace zs::zero {
 /// Lasts as long as the operation runs.
 class Annotation {
  public:
-  /// `type` is that of the parameters in forward and backward.
+  /// `type` is the type of the parameters in forward and backward.
   Annotation(const plan::Plan& plan, const plan::Op& op, const comm::Group& group, device::Type type);
   ~Annotation();
   Annotation(const Annotation&) = delete;

@@ -16,15 +16,15 @@
 namespace zs::zero {
 namespace {
 
-/// What this rank keeps of each unit as it begins, unit by unit, in the host's memory. Some are drawn ahead of a GPU,
-/// in memory that is used again: new pages take as long as the numbers.
+/// Initial values of this rank's part of each unit, unit by unit, in the host's memory. Some are drawn before the GPU
+/// needs them, into memory that is reused: new pages take as long as the numbers.
 class Beginnings {
  public:
   /// Sets values[layout.kept_numel()] of a unit; several at once, `ahead` of next().
   using Draw = std::function<void(std::size_t unit, const at::Tensor& values)>;
   Beginnings(std::vector<std::int64_t> sizes, std::size_t ahead, Draw draw)
       : sizes_(std::move(sizes)), ahead_(ahead), draw_(std::move(draw)) {}
-  /// Of the next unit, until the next call.
+  /// For the next unit; valid until the next call.
   at::Tensor next() {
     if (last_.defined()) free_.push_back(std::move(last_));
     for (; drawn_.size() < std::max<std::size_t>(ahead_, 1) && begun_ < sizes_.size(); ++begun_) {

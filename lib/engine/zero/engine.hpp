@@ -23,8 +23,8 @@
 
 namespace zs::zero {
 
-/// Sees a step from inside: for zs-verify and checkpoints. Calls come on every rank in the same order; the first two
-/// not of what the rank has no micro-batch for.
+/// Observes a step from inside: for zs-verify and checkpoints. Calls come on every rank in the same order. The first
+/// two are left out for micro-batches that the rank does not have.
 struct Observer {
   std::function<void(int unit, int micro)> leaf{};  ///< the unit's leaf gradient is there
   std::function<void(int unit)> local_sum{};        ///< all micro-steps are added, nothing is reduced yet (stages 0, 1)
@@ -54,8 +54,7 @@ struct StepResult {
   double clipped_norm = 0;  ///< after
   double loss_scale = 1;    ///< factor of the loss (float16)
   std::vector<float> leaf_losses{};  ///< of all ranks, by leaf
-  /// Bytes that this rank sent for the step (without those of observers and self-tests), and the part that went to
-  /// other hosts.
+  /// Bytes that this rank sent in the step (without observers and self-tests), and the part that went to other hosts.
   std::int64_t sent = 0, sent_between_nodes = 0;
   std::int64_t collectives = 0;  ///< the number of collectives for these
   /// The peak bytes of optimizer state, movable shards and
@@ -82,11 +81,11 @@ class Engine {
   /// One optimizer step, by its plan. `step` counts from 1. REQUIRES: Settings::trains. COLLECTIVE.
   StepResult step(std::int64_t step, double learning_rate, const BatchOf& batch);
 
-  /// Seconds of the last step that no step has counted (StepClock::rest): a GPU updates while the host goes on.
+  /// Seconds of the last step that no step has counted (StepClock::rest): a GPU updates while the host continues.
   double rest_of_step() { return clock_.rest(); }
 
-  /// Mean loss per sample over so many micro-batches (they may differ in size) without dropout, summed in leaf order.
-  /// REQUIRES: `seen` only where sequences are whole. COLLECTIVE.
+  /// Mean loss per sample over this number of micro-batches (they may differ in size) without dropout, summed in leaf
+  /// order. REQUIRES: `seen` only if sequences are whole. COLLECTIVE.
   double evaluate(std::int64_t micro_batches, const BatchOf& batch, const LogitsSeen& seen = {});
 
   /// 128-bit hash (XXH3) of the float32 parameters in canonical order, 32 hex digits; throws zs::Error naming the
@@ -163,7 +162,7 @@ class Engine {
   Observer observer_;
   Timed timed_;
   bool self_tested_ = false;                       // since the start
-  std::optional<OptimizerPrefetcher> prefetcher_;  // of optimizer state in the host's memory beside a GPU
+  std::optional<OptimizerPrefetcher> prefetcher_;  // for optimizer state that a GPU keeps in the host's memory
 
   struct Sent {
     std::int64_t all = 0, between_nodes = 0, collectives = 0;
@@ -193,14 +192,14 @@ class Engine {
   void exchange(StepResult& result, const std::vector<float>& losses);
   std::int64_t leaves() const { return plan().shape.leaves(); }
   int chunks() const { return plan().shape.chunks; }
-  /// What this rank computes of a unit.
+  /// The computing form of a unit on this rank: the unit itself, or this rank's part of its experts.
   const unit::Unit& computed(std::size_t unit) const { return parts_[unit] ? *parts_[unit] : *units_[unit]; }
   /// The step of a unit, for its gradient.
   plan::Shape shape_of(int unit) const { return plan().shape.of(plan().shape.units[static_cast<std::size_t>(unit)]); }
-  /// So many ranks divide the experts of a unit.
+  /// The number of ranks that divide the experts of a unit.
   int among(std::size_t unit) const { return plan().shape.units[unit].among; }
   void divide(std::size_t unit);
-  /// Of what this rank computes of a unit, whose element 0 is the unit's element first().
+  /// Ranges within this rank's part of a unit; element 0 of the part is the unit's element first().
   Layout layout(std::size_t unit) const;
   std::int64_t first(std::size_t unit) const;
   /// COLLECTIVE.

@@ -91,14 +91,14 @@ class FileStore final : public Store {
     std::int64_t bytes, offset;
     std::uint64_t writes = 0;
     bool reading = false;
-    device::Buffer memory{};  // of what is under way
+    device::Buffer memory{};  // memory of a transfer in flight
     std::optional<DiskFault> fault{};
   };
   std::vector<Block> blocks_;
   std::deque<int> writing_;
   std::int64_t end_ = 0;
   std::vector<device::Buffer> free_;
-  Disk disk_;  // goes first: it waits for what is under way, whose memory is above
+  Disk disk_;  // destroyed first: it waits for transfers in flight, which use the memory above
 
   Block& at(int index) { return blocks_[static_cast<std::size_t>(index)]; }
   static bool took(Block& block, DiskFault fault) {
@@ -106,7 +106,7 @@ class FileStore final : public Store {
     block.fault.reset();
     return true;
   }
-  /// A block that has as many pages, for a planted fault.
+  /// Another block with the same number of pages, for a planted fault.
   const Block& other_than(int index) {
     for (const Block& other : blocks_) {
       if (&other != &at(index) && whole(other.bytes) == whole(at(index).bytes)) return other;

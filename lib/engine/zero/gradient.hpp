@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of what is trained of one unit, numel elements, on its way from backward to the update. What it owns in
-// each state:
+// The gradient of one unit's trained parameters, numel elements, from backward to the update. Its memory in each state:
 //
 //   none ----------> leaf ----------> reducing ----------> shard ----------> gathering ----------> whole
 //        backward    numel elements   start_reduce         this rank's       start_gather          numel, summed
 //                    in the layout's                       slice, summed                           over ranks
 //                    type                                  over ranks
 //
-// accumulate() adds what is there, a leaf (stages 0 and 1) or a shard (2 and 3), to the sum over micro-steps, float32
-// in the canonical tree, and goes back to none; after the last micro-step the sum stands in its place. Which comes
-// first is the plan's affair. Where a rank's leaves, or those of one micro-step, are no node of the tree, what is there
-// are several sums, of the nodes that they are. Of a micro-step in several chunks each is a leaf, until join() makes
-// of them the sums of the nodes that they are. A leaf of 16 bits stays so until it is added, here or by the rank that
-// receives it. Where leaves travel as integers, each is rounded to them on its way, once, on one rank too: the sum does
-// not depend on the ranks.
+// accumulate() adds the leaf (stages 0 and 1) or the shard (2 and 3) to the sum over micro-steps, float32 in the
+// canonical tree, and goes back to none; after the last micro-step the sum takes the place of the leaf or shard. The
+// plan decides the order. If the leaves of a rank, or of one micro-step, do not form one subtree, the buffer holds one
+// partial sum for each subtree. If a micro-step has several chunks, each is a leaf until join() adds them up to the
+// sums of their subtrees. A leaf of 16 bits keeps its type until it is added, here or by the rank that receives it. If
+// leaves are sent as integers, each is rounded once, also on one rank: the sum does not depend on the ranks.
 #pragma once
 #include <optional>
 #include <vector>
@@ -32,9 +30,9 @@ class Gradient {
   Gradient(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout);
 
   State state() const { return state_; }
-  /// none -> leaf: the memory of the gradients of `chunks` leaves, zeros if it was none, of each as tensors of one
-  /// storage in the unit's order that autograd adds into; undefined ones of what is frozen. REQUIRES: none or leaf, not
-  /// joined.
+  /// none -> leaf: the memory of the gradients of `chunks` leaves, zeros if it was none. Each leaf is a list of tensors
+  /// in the unit's order, in one storage, and autograd adds into them; the tensors of frozen parameters are undefined.
+  /// REQUIRES: none or leaf, not joined.
   std::vector<std::vector<at::Tensor>> leaf(int chunks);
   /// All gradients of the leaves are there, of which `first` is the first: several of them become sums.
   void join(const plan::Shape& shape, std::int64_t first);
@@ -55,7 +53,7 @@ class Gradient {
   /// The present value: numel elements, or the slice's in state shard; of several sums all, one after another in state
   /// shard, the first in state leaf. REQUIRES: leaf, shard or whole.
   const device::View& value() const { return value_; }
-  /// The several sums that are there, each of all its elements, or value().
+  /// The partial sums, each of all its elements, or value().
   std::vector<device::View> parts() const;
   /// The value as float32 on the host: a copy, or a tensor over its memory; empty for a unit that is frozen whole.
   /// Several sums are joined, the last two first.
@@ -73,8 +71,8 @@ class Gradient {
   State state_ = State::none;
   device::View value_;
   device::Buffer memory_;   // of value_, unless that is the tree's sum
-  device::Buffer reduced_;  // of what reduces, where that is not in its own place
-  device::Buffer whole_;    // of what is gathered, where only the shard was there
+  device::Buffer reduced_;  // output of a reduction, unless it is in place
+  device::Buffer whole_;    // output of a gather, if only the shard was there
   std::optional<device::TreeAccumulator> tree_;
   std::vector<device::Buffer> chunks_;             // of the leaves of a micro-step, where it has several
   std::optional<device::TreeAccumulator> joined_;  // of them
@@ -82,7 +80,7 @@ class Gradient {
   std::vector<tree::Leaves> sums_;                 // of value_, in state shard
   comm::Work work_;
   std::optional<comm::Codec> codec_;   // of leaves that travel as integers
-  device::Buffer encoded_, received_;  // this rank's leaf, and its slice of those of all
+  device::Buffer encoded_, received_;  // this rank's leaf, and its slice of all ranks' leaves
   device::View leaf_;                  // the exact one, while it travels
 
   void require(bool holds, const char* call) const;

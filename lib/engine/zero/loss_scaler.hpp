@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loss scaling for float16: multiplies the loss so that small gradients do not
-// underflow, by the largest factor without overflow, or by a constant. Constants
-// and order of events are those of DeepSpeed (runtime/fp16/loss_scaler.py).
+// Loss scaling for float16: multiplies the loss so that small gradients do not underflow, by the largest factor without
+// overflow, or by a constant. Constants and the order of events are the same as in DeepSpeed
+// (runtime/fp16/loss_scaler.py).
 #pragma once
 #include <cmath>
 #include <cstdint>

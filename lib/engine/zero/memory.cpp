@@ -4,8 +4,8 @@
 namespace zs::zero {
 namespace {
 
-/// The store for what an operation moves: `offloaded` if that is not device memory, else the place to which the passes
-/// move it, if one of the plans does.
+/// The store for the data of an operation: `offloaded` if that is not device memory, else the place to which the passes
+/// of one of the plans move it.
 std::unique_ptr<Store> store(Place offloaded, plan::Kind moves, const device::Device& device, const Plans& plans,
                              const Offload& offload) {
   const Place place = offloaded != Place::device || !plans.have(moves) ? offloaded : offload.passes;

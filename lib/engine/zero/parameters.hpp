@@ -49,7 +49,7 @@ class Parameters {
   /// The same from the secondary partition. REQUIRES: partition().
   void start_gather_secondary();
   void finish_gather();
-  /// Keeps this rank's share of the secondary partition of what is gathered.
+  /// Keeps this rank's share of the gathered parameters in the secondary partition.
   void partition();
   /// Throws zs::Error if quantized gathered parameters differ from the exact ones by more than rounding allows; it
   /// names unit and element. REQUIRES: gathered, from the first partition. COLLECTIVE.
@@ -59,8 +59,8 @@ class Parameters {
   /// Drops the gathered parameters (stage 3); accessing them from here on faults.
   void release();
 
-  /// Tensors of the layout's type, leaves of the autograd graph where they are trained, in the unit's order; of their
-  /// own for each chunk of a micro-batch, over the same memory.
+  /// Tensors of the layout's type in the unit's order, leaves of the autograd graph if they are trained; separate
+  /// tensors for each chunk of a micro-batch, over the same memory.
   const std::vector<at::Tensor>& leaves(int chunk = 0) const { return leaves_[static_cast<std::size_t>(chunk)]; }
   /// More leaves over the same memory, for the unit that is tied to them (a tied head).
   const std::vector<at::Tensor>& tied(int chunk = 0) const { return tied_[static_cast<std::size_t>(chunk)]; }

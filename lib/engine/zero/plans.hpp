@@ -12,8 +12,8 @@ namespace zs::zero {
 
 class Plans {
  public:
-  /// Throws zs::Error if the ranks cannot do what is asked of ZeRO++, if they do not have the same plans, and as
-  /// plan::compile does. COLLECTIVE.
+  /// Throws zs::Error if ZeRO++ is not possible with these ranks, if the ranks do not have the same plans, and in the
+  /// same cases as plan::compile. COLLECTIVE.
   Plans(comm::Group& group, const unit::Units& units, const Strategy& strategy, const Settings& settings);
 
   /// Takes the plan that the schedule has for a step; true if it is another than before.

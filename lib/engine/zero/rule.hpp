@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts an optimizer's rules to those of the elementwise kernels (device::Operations::update).
+// Converts an optimizer's rules to rules of the elementwise kernels (device::Operations::update).
 #pragma once
 #include <cstdint>
 

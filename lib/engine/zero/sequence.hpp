@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences that ranks share: each has some chunks of every sequence, and for attention as many blocks of heads.
+// Sequences that ranks share: each has some chunks of every sequence, and for attention the same number of blocks.
 //
 //   forward    chunks of all heads  --all-to-all-->  blocks of all tokens, attended  --all-to-all-->  chunks
 //   backward   the same two, with gradients, the other way round

@@ -53,7 +53,7 @@ struct Strategy {
   int micro_steps = 1;
   int short_ranks = 0;  ///< that have one micro-batch less
   bool activation_checkpointing = false;
-  bool keeps_attention = false;  ///< beside the inputs of units
+  bool keeps_attention = false;  ///< in addition to the inputs of units
   plan::Schedule passes{};       ///< over the plan; empty: none
   plan::Budget budget{};         ///< what they may use
   int sequence = 1;              ///< ranks that share each micro-batch

@@ -16,8 +16,8 @@ namespace zs::zero {
 
 /// Gives elements of a unit's flat buffer, from `begin` on.
 using Fill = std::function<void(std::int64_t begin, std::span<float> values)>;
-/// Fills float32[layout.kept_numel()] on the host with what a rank keeps of a unit, one slice behind another; the
-/// layout's element 0 is the unit's element `begin`.
+/// Fills float32[layout.kept_numel()] on the host with a rank's part of a unit, one slice after another; the layout's
+/// element 0 is the unit's element `begin`.
 void fill_kept(const Layout& layout, std::int64_t begin, const at::Tensor& values, const Fill& fill);
 
 class UnitState {
@@ -37,7 +37,7 @@ class UnitState {
   /// The whole unit.
   const unit::Unit& unit() const { return *whole_; }
   std::int64_t numel() const { return whole_->numel(); }
-  /// Of the part that this rank computes with, its elements counted from 0.
+  /// For the part that this rank computes with; its elements are counted from 0.
   const Layout& layout() const { return layout_; }
   /// That part: the unit, unless ranks divide it.
   comm::Slice part() const { return {begin_, begin_ + layout_.numel}; }
@@ -46,7 +46,7 @@ class UnitState {
   /// This rank's share of the trained elements, in every stage.
   comm::Slice slice() const { return {begin_ + layout_.slice.begin, begin_ + layout_.slice.end}; }
 
-  /// Sets parameters to what `fill` gives: requests only what this rank keeps.
+  /// Sets parameters to the values of `fill`: requests only the elements that this rank keeps.
   void set_parameters(const Fill& fill);
   /// The same from float32[layout().kept_numel()] on the host, as fill_kept() fills it.
   void set_kept(const at::Tensor& values);
@@ -76,7 +76,7 @@ class UnitState {
   Gradient gradient;
   std::unique_ptr<Optimizer> optimizer;
   at::Tensor input, output;          ///< activations; set and cleared by the executor
-  at::Tensor beside, beside_output;  ///< the same of what travels beside them (unit::ForwardContext)
+  at::Tensor beside, beside_output;  ///< the same for the sums next to them (unit::ForwardContext)
   StoredInput stored_input;          ///< the input, while it is moved out
   unit::Kept kept;                   ///< results of its first forward for the second
 
@@ -87,7 +87,7 @@ class UnitState {
   std::int64_t begin_ = 0;
   comm::Group* sharing_ = nullptr;
 
-  /// What all ranks that divide the unit have of it, on the device of `part` if that is all. COLLECTIVE.
+  /// The parts of all ranks that divide the unit, on the device of `part` if that part is the whole unit. COLLECTIVE.
   at::Tensor all_parts(const at::Tensor& part) const;
 };
 

@@ -10,10 +10,10 @@
 
 namespace zs::zero {
 
-/// On a processor a step takes from its begin to its end. On a GPU its end is unknown when the host goes on: there it
-/// has the seconds from its begin to the host's last wait in it, and those that the step before took after its own last
-/// wait. So each update is counted once, in the step behind it; that of the last step is in rest(). The time between
-/// two steps is in neither.
+/// On a processor the time of a step is from its begin to its end. On a GPU its end is unknown when the host continues:
+/// there the time is from its begin to the host's last wait in it, plus the time that the step before took after its
+/// own last wait. So each update is counted once, in the following step; rest() has the update of the last step. The
+/// time between two steps is in neither.
 class StepClock {
  public:
   explicit StepClock(const device::Device& device) : device_(device) {}

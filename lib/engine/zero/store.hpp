@@ -29,8 +29,7 @@ class Store {
   virtual void finish_load(int block, const device::View& to) = 0;
   /// Takes `from`, whose memory is then free, and starts to write it. Any later call may report an error.
   virtual void start_store(int block, const device::View& from) = 0;
-  /// Injects that fault into a block, once. Throws
-  /// zs::Error if there is no disk, or no other block.
+  /// Injects the fault into a block, once. Throws zs::Error if there is no disk, or no other block.
   virtual void plant(int block, DiskFault fault) = 0;
   /// finish_load() into the store's memory, which its last owner returns before the store is destroyed.
   virtual device::Buffer fetch(int block, std::int64_t bytes);

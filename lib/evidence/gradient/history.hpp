@@ -49,8 +49,7 @@ struct History {
   double place(std::size_t checkpoint) const;
   /// "step 100", else the checkpoint's folder.
   std::string when(std::size_t checkpoint) const;
-  /// The cosine between a checkpoint's gradients and those
-  /// of the one before; nan for the first, and if undefined.
+  /// The cosine between a checkpoint's gradients and the previous checkpoint's; nan for the first, and if undefined.
   double layer_cosine(std::size_t checkpoint, std::size_t layer) const;
   double tensor_cosine(std::size_t checkpoint, std::size_t tensor) const;
   double cosine(std::size_t checkpoint) const;
@@ -61,8 +60,8 @@ struct History {
 };
 
 /// Reads every file once or twice, a piece at a time, in constant memory. Throws Error, located, if one is damaged
-/// (checksums are compared), is no file of tensors, or belongs to another model than the first. Calls `progress` before
-/// each file with the number of files done.
+/// (checksums are compared), is not a file of tensors, or belongs to another model than the first. Calls `progress`
+/// before each file with the number of files done.
 History read(const Sources& sources, const std::function<void(std::size_t done)>& progress = {});
 
 }  // namespace zs::gradient

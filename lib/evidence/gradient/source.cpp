@@ -17,7 +17,7 @@ constexpr std::string_view kPrefix = "checkpoint_";
 constexpr const char* kFile = "gradients.pt";
 constexpr std::size_t kLargestState = 64 << 20;  // bytes
 
-/// A registry may be anybody's: what is no file there is not opened, since a pipe would keep us waiting.
+/// Other users may write to a registry: only regular files are opened, since reading a pipe would block.
 bool has_gradients(const fs::path& folder) {
   std::error_code failure;
   return fs::is_regular_file(folder / kFile, failure);

@@ -18,7 +18,7 @@ struct Source {
 };
 
 struct Sources {
-  std::vector<Source> found;         ///< in the order of the operands; those of a run by step
+  std::vector<Source> found;         ///< in the order of the operands; a run's checkpoints by step
   std::vector<std::string> without;  ///< paths of a run's checkpoints without gradients
   std::string subject;               ///< the run's name, or the first checkpoint's path
 };

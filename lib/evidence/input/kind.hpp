@@ -37,7 +37,7 @@ enum class Kind {
 /// "a profiler trace": the words for a sentence after "is".
 std::string_view name(Kind kind);
 
-/// What a path is. A file has one kind; a folder has all kinds that its names indicate, the main one first. A
+/// The kinds of a path. A file has one kind; a folder has all kinds that its names indicate, the main one first. A
 /// compressed file has the kind of its content. Throws Error if it does not exist or cannot be read.
 std::vector<Kind> kinds_of(const std::string& path);
 

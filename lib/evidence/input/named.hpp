@@ -29,7 +29,7 @@ std::vector<Named> named(const std::vector<std::string>& operands, const std::st
 /// `registry`. Throws Error if it is a folder without the record of a run.
 registry::Run run(const std::string& operand, const std::string& registry, std::string_view tool);
 
-/// The traces among the operands, including those of folders.
+/// The traces among the operands, including the traces in folders.
 std::vector<std::string> traces(const std::vector<Named>& named);
 
 /// The paths of the operands.

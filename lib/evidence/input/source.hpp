@@ -21,8 +21,8 @@ struct Source {
   bool found = false;  ///< found by its name in an undescribed folder: it may be no training's log
 };
 
-/// Which input is used if both exist: whether "run.log" is replaced by the metrics.h5 next to it, and whether standard
-/// input may be records.
+/// Chooses the input if two exist: whether the metrics.h5 next to "run.log" replaces it, and whether standard input may
+/// be records.
 enum class Prefer { records, logs };
 
 /// The inputs for the operands, in order. REQUIRES: kinds of runs. Throws Error if a folder has none, or two of them

@@ -31,7 +31,7 @@ void put_all(std::string& out, const std::vector<T>& values) {
   out.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
-/// Thrown within this file: the bytes are no image.
+/// Thrown within this file: the bytes are not an image.
 struct Damaged {};
 
 /// Takes values from the front of bytes. Anybody can make a right checksum, so every length is looked at. Throws
@@ -53,7 +53,7 @@ class Taker {
     if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
     return values;
   }
-  /// How many of something that takes at least `size` bytes each follow.
+  /// The number of items, of at least `size` bytes each, that follow.
   std::uint32_t count(std::size_t size) {
     const auto count = one<std::uint32_t>();
     if (count > rest_.size() / size) throw Damaged();

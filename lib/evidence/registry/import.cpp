@@ -27,7 +27,7 @@ class Rows {
     if (header.find('\t') < header.find(',')) separator_ = '\t';
   }
 
-  /// The next row that is no empty line; false at the end. Throws Error, located, at a quote that is not closed.
+  /// The next row that is not an empty line; false at the end. Throws Error, located, at a quote that is not closed.
   bool next(std::vector<std::string>& cells, const std::string& path) {
     cells.clear();
     while (at_ < text_.size() && (text_[at_] == '\n' || text_[at_] == '\r')) line_ += text_[at_++] == '\n';

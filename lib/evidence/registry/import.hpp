@@ -9,7 +9,7 @@
 namespace zs::registry {
 
 struct Imported {
-  std::size_t made = 0, known = 0;  ///< runs recorded now, and runs that were there before
+  std::size_t made = 0, known = 0;  ///< runs recorded now, and runs that existed before
 };
 
 /// Makes a record for each row of a CSV or tab-separated table ("-": stdin): its columns are the fields, run_name the

@@ -23,17 +23,17 @@
 // Reading a registry of R runs costs one stat() for each folder, and reading a record only for those that changed:
 //
 //   .runs.index   the table by columns (image.hpp), and for each run the time of its folder when its record was read
-//   a folder      has not changed where its time (ctime, which nobody can set back) is still that one. A time is only
+//   a folder      has not changed if its time (ctime, which no program can set back) is the same. A time is only
 //                 kept once it is older than kSettled: two changes within its granularity would look like one
 //
-// Rows that changed are read from their records and take the place of the old ones (assemble() in runs.cpp); then the
-// index and runs.csv are written anew, each as a whole. A process that loses a race writes an index that is older, not
-// wrong: the next reader sees by the times which rows to read again. Nothing is locked.
+// Rows that changed are read from their records and replace the old ones (assemble() in runs.cpp); then the index and
+// runs.csv are rewritten, each as a whole. A process that loses a race writes an older index, which is still correct:
+// the times show the next reader which rows to read again. Nothing is locked.
 namespace zs::registry {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
-/// A folder's time tells nothing about what happens within its granularity, so a time is trusted only when it is older.
+/// A folder's time does not show changes within its granularity, so a time is trusted only if it is older than that.
 constexpr std::int64_t kSettled = 2 * kSecond;
 constexpr std::int64_t kLongIndex = 8 << 20;               // bytes
 constexpr std::size_t kLongestCsv = std::size_t{1} << 30;  // bytes
@@ -146,8 +146,8 @@ std::string csv_name(const std::string& registry, const Image& image) {
   return "";
 }
 
-/// Replaces a file of the registry; the stamp is of what was written here, whatever other writers do. Who may enter the
-/// registry may read it.
+/// Replaces a file of the registry; the stamp belongs to the text written here, also if others write at the same time.
+/// Users who may enter the registry may read the file.
 Stamp replace(const std::string& path, const struct stat& registry, std::string_view bytes) {
   Temporary file(path, 0600);
   write_all(file.file(), bytes, path);
@@ -238,7 +238,7 @@ void refresh_soon(const std::string& registry) {
   try {
     read_runs(registry, [](const Fault&) {});
   } catch (const std::exception&) {
-    // Whoever lists the runs will see what is wrong with them.
+    // The next listing of the runs reports the faults.
   }
 }
 

@@ -12,9 +12,9 @@
 namespace zs::registry {
 
 /// All runs with their current records: the index, with changed records read again. Then updates the index on disk if
-/// possible (a read-only registry is read all the same). `anew` reads every record. A run with a damaged record is
-/// reported to `faults` and left out; runs that the caller may not read are counted. A runs.csv of another program is
-/// left as it is. Throws Error if `registry` is not a folder.
+/// possible (a read-only registry is also read). `anew` reads every record. A run with a damaged record is reported to
+/// `faults` and left out; runs that the caller may not read are counted. A runs.csv of another program is not changed.
+/// Throws Error if `registry` is not a folder.
 Runs read_runs(const std::string& registry, const FaultSink& faults, bool anew = false);
 
 /// For writers of runs: updates the index unless that was done within the last second, or would take long (a registry

@@ -21,11 +21,11 @@ struct Question {
   std::vector<std::string> filters{};  ///< see parse_filter
   bool any = false;                    ///< one matching filter is enough
   std::optional<std::string> sweep{};
-  std::string sort_by{};  ///< "" keeps the order of ids, which is that of time
+  std::string sort_by{};  ///< "" keeps the order of ids, which is the order of time
   bool descending = false;
   std::optional<std::size_t> limit{};
   std::vector<std::string> show{}, hide{};  ///< empty `show`: all columns, or the most informative ones
-  bool telling = false;  ///< show only columns that identify and distinguish runs: id, name, what is asked for, status,
+  bool telling = false;  ///< show only columns that identify and distinguish runs: id, name, requested ones, status,
                          ///< the loss, settings that differ, metrics, job, nodes and restarts
 };
 

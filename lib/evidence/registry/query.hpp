@@ -52,7 +52,7 @@ struct Place {
   std::string folder, name;
 };
 
-/// The run for an operand that is no path: as find_run(). Throws Error if there is none, and if `name` can only be a
+/// The run for an operand that is not a path: as find_run(). Throws Error if there is none, and if `name` can only be a
 /// missing path: it has a '/', or there is no folder `registry`.
 Place place_of(const std::string& name, const std::string& registry);
 

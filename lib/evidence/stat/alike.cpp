@@ -14,7 +14,7 @@ namespace {
 
 bool digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
-/// Attributes that the table does not know, and that tell every run from every other: names.
+/// Attributes without a row in the table that have another value in every run: names.
 std::set<std::string> names_of_runs(const std::vector<attribute::Facts>& all) {
   struct Seen {
     std::size_t runs = 0;

@@ -33,7 +33,7 @@ constexpr std::string_view unit(Kind kind) {
   }
 }
 
-/// Which values of a result are better.
+/// The direction in which values of a result are better.
 enum class Better : std::uint8_t { neither, low, high };
 
 /// A column of figures about an `Of`. One of text, whole and real computes it and thereby sets its type.

@@ -56,7 +56,7 @@ std::size_t own_warmup(const metric::Run& run, const Series& series, const std::
   if (counts_micro_steps(run, series)) *steps *= parse_int(run.attribute("gradient_accumulation_steps")).value_or(1);
   const std::int64_t resumed = parse_int(run.attribute("resumed_after_step")).value_or(0);
   const std::int64_t start =
-      timed.front()->step > resumed ? resumed : 0;  // records of what was before may be there too
+      timed.front()->step > resumed ? resumed : 0;  // records of earlier attempts may be there too
   std::size_t count = 0;
   while (count < timed.size()) {
     const std::int64_t step = timed[count]->step;

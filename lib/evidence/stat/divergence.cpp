@@ -135,7 +135,7 @@ Table divergence(const std::vector<Condition>& conditions, const std::map<std::s
                               : is_absent(own_spread) ? base_spread
                                                       : std::max(base_spread, own_spread);
       const CurvesApart found = curves_apart(base, losses_by_steps(curves.at(conditions[c].name)), envelope);
-      // All runs of both are equal if those of each are, and one of each is.
+      // All runs of both conditions are equal if the runs of each are equal, and one pair of both is.
       RunsApart records = compared(*conditions[b].members.front().run, *conditions[c].members.front().run);
       for (const std::size_t side : {b, c}) {
         if (own[side] && own[side]->verdict > records.verdict) records = *own[side];

@@ -5,7 +5,7 @@
 
 namespace zs::stat {
 
-/// Seconds of all steps of a run: a logged time also stands for the unlogged steps before it. metric::absent_real() if
+/// Seconds of all steps of a run: a logged time also counts for the unlogged steps before it. metric::absent_real() if
 /// no step has a time.
 double time_of_all_steps(const Series& series);
 

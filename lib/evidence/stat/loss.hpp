@@ -13,8 +13,8 @@ namespace zs::stat {
 inline constexpr double kSmoothing = 0.9;
 Sample smoothed(const Sample& losses, double weight = kSmoothing);
 
-/// Mean height of the curve: its trapezoidal area over the spanned steps; for one point its loss, for none nan.
-/// REQUIRES: as many steps as losses.
+/// Mean height of the curve: its trapezoidal area, divided by the spanned steps; for one point its loss, for none nan.
+/// REQUIRES: the same number of steps and losses.
 double mean_height(const std::vector<std::int64_t>& steps, const Sample& losses);
 
 /// The first step with a loss of at most `target`, if there is one.

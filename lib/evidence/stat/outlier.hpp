@@ -22,10 +22,10 @@ struct Fence {
   bool outside(double value) const { return value < low || value > high; }
 };
 
-/// median -+ q 1.4826 MAD, but at least the share `least` of the median away. The bound of the modified z-score
-/// (Iglewicz and Hoaglin, 1993: |x - median| / (1.4826 MAD) > 3.5) is set so that a group, not a value, is healthy: q
-/// is Student's quantile at 1 - a / 2n with a = 1 / kGroupsForOneFalse, for all n values at once (Bonferroni), with
-/// 0.37 (n - 1) degrees of freedom, since the MAD has 37 % of the standard deviation's efficiency (Rousseeuw and Croux,
+/// median -+ q 1.4826 MAD, but at least the share `least` of the median away. The modified z-score (Iglewicz and
+/// Hoaglin, 1993) bounds one value: |x - median| / (1.4826 MAD) > 3.5. Here the bound holds for a whole group: q is
+/// Student's quantile at 1 - a / 2n with a = 1 / kGroupsForOneFalse, for all n values at once (Bonferroni), with 0.37
+/// (n - 1) degrees of freedom, since the MAD has 37 % of the standard deviation's efficiency (Rousseeuw and Croux,
 /// 1993).
 Fence fence(const Sample& values, double least);
 

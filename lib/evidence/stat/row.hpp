@@ -10,7 +10,7 @@
 
 namespace zs::stat {
 
-/// The default unit of losses; summarize() replaces it by that of the runs.
+/// The default unit of losses; summarize() replaces it by the unit of the runs.
 inline constexpr const char* kLossUnit = metric::kLossOfTokens;
 
 /// Each name once per row, the same names in every row.

@@ -29,9 +29,9 @@ struct Series {
   bool images = false;              ///< the run counts images, not tokens
 };
 
-/// The points of a run. If several ranks wrote records, those of the lowest rank, but with the maximum memory of all.
-/// Rows are identified as in compare/rows.hpp: records of one step are joined, and those that a later attempt repeats
-/// are replaced and counted.
+/// The points of a run. If several ranks wrote records, these are the records of the lowest rank, with the maximum
+/// memory of all ranks. Rows are identified as in compare/rows.hpp: records of one step are joined, and a later
+/// attempt's records replace earlier ones, which are counted.
 Series series(const metric::Run& run);
 
 }  // namespace zs::stat

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which steps a run logged, and which expected ones are missing.
+// The logged steps of a run, and the missing ones among the expected steps.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -21,8 +21,8 @@ struct SummaryRule {
   std::vector<std::string> columns{};  ///< the user's additional columns; see stat/columns.hpp
 };
 
-/// A condition with the data of its figures. With several runs the mean of a time is that of the runs' means, and its
-/// interval follows from their spread: points of one run are not independent repetitions.
+/// A condition with the data of its figures. With several runs the mean of a time is the mean of the runs' means, and
+/// its interval follows from their spread: points of one run are not independent repetitions.
 struct Work {
   Work(const Condition& condition, const SummaryRule& rule);
 
@@ -52,8 +52,9 @@ struct Work {
   }
 };
 
-/// Sets `efficiency`: tokens (or images) per second and rank, over that of the condition with the fewest ranks among
-/// those that differ from it only in world_size. Absent if no other has another number of ranks.
+/// Sets `efficiency`: tokens (or images) per second and rank, divided by the value of the condition with the fewest
+/// ranks among the conditions that differ from it only in world_size. Absent if all of these have the same number of
+/// ranks.
 void find_efficiencies(std::vector<Work>& all);
 
 double or_absent(const Sample& values, double value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of a summary as named values for figures and reports. Statistics are those of the summary: nothing is
-// computed here.
+// The rows of a summary as named values for figures and reports. Statistics come from the summary. Only mark_timed()
+// computes: it marks the timed records in summaries of older versions.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -44,7 +44,7 @@ class Figures {
 struct Member : Figures<stat::kRunColumns> {
   const metric::Run* run = nullptr;  ///< owned by the store
   attribute::Facts facts;            ///< its attributes under their primary names
-  std::string status, reason;        ///< like those of a condition
+  std::string status, reason;        ///< as in a condition
 
   /// Neither COMPLETE nor UNKNOWN.
   bool bad() const;

@@ -8,7 +8,7 @@
 namespace zs::summary {
 namespace {
 
-/// Which conditions have the same value, as the place of the first of them for each.
+/// For each condition, the index of the first one with the same value.
 std::vector<std::size_t> grouping(const std::vector<Condition>& conditions, const std::string& key) {
   std::map<std::string, std::size_t> first;
   std::vector<std::size_t> groups;

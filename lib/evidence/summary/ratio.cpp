@@ -60,7 +60,7 @@ Estimate of_pairs(const stat::Sample& a, const stat::Sample& b) {
   return made.error > 0 ? made : of_pairs(differences, 0);
 }
 
-/// The values of paired runs, or of all runs if the records do not tell.
+/// The values of paired runs, or of all runs if the records do not show pairs.
 Samples samples(const Condition& baseline, const Condition& other, Member::Column column) {
   const auto finite = [&](const Member& member) { return member[column].value_or(kNan); };
   const auto by_run = [&](const Condition& condition) {

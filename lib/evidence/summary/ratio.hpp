@@ -13,9 +13,9 @@ struct Ratio {
   double value;        ///< of the other to the baseline, a mean of logarithms; nan if either is empty
   double low, high;    ///< confidence interval; nan with fewer than two runs on either side
   double p;            ///< of the hypothesis of no difference, two-sided; nan likewise
-  double smallest;     ///< the smallest relative change that so many runs detect with probability 4/5; nan likewise
+  double smallest;     ///< the smallest relative change found with probability 4/5; nan likewise
   double confidence;   ///< of the interval
-  bool exact = false;  ///< all runs of each side are equal: there is no noise
+  bool exact = false;  ///< all runs of each side are equal: the noise is 0
 
   bool known() const { return low == low; }
   /// Too few runs: they detect only obvious changes.
@@ -31,25 +31,24 @@ struct Samples {
   bool paired = false;
 };
 
-/// All values must be positive, else all of it is nan. Unpaired: Welch's interval, on logarithms. Paired: the interval
-/// of the trimmed mean of the differences of logarithms (Tukey and McLaughlin 1963): with six pairs or more, a fifth at
-/// either end is replaced by the next value, so that a burst of other work on the machine affects only its pair, not
-/// the comparison.
+/// All values must be positive; otherwise the result is nan. Unpaired: Welch's interval, on logarithms. Paired: the
+/// interval of the trimmed mean of the differences of logarithms (Tukey and McLaughlin 1963): with six pairs or more, a
+/// fifth at either end is replaced by the next value. A burst of other work on the machine then affects only its pair.
 Ratio ratio(const Samples& samples, double confidence = 0.95);
 
 /// Several ratios of one comparison, each by ratio() at the confidence level of Holm's procedure, so that the
 /// probability that any interval misses is 5 %: the one with the smallest p has the widest interval.
 std::vector<Ratio> holm(const std::vector<Samples>& all);
 
-/// Time and memory of one condition over those of another.
+/// Time and memory of one condition divided by those of another condition.
 struct Ratios {
   Ratio time, memory;
   std::size_t pairs = 0;  ///< runs that ran next to each other; 0: unpaired
   bool has_memory = true;
 };
 
-/// Ratios of the runs' mean times and peaks. Runs are paired if their attribute "run" tells so: the kth runs of both
-/// ran next to each other.
+/// Ratios of the runs' mean times and peaks. Runs are paired by their attribute "run", if they have it: the kth runs of
+/// both ran next to each other.
 Ratios ratios(const Condition& baseline, const Condition& other);
 
 }  // namespace zs::summary

@@ -17,7 +17,7 @@ std::string fixed(double value, int decimals) {
   return buffer.data();
 }
 
-/// Digits before the point, and 1 for what has none there: of 0.05 -1.
+/// Digits before the point; for numbers below 1, minus the zeros after it: 0.05 gives -1.
 int whole_digits(double value) {
   return value == 0 ? 1 : static_cast<int>(std::floor(std::log10(std::fabs(value)))) + 1;
 }

@@ -20,8 +20,8 @@ struct Unit {
   std::string number(double value, int digits = 4) const;
 };
 
-/// `values` for a column: all with as many decimals as the largest needs for `digits` significant digits, but no more
-/// than any of them has; trailing zeros stay. Values that are not finite are unchanged.
+/// `values` for a column, all with the same number of decimals: enough for `digits` significant digits of the largest,
+/// but no more than any of them has; trailing zeros stay. Values that are not finite are unchanged.
 std::vector<std::string> column(const std::vector<double>& values, int digits);
 
 /// The unit for values of this kind, by the largest: seconds, bytes and rates have one of those below, others none.

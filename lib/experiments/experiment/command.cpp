@@ -125,7 +125,7 @@ config::Config configuration(const cli::Args& args, const std::string& stored) {
                               ? config::Config()
                               : with_names_of_options(config::Config::read(configuration_file(args)));
   if (!stored.empty()) config.mark_stored();
-  // In the order typed, so that of two names for one key the last one holds, as of one option typed twice.
+  // In the order typed: if two names set one key, the last one wins, as for one option typed twice.
   for (const auto& [option, value] : args.typed()) {
     if (const config::Known* const known = config::known_option(option)) {
       args.mark_asked(option);

@@ -33,7 +33,7 @@ std::string digest_of(const std::string& run) {
   }
 }
 
-/// Lines that mpirun, srun or torchrun add when a rank fails: they tell that one did, not why.
+/// Lines that mpirun, srun or torchrun add when a rank fails: they do not contain the reason.
 bool of_launcher(const std::string& line) {
   static const RE2 kNoise(
       "^((-{20,}|={20,}|\\*{20,}|\\s*)$|srun: |slurmstepd(-\\S+)?: |Primary job  terminated normally|"

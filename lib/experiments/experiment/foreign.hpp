@@ -20,8 +20,8 @@ struct Filled {
   std::vector<std::pair<std::string, std::string>> files{};  ///< name in the run's folder, content
 };
 
-/// The options in a cell's words: first those of a configuration (a sweep's), every key by its last word except the
-/// names of the run and the sweep, then "--key value" words. Throws Error at a word that belongs to no option.
+/// The options in a cell's words: first the keys of a configuration (a sweep's), by their last word, without the names
+/// of the run and the sweep; then "--key value" words. Throws Error at a word that belongs to no option.
 Options options_of(const Cell& cell);
 
 /// The template `command` with these replaced for a cell whose run's folder is `folder`:

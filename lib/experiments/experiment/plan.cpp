@@ -71,8 +71,8 @@ void freeze_experiment(const Experiment& experiment) {
   freeze(experiment.folder + "/frozen.sha256", std::move(files), foreign);
 }
 
-/// The same for another program's training: "run_command" is the template of its command, "resume_with" that of the
-/// words that resume it.
+/// The same for another program's training: "run_command" is the template of its command, "resume_with" the template of
+/// the words that resume it.
 std::vector<Cell> plan_foreign(std::vector<Cell> cells, const registry::Fields& fields) {
   const std::string command = value(fields, "run_command"), resume = value(fields, "resume_with");
   for (const Cell& cell : cells) {  // creates no run if one of them is invalid
@@ -85,7 +85,7 @@ std::vector<Cell> plan_foreign(std::vector<Cell> cells, const registry::Fields& 
   try {
     for (Cell& cell : cells) {
       const config::Config config = foreign_configuration(fill(command, cell, "{run}"), cell);
-      // Its output folder is its own, not a registry.
+      // Its output folder belongs to this run only; it is not a registry.
       const std::string place = fs::absolute(registry::place(""));
       const registry::Run run =
           registry::Run::plan(fs::path(place).lexically_normal().string(), config, cell.name, fields);

@@ -17,7 +17,7 @@ struct Job {
 };
 
 struct Queue {
-  std::string cluster;              ///< the cluster that was asked; "" if none answers
+  std::string cluster;              ///< the cluster that answered; "" if none did
   std::string silence;              ///< why none answers: "no squeue on PATH"; "" if one does
   std::map<std::string, Job> jobs;  ///< by id: "12", or "12_3" for an element of an array
 };

@@ -8,8 +8,8 @@
 namespace zs::experiment {
 namespace {
 
-/// ns; a file system stamps its files with a clock that ticks each 1 to 10 ms. Of two writes in one tick the second is
-/// not seen by the stamp, so a file that was stamped so lately is read again.
+/// ns; a file system stamps its files with a clock that ticks each 1 to 10 ms. The stamp does not show a second write
+/// in one tick, so a file with a very recent stamp is read again.
 constexpr std::int64_t kTick = 20'000'000;
 
 std::int64_t now() {

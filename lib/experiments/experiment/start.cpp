@@ -41,8 +41,8 @@ std::string variable(const char* name) {
   return text ? text : "";
 }
 
-/// Variables that say how a training is run, NAME=VALUE lines. Only names that are known to be harmless: others may be
-/// secrets (SLURM_JWT is one), and the log is for everybody.
+/// Variables that affect a training's run, as NAME=VALUE lines. Only names that are known to be harmless: others may be
+/// secrets (SLURM_JWT is one), and everybody may read the log.
 std::string harmless_environment() {
   static const RE2 kHarmless(
       "SLURM_(CLUSTER_NAME|JOB_(ID|NAME|PARTITION|QOS|NODELIST|NUM_NODES|CPUS_PER_NODE|GPUS)|ARRAY_(JOB_ID|TASK_ID)|"

@@ -12,7 +12,7 @@ namespace zs::experiment {
 
 /// A training that is about to start.
 struct Start {
-  std::vector<std::string> words;  ///< of the launcher, followed by those of zs-train
+  std::vector<std::string> words;  ///< of the launcher, followed by zs-train and its words
   std::string run;                 ///< the folder of its run
   std::string log;                 ///< file for its output; "": the caller's stdout
   std::string label;               ///< "[3/6] z3_baseline, restart 1"

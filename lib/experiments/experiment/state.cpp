@@ -180,10 +180,10 @@ Process process(const registry::Fields& record) {
 //   1. no configuration: another program's run, of which only its record is known     UNKNOWN
 //   2. the record says that the loss is not finite, and the exit code does not
 //      say more                                                                         DIVERGED
-//   3. the script was told that its job is cancelled, and says so                       CANCELLED
+//   3. the script reports that its job was cancelled                                    CANCELLED
 //   4. an exit code other than 0 and "try again", or the record says failed            FAILED
-//   5. the run stopped with everything saved: will something go on with it?            PENDING, CANCELLED or PREEMPTED
-//   6. nothing told of an end, and the process or the job lives                        RUNNING or PENDING
+//   5. the run stopped with everything saved: will something continue it?              PENDING, CANCELLED or PREEMPTED
+//   6. no end was reported, and the process or the job lives                           RUNNING or PENDING
 //   7. it ended: only metrics with every step and the final digest prove that it is    COMPLETE; else TRUNCATED where
 //   an end was told,
 //      (another's training that zs-record watched: its exit code, and no step that its

@@ -32,7 +32,7 @@ struct State {
                        ///< another program's training ended with 0
 };
 
-/// How many steps a run's metrics have.
+/// The number of steps in a run's metrics.
 struct Progress {
   bool known = false;                      ///< metrics exist
   std::string fault;                       ///< why they cannot be read

@@ -63,7 +63,7 @@ void watch(pid_t training, const std::string& log, std::int64_t waiting,
   Latest latest;
   parse::Options options;
   options.follow_until = &ended;
-  const FaultSink ignored = [](const Fault&) {};  // zs-parse tells them in the end
+  const FaultSink ignored = [](const Fault&) {};  // zs-parse reports them at the end
   const parse::LogReader* open = nullptr;
   options.caught_up = [&] {
     look();

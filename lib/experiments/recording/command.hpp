@@ -41,8 +41,8 @@ class Command {
   /// Passes the new size of our terminal on.
   void resize() const;
   void send(int signal) const;
-  /// Sends the signal to those of its processes that handle it, the outermost of each branch; if none does, to the
-  /// command itself. Skips a shell or a launcher that would only die of it.
+  /// Sends the signal to the outermost process of each branch that handles it; if none does, to the command itself.
+  /// Skips shells and launchers, which the signal would kill.
   void warn(int signal) const;
   /// Its exit status as in a shell (128 + signal), and its resources. REQUIRES: it has ended.
   struct End {

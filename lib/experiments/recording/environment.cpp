@@ -37,7 +37,7 @@ bool is_python(const std::string& word) {
   return name.starts_with("python") && name.find_first_not_of("0123456789.", 6) == std::string::npos;
 }
 
-/// The interpreter in a script's first line: "#!/opt/venv/bin/python3", "#!/usr/bin/env python3"; "" if it is no
+/// The interpreter in a script's first line: "#!/opt/venv/bin/python3", "#!/usr/bin/env python3"; "" if it is not
 /// Python.
 std::string interpreter(const std::string& path) {
   std::string line;

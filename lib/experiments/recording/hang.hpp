@@ -28,7 +28,7 @@ struct Where {
 
 /// Parses a stack of faulthandler; the main thread is the one with its outermost frame in the module.
 void read_stack(const std::string& text, Where& where);
-/// Which rank causes the hang, where it is, and why.
+/// The rank that causes the hang, its position, and the reason.
 std::string explain(const std::vector<Where>& ranks);
 
 /// The conclusion from the Flight Recorder's dumps of the run in `folder`, which NCCL also writes when its time limit

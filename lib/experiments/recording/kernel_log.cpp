@@ -19,7 +19,7 @@
 namespace zs::recording {
 namespace {
 
-constexpr std::size_t kTold = 3;  // a GPU that fails says so many times
+constexpr std::size_t kTold = 3;  // a failing GPU repeats a message up to this number of times
 
 /// The rank in the environment of a process; -1 if there is none.
 int rank_of(const std::string& environment) {

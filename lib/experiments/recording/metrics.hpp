@@ -78,7 +78,7 @@ class Metrics {
   std::chrono::steady_clock::time_point next_refresh_{};
   std::unique_ptr<Rows> rows_;
   std::unique_ptr<parse::LogReader> reader_;
-  const FaultSink faults_ = [](const Fault&) {};  // zs-parse reports those of run.log
+  const FaultSink faults_ = [](const Fault&) {};  // zs-parse reports the faults of run.log
   std::thread thread_;
 };
 

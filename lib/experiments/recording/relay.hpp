@@ -24,7 +24,7 @@ class Relay {
   /// Relays these streams from now on. They must outlive the relay.
   void add(const std::vector<Command::Stream>& streams);
 
-  /// What to wait for with poll(2): bytes to read, or room to write those read before.
+  /// The events for poll(2): bytes to read, or room to write the bytes read before.
   struct Wait {
     int file = -1;
     short events = 0;

@@ -107,7 +107,7 @@ class Surroundings {
           try {
             fields_ = environment(command, run.folder());
             if (!fields_.empty()) run.update(fields_);
-          } catch (const std::exception&) {  // the record cannot be written: its end will tell
+          } catch (const std::exception&) {  // the record cannot be written: its end reports that
           }
         }) {}
   ~Surroundings() {
@@ -301,7 +301,7 @@ class Session {
     if (!recording_.end_hang) return;
     ending_ = family(command.process());
     kill_at_ = Clock::now() + std::chrono::seconds(10);
-    // Launchers last: they would tell of ranks that fail.
+    // Launchers last: otherwise they would report that ranks failed.
     for (auto process = ending_.rbegin(); process != ending_.rend(); ++process) ::kill(*process, SIGTERM);
   }
 

@@ -21,9 +21,9 @@ struct Recording {
   std::function<void(const std::string&)> warn;  ///< same
 };
 
-/// Runs the command; returns the exit status of a shell: 127 if there is no such command (then there is no run), 126 if
-/// it cannot be started, 128 + signal if a signal ended it. Throws Error if the run cannot be registered: then nothing
-/// was started.
+/// Runs the command; returns the exit status of a shell: 127 if the command does not exist (then there is no run), 126
+/// if it cannot be started, 128 + signal if a signal ended it. Throws Error if the run cannot be registered: then
+/// nothing was started.
 int record(const Recording& recording);
 
 }  // namespace zs::recording

@@ -10,7 +10,7 @@
 
 namespace zs::chat {
 
-/// Which tokens the loss counts: all of the conversation, or only those of the assistant with the token that ends its
+/// The tokens that the loss counts: all of the conversation, or only the assistant's with the token that ends its
 /// message.
 enum class LossOn { all, assistant };
 
@@ -33,9 +33,9 @@ struct Rendered {
   std::vector<std::pair<std::size_t, std::size_t>> said;
 };
 
-/// Renders with Python's Jinja2 and the variables and functions that transformers provides. The assistant's text is
-/// what the template encloses in "generation" blocks; without them, what follows the rendered messages before it and
-/// the generation prompt. `file` is the source of the conversations. Throws Error, located, if the template is not
+/// Renders with Python's Jinja2 and the variables and functions that transformers provides. The assistant's text is the
+/// part that the template encloses in "generation" blocks; without them, the part after the rendered messages before it
+/// and the generation prompt. `file` is the source of the conversations. Throws Error, located, if the template is not
 /// valid Jinja or raises an exception, if the place of a turn is ambiguous, and if there is no Python with Jinja2.
 std::vector<Rendered> render(const Template& by, LossOn loss_on, const std::vector<Conversation>& conversations,
                              const std::string& file);

@@ -12,8 +12,8 @@ namespace {
 using token::Id;
 using token::Mark;
 
-/// The first token of a conversation begins it; the others are trained on, or those with a byte that was said. A token
-/// without a byte of its own stands for the next.
+/// Marks the first token of a conversation as its beginning, and the others as targets: all of them, or those with a
+/// byte of the assistant's text. A token without bytes counts as the next byte does.
 std::vector<Mark> marks_of(const token::Placed& placed, const Rendered& rendered, LossOn loss_on) {
   std::vector<Mark> marks(placed.ids.size(), loss_on == LossOn::all ? token::kTrained : 0);
   if (loss_on == LossOn::assistant) {
@@ -29,8 +29,8 @@ std::vector<Mark> marks_of(const token::Placed& placed, const Rendered& rendered
   return marks;
 }
 
-/// The text as the tokenizer takes it, and where in that is what was said. Throws Error, without place, where a border
-/// of it lies within a letter that is composed.
+/// The text as the tokenizer takes it, and the counted ranges in it. Throws Error, without place, if a border of a
+/// range is inside a composed letter.
 Rendered normalized(const token::Tokenizer& tokenizer, Rendered rendered) {
   std::string whole = tokenizer.normalized(rendered.text);
   if (whole == rendered.text) return rendered;

@@ -31,8 +31,8 @@ struct Dump {
 
 /// Reads a dump: a pickle or JSON. Its rank is the number at the end of the file name. Throws Error, located.
 Dump read_dump(const std::string& path);
-/// Reads all files of a folder whose names end with a number, by rank. A file that is no dump is a fault. Throws Error
-/// if there is no dump.
+/// Reads all files of a folder whose names end with a number, by rank. A file that is not a dump is a fault. Throws
+/// Error if there is no dump.
 std::vector<Dump> read_dumps(const std::string& folder, const FaultSink& faults);
 
 /// The conclusion from the dumps of all ranks.

@@ -28,7 +28,7 @@ struct Listing {
 /// folders. Throws zs::Error, located, at anything else: a class without an image, a class that is missing in train/.
 Listing list(const std::string& folder);
 
-/// The names of a folder's classes; none if it is no folder of images.
+/// The names of a folder's classes; none if it is not a folder of images.
 std::vector<std::string> classes_of(const std::string& folder);
 
 /// Moves the last `share` of each class, at least one image in all, from one part to another.

@@ -18,7 +18,7 @@ struct Box {
 /// bytes. REQUIRES: the box is inside the image, sizes are at least 1.
 Image resized(const Image& image, const Box& box, std::int64_t width, std::int64_t height);
 
-/// How images become samples. The defaults are those of Hugging Face's image processor for ViT.
+/// How images become samples. The defaults are the values of Hugging Face's image processor for ViT.
 struct Transform {
   std::int64_t size = 224;    ///< side length of a sample in pixels
   bool augmentation = false;  ///< training: a random part, perhaps mirrored; evaluation: the middle. false: squeeze all

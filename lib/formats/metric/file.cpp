@@ -42,7 +42,7 @@ std::size_t text_end(std::string_view bytes) {
   return image;
 }
 
-/// Puts the rows of `from` under those of `into`, column by column, by name.
+/// Appends the rows of `from` to the rows of `into`, column by column, by name.
 void append(Table& into, const Table& from, const std::string& what) {
   const std::size_t before = into.rows();
   for (const Column& column : from.columns) {

@@ -11,8 +11,8 @@ namespace zs::metric {
 /// follows damaged addresses in them until it crashes. Files of zs have none.
 bool needs_guard(std::string_view image);
 
-/// The result of `work`, computed in a child process. Throws Error with the message of what `work` throws, or if the
-/// child crashes or needs more than `seconds` of processor time.
+/// The result of `work`, computed in a child process. Throws Error with the message of an exception of `work`, or if
+/// the child crashes or needs more than `seconds` of processor time.
 std::string guarded(const std::function<std::string()>& work, unsigned seconds);
 
 }  // namespace zs::metric

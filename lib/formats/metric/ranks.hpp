@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the records of many ranks are combined: all of them, those of rank 0, or their mean per step.
+// Combines the records of many ranks: all of them, only rank 0's, or their mean per step.
 #pragma once
 #include <deque>
 #include <memory>

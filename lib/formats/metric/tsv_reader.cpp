@@ -96,7 +96,7 @@ void TsvReader::comment(std::string_view line) {
   }
 }
 
-/// A run may be named "run" too: a header is recognised by its second field, a name and not a number.
+/// A run may be named "run" too: a header is recognised by its second field, which is a name; a row has a number there.
 bool TsvReader::is_header(std::string_view line) const {
   if (take(line, '\t') != "run") return false;
   const std::string_view second = take(line, '\t');

@@ -20,7 +20,7 @@ class Writer {
   using Facts = std::map<std::string, std::string>;
 
   virtual ~Writer() = default;
-  /// What is known before the first row. Called once, first.
+  /// Facts that are known before the first row. Called once, first.
   virtual void begin(const std::string& /*run*/, const Facts& /*attributes*/) {}
   /// A row: a cell for each column so far, in order, in the text form; empty if absent. Columns are only added, never
   /// removed.

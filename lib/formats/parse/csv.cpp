@@ -34,7 +34,7 @@ std::vector<std::string_view> cells_of(std::string_view text, char separator) {
   }
 }
 
-/// A name of a column: starts with a letter or '_' and is no prose.
+/// A name of a column: starts with a letter or '_' and does not read like prose.
 bool is_name(std::string_view cell) {
   return !cell.empty() && cell.size() < 100 && (is_alpha(cell.front()) || cell.front() == '_') &&
          cell.find_first_of("{}:;=?!'\\") == std::string_view::npos;
@@ -90,7 +90,7 @@ class Csv : public Dialect {
     }
     const bool fits = cells.size() == header_.size() && step && numbers >= 1;
     if (!begun_ && !fits) {
-      separator_ = 0;  // it was no header
+      separator_ = 0;  // not a header
       return {};
     }
     if (!fits) {

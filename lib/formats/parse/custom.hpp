@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The user's pattern file, which describes logs of their own trainers to every tool that reads logs.
+// The user's pattern file, which describes logs of other trainers to every tool that reads logs.
 #pragma once
 #include <functional>
 #include <map>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the DeepSpeed engine prints by itself (steps_per_print, wall_clock_breakdown, see_memory_usage):
+// Lines that the DeepSpeed engine prints (steps_per_print, wall_clock_breakdown, see_memory_usage):
 //   [...] [INFO] [logging.py:107:log_dist] [Rank 0] step=10, skipped=0, lr=[1e-06], mom=[(0.9, 0.999)]
 //   [...] [INFO] [timer.py:264:stop] epoch=0/micro_step=40/global_step=10, RunningAvgSamplesPerSec=16.6,
 //         CurrSamplesPerSec=16.7, MemAllocated=26.36GB, MaxMemAllocated=46.63GB
 //   [...] [INFO] [logging.py:107:log_dist] [Rank 0] time (ms) | fwd: 66.11 | bwd: 130.2 | step: 5.1
 //   [...] [INFO] [utils.py:782:see_memory_usage] MA 14.96 GB         Max_MA 14.96 GB         CA 14.97 GB ...
-// The first three speak of one step and become one record, with what the program itself prints of that step.
+// The first three describe one step and become one record, together with the program's own line for that step.
 #include <algorithm>
 #include <array>
 #include <utility>

@@ -56,7 +56,7 @@ class Dialect {
   /// Another dialect has a record of `step`, by `rank` ("" if unknown). Returns the fields that it holds back for that
   /// step, which then join that record; emits a record held back for any other step. Valid until the next call.
   virtual std::vector<Field> give(std::string_view /*step*/, std::string_view /*rank*/, Emitter&) { return {}; }
-  /// True if its records supplement those of the program's own lines, so that both occur in one log.
+  /// True if its records supplement records of the program's own lines, so that both occur in one log.
   virtual bool companion() const { return false; }
   /// True if it guesses lines of any program by their look: it is used only if no other dialect reads the log, except
   /// companions.

@@ -127,14 +127,14 @@ Batch read_experiment_log(const std::string& path) {
   return batch;
 }
 
-/// The options of a command line that say what the run was: "--zero_stage 1" -> zero_stage=1, "--compile" ->
+/// The options of a command line as attributes of the run: "--zero_stage 1" -> zero_stage=1, "--compile" ->
 /// compile=true.
 void add_command(const std::string& command, Attributes& attributes) {
   std::vector<std::string> words;
   try {
     words = shell_words(command);
   } catch (const Error&) {
-    return;  // a line with half a quote is no command
+    return;  // a line with an unpaired quote is not a command
   }
   Attributes typed;  // of a repeated option the last wins
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -158,8 +158,8 @@ uid_t owner(const std::string& path) {
   return status.st_uid;
 }
 
-/// Whether `file` may be read because `said`, a file of `folder`, names it: what another user wrote leads nowhere but
-/// into its own folder and to that user's own files, since it could name what only the caller may read.
+/// Whether `file` may be read because `said`, a file of `folder`, names it. A file of another user may only name files
+/// in its folder and files of that user, since it could name files that only the caller may read.
 bool may_follow(const std::string& file, const std::string& folder, const std::string& said) {
   const uid_t writer = owner(said);
   const std::string inside = std::filesystem::canonical(folder).string() + "/";

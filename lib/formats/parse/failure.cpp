@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a run ended, where it ended badly:
+// Reads how a failed run ended:
 //   Traceback (most recent call last):  ...  torch.cuda.OutOfMemoryError: CUDA out of memory. ...
 //   srun: error: node07: task 3: Exited with exit code 1
 //   slurmstepd: error: *** JOB 4711 ON node07 CANCELLED AT 2026-11-20T04:12:00 DUE TO TIME LIMIT ***

@@ -249,7 +249,7 @@ class General : public Dialect {
           std::all_of(value.begin(), value.end(), [](char c) { return is_alpha(c) || is_blank(c) || c == '/'; });
       if (!line.ended && cut) return "malformed step line: the log ends within the value of '" + key + "'";
       if (!unit_of(value, number, key, found, unit)) {
-        std::string_view clock = value;  // "time: 0:01:02" is no step's
+        std::string_view clock = value;  // "time: 0:01:02" is not the time of a step
         const bool clocked = skip(clock, ":") && !take_digits(clock).empty();
         if (loss || (column_named(key).column != key && !clocked))
           return "malformed step line: other text within '" + key + "'";

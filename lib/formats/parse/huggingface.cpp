@@ -104,7 +104,7 @@ class HuggingFace : public Dialect {
   }
 
   /// The step of a training loss. The bar and the losses are written to different files, so a bar may be late: if it
-  /// has not advanced since the previous loss, the epoch tells how much later this one is.
+  /// has not advanced since the previous loss, the epoch gives the number of steps between the two losses.
   std::string counted(const std::string& step, const std::vector<Field>& pairs) {
     const auto at = std::find_if(pairs.begin(), pairs.end(), [](const Field& pair) { return pair.key == "epoch"; });
     const double epoch = at == pairs.end() ? 0 : parse_real(at->value).value_or(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON lines: wandb-history.jsonl, and any flat object with a step and a number beside it.
+// JSON lines: wandb-history.jsonl, and any flat object with a step and another number.
 //   {"train/loss": 2.0751, "train/global_step": 40, "_step": 3, "_runtime": 61.4, "_timestamp": 1750132261.4}
 #include <algorithm>
 

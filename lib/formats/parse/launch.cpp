@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What launch scripts and argparse print before training:
+// Output of launch scripts and argparse before training:
 //   NUM_NODES: 1 NGPUS_PER_NODE: 8 NUM_PROCESSES: 8
 //   Logging to logs/debug_n0_Meta-Llama-3-8B_deepspeed_np8z3c1dc1E0b1seq512g4a1pALL.log
 //   Namespace(model_name='gpt2', batch_size=1, compile=True, passes=None, ...)
@@ -78,7 +78,7 @@ class Launch : public Dialect {
       if (namespace_seen_) continue;  // every rank prints its own
       namespace_seen_ = true;
       for (const Field& pair : pairs) {
-        // argparse's "backend" is that of the compiler in the scripts that also have BACKEND: for the engine.
+        // argparse's "backend" names the compiler in scripts that also have BACKEND, which names the engine.
         const bool compiler = pair.key == "backend" && pair.value == "'inductor'";
         emitter.attribute(compiler ? "compile_backend" : pair.key, unquoted(pair.value));
       }

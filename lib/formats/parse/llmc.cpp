@@ -111,7 +111,7 @@ class LlmC : public Dialect {
     }
   }
 
-  /// Whether a line that the log ends in was written to its end, as far as its unit tells.
+  /// Whether the last line of the log is complete, judged by its unit.
   static bool complete(std::string_view rest) { return rest.ends_with("tok/s") || rest.ends_with("tok/s)"); }
 
   Verdict read_validation(const Line& line, std::size_t at, Emitter& emitter) {

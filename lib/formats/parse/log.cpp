@@ -20,7 +20,7 @@ constexpr std::int64_t kSearched = 10'000;      // the same, if none of them has
 constexpr int kFaulty = -2;
 constexpr std::size_t kRecent = 4096;
 
-/// With what the user says of every log.
+/// Adds the user's attributes for all logs.
 Options with_custom(Options options) {
   if (options.dialect.empty()) options.map.insert(custom().map.begin(), custom().map.end());
   return options;
@@ -133,14 +133,14 @@ std::string_view LogReader::next_block(Blocks& blocks, const Input& source) {
 }
 
 void LogReader::take_block(const char* begin, const char* end) {
-  const char* counted = begin;  // number_ is that of the line here
+  const char* counted = begin;  // number_ is the number of the line here
   const auto count_to = [&](const char* to) {
     const std::int64_t passed = count_newlines(counted, to);
     number_ += passed;
     stats_.lines += passed;
     counted = to;
   };
-  const char* at = begin;  // always the start of a line, or of what follows a carriage return
+  const char* at = begin;  // always the start of a line, or the byte after a carriage return
   while (at < end) {
     const char* const hit = wants_all_ ? at : markers_.find(at, end);
     if (!hit) break;

@@ -28,7 +28,7 @@ struct Options {
   std::string pattern;  ///< a regular expression with named groups, tried before the dialects; or empty
   std::map<std::string, std::string> map;  ///< key of a log -> its column
   Ranks ranks = Ranks::all;
-  bool facts_only = false;      ///< the records come from elsewhere: a log without records is no fault
+  bool facts_only = false;      ///< the records come from elsewhere: a log without records is not a fault
   std::size_t block = 1 << 18;  ///< bytes read at a time
   bool ahead = true;            ///< read files on disk in a second thread; the result is the same
   /// If not null, waits for more at the end of a log until it is true.
@@ -99,7 +99,7 @@ class LogReader : private Emitter {
   Markers markers_;
   bool wants_all_ = false;
   bool settled_ = false;  // a dialect that is neither a last resort nor a companion reads this log
-  Likeliest likeliest_;   // while there is no record
+  Likeliest likeliest_;   // as long as there is no record
   std::size_t hint_ = 0;  // the dialect of the last match, tried first
 
   std::string path_;

@@ -36,7 +36,7 @@ ColumnName Records::column_of(const Field& field) const {
   const auto mapped = map_.find(std::string(field.key));
   if (mapped != map_.end()) return {mapped->second, std::numeric_limits<int>::max()};
   const ColumnName name = column_named(field.key);
-  const bool fraction = name.column == "epoch" && field.kind == Kind::real;  // "epoch: 0.25" is no number of an epoch
+  const bool fraction = name.column == "epoch" && field.kind == Kind::real;  // "epoch: 0.25" counts no epochs
   return fraction ? ColumnName{"epochs", name.priority} : name;
 }
 

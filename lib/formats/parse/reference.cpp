@@ -2,16 +2,16 @@
 // The metric line of ds_verify_loss and zs-train, and the closing line of the former:
 //   Epoch 1, Step 40, Loss: 10.555366 sync: True time: 0.48 alloc_mem: 28307113472 peak_mem: 50064946688
 //   MODEL ds=True np=8 batch_size=1 seq=512 zero_stage=1 ... iteration time: 0.4782 alloc_mem: ... peak_mem: ...
-// Many ranks write at once, so text of others may stand before, behind, or in the middle of the line.
+// Many ranks write at once, so text of other ranks may be before, after, or in the middle of the line.
 //
 // How a torn line is joined:
 //   line 7   Epoch 1, Step 40, Loss: 10.5 sync: True ti[rank1]: loading       the values end before "time": kept as
-//   Torn, line 8   me: 0.48 alloc_mem: 28307113472 peak_mem: 50064946688            and the rest of it looked for here
+//   Torn, line 8   me: 0.48 alloc_mem: 28307113472 peak_mem: 50064946688            and the rest is searched for here
 // The rest is a line that has the later values without a beginning (lost_head). It must come within kFurthestRest
-// lines, and both parts together must be one whole step, read by the same function as any other. Where the rest begins
-// with a key, the tear was between two values. Else it was behind or within the last value, which may lack digits or
-// have some of the other text: it is left out, with a fault. Where two lines are torn at once nobody knows whose rest
-// is whose: both are faults, and nothing is guessed. Lines without a step cost one search more.
+// lines, and both parts together must form one whole step, read by the same function as other lines. If the rest begins
+// with a key, the tear was between two values. Otherwise it was after or within the last value, which may lack digits
+// or contain other text: that value is left out, with a fault. If two lines are torn at once, the rests cannot be
+// assigned: both are faults, and nothing is guessed. Lines without a step cost one additional search.
 #include <algorithm>
 #include <optional>
 #include <utility>

@@ -35,7 +35,7 @@ struct Job {
 std::vector<Job> read_directory(const std::string& path);
 
 /// The logs of any other folder: a run for each *.log, named after its file (NAME_detailed.log only if there is no
-/// NAME.log), and for each log in its folders logs_REVISION_runN, with these two as attributes.
+/// NAME.log), and for each log in its folders logs_REVISION_runN, with REVISION and N as attributes.
 std::vector<Job> jobs_in(const std::string& folder);
 
 /// Logs and trackers' files as jobs: each is a run, named after its file ("-" is "stdin"); run.log.2.gz, run.log.1,

@@ -31,7 +31,7 @@ struct Step {
   std::string_view rest;  ///< the unread part
   bool torn = false;      ///< followed by other text: rest is not empty and does not begin another step
   bool in_doubt = false;  ///< the text follows without a blank, so the last value may be incomplete or another number
-  std::string fault;      ///< why there is no record; then fields are empty
+  std::string fault;      ///< the reason if there is no record; then fields are empty
 };
 
 /// "Epoch " and a digit.

@@ -158,7 +158,7 @@ std::string_view without_escapes(std::string_view text, std::string& storage) {
       continue;
     }
     if (text[i] != '\x1b') {
-      // Between a word and what follows it, text was lost (a hole in the file has NULs): "1\0" "2" is no 12.
+      // Text was lost between a word and the text after it (a hole in the file has NULs): "1\0" "2" is not 12.
       const std::size_t end = std::min(text.find_first_not_of(text[i], i), text.size());
       const bool glued = !storage.empty() && !is_blank(storage.back());
       if (glued && (text[i] == '\0' || (end < text.size() && !is_blank(text[end])))) storage += "\xEF\xBF\xBD";

@@ -36,7 +36,7 @@ std::string quoted(const std::string& key) {
   return out + "\"";
 }
 
-/// The items of a record as one object of JSON, without pictures, tables and the like, of which there is only a path.
+/// The items of a record as one object of JSON, without pictures, tables and similar items, which only have a path.
 std::string object_of(const std::vector<tracker::Item>& items) {
   std::string text = "{";
   for (const tracker::Item& item : items) {

@@ -21,8 +21,8 @@ std::vector<Job> tracked_jobs(const std::string& folder);
 /// The files of the W&B run `id` in the folders `places`; oldest first.
 std::vector<std::string> wandb_files(const std::vector<std::string>& places, const std::string& id);
 
-/// The folders that may contain W&B runs of an experiment in `folder`: its own "wandb", those of its parent folders,
-/// and $WANDB_DIR/wandb.
+/// The folders that may contain W&B runs of an experiment in `folder`: "wandb" in it and in its parent folders, and
+/// $WANDB_DIR/wandb.
 std::vector<std::string> wandb_places(const std::string& folder);
 
 class TrackedReader {

@@ -155,7 +155,7 @@ std::vector<Job> tracked_jobs(const std::string& folder) {
     const auto files = wandb_in(path);
     if (files.empty()) continue;
     const auto known = std::find_if(jobs.begin(), jobs.end(), [&](const Job& job) { return job.run == id; });
-    if (known != jobs.end())  // it was gone on with
+    if (known != jobs.end())  // it was continued
       known->logs.insert(known->logs.end(), files.begin(), files.end());
     else
       jobs.push_back(wandb_job(id, files));

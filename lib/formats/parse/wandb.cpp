@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the W&B client says on the console:
+// Console output of the W&B client:
 //   wandb: Run data is saved locally in /home/me/wandb/run-20250617_042737-rbjz5u9t
 //   wandb: Run summary:
 //   wandb:                          train/loss 1.62843
@@ -45,7 +45,8 @@ class Wandb : public Dialect {
   }
 
  private:
-  /// A row of the summary, "KEY VALUE" set to the right; of the history only the sparkline is there, which is no data.
+  /// A row of the summary, "KEY VALUE", right-aligned; for the history the console has only a sparkline, which is not
+  /// data.
   Verdict read_value(std::string_view text, bool whole, Emitter& emitter) {
     text = trimmed(text);
     const std::size_t blank = text.find(' ');

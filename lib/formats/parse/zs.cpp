@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What zs-train says about its run, beside the metric lines:
+// Facts that zs-train prints about its run, besides the metric lines:
 //   run: KEY=VALUE
 //   Summary: steps: 100 iteration_time: 0.12 peak_mem: 2345678901 ...
 //   state_digest: 0123456789abcdef0123456789abcdef

@@ -13,7 +13,7 @@ namespace zs::tensorfile {
 /// Whether `name` ("collections.OrderedDict") is allowed: a name for tensors or plain values.
 bool is_allowed(const std::string& name);
 
-/// Whether `name` would run code and no checkpoint needs it: functions of os, subprocess, builtins, ... Such a file is
+/// Whether `name` would run code that no checkpoint needs: functions of os, subprocess, builtins, ... Such a file is
 /// hostile.
 bool is_hostile(std::string_view name);
 

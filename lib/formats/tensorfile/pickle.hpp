@@ -17,15 +17,15 @@ enum class Reals { tensors, plain };
 
 /// A pickle of protocol 2 that torch.load(weights_only=True) of PyTorch 1.13 and later accepts, unless it has objects.
 /// Tensors refer to `storages` by index (appended to, each storage once); all floats written as tensors share one
-/// storage. An Object with arguments becomes a call of its class, one with only a state an instance with that state,
-/// one with neither the class or value of that name. Throws Error for what Python could not load: text that is not
-/// UTF-8, element types that PyTorch 1.13 lacks, one storage under two element types, unsound views.
+/// storage. An Object with arguments becomes a call of its class; one with only a state, an instance with that state;
+/// one with neither, the class or value of that name. Throws Error for content that Python could not load: text that is
+/// not UTF-8, element types that PyTorch 1.13 lacks, one storage under two element types, unsound views.
 std::string pickle(const Value& root, std::vector<StoragePtr>& storages, Reals reals = Reals::tensors);
 
 /// Returns the storage with the given key.
 using StorageSource = std::function<StoragePtr(const std::string& key)>;
 
-/// Which Python names a pickle may contain.
+/// The Python names that a pickle may contain.
 enum class Names {
   tensors,  ///< names for tensors and plain values; any other is an error
   any       ///< all names, others as Objects, except those that only a hostile file calls (os.system, builtins.eval)

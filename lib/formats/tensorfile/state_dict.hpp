@@ -27,7 +27,7 @@ class StateDict {
   const Tensor* find(std::string_view name) const;
   /// Throws Error with the path and the nearest name if there is none.
   const Tensor& at(std::string_view name) const;
-  /// Names of further content of the file: values that are no tensors, tensors that the index leaves out.
+  /// Names of further content of the file: values that are not tensors, and tensors that the index leaves out.
   const std::vector<std::string>& others() const { return others_; }
   /// The file that was opened; for a folder, the file chosen in it.
   const std::string& path() const { return path_; }
@@ -49,9 +49,9 @@ bool has_state_dict(const std::string& folder);
 
 /// Opens a file of torch.save, a safetensors file, an index of shards (`*.index.json`), or a folder that has, in this
 /// order of preference, model.safetensors, model.safetensors.index.json, pytorch_model.bin or
-/// pytorch_model.bin.index.json. From a file of torch.save it takes the tensors of the outermost dict; if that has none
-/// and exactly one of the dicts `state_dict`, `model_state_dict`, `model`, `module`, it takes those. Throws Error, with
-/// the path, at any defect and if there is no tensor.
+/// pytorch_model.bin.index.json. From a file of torch.save it takes the tensors of the outermost dict. If that has
+/// none, and exactly one of the dicts `state_dict`, `model_state_dict`, `model`, `module`, it takes the tensors of that
+/// dict. Throws Error, with the path, at any defect and if there is no tensor.
 StateDict open_state_dict(const std::string& path);
 
 }  // namespace zs::tensorfile

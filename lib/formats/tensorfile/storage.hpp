@@ -36,8 +36,8 @@ class Storage {
   std::string_view bytes() const;
   /// Passes all bytes to `sink` in order. Throws Error, which begins with `place`, if a producer does not write size().
   void stream(const Sink& sink, const std::string& place = "") const;
-  /// Reads everything and throws Error, "PATH: ENTRY: ...", if the checksum differs. False if there is no checksum: the
-  /// storage is not from a zip archive.
+  /// Reads everything and throws Error, "PATH: ENTRY: ...", if the checksum differs. False if there is no checksum,
+  /// since the storage is not from a zip archive.
   bool verify() const;
   /// Releases the pages of a mapped file that were read; the next access reads them again.
   void forget() const;

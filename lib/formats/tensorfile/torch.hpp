@@ -25,7 +25,7 @@ std::uint64_t append_torch(Output& output, std::uint64_t begin, const std::strin
 /// Throws Error, "PATH: ENTRY: byte N: ...", for a damaged file, a file from before PyTorch 1.6, a TorchScript archive,
 /// and a pickle with anything but tensors and plain values (the global is named).
 Value read_torch(const std::string& path);
-/// Like read_torch(), with objects of any names (pickle.hpp): for what trainers save besides weights.
+/// Like read_torch(), with objects of any names (pickle.hpp): for the other objects that trainers save with weights.
 Value read_torch_objects(const std::string& path);
 /// Like read_torch_objects(), for a part of a mapped file, `bytes`, which messages call `place`.
 Value read_torch_objects(const std::shared_ptr<const Mapping>& file, std::string_view bytes, const std::string& place);

@@ -11,7 +11,7 @@
 namespace zs::tensorfile {
 namespace {
 
-// The machine that a pickle is a program for: a stack with marks, and a memo. Opcodes are those of CPython's
+// The machine that runs a pickle as a program: a stack with marks, and a memo. Opcodes are the ones in CPython's
 // Lib/pickletools.py.
 class Unpickler {
  public:

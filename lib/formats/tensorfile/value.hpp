@@ -36,7 +36,7 @@ struct Object {
   std::vector<Value> elements;   ///< appended to it
   std::vector<Item> items;       ///< set in it
 
-  // In place of default values of the members, for which Value would have to be complete here.
+  // Instead of default values of the members, which would need the complete type Value here.
   Object();
   explicit Object(std::string name);
   Object(std::string name, std::vector<Value> arguments);

@@ -41,8 +41,8 @@ class ZipWriter {
 
 class ZipReader {
  public:
-  /// Reads the directory and checks every entry's place and header. Throws Error, with the path, if the file is no zip
-  /// archive, truncated or damaged, or has two entries with the same name.
+  /// Reads the directory and checks the place and header of each entry. Throws Error, with the path, if the file is not
+  /// a zip archive, truncated or damaged, or has two entries with the same name.
   explicit ZipReader(std::shared_ptr<const Mapping> file);
   /// Like the one above, for an archive inside the file: `bytes` are part of the mapping.
   ZipReader(std::shared_ptr<const Mapping> file, std::string_view bytes);

@@ -109,7 +109,7 @@ ZipReader::ZipReader(std::shared_ptr<const Mapping> file, std::string_view all) 
     for (std::uint64_t field = extra; field + 4 <= extra + extra_size;) {
       const std::uint64_t field_end = field + 4 + bytes.u16(field + 2, kPart);
       if (field_end > extra + extra_size) malformed("malformed extra field");
-      if (bytes.u16(field, kPart) == 1) {  // zip64: those of the three that overflowed, in this order
+      if (bytes.u16(field, kPart) == 1) {  // zip64: the overflowed ones of the three, in this order
         std::uint64_t from = field + 4;
         for (std::uint64_t* value : {&entry.size, &packed, &header}) {
           if (*value != 0xFFFFFFFF) continue;

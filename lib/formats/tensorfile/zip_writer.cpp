@@ -41,7 +41,7 @@ void ZipWriter::add(const std::string& name, const Storage& data) {
     put<std::uint64_t>(extra, entry.size);
     put<std::uint64_t>(extra, entry.size);
   }
-  // PyTorch's own filler: field 'FB' of as many 'Z' as bring the data to the next multiple of 64.
+  // PyTorch's filler: field 'FB' with enough 'Z' to align the data to the next multiple of 64.
   const std::uint64_t unaligned = at_ + 30 + name.size() + extra.size() + 4;
   const std::uint64_t fill = (kAlign - unaligned % kAlign) % kAlign;
   extra += "FB";

@@ -10,7 +10,7 @@
 
 namespace zs::token {
 
-/// What the files beside a tokenizer.model say of texts with special tokens.
+/// Settings for texts with special tokens, from the files next to a tokenizer.model.
 struct Beside {
   std::vector<AddedToken> tokens{};      ///< found first
   std::vector<AddedToken> normalized{};  ///< found between those
@@ -19,10 +19,10 @@ struct Beside {
   std::string adding{};                  ///< added_tokens.json, if it is there
 };
 
-/// Reads added_tokens_decoder and the special tokens by name of tokenizer_config.json, else those of
+/// Reads added_tokens_decoder and the special tokens by name from tokenizer_config.json, or else from
 /// special_tokens_map.json and added_tokens.json. `size` is the number of the model's pieces, and `find` gives a
-/// piece's id: a token that is no piece gets the next free one. Throws Error with file and key, also for a token whose
-/// id is said to be another.
+/// piece's id: a token that is not a piece gets the next free one. Throws Error with file and key, also for a token
+/// with two different ids.
 Beside read_beside(const std::string& folder, Id size,
                    const std::function<std::optional<Id>(const std::string&)>& find);
 

@@ -38,7 +38,7 @@ class Merges {
   Slot& slot(std::uint64_t pair);
 };
 
-/// A byte-level BPE. Words are bytes, not the characters that represent them in tokenizer.json.
+/// A byte-level BPE. Words are bytes; tokenizer.json has them as characters that represent bytes.
 struct Bpe {
   Merges merges{0};
   std::array<std::optional<Id>, 256> bytes{};   ///< the token of each byte

@@ -111,7 +111,7 @@ class ByteLevel : public Tokenizer {
     if (id >= texts_.size()) texts_.resize(id + 1);
     return texts_[id];
   }
-  /// `rooms` holds what is no part of the text.
+  /// `rooms` holds normalized copies of parts of the text.
   std::vector<Stretch> stretches(std::string_view text, std::deque<std::string>& rooms) const {
     std::vector<Stretch> first, all;
     added_.find(text, first);

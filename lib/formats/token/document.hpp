@@ -19,7 +19,8 @@ class DocumentReader {
  public:
   /// JSON Lines if `text_key` is given, or if names_json_lines(path), then with the key "text".
   DocumentReader(const std::string& path, const std::string& text_key);
-  /// Reads the next document; false at the end. Throws Error with file and line if it is no JSON object with that text.
+  /// Reads the next document; false at the end. Throws Error with file and line if it is not a JSON object with that
+  /// text.
   bool next(std::string& document);
   /// Reads the next object of JSON Lines with any content; false at the end. Throws Error as next() does.
   bool next_object(nlohmann::ordered_json& object);
@@ -44,9 +45,9 @@ struct Division {
 };
 
 /// Finds the divisions of a folder: files with such a name ("train.txt", "wiki.train.raw", "train.jsonl.zst"; "valid",
-/// "validation" and "dev" are "val") and files in a folder of such a name, in the order of their paths; else every file
-/// below it is one division. Ignores links and hidden files. `left_out` gets files that belong to no division if there
-/// are divisions. Throws Error with the path if there is no file.
+/// "validation" and "dev" are "val") and files in a folder of such a name, in the order of their paths. Without any,
+/// all files below the folder are one division. Ignores links and hidden files. If there are divisions, `left_out` gets
+/// the files of none. Throws Error with the path if there is no file.
 std::vector<Division> divisions(const std::string& folder, std::vector<std::string>& left_out);
 
 }  // namespace zs::token

@@ -58,7 +58,7 @@ class TokenFile {
 class TokenWriter {
  public:
   /// `vocabulary` is the largest possible id plus one. Throws Error if the layout cannot hold such ids, and if the path
-  /// is no regular file.
+  /// is not a regular file.
   TokenWriter(const std::string& path, Layout layout, Id vocabulary);
   /// REQUIRES: ids are below `vocabulary`.
   void write(const std::vector<Id>& ids);

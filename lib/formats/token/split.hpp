@@ -9,7 +9,7 @@
 
 namespace zs::token {
 
-/// What happens to a match and to the text between matches.
+/// How split treats a match and the text between matches.
 enum class Behaviour { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
 /// One step: an expression splits each piece of the text, or a piece gets a leading space if it has none.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From Oniguruma's syntax to PCRE2's. What both take alike is copied, what they take differently is rewritten, and all
-// else is an error, so that no expression means something else here than in the program that the tokenizer comes from.
+// Converts Oniguruma's syntax to PCRE2's. Syntax with the same meaning is copied, syntax with another meaning is
+// rewritten, and everything else is an error. So no expression has another meaning here than in the tokenizer's
+// program.
 #include <array>
 #include <cstdio>
 

@@ -26,8 +26,8 @@ class Tokenizer {
   /// as U+FFFD, as in Python's errors="replace". `threads` threads share the work; the ids do not depend on their
   /// number. Throws Error if a text cannot be tokenized.
   virtual std::vector<std::vector<Id>> encode(const std::vector<std::string_view>& texts, int threads) const = 0;
-  /// Like encode(), of what chat templates write: special tokens count wherever they stand, and each byte belongs to a
-  /// token. Throws Error, without place, where the tokens are not the text.
+  /// Like encode(), for the output of chat templates: special tokens count everywhere, and each byte belongs to a
+  /// token. Throws Error, without place, if the tokens do not give the text.
   virtual std::vector<Placed> encode_chat(const std::vector<std::string_view>& texts, int threads) const;
   /// The text that encode() gives the ids of: some tokenizers compose letters and accents first.
   virtual std::string normalized(std::string_view text) const { return std::string(text); }
@@ -60,7 +60,7 @@ std::unique_ptr<Tokenizer> open_vocabulary(const std::string& vocabulary, const 
                                            const std::string& end);
 std::unique_ptr<Tokenizer> open_sentencepiece(const std::string& path);
 
-/// Throws Error: the file at `path` adds tokens to those of `file`.
+/// Throws Error: the file at `path` adds tokens to the tokens of `file`.
 [[noreturn]] void refuse_added(const std::string& path, const std::string& file);
 
 }  // namespace zs::token

@@ -110,7 +110,7 @@ std::string_view as_utf8(std::string_view text, std::string& room) {
 namespace {
 
 /// Marks that Unicode 10 to 15 added. The Python package tokenizers 0.23 composes by Unicode 9: it takes them for
-/// letters, which do not change places with the marks beside them.
+/// letters, which do not change places with adjacent marks.
 constexpr Range kNewerMarks[] = {
     {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},     {0xC3C, 0xC3C},
     {0xD3B, 0xD3C},     {0xEBA, 0xEBA},     {0x1715, 0x1715},   {0x1ABF, 0x1ACE},   {0x1DF6, 0x1DFA},
@@ -147,7 +147,7 @@ void add_composed(std::string_view text, std::string& to) {
 }  // namespace
 
 std::string_view composed(std::string_view text, std::string& room) {
-  // Nothing below U+0300 is composed of others or combines with what is before it.
+  // No character below U+0300 is composed of others or combines with the character before it.
   if (std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0xCC; })) return text;
   room.clear();
   for (std::string_view rest = text; !rest.empty();) {

@@ -125,11 +125,11 @@ Sheet kernels(const std::vector<Trace>& traces, const Settings& settings) {
   return by_name("kernel", std::move(times), settings);
 }
 
-/// The time of operators on processors, without that of the operators that they call.
+/// The time of operators on processors, without the operators that they call.
 Sheet operators(const std::vector<Trace>& traces, const Settings& settings) {
   std::map<std::string, std::vector<double>> times;
   for (const Trace& trace : traces) {
-    std::vector<double> inner(trace.events.size());  // the time of what each calls
+    std::vector<double> inner(trace.events.size());  // the time of each one's callees
     for (const Event& event : trace.events) {
       if (event.category == Category::cpu_op && event.caller >= 0)
         inner[static_cast<std::size_t>(event.caller)] += event.dur;

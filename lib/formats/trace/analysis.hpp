@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Analyses of traces: where time is spent, and which rank the others wait for. Definitions and figures are those of
-// Holistic Trace Analysis. Times are in microseconds.
+// Analyses of traces: where time is spent, and which rank the others wait for. Definitions and figures are the same as
+// in Holistic Trace Analysis. Times are in microseconds.
 #pragma once
 #include <functional>
 #include <string>

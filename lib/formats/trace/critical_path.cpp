@@ -85,7 +85,7 @@ class Walk {
     return after == events.begin() ? -1 : *(after - 1);
   }
 
-  /// Back over an event that ran on a GPU, to what it waited for: an event of a GPU, or -1 for the host.
+  /// Steps back over an event that ran on a GPU to the event that it waited for: an event of a GPU, or -1 for the host.
   std::int32_t on_gpu(std::int32_t event) {
     const Event& kernel = at(event);
     back(bound_of(trace_.name(kernel)), kernel.ts, event);

@@ -17,11 +17,10 @@ struct Stretch {
   std::int32_t event;  ///< index in Trace::events; -1: none (host)
 };
 
-/// The path of a rank: from its last event on a GPU back to what that event waited for, and so on.
-/// A kernel waits for the previous one on its stream or, if launched after that had ended, for the
-/// host; if neither ran for longer than `kernel_delay` before it, it waited for the stream whose
-/// event ended last in that time. The host waits for a GPU in calls that synchronise. Stretches
-/// have no gaps, so their sum is the path's length. Empty if nothing ran on a GPU.
+/// The path of a rank: from its last event on a GPU back to the event that it waited for, and so on. A kernel waits for
+/// the previous one on its stream or, if launched after that had ended, for the host; if neither ran for longer than
+/// `kernel_delay` before it, it waited for the stream whose event ended last in that time. The host waits for a GPU in
+/// calls that synchronise. Stretches have no gaps, so their sum is the path's length. Empty if nothing ran on a GPU.
 std::vector<Stretch> critical_path(const Trace& trace, double kernel_delay);
 
 class Question;

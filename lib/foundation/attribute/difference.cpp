@@ -138,7 +138,7 @@ std::string_view name(Bits bits) {
 
 namespace {
 
-/// A value in a sentence: of a checksum the first digits, which tell it from others.
+/// A value in a sentence: for a checksum the first digits, which distinguish it from others.
 std::string shown(const std::string& value) {
   constexpr std::size_t kChecksum = 32, kEnough = 12;
   if (value.empty()) return "not said";

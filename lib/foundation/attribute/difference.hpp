@@ -43,10 +43,10 @@ struct Difference {
 std::vector<Difference> differences(const std::vector<const Facts*>& runs);
 std::vector<Difference> of_role(const std::vector<Difference>& all, Role role);
 
-/// What to expect of the final bits of runs with these differences.
+/// The expected relation of the final bits of runs with these differences.
 enum class Bits : std::uint8_t {
   same,              ///< only the layout differs: different bits are a fault
-  other_arithmetic,  ///< equal bits are not expected, and different bits are no fault
+  other_arithmetic,  ///< bits are expected to differ, and different bits are not a fault
   other_training,    ///< the runs train different things
 };
 Bits expected_bits(const std::vector<Difference>& all);
@@ -59,7 +59,7 @@ std::string text(const std::vector<Difference>& some, std::size_t most = 6);
 /// same bits, because they differ in dtype ..."; "" if the same bits are expected.
 std::string reason(const std::vector<Difference>& all);
 
-/// What the state digests of two runs mean: "a fault: one training in one arithmetic ends with different bits", "other
+/// The meaning of two runs' state digests: "a fault: one training in one arithmetic ends with different bits", "other
 /// bits: they train different things: ..."; "" if nothing follows.
 std::string verdict_on_bits(const Facts& a, const Facts& b);
 

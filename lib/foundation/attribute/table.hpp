@@ -10,7 +10,7 @@
 
 namespace zs::attribute {
 
-/// What follows if two runs differ in an attribute.
+/// The consequence if two runs differ in an attribute.
 enum class Role : std::uint8_t {
   decides,      ///< changes what is computed: the runs train different things
   arithmetic,   ///< changes rounding: other bits are expected
@@ -27,7 +27,7 @@ struct Attribute {
   std::string_view name;  ///< in metric files; a final '*' matches the rest of the name: "source*"
   Role role = Role::decides;
   std::string_view label;      ///< for people
-  std::string_view key{};      ///< in a configuration; "" if it is no setting
+  std::string_view key{};      ///< in a configuration; "" if it is not a setting
   std::string_view aliases{};  ///< its other names and keys, separated by blanks
   /// The attribute that this one acts through: if a run has that one, only that one counts. A data set acts through the
   /// checksum of its tokens, ranks and batch through the global batch.
@@ -46,10 +46,10 @@ struct Attribute {
   bool leads = false;         ///< a column that every registry has, before all others
   bool ending = false;        ///< how a run ended
   bool watches = false;       ///< what a training writes or evaluates while it runs
-  bool place = false;         ///< a name or a folder: its content counts, not the name
+  bool place = false;         ///< a name or a folder: its content counts, and the name does not
   bool program = false;       ///< the program that trained
   bool circumstance = false;  ///< where, when and how busy: may have changed a time
-  bool per_run = false;       ///< of a run of an experiment, not of the experiment
+  bool per_run = false;       ///< belongs to a run of an experiment; the experiment as a whole has none
 };
 
 /// The whole table, in reading order.

@@ -38,11 +38,12 @@ class Input {
 
   /// True for a file on disk: read() does not wait for another program.
   bool on_disk() const { return on_disk_; }
-  /// Bytes on disk from the start of reading, measured then; 0 if this is no regular file.
+  /// Bytes on disk from the start of reading, measured then; 0 if this is not a regular file.
   std::int64_t size() const { return size_; }
   /// Bytes that the file lost since then, usually 0. REQUIRES: at the end.
   std::int64_t missing() const;
-  /// True if the path now names another file, or the file is shorter than what was read: the log was rotated.
+  /// True if the path now names another file, or if the file is shorter than the part that was read: the log was
+  /// rotated.
   bool replaced() const;
 
  private:
@@ -99,8 +100,8 @@ struct Regular {
   mode_t mode = 0;  ///< permissions
 };
 
-/// Reads a file from a place where other users can write: a regular file of at most `limit` bytes. Does not block and
-/// does not follow symbolic links. Throws Error with the path, also if there is no file.
+/// Reads a file from a folder in which other users can write: a regular file of at most `limit` bytes. Does not block
+/// and does not follow symbolic links. Throws Error with the path, also if there is no file.
 Regular read_regular(const std::string& path, std::size_t limit);
 
 /// Writes all of `bytes` to an open file; `name` is used in the Error.

@@ -23,7 +23,7 @@ std::int64_t group_memory() {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   const auto read = [&](const std::string& path) {
     std::int64_t bytes = 0;
-    if (std::ifstream(path) >> bytes && bytes > 0) least = std::min(least, bytes);  // "max" is no number
+    if (std::ifstream(path) >> bytes && bytes > 0) least = std::min(least, bytes);  // "max" is not a number
   };
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {

@@ -22,8 +22,8 @@ ReadWatcher watcher;
 
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
 
-/// stdin. Of a pipe or terminal that somebody else made non-blocking, an opening of our own that blocks, since zlib
-/// takes "nothing yet" for an error.
+/// stdin. If another process made the pipe or terminal non-blocking, it is opened again as blocking, since zlib takes
+/// "nothing yet" for an error.
 int open_stdin() {
   const int file = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
   const int flags = file < 0 ? 0 : ::fcntl(file, F_GETFL);

@@ -11,7 +11,7 @@ namespace zs {
 /// exhausts the stack.
 bool nested_too_deeply(std::string_view json);
 
-/// A file's JSON. Throws Error with the file, and with the place in it where it is no JSON.
+/// A file's JSON. Throws Error with the file, and with the place in it if it is not JSON.
 nlohmann::json read_json(const std::string& path);
 
 }  // namespace zs

@@ -9,7 +9,7 @@
 
 namespace zs {
 
-/// Registers the bytes from `begin` as those of the file `path`, for the lifetime of the object.
+/// Registers the bytes from `begin` as the bytes of the file `path`, for the lifetime of the object.
 class MappedRange {
  public:
   MappedRange(const void* begin, std::size_t size, const std::string& path);

@@ -27,8 +27,8 @@ struct Ended {
 /// Runs the program and waits until it ends. Throws Error if this process cannot start any program.
 Ended run(const Program& program);
 
-/// Runs `work` in a forked copy of this process, for code that may crash or never end. What `work` writes to the file
-/// is returned as the output. The status is 0 if `work` returns, 1 if it throws. The copy runs no exit handlers.
+/// Runs `work` in a forked copy of this process, for code that may crash or never end. The output is the text that
+/// `work` writes to the file. The status is 0 if `work` returns, 1 if it throws. The copy runs no exit handlers.
 /// REQUIRES: no other thread holds a lock that `work` needs.
 Ended run_copy(const std::function<void(int file)>& work);
 

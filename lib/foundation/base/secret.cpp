@@ -39,7 +39,7 @@ constexpr std::array<std::string_view, 14> kAtEnd = {
 constexpr std::array<std::string_view, 16> kKeysOf = {"api",   "access", "private", "auth",       "wandb", "account",
                                                       "ssh",   "sign",   "signing", "encryption", "aws",   "service",
                                                       "azure", "hf",     "openai",  "license"};
-// "token" is one, but for those of a tokenizer.
+// "token" is one, except for a tokenizer's tokens.
 constexpr std::array<std::string_view, 24> kTokensOf = {
     "pad",   "eos",  "bos",  "unk",    "mask",   "sep", "cls",  "special", "image", "start", "end",    "stop",
     "begin", "next", "last", "prefix", "suffix", "per", "byte", "first",   "audio", "video", "target", "class"};
@@ -49,7 +49,7 @@ struct Form {
   std::string_view front;
   std::size_t least;
   std::string_view more{};  ///< characters that a token may have too, with A-Z, a-z and 0-9
-  std::size_t exactly = 0;  ///< so many letters need no digit among them
+  std::size_t exactly = 0;  ///< this number of letters needs no digit among them
 };
 constexpr auto kForms = std::to_array<Form>({
     {"hf_", 16, "", 34},

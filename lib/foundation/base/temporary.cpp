@@ -47,7 +47,7 @@ extern "C" void remove_and_end(int signal) {
     }
     if (child > 0) ::waitpid(child, nullptr, 0);
   }
-  ::raise(signal);  // SA_RESETHAND: now it ends the process, and its parent sees by what
+  ::raise(signal);  // SA_RESETHAND: now it ends the process, and its parent sees the signal
 }
 
 void handle_signals() {

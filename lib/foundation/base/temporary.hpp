@@ -19,7 +19,8 @@ std::string random_letters(int count);
 bool names_temporary(const std::string& name);
 
 /// While the object lives, SIGINT, SIGTERM, SIGHUP and SIGPIPE remove the file or folder of that name and then end the
-/// process, unless another handler is set. Only the process that made the object does so, not a forked child.
+/// process, unless another handler is set. Only the process that made the object does so; a forked child does not. Does
+/// nothing for a path that is too long and if all slots are in use.
 class RemovedBySignal {
  public:
   explicit RemovedBySignal(const std::string& path);

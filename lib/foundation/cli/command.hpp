@@ -95,8 +95,9 @@ using zs::shell_quoted;
 /// The --help text.
 std::string help_text(const Command& command);
 
-/// The mdoc(7) man page: NAME, SYNOPSIS, OPTIONS and EXIT STATUS from the table, the rest from `prose`: its first line
-/// is the .Dd date, the text up to the first .Sh is the DESCRIPTION, the sections follow.
+/// The mdoc(7) man page: NAME, SYNOPSIS, OPTIONS and EXIT STATUS from the table, the rest from `prose`. The first line
+/// of `prose` is the .Dd date. The text up to the first .Ss or .Sh is the DESCRIPTION. Its subsections become DETAILS.
+/// EXAMPLES follow OPTIONS.
 std::string man_page(const Command& command, const std::string& prose);
 
 /// A bash completion for the command.

@@ -16,7 +16,7 @@ std::string about(double seconds);
 /// "[#####-----]" of `width` characters for a share from 0 to 1.
 std::string bar(double share, std::size_t width);
 
-/// A line on stderr, at most five times a second; none if stderr is no terminal. There is only one such line: a new
+/// A line on stderr, at most five times a second; none if stderr is not a terminal. There is only one such line: a new
 /// text replaces the last. Thread-safe.
 class ProgressLine {
  public:

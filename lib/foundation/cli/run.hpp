@@ -7,10 +7,10 @@
 
 namespace zs::cli {
 
-/// What a tool does, given its checked arguments.
+/// The work of a tool, given its checked arguments.
 using Body = std::function<Status(const Args&)>;
 
-/// What a tool that runs on many processes adds to a failure.
+/// The addition to a failure by a tool that runs on many processes.
 struct Hooks {
   std::function<std::string()> place{};  ///< before the message: "rank 3 on node07: "
   std::function<void()> after{};         ///< called after the message: an MPI tool aborts its job

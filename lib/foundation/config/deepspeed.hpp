@@ -8,10 +8,9 @@
 
 namespace zs::config {
 
-/// Sets in `config` what the file asks for, and DeepSpeed's defaults for what it
-/// leaves out, unless `config` has that already; adds warnings for keys without
-/// effect. REQUIRES: defaults are not added yet. Throws Error, located, if the file is
-/// malformed, has a key that DeepSpeed lacks or zs refuses, or contradicts `config`.
+/// Sets in `config` the settings of the file, and DeepSpeed's defaults for missing ones, unless `config` has them
+/// already; adds warnings for keys without effect. REQUIRES: defaults are not added yet. Throws Error, located, if the
+/// file is malformed, has a key that DeepSpeed lacks or zs rejects, or contradicts `config`.
 void add_deepspeed(Config& config, const std::string& path);
 
 /// Sets what --method and --backend imply (stage, backend, offload). A typed option overrides a value from a file;

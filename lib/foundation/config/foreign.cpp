@@ -52,7 +52,7 @@ bool zs_takes(const Entry& entry) {
 
 class Collected {
  public:
-  /// A value of what is called `name`; of a file, the later one holds.
+  /// The value of the setting that is called `name`; if a file has it twice, the later one.
   void add(std::string name, Entry entry, bool replace) {
     const Known* const known = config::known(name);
     entry.key = known ? std::string(known->key) : std::string(key_called(name));
@@ -101,7 +101,7 @@ bool is_configuration(const std::string& path) {
          fs::file_size(path, none) <= kLargestFile;
 }
 
-/// The file that a word of the command names. What it cannot be read as is for the command to say.
+/// The file that a word of the command names. The command itself reports files that it cannot read.
 void add_named_file(const std::string& path, Collected& collected) {
   if (!is_configuration(path)) return;
   try {

@@ -14,7 +14,7 @@ namespace {
 // Limit for the expanded datasets of an image in memory: a damaged size must not crash the machine.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 33;
 
-// Deflate makes at most a thousandth of what there is; rows that were never written cost a file nothing.
+// Deflate compresses at most to a thousandth; rows that were never written take no space in a file.
 constexpr std::uint64_t kLargestRatio = 1100;
 
 /// Bytes that the datasets of the image opened last may still take: each may be believable, and their sum not.

@@ -166,7 +166,7 @@ void Group::write(const std::string& name, const Values& values, const Attribute
 
 namespace {
 
-/// `stored` is the type in the file, `given` that of the values in memory.
+/// `stored` is the type in the file, `given` the type of the values in memory.
 void write_values(const Handle& group, const std::string& name, const void* values, hid_t stored, hid_t given,
                   const std::vector<std::uint64_t>& shape) {
   const std::string doing = "write dataset '" + name + "'";

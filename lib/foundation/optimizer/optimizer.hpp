@@ -56,14 +56,14 @@ struct Settings {
   bool nesterov = false;
   int ns_steps = 5;             ///< Newton-Schulz iterations
   bool match_rms = false;       ///< give Muon's step the size of AdamW's (0.2 sqrt(max(rows, columns)))
-  double adamw_rate_ratio = 1;  ///< learning rate of the parameters that Muon leaves to AdamW, over that of matrices
+  double adamw_rate_ratio = 1;  ///< learning rate of parameters left to AdamW / that of matrices
 };
 
 /// Elements from which on 8-bit AdamW keeps a parameter's state in 8 bits, as bitsandbytes does (min_8bit_size).
 inline constexpr std::int64_t kLeastCoded = 4096;
 
-/// The rule of a parameter of so many elements; `matrix_of_block`: it is a matrix of a block, neither of the first nor
-/// of the last unit.
+/// The rule of a parameter with this number of elements; `matrix_of_block`: it is a matrix of a block, neither in the
+/// first nor in the last unit.
 Rule rule(const Settings& settings, bool matrix_of_block, std::int64_t numel);
 /// The state per element besides the parameter, by PyTorch's names: none to two.
 std::span<const std::string_view> states(Rule rule);

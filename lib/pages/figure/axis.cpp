@@ -49,7 +49,7 @@ std::string decimal(double value, int decimals) {
   return buffer.data();
 }
 
-/// Every so many decades, so that of `decades` about `count` have a tick.
+/// The step between decades with a tick, so that `decades` decades get about `count` ticks.
 int stride(double decades, int count) {
   const double rough = decades / (2 * std::max(count, 4));
   for (const int step : {1, 2, 5, 10, 20, 50}) {

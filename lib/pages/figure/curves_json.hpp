@@ -10,7 +10,7 @@ namespace zs::figure {
 
 /// The curves of a panel as JSON:
 /// {"x":LABEL,"series":[{"name":..,"colour":N,"x":[..],"y":[..]}|{"name":..,"colour":N,"same":INDEX}]}, null for a
-/// value that is not finite; "same" where all values are those of an earlier curve.
+/// value that is not finite; "same" if all values are equal to an earlier curve's.
 std::string curves_json(const Panel& panel, const Theme& theme);
 
 }  // namespace zs::figure

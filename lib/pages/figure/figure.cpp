@@ -44,7 +44,7 @@ void scale(const std::vector<std::vector<double>*>& axis, std::string& label) {
   }
   if (largest == 0 || (largest >= kSmall && largest <= kLarge)) return;
   const int power = static_cast<int>(std::floor(std::log10(largest)));
-  const double half = std::pow(10, -power / 2), rest = std::pow(10, -power - -power / 2);  // 10^320 is no double
+  const double half = std::pow(10, -power / 2), rest = std::pow(10, -power - -power / 2);  // 10^320 is too large
   for (auto* const values : axis) {
     for (double& value : *values) value = value * half * rest;
   }

@@ -94,9 +94,8 @@ struct Figure {
 /// label.
 Figure drawable(Figure figure);
 
-/// Sets layer and layers of curves that cannot be distinguished: their distance is
-/// at most `tolerance` times the range of all values, at their common x (at least
-/// half of those of the shorter one). With `log`, distances are logarithmic.
+/// Sets layer and layers of curves that cannot be distinguished: their distance is at most `tolerance` times the range
+/// of all values, at their common x (at least half of the shorter curve's x). With `log`, distances are logarithmic.
 void stripe_coinciding(std::vector<Series>& series, double tolerance = 0.004, bool log = false);
 
 /// The smallest and largest finite value over the curves (bands included); low > high if there is none.

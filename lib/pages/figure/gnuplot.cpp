@@ -13,7 +13,7 @@
 namespace zs::figure {
 namespace {
 
-/// The part of gnuplot's complaint that says what is wrong, in one line.
+/// The part of gnuplot's complaint that describes the error, in one line.
 std::string complaint(const std::string& text) {
   std::istringstream lines(text);
   std::string line, last;

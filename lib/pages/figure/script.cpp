@@ -21,7 +21,7 @@ std::string quoted(const std::string& text) {
   return result + "'";
 }
 
-/// The terminal, and axes whose units are those of the scene. A point of gnuplot is a 72th of an inch.
+/// The terminal, and axes with the units of the scene. A point of gnuplot is a 72th of an inch.
 std::string opening(const Scene& scene, const Theme& theme, Format format) {
   const double unit = pixels(theme), width = scene.width * unit, height = scene.height * unit;
   std::ostringstream out;
@@ -46,7 +46,7 @@ std::string opening(const Scene& scene, const Theme& theme, Format format) {
 /// A text, which gnuplot draws above all else.
 std::string label(const Mark& mark, const Theme& theme) {
   static constexpr std::array kAnchors = {" left", " center", " right"};
-  // A label's anchor is the middle of its line, which is above that of a small letter.
+  // A label's anchor is the middle of its line, which is above the middle of a small letter.
   return "set label " + quoted(mark.text) + " at " + zs::to_text(mark.at[0].x) + "," + zs::to_text(mark.at[0].y) +
          kAnchors[static_cast<std::size_t>(mark.anchor)] + " front" + (mark.halo ? " boxed" : "") + " textcolor rgb " +
          quoted(colour(mark.ink, theme)) + " font " +

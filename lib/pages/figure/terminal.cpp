@@ -175,7 +175,7 @@ class Drawing {
     std::string text;
     for (std::size_t column = 0; column < columns; ++column) {
       const Canvas::Cell cell = canvas.cell(column, row, screen_.unicode ? 3 : 1);
-      // Without colour, letters tell the curves apart: all along in ASCII, now and then among braille dots.
+      // Without colour, letters distinguish the curves: everywhere in ASCII, at intervals among braille dots.
       const bool lettered = !cell.empty && !screen_.colour && (!screen_.unicode || column % 3 == 0);
       if (cell.empty)
         text += " ";

@@ -19,7 +19,7 @@ struct Screen {
 Screen screen_of_stdout();
 
 /// The figure as lines of at most `screen.width` cells, newline at the end. A single panel of curves fits the height;
-/// bars, long legends and figures of several panels of curves take as many lines as they need.
+/// bars, long legends and figures of several panels of curves may be higher.
 std::string terminal_text(const Figure& figure, const Theme& theme, const Screen& screen);
 
 }  // namespace zs::figure

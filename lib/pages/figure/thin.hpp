@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reduces curves to as many points as a picture can show.
+// Reduces curves to the number of points that a picture can show.
 #pragma once
 #include <cstddef>
 

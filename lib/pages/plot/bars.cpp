@@ -181,7 +181,7 @@ Figure throughput_figure(const std::vector<Condition>& conditions, const Options
   Panel panel;
   panel.x_label = titled(speed, unit);
   panel.bars = bars(conditions, unit, "no " + noun, [&](const Condition& condition) {
-    // The content of a step is counted, not sampled: the rate's interval is that of the time, inverted.
+    // The content of a step is counted, not sampled: the rate's interval is the inverted interval of the time.
     const double rate = finite(condition[speed]), mean = finite(condition["time_mean"]);
     return Reading{rate, rate * mean / finite(condition["time_high"]), rate * mean / finite(condition["time_low"])};
   });

@@ -7,8 +7,8 @@
 namespace zs::plot {
 
 /// The condition's curve: its name, look, status, and its points (none if it has no curve). If some of its runs are not
-/// finite, the curve is that of the others, and `partly` says so. Throws Error if the condition lacks the values of the
-/// axis.
+/// finite, the curve is the mean of the others, and `partly` says so. Throws Error if the condition lacks the values of
+/// the axis.
 Series loss_curve(const Condition& condition, const Look& look, const Options& options, std::string* partly = nullptr);
 
 /// The condition's column options.value, its mean over the runs with their range; no points if no run has it.

@@ -23,7 +23,7 @@ using summary::Unit;
 
 /// Options of the user. Each figure uses those that concern it.
 struct Options {
-  /// Curves: the mean of so many logged points around each; 1 does not smooth, 0 chooses by their number.
+  /// Curves: the mean of this number of logged points around each; 1 does not smooth, 0 chooses by their number.
   std::size_t smooth = 0;
   bool log = false;               ///< curves: a logarithmic value axis
   bool log_x = false;             ///< curve: a logarithmic axis of steps, time, tokens or epochs
@@ -32,7 +32,7 @@ struct Options {
   std::string rows{}, columns{};  ///< sweep: the attributes of the map's axes; "" chooses those that differ
   /// Sweep: the result to show; "" is valid_loss if there is one, else final_loss. Curve: the column.
   std::string value{};
-  bool deviation = false;  ///< bars of times: error bars are the standard deviation, not the interval
+  bool deviation = false;  ///< bars of times: error bars are the standard deviation instead of the interval
   std::string warmup{};    ///< bars of times: the summary's note about left-out points
   double gate = 0.03;      ///< revision: a ratio within this distance of 1 counts as good
 };
@@ -59,7 +59,7 @@ Figure time_figure(const std::vector<Condition>& conditions, const Options& opti
 Figure distribution_figure(const std::vector<Condition>& conditions, const Options& options = {});
 /// Bars: the peak memory.
 Figure memory_figure(const std::vector<Condition>& conditions, const Options& options = {});
-/// Bars: tokens, or images, per second, with the interval that follows from that of the time.
+/// Bars: tokens, or images, per second, with the interval that follows from the interval of the time.
 Figure throughput_figure(const std::vector<Condition>& conditions, const Options& options = {});
 /// Throughput and efficiency over the number of ranks; a curve for conditions that differ only in that.
 Figure scaling_figure(const std::vector<Condition>& conditions, const Options& options = {});

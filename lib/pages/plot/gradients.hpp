@@ -14,8 +14,8 @@ namespace zs::plot {
 /// only some, including those with findings. Throws Error without a checkpoint.
 Figure gradient_figure(const gradient::History& history);
 
-/// Lines: the cosine between each checkpoint's gradient and that of the one before, by layer. REQUIRES: two checkpoints
-/// or more.
+/// Lines: the cosine between each checkpoint's gradient and the one before, by layer. REQUIRES: two checkpoints or
+/// more.
 Figure cosine_figure(const gradient::History& history);
 
 /// The word for the layers of a history: "layer", or "tensor" if each is one (gradient/select.hpp).

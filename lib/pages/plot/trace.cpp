@@ -53,7 +53,7 @@ std::string kernel_name(std::string_view full) {
   return name;
 }
 
-/// Names that would look the same when shortened, such as those of one template: shows where they differ.
+/// Names that would look the same when shortened, such as instances of one template: shows where they differ.
 void tell_apart(std::vector<std::string*> names) {
   constexpr std::size_t kShown = 30, kHead = 18;
   std::map<std::string, std::vector<std::string*>> alike;
@@ -82,7 +82,7 @@ Sheet of_kernels(Sheet answer) {
   return answer;
 }
 
-/// Ranks by what their GPUs did.
+/// Ranks by the activity of their GPUs.
 void add_breakdown(const trace::Question& question, std::vector<Panel>& panels) {
   const Sheet times = answer("temporal", question, SIZE_MAX);
   if (times.rows.empty()) return;

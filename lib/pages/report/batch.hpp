@@ -17,7 +17,7 @@ Document batch(const metric::Store& store, const Findings& found, const std::str
 /// The sections, each in a separate source file.
 void write_verdict(const Findings& found, Document& document);
 Section summary_section(const metric::Store& store, const Findings& found);
-/// With `differences`, includes a table of what differs between the conditions.
+/// With `differences`, includes a table of the differences between the conditions.
 Section setup_section(const Findings& found, bool differences = true);
 Section loss_section(const Findings& found, Tracer& tracer);
 Section performance_section(const metric::Store& store, const Findings& found, Tracer& tracer);

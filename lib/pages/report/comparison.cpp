@@ -16,7 +16,7 @@ namespace zs::report {
 namespace {
 
 /// The differences of two revisions besides their revision, among attributes of both: an older program may record less.
-/// Attributes that vary equally over the runs of both, such as a seed, are no difference.
+/// Attributes that vary equally over the runs of both, such as a seed, do not count as a difference.
 std::vector<attribute::Difference> beside_revision(const Condition& baseline, const Condition& other) {
   std::vector<attribute::Difference> all = summary::differences({&baseline, &other});
   const auto split = static_cast<std::ptrdiff_t>(baseline.members.size());
@@ -198,7 +198,7 @@ Comparisons compare(const metric::Store& store, const Findings& found, const std
     one.ratios = summary::ratios(baseline, condition);
     one.numerics = numerics(store, baseline, condition);
     one.time = judged(one.ratios.time, gate.max_slowdown, "slower", "faster");
-    // Many trainers log no memory; it is no open question if neither revision has it.
+    // Many trainers log no memory; if neither revision has it, that is not an open question.
     one.memory = one.ratios.has_memory ? judged(one.ratios.memory, gate.max_slowdown, "more memory", "less memory")
                                        : Answer{Verdict::good, "not logged"};
     made.text += say("{} against {}: {}. Time: {}. Memory: {}. ", code(condition.name), code(baseline.name),

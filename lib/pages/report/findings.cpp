@@ -31,7 +31,7 @@ void add(std::vector<DigestClass>& classes, const Condition& condition, const st
   add(found->groups, condition, digest);
 }
 
-/// The digests of a healthy condition's runs; those of the summary if it does not have the runs.
+/// The digests of a healthy condition's runs; if the summary lacks the runs, its own digests.
 void add_digests(const Condition& condition, Findings& found) {
   if (condition.members.empty()) {
     if (condition.state_digest.empty())

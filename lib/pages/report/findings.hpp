@@ -57,7 +57,7 @@ struct Findings {
   summary::Losses losses;   ///< of healthy conditions
   Best time, memory;        ///< among healthy conditions
   Best loss;                ///< final loss, among healthy conditions; with intervals if each ran at least twice
-  /// There are so many conditions of several kinds that one sentence about all of them means nothing.
+  /// There are too many conditions of several kinds for one sentence about all of them.
   bool mixed() const { return conditions.size() > kMany && kinds.size() > 1 && !unlike_work.empty(); }
   static constexpr std::size_t kMany = 16;
   /// Digests of runs that certainly train the same thing in the same arithmetic differ: a fault.

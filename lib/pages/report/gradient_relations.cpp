@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How gradients go together: those of different layers, and their norms with the loss.
+// Relations between gradients: of different layers, and of their norms with the loss.
 #include <cmath>
 #include <map>
 

@@ -39,7 +39,7 @@ Section layer_section(const gradient::History& history, const std::vector<gradie
 Section checkpoint_section(const gradient::History& history, const LoggedNorms& log);
 /// Cosines between consecutive checkpoints. REQUIRES: two checkpoints or more.
 Section direction_section(const gradient::History& history);
-/// Cosines between layers of equal shape at the last checkpoint; nothing if there are no two.
+/// Cosines between layers of equal shape at the last checkpoint; nothing without two of them.
 std::optional<Section> between_section(const gradient::History& history);
 /// The relation of norms to logged losses; nothing with fewer than three checkpoints, or without losses.
 std::optional<Section> loss_relation_section(const gradient::History& history, const LoggedRuns& runs);

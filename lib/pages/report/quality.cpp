@@ -97,7 +97,7 @@ std::pair<std::string, std::string> checksum(const metric::Run& run) {
 
 namespace {
 
-/// How many values each condition has of what is compared.
+/// The number of values that each condition has of the compared quantities.
 Grid points_grid(const Findings& found) {
   Grid grid{"Data points",
             {"condition", "losses", "times", "times after warm-up", "memory"},
@@ -179,7 +179,7 @@ Section quality_section(const metric::Store& store, const Findings& found) {
 
 namespace {
 
-/// Which condition to choose for its time, if the data say it.
+/// The condition to choose for its time, if the data decide it.
 Text time_advice(const Findings& found) {
   const Best& time = found.time;
   if (!time.intervals || !time.level.empty()) {

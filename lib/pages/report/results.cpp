@@ -109,7 +109,7 @@ class GridMaker {
     for (std::size_t i = 0; i < found_.conditions.size(); ++i) grid_.rows[i].push_back(cell_of(i));
   }
 
-  /// A column of the summary, each number traced, all with as many decimals.
+  /// A column of the summary, each number traced, all with the same number of decimals.
   void number(Condition::Column which, const summary::Unit& unit = {}) {
     numbers(titled(which.row().report, unit), {which}, unit);
   }
@@ -427,7 +427,7 @@ void overview(const metric::Store& store, const Findings& found, Section& sectio
   if (section.blocks.size() == 1) std::get<Picture>(section.blocks[0]).half = false;
 }
 
-/// How many conditions completed, and how many steps, if that is one number.
+/// The number of completed conditions, and the number of steps, if all have the same.
 static Text completed(const Findings& found) {
   const Condition& first = found.conditions.front();
   const bool same = first["final_step"] && std::ranges::all_of(found.conditions, [&](const Condition& c) {

@@ -83,7 +83,7 @@ Grid answers(const Comparison& one, const Condition& baseline) {
   return grid;
 }
 
-/// The section with what the comparison says, in place of what intervals of single conditions suggest.
+/// The section with the result of the comparison; it replaces conclusions from intervals of single conditions.
 Section says(Section section, const std::vector<Comparison>& comparisons, const Answer Comparison::*answer) {
   List list;
   for (const Comparison& one : comparisons)

@@ -44,7 +44,7 @@ struct RunsPage {
   std::function<std::string(std::size_t row)> link{};
 };
 
-/// The page. For 10,000 runs it has about 8 MB: each run's losses are thinned to as many points as fit.
+/// The page. For 10,000 runs it has about 8 MB: each run's losses are thinned to the number of points that fit.
 std::string to_html(const registry::Runs& runs, const RunsPage& page, const figure::Theme& theme);
 
 /// The same for runs read from logs and summarised: a row per condition that matches `question`. `links`: the target of

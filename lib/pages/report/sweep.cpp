@@ -14,7 +14,7 @@
 namespace zs::report {
 namespace {
 
-constexpr std::size_t kCurves = 8;  // more would hide one another, and the palette has as many colours
+constexpr std::size_t kCurves = 8;  // more would hide one another, and the palette has this number of colours
 
 /// Conditions that did not fail and have the result, best first.
 std::vector<const Condition*> ranked(const Findings& found, const summary::Result& result) {

@@ -204,7 +204,7 @@ std::string label(const Findings& found, Verdict verdict) {
                              : "Losses not comparable";
 }
 
-/// "Stands out among like runs: ..." for what zs-aggregate found.
+/// "Stands out among like runs: ..." from the outliers of zs-aggregate.
 Text standing_out(const Findings& found) {
   constexpr std::size_t kMost = 8;
   if (found.outliers.empty()) return {};
@@ -229,7 +229,7 @@ Text kinds(const Findings& found) {
              joined(each));
 }
 
-/// For logs without state digests: what they do tell comes first.
+/// For logs without state digests: the data that they have come first.
 Text without_digests(const Findings& found) {
   if (found.mixed()) return kinds(found);
   std::vector<Text> each = {losses(found)};

@@ -5,10 +5,10 @@
 //   pytorch_model.bin       float32 parameters, name -> tensor (torch.load reads it)
 //   gradients.pt            the step's mean gradient before clipping, name -> tensor; not with --save_gradients false
 //   gradient_norms.pt       of each micro-batch of that step: parameter -> norms of its gradient by leaf; with
-//                           --save_gradient_norms, and not where a signal asked for the checkpoint
+//                           --save_gradient_norms, and not if a signal asked for the checkpoint
 //   config.json             the model, with Hugging Face's keys
-//   adapter_config.json     its adapters, with peft's, where it has some
-//   accelerator_states/     state.json, and optimizer_RANK.pt: each rank's part of what the optimizer keeps
+//   adapter_config.json     its adapters, with peft's keys, if it has some
+//   accelerator_states/     state.json, and optimizer_RANK.pt: each rank's part of the optimizer's state
 //   FORM/                   the same in another form, with --checkpoint_format FORM
 //   SHA256SUMS              of all these; loading verifies it (so does sha256sum -c)
 #pragma once
@@ -25,7 +25,7 @@
 namespace zs::checkpoint {
 
 /// The training's state besides the engine's tensors. A resumed training must have the same leaves, batch, data and
-/// seed, or its steps differ from those of an undisturbed run.
+/// seed; otherwise its steps differ from the steps of an undisturbed run.
 struct Progress {
   std::int64_t step = 0;        ///< steps done
   std::int64_t leaves = 0;      ///< micro-batches per step: ranks x accumulation steps

@@ -60,7 +60,7 @@ void remove_leftovers(const std::string& run_folder) {
     if (name.starts_with(".removed_") || (name.starts_with(".") && name.find(".tmp") != std::string::npos)) {
       fs::remove_all(entry.path(), failure);
     } else if (name.starts_with(".") && name.ends_with(".old")) {
-      // Between the two renames of Writer::seal there is no checkpoint under the final name.
+      // Between the two renames of Writer::seal no checkpoint has the final name.
       const fs::path whole = entry.path().parent_path() / name.substr(1, name.size() - 5);
       if (fs::exists(whole)) {
         fs::remove_all(entry.path(), failure);

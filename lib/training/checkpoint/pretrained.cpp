@@ -23,8 +23,8 @@ struct Place {
   const unit::Parameter& first() const { return *parameters.front(); }
 };
 
-/// In the order in which the file has them: all are float32, so by name. Of `adapters`: those, and what is trained
-/// beside them.
+/// In the order of the file: all are float32, so by name. With `adapters`: only the adapters and other trained
+/// parameters.
 std::vector<Place> places(zero::Engine& engine, bool adapters) {
   std::vector<Place> all;
   for (zero::UnitState& state : engine.states()) {
@@ -55,7 +55,7 @@ void prepare_pretrained(comm::Group& group, const std::string& folder) {
 void save_pretrained(comm::Group& group, zero::Engine& engine, const std::string& folder, const ModelFiles& model,
                      const std::string& tokenizer) {
   const bool adapters = !model.adapter.empty();
-  // A unit is gathered where its first parameter stands in the file, and again where another's stood between.
+  // A unit is gathered at its first parameter in the file, and again if another unit's parameter came in between.
   zero::UnitState* gathered = nullptr;
   at::Tensor whole;
   const auto gather = [&](const Place& place) {

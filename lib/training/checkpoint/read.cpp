@@ -143,7 +143,7 @@ class Parts {
  public:
   /// The memory for elements of a unit's flat buffer, from `begin` on, of one parameter.
   using Into = std::function<std::span<float>(std::int64_t begin, std::int64_t count)>;
-  /// Copies the overlap of one stored part with what this rank owns of the parameters of the tensor.
+  /// Copies the overlap of one stored part with this rank's part of the parameters of the tensor.
   void copy(const tensorfile::Value& root, const std::string& moment,
             const std::vector<const unit::Parameter*>& parameters, comm::Slice owned, const Into& into,
             const std::string& path) {
@@ -192,7 +192,7 @@ class Parts {
   std::vector<comm::Slice> parts_;
 };
 
-/// Throws where a checkpoint is of another optimizer: what it kept is not what this one goes on from.
+/// Throws if a checkpoint belongs to another optimizer, whose state this one cannot use.
 void require_optimizer(const zero::Engine& engine, const StateFile& state) {
   const std::string_view ours = optimizer::description(engine.settings().optimizer.kind).name;
   const std::string theirs =
@@ -235,7 +235,7 @@ void load_optimizer(zero::Engine& engine, const std::string& folder, std::int64_
   }
 }
 
-/// The list of checksums, or what stands for it where a checkpoint has none.
+/// The list of checksums, or its replacement if a checkpoint has none.
 std::string content_of(const std::string& folder, bool ours) {
   return ours ? Input(folder + "/SHA256SUMS").read_all() : "no state of zs";
 }

@@ -110,7 +110,7 @@ Weights::Weights(const unit::Units& units, const std::string& folder, const std:
           continue;
         }
       }
-      // Adapters are beside the model: a checkpoint has them.
+      // Adapters are not part of the model's files: a checkpoint has them.
       if (parameter.added && heads != Heads::required && !file_.find(name)) continue;
       const Placed found = placed(file_, name, parameter, otherwise);
       if (!holds_weights(found.tensor.dtype)) {

@@ -13,8 +13,8 @@
 
 namespace zs::checkpoint {
 
-/// A tensor for a file, of the parameters that are stacked there, or of one. Its values are those of their unit's
-/// float32 buffer, in the host's memory, which `whole` returns each time that the tensor is written.
+/// A tensor for a file, of the parameters that are stacked there, or of one. Its values come from their unit's float32
+/// buffer, in the host's memory, which `whole` returns each time that the tensor is written.
 tensorfile::Tensor for_file(const std::vector<const unit::Parameter*>& parameters, std::function<at::Tensor()> whole);
 
 /// Whether a file must have the head of this task (unit::Parameter::head): a folder of a model trained for another task
@@ -34,7 +34,7 @@ struct Placed {
 Placed placed(const tensorfile::StateDict& file, const std::string& name, const unit::Parameter& parameter,
               const std::string& otherwise = "");
 
-/// Fills part of a unit's flat buffer, values.size() elements from `begin` on, with what tensors there have of it.
+/// Fills part of a unit's flat buffer, values.size() elements from `begin` on, with the elements that the tensors have.
 void read(const std::vector<Placed>& unit, std::int64_t begin, std::span<float> values);
 
 class Weights {

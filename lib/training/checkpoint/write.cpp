@@ -60,7 +60,7 @@ struct Piece {
   const unit::Parameter* parameter;
   std::int64_t begin, count;
 };
-/// What a slice of the buffer has of a tensor of files: elements that follow each other there.
+/// The part of a tensor of files that a slice of the buffer has: elements that follow each other there.
 std::vector<Piece> pieces_in(comm::Slice slice, const std::vector<const unit::Parameter*>& parameters) {
   std::vector<Piece> pieces;
   for (const unit::Parameter* const parameter : parameters) {
@@ -81,7 +81,7 @@ tensorfile::Tensor joined(std::vector<std::string_view> parts) {
                                  tensorfile::Storage::produce(size, produce));
 }
 
-/// This rank's part of what the optimizer keeps: of each unit the rank's slice, cut at tensors' borders, by name.
+/// This rank's part of the optimizer's state: the rank's slice of each unit, cut at tensors' borders, by name.
 tensorfile::Dict optimizer_state(zero::Engine& engine, std::vector<std::vector<at::Tensor>>& keep) {
   std::map<std::string_view, tensorfile::Dict> named;
   tensorfile::Dict offset;
@@ -260,7 +260,7 @@ void Writer::write_sums() {
 
 void Writer::seal() {
   write_sums();
-  if (other_) {  // made of the checkpoint that is written, not of what memory holds
+  if (other_) {  // made from the written checkpoint, independent of memory
     state::convert(state::read(temporary_), temporary_ + "/" + other_->name, *other_);
     write_sums();
   }

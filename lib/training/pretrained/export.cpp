@@ -39,8 +39,8 @@ void put(const fs::path& from, const fs::path& to) {
   if (failure) throw Error(to.string(), 0, failure.message());
 }
 
-/// Gives config.json in `to` the ids of the tokens at which a text begins and ends, as the model's folder has them: zs
-/// does not train on them by their ids, and transformers would take those of another vocabulary.
+/// Copies the ids of the tokens at which a text begins and ends from the model's folder to config.json in `to`: zs does
+/// not use these ids, and transformers would take defaults of another vocabulary.
 void keep_token_ids(const std::string& from, const std::string& to) {
   using Json = nlohmann::ordered_json;
   const std::string known = from + "/config.json", path = to + "/config.json";

@@ -20,7 +20,7 @@
 namespace zs::setup {
 namespace {
 
-/// The version; of one that stands for any number of builds, with a hash of the program.
+/// The version; if it names any number of builds, with a hash of the program.
 std::string binary() {
   std::string text = cli::version();
   if (text.ends_with("-dirty") || text == "unknown") {
@@ -30,7 +30,7 @@ std::string binary() {
   return text;
 }
 
-/// How many threads OpenBLAS would take, which has its own setting for it; "" where it is not loaded.
+/// The number of threads of OpenBLAS, which has a separate setting for it; "" if it is not loaded.
 std::string openblas_threads() {
   const auto ask = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "openblas_get_num_threads"));
   return ask ? to_text(std::int64_t{ask()}) : "";
@@ -53,10 +53,10 @@ void require_same_start(comm::Group& group, const config::Config& config, const 
   if (group.size() == 1) return;
   comm::Facts facts;
   for (const config::Entry& entry : config.entries()) {
-    const attribute::Attribute* const row = attribute::find(entry.key);  // of a place what lies there is compared
+    const attribute::Attribute* const row = attribute::find(entry.key);  // of a path the content is compared
     if (!(row && row->place) && entry.kind != config::Kind::null) facts.emplace_back(entry.key, entry.value);
   }
-  // The order of keys is no matter.
+  // The order of keys does not matter.
   std::sort(facts.begin(), facts.end());
   for (const auto& fact : process_facts()) facts.push_back(fact);
   facts.insert(facts.end(), more.begin(), more.end());

@@ -33,8 +33,8 @@ class Batches {
   /// As training().
   unit::Batch held_out(Part part, std::int64_t leaf);
 
-  /// Number of steps of the settings: max_steps, or those of num_epochs if fewer. Throws zs::Error if the text does not
-  /// fill one.
+  /// Number of steps of the settings: max_steps, or the steps of num_epochs if fewer. Throws zs::Error if the text does
+  /// not fill one.
   std::int64_t steps() const;
   /// "max_steps 120 is ..." if max_steps ends a training before the requested epochs, else "".
   std::string cut_short() const;

@@ -16,8 +16,8 @@ attribute::Facts configured(const config::Config& config);
 /// nothing has 16 bits.
 std::string products(const device::Device& device, const Settings& settings);
 
-/// The settings that affect rounding: every attribute of the table that is arithmetic, has a key and is not found out
-/// by the run; those of the loss scale if there is one.
+/// The settings that affect rounding: every attribute of the table that is arithmetic, has a key and is not found by
+/// the run; also the loss scaler's settings if there is one.
 attribute::Facts chosen_arithmetic(const Settings& settings);
 
 /// Facts besides the configuration that the bits of this process depend on: device, instruction set, versions of

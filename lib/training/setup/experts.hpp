@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many ranks divide the experts of a model among them.
+// The number of ranks that divide the experts of a model among them.
 #pragma once
 #include "config/reading.hpp"
 #include "setup/settings.hpp"

@@ -14,7 +14,7 @@ namespace zs::setup {
 double least_memory(const model::Model& model, const Settings& settings, int ranks);
 
 /// Bytes of parameters that passes may keep gathered on a device with `memory` bytes if no budget is given. Activations
-/// take an unknown part of what the state leaves, so it is a quarter of that.
+/// take an unknown part of the memory that the state leaves, so it is a quarter of that part.
 double room_for_gathers(const model::Model& model, const Settings& settings, int ranks, double memory);
 
 /// Sets what depends on the ranks' device: where forward runs, and what passes may keep gathered there.
@@ -29,8 +29,8 @@ void require_memory(const comm::Group& group, const model::Model& model, const S
 std::string early_word(const comm::Group& group, const model::Model& model, const Settings& settings,
                        std::int64_t memory);
 
-/// Call it in an exception handler: if memory was exhausted, throws zs::Error with what was requested, what is in use,
-/// and which settings need how much less; else returns.
+/// Call it in an exception handler: if memory was exhausted, throws zs::Error with the requested and the used memory,
+/// and with the settings that need less; otherwise returns.
 void explain_memory(const comm::Group& group, const model::Model& model, const Settings& settings);
 
 }  // namespace zs::setup

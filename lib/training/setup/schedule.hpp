@@ -11,7 +11,7 @@ struct Schedule {
   std::string name = "constant";
   double learning_rate = 0;
   std::int64_t warmup = 0;                            ///< updates over which the rate rises
-  std::int64_t total = 0;                             ///< total updates; 0: those of the training
+  std::int64_t total = 0;                             ///< total updates; 0: all steps of the training
   bool log_warmup = false;                            ///< DeepSpeed's: logarithmic rise
   double min_lr = 0;                                  ///< WarmupLR, WarmupDecayLR: the initial rate
   double warmup_min_ratio = 0, cos_min_ratio = 1e-4;  ///< WarmupCosineLR: first and last rate as shares

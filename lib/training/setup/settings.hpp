@@ -49,10 +49,10 @@ struct Settings {
   }
   /// Leaves of the sum of gradients: the chunks of all of these.
   std::int64_t leaves() const { return micro_batches() * chunks; }
-  /// Divides so many micro-batches of a step among the ranks.
+  /// Divides this number of micro-batches of a step among the ranks.
   void divide(std::int64_t micro_batches);
   bool deepcompile = false, activation_checkpointing = false;
-  bool keeps_attention = false;  ///< --activation_checkpointing selective
+  bool keeps_attention = false;                       ///< --activation_checkpointing selective
   plan::Schedule passes;                              ///< empty: none
   std::int64_t gathered_elements = 0;                 ///< limit for gathered elements in passes
   bool has_budget = false;                            ///< both were given
@@ -134,7 +134,7 @@ Settings settings(const config::Reading& config, int ranks, bool gpu = false);
 /// The settings of an evaluation, if there is one.
 void choose_evaluation(const config::Reading& config, Settings& settings);
 
-/// Bytes of `all` that a rank may fill where nothing is asked for: what else lies there needs some.
+/// Bytes of `all` that a rank may fill by default: other data needs some of it.
 double usual_memory(std::int64_t all);
 
 }  // namespace zs::setup

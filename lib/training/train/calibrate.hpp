@@ -11,8 +11,8 @@ namespace zs::train {
 
 using setup::Settings;
 
-/// What was measured in so many steps as a table, what takes most of a step first, and the sum of all: each beside the
-/// rate of a large product, in operations per second.
+/// The measurements of this number of steps as a table, with the largest share of a step first, and their sum: each
+/// next to the rate of a large product, in operations per second.
 std::string roofline(std::vector<kernel::Measured> all, std::int64_t steps, double rate);
 
 /// zs-train --calibrate: trains two steps, measures each matrix product in them, adds the fastest kernels and the

@@ -26,7 +26,7 @@ void count(const at::Tensor& logits, const at::Tensor& targets, std::vector<Coun
   for (std::int64_t i = 0; i < logits_BL.size(0); ++i) {
     const float* const row = logits_BL.data_ptr<float>() + i * L;
     const std::int64_t label = targets_B.data_ptr<std::int64_t>()[i];
-    // Those before it in the order; a NaN is before all, so that a broken model is never right.
+    // The number of logits before it in the order; a NaN comes before all, so that a broken model is never right.
     std::int64_t before = 0;
     for (std::int64_t other = 0; other < L; ++other) {
       const bool less = row[other] < row[label] || (row[other] == row[label] && other > label);

@@ -9,9 +9,9 @@ namespace zs::train {
 
 using setup::Batches;
 
-/// Writes DIR/pytorch_model.bin, which torch.load reads: the float32 initial
-/// weights of a training, by their Hugging Face names: those of `begin`, or, if
-/// it is null, the units' own by the seed. Creates the folder. Throws zs::Error.
+/// Writes DIR/pytorch_model.bin, which torch.load reads: the float32 initial weights of a training, by their Hugging
+/// Face names. They come from `begin` or, if it is null, from the units by the seed. Creates the folder. Throws
+/// zs::Error.
 void save_initial(const std::string& folder, const unit::Units& units, std::uint64_t seed,
                   const unit::Beginning& begin);
 

@@ -15,7 +15,7 @@ namespace zs::train {
 class Logits {
  public:
   Logits(comm::Group& group, const std::string& path) : group_(group), path_(path) {}
-  /// Adds those of a leaf, on the rank that computed it. Throws zs::Error if they are too many for memory.
+  /// Adds a leaf's logits, on the rank that computed it. Throws zs::Error if they need too much memory.
   void add(std::int64_t leaf, const at::Tensor& targets, const at::Tensor& logits);
   /// Writes the file. Throws comm::SharedError. COLLECTIVE.
   void commit();

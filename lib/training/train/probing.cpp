@@ -89,7 +89,7 @@ void Probing::after(std::int64_t step, const zero::StepResult& result) {
     add("param/", unit, frozen[unit].slice(0, mine.begin - state.trained(), mine.end - state.trained()), mine, false,
         parts);
   }
-  // A rank's share of the mean over all: that of its own micro-batches where each rank has as many.
+  // A rank's share of the mean over all ranks: the mean of its micro-batches if each rank has the same number.
   double loss = 0;
   for (int micro = 0; micro < settings_.micro_steps; ++micro) {
     if (engine_.leaf(micro) < 0) continue;

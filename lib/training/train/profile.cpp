@@ -42,7 +42,7 @@ struct Removed {
   }
 };
 
-/// Whether a file of JSON ends as it should; Kineto says nothing of what it could not write.
+/// Whether a JSON file is complete; Kineto does not report failed writes.
 bool ends_whole(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   file.seekg(0, std::ios::end);

@@ -14,7 +14,7 @@ namespace zs::train {
 namespace {
 
 constexpr double kLong = 120;          // s: work of which people like to know before
-constexpr std::int64_t kMeasured = 3;  // steps that tell how long the rest takes
+constexpr std::int64_t kMeasured = 3;  // steps that predict the time of the rest
 
 /// "12.3 k", "950".
 std::string rate_text(double per_second) {

@@ -22,7 +22,7 @@ class Display {
 
   /// A line of the log: to stdout, as long as it is read; on a terminal only notes.
   void log(const std::string& line);
-  /// After each step; `records` are those of the run so far.
+  /// After each step; `records` are the records of the run so far.
   void step(const metric::Table& records, std::int64_t steps);
   /// At the end, on a terminal: the result.
   void end(double loss, const std::string& digest);

@@ -16,7 +16,7 @@ std::string method_name(const Settings& settings);
 void require_results(const std::string& path);
 
 /// Writes the results of a method into the file, replacing its earlier ones; other methods keep theirs. Throws
-/// zs::Error if it is a folder, or exists and is no JSON object.
+/// zs::Error if it is a folder, or exists and is not a JSON object.
 void write_results(const std::string& path, const std::string& method, const Outcome& outcome,
                    const metric::Table& records);
 

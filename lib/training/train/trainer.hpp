@@ -63,7 +63,7 @@ class Trainer {
   /// The evaluation on held-out data, as lines for people. COLLECTIVE.
   std::vector<std::string> evaluate();
 
-  /// The step after which run() begins: 0, or that of the checkpoint.
+  /// The step after which run() begins: 0, or the step of the checkpoint.
   std::int64_t done() const { return done_; }
 
   /// The records of all steps so far.

@@ -7,8 +7,8 @@
 
 namespace zs::verify {
 
-/// In place of each product's weights x in a unit's tensors on the host: q / s, where q is x s in E4M3, s = 448 / the
-/// largest magnitude of all weights that share the scale; where |q| is 448, that magnitude. In the tensors' type.
+/// Replaces each product's weights x in a unit's tensors on the host by q / s, where q is x s in E4M3, s = 448 / the
+/// largest magnitude of all weights that share the scale; if |q| is 448, by that magnitude. In the tensors' type.
 void as_float8(const std::vector<unit::Parameter>& parameters, std::vector<at::Tensor>& unit);
 
 }  // namespace zs::verify

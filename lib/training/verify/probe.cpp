@@ -91,7 +91,7 @@ void Probe::leaf(int unit, int micro) {
   // The values that forward and backward have just used.
   const auto& used = state.parameters.leaves();
   const auto& all = units_[u]->parameters();
-  // Of a part the first parameter: they follow each other in the unit.
+  // For a part, its first parameter: they follow each other in the unit.
   const std::size_t first =
       state.is_part() ? at_index(std::ranges::find(all, state.part().begin, &unit::Parameter::offset) - all.begin())
                       : 0;

@@ -21,9 +21,9 @@ struct Coverage {
 class Probe {
  public:
   /// All arguments must outlive the probe; it becomes the engine's observer. `across`: the two sides compute in
-  /// different arithmetics. Then a gradient may differ by rtol of the largest of its unit, not of itself, and a
-  /// parameter by twice the sum of learning rates, and its rounding: if gradients are only rounding, each update of
-  /// each side moves by about the learning rate. `knows_leaves`: the reference has losses of every leaf.
+  /// different arithmetics. Then a gradient may differ by rtol of the largest of its unit, and a parameter by twice the
+  /// sum of learning rates, and its rounding: if gradients are only rounding, each update of each side moves by about
+  /// the learning rate. `knows_leaves`: the reference has losses of every leaf.
   Probe(zero::Engine& engine, const unit::Units& units, int rank, const Tolerance& tolerance, bool across,
         const std::optional<InjectedFault>& fault, bool knows_leaves = true);
 

@@ -51,7 +51,7 @@ std::vector<Document> documents(const unit::Batch& batch) {
   return all;
 }
 
-/// The tensors of a unit with each adapter in the weight that it belongs to, and nothing left of it beside that.
+/// The tensors of a unit with each adapter merged into its weight; the adapter's own tensors then have no effect.
 std::vector<at::Tensor> merged(const unit::Unit& unit, std::vector<at::Tensor> tensors, double scale) {
   const std::vector<unit::Parameter>& parameters = unit.parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -73,7 +73,7 @@ unit::Batch cut(const unit::Batch& batch, std::int64_t chunk, std::int64_t chunk
   its.inputs = tokens(batch.inputs), its.targets = tokens(batch.targets), its.first = begin;
   if (batch.documents) its.documents.positions = tokens(batch.documents.positions);
   if (!batch.weight) return its;
-  // Of each sample the last target is token number `last`; padding follows.
+  // The last target of each sample is token number `last`; padding follows.
   const at::Tensor places = at::arange(1, T + 1, at::TensorOptions(at::kLong)),
                    last = std::get<0>((places * (batch.targets >= 0)).max(1));
   its.lengths = last.clamp(begin, end) - begin;
@@ -134,7 +134,7 @@ Tensors sum(const Tensors& a, const Tensors& b) {
 
 namespace {
 
-/// How many of so many leaves, at least two, are left of where their tree splits.
+/// Size of the left subtree of a tree with this number of leaves, at least two.
 std::int64_t left_half(std::int64_t leaves) {
   std::int64_t left = 1;
   while (2 * left < leaves) left *= 2;
@@ -214,7 +214,7 @@ Reference::Reference(const unit::Units& units, const ReferenceSettings& settings
       if (parameter.trained)
         masters_.back().push_back(
             value.to(settings.torch_adamw ? settings.device : at::Device(at::kCPU)).requires_grad_(true));
-      else  // there is no more of it than what is computed with
+      else  // a frozen parameter has only the value that is computed with
         masters_.back().push_back(value.to(settings.dtype).to(at::kFloat));
     }
   }
@@ -244,9 +244,9 @@ Tensors Reference::parameters() const {
   return all;
 }
 
-/// The tensors that forward uses and gradients are asked for. Parameters of 16 bits are leaves of their own: each use
-/// gives a gradient in 16 bits, as in a model of that type. The contract puts those of a unit into one buffer, because
-/// a GPU's kernels are chosen by the addresses of matrices.
+/// The tensors that forward uses and that get gradients. Parameters of 16 bits are separate leaves: each use gives a
+/// gradient in 16 bits, as in a model of that type. The contract puts the tensors of a unit into one buffer, because a
+/// GPU's kernels are chosen by the addresses of matrices.
 Tensors Reference::leaves() const {
   if (!own_leaves()) return masters_;
   const at::NoGradGuard no_grad;
@@ -353,7 +353,7 @@ std::vector<Tensors> Reference::gradients(std::int64_t step, std::int64_t first,
   }
   for (std::size_t i = 0; i < static_cast<std::size_t>(settings_.chunks); ++i)
     result.leaf_losses[static_cast<std::size_t>(first) + i] = x[divided ? i : 0].item<float>();
-  // What stands for several leaves is as much as all of them.
+  // A gradient that counts for several leaves counts once for each of them.
   const double leaves_of_one = divided ? 1 : static_cast<double>(settings_.chunks);
   for (const at::Tensor& loss : x) scales.push_back(at::full_like(loss, loss_scale_ * leaves_of_one));
   const auto computed = torch::autograd::grad(x, all, scales);

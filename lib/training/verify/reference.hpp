@@ -49,8 +49,8 @@ struct ReferenceSettings {
   double merged = 0;
   /// Chunks in which each sequence is computed, each a leaf of the sums.
   std::int64_t chunks = 1;
-  /// Computes whole sequences all the same, in place of chunks: then a micro-batch's gradient stands for each of its
-  /// chunks', and leaves are neither seen nor their losses known.
+  /// Computes whole sequences instead of chunks. Then a micro-batch's gradient counts for each of its chunks, and
+  /// leaves and their losses are not known.
   bool undivided = false;
   bool scales() const { return dtype == at::kHalf || autocast == at::kHalf; }
   std::uint64_t seed = 1;
@@ -111,10 +111,10 @@ class Reference {
   at::Tensor loss(const Tensors& leaves, const unit::Batch& batch, std::uint64_t stream) const;
   /// The tensors that a unit's forward computes with: its leaves, perhaps widened, perhaps with adapters merged.
   std::vector<at::Tensor> used(const Tensors& leaves, std::size_t unit) const;
-  /// The losses of its chunks, each with leaf tensors and random numbers of its own.
+  /// The losses of its chunks, each with separate leaf tensors and random numbers.
   std::vector<at::Tensor> losses(const std::vector<Tensors>& leaves, const unit::Batch& batch,
                                  const std::vector<std::uint64_t>& streams) const;
-  /// Those of the leaves of a micro-batch, of which `leaf` is the first.
+  /// The losses of a micro-batch's leaves; `leaf` is the first of them.
   std::vector<Tensors> gradients(std::int64_t step, std::int64_t leaf, const unit::Batch& batch, ReferenceStep& result);
   void scale_for_next(bool finite);
 };

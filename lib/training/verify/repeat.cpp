@@ -67,7 +67,7 @@ class Watched : public unit::Unit {
   std::unique_ptr<Unit> kept_;  // of a part
 };
 
-/// A training that is made anew for each repetition.
+/// A training that is created again for each repetition.
 class Training {
  public:
   Training(comm::Group& group, const Request& request)

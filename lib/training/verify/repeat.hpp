@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Repeats the same steps of one training from the same state and finds the first unit and operation whose bits differ
-// from the first repetition's. There is no reference: a training is compared with itself.
+// from the first repetition's. It uses no reference: a training is compared with itself.
 #pragma once
 #include <functional>
 #include <string>

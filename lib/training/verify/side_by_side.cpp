@@ -78,7 +78,7 @@ struct SideBySide::State {
   Probe probe;
   std::int64_t skipped = 0;
   double learned = 0;  // the sum of learning rates
-  /// The settings, with what parameters begin with.
+  /// The settings, with the initial values of parameters.
   const setup::Settings& begun(comm::Group& g) {
     request.train.engine.begin = setup::beginning_of(g, request.train, model);
     return request.train;
@@ -276,7 +276,7 @@ void SideBySide::judge(Verdict& verdict) {
         sum.gradient_seen += coverage.gradient_seen, sum.moved += coverage.moved;
       }
       ++at;
-      // Every rank has, and compares, the whole of what is frozen.
+      // Every rank has, and compares, all frozen parameters.
       const std::int64_t gradients = parameter.trained ? parameter.numel() * copies * verdict.steps : 0,
                          parameters = parameter.numel() * (parameter.trained ? copies : s.group.size()) * all_steps;
       if (parameter.trained) held.add("gradient of " + parameter.name, gradients);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of token/sentencepiece.cpp, for programs with Debian's LibTorch: that one needs libprotobuf, and Debian's
-// libsentencepiece offers another version of the same names, which takes its place and crashes it at the start.
+// Replaces token/sentencepiece.cpp in programs with Debian's LibTorch. That file needs libprotobuf; Debian's
+// libsentencepiece exports another version of the same names, which overrides it and crashes it at the start.
 #include "base/error.hpp"
 #include "token/tokenizer.hpp"
 

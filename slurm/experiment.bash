@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154,SC2317
-# Sourced by the *.sbatch files beside it, after job.bash: an experiment is a list of conditions in a results folder,
-# each a training; when they have run, they become a summary, pictures and a report. What is known of them zs-runs keeps:
-# it plans them, starts each, and judges what came of it.
+# Sourced by the *.sbatch files in this folder, after job.bash: an experiment is a list of conditions in a results
+# folder, each a training; after they have run, they become a summary, pictures and a report. zs-runs knows all about
+# them: it plans them, starts each, and judges the result.
 # (shellcheck does not see that launch.bash and job.bash set ranks, launch and folder, nor what `step` and traps call.)
 
 # experiment_usage: what --help says of all experiments.
@@ -52,14 +52,14 @@ Exit status:
 END
 }
 
-# set_results FOLDER: sets `results`, and `go_on`, by which a person goes on with it.
+# set_results FOLDER: sets `results`, and `go_on`, the command that continues it.
 set_results() { results=$1 go_on="zs-runs rerun $(as_words "$1")"; }
 
-# begin_experiment: makes the results folder; plan_cells follows. What cannot be planned whole leaves nothing behind.
+# begin_experiment: makes the results folder; plan_cells follows. If planning fails, the folder is removed.
 begin_experiment() {
   local tool
   for tool in "$([[ -n ${foreign-} ]] && echo zs-record || echo zs-train)" zs-parse zs-aggregate zs-plot zs-report zs-runs; do
-    command -v "$tool" >/dev/null || die "$tool is neither beside zs-sweep nor on PATH: run make first"
+    command -v "$tool" >/dev/null || die "$tool is not next to zs-sweep and not on PATH: run make first"
   done
   if [[ -n $submit ]]; then needs_sbatch; fi
   plan_launch
@@ -98,8 +98,8 @@ withdraw() {
   rm -rf "$results"
 }
 
-# reopen_experiment FOLDER [WHICH]: sets `results` and `todo`: the conditions that failed or are missing, or with --cells
-# those of them that stdin names; where WHICH is "unfinished" all that are not complete, for a job that goes on with them.
+# reopen_experiment FOLDER [WHICH]: sets `results` and `todo`: the failed and missing conditions, or with --cells those
+# that stdin names; if WHICH is "unfinished", all that are not complete, for a job that continues them.
 reopen_experiment() {
   local mark planned key value
   set_results "$(realpath "$1")" || die "there is no $1"
@@ -121,8 +121,8 @@ reopen_experiment() {
   plan_launch
 }
 
-# run_condition NAME: trains it on all ranks, or goes on with it. A failure does not stop us. A training that was stopped
-# with everything saved goes on in this job, requeued, if it may.
+# run_condition NAME: trains it on all ranks, or continues it. A failure does not stop us. A training that was stopped
+# with everything saved continues in this job, requeued, if it may.
 run_condition() {
   local name=$1 begin=${EPOCHREALTIME/./}
   trap 'stop INT 130' INT
@@ -138,7 +138,7 @@ run_condition() {
   zs-runs finish "$results" "$name" exit_code="$code" seconds=$(((${EPOCHREALTIME/./} - begin) / 1000000)) \
     "slurm_job_id=${SLURM_JOB_ID-}" "slurm_nodes=${SLURM_JOB_NODELIST-}" >&2 || die "cannot write $results"
   if ((code == 75)); then
-    say "stopped; the rest has not begun: $go_on goes on"
+    say "stopped; the rest has not begun: $go_on continues"
     exit 75
   fi
 }

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154,SC2034
-# Sourced by the *.sbatch files beside it, after launch.bash: the options that they share, and a job's life: submission,
+# Sourced by the *.sbatch files in this folder, after launch.bash: their common options, and a job's life: submission,
 # signals, restarts.
 #
-# A job that is stopped goes on as the same run:
+# A stopped job continues as the same run:
 #   Slurm (or sbatch --signal)   SIGUSR1 to this script, 120 s before the time limit; SIGTERM at a preemption
 #     -> the trap or stop()      hands SIGUSR1 to the training, which saves after its step and ends with 75
 #     -> again()                 scontrol requeue, unless the job was cancelled or has restarted --max_restarts times
 #   Slurm starts the job again   restarted() is true; recall() reads from the job's comment which run or results folder
-#                                it had (remember() wrote it), and zs-runs start goes on at the newest checkpoint
-# A script that ends with 75 says: everything is saved, and nobody goes on by itself.
+#                                it had (remember() wrote it), and zs-runs start continues at the newest checkpoint
+# A script ends with 75 if everything is saved and nothing continues the run by itself.
 
-# What the options say; see common_option.
+# The values of the options; see common_option.
 local='' submit='' as_before='' any_owner='' parallel='' max_restarts=50 gpus_per_node='' sbatch_words=() rerun='' cells=''
 part='' offset='' cancelled='' foreign='' run_template='' resume_template=''
 
@@ -32,7 +32,7 @@ common_option() {
     __max_restarts) [[ ${2-} =~ ^[0-9]+$ ]] || die "$1 needs a number"; max_restarts=$((10#$2)) ;;
     __gpus_per_node) [[ ${2-} =~ ^[1-9][0-9]*$ ]] || die "$1 needs a number"; gpus_per_node=$2 ;;
     __run) [[ -n ${2-} ]] || die "--run needs the command of a training"; run_template=$2 ;;
-    __resume_with) [[ -n ${2-} ]] || die "--resume_with needs the words that go on with a training"; resume_template=$2 ;;
+    __resume_with) [[ -n ${2-} ]] || die "--resume_with needs the words that resume a training"; resume_template=$2 ;;
     __rerun) [[ -n ${2-} ]] || die "--rerun needs a results folder"; rerun=$2 ;;
     __cells) [[ ${2-} == - ]] || die "--cells takes the names of conditions from stdin: -"; cells=$2 ;;
     __part) part=${2-} offset=${3-} used=3 ;;
@@ -90,9 +90,9 @@ plan_jobs() {
     total=$gpus
   fi
   if [[ -n $total ]]; then
-    [[ -z $per ]] || ((each == 0 || per == each)) || die "$each GPUs on a node, and --ntasks-per-node=$per: each GPU needs a rank of its own"
+    [[ -z $per ]] || ((each == 0 || per == each)) || die "$each GPUs on a node, and --ntasks-per-node=$per: each GPU needs a separate rank"
     ((${tasks:-$total} == total)) ||
-      die "$total GPUs${nodes:+ on $nodes node$( ((nodes == 1)) || echo s)} and $tasks ranks: each GPU needs a rank of its own (leave --ntasks and ZS_RANKS out)"
+      die "$total GPUs${nodes:+ on $nodes node$( ((nodes == 1)) || echo s)} and $tasks ranks: each GPU needs a separate rank (leave --ntasks and ZS_RANKS out)"
     ranks=$total
   elif [[ -n $tasks ]]; then
     ranks=$tasks
@@ -108,7 +108,7 @@ plan_jobs() {
   if ((each == 0 && gpus)); then size+=("--gpus=$gpus"); fi
 }
 
-# A word of sbatch that says how large a job is.
+# An option of sbatch that sets the size of a job.
 is_size() { [[ $1 =~ ^(--(nodes|ntasks|ntasks-per-node|gpus|gpus-per-node|gres)(=|$)|-[NnG]) ]]; }
 
 # resized: whether --sbatch asks for jobs of another size than before.
@@ -118,7 +118,7 @@ resized() {
   return 1
 }
 
-# submitted: whether this is a job of its own, not a shell or a step within one.
+# submitted: whether this is a submitted job; a shell or a step within one is not.
 submitted() { [[ ${BASH_SOURCE[-1]} == */slurm_script ]]; }
 
 # restarted: whether this job has begun before.
@@ -135,8 +135,8 @@ remember() {
 }
 recall() { scontrol show job "$SLURM_JOB_ID" | sed -nE 's/^ *Comment=(.* )?zs=(.*[^ ]) *$/\2/p'; }
 
-# same_settings: sets `settings`, sbatch's options for another job like this one. Those in the script's #SBATCH lines
-# hold anyway; these are for what was given on sbatch's command line. Outside of a job: what --sbatch gave.
+# same_settings: sets `settings`, sbatch's options for another job like this one. The script's #SBATCH lines apply
+# anyway; these are the options of sbatch's command line. Outside of a job: the options of --sbatch.
 same_settings() {
   settings=("${sbatch_words[@]}")
   ((max_restarts)) || settings+=(--no-requeue)
@@ -162,7 +162,7 @@ same_settings() {
   done
 }
 
-# keep_settings FILE, saved_settings FILE: for --rerun, which is no job.
+# keep_settings FILE, saved_settings FILE: for --rerun, which does not run in a job.
 keep_settings() { : >"$1"; ((${#settings[@]} == 0)) || printf '%s\n' "${settings[@]}" >"$1"; }
 saved_settings() {
   local kept_words word
@@ -227,8 +227,8 @@ on_every_rank() {
 # own_state: of this job in Slurm's queue; of an array only this element, whose job may have the number of the whole array.
 own_state() { squeue -h -j "${SLURM_ARRAY_TASK_ID:+${SLURM_ARRAY_JOB_ID}_}${SLURM_ARRAY_TASK_ID:-$SLURM_JOB_ID}" -o %T; }
 
-# see_cancel: sets `cancelled` where a user has cancelled this job: all that ends one but that is due to something, and
-# Slurm writes to what. It writes so of the step to srun, which may be gone by then, and of the job to this script's stderr.
+# see_cancel: sets `cancelled` if a user has cancelled this job: Slurm writes the reason of every other end. It writes
+# the reason of the step to srun, which may be gone by then, and the reason of the job to this script's stderr.
 see_cancel() {
   local state
   cancelled=''
@@ -247,7 +247,7 @@ cancelled_in() {
   [[ -n $last && $last != *" DUE "* ]]
 }
 
-# again: has Slurm run this job again, which goes on with what was saved; status 1 if it may not.
+# again: has Slurm run this job again, which continues from the saved state; status 1 if it may not.
 again() {
   submitted || return 1
   # A job that was cancelled, or that somebody has requeued already, is not RUNNING.
@@ -256,7 +256,7 @@ again() {
     say "stopped before the end, and not requeued again: --max_restarts $max_restarts"
     return 1
   fi
-  say "stopped${saved:+ after step $saved}; requeued to go on"
+  say "stopped${saved:+ after step $saved}; requeued to continue"
   scontrol requeue "$SLURM_JOB_ID"
 }
 
@@ -265,7 +265,8 @@ stop() {
   local signal=TERM
   trap - INT TERM
   if [[ -n ${child-} ]]; then
-    # Slurm has sent the ranks a SIGTERM of their own, on which they save; a second one would end them before they have.
+    # Slurm has already sent the ranks a SIGTERM, on which they save; a second one would end them before they have
+    # saved.
     ! submitted || signal=USR1
     kill -s "$signal" "$child" 2>/dev/null || true
     wait "$child" || code=$?

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
-# Sourced by the *.sbatch files beside it: finds the tools and starts programs on many ranks, under Slurm or without.
+# Sourced by the *.sbatch files in this folder: finds the tools and starts programs on many ranks, under Slurm or
+# without.
 
 script=${script:-$0}
-# Who closed stderr wants no words, not an end at the first one. (bash then reads the script by that descriptor.)
+# If stderr is closed, messages are dropped and the script continues. (bash then reads the script by that descriptor.)
 if [[ ! -e /dev/fd/2 || /dev/fd/2 -ef ${BASH_SOURCE[-1]} ]]; then exec 2>/dev/null; fi
 die() {
   echo "${script##*/}: $*" >&2
@@ -38,7 +39,7 @@ find_tools() {
   export PATH share
 }
 
-# What a site's nodes need (modules, NCCL_ or OMPI_ variables) stands in one file of the user's, not in the scripts.
+# Settings of a site's nodes (modules, NCCL_ or OMPI_ variables) are in one file of the user, outside the scripts.
 site=${XDG_CONFIG_HOME:-${HOME-}/.config}/zs/site.sh
 if [[ -r $site ]]; then
   # It runs as the caller: only the caller, or the administrator, may have written it.
@@ -71,10 +72,10 @@ given_gpus() {
   [[ $gpus =~ ^[0-9]+$ ]] || gpus=$((gpus_here * ${SLURM_JOB_NUM_NODES:-1}))
 }
 
-# plan_launch: sets `ranks` ($ZS_RANKS, else what Slurm allotted, else 2) and `launch`, the words before a program that
+# plan_launch: sets `ranks` ($ZS_RANKS, else Slurm's allocation, else 2) and `launch`, the words before a program that
 # start it on all of them. One thread per rank unless OMP_NUM_THREADS or the allocation says otherwise. In a job with
-# GPUs there is a rank for each, and each rank has one of its own; only a training of another's (`foreign`) sees all of
-# its node and takes the one of its LOCAL_RANK.
+# GPUs each rank has a separate GPU; only another program's training (`foreign`) sees all GPUs of its node and takes the
+# one of its LOCAL_RANK.
 plan_launch() {
   local mpi status=0 gpus gpus_here
   if declare -F submits >/dev/null && submits; then
@@ -90,14 +91,14 @@ plan_launch() {
     [[ -z ${gpus_per_node-} || $gpus_here == "$gpus_per_node" ]] ||
       die "--gpus_per_node $gpus_per_node: this job has $gpus_here on a node; submit it with sbatch --gpus-per-node=$gpus_per_node --ntasks-per-node=$gpus_per_node"
     ((gpus == 0 || gpus == ranks)) ||
-      die "this job has $gpus GPUs and $ranks ranks: each GPU needs a rank of its own (sbatch --gpus-per-node=N --ntasks-per-node=N${ZS_RANKS:+, without ZS_RANKS})"
+      die "this job has $gpus GPUs and $ranks ranks: each GPU needs a separate rank (sbatch --gpus-per-node=N --ntasks-per-node=N${ZS_RANKS:+, without ZS_RANKS})"
     ((gpus == gpus_here * SLURM_JOB_NUM_NODES)) ||
-      die "this job has $gpus GPUs, not as many on each node: ask for them with sbatch --nodes=N --gpus-per-node=N --ntasks-per-node=N"
+      die "this job has $gpus GPUs, unequally on its nodes: ask for them with sbatch --nodes=N --gpus-per-node=N --ntasks-per-node=N"
     mpi=$(mpi_plugin) || status=$?
     if ((status == 0)); then
-      # Slurm sends a fence without data through a tree. The tree waits for nobody if the job has fewer nodes than TreeWidth:
-      # reverse_tree_info() gives each of them neither parent nor children. A rank then leaves MPI_Init and writes to one
-      # that cannot read yet. About one start in a hundred on a busy machine ended so, with a segmentation fault.
+      # Slurm sends a fence without data through a tree. If the job has fewer nodes than TreeWidth, the tree does not
+      # wait: reverse_tree_info() gives each node neither parent nor children. A rank then leaves MPI_Init and writes to
+      # one that cannot read yet. About one start in a hundred on a busy machine ended so, with a segmentation fault.
       export SLURM_PMIX_FENCE=${SLURM_PMIX_FENCE:-ring}
       launch=(srun "--mpi=$mpi" "--ntasks=$ranks" --kill-on-bad-exit=1)
       [[ -z ${SLURM_CPUS_PER_TASK-} ]] || launch+=("--cpus-per-task=$SLURM_CPUS_PER_TASK")
@@ -127,8 +128,8 @@ plan_launch() {
   fi
 }
 
-# foreign_training COMMAND: if there is one, trainings are another program's, and what $ZS_LAUNCH starts knows its rank by
-# as-rank, which lies beside the scripts.
+# foreign_training COMMAND: if COMMAND is set, trainings belong to another program, and the programs that $ZS_LAUNCH
+# starts get their rank from as-rank in this folder.
 foreign_training() {
   [[ -z $1 ]] || foreign=1 PATH=$here:$PATH
 }
@@ -167,9 +168,8 @@ new_folder() {
 # as_words WORD...: the words as one line that a shell reads back as the same.
 as_words() { local line; printf -v line '%q ' "$@"; printf '%s' "${line% }"; }
 
-# attended OUTPUT CELL WAITING WORD...: runs a command and waits for it. What it prints goes to the file; where CELL is
-# named, zs-runs watch shows it. Sets `code`, its exit code; `child` is its process meanwhile,
-# which leads a session of its own.
+# attended OUTPUT CELL WAITING WORD...: runs a command and waits for it. Its output goes to the file; if CELL is named,
+# zs-runs watch shows it. Sets `code`, its exit code; `child` is its process meanwhile, which leads a separate session.
 attended() {
   local follower=''
   setsid "${@:4}" </dev/null >"$1" 2>&1 &
@@ -184,8 +184,8 @@ attended() {
   rank_code "$1"
 }
 
-# rank_code OUTPUT: srun tells of a rank that fails; when it has to kill the others, it ends with 143, not with that
-# rank's code, which this puts into `code`.
+# rank_code OUTPUT: when srun has to kill the other ranks after one fails, it ends with 143. This puts the failed rank's
+# code, which srun prints, into `code`.
 rank_code() {
   local own
   own=$(sed -n 's/^srun: error: .* Exited with exit code \([0-9]*\)$/\1/p' "$1" | head -n 1)

@@ -298,7 +298,7 @@ one_condition() {
   for file in "$results" "$results"/{metadata.json,frozen.sha256,.cells,.lock}; do
     chown nobody "$file"
     run -2 --separate-stderr batch --rerun "$results"
-    [[ $stderr == "zs-runs: "*" belongs to nobody: what it says would run as you (--any_owner runs it all the same)" ]] || complain "$file: $stderr"
+    [[ $stderr == "zs-runs: "*" belongs to nobody: its commands would run as you (--any_owner runs them)" ]] || complain "$file: $stderr"
     chown root "$file"
   done
   chown nobody "$results/metadata.json"

@@ -184,7 +184,7 @@ END
   refused "bad/tokenizer_config.json: added_tokens_decoder.903: '<|end|>' stands twice" '.added_tokens_decoder |= with_entries(if .key == "902" then .value.content = "<|end|>" else . end)'
   refused "bad/tokenizer_config.json: added_tokens_decoder.904: '<|system|>' has the id 904, but the next behind the model's pieces is 903" '.added_tokens_decoder |= with_entries(if .value.content == "<|end|>" then .key = "950" else . end)'
   refused "bad/tokenizer_config.json: added_tokens_decoder.7: '</s>' has the id 7, but the model's piece of that name has 2" '.added_tokens_decoder["7"] = .added_tokens_decoder["2"] | del(.added_tokens_decoder["2"])'
-  refused 'bad/tokenizer_config.json: added_tokens_decoder.x: is no id' '.added_tokens_decoder.x = .added_tokens_decoder["2"]'
+  refused 'bad/tokenizer_config.json: added_tokens_decoder.x: is not an id' '.added_tokens_decoder.x = .added_tokens_decoder["2"]'
   refused 'bad/tokenizer_config.json: added_tokens_decoder: expected an object' '.added_tokens_decoder = []'
   refused 'bad/tokenizer_config.json: legacy: expected true or false' '.legacy = "no"'
   refused 'bad/tokenizer_config.json: expected an object' '[.]'
@@ -222,12 +222,12 @@ END
   wrong 'bad.jsonl:2: message 1 has no "role"' "$good"$'\n{"messages": [{"content": "q"}]}'
   wrong 'bad.jsonl:1: message 1 has no "content"' '{"messages": [{"role": "user"}]}'
   wrong 'bad.jsonl:1: the conversation is empty' '{"messages": []}'
-  wrong 'bad.jsonl:1: "messages" is no list' '{"messages": 3}'
+  wrong 'bad.jsonl:1: "messages" is not a list' '{"messages": 3}'
   wrong 'bad.jsonl:2: has neither "messages" nor "conversations"' "$good"$'\n{"text": "x"}'
   wrong 'bad.jsonl:2: the chat template refuses the conversation: no role judge' "$good"$'\n{"messages": [{"role": "judge", "content": "q"}]}'
   wrong "bad.jsonl:1: message 1: \"from\" is 'judge'" '{"conversations": [{"from": "judge", "value": "q"}]}'
-  wrong 'bad.jsonl:2: is no UTF-8' "$good"$'\n{"messages": [{"role": "user", "content": "\xff"}]}'
-  wrong 'bad.jsonl:2: is no JSON object' "$good"$'\n[1'
+  wrong 'bad.jsonl:2: is not UTF-8' "$good"$'\n{"messages": [{"role": "user", "content": "\xff"}]}'
+  wrong 'bad.jsonl:2: is not a JSON object' "$good"$'\n[1'
 
   for name in broken none late; do rm -rf $name; mkdir $name; cp chat/tokenizer.json $name; done
   printf '{%% for m in messages %%}\n{{ m.role }\n{%% endfor %%}' >broken/chat_template.jinja
@@ -249,7 +249,7 @@ END
     printf '%s' "${template%~*}" >late/chat_template.jinja
     wrong "bad.jsonl:1: ${template#*~}" "$good" "" late
   done
-  wrong 'bad.jsonl:1: the chat template fails: ValueError: the conversation has characters that zs puts around' '{"messages": [{"role": "user", "content": "\ue0f1\ue0f2\ue0f1"}]}'
+  wrong 'bad.jsonl:1: the chat template fails: ValueError: the conversation has the characters that zs uses as marks around' '{"messages": [{"role": "user", "content": "\ue0f1\ue0f2\ue0f1"}]}'
   wrong 'bad.jsonl:2: is JSON that is nested too deeply' "$good"$'\n{"messages": '"$(head -c 300000 /dev/zero | tr '\0' '[')"
   # Nothing takes the place of an earlier file: neither ids nor marks.
   zs-tokenize --tokenizer chat --output kept.bin talk.jsonl
@@ -261,7 +261,7 @@ END
   run -2 zs-tokenize --tokenizer chat --loss_on all --output x.bin chat/tokenizer_config.json
   [[ $output == *'--loss_on is for conversations'* ]] || complain "$output"
   run -2 zs-tokenize --tokenizer chat talk.jsonl --format llmc
-  [[ $output == *'conversations have marks beside their token file'* ]] || complain "$output"
+  [[ $output == *'a token file of conversations needs a file of marks'* ]] || complain "$output"
   run -2 zs-train --model_name tiny-llama --dataset talk.jsonl --output_dir out
   [[ $output == *"talk.jsonl: holds conversations, which a tokenizer's chat template makes text of"* ]] || complain "$output"
   run -2 zs-train --model_name tiny-llama --loss_on assistant --output_dir out
@@ -269,7 +269,7 @@ END
   for round in 1 2 3 4; do echo '{"messages": [{"role": "user", "content": "a question that is longer than a sequence, twice"}]}'; done >asked.jsonl
   trained=(zs-train --model_name tiny-llama --set model.vocab_size=259 --seq_length 32 --dataset asked.jsonl --tokenizer chat --output_dir out)
   run -2 "${trained[@]}" --loss_on assistant
-  [[ $output == *"asked.jsonl: makes 0 sequences of 32 tokens, and 2 are needed, with what is held out: name more text; 7 parts of documents have no target, and --loss_on all trains on every token"* ]] || complain "$output"
+  [[ $output == *"asked.jsonl: makes 0 sequences of 32 tokens, and 2 are needed, including held-out documents: name more text; 7 parts of documents have no target, and --loss_on all trains on every token"* ]] || complain "$output"
   run -2 "${trained[@]}" --packing none --too_long drop
   [[ $output == *"makes 0 sequences of 32 tokens, "*"; 4 documents longer than a sequence: --too_long split trains on all of each"* ]] || complain "$output"
   run -2 zs-train --model_name tiny-llama --too_long cut --output_dir out
@@ -284,6 +284,6 @@ END
   [[ $output == *'torn.mask: has 1 marks, and its header says '* ]] || complain "$output"
   echo x >torn.mask
   run -2 zs-tokenize --info torn.bin
-  [[ $output == *'torn.mask: is no file of marks'* ]] || complain "$output"
+  [[ $output == *'torn.mask: is not a file of marks'* ]] || complain "$output"
   verdict
 }

@@ -99,7 +99,7 @@ digest() { sed -n 's/^state_digest: //p' "${1:-log}"; }
   [[ $output == *"single_gpu_offload is for one rank"* ]]
   echo '[1]' >list.json
   run -2 --separate-stderr zs-train "${SMALL[@]}" --results list.json
-  [[ $stderr == *"list.json: is no JSON dictionary"* ]]
+  [[ $stderr == *"list.json: is not a JSON object"* ]]
   zs-train "${SMALL[@]}" --zero_stage 3 --passes ALL --print_plan | grep -q 'passes: selective_gather prefetch overlap_reduce'
   verdict
 }

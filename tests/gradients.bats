@@ -103,7 +103,7 @@ END
   check "zs-report: $other/checkpoint_1: $none" zs-report --gradients "$other/checkpoint_1/"
   check "zs-plot: no run 'smal', did you mean 'small'?" zs-plot gradients smal
   check "zs-report: no/such: No such file or directory" zs-report --gradients no/such
-  check "zs-plot: gradients of what? give a run or checkpoints (see zs-plot --help)" zs-plot gradients
+  check "zs-plot: gradients needs an operand: a run or checkpoints (see zs-plot --help)" zs-plot gradients
   check "zs-report: --gradients needs no summary: leave out 'summary.h5' (see zs-report --help)" zs-report summary.h5 --gradients small
   cp -r "$run/checkpoint_4" broken
   truncate -s -1000 broken/gradients.pt

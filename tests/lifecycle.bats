@@ -28,10 +28,10 @@ ends() {
     kill -$signal $trainer
     ends 75
     id=$(basename reg/2*)
-    [[ $(<err) =~ ^"zs-train: stopped after step "([0-9]+)", saved; go on: zs-train --resume $id --registry reg"$ ]] || complain "$signal: $(<err)"
+    [[ $(<err) =~ ^"zs-train: stopped after step "([0-9]+)", saved; resume: zs-train --resume $id --registry reg"$ ]] || complain "$signal: $(<err)"
     step=${BASH_REMATCH[1]}
     (cd "reg/$id/checkpoint_$step" && sha256sum --quiet -c SHA256SUMS) || complain "$signal: no checkpoint of step $step"
-    words=$(sed 's/.*go on: //' err)
+    words=$(sed 's/.*resume: //' err)
     # shellcheck disable=SC2086
     $words --max_steps $((step + 3)) >again
     zs-train "${SMALL[@]}" --max_steps $((step + 3)) --output_dir whole >whole.log
@@ -155,7 +155,7 @@ ends() {
   run=$(echo reg/2*)
   printf '#zs-record 1\nhost\tother-node\nprocess\t7:7\nsince\t2026-01-01T00:00:00Z\n' >"$run/.owner/9"
   run -2 zs-train --resume x --registry reg --max_steps 3
-  [[ $output == "zs-train: $run: is being trained by process 7 on other-node, since 2026-01-01T00:00:00Z (this host cannot check whether it is alive): if it is over, go on with --take_over" ]]
+  [[ $output == "zs-train: $run: is being trained by process 7 on other-node, since 2026-01-01T00:00:00Z (this host cannot check whether it is alive): if it is over, continue with --take_over" ]]
   run -0 zs-train --resume x --registry reg --max_steps 3 --take_over
   run -0 zs-train --resume x --registry reg --max_steps 4
 }

@@ -172,9 +172,9 @@ still() { zs-train --seq_length 32 --max_steps 1 --learning_rate 0 --save_final 
     jq "$2" "$1/config.json" >bad/config.json
     refused "bad/config.json: $3"
   }
-  bad qwen2 '.layer_types = ["full_attention"]' "layer_types is no list of num_hidden_layers texts"
+  bad qwen2 '.layer_types = ["full_attention"]' "layer_types is not a list of num_hidden_layers texts"
   bad qwen2 '.layer_types[1] = "chunked_attention"' 'layer_types has "chunked_attention", zs knows full_attention and sliding_attention'
-  bad qwen2 '.use_sliding_window = false' "layer_types has sliding_attention, and there is no sliding_window in use"
+  bad qwen2 '.use_sliding_window = false' "layer_types has sliding_attention, but sliding_window is not in use"
   bad olmo2 '.sliding_window = 8' "sliding_window is not known, of a model of type olmo2: what it changes zs does not compute, leave it out if that is nothing"
   bad gemma2 '.hidden_activation = "gelu"' 'hidden_activation is "gelu", zs knows "gelu_pytorch_tanh"'
   bad gemma3 '.use_bidirectional_attention = true' 'use_bidirectional_attention is true, zs knows false'
@@ -260,7 +260,7 @@ config() {
   run -2 still --model_name bad
   [[ $output == "zs-train: bad/config.json: "*"parse error"* ]] || complain "$output"
   echo '[]' >bad/config.json
-  refused "bad/config.json: is no JSON object"
+  refused "bad/config.json: is not a JSON object"
   verdict
 }
 
@@ -281,7 +281,7 @@ config() {
   echo '{"weight_map": {"model.norm.weight": "model-00002-of-00002.safetensors"}}' >bad/model.safetensors.index.json
   refused "bad/model-00002-of-00002.safetensors: No such file or directory"
   run -2 still --model_name gpt3
-  [[ $output == "zs-train: model 'gpt3' is no folder, and not known, did you mean 'gpt2'? (there are tiny, gpt2, "* ]] || complain "$output"
+  [[ $output == "zs-train: model 'gpt3' is not a folder, and not known, did you mean 'gpt2'? (there are tiny, gpt2, "* ]] || complain "$output"
   mkdir -p a b
   cp -r llama a/model
   cp -r llama b/model
@@ -363,7 +363,7 @@ for i in range(200): print(json.dumps({"text": "document %d " % i + "word " * (i
   run -2 zs-verify --model_name tiny --reference apart --iterations 1
   [[ $output == "zs-verify: --reference apart computes each document alone, and joined documents are one: give --packing masked, or none"* ]] || complain "$output"
   run -2 zs-verify --model_name tiny --reference apart --dataset documents.jsonl --packing masked --dropout 0.1 --iterations 1
-  [[ $output == "zs-verify: --reference apart draws what is dropped for each document alone: leave --dropout out"* ]] || complain "$output"
+  [[ $output == "zs-verify: --reference apart drops other elements, because it computes each document alone: leave --dropout out"* ]] || complain "$output"
   verdict
 }
 

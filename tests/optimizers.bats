@@ -107,7 +107,7 @@ ranks() { mpirun --oversubscribe --bind-to none -n "$@"; }
     run -2 zs-train "${SMALL[@]}" --max_steps 1 --deepspeed_config ds.json
     [[ $output == *"$2"* ]] || complain "$1: $output"
   }
-  refused '"Muon"' 'ds.json:1: optimizer: Muon is no section: write {"optimizer": {...}}, or leave it out'
+  refused '"Muon"' 'ds.json:1: optimizer: Muon is not a section: write {"optimizer": {...}}, or leave it out'
   refused '{"type": "Lamb"}' "ds.json:1: optimizer.type: Lamb is not supported: zs has AdamW, Adam, SGD, Lion and Muon"
   refused '{"type": "sgd"}' "optimizer.type: sgd is not supported"
   refused '{"type": "SGD", "params": {"betas": [0.9, 0.9]}}' "optimizer.params.betas: DeepSpeed's torch.optim.SGD takes no such parameter: leave it out"

@@ -60,7 +60,7 @@ events() { gzip -dc "$1" | jq -c ".traceEvents[] | $2"; }
   grep -q 'note: profile_steps is 7, and the training ends at step 2: none is profiled' log
   [ ! -e none ]
   run -2 train --bench_step 2 --profile_steps 3-1
-  assert_output "zs-train: --profile_steps: '3-1' is no step or range of steps: 3, 10-12"
+  assert_output "zs-train: --profile_steps: '3-1' is not a step or range of steps: 3, 10-12"
   run -2 train --bench_step 2 --profile_steps all
 }
 

@@ -70,11 +70,11 @@ eight_on_four="n1:0 n1:1 n2:0 n2:1 n3:0 n3:1 n4:0 n4:1 of 8"
   a_trainer
   job() { rm -f out; ended "$(sbatch --parsable --output=out "$@" "$ROOT/slurm/train.sbatch" t.yaml)"; cat out; [ "$state $code" = "FAILED 2" ]; }
   job --nodes 2 --gpus-per-node 4
-  grep -q '^train.sbatch: this job has 8 GPUs and 2 ranks: each GPU needs a rank of its own' out
+  grep -q '^train.sbatch: this job has 8 GPUs and 2 ranks: each GPU needs a separate rank' out
   job --nodes 2 --ntasks 2 --gpus-per-node 4
   grep -q 'this job has 8 GPUs and 2 ranks' out
   job --gpus 6 --ntasks=6
-  grep -q 'this job has 6 GPUs, not as many on each node' out
+  grep -q 'this job has 6 GPUs, unequally on its nodes' out
   ZS_RANKS=2 job --nodes 1 --ntasks-per-node=4 --gpus-per-node 4
   grep -q 'this job has 4 GPUs and 2 ranks.* without ZS_RANKS' out
   planned=$(zs-runs --show run_id --format tsv)
@@ -84,7 +84,7 @@ eight_on_four="n1:0 n1:1 n2:0 n2:1 n3:0 n3:1 n4:0 n4:1 of 8"
   }
   refused '8 GPUs on 2 nodes and 2 ranks' --gpus_per_node 4 --sbatch --nodes=2 --sbatch --ntasks=2
   refused '8 GPUs on 2 nodes and 4 ranks' --sbatch --gpus-per-node=4 --sbatch --nodes=2 --sbatch -n4
-  refused '--ntasks-per-node=1: each GPU needs a rank' --gpus_per_node 4 --sbatch --ntasks-per-node=1
+  refused '--ntasks-per-node=1: each GPU needs a separate rank' --gpus_per_node 4 --sbatch --ntasks-per-node=1
   refused 'disagree' --gpus_per_node 4 --sbatch --gpus-per-node=2
   refused 'say how many nodes' --gpus_per_node 4 --sbatch --nodes=2-4
   [ -z "$(squeue -h)" ]

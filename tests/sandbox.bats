@@ -51,7 +51,7 @@ setup() {
   refused() {
     for tool in up down status env; do
       ZS_SANDBOX=$PWD/$1 run -2 "$ROOT/slurm/sandbox/$tool"
-      [[ $output == "$tool: $PWD/$1 is not a folder of yours that nobody else may enter"* ]] || complain "$1: $tool: $output"
+      [[ $output == "$tool: $PWD/$1 must be a folder of yours that other users cannot enter"* ]] || complain "$1: $tool: $output"
     done
   }
   refused theirs
@@ -206,7 +206,7 @@ submit_training() {
   [ "$state $code" = "COMPLETED 0" ]
   run -0 zs-runs --status --show state steps restarts slurm_job nodes
   [ "${lines[1]}" = $'COMPLETE\t400/400\t1\t'"$job"$'\tn[1-2]' ]
-  grep -q 'stopped after step [0-9]*; requeued to go on' out
+  grep -q 'stopped after step [0-9]*; requeued to continue' out
   scontrol show job "$job" | grep -qE "^ *Comment=for zs zs=$run *$"
 }
 

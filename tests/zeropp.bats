@@ -65,7 +65,7 @@ nodes() { mpirun --oversubscribe -n 2 env SLURMD_NODENAME=node-a "$@" : -n 2 env
   run -1 --separate-stderr "${faulty[@]}" --inject_fault 2:scale:h.1:0
   [[ $output == *"verdict: DIFFERENT"*"step: 2"* ]] || complain "$output"
   run -2 --separate-stderr zs-verify --num_layers 1 --zero_stage 3 --inject_fault 2:scale:h.0
-  [[ $stderr == *"there is no scale where nothing travels as integers: set --zero_quantized_weights"* ]] || complain "$stderr"
+  [[ $stderr == *"nothing is sent as integers, so there is no scale: set --zero_quantized_weights"* ]] || complain "$stderr"
   verdict
 }
 

@@ -123,7 +123,7 @@ PY
   { head -c 3000 good.h5; head -c 200 /dev/zero; tail -c +3201 good.h5; } >records
   bad "cannot"
   head -c 3000 good.h5 | tail -c 2000 >records
-  bad "is no file that zs knows; zs-aggregate takes logs, metric records, "
+  bad "is not a file that zs knows; zs-aggregate takes logs, metric records, "
   printf '#zs-metrics 1\nrun\tstep\nx\tten\n' >records
   bad "3: column 'step' is int, found 'ten'"
   printf '#zs-metrics 1\n' >records
@@ -237,7 +237,7 @@ PY
   printf 'loss 1\n%.0s' {1..10} >wrong.txt
   truncate -s 3G wrong.txt
   run -2 --separate-stderr limited zs-aggregate wrong.txt
-  [[ $stderr == "zs-aggregate: wrong.txt: is no file that zs knows; zs-aggregate takes "* ]] || complain "$stderr"
+  [[ $stderr == "zs-aggregate: wrong.txt: is not a file that zs knows; zs-aggregate takes "* ]] || complain "$stderr"
   run -2 --separate-stderr limited zs-plot loss --theme /dev/zero wrong.txt
   [[ $stderr == *"too much to read" ]] || complain "$stderr"
   /usr/bin/python3 - <<'PY'
@@ -344,7 +344,7 @@ own() {
   zs-plot curve --value gate --xaxis epoch --log --log_x records -o c.svg
   grep -q '>epoch<' c.svg || complain "no epochs"
   run -2 zs-plot curve records
-  [[ $output == "zs-plot: a curve of what?"* ]] || complain "$output"
+  [[ $output == "zs-plot: --value NAME must name a column"* ]] || complain "$output"
   run -2 zs-plot curve --value gates records
   [[ $output == *"did you mean 'gate'?"* ]] || complain "$output"
   verdict

@@ -16,7 +16,7 @@ measured() {
 
 @test "zs-plan: a training with passes leaves its profile, without another bit, and predicts from it" {
   measured 2
-  grep -q '^note: what the operations of a step take is in runs/2.*/profile.json$' log
+  grep -q '^note: the times of a step's operations are in runs/2.*/profile.json$' log
   mpirun --oversubscribe -n 2 zs-train --model_name tiny --num_layers 2 --seq_length 64 --max_steps 4 --save_final false --output_dir other \
     --gradient_accumulation_steps 2 >plain
   [ "$(sed -n 's/^state_digest: //p' log)" = "$(sed -n 's/^state_digest: //p' plain)" ]
@@ -58,7 +58,7 @@ measured() {
   run -2 --separate-stderr zs-plan profile.json -o plan.svg
   [[ $stderr == *"a figure is over numbers of nodes: give two or more, --nodes 1,2,4,8"* ]] || complain "$stderr"
   run -2 --separate-stderr zs-plan profile.json --nodes 1,x
-  [[ $stderr == *"--nodes: 'x' is no number of nodes"* ]] || complain "$stderr"
+  [[ $stderr == *"--nodes: 'x' is not a number of nodes"* ]] || complain "$stderr"
   # The folder of a model, as Hugging Face writes it: its config.json is enough.
   mkdir model
   jq '.config | .n_layer = 12 | .n_inner = null' profile.json >model/config.json
@@ -101,14 +101,14 @@ measured() {
   zs-train --model_name tiny --num_layers 2 --seq_length 64 --output_dir runs --zero_stage 2 --plan_profile profile.json --print_plan --cost >plan
   grep -Eq '^# predicted: step [0-9.e-]+ s, peak [0-9.]+ [kMG]?B, sent by a rank 0 B' plan || { tail -n 4 plan; false; }
   run -2 --separate-stderr zs-train --model_name tiny --output_dir runs --print_plan --cost
-  [[ $stderr == *"--cost predicts from what was measured: give --plan_profile too"* ]] || complain "$stderr"
+  [[ $stderr == *"--cost predicts from measurements: give --plan_profile too"* ]] || complain "$stderr"
   run -2 --separate-stderr zs-train --model_name tiny --num_layers 3 --output_dir runs --plan_profile profile.json --deepcompile --max_steps 1
   [[ $stderr == *"the profile is of another model: its unit "* ]] || complain "$stderr"
   run -2 --separate-stderr zs-plan profile.json --model gpt2
   [[ $stderr == *"profile.json: is the profile of tiny, not of gpt2"* ]] || complain "$stderr"
   head -c 200 profile.json >cut.json
   run -2 --separate-stderr zs-plan cut.json
-  [[ $stderr == "zs-plan: cut.json: is no JSON: "* ]] || complain "$stderr"
+  [[ $stderr == "zs-plan: cut.json: is not JSON: "* ]] || complain "$stderr"
   jq '.shape.ranks = 0' profile.json >wrong.json
   run -2 --separate-stderr zs-plan wrong.json
   [ "$stderr" = "zs-plan: wrong.json: shape.ranks is 0, not in 1..16777216: is this the profile.json of a run?" ] || complain "$stderr"
@@ -116,6 +116,6 @@ measured() {
   run -2 --separate-stderr zs-plan old.json
   [[ $stderr == "zs-plan: old.json: is the profile of an earlier zs: measure again"* ]] || complain "$stderr"
   run -2 --separate-stderr zs-plan profile.json --memory 80X
-  [[ $stderr == *"--memory: '80X' is no number of bytes: 80G"* ]] || complain "$stderr"
+  [[ $stderr == *"--memory: '80X' is not a number of bytes: 80G"* ]] || complain "$stderr"
   verdict
 }

@@ -232,7 +232,7 @@ fake_gnuplot() {
     [ "$stderr" = "zs-plot: $message" ] || complain "$*: $stderr"
   }
   check "unknown kind of figure 'tme', did you mean 'time'? (see zs-plot --help)" tme same.h5
-  check "cannot tell the format of 'x.gif': name it .png, .svg or .pdf, or give --format (see zs-plot --help)" loss same.h5 -o x.gif
+  check "cannot determine the format of 'x.gif': name it .png, .svg or .pdf, or give --format (see zs-plot --help)" loss same.h5 -o x.gif
   check "which figure? give its kind; --list lists them (see zs-plot --help)"
   check "unknown kind of figure 'losss', did you mean 'loss'? (see zs-plot --help)" losss none
   check "none.h5: No such file or directory" loss none.h5 -o x.png

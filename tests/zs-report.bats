@@ -382,7 +382,7 @@ first_paragraph() { sed -n 3p "$1"; }
   # What somebody else wrote is not written over, and nothing is written then.
   rm logs/report.html
   echo 'my notes' >logs/report.md
-  refuses_with "zs-report: logs/report.md: is no report of zs-report, and would be written over: name another file with -o" zs-report logs
+  refuses_with "zs-report: logs/report.md: is not a report of zs-report, and would be written over: name another file with -o" zs-report logs
   [ ! -e logs/report.html ] || complain "written in part"
   mkdir empty
   refuses_with "zs-report: empty: is a folder without anything that zs knows; zs-report takes logs, metric records, runs, runs of TensorBoard and W&B, and folders of these" zs-report empty

@@ -192,7 +192,7 @@ planned_by() {
   printf 'id >%q\n' "$PWD/pwned" | tee evil.sh batch.sbatch >/dev/null
   planned_by "$PWD/evil.sh"
   run -1 --separate-stderr zs-runs -r reg rerun --failed
-  [ "$stderr" = "zs-runs: 20261121_000000_aaaaaa: was planned by $PWD/evil.sh, which is no script of zs: it is not run" ]
+  [ "$stderr" = "zs-runs: 20261121_000000_aaaaaa: was planned by $PWD/evil.sh, which is not a script of zs: it is not run" ]
   [ ! -e pwned ]
   # Of the name of one of ours, it is ours that runs; here it finds no plan.
   planned_by "$PWD/batch.sbatch"
@@ -207,7 +207,7 @@ planned_by() {
     chown -h nobody "$path"
     run -1 --separate-stderr zs-runs -r reg rerun --failed --dry_run
     [ -z "$output" ] || complain "$path: $output"
-    [[ $stderr == *" belongs to nobody: what it says would run as you (--any_owner runs it all the same)" ]] || complain "$path: $stderr"
+    [[ $stderr == *" belongs to nobody: its commands would run as you (--any_owner runs them)" ]] || complain "$path: $stderr"
     run -0 --separate-stderr zs-runs -r reg rerun --failed --dry_run --any_owner
     [[ $stderr == *" --any_owner" ]] || complain "$path: not with --any_owner"
     chown -h root "$path"
@@ -347,13 +347,13 @@ sys.exit(p.wait())' >piped.json
   echo nonsense >"$record"
   run -1 --separate-stderr zs-runs --show run_name
   [ "$(xargs <<<"$output")" = "run_name a c d" ]
-  [ "$stderr" = "zs-runs: $record:1: is no record of a run: this run is left out" ]
+  [ "$stderr" = "zs-runs: $record:1: is not a record of a run: this run is left out" ]
 }
 
 @test "zs-runs: mistakes name the nearest" {
   some_runs
   refuses_with "zs-runs: no run has a column 'final_valid_los', did you mean 'final_valid_loss'?" zs-runs --sort_by final_valid_los
-  refuses_with "zs-runs: 'loss' is not a filter: expected COLUMN=VALUE, or != < <= > >= ~ !~ in place of = (see zs-runs --help)" zs-runs --filter loss
+  refuses_with "zs-runs: 'loss' is not a filter: expected COLUMN=VALUE, or one of != < <= > >= ~ !~ (see zs-runs --help)" zs-runs --filter loss
   refuses_with "zs-runs: unknown action 'shwo', did you mean 'show'? (see zs-runs --help)" zs-runs shwo a
   refuses_with "zs-runs: 'or' needs two filters or more (see zs-runs --help)" zs-runs --or --filter run_name=a
 }

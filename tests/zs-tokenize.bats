@@ -164,7 +164,7 @@ assert strip("text") == strip("back")'
 .pre_tokenizer.pretokenizers[0].behavior = "Sideways"~pre_tokenizer.pretokenizers[0].behavior: "Sideways" is not known to zs
 .pre_tokenizer.pretokenizers[0].pattern.Regex = "\\w+"~pre_tokenizer.pretokenizers[0].pattern.Regex: '\w+': '\w' is not known to zs
 .pre_tokenizer.pretokenizers[0].pattern.Regex = "a*"~pre_tokenizer.pretokenizers[0].pattern.Regex: 'a*' may match nothing at all, which splits nothing
-.pre_tokenizer.pretokenizers |= reverse~pre_tokenizer.pretokenizers[1]: stands behind ByteLevel, where zs knows nothing
+.pre_tokenizer.pretokenizers |= reverse~pre_tokenizer.pretokenizers[1]: follows ByteLevel, where zs supports nothing
 .pre_tokenizer.pretokenizers |= .[:1]~pre_tokenizer: does not end with ByteLevel: zs knows byte-level BPE here
 .pre_tokenizer = null~pre_tokenizer: is null: zs knows byte-level BPE here; of a SentencePiece model name tokenizer.model
 .model.type = "WordPiece"~model.type: "WordPiece" is not known to zs
@@ -191,7 +191,7 @@ END
 @test "zs-tokenize: damaged files are located errors, and nothing is written" {
   head -c 3000 "$data/llama3.json" >cut.json
   run -2 zs-tokenize -t cut.json "$data/sample.txt" -o x.bin
-  [[ $output == "zs-tokenize: cut.json: is no JSON: parse error at line 1, column "* ]]
+  [[ $output == "zs-tokenize: cut.json: is not JSON: parse error at line 1, column "* ]]
   head -c 3000 "$data/bpe.model" >cut.model
   run -2 zs-tokenize -t cut.model "$data/sample.txt" -o x.bin
   [[ $output == "zs-tokenize: cut.model: SentencePiece: "* ]]
@@ -206,13 +206,13 @@ END
   refuses_with "zs-tokenize: ./added_tokens.json: adds tokens that vocab.json does not know: name the tokenizer.json that has them, or take this file away" zs-tokenize -t . "$data/sample.txt" -o x.bin
   edited 'del(.model.vocab["a"]) | .model.merges = [] | .added_tokens = []'
   printf 'cab' >text
-  refuses_with "zs-tokenize: text: the byte 0x61 has no token, and the tokenizer has none for what is unknown" zs-tokenize -t x.json text -o x.bin --no_separator
+  refuses_with "zs-tokenize: text: the byte 0x61 has no token, and the tokenizer has no token for unknown text" zs-tokenize -t x.json text -o x.bin --no_separator
   printf '{"text": "a"}\n{"txt": "b"}\n' >d.jsonl
   refuses_with "zs-tokenize: d.jsonl:2: has no \"text\": name the field of the text by --text_key" zs-tokenize -t "$data/gpt2.json" d.jsonl -o x.bin
   printf '{"text": "a"}\n{"text": 1}\n' >d.jsonl
-  refuses_with "zs-tokenize: d.jsonl:2: \"text\" is no text" zs-tokenize -t "$data/gpt2.json" d.jsonl -o x.bin
+  refuses_with "zs-tokenize: d.jsonl:2: \"text\" is not text" zs-tokenize -t "$data/gpt2.json" d.jsonl -o x.bin
   printf '{"text": "a"}\n{"text": "' >d.jsonl
-  refuses_with "zs-tokenize: d.jsonl:2: is no JSON object" zs-tokenize -t "$data/gpt2.json" d.jsonl -o x.bin
+  refuses_with "zs-tokenize: d.jsonl:2: is not a JSON object" zs-tokenize -t "$data/gpt2.json" d.jsonl -o x.bin
   zstd -q <"$data/sample.txt" | head -c 2000 >cut.zst
   refuses_with "zs-tokenize: cut.zst: truncated zstd data" zs-tokenize -t "$data/gpt2.json" cut.zst -o x.bin
   : >empty
@@ -235,11 +235,11 @@ END
   { printf '\212\330\064\001'; tail -c +5 x.bin; } >eval.bin
   refuses_with "zs-tokenize: eval.bin: is an evaluation set of llm.c, expected a token file" zs-tokenize --info eval.bin
   printf '\1\0\1' >odd.bin
-  refuses_with "zs-tokenize: odd.bin: is no token file: it has no magic of llm.c, and an odd number of bytes is no row of uint16" zs-tokenize --info odd.bin
+  refuses_with "zs-tokenize: odd.bin: is not a token file: it has no magic of llm.c, and an odd number of bytes is not a row of uint16" zs-tokenize --info odd.bin
   printf '\1\0\377\377' >raw.bin
   refuses_with "zs-tokenize: raw.bin: holds the id 65535 at 1, but the vocabulary has 1000: it is of another tokenizer, or no token file" zs-tokenize -t "$data/gpt2.json" --decode raw.bin
   echo 1 2 x >ids
-  refuses_with "zs-tokenize: ids:1: 'x' is no id below 1000" zs-tokenize -t "$data/gpt2.json" --decode --format ids ids
+  refuses_with "zs-tokenize: ids:1: 'x' is not an id below 1000" zs-tokenize -t "$data/gpt2.json" --decode --format ids ids
 }
 
 @test "zs-tokenize: options that make no sense are refused" {

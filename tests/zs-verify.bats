@@ -287,7 +287,7 @@ reseal() {
   [[ $output == *"config.json: different: n_head is "* ]]
   echo '{' >other/config.json
   run -2 zs-verify "runs/$first/final_checkpoint" other
-  [[ $output == *"other/config.json: is no JSON"* ]]
+  [[ $output == *"other/config.json: is not JSON"* ]]
   run -0 zs-verify "runs/$first/checkpoint_2/gradients.pt" "runs/$second/checkpoint_2/gradients.pt"
   [[ $output == *"verdict: exact"* ]]
   run -1 zs-verify "runs/$first/checkpoint_2/gradients.pt" "runs/$second/checkpoint_2/pytorch_model.bin"

@@ -29,7 +29,7 @@ const zs::cli::Command kCommand = {
     {
         {'b', "by", "KEY[,KEY]", "group runs by these attributes, one condition per value"},
         {'w', "warmup", "N|auto",
-         "timed points to leave out at the start of each run; auto: its slow start [as many as the run itself "
+         "timed points to leave out at the start of each run; auto: its slow start [the number that the run itself "
          "leaves out, else 5]"},
         {'c', "columns", "NAME[,NAME]",
          "also summarise these columns of the records: first, last, min, max, mean and its interval"},

@@ -56,14 +56,14 @@ double bytes(const Args& args, const std::string& option) {
   const std::string text = args.text(option);
   if (text.empty()) return 0;
   const auto number = zs::config::parse_count(text);
-  if (number.value_or(0) == 0) throw zs::UsageError("--" + option + ": '" + text + "' is no number of bytes: 80G");
+  if (number.value_or(0) == 0) throw zs::UsageError("--" + option + ": '" + text + "' is not a number of bytes: 80G");
   return static_cast<double>(*number);
 }
 
 /// "1,2,4" as numbers of `what`.
 std::vector<int> numbers(const Args& args, const std::string& option, const std::string& what, int most) {
   const auto refuse = [&](const std::string& word) {
-    throw zs::UsageError("--" + option + ": '" + word + "' is no number of " + what);
+    throw zs::UsageError("--" + option + ": '" + word + "' is not a number of " + what);
   };
   std::vector<int> all;
   std::string text = args.text(option) + ",";
@@ -75,7 +75,7 @@ std::vector<int> numbers(const Args& args, const std::string& option, const std:
   return all;
 }
 
-/// The profiles that were named, of the model that was asked for.
+/// The named profiles of the requested model.
 std::vector<plan::Profile> profiles(const Args& args) {
   std::vector<plan::Profile> all;
   std::vector<std::string> paths = args.all("profile");
@@ -101,7 +101,7 @@ std::vector<plan::Profile> profiles(const Args& args) {
   return all;
 }
 
-/// The form of the output: the one that the user typed, else that of the file's name.
+/// The form of the output: the typed one, else the form of the file's name.
 std::string form(const Args& args) {
   const auto picture = zs::figure::format_of(args.text("output"));
   if (args.has("format") || !picture) return args.text("format");
@@ -140,7 +140,8 @@ Json json_of(const plan::Candidate& one) {
           {"why_not", one.why_not}};
 }
 
-/// The candidates as rows, each beside the fastest on as many nodes. People see those that fit, unless `all`.
+/// The candidates as rows, each next to the fastest on the same number of nodes. People see those that fit, unless
+/// `all`.
 zs::Sheet sheet(const std::vector<plan::Candidate>& candidates, bool several, bool exact, bool all) {
   const auto real = [&](double value, int digits) {
     return exact ? zs::to_text(value) : zs::to_rounded_text(value, digits);

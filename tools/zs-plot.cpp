@@ -72,7 +72,7 @@ zs::figure::Format format(const Args& args) {
   const std::string name = args.text("format");
   if (!name.empty()) return name == "png" ? Format::png : name == "svg" ? Format::svg : Format::pdf;
   if (const auto found = zs::figure::format_of(args.text("output"))) return *found;
-  throw zs::UsageError("cannot tell the format of '" + args.text("output") +
+  throw zs::UsageError("cannot determine the format of '" + args.text("output") +
                        "': name it .png, .svg or .pdf, or give --format");
 }
 
@@ -109,11 +109,11 @@ std::vector<zs::input::Named> named(const Args& args, const std::vector<std::str
   return zs::input::named(names, zs::registry::place(args.text("registry")), kCommand.name + kind);
 }
 
-/// The figure of what was named: a summary, logs, runs, folders; without any, of stdin. `faults` are defects of logs.
+/// The figure of the operands: a summary, logs, runs, folders; without any, of stdin. `faults` are defects of logs.
 zs::figure::Figure of_inputs(const Args& args, std::int64_t& faults) {
   std::vector<std::string> inputs(args.operands().begin() + 1, args.operands().end());
   if (inputs.empty() && isatty(STDIN_FILENO))
-    throw zs::UsageError(args.operands()[0] + " of what? name logs, runs, folders or a summary");
+    throw zs::UsageError(args.operands()[0] + " needs an operand: logs, runs, folders or a summary");
   if (inputs.empty()) inputs = {"-"};
   zs::cli::Progress progress;
   const zs::metric::Store store = zs::summary::read(
@@ -128,7 +128,7 @@ zs::figure::Figure of_inputs(const Args& args, std::int64_t& faults) {
 /// The figure of runs and checkpoints.
 zs::figure::Figure of_gradients(const Args& args) {
   const std::vector<std::string> names(args.operands().begin() + 1, args.operands().end());
-  if (names.empty()) throw zs::UsageError("gradients of what? give a run or checkpoints");
+  if (names.empty()) throw zs::UsageError("gradients needs an operand: a run or checkpoints");
   const zs::gradient::Sources sources = zs::gradient::find(named(args, names, " gradients"));
   zs::cli::Progress progress;
   zs::gradient::History history = zs::gradient::read(
@@ -143,7 +143,7 @@ zs::figure::Figure of_gradients(const Args& args) {
 /// The figure of profiler traces; `faults` are their defects.
 zs::figure::Figure of_traces(const Args& args, std::int64_t& faults) {
   std::vector<std::string> names(args.operands().begin() + 1, args.operands().end());
-  if (names.empty()) throw zs::UsageError("a trace of what? name traces or their folder");
+  if (names.empty()) throw zs::UsageError("name traces or a folder of traces");
   const auto traces = zs::trace::read_all(zs::input::traces(named(args, names, " trace")), {},
                                           zs::cli::fault_printer(kCommand, faults));
   return zs::plot::trace_figure(zs::trace::Question(traces));

@@ -50,7 +50,7 @@ const zs::cli::Command kCommand = {
 zs::Status run(const Args& args) {
   if (args.operands().size() > args.behind().size())
     throw zs::UsageError("'" + args.operands().front() +
-                         "': the command stands behind --, as in zs-record -- python train.py");
+                         "': the command follows --, as in zs-record -- python train.py");
   if (args.behind().empty()) throw zs::UsageError("expected -- COMMAND..., the training to run");
   const auto warn = [](const std::string& text) { zs::cli::warn(kCommand, text); };
   parse::customize(args.text("patterns"), warn);

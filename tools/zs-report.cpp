@@ -176,10 +176,10 @@ zs::report::Document document(const zs::cli::Args& args, const Kind& kind, Forma
   return text;
 }
 
-/// Throws where a file stands in the way that no report of ours is: somebody wrote it.
+/// Throws if another file has the name of the report, and zs-report did not write it.
 void require_ours(const std::string& path) {
   if (fs::exists(path) && zs::Input(path).read_all().find("Written by zs-report") == std::string::npos)
-    throw zs::Error(path, 0, "is no report of zs-report, and would be written over: name another file with -o");
+    throw zs::Error(path, 0, "is not a report of zs-report, and would be written over: name another file with -o");
 }
 
 zs::Status report(const zs::cli::Args& args) {

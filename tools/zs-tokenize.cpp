@@ -40,7 +40,7 @@ const zs::cli::Command kCommand = {
         {0,
          "loss_on",
          "WHAT",
-         "of conversations: which tokens a loss is of, all or those that the assistant says",
+         "conversations: tokens that count in the loss, all or only the assistant's",
          "all",
          {"all", "assistant"}},
         {0, "threads", "N", "threads [one for each processor]"},
@@ -94,7 +94,8 @@ zs::chat::Chat chat_of(const Args& args, const std::vector<std::string>& files) 
 void write_conversations(const Args& args, const Tokenizer& tokenizer, const std::vector<std::string>& files,
                          const std::string& output, Layout layout) {
   if (output == "-")
-    throw zs::UsageError("conversations have marks beside their token file: name it by --output, or use --format ids");
+    throw zs::UsageError(
+        "a token file of conversations needs a file of marks: name it with --output, or use --format ids");
   zs::token::MarkedWriter out(output, layout, tokenizer.size());
   zs::chat::tokenize(tokenizer, chat_of(args, files), threads_of(args),
                      [&](const auto& ids, const auto& marks) { out.write(ids, marks); });
@@ -142,7 +143,8 @@ void encode(const Args& args) {
       files.insert(files.end(), divisions.front().files.begin(), divisions.front().files.end());
       continue;
     }
-    if (args.inputs().size() > 1) throw zs::UsageError(path + ": a folder with train, val or test stands alone");
+    if (args.inputs().size() > 1)
+      throw zs::UsageError(path + ": a folder with train, val or test must be the only operand");
     if (output == "-") throw zs::UsageError(path + ": holds train, val or test: name a folder for them by --output");
     for (const auto& file : left_out) zs::cli::warn(kCommand, file + ": is named for no division, and left out");
     fs::create_directories(output);
@@ -168,7 +170,7 @@ void decode(const Args& args) {
   out.commit();
 }
 
-/// Describes the marks beside a token file; "" if there are none.
+/// Describes the marks of a token file; "" if there are none.
 std::string marks_text(const zs::token::TokenFile& file) {
   if (!fs::exists(zs::token::marks_path(file.path()))) return "";
   const zs::token::Marks marks(file);

@@ -35,9 +35,9 @@ const zs::cli::Command kCommand = {
     {
         {'s', "show", "NAME", "only this analysis", "all that have results", shown()},
         {'a', "against", "TRACE|RUN|DIR",
-         "show the differences from these traces, operation by operation, in place of the analyses"},
+         "show the differences from these traces, operation by operation, instead of the analyses"},
         {0, "flight", "DIR",
-         "show what the Flight Recorder's dumps of a training's ranks say: which rank did not enter which collective"},
+         "analyse the Flight Recorder's dumps of a training's ranks: which rank did not enter which collective"},
         {'n', "top", "N", "rows of kernels, operators and operations; 0: all", "10"},
         {0, "kernel_delay", "US", "count gaps shorter than this, in microseconds, to the next kernel", "30"},
         {0, "with_last_step", "", "include the last profiler step, which is usually cut"},
@@ -73,7 +73,7 @@ std::string h5_of(const std::vector<std::pair<const trace::Analysis*, zs::Sheet>
   return zs::metric::to_h5(store);
 }
 
-/// The form that was asked for, or that the file's name says.
+/// The requested form, or the form of the file's name.
 std::string form_of(const Args& args) {
   const std::string name = args.text("output");
   for (const char* const form : {"tsv", "json", "h5"}) {
@@ -96,7 +96,7 @@ zs::Sheet shortened(zs::Sheet answer) {
 }
 
 zs::Status flight(const Args& args) {
-  if (!args.operands().empty()) throw zs::UsageError("--flight has its folder: no trace stands beside it");
+  if (!args.operands().empty()) throw zs::UsageError("--flight takes a folder and no traces");
   std::int64_t faults = 0;
   const auto dumps = zs::flight::read_dumps(args.text("flight"), zs::cli::fault_printer(kCommand, faults));
   const zs::flight::Finding found = zs::flight::explain(dumps);
@@ -122,7 +122,8 @@ zs::Status run(const Args& args) {
   const auto sink = zs::cli::fault_printer(kCommand, faults);
   const auto read = [&](const std::vector<std::string>& names) {
     const auto named = zs::input::named(names, zs::registry::place(args.text("registry")), kCommand.name);
-    return trace::read_all(zs::input::traces(named), {args.has("with_last_step"), args.has("whole_microseconds")}, sink);
+    return trace::read_all(zs::input::traces(named), {args.has("with_last_step"), args.has("whole_microseconds")},
+                           sink);
   };
   const auto traces = read(args.inputs());
   std::vector<std::pair<const trace::Analysis*, zs::Sheet>> answers;

@@ -12,14 +12,14 @@ die() {
   exit 2
 }
 
-# What lies there is run as the caller: nobody else may have made it, or may change it.
+# The files there run as the caller: only the caller may own or change the folder.
 if [[ -e $place/.zs-sandbox ]]; then
   [[ ! -L $place && -O $place && $(stat -c %a "$place") == 700 ]] ||
-    die "$place is not a folder of yours that nobody else may enter: it stays as it is; set ZS_SANDBOX"
+    die "$place must be a folder of yours that other users cannot enter: set ZS_SANDBOX to one"
 fi
 
-# own daemons|jobs: the pids of its daemons, or of what its jobs started. Daemons are told by a variable that only they
-# have; Slurm's step daemons lose it, and processes of jobs never had it, but both have the sandbox's SLURM_CONF.
+# own daemons|jobs: the pids of its daemons, or of processes of its jobs. Only daemons have a certain variable; Slurm's
+# step daemons lose it, and processes of jobs never had it, but both have the sandbox's SLURM_CONF.
 own() {
   local file
   grep -lzxsF -e "ZS_SANDBOX_DAEMON=$place" -e "SLURM_CONF=$SLURM_CONF" /proc/[0-9]*/environ | while read -r file; do

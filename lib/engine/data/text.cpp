@@ -34,10 +34,9 @@ bool holds_token_files(const std::string& folder, const std::vector<Division>& d
   if (!of_parts && (all.empty() || !std::ranges::all_of(all, is_token_file))) return false;
   for (const Division& division : divisions) {
     if (division.name.empty() || division.files.size() > 1 || !is_token_file(division.files.front()))
-      throw Error(
-          folder, 0,
-          "has token files, and which of its files are for what is not clear: name one, or call them train.bin, "
-          "val.bin and test.bin");
+      throw Error(folder, 0,
+                  "has token files with unclear roles: name one, or call them train.bin, "
+                  "val.bin and test.bin");
   }
   return true;
 }
@@ -139,7 +138,7 @@ Split text(const Text& text) {
   for (const auto& part : {parts.validation, parts.test}) {
     if (part && part->marked() != marked)
       throw Error((marked ? part : parts.training)->path(), 0,
-                  "has no marks beside it, as another part has: make all parts by one run of zs-tokenize");
+                  "has no file of marks, but another part has one: make all parts with one run of zs-tokenize");
   }
   if (token_files && text.loss_on && !marked) throw Error(text.path, 0, kNoConversations);
   Cutting cutting{text.length, text.packing, 0, text.too_long};
@@ -149,12 +148,12 @@ Split text(const Text& text) {
   if (!joins && !marked && token_files && split.documents <= static_cast<std::int64_t>(divisions.size()))
     throw Error(text.path, 0,
                 std::string("packing ") + name(text.packing) + ": the end of text, id " + to_text(cutting.separator) +
-                    ", does not stand between documents: name the --tokenizer of these ids, or use --packing whole");
+                    ", is not between documents: name the --tokenizer of these ids, or use --packing whole");
   split.path = text.path;
   if (!left_out.empty())
     split.notes.push_back(left_out_note(left_out, "belong to no part (train, valid, test) and are left out"));
   if (!no_text.empty())
-    split.notes.push_back(left_out_note(no_text, "are no text (they hold NUL bytes) and are left out"));
+    split.notes.push_back(left_out_note(no_text, "are not text (they hold NUL bytes) and are left out"));
   return split;
 }
 

@@ -183,7 +183,7 @@ std::string too_few(const Cut& cut, std::int64_t least) {
            ": name more text or a smaller --seq_length";
   std::string why = "makes " + counted(static_cast<std::size_t>(cut.size()), "sequence") + " of " +
                     to_text(cutting.length) + " tokens, and " + to_text(least) +
-                    (least == 1 ? " is needed" : " are needed, with what is held out") + ": name more text";
+                    (least == 1 ? " is needed" : " are needed, including held-out documents") + ": name more text";
   if (cut.without_target() > 0)
     why += "; " + parts_of_documents(cut.without_target()) + " no target, and --loss_on all trains on every token";
   if (cut.too_long() > 0 && cutting.too_long != TooLong::split)

@@ -92,7 +92,8 @@ inline std::int64_t attribute(cudaDeviceAttr of) {
 inline std::int64_t processors() { return attribute(cudaDevAttrMultiProcessorCount); }
 inline std::int64_t shared_memory() { return attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor); }
 
-/// Starts to copy 16 bytes into shared memory; complete after wait_for_copies() with as many later groups pending.
+/// Starts to copy 16 bytes into shared memory; complete after wait_for_copies() with this number of later groups
+/// pending.
 __device__ inline void start_copy(void* to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
                "l"(from)
@@ -108,7 +109,7 @@ inline bool packs(std::int64_t C, std::size_t element) { return C * static_cast<
 inline void require_packs(std::int64_t C, std::size_t element) {
   if (!packs(C, element))
     throw Error("rows of " + std::to_string(C) +
-                " elements are no whole number of 16 bytes: a GPU takes them from there");
+                " elements are not a whole number of 16 bytes: a GPU takes them from there");
 }
 
 /// The number of groups of `rows` that cover n.

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kMany = std::int64_t{1} << 40;  // beyond it a size is a mistake
 
-/// Sizes that every model has: null is no number of any of them, and no default either.
+/// Sizes that every model has: null is neither a number nor a default for them.
 constexpr const char* kSizes[] = {"n_layer",           "n_embd",     "n_head",
                                   "n_positions",       "vocab_size", "num_hidden_layers",
                                   "hidden_size",       "image_size", "num_attention_heads",
@@ -25,7 +25,7 @@ constexpr const char* kSizes[] = {"n_layer",           "n_embd",     "n_head",
 
 Configuration::Configuration(std::string where, const nlohmann::json& values)
     : where_(std::move(where)), values_(std::make_shared<const nlohmann::json>(values)) {
-  if (!values_->is_object()) throw Error(where_, 0, "is no JSON object");
+  if (!values_->is_object()) throw Error(where_, 0, "is not a JSON object");
   for (const char* const size : kSizes) {
     if (values_->contains(size) && !has(size)) refuse(size, "is null, expected a whole number");
   }

@@ -79,7 +79,7 @@ class Embedding final : public unit::Unit {
 struct Layout {
   std::vector<Parameter> parameters;
   Layer norm1, q, k, v, o, q_norm, k_norm, post_norm1, norm2, gate, up, down, post_norm2;
-  Layer router;  // in place of gate, up and down, which are those of experts: a unit of their own
+  Layer router;  // used instead of gate, up and down if the block has experts, which are a separate unit
   int sinks = -1;
 
   Layout(std::int64_t index, const Description& family, const Decoder& s, const Settings& settings) {
@@ -173,7 +173,7 @@ class Block final : public unit::Unit {
     return all;
   }
 
-  /// What its experts read of it. REQUIRES: it has some.
+  /// The tensors of the layer that its experts read. REQUIRES: it has experts.
   Routed routed(std::span<const Tensor> own) const {
     return {norm(own, layout_.norm2), shared_.of.epsilon, projection(own, layout_.router)};
   }
@@ -195,7 +195,7 @@ class Block final : public unit::Unit {
     return {tensor_at(own, by.weight), shared_.family->norm_scale};
   }
 
-  /// The attention of samples of so many tokens.
+  /// The attention of samples with this number of tokens.
   kernel::AttentionLayer attention(std::span<const Tensor> own, const ForwardContext& context,
                                    std::int64_t tokens) const {
     const Decoder& s = shared_.of;
@@ -229,7 +229,7 @@ class Block final : public unit::Unit {
             .post_norm_C = norm(own, layout_.post_norm1)};
   }
 
-  /// Of a block with experts x as it is: they are the next unit.
+  /// Returns x unchanged for a block with experts: they are the next unit.
   Tensor feed_forward(const Tensor& x_BTC, std::span<const Tensor> own) const {
     const Decoder& s = shared_.of;
     if (layout_.router.weight >= 0) return x_BTC;
@@ -256,11 +256,11 @@ class Block final : public unit::Unit {
         window_(shared.of.windows[static_cast<std::size_t>(index)]) {}
 };
 
-/// The experts of a block, or some of them, as a unit of its own: they may be divided among ranks. It reads the block's
+/// The experts of a block, or some of them, as a separate unit: they may be divided among ranks. It reads the block's
 /// norm and router.
 class BlockExperts final : public unit::Unit {
  public:
-  /// What all parts of it share; the block is unit number `number` of the model.
+  /// Data that all its parts share; the block is unit number `number` of the model.
   struct Of {
     const Block* block;
     int number;
@@ -355,12 +355,12 @@ void build_decoder(const Description& family, Model& model, const Configuration&
   model.units.push_back(std::make_unique<Embedding>(shared, settings));
   for (std::int64_t i = 0; i < model.num_layers; ++i) {
     auto block = std::make_unique<Block>(i, shared, settings);
-    const Block& its = *block;
+    const Block& layer = *block;
     model.units.push_back(std::move(block));
     const int number = static_cast<int>(model.units.size()) - 1;
     if (s.mixture.in(i))
       model.units.push_back(
-          std::make_unique<BlockExperts>(BlockExperts::Of{&its, number, shared, settings}, 0, s.mixture.count));
+          std::make_unique<BlockExperts>(BlockExperts::Of{&layer, number, shared, settings}, 0, s.mixture.count));
   }
   model.units.push_back(
       std::make_unique<Head>(shared, settings, left_out_blocks(model, total, {"model.layers.", "layers."})));

@@ -79,10 +79,10 @@ constexpr std::array<std::string_view, 47> kElsewhere = {"architectures",
                                                          "use_cache",
                                                          "pruned_heads",
                                                          "num_labels"};
-/// null in these is no fallback, but means none.
+/// For these keys null means none; it does not select the fallback.
 constexpr std::array<std::string_view, 3> kNullable = {"sliding_window", "attn_logit_softcapping",
                                                        "final_logit_softcapping"};
-/// More than any model has; each has parameters of its own.
+/// More experts than any model has; each has separate parameters.
 constexpr std::int64_t kMostExperts = 1 << 14;
 /// The keys that windows() reads.
 constexpr std::array<std::string_view, 5> kWindows = {"sliding_window", "use_sliding_window", "max_window_layers",
@@ -126,7 +126,7 @@ void require_known(const Description& family, const Configuration& config) {
 std::int64_t head_width(const Configuration& config, const Size& size) {
   if (!config.has("head_dim") && size.width % size.heads != 0)
     config.refuse("hidden_size", "is " + to_text(size.width) + ", which num_attention_heads " + to_text(size.heads) +
-                                     " does not divide, and there is no head_dim");
+                                     " does not divide, and head_dim is missing");
   const std::int64_t D = config.integer("head_dim", size.width / size.heads, 2);
   if (D % 2 != 0) config.refuse("head_dim", "is " + to_text(D) + ": halves are rotated, so it must be even");
   return D;
@@ -149,12 +149,12 @@ std::vector<std::int64_t> windows(const Description& family, const Configuration
   if (family.has("layer_types") && config.has("layer_types")) {
     const Json& types = config.values()["layer_types"];
     if (!types.is_array() || static_cast<std::int64_t>(types.size()) != config.integer("num_hidden_layers", 0))
-      config.refuse("layer_types", "is no list of num_hidden_layers texts");
+      config.refuse("layer_types", "is not a list of num_hidden_layers texts");
     for (std::size_t i = 0; i < std::min(all.size(), types.size()); ++i) {
       if (types[i] != "full_attention" && types[i] != "sliding_attention")
         config.refuse("layer_types", "has " + types[i].dump() + ", zs knows full_attention and sliding_attention");
       if (types[i] == "full_attention") continue;
-      if (window == 0) config.refuse("layer_types", "has sliding_attention, and there is no sliding_window in use");
+      if (window == 0) config.refuse("layer_types", "has sliding_attention, but sliding_window is not in use");
       all[i] = window;
     }
     return all;
@@ -169,7 +169,7 @@ std::vector<std::int64_t> windows(const Description& family, const Configuration
   return all;
 }
 
-/// Whether each of so many layers has experts.
+/// For each layer, whether it has experts.
 std::vector<bool> sparse(const Configuration& config, std::int64_t layers) {
   const std::int64_t step = config.integer("decoder_sparse_step", 1);
   std::vector<bool> all(static_cast<std::size_t>(layers));
@@ -302,7 +302,7 @@ Decoder read_decoder(const Description& family, const Configuration& given, cons
             .rope = rope.all,
             .local_rope = rope.local,
             .mixture = mixture(family, config, model.num_layers, settings)};
-  // The usual scale is not told apart: kernels of their own take it.
+  // The usual scale is left at 0: other scales need other kernels.
   if (scaled_by == s.D) s.scale = 0;
   const auto turned = static_cast<std::int64_t>(static_cast<double>(s.D) * s.rope.fraction);
   if (turned % 2 != 0 || turned == 0)

@@ -15,7 +15,7 @@ using unit::Parameter;
 
 namespace {
 
-/// 1 for every token, 0 for padding: what stands behind the last target of its sample. Undefined where nothing pads.
+/// 1 for every token, 0 for padding: the positions after the last target of a sample. Undefined if there is no padding.
 Tensor counted(const unit::Batch& batch) {
   if (!batch.weight) return {};
   if (batch.lengths.defined()) {
@@ -82,13 +82,13 @@ std::vector<kernel::Expert> Experts::networks(std::span<const Tensor> own) const
   const Layer& last = places_.back().down;
   const auto each = static_cast<std::size_t>(std::max(last.weight, last.bias)) + 1;  // tensors of a leaf
   for (std::size_t leaf = 0; leaf < own.size(); leaf += each) {
-    const std::span<const Tensor> its = own.subspan(leaf);
+    const std::span<const Tensor> tensors = own.subspan(leaf);
     for (const auto& [gate, up, down] : places_)
-      all.push_back({.gate = tensor_at(its, gate.weight),
-                     .up = tensor_at(its, up.weight),
-                     .down = tensor_at(its, down.weight),
-                     .gate_bias = tensor_at(its, gate.bias),
-                     .down_bias = tensor_at(its, down.bias)});
+      all.push_back({.gate = tensor_at(tensors, gate.weight),
+                     .up = tensor_at(tensors, up.weight),
+                     .down = tensor_at(tensors, down.weight),
+                     .gate_bias = tensor_at(tensors, gate.bias),
+                     .down_bias = tensor_at(tensors, down.bias)});
   }
   return all;
 }
@@ -111,14 +111,14 @@ Tensor Experts::forward(const kernel::Kernels& kernels, const Tensor& x_BTC, con
 
 namespace {
 
-/// What the routers of all layers made of a micro-batch or a chunk.
+/// The routing of a micro-batch or a chunk, summed over the routers of all layers.
 Tensor routed_sums(const unit::ForwardContext& context) {
   if (!context.beside || !context.beside->defined())
-    throw Error("the auxiliary loss of experts has nothing of their routing: this is a fault of zs");
+    throw Error("the auxiliary loss of experts lacks their routing: this is a fault of zs");
   return *context.beside;
 }
 
-/// Tokens that are no padding.
+/// Tokens except padding.
 Tensor tokens_of(const unit::ForwardContext& context, const at::TensorOptions& options) {
   const Tensor mask_N1 = counted(context.batch);
   return mask_N1.defined() ? mask_N1.sum() : at::full({}, context.batch.inputs.numel(), options);

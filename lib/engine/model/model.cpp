@@ -54,7 +54,7 @@ Source find(const std::string& name) {
       }
     }
   }
-  throw Error("model '" + name + "' is no folder, and not known" + did_you_mean(name, names()) + " (there are " +
+  throw Error("model '" + name + "' is not a folder, and not known" + did_you_mean(name, names()) + " (there are " +
               joined(names()) + ")");
 }
 

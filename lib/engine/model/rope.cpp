@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes: T positions, R = D/2 rotated pairs, or those of the turned fraction of D.
+// Shapes: T positions, R = D/2 rotated pairs; with partial rotation, half of the rotated part of D.
 #include "model/rope.hpp"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::vector<double> numbers(const Configuration& part, const char* key) {
       list.is_array() && !list.empty() && std::all_of(list.begin(), list.end(), [](const nlohmann::json& each) {
         return each.is_number() && each.get<double>() > 0 && std::isfinite(each.get<double>());
       });
-  if (!good) part.refuse(key, "is no list of numbers of more than 0");
+  if (!good) part.refuse(key, "is not a list of numbers of more than 0");
   for (const nlohmann::json& each : list) all.push_back(each.get<double>());
   return all;
 }
@@ -43,7 +43,8 @@ std::vector<double> numbers(const Configuration& part, const char* key) {
 /// The amplitude that the paper of yarn suggests; `scale` is mscale.
 double magnitude(double factor, double scale) { return factor <= 1 ? 1 : 0.1 * scale * std::log(factor) + 1; }
 
-/// Fills in what transformers may leave out: the factor by which the model was made longer, and the amplitude for it.
+/// Fills in the keys that transformers may leave out: the factor by which the context was extended, and the amplitude
+/// for it.
 void stretched(Rope& rope, const Configuration& part, std::int64_t positions) {
   const double longer = static_cast<double>(positions) / static_cast<double>(rope.original_positions);
   rope.factor = part.real("factor", longer);

@@ -105,13 +105,13 @@ TEST_CASE("profile: survives its file, and what is no profile is refused at its 
     return refusal(changed);
   };
   CHECK(refusal("{}") == "p.json: zs_profile is missing: is this the profile.json of a run?");
-  CHECK(refusal("[1").starts_with("p.json: is no JSON: "));
+  CHECK(refusal("[1").starts_with("p.json: is not JSON: "));
   CHECK(with("\"stage\": 3", "\"stage\": 4") ==
         "p.json: shape.stage is 4, not in 0..3: is this the profile.json of a run?");
   CHECK(with("\"operation\": \"backward\"", "\"operation\": \"backwards\"") ==
         "p.json: operations[16].operation is 'backwards', which no plan has: is this the profile.json of a run?");
   CHECK(with("\"tokens\": 64", "\"tokens\": \"64\"").starts_with("p.json: tokens is not what it should be: \"64\""));
-  CHECK(refusal(text.substr(0, text.size() / 2)).starts_with("p.json: is no JSON: "));
+  CHECK(refusal(text.substr(0, text.size() / 2)).starts_with("p.json: is not JSON: "));
 }
 
 TEST_CASE("profile: ranks join to the mean of their times and the most of their memory") {
@@ -229,7 +229,7 @@ TEST_CASE("layers: a folder's config.json says how many, and is of the model tha
   CHECK(said(R"({"n_embd": 65, "n_layer": 36})")
             .starts_with("config.json: n_embd is 65, and of the profile's model 64: "));
   CHECK(said(R"({"n_layer": -1})") == "config.json: says no number of layers: num_hidden_layers or n_layer");
-  CHECK(said("[]") == "config.json: is no JSON object");
+  CHECK(said("[]") == "config.json: is not a JSON object");
 }
 
 TEST_CASE("cost: what was not measured is named, not guessed") {

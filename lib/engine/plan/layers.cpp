@@ -47,7 +47,7 @@ struct Run {
   bool has(int unit) const { return unit >= static_cast<int>(begin) && unit < static_cast<int>(end); }
 };
 
-/// "layers.#.experts" of "layers.3.experts", with another number in the place of its own; "" of a name without one.
+/// "layers.#.experts" for "layers.3.experts", so that all layers have the same name; "" for a name without a number.
 std::string numbered(const std::string& name, const std::string& number = "#") {
   std::vector<std::string> words = zs::split(name, ".");
   const auto its = std::ranges::find_if(words, [](const std::string& word) {
@@ -82,7 +82,7 @@ Run layers(const std::vector<Unit>& units) {
 std::int64_t layers_of(const std::string& folder, const Profile& profile) {
   const std::string path = folder + "/config.json";
   const nlohmann::json theirs = nlohmann::json::parse(Input(path).read_all(), nullptr, /*allow_exceptions=*/false);
-  if (!theirs.is_object()) throw Error(path, 0, "is no JSON object");
+  if (!theirs.is_object()) throw Error(path, 0, "is not a JSON object");
   const nlohmann::json ours = nlohmann::json::parse(profile.config, nullptr, /*allow_exceptions=*/false);
   for (const char* const key : kSizes) {
     // A null follows from the other keys.

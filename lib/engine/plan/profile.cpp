@@ -48,7 +48,7 @@ class Reader {
   Reader part(const char* key) const { return {get<Json>(key), where_ + key + "."}; }
   std::vector<Reader> list(const char* key) const {
     const auto all = get<Json>(key);
-    if (!all.is_array()) fail(key, "is no list");
+    if (!all.is_array()) fail(key, "is not a list");
     std::vector<Reader> parts;
     for (std::size_t i = 0; i < all.size(); ++i)
       parts.push_back({all[i], where_ + key + "[" + std::to_string(i) + "]."});
@@ -245,7 +245,7 @@ Profile profile_from_json(const std::string& text, const std::string& file) {
   try {
     json = Json::parse(text);
   } catch (const Json::exception& error) {
-    throw Error(file, 0, std::string("is no JSON: ") + error.what());
+    throw Error(file, 0, std::string("is not JSON: ") + error.what());
   }
   const Reader all(json, file + ": ");
   if (const int version = all.within<int>("zs_profile", 1, kVersion); version < kVersion)

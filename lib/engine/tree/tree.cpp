@@ -77,13 +77,13 @@ Addends Addends::one_each(int ranks) {
 
 std::size_t Addends::count() const {
   std::size_t count = 0;
-  for (const auto& its : terms) count += its.size();
+  for (const auto& term : terms) count += term.size();
   return count;
 }
 
 std::size_t Addends::most() const {
   std::size_t most = 0;
-  for (const auto& its : terms) most = std::max(most, its.size());
+  for (const auto& term : terms) most = std::max(most, term.size());
   return most;
 }
 

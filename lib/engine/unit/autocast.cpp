@@ -17,7 +17,7 @@ void enable(at::DeviceType device, bool on, at::ScalarType type) {
 #else
   if (device == at::kCPU) {
     if (on && type != at::kBFloat16)
-      throw Error("the autocast of LibTorch " TORCH_VERSION " on processors is bfloat16 alone: build with 2.11");
+      throw Error("the autocast of LibTorch " TORCH_VERSION " on processors is only bfloat16: build with 2.11");
     if (on) autocast::set_autocast_cpu_dtype(type);
     autocast::set_cpu_enabled(on);
   } else {

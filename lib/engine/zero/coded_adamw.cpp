@@ -30,7 +30,7 @@ struct Places {
   std::int64_t blocks = 0;
 };
 
-/// First all scales, then what is kept in float32, then the codes: so everything is aligned.
+/// First all scales, then the float32 numbers, then the codes: so everything is aligned.
 std::vector<Places> places(const Recipe& recipe, const Layout& layout, std::int64_t& bytes) {
   std::vector<Places> all(recipe.updates ? recipe.segments.size() : 0);
   bytes = 0;
@@ -145,12 +145,12 @@ class CodedAdamW final : public Optimizer {
     device::CodedViews views{part(master, s),    part(gradient_sum, s), part(rounded, s), {},
                              offset(s, layout_), update.scale,          update.clip};
     for (int moment = 0; moment < kMoments; ++moment) {
-      device::CodedMoment& its = views.moments[static_cast<std::size_t>(moment)];
-      its = {numbers(i, moment), scales(i, moment), {}, {}};
-      if (next.defined()) its.next = device::view(next.select(0, moment));
+      device::CodedMoment& view = views.moments[static_cast<std::size_t>(moment)];
+      view = {numbers(i, moment), scales(i, moment), {}, {}};
+      if (next.defined()) view.next = device::view(next.select(0, moment));
       if (restored.empty()) continue;
       const std::int64_t place = slots().place(moment, s.begin);
-      its.values = device::view(restored[static_cast<std::size_t>(moment)]).part(place, place + s.end - s.begin);
+      view.values = device::view(restored[static_cast<std::size_t>(moment)]).part(place, place + s.end - s.begin);
     }
     return views;
   }
@@ -166,9 +166,11 @@ class CodedAdamW final : public Optimizer {
         const Segment& s = recipe_.segments[i];
         if (s.rule != Rule::adamw_8bit) continue;
         if (!writes) next[i] = at::empty({kMoments, places_[i].blocks}, device::options(master.device));
-        const device::Rule its = factors(recipe_.settings, s.rule, update.learning_rate, update.number, s.decay);
+        const device::Rule numbers_of_step =
+            factors(recipe_.settings, s.rule, update.learning_rate, update.number, s.decay);
         const device::CodedViews of = views(i, next[i], restored, update, gradient_sum, master, rounded);
-        (writes ? operations.coded_update : operations.coded_scales)(std::get<device::AdamWFactors>(its), of);
+        (writes ? operations.coded_update : operations.coded_scales)(std::get<device::AdamWFactors>(numbers_of_step),
+                                                                     of);
       }
       if (!writes) exchange(next);
     }
@@ -191,14 +193,14 @@ class CodedAdamW final : public Optimizer {
       const Segment& s = recipe_.segments[i];
       if (s.rule == Rule::adamw_8bit) continue;
       for (int moment = 0; moment < kMoments; ++moment) {
-        const at::Tensor& its = all[static_cast<std::size_t>(moment)];
-        device::tensor(numbers(i, moment)).copy_(its.narrow(0, slots().place(moment, s.begin), s.end - s.begin));
+        const at::Tensor& values = all[static_cast<std::size_t>(moment)];
+        device::tensor(numbers(i, moment)).copy_(values.narrow(0, slots().place(moment, s.begin), s.end - s.begin));
       }
     }
     return all;
   }
 
-  /// The blocks of a segment that go on on other ranks: the first, the last, both or none.
+  /// The blocks of a segment that continue on other ranks: the first, the last, both or none.
   std::vector<std::int64_t> shared(std::size_t i) const {
     const Segment& s = recipe_.segments[i];
     const std::int64_t begin = offset(s, layout_), end = begin + s.end - s.begin;

@@ -33,11 +33,11 @@ std::vector<Directions::Round> Directions::rounds(const std::vector<Matrix>& mat
   return all;
 }
 
-/// What a rank updates of a matrix.
+/// The elements of a matrix that a rank updates.
 device::View Directions::common(const Matrix& matrix, int rank) const {
-  const comm::Slice its = layout_.divided.optimizer_state ? comm::slice(layout_.trained, rank, group_->size())
-                                                          : comm::Slice{0, layout_.trained};
-  const std::int64_t begin = std::max(matrix.begin, its.begin), end = std::min(matrix.end(), its.end);
+  const comm::Slice updated = layout_.divided.optimizer_state ? comm::slice(layout_.trained, rank, group_->size())
+                                                              : comm::Slice{0, layout_.trained};
+  const std::int64_t begin = std::max(matrix.begin, updated.begin), end = std::min(matrix.end(), updated.end);
   return begin < end ? all_.part(begin, end) : all_.part(0, 0);
 }
 

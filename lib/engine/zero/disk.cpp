@@ -45,7 +45,7 @@ void Disk::open() {
   // File systems that have no nameless files (NFS): the name goes at once.
   std::string path = folder_ + "/zs-offload-XXXXXX";
   file_ = ::mkostemp(path.data(), O_CLOEXEC);
-  if (file_ < 0) throw Error(folder_, 0, "no file can be made there for what is offloaded: " + errno_text());
+  if (file_ < 0) throw Error(folder_, 0, "cannot create a file for offloaded state: " + errno_text());
   ::unlink(path.c_str());
 }
 

@@ -69,9 +69,10 @@ class OfProducts : public Encoding {
   bool largest_known_ = false;
 
   void find_largest(const View& mine) {
-    const at::Tensor its = at::empty_like(largest_), all = at::empty({group_->size() * its.numel()}, its.options());
-    codec_.largest(mine, group_->rank(), device::view(its));
-    group_->all_gather(device::view(its), device::view(all), "all-gather of the scales of " + name_)->wait();
+    const at::Tensor own_largest = at::empty_like(largest_),
+                     all = at::empty({group_->size() * own_largest.numel()}, own_largest.options());
+    codec_.largest(mine, group_->rank(), device::view(own_largest));
+    group_->all_gather(device::view(own_largest), device::view(all), "all-gather of the scales of " + name_)->wait();
     largest_.copy_(all.view({group_->size(), -1}).amax(0));
   }
 };
@@ -82,8 +83,9 @@ std::unique_ptr<Encoding> encoding(const unit::Unit& unit, comm::Group& group, c
   if (layout.weight_bits > 0) return std::make_unique<Integers>(layout.weight_bits, layout.numel, group);
   if (!layout.float8_gathers || group.size() == 1) return nullptr;
   std::vector<comm::Float8Codec::Weights> weights;
-  for (const unit::Parameter& its : unit.parameters()) {
-    if (its.float8_scale >= 0) weights.push_back({its.offset, its.offset + its.numel(), its.float8_scale});
+  for (const unit::Parameter& parameter : unit.parameters()) {
+    if (parameter.float8_scale >= 0)
+      weights.push_back({parameter.offset, parameter.offset + parameter.numel(), parameter.float8_scale});
   }
   if (weights.empty()) return nullptr;
   return std::make_unique<OfProducts>(std::move(weights), layout.numel, group, unit.name());

@@ -21,15 +21,16 @@ using plan::Kind;
 
 namespace {
 
-/// The leaves that a unit computes a chunk with: its own, or those of the unit that is tied to it.
+/// The leaves that a unit computes a chunk with: its parameters, or those of the unit that it is tied to.
 using Leaves = const std::vector<at::Tensor>& (Parameters::*)(int chunk) const;
 
 /// Has autograd add the gradients of the leaves of each chunk into the unit's.
 void expect_gradient(UnitState& state, Leaves leaves, int chunks) {
   const std::vector<std::vector<at::Tensor>> into = state.gradient.leaf(chunks);
   for (int chunk = 0; chunk < chunks; ++chunk) {
-    const std::vector<at::Tensor>& its = (state.parameters.*leaves)(chunk);
-    for (std::size_t i = 0; i < its.size(); ++i) its[i].mutable_grad() = into[static_cast<std::size_t>(chunk)][i];
+    const std::vector<at::Tensor>& tensors = (state.parameters.*leaves)(chunk);
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      tensors[i].mutable_grad() = into[static_cast<std::size_t>(chunk)][i];
   }
 }
 double seconds_since(std::chrono::steady_clock::time_point begin) {
@@ -42,7 +43,7 @@ void forget_gradient(const UnitState& state, Leaves leaves, int chunks) {
   }
 }
 
-/// The part of each chunk in a tensor of all: its samples, or rows, follow those of the chunk before.
+/// Splits a tensor of all chunks into the chunks: the samples, or rows, of a chunk follow the chunk before.
 std::vector<at::Tensor> parts(const at::Tensor& of_all, int chunks) {
   const bool several = chunks > 1 && of_all.defined();
   return several ? of_all.chunk(chunks, 0) : std::vector(static_cast<std::size_t>(chunks), of_all);
@@ -106,7 +107,7 @@ void Engine::execute(const plan::Plan& plan, Run& run) {
     OffloadableBuffer* const shard = state.parameters.shard();
     if (shard && state.trained() == 0 && settings_.offload.parameters == Place::device) shard->load();
   }
-  // A GPU's updates go on while the host begins the next step: nothing waits for them here.
+  // A GPU may still update while the host begins the next step: this function does not wait for it.
 }
 
 /// Once in a run, at its end: in a training they are on the host by then.
@@ -209,9 +210,9 @@ void Engine::start_gather(const plan::Op& op, Run& run) {
       state.parameters.start_gather();
       continue;
     }
-    const std::vector<comm::Gathered> its = state.parameters.ready_to_gather();
-    if (its.empty()) continue;
-    operands.insert(operands.end(), its.begin(), its.end());
+    const std::vector<comm::Gathered> ready = state.parameters.ready_to_gather();
+    if (ready.empty()) continue;
+    operands.insert(operands.end(), ready.begin(), ready.end());
     gathered.push_back(&state.parameters);
     what += (what.empty() ? "all-gather of " : ", ") + state.unit().name();
   }
@@ -247,8 +248,8 @@ at::Tensor Engine::compute(int unit, int micro, Run& run) {
   }
   if (state.is_part()) {
     for (int leaf = 1; leaf < experts_->size(); ++leaf) {
-      const std::vector<at::Tensor> its = used(state.parameters.leaves(leaf));
-      own[0].insert(own[0].end(), its.begin(), its.end());
+      const std::vector<at::Tensor> further = used(state.parameters.leaves(leaf));
+      own[0].insert(own[0].end(), further.begin(), further.end());
     }
     all[0].own = own[0], all[0].context.experts = &*experts_;
   }
@@ -354,7 +355,8 @@ void Engine::norm(Run& run) {
   scaler_.update(finite);
 }
 
-/// Of the units that are whole, and of those whose experts may be divided, whether they are or not.
+/// First the whole units, then the units whose experts can be divided. The order is the same whether they are divided
+/// or not.
 double Engine::sum_of_squares() {
   std::vector<Shard> whole, experts;
   const UnitState* part = nullptr;

@@ -40,11 +40,11 @@ std::vector<std::vector<at::Tensor>> Gradient::leaf(int chunks) {
   }
   std::vector<std::vector<at::Tensor>> into;
   for (int chunk = 0; chunk < chunks; ++chunk) {
-    const at::Tensor its =
+    const at::Tensor flat =
         device::tensor(several ? chunks_[static_cast<std::size_t>(chunk)].view(layout_.type, layout_.trained) : value_);
     into.emplace_back();
     for (const unit::Parameter& parameter : unit_->parameters())
-      into.back().push_back(parameter.trained ? unit::view(parameter, its) : at::Tensor());
+      into.back().push_back(parameter.trained ? unit::view(parameter, flat) : at::Tensor());
   }
   return into;
 }
@@ -108,7 +108,7 @@ void Gradient::start_reduce(const plan::Shape& shape, int micro) {
   // A GPU's norm and update widen the one leaf of one rank themselves.
   if (group_->size() == 1 && source.type != Type::float32 && !codec_ && source.device.kind != device::Device::Kind::cpu)
     return;
-  // A whole float32 gradient that is kept until the update anyway is reduced in its place.
+  // A whole float32 gradient that is kept until the update is reduced in place.
   const bool whole = !layout_.divided.gradients && sums_.size() == 1;
   const bool in_place = own > 0 && source.type == Type::float32 && whole;
   if (in_place)

@@ -35,7 +35,7 @@ struct Cuts {
     const std::int64_t begin = tile_of(numel, tile_at(numel, border(rank))).begin;
     return begin < border(rank) ? begin : -1;
   }
-  /// How many ranks' shares of that tile lie in front of the rank; 0 if none is cut.
+  /// The number of ranks that have earlier shares of the tile that is cut at this rank; 0 if none is cut.
   int depth(int rank) const {
     int depth = 0;
     for (const std::int64_t begin = cut(rank); begin >= 0 && rank > 0 && cut(rank) == begin; --rank) ++depth;
@@ -59,7 +59,7 @@ struct Cuts {
   }
 };
 
-/// Goes on with a tile's lanes over elements [begin, end) of the unit, which the shard has.
+/// Continues a tile's lanes over elements [begin, end) of the unit, which the shard has.
 void add_squares(Lanes& lanes, const Shard& shard, std::int64_t tile_begin, std::int64_t begin, std::int64_t end) {
   if (begin >= end) return;
   const at::Tensor host =
@@ -76,8 +76,8 @@ double sum_of(Lanes lanes) {
   return lanes[0];
 }
 
-/// Ranks in the order of their slices: the i-th of each of some sets of so many consecutive ranks, then the next of
-/// each.
+/// Ranks in the order of their slices: the ranks form sets of this many consecutive ranks; first the first rank of each
+/// set, then the second of each, and so on.
 struct Order {
   int ranks, among;
   int place(int rank) const { return comm::place_of(rank, ranks, among); }
@@ -86,8 +86,8 @@ struct Order {
   }
 };
 
-/// By unit the lanes of the tile that is cut in front of this rank, up to there. Ranks pass on what they have of it,
-/// the first of them first. COLLECTIVE.
+/// Partial lane sums of the tile that starts on a lower rank, for each unit. Each rank passes its lanes on to the next
+/// rank. COLLECTIVE.
 std::vector<Lanes> lanes_before(comm::Group& group, const std::vector<Shard>& shards, const Order& order) {
   std::vector<Lanes> before(shards.size(), Lanes{});
   int deepest = 0;
@@ -129,11 +129,11 @@ double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool
         values.push_back(shard.values.part(of.begin - shard.slice.begin, of.end - shard.slice.begin));
     }
     for (int place = 0; place < ranks; ++place) {
-      const Slice its = replicated ? shard.slice : comm::slice(shard.numel, place, ranks);
-      counts.push_back(Cuts{shard.numel, 1}.finished(its).size());
+      const Slice owned = replicated ? shard.slice : comm::slice(shard.numel, place, ranks);
+      counts.push_back(Cuts{shard.numel, 1}.finished(owned).size());
     }
   }
-  // From here on a GPU waits: no border is looked for but that of a unit's first tile, the only one that may be cut.
+  // From here on a GPU waits. Only the border of a unit's first tile is checked: no other tile can be cut.
   const std::vector<double> whole = device::operations(group.device()).sums_of_squares(values);
   std::vector<double> sums;
   auto next = whole.begin();

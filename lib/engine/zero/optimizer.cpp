@@ -14,10 +14,10 @@ using optimizer::Rule;
 
 constexpr std::int64_t kFloat = device::size(device::Type::float32);
 
-/// How many numbers a rule keeps of an element.
+/// The number of values that a rule keeps for an element.
 int kept_by(Rule rule) { return static_cast<int>(optimizer::states(rule).size()); }
 
-/// How many it keeps of n elements; codes count as the float32 numbers that take their bytes.
+/// The number of values that it keeps for n elements; codes count as the float32 numbers with the same bytes.
 std::int64_t numbers_kept(Rule rule, std::int64_t n) {
   const std::int64_t each = rule == Rule::adamw_8bit ? (n + kFloat - 1) / kFloat + device::coded_blocks(0, n) : n;
   return each * kept_by(rule);
@@ -134,10 +134,10 @@ void Optimizer::set(const device::View& values) {
 }
 
 void Optimizer::update(const Update& update, const device::View& gradient_sum, const device::View& parameters) {
-  const device::View its = master(parameters);
+  const device::View masters = master(parameters);
   const bool narrow = has_master_ && parameters.type == device::Type::bfloat16;
-  const bool rounded = update_master(update, gradient_sum, its, narrow ? parameters : device::View{});
-  if (has_master_ && !rounded) device::copy(parameters, its);
+  const bool rounded = update_master(update, gradient_sum, masters, narrow ? parameters : device::View{});
+  if (has_master_ && !rounded) device::copy(parameters, masters);
 }
 
 Slots::Slots(const Recipe& recipe) {
@@ -167,19 +167,19 @@ Recipe recipe(const optimizer::Settings& settings, const unit::Unit& unit, bool 
   Recipe all{settings};
   for (const unit::Parameter& parameter : unit.parameters()) {
     if (!parameter.trained) continue;
-    const Rule its = rule(settings, parameter, block);
-    if (its == Rule::muon) all.matrices.push_back(matrix(parameter));
+    const Rule chosen = rule(settings, parameter, block);
+    if (chosen == Rule::muon) all.matrices.push_back(matrix(parameter));
     const comm::Slice whole{parameter.offset, parameter.offset + parameter.numel()};
-    if (its == Rule::adamw_8bit) all.coded.push_back(whole);
+    if (chosen == Rule::adamw_8bit) all.coded.push_back(whole);
     const auto [begin, end] = parameter.place().within(owned.begin, owned.end);
     if (begin == end) continue;
-    Segment s{begin - owned.begin, end - owned.begin, decay_all || parameter.decay, its};
-    if (its == Rule::muon) s.matrix = matrix(parameter);
-    if (its == Rule::adamw_8bit) s.tensor = whole;
+    Segment s{begin - owned.begin, end - owned.begin, decay_all || parameter.decay, chosen};
+    if (chosen == Rule::muon) s.matrix = matrix(parameter);
+    if (chosen == Rule::adamw_8bit) s.tensor = whole;
     // Neighbours that are updated alike are one: a GPU updates them by one kernel.
     Segment* const before = all.segments.empty() ? nullptr : &all.segments.back();
-    const bool alike =
-        before && before->decay == s.decay && before->rule == its && its != Rule::muon && its != Rule::adamw_8bit;
+    const bool alike = before && before->decay == s.decay && before->rule == chosen && chosen != Rule::muon &&
+                       chosen != Rule::adamw_8bit;
     if (alike && before->end == s.begin)
       before->end = s.end;
     else

@@ -28,11 +28,11 @@ void OptimizerPrefetcher::before(const plan::Plan& plan, std::size_t at,
   if (!late_) return;
   for (begun_ = std::max(begun_, at); begun_ < plan.ops.size(); ++begun_) {
     const plan::Op& load = plan.ops[begun_];
-    // What a pass moves comes where its plan says so.
+    // If a pass moves this state, the plan says when to load it.
     if (load.kind != Kind::load || !plan.shape.offloads(plan.shape.units[static_cast<std::size_t>(load.unit)])) continue;
-    OffloadableBuffer& its = state(load.unit);
-    if (store_->lent() + its.bytes() > room) return;
-    its.start_load();
+    OffloadableBuffer& offloaded = state(load.unit);
+    if (store_->lent() + offloaded.bytes() > room) return;
+    offloaded.start_load();
   }
 }
 

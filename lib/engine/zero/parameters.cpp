@@ -12,9 +12,9 @@ namespace {
 
 std::vector<std::vector<at::Tensor>> leaves_of(const unit::Unit& unit, const at::Tensor& flat, int chunks) {
   std::vector<std::vector<at::Tensor>> leaves(static_cast<std::size_t>(chunks));
-  for (auto& its : leaves) {
+  for (auto& tensors : leaves) {
     for (const unit::Parameter& parameter : unit.parameters())
-      its.push_back(unit::view(parameter, flat).detach().requires_grad_(parameter.trained));
+      tensors.push_back(unit::view(parameter, flat).detach().requires_grad_(parameter.trained));
   }
   return leaves;
 }
@@ -43,8 +43,9 @@ Parameters::Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, c
       leaves_(leaves_of(unit, flat_, layout.chunks)),
       tied_(leaves_of(unit, flat_, layout.chunks)) {
   if (secondary_pool_) {
-    const comm::Group& its = secondary_pool_->group();
-    secondary_ = secondary_pool_->take(layout.type, comm::slice(layout.numel, its.rank(), its.size()).size());
+    const comm::Group& secondary_group = secondary_pool_->group();
+    secondary_ = secondary_pool_->take(
+        layout.type, comm::slice(layout.numel, secondary_group.rank(), secondary_group.size()).size());
   }
   if (sharded() && places.shards.store) {
     offloadable_.emplace(places.shards, "parameters of " + unit.name(), group.device(),
@@ -65,8 +66,8 @@ device::View Parameters::shard_memory() const {
 device::View Parameters::slice(bool frozen) const {
   const std::int64_t trained = layout_.slice.size();
   if (sharded()) return frozen ? shard_memory().part(trained, layout_.shard()) : shard_memory().part(0, trained);
-  const comm::Slice its = frozen ? layout_.frozen : layout_.owned;
-  return view(whole_).part(its.begin, its.end);
+  const comm::Slice kept = frozen ? layout_.frozen : layout_.owned;
+  return view(whole_).part(kept.begin, kept.end);
 }
 
 device::View Parameters::owned() const { return slice(/*frozen=*/false); }
@@ -133,8 +134,8 @@ device::View Parameters::secondary() const {
 }
 
 void Parameters::partition() {
-  const comm::Group& its = secondary_pool_->group();
-  const comm::Slice mine = comm::slice(layout_.numel, its.rank(), its.size());
+  const comm::Group& secondary_group = secondary_pool_->group();
+  const comm::Slice mine = comm::slice(layout_.numel, secondary_group.rank(), secondary_group.size());
   device::copy(secondary(), view(whole_).part(mine.begin, mine.end));
 }
 

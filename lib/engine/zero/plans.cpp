@@ -37,8 +37,9 @@ void require_divisible(const plan::Shape& shape) {
   if (shape.quantized_gradients && shape.sequence * shape.chunks > 1)
     throw Error("quantized gradients are of whole sequences: leave out zero_quantized_gradients");
   if (shape.quantized_gradients && shape.short_ranks > 0)
-    throw Error("quantized gradients need as many micro-batches on every rank, and " + std::to_string(shape.leaves()) +
-                " do not divide among " + std::to_string(shape.ranks) + " ranks: leave out zero_quantized_gradients");
+    throw Error("quantized gradients need the same number of micro-batches on every rank, and " +
+                std::to_string(shape.leaves()) + " do not divide among " + std::to_string(shape.ranks) +
+                " ranks: leave out zero_quantized_gradients");
 }
 
 /// Bytes of one number of queries, keys and values.
@@ -70,15 +71,16 @@ plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const S
     const unit::Unit& unit = *units[i];
     const int among = strategy.experts > 1 && unit.experts() > 0 ? strategy.experts : 1;
     const std::unique_ptr<unit::Unit> part = among > 1 ? unit.part(0, unit.experts() / among) : nullptr;
-    const unit::Unit& its = part ? *part : unit;
+    const unit::Unit& computed = part ? *part : unit;
     const bool block = is_block(units, i);
-    shape.units.push_back({unit.name(), its.numel(), unit.tied_to(), kept(settings.optimizer, its, block),
-                           matrices(settings.optimizer, its, block), its.numel() - its.trained(), unit::idle(its)});
+    shape.units.push_back({unit.name(), computed.numel(), unit.tied_to(), kept(settings.optimizer, computed, block),
+                           matrices(settings.optimizer, computed, block), computed.numel() - computed.trained(),
+                           unit::idle(computed)});
     const std::int64_t numbers =
         among > 1 ? unit.routed() * among : unit.exchanged(std::int64_t{shape.sequence} * shape.chunks);
     shape.units.back().exchanged = numbers * strategy.tokens * exchanged_bytes(group, settings);
     shape.units.back().among = among;
-    for (const unit::Parameter& parameter : its.parameters()) {
+    for (const unit::Parameter& parameter : computed.parameters()) {
       if (parameter.float8_scale < 0) continue;
       shape.units.back().float8 += parameter.numel();
       shape.units.back().float8_scales = std::max(shape.units.back().float8_scales, parameter.float8_scale + 1);
@@ -101,7 +103,7 @@ plan::Plan evaluation_plan(const plan::Plan& training) {
                                    return plan::computes(op.kind) && op.unit == last;
                                  });
   plan.ops.erase(loss + 1, plan.ops.end());
-  // Nor are shards wanted that are on their way for what was cut.
+  // Shards that are loaded for the cut part are not wanted either.
   for (std::size_t i = 0; i < plan.ops.size();) {
     const bool wanted = std::find(plan.ops.begin() + static_cast<std::ptrdiff_t>(i), plan.ops.end(),
                                   plan::Op{plan::Kind::gather, plan.ops[i].unit, -1}) != plan.ops.end();

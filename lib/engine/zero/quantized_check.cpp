@@ -32,9 +32,9 @@ ExactSum::ExactSum(comm::Group& group, const comm::Codec& codec, const device::V
       memory_(device::allocate(group.device(), 2 * count_ * device::size(device::Type::float32))) {
   group.reduce_scatter(leaf, sum(), "reduce-scatter of " + what + ", exact")->wait();
   const device::Buffer bounds = device::allocate(group.device(), leaf.count * device::size(device::Type::float32));
-  const device::View its = bounds.view(device::Type::float32, leaf.count);
-  codec.bound(leaf, {0, comm::kTiles}, its);
-  group.reduce_scatter(its, bound(), "reduce-scatter of the bound of " + what)->wait();
+  const device::View leaf_bounds = bounds.view(device::Type::float32, leaf.count);
+  codec.bound(leaf, {0, comm::kTiles}, leaf_bounds);
+  group.reduce_scatter(leaf_bounds, bound(), "reduce-scatter of the bound of " + what)->wait();
 }
 
 }  // namespace zs::zero

@@ -54,7 +54,7 @@ struct Node : torch::autograd::Function<Node<kForward, kBackward>> {
 using ToBlocks = Node<&SharedSequence::to_blocks, &SharedSequence::to_chunks>;
 using ToChunks = Node<&SharedSequence::to_chunks, &SharedSequence::to_blocks>;
 
-/// One region after another of what goes to a rank, or comes from it.
+/// Visits the regions that go to a rank, or come from it, one after another.
 class Regions {
  public:
   explicit Regions(Tensor all) : all_(std::move(all)) {}
@@ -79,9 +79,9 @@ std::vector<device::View> SharedSequence::regions(device::Buffer& buffer, std::i
   std::vector<device::View> all;
   const device::View whole = buffer.view(type, others * count);
   for (std::int64_t rank = 0, at = 0; rank < group_->size(); ++rank) {
-    const std::int64_t its = rank == group_->rank() ? 0 : count;
-    all.push_back(whole.part(at, at + its));
-    at += its;
+    const std::int64_t size = rank == group_->rank() ? 0 : count;
+    all.push_back(whole.part(at, at + size));
+    at += size;
   }
   return all;
 }
@@ -102,9 +102,9 @@ std::vector<Tensor> SharedSequence::to_blocks(const std::vector<Tensor>& chunks,
   const auto each = [&](int owner, int holder, const auto& visit) {
     for (std::size_t block = 0; block < own(); ++block) {
       for (std::size_t part = 0; part < parts; ++part) {
-        const Tensor& its = chunks[part];
+        const Tensor& chunk = chunks[part];
         const Columns of =
-            columns(owner * own_ + static_cast<std::int64_t>(block), heads[part], C, its.size(2) / heads[part]);
+            columns(owner * own_ + static_cast<std::int64_t>(block), heads[part], C, chunk.size(2) / heads[part]);
         for (std::size_t chunk = 0; chunk < own(); ++chunk)
           visit(block, part, chunk, of, (holder * own_ + static_cast<std::int64_t>(chunk)) * T);
       }
@@ -192,14 +192,14 @@ std::vector<Tensor> SharedSequence::to_chunks(const std::vector<Tensor>& blocks,
 std::vector<Tensor> SharedSequence::attend(const std::vector<std::vector<Tensor>>& parts,
                                            std::span<const std::int64_t> heads, const Attend& attend) const {
   Variables flat;
-  for (const auto& its : parts) flat.insert(flat.end(), its.begin(), its.end());
+  for (const auto& part : parts) flat.insert(flat.end(), part.begin(), part.end());
   const Variables blocks = ToBlocks::apply(at::TensorList(flat), Moves{this, {heads.begin(), heads.end()}});
   Variables attended;
   for (std::size_t block = 0; block < own(); ++block) {
     const auto first = blocks.begin() + static_cast<std::ptrdiff_t>(block * heads.size());
     attended.push_back(attend(block, {first, first + static_cast<std::ptrdiff_t>(heads.size())}));
   }
-  // The results of the blocks have as many heads as the queries.
+  // The results of the blocks have the same number of heads as the queries.
   return ToChunks::apply(at::TensorList(attended), Moves{this, {heads.front()}});
 }
 

@@ -22,7 +22,7 @@ struct Moved : torch::autograd::Function<Moved> {
   static Variables forward(AutogradContext* ctx, const at::TensorList& rows, const SharedExperts* experts,
                            const Sizes& sizes) {
     Sizes back;
-    for (const Tensor& its : rows) back.push_back(its.size(0));
+    for (const Tensor& tensor : rows) back.push_back(tensor.size(0));
     ctx->saved_data["experts"] = reinterpret_cast<std::int64_t>(experts);
     ctx->saved_data["back"] = back;
     return experts->moved(rows.vec(), sizes);

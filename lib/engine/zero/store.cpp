@@ -22,7 +22,7 @@ class HostStore final : public Store {
   void start_load(int) override {}
   void finish_load(int block, const device::View& to) override { device::copy(to, device::view(of(block))); }
   void start_store(int block, const device::View& from) override { device::copy(device::view(of(block)), from); }
-  void plant(int, DiskFault) override { throw Error("the offloaded state is not on a disk: use nvme in place of cpu"); }
+  void plant(int, DiskFault) override { throw Error("the offloaded state is not on a disk: use nvme instead of cpu"); }
 
  private:
   std::vector<at::Tensor> blocks_;
@@ -79,7 +79,7 @@ OffloadableBuffer::OffloadableBuffer(const Residency& residency, const std::stri
   put_back();
 }
 
-/// A buffer that is here between steps has memory of its own, which others get while it is away.
+/// A buffer that is here between steps has separate memory, which others get while it is away.
 device::Buffer OffloadableBuffer::take() const {
   return residency_.here ? device::allocate(device_, bytes_) : residency_.store->borrow(bytes_);
 }

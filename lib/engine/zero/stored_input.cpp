@@ -18,7 +18,7 @@ device::View bytes_of(const at::Tensor& tensor, const device::Device& device) {
 
 void StoredInput::move_out(Store& store, const std::string& name, at::Tensor& input) {
   if (!input.is_non_overlapping_and_dense())
-    throw Error("the " + name + " does not lie in one piece: leave out the pass offload_activation");
+    throw Error("the " + name + " is not contiguous: leave out the pass offload_activation");
   const auto bytes = static_cast<std::int64_t>(input.nbytes());
   if (block_ < 0 || bytes != bytes_) block_ = store.add(name, bytes);  // a batch of another size is another block
   store_ = &store;

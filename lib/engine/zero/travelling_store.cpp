@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's memory beside a GPU. What comes and what goes have a stream each, so that both directions of the bus are
-// busy at once, and what the GPU computes goes on meanwhile:
+// Offloads a GPU's state to the host's memory. Loads and stores use separate streams, so that both directions of the
+// bus are busy at once while the GPU computes:
 //
-//   one stream    ... wait a, block 2 comes: event b ...
+//   load stream   ... wait a, block 2 comes: event b ...
 //   computing     ... event a | wait b, block 2 is updated: event c ...
-//   the other                          ... wait c, block 2 goes: event d ...
+//   store stream                       ... wait c, block 2 goes: event d ...
 //
-// After event d its memory is free, and it may come again. The host waits for an event d where blocks have more of the
-// GPU's memory than they may.
+// After event d its memory is free, and the block may be loaded again. The host waits for an event d if blocks use more
+// of the GPU's memory than they may.
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -46,7 +46,7 @@ class TravellingStore final : public Store {
     Block& block = at(index);
     if (block.memory) return;
     block.memory = borrow(block.home.numel());
-    // The memory may be in use by what computes until now, and the block be on its way home.
+    // Earlier computations may still use the memory, and the block may be on its way to the host.
     comes_.wait(*after(computing()));
     if (block.went) comes_.wait(*block.went);
     copy(comes_, device::tensor(view(block)), block.home);
@@ -89,7 +89,7 @@ class TravellingStore final : public Store {
   }
   std::int64_t lent() const override { return lent_; }
 
-  void plant(int, DiskFault) override { throw Error("the offloaded state is not on a disk: use nvme in place of cpu"); }
+  void plant(int, DiskFault) override { throw Error("the offloaded state is not on a disk: use nvme instead of cpu"); }
 
  private:
   struct Block {
@@ -123,7 +123,7 @@ class TravellingStore final : public Store {
     to.copy_(from, /*non_blocking=*/true);
   }
 
-  /// Waits until what goes leaves room for so many bytes, or there is nothing to wait for.
+  /// Waits until outgoing blocks leave this number of bytes free, or until there is nothing to wait for.
   void make_room(std::int64_t bytes) {
     while (!going_.empty() && going_.front().gone->query()) going_.pop_front();
     while (!going_.empty() && lent_ + bytes > std::max(allowed_, 2 * largest())) end_first();

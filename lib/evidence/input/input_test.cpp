@@ -128,7 +128,7 @@ TEST_CASE("named: a refusal says what it is, what the tool takes, and which tool
   CHECK(refusal(file, "zs-trace").empty());
   write_file(file, random_bytes(4096));
   CHECK(refusal(file, "zs-checkpoint") ==
-        file + ": is no file that zs knows; zs-checkpoint takes checkpoints and files of tensors");
+        file + ": is not a file that zs knows; zs-checkpoint takes checkpoints and files of tensors");
   CHECK(refusal(folder.file("z"), "zs-trace") == folder.file("z") + ": No such file or directory");
 }
 

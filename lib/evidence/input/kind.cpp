@@ -157,7 +157,7 @@ std::vector<Kind> kinds_of_folder(const std::string& folder) {
   add(Kind::registry, registry);
   // A tracker's own folder has logs of the tracker; a folder of logs may have a tracker's folder in it.
   add(Kind::trackers, tracked && !parse::tracked_jobs(folder).empty());
-  // JSON or text files about a run or checkpoint are no logs.
+  // JSON or text files about a run or checkpoint are not logs.
   add(Kind::logs, !parse::jobs_in(folder).empty());
   if (kinds.empty()) {
     add(Kind::trackers, !parse::tracked_jobs(folder).empty());
@@ -194,7 +194,7 @@ std::string_view name(Kind kind) {
     case Kind::empty:
       return "empty";
     case Kind::unknown:
-      return "no file that zs knows";
+      return "not a file that zs knows";
     case Kind::results:
       return "the results folder of an experiment";
     case Kind::run:

@@ -53,7 +53,7 @@ struct Found {
     }
     std::vector<parse::Job> jobs = parse::jobs_in(folder);
     for (parse::Job& job : jobs) job.attributes.insert(named.begin(), named.end());
-    if (jobs.empty()) throw Error(folder, 0, "is the folder of a run that has neither metrics.h5 nor a log yet");
+    if (jobs.empty()) throw Error(folder, 0, "is the folder of a run without metrics.h5 and without a log so far");
     add_jobs(std::move(jobs), false);
   }
   void add_logs(const std::string& folder) {

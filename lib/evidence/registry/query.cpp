@@ -153,7 +153,7 @@ Filter parse_filter(const Runs& runs, const std::string& text) {
       throw UsageError("'" + filter.value + "' is not a regular expression: " + filter.pattern->error());
     return filter;
   }
-  throw UsageError("'" + text + "' is not a filter: expected COLUMN=VALUE, or != < <= > >= ~ !~ in place of =");
+  throw UsageError("'" + text + "' is not a filter: expected COLUMN=VALUE, or one of != < <= > >= ~ !~");
 }
 
 std::vector<std::size_t> select(const Runs& runs, const std::vector<Filter>& filters, bool any) {

@@ -41,7 +41,7 @@ std::optional<std::int64_t> number_of(std::string_view name) {
   return parse_int(name.substr(0, dash));
 }
 
-/// The files of the record in `folder` in their order of priority; empty if there is no record.
+/// The files of the record in `folder` in their order of priority; empty without a record.
 std::vector<Named> files(const std::string& folder) {
   std::vector<Named> names;
   const std::string record = folder + "/" + kFolder;
@@ -132,8 +132,8 @@ void add_to_record(const std::string& folder, const Fields& fields) {
   const std::string record = folder + "/" + kFolder;
   if (::mkdir(record.c_str(), 0777) != 0 && errno != EEXIST) throw Error(record, 0, errno_text());
   const std::string name = next_name(folder);
-  // The temporary file is in the run's folder, not in the record: so the rename changes the time of the run's folder,
-  // by which the index detects that the record has grown.
+  // The temporary file is in the run's folder, outside the record. So the rename changes the time of the run's folder,
+  // and the index detects that the record has grown.
   Temporary file(record + "/" + name, 0666, folder);
   Fields clear = fields;
   for (auto& [key, value] : clear) value = withheld(key, value);
@@ -171,14 +171,14 @@ std::string record_text(const Fields& fields) {
 }
 
 void merge_record_text(std::string_view text, const std::string& name, Fields& fields) {
-  if (!text.starts_with(kMagic)) throw Error(name, 1, "is no record of a run");
+  if (!text.starts_with(kMagic)) throw Error(name, 1, "is not a record of a run");
   text.remove_prefix(kMagic.size());
   Fields read;
   for (std::int64_t line = 2; !text.empty(); ++line) {
     const std::size_t end = text.find('\n');
     const std::size_t tab = text.substr(0, end).find('\t');
     if (end == std::string_view::npos || tab == std::string_view::npos)
-      throw Error(name, line, "is no field of a record");
+      throw Error(name, line, "is not a field of a record");
     read.emplace_back(unescaped(text.substr(0, tab)), unescaped(text.substr(tab + 1, end - tab - 1)));
     text.remove_prefix(end + 1);
   }

@@ -154,7 +154,7 @@ TEST_CASE("registry: a damaged record is a fault, the other runs are listed") {
       place.path(), [&](const zs::Fault& fault) { faults.push_back(fault.what); }, true);
   CHECK(runs.size() == 1);
   REQUIRE(faults.size() == 1);
-  CHECK(faults[0] == record + ":1: is no record of a run: this run is left out");
+  CHECK(faults[0] == record + ":1: is not a record of a run: this run is left out");
 }
 
 TEST_CASE("registry: a runs.csv that zs has not written is never touched: the runs go into zs-runs.csv") {
@@ -243,7 +243,7 @@ TEST_CASE("registry: pipes, devices, links and huge files where others may write
   std::string what = ": this run is left out";
   SUBCASE("a pipe") {
     REQUIRE(::mkfifo(record.c_str(), 0666) == 0);
-    what = record + ": is no regular file" + what;
+    what = record + ": is not a regular file" + what;
   }
   SUBCASE("an endless device") {
     fs::create_symlink("/dev/zero", record);

@@ -47,7 +47,7 @@ State read(const std::string& path) {
   if (!fs::exists(status))
     throw Error(path, 0, failure && failure.value() == ELOOP ? failure.message() : "there is no such file or folder");
   if (!fs::is_directory(status)) {
-    if (!fs::is_regular_file(status)) throw Error(path, 0, "is no regular file");
+    if (!fs::is_regular_file(status)) throw Error(path, 0, "is not a regular file");
     const auto mapping = Mapping::open(path);
     const std::string_view bytes = mapping->bytes();
     if (path.ends_with(".safetensors") || path.ends_with(".index.json") ||

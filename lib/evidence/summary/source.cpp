@@ -36,7 +36,7 @@ metric::Store read(const std::vector<input::Named>& named, const input::Listener
   rename(records);
   std::set<std::string> names;
   for (const metric::Run& run : records.runs) {
-    if (!names.insert(run.name).second) throw Error("two runs '" + run.name + "': give one of them alone");
+    if (!names.insert(run.name).second) throw Error("two runs '" + run.name + "': give only one of them");
   }
   for (const std::string& by : std::vector(rule.by)) {
     const auto has = [&](const metric::Run& run) { return !run.attribute(by).empty(); };

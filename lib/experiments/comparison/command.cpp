@@ -28,23 +28,14 @@ namespace {
 
 std::vector<cli::Option> options() {
   std::vector<cli::Option> all;
-  for (cli::Option option : experiment::config_options()) {
-    const config::Known* const known = config::known_option(option.name);
-    if (known && !used(known->key)) continue;
-    for (const Default& own : kDefaults) {
-      if (known && known->key == own.key && option.name == config::words(known->options).front())
-        option.fallback = own.value, option.help.resize(std::min(option.help.find(';'), option.help.size()));
-    }
-    all.push_back(option);
-  }
   cli::Rows comparing(all, "Comparing"), resuming(all, "Resuming"), output(all, "Output"), running(all, "Running");
   comparing("iterations", "N", "steps to train and compare", "10");
-  comparing("reference", "WHICH",
-            "reference: same is LibTorch in the target's own arithmetic; amp is LibTorch's autocast (bfloat16, or the "
-            "target's float16) from float32 parameters, whatever the target computes in; apart is LibTorch over each "
-            "document alone, whatever --packing; merged is LibTorch with each adapter added to its weight before the "
-            "product; whole is LibTorch over whole sequences, whatever --sequence_chunks",
-            "same", {"same", "amp", "apart", "merged", "whole"});
+  comparing(
+      "reference", "WHICH",
+      "reference: same is LibTorch in the target's arithmetic; amp is LibTorch's autocast (bfloat16, or the target's "
+      "float16) from float32 parameters; apart is LibTorch over each document alone; merged is LibTorch with each "
+      "adapter added to its weight before the product; whole is LibTorch over whole sequences",
+      "same", {"same", "amp", "apart", "merged", "whole"});
   comparing(
       "repeat", "N",
       "train the same steps (1 without --iterations) N times from the same state, without a reference, and name the "
@@ -65,24 +56,34 @@ std::vector<cli::Option> options() {
             {"rounding"});
   comparing("registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]").letter = 'r';
   comparing("patterns", "FILE", "file of patterns for other trainers' logs, see zs-parse(1) [~/.config/zs/patterns]");
-  comparing("floor", "PROBE", "what rounding may do to the first probe's training: the same with ZS_PROBE_PERTURB=1");
+  comparing("floor", "PROBE",
+            "the first probe's training recorded with ZS_PROBE_PERTURB=1: measures the effect of rounding");
   comparing("follow", "",
             "the second probe is of a training that still runs: compare each step as it is written, and end at the "
             "first that is wrong");
   comparing("patience", "SECONDS", "how long --follow waits for a further step [600]");
   resuming(
       "resume", "COMMAND",
-      "train with a shell command to the end, train with it again, stop and resume, and say what was lost: {steps} in "
-      "it is the step after which it ends, {run} the folder that it may write to, {resume} what --resume_with says");
-  resuming("resume_with", "ARGS", "what resumes a training; {checkpoint} is its newest whole checkpoint");
-  resuming("resume_command", "COMMAND",
-           "the command that resumes, where it is another one: on other ranks, under another stage");
+      "train with a shell command to the end, train again, stop and resume, and report what the resume lost; in the "
+      "command {steps} is the step after which it ends, {run} its folder, {resume} the argument of --resume_with");
+  resuming("resume_with", "ARGS", "arguments that resume a training; {checkpoint} is its newest whole checkpoint");
+  resuming("resume_command", "COMMAND", "command that resumes, if it differs: on other ranks, under another stage");
   resuming("at", "N", "the step after which the training is stopped");
   resuming("steps", "M", "the last step");
-  resuming("keep", "DIR", "folder of what these trainings write [resume-test]");
+  resuming("keep", "DIR", "folder of these trainings [resume-test]");
   output("format", "FORM", "form of the output", "text", {"text", "tsv", "json"});
   output("output", "FILE", "also write the records of all steps to a metric file").letter = 'o';
   output("verbose_logging", "", "print a line for each unit of each step");
+  // After the options of zs-verify alone: those of a training are many.
+  for (cli::Option option : experiment::config_options()) {
+    const config::Known* const known = config::known_option(option.name);
+    if (known && !used(known->key)) continue;
+    for (const Default& own : kDefaults) {
+      if (known && known->key == own.key && option.name == config::words(known->options).front())
+        option.fallback = own.value, option.help.resize(std::min(option.help.find(';'), option.help.size()));
+    }
+    all.push_back(option);
+  }
   all.push_back(experiment::local_rank_option());
   all.push_back(experiment::set_option());
   running("timeout", "SECONDS", "how long a collective waits for a rank before the run stops", "50");

@@ -283,7 +283,7 @@ TEST_CASE("rerun: what failed or is missing, by the script that planned it, and 
     jobs = chosen({});
     CHECK((jobs.empty() || jobs[0].conditions == std::vector<std::string>{"c"}));
     REQUIRE(told.size() > 1);
-    CHECK(told[0].ends_with("what it says would run as you (--any_owner runs it all the same)"));
+    CHECK(told[0].ends_with("its commands would run as you (--any_owner runs them)"));
     jobs = chosen({.strict = false, .any_owner = true});
     REQUIRE(jobs.size() == 1);
     CHECK(jobs[0].runs.size() == 2);
@@ -295,7 +295,7 @@ TEST_CASE("rerun: what failed or is missing, by the script that planned it, and 
       jobs = chosen({.strict = false, .any_owner = true});
       REQUIRE(jobs.size() == 1);
       CHECK(jobs[0].conditions == std::vector<std::string>{"c"});
-      CHECK(told[0] == std::string("was planned by ") + script + ", which is no script of zs: it is not run");
+      CHECK(told[0] == std::string("was planned by ") + script + ", which is not a script of zs: it is not run");
     }
   }
   ::unsetenv("ZS_SHARE");
@@ -317,7 +317,7 @@ TEST_CASE("state: a process that has ended and waits for its parent is gone") {
 TEST_CASE("state: metrics that are no file keep nobody waiting") {
   const zs::TemporaryFolder place;
   REQUIRE(::mkfifo(place.file("metrics.h5").c_str(), 0666) == 0);
-  CHECK(progress(place.path()).fault == place.file("metrics.h5") + ": is no regular file");
+  CHECK(progress(place.path()).fault == place.file("metrics.h5") + ": is not a regular file");
 }
 
 TEST_CASE("plan: secrets are withheld from the configuration, the record and the command") {

@@ -126,7 +126,7 @@ static Options options_of(const Cell& cell, const config::Config* known) {
   while (at < cell.arguments.size()) {
     const std::string& word = cell.arguments[at++];
     if (!word.starts_with("--") || word.size() < 3)
-      throw Error(cell.name + ": '" + word + "' is no option: --key value, or --key");
+      throw Error(cell.name + ": '" + word + "' is not an option: --key value, or --key");
     const std::size_t equals = word.find('=');
     std::string value;
     if (equals != std::string::npos) {

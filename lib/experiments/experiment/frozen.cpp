@@ -49,7 +49,7 @@ void require_frozen(const std::string& path, const std::vector<std::string>& con
   std::istringstream lines(Input(path).read_all());
   for (std::string line; std::getline(lines, line);) {
     const std::size_t gap = line.find("  ");
-    if (gap == std::string::npos) throw Error(path, 0, "is no list of sha256sum");
+    if (gap == std::string::npos) throw Error(path, 0, "is not a list of sha256sum");
     const std::string file = line.substr(gap + 2);
     const bool other = std::find(configurations.begin(), configurations.end(), file) == configurations.end();
     if (!configurations.empty() && is_configuration(file) && other) continue;

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using registry::value;
 
-// A separate folder: the time of the run's folder tells the index that the record has grown.
+// A separate folder: a change of the run's folder must mean that the record has grown, since the index reads its time.
 constexpr const char* kFolder = "/.owner";
 constexpr std::size_t kMost = 1 << 16;  // bytes of an owner file: more is none of ours
 
@@ -41,7 +41,7 @@ std::vector<std::int64_t> numbers(const std::string& folder) {
   return found;
 }
 
-/// The content of an owner file; "" of one that is only being written, or is no plain file.
+/// The content of an owner file; "" if it is still being written, or is not a plain file.
 std::string content(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return "";
@@ -153,7 +153,7 @@ Lease::Lease(std::string folder, bool take_over) : folder_(std::move(folder)) {
     if (other.live && (other.here || !take_over)) {
       throw Error(folder_, 0,
                   "is being trained by " + other.text + " (" + other.basis +
-                      "): " + (other.here ? "end that first" : "if it is over, go on with --take_over"));
+                      "): " + (other.here ? "end that first" : "if it is over, continue with --take_over"));
     }
     // The process that loses the race for the next number looks again.
     if (make(folder_, newest + 1, own_fields())) number_ = newest + 1;

@@ -60,7 +60,7 @@ TEST_CASE("lease: of a process of this host that is gone, it is taken; of anothe
 
   const TemporaryFolder other;
   owned_by(other.path(), {{"host", "no-such-host"}, {"process", "1:1"}});
-  CHECK(error_of(other.path(), false).find("if it is over, go on with --take_over") != std::string::npos);
+  CHECK(error_of(other.path(), false).find("if it is over, continue with --take_over") != std::string::npos);
   CHECK(error_of(other.path(), true).empty());
 }
 

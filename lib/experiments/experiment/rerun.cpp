@@ -28,7 +28,7 @@ bool found_out(std::string_view filter) {
   return std::find(kFoundOut.begin(), kFoundOut.end(), column) != kFoundOut.end();
 }
 
-const std::string kOthersWords = ": what it says would run as you (--any_owner runs it all the same)";
+const std::string kOthersWords = ": its commands would run as you (--any_owner runs them)";
 
 std::string belongs(uid_t owner) {
   const passwd* const user = ::getpwuid(owner);
@@ -128,7 +128,7 @@ std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& r
     if (!experiment.empty()) paths.insert(paths.end(), {experiment, experiment + "/metadata.json"});
     const std::string script = own_script(planned);
     if (script.empty()) {
-      faults({id, 0, "was planned by " + planned + ", which is no script of zs: it is not run"});
+      faults({id, 0, "was planned by " + planned + ", which is not a script of zs: it is not run"});
       continue;
     }
     const std::string other = choice.any_owner ? "" : of_another(paths, record.owners);

@@ -167,7 +167,7 @@ registry::Question question_of(const cli::Args& args) {
 
 Status list(const cli::Args& args) {
   if (args.has("output")) return page(args);
-  if (args.has("watch")) throw UsageError("--watch writes a page anew: name it with --output FILE.html");
+  if (args.has("watch")) throw UsageError("--watch rewrites a page: name it with --output FILE.html");
   std::int64_t faults = 0;
   if (args.has("statistics") && (args.has("list_columns") || format(args) == "openmetrics"))
     throw UsageError(std::string("--statistics is of a table of runs: leave out ") +

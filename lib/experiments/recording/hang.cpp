@@ -200,7 +200,7 @@ Variables variables_to_ask(const std::string& folder) {
   add_start(variables);
   std::error_code failure;
   fs::create_directories(absolute + "/flight", failure);
-  // The second name of each is that of PyTorch before 2.10.
+  // The second name of each is the name in PyTorch before 2.10.
   for (const auto& [name, value] : Variables{{"TORCH_FR_BUFFER_SIZE", "2000"},
                                              {"TORCH_NCCL_TRACE_BUFFER_SIZE", "2000"},
                                              {"TORCH_FR_DUMP_TEMP_FILE", absolute + "/flight/rank_"},
@@ -254,7 +254,7 @@ std::string explain(const std::vector<Where>& ranks) {
                                       : "") +
            others();
   }
-  if (busy.empty() && waiting.empty()) return "no rank told where it is";
+  if (busy.empty() && waiting.empty()) return "no rank reported its position";
   if (!busy.empty()) {
     std::string text = ranks_text({busy[0]}) + " is at " + busy[0]->place;
     for (std::size_t i = 1; i < std::min<std::size_t>(busy.size(), 4); ++i)
@@ -297,7 +297,7 @@ std::string why_it_hangs(const std::string& folder) {
     file.where.gone = file.where.state == 0;
     if (!file.where.gone) ::kill(static_cast<pid_t>(file.process), SIGURG);
   }
-  // Those on other nodes are asked through Slurm: a process that knows nothing of the signal ignores it.
+  // Processes on other nodes are asked through Slurm: a process without a handler ignores the signal.
   if (const std::string job = variable("SLURM_JOB_ID"); elsewhere && !job.empty())
     printed_by({"scancel", "--signal=" + std::to_string(SIGURG), job});
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);

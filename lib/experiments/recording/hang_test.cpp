@@ -71,7 +71,7 @@ TEST_CASE("the rank that is told is the one that the others wait for") {
         "the ranks wait in different places: rank 0 in all_reduce at t.py:9, rank 1 in broadcast at t.py:7");
   CHECK(explain(std::vector{at(0, "all_reduce", "t.py:9"), at(1, "all_reduce", "t.py:9")}) ==
         "all ranks wait in all_reduce at t.py:9: none of them is behind the others");
-  CHECK(explain({}) == "no rank told where it is");
+  CHECK(explain({}) == "no rank reported its position");
 }
 
 }  // namespace

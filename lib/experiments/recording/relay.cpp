@@ -89,10 +89,10 @@ void Relay::pass_on(Stream& stream) {
     } else if (errno == EAGAIN) {
       break;
     } else if (errno != EINTR) {
-      // A closed pipe (zs-record ... | head) is no fault: somebody has read enough.
+      // A closed pipe (zs-record ... | head) is not a fault: the reader has read enough.
       if (errno != EPIPE)
         warn_(std::string(stream.to == STDOUT_FILENO ? "stdout: " : "stderr: ") + errno_text() +
-              ": what the command prints is in " + path_ + " alone");
+              ": the output of the command is in " + path_ + " alone");
       stream.lost = true;
       stream.pending.clear();
       return;

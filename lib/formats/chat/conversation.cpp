@@ -33,7 +33,7 @@ std::string role_of(const std::string& from, const std::string& which, const Wro
 }
 
 Ordered message_of(const Ordered& given, const std::string& which, bool shared, const Wrong& wrong) {
-  if (!given.is_object()) wrong(which + " is no object");
+  if (!given.is_object()) wrong(which + " is not an object");
   const char *const who = shared ? "from" : "role", *const what = shared ? "value" : "content";
   if (!given.contains(who) || !given[who].is_string() || given[who].get_ref<const std::string&>().empty())
     wrong(which + " has no \"" + who + "\"");
@@ -66,7 +66,7 @@ bool ConversationReader::next(Conversation& conversation) {
   const char* const key = shared ? "conversations" : "messages";
   if (!line.contains(key)) wrong("has neither \"messages\" nor \"conversations\"");
   const Ordered& list = line[key];
-  if (!list.is_array()) wrong(std::string("\"") + key + "\" is no list");
+  if (!list.is_array()) wrong(std::string("\"") + key + "\" is not a list");
   if (list.empty()) wrong("the conversation is empty: it has no message");
   // Files of the second key may have messages of the first form.
   const bool of_roles = !shared || (list[0].is_object() && list[0].contains("role"));
@@ -76,7 +76,7 @@ bool ConversationReader::next(Conversation& conversation) {
   conversation.line = lines_.line();
   conversation.asked = {{"messages", std::move(messages)}};
   if (line.contains("tools") && !line["tools"].is_null()) {
-    if (!line["tools"].is_array()) wrong("\"tools\" is no list");
+    if (!line["tools"].is_array()) wrong("\"tools\" is not a list");
     conversation.asked["tools"] = line["tools"];
   }
   return true;

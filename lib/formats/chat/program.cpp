@@ -181,7 +181,7 @@ def main():
     for line in sys.stdin:
         try:
             if any(mark in line for mark in SAID):
-                raise ValueError("the conversation has characters that zs puts around what the assistant says")
+                raise ValueError("the conversation has the characters that zs uses as marks around the assistant's messages")
             with limits():
                 made = renderer.rendered(json.loads(line))
             answer(made)

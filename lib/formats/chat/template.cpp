@@ -26,7 +26,7 @@ fs::path folder_of(const std::string& tokenizer) {
 Json read_object(const fs::path& path) {
   if (!is_there(path)) return Json::object();
   Json json = read_json(path.string());
-  if (!json.is_object()) throw Error(path.string(), 0, "is no JSON object");
+  if (!json.is_object()) throw Error(path.string(), 0, "is not a JSON object");
   return json;
 }
 
@@ -47,10 +47,10 @@ std::string text_of(const Json& given, const std::string& place) {
     }
     throw Error(place + " has several, none of which is called default");
   }
-  throw Error(place + " is no text");
+  throw Error(place + " is not text");
 }
 
-/// Contents of special tokens: those of "added_tokens" and "added_tokens_decoder".
+/// Contents of special tokens, from "added_tokens" and "added_tokens_decoder".
 void add_special(const Json& tokens, std::vector<std::string>& special) {
   if (!tokens.is_array() && !tokens.is_object()) return;
   for (const Json& token : tokens) {
@@ -131,7 +131,7 @@ Template open_template(const std::string& tokenizer) {
     made.text = text_of(json["chat_template"], made.place);
   } else {
     throw Error(tokenizer, 0,
-                "has no chat template: neither chat_template.jinja nor \"chat_template\" in tokenizer_config.json");
+                "has no chat template: expected chat_template.jinja or \"chat_template\" in tokenizer_config.json");
   }
   for (const char* const name : token::kSpecialTokens) {
     if (json.contains(name) && !content_of(json[name]).empty()) made.tokens[name] = content_of(json[name]);
@@ -155,7 +155,7 @@ std::vector<Rendered> render(const Template& by, LossOn loss_on, const std::vect
   const std::vector<Json> all = answers(by, input);
   if (all.at(0).contains("syntax")) {
     throw Error(by.place, all[0]["line"].get<std::int64_t>(),
-                "is no Jinja template: " + printable(all[0]["syntax"].get<std::string>()));
+                "is not a Jinja template: " + printable(all[0]["syntax"].get<std::string>()));
   }
   if (all[0].contains("limit")) throw Error(by.place, 0, over_limit(all[0]));
   std::vector<Rendered> made;

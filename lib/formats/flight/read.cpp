@@ -103,7 +103,7 @@ Dump read_dump(const std::string& path) {
   Value root;
   if (bytes.starts_with("{")) {
     const auto json = nlohmann::json::parse(bytes, nullptr, false);
-    if (json.is_discarded()) throw Error(path, 0, "is no JSON: is it cut?");
+    if (json.is_discarded()) throw Error(path, 0, "is not JSON: is it cut?");
     root = value_of(json);
   } else {
     root = tensorfile::unpickle(bytes, path, [&](const std::string&) -> tensorfile::StoragePtr {
@@ -112,7 +112,7 @@ Dump read_dump(const std::string& path) {
   }
   const Value* const entries = root.find("entries");
   const Value* const groups = root.find("pg_config");
-  if (!entries && !groups) throw Error(path, 0, "is no dump of the Flight Recorder: it has no entries");
+  if (!entries && !groups) throw Error(path, 0, "is not a dump of the Flight Recorder: it has no entries");
   Dump dump;
   dump.rank = rank_of(path);
   if (dump.rank < 0) throw Error(path, 0, "its name does not end with a rank");

@@ -2,8 +2,8 @@
 // PyTorch Lightning's progress bar, with the metrics that a module logs with prog_bar=True:
 //   Epoch 0:  22%|██▏       | 4/18 [00:17<01:02,  4.47s/it, loss=9.947, v_num=193315]
 //   `Trainer.fit` stopped: `max_epochs=3` reached.
-// A batch is drawn more than once; the last drawing has its metrics. Batches count on from epoch to epoch. The rate is
-// that of the whole epoch so far, which is no step's time. (Its CSVLogger writes a table, which is the dialect csv.)
+// A batch is drawn more than once; the last drawing has its metrics. Batches are counted across epochs. The rate is the
+// mean over the epoch so far, not the time of a step. (Its CSVLogger writes a table, which is the dialect csv.)
 #include <algorithm>
 
 #include "base/number.hpp"
@@ -65,7 +65,7 @@ class Lightning : public Dialect {
       if (end == rest.size()) return "malformed progress bar: it is cut";  // any part of it may be
       if (equals == std::string_view::npos || equals > end)
         return "malformed progress bar: '" + std::string(rest.substr(0, std::min<std::size_t>(end, 24))) +
-               "' is no pair";
+               "' is not a pair";
       const std::string_view key = rest.substr(0, equals);
       std::string_view value = rest.substr(equals + 1, end - equals - 1);
       const bool last = rest[end] == ']';

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Megatron-LM, and what descends from it (GPT-NeoX, Megatron-DeepSpeed):
+// Megatron-LM and its descendants (GPT-NeoX, Megatron-DeepSpeed):
 //    iteration        5/     100 | consumed samples:           40 | elapsed time per iteration (ms): 1234.5 | learning
 //    rate: 1.500000E-04 | global batch size:     8 | lm loss: 1.083124E+01 | loss scale: 1.0 | grad norm: 2.345 | ...
 //    validation loss at iteration 100 | lm loss value: 6.012345E+00 | lm loss PPL: 4.084491E+02 |
-// Cells stand between bars. Older versions leave out the colons.
+// Bars separate the cells. Older versions leave out the colons.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -79,7 +79,7 @@ class Megatron : public Dialect {
     std::size_t split = cell.find(':');
     if (split == std::string_view::npos) split = cell.rfind(' ');
     if (split == std::string_view::npos)
-      return "malformed iteration line: '" + std::string(cell.substr(0, 40)) + "' is no pair";
+      return "malformed iteration line: '" + std::string(cell.substr(0, 40)) + "' is not a pair";
     const std::string_view name = trimmed(cell.substr(0, split));
     std::string_view rest = trimmed(cell.substr(split + 1));
     const Token number = take_number(rest);

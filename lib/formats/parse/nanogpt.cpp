@@ -78,7 +78,7 @@ class NanoGpt : public Dialect {
       return other ? Verdict{} : Verdict{false, "malformed evaluation line: no 'val loss' after 'train loss'"};
     }
     const Token valid = take_number(rest);
-    if (train.text.empty() || valid.text.empty()) return {false, "malformed evaluation line: a loss is no number"};
+    if (train.text.empty() || valid.text.empty()) return {false, "malformed evaluation line: a loss is not a number"};
     if (!number_ends(rest)) return {false, "malformed evaluation line: other text within 'val loss'"};
     if (!line.ended && rest.empty())
       return {false, "malformed evaluation line: the log ends within the value of 'val loss'"};

@@ -38,7 +38,7 @@ class Verl : public Dialect {
   std::string read_pair(std::string_view pair, bool cut, std::vector<Field>& fields) {
     const std::size_t colon = pair.rfind(':');
     if (colon == std::string_view::npos)
-      return "malformed step line: '" + std::string(pair.substr(0, 40)) + "' is no pair";
+      return "malformed step line: '" + std::string(pair.substr(0, 40)) + "' is not a pair";
     std::string_view key = pair.substr(0, colon), value = pair.substr(colon + 1);
     if (skip(value, "np.") || skip(value, "numpy.")) value.remove_prefix(std::min(value.find('(') + 1, value.size()));
     const Token number = take_number(value);

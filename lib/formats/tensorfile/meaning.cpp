@@ -27,8 +27,8 @@ std::optional<Dtype> dtype_of_class(const std::string& name) {
   return from_storage_class(std::string_view(name).substr(kModule.size()));
 }
 
-// storage, offset, shape, strides, then what does not matter here: gradient, hooks, [dtype]; last, from PyTorch 2.0
-// on, the bits at `metadata` that say how to look at the elements: {"conj": True}, {"neg": True}.
+// storage, offset, shape, strides, then parts that are ignored: gradient, hooks, [dtype]; last, from PyTorch 2.0 on,
+// the bits at `metadata` that modify the elements: {"conj": True}, {"neg": True}.
 Id rebuild(Graph& graph, const std::vector<Id>& arguments, std::optional<Dtype> dtype, std::size_t metadata) {
   if (arguments.size() > metadata && !graph.is_none(arguments[metadata]) &&
       !graph.as<Pairs>(arguments[metadata], "a dict of a tensor's metadata").ids.empty()) {
@@ -143,7 +143,7 @@ Id call(Graph& graph, const std::string& name, const std::vector<Id>& arguments)
   if (name == "torch._utils._rebuild_tensor_v3") {
     expect(7, 8);
     const std::string type = graph.as<Global>(arguments[6], "a dtype").name;
-    if (!as_dtype(type)) throw Malformed{type + " is no dtype"};
+    if (!as_dtype(type)) throw Malformed{type + " is not a dtype"};
     return rebuild(graph, arguments, as_dtype(type), 7);
   }
   if (name == "torch._tensor._rebuild_from_type_v2") {  // a function, a class, its arguments, attributes
@@ -170,7 +170,7 @@ Id keep(Graph& graph, Id persistent, const std::function<StoragePtr(const std::s
   const std::string key = graph.text(parts[2]);
   const std::int64_t count = graph.integer(parts[4]);
   Kept kept{source(key), dtype_of_class(type)};
-  if (!kept.dtype && !kUntyped.contains(type)) throw Malformed{type + " is no class of storage"};
+  if (!kept.dtype && !kUntyped.contains(type)) throw Malformed{type + " is not a class of storage"};
   const std::uint64_t size = kept.dtype ? size_of(*kept.dtype) : 1, bytes = kept.storage->size();
   if (count < 0 || bytes % size != 0 || bytes / size != static_cast<std::uint64_t>(count)) {
     throw Malformed{"storage " + key + " has " + std::to_string(bytes) + " bytes, expected " + std::to_string(count) +

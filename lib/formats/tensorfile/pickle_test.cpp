@@ -61,7 +61,7 @@ TEST_CASE("pickle: objects and floats as Python writes them") {
   CHECK(*values[1].find("x")->get<double>() == 0.1);
   CHECK(values[3].get<Object>()->arguments.size() == 1);
   CHECK(*values[3].find("y")->get<double>() == -1.5e300);
-  CHECK(error_of([&] { pickle(Object{"eval"}, storages); }) == "'eval' is no name that Python could import");
+  CHECK(error_of([&] { pickle(Object{"eval"}, storages); }) == "'eval' is not a name that Python could import");
 }
 
 TEST_CASE("pickle: a global outside of the list is named and never called") {
@@ -134,7 +134,7 @@ TEST_CASE("pickle: a tensor that its storage cannot hold is an error") {
             .ends_with("tensor of shape [2, 3] reaches element 6 of a storage that has 6"));
   CHECK(error(rebuild("K\7", "K\0))"s)).ends_with("storage 0 has 24 bytes, expected 7 elements of 4"));
   CHECK(error(rebuild("J\xFF\xFF\xFF\xFF", "K\0))"s)).ends_with("storage 0 has 24 bytes, expected -1 elements of 4"));
-  CHECK(error(rebuild("K\6", "K\0)K\1\x85"s)).ends_with("tensor has not as many strides as dimensions"));
+  CHECK(error(rebuild("K\6", "K\0)K\1\x85"s)).ends_with("the tensor's numbers of strides and dimensions differ"));
   CHECK(error(rebuild("K\6", "NK\1\x85K\1\x85"s)).ends_with("malformed pickle: expected an integer"));
 }
 

@@ -178,7 +178,7 @@ class Pickler {
   void write_object(const Object& object) {
     const std::size_t point = object.name.rfind('.');
     if (point == std::string::npos || object.name.find('\n') != std::string::npos)
-      throw Error("'" + object.name + "' is no name that Python could import");
+      throw Error("'" + object.name + "' is not a name that Python could import");
     write_global(object.name.substr(0, point), object.name.substr(point + 1));
     if (object.arguments.empty() && object.state.empty()) return;
     bytes_ += '(';
@@ -230,7 +230,7 @@ class Pickler {
     if (found->second.dtype != tensor.dtype) {
       throw Error("shares its storage as " + type + " with a tensor of " + std::string(name_of(found->second.dtype)));
     }
-    if (tensor.storage->size() % size_of(tensor.dtype) != 0) throw Error("storage is no whole number of elements");
+    if (tensor.storage->size() % size_of(tensor.dtype) != 0) throw Error("storage is not a whole number of elements");
     write_view(tensor.dtype, std::to_string(found->second.index), tensor.storage->size() / size_of(tensor.dtype),
                tensor.offset, tensor.shape, tensor.strides);
   }

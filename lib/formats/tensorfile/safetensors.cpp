@@ -136,16 +136,16 @@ Safetensors read_safetensors(const std::string& path) {
   const std::shared_ptr<const Mapping> file = Mapping::open(path);
   const std::string_view bytes = file->bytes();
   std::uint64_t size = 0;
-  if (bytes.size() < sizeof size) throw Error(path, 0, "is no safetensors file: shorter than 8 bytes");
+  if (bytes.size() < sizeof size) throw Error(path, 0, "is not a safetensors file: shorter than 8 bytes");
   std::memcpy(&size, bytes.data(), sizeof size);
-  if (size > kLargestHeader) throw Error(path, 0, "is no safetensors file: its header would exceed 100 MB");
+  if (size > kLargestHeader) throw Error(path, 0, "is not a safetensors file: its header would exceed 100 MB");
   if (size > bytes.size() - 8) {
     throw Error(
         path, 0,
         "is cut short: a header of " + std::to_string(size) + " bytes in a file of " + std::to_string(bytes.size()));
   }
   const std::string_view text = bytes.substr(8, size), data = bytes.substr(8 + size);
-  if (!text.starts_with('{')) throw Error(path, 0, "is no safetensors file: its header does not begin with '{'");
+  if (!text.starts_with('{')) throw Error(path, 0, "is not a safetensors file: its header does not begin with '{'");
   const Json header = parse_header(path, text);
   Safetensors result;
   std::vector<Placed> placed;
@@ -154,9 +154,9 @@ Safetensors read_safetensors(const std::string& path) {
       placed.push_back(parse_tensor(path, name, entry));
       continue;
     }
-    if (!entry.is_object()) throw Error(path, 0, "malformed header: __metadata__ is no object");
+    if (!entry.is_object()) throw Error(path, 0, "malformed header: __metadata__ is not an object");
     for (const auto& [key, value] : entry.items()) {
-      if (!value.is_string()) throw Error(path, 0, "malformed header: __metadata__ " + key + " is no text");
+      if (!value.is_string()) throw Error(path, 0, "malformed header: __metadata__ " + key + " is not text");
       result.metadata.emplace_back(key, value.get<std::string>());
     }
   }

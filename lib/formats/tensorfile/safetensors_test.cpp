@@ -73,10 +73,10 @@ TEST_CASE("safetensors: every rule of the format is checked, with the tensor's n
   const std::string eight = "12345678";
   CHECK(read(with_header(a + "}", eight)) == "no error");
   CHECK(read(with_header(a + "}   ", eight)) == "no error");
-  CHECK(read("1234567") == "is no safetensors file: shorter than 8 bytes");
-  CHECK(read(with_header(a + "}", eight, 100000001)) == "is no safetensors file: its header would exceed 100 MB");
+  CHECK(read("1234567") == "is not a safetensors file: shorter than 8 bytes");
+  CHECK(read(with_header(a + "}", eight, 100000001)) == "is not a safetensors file: its header would exceed 100 MB");
   CHECK(read(with_header(a + "}", "", 60)) == "is cut short: a header of 60 bytes in a file of 62");
-  CHECK(read(with_header(" " + a + "}", eight)) == "is no safetensors file: its header does not begin with '{'");
+  CHECK(read(with_header(" " + a + "}", eight)) == "is not a safetensors file: its header does not begin with '{'");
   CHECK(read(with_header(a, eight)) == "malformed header at byte 62");
   CHECK(read(with_header("{\"\xFF\":1}", "")) == "malformed header at byte 11");
   CHECK(read(with_header(a + ",\"a\":" + tensor("F32", "[2]", "[0,8]") + "}", eight)) ==
@@ -92,7 +92,7 @@ TEST_CASE("safetensors: every rule of the format is checked, with the tensor's n
         "a: shape [9223372036854775807,3] is too large");
   CHECK(read(with_header("{\"a\":1e999}", "")) == "malformed header: a number out of range");
   CHECK(read(with_header("{\"a\":7}", "")) == "a: malformed header: expected an object");
-  CHECK(read(with_header("{\"__metadata__\":{\"k\":1}}", "")) == "malformed header: __metadata__ k is no text");
+  CHECK(read(with_header("{\"__metadata__\":{\"k\":1}}", "")) == "malformed header: __metadata__ k is not text");
   CHECK(read(with_header(a + "}", "1234")) == "a: is cut short: its data ends at 8 of 4");
   CHECK(read(with_header(a + "}", eight + "9")) == "1 bytes at the end belong to no tensor");
   CHECK(read(with_header(a + ",\"b\":" + tensor("U8", "[1]", "[9,10]") + "}", eight + "90")) ==

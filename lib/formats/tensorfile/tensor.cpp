@@ -125,7 +125,7 @@ bool Tensor::contiguous() const {
 
 void Tensor::check() const {
   if (!storage) throw Error("tensor without storage");
-  if (strides.size() != shape.size()) throw Error("tensor has not as many strides as dimensions");
+  if (strides.size() != shape.size()) throw Error("the tensor's numbers of strides and dimensions differ");
   if (offset < 0) throw Error("tensor has a negative offset");
   std::int64_t last = offset;  // the furthest element
   std::int64_t all = 1;

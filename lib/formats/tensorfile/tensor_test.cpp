@@ -92,7 +92,7 @@ TEST_CASE("tensor: views that reach outside of their storage are errors") {
   CHECK(error({2}, {-1}, 1) == "tensor has a negative size or stride");
   CHECK(error({-1}, {1}, 0) == "tensor has a negative size or stride");
   CHECK(error({2}, {1}, -1) == "tensor has a negative offset");
-  CHECK(error({2, 2}, {1}, 0) == "tensor has not as many strides as dimensions");
+  CHECK(error({2, 2}, {1}, 0) == "the tensor's numbers of strides and dimensions differ");
   const std::int64_t huge = std::int64_t{1} << 62;
   CHECK(error({huge, 4}, {0, 0}, 0) == "tensor of shape [4611686018427387904, 4] is too large");
   CHECK(error({huge}, {0}, 0) == "tensor of shape [4611686018427387904] is too large");

@@ -18,13 +18,13 @@ namespace {
 
 constexpr std::string_view kPickle = "/data.pkl";
 
-// Describes a file that is no zip archive, by its first bytes.
+// Describes a file that is not a zip archive, by its first bytes.
 std::string describe(std::string_view bytes) {
   if (bytes.empty()) return "is empty";
   if (bytes.starts_with('\x80') || (bytes.size() > 262 && bytes.substr(257, 5) == "ustar")) {
     return "was written before PyTorch 1.6 (no zip archive): torch.load and torch.save it once with a newer PyTorch";
   }
-  return "is no file of torch.save (no zip archive)";
+  return "is not a file of torch.save (no zip archive)";
 }
 
 // "archive" in "archive/data.pkl"; PyTorch names it after the file.
@@ -36,7 +36,7 @@ std::string find_root(const ZipReader& zip, const std::string& path) {
       roots.push_back(name.substr(0, slash));
     }
   }
-  if (roots.empty()) throw Error(path, 0, "is no file of torch.save (a zip archive without data.pkl)");
+  if (roots.empty()) throw Error(path, 0, "is not a file of torch.save (a zip archive without data.pkl)");
   const std::string& root = roots.front();
   if (roots.size() > 1) throw Error(path, 0, "two pickles in one archive, in " + root + " and in " + roots[1]);
   if (zip.contains(root + "/constants.pkl")) {

@@ -113,9 +113,9 @@ TEST_CASE("torch: archives that are not of torch.save say what they are") {
     return error_of([&] { read_torch(path); });
   };
   CHECK(error({{"x/data.pkl", "\x80\x02N."}, {"x/version", "3\n"}}) == "no error");
-  CHECK(error({{"a.txt", ""}}) == path + ": is no file of torch.save (a zip archive without data.pkl)");
+  CHECK(error({{"a.txt", ""}}) == path + ": is not a file of torch.save (a zip archive without data.pkl)");
   CHECK(error({{"x/y/data.pkl", "\x80\x02N."}}) ==
-        path + ": is no file of torch.save (a zip archive without data.pkl)");
+        path + ": is not a file of torch.save (a zip archive without data.pkl)");
   CHECK(error({{"x/data.pkl", ""}, {"y/data.pkl", ""}}) == path + ": two pickles in one archive, in x and in y");
   CHECK(error({{"x/data.pkl", ""}, {"x/constants.pkl", ""}}).find("TorchScript") != std::string::npos);
   CHECK(error({{"x/data.pkl", "\x80\x02N."}, {"x/byteorder", "big"}}) ==
@@ -126,7 +126,7 @@ TEST_CASE("torch: archives that are not of torch.save say what they are") {
   spill(path, "");
   CHECK(error_of([&] { read_torch(path); }) == path + ": is empty");
   spill(path, "hello");
-  CHECK(error_of([&] { read_torch(path); }) == path + ": is no file of torch.save (no zip archive)");
+  CHECK(error_of([&] { read_torch(path); }) == path + ": is not a file of torch.save (no zip archive)");
   CHECK(error_of([&] { read_torch(folder.path()); }) == folder.path() + ": is a directory, expected a file");
   CHECK(error_of([&] { read_torch(folder.file("none")); }) == folder.file("none") + ": No such file or directory");
 }

@@ -52,7 +52,7 @@ AddedToken token_of(const Value& value) {
 Id key_id(const std::string& key, const Value& place) {
   Id id = 0;
   const auto [end, failure] = std::from_chars(key.data(), key.data() + key.size(), id);
-  if (failure != std::errc() || end != key.data() + key.size() || key.empty()) place.wrong("is no id");
+  if (failure != std::errc() || end != key.data() + key.size() || key.empty()) place.wrong("is not an id");
   return id;
 }
 
@@ -89,7 +89,7 @@ void add_unless_there(const Value& value, Adding& adding) {
   if (!token.content.empty() && !adding.has(token.content)) adding.add(std::move(token), false, {}, value);
 }
 
-/// Those that have names.
+/// The special tokens that have names.
 void add_named(const Value& file, Adding& adding) {
   for (const char* const name : kSpecialTokens) add_unless_there(file[name], adding);
 }
@@ -105,8 +105,8 @@ void add_more(const Value& config, Adding& adding) {
   }
 }
 
-/// Tokens that are not of each tokenizer, such as one for images. Their ids would follow the order of the file, which
-/// is that of nothing else: they are to have them by another file or key.
+/// Tokens that only some tokenizers have, such as one for images. Another file or key must give their ids: the order in
+/// this file does not.
 void add_own(const Value& config, const std::function<bool(const std::string&)>& known, Adding& adding) {
   const auto own = [&](const Value& value) {
     AddedToken token = token_of(value);
@@ -128,7 +128,8 @@ void add_own(const Value& config, const std::function<bool(const std::string&)>&
   }
 }
 
-/// Whether transformers puts a blank before text: it asks the class, and Llama's for add_prefix_space, not the model.
+/// Whether transformers puts a blank before text: it asks the tokenizer's class (for Llama, add_prefix_space), not the
+/// model.
 std::optional<bool> prefix_of(const Value& config) {
   const Value type = config["tokenizer_class"], prefix = config["add_prefix_space"];
   const std::string name = type.is_null() ? "" : type.text();

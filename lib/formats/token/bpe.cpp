@@ -115,7 +115,7 @@ void Bpe::encode(std::string_view word, std::vector<Id>& ids) const {
     const std::optional<Id>& id = bytes[static_cast<unsigned char>(c)];
     if (!id && !unknown) {
       throw Error("the byte 0x" + to_hex(std::string_view(&c, 1)) +
-                  " has no token, and the tokenizer has none for what is unknown");
+                  " has no token, and the tokenizer has no token for unknown text");
     }
     if (id || !fused) tokens.push_back(id ? *id : *unknown);
     fused = !id && fuse_unknown;

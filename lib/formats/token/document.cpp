@@ -84,7 +84,7 @@ bool DocumentReader::next(std::string& document) {
   const auto wrong = [&](const std::string& what) { throw Error(input_.name(), line_, what); };
   const auto at = json.find(key_);
   if (at == json.end()) wrong("has no \"" + printable(key_) + "\": name the field of the text by --text_key");
-  if (!at->is_string()) wrong("\"" + printable(key_) + "\" is no text");
+  if (!at->is_string()) wrong("\"" + printable(key_) + "\" is not text");
   document = at->get<std::string>();
   return true;
 }
@@ -95,10 +95,10 @@ bool DocumentReader::next_object(nlohmann::ordered_json& object) {
     if (!next_line(line)) return false;
   } while (line.find_first_not_of(" \t\r") == std::string::npos);
   const auto wrong = [&](const std::string& what) { throw Error(input_.name(), line_, what); };
-  if (as_utf8(line, room) != line) wrong("is no UTF-8, as JSON must be: convert the file first, with iconv -t UTF-8");
+  if (as_utf8(line, room) != line) wrong("is not UTF-8, as JSON must be: convert the file first, with iconv -t UTF-8");
   if (nested_too_deeply(line)) wrong("is JSON that is nested too deeply");
   object = nlohmann::ordered_json::parse(line, nullptr, false);
-  if (!object.is_object()) wrong("is no JSON object");
+  if (!object.is_object()) wrong("is not a JSON object");
   return true;
 }
 

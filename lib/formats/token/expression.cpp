@@ -40,7 +40,7 @@ Expression::Expression(std::string_view written, const std::string& place) : pla
   code_ = std::shared_ptr<void>(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
                                               PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK, &code, &at, context.get()),
                                 [](void* made) { pcre2_code_free(static_cast<pcre2_code*>(made)); });
-  if (!code_) throw Error(place + ": '" + std::string(written) + "' is no regular expression: " + text_of(code));
+  if (!code_) throw Error(place + ": '" + std::string(written) + "' is not a regular expression: " + text_of(code));
   std::uint32_t empty = 0;
   pcre2_pattern_info(code_of(code_), PCRE2_INFO_MATCHEMPTY, &empty);
   if (empty != 0)

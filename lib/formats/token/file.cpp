@@ -66,7 +66,7 @@ TokenFile::TokenFile(const std::string& path, std::optional<Id> vocabulary) : ma
     ids_ = bytes.data() + sizeof header;
   } else {
     if (bytes.size() % 2 != 0)
-      wrong("is no token file: it has no magic of llm.c, and an odd number of bytes is no row of uint16");
+      wrong("is not a token file: it has no magic of llm.c, and an odd number of bytes is not a row of uint16");
     count_ = static_cast<std::int64_t>(bytes.size() / 2);
     ids_ = bytes.data();
   }

@@ -41,7 +41,7 @@ void read_ids(const std::string& path, Id vocabulary, const std::function<void(c
       const auto [end, failure] = std::from_chars(word.data(), word.data() + word.size(), id);
       if (failure != std::errc() || end != word.data() + word.size() || id >= vocabulary) {
         throw Error(input.name(), line,
-                    "'" + printable(word.substr(0, 40)) + "' is no id below " + std::to_string(vocabulary));
+                    "'" + printable(word.substr(0, 40)) + "' is not an id below " + std::to_string(vocabulary));
       }
       ids.push_back(id);
     }

@@ -52,14 +52,14 @@ Marks::Marks(const TokenFile& tokens) : mapping_(Mapping::open(marks_path(tokens
   const std::string_view bytes = mapping_->bytes();
   Head head;
   if (bytes.size() < sizeof head || bytes.substr(0, head.magic.size()) != bytes_of(head).substr(0, head.magic.size()))
-    wrong("is no file of marks, as zs-tokenize writes it beside a token file: take it away, or make both anew");
+    wrong("is not a file of marks as zs-tokenize writes it for a token file: remove it, or make both again");
   std::memcpy(&head, bytes.data(), sizeof head);
   marks_ = bytes.substr(sizeof head);
   if (marks_.size() != head.count)
     wrong("has " + std::to_string(marks_.size()) + " marks, and its header says " + std::to_string(head.count));
   const XXH128_canonical_t sum = sum_of(tokens);
   if (head.count != static_cast<std::uint64_t>(tokens.count()) || std::memcmp(&sum, &head.sum, sizeof sum) != 0)
-    wrong("has the marks of other tokens than " + tokens.path() + ": take it away, or make both anew by zs-tokenize");
+    wrong("has the marks of other tokens than " + tokens.path() + ": remove it, or make both again with zs-tokenize");
   const auto odd = std::ranges::find_if(marks_, [](char mark) { return (mark & ~(kTrained | kBegins)) != 0; });
   if (odd != marks_.end())
     wrong("has the mark " + std::to_string(static_cast<unsigned char>(*odd)) + " at " +
@@ -73,7 +73,7 @@ void Marks::copy(std::int64_t first, std::span<Mark> out) const {
 MarkedWriter::MarkedWriter(const std::string& path, Layout layout, Id vocabulary)
     : tokens_(path, layout, vocabulary), marks_(marks_path(path)), sum_(XXH3_createState()) {
   XXH3_128bits_reset(sum_);
-  if (path == marks_path(path)) throw Error(path, 0, "is the name of marks beside a token file: call that *.bin");
+  if (path == marks_path(path)) throw Error(path, 0, "is the name of a token file's marks: name the token file *.bin");
   marks_.write(bytes_of(Head()));
 }
 

@@ -34,7 +34,7 @@ enum PieceField { kPiece = 1, kType = 3 };
 constexpr int kBpe = 2;                      // TrainerSpec.ModelType
 constexpr int kControl = 3, kOfTheUser = 4;  // SentencePiece.Type
 
-/// What a model does with a text.
+/// How a model treats a text.
 struct Habits {
   bool bpe = false;
   bool prefix = true;   ///< puts a blank before it
@@ -120,7 +120,7 @@ std::size_t cut(std::string_view text, std::size_t at) {
   return text.size();
 }
 
-/// What the folder adds, with the model's pieces for control and of its user: chat looks for these in a text.
+/// The tokens that the folder adds, with the model's control and user-defined pieces: chat looks for these in a text.
 Beside added_of(const sentencepiece::SentencePieceProcessor& model, const std::string& proto, const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   const auto size = static_cast<Id>(model.GetPieceSize());
@@ -151,11 +151,11 @@ class SentencePiece : public Tokenizer {
  public:
   explicit SentencePiece(const std::string& path) : path_(path) {
     check(model_.LoadFromSerializedProto(Input(path).read_all()));
-    if (model_.GetPieceSize() <= 0) throw Error(path, 0, "is no SentencePiece model: it holds no piece");
+    if (model_.GetPieceSize() <= 0) throw Error(path, 0, "is not a SentencePiece model: it holds no piece");
     const std::string proto = model_.serialized_model_proto();
     habits_ = habits_of(proto);
     may_be_cut_ = token::may_be_cut(model_, habits_);
-    // A field that is there once more counts: chat puts blanks before text itself.
+    // If a field occurs twice, the last one counts: chat puts blanks before text itself.
     check(bare_.LoadFromSerializedProto(proto + without_prefix()));
     beside_ = added_of(model_, proto, path);
     added_ = AddedTokens(beside_.tokens);
@@ -241,7 +241,7 @@ class SentencePiece : public Tokenizer {
   Beside beside_;
   AddedTokens added_{{}}, normalized_{{}};
   std::map<std::string, Id> by_content_;  // added tokens
-  std::map<Id, std::string> beyond_;      // those that are no pieces
+  std::map<Id, std::string> beyond_;      // ids that are not pieces
 
   Id pieces() const { return static_cast<Id>(model_.GetPieceSize()); }
   Placed place(std::string_view text) const {
@@ -265,7 +265,7 @@ class SentencePiece : public Tokenizer {
     }
     return placed;
   }
-  /// Adds text without added tokens. A blank that is there already needs none before it.
+  /// Adds text without added tokens. If the text begins with a blank, no blank is put before it.
   void place(std::string_view text, std::size_t begin, Placed& placed) const {
     const bool blank = beside_.prefix.value_or(habits_.prefix) && (begin == 0 || beside_.every) &&
                        !text.starts_with(' ') && !text.starts_with(kSpace);

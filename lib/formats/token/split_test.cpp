@@ -100,7 +100,7 @@ TEST_CASE("expression: what Oniguruma takes differently is refused by name") {
   CHECK(refused(R"([\P{L}])") == R"(x: '[\P{L}]': a negated set in a class is not known to zs)");
   CHECK(refused(R"(a\)") == R"(x: 'a\': a '\' at the end is not known to zs)");
   CHECK(refused("a|b*") == "x: 'a|b*' may match nothing at all, which splits nothing");
-  CHECK(refused("(a") == "x: '(a' is no regular expression: missing closing parenthesis");
+  CHECK(refused("(a") == "x: '(a' is not a regular expression: missing closing parenthesis");
 }
 
 }  // namespace zs::token

@@ -37,7 +37,7 @@ std::string end_by(const fs::path& folder) {
     const std::string path = (folder / name).string();
     if (!is_there(path)) continue;
     const Json json = read_json(path);
-    if (!json.is_object()) throw Error(path, 0, "is no JSON object");
+    if (!json.is_object()) throw Error(path, 0, "is not a JSON object");
     const auto at = json.find("eos_token");
     if (at == json.end() || at->is_null()) continue;
     const Json content = at->is_object() ? at->value("content", Json()) : *at;
@@ -93,7 +93,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& path) {
     return open_vocabulary(file, (folder / "merges.txt").string(), end.empty() ? "<|endoftext|>" : end);
   }
   if (!file.ends_with(".json"))
-    throw Error(file, 0, "is no tokenizer by its name: expected *.json, *.model or a folder with one");
+    throw Error(file, 0, "is not a tokenizer by its name: expected *.json, *.model or a folder with one");
   return open_tokenizer_json(file, end);
 }
 

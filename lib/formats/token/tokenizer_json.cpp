@@ -41,7 +41,7 @@ bool read_steps(const Value& value, Steps& steps) {
   if (type == "Sequence") {
     bool bytes = false;
     for (const Value& item : value.only({"type", "pretokenizers"})["pretokenizers"].items()) {
-      if (bytes) item.wrong("stands behind ByteLevel, where zs knows nothing");
+      if (bytes) item.wrong("follows ByteLevel, where zs supports nothing");
       bytes = read_steps(item, steps);
     }
     return bytes;
@@ -108,7 +108,7 @@ void read_vocabulary(const Value& value, ByteLevelParts& parts) {
   if (tokens.empty()) value.wrong("holds no token");
 }
 
-/// Adds a merge; `wrong` tells what is the matter with it.
+/// Adds a merge; `wrong` reports an error in it.
 template <typename Wrong>
 void add_merge(const std::pair<std::string, std::string>& pair, std::uint32_t rank, ByteLevelParts& parts,
                Wrong&& wrong) {
@@ -186,7 +186,8 @@ void add_bytes(ByteLevelParts& parts) {
 std::unique_ptr<Tokenizer> open_tokenizer_json(const std::string& path, const std::string& end) {
   const Json json = read_json(path);
   const Value file(path, "", json);
-  if (!json.is_object() || !json.contains("model")) throw Error(path, 0, "is no tokenizer.json: it has no \"model\"");
+  if (!json.is_object() || !json.contains("model"))
+    throw Error(path, 0, "is not a tokenizer.json: it has no \"model\"");
   file.only({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor",
              "decoder", "model"});
   if (!file["version"].is_null() && file["version"].text() != "1.0") file["version"].unknown();

@@ -122,7 +122,7 @@ std::string_view Text::value() {
 /// The fields of an object, one after another.
 class Fields {
  public:
-  /// Throws Error if it is no object.
+  /// Throws Error if it is not an object.
   explicit Fields(std::string_view object) {
     if (object.size() < 2 || object.front() != '{' || object.back() != '}') throw Error("malformed JSON");
     rest_ = object.substr(1, object.size() - 2);
@@ -262,7 +262,7 @@ class Reader {
     if (text_.peek() == '[') {
       events();
     } else {
-      if (text_.peek() != '{') throw Error(trace_.path, 0, "is no profiler trace: it does not begin with '{'");
+      if (text_.peek() != '{') throw Error(trace_.path, 0, "is not a profiler trace: it does not begin with '{'");
       text_.skip(1);
       members();
     }

@@ -94,7 +94,7 @@ void require_folder(const std::string& path, const std::string& by) {
   fs::path folder = fs::absolute(path, failure);
   while (folder.has_relative_path() && !fs::exists(fs::symlink_status(folder, failure))) folder = folder.parent_path();
   if (!fs::is_directory(folder, failure))
-    throw Error(path, 0, folder.string() + " is no folder: " + by + " cannot write there");
+    throw Error(path, 0, folder.string() + " is not a folder: " + by + " cannot write there");
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
     throw Error(path, 0, by + " cannot write there: " + folder.string() + ": " + errno_text());
 }

@@ -119,7 +119,7 @@ Regular read_regular(const std::string& path, std::size_t limit) {
   const Closed closed{file};
   struct stat status {};
   if (::fstat(file, &status) != 0) throw Error(path, 0, errno_text());
-  if (!S_ISREG(status.st_mode)) throw Error(path, 0, "is no regular file");
+  if (!S_ISREG(status.st_mode)) throw Error(path, 0, "is not a regular file");
   const std::string large = "is larger than " + to_text(static_cast<std::int64_t>(limit)) + " bytes";
   if (static_cast<std::uint64_t>(status.st_size) > limit) throw Error(path, 0, large);
   std::string bytes;

@@ -166,12 +166,12 @@ TEST_CASE("file: what is no regular file of bounded size is refused at once, not
   CHECK(read_regular(folder.file("a"), 5).bytes == "12345");
   CHECK_THROWS_WITH(read_regular(folder.file("a"), 4), (folder.file("a") + ": is larger than 4 bytes").c_str());
   ::mkfifo(folder.file("fifo").c_str(), 0666);
-  CHECK_THROWS_WITH(read_regular(folder.file("fifo"), 5), (folder.file("fifo") + ": is no regular file").c_str());
+  CHECK_THROWS_WITH(read_regular(folder.file("fifo"), 5), (folder.file("fifo") + ": is not a regular file").c_str());
   std::filesystem::create_symlink("/dev/zero", folder.file("link"));
   CHECK_THROWS_WITH(read_regular(folder.file("link"), 5),
                     (folder.file("link") + ": is a link, expected a file").c_str());
-  CHECK_THROWS_WITH(read_regular("/dev/zero", 5), "/dev/zero: is no regular file");
-  CHECK_THROWS_WITH(read_regular(folder.path(), 5), (folder.path() + ": is no regular file").c_str());
+  CHECK_THROWS_WITH(read_regular("/dev/zero", 5), "/dev/zero: is not a regular file");
+  CHECK_THROWS_WITH(read_regular(folder.path(), 5), (folder.path() + ": is not a regular file").c_str());
 }
 
 }  // namespace

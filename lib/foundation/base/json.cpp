@@ -30,7 +30,7 @@ nlohmann::json read_json(const std::string& path) {
   } catch (const nlohmann::json::exception& error) {
     std::string what = error.what();  // "[json.exception.parse_error.101] parse error at line 3, column 5: ..."
     what.erase(0, what.find("] ") + 2);
-    throw Error(path, 0, "is no JSON: " + printable(what));
+    throw Error(path, 0, "is not JSON: " + printable(what));
   }
 }
 

@@ -121,7 +121,7 @@ void Config::set(Entry entry) {
     if (other.kind != Kind::null) {
       throw Error(
           entry.origin, 0,
-          "'" + entry.key + "': '" + other.key + "' has a value already (" + other.origin + "), it is no section");
+          "'" + entry.key + "': '" + other.key + "' has a value already (" + other.origin + "), it is not a section");
     }
     place = found->second;  // a section that was empty
   });

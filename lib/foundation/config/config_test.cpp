@@ -108,7 +108,7 @@ TEST_CASE("config: what is not YAML is located by line and column") {
   CHECK(complaint_of("a: 1\n---\nb: 2\n").starts_with("c.yaml:3: a second document"));
   CHECK(complaint_of("a: &x [*x]\n") != "no error");
   CHECK(complaint_of("a: 1\nb:\n  c: 1\n  c: 2\n") == "c.yaml:4:3: 'c' is given twice, first in line 3");
-  CHECK(complaint_of("a: 1\na.b: 2\n") == "c.yaml:2: 'a.b': 'a' has a value already (c.yaml:1), it is no section");
+  CHECK(complaint_of("a: 1\na.b: 2\n") == "c.yaml:2: 'a.b': 'a' has a value already (c.yaml:1), it is not a section");
   CHECK(complaint_of("a.: 2\n") == "c.yaml:1: 'a.' is not a key: expected words joined by dots");
 }
 

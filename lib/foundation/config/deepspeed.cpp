@@ -34,7 +34,7 @@ class Reader {
 
   void run() {
     require_plain_keys(document(Input(path_).read_all(), path_));
-    // The types first: keys of another optimizer or schedule are not unknown for what they are.
+    // The types first, so that an error about a key of another optimizer or schedule can say so.
     require_types();
     require_parameters();
     for (const Entry& entry : file_.entries()) take(entry);
@@ -65,7 +65,7 @@ class Reader {
     for (const Pair& pair : pairs(node, path_, "DeepSpeed's configuration")) {
       if (pair.key.find('.') != std::string::npos)
         throw Error(path_, pair.line,
-                    pair.key + ": DeepSpeed has no such key: write each section as an object of its own");
+                    pair.key + ": DeepSpeed has no such key: write each section as a separate object");
       require_plain_keys(pair.value);
     }
   }
@@ -95,8 +95,8 @@ class Reader {
         if (entry.value == "{}") return;
         if (entry.kind == Kind::null) return take_null(entry);
         const bool enables = deepspeed_key(entry.key + ".enabled") != nullptr;
-        fail(entry, entry.value + " is no section: write {\"" + entry.key.substr(entry.key.rfind('.') + 1) + "\": {" +
-                        (enables ? "\"enabled\": true" : "...") + "}}, or leave it out");
+        fail(entry, entry.value + " is not a section: write {\"" + entry.key.substr(entry.key.rfind('.') + 1) +
+                        "\": {" + (enables ? "\"enabled\": true" : "...") + "}}, or leave it out");
       }
       fail(entry, "DeepSpeed has no such key" + did_you_mean(entry.key, deepspeed_paths()));
     }
@@ -128,7 +128,7 @@ class Reader {
                                              "bf16"};
     const auto is = [&](const char* path) { return entry.key == path; };
     if (std::any_of(kSections.begin(), kSections.end(), is)) return;
-    if (deepspeed_section(entry.key)) fail(entry, "null is no section for DeepSpeed: leave it out");
+    if (deepspeed_section(entry.key)) fail(entry, "null is not a section for DeepSpeed: leave it out");
     if (entry.key.find(".params.") != std::string::npos && !is("scheduler.params.warmup_max_lr"))
       fail(entry, "is null: leave it out");
   }
@@ -147,8 +147,8 @@ class Reader {
       if (!device || device->value != "nvme") return part + ".device is not nvme";
     }
     if (path == "zero_optimization.offload_optimizer.ratio") {
-      const Entry *const stage = said_at("zero_optimization.stage"),
-                         *const device = said_at("zero_optimization.offload_optimizer.device");
+      const Entry *const stage = said_at("zero_optimization.stage"), *const device = said_at(
+                                                                         "zero_optimization.offload_optimizer.device");
       if (!device || device->value == "none") return "zero_optimization.offload_optimizer.device is none";
       // DeepSpeed's other stages offload all.
       if (!stage || stage->value != "3") return "zero_optimization.stage is not 3";
@@ -229,7 +229,7 @@ class Reader {
     if (type && is_auto(*type)) fail(*type, "DeepSpeed has no type 'auto': write \"" + std::string(usual) + "\"");
     for (const Entry& entry : file_.entries()) {
       if (!type && entry.key.starts_with(section + ".") && entry.kind != Kind::null && entry.value != "{}")
-        fail(entry, "DeepSpeed takes nothing of a section " + section + " without a type: add \"type\": \"" +
+        fail(entry, "DeepSpeed ignores a section " + section + " without a type: add \"type\": \"" +
                         std::string(usual) + "\", or leave the section out");
     }
   }
@@ -401,7 +401,7 @@ class Reader {
   }
 };
 
-/// What a value of a setting implies.
+/// Further settings that the value of a setting implies.
 struct Meaning {
   std::string_view key, value;
   std::array<std::pair<std::string_view, std::string_view>, 4> settings;

@@ -14,8 +14,7 @@ constexpr std::string_view kWhole = "zs reduces and gathers a unit at a time, wi
                            kPasses = "which units stay gathered is a pass's affair: --deepcompile, --memory_budget",
                            kStaging = "zs sizes its staging buffers by the units",
                            kLog = "see --log_interval and zs-report",
-                           kSection = "write {\"enabled\": false}, or leave it out",
-                           kOther = "zs has nothing that stands for it",
+                           kSection = "write {\"enabled\": false}, or leave it out", kOther = "zs has no equivalent",
                            kTrackers = "metrics go to the run's folder, and zs-report reads them",
                            kFloat = "sums, masters and moments are always float32",
                            kAio = "zs writes whole units, four requests at a time",
@@ -92,7 +91,7 @@ constexpr auto kKeys = std::to_array<DeepSpeedKey>({
     {"torch_autocast.dtype", read},
     {"torch_autocast.lower_precision_safe_modules", idle, "PyTorch's own lists say what is computed in 16 bits"},
     {"amp.enabled", refused, "apex is no more: use bf16 or fp16", "false"},
-    {"amp.*", idle, "it acts with amp.enabled alone"},
+    {"amp.*", idle, "it acts only with amp.enabled"},
 
     {"prescale_gradients", idle, kDivide},
     {"gradient_predivide_factor", idle, kDivide},
@@ -219,7 +218,7 @@ constexpr auto kKeys = std::to_array<DeepSpeedKey>({
 // clang-format on
 
 /// Sections that act with their `enabled` alone: the rest of them is idle.
-constexpr std::string_view kActs = "it acts with its section's \"enabled\" alone";
+constexpr std::string_view kActs = "it acts only with its section's \"enabled\"";
 constexpr DeepSpeedKey kIdle{"", Fate::idle, kActs};
 
 constexpr std::string_view kOldBfloat16 = "bfloat16.";

@@ -184,7 +184,7 @@ TEST_CASE("deepspeed: no key is dropped without a word") {
   CHECK(Read(R"({"zero_optimization": {"stagee": 1}})").error ==
         "ds.json:1: zero_optimization.stagee: DeepSpeed has no such key, did you mean 'zero_optimization.stage'?");
   CHECK(Read("{\n\"sparse_gradients\": true}").error ==
-        "ds.json:2: sparse_gradients: true is not supported: zs has nothing that stands for it");
+        "ds.json:2: sparse_gradients: true is not supported: zs has no equivalent");
   CHECK(Read(R"({"sparse_gradients": false})").error == "");
   CHECK(Read(R"({"elasticity": {"enabled": false, "micro_batch_sizes": [2, 4]}})").error == "");
   CHECK(Read(R"({"elasticity": {"enabled": true}})").error.find("is not supported") != std::string::npos);

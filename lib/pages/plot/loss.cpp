@@ -21,7 +21,7 @@ Known known(const summary::Agreement& all) {
   return all.curves ? Known::curves : Known::close;
 }
 
-/// The note about coinciding curves. `series` are those of the conditions.
+/// The note about coinciding curves. `series` has the curves of the conditions.
 std::string coincidence(const std::vector<Condition>& conditions, const std::vector<Series>& series) {
   const summary::Agreement all = summary::agreement(conditions);
   if (known(all) == Known::bits)
@@ -131,7 +131,7 @@ Figure loss_figure(const std::vector<Condition>& conditions, const Options& opti
   const std::size_t all = panel.series.size();
   if (all <= kMostCurves) figure::stripe_coinciding(panel.series, 0.004, options.log);
   const std::string note = coincidence(conditions, panel.series);
-  if (all > kMostCurves) panel.notes.clear();  // those of single curves
+  if (all > kMostCurves) panel.notes.clear();  // notes of single curves
   if (!note.empty()) panel.notes.insert(panel.notes.begin(), note);
   if (!gather_curves(panel, conditions)) {
     for (std::string& one : method(conditions, panel.series, options)) panel.notes.push_back(std::move(one));
@@ -141,7 +141,7 @@ Figure loss_figure(const std::vector<Condition>& conditions, const Options& opti
 }
 
 Figure curve_figure(const std::vector<Condition>& conditions, const Options& options) {
-  if (options.value.empty()) throw UsageError("a curve of what? --value NAME names a column of the records");
+  if (options.value.empty()) throw UsageError("--value NAME must name a column of the records");
   std::vector<const metric::Run*> runs;
   for (const Condition& condition : conditions) {
     for (const summary::Member& member : condition.members) runs.push_back(member.run);
@@ -200,7 +200,7 @@ Figure difference_figure(const std::vector<Condition>& conditions, const Options
     compared += shared > 0;
     panel.series.push_back(std::move(series));
   }
-  if (panel.series.empty()) throw Error("there is no condition other than the baseline '" + base.name + "'");
+  if (panel.series.empty()) throw Error("all conditions are the baseline '" + base.name + "'");
   figure::stripe_coinciding(panel.series);
   if (unchanged > 0) {
     panel.notes.push_back((unchanged == compared ? "no difference at any step they share: "

@@ -91,7 +91,7 @@ document.querySelectorAll('table.sortable').forEach(function(table){
     });
   });
 });
-// A table that goes on beyond the edge fades there, until its end is seen.
+// A table that continues beyond the edge fades there, until its end is visible.
 document.querySelectorAll('.scroll').forEach(function(box){
   var mark=function(){box.classList.toggle('more',box.scrollLeft+box.clientWidth<box.scrollWidth-2)};
   box.addEventListener('scroll',mark);window.addEventListener('resize',mark);mark();

@@ -13,7 +13,7 @@ void choose_experts(const config::Reading& config, Settings& s) {
   if (s.experts == 1) return;
   const auto refuse = [&](const std::string& why) { config::refuse(*config.entry(kRanks), why); };
   if (s.ranks % s.experts != 0)
-    refuse("does not divide the " + std::to_string(s.ranks) + " ranks: so many divide the experts among them");
+    refuse("does not divide the " + std::to_string(s.ranks) + " ranks, which divide the experts");
   if (s.chunks > 1) refuse("sequences are computed in chunks: leave out one of the two");
   const model::Adaptation& how = s.model.adaptation;
   if (how.adapts() || !how.frozen.empty())

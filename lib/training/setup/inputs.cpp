@@ -23,14 +23,14 @@ namespace {
 
 using config::setting;
 
-/// The path of the tokenizer: the one asked for, else that of the model's folder, if it has one; "" for bytes.
+/// The path of the tokenizer: the requested one, else the one in the model's folder, if it has one; "" for bytes.
 std::string tokenizer_of(const config::Reading& config, const std::string& folder) {
   const std::string asked = config[setting<"model.tokenizer">].value_or("");
   if (!asked.empty()) return asked == "bytes" ? "" : asked;
   return token::holds_tokenizer(folder) ? folder : "";
 }
 
-/// The classes of the data set are the labels of a model that has none of its own.
+/// If a model has no labels, the classes of the data set become its labels.
 void choose_labels(Settings& s) {
   if (s.dataset == data::kGenerated) return;
   s.model.labels = image::classes_of(data::find(s.dataset));
@@ -38,12 +38,12 @@ void choose_labels(Settings& s) {
     s.model.num_labels = static_cast<std::int64_t>(s.model.labels.size());
 }
 
-/// The vocabulary of a known name is that of the tokenizer that was asked for.
+/// A model of a known name gets the vocabulary of the requested tokenizer.
 void choose_vocabulary(Settings& s) {
   if (s.model.vocab_size > 0 || s.tokenizer.empty() || std::filesystem::is_directory(s.model.name)) return;
   s.model.vocab_size = token::open_tokenizer(s.tokenizer)->size();
   s.notes.push_back("vocab_size is " + to_text(s.model.vocab_size) +
-                    ": it is not set, and the tokenizer has so many ids");
+                    ": it is not set, and this is the number of the tokenizer's ids");
 }
 
 /// Chooses the parameters' initial values if no file has them all.
@@ -58,7 +58,7 @@ void choose_beginning(const config::Reading& config, Settings& s) {
   s.model.init_std = config[setting<"initialization.init_std">];
 }
 
-/// Which parameters are trained, and what is added to them.
+/// The trained parameters and the adapters.
 void choose_adaptation(const config::Reading& config, Settings& s) {
   model::Adaptation& its = s.model.adaptation;
   s.adapter = config[setting<"model.lora_adapter">].value_or("");

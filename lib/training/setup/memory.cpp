@@ -16,7 +16,7 @@
 namespace zs::setup {
 namespace {
 
-/// What the state of a model in a stage depends on.
+/// The sizes that a model's state in a stage depends on.
 plan::Shape shape_of(const model::Model& model, const Settings& settings, int stage, int ranks) {
   plan::Shape shape{{}, stage, ranks};
   shape.secondary = plan::divided_by(stage).parameters ? settings.engine.zeropp.secondary : 0;
@@ -135,8 +135,9 @@ std::string remedies(const model::Model& model, const Settings& s, int ranks, bo
   const bool elsewhere = offloads && (!on_host || s.engine.offload.optimizer == zero::Place::disk);
   if (elsewhere && s.engine.offload.ratio < 1) text += "; --offload_ratio 1 leaves no optimizer state there";
   if (s.batch_size > 1)
-    text += "; --max_gpu_batch_size " + to_text(s.batch_size / 2) + " keeps the activations of half as many sequences";
-  if (!s.activation_checkpointing || s.keeps_attention) text += "; --activation_checkpointing keeps those of one layer";
+    text += "; --max_gpu_batch_size " + to_text(s.batch_size / 2) + " keeps the activations of half of the sequences";
+  if (!s.activation_checkpointing || s.keeps_attention)
+    text += "; --activation_checkpointing keeps the activations of one layer";
   return text;
 }
 

@@ -21,7 +21,7 @@ ProfiledSteps profiled_steps(const std::string& text, const std::string& origin)
   const auto first = parse_int(text.substr(0, dash));
   const auto last = dash == std::string::npos ? first : parse_int(text.substr(dash + 1));
   if (!first || !last || *first < 1 || *last < *first)
-    throw Error(origin + ": '" + text + "' is no step or range of steps: 3, 10-12");
+    throw Error(origin + ": '" + text + "' is not a step or range of steps: 3, 10-12");
   return {*first, *last};
 }
 

@@ -42,8 +42,7 @@ std::string given_gpus() {
   return "";
 }
 
-/// Whether this rank computes on a GPU. A job that was given GPUs and cannot use them is refused: its owner pays for
-/// them.
+/// Whether this rank computes on a GPU. A job with GPUs that it cannot use is an error: its owner pays for them.
 bool takes_gpu(const std::string& device) {
   if (device == "cpu" || (device == "auto" && !cuda::driver_is_there())) return false;
   std::string why = cuda::load();
@@ -53,7 +52,7 @@ bool takes_gpu(const std::string& device) {
   if (device == "cuda") throw Error("--device cuda: " + why);
   if (const std::string given = given_gpus(); !given.empty())
     throw Error("this job has GPUs (" + given + ") and zs cannot use them: " + why +
-                "; --device cpu computes on the processors all the same");
+                "; --device cpu computes on the processors");
   return false;
 }
 

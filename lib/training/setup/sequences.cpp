@@ -32,10 +32,10 @@ void choose_sequences(const config::Reading& config, Settings& s) {
     config::refuse(chunks && asked ? *config.entry(kChunks) : *config.entry(kRanks), why);
   };
   if (s.ranks % s.sequence != 0)
-    refuse(false, "does not divide the " + std::to_string(s.ranks) + " ranks: so many share each sequence");
+    refuse(false, "does not divide the " + std::to_string(s.ranks) + " ranks, which share each sequence");
   if (s.chunks % s.sequence != 0)
-    refuse(true,
-           "sequence_parallel " + std::to_string(s.sequence) + " does not divide it: each rank has as many chunks");
+    refuse(true, "sequence_parallel " + std::to_string(s.sequence) +
+                     " does not divide it: all ranks have the same number of chunks");
   if (model::takes_images(s.model.name))
     refuse(true, "model " + s.model.name + " takes images, whose patches all see each other: leave it out");
   if (s.model.seq_length % s.chunks != 0)

@@ -126,7 +126,7 @@ void split_batch(const config::Reading& config, Settings& s) {
   s.batch_size = *most;
   const config::Entry* const asked = config.entry(setting<"training.gradient_accumulation_steps">);
   const bool goes_on = config.entry(setting<"training.max_gpu_batch_size">)->from == config::From::stored;
-  if (goes_on && asked && asked->from == config::From::user) return;  // other ranks go on with the run
+  if (goes_on && asked && asked->from == config::From::user) return;  // other ranks may continue the run
   s.micro_steps = static_cast<int>(parts);
   if (steps && *steps != parts) {
     s.notes.push_back(place_of(*config.entry(setting<"training.gradient_accumulation_steps">)) + " is " +
@@ -168,7 +168,7 @@ Schedule schedule(const config::Reading& config) {
   return s;
 }
 
-/// The optimizer, with those of its settings that it reads (its row says which).
+/// The optimizer, with the settings that it reads (its row lists them).
 optimizer::Settings optimizer_of(const config::Reading& config) {
   const optimizer::Description& its = *optimizer::named(config[setting<"training.optimizer">]);
   optimizer::Settings s{.kind = its.kind};
@@ -307,7 +307,7 @@ at::ScalarType autocast(const config::Reading& config, const Settings& s) {
   return dtype_named(name);
 }
 
-/// Takes the user's options, else the environment's variables, which are those of zs_probe.
+/// Takes the user's options, or else the environment's variables of zs_probe.
 void choose_probe(const config::Reading& config, Settings& s) {
   const auto environment = [](const char* variable) {
     const char* const common = std::getenv(variable);
@@ -318,7 +318,7 @@ void choose_probe(const config::Reading& config, Settings& s) {
   if (s.probe.empty()) return;
   if (std::error_code ignored;
       std::filesystem::exists(s.probe, ignored) && !std::filesystem::is_directory(s.probe, ignored))
-    throw Error(s.probe, 0, "is no folder: --probe takes one, with a file for each rank");
+    throw Error(s.probe, 0, "is not a folder: --probe takes one, with a file for each rank");
   s.probe_values = config[setting<"tracking.probe_values">].value_or(environment("ZS_PROBE_VALUES"));
   const std::string usual = environment("ZS_PROBE_EVERY");
   const auto every = usual.empty() ? std::optional<std::int64_t>(1) : parse_int(usual);
@@ -345,13 +345,14 @@ void choose_trackers(const config::Reading& config, Settings& s) {
   if (!disabled) s.wandb = std::move(wandb);
 }
 
-/// Which steps are profiled, and whither.
+/// The profiled steps, and the folder of the profile.
 void choose_profile(const config::Reading& config, Settings& s) {
   const auto steps = config[setting<"tracking.profile_steps">];
   if (steps) s.profiled = profiled_steps(*steps, config.entry(setting<"tracking.profile_steps">)->origin);
   s.profile = config[setting<"tracking.profile">] || s.profiled.last > 0;
   if (!s.profile) return;
-  if (!has_profiler()) throw Error("--profile: Debian's LibTorch has no profiler; that of PyTorch has");
+  if (!has_profiler())
+    throw Error("--profile: Debian's LibTorch has no profiler: build with PyTorch's (make TORCH_HOME=DIR)");
   s.profile_dir = config[setting<"tracking.profile_dir">].value_or("");
 }
 

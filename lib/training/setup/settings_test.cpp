@@ -97,10 +97,10 @@ TEST_CASE("settings: ranks that share sequences are groups, and what they cannot
   CHECK(of("").leaves() == 1);
   const auto of_two = [](const std::string& yaml) { return refusal("zero: {sequence_parallel: 2}\n" + yaml, 2); };
   CHECK(refusal("zero: {sequence_parallel: 3}\n", 4) ==
-        "c.yaml:2: zero.sequence_parallel is 3, and does not divide the 4 ranks: so many share each sequence");
-  CHECK(
-      refusal("zero: {sequence_parallel: 2, sequence_chunks: 3}\n", 2) ==
-      "c.yaml:2: zero.sequence_chunks is 3, and sequence_parallel 2 does not divide it: each rank has as many chunks");
+        "c.yaml:2: zero.sequence_parallel is 3, and does not divide the 4 ranks, which share each sequence");
+  CHECK(refusal("zero: {sequence_parallel: 2, sequence_chunks: 3}\n", 2) ==
+        "c.yaml:2: zero.sequence_chunks is 3, and sequence_parallel 2 does not divide it: all ranks have the same "
+        "number of chunks");
   CHECK(of_two("model.seq_length: 31\n") ==
         "c.yaml:2: zero.sequence_parallel is 2, and does not divide the 31 tokens of a sequence: choose another "
         "--seq_length");

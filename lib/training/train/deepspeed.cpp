@@ -72,7 +72,7 @@ DeepSpeedConfig deepspeed_config(const Settings& s) {
         "--sequence_chunks");
   if (s.experts > 1) throw Error("DeepSpeed's file does not say how experts are divided: leave out --expert_parallel");
   if (s.short_ranks > 0)
-    throw Error("DeepSpeed takes as many micro-batches on every rank, and " + to_text(s.leaves()) +
+    throw Error("DeepSpeed takes the same number of micro-batches on every rank, and " + to_text(s.leaves()) +
                 " do not divide among " + std::to_string(s.ranks) + " ranks");
   DeepSpeedConfig result;
   Json json = {{"train_batch_size", s.batch_size * s.leaves()},
@@ -121,7 +121,7 @@ DeepSpeedConfig deepspeed_config(const Settings& s) {
     }
   }
   if (!s.engine.decay_all)
-    result.remaining.emplace_back("weight decay of matrices alone: give the optimizer two groups of parameters");
+    result.remaining.emplace_back("weight decay of matrices only: give the optimizer two groups of parameters");
   if (s.activation_checkpointing)
     result.remaining.emplace_back(
         std::string("activation checkpointing: the model does it (gradient_checkpointing_enable)") +

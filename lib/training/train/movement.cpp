@@ -89,7 +89,7 @@ std::string Movement::said() {
       if ((gradient && moved) || late) continue;
       still.push_back(parameter.name +
                       (!gradient
-                           ? moved ? " (its gradient is zero: weight decay alone moves it)" : " (its gradient is zero)"
+                           ? moved ? " (its gradient is zero: only weight decay moves it)" : " (its gradient is zero)"
                            : " (its updates change no bit: the learning rate is small for its values)"));
     }
   }

@@ -23,8 +23,7 @@ Json read(const std::string& path) {
   // It is read only to be written again.
   const std::string bytes = read_regular(std::filesystem::canonical(path).string(), most_in_memory()).bytes;
   Json json = Json::parse(bytes, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object())
-    throw Error(path, 0, "is no JSON dictionary: --results adds to it, and takes its place nowhere; name another file");
+  if (!json.is_object()) throw Error(path, 0, "is not a JSON object; --results only adds to one: name another file");
   return json;
 }
 
@@ -57,7 +56,7 @@ void write_results(const std::string& path, const std::string& method, const Out
                  {"throughput", number(outcome.throughput)},
                  {"steps", outcome.steps},
                  {"state_digest", outcome.state_digest}};
-  // The accuracy on images that are held out to the end, else on those of validation.
+  // The accuracy on images that are held out to the end, or else on the validation images.
   for (const char* const name : {"final_valid_accuracy", "test_accuracy"}) {
     for (const auto& [key, value] : outcome.facts) {
       if (key == name) result["final_accuracy"] = number(parse_real(value).value_or(std::nan("")));

@@ -88,7 +88,7 @@ registry::Fields result_fields(const Outcome& outcome, double wall_time) {
   return fields;
 }
 
-/// The command that goes on with a run.
+/// The command that continues a run.
 std::string resume_command(const std::string& folder) {
   const std::filesystem::path path(folder);
   std::string text = "zs-train --resume " + path.filename().string();
@@ -97,7 +97,7 @@ std::string resume_command(const std::string& folder) {
   return text;
 }
 
-/// The cost of a plan, as lines to print beside it.
+/// The cost of a plan, as lines to print next to it.
 std::string cost_text(const plan::Plan& plan, const plan::Profile& profile) {
   const plan::Prediction its = plan::CostModel(profile, {}).predict(plan);
   std::string text = "# predicted: step " + to_rounded_text(its.seconds, 4) + " s, peak " + to_bytes_text(its.memory) +
@@ -120,8 +120,8 @@ std::string plans_text(const Trainer& trainer, const plan::Profile* profile) {
   return text;
 }
 
-/// The record of a run that goes on: its place, and the settings, ranks and revision that differ from those recorded
-/// before. Its first command stays.
+/// The record of a run that continues: its place, and the settings, ranks and revision that differ from the recorded
+/// ones. Its first command stays.
 registry::Fields resumed_fields(const registry::Run& run, const config::Config& config, const registry::Fields& fields,
                                 std::int64_t done) {
   registry::Fields now = registry::settings(config);
@@ -134,8 +134,8 @@ registry::Fields resumed_fields(const registry::Run& run, const config::Config& 
   return changed;
 }
 
-/// The configuration that a run goes on with takes the place of the one before, which is kept as that of the steps up
-/// to `done`.
+/// The configuration of a continued run replaces the earlier one, which is kept as the configuration of the steps up to
+/// `done`.
 void keep_configuration(const registry::Run& run, const Start& start, std::int64_t done) {
   if (start.changes.empty()) return;
   const std::string path = run.folder() + "/config.yaml", before = run.folder() + "/config." + to_text(done) + ".yaml";
@@ -170,7 +170,7 @@ void Session::choose_checkpoint(Start& start) {
   const std::string status = comm::broadcast(
       group, group.rank() == 0 ? registry::value(registry::read_record(folder), "status") : "", 0, "state of the run");
   start.settings.may_be_done = !newest.empty() && status != registry::status::complete;
-  if (newest.empty() && !start.planned) throw comm::SharedError(folder + ": has no checkpoint to go on from");
+  if (newest.empty() && !start.planned) throw comm::SharedError(folder + ": has no checkpoint to resume from");
   if (start.settings.checkpoint.empty()) return;
   const config::Entry* const steps = start.config.find("training.gradient_accumulation_steps");
   const bool asked = steps && steps->from == config::From::user;
@@ -322,7 +322,7 @@ Status Session::record(const cli::Args& args, const Start& begun, std::optional<
     if (outcome.stopped) {
       run.finish(registry::status::preempted, {{"steps_done", to_text(outcome.steps)}});
       cli::tell(args.command(),
-                "stopped after step " + to_text(outcome.steps) + ", saved; go on: " + resume_command(run.folder()));
+                "stopped after step " + to_text(outcome.steps) + ", saved; resume: " + resume_command(run.folder()));
     } else if (!outcome.diverged.empty()) {
       registry::Fields result = result_fields(outcome, wall_time);
       registry::set(result, "steps_done", to_text(outcome.steps));

@@ -66,7 +66,7 @@ void keep_choices(config::Config& config, const Settings& settings) {
     config.choose("zero.sequence_chunks", to_text(std::int64_t{settings.chunks}));
   const config::Entry* const whole = config.find("training.train_batch_size");
   if (!whole) return;
-  // Other ranks may go on with the run: it keeps what the whole came to, not the whole.
+  // Other ranks may continue the run: it keeps the numbers that the whole batch led to.
   const std::string origin = whole->origin;
   config.set("training.batch_size", to_text(settings.batch_size), origin);
   if (settings.short_ranks > 0) return;  // accumulation steps do not say it
@@ -74,7 +74,7 @@ void keep_choices(config::Config& config, const Settings& settings) {
   config.set("training.train_batch_size", "null", origin);
 }
 
-/// Values typed for a run that goes on that differ from the stored ones. The run stays in its folder.
+/// Values typed for a continued run that differ from the stored ones. The run stays in its folder.
 std::vector<Change> changes(config::Config& config, const config::Config& stored) {
   const std::string place = "run.output_dir";
   const config::Entry* const folder = stored.find(place);
@@ -91,7 +91,7 @@ std::vector<Change> changes(config::Config& config, const config::Config& stored
   return all;
 }
 
-/// Throws Error at a setting that has no meaning for a run that goes on.
+/// Throws Error at a setting that has no meaning for a continued run.
 void refuse_of_beginnings(const config::Config& config) {
   for (const auto& [key, why] : {std::pair{"run.checkpoint", "a run continues from its own newest checkpoint"},
                                  std::pair{"run.name", "a run keeps its name"}}) {
@@ -154,7 +154,7 @@ Start start(const cli::Args& args, int ranks) {
     if (const auto profile = reading[config::setting<"zero.plan_profile">])
       start.settings.plan_profile = std::make_shared<plan::Profile>(plan::read_profile(*profile));
     else
-      throw UsageError("--cost predicts from what was measured: give --plan_profile too");
+      throw UsageError("--cost predicts from measurements: give --plan_profile too");
   }
   if (args.has("local_rank"))
     start.settings.notes.emplace_back("--local_rank has no effect: ranks come from the environment of the launcher");

@@ -104,7 +104,8 @@ void Trainer::load_checkpoint() {
 void Trainer::describe() {
   const auto number = [](auto value) { return to_text(static_cast<std::int64_t>(value)); };
   const auto some = [&](std::int64_t value) { return value > 0 ? number(value) : ""; };
-  // Records the values that result for this model, these data and these ranks, in place of those in the configuration.
+  // Records the values that result for this model, these data and these ranks instead of the values in the
+  // configuration.
   attribute::Facts known = {
       {"model.name", model_.name},
       {"model.num_layers", number(model_.num_layers)},
@@ -218,7 +219,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     const std::string still = movement.after(run_.records.find("learning_rate")->reals().back(), last);
     if (!still.empty() && sink_.log) sink_.log("note: " + printable(still));
     const bool measured = measuring.after(step, run_.records.find("iteration_time")->reals().back(), folder);
-    if (measured && sink_.log) sink_.log("note: what the operations of a step take is in " + folder + "/profile.json");
+    if (measured && sink_.log) sink_.log("note: the times of a step's operations are in " + folder + "/profile.json");
     const bool saves = saving.due(step, last) || saving.stopping();
     if (diverged_.empty() && (saves || last) && !finite_parameters())
       diverged_ = "a parameter is not finite after step " + to_text(step);
@@ -274,7 +275,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
 }
 
 double Trainer::learning_rate(std::int64_t step) const {
-  // A step that loss scaling skips is no update: the schedule waits for it.
+  // A step that loss scaling skips is not an update: the schedule waits for it.
   return setup::learning_rate(settings_.schedule, step - 1 - engine_->scaler().skipped(), steps_);
 }
 
@@ -375,7 +376,7 @@ Outcome Trainer::outcome(const std::string& digest, bool stopped) const {
 }
 
 bool Trainer::finite_parameters() {
-  constexpr std::int64_t kPart = std::int64_t{16} << 20;  // elements: LibTorch makes copies of what it looks at
+  constexpr std::int64_t kPart = std::int64_t{16} << 20;  // elements: LibTorch copies the tensors that it checks
   bool finite = true;
   for (zero::UnitState& state : engine_->states()) {
     for (const at::Tensor& part : state.whole_parameters().split(kPart))

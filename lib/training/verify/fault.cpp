@@ -50,13 +50,13 @@ void read_unit(InjectedFault& fault, const std::string& kind, const std::string&
   fault.unit = static_cast<int>(found - names.begin());
   if (fault.kind == InjectedFault::Kind::output) return;
   if (fault.kind == InjectedFault::Kind::heads) {
-    if (all.chunks == 1) refuse("there are no blocks of heads where sequences are whole: set --sequence_chunks");
+    if (all.chunks == 1) refuse("sequences are whole and have no blocks of heads: set --sequence_chunks");
     if (units[static_cast<std::size_t>(fault.unit)]->exchanged(all.chunks) == 0) refuse(name + " has no heads");
     return;
   }
   if (fault.kind == InjectedFault::Kind::scale) {
     if (!settings.zeropp.quantized_weights)
-      refuse("there is no scale where nothing travels as integers: set --zero_quantized_weights");
+      refuse("nothing is sent as integers, so there is no scale: set --zero_quantized_weights");
     return;
   }
   const zero::Offload& offload = settings.offload;

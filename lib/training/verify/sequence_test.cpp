@@ -80,7 +80,7 @@ TEST_CASE("verify: queries of a head in each other's place are found, with step 
   CHECK_THROWS_WITH_AS(compared(r), "--inject_fault: head has no heads", UsageError);
   r.fault = "2:heads:h.0", r.train.sequence = r.train.chunks = 1;
   CHECK_THROWS_WITH_AS(compared(r),
-                       "--inject_fault: there are no blocks of heads where sequences are whole: set --sequence_chunks",
+                       "--inject_fault: sequences are whole and have no blocks of heads: set --sequence_chunks",
                        UsageError);
 }
 

@@ -73,7 +73,7 @@ std::string loss_unit(const Request& request) {
   return model::takes_images(request.train.model.name) ? metric::kLossOfImages : metric::kLossOfTokens;
 }
 
-/// Beside the reference; a line a step on rank 0 where it is for people.
+/// Compared with the reference; for people, rank 0 prints a line for each step.
 Answered side_by_side(comm::Group& group, const Request& request, metric::Run& run, bool text, bool verbose) {
   const bool first = group.rank() == 0;
   SideBySide sides(group, request);
@@ -96,7 +96,7 @@ Answered side_by_side(comm::Group& group, const Request& request, metric::Run& r
   return {verdict.kind, lines(verdict, sides, group, request)};
 }
 
-/// Beside itself; a line a repetition.
+/// Compared with itself; a line for each repetition.
 Answered repeated(comm::Group& group, const Request& request, std::int64_t times, metric::Run& run, bool text) {
   const bool first = group.rank() == 0;
   if (first && text) print(repetitions_header());
@@ -153,14 +153,15 @@ Status Session::verify(const cli::Args& args) {
   if (request.whole && request.train.chunks == 1)
     throw UsageError("--reference whole computes whole sequences, and so does the target: give --sequence_chunks");
   if (request.whole && request.train.model.dropout > 0)
-    throw UsageError("--reference whole draws what is dropped for whole sequences: leave --dropout out");
+    throw UsageError("--reference whole drops other elements, because its sequences are whole: leave --dropout out");
   if (request.apart && model::takes_images(request.train.model.name))
     throw UsageError("--reference apart computes each document alone: it needs a model that takes text");
   if (request.apart && request.train.packing == data::Packing::whole)
     throw UsageError(
         "--reference apart computes each document alone, and joined documents are one: give --packing masked, or none");
   if (request.apart && request.train.model.dropout > 0)
-    throw UsageError("--reference apart draws what is dropped for each document alone: leave --dropout out");
+    throw UsageError(
+        "--reference apart drops other elements, because it computes each document alone: leave --dropout out");
   if (request.apart && model::has_experts(request.train.model.name) && request.train.model.router_aux_loss_coef != 0)
     throw UsageError(
         "--reference apart computes each document alone, and the auxiliary loss of experts is of all together: set "

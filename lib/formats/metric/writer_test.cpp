@@ -41,7 +41,8 @@ void train(const Run& run, const std::vector<Writer*>& writers) {
 TEST_CASE("writer: the same rows go to any number of places, and each has all of them") {
   const TemporaryFolder folder;
   const std::string path = folder.file("metrics.h5");
-  const Run run = made();
+  Run run = made();
+  run.attributes.insert({{"hub.token", "s3cret"}, {"url", "postgres://u:s3cret@h"}});
   std::string text;
   TsvWriter tsv([&](std::string_view block) { text += block; });
   Run memory;
@@ -60,6 +61,10 @@ TEST_CASE("writer: the same rows go to any number of places, and each has all of
   CHECK(to_tsv(read(path).runs) == expected);
   CHECK(to_tsv(read(folder.path()).runs) == expected);  // a training's folder
   CHECK(Input(folder.file("metrics.jsonl")).read_all() == to_jsonl({run}));
+  // No file holds a secret.
+  for (const std::string& written : {text, Input(path).read_all(), Input(folder.file("metrics.jsonl")).read_all()})
+    CHECK(written.find("s3cret") == std::string::npos);
+  CHECK(text.find("url=postgres://u:(withheld)@h") != std::string::npos);
 }
 
 TEST_CASE("writer: the file is there, complete, from the first flush that asks for it") {

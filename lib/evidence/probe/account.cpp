@@ -144,6 +144,7 @@ Account::Account(const Run& a, const Run& b, const Diagnosis& found, const compa
     scene.prefix = thing(*at, "");
     scene.left = &left->second, scene.right = &right->second;
     scene.partial = scene.left->partial() || scene.right->partial();
+    scene.resumed = *at > 1 && a.starts.contains(*at - 1) != b.starts.contains(*at - 1);
     scene.cut = cut_alike(*scene.left, *scene.right);
     scene.by_samples = same_micro_batches(*scene.left, *scene.right);
     probefile::each(probefile::kStep, [&](const auto& field) { scene.enter(field.rule); });

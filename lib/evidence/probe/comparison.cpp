@@ -94,7 +94,7 @@ void Comparison::starts() {
   for (const auto& [step, right] : b_.starts) {  // B resumed where A went on
     const auto kept = a_.steps.find(step);
     if (begun_.contains(step) || kept == a_.steps.end()) continue;
-    begun_.insert(step), start(step, kept->second.tensors, right);
+    begun_.insert(step), start(step, kept->second.tensors, right, false);  // resumed_apart() tells of it
   }
 }
 
@@ -108,7 +108,7 @@ void Comparison::generators(std::int64_t number, const Side& a, const Side& b) {
 }
 
 /// The beginning of a training: parameters are those that were loaded or drawn.
-void Comparison::start(std::int64_t step, const Tensors& left, const Tensors& right) {
+void Comparison::start(std::int64_t step, const Tensors& left, const Tensors& right, bool tell) {
   std::vector<Apart> apart;
   std::size_t of = 0;
   for (const auto& [name, tensor] : left.all()) {
@@ -117,7 +117,7 @@ void Comparison::start(std::int64_t step, const Tensors& left, const Tensors& ri
     const Tensor* const other = right.find(name);
     if (!other) continue;
     if (other->sketch.size() != tensor.sketch.size() || other->shape != tensor.shape) {
-      if (!done()) sized(step, name, tensor, *other);
+      if (!done() && tell) sized(step, name, tensor, *other);
       continue;
     }
     of += parameter;
@@ -133,7 +133,7 @@ void Comparison::start(std::int64_t step, const Tensors& left, const Tensors& ri
     else
       judge(start_thing(step, name), by, allowed, "start, " + name);
   }
-  if (apart.empty() || done()) return;
+  if (apart.empty() || done() || !tell) return;
   const bool parameters = std::any_of(apart.begin(), apart.end(), [](const Apart& t) { return t.parameter.find('/') == std::string::npos; });
   if (parameters) std::erase_if(apart, [](const Apart& t) { return t.parameter.find('/') != std::string::npos; });
   Finding finding = made(step, "start", apart, of);

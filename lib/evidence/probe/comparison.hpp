@@ -38,7 +38,7 @@ class Comparison {
   /// Within its bound: that is rounding.
   void judge(const std::string& name, double distance, double bound, const std::string& at);
   void starts();
-  void start(std::int64_t step, const Tensors& left, const Tensors& right);
+  void start(std::int64_t step, const Tensors& left, const Tensors& right, bool tell = true);
   double master_rounding(const std::string& name) const;
   void step(std::int64_t number, const Side& a, const Side& b);
   void linear(std::int64_t number, const std::string& place, const Paired& tensors, const Side& a, const Side& b);

@@ -233,6 +233,8 @@ void Account::Scene::enter(rule::Losses) {
        [&](const std::string& name, double x, double y) {
          if (micro_batch() && std::isfinite(x) && std::isfinite(y))
            return excused();  // divided by another number
+         const auto factor = found.judged.find(prefix + "loss factor");  // a loss scale: gradients have it, too
+         if (factor != found.judged.end() && near(x * factor->second, y, 0.02)) return Outcome{Verdict::rounding, ""};
          return number(name, x, y);
        },
        [&](const std::string&) { return micro_batch(); });
@@ -270,6 +272,7 @@ void Account::Scene::enter(rule::Samples) {
   each(mine, theirs,
        [&](const std::string&, const auto& x, const auto& y) {
          const bool common = std::any_of(x.begin(), x.end(), [&](const std::string& one) { return y.contains(one); });
+         if (resumed && !cut) return excused();  // a part of the step was made before the stop
          if (!alike && !common) return excused();  // made in another type
          if (alike && x == y && !by_samples && !same_batches(*left, *right)) return Outcome{Verdict::rounding, ""};  // cut otherwise
          return unjudged(x == y, "the samples are others");

@@ -26,7 +26,7 @@ struct Account::Scene {
   const compare::Tolerance& tolerance;
   std::string prefix;  ///< "step 3: "
   const Step *left = nullptr, *right = nullptr;
-  bool alike = false, cut = false, by_samples = false, partial = false;
+  bool alike = false, cut = false, by_samples = false, partial = false, resumed = false;
 
   /// Enters what two maps hold: `judge` compares a pair, `excuse` is the reason why one side may lack a thing, or null.
   template <class T, class Judge, class Excuse>

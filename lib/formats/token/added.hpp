@@ -45,7 +45,4 @@ class AddedTokens {
   const AddedToken* longest(std::string_view text) const;
 };
 
-/// Whether \w matches the character in Rust's regular expressions.
-bool is_word(char32_t character);
-
 }  // namespace zs::token

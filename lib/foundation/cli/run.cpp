@@ -124,10 +124,6 @@ FaultSink fault_printer(const Command& command, std::int64_t& count) {
   };
 }
 
-FaultSink fault_warner(const Command& command) {
-  return [&command](const Fault& fault) { warn(command, located(fault.path, fault.line, fault.what)); };
-}
-
 void tell(const Command& command, const std::string& text) {
   ProgressLine().clear();
   std::fputs((command.name + ": " + printable(text) + "\n").c_str(), stderr);

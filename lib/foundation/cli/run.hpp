@@ -24,9 +24,6 @@ int run(const Command& command, int argc, char** argv, const Body& body, const H
 /// A sink that prints each fault to stderr as "NAME: path:line: what" and counts it in `count`.
 FaultSink fault_printer(const Command& command, std::int64_t& count);
 
-/// A sink for faults that do not affect the result: each becomes a warning.
-FaultSink fault_warner(const Command& command);
-
 /// Prints "NAME: text" to stderr as one line; names and values in it cannot control the terminal or fake a line.
 void tell(const Command& command, const std::string& text);
 

@@ -84,7 +84,7 @@ compares_a_stage() {
     "stage[]\">)]* *$relation *[0-9]|(^|[^a-zA-Z_0-9.\"<>])[0-9]+ *$relation *[a-z_.*]*(->)?[a-z_]*stage\\b|switch \\([^)]*stage\\b" "$@"
 }
 
-@test "stage: lib/engine/plan/stage.hpp alone compares a stage with a number" {
+@test "stage: lib/foundation/stage/stage.hpp alone compares a stage with a number" {
   mkdir "$BATS_TEST_TMPDIR/lib"
   cd "$BATS_TEST_TMPDIR"
   for line in 'if (shape_.stage == 3)' 'if (stage<2)' 'if (*state->stage != 0)' 'if (3 <= s.stage)' 'if (2 > plan->stage)' \
@@ -100,7 +100,7 @@ compares_a_stage() {
   cd "$ROOT"
   run compares_a_stage lib tools bench
   while read -r line; do
-    [[ $line == lib/engine/plan/stage.hpp:* ]] || complain "$line"
+    [[ $line == lib/foundation/stage/stage.hpp:* ]] || complain "$line"
   done <<<"$output"
   [ "${#lines[@]}" -gt 0 ] || complain 'the rule itself is not found'
   verdict

@@ -7,19 +7,20 @@
 #include "base/number.hpp"
 #include "base/sheet.hpp"
 #include "base/text.hpp"
+#include "checkpoints/read.hpp"
 #include "cli/run.hpp"
 #include "input/named.hpp"
-#include "plan/stage.hpp"
 #include "registry/run.hpp"
+#include "stage/stage.hpp"
 #include "state/convert.hpp"
 #include "state/describe.hpp"
 #include "state/diff.hpp"
-#include "state/read.hpp"
 
 namespace {
 
 using zs::Status;
 using zs::cli::Args;
+namespace checkpoints = zs::checkpoints;
 namespace state = zs::state;
 using Json = nlohmann::ordered_json;
 using Lines = std::vector<std::pair<std::string, std::string>>;
@@ -38,7 +39,7 @@ const zs::cli::Command kCommand = {
         {0, "to", "FORM",
          "convert: hf writes the weights as from_pretrained reads them; safetensors also writes the optimizer's state; "
          "dcp, deepspeed and universal write checkpoints that PyTorch and DeepSpeed resume from",
-         "", state::kForms},
+         "", checkpoints::kForms},
         {0, "ranks", "N", "convert: number of ranks in the result, for dcp and deepspeed"},
         {0, "stage", "S", "convert: ZeRO stage of the files, for deepspeed: 1, 2 or 3"},
         {0,
@@ -103,7 +104,7 @@ Status print(const Args& args, const Found& found, Status status) {
 }
 
 Status show(const Args& args, const std::string& path) {
-  const state::State read = state::read(path);
+  const checkpoints::State read = checkpoints::read(path);
   Found found;
   found.lines = state::header(read);
   found.faults = read.faults;
@@ -121,7 +122,7 @@ Status show(const Args& args, const std::string& path) {
 }
 
 Status verify(const Args& args, const std::string& path) {
-  state::State read = state::read(path);
+  checkpoints::State read = checkpoints::read(path);
   const state::Checked checked = state::verify(read);
   Found found;
   found.lines = {{"checkpoint", path},
@@ -139,19 +140,19 @@ Status verify(const Args& args, const std::string& path) {
 Status diff(const Args& args, const std::string& a, const std::string& b) {
   const zs::compare::Tolerance tolerance{args.real("rtol", 0, 1e300), args.real("atol", 0, 1e300)};
   const state::Names names = args.has("names") ? state::Names(args.text("names")) : state::Names();
-  const state::State left = state::read(a), right = state::read(b);
+  const checkpoints::State left = checkpoints::read(a), right = checkpoints::read(b);
   const state::Difference made = state::diff(left, right, tolerance, names);
   Found found;
   found.lines = made.lines;
   found.tables.emplace_back("kinds", made.sheet());
-  for (const state::State* const side : {&left, &right})
+  for (const checkpoints::State* const side : {&left, &right})
     found.faults.insert(found.faults.end(), side->faults.begin(), side->faults.end());
   return print(args, found, zs::compare::status(made.verdict));
 }
 
 Status convert(const Args& args, const std::string& from, const std::string& to) {
   if (!args.has("to")) throw zs::UsageError("expected --to FORM");
-  state::Form form;
+  checkpoints::Form form;
   form.name = args.text("to");
   const bool deepspeed = form.name == "deepspeed", universal = form.name == "universal";
   for (const auto& [option, taken] :
@@ -160,9 +161,9 @@ Status convert(const Args& args, const std::string& from, const std::string& to)
       throw zs::UsageError("--" + std::string(option) + " says nothing about --to " + form.name);
   }
   if (args.has("ranks")) form.ranks = args.integer("ranks", 1);
-  if (args.has("stage")) form.stage = args.integer("stage", 1, zs::plan::kStages.back());
+  if (args.has("stage")) form.stage = args.integer("stage", 1, zs::stage::kStages.back());
   form.dtype = args.text("dtype");
-  const state::Converted made = state::convert(state::read(from), to, form);
+  const state::Converted made = state::convert(checkpoints::read(from), to, form);
   Found found;
   found.lines = {{"written", to},
                  {"tensors", zs::to_text(made.tensors)},

@@ -30,7 +30,10 @@ def damage(folder, rng):
     """Damages it, and says how."""
     files = [path for path, _ in everything(folder) if not path.endswith((".py", ".json", ".txt"))]
     path = rng.choice(files)
-    other = rng.choice(files)
+    # No file of ZeRO-3's model says which rank's it is: what ranks have of frozen parameters may be exchanged unseen.
+    model = "zero_pp_rank_", "_model_states.pt"
+    ranks = model[0] in os.path.basename(path) and path.endswith(model[1])
+    other = rng.choice([file for file in files if not ranks or not file.endswith(model[1])])
     data = open(path, "rb").read()
     way = rng.choice(["torn", "bit", "bytes", "gone", "empty", "swapped", "copied", "named", "hostile", "out", "insert"])
     if way == "torn":

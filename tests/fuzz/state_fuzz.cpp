@@ -15,11 +15,11 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "checkpoints/read.hpp"
 #include "fuzz/input.hpp"
 #include "state/convert.hpp"
 #include "state/describe.hpp"
 #include "state/diff.hpp"
-#include "state/read.hpp"
 #include "tensorfile/storage.hpp"
 
 namespace fs = std::filesystem;
@@ -100,7 +100,8 @@ std::string archive(std::string_view pickle, const std::vector<std::size_t>& sto
   archive.add("archive/byteorder", "little");
   for (std::size_t i = 0; i < storages.size(); ++i) {
     std::string data(storages[i], '\0');
-    for (std::size_t at = 1; data.size() > 8 && at < data.size(); at += 4) data[at] = static_cast<char>(at * (i + 3) / 4 % 64);
+    for (std::size_t at = 1; data.size() > 8 && at < data.size(); at += 4)
+      data[at] = static_cast<char>(at * (i + 3) / 4 % 64);
     archive.add("archive/data/" + std::to_string(i), data);
   }
   return archive.finished();
@@ -123,13 +124,13 @@ void write_folder(const std::string& folder, std::string_view input) {
 }
 
 void look_at(const std::string& folder) {
-  state::State held = state::read(folder);
+  checkpoints::State held = checkpoints::read(folder);
   state::header(held);
   state::kinds(held);
   state::ranks(held);
   state::tensors(held, false);
   std::uint64_t bytes = 0;
-  for (const state::Parameter& parameter : held.parameters) {
+  for (const checkpoints::Parameter& parameter : held.parameters) {
     for (const auto& [kind, whole] : state::tensors_of(parameter)) {
       const auto count = static_cast<std::uint64_t>(whole->count());
       if (count > kMostBytes || (bytes += whole->bytes()) > kMostBytes) return;

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "compare/content.hpp"
 #include "metric/table.hpp"
 #include "tensorfile/half.hpp"
+#include "tensorfile/tensor.hpp"
 
 namespace zs::compare {
 

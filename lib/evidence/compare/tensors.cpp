@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
 #include <string_view>
-#include <tuple>
 
 #include "base/number.hpp"
 #include "compare/elements.hpp"
@@ -29,11 +27,11 @@ Element element(const std::string& name, const Tensor& a, const Tensor& b, std::
 }
 
 /// The verdict for the elements of two tensors.
-Verdict outcome(const Elements& found, bool skipped) {
-  return found.refused > 0                  ? Verdict::different
-         : found.not_finite > 0 && !skipped ? Verdict::failed
-         : found.differing > 0              ? Verdict::within
-                                            : Verdict::exact;
+Verdict outcome(const Elements& found) {
+  return found.refused > 0      ? Verdict::different
+         : found.not_finite > 0 ? Verdict::failed
+         : found.differing > 0  ? Verdict::within
+                                : Verdict::exact;
 }
 
 /// Adds two tensors of one type and count. `begin` is the index of their first element in the whole.
@@ -59,16 +57,6 @@ Elements add(Tensors& into, const std::string& name, const Tensor& a, const Tens
   return found;
 }
 
-/// A tensor by its elements, a value as one.
-Holdings holdings(const std::vector<Leaf>& leaves) {
-  Holdings all;
-  for (const Leaf& leaf : leaves) {
-    const Tensor* const tensor = std::get_if<Tensor>(&leaf.value);
-    all.add(leaf.name, tensor ? tensor->count() : 1);
-  }
-  return all;
-}
-
 Holdings holdings(const std::vector<Part>& parts) {
   Holdings all;
   for (const Part& part : parts) all.add(part.name, part.tensor.count());
@@ -76,73 +64,6 @@ Holdings holdings(const std::vector<Part>& parts) {
 }
 
 }  // namespace
-
-Tensors tensors(const Contents& held, const std::string& name_a, const std::string& name_b, const Tolerance& tolerance,
-                bool skipped) {
-  const std::vector<Leaf>&a = held.a, &b = held.b;
-  Tensors made;
-  Holdings left = holdings(a), right = holdings(b);
-  for (const auto& [unread, name, side] :
-       {std::tuple{&held.unread_a, &name_a, &left}, {&held.unread_b, &name_b, &right}}) {
-    for (const std::string& thing : *unread) {
-      side->add("unread " + thing);
-      made.lacking.push_back(thing + " in " + *name + " is no tensor of the weights, and was not compared");
-    }
-  }
-  Ledger ledger(left, right);
-  std::multimap<std::string_view, const Leaf*> others;
-  for (const Leaf& leaf : b) others.emplace(leaf.name, &leaf);
-  const auto unlike = [&](const std::string& text) {
-    made.unlike.push_back(text);
-    ledger.at_least(Verdict::different);
-  };
-  const auto missing = [&](const Leaf& leaf, const std::string& where) {
-    if (held.documents)
-      made.lacking.push_back(leaf.name + " is missing in " + where);
-    else
-      unlike(leaf.name + " is missing in " + where);
-  };
-  for (const Leaf& leaf : a) {
-    const auto found = others.find(leaf.name);
-    if (found == others.end()) {
-      missing(leaf, name_b);
-      continue;
-    }
-    const Leaf& other = *found->second;
-    others.erase(found);
-    const Tensor *const x = std::get_if<Tensor>(&leaf.value), *const y = std::get_if<Tensor>(&other.value);
-    const auto told = [](const Leaf& one, const Tensor* tensor) {
-      return tensor ? "a tensor" : std::get<std::string>(one.value);
-    };
-    if (!x || !y) {
-      ++made.values;
-      ledger.compared(leaf.name, Verdict::exact, x ? x->count() : 1, y ? y->count() : 1);
-      if (told(leaf, x) != told(other, y)) {
-        unlike(leaf.name + " is " + told(leaf, x) + " in " + name_a + ", " + told(other, y) + " in " + name_b);
-      }
-      continue;
-    }
-    ++made.tensors;
-    made.tensors_differing += x->dtype != y->dtype || x->shape != y->shape;
-    if (x->dtype != y->dtype) {
-      unlike(leaf.name + " is of type " + std::string(name_of(x->dtype)) + " in " + name_a + ", " +
-             std::string(name_of(y->dtype)) + " in " + name_b);
-    } else if (x->shape != y->shape) {
-      unlike(leaf.name + " has the shape " + tensorfile::to_text(x->shape) + " in " + name_a + ", " +
-             tensorfile::to_text(y->shape) + " in " + name_b);
-    } else {
-      const Elements found = add(made, leaf.name, *x, *y, tolerance);
-      made.tensors_differing += found.differing > 0;
-      ledger.compared(leaf.name, outcome(found, skipped), found.compared);
-    }
-  }
-  for (const Leaf& leaf : b) {  // in the order of the file
-    const auto [begin, end] = others.equal_range(leaf.name);
-    if (std::any_of(begin, end, [&](const auto& left) { return left.second == &leaf; })) missing(leaf, name_a);
-  }
-  made.verdict = ledger.settle();
-  return made;
-}
 
 Tensors parts(const std::vector<Part>& a, const std::vector<Part>& b, const std::string& name_a,
               const std::string& name_b, const Tolerance& tolerance) {
@@ -177,7 +98,7 @@ Tensors parts(const std::vector<Part>& a, const std::vector<Part>& b, const std:
       if (end > done) {
         const Elements found = add(made, name, cut(a[i], begin_a, end), cut(b[k], begin_b, end), tolerance, begin_a);
         if (found.differing > 0) differing.insert(name);
-        ledger.compared(name, outcome(found, false), found.compared);
+        ledger.compared(name, outcome(found), found.compared);
       }
       done = std::max(done, end);
     } else {

@@ -7,6 +7,7 @@
 
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "checkpoints/folders.hpp"
 
 namespace zs::gradient {
 namespace {
@@ -56,10 +57,10 @@ const std::string kReason =
     "them then";
 
 void add_run(const fs::path& run, Sources& sources) {
-  const std::vector<input::Checkpoint> all = input::checkpoints_in(run.string());
+  const std::vector<checkpoints::Checkpoint> all = checkpoints::checkpoints_in(run.string());
   if (all.empty()) throw Error(run.string(), 0, "has no checkpoint: train with --save_steps to have some");
   std::size_t added = 0;
-  for (const input::Checkpoint& checkpoint : all) {
+  for (const checkpoints::Checkpoint& checkpoint : all) {
     if (!has_gradients(checkpoint.path)) {
       sources.without.push_back(checkpoint.path);
     } else {

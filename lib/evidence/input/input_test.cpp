@@ -7,6 +7,7 @@
 #include "base/file.hpp"
 #include "base/folder.hpp"
 #include "base/gzip.hpp"
+#include "checkpoints/folders.hpp"
 #include "h5/image.hpp"
 #include "input/named.hpp"
 #include "input/source.hpp"
@@ -111,7 +112,7 @@ TEST_CASE("checkpoints: by step, the final one last") {
   for (const char* const name : {"checkpoint_10", "checkpoint-9", "final_checkpoint", "checkpoint_x", "step-100"})
     std::filesystem::create_directory(folder.file(name));
   std::string names;
-  for (const Checkpoint& one : checkpoints_in(folder.path()))
+  for (const checkpoints::Checkpoint& one : checkpoints::checkpoints_in(folder.path()))
     names += std::filesystem::path(one.path).filename().string() + " ";
   CHECK(names == "checkpoint-9 checkpoint_10 step-100 final_checkpoint ");
 }

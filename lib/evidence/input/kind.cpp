@@ -11,7 +11,7 @@
 #include "base/folder.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
-#include "compare/content.hpp"
+#include "checkpoints/folders.hpp"
 #include "compare/probe_file.hpp"
 #include "h5/image.hpp"
 #include "metric/file.hpp"
@@ -78,7 +78,7 @@ Kind kind_of_file(const std::string& path) {
   if (parse::source_of(path) != parse::Source::log) return Kind::tracked;
   // Tensors, token files and pictures are mapped or read directly: compressed files are none of them.
   if (!packed) {
-    if (compare::holds_tensors(path)) return Kind::tensors;
+    if (checkpoints::holds_tensors(path)) return Kind::tensors;
     if (token::has_header(bytes)) return Kind::tokens;
     if (bytes.starts_with("\x89PNG") || bytes.starts_with("\xFF\xD8\xFF")) return Kind::picture;
   }
@@ -92,7 +92,7 @@ bool is_trace_file(const std::string& path) {
   return fs::is_regular_file(path, ignored) && kind_of_file(path) == Kind::trace;
 }
 
-/// Names of files that only checkpoints have, in addition to those that compare::files_of() knows.
+/// Names of files that only checkpoints have, in addition to those of checkpoints::is_plain().
 bool marks_checkpoint(const std::string& name) {
   static const std::set<std::string> kNames = {".metadata", "latest", "latest_universal", "zero_to_fp32.py"};
   return kNames.contains(name) || name.starts_with("mp_rank_") || name.find("zero_pp_rank_") != std::string::npos ||
@@ -126,14 +126,14 @@ std::vector<std::string> files_in(const std::string& folder, Test test) {
 }
 
 std::vector<Kind> kinds_of_folder(const std::string& folder) {
-  bool foreign = is_trainers(folder), registry = false, tracked = false;
+  bool foreign = checkpoints::is_trainers(folder), registry = false, tracked = false;
   std::error_code failure;
   auto entry = fs::directory_iterator(folder, failure);
   if (failure) throw Error(folder, 0, failure.message());
   for (; entry != fs::directory_iterator(); ++entry) {
     const std::string path = entry->path().string();
     const std::string name = entry->path().filename().string();
-    foreign = foreign || marks_checkpoint(name) || compare::holds_tensors(path);
+    foreign = foreign || marks_checkpoint(name) || checkpoints::holds_tensors(path);
     tracked = tracked || parse::source_of(name) != parse::Source::log || name.starts_with("offline-run-") ||
               name.starts_with("run-2");  // W&B's: run-20261122_030357-ID
     registry = registry || is_there(path + "/metrics.h5");
@@ -142,7 +142,7 @@ std::vector<Kind> kinds_of_folder(const std::string& folder) {
   const auto add = [&](Kind kind, bool is) {
     if (is) kinds.push_back(kind);
   };
-  const bool checkpoint = !compare::files_of(folder).empty() || is_there(folder + "/accelerator_states");
+  const bool checkpoint = checkpoints::is_plain(folder);
   // Megatron-core's checkpoints have a metadata.json too.
   add(Kind::results, is_there(folder + "/experiment_log.txt") ||
                          (is_there(folder + "/metadata.json") && !is_there(folder + "/common.pt")));
@@ -153,7 +153,7 @@ std::vector<Kind> kinds_of_folder(const std::string& folder) {
   add(Kind::profile, is_there(folder + "/profile.json"));
   add(Kind::checkpoint, checkpoint);
   add(Kind::foreign, foreign && !checkpoint && !probe);
-  add(Kind::checkpoints, !foreign && !checkpoints_in(folder).empty());
+  add(Kind::checkpoints, !foreign && !checkpoints::checkpoints_in(folder).empty());
   add(Kind::registry, registry);
   // A tracker's own folder has logs of the tracker; a folder of logs may have a tracker's folder in it.
   add(Kind::trackers, tracked && !parse::tracked_jobs(folder).empty());
@@ -228,30 +228,6 @@ std::vector<Kind> kinds_of(const std::string& path) {
   if (!fs::exists(status)) throw Error(path, 0, failure ? failure.message() : "No such file or directory");
   if (fs::is_directory(status)) return kinds_of_folder(path);
   return {fs::is_regular_file(status) ? kind_of_file(path) : Kind::stream};
-}
-
-std::vector<Checkpoint> checkpoints_in(const std::string& folder) {
-  std::vector<Checkpoint> all;
-  std::error_code failure;
-  for (const auto& entry : fs::directory_iterator(folder, failure)) {
-    const std::string name = entry.path().filename().string();
-    if (name == "final_checkpoint" && entry.is_directory(failure)) all.push_back({INT64_MAX, entry.path().string()});
-    for (const std::string_view prefix : {"checkpoint-", "checkpoint_", "step-", "iter_", "epoch_", "global_step"}) {
-      if (!name.starts_with(prefix) || !entry.is_directory(failure)) continue;
-      const auto step = parse_int(std::string_view(name).substr(prefix.size()));
-      if (step && *step >= 0) all.push_back({*step, entry.path().string()});
-    }
-  }
-  std::sort(all.begin(), all.end(),
-            [](const auto& a, const auto& b) { return std::tie(a.step, a.path) < std::tie(b.step, b.path); });
-  return all;
-}
-
-bool is_trainers(const std::string& folder) {
-  return std::ranges::any_of(
-      std::initializer_list<const char*>{"optimizer.bin", "scheduler.bin", "pytorch_model_fsdp.bin",
-                                         "pytorch_model_fsdp_0", "optimizer_0", "trainer_state.json"},
-      [&](const char* name) { return is_there(folder + "/" + name); });
 }
 
 std::vector<std::string> traces_in(const std::string& folder) {

@@ -41,18 +41,6 @@ std::string_view name(Kind kind);
 /// compressed file has the kind of its content. Throws Error if it does not exist or cannot be read.
 std::vector<Kind> kinds_of(const std::string& path);
 
-/// A checkpoint in a folder of checkpoints, by its name: "checkpoint_100", "checkpoint-100", "step-100",
-/// "iter_0000100", "global_step100", "epoch_1", "final_checkpoint".
-struct Checkpoint {
-  std::int64_t step = 0;  ///< INT64_MAX for the final one
-  std::string path;
-};
-/// The checkpoints in a folder by step, the final one last.
-std::vector<Checkpoint> checkpoints_in(const std::string& folder);
-
-/// Whether a folder has a file that only checkpoints of Accelerate, FSDP and Hugging Face's Trainer have.
-bool is_trainers(const std::string& folder);
-
 /// The traces in a folder: its *.pt.trace.json(.gz, .zst), or without these the *.json files that begin like traces.
 std::vector<std::string> traces_in(const std::string& folder);
 

@@ -6,17 +6,19 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
-#include "compare/elements.hpp"
-#include "state/describe.hpp"
-#include "state/optimizer.hpp"
-#include "state/outgoing.hpp"
-#include "state/safetensors.hpp"
+#include "base/words.hpp"
+#include "checkpoints/optimizer.hpp"
+#include "checkpoints/outgoing.hpp"
+#include "checkpoints/read.hpp"
+#include "checkpoints/safetensors.hpp"
+#include "state/diff.hpp"
 #include "tensorfile/safetensors.hpp"
 
 namespace zs::state {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace checkpoints;
 
 /// Tensors on their way to a file, by the names that they get there.
 using Outgoing = std::vector<std::pair<std::string, const Whole*>>;
@@ -50,8 +52,7 @@ void write(const std::string& path, const Outgoing& outgoing, const tensorfile::
     const auto found = expected.find(name);
     if (found == expected.end()) throw Error(path, 0, name + ": was not meant to be written: this is a fault of zs");
     const tensorfile::Tensor source = joined(*found->second, name);
-    const bool same = source.dtype == tensor.dtype && source.shape == tensor.shape &&
-                      compare::elements(source, tensor, {}).differing == 0;
+    const bool same = source.dtype == tensor.dtype && source.shape == tensor.shape && same_bits(source, tensor);
     if (!same) throw Error(path, 0, name + ": what was written is not what was read: is the disk full or damaged?");
     source.storage->forget(), tensor.storage->forget();
     ++made.tensors, made.bytes += found->second->bytes();
@@ -157,6 +158,34 @@ std::string count_both_ways(State& state) {
          (epoch ? torch + (" " + to_text(*epoch)) : deepspeed + (" " + to_text(*iteration)));
 }
 
+/// Reads the result back and compares: throws Error if it differs from the source, and adds to `made` what the form
+/// cannot store.
+void require_same(const State& state, const std::string& written, const std::string& to, Converted& made) {
+  const State back = read(written);
+  if (!back.faults.empty()) throw Error(to, 0, "was not written whole: " + back.faults.front());
+  const state::Difference found = diff(state, back, {});
+  for (const auto& [key, value] : found.lines) {  // a number that is not finite may well be the same
+    if (key == "what" || (key == "reason" && found.verdict != compare::Verdict::inconclusive))
+      throw Error(to, 0, "what was written is not what was read: " + value);
+    if (key == "only in " + state.path) made.left_out.push_back(value);
+  }
+  std::vector<std::string> unsaid;
+  for (const auto& group : groups(state)) {
+    for (const char* const key : {"lr", "betas", "eps", "weight_decay"}) {
+      if (!group.front()->hyper.contains(key) && std::ranges::find(unsaid, key) == unsaid.end())
+        unsaid.emplace_back(key);
+    }
+  }
+  if (!unsaid.empty())
+    made.assumed.push_back(zs::joined(unsaid) +
+                           " of the optimizer, which the checkpoint does not say: torch.optim.AdamW's");
+  for (const Parameter& parameter : back.parameters) {
+    made.tensors +=
+        (parameter.weight ? 1 : 0) + (parameter.master ? 1 : 0) + static_cast<int>(parameter.moments.size());
+  }
+  for (const File& file : back.files) made.bytes += file.bytes;
+}
+
 }  // namespace
 
 Converted convert(const State& from, const std::string& to, const Form& form) {
@@ -169,9 +198,16 @@ Converted convert(const State& from, const std::string& to, const Form& form) {
   std::vector<std::string> names;
   for (const Parameter& parameter : state.parameters) names.push_back(parameter.name);
   if (!state.ordered && sort_as_modules(names)) state.sort(names), state.ordered = true;
-  Converted made = form.name == "dcp"         ? convert_dcp(state, to, form)
-                   : form.name == "universal" ? convert_universal(state, to, form)
-                                              : convert_deepspeed(state, to, form);
+  NewFolder folder(to);
+  Converted made;
+  const std::vector<std::string> lost = form.name == "dcp"
+                                            ? write_dcp(state, folder.path(), form)
+                                            : write_deepspeed(state, folder.path(), form, form.name == "universal");
+  require_same(state, folder.path(), to, made);
+  for (const std::string& fact : lost) {
+    if (kind_of(fact) == "training") made.left_out.push_back(fact);
+  }
+  folder.publish();
   if (!counted.empty()) made.assumed.push_back(counted);
   return made;
 }

@@ -2,11 +2,10 @@
 // Converts a checkpoint of any framework to another form; reads the result back and compares it before renaming it.
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "state/state.hpp"
+#include "checkpoints/forms.hpp"
 
 namespace zs::state {
 
@@ -16,14 +15,6 @@ struct Converted {
   std::vector<std::string> assumed{},  ///< what the form needs but the checkpoint does not contain
       left_out{};                      ///< what the form cannot store: "moments exp_avg, exp_avg_sq of 7 parameters"
 };
-
-/// The target form.
-struct Form {
-  std::string name{};                          ///< one of kForms
-  std::optional<std::int64_t> ranks, stage{};  ///< how to divide the state; default: as it is, else 1
-  std::string dtype{};  ///< "bf16", "f16", "f32": computation type of the resumed training; "": the checkpoint's
-};
-inline const std::vector<std::string> kForms = {"hf", "safetensors", "dcp", "deepspeed", "universal"};
 
 /// Writes the checkpoint in that form to the new folder `to`, which appears
 /// whole or not at all, after the result was read back and compared. Throws
@@ -38,11 +29,6 @@ inline const std::vector<std::string> kForms = {"hf", "safetensors", "dcp", "dee
 ///                get_state_dict() names them; the model's weights are the numbers that the optimizer works on
 ///   deepspeed    the files of ZeRO-1 to 3 for so many ranks, and `latest`
 ///   universal    DeepSpeed's universal checkpoint, which it loads on any ranks
-Converted convert(const State& state, const std::string& to, const Form& form);
-
-// The individual forms.
-Converted convert_dcp(const State& state, const std::string& to, const Form& form);
-Converted convert_deepspeed(const State& state, const std::string& to, const Form& form);
-Converted convert_universal(const State& state, const std::string& to, const Form& form);
+Converted convert(const checkpoints::State& state, const std::string& to, const checkpoints::Form& form);
 
 }  // namespace zs::state

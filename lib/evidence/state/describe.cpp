@@ -35,7 +35,7 @@ std::vector<std::pair<std::string, std::string>> header(const State& state) {
                         (tied ? ", " + to_text(tied) + " tied" : "") +
                         (buffers ? ", " + to_text(buffers) + " buffers" : ""));
   std::uint64_t bytes = 0;
-  for (const File& file : state.files) bytes += file.bytes;
+  for (const checkpoints::File& file : state.files) bytes += file.bytes;
   add("files",
       to_text(static_cast<std::int64_t>(state.files.size())) + ", " + to_bytes_text(static_cast<double>(bytes)));
   std::map<std::string, std::pair<std::string, std::string>> settings;
@@ -51,7 +51,7 @@ std::vector<std::pair<std::string, std::string>> header(const State& state) {
   for (const auto& [key, values] : settings)
     add(key.c_str(), values.first + (values.second.empty() ? "" : ", in another group " + values.second));
   std::map<std::string, std::int64_t> kinds;
-  for (const auto& [name, text] : state.facts) ++kinds[std::string(kind_of(name))];
+  for (const auto& [name, text] : state.facts) ++kinds[std::string(checkpoints::kind_of(name))];
   for (const auto& [kind, count] : kinds) add((kind + " values").c_str(), to_text(count));
   add("objects", zs::joined(state.objects));
   add("not read", zs::joined(state.unread));
@@ -63,7 +63,9 @@ std::vector<std::pair<std::string, const Whole*>> tensors_of(const Parameter& pa
   std::vector<std::pair<std::string, const Whole*>> all;
   if (parameter.weight) all.emplace_back(parameter.buffer ? "buffer" : "weight", &*parameter.weight);
   if (parameter.master) all.emplace_back("master", &*parameter.master);
-  for (const auto& [kind, whole] : parameter.moments) all.emplace_back(kind, &whole);
+  for (const auto* const held : {&parameter.moments, &parameter.gradients}) {
+    for (const auto& [kind, whole] : *held) all.emplace_back(kind, &whole);
+  }
   return all;
 }
 
@@ -97,7 +99,7 @@ Sheet ranks(const State& state) {
     std::uint64_t bytes = 0;
   };
   std::map<int, Held> held;
-  for (const File& file : state.files) {
+  for (const checkpoints::File& file : state.files) {
     if (file.rank >= 0) ++held[file.rank].files, held[file.rank].bytes += file.bytes;
   }
   for (const Parameter& parameter : state.parameters) {

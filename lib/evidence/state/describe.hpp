@@ -6,9 +6,14 @@
 #include <vector>
 
 #include "base/sheet.hpp"
-#include "state/state.hpp"
+#include "checkpoints/state.hpp"
 
 namespace zs::state {
+
+using checkpoints::Parameter;
+using checkpoints::Piece;
+using checkpoints::State;
+using checkpoints::Whole;
 
 /// "framework", "step", "ranks", ...: the known facts, in order.
 std::vector<std::pair<std::string, std::string>> header(const State& state);

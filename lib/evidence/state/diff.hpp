@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoints/state.hpp"
 #include "compare/ledger.hpp"
 #include "compare/measure.hpp"
 #include "state/describe.hpp"
 #include "state/expression.hpp"
-#include "state/state.hpp"
 
 namespace zs::state {
 
@@ -64,8 +64,16 @@ struct Difference {
   Sheet sheet() const;
 };
 
+/// The content that the verdict needs.
+enum class Extent {
+  common,  ///< where one side holds weights alone, the weights of both: the rest is named and was not asked for
+  whole,   ///< all that either side holds
+};
+
 /// The float32 numbers of a parameter are its master, or a weight of that type; those of a tied parameter are its
-/// owner's. Content that only one side has makes the result inconclusive; a fault on either side is FAILED.
-Difference diff(const State& a, const State& b, const compare::Tolerance& tolerance, const Names& names = {});
+/// owner's. Content that only one side has makes the result inconclusive, except what only programs of that kind write;
+/// a fault on either side is FAILED.
+Difference diff(const State& a, const State& b, const compare::Tolerance& tolerance, const Names& names = {},
+                Extent extent = Extent::common);
 
 }  // namespace zs::state

@@ -80,8 +80,8 @@ State state(const std::string& path, const std::map<std::string, std::pair<Tenso
   state.path = path;
   for (const auto& [name, held] : parameters) {
     Parameter& parameter = state.parameter(name);
-    parameter.weight = whole(held.first, "file");
-    parameter.moments["exp_avg"] = whole(held.first, "file");
+    parameter.weight = checkpoints::whole(held.first, "file");
+    parameter.moments["exp_avg"] = checkpoints::whole(held.first, "file");
     parameter.step = held.second;
   }
   return state;

@@ -7,16 +7,20 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
-#include "compare/elements.hpp"
 
 namespace zs::state {
 namespace {
 
 using tensorfile::Dtype;
 
+/// Settings of every program's groups.
+const std::set<std::string, std::less<>> kEverywhere = {"lr", "weight_decay", "betas", "eps", "momentum"};
+/// How an optimizer computes, which changes rounding at most; and the step of FusedAdam's groups, which is a step.
+const std::set<std::string, std::less<>> kArithmetic = {"foreach", "fused", "capturable", "differentiable", "step"};
+
 bool same_bits(const Whole& a, const Whole& b) {
-  if (a.shape != b.shape || a.dtype != b.dtype || !defect(a).empty() || !defect(b).empty()) return false;
-  return compare::elements(joined(a, ""), joined(b, ""), {}).differing == 0;
+  return a.shape == b.shape && a.dtype == b.dtype && defect(a).empty() && defect(b).empty() &&
+         tensorfile::same_bits(joined(a, ""), joined(b, ""));
 }
 
 /// Removes what module wrappers add to names.
@@ -46,7 +50,7 @@ NumbersPtr numbers_of(const Whole* whole) {
   if (!whole) return nullptr;
   return std::make_shared<const Numbers>(
       Numbers{whole->dtype, whole->shape, [whole] { return defect(*whole); },
-              [whole](const std::string& what) { return state::joined(*whole, what); }});
+              [whole](const std::string& what) { return checkpoints::joined(*whole, what); }});
 }
 
 /// The result of a line for these parts, which all have one kind.
@@ -155,23 +159,30 @@ Items items_of(const State& state, const Rename& rename, const Names& names, boo
     }
     const bool alias = base != &parameter;
     const Whole* const weight = parameter.weight ? &*parameter.weight : base->weight ? &*base->weight : nullptr;
-    const Whole* const master = base->master ? &*base->master : nullptr;
+    const Whole* const master = parameter.master ? &*parameter.master : base->master ? &*base->master : nullptr;
     const bool wide = weight && weight->dtype == Dtype::f32;
-    if (master) add("float32", name, {"", "", numbers_of(master), "", alias});
-    if (wide && !master) add("float32", name, {"", "", numbers_of(weight), "", alias});
-    if (wide && master && !same_bits(*weight, *master)) add("weight", name, {"", "", numbers_of(weight), "", alias});
-    if (weight && !wide) add(std::string(name_of(weight->dtype)), name, {"", "", numbers_of(weight), "", alias});
+    const auto numbers = [&](const std::string& kind, const Whole* held) {
+      add(kind, name, {.tensor = numbers_of(held), .alias = alias, .weight = true});
+    };
+    if (master) numbers("float32", master);
+    if (wide && !master) numbers("float32", weight);
+    if (wide && master && !same_bits(*weight, *master)) numbers("weight", weight);
+    if (weight && !wide) numbers(std::string(name_of(weight->dtype)), weight);
     if (alias) continue;
-    for (const auto& [kind, whole] : parameter.moments) add(kind, name, {"", "", numbers_of(&whole), "", false});
-    if (parameter.step) add("step", name, {"", "", nullptr, to_text(*parameter.step), false});
-    for (const char* const key : {"lr", "weight_decay", "betas", "eps", "momentum"}) {
-      const auto found = parameter.hyper.find(key);
-      if (found != parameter.hyper.end()) add(key, name, {"", "", nullptr, found->second, false});
+    for (const auto* const all : {&parameter.gradients, &parameter.moments}) {
+      for (const auto& [kind, held] : *all) add(kind, name, {.tensor = numbers_of(&held)});
+    }
+    if (parameter.step) add("step", name, {.text = to_text(*parameter.step)});
+    for (const auto& [key, text] : parameter.hyper) {
+      if (kArithmetic.contains(key)) continue;
+      add(key, name, {.text = text, .spare = !kEverywhere.contains(key)});
     }
   }
   for (const auto& [fact, text] : state.facts)
-    add(std::string(kind_of(fact)), fact.substr(fact.find('.') + 1), {"", "", nullptr, text, false});
-  if (state.step) add("training", "global step", {"", "", nullptr, to_text(*state.step), false});
+    add(std::string(checkpoints::kind_of(fact)), fact.substr(fact.find('.') + 1), {.text = text});
+  for (const auto& [key, text] : state.config) add("config", key, {.text = text});
+  if (state.step) add("training", "global step", {.text = to_text(*state.step)});
+  if (state.skipped) add("training", "skipped steps", {.text = to_text(*state.skipped)});
   // The result has a name of the other side; A's names are translated to B's.
   const Rename result = [&](const std::string& name) { return first ? name : names.renamed(name); };
   for (const Join& join : names.joins(state, first)) apply(join, rename, result, items);

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "checkpoints/state.hpp"
 #include "state/diff.hpp"
-#include "state/state.hpp"
 
 namespace zs::state {
 
@@ -25,10 +25,12 @@ using NumbersPtr = std::shared_ptr<const Numbers>;
 
 /// A tensor, or a text.
 struct DiffItem {
-  std::string kind, name;
+  std::string kind{}, name{};
   NumbersPtr tensor{};
   std::string text{};
-  bool alias = false;  ///< another name of an item that is already listed
+  bool alias = false;   ///< another name of an item that is already listed
+  bool weight = false;  ///< numbers of the model, not of its optimizer
+  bool spare = false;   ///< a setting that not every program writes
 };
 using Items = std::map<std::string, DiffItem>;  ///< by kind and name
 

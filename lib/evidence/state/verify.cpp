@@ -40,8 +40,14 @@ class Verifier {
   Checked run() {
     for (const Parameter& parameter : state_.parameters) {
       for (const auto& [kind, whole] : tensors_of(parameter)) tensor(parameter, kind, *whole);
-      if (parameter.weight && parameter.master && parameter.tied.empty()) rounded(parameter);
+      const Parameter* const owner = parameter.tied.empty() ? nullptr : state_.find(parameter.tied);
+      if (owner && owner->weight && parameter.weight) tied(parameter, *owner);
+      const Whole* const master = parameter.master         ? &*parameter.master
+                                  : owner && owner->master ? &*owner->master
+                                                           : nullptr;
+      if (parameter.weight && master) rounded(parameter, *master);
     }
+    steps();
     for (const auto& padding : state_.paddings) {
       ++checked_.paddings;
       in_blocks(padding.second.tensor, [&](std::int64_t, const std::vector<float>& values) {
@@ -89,11 +95,11 @@ class Verifier {
     ++checked_.tensors, checked_.elements += whole.count();
     if (!is_real(whole.dtype)) return;
     const Tensor all = joined(whole, parameter.name);
-    const bool square = kind == "exp_avg_sq";
+    const bool square = kind == "exp_avg_sq", skipped = kind.starts_with("gradient") && state_.skipped.value_or(0) > 0;
     in_blocks(all, [&](std::int64_t first, const std::vector<float>& values) {
       for (std::size_t i = 0; i < values.size(); ++i) {
         const auto index = first + static_cast<std::int64_t>(i);
-        if (!std::isfinite(values[i])) {
+        if (!std::isfinite(values[i]) && !skipped) {
           fault(file_of(whole, index), name + "is " + to_text(values[i]) + " in element " + to_text(index));
           return false;
         }
@@ -108,9 +114,34 @@ class Verifier {
     all.storage->forget();
   }
 
+  void tied(const Parameter& parameter, const Parameter& owner) {
+    const Whole &one = *parameter.weight, &other = *owner.weight;
+    if (!defect(one).empty() || !defect(other).empty() || one.dtype != other.dtype) return;
+    if (!tensorfile::same_bits(joined(one, parameter.name), joined(other, owner.name)))
+      fault(one.pieces.front().file, parameter.name + ": is tied to " + owner.name + ", which has other numbers");
+  }
+
+  /// The optimizer has taken each step that was not skipped. Releases of DeepSpeed take one before the first, and where
+  /// losses are scaled some trainers do not count the skipped ones.
+  void steps() {
+    if (!state_.step) return;
+    const auto due = static_cast<double>(*state_.step - state_.skipped.value_or(0));
+    const bool scaled = !state_.skipped && std::ranges::any_of(state_.facts, [](const auto& fact) {
+      return checkpoints::kind_of(fact.first) == "scaler";
+    });
+    for (const Parameter& one : state_.parameters) {
+      if (!one.step || *one.step == due || (*one.step == due + 1 && state_.framework == "DeepSpeed") ||
+          (scaled && *one.step < due))
+        continue;
+      return fault("", "the optimizer has taken " + to_text(*one.step) + " steps of " + one.name + ", the training " +
+                           to_text(*state_.step) +
+                           (state_.skipped ? ", of which it skipped " + to_text(*state_.skipped) : ""));
+    }
+  }
+
   /// The model computes with the masters, rounded.
-  void rounded(const Parameter& parameter) {
-    const Whole &weight = *parameter.weight, &master = *parameter.master;
+  void rounded(const Parameter& parameter, const Whole& master) {
+    const Whole& weight = *parameter.weight;
     if (!defect(weight).empty() || !defect(master).empty() || weight.shape != master.shape ||
         master.dtype != Dtype::f32)
       return;

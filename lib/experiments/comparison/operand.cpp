@@ -5,8 +5,6 @@
 #include <filesystem>
 
 #include "base/error.hpp"
-#include "base/folder.hpp"
-#include "state/safetensors.hpp"
 
 namespace zs::comparison {
 namespace {
@@ -28,13 +26,6 @@ bool is_run(const input::Named& operand) {
   using enum input::Kind;
   return operand.kind != tensors && operand.kind != checkpoint && operand.kind != foreign &&
          operand.kind != checkpoints && operand.kind != probe;
-}
-
-bool of_other_layouts(const input::Named& a, const input::Named& b) {
-  return std::ranges::any_of(std::initializer_list{&a, &b}, [](const input::Named* one) {
-    return one->kind == input::Kind::foreign || one->kind == input::Kind::checkpoints ||
-           (one->kind == input::Kind::checkpoint && is_there(one->path + "/" + state::kOptimizerFile));
-  });
 }
 
 void require_two(const input::Named& a, const input::Named& b) {

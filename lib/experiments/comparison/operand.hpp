@@ -8,10 +8,6 @@ namespace zs::comparison {
 /// Whether it is a run; else it is tensors: a checkpoint, a file of them, a probe.
 bool is_run(const input::Named& operand);
 
-/// Whether comparing file by file is not possible: one is a checkpoint of another program or layout, or has optimizer
-/// state in zs's safetensors form.
-bool of_other_layouts(const input::Named& a, const input::Named& b);
-
 /// Throws zs::UsageError if both are the same run or tensors, or one is a run and the other is not.
 void require_two(const input::Named& a, const input::Named& b);
 

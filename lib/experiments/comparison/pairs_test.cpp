@@ -9,10 +9,10 @@
 #include "base/checksum.hpp"
 #include "base/file.hpp"
 #include "base/folder.hpp"
+#include "checkpoints/sums.hpp"
 #include "comparison/operand.hpp"
 #include "comparison/two_runs.hpp"
 #include "metric/file.hpp"
-#include "state/sums.hpp"
 #include "tensorfile/safetensors.hpp"
 #include "tensorfile/torch.hpp"
 
@@ -120,7 +120,7 @@ void write_checkpoint(const std::string& folder, int ranks, std::uint64_t seed) 
 
 void seal(const std::string& folder) {
   std::string sums;
-  for (const std::string& file : state::files(folder)) {
+  for (const std::string& file : checkpoints::files(folder)) {
     if (file != "SHA256SUMS") sums += sha256(Input(folder + "/" + file).read_all()) + "  " + file + "\n";
   }
   write_file(folder + "/SHA256SUMS", sums);

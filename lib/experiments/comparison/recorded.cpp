@@ -6,7 +6,7 @@
 
 #include "base/file.hpp"
 #include "base/number.hpp"
-#include "compare/content.hpp"
+#include "checkpoints/folders.hpp"
 #include "input/source.hpp"
 #include "metric/file.hpp"
 
@@ -65,8 +65,7 @@ std::vector<std::string> Recorded::checkpoints() const {
     // One that begins with a point is being written or removed. One whose weights are gone is damaged, not no
     // checkpoint.
     if (name.front() == '.' || name.find("checkpoint") == std::string::npos || !entry.is_directory()) continue;
-    if (fs::exists(entry.path() / "SHA256SUMS") || !compare::files_of(entry.path().string()).empty())
-      all.push_back(name);
+    if (fs::exists(entry.path() / "SHA256SUMS") || checkpoints::is_plain(entry.path().string())) all.push_back(name);
   }
   std::sort(all.begin(), all.end(),
             [](const auto& a, const auto& b) { return std::pair(step_of(a), a) < std::pair(step_of(b), b); });

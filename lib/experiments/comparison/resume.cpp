@@ -10,12 +10,12 @@
 #include "base/process.hpp"
 #include "base/shell.hpp"
 #include "base/text.hpp"
+#include "checkpoints/newest.hpp"
+#include "checkpoints/read.hpp"
 #include "compare/probe_file.hpp"
 #include "experiment/foreign.hpp"
 #include "experiment/start.hpp"
 #include "parse/run.hpp"
-#include "state/newest.hpp"
-#include "state/read.hpp"
 
 namespace zs::comparison {
 namespace {
@@ -38,7 +38,7 @@ class Trainings {
     std::string line = resumed_line();
     constexpr std::string_view kCheckpoint = "{checkpoint}";
     if (line.find(kCheckpoint) != std::string::npos) {
-      checkpoint_ = state::newest_whole(folder("stopped"));
+      checkpoint_ = checkpoints::newest_whole(folder("stopped"));
       if (checkpoint_.empty())
         throw Error(
             folder("stopped"), 0,
@@ -107,15 +107,12 @@ std::string line_of(const std::vector<std::pair<std::string, std::string>>& line
 /// The checkpoints that both have left, if they are of one step.
 void compare_checkpoints(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,
                          Answer& answer) {
-  const std::string left = state::newest_whole(a), right = state::newest_whole(b);
+  const std::string left = checkpoints::newest_whole(a), right = checkpoints::newest_whole(b);
   if (left.empty() || right.empty() || fs::path(left).filename() != fs::path(right).filename()) return;
-  if (state::read(left).step != state::read(right).step) return;
+  if (checkpoints::read(left).step != checkpoints::read(right).step) return;
   const Answer found = compare_states(left, right, tolerance);
   answer.lines.emplace_back("checkpoints", std::string(compare::name(found.verdict)) + ": " + left + " and " + right);
-  for (const auto& [key, value] : found.lines) {
-    if (key != "verdict" && !key.starts_with("layout_") && !compare::equal(found.verdict))
-      answer.lines.emplace_back("checkpoint " + key, value);
-  }
+  if (!compare::equal(found.verdict)) add(answer, "checkpoint", found);
   if (compare::equal(answer.verdict)) answer.verdict.worsen(found.verdict);
 }
 

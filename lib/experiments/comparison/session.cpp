@@ -60,8 +60,9 @@ Answer compare_with_first(const std::vector<input::Named>& operands, const compa
   for (std::size_t i = 1; i < operands.size(); ++i) {
     const input::Named& b = operands[i];
     Answer answer = is_run(a) ? compare_runs(read_recorded(a), read_recorded(b), allowed, columns)
-                    : !names.empty() || of_other_layouts(a, b) ? compare_states(a.path, b.path, allowed, names)
-                                                               : compare_files(a.path, b.path, allowed, 0, floor);
+                    : a.kind == input::Kind::probe || b.kind == input::Kind::probe
+                        ? compare_files(a.path, b.path, allowed, 0, floor)
+                        : compare_states(a.path, b.path, allowed, names);
     words += (words.empty() ? "" : "; ") + b.name + " " + std::string(compare::name(answer.verdict));
     const bool worse = !worst || answer.verdict > worst->verdict;
     if (worse || (answer.verdict == worst->verdict && step_of(answer) < step_of(*worst)))

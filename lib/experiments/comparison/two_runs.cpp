@@ -185,35 +185,32 @@ class Comparison {
       return;
     }
     const auto left = a_.checkpoints(), right = b_.checkpoints();
-    Folders folders;
     const auto only = [&](const std::string& name, const Recorded& side, compare::Holdings& holdings) {
       note(name, "only in " + side.path);
-      folders.only.push_back(name + " is only in " + side.path);
+      doubts_.push_back(name + " is only in " + side.path);
       holdings.add(name);
     };
+    bool parameters = false;
     for (const std::string& name : left) {
       if (std::find(right.begin(), right.end(), name) == right.end()) {
-        only(name, a_, folders.a);
+        only(name, a_, held_a_);
         continue;
       }
-      folders.join(compare_folders(a_.folder + "/" + name, b_.folder + "/" + name, name, tolerance_, notes_));
+      const Answer found =
+          compare_states(a_.folder + "/" + name, b_.folder + "/" + name, tolerance_, {}, state::Extent::whole);
+      holds(name), found_.emplace_back(name, found.verdict);
+      add(compare::equal(found.verdict) ? notes_ : answer_, name, found);
+      const auto reason = std::ranges::find(found.lines, "reason", [](const auto& line) { return line.first; });
+      const std::string why = reason == found.lines.end() ? "not finite" : reason->second;
+      if (found.verdict == Verdict::failed) failures_.push_back(name + ": " + why);
+      if (found.verdict == Verdict::inconclusive) doubts_.push_back(name + ": " + why);
+      parameters = true;
     }
     for (const std::string& name : right) {
-      if (std::find(left.begin(), left.end(), name) == left.end()) only(name, b_, folders.b);
+      if (std::find(left.begin(), left.end(), name) == left.end()) only(name, b_, held_b_);
     }
-    const bool parameters = std::any_of(folders.files.begin(), folders.files.end(),
-                                        [](const FileResult& file) { return file.name.ends_with("/weights"); });
     if (digests_differ_ && !parameters)
       note("tensors", "no checkpoint that both have tells which parameter differs: train with --save_steps");
-    for (const auto& [file, count] : folders.a.counts()) held_a_.add(file, count);
-    for (const auto& [file, count] : folders.b.counts()) held_b_.add(file, count);
-    bool open = !folders.only.empty();
-    for (const FileResult& file : folders.files) {
-      found_.emplace_back(file.name, file.found.verdict);
-      open = open || file.found.verdict == Verdict::inconclusive;
-    }
-    tell(folders.files, answer_);
-    if (open) doubts_.push_back(undecided(folders));
   }
 
   /// A run that is broken proves nothing, however equal it is to another.

@@ -11,8 +11,8 @@
 #include "base/name.hpp"
 #include "base/shell.hpp"
 #include "base/words.hpp"
+#include "checkpoints/newest.hpp"
 #include "config/foreign.hpp"
-#include "state/newest.hpp"
 
 namespace zs::experiment {
 namespace {
@@ -212,7 +212,7 @@ std::string line_to_start(const registry::Fields& record, const std::string& fol
   std::string resumed = registry::value(record, "resume_with");
   if (resumed.empty() || !fs::exists(folder + "/run.log")) return line;
   if (resumed.find(kCheckpoint) == std::string::npos) return resumed;
-  from = state::newest_whole(folder);
+  from = checkpoints::newest_whole(folder);
   if (from.empty()) return line;
   replace(resumed, kCheckpoint, shell_quoted({from}));
   return resumed;

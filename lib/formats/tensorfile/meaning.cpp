@@ -88,7 +88,8 @@ bool is_hostile(std::string_view name) {
                                                      "site",       "zipimport",   "pkgutil",
                                                      "imp",        "idlelib",     "distutils",
                                                      "setuptools", "smtplib",     "telnetlib",
-                                                     "xmlrpc",     "commands"};
+                                                     "xmlrpc",     "commands",    "io",
+                                                     "_io"};
   // Calls that only make a value of their arguments.
   static const std::set<std::string_view> harmless = {
       "set",   "frozenset", "dict",  "list", "tuple", "complex", "bytearray",      "bytes",   "slice",
@@ -98,8 +99,8 @@ bool is_hostile(std::string_view name) {
     return !harmless.contains(last) || name.find('.') != name.rfind('.');
   if (name == "types.SimpleNamespace" || name == "operator.itemgetter") return false;
   if (name.starts_with("torch.hub.") || name.starts_with("torch.utils.cpp_extension") || name == "torch.load" ||
-      name.starts_with("torch.jit.") || name.starts_with("numpy.testing") || name.starts_with("numpy.f2py") ||
-      name.starts_with("numpy.distutils"))
+      name == "torch.serialization.load" || name == "codecs.open" || name.starts_with("torch.jit.") ||
+      name.starts_with("numpy.testing") || name.starts_with("numpy.f2py") || name.starts_with("numpy.distutils"))
     return true;
   // A name of several points within one module reaches what the module imported: "torch.serialization.os.system".
   for (std::size_t at = name.find('.'); at != std::string_view::npos; at = name.find('.', at + 1)) {

@@ -236,6 +236,20 @@ void read_f32(const Tensor& tensor, std::int64_t first, std::span<float> to) {
   }
 }
 
+bool same_bits(const Tensor& a, const Tensor& b) {
+  if (a.dtype != b.dtype || a.shape != b.shape) return false;
+  const auto bytes_of = [](const Tensor& tensor, std::string& held) -> std::string_view {
+    if (tensor.contiguous())
+      return tensor.storage->bytes().substr(static_cast<std::size_t>(tensor.offset) * size_of(tensor.dtype),
+                                            tensor.byte_count());
+    held.resize(tensor.byte_count());
+    read_raw(tensor, held);
+    return held;
+  };
+  std::string held_a, held_b;
+  return bytes_of(a, held_a) == bytes_of(b, held_b);
+}
+
 void read_raw(const Tensor& tensor, std::span<char> to) {
   if (tensor.byte_count() != to.size()) {
     throw Error("tensor of shape " + to_text(tensor.shape) + " does not fit " + std::to_string(to.size()) + " bytes");

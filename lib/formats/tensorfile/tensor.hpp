@@ -40,6 +40,9 @@ Tensor make_tensor(Dtype dtype, Shape shape, StoragePtr storage);
 /// A contiguous tensor over values of the caller, who must keep them while the tensor is in use.
 Tensor borrow_f32(Shape shape, std::span<const float> values);
 
+/// Whether type, shape and every element are the same, whatever the strides.
+bool same_bits(const Tensor& a, const Tensor& b);
+
 /// "[2, 3]", for messages.
 std::string to_text(const Shape& shape);
 

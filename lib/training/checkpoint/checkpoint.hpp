@@ -55,7 +55,7 @@ class Writer {
   /// `folder` is the final name, "RUN/checkpoint_100". With `other`, rank 0 also converts the written checkpoint to
   /// that form, into the subfolder of its name.
   Writer(comm::Group& group, zero::Engine& engine, const std::string& folder, const ModelFiles& model,
-         const std::optional<state::Form>& other = {});
+         const std::optional<checkpoints::Form>& other = {});
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
@@ -72,7 +72,7 @@ class Writer {
   comm::Group& group_;
   zero::Engine& engine_;
   std::string folder_, temporary_;
-  std::optional<state::Form> other_;
+  std::optional<checkpoints::Form> other_;
 
   void write_sums();
   void seal();

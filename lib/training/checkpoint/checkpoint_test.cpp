@@ -13,8 +13,8 @@
 #include "base/folder.hpp"
 #include "base/number.hpp"
 #include "checkpoint/folder.hpp"
+#include "checkpoints/sums.hpp"
 #include "device/tensor.hpp"
-#include "state/sums.hpp"
 #include "tensorfile/torch.hpp"
 
 namespace zs::checkpoint {
@@ -126,7 +126,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 void write_sums(const std::string& folder) {
   std::string sums;
-  for (const std::string& file : state::files(folder)) {
+  for (const std::string& file : checkpoints::files(folder)) {
     if (file != "SHA256SUMS") sums += sha256(Input(folder + "/" + file).read_all()) + "  " + file + "\n";
   }
   write_file(folder + "/SHA256SUMS", sums);
@@ -136,12 +136,12 @@ TEST_CASE("checkpoint: it is written whole: every file with its checksum, and no
   const TemporaryFolder run;
   const std::string folder = run.file("checkpoint_2");
   save({2, 2}, folder);
-  CHECK(state::files(folder) == Names{"SHA256SUMS", "accelerator_states/optimizer_00000.pt",
-                                      "accelerator_states/optimizer_00001.pt", "accelerator_states/state.json",
-                                      "config.json", "pytorch_model.bin"});
-  const auto sums = state::read_sums(folder);
+  CHECK(checkpoints::files(folder) == Names{"SHA256SUMS", "accelerator_states/optimizer_00000.pt",
+                                            "accelerator_states/optimizer_00001.pt", "accelerator_states/state.json",
+                                            "config.json", "pytorch_model.bin"});
+  const auto sums = checkpoints::read_sums(folder);
   CHECK(sums.size() == 5);
-  for (const auto& [file, digest] : sums) CHECK_NOTHROW(state::require_sum(folder, file, digest));
+  for (const auto& [file, digest] : sums) CHECK_NOTHROW(checkpoints::require_sum(folder, file, digest));
   CHECK(std::distance(fs::directory_iterator(run.path()), {}) == 1);
 }
 
@@ -213,7 +213,7 @@ TEST_CASE("checkpoint: a file that is cut short or has one byte changed is named
   const TemporaryFolder run;
   const std::string folder = run.file("checkpoint_2");
   save({1, 2}, folder);
-  for (const std::string& file : state::files(folder)) {
+  for (const std::string& file : checkpoints::files(folder)) {
     if (file == "SHA256SUMS") continue;
     const std::string path = folder + "/" + file, content = Input(path).read_all();
     std::string changed = content;

@@ -10,26 +10,26 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "checkpoint/folder.hpp"
+#include "checkpoints/optimizer.hpp"
+#include "checkpoints/read.hpp"
 #include "comm/agree.hpp"
 #include "device/tensor.hpp"
-#include "state/optimizer.hpp"
-#include "state/read.hpp"
 
 namespace zs::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-using state::Parameter;
-using state::Whole;
+using checkpoints::Parameter;
+using checkpoints::Whole;
 
-bool has_moments(const state::State& state) {
+bool has_moments(const checkpoints::State& state) {
   return std::ranges::any_of(state.parameters, [](const Parameter& one) { return !one.moments.empty(); });
 }
 
 /// The parameters of a checkpoint by the names of a model.
 class Named {
  public:
-  explicit Named(const state::State& state) : state_(state) {
+  explicit Named(const checkpoints::State& state) : state_(state) {
     for (const Parameter& parameter : state.parameters) {
       std::string name = parameter.name;
       for (const std::string_view word : {"_orig_mod.", "_fsdp_wrapped_module.", "_forward_module."}) {
@@ -51,7 +51,7 @@ class Named {
   }
 
  private:
-  const state::State& state_;
+  const checkpoints::State& state_;
   std::map<std::string, const Parameter*> by_name_;
 };
 
@@ -77,7 +77,7 @@ class Filler {
     const std::int64_t end = begin + static_cast<std::int64_t>(values.size());
     const unit::Range part = parameter.place().within(begin, end);
     if (part.size() == 0) return;
-    if (&whole != joined_) tensor_ = state::joined(whole, parameter.name), joined_ = &whole;
+    if (&whole != joined_) tensor_ = checkpoints::joined(whole, parameter.name), joined_ = &whole;
     read_f32(tensor_, part.begin - parameter.offset + parameter.begin_in_files(),
              values.subspan(static_cast<std::size_t>(part.begin - begin), static_cast<std::size_t>(part.size())));
     tensor_.storage->forget();
@@ -137,17 +137,17 @@ std::string said(const std::map<std::string, std::string>& settings) {
 bool is_foreign(const std::string& path) {
   if (!fs::exists(path)) throw Error(path, 0, "there is no such checkpoint");
   if (has_state(path)) return false;
-  return has_moments(state::read(path));
+  return has_moments(checkpoints::read(path));
 }
 
 Adopted adopt(comm::Group& group, zero::Engine& engine, const std::string& path) {
-  state::State held;
+  checkpoints::State held;
   std::string content;
   comm::together(group, "reading of " + path, [&] {
-    held = state::read(path);
+    held = checkpoints::read(path);
     if (!held.faults.empty())
       throw Error(held.faults.front() + "; zs goes on from a checkpoint that is whole, zs-checkpoint verify says more");
-    for (const state::File& file : held.files) content += file.name + " " + std::to_string(file.bytes) + "\n";
+    for (const checkpoints::File& file : held.files) content += file.name + " " + std::to_string(file.bytes) + "\n";
   });
   comm::require_same(group, {{"its files", sha256(content)}}, path);
   Adopted adopted;
@@ -190,7 +190,7 @@ Adopted adopt(comm::Group& group, zero::Engine& engine, const std::string& path)
   return adopted;
 }
 
-std::optional<state::Form> form_of(const std::string& name, const comm::Group& group, zero::Engine& engine) {
+std::optional<checkpoints::Form> form_of(const std::string& name, const comm::Group& group, zero::Engine& engine) {
   if (name.empty()) return {};
   const std::string option = "--checkpoint_format " + name;
   const zero::Settings& settings = engine.settings();
@@ -211,9 +211,9 @@ std::optional<state::Form> form_of(const std::string& name, const comm::Group& g
     throw Error(option +
                 " is for trainings of all parameters, and some are frozen (--lora_rank, --freeze): leave it out, and "
                 "convert a checkpoint with zs-checkpoint");
-  if (name == "deepspeed" && !state::sort_as_modules(names))
+  if (name == "deepspeed" && !checkpoints::sort_as_modules(names))
     throw Error(option + " needs the order of the model's modules, which zs does not know of this one: use universal");
-  state::Form form{name, group.size(), std::max(engine.plan().shape.stage, 1)};
+  checkpoints::Form form{name, group.size(), std::max(engine.plan().shape.stage, 1)};
   if (goes_on) form.dtype = settings.dtype == at::kBFloat16 ? "bf16" : settings.dtype == at::kHalf ? "f16" : "f32";
   return form;
 }

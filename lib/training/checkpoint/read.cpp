@@ -13,9 +13,9 @@
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/folder.hpp"
 #include "checkpoint/weights.hpp"
+#include "checkpoints/sums.hpp"
 #include "comm/agree.hpp"
 #include "device/tensor.hpp"
-#include "state/sums.hpp"
 #include "tensorfile/torch.hpp"
 
 namespace zs::checkpoint {
@@ -132,8 +132,8 @@ void verify_all(comm::Group& group, const std::string& folder) {
   }
   comm::together(group, "checking of " + folder, [&] {
     std::int64_t turn = 0;
-    for (const auto& [file, digest] : state::require_files(folder)) {
-      if (turn++ % together == before) state::require_sum(folder, file, digest);
+    for (const auto& [file, digest] : checkpoints::require_files(folder)) {
+      if (turn++ % together == before) checkpoints::require_sum(folder, file, digest);
     }
   });
 }
@@ -206,7 +206,7 @@ void require_optimizer(const zero::Engine& engine, const StateFile& state) {
 void load_optimizer(zero::Engine& engine, const std::string& folder, std::int64_t updates) {
   const std::string states = folder + "/accelerator_states";
   std::vector<std::pair<std::string, tensorfile::Value>> roots;
-  for (const std::string& file : state::files(states)) {
+  for (const std::string& file : checkpoints::files(states)) {
     if (file.ends_with(".pt")) roots.emplace_back(states + "/" + file, tensorfile::read_torch(states + "/" + file));
   }
   for (std::size_t unit = 0; unit < engine.states().size(); ++unit) {

@@ -14,10 +14,10 @@
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/folder.hpp"
 #include "checkpoint/weights.hpp"
+#include "checkpoints/read.hpp"
+#include "checkpoints/sums.hpp"
 #include "comm/agree.hpp"
 #include "device/tensor.hpp"
-#include "state/read.hpp"
-#include "state/sums.hpp"
 #include "tensorfile/torch.hpp"
 
 namespace zs::checkpoint {
@@ -163,7 +163,7 @@ std::string state_json(const comm::Group& group, const zero::Engine& engine, con
 }  // namespace
 
 Writer::Writer(comm::Group& group, zero::Engine& engine, const std::string& folder, const ModelFiles& model,
-               const std::optional<state::Form>& other)
+               const std::optional<checkpoints::Form>& other)
     : group_(group), engine_(engine), folder_(folder), other_(other) {
   // No other process has this name: another training in the same folder cannot mix with it. The run's folder is not
   // made: it may have been removed.
@@ -246,11 +246,11 @@ void Writer::commit(const Progress& progress) {
 
 /// Adds the sums of the files that have none.
 void Writer::write_sums() {
-  const std::string path = temporary_ + "/" + state::kSums;
+  const std::string path = temporary_ + "/" + checkpoints::kSums;
   std::map<std::string, std::string> sums;
-  if (fs::exists(path)) sums = state::read_sums(temporary_);
-  for (const std::string& file : state::files(temporary_)) {
-    if (file != state::kSums && !sums.contains(file))
+  if (fs::exists(path)) sums = checkpoints::read_sums(temporary_);
+  for (const std::string& file : checkpoints::files(temporary_)) {
+    if (file != checkpoints::kSums && !sums.contains(file))
       sums[file] = sha256(Mapping::open(temporary_ + "/" + file)->bytes());
   }
   std::string text;
@@ -261,7 +261,7 @@ void Writer::write_sums() {
 void Writer::seal() {
   write_sums();
   if (other_) {  // made from the written checkpoint, independent of memory
-    state::convert(state::read(temporary_), temporary_ + "/" + other_->name, *other_);
+    state::convert(checkpoints::read(temporary_), temporary_ + "/" + other_->name, *other_);
     write_sums();
   }
   sync_folder(temporary_ + "/accelerator_states");

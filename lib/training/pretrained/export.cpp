@@ -11,10 +11,10 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "checkpoints/sums.hpp"
 #include "config/config.hpp"
 #include "pretrained/merge.hpp"
 #include "registry/record.hpp"
-#include "state/sums.hpp"
 #include "tensorfile/safetensors.hpp"
 #include "tensorfile/state_dict.hpp"
 
@@ -80,11 +80,11 @@ std::string chosen(const std::string& run, const std::string& asked) {
 
 /// Throws where a file of the checkpoint is not what it was when it was written.
 void check_sums(const std::string& checkpoint) {
-  if (!fs::exists(checkpoint + "/" + state::kSums)) return;
-  for (const auto& [file, digest] : state::read_sums(checkpoint)) {
+  if (!fs::exists(checkpoint + "/" + checkpoints::kSums)) return;
+  for (const auto& [file, digest] : checkpoints::read_sums(checkpoint)) {
     if (file == "pytorch_model.bin" || file == "model.safetensors" || file == "config.json" ||
         file == "adapter_config.json")
-      state::require_sum(checkpoint, file, digest);
+      checkpoints::require_sum(checkpoint, file, digest);
   }
 }
 

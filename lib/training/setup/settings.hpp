@@ -104,7 +104,7 @@ struct Settings {
   std::int64_t save_steps = 0;  ///< 0: only the final one
   bool save_final = true;
   std::string save_pretrained;    ///< folder for the trained model, or ""
-  std::string checkpoint_format;  ///< other form of each checkpoint, one of state::kForms, or ""
+  std::string checkpoint_format;  ///< other form of each checkpoint, one of checkpoints::kForms, or ""
   bool deterministic = true;      ///< use only operations with reproducible bits
   std::int64_t keep_last = 0;     ///< 0: all
   bool save_gradients = true;

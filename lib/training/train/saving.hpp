@@ -42,7 +42,7 @@ class Saving {
   Settings settings_;
   std::string folder_, model_folder_;
   checkpoint::ModelFiles files_;
-  std::optional<state::Form> other_;  // of each checkpoint
+  std::optional<checkpoints::Form> other_;  // of each checkpoint
   std::unique_ptr<checkpoint::Writer> writer_;
   std::optional<checkpoint::MicroBatchNorms> norms_;  // of the current step, if they are saved
   bool stopping_ = false;

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoints/dcp.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+#include <re2/re2.h>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "checkpoints/fact.hpp"
+#include "tensorfile/pickle.hpp"
+#include "tensorfile/safetensors.hpp"
+#include "tensorfile/torch.hpp"
+
+namespace zs::checkpoints {
+namespace {
+
+namespace fs = std::filesystem;
+using tensorfile::Dict;
+using tensorfile::Item;
+using tensorfile::Object;
+using tensorfile::Shape;
+using tensorfile::Tensor;
+using tensorfile::Value;
+
+/// The numbers of a torch.Size or tuple; nothing if it is neither.
+std::optional<Shape> sizes_of(const Value* value) {
+  const auto* const tuple = value ? value->get<tensorfile::Tuple>() : nullptr;
+  if (!tuple) return {};
+  Shape shape;
+  for (const Value& size : tuple->values) {
+    if (!size.get<std::int64_t>() || *size.get<std::int64_t>() < 0) return {};
+    shape.push_back(*size.get<std::int64_t>());
+  }
+  return shape;
+}
+
+/// The place of a part.
+struct Stored {
+  std::string file;
+  std::uint64_t offset = 0, length = 0;
+};
+
+class DcpReader {
+ public:
+  DcpReader(State& into, const std::string& folder, const std::string& place)
+      : state_(into), folder_(folder), place_(place), path_(folder + "/.metadata") {}
+
+  void read() {
+    const auto mapping = Mapping::open(path_);
+    if (mapping->bytes().empty()) throw Error(path_, 0, "is empty");
+    const auto none = [&](const std::string&) -> tensorfile::StoragePtr {
+      throw Error(path_, 0, "refers to a storage, which no .metadata has");
+    };
+    const Value root = tensorfile::unpickle(mapping->bytes(), path_, none, tensorfile::Names::any);
+    const Value* const entries = root.find("state_dict_metadata");
+    const Value* const stored = root.find("storage_data");
+    if (!entries || !entries->get<Dict>() || !stored || !stored->get<Dict>())
+      throw Error(path_, 0, "has no state_dict_metadata and storage_data: is it of PyTorch's distributed checkpoints?");
+    if (const Value* const version = root.find("version");
+        version && version->get<std::string>() && state_.version.empty())
+      state_.version = "format " + *version->get<std::string>();
+    index(*stored->get<Dict>());
+    paths(root.find("planner_data"));
+    for (const Item& item : entries->get<Dict>()->items) {
+      const std::string fqn = key_text(item.key);
+      const Object* const object = item.value.get<Object>();
+      if (object && object->name.ends_with("TensorStorageMetadata"))
+        tensor(fqn, *object);
+      else if (object && object->name.ends_with("BytesStorageMetadata"))
+        bytes(fqn);
+      else
+        fault(".metadata", fqn + ": neither a tensor nor bytes");
+    }
+    files();
+  }
+
+ private:
+  State& state_;
+  std::string folder_, place_, path_;
+  std::map<std::string, std::map<Shape, Stored>> parts_;  // fqn -> first index -> place
+  std::map<std::string, Stored> bytes_;
+  std::map<std::string, std::string> fqns_;
+  std::map<std::string, std::shared_ptr<const Mapping>> opened_;
+  std::map<std::string, std::map<std::string, Tensor>> safetensors_;
+  std::set<std::string> broken_;  // files with a reported fault
+  int highest_ = -1;
+
+  void fault(const std::string& file, const std::string& what) {
+    if (broken_.insert(file + what).second) state_.faults.push_back(located(folder_ + "/" + file, 0, what));
+  }
+
+  void index(const Dict& dict) {
+    for (const Item& item : dict.items) {
+      const Object* const key = item.key.get<Object>();
+      const Object* const info = item.value.get<Object>();
+      const Value* const fqn = key ? key->find("fqn") : nullptr;
+      const Value* const path = info ? info->find("relative_path") : nullptr;
+      const auto offset = integer_of(info ? info->find("offset") : nullptr),
+                 length = integer_of(info ? info->find("length") : nullptr);
+      if (!fqn || !fqn->get<std::string>() || !path || !path->get<std::string>() || !offset || !length || *offset < 0 ||
+          *length < 0) {
+        fault(".metadata", "has an entry of storage_data that says no place");
+        continue;
+      }
+      const std::string& name = *path->get<std::string>();
+      if (name.empty() || name.find('/') != std::string::npos || name == "." || name == ".." ||
+          name.find('\0') != std::string::npos) {
+        fault(".metadata", *fqn->get<std::string>() + ": is in '" + name + "', which is no file of this folder");
+        continue;
+      }
+      if (const Value* const packed = info->find("transform_descriptors"); packed && !packed->is_none()) {
+        fault(name, "is compressed (transform_descriptors), which zs does not read");
+        continue;
+      }
+      const Stored stored{name, static_cast<std::uint64_t>(*offset), static_cast<std::uint64_t>(*length)};
+      const auto at = sizes_of(key->find("offset"));
+      if (!at)
+        bytes_[*fqn->get<std::string>()] = stored;
+      else if (!parts_[*fqn->get<std::string>()].emplace(*at, stored).second)
+        fault(name,
+              *fqn->get<std::string>() + ": two entries of storage_data for the part at " + tensorfile::to_text(*at));
+      int rank = -1;
+      if (std::sscanf(name.c_str(), "__%d_", &rank) == 1) highest_ = std::max(highest_, rank);
+    }
+  }
+
+  /// Names may contain dots: planner_data says where they divide.
+  void paths(const Value* planner) {
+    const Dict* const dict = planner ? planner->get<Dict>() : nullptr;
+    if (!dict) return;
+    for (const Item& item : dict->items) {
+      const auto* const tuple = item.value.get<tensorfile::Tuple>();
+      if (!tuple) continue;
+      std::string joined;
+      for (const Value& part : tuple->values) joined += (joined.empty() ? "" : ".") + key_text(part);
+      fqns_[key_text(item.key)] = joined;
+    }
+  }
+
+  std::shared_ptr<const Mapping> open(const std::string& file) {
+    auto& mapping = opened_[file];
+    if (mapping || broken_.contains(file)) return mapping;
+    std::error_code failure;
+    if (!fs::exists(folder_ + "/" + file, failure)) {
+      broken_.insert(file);
+      int rank = -1;
+      const bool of_rank = std::sscanf(file.c_str(), "__%d_", &rank) == 1;
+      state_.faults.push_back(
+          located(folder_ + "/" + file, 0,
+                  std::string("is missing") + (of_rank ? ": the file of rank " + std::to_string(rank) : "")));
+      return nullptr;
+    }
+    try {
+      mapping = Mapping::open(folder_ + "/" + file);
+    } catch (const Error& error) {
+      broken_.insert(file);
+      state_.faults.emplace_back(error.what());
+    }
+    return mapping;
+  }
+
+  static int rank_of(const std::string& file) {
+    int rank = -1;
+    std::sscanf(file.c_str(), "__%d_", &rank);
+    return rank;
+  }
+
+  /// The stored value. Nothing, and a fault, if it cannot be read.
+  std::optional<Value> read(const Stored& stored, const std::string& fqn) {
+    const auto mapping = open(stored.file);
+    if (!mapping) return {};
+    const std::string_view all = mapping->bytes();
+    if (stored.offset > all.size() || stored.length > all.size() - stored.offset) {
+      if (broken_.insert(stored.file).second)
+        state_.faults.push_back(located(folder_ + "/" + stored.file, 0,
+                                        "is cut short: " + fqn + " needs bytes " + std::to_string(stored.offset) +
+                                            " to " + std::to_string(stored.offset + stored.length) + " of " +
+                                            std::to_string(all.size())));
+      return {};
+    }
+    try {
+      return tensorfile::read_torch_objects(mapping, all.substr(stored.offset, stored.length),
+                                            folder_ + "/" + stored.file + ": " + fqn);
+    } catch (const Error& error) {
+      if (broken_.insert(stored.file + " damaged").second) state_.faults.emplace_back(error.what());
+      return {};
+    }
+  }
+
+  /// In a file of safetensors the parts have names, and storage_data no offsets.
+  bool is_safetensors(const Stored& stored) {
+    const auto mapping = open(stored.file);
+    const std::string_view all = mapping ? mapping->bytes() : std::string_view();
+    return all.size() > 9 && all[8] == '{' && !all.starts_with("PK");
+  }
+
+  std::optional<Tensor> part(const Stored& stored, const std::string& fqn) {
+    if (is_safetensors(stored)) {
+      auto& held = safetensors_[stored.file];
+      try {
+        if (held.empty()) {
+          for (auto& [name, tensor] : tensorfile::read_safetensors(folder_ + "/" + stored.file).tensors)
+            held[name] = tensor;
+        }
+      } catch (const Error& error) {
+        fault(stored.file, error.what());
+      }
+      const auto found = held.find(fqn);
+      if (found != held.end()) return found->second;
+      fault(stored.file, fqn + ": no such tensor, but .metadata says so");
+      return {};
+    }
+    const auto value = read(stored, fqn);
+    if (!value) return {};
+    if (const Tensor* const tensor = value->get<Tensor>()) return *tensor;
+    fault(stored.file, fqn + ": holds a " + std::string(value->type_name()) + ", expected a tensor");
+    return {};
+  }
+
+  void tensor(const std::string& fqn, const Object& object) {
+    const auto size = sizes_of(object.find("size"));
+    const Value* const chunks = object.find("chunks");
+    const auto* const list = chunks ? chunks->get<tensorfile::List>() : nullptr;
+    if (!size || !list || size->size() > 64) return fault(".metadata", fqn + ": has no size and chunks");
+    std::int64_t elements = 1;
+    for (const std::int64_t extent : *size) {
+      if (__builtin_mul_overflow(elements, extent, &elements)) return fault(".metadata", fqn + ": is too large");
+    }
+    Whole all;
+    all.shape = *size;
+    bool typed = false;
+    for (const Value& chunk : list->values) {
+      const auto at = sizes_of(chunk.find("offsets")), extent = sizes_of(chunk.find("sizes"));
+      if (!at || !extent || at->size() != size->size() || extent->size() != size->size()) {
+        fault(".metadata", fqn + ": has a chunk without offsets and sizes");
+        continue;
+      }
+      const auto& held = parts_[fqn];
+      auto found = held.find(*at);
+      if (found == held.end()) {
+        fault(".metadata",
+              fqn + ": storage_data has no part at " + tensorfile::to_text(*at) + ", which the list of chunks has");
+        continue;
+      }
+      auto tensor = part(found->second, fqn);
+      if (!tensor) continue;
+      if (tensor->shape != *extent && tensor->count() == Whole{tensor->dtype, *extent}.count())
+        tensor->shape = *extent, tensor->strides = tensorfile::row_major(*extent);
+      if (tensor->shape != *extent) {
+        fault(found->second.file, fqn + ": has the shape " + tensorfile::to_text(tensor->shape) + " at " +
+                                      tensorfile::to_text(*at) + ", expected " + tensorfile::to_text(*extent));
+        continue;
+      }
+      if (!typed) all.dtype = tensor->dtype, typed = true;
+      add_box(all, {*tensor, 0, *at, rank_of(found->second.file), place_ + found->second.file});
+    }
+    const auto named = fqns_.find(fqn);
+    settle(key_of(named == fqns_.end() ? fqn : named->second), std::move(all), fqn);
+  }
+
+  void settle(const Key& key, Whole all, const std::string& fqn) {
+    if (all.pieces.empty()) {
+      if (all.count() > 0 && key.kind != Key::Kind::fact && key.kind != Key::Kind::hyper)
+        fault(".metadata", fqn + ": none of its parts can be read");
+    }
+    switch (key.kind) {
+      case Key::Kind::weight:
+        state_.parameter(key.name).weight = std::move(all);
+        return;
+      case Key::Kind::master:
+        state_.parameter(key.name).master = std::move(all);
+        return;
+      case Key::Kind::moment:
+        state_.parameter(key.name).moments[key.moment] = std::move(all);
+        return;
+      case Key::Kind::step:
+        if (!all.pieces.empty()) {
+          const Value value(all.pieces.front().tensor);
+          state_.parameter(key.name).step = number_of(&value);
+        }
+        return;
+      case Key::Kind::hyper:
+      case Key::Kind::fact:
+        if (defect(all).empty() && !all.pieces.empty()) fact(key, Value(joined(all, fqn)));
+        return;
+    }
+  }
+
+  void fact(const Key& key, const Value& value) {
+    note_objects(state_, value);
+    if (key.kind == Key::Kind::hyper && !key.name.empty() && !value.is_none()) {
+      const auto number = value.get<Tensor>() ? number_of(&value) : std::nullopt;
+      state_.parameter(key.name).hyper[key.moment] = number ? text_of(Value(*number)) : text_of(value);
+      return;
+    }
+    if (key.kind == Key::Kind::step) {
+      state_.parameter(key.name).step = number_of(&value);
+      return;
+    }
+    if (value.is_none()) return;
+    add_facts(state_, (key.kind == Key::Kind::fact ? "" : "training.") + key.name, value);
+    const std::string last = key.name.substr(key.name.rfind('.') + 1);
+    if ((key.name == "training.step" || key.name == "training.train_state.step" || key.name == "training.global_step" ||
+         key.name == "training.iteration") &&
+        !state_.step)
+      state_.step = integer_of(&value);
+  }
+
+  void bytes(const std::string& fqn) {
+    const auto found = bytes_.find(fqn);
+    if (found == bytes_.end()) return fault(".metadata", fqn + ": storage_data has no place of it");
+    const auto value = read(found->second, fqn);
+    if (!value) return;
+    const auto named = fqns_.find(fqn);
+    const std::string name = named == fqns_.end() ? fqn : named->second;
+    const Key key = key_of(name);
+    if (key.kind == Key::Kind::hyper && key.moment == "params" && value->get<tensorfile::List>()) {
+      for (const Value& each : value->get<tensorfile::List>()->values) groups_[key.name].push_back(key_text(each));
+      return;
+    }
+    if (key.kind == Key::Kind::hyper && !key.name.empty() && parse_int(key.name)) {
+      settings_[key.name][key.moment] = value->is_none() ? "" : text_of(*value);
+      return;
+    }
+    fact(key, *value);
+  }
+
+  std::map<std::string, std::vector<std::string>> groups_;
+  std::map<std::string, std::map<std::string, std::string>> settings_;
+
+  void files() {
+    for (const auto& [group, names] : groups_) {
+      for (const std::string& name : names) {
+        Parameter& parameter = state_.parameter(name);
+        parameter.group = static_cast<int>(parse_int(group).value_or(-1));
+        for (const auto& [key, text] : settings_[group]) {
+          if (!text.empty()) parameter.hyper[key] = text;
+        }
+      }
+    }
+    std::set<std::string> named;
+    for (const auto& [file, mapping] : opened_) named.insert(file);
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      const std::string name = entry.path().filename().string();
+      std::error_code failure;
+      if (!entry.is_regular_file(failure)) continue;
+      if (named.contains(name) || name == ".metadata")
+        state_.files.push_back({place_ + name, entry.file_size(failure), rank_of(name)});
+      else if (name.ends_with(".distcp"))
+        fault(
+            name,
+            "is a file of parts that .metadata does not know: of another save, or of ranks that this one did not have");
+      else if (place_.empty())
+        state_.unread.push_back(name);
+    }
+    if (highest_ >= 0) state_.ranks = std::max<std::int64_t>(state_.ranks.value_or(0), highest_ + 1);
+  }
+};
+
+}  // namespace
+
+bool is_dcp(const std::string& folder) {
+  std::error_code failure;
+  return fs::is_regular_file(folder + "/.metadata", failure);
+}
+
+Key key_of(const std::string& fqn) {
+  std::string rest = fqn;
+  const auto drop = [&](std::string_view prefix) {
+    if (!rest.starts_with(prefix)) return false;
+    rest.erase(0, prefix.size());
+    return true;
+  };
+  static const RE2 kChained("^chained_\\d+\\.");  // one of several optimizers of Megatron-core
+  RE2::Replace(&rest, kChained, "");
+  const bool optimizer = drop("optimizer.") || drop("optim.") || drop("optimizers.");
+  if (optimizer || rest.starts_with("state.") || rest.starts_with("param_groups.")) {
+    if (drop("state.")) {
+      // Megatron-core: the moment first.
+      for (const char* const moment : {"exp_avg.", "exp_avg_sq.", "fp32_param.", "param.", "momentum_buffer."}) {
+        if (!optimizer || !drop(moment)) continue;
+        const std::string kind(moment, std::char_traits<char>::length(moment) - 1);
+        return kind == "param" || kind == "fp32_param" ? Key{Key::Kind::master, rest, ""}
+                                                       : Key{Key::Kind::moment, rest, kind};
+      }
+      const std::size_t point = rest.rfind('.');
+      if (point != std::string::npos) {
+        const std::string last = rest.substr(point + 1);
+        return {last == "step" ? Key::Kind::step : Key::Kind::moment, rest.substr(0, point), last};
+      }
+    } else if (drop("param_groups.")) {
+      const std::size_t point = rest.rfind('.');
+      if (point != std::string::npos) return {Key::Kind::hyper, rest.substr(0, point), rest.substr(point + 1)};
+    }
+    return {Key::Kind::fact, "optimizer." + rest, ""};
+  }
+  for (const char* const schedule : {"lr_scheduler.", "scheduler.", "lr_schedulers.", "opt_param_scheduler."}) {
+    if (drop(schedule)) return {Key::Kind::fact, "schedule." + rest, ""};
+  }
+  for (const char* const scaler : {"scaler.", "grad_scaler."}) {
+    if (drop(scaler)) return {Key::Kind::fact, "scaler." + rest, ""};
+  }
+  if (drop("random.")) return {Key::Kind::fact, "random." + rest, ""};
+  for (const char* const random : {"rng_state", "rng.", "random"}) {
+    if (rest.starts_with(random)) return {Key::Kind::fact, "random." + rest, ""};
+  }
+  for (const char* const training :
+       {"train_state", "dataloader", "trainer", "epoch", "global_step", "iteration", "args"}) {
+    if (rest == training || rest.starts_with(std::string(training) + "."))
+      return {Key::Kind::fact, "training." + rest, ""};
+  }
+  if (rest == "step") return {Key::Kind::fact, "training.step", ""};
+  if (!drop("model.")) drop("app.model.");
+  return {Key::Kind::weight, rest, ""};
+}
+
+void add_dcp(State& into, const std::string& folder, const std::string& place) {
+  DcpReader(into, folder, place).read();
+}
+
+}  // namespace zs::checkpoints

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoints/deepspeed_reader.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/number.hpp"
+#include "checkpoints/deepspeed.hpp"
+#include "checkpoints/fact.hpp"
+#include "checkpoints/flat.hpp"
+#include "checkpoints/optimizer.hpp"
+#include "tensorfile/torch.hpp"
+
+namespace zs::checkpoints::deepspeed {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// The role of a file in the folder, by its name.
+struct Role {
+  enum class Kind { none, model, optimizer, layer, expert } kind = Kind::none;
+  int dp = -1, mp = 0, layer = -1;
+};
+
+/// Whether `name` is `pattern` with a number for each %d.
+bool is(const std::string& name, const char* pattern, int* first, int* second = nullptr) {
+  int end = -1;
+  const std::string format = std::string(pattern) + "%n";
+  if (second)
+    std::sscanf(name.c_str(), format.c_str(), first, second, &end);
+  else
+    std::sscanf(name.c_str(), format.c_str(), first, &end);
+  return end == static_cast<int>(name.size());
+}
+
+Role role_of(const std::string& name) {
+  Role role;
+  const auto as = [&](Role::Kind kind) { return role.kind = kind, role; };
+  if (is(name, "mp_rank_%d_model_states.pt", &role.mp)) return as(Role::Kind::model);
+  if (is(name, "zero_pp_rank_%d_mp_rank_%d_model_states.pt", &role.dp, &role.mp)) return as(Role::Kind::model);
+  for (const char* const prefix : {"", "bf16_", "fp16_"}) {
+    if (name.starts_with(prefix) &&
+        is(name.substr(std::strlen(prefix)), "zero_pp_rank_%d_mp_rank_%d_optim_states.pt", &role.dp, &role.mp))
+      return as(Role::Kind::optimizer);
+  }
+  role = {};
+  if (is(name, "layer_%d-model_%d-model_states.pt", &role.layer, &role.mp) ||
+      is(name, "layer_%d-model_states.pt", &role.layer))
+    return as(Role::Kind::layer);
+  if (name.find("expert_") != std::string::npos || name.starts_with("expp_rank_")) return as(Role::Kind::expert);
+  return {};
+}
+
+std::string trimmed(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) text.pop_back();
+  return text;
+}
+
+std::string line_of(const std::string& path) { return trimmed(Input(path).read_all(4096)); }
+
+}  // namespace
+
+State Reader::read() {
+  scan();
+  if (models_.empty())
+    throw Error(folder_, 0, "has no file *_model_states.pt: is this the folder of a checkpoint of DeepSpeed?");
+  const Opened* const first = open_models();
+  if (!first) throw Error(state_.faults.empty() ? folder_ + ": no model file can be read" : state_.faults.front());
+  header(first->root, first->name);
+  open_optimizers();
+  for (const auto& [mp, opened] : model_files_) weights(opened.front());
+  layers();
+  if (universal())
+    read_universal(first->root);
+  else if (divided().optimizer_state)
+    partitions();
+  else
+    unpartitioned(*first);
+  for (const auto& [mp, opened] : model_files_) frozen(opened);
+  finish();
+  return std::move(state_);
+}
+
+void Reader::fault(const std::string& file, const std::string& what) {
+  state_.faults.push_back(located(folder_ + "/" + file, 0, what));
+}
+
+stage::Division Reader::divided() const { return stage::divided_by(state_.stage.value_or(0)); }
+
+bool Reader::universal() const { return fs::is_directory(folder_ + "/zero"); }
+
+void Reader::scan() {
+  std::vector<std::string> experts;
+  for (const auto& entry : fs::directory_iterator(folder_)) {
+    const std::string name = entry.path().filename().string();
+    std::error_code failure;
+    if (!entry.is_regular_file(failure)) {
+      if (name == "offloaded_tensors")
+        state_.faults.push_back(
+            located(folder_ + "/" + name, 0,
+                    "holds tensors that were offloaded to NVMe, in DeepSpeed's swap files, which zs does not read"));
+      else if (name != "zero")
+        state_.unread.push_back(name + "/");
+      continue;
+    }
+    const Role role = role_of(name);
+    if (role.kind == Role::Kind::none) {
+      state_.unread.push_back(name);
+      continue;
+    }
+    state_.files.push_back({name, entry.file_size(failure), role.dp});
+    auto* const place = role.kind == Role::Kind::model       ? &models_
+                        : role.kind == Role::Kind::optimizer ? &optimizers_
+                                                             : nullptr;
+    if (place) {
+      const auto [found, fresh] = (*place)[role.mp].emplace(role.dp, name);
+      if (!fresh) {
+        fault(name, "is a second file of rank " + std::to_string(role.dp) + ", like " + found->second +
+                        ": one is of another save");
+        found->second = std::min(found->second, name);
+      }
+    }
+    if (role.kind == Role::Kind::layer) layers_[role.layer].push_back(name);
+    if (role.kind == Role::Kind::expert) experts.push_back(name);
+  }
+  std::sort(state_.files.begin(), state_.files.end(),
+            [](const File& a, const File& b) { return std::tie(a.rank, a.name) < std::tie(b.rank, b.name); });
+  std::sort(state_.unread.begin(), state_.unread.end());
+  if (!experts.empty())
+    fault(*std::min_element(experts.begin(), experts.end()),
+          "is of a mixture of experts, whose files zs does not read");
+}
+
+bool Reader::open(const std::string& name, int dp, std::vector<Opened>& into) {
+  try {
+    into.push_back({name, dp, tensorfile::read_torch_objects(folder_ + "/" + name)});
+    return true;
+  } catch (const Error& error) {
+    state_.faults.emplace_back(error.what());
+    return false;
+  }
+}
+
+const Opened* Reader::open_models() {
+  for (const auto& [mp, files] : models_) {
+    for (const auto& [dp, name] : files) open(name, dp, model_files_[mp]);
+  }
+  std::erase_if(model_files_, [](const auto& each) { return each.second.empty(); });
+  return model_files_.empty() ? nullptr : &model_files_.begin()->second.front();
+}
+
+void Reader::open_optimizers() {
+  for (const auto& [mp, files] : optimizers_) {
+    for (const auto& [dp, name] : files) {
+      std::vector<Opened>& opened = optimizer_files_[mp];
+      if (!open(name, dp, opened) || opened.back().root.find("optimizer_state_dict")) continue;
+      fault(name, "holds no optimizer_state_dict: it is another file under this name");
+      opened.pop_back();
+    }
+  }
+  std::erase_if(optimizer_files_, [](const auto& each) { return each.second.empty(); });
+  const Value* stage = nullptr;
+  if (!optimizer_files_.empty()) stage = optimizer_files_.begin()->second.front().root.find("optimizer_state_dict");
+  if (stage) {
+    if (const auto number = integer_of(stage->find("zero_stage"))) {
+      state_.stage = *number;
+    } else {  // BF16_Optimizer
+      state_.stage = 1;
+      state_.layout = "BF16_Optimizer";
+    }
+  } else {
+    const bool cut = models_.begin()->second.begin()->first >= 0;
+    state_.stage = cut ? 3 : optimizers_.empty() ? 0 : 1;
+  }
+  if (state_.layout.empty()) state_.layout = "ZeRO-" + to_text(*state_.stage);
+  if (universal())
+    state_.layout = "universal",
+    state_.stage = optimizers_.empty() && !divided().parameters ? std::nullopt : state_.stage;
+  // Ranks: every file says how many there are.
+  if (!state_.ranks || !divided().optimizer_state) return;
+  for (const auto& [mp, files] : models_) {
+    if (files.begin()->first >= 0) missing(files, "model_states");
+    if (universal()) continue;
+    const auto found = optimizers_.find(mp);
+    missing(found == optimizers_.end() ? std::map<int, std::string>{} : found->second, "optim_states");
+  }
+  static const std::set<std::string> parts = {"base_optimizer_state", "single_partition_of_fp32_groups",
+                                              "optimizer_state_dict", "fp32_flat_groups",
+                                              "group_paddings",       "param_slice_mappings"};
+  for (const auto& [mp, opened] : optimizer_files_) {
+    const auto own = [](const std::string& key) { return parts.contains(key); };
+    repeated(
+        opened, [](const Opened& file) { return &file.root; }, own);
+    repeated(
+        opened, [](const Opened& file) { return file.root.find("optimizer_state_dict"); }, own);
+    for (const Opened& file : opened) {
+      const Value* const held = file.root.find("optimizer_state_dict");
+      const Value* count = held ? held->find("partition_count") : nullptr;
+      if (!list_of(count).empty()) count = &list_of(count).front();
+      const auto number = integer_of(count);
+      if (number && *number != *state_.ranks)
+        fault(file.name, "is one of " + to_text(*number) + " ranks, the model file of " + to_text(*state_.ranks));
+      version(file);
+    }
+  }
+}
+
+void Reader::version(const Opened& file) {
+  const Value* const text = file.root.find("ds_version");
+  if (text && text->get<std::string>() && trimmed(*text->get<std::string>()) != state_.version)
+    fault(file.name, "was written by DeepSpeed " + *text->get<std::string>() + ", other files by " + state_.version);
+}
+
+void Reader::missing(const std::map<int, std::string>& files, const char* kind) {
+  for (int rank = 0; rank < static_cast<int>(*state_.ranks); ++rank) {
+    if (!files.contains(rank))
+      state_.faults.push_back(located(folder_, 0,
+                                      "the file of rank " + std::to_string(rank) + " is missing: *zero_pp_rank_" +
+                                          std::to_string(rank) + "_mp_rank_*_" + kind + ".pt"));
+  }
+  for (const auto& [rank, name] : files) {
+    if (rank >= *state_.ranks)
+      fault(name,
+            "is of rank " + std::to_string(rank) + ", but the checkpoint has " + to_text(*state_.ranks) + " ranks");
+  }
+}
+
+void Reader::repeated(const std::vector<Opened>& files, const std::function<const Value*(const Opened&)>& of,
+                      const std::function<bool(const std::string& key)>& own) {
+  const auto texts_of = [&](const Opened& file) {
+    std::map<std::string, std::string> texts;
+    for (const Item& item : items_of(of(file))) {
+      if (const std::string key = key_text(item.key); !own(key)) texts[key] = text_of(item.value);
+    }
+    return texts;
+  };
+  const auto first = texts_of(files.front());
+  for (const Opened& file : files) {
+    const auto texts = texts_of(file);
+    std::set<std::string> keys;
+    for (const auto* const side : {&first, &texts}) {
+      for (const auto& [key, text] : *side) keys.insert(key);
+    }
+    for (const std::string& key : keys) {
+      const auto text = [&](const auto& side) { return side.contains(key) ? side.at(key) : "none"; };
+      if (text(first) != text(texts))
+        fault(file.name, "rank " + std::to_string(files.front().dp) + " has " + key + " " + text(first) + ", rank " +
+                             std::to_string(file.dp) + " " + text(texts));
+    }
+  }
+}
+
+void Reader::header(const Value& root, const std::string& name) {
+  if (!root.get<Dict>()) throw Error(folder_ + "/" + name, 0, "holds no dict: is it a model file of DeepSpeed?");
+  if (const Value* const text = root.find("ds_version"); text && text->get<std::string>())
+    state_.version = trimmed(*text->get<std::string>());
+  state_.step = integer_of(root.find("global_steps"));
+  state_.skipped = integer_of(root.find("skipped_steps"));
+  state_.ranks = integer_of(root.find("dp_world_size"));
+  if (state_.ranks && (*state_.ranks < 1 || *state_.ranks > 1000000))
+    throw Error(folder_ + "/" + name, 0, "has a dp_world_size of " + to_text(*state_.ranks));
+  static const std::set<std::string> known = {"module",
+                                              "buffer_names",
+                                              "optimizer",
+                                              "param_shapes",
+                                              "frozen_param_shapes",
+                                              "frozen_param_fragments",
+                                              "shared_params",
+                                              "lr_scheduler",
+                                              "global_steps",
+                                              "skipped_steps",
+                                              "dp_world_size",
+                                              "mp_world_size",
+                                              "ds_config",
+                                              "ds_version",
+                                              "sparse_tensor_module_names",
+                                              "checkpoint_parallel_dimensions"};
+  note_objects(state_, root);
+  for (const auto& [mp, opened] : model_files_) {
+    repeated(
+        opened, [](const Opened& file) { return &file.root; },
+        [](const std::string& key) {
+          return !known.contains(key) || key == "module" || key == "frozen_param_fragments" || key == "shared_params";
+        });
+    for (const Opened& file : opened) {
+      State said;
+      for (const Item& item : items_of(&file.root)) {
+        const std::string key = key_text(item.key);
+        if (key == "lr_scheduler" && !item.value.is_none()) add_facts(said, "schedule", item.value);
+        if (!known.contains(key) && !item.value.is_none()) add_facts(said, "training." + key, item.value);
+      }
+      repeat(file, said, opened.front());
+      const auto step = integer_of(file.root.find("global_steps"));
+      if (step != state_.step)
+        fault(file.name, "is of step " + (step ? to_text(*step) : "?") + ", " + name + " of step " +
+                             (state_.step ? to_text(*state_.step) : "?"));
+      if (const auto ranks = integer_of(file.root.find("dp_world_size")); ranks != state_.ranks)
+        fault(file.name, "is one of " + (ranks ? to_text(*ranks) : "?") + " ranks, " + name + " of " +
+                             (state_.ranks ? to_text(*state_.ranks) : "?"));
+      version(file);
+    }
+  }
+}
+
+void Reader::weights(const Opened& file) {
+  std::map<std::tuple<const tensorfile::Storage*, std::int64_t, Shape>, std::string> seen;
+  std::set<std::string> buffers;
+  for (const Value& each : list_of(file.root.find("buffer_names"))) buffers.insert(key_text(each));
+  for (const Item& item : items_of(file.root.find("shared_params"))) {
+    const std::string alias = key_text(item.key), kept = key_text(item.value);
+    state_.parameter(kept);
+    shared_.insert(alias);
+  }
+  std::map<std::string, Shape> listed;  // the weights that ZeRO-3 cut
+  for (const Value& group : list_of(file.root.find("param_shapes"))) {
+    for (const Item& item : items_of(&group)) listed[key_text(item.key)] = shape_of(item.value);
+  }
+  std::map<std::string, Shape> frozen;
+  for (const Item& item : items_of(file.root.find("frozen_param_shapes")))
+    frozen[key_text(item.key)] = shape_of(item.value);
+  for (const auto& [name, tensor] : tensors_of(file.root.find("module"))) {
+    Parameter& parameter = state_.parameter(name);
+    parameter.buffer = buffers.contains(name);
+    for (const auto* const shapes : {&listed, &frozen}) {
+      if (const auto said = shapes->find(name);
+          said != shapes->end() && tensor.count() > 0 && said->second != tensor.shape)
+        fault(file.name, "has " + name + " of the shape " + tensorfile::to_text(tensor.shape) + ", but lists " +
+                             tensorfile::to_text(said->second));
+    }
+    const auto cut = listed.find(name);
+    const bool empty = tensor.count() == 0 && !(cut != listed.end() && Whole{tensor.dtype, cut->second}.count() == 0);
+    if (!empty || parameter.buffer) parameter.weight = whole(tensor, file.name);
+    if (empty) continue;
+    const auto [found, fresh] = seen.emplace(std::tuple{tensor.storage.get(), tensor.offset, tensor.shape}, name);
+    if (!fresh && tensor.count() > 0) parameter.tied = found->second;
+  }
+  for (const Item& item : items_of(file.root.find("shared_params")))
+    state_.parameter(key_text(item.key)).tied = key_text(item.value);
+  // ds_version 0.14 and earlier list aliases as pairs.
+  for (const Value& pair : list_of(file.root.find("shared_params"))) {
+    if (list_of(&pair).size() == 2) state_.parameter(key_text(list_of(&pair)[0])).tied = key_text(list_of(&pair)[1]);
+  }
+}
+
+void Reader::layers() {
+  for (const auto& [layer, files] : layers_) {
+    if (files.size() > 1) {
+      fault(files[1], "is a part of a layer cut by tensor parallelism, which zs does not join");
+      continue;
+    }
+    std::vector<Opened> opened;
+    if (!open(files[0], -1, opened)) continue;
+    for (const auto& [name, tensor] : tensors_of(&opened[0].root))
+      state_.parameter(std::to_string(layer) + "." + name).weight = whole(tensor, files[0]);
+  }
+}
+
+void Reader::finish() {
+  for (Parameter& parameter : state_.parameters) {
+    if (parameter.weight && !parameter.buffer && !parameter.master && parameter.moments.empty() &&
+        parameter.tied.empty() && divided().optimizer_state && !universal())
+      parameter.frozen = true;
+    if (parameter.tied == parameter.name) parameter.tied.clear();
+  }
+  if (divided().optimizer_state && !divided().gradients && !universal()) {
+    for (const Parameter& parameter : state_.parameters) {
+      if (parameter.frozen) {
+        state_.notes.push_back("zero_to_fp32.py leaves out parameters that are not trained, as " + parameter.name +
+                               ": ZeRO-1 lists none of them");
+        break;
+      }
+    }
+  }
+  if (divided().parameters && !universal())
+    state_.notes.emplace_back("ZeRO-3 saves no 16-bit weights, so that masters cannot be checked against them");
+}
+
+}  // namespace zs::checkpoints::deepspeed
+
+namespace zs::checkpoints {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace deepspeed;
+
+bool has_models(const std::string& folder) {
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(folder, failure)) {
+    if (role_of(entry.path().filename().string()).kind == Role::Kind::model) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string deepspeed_folder(const std::string& folder) {
+  if (has_models(folder)) return folder;
+  for (const char* const name : {"latest", "latest_universal"}) {
+    const std::string path = folder + "/" + name;
+    std::error_code failure;
+    if (!fs::is_regular_file(path, failure)) continue;
+    const std::string tag = line_of(path);
+    if (tag.empty() || tag == "." || tag == ".." || tag.find('/') != std::string::npos ||
+        tag.find('\0') != std::string::npos)
+      throw Error(path, 0, "does not name a folder next to it");
+    const std::string inner = folder + "/" + tag;
+    if (!fs::is_directory(inner, failure))
+      throw Error(path, 0, "names " + tag + ", which is not there: the checkpoint was moved, or removed");
+    if (!has_models(inner))
+      throw Error(inner, 0,
+                  "has no file *_model_states.pt, but " + std::string(name) + " names it: the checkpoint is not whole");
+    return inner;
+  }
+  throw Error(folder, 0, "is no checkpoint of DeepSpeed");
+}
+
+bool is_deepspeed(const std::string& folder) {
+  std::error_code failure;
+  return has_models(folder) || fs::is_regular_file(folder + "/latest", failure) ||
+         fs::is_regular_file(folder + "/latest_universal", failure);
+}
+
+State read_deepspeed(const std::string& folder) { return Reader(folder, deepspeed_folder(folder)).read(); }
+
+}  // namespace zs::checkpoints

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoints/deepspeed_reader.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "checkpoints/fact.hpp"
+#include "checkpoints/flat.hpp"
+#include "checkpoints/optimizer.hpp"
+#include "tensorfile/torch.hpp"
+
+namespace zs::checkpoints::deepspeed {
+
+std::vector<std::vector<Listed>> Reader::listed(int mp) {
+  std::vector<std::vector<Listed>> groups;
+  const auto found = model_files_.find(mp);
+  if (found == model_files_.end()) return groups;
+  const Value* const shapes = found->second.front().root.find("param_shapes");
+  const auto add = [&](const Value& group) {
+    auto& into = groups.emplace_back();
+    for (const Item& item : items_of(&group)) {
+      const Shape shape = shape_of(item.value);
+      into.push_back({key_text(item.key), shape, Whole{{}, shape}.count()});
+    }
+  };
+  for (const Value& group : list_of(shapes)) add(group);
+  if (groups.empty() && shapes && shapes->get<Dict>()) add(*shapes);
+  return groups;
+}
+
+void Reader::partitions() {
+  std::set<std::string> taken;
+  for (const auto& [mp, files] : optimizer_files_) {
+    const auto groups = listed(mp);
+    if (groups.empty()) {
+      fault(files.front().name, "the model file lists no param_shapes: whose elements these are is not known");
+      continue;
+    }
+    bool again = false;
+    for (const auto& group : groups) {
+      for (const Listed& one : group) again = !taken.insert(one.name).second || again;
+    }
+    if (again) {
+      fault(files.front().name, "has parameters of another model-parallel rank: tensor parallelism is not joined");
+      continue;
+    }
+    if (divided().parameters) {
+      stage_3(groups, files);
+    } else {
+      for (std::size_t group = 0; group < groups.size(); ++group) stage_1(group, groups[group], files);
+      for (const Opened& file : files) counts(file, groups.size());
+    }
+    for (const Opened& file : files) {
+      const Value* const held = file.root.find("optimizer_state_dict");
+      if (!held) continue;
+      scaler(file, *held);
+      note_objects(state_, file.root);
+    }
+  }
+}
+
+void Reader::scaler(const Opened& file, const Value& held) {
+  State said;
+  if (const Value* const scaler = held.find("loss_scaler")) {
+    for (const char* const key :
+         {"cur_scale", "cur_iter", "last_overflow_iter", "cur_hysteresis", "scale_factor", "scale_window"}) {
+      if (const Value* const value = scaler->find(key)) add_facts(said, std::string("scaler.") + key, *value);
+    }
+  }
+  repeat(file, said, file);
+}
+
+void Reader::repeat(const Opened& file, const State& said, const Opened& first) {
+  const std::string of_rank = " of rank " + std::to_string(file.dp);
+  if (file.dp != first.dp) {  // client state and buffers, which each rank may have otherwise
+    for (const auto& [name, text] : std::map(state_.facts)) {
+      if (kind_of(name) == "training" && name.find(" of rank ") == std::string::npos && !said.facts.contains(name))
+        state_.facts[name + of_rank] = "none";
+    }
+    const auto held = tensors_of(file.root.find("module"));
+    for (const auto& [name, tensor] : tensors_of(first.root.find("module"))) {
+      if (tensor.count() == 0) continue;
+      const auto own = std::ranges::find(held, name, [](const auto& one) { return one.first; });
+      if (own == held.end() || !same_bits(own->second, tensor))
+        state_.facts["training." + name + of_rank] = own == held.end() ? "none" : text_of(Value(own->second));
+    }
+  }
+  for (const auto& [name, text] : said.facts) {
+    const bool shared = kind_of(name) != "training";  // what ranks share is compared by repeated()
+    const auto found = state_.facts.find(name);
+    if (found != state_.facts.end() && (found->second == text || shared)) continue;
+    const std::string place = shared || file.dp == first.dp ? name : name + of_rank;
+    state_.facts[place] = text;
+    if (const auto value = said.values.find(name); value != said.values.end()) state_.values[place] = value->second;
+  }
+}
+
+Whole& Reader::place(const Listed& one, const std::string& kind, tensorfile::Dtype dtype, std::size_t group) {
+  Parameter& parameter = state_.parameter(one.name);
+  parameter.group = static_cast<int>(group);
+  if (kind == "master") {
+    if (!parameter.master) parameter.master = Whole{dtype, one.shape};
+    return *parameter.master;
+  }
+  return parameter.moments.try_emplace(kind, Whole{dtype, one.shape}).first->second;
+}
+
+void Reader::step(const Opened& file, std::optional<double> number, const std::vector<Listed>& group) {
+  if (group.empty()) return;
+  const auto [before, fresh] = stepped_.emplace(group.front().name, number.has_value());
+  if (!fresh && before->second != number.has_value())
+    fault(file.name, std::string(number ? "says" : "does not say") +
+                         " how many steps its optimizer has taken, that of a lower rank " +
+                         (number ? "does not" : "does"));
+  if (!number) return;
+  for (const Listed& one : group) {
+    Parameter& parameter = state_.parameter(one.name);
+    if (parameter.step && *parameter.step != *number) {
+      fault(file.name,
+            "its optimizer has taken " + to_text(*number) + " steps, that of a lower rank " + to_text(*parameter.step));
+      return;
+    }
+    parameter.step = number;
+  }
+}
+
+void Reader::stage_1(std::size_t group, const std::vector<Listed>& list, const std::vector<Opened>& files) {
+  std::int64_t all = 0, held = 0;
+  for (const Listed& one : list) all += one.count;
+  std::map<int, std::int64_t> lengths, padded;
+  for (const Opened& file : files) {
+    const Value* const root = file.root.find("optimizer_state_dict");
+    const auto& masters = list_of(root ? root->find("single_partition_of_fp32_groups") : nullptr);
+    const Tensor* const master = group < masters.size() ? masters[group].get<Tensor>() : nullptr;
+    if (!master || master->shape.size() != 1) {
+      fault(file.name, "has no master weights of group " + std::to_string(group));
+      continue;
+    }
+    const auto& paddings = list_of(root->find("group_paddings"));
+    lengths[file.dp] = master->count();
+    held += master->count();
+    padded[file.dp] = master->count() + (group < paddings.size() ? integer_of(&paddings[group]).value_or(0) : 0);
+  }
+  if (lengths.empty()) return;
+  // The masters are stored with or without the padding: by which class of optimizer, the file does not say.
+  std::int64_t share = 0;
+  const std::int64_t ranks = state_.ranks.value_or(static_cast<std::int64_t>(files.size()));
+  const bool complete = static_cast<std::int64_t>(lengths.size()) == ranks;
+  const bool stripped = complete ? held == all : lengths.begin()->second != padded.rbegin()->second;
+  for (const auto& [dp, length] : lengths) share = std::max(share, stripped ? padded[dp] : length);
+  if (complete && !stripped && held < all) {
+    fault(files.front().name, "group " + std::to_string(group) + " has " + to_text(held) +
+                                  " elements over all ranks, param_shapes " + to_text(all));
+    return;
+  }
+  if (share * ranks < all) {
+    fault(files.front().name, "group " + std::to_string(group) + ": " + to_text(ranks) + " ranks of " + to_text(share) +
+                                  " elements are fewer than the " + to_text(all) + " of param_shapes");
+    return;
+  }
+  for (const Opened& file : files) {
+    const Value& root = *file.root.find("optimizer_state_dict");
+    const std::int64_t first = share * file.dp;
+    const auto spread = [&](const Tensor& flat, const std::string& kind) {
+      std::int64_t at = 0;
+      for (const Listed& one : list) {
+        const std::int64_t begin = std::max(at, first), end = std::min(at + one.count, first + flat.count());
+        Whole& into = place(one, kind, flat.dtype, group);
+        if (begin < end)
+          into.pieces.push_back({run(flat, begin - first, end - begin), begin - at, {}, file.dp, file.name});
+        at += one.count;
+      }
+      const std::int64_t rest = std::max<std::int64_t>(all - first, 0);
+      if (flat.count() > rest)
+        state_.paddings.emplace_back(kind + " of group " + std::to_string(group),
+                                     Piece{run(flat, rest, flat.count() - rest), 0, {}, file.dp, file.name});
+    };
+    const auto& masters = list_of(root.find("single_partition_of_fp32_groups"));
+    if (group >= masters.size() || !masters[group].get<Tensor>() || masters[group].get<Tensor>()->shape.size() != 1)
+      continue;
+    spread(*masters[group].get<Tensor>(), "master");
+    mapping(file, group, list, first, masters[group].get<Tensor>()->count());
+    const Value* const base = root.find("base_optimizer_state");
+    const Value* state = nullptr;
+    if (const auto& elastic = list_of(base); !elastic.empty()) {
+      if (group < elastic.size()) state = &elastic[group];
+    } else if (base) {
+      state = entry(base->find("state"), group);
+      const auto& param_groups = list_of(base->find("param_groups"));
+      if (group < param_groups.size()) hyper(file, param_groups[group], list);
+    }
+    std::optional<double> steps;
+    for (const Item& item : items_of(state)) {
+      const std::string key = key_text(item.key);
+      const Tensor* const tensor = item.value.get<Tensor>();
+      if (key == "step")
+        steps = number_of(&item.value);
+      else if (tensor && tensor->shape.size() == 1)
+        spread(*tensor, key);
+    }
+    if (!steps && base) {  // FusedAdam
+      const auto& param_groups = list_of(base->find("param_groups"));
+      if (group < param_groups.size()) steps = number_of(param_groups[group].find("step"));
+    }
+    step(file, steps, list);
+  }
+}
+
+void Reader::counts(const Opened& file, std::size_t groups) {
+  const Value* const root = file.root.find("optimizer_state_dict");
+  const Value* const base = root ? root->find("base_optimizer_state") : nullptr;
+  const auto expect = [&](const Value* list, const char* what) {
+    if (list_of(list).size() != groups)
+      fault(file.name,
+            "has " + std::to_string(list_of(list).size()) + " " + what + ", param_shapes " + std::to_string(groups));
+  };
+  if (root) expect(root->find("single_partition_of_fp32_groups"), "groups of masters");
+  if (base && base->get<Dict>()) expect(base->find("param_groups"), "groups of settings");
+}
+
+void Reader::mapping(const Opened& file, std::size_t group, const std::vector<Listed>& list, std::int64_t first,
+                     std::int64_t held) {
+  const auto& maps = list_of(file.root.find("optimizer_state_dict")->find("param_slice_mappings"));
+  if (group >= maps.size()) return;
+  std::int64_t at = 0;
+  for (const Listed& one : list) {
+    const std::int64_t begin = std::max(at, first), end = std::min(at + one.count, first + held);
+    const Value* const said = maps[group].find(one.name);
+    const auto start = integer_of(said ? said->find("start") : nullptr),
+               count = integer_of(said ? said->find("numel") : nullptr);
+    if (begin < end && start && count && (*start != begin - first || *count != end - begin)) {
+      // With round_robin_gradients: the order of param_shapes is that of the elements, as the 16-bit weights show.
+      const std::string note = file.name + ": param_slice_mappings has " + to_text(*count) + " elements of " +
+                               one.name + " from " + to_text(*start) + " on, the order of param_shapes " +
+                               to_text(end - begin) + " from " + to_text(begin - first) +
+                               " on; zs goes by the latter, ds_to_universal.py and safe_get_full_fp32_param by the "
+                               "former (round_robin_gradients)";
+      if (std::none_of(state_.notes.begin(), state_.notes.end(),
+                       [](const std::string& one) { return one.find("round_robin") != std::string::npos; }))
+        state_.notes.push_back(note);
+      return;
+    }
+    at += one.count;
+  }
+}
+
+const Value* Reader::entry(const Value* dict, std::size_t number) {
+  for (const Item& item : items_of(dict)) {
+    if (key_text(item.key) == std::to_string(number)) return &item.value;
+  }
+  return nullptr;
+}
+
+void Reader::hyper(const Opened& file, const Value& group, const std::vector<Listed>& list) {
+  const auto settings = hyper_of(group);
+  const auto text = [](const std::map<std::string, std::string>& held, const std::string& key) {
+    const auto found = held.find(key);
+    return found == held.end() ? std::string("none") : found->second;
+  };
+  bool told = false;
+  for (const Listed& one : list) {
+    std::map<std::string, std::string>& held = state_.parameter(one.name).hyper;
+    const auto [by, fresh] = said_.emplace(one.name, file.dp);
+    if (fresh) held = settings;
+    for (const auto* const side : {&std::as_const(held), &settings}) {
+      for (const auto& [key, ignored] : *side) {
+        if (told || text(held, key) == text(settings, key)) continue;
+        told = true;
+        fault(file.name, "rank " + std::to_string(by->second) + " has " + key + " " + text(held, key) + ", rank " +
+                             std::to_string(file.dp) + " " + text(settings, key));
+      }
+    }
+  }
+}
+
+void Reader::stage_3(const std::vector<std::vector<Listed>>& groups, const std::vector<Opened>& files) {
+  const std::int64_t ranks = state_.ranks.value_or(static_cast<std::int64_t>(files.size()));
+  std::vector<Listed> list;
+  std::vector<std::size_t> group_of;
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    for (const Listed& one : groups[group]) list.push_back(one), group_of.push_back(group);
+  }
+  for (const Opened& file : files) {
+    const Value* const root = file.root.find("optimizer_state_dict");
+    const Value* const inner = root ? root->find("optimizer_state_dict") : nullptr;
+    const auto spread = [&](const Flat& flat, const std::string& kind) {
+      std::int64_t at = 0, needed = 0;
+      for (const Listed& one : list) needed += (one.count + ranks - 1) / ranks;
+      if (flat.count() != needed) {
+        fault(file.name, "has " + to_text(flat.count()) + " elements of " + kind + ", expected " + to_text(needed) +
+                             " of param_shapes on " + to_text(ranks) + " ranks");
+        return;
+      }
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        const Listed& one = list[i];
+        const std::int64_t part = (one.count + ranks - 1) / ranks, begin = std::min(part * file.dp, one.count);
+        const std::int64_t own = std::min(part, one.count - begin);
+        Whole& into = place(one, kind, flat.dtype(), group_of[i]);
+        flat.cut(at, own, [&](Tensor tensor, std::int64_t from) {
+          into.pieces.push_back({std::move(tensor), begin + from, {}, file.dp, file.name});
+        });
+        // The padding of masters is what was in memory: DeepSpeed does not clear it. No gradient reaches it.
+        if (kind != "master") {
+          flat.cut(at + own, part - own, [&](Tensor tensor, std::int64_t) {
+            state_.paddings.emplace_back(kind + " of " + one.name, Piece{std::move(tensor), 0, {}, file.dp, file.name});
+          });
+        }
+        at += part;
+      }
+    };
+    Flat masters;
+    for (const Value& each : list_of(root ? root->find("fp32_flat_groups") : nullptr)) {
+      if (each.get<Tensor>()) masters.add(*each.get<Tensor>());
+      for (const Value& deeper : list_of(&each)) {
+        if (deeper.get<Tensor>()) masters.add(*deeper.get<Tensor>());
+      }
+    }
+    if (masters.count() == 0) {
+      fault(file.name, "has no master weights (fp32_flat_groups)");
+      continue;
+    }
+    spread(masters, "master");
+    std::map<std::string, Flat> moments;
+    std::optional<double> steps;
+    std::size_t stepped = 0;
+    const auto& states = items_of(inner ? inner->find("state") : nullptr);
+    std::map<std::int64_t, const Value*> by_number;
+    for (const Item& item : states)
+      by_number[item.key.get<std::int64_t>() ? *item.key.get<std::int64_t>() : 0] = &item.value;
+    for (const auto& [number, value] : by_number) {
+      for (const Item& item : items_of(value)) {
+        const std::string key = key_text(item.key);
+        if (key == "step")
+          steps = number_of(&item.value), ++stepped;
+        else if (item.value.get<Tensor>() && item.value.get<Tensor>()->shape.size() == 1)
+          moments[key].add(*item.value.get<Tensor>());
+      }
+    }
+    if (stepped > 0 && stepped != by_number.size())
+      fault(file.name, "says of " + std::to_string(stepped) + " of " + std::to_string(by_number.size()) +
+                           " sub-groups how many steps they have taken");
+    for (const auto& [kind, flat] : moments) spread(flat, kind);
+    const auto& param_groups = list_of(inner ? inner->find("param_groups") : nullptr);
+    if (!steps && !param_groups.empty()) steps = number_of(param_groups.front().find("step"));
+    step(file, steps, list);
+    std::set<std::string> settled;
+    for (std::size_t number = 0; number < param_groups.size(); ++number) {
+      for (const Value& id : list_of(param_groups[number].find("params"))) {
+        const auto sub = integer_of(&id);
+        if (!sub || *sub < 0 || static_cast<std::size_t>(*sub) >= groups.size()) continue;
+        hyper(file, param_groups[number], groups[static_cast<std::size_t>(*sub)]);
+        for (const Listed& one : groups[static_cast<std::size_t>(*sub)]) {
+          state_.parameter(one.name).group = static_cast<int>(number);
+          if (!settled.insert(one.name).second) fault(file.name, "has the settings of " + one.name + " twice");
+        }
+      }
+    }
+    for (const Listed& one : list) {
+      if (settled.contains(one.name)) continue;
+      fault(file.name, "has no settings of " + one.name);
+      break;
+    }
+  }
+}
+
+}  // namespace zs::checkpoints::deepspeed

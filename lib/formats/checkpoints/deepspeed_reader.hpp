@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal to the reader of DeepSpeed's checkpoints, shared by its sources.
+#pragma once
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "checkpoints/state.hpp"
+#include "stage/stage.hpp"
+#include "tensorfile/value.hpp"
+
+namespace zs::checkpoints::deepspeed {
+
+using tensorfile::Dict;
+using tensorfile::Item;
+using tensorfile::Shape;
+using tensorfile::Tensor;
+using tensorfile::Value;
+
+/// The content read from one file.
+struct Opened {
+  std::string name;
+  int dp = 0;
+  Value root{};
+};
+
+/// A parameter of a group, as in param_shapes.
+struct Listed {
+  std::string name;
+  Shape shape;
+  std::int64_t count = 0;
+};
+
+class Reader {
+ public:
+  Reader(const std::string& path, const std::string& folder) : folder_(folder) {
+    state_.path = path;
+    state_.folder = folder;
+    state_.framework = "DeepSpeed";
+  }
+
+  State read();
+
+ private:
+  std::string folder_;
+  State state_;
+  std::map<int, std::map<int, std::string>> models_, optimizers_;  // mp -> dp -> file; dp is -1 for the one model file
+  std::map<int, std::vector<std::string>> layers_;                 // layer -> files
+  std::map<int, std::vector<Opened>> model_files_, optimizer_files_;
+  std::set<std::string> shared_;         // names that are aliases
+  std::map<std::string, int> said_;      // the rank whose settings a parameter has
+  std::map<std::string, bool> stepped_;  // whether the first rank has the step of a group
+
+  void fault(const std::string& file, const std::string& what);
+  bool universal() const;
+  stage::Division divided() const;
+
+  void scan();
+
+  /// An unreadable file is a fault.
+  bool open(const std::string& name, int dp, std::vector<Opened>& into);
+
+  const Opened* open_models();
+
+  void open_optimizers();
+
+  void version(const Opened& file);
+
+  void missing(const std::map<int, std::string>& files, const char* kind);
+
+  /// What the files of ranks repeat, `of` each, is the same but for the keys in `own`.
+  void repeated(const std::vector<Opened>& files, const std::function<const Value*(const Opened&)>& of,
+                const std::function<bool(const std::string& key)>& own);
+
+  void header(const Value& root, const std::string& name);
+
+  /// The model's weights, in their computation type.
+  void weights(const Opened& file);
+
+  void layers();
+
+  /// The parameters of one model-parallel rank, by group.
+  std::vector<std::vector<Listed>> listed(int mp);
+
+  void partitions();
+
+  void scaler(const Opened& file, const Value& held);
+
+  /// Takes the facts of a rank's file that `said` has. One that a lower rank has otherwise is a fault, or, of a kind
+  /// that ranks need not share, a fact of its own.
+  void repeat(const Opened& file, const State& said, const Opened& first);
+
+  /// The tensor of one kind: "master", "exp_avg".
+  Whole& place(const Listed& one, const std::string& kind, tensorfile::Dtype dtype, std::size_t group);
+
+  /// Records the step of a file; in a mixed folder they differ.
+  void step(const Opened& file, std::optional<double> number, const std::vector<Listed>& group);
+
+  /// ZeRO-1 and 2: the parameters of a group are concatenated, and each rank has an equal share of that.
+  void stage_1(std::size_t group, const std::vector<Listed>& list, const std::vector<Opened>& files);
+
+  /// The file has as many groups of each kind.
+  void counts(const Opened& file, std::size_t groups);
+
+  /// The file's own mapping from parameters to positions.
+  void mapping(const Opened& file, std::size_t group, const std::vector<Listed>& list, std::int64_t first,
+               std::int64_t held);
+
+  static const Value* entry(const Value* dict, std::size_t number);
+
+  /// The settings of a group in a rank's file, which are those of the lower ranks.
+  void hyper(const Opened& file, const Value& group, const std::vector<Listed>& list);
+
+  /// ZeRO-3: each parameter is divided into equal parts, one per rank. A rank concatenates its parts.
+  void stage_3(const std::vector<std::vector<Listed>>& groups, const std::vector<Opened>& files);
+
+  /// ZeRO-0: the whole optimizer state is in the model file, by number.
+  void unpartitioned(const Opened& file);
+
+  /// The i-th parameter of a group, in the order of names from add_optimizer().
+  std::string numbered(std::size_t group, std::size_t i, const std::string& id) const;
+
+  /// Parameters that are not trained: in the module, and if that is divided, in fragments.
+  void frozen(const std::vector<Opened>& files);
+
+  void read_universal(const Value& root);
+
+  void finish();
+};
+
+}  // namespace zs::checkpoints::deepspeed

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoints/deepspeed_reader.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "checkpoints/fact.hpp"
+#include "checkpoints/flat.hpp"
+#include "checkpoints/optimizer.hpp"
+#include "tensorfile/torch.hpp"
+
+namespace zs::checkpoints::deepspeed {
+
+namespace fs = std::filesystem;
+
+void Reader::unpartitioned(const Opened& file) {
+  const Value* const held = file.root.find("optimizer");
+  if (!held || held->is_none()) {
+    if (layers_.empty()) state_.notes.push_back(file.name + ": has no optimizer's state");
+    return;
+  }
+  const Value* const inner = held->find("optimizer_state_dict");
+  const Value& dict = inner ? *inner : *held;
+  if (!is_optimizer(&dict)) {
+    fault(file.name, "its optimizer's state is of a form that zs does not know");
+    return;
+  }
+  add_optimizer(state_, dict, file.name);
+  const auto& groups = list_of(held->find("fp32_groups"));
+  const auto& param_groups = list_of(dict.find("param_groups"));
+  for (std::size_t group = 0; group < groups.size() && group < param_groups.size(); ++group) {
+    const auto& masters = list_of(&groups[group]);
+    const auto& ids = list_of(param_groups[group].find("params"));
+    if (masters.size() != ids.size())
+      fault(file.name, "has " + std::to_string(masters.size()) + " masters of " + std::to_string(ids.size()) +
+                           " parameters of group " + std::to_string(group));
+    for (std::size_t i = 0; i < masters.size() && i < ids.size(); ++i) {
+      const Tensor* const tensor = masters[i].get<Tensor>();
+      if (!tensor) continue;
+      const std::string name = numbered(group, i, key_text(ids[i]));
+      state_.parameter(name).master = whole(*tensor, file.name);
+    }
+  }
+  if (!list_of(held->find("fp32_groups_flat")).empty())
+    fault(file.name, "its masters are flat (fp32_groups_flat), and the file does not say whose elements they are");
+  for (const char* const key : {"cur_scale", "cur_iter", "last_overflow_iter", "scale_factor", "scale_window"}) {
+    if (const Value* const value = held->find(key)) add_facts(state_, std::string("scaler.") + key, *value);
+  }
+  for (const Parameter& parameter : state_.parameters) {
+    if (parameter.step && state_.step &&
+        *parameter.step != static_cast<double>(*state_.step - state_.skipped.value_or(0))) {
+      state_.notes.push_back("the optimizer has taken " + to_text(*parameter.step) + " steps at step " +
+                             to_text(*state_.step) +
+                             ": releases of DeepSpeed take one before the first at ZeRO-0 with 16 bits");
+      break;
+    }
+  }
+}
+
+std::string Reader::numbered(std::size_t group, std::size_t i, const std::string& id) const {
+  std::size_t at = 0;
+  for (const Parameter& parameter : state_.parameters) {
+    if (parameter.group == static_cast<int>(group) && at++ == i) return parameter.name;
+  }
+  return "#" + id;
+}
+
+void Reader::frozen(const std::vector<Opened>& files) {
+  for (const Opened& file : files) {
+    const Value* const shapes = file.root.find("frozen_param_shapes");
+    for (const auto& [name, tensor] : tensors_of(file.root.find("frozen_param_fragments"))) {
+      Parameter& parameter = state_.parameter(name);
+      parameter.frozen = true;
+      const Value* const listed = shapes ? shapes->find(name) : nullptr;
+      if (!listed || (parameter.weight && !divided().parameters)) continue;
+      const Shape shape = shape_of(*listed);
+      if (!parameter.weight) parameter.weight = Whole{tensor.dtype, shape};
+      const std::int64_t count = parameter.weight->count();
+      if (file.dp < 0 || tensor.count() == count) {
+        if (parameter.weight->pieces.empty()) parameter.weight->pieces.push_back({tensor, 0, {}, file.dp, file.name});
+        continue;
+      }
+      const std::int64_t ranks = state_.ranks.value_or(1), part = (count + ranks - 1) / ranks,
+                         begin = std::min(part * file.dp, count);
+      const std::int64_t own = std::min({part, count - begin, tensor.count()});
+      Tensor flat = tensor;
+      if (flat.shape.size() == 1 && own > 0)
+        parameter.weight->pieces.push_back({run(flat, 0, own), begin, {}, file.dp, file.name});
+    }
+  }
+}
+
+void Reader::read_universal(const Value& root) {
+  std::map<std::string, Listed> shapes;
+  std::vector<std::vector<Listed>> lists;
+  for (const auto& [mp, opened] : model_files_) {
+    lists = listed(mp);
+    for (const auto& group : lists) {
+      for (const Listed& one : group) shapes[one.name] = one;
+    }
+  }
+  (void)root;
+  std::vector<fs::path> folders;
+  for (const auto& entry : fs::directory_iterator(folder_ + "/zero")) {
+    std::error_code failure;
+    const std::string name = entry.path().filename().string();
+    if (entry.is_directory(failure))
+      folders.push_back(entry.path());
+    else if (name != "optimizer_state.pt")
+      state_.unread.push_back("zero/" + name);
+  }
+  std::sort(folders.begin(), folders.end());
+  std::optional<double> step;
+  bool stepped = false;  // each parameter has its own
+  const std::string optimizer = folder_ + "/zero/optimizer_state.pt";
+  if (fs::exists(optimizer)) {
+    std::vector<Opened> opened;
+    if (open("zero/optimizer_state.pt", 0, opened)) {
+      state_.files.push_back({"zero/optimizer_state.pt", fs::file_size(optimizer), -1});
+      const Value* held = opened[0].root.find("optimizer_state_dict");
+      if (!held) held = &opened[0].root;
+      for (const Item& item : items_of(held->find("state"))) {
+        if (!step) step = number_of(item.value.find("step"));
+      }
+      scaler(opened[0], opened[0].root);
+      if (const Value* const outer = opened[0].root.find("param_groups");
+          outer && held->find("param_groups") && text_of(*outer) != text_of(*held->find("param_groups")))
+        fault(opened[0].name, "has the settings of its groups twice, and not the same");
+      const auto& groups = list_of(held->find("param_groups"));
+      for (std::size_t number = 0; number < groups.size(); ++number) {
+        for (const Value& id : list_of(groups[number].find("params"))) {
+          const auto place = integer_of(&id);
+          if (!place || *place < 0 || static_cast<std::size_t>(*place) >= lists.size()) continue;
+          hyper(opened[0], groups[number], lists[static_cast<std::size_t>(*place)]);
+          for (const Listed& one : lists[static_cast<std::size_t>(*place)])
+            state_.parameter(one.name).group = static_cast<int>(number);
+        }
+      }
+      if (groups.size() > 1) {
+        std::set<std::map<std::string, std::string>> distinct;
+        for (const Value& group : groups) distinct.insert(hyper_of(group));
+        if (distinct.size() > 1)
+          state_.notes.emplace_back(
+              "its groups have different settings; DeepSpeed 0.18.2 and later give those of the first to all when "
+              "ZeRO-3 loads a universal checkpoint");
+      }
+      note_objects(state_, opened[0].root);
+    }
+  }
+  for (const fs::path& folder : folders) {
+    const std::string name = folder.filename().string();
+    Parameter& parameter = state_.parameter(name);
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      const std::string file = "zero/" + name + "/" + entry.path().filename().string();
+      if (!file.ends_with(".pt")) continue;
+      std::vector<Opened> opened;
+      if (!open(file, -1, opened)) continue;
+      state_.files.push_back({file, entry.file_size(), -1});
+      const std::string kind = entry.path().stem().string();
+      if (kind == "step") {
+        stepped = true;
+        parameter.step = number_of(&opened[0].root);
+        try {
+          if (const Tensor* const number = opened[0].root.get<Tensor>()) number->storage->verify();
+        } catch (const Error& error) {
+          state_.faults.emplace_back(error.what());
+        }
+        if (!parameter.step) fault(file, "holds no number of steps");
+        continue;
+      }
+      const Tensor* tensor = opened[0].root.get<Tensor>();
+      if (const Value* const inner = opened[0].root.find("param")) tensor = inner->get<Tensor>();
+      if (!tensor) {
+        fault(file, "holds no tensor");
+        continue;
+      }
+      Whole all = whole(*tensor, file);
+      // From ZeRO-3 they are flat.
+      if (const auto found = shapes.find(name); found != shapes.end() && tensor->count() == found->second.count)
+        all.shape = found->second.shape;
+      (kind == "fp32" ? parameter.master.emplace() : parameter.moments[kind]) = all;
+    }
+    if (!parameter.step && !parameter.moments.empty()) parameter.step = step;
+    if (!parameter.master) fault("zero/" + name, "has no fp32.pt");
+  }
+  std::set<std::string> kinds;
+  for (const auto& [name, one] : shapes) {
+    const Parameter* const parameter = state_.find(name);
+    if (!parameter || !parameter->master) fault("zero", "has no folder of the parameter " + name);
+    if (!parameter) continue;
+    for (const auto& [kind, moment] : parameter->moments) kinds.insert(kind);
+  }
+  for (const auto& [name, one] : shapes) {
+    const Parameter* const parameter = state_.find(name);
+    if (stepped && parameter && !fs::exists(folder_ + "/zero/" + name + "/step.pt"))
+      fault("zero/" + name, "has no step.pt, which other parameters have");
+    for (const std::string& kind : kinds) {
+      if (parameter && !parameter->moments.contains(kind))
+        fault("zero/" + name, "has no " + kind + ".pt, which other parameters have");
+    }
+  }
+}
+
+}  // namespace zs::checkpoints::deepspeed

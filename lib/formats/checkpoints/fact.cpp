@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoints/fact.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/checksum.hpp"
+#include "base/number.hpp"
+#include "base/text.hpp"
+
+namespace zs::checkpoints {
+namespace {
+
+using tensorfile::Dict;
+using tensorfile::Dtype;
+using tensorfile::Item;
+using tensorfile::List;
+using tensorfile::Object;
+using tensorfile::Tensor;
+using tensorfile::Tuple;
+using tensorfile::Value;
+
+constexpr std::size_t kLongest = 100;
+
+std::optional<double> single(const Tensor& tensor) {
+  if (tensor.count() != 1) return {};
+  if (tensor.dtype == Dtype::f64) {
+    double value = 0;
+    read_raw(tensor, {reinterpret_cast<char*>(&value), sizeof value});
+    return value;
+  }
+  if (tensor.dtype == Dtype::i64) {
+    std::int64_t value = 0;
+    read_raw(tensor, {reinterpret_cast<char*>(&value), sizeof value});
+    return static_cast<double>(value);
+  }
+  if (tensor.dtype == Dtype::c64 || tensor.dtype == Dtype::c128 || tensor.dtype == Dtype::f8_e4m3 ||
+      tensor.dtype == Dtype::f8_e5m2)
+    return {};
+  float value = 0;
+  read_f32(tensor, {&value, 1});
+  return static_cast<double>(value);
+}
+
+/// All of it, however long.
+void spell(const Value& value, std::string& into) {
+  const auto all = [&](const std::vector<Value>& values, const char* open, const char* close) {
+    into += open;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (i > 0) into += ", ";
+      spell(values[i], into);
+    }
+    into += close;
+  };
+  const auto items = [&](const std::vector<Item>& held) {
+    into += "{";
+    for (std::size_t i = 0; i < held.size(); ++i) {
+      if (i > 0) into += ", ";
+      spell(held[i].key, into);
+      into += ": ";
+      spell(held[i].value, into);
+    }
+    into += "}";
+  };
+  if (value.is_none()) {
+    into += "None";
+  } else if (const bool* const truth = value.get<bool>()) {
+    into += *truth ? "True" : "False";
+  } else if (const std::int64_t* const number = value.get<std::int64_t>()) {
+    into += to_text(*number);
+  } else if (const double* const real = value.get<double>()) {
+    into += to_text(*real);
+  } else if (const std::string* const text = value.get<std::string>()) {
+    into += "'" + printable(*text) + "'";
+  } else if (const List* const list = value.get<List>()) {
+    all(list->values, "[", "]");
+  } else if (const Tuple* const tuple = value.get<Tuple>()) {
+    all(tuple->values, "(", ")");
+  } else if (const Dict* const dict = value.get<Dict>()) {
+    items(dict->items);
+  } else if (const Tensor* const tensor = value.get<Tensor>()) {
+    if (const auto number = single(*tensor)) {
+      into += to_text(*number);
+      return;
+    }
+    std::string bytes;
+    tensorfile::stream(*tensor, [&](std::string_view part) { bytes.append(part); });
+    into += std::string(name_of(tensor->dtype)) + tensorfile::to_text(tensor->shape) + " sha256 " + sha256(bytes);
+  } else if (const Object* const object = value.get<Object>()) {
+    into += object->name;
+    all(object->arguments, "(", ")");
+    if (!object->elements.empty()) all(object->elements, "[", "]");
+    if (!object->items.empty()) items(object->items);
+    for (const Value& state : object->state) spell(state, into);
+  }
+}
+
+}  // namespace
+
+std::string text_of(const Value& value) {
+  std::string text;
+  spell(value, text);
+  if (text.size() <= kLongest || value.get<Tensor>()) return text;
+  return std::string(value.type_name()) + " sha256 " + sha256(text);
+}
+
+std::string key_text(const Value& key) {
+  const std::string* const text = key.get<std::string>();
+  return text ? *text : text_of(key);
+}
+
+void add_facts(State& into, const std::string& name, const Value& value) {
+  const Dict* const dict = value.get<Dict>();
+  if (!dict || dict->items.empty()) {
+    into.facts[name] = text_of(value);
+    into.values[name] = value;
+    return;
+  }
+  for (const Item& item : dict->items) add_facts(into, name + "." + key_text(item.key), item.value);
+}
+
+void add_json(std::map<std::string, std::string>& into, const std::string& name, const nlohmann::json& value) {
+  if (!value.is_structured() || value.empty()) {
+    into[name] = value.is_string()         ? value.get<std::string>()
+                 : value.is_number_float() ? to_text(value.get<double>())
+                                           : value.dump();
+    return;
+  }
+  std::size_t number = 0;
+  for (const auto& [key, item] : value.items())
+    add_json(into, (name.empty() ? "" : name + ".") + (value.is_array() ? std::to_string(number++) : key), item);
+}
+
+std::optional<double> number_of(const Value* value) {
+  if (!value) return {};
+  if (const bool* const truth = value->get<bool>()) return *truth ? 1 : 0;
+  if (const std::int64_t* const number = value->get<std::int64_t>()) return static_cast<double>(*number);
+  if (const double* const real = value->get<double>()) return *real;
+  if (const Tensor* const tensor = value->get<Tensor>()) return single(*tensor);
+  const Object* const object = value->get<Object>();
+  return object && object->arguments.size() == 1 ? number_of(&object->arguments[0]) : std::nullopt;
+}
+
+std::optional<std::int64_t> integer_of(const Value* value) {
+  if (value && value->get<std::int64_t>()) return *value->get<std::int64_t>();
+  const auto number = number_of(value);
+  if (!number || *number != std::floor(*number) || std::fabs(*number) > 0x1p53) return {};
+  return static_cast<std::int64_t>(*number);
+}
+
+void note_objects(State& into, const Value& value) {
+  const auto all = [&](const std::vector<Value>& values) {
+    for (const Value& each : values) note_objects(into, each);
+  };
+  if (const List* const list = value.get<List>()) return all(list->values);
+  if (const Tuple* const tuple = value.get<Tuple>()) return all(tuple->values);
+  if (const Dict* const dict = value.get<Dict>()) {
+    for (const Item& item : dict->items) note_objects(into, item.key), note_objects(into, item.value);
+    return;
+  }
+  const Object* const object = value.get<Object>();
+  if (!object) return;
+  if (std::find(into.objects.begin(), into.objects.end(), object->name) == into.objects.end())
+    into.objects.push_back(object->name);
+  all(object->arguments), all(object->state), all(object->elements);
+  for (const Item& item : object->items) note_objects(into, item.key), note_objects(into, item.value);
+}
+
+std::vector<std::pair<std::string, Tensor>> tensors_of(const Value* value) {
+  std::vector<std::pair<std::string, Tensor>> found;
+  const Dict* const dict = value ? value->get<Dict>() : nullptr;
+  if (!dict) return found;
+  for (const Item& item : dict->items) {
+    const std::string* const name = item.key.get<std::string>();
+    const Tensor* const tensor = item.value.get<Tensor>();
+    if (name && tensor) found.emplace_back(*name, *tensor);
+  }
+  return found;
+}
+
+tensorfile::Shape shape_of(const Value& value) {
+  tensorfile::Shape shape;
+  if (const auto* const tuple = value.get<tensorfile::Tuple>()) {
+    for (const Value& size : tuple->values) shape.push_back(size.get<std::int64_t>() ? *size.get<std::int64_t>() : 0);
+  }
+  return shape;
+}
+
+const std::vector<Value>& list_of(const Value* value) {
+  static const std::vector<Value> none;
+  if (!value) return none;
+  if (const List* const list = value->get<List>()) return list->values;
+  if (const auto* const tuple = value->get<tensorfile::Tuple>()) return tuple->values;
+  return none;
+}
+
+const std::vector<Item>& items_of(const Value* value) {
+  static const std::vector<Item> none;
+  if (!value) return none;
+  if (const Dict* const dict = value->get<Dict>()) return dict->items;
+  if (const auto* const object = value->get<tensorfile::Object>()) return object->items;
+  return none;
+}
+
+}  // namespace zs::checkpoints

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/checksum.hpp"
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "base/number.hpp"
+#include "checkpoints/dcp.hpp"
+#include "checkpoints/fact.hpp"
+#include "checkpoints/optimizer.hpp"
+#include "checkpoints/read.hpp"
+#include "checkpoints/safetensors.hpp"
+#include "checkpoints/weights.hpp"
+#include "tensorfile/state_dict.hpp"
+#include "tensorfile/torch.hpp"
+
+namespace zs::checkpoints {
+namespace {
+
+namespace fs = std::filesystem;
+using tensorfile::Value;
+
+constexpr const char* kTrainer = "trainer_state.json";
+
+class Folder {
+ public:
+  explicit Folder(const std::string& folder) : folder_(folder) {
+    state_.path = state_.folder = folder;
+    for (const auto& entry : fs::directory_iterator(folder)) names_.insert(entry.path().filename().string());
+  }
+
+  State read() {
+    weights();
+    optimizer();
+    rest();
+    name_it();
+    return std::move(state_);
+  }
+
+ private:
+  std::string folder_;
+  State state_;
+  std::set<std::string> names_, read_;
+
+  bool has(const std::string& name) const { return names_.contains(name); }
+  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+
+  /// Only Hugging Face's Trainer writes its schedule and its random states under these names.
+  bool is_trainer() const {
+    const auto is_random = [](const std::string& name) { return name.starts_with("rng_state"); };
+    return has(kTrainer) || (has("scheduler.pt") && std::ranges::any_of(names_, is_random));
+  }
+
+  void took(const std::string& name, int rank = -1) {
+    std::error_code failure;
+    state_.files.push_back(
+        {name, fs::is_regular_file(path(name), failure) ? fs::file_size(path(name), failure) : 0, rank});
+    read_.insert(name);
+  }
+
+  std::optional<Value> open(const std::string& name, int rank = -1) {
+    took(name, rank);
+    try {
+      Value value = tensorfile::read_torch_objects(path(name));
+      note_objects(state_, value);
+      return value;
+    } catch (const Error& error) {
+      state_.faults.emplace_back(error.what());
+      return {};
+    }
+  }
+
+  /// Folders of PyTorch's distributed checkpoints: pytorch_model_fsdp_0, optimizer_0.
+  void weights() {
+    for (const std::string& name : names_) {
+      if (!is_dcp(path(name))) continue;
+      add_dcp(state_, path(name), name + "/");
+      read_.insert(name);
+      state_.layout = "FSDP, sharded";
+    }
+    if (has("pytorch_model_fsdp.bin")) {
+      if (const auto value = open("pytorch_model_fsdp.bin")) add_weights(state_, &*value, "pytorch_model_fsdp.bin");
+      state_.layout = "FSDP, whole";
+    } else if (tensorfile::has_state_dict(folder_)) {
+      try {
+        add_model(state_, folder_);
+      } catch (const Error& error) {
+        state_.faults.emplace_back(error.what());
+      }
+      for (const std::string& name : names_) {
+        if (name.starts_with("model") || name.starts_with("pytorch_model")) {
+          if (!read_.contains(name) && fs::is_regular_file(path(name))) took(name);
+        }
+      }
+    }
+    for (const std::string& name : names_) {
+      int rank = -1, end = -1;
+      if (std::sscanf(name.c_str(), "pytorch_model_fsdp_rank%d.bin%n", &rank, &end) == 1 &&
+          end == static_cast<int>(name.size()))
+        state_.faults.push_back(located(path(name), 0,
+                                        "is a local state dict of FSDP, whose flat parameters do not say whose "
+                                        "elements they are: save a sharded or a full one"));
+    }
+  }
+
+  void optimizer() {
+    if (has(kOptimizerFile)) {
+      took(kOptimizerFile);
+      try {
+        add_safetensors(state_, path(kOptimizerFile));
+      } catch (const Error& error) {
+        state_.faults.emplace_back(error.what());
+      }
+    }
+    for (const char* const name : {"optimizer.pt", "optimizer.bin"}) {
+      if (!has(name)) continue;
+      const auto value = open(name);
+      if (!value) continue;
+      if (is_optimizer(&*value))
+        add_optimizer(state_, *value, name);
+      else
+        state_.faults.push_back(located(path(name), 0, "holds no optimizer's state dict"));
+    }
+  }
+
+  void rest() {
+    add_documents(state_, folder_);
+    for (const char* const name : {"gradients.pt", "gradient_norms.pt", "config.json"}) {
+      if (has(name)) took(name);
+    }
+    for (const char* const name : {"scheduler.pt", "scheduler.bin"}) {
+      if (!has(name)) continue;
+      if (const auto value = open(name)) add_facts(state_, "schedule", *value);
+    }
+    if (has("scaler.pt")) {
+      if (const auto value = open("scaler.pt")) add_facts(state_, "scaler", *value);
+    }
+    std::int64_t ranks = 0;
+    for (const std::string& name : names_) {
+      int rank = -1, end = -1;
+      const bool of_rank = (std::sscanf(name.c_str(), "random_states_%d.pkl%n", &rank, &end) == 1 ||
+                            std::sscanf(name.c_str(), "rng_state_%d.pth%n", &rank, &end) == 1) &&
+                           end == static_cast<int>(name.size());
+      if (!of_rank && name != "rng_state.pth") continue;
+      if (const auto value = open(name, std::max(rank, 0)))
+        add_facts(state_, "random." + std::to_string(std::max(rank, 0)), *value);
+      ranks = std::max<std::int64_t>(ranks, std::max(rank, 0) + 1);
+    }
+    for (std::int64_t rank = 0; rank < ranks && ranks > 1; ++rank) {
+      if (!has("random_states_" + to_text(rank) + ".pkl") && !has("rng_state_" + to_text(rank) + ".pth"))
+        state_.faults.push_back(located(folder_, 0, "the random states of rank " + to_text(rank) + " are missing"));
+    }
+    if (ranks > 0) state_.ranks = std::max(ranks, state_.ranks.value_or(0));
+    if (is_trainer() && !has(kTrainer))
+      state_.faults.push_back(located(path(kTrainer), 0, "is missing: the Trainer goes on from the step that it says"));
+    if (has(kTrainer)) trainer();
+    for (const std::string& name : names_) {
+      std::error_code failure;
+      if (!read_.contains(name)) state_.unread.push_back(fs::is_directory(path(name), failure) ? name + "/" : name);
+    }
+  }
+
+  void trainer() {
+    took(kTrainer);
+    try {
+      const nlohmann::json json = read_json(path(kTrainer));
+      if (!json.is_object()) throw Error(path(kTrainer), 0, "is no JSON object");
+      for (const auto& [key, value] : json.items()) {
+        if (key == "global_step" && value.is_number_integer()) state_.step = value.get<std::int64_t>();
+        // Left out: where it ran.
+        if (value.is_null() || key == "global_step" || key.ends_with("process_zero") || key == "best_model_checkpoint")
+          continue;
+        if (value.is_structured())
+          state_.facts["training." + key] = "sha256 " + sha256(value.dump());
+        else
+          add_json(state_.facts, "training." + key, value);
+      }
+    } catch (const Error& error) {
+      state_.faults.emplace_back(error.what());
+    }
+  }
+
+  void name_it() {
+    const bool accelerate = std::any_of(names_.begin(), names_.end(),
+                                        [](const std::string& name) { return name.starts_with("random_states_"); });
+    state_.framework = is_trainer() ? "Hugging Face Trainer" : accelerate ? "Accelerate" : "Hugging Face";
+    if (state_.framework == "Hugging Face" && (state_.layout.starts_with("FSDP"))) state_.framework = "PyTorch";
+    if (accelerate && state_.layout.empty() && state_.ranks && *state_.ranks > 1 &&
+        state_.facts.contains("schedule.last_epoch"))
+      state_.notes.emplace_back(
+          "Accelerate advances the schedule by the number of ranks at every step: on another number it goes another "
+          "way");
+    if (state_.layout.empty()) state_.layout = "one file";
+    if (!state_.step) {
+      for (const Parameter& parameter : state_.parameters) {
+        if (parameter.step) {
+          state_.notes.push_back("the folder says no step; the optimizer has taken " + to_text(*parameter.step));
+          break;
+        }
+      }
+    }
+    if (state_.parameters.empty() && state_.faults.empty())
+      throw Error(folder_, 0, "holds no checkpoint that zs knows: no weights, no optimizer's state");
+  }
+};
+
+}  // namespace
+
+State read_folder(const std::string& folder) { return Folder(folder).read(); }
+
+}  // namespace zs::checkpoints

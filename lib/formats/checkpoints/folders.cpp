@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoints/folders.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <tuple>
+
+#include "base/folder.hpp"
+#include "base/number.hpp"
+#include "tensorfile/state_dict.hpp"
+
+namespace zs::checkpoints {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool has_one_of(const std::string& folder, std::initializer_list<const char*> names) {
+  return std::ranges::any_of(names, [&](const char* name) { return is_there(folder + "/" + name); });
+}
+
+}  // namespace
+
+std::vector<Checkpoint> checkpoints_in(const std::string& folder) {
+  std::vector<Checkpoint> all;
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(folder, failure)) {
+    const std::string name = entry.path().filename().string();
+    if (name == "final_checkpoint" && entry.is_directory(failure)) all.push_back({INT64_MAX, entry.path().string()});
+    for (const std::string_view prefix : {"checkpoint-", "checkpoint_", "step-", "iter_", "epoch_", "global_step"}) {
+      if (!name.starts_with(prefix) || !entry.is_directory(failure)) continue;
+      const auto step = parse_int(std::string_view(name).substr(prefix.size()));
+      if (step && *step >= 0) all.push_back({*step, entry.path().string()});
+    }
+  }
+  std::sort(all.begin(), all.end(),
+            [](const auto& a, const auto& b) { return std::tie(a.step, a.path) < std::tie(b.step, b.path); });
+  return all;
+}
+
+bool is_trainers(const std::string& folder) {
+  return has_one_of(folder, {"optimizer.bin", "scheduler.bin", "pytorch_model_fsdp.bin", "pytorch_model_fsdp_0",
+                             "optimizer_0", "trainer_state.json"});
+}
+
+bool is_plain(const std::string& folder) {
+  return tensorfile::has_state_dict(folder) ||
+         has_one_of(folder, {"gradients.pt", "gradient_norms.pt", "optimizer.pt", "config.json", "accelerator_states"});
+}
+
+bool holds_tensors(const std::string& path) {
+  if (std::error_code ignored; !fs::is_regular_file(path, ignored)) return false;
+  std::string head(9, '\0');
+  std::ifstream stream(path, std::ios::binary);
+  stream.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, stream.gcount())));
+  constexpr std::string_view kBeforeZip("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9", 9);  // torch.save's magic number
+  if (head.starts_with("PK\x03\x04") || head == kBeforeZip || path.ends_with(".safetensors") ||
+      path.ends_with(".index.json"))
+    return true;
+  // A log of JSON lines may have a brace there too, but no eight bytes that are a length.
+  return head.size() == 9 && head[8] == '{' && head[7] == '\0' && head[6] == '\0';
+}
+
+}  // namespace zs::checkpoints

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state dict of a torch optimizer: moments and steps by parameter, identified by name or only by number.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "checkpoints/state.hpp"
+#include "tensorfile/value.hpp"
+
+namespace zs::checkpoints {
+
+/// Adds {"state": {ID: {...}}, "param_groups": [{"params": [ID, ...], ...}]} to the parameters. Numbered states are
+/// assigned to the parameters of `into` in order, except buffers, frozen and tied ones: group by group, by their
+/// shapes. If shapes allow several assignments, or none, the states are kept as "#0", "#1", ... with a note. `file` is
+/// the file's name in the folder.
+void add_optimizer(State& into, const tensorfile::Value& dict, const std::string& file, int rank = -1);
+
+/// The parameter of each numbered state, or an empty list if that is ambiguous. `groups` has the shapes of each group's
+/// states, `parameters` those of the model's.
+std::vector<std::vector<std::size_t>> match(const std::vector<std::vector<tensorfile::Shape>>& groups,
+                                            const std::vector<tensorfile::Shape>& parameters);
+
+/// Sorts the names of parameters into the order in which Hugging Face's models create their modules, which is that of
+/// numbered states and of flat groups. False if a name belongs to no family with a known order.
+bool sort_as_modules(std::vector<std::string>& names);
+
+/// Whether `value` is an optimizer's state dict.
+bool is_optimizer(const tensorfile::Value* value);
+
+/// The settings of a group, "lr" and others, as text; not its parameters.
+std::map<std::string, std::string> hyper_of(const tensorfile::Value& group);
+
+}  // namespace zs::checkpoints

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of a training from a checkpoint of any framework, in one form: parameters by name, each with its weight,
+// its float32 master, the optimizer's moments and step, and the file and place of each part.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tensorfile/tensor.hpp"
+#include "tensorfile/value.hpp"
+
+namespace zs::checkpoints {
+
+/// A part of a tensor in one file: a run of elements in row-major order, or a box.
+struct Piece {
+  tensorfile::Tensor tensor{};  ///< mapped
+  std::int64_t begin = 0;       ///< of a run: its first element in the whole
+  tensorfile::Shape at{};       ///< of a box: its first index in each dimension; empty for a run
+  int rank = -1;                ///< the rank of its file; -1: no rank
+  std::string file{};           ///< relative to the checkpoint's folder
+};
+
+/// A tensor that may be divided among files.
+struct Whole {
+  tensorfile::Dtype dtype = tensorfile::Dtype::f32;
+  tensorfile::Shape shape{};
+  std::vector<Piece> pieces{};
+
+  std::int64_t count() const;
+  std::uint64_t bytes() const { return static_cast<std::uint64_t>(count()) * tensorfile::size_of(dtype); }
+};
+
+/// The complete tensor of one file.
+Whole whole(const tensorfile::Tensor& tensor, const std::string& file, int rank = -1);
+/// Adds a box at these indices; a box of contiguous elements becomes a run.
+void add_box(Whole& into, Piece piece);
+
+/// Why the pieces do not form the whole: "no file has elements 12 to 23", "two files have elements 0 to 5: a, b", "is
+/// of f32 in a, of bf16 in b"; "" if they do.
+std::string defect(const Whole& whole);
+/// The tensor: mapped if it is one piece, else in memory. Throws Error, which begins with `name`, at a defect.
+tensorfile::Tensor joined(const Whole& whole, std::string_view name);
+/// Its bytes, row-major.
+std::string joined_bytes(const Whole& whole, std::string_view name);
+/// A tensor whose bytes are read when it is written. Throws as joined().
+tensorfile::Tensor streamed(const Whole& whole, std::string_view name);
+
+/// The state of one parameter or buffer.
+struct Parameter {
+  std::string name{};
+  std::optional<Whole> weight{};               ///< in the computation type
+  std::optional<Whole> master{};               ///< the optimizer's float32 copy
+  std::map<std::string, Whole> moments{};      ///< "exp_avg", "exp_avg_sq", "momentum_buffer"
+  std::map<std::string, Whole> gradients{};    ///< of the checkpoint's step: "gradient", "gradient norms"
+  std::optional<double> step{};                ///< the optimizer's step counter for this parameter
+  std::map<std::string, std::string> hyper{};  ///< of its group: "lr", "weight_decay", "betas"
+  int group = -1;                              ///< of the optimizer
+  std::string tied{};                          ///< the parameter of which it is another name
+  bool buffer = false, frozen = false;
+};
+
+struct File {
+  std::string name;  ///< relative to the folder
+  std::uint64_t bytes = 0;
+  int rank = -1;
+};
+
+struct State {
+  std::string path{};       ///< as the user typed it
+  std::string folder{};     ///< the folder of the files
+  std::string framework{};  ///< "DeepSpeed", "PyTorch distributed checkpoint", "zs"
+  std::string version{};    ///< of the program that wrote it, or of its format
+  std::string layout{};     ///< "ZeRO-2", "sharded", "one file"
+  std::optional<std::int64_t> stage{}, step{}, skipped{}, ranks{};
+  std::vector<Parameter> parameters{};
+  bool ordered = true;                                    ///< the parameters are in the order of the model's modules
+  std::map<std::string, std::string> facts{};             ///< "schedule.last_epoch", "scaler.scale", "random.0.torch"
+  std::map<std::string, tensorfile::Value> values{};      ///< the original Python values of these
+  std::map<std::string, std::string> config{};            ///< of config.json: what the model computes
+  std::vector<std::string> objects{};                     ///< Python classes that a file names; none was instantiated
+  std::vector<std::pair<std::string, Piece>> paddings{};  ///< elements that belong to no parameter and should be 0
+  std::vector<File> files{};
+  std::vector<std::string> unread{};  ///< files without state, or in no form that zs knows
+  std::vector<std::string> notes{};   ///< warnings for the user: a pitfall of the format
+  std::vector<std::string> faults{};  ///< located: a rank's file is missing, steps are mixed
+
+  Parameter& parameter(const std::string& name);  ///< the one with that name, created if missing
+  const Parameter* find(std::string_view name) const;
+  /// Sorts the parameters into the order of these names. REQUIRES: the names are complete.
+  void sort(const std::vector<std::string>& names);
+
+ private:
+  std::map<std::string, std::size_t, std::less<>> places_{};
+};
+
+/// The kind of a fact: its first word, "schedule".
+std::string_view kind_of(std::string_view fact);
+
+}  // namespace zs::checkpoints

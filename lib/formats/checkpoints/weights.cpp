@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoints/weights.hpp"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "attribute/table.hpp"
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "checkpoints/fact.hpp"
+#include "tensorfile/state_dict.hpp"
+#include "tensorfile/torch.hpp"
+
+namespace zs::checkpoints {
+namespace {
+
+namespace fs = std::filesystem;
+using tensorfile::StateDict;
+using tensorfile::Tensor;
+using Named = std::vector<std::pair<std::string, Tensor>>;
+
+void add(State& into, const Named& tensors, const std::string& file, int rank) {
+  std::map<std::tuple<const tensorfile::Storage*, std::int64_t, tensorfile::Shape>, std::string> seen;
+  for (const auto& [name, tensor] : tensors) {
+    Parameter& parameter = into.parameter(name);
+    parameter.weight = whole(tensor, file, rank);
+    const auto [found, fresh] = seen.emplace(std::tuple{tensor.storage.get(), tensor.offset, tensor.shape}, name);
+    if (!fresh && tensor.count() > 0) parameter.tied = found->second;
+  }
+}
+
+/// What a file of torch.save has beside its weights, of which `dict` has the names.
+void add_others(State& into, const StateDict& dict) {
+  if (dict.others().empty() || dict.path().find("safetensors") != std::string::npos) return;
+  if (dict.path().ends_with(".json")) {
+    for (const std::string& name : dict.others()) into.facts["model." + name] = "a tensor that the index leaves out";
+    return;
+  }
+  const tensorfile::Value root = tensorfile::read_torch_objects(dict.path());
+  for (const std::string& name : dict.others()) {
+    if (const tensorfile::Value* const value = root.find(name)) add_facts(into, "model." + name, *value);
+  }
+}
+
+/// Files of weights in `folder` beside the one that was read: they say the same, or they are a fault.
+void compare_others(State& into, const std::string& folder, const StateDict& dict) {
+  for (const char* const file :
+       {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"}) {
+    const std::string path = folder + "/" + file;
+    std::error_code failure;
+    if (!fs::exists(path, failure) || fs::equivalent(path, dict.path(), failure)) continue;
+    const StateDict other = tensorfile::open_state_dict(path);
+    std::string unlike = other.entries().size() == dict.entries().size() ? "" : "another number of tensors";
+    for (const auto& entry : other.entries()) {
+      const Tensor* const tensor = dict.find(entry.name);
+      if (unlike.empty() && (!tensor || !same_bits(*tensor, entry.tensor))) unlike = "another " + entry.name;
+    }
+    if (!unlike.empty())
+      into.faults.push_back(located(path, 0,
+                                    "has " + unlike + " than " + fs::path(dict.path()).filename().string() +
+                                        ": remove the one that is not of this checkpoint"));
+  }
+}
+
+}  // namespace
+
+void add_weights(State& into, const tensorfile::Value* dict, const std::string& file, int rank) {
+  add(into, tensors_of(dict), file, rank);
+  for (const tensorfile::Item& item : items_of(dict)) {
+    if (!item.value.get<Tensor>() && !item.value.is_none()) add_facts(into, "model." + key_text(item.key), item.value);
+  }
+}
+
+void add_model(State& into, const std::string& path) {
+  const StateDict dict = tensorfile::open_state_dict(path);
+  const std::string file = fs::path(dict.path()).filename().string();
+  // Safetensors have their tensors by type and name.
+  into.ordered = into.ordered && file.find("safetensors") == std::string::npos;
+  Named tensors;
+  for (const auto& entry : dict.entries()) tensors.emplace_back(entry.name, entry.tensor);
+  add(into, tensors, file, -1);
+  add_others(into, dict);
+  if (fs::is_directory(path)) compare_others(into, path, dict);
+}
+
+void add_documents(State& into, const std::string& folder) {
+  std::error_code failure;
+  const auto take = [&](const char* file, const auto& part) {
+    const std::string path = folder + "/" + file;
+    if (!fs::exists(path, failure)) return;
+    try {
+      part(path);
+    } catch (const Error& error) {
+      into.faults.emplace_back(error.what());
+    }
+  };
+  for (const auto& [file, kind] : {std::pair{"gradients.pt", "gradient"}, {"gradient_norms.pt", "gradient norms"}}) {
+    take(file, [&](const std::string& path) {
+      const tensorfile::Value root = tensorfile::read_torch(path);
+      for (const auto& [name, tensor] : tensors_of(&root)) into.parameter(name).gradients[kind] = whole(tensor, file);
+    });
+  }
+  take("config.json", [&](const std::string& path) {
+    add_json(into.config, "", read_json(path));
+    // Left out: who wrote it, and the layout, which decides no bit.
+    std::erase_if(into.config, [](const auto& one) {
+      return one.first == "transformers_version" || one.first == "_name_or_path" ||
+             attribute::role(one.first) == attribute::Role::layout;
+    });
+  });
+}
+
+}  // namespace zs::checkpoints

@@ -120,7 +120,7 @@ UNITS := $(if $(and $(compiles),$(filter 1,$(UNITY))),$(shell share/unity $(BUIL
   $(call own,$(all_sources)),$(all_sources))
 objects_of = $(call object,$(filter-out %_test.cpp,$(filter $(foreach room,$(1),lib/$(room)/% unity/$(notdir $(room))-%),$(UNITS))))
 tests_of = $(call object,$(filter $(foreach room,$(1),lib/$(room)/%_test.cpp unity/test-$(notdir $(room))-%),$(UNITS)))
-LIGHT_OBJECTS := $(call objects_of,$(LIGHT))
+LIGHT_OBJECTS := $(call objects_of,$(LIGHT)) $(BUILD)/obj/share/probe/zs_probe/native.o
 HEAVY_OBJECTS := $(call objects_of,$(HEAVY))
 LIGHT_TESTS := $(call tests_of,$(LIGHT))
 HEAVY_TESTS := $(call tests_of,$(HEAVY))
@@ -159,6 +159,12 @@ $(BUILD)/obj/%.cu.o: %.cu
 ATOMICALLY = -o $@.new && mv $@.new $@
 $(BUILD)/libzs-cuda.so: $(call object,$(gpu_sources))
 	$(CXX) -shared $^ $(CUDA_LIBS) $(ATOMICALLY)
+
+# zs_probe's measures, which zs-train takes too; no bit of them depends on the machine.
+NATIVE_FLAGS := -O3 -ffp-contract=off -DZS_PORTABLE -pthread -w -Wno-psabi
+$(BUILD)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(NATIVE_FLAGS) -MMD -MP -c $< -o $@
 
 $(LIGHT_TESTS): $(BUILD)/obj/%.o: %.cpp $(TEST_PCH).gch
 	@mkdir -p $(@D)
@@ -328,7 +334,7 @@ $(BUILD)/wheel/bin/%: $(BUILD)/obj/tools/%.o $(BUILD)/libzs.a
 	$(CXX) -s $< -L$(BUILD) -lzs -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/zs' $(LIGHT_LIBS) $(ATOMICALLY)
 $(BUILD)/wheel/libnative.so: share/probe/zs_probe/native.c
 	@mkdir -p $(@D)
-	$(CC) -O3 -DZS_PORTABLE -shared -fPIC -pthread -s -w -Wno-psabi $< $(ATOMICALLY)
+	$(CC) $(NATIVE_FLAGS) -shared -fPIC -s $< $(ATOMICALLY)
 WHEEL_VERSION = $(shell git log -1 --date=format:0.%Y%m%d.1%H%M --format=%cd+g%h 2>/dev/null || echo 0)
 wheel: $(LIGHT_TOOLS:%=$(BUILD)/wheel/bin/%) $(BUILD)/wheel/libnative.so  ## make build/wheel/zero_suite-*.whl: the tools without LibTorch, their pages, the probe; pip installs it
 	@rm -f $(BUILD)/wheel/*.whl

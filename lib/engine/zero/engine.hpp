@@ -52,6 +52,7 @@ struct StepResult {
   double loss = 0;          ///< mean over all micro-batches of the step, all ranks: the canonical tree, divided once
   double grad_norm = 0;     ///< global L2 norm of the mean gradient, before clipping
   double clipped_norm = 0;  ///< after
+  float clip = 1;           ///< factor of the mean gradient: 1, or less where the norm is clipped
   double loss_scale = 1;    ///< factor of the loss (float16)
   std::vector<float> leaf_losses{};  ///< of all ranks, by leaf
   /// Bytes that this rank sent in the step (without observers and self-tests), and the part that went to other hosts.
@@ -141,8 +142,7 @@ class Engine {
     std::vector<float> losses;              // the same, read after all operations of the plan were issued
     std::function<std::int64_t(int micro)> leaf;
     std::optional<bool> kept;  // whether a first forward kept anything for the second, if it was to
-    float clip = 1;
-    float scale = 1;  // gradient sum -> mean gradient
+    float scale = 1;           // gradient sum -> mean gradient
     StepResult result{};
   };
 

@@ -346,8 +346,8 @@ void Engine::norm(Run& run) {
   clock_.reached();
   // Like torch.nn.utils.clip_grad_norm_: applies a factor below 1, or NaN.
   const double factor = settings_.max_grad_norm / (run.result.grad_norm + 1e-6);
-  run.clip = settings_.max_grad_norm > 0 && !(factor >= 1) ? static_cast<float>(factor) : 1.0F;
-  run.result.clipped_norm = run.result.grad_norm * run.clip;
+  run.result.clip = settings_.max_grad_norm > 0 && !(factor >= 1) ? static_cast<float>(factor) : 1.0F;
+  run.result.clipped_norm = run.result.grad_norm * run.result.clip;
   // Without loss scaling a gradient that is not finite is applied: the training has diverged, and must show it.
   const bool finite = std::isfinite(run.result.grad_norm);
   run.result.skipped = settings_.scales() && !finite;
@@ -380,7 +380,7 @@ void Engine::update(int unit, Run& run) {
   if (run.result.skipped)
     state.load();
   else
-    state.update({run.learning_rate, updates_, run.scale, run.clip});
+    state.update({run.learning_rate, updates_, run.scale, run.result.clip});
   state.gradient.drop();
 }
 

@@ -24,6 +24,8 @@ class Batches {
 
   /// The micro-batch of a leaf of a step, or its chunk where sequences have chunks; steps count from 1.
   unit::Batch training(std::int64_t step, std::int64_t leaf);
+  /// The micro-batch, with its whole sequences, that holds what training() gave last: `leaf`.
+  const unit::Batch& whole(const unit::Batch& leaf) const { return settings_.chunks == 1 ? leaf : trained_.batch; }
   /// A micro-batch with its whole sequences.
   unit::Batch micro_batch(std::int64_t step, std::int64_t number);
   /// Number of target tokens of a step over all leaves, without padding.

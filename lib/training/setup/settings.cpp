@@ -324,6 +324,12 @@ void choose_probe(const config::Reading& config, Settings& s) {
   const auto every = usual.empty() ? std::optional<std::int64_t>(1) : parse_int(usual);
   if (!every || *every < 1) throw Error("ZS_PROBE_EVERY: '" + usual + "' is not a whole number of at least 1");
   s.probe_every = config[setting<"tracking.probe_every">].value_or(*every);
+  if (const std::string seed = environment("ZS_PROBE_PERTURB"); !seed.empty()) {
+    const auto value = parse_int(seed);
+    if (!value || *value < 0) throw Error("ZS_PROBE_PERTURB: '" + seed + "' is not a whole number");
+    s.probe_perturb = static_cast<std::uint64_t>(*value);
+    s.notes.push_back("ZS_PROBE_PERTURB: each parameter is moved by one unit in the last place before the first step");
+  }
   std::istringstream steps(s.probe_values == "all" ? "" : s.probe_values);
   for (std::string step; std::getline(steps, step, ',');) {
     if (const auto value = parse_int(step); !value || *value < 1)

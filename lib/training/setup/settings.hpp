@@ -99,9 +99,10 @@ struct Settings {
   std::optional<tracker::WandbRun> wandb;  ///< as requested: without id, folder and generated name
   std::string probe;                       ///< folder for a probe in the format of zs_probe; "": none
   std::int64_t probe_every = 1;
-  std::string probe_values;     ///< "all", or steps joined by commas, whose values are kept; "": none
-  std::string checkpoint;       ///< folder to resume from, or ""
-  std::int64_t save_steps = 0;  ///< 0: only the final one
+  std::string probe_values;                    ///< "all", or steps joined by commas, whose values are kept; "": none
+  std::optional<std::uint64_t> probe_perturb;  ///< a seed: moves each parameter by a unit in the last place
+  std::string checkpoint;                      ///< folder to resume from, or ""
+  std::int64_t save_steps = 0;                 ///< 0: only the final one
   bool save_final = true;
   std::string save_pretrained;    ///< folder for the trained model, or ""
   std::string checkpoint_format;  ///< other form of each checkpoint, one of checkpoints::kForms, or ""

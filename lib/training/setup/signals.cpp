@@ -9,7 +9,7 @@ namespace {
 volatile std::sig_atomic_t asked = 0;
 
 extern "C" void note(int signal) {
-  asked = 1;
+  asked = signal;
   if (signal != SIGINT && signal != SIGTERM) return;
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
@@ -24,7 +24,7 @@ void catch_stop_signals() {
   }
 }
 
-bool stop_asked() { return asked != 0; }
+int stop_signal() { return asked; }
 
 void ignore_closed_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 

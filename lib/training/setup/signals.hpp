@@ -9,8 +9,9 @@ namespace zs::setup {
 /// process that waits for a file should end.
 void catch_stop_signals();
 
-/// Whether a signal has arrived.
-bool stop_asked();
+/// The number of the last signal that has arrived; 0: none.
+int stop_signal();
+inline bool stop_asked() { return stop_signal() != 0; }
 
 /// Makes a write to a closed pipe fail instead of ending the process.
 void ignore_closed_pipes();

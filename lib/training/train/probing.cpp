@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/probing.hpp"
 
+#include <ATen/Parallel.h>
 #include <torch/version.h>
 
 #include <algorithm>
@@ -8,10 +9,15 @@
 #include "base/number.hpp"
 #include "comm/agree.hpp"
 #include "device/tensor.hpp"
+#include "setup/signals.hpp"
 #include "tensorfile/safetensors.hpp"
+#include "train/groups.hpp"
 
 namespace zs::train {
 namespace {
+
+using probefile::Held;
+using tensorfile::Dtype;
 
 /// As zs_probe spells it; "" where gradients are computed in float32, in which they are recorded.
 std::string computed_in(const zero::Settings& engine) {
@@ -19,87 +25,224 @@ std::string computed_in(const zero::Settings& engine) {
   return type == at::kBFloat16 ? "BF16" : type == at::kHalf ? "F16" : "";
 }
 
+/// A tensor's bytes, of which element 0 is a unit's element `begin`.
+auto bytes_of(const at::Tensor& tensor, std::int64_t begin) {
+  return [=](const unit::Parameter&, std::int64_t element) {
+    const auto size = static_cast<std::size_t>(tensor.element_size());
+    const auto* const bytes = static_cast<const char*>(tensor.const_data_ptr());
+    return std::string_view(bytes, tensor.nbytes()).substr(static_cast<std::size_t>(element - begin) * size);
+  };
+}
+
+auto trained_at(const char* place) {
+  return [=](const unit::Parameter& parameter) {
+    return parameter.trained ? std::optional<std::string>(place) : std::nullopt;
+  };
+}
+
+auto frozen_at(const char* place) {
+  return [=](const unit::Parameter& parameter) {
+    return parameter.trained ? std::nullopt : std::optional<std::string>(place);
+  };
+}
+
 }  // namespace
 
-Probing::Probing(comm::Group& group, zero::Engine& engine, const Settings& settings, std::int64_t done)
-    : engine_(engine), settings_(settings), folder_(settings.probe) {
+Probing::Probing(comm::Group& group, zero::Engine& engine, const Settings& settings)
+    : group_(group), engine_(engine), settings_(settings), folder_(settings.probe) {
   if (folder_.empty()) return;
   comm::together(group, "making of the probe in " + folder_, [&] {
-    // Leaves out zs's revision: two revisions are expected to have the same bits.
-    writer_ = std::make_unique<tracker::ProbeWriter>(folder_, group.rank(), group.size(),
-                                                     std::string("LibTorch ") + TORCH_VERSION + " under zs", done,
-                                                     computed_in(settings.engine));
+    probefile::Training training{.rank = group.rank(),
+                                 .ranks = group.size(),
+                                 .layout = "zs ZeRO-" + std::to_string(engine.plan().shape.stage),
+                                 .framework = "zs-train",
+                                 // Leaves out zs's revision: two revisions are expected to have the same bits.
+                                 .library = std::string("LibTorch ") + TORCH_VERSION};
+    for (const auto& unit : engine.units()) {
+      for (const auto& parameters : unit::tensors(*unit)) {
+        if (!parameters[0]->trained) training.frozen.push_back(parameters[0]->name_in_files());
+      }
+    }
+    std::ranges::sort(training.frozen);
+    writer_ = std::make_unique<probefile::Writer>(folder_, training, engine.updates());
   });
+  if (settings.probe_perturb) perturb(*settings.probe_perturb);
+  std::string before, begun;
+  for (std::size_t unit = 0; unit < engine_.units().size(); ++unit) {
+    std::vector<Held> computing;
+    if (engine_.updates() > 0) add(before, states(unit), false);
+    add(begun, parameters(unit, computing), false);
+  }
+  writer_->start(engine_.updates(), engine_.updates(), before + (before.empty() || begun.empty() ? "" : ", ") + begun);
+  written_ = engine_.updates();
+  clear();
 }
 
-void Probing::batch(std::int64_t step, const unit::Batch& batch) {
-  if (due(step)) targets_.push_back(batch.targets.ge(0).sum().item<std::int64_t>());
+void Probing::perturb(std::uint64_t seed) {
+  for (zero::UnitState& state : engine_.states()) {
+    const at::Tensor whole = state.gather_parameters();
+    const std::span<float> values = device::floats(whole);
+    for (const auto& parameters : unit::tensors(state.unit())) {
+      if (!parameters[0]->trained) continue;
+      for (const unit::Parameter* const parameter : parameters) {
+        probefile::perturb(
+            values.subspan(static_cast<std::size_t>(parameter->offset), static_cast<std::size_t>(parameter->numel())),
+            parameter->begin_in_files(), seed, parameter->name_in_files());
+      }
+    }
+    state.set_parameters([&](std::int64_t begin, std::span<float> part) {
+      std::ranges::copy(values.subspan(static_cast<std::size_t>(begin), part.size()), part.begin());
+    });
+  }
 }
 
-void Probing::gradients(std::int64_t step) {
-  if (!due(step)) return;
+void Probing::batch(std::int64_t leaf, const unit::Batch& whole) {
+  if (!due() || leaf % engine_.plan().shape.chunks != 0) return;
+  std::vector<probefile::Samples> tensors;
+  const at::Tensor inputs = whole.inputs.contiguous(), targets = whole.targets.contiguous();
+  for (const at::Tensor& tensor : {inputs, targets})
+    tensors.push_back({tensor.const_data_ptr(), tensor.scalar_type() == at::kFloat ? Dtype::f32 : Dtype::i64,
+                       tensor.numel() / tensor.size(0)});
+  batch_.push_back(probefile::sample_digests(whole.samples(), tensors));
+  targets_.push_back(targets.ge(0).sum().item<std::int64_t>());
+}
+
+void Probing::leaf(int unit, int micro) {
+  const auto u = static_cast<std::size_t>(unit);
+  const zero::UnitState& state = engine_.states()[u];
+  // Ranks that divide a unit's experts have several leaves there, of which only the sum is known.
+  if (state.is_part()) return;
+  const at::Tensor gradient = state.gradient.on_host();
+  std::vector<Held> found = parts(u, {0, state.trained()}, trained_at(""), bytes_of(gradient, 0));
+  for (Held& part : found) part.micro = micro, part.by = group_.rank();
+  add(locals_, std::move(found), false);
+}
+
+void Probing::gradients() {
+  if (!due()) return;
   gradients_.clear();
   for (const zero::UnitState& state : engine_.states()) gradients_.push_back(state.gradient.on_host().clone());
 }
 
-void Probing::add(const char* kind, std::size_t unit, const at::Tensor& owned, comm::Slice slice, bool trained,
-                  std::vector<tracker::ProbedPart>& parts) {
-  const std::span<const float> values = device::floats(owned);
+std::vector<Held> Probing::parts(std::size_t unit, comm::Slice slice, const PlaceOf& place, const Values& values,
+                                 Dtype dtype) {
+  const auto size = static_cast<std::int64_t>(tensorfile::size_of(dtype));
+  std::vector<Held> found;
   for (const auto& parameters : unit::tensors(*engine_.units()[unit])) {
-    if (parameters[0]->trained != trained) continue;
-    tracker::ProbedPart part{kind + parameters[0]->name_in_files(), parameters[0]->shape_in_files()};
-    std::vector<float> joined;  // of a tensor's rows
+    const std::optional<std::string> at = place(*parameters[0]);
+    if (!at) continue;
+    Held part{.name = *at + parameters[0]->name_in_files(), .shape = parameters[0]->shape_in_files(), .dtype = dtype};
+    std::string* const joined = parameters.size() > 1 ? &joined_.emplace_back() : nullptr;  // of a tensor's rows
     for (const unit::Parameter* const parameter : parameters) {
       const auto [begin, end] = parameter->place().within(slice.begin, slice.end);
       if (begin == end) continue;
       if (part.values.empty()) part.begin = begin - parameter->offset + parameter->begin_in_files();
-      part.values =
-          values.subspan(static_cast<std::size_t>(begin - slice.begin), static_cast<std::size_t>(end - begin));
-      if (parameters.size() > 1) joined.insert(joined.end(), part.values.begin(), part.values.end());
+      part.values = values(*parameter, begin).substr(0, static_cast<std::size_t>((end - begin) * size));
+      if (joined) part.values = joined->append(part.values);
     }
-    if (!joined.empty()) part.values = joined_.emplace_back(std::move(joined));
-    parts.push_back(std::move(part));
+    found.push_back(std::move(part));
   }
+  return found;
 }
 
-void Probing::after(std::int64_t step, const zero::StepResult& result) {
-  if (!due(step)) return;
-  // The same factor as the engine's before its update.
-  const double factor = settings_.engine.max_grad_norm / (result.grad_norm + 1e-6);
-  const bool clips = settings_.engine.max_grad_norm > 0 && !(factor >= 1);
+std::vector<Held> Probing::parameters(std::size_t unit, std::vector<Held>& computing) {
+  zero::UnitState& state = engine_.states()[unit];
+  held_.push_back(state.masters());
+  std::vector<Held> found =
+      parts(unit, state.owned(), trained_at("param/"), bytes_of(held_.back(), state.owned().begin));
+  if (engine_.optimizer(unit).has_master()) {
+    std::optional<zero::ScopedLoad> loaded;
+    if (state.parameters.shard()) loaded.emplace(*state.parameters.shard());
+    held_.push_back(device::tensor(state.parameters.owned()).to(at::kCPU, /*non_blocking=*/false, /*copy=*/true));
+    computing = parts(unit, state.owned(), trained_at("model/"), bytes_of(held_.back(), state.owned().begin),
+                      held_.back().scalar_type() == at::kHalf ? Dtype::f16 : Dtype::bf16);
+  }
+  if (state.trained() == state.numel()) return found;
+  const bool divided = state.layout().divided.optimizer_state;
+  const comm::Slice mine = divided ? state.layout().frozen : comm::Slice{state.trained(), state.numel()};
+  held_.push_back(state.parameters.frozen().to(at::kCPU));
+  std::ranges::move(parts(unit, mine, frozen_at("param/"), bytes_of(held_.back(), state.trained())),
+                    std::back_inserter(found));
+  return found;
+}
+
+std::vector<Held> Probing::states(std::size_t unit) {
+  const zero::UnitState& state = engine_.states()[unit];
+  zero::Optimizer& optimizer = engine_.optimizer(unit);
+  std::vector<Held> found;
+  int slot = 0;
+  for (const at::Tensor& values : optimizer.states()) {
+    held_.push_back(values.to(at::kCPU).contiguous());
+    const auto bytes = bytes_of(held_.back(), 0);
+    const auto place = [&](const unit::Parameter& parameter) -> std::optional<std::string> {
+      const auto names = optimizer::states(engine_.rule(unit, parameter));
+      if (!parameter.trained || slot >= std::ssize(names)) return std::nullopt;
+      return "state." + std::string(names[static_cast<std::size_t>(slot)]) + "/";
+    };
+    std::ranges::move(parts(unit, state.owned(), place,
+                            [&](const unit::Parameter& parameter, std::int64_t element) {
+                              return bytes(parameter, optimizer.slots().place(slot, element - state.owned().begin));
+                            }),
+                      std::back_inserter(found));
+    ++slot;
+  }
+  return found;
+}
+
+void Probing::add(std::string& rows, std::vector<Held> parts, bool keeps) {
+  if (parts.empty()) return;
+  rows += (rows.empty() ? "" : ", ") + probefile::rows(parts, at::get_num_threads());
+  if (keeps) std::ranges::move(parts, std::back_inserter(kept_));
+}
+
+void Probing::after(const zero::StepResult& result, double learning_rate) {
+  const std::int64_t step = engine_.updates();
+  if (result.skipped || gradients_.empty()) return clear();
+  const bool keeps = keeps_values(step);
   const auto scale = static_cast<float>(1.0 / (static_cast<double>(result.leaf_losses.size()) * result.loss_scale));
-  std::vector<tracker::ProbedPart> parts;
+  std::string rows, kept, moved, computing;
   for (std::size_t unit = 0; unit < gradients_.size(); ++unit) {
-    gradients_[unit].mul_(scale);
-    if (clips) gradients_[unit].mul_(static_cast<float>(factor));
-    add("grad/", unit, gradients_[unit], engine_.states()[unit].owned(), true, parts);
+    at::Tensor gradient = gradients_[unit].mul_(scale);
+    if (result.clip != 1) gradient.mul_(result.clip);
+    const comm::Slice owned = engine_.states()[unit].owned();
+    add(rows, parts(unit, owned, trained_at("grad/"), bytes_of(gradient, owned.begin)), keeps);
+    add(kept, states(unit), keeps);
+    std::vector<Held> copies;
+    add(moved, parameters(unit, copies), keeps);
+    add(computing, std::move(copies), keeps);
+    if (!keeps) held_.clear(), joined_.clear();
   }
-  std::vector<at::Tensor> parameters;
-  std::vector<at::Tensor> frozen;
-  for (zero::UnitState& state : engine_.states()) {
-    parameters.push_back(state.masters());
-    frozen.push_back(state.trained() < state.numel() ? state.parameters.frozen().to(at::kCPU) : at::Tensor());
-  }
-  for (std::size_t unit = 0; unit < parameters.size(); ++unit) {
-    const zero::UnitState& state = engine_.states()[unit];
-    add("param/", unit, parameters[unit], state.owned(), true, parts);
-    if (!frozen[unit].defined()) continue;
-    const bool divided = state.layout().divided.optimizer_state;
-    const comm::Slice mine = divided ? state.layout().frozen : comm::Slice{state.trained(), state.numel()};
-    add("param/", unit, frozen[unit].slice(0, mine.begin - state.trained(), mine.end - state.trained()), mine, false,
-        parts);
-  }
-  // A rank's share of the mean over all ranks: the mean of its micro-batches if each rank has the same number.
+  for (const std::string* const more : {&kept, &moved, &computing})
+    rows += (rows.empty() || more->empty() ? "" : ", ") + *more;
+  probefile::StepOf of{.step = step, .computed = computed_in(settings_.engine)};
   double loss = 0;
   for (int micro = 0; micro < settings_.micro_steps; ++micro) {
     if (engine_.leaf(micro) < 0) continue;
-    for (int chunk = 0; chunk < engine_.plan().shape.chunks; ++chunk)
-      loss += result.leaf_losses.at(static_cast<std::size_t>(engine_.leaf(micro) + chunk));
+    double of_chunks = 0;  // of all ranks that share the micro-batch
+    const std::int64_t first = engine_.leaf(micro) / settings_.chunks * settings_.chunks;
+    for (std::int64_t leaf = first; leaf < first + settings_.chunks; ++leaf)
+      of_chunks += result.leaf_losses.at(static_cast<std::size_t>(leaf));
+    of.losses.push_back(of_chunks / settings_.chunks);
+    loss += of.losses.back();
   }
-  write(step, loss / (static_cast<double>(settings_.leaves()) / settings_.ranks), parts);
-  gradients_.clear();
-  targets_.clear();
-  joined_.clear();
+  // A rank's share of the mean over all ranks: the mean of its micro-batches if each rank has the same number.
+  of.loss = loss / (static_cast<double>(settings_.micro_batches()) / settings_.groups());
+  of.scalars = {{"norm", result.grad_norm}};
+  if (settings_.engine.max_grad_norm > 0) of.scalars.emplace_back("clip", settings_.engine.max_grad_norm);
+  if (settings_.engine.scales()) of.scalars.emplace_back("loss_scale", result.loss_scale);
+  of.groups = groups(engine_, learning_rate);
+  of.counters = counters(engine_);
+  of.batch = std::move(batch_);
+  of.targets = std::move(targets_);
+  if (keeps) of.values = write_values(step);
+  writer_->step(of, rows, locals_);
+  written_ = step;
+  clear();
+}
+
+void Probing::clear() {
+  gradients_.clear(), locals_.clear(), batch_.clear(), targets_.clear();
+  kept_.clear(), held_.clear(), joined_.clear();
 }
 
 bool Probing::keeps_values(std::int64_t step) const {
@@ -107,23 +250,46 @@ bool Probing::keeps_values(std::int64_t step) const {
   return asked == "all" || ("," + asked + ",").find("," + to_text(step) + ",") != std::string::npos;
 }
 
-void Probing::write(std::int64_t step, double loss, const std::vector<tracker::ProbedPart>& parts) {
-  std::string file;
-  if (keeps_values(step)) {
-    file = writer_->values_name(step);
-    tensorfile::NamedTensors held;
-    for (const tracker::ProbedPart& part : parts) {
-      if (!part.values.empty())
-        held.emplace_back(part.name,
-                          tensorfile::borrow_f32({static_cast<std::int64_t>(part.values.size())}, part.values));
-    }
-    tensorfile::write_safetensors(folder_ + "/" + file, held);
+std::string Probing::write_values(std::int64_t step) {
+  const std::string file = writer_->values_name(step);
+  tensorfile::NamedTensors named;
+  for (const Held& part : kept_) {
+    if (!part.values.empty())
+      named.emplace_back(part.name,
+                         tensorfile::make_tensor(part.dtype, {part.count()}, tensorfile::Storage::borrow(part.values)));
   }
-  writer_->step(step, loss, targets_, parts, file);
+  tensorfile::write_safetensors(folder_ + "/" + file, named);
+  return file;
 }
 
-void Probing::finish(std::int64_t steps) {
-  if (writer_) writer_->end(steps, settings_.probe_every);
+void Probing::finish(bool stopped, const std::string& diverged) {
+  if (!writer_) return;
+  int signal = 0;
+  for (const int number : comm::exchange_values(group_, setup::stop_signal(), "exchange of signals"))
+    signal = std::max(signal, number);
+  if (written_ < engine_.updates()) {  // so that the end is compared, whatever the stride
+    std::string rows, computing;
+    for (std::size_t unit = 0; unit < engine_.units().size(); ++unit) {
+      std::vector<Held> copies;
+      add(rows, parameters(unit, copies), false);
+      add(computing, std::move(copies), false);
+      clear();
+    }
+    writer_->only(engine_.updates(), {"param", "model"}, rows + (computing.empty() ? "" : ", ") + computing);
+  }
+  ended_ = true;
+  writer_->end(engine_.updates(), settings_.probe_every,
+               !diverged.empty() ? "exception " + diverged
+               : stopped         ? "signal " + std::to_string(signal)
+                                 : "whole");
+}
+
+void Probing::failed(const std::string& error) noexcept {
+  try {
+    if (writer_ && !ended_) writer_->end(engine_.updates(), settings_.probe_every, "exception " + error);
+  } catch (...) {  // the error itself is reported
+  }
+  ended_ = true;
 }
 
 }  // namespace zs::train

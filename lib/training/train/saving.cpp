@@ -28,24 +28,27 @@ std::string Saving::name(std::int64_t step, bool last) const {
   return folder_ + (last && settings_.save_final ? "/final_checkpoint" : "/checkpoint_" + to_text(step));
 }
 
-void Saving::before(std::int64_t step, std::int64_t steps, std::function<void()> seen) {
+void Saving::before(std::int64_t step, std::int64_t steps, zero::Observer seen) {
   const bool last = step == steps;
-  zero::Observer observer;
+  zero::Observer observer{.leaf = seen.leaf};
   norms_.reset();
   if (settings_.save_gradient_norms && due(step, last)) {
     norms_.emplace(group_, engine_);
-    observer.leaf = [this](int unit, int micro) { norms_->add(unit, micro); };
+    observer.leaf = [this, also = seen.leaf](int unit, int micro) {
+      norms_->add(unit, micro);
+      if (also) also(unit, micro);
+    };
   }
   if (settings_.save_gradients) {
     // Whether to stop is agreed on while the gradients are there, so that every checkpoint has them.
-    observer.reduced = [this, step, last, seen = std::move(seen)] {
+    observer.reduced = [this, step, last, seen = std::move(seen.reduced)] {
       if (seen) seen();
       for (const int asked : comm::exchange_values(group_, int{setup::stop_asked()}, "agreement on going on"))
         stopping_ = stopping_ || asked;
       if (due(step, last) || stopping_) write_gradients(step, last);
     };
   } else {
-    observer.reduced = std::move(seen);
+    observer.reduced = std::move(seen.reduced);
     observer.stop = setup::stop_asked;
   }
   engine_.observe(std::move(observer));

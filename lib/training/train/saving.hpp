@@ -26,8 +26,8 @@ class Saving {
     return (last && settings_.save_final) || (settings_.save_steps > 0 && step % settings_.save_steps == 0);
   }
   /// Call it before a step: arranges that its gradients are written if a checkpoint is due after it, or a signal asks
-  /// for one. Calls `seen` when the step has its gradients.
-  void before(std::int64_t step, std::int64_t steps, std::function<void()> seen = {});
+  /// for one. Also calls leaf() and reduced() of `seen`.
+  void before(std::int64_t step, std::int64_t steps, zero::Observer seen = {});
   /// Call it after a step: whether a rank was asked to stop (StepResult::stop).
   void step_ended(bool stop) { stopping_ = stopping_ || stop; }
   /// Whether a signal on any rank asked to save and stop, by the end of the last step; if gradients are saved, by the

@@ -170,7 +170,8 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
                      metric::Table earlier) {
   try {
     return train(folder, std::move(attributes), std::move(sink), std::move(earlier));
-  } catch (...) {
+  } catch (const std::exception& error) {
+    if (probing_) probing_->failed(error.what());
     explain_memory(group_, model_, settings_);
     throw;
   }
@@ -191,7 +192,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     for (std::size_t row = 0; row < run_.records.rows(); ++row) metric::write_row(run_.records, row, *writer);
   }
   Saving saving(group_, *engine_, settings_, model_, folder);
-  probing_ = std::make_unique<Probing>(group_, *engine_, settings_, done_);
+  probing_ = std::make_unique<Probing>(group_, *engine_, settings_);
   Movement movement(group_, *engine_, settings_.model.adaptation.adapts());
   Measuring measuring(group_, *engine_, settings_, model_, done_);
   const ProfiledSteps profiled =
@@ -210,7 +211,10 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
   while (step < steps_ && !stopped && diverged_.empty()) {
     ++step;
     const bool last = step == steps_;
-    saving.before(step, steps_, [&] { probing_->gradients(step), movement.gradients(); });
+    saving.before(step, steps_,
+                  {.leaf = probing_->sees_leaves() ? [this](int unit, int micro) { probing_->leaf(unit, micro); }
+                                                   : decltype(zero::Observer::leaf)(),
+                   .reduced = [&] { probing_->gradients(), movement.gradients(); }});
     if (engine_->plans().prepare(step)) tell_plan(step);
     measuring.before(step);
     profile.begin(step);
@@ -245,7 +249,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     if (sink_.progress) sink_.progress(run_.records, steps_);
   }
   profile.finish();
-  probing_->finish(step);
+  probing_->finish(stopped, diverged_);
   run_.attributes["state_digest"] = digest;
   const auto held = comm::exchange_values(group_, zero::state_bytes(*engine_), "exchange of memory use");
   const std::int64_t state_bytes = *std::max_element(held.begin(), held.end());
@@ -296,10 +300,10 @@ bool Trainer::train_step(std::int64_t step) {
   const double learning_rate = this->learning_rate(step);
   const zero::StepResult result = engine_->step(step, learning_rate, [&](std::int64_t leaf) {
     unit::Batch batch = batches_.training(step, leaf);
-    probing_->batch(step, batch);
+    probing_->batch(leaf, batches_.whole(batch));
     return batch;
   });
-  probing_->after(step, result);
+  probing_->after(result, learning_rate);
 
   metric::Table& records = run_.records;
   const auto integer = [&](const char* name, std::int64_t value) { records.column(name).integers().push_back(value); };

@@ -16,7 +16,7 @@ from .sketch import PATTERNS, tables
 
 _TYPES = {kind: number for number, kind in enumerate((torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int8, torch.int16,
                                                        torch.int32, torch.int64, torch.uint8))}
-_FLAGS = ("-O3", "-march=native", "-shared", "-fPIC", "-pthread", "-w")
+_FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-pthread", "-w")
 
 
 def _machine():

@@ -10,7 +10,6 @@
 #include "gradient/history.hpp"
 #include "gradient/select.hpp"
 #include "parse/custom.hpp"
-#include "probefile/read.hpp"
 #include "registry/run.hpp"
 #include "report/batch.hpp"
 #include "report/gradients.hpp"
@@ -155,9 +154,11 @@ zs::report::Document of_gradients(const zs::cli::Args& args, Format format) {
 /// The report that was asked for. `faults` are defects of what was read.
 zs::report::Document document(const zs::cli::Args& args, const Kind& kind, Format format, const std::string& folder,
                               std::int64_t& faults) {
-  // Two probes, whose reader says what is damaged; one of them is refused as it is by all tools but zs-verify.
+  // Two probes; one of them is refused as it is by all tools but zs-verify.
   const auto& operands = args.operands();
-  if (operands.size() == 2 && zs::probefile::version(operands[0]) == 2 && zs::probefile::version(operands[1]) == 2) {
+  if (operands.size() == 2 && std::ranges::all_of(operands, [](const std::string& operand) {
+        return zs::input::is(operand, zs::input::Kind::probe);
+      })) {
     for (const char* const option : {"kind", "gradients", "trace"}) {
       if (args.has(option)) throw zs::UsageError("--" + std::string(option) + " says nothing about two probes");
     }

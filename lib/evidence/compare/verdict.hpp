@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verdicts of every comparison in zs, and their conditions. Compared are the values that training determines
-// (records.hpp), state digests, the tensors of files (tensors.hpp), and the content of probes (probes.hpp); never
-// times, memory, names or hosts.
+// (records.hpp), state digests, the tensors of files (tensors.hpp), and the content of recordings (probe/account.hpp);
+// never times, memory, names or hosts.
 //
 //   exact              each thing that either side holds, the other holds too, with the same bits: in each row by
 //                      attempt, epoch, step and rank, in each element of each tensor. +0 and -0 are not the same bits,
@@ -12,7 +12,7 @@
 //                      |a - b| <= atol + rtol * |b|. Only if a tolerance was given; integers, truth values, shapes
 //                      and types have none.
 //   equal up to rounding  of two probes: bits differ, and each difference is shown to be one that another order of the
-//                      same sums leaves (rounding.hpp).
+//                      same sums leaves (probe/bounds.hpp).
 //   inconclusive       what both sides have is equal, but one has something that the other lacks: a column, a digest, a
 //                      file, the gradients. Or bits differ, and nothing recorded shows by how much.
 //   not comparable     the two are not meant to be equal: they differ in an attribute that decides what is computed

@@ -12,11 +12,11 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "checkpoints/folders.hpp"
-#include "compare/probe_file.hpp"
 #include "h5/image.hpp"
 #include "metric/file.hpp"
 #include "parse/run.hpp"
 #include "parse/tracked.hpp"
+#include "probefile/folder.hpp"
 #include "token/file.hpp"
 
 namespace zs::input {
@@ -147,7 +147,7 @@ std::vector<Kind> kinds_of_folder(const std::string& folder) {
   add(Kind::results, is_there(folder + "/experiment_log.txt") ||
                          (is_there(folder + "/metadata.json") && !is_there(folder + "/common.pt")));
   add(Kind::run, is_there(folder + "/metrics.h5") || is_there(folder + "/record"));
-  const bool probe = compare::holds_probe(folder);
+  const bool probe = !probefile::ranks_in(folder).empty();
   add(Kind::probe, probe);
   add(Kind::traces, !traces_in(folder).empty());
   add(Kind::profile, is_there(folder + "/profile.json"));
@@ -229,6 +229,8 @@ std::vector<Kind> kinds_of(const std::string& path) {
   if (fs::is_directory(status)) return kinds_of_folder(path);
   return {fs::is_regular_file(status) ? kind_of_file(path) : Kind::stream};
 }
+
+bool is(const std::string& path, Kind kind) { return is_there(path) && kinds_of(path).front() == kind; }
 
 std::vector<std::string> traces_in(const std::string& folder) {
   const auto ends = [](const std::string& ending) {

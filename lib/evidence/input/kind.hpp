@@ -23,7 +23,7 @@ enum class Kind {
   unknown,      ///< binary content in no format that zs knows
   results,      ///< the results folder of an experiment
   run,          ///< the folder of a run
-  probe,        ///< a recording of zs_probe
+  probe,        ///< a recording of zs_probe or zs-train
   traces,       ///< a folder with traces
   checkpoint,   ///< a folder with tensors that zs-verify compares: of zs or Hugging Face
   foreign,      ///< a checkpoint of another layout: DeepSpeed's, PyTorch's distributed ones, a trainer's
@@ -40,6 +40,9 @@ std::string_view name(Kind kind);
 /// The kinds of a path. A file has one kind; a folder has all kinds that its names indicate, the main one first. A
 /// compressed file has the kind of its content. Throws Error if it does not exist or cannot be read.
 std::vector<Kind> kinds_of(const std::string& path);
+
+/// Whether a path exists, and its main kind is this one.
+bool is(const std::string& path, Kind kind);
 
 /// The traces in a folder: its *.pt.trace.json(.gz, .zst), or without these the *.json files that begin like traces.
 std::vector<std::string> traces_in(const std::string& folder);

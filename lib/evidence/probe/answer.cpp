@@ -87,6 +87,8 @@ std::string require_floor(const std::string& name_a, const Run& a, const std::st
     const auto its = floor.starts.find(number);
     for (const auto& [tensor, value] : left.all()) {
       const Tensor* const other = its == floor.starts.end() ? nullptr : its->second.find(tensor);
+      if (other && other->shape != value.shape)
+        throw Error(name, 0, "has another " + tensor + " than " + name_a + ": a floor is the same training again");
       moved |= other && !other->same(value);
     }
   }

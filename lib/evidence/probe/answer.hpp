@@ -23,7 +23,7 @@ struct Answer {
   Map map{};
 };
 
-/// REQUIRES: probefile::version() of both is 2. Throws Error if a record is damaged. Skips steps up to `after`. `floor`: a probe
+/// Throws Error if a record is damaged. Skips steps up to `after`. `floor`: a probe
 /// that shows the effect of rounding, or "".
 Answer compare(const std::string& a, const std::string& b, const compare::Tolerance& tolerance, std::int64_t after = 0,
                const std::string& floor = "");

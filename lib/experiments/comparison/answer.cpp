@@ -7,10 +7,7 @@
 #include "base/number.hpp"
 #include "base/words.hpp"
 #include "checkpoints/read.hpp"
-#include "compare/probe_file.hpp"
-#include "compare/probes.hpp"
 #include "probe/answer.hpp"
-#include "probefile/read.hpp"
 
 namespace zs::comparison {
 
@@ -56,24 +53,10 @@ void add(Answer& into, const std::string& checkpoint, const Answer& found) {
   }
 }
 
-Answer compare_files(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,
-                     std::int64_t after, const std::string& floor) {
-  Answer answer;
-  if (compare::holds_probe(a) != compare::holds_probe(b))
-    throw UsageError("one of " + a + " and " + b + " is a record of zs_probe, the other is not: name two");
-  if (probefile::version(a) == 2 && probefile::version(b) == 2) {
-    probe::Answer found = probe::compare(a, b, tolerance, after, floor);
-    answer.verdict = found.verdict;
-    answer.lines = std::move(found.lines);
-    return answer;
-  }
-  if (compare::holds_probe(a)) {
-    compare::ProbeAnswer found = compare::compare_probes(a, b, tolerance, after);
-    answer.verdict = found.verdict;
-    answer.lines = std::move(found.lines);
-    return answer;
-  }
-  return compare_states(a, b, tolerance);
+Answer compare_recordings(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,
+                          std::int64_t after, const std::string& floor) {
+  probe::Answer found = probe::compare(a, b, tolerance, after, floor);
+  return {.verdict = found.verdict, .lines = std::move(found.lines)};
 }
 
 }  // namespace zs::comparison

@@ -17,11 +17,10 @@ struct Answer {
   metric::Table columns{};  ///< for two runs, a row per column: column, rows, differing, abs, rel, ulp, known_to
 };
 
-/// Compares two checkpoints or files of tensors, or two probes, of which steps
-/// up to `after` are skipped. Throws zs::Error, located, if there is nothing
-/// to compare. `floor`: a probe that shows the effect of rounding, or "".
-Answer compare_files(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,
-                     std::int64_t after = 0, const std::string& floor = "");
+/// Compares two recordings, of which steps up to `after` are skipped. `floor`: one that shows the effect of rounding,
+/// or "". Throws zs::Error, located.
+Answer compare_recordings(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,
+                          std::int64_t after = 0, const std::string& floor = "");
 
 /// Compares two checkpoints or files of tensors of any programs, as zs-checkpoint reads them: gradients, weights,
 /// masters, moments, steps, settings, schedules, scalers and random states, with names matched by `names`. Throws

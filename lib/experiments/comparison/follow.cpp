@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
-#include "probefile/read.hpp"
+#include "input/kind.hpp"
 
 namespace zs::comparison {
 namespace {
@@ -26,8 +26,8 @@ std::uintmax_t size_of(const std::string& folder) {
 }
 
 probe::Live begun(const Follow& request) {
-  if (probefile::version(request.reference) != 2)
-    throw Error(request.reference, 0, "is no record of zs_probe with sketches: --follow compares with one");
+  if (!input::is(request.reference, input::Kind::probe))
+    throw Error(request.reference, 0, "is no recording of zs_probe or zs-train: --follow compares with one");
   return {request.reference, request.live, request.tolerance, request.floor};
 }
 
@@ -52,7 +52,7 @@ probe::Answer follow(const Follow& request, const std::function<void(std::int64_
       return last;
     }
     seen = size, changed = Clock::now();
-    if (probefile::version(request.live) != 2) continue;
+    if (!input::is(request.live, input::Kind::probe)) continue;
     try {
       const probe::Live::Seen now = live.grow();
       compared = true;

@@ -18,8 +18,8 @@ struct Follow {
 };
 
 /// Waits for steps of `live` and compares them, until one is wrong, the training has ended, or no record is added any
-/// more (reported). Calls `told` with the number of equal steps so far. Throws Error if the reference is no probe with
-/// sketches or has no end, or if a record is damaged.
+/// more (reported). Calls `told` with the number of equal steps so far. Throws Error if the reference is no probe or
+/// has no end, or if a record is damaged.
 probe::Answer follow(const Follow& request, const std::function<void(std::int64_t)>& told);
 
 }  // namespace zs::comparison

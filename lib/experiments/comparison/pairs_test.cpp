@@ -69,8 +69,8 @@ TEST_CASE("pairs: zs-verify of files, of folders, and of the checkpoints of runs
       tensorfile::write_safetensors(checkpoint + "/model.safetensors", tensors);
     }
     const std::string a = folder.file("a"), b = folder.file("b");
-    torch.count(pair.kind, pair.equal, passes(compare_files(a + "/weights.pt", b + "/weights.pt", {})));
-    safe.count(pair.kind, pair.equal, passes(compare_files(a + "/checkpoint_3", b + "/checkpoint_3", {})));
+    torch.count(pair.kind, pair.equal, passes(compare_states(a + "/weights.pt", b + "/weights.pt", {})));
+    safe.count(pair.kind, pair.equal, passes(compare_states(a + "/checkpoint_3", b + "/checkpoint_3", {})));
     runs.count(pair.kind, pair.equal, passes(compare_runs(recorded(a), recorded(b), {})));
   }
   for (const compare::Tally* const tally : {&torch, &safe, &runs}) {
@@ -227,9 +227,9 @@ TEST_CASE("pairs: nested values of a .pt file are compared too") {
     return folder.file(name);
   };
   const std::string a = write("a.pt", one, 3), b = write("b.pt", one, 3);
-  CHECK(compare_files(a, b, {}).verdict == compare::Verdict::exact);
-  CHECK(compare_files(a, write("c.pt", two, 3), {}).verdict == compare::Verdict::different);
-  CHECK(compare_files(a, write("d.pt", one, 4), {}).verdict == compare::Verdict::different);
+  CHECK(compare_states(a, b, {}).verdict == compare::Verdict::exact);
+  CHECK(compare_states(a, write("c.pt", two, 3), {}).verdict == compare::Verdict::different);
+  CHECK(compare_states(a, write("d.pt", one, 4), {}).verdict == compare::Verdict::different);
 }
 
 TEST_CASE("operands: what is the same is refused, whatever it is called") {

@@ -12,9 +12,9 @@
 #include "base/text.hpp"
 #include "checkpoints/newest.hpp"
 #include "checkpoints/read.hpp"
-#include "compare/probe_file.hpp"
 #include "experiment/foreign.hpp"
 #include "experiment/start.hpp"
+#include "input/kind.hpp"
 #include "parse/run.hpp"
 
 namespace zs::comparison {
@@ -86,7 +86,7 @@ class Trainings {
           log, 0,
           "the training ended with status " + std::to_string(ended.status) + (error.empty() ? "" : ": " + error));
     }
-    if (!compare::holds_probe(recorded))
+    if (!input::is(recorded, input::Kind::probe))
       throw Error(recorded, 0,
                   "is no probe: start the training by `python -m zs_probe`, or give zs-train --probe {probe}");
   }
@@ -141,8 +141,8 @@ Answer test_resume(const ResumeTest& test, const compare::Tolerance& tolerance,
     throw UsageError("--resume: expected 1 <= --at < --steps, not " + to_text(test.at) + " and " + to_text(test.total));
   Trainings trainings(test, tell);
   trainings.run();
-  Answer answer = compare_files(trainings.probe("undisturbed"), trainings.resumed_probe(), tolerance,
-                                test.resumed.empty() ? 0 : test.at);
+  Answer answer = compare_recordings(trainings.probe("undisturbed"), trainings.resumed_probe(), tolerance,
+                                     test.resumed.empty() ? 0 : test.at);
   compare_checkpoints(trainings.folder("undisturbed"), trainings.folder("stopped"), tolerance, answer);
   std::vector<std::pair<std::string, std::string>> lines = {
       {"verdict", std::string(compare::name(answer.verdict))},

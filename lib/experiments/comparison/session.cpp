@@ -19,7 +19,6 @@
 #include "comparison/resume.hpp"
 #include "comparison/two_runs.hpp"
 #include "parse/custom.hpp"
-#include "probefile/read.hpp"
 #include "registry/run.hpp"
 
 namespace zs::comparison {
@@ -53,16 +52,18 @@ Answer compare_with_first(const std::vector<input::Named>& operands, const compa
                           const std::vector<std::string>& columns, const state::Names& names,
                           const std::string& floor) {
   const input::Named& a = operands.front();
-  if (!floor.empty() && (is_run(a) || probefile::version(a.path) != 2))
-    throw UsageError("--floor is for probes with sketches, and " + a.name + " is none");
+  const auto is_recording = [](const input::Named& one) { return one.kind == input::Kind::probe; };
+  const auto lone = std::ranges::find_if(operands, is_recording);
+  if (lone != operands.end() && !std::ranges::all_of(operands, is_recording))
+    throw UsageError(lone->name + " is a record of zs_probe, and another operand is not: name two");
+  if (!floor.empty() && !is_recording(a)) throw UsageError("--floor is for probes, and " + a.name + " is none");
   std::optional<Answer> worst;
   std::string against, words;
   for (std::size_t i = 1; i < operands.size(); ++i) {
     const input::Named& b = operands[i];
-    Answer answer = is_run(a) ? compare_runs(read_recorded(a), read_recorded(b), allowed, columns)
-                    : a.kind == input::Kind::probe || b.kind == input::Kind::probe
-                        ? compare_files(a.path, b.path, allowed, 0, floor)
-                        : compare_states(a.path, b.path, allowed, names);
+    Answer answer = is_run(a)         ? compare_runs(read_recorded(a), read_recorded(b), allowed, columns)
+                    : is_recording(a) ? compare_recordings(a.path, b.path, allowed, 0, floor)
+                                      : compare_states(a.path, b.path, allowed, names);
     words += (words.empty() ? "" : "; ") + b.name + " " + std::string(compare::name(answer.verdict));
     const bool worse = !worst || answer.verdict > worst->verdict;
     if (worse || (answer.verdict == worst->verdict && step_of(answer) < step_of(*worst)))

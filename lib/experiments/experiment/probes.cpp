@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "compare/verdict.hpp"
+#include "input/kind.hpp"
 #include "probe/answer.hpp"
-#include "probefile/read.hpp"
 
 namespace zs::experiment {
 namespace {
@@ -41,7 +41,8 @@ registry::Fields compare_probes(const Experiment& experiment, const std::vector<
   };
   for (std::size_t i = 0; i < experiment.cells.size(); ++i) {
     const Cell& cell = experiment.cells[i];
-    if (cell.run().empty() || probefile::version(folder(cell)) != 2 || states[i].state != RunState::complete) continue;
+    if (cell.run().empty() || states[i].state != RunState::complete) continue;
+    if (!input::is(folder(cell), input::Kind::probe)) continue;
     if (!first) {
       first = &cell;
       continue;

@@ -134,7 +134,11 @@ std::variant<HeadRow, StartRow, StepRow, EndRow> parse(std::string_view line) {
   try {
     const Json value = Json::parse(line);
     if (!value.is_object()) throw Error("is no line of zs_probe");
-    if (value.contains("zs_probe")) return row<HeadRow>(value, kHead);
+    if (value.contains("zs_probe")) {
+      if (value.at("zs_probe") == 1)
+        throw Error("is a recording of version 1, which is no longer read: record the training again");
+      return row<HeadRow>(value, kHead);
+    }
     if (value.contains("start")) return row<StartRow>(value, kStart);
     if (value.contains("end")) return row<EndRow>(value, kEnd);
     if (value.contains("step")) return row<StepRow>(value, kStep);

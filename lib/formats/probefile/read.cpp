@@ -2,7 +2,6 @@
 #include "probefile/read.hpp"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,6 +10,7 @@
 #include "base/file.hpp"
 #include "base/number.hpp"
 #include "probefile/check.hpp"
+#include "probefile/folder.hpp"
 #include "probefile/join.hpp"
 #include "probefile/parse.hpp"
 
@@ -18,8 +18,6 @@ namespace zs::probefile {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string path_of(const std::string& folder, std::int64_t rank) { return folder + "/rank-" + to_text(rank) + ".jsonl"; }
 
 /// The content of a file from that byte on.
 std::string read_from(const std::string& path, std::uintmax_t at) {
@@ -60,9 +58,8 @@ class Growing::Reader {
       join_.complete(step->first, step->second);
       run_.steps.insert(waiting_.extract(step++));
     }
-    const bool ended = std::all_of(run_.parts.begin(), run_.parts.end(), [&](const auto& rank) {
-      return !rank.second.empty() && rank.second.back().end;
-    });
+    const bool ended = std::all_of(run_.parts.begin(), run_.parts.end(),
+                                   [&](const auto& rank) { return !rank.second.empty() && rank.second.back().end; });
     run_.end = ended ? run_.parts.at(0).back().end->end : -1;
     return run_;
   }
@@ -124,12 +121,14 @@ class Growing::Reader {
       const std::string name = entry.path().filename().string();
       if (!name.starts_with("rank-")) continue;
       if (name.ends_with(".refused") && refused_.insert(name).second)
-        run_.unseen.push_back("another training that began in " + folder_ + " (" + name + " says so: remove it if it does not belong here)");
+        run_.unseen.push_back("another training that began in " + folder_ + " (" + name +
+                              " says so: remove it if it does not belong here)");
       if (!name.ends_with(".jsonl")) continue;
       const auto rank = parse_int(name.substr(5, name.size() - 11));
       if (!rank || *rank < 0 || *rank >= run_.ranks)
-        throw Error(folder_ + "/" + name, 0, "is there, and the training has " + std::to_string(run_.ranks) +
-                                                 (run_.ranks == 1 ? " rank" : " ranks") + ": it is of another");
+        throw Error(folder_ + "/" + name, 0,
+                    "is there, and the training has " + std::to_string(run_.ranks) +
+                        (run_.ranks == 1 ? " rank" : " ranks") + ": it is of another");
     }
   }
 
@@ -154,8 +153,7 @@ class Growing::Reader {
       if (end->end < 0 || (end->every && *end->every < 1) || (end->since && *end->since < 0))
         throw Error("is no end of a recording: a number is below its least value");
       if (end->rank != rank) throw Error("is the end of rank " + to_text(end->rank));
-      if (end->end < last)
-        fault(file, "ends after " + to_text(end->end) + " steps, behind step " + to_text(last));
+      if (end->end < last) fault(file, "ends after " + to_text(end->end) + " steps, behind step " + to_text(last));
       part.end = *end;
     } else if (auto* const start = std::get_if<StartRow>(&line)) {
       if (start->start < 0) throw Error("starts after " + to_text(start->start) + " steps");
@@ -166,7 +164,8 @@ class Growing::Reader {
       auto& step = std::get<StepRow>(line);
       if (step.step < 1) throw Error("step is " + to_text(step.step));
       if (parts.size() > 1 && step.step <= part.start && !file.lines.contains(step.step))
-        throw Error("step " + to_text(step.step) + " stands behind the end of the recording: it is of another training");
+        throw Error("step " + to_text(step.step) +
+                    " stands behind the end of the recording: it is of another training");
       if (const auto known = file.lines.find(step.step); known != file.lines.end())
         return fault(file, "step " + to_text(step.step) + " is there twice, first in line " + to_text(known->second));
       if (step.step < last) fault(file, "step " + to_text(step.step) + " comes after step " + to_text(last));
@@ -189,16 +188,6 @@ class Growing::Reader {
   std::set<std::string> refused_;
   bool settled_ = false;
 };
-
-int version(const std::string& folder) {
-  std::error_code ignored;
-  if (!fs::is_directory(folder, ignored) || !fs::is_regular_file(path_of(folder, 0), ignored)) return 0;
-  Input file(path_of(folder, 0));
-  std::array<char, 256> start{};
-  const std::string_view text(start.data(), file.read(start.data(), start.size()));
-  static constexpr std::string_view kKey = "{\"zs_probe\": ";
-  return text.starts_with(kKey) && text.size() > kKey.size() && text[kKey.size()] == '2' ? 2 : 1;
-}
 
 Run read(const std::string& folder, std::int64_t after) { return Growing::Reader(folder, after).read(); }
 

@@ -9,9 +9,6 @@
 
 namespace zs::probefile {
 
-/// The version in rank 0's file in `folder`: 1 has no sketches; 0: the folder is no recording.
-int version(const std::string& folder);
-
 /// Throws Error, located, if a line is damaged, is of another rank or has an unknown field, if a rank is missing, or if
 /// ranks disagree on a shape. What proves nothing is in `faults`: no end, an end by an exception, lines that are cut or
 /// missing, steps of no stride, ranks that repeat one thing and differ. Skips steps up to `after`; the training begins

@@ -7,7 +7,7 @@
 
 namespace zs::report {
 
-/// REQUIRES: probefile::version() of both is 2. The verdict is good if no difference
+/// The verdict is good if no difference
 /// is beyond rounding, bad if one is or if a record proves nothing, open if one
 /// lacks something that the other has. Throws Error if a record is damaged.
 Document probes(const std::string& a, const std::string& b);

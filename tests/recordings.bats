@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+# Recordings of zs-train, beside each other, and the tools that take recordings.
+setup() {
+  bats_load_library bats-support
+  bats_load_library bats-assert
+  load helper
+  cd "$BATS_TEST_TMPDIR"
+  cp -r "$ROOT/tests/data/probe" .
+  cd probe
+}
+
+# recorded_again FROM TO: the same training, recorded a second time.
+recorded_again() {
+  cp -r "$1" "$2"
+  sed -i "1s/\"id\": \"[0-9a-f]*\"/\"id\": \"$(printf '%s' "$2" | cksum | cut -d' ' -f1)\"/" "$2"/rank-*.jsonl
+}
+
+@test "a training of zs records the same: one process beside ZeRO-3 on two ranks, to the last bit, and where two part" {
+  train() { zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 3 --save_final false "${@:2}" --probe "$1" >"$1.log"; }
+  train one --gradient_accumulation_steps 2 --probe_values all
+  ZS_PROBE=two mpirun --oversubscribe --bind-to none -n 2 zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 3 \
+    --save_final false --zero_stage 3 --probe_values 2,3 >two.log
+  run -0 zs-verify one two
+  assert_line "verdict: exact"
+  assert_line "steps_compared: 3"
+  assert_line "ranks_b: 2"
+  refute_line --partial "missing: "
+  assert_equal "$(grep -c '"targets": \[16, 16\]' one/rank-0.jsonl) $(grep -c '"targets": \[16\]' two/rank-1.jsonl)" "3 3"
+  train half-one --fp16 --gradient_accumulation_steps 2 # gradients of micro-batches have 16 bits
+  mpirun --oversubscribe --bind-to none -n 2 zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 3 --save_final false \
+    --fp16 --zero_stage 3 --probe half-two >half-two.log
+  run -0 zs-verify half-one half-two
+  assert_line "verdict: exact"
+  run -0 zs-report one two # a page, as of recordings of zs_probe
+  assert_line --partial "# two beside one"
+  recorded_again one padded
+  sed -i '4s/"targets": \[16, 16\]/"targets": [16, 9]/' padded/rank-0.jsonl
+  run zs-verify one padded
+  assert_line --partial "step 2: 25 target tokens for 32"
+  train other --gradient_accumulation_steps 2 --probe_values all --set training.weight_decay=0.5
+  run -1 zs-verify one other
+  assert_line "headline: step 1: weight_decay of group 0 is 0.5 for 0.01"
+  ZS_PROBE_PERTURB=1 train floor --gradient_accumulation_steps 2
+  grep -q 'note: ZS_PROBE_PERTURB' floor.log
+  run -0 zs-verify --floor floor one two
+  assert_line "floor: floor, over 3 steps"
+  run -1 zs-verify --floor floor one other
+  run -0 zs-verify --follow one two
+  assert_line "verdict: exact"
+  ZS_PROBE=off zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 1 --save_final false >/dev/null
+  run -2 zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 1 --probe one
+  assert_output --partial "one/rank-0.jsonl: is there already, the record of another training up to step 3: name another folder with --probe"
+  run -2 zs-train --model_name tiny --max_steps 1 --probe new --probe_values some
+  assert_output --partial "'some' is neither a step nor all"
+  run -2 env ZS_PROBE_EVERY=0 zs-train --model_name tiny --max_steps 1 --probe new
+  assert_output --partial "ZS_PROBE_EVERY: '0' is not a whole number of at least 1"
+  run -2 env ZS_PROBE_PERTURB=x zs-train --model_name tiny --max_steps 1 --probe new
+  assert_output --partial "ZS_PROBE_PERTURB: 'x' is not a whole number"
+  train coarse --gradient_accumulation_steps 2 --probe_every 2
+  run -0 zs-verify one coarse
+  assert_line "steps_compared: 3" # the first, the second, and the parameters after the last
+}
+
+@test "a recording of version 1 is refused: the training has to be recorded again" {
+  sed -i '1s/"zs_probe": 2/"zs_probe": 1/' plain/rank-0.jsonl
+  run -2 zs-verify plain fsdp
+  assert_output --partial "plain/rank-0.jsonl:1: is a recording of version 1, which is no longer read: record the training again"
+}
+
+@test "zs-report of two probes: the headline as a sentence, a map of modules and steps, and curves" {
+  run -1 zs-report whole lost -o page.html
+  grep -q 'step 1: gradient of 0.weight and 3 more of 4: 3 micro-batches are missing' page.html
+  grep -q 'how far apart each module is at each step' page.html
+  grep -q '<title>lost beside whole' page.html
+  [ "$(grep -o '<svg' page.html | wc -l)" -ge 2 ]
+  run -0 zs-report whole sharded
+  assert_line --partial "**No difference is beyond rounding**: rounding: the largest distance is "
+  run -2 zs-report whole
+  assert_output --partial "is the folder of a probe"
+  run -2 zs-report whole lost --kind sweep
+}

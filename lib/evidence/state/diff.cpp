@@ -100,8 +100,8 @@ class Comparison {
       const auto& [key, item] = each;
       if (other.contains(key)) return false;
       const bool own = item.kind == "training" || item.kind == "config" || item.spare;
-      const bool left =
-          (item.alias && (forms || weights)) || (programs && own) || (weights && (!item.weight || weighed.contains(item.name)));
+      const bool left = (item.alias && (forms || weights)) || (programs && own) ||
+                        (weights && (!item.weight || weighed.contains(item.name)));
       if (left) ledger.excuse(holder, key, count(item));
       if (left && !item.alias) kinds.insert(item.kind);
       return left;

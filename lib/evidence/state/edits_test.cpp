@@ -342,7 +342,7 @@ void edit_files(const std::string& original, const std::string& edited, const St
 }
 
 TEST_CASE("edits: what is changed, dropped, doubled, renamed or moved in a checkpoint is noticed, or is in a list") {
-  const std::int64_t most = std::getenv("ZS_ALL_EDITS") ? INT64_MAX : 16;  // of a file
+  const std::int64_t most = std::getenv("ZS_ALL_EDITS") ? INT64_MAX : 24;  // of a file
   const auto begin = std::chrono::steady_clock::now();
   Tally tally;
   for (const std::string& archive : archives()) {

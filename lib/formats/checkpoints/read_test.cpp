@@ -144,7 +144,7 @@ TEST_CASE("read: a Trainer's folder, and what it says of files that are missing,
   CHECK(state.framework == "Hugging Face Trainer");
   CHECK(has_fault(state, "trainer_state.json: is missing"));
   write_file(path + "/trainer_state.json", "{");
-  CHECK(has_fault(read(path), "trainer_state.json: is no JSON"));
+  CHECK(has_fault(read(path), "trainer_state.json: is not JSON"));
   fs::resize_file(path + "/scheduler.pt", 100);
   CHECK(has_fault(read(path), "scheduler.pt: "));
 }

@@ -28,9 +28,9 @@ struct Adopted {
 /// another shape or no moments. COLLECTIVE.
 Adopted adopt(comm::Group& group, zero::Engine& engine, const std::string& path);
 
-/// The form `name`, one of checkpoints::kForms, for the checkpoints of this training, for the same ranks and stage. Nothing
-/// for "". Throws zs::Error, with the remedy, if the form cannot hold this optimizer or adapted or frozen parameters,
-/// or if zs does not know the order of the model's modules.
+/// The form `name`, one of checkpoints::kForms, for the checkpoints of this training, for the same ranks and stage.
+/// Nothing for "". Throws zs::Error, with the remedy, if the form cannot hold this optimizer or adapted or frozen
+/// parameters, or if zs does not know the order of the model's modules.
 std::optional<checkpoints::Form> form_of(const std::string& name, const comm::Group& group, zero::Engine& engine);
 
 }  // namespace zs::checkpoint

@@ -274,8 +274,9 @@ check-bugs: all  ## train with the silent bugs that DeepSpeed, transformers and 
 check-trainers: all  ## a day with DeepSpeed, FSDP2, DDP and the Trainer, which it gets from PyPI, on a sandbox of Slurm, and the wheel beside PyTorch (half an hour)
 	@BUILD=$(BUILD) tests/trainers/run
 
-check-planted: all  ## plant faults into trainings of PyTorch and DeepSpeed, which zs-verify must name, and into models, which tests must find; compare healthy pairs (an hour)
+check-planted: all  ## plant faults into trainings of PyTorch and DeepSpeed, which zs-verify must name, and into models, which tests must find; compare healthy pairs (two hours)
 	@BUILD=$(BUILD) tests/planted/run
+	@BUILD=$(BUILD) DRAWN="$(or $(SEED),1) 375 125" tests/planted/run
 	@BUILD=$(BUILD) tests/planted/model
 	@BUILD=$(BUILD) bats tests/planted
 

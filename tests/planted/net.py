@@ -58,16 +58,18 @@ class Block(nn.Module):
         if hasattr(self, "attention"):
             x = x + self.attention(self.first(x))
         made = self.norm(x)
-        made = self.dropout(self.experts(made) if hasattr(self, "experts") else self.down(torch.tanh(self.up(made))))
+        made = self.dropout(self.experts(made) if hasattr(self, "experts") else self.down(torch.tanh(self.up(made) * (1.1 if self.fault == "activation" else 1))))
         if self.fault != "no_residual":
             made = x + made
         return made.flip(0) if self.fault == "other_samples" else made
 
 
 class Net(nn.Module):
-    def __init__(self, tied, dropout, attention, experts):
+    def __init__(self, tied, dropout, attention, experts, momentum=0.0):
         super().__init__()
         self.words = nn.Embedding(TOKENS, WIDTH)
+        if momentum:
+            self.batchnorm = nn.BatchNorm1d(WIDTH, momentum=momentum)
         self.blocks = nn.ModuleList(Block(dropout, attention, experts) for _ in range(BLOCKS))
         self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, TOKENS, bias=False)
         if tied:
@@ -75,8 +77,11 @@ class Net(nn.Module):
         for p in self.parameters():
             p.data.add_(0.05 * torch.randn(p.shape))
 
-    def forward(self, ids):
+    def forward(self, ids, labels=None):
         x = self.words(ids)
+        if hasattr(self, "batchnorm"):
+            x = self.batchnorm(x.transpose(1, 2)).transpose(1, 2)
         for block in self.blocks:
             x = block(x)
-        return self.head(self.norm(x))
+        made = self.head(self.norm(x))
+        return made if labels is None else {"loss": nn.functional.cross_entropy(made.float().reshape(-1, TOKENS), labels.reshape(-1)), "logits": made}

@@ -15,18 +15,19 @@ import signal
 import socket
 import sys
 import time
-import traceback
 
 import torch
 from torch import nn
 
+from faults import Faults
+from loops import Loops
 from net import TOKENS, WIDTH, Block, Net
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bugs"))
 from gloo import on_processors  # noqa: E402
 
 usual = dict(
-    layout="plain",  # plain, ddp, fsdp1, fsdp1flat, fsdp2, hsdp, tp, fsdp2tp (FSDP2 over tensor parallelism), zero0 to zero3, megatron
+    layout="plain",  # plain, ddp, fsdp1, fsdp1flat, fsdp2, hsdp, tp, fsdp2tp (FSDP2 over tensor parallelism), zero0 to zero3, megatron, accelerate, trainer
     ranks=1, accumulation=1, samples=8, steps=3, precision="float32", optimizer="adamw", rate=0.01, clip=0.0, decay=0.1, dropout=0.0,
     attention="",  # fused: queries, keys and values of one matrix; separate: of three
     compiled="",  # a backend of torch.compile
@@ -34,12 +35,17 @@ usual = dict(
     experts=0,  # in place of each block's two matrices
     parallel=1,  # ranks of Megatron-core's tensor parallelism
     tied=True, frozen=False, checkpointed=False, lora=False, offload=False, hpz=0, hooks=False, schedule=True, seed=5,
+    options={},  # more options of the optimizer
+    second=0.0,  # the rate of a second optimizer, which has the embedding
+    bn=0.0,  # the momentum of a BatchNorm behind the embedding
+    every=1,  # for $ZS_PROBE_EVERY; 0: unset
+    twin=0,  # the same training, recorded again
     outputs="",  # for $ZS_PROBE_OUTPUTS
-    fault="", at=1, tensor="", size=0.0, micro=0, rank=0)
+    fault="", at=1, tensor="", size=0.0, micro=0, rank=0, inside=False)  # inside: within the optimizer's step
 LENGTH = 6
 
 
-class Training:
+class Training(Faults, Loops):
     """One rank."""
 
     def __init__(self, o, rank):
@@ -53,7 +59,7 @@ class Training:
         torch.set_num_threads(1)
         if o.ranks > 1 or o.layout != "plain":
             torch.distributed.init_process_group("gloo")
-        net = Net(o.tied, o.dropout, o.attention, o.experts)
+        net = Net(o.tied, o.dropout, o.attention, o.experts, o.bn)
         if o.fault == "untied":
             net.head.weight = nn.Parameter(net.words.weight.detach().clone())
         if o.frozen and o.fault != "unfrozen":
@@ -65,7 +71,7 @@ class Training:
             from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing
             apply_activation_checkpointing(net, check_fn=lambda m: isinstance(m, Block))
         self.net, self.blocks = net, [m for m in net.modules() if isinstance(m, Block)]
-        self.zero() if o.layout.startswith("zero") else self.megatron() if o.layout == "megatron" else self.torch()
+        getattr(self, {"megatron": "megatron", "accelerate": "accelerate", "trainer": "trainer"}.get(o.layout, "zero" if o.layout.startswith("zero") else "torch"))()
 
     # ---- the model in its layout ---------------------------------------------------------------------------------------
     def wrapped(self, net):
@@ -112,6 +118,8 @@ class Training:
         """Norms and biases are not decayed."""
         o, decay, rest = self.o, [], []
         for name, p in model.named_parameters():
+            if o.second and "words" in name:
+                continue
             if p.requires_grad or (o.frozen and o.layout == "plain"):
                 (rest if p.dim() < 2 and o.layout != "fsdp1" or "norm" in name or "bias" in name else decay).append(p)
         if o.layout == "fsdp1flat":  # all in one flat parameter
@@ -123,12 +131,12 @@ class Training:
     def optimizer(self, groups):
         o = self.o
         rate = o.rate * (o.size if o.fault == "rate" else 1)
-        if o.optimizer == "sgd" or o.fault == "sgd":
-            return torch.optim.SGD(groups, lr=rate, momentum=0.9 if o.fault != "sgd" else 0)
         if o.fault == "rate_group":
             groups[1]["lr"] = rate * o.size
+        if o.optimizer == "sgd" or o.fault == "sgd":
+            return self.inside(torch.optim.SGD)(groups, **{"lr": rate, "momentum": 0.9 if o.fault != "sgd" else 0, **o.options})
         betas = (0.9, o.size) if o.fault == "betas" else (0.9, 0.95)
-        return torch.optim.AdamW(groups, lr=rate, betas=betas, foreach=False)
+        return self.inside(torch.optim.AdamW)(groups, **{"lr": rate, "betas": betas, "foreach": False, **o.options})
 
     def batch(self, step, micro, data_rank):
         o = self.o
@@ -142,14 +150,22 @@ class Training:
         for i in range(first, first + each):
             source = torch.Generator().manual_seed(1 + i + 4096 * step)
             made.append(torch.randint(TOKENS, (LENGTH + 1,), generator=source))
+        if step + 1 == o.at and self.data_rank == max(o.rank, 0) and micro == o.micro:
+            if o.fault == "other_label":
+                made[0][-1] = (made[0][-1] + 1) % TOKENS
+            elif o.fault == "other_token":
+                made[0][1] = (made[0][1] + 1) % TOKENS
+            elif o.fault == "sample_twice":
+                made[-1] = torch.randint(TOKENS, (LENGTH + 1,), generator=torch.Generator().manual_seed(1 + (first + each) % o.samples + 4096 * step))
         return torch.stack(made)
 
     def loss(self, model, step, micro):
         o = self.o
-        if o.fault in ("no_residual", "other_samples"):
+        self.ends()
+        if o.fault in ("no_residual", "other_samples", "activation"):
             self.blocks[int(o.tensor)].fault = o.fault if self.now(o.fault) else ""
         ids = self.batch(step, micro, self.data_rank)
-        cast = torch.autocast("cpu", torch.bfloat16) if o.precision == "bfloat16" and o.layout in ("plain", "ddp", "tp") else contextlib.nullcontext()
+        cast = torch.autocast("cpu", torch.bfloat16) if o.precision == "bfloat16" and o.layout in ("plain", "ddp", "tp", "accelerate") else contextlib.nullcontext()
         with cast:
             made = model(ids[:, :-1])
         loss = nn.functional.cross_entropy(made.float().reshape(-1, TOKENS), ids[:, 1:].reshape(-1))
@@ -171,6 +187,7 @@ class Training:
         if o.compiled and not o.blocks:
             model.compile(backend=o.compiled)
         self.model, self.opt = model, self.optimizer(self.groups(model))
+        second = torch.optim.SGD([p for n, p in model.named_parameters() if "words" in n], lr=o.second) if o.second else None
         schedule = torch.optim.lr_scheduler.LambdaLR(self.opt, lambda s: 1 / (1 + 0.1 * s)) if o.schedule else None
         for step in range(o.steps):
             self.step = step
@@ -186,15 +203,21 @@ class Training:
             self.before_step()
             if o.clip and not self.since("unclipped"):
                 self.clip()
-            kept = self.kept()
-            self.opt.step()
-            self.after_step(kept)
+            kept = self.kept() if not o.inside else []
+            if not self.now("no_update"):
+                self.opt.step()
+            if second:
+                second.step()
+            if not o.inside:
+                self.after_step(kept)
             if schedule:
                 schedule.step()
                 if self.since("schedule_twice"):
                     schedule.step()
             if not self.since("unzeroed"):
                 self.opt.zero_grad()
+                if second:
+                    second.zero_grad()
         if o.compiled:
             from torch._dynamo.utils import counters
             assert counters["stats"]["unique_graphs"] > 0, "nothing was compiled"
@@ -215,94 +238,6 @@ class Training:
                 g.mul_(min(1.0, bound / (float(norm) + 1e-6)))
         else:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), bound, foreach=False)
-
-    # ---- what is wrong ---------------------------------------------------------------------------------------------------
-    def now(self, fault):
-        return self.o.fault == fault and self.step + 1 == self.o.at
-
-    def since(self, fault):
-        return self.o.fault == fault and self.step + 1 >= self.o.at
-
-    def chosen(self):
-        """(name, parameter) whose name has `tensor` in it."""
-        named = [(n.replace("_fsdp_wrapped_module.", "").replace("_checkpoint_wrapped_module.", ""), p) for n, p in self.model.named_parameters()]
-        return [(n, p) for n, p in named if p.requires_grad and self.o.tensor in n]
-
-    def gradients(self):
-        return [p.grad for _, p in self.chosen() if p.grad is not None]
-
-    def after_backward(self, micro):
-        o = self.o
-        if self.now("lost_micro") and micro == o.micro:
-            self.opt.zero_grad()
-        if o.fault == "twice_micro" and self.step + 1 == o.at and micro == o.micro:
-            (self.loss(self.model, self.step, micro) / o.accumulation).backward()
-
-    def before_step(self):
-        o, found = self.o, self.gradients()
-        if self.since("scale"):
-            for g in found:
-                g.mul_(o.size)
-        elif self.since("sign"):
-            for g in found:
-                g.neg_()
-        elif self.now("zeroed"):
-            for g in found:
-                g.zero_()
-        elif self.now("swapped"):
-            a, b = found[0], next(g for g in found[1:] if g.shape == found[0].shape)
-            held = a.clone()
-            a.copy_(b)
-            b.copy_(held)
-        elif self.now("part_scaled"):  # a slice, as of one rank
-            for g in found:
-                local = g.to_local() if hasattr(g, "to_local") else g
-                local.view(-1)[:local.numel() // 2].mul_(o.size)
-        elif self.now("not_finite"):
-            found[0].view(-1)[0] = float("nan") if not hasattr(found[0], "to_local") else 0
-            found[0].mul_(float("inf") if hasattr(found[0], "to_local") else 1)
-        elif o.fault == "delayed":
-            held = [g.clone() for g in found]
-            if self.step + 1 >= o.at and self.step:
-                for g, old in zip(found, self.old):
-                    g.copy_(old)
-            self.old = held
-        elif self.now("noise"):
-            source = torch.Generator().manual_seed(3)
-            for g in found:
-                g.add_(o.size * g.norm() / g.numel() ** 0.5 * torch.randn(g.shape, generator=source))
-        elif self.now("reset"):
-            for state in self.opt.state.values():
-                for value in state.values():
-                    if torch.is_tensor(value) and value.dim():
-                        value.zero_()
-        elif self.now("reset_second"):
-            for state in self.opt.state.values():
-                if "exp_avg_sq" in state:
-                    state["exp_avg_sq"].zero_()
-        elif self.since("half_gradient"):
-            for g in found:
-                g.copy_(g.to(torch.float8_e4m3fn).to(g.dtype) if o.size else g.to(torch.bfloat16).to(g.dtype))
-
-    def kept(self):
-        if self.o.fault in ("stands_still", "decayed_twice", "half_master", "stale_weights", "update_scaled", "nudged"):
-            return [(p, p.detach().clone()) for _, p in self.chosen()]
-        return []
-
-    def after_step(self, kept):
-        o = self.o
-        with torch.no_grad():
-            for p, old in kept:
-                if self.now("stands_still"):
-                    p.copy_(old)
-                elif self.since("decayed_twice"):
-                    p.sub_(old * (o.rate * o.decay * o.size))
-                elif self.since("half_master"):
-                    p.copy_(p.to(torch.bfloat16).to(p.dtype))
-                elif self.since("update_scaled"):
-                    p.copy_(old + o.size * (p - old))
-                elif self.now("nudged"):
-                    p.add_(o.size * p.norm() / p.numel() ** 0.5)
 
     # ---- Megatron-core ---------------------------------------------------------------------------------------------------
     def megatron(self):
@@ -388,28 +323,6 @@ class Training:
                 for group in zero.param_groups:
                     group["lr"] *= o.size
 
-    def hooked(self):
-        """Faults between backward and the reduction: hooks that come after those of a probe."""
-        o = self.o
-
-        def hook(gradient):
-            if self.since("scale") or (self.now("twice_micro") and self.micro == o.micro):
-                return gradient * (o.size or 2)
-            if self.now("lost_micro") and self.micro == o.micro:
-                return gradient * 0
-            if self.now("lost_rank") and self.rank == o.rank:
-                return gradient * 0
-            if self.now("doubled_rank") and self.rank == o.rank:
-                return gradient * 2
-            if self.since("sign"):
-                return -gradient
-            return None
-
-        if o.fault in ("scale", "twice_micro", "lost_micro", "lost_rank", "doubled_rank", "sign"):
-            for name, p in self.net.named_parameters():
-                if o.tensor in name and p.requires_grad:
-                    p.register_hook(hook)
-
 
 class HostForCuda(torch.overrides.TorchFunctionMode):
     """Megatron-core names CUDA where it makes tensors, and asks after the types of CUDA: it gets those of the processor."""
@@ -441,14 +354,17 @@ def trained(folder, settings):
                 log = os.open(folder + f".rank-{rank}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
                 os.dup2(log, 1)
                 os.dup2(log, 2)
-                os.environ.update(ZS_PROBE=folder, ZS_PROBE_OUTPUTS=o.outputs, RANK=str(rank), WORLD_SIZE=str(o.ranks), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(o.ranks), MASTER_ADDR="127.0.0.1",
+                os.environ.update(ZS_PROBE=folder, ZS_PROBE_OUTPUTS=o.outputs, ZS_PROBE_EVERY=str(o.every or ""), RANK=str(rank), WORLD_SIZE=str(o.ranks), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(o.ranks), MASTER_ADDR="127.0.0.1",
                                   MASTER_PORT=str(port))
                 Training(o, rank).run()
                 if torch.distributed.is_initialized():
                     torch.distributed.barrier()
                 status = 0
-            except BaseException:  # noqa: BLE001
-                traceback.print_exc()
+            except SystemExit as ended:
+                status = ended.code
+            except BaseException as error:  # noqa: BLE001
+                sys.last_exc = sys.last_value = error  # as the interpreter does
+                sys.excepthook(*sys.exc_info())
             sys.stdout.flush()
             sys.stderr.flush()
             import atexit
@@ -456,7 +372,8 @@ def trained(folder, settings):
                 atexit._run_exitfuncs()
             os._exit(status)
         children.append(child)
-    return all([os.waitpid(child, 0)[1] == 0 for child in children])
+    well = all([os.waitpid(child, 0)[1] == 0 for child in children])
+    return well or o.fault in ("crash", "exit", "quit", "kill")
 
 
 def main():
@@ -472,6 +389,10 @@ def main():
             settings[key] = json.loads(value)
         if settings.get("layout", "").startswith("zero"):
             import deepspeed  # noqa: F401  once, before ranks are forked
+        if settings.get("layout") == "accelerate":
+            import accelerate  # noqa: F401
+        if settings.get("layout") == "trainer":
+            import transformers.trainer  # noqa: F401
         begun = time.monotonic()
         if trained(folder, settings):
             open(folder + ".done", "w", encoding="utf-8").close()

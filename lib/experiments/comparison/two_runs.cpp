@@ -89,6 +89,11 @@ class Comparison {
                              " leaves out: it has every " +
                              to_text(stat::log_interval(without->run, stat::series(without->run))) + " steps");
     }
+    const auto guessed = [](const Recorded& one) {
+      return one.run.attribute("log_interval").empty() && stat::series(one.run).points.size() < 3;
+    };
+    if (found.alone_a > 0 && found.alone_b > 0 && (guessed(a_) || guessed(b_)))
+      doubts_.emplace_back("each has rows that the other lacks, and two rows do not show an interval: log more steps");
     std::vector<std::string> compared, only;
     std::int64_t values = 0, differing = 0;
     for (const auto& column : found.columns) {

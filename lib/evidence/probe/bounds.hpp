@@ -69,5 +69,7 @@ class Bounds {
 double sum_rounding(const std::string& dtype, std::size_t terms);
 
 inline constexpr double kFloors = 8;  ///< so many times as far apart as the floor is rounding
+/// The bound in Diagnosis::judged of a tensor that is rounding alone: its norm may be any.
+inline constexpr double kLeftOut = 1e9;
 
 }  // namespace zs::probe

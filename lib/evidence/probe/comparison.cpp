@@ -221,7 +221,7 @@ void Comparison::linear(std::int64_t number, const std::string& place, const Pai
     const std::string name = place + "/" + parameter, at = "step " + to_text(number) + ", " + place + " of " + parameter;
     const double most = bound(place, parameter);
     if (!negligible_.judged(place, parameter, of_a, of_b)) {
-      judge(thing(number, name), 0, most, at);
+      judge(thing(number, name), 0, kLeftOut, at);
       continue;
     }
     const double by = distance(of_a, of_b);

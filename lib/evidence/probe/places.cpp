@@ -78,7 +78,7 @@ void Comparison::locals(std::int64_t number, const Side& a, const Side& b) {
       const std::string at = "step " + to_text(number) + ", micro-batch " + std::to_string(left->micro) + " of " + name,
                         what = thing(number, "micro-batch " + micro + ": " + name);
       if (!negligible_.judged("local", name, of_a, of_b)) {
-        judge(what, 0, allowed, at);
+        judge(what, 0, kLeftOut, at);
         continue;
       }
       const double by = distance(of_a, of_b);
@@ -103,7 +103,7 @@ void Comparison::locals(std::int64_t number, const Side& a, const Side& b) {
   if (one_factor && scaled.size() == all) {
     for (const Scaled& s : scaled) {
       judge(s.name, s.rest, s.allowed, s.at);
-      if (!done()) found_.judged[s.name] = 1e9;  // whose norm is another by the factor
+      if (!done()) found_.judged[s.name] = kLeftOut;  // whose norm is another by the factor
     }
     if (!done()) found_.judged[thing(number, "loss factor")] = scaled.front().factor;
   }
@@ -119,7 +119,7 @@ void Comparison::state_apart(std::int64_t number, const std::string& place,
     const std::string name = thing(number, place + "/" + parameter), at = "step " + to_text(number) + ", " + place + " of " + parameter;
     const double most = bounds_.state(place, parameter);
     if (!negligible_.judged(place, parameter, of_a, of_b)) {
-      judge(name, 0, most, at);
+      judge(name, 0, kLeftOut, at);
       continue;
     }
     const double by = distance(of_a, of_b);
@@ -204,7 +204,9 @@ void Comparison::updates(std::int64_t number, const Side& a, const Side& b) {
       } else {
         judge(thing(number, name), u.distance, u.bound, "step " + to_text(number) + ", update of " + u.parameter);
         const double whole = norm(after.sketch);  // the ledger asks for the bound of the parameter itself
-        if (!done() && whole > 0) found_.judged[thing(number, name)] = u.bound * std::max(norm(u.a), norm(u.b)) / whole + by;
+        if (!done() && whole > 0)
+          found_.judged[thing(number, name)] =
+              judged ? u.bound * std::max(norm(u.a), norm(u.b)) / whole + by : kLeftOut;
       }
     }
     if (after.same(*other) || found_.judged.contains(thing(number, name)))

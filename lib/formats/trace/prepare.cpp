@@ -30,7 +30,11 @@ void find_callers(std::vector<Event>& events) {
     });
     std::vector<std::int32_t> open;
     for (const std::int32_t i : list) {
-      while (!open.empty() && at(open.back()).end() <= at(i).ts) open.pop_back();
+      // Within a microsecond the next may begin before the last has ended: the profiler's clock is no finer.
+      const auto over = [&](const Event& last) {
+        return last.end() <= at(i).ts || (last.end() <= at(i).ts + 1 && last.end() + 1 < at(i).end());
+      };
+      while (!open.empty() && over(at(open.back()))) open.pop_back();
       if (!open.empty()) at(i).caller = open.back();
       if (at(i).category == Category::cpu_op) open.push_back(i);
     }

@@ -181,6 +181,8 @@ void Account::Scene::enter(rule::Contributions) {
        [&](const std::string& name, const Tensor* x, const Tensor* y) {
          Outcome found_here = tensor(name, *x, *y);  // of another layout: divided by another number
          if (micro_batch() && found_here.verdict != Verdict::failed && found_here.verdict != Verdict::exact) return excused();
+         // All micro-batches times one factor is a loss scale: what is divided by it is compared.
+         if (found_here.verdict == Verdict::rounding && found.judged.contains(prefix + "loss factor")) return excused();
          return found_here;
        },
        [&](const std::string&) { return micro_batch(); });
@@ -234,7 +236,7 @@ void Account::Scene::enter(rule::Losses) {
          if (micro_batch() && std::isfinite(x) && std::isfinite(y))
            return excused();  // divided by another number
          const auto factor = found.judged.find(prefix + "loss factor");  // a loss scale: gradients have it, too
-         if (factor != found.judged.end() && near(x * factor->second, y, 0.02)) return Outcome{Verdict::rounding, ""};
+         if (factor != found.judged.end() && near(x * factor->second, y, 0.02)) return excused();
          return number(name, x, y);
        },
        [&](const std::string&) { return micro_batch(); });

@@ -122,7 +122,7 @@ TEST_CASE("a run is believed only as far as its records go") {
   CHECK(judged("#@ a expected_steps=30\n", rows) == "COMPLETE: ");
   CHECK(judged("#@ a expected_steps=35\n#@ a summary.steps=35\n", rows) == "COMPLETE: ");
   CHECK(judged("#@ a expected_steps=40\n#@ a exit_code=0\n", rows) == "TRUNCATED: ends at step 30 of 40");
-  CHECK(judged("#@ a expected_steps=30\n#@ a exit_code=137\n", rows) == "FAILED: exit code 137");
+  CHECK(judged("#@ a expected_steps=30\n#@ a exit_code=137\n", rows) == "FAILED: ended by SIGKILL");
   CHECK(judged("#@ a exit_code=0\n", rows) == "COMPLETE: ");
   CHECK(judged("#@ a exit_state=finished\n", rows) == "COMPLETE: ");
   CHECK(judged("#@ a exit_code=0\n", "") == "UNKNOWN: no metric records");
@@ -140,7 +140,7 @@ TEST_CASE("a run is believed only as far as its records go") {
         "DEAD: the gradient norm is 0 at all 2 points");
   CHECK(judged("#@ a exit_code=1\n", "") == "FAILED: exit code 1");
   CHECK(judged("#@ a exit_code=1\n", "a\t10\tnan\t1\t5\n") == "DIVERGED: the loss is nan at step 10 (line 5)");
-  CHECK(judged("#@ a exit_code=137\n", "a\t10\tnan\t1\t5\n") == "FAILED: exit code 137");
+  CHECK(judged("#@ a exit_code=137\n", "a\t10\tnan\t1\t5\n") == "FAILED: ended by SIGKILL");
   CHECK(judged("#@ a expected_steps=30\n", "") == "TRUNCATED: no metric records of 30");
   CHECK(judged("#@ a exit_code=0\n", "") == "UNKNOWN: no metric records");
 }

@@ -94,6 +94,7 @@ Account::Account(const Run& a, const Run& b, const Diagnosis& found, const compa
       };
       scene->tensors(kept(*left), kept(*right), [&](const std::string& name) -> const char* {
         if (derived && name.starts_with("buffer/")) return kPartial;  // a step has those that have changed
+        if (scene->frozen_elsewhere(name)) return kLayout;
         return scene->alike || name.starts_with("param/") ? nullptr : kLayout;
       });
     }

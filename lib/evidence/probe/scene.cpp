@@ -137,19 +137,20 @@ Account::Outcome Account::Scene::tensor(const std::string& name, const Tensor& x
   return worst;
 }
 
+bool Account::Scene::frozen_elsewhere(const std::string& name) const {
+  const std::string parameter = name.substr(name.find('/') + 1);
+  return !alike && a.frozen.contains(parameter) && b.frozen.contains(parameter);
+}
+
 // ---- the fields of a step
 void Account::Scene::enter(rule::Row) {}     // the number of the step, by which the two are paired
 void Account::Scene::enter(rule::Places) {}  // whose lack of others is excused
 void Account::Scene::enter(rule::File) {}    // its name: the values are those of the tensors
 void Account::Scene::enter(rule::Unseen) {}  // of the run
 void Account::Scene::enter(rule::Tensors) {
-  const auto frozen = [&](const std::string& name) {
-    const std::string parameter = name.substr(name.find('/') + 1);
-    return a.frozen.contains(parameter) && b.frozen.contains(parameter);
-  };
   tensors(listed(left->tensors), listed(right->tensors), [&](const std::string& name) -> const char* {
     if (layout() == kPartial) return kPartial;
-    if (frozen(name)) return kLayout;  // some layouts hold what others leave out
+    if (frozen_elsewhere(name)) return kLayout;
     if (alike) return nullptr;
     if (name.starts_with("grad/")) {
       const std::string direction = "direction/" + name.substr(5);

@@ -44,6 +44,8 @@ struct Account::Scene {
       if (!mine.contains(name)) to.alone(compare::Holder::b, prefix + name, excuse(name));
     }
   }
+  /// Whether a frozen parameter may be on one side alone: some layouts hold what others leave out.
+  bool frozen_elsewhere(const std::string& name) const;
   const char* layout() const { return partial ? kPartial : alike ? nullptr : kLayout; }
   /// Where both sides say which parameters a group holds, each says all of them.
   const char* names_lack(const std::string& parameter, bool both_say) const {

@@ -124,4 +124,13 @@ TEST_CASE("recording: parameters are moved by a unit in the last place as zs_pro
   CHECK(bits == std::vector<std::uint32_t>{0x3f800001, 0x80000000, 0x3f000001, 0xc03fffff});
 }
 
+TEST_CASE("recording: a norm that is not finite is nan or inf, whatever its sign bit") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const auto& [value, text] : {std::pair{nan, "nan"}, {-nan, "nan"}, {std::numeric_limits<float>::max(), "finite"}}) {
+    const std::vector<float> values = {1, value};
+    const Json squares = measured(values, 0, 2)["squares"];
+    CHECK((squares.is_string() ? squares.get<std::string>() : "finite") == text);
+  }
+}
+
 }  // namespace zs::probefile

@@ -247,7 +247,10 @@ int64_t zs_rows(int64_t count, const char* heads, const int64_t* sizes, const st
     to += sizes[row], heads += sizes[row];
     to += snprintf(to, 48, ", \"digest\": \"%016llx\", ", (unsigned long long)digests[row]);
     char* const number = to;
-    to += snprintf(to, 64, isfinite(squares) ? "\"squares\": %.17g" : "\"squares\": \"%g\"", squares);
+    if (isnan(squares))  // of either sign: printf would write "-nan"
+      to = text_of(to, "\"squares\": \"nan\"");
+    else
+      to += snprintf(to, 64, isfinite(squares) ? "\"squares\": %.17g" : "\"squares\": \"%g\"", squares);
     for (char* c = number; c < to; ++c)
       if (*c == ',') *c = '.';  // of a locale
     to = text_of(to, ", \"sketch\": \"");

@@ -44,9 +44,10 @@ differ() {
   version=$(zs-train --version) version=${version#* } version=${version%% *}
   ((${#version} >= 4))
   mkdir other
-  cp "$BUILD/zs-train" other
-  LC_ALL=C sed "s/$version/${version/[0-9a-f]/%}/g" "$BUILD/engine" >other/engine
-  chmod +x other/engine
+  for program in zs-train engine; do # the former says the version, the latter records it
+    LC_ALL=C sed "s/$version/${version/[0-9a-f]/%}/g" "$BUILD/$program" >"other/$program"
+  done
+  chmod +x other/*
   [[ $(other/zs-train --version) != "$(zs-train --version)" ]]
   differ "the version of zs" "zs-train" "other/zs-train"
   verdict

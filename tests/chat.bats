@@ -231,7 +231,7 @@ END
 
   for name in broken none late; do rm -rf $name; mkdir $name; cp chat/tokenizer.json $name; done
   printf '{%% for m in messages %%}\n{{ m.role }\n{%% endfor %%}' >broken/chat_template.jinja
-  wrong "broken/chat_template.jinja:2: is no Jinja template: unexpected '}'" "$good" "" broken
+  wrong "broken/chat_template.jinja:2: is not a Jinja template: unexpected '}'" "$good" "" broken
   printf "{{ 'a' * 5000000000 }}" >broken/chat_template.jinja
   wrong 'bad.jsonl:1: the chat template takes more than 2 GiB of memory' "$good" "" broken
   wrong 'none: has no chat template' "$good" "" none

@@ -59,7 +59,7 @@ setup() {
 
 @test "export: what cannot be is refused, and nothing is written over" {
   run -2 --separate-stderr zs-runs export "$run" none --checkpoint checkpoint_3
-  [[ $stderr == "zs-runs: $run: has no checkpoint_3: name one of checkpoint_2, "*"final_checkpoint with --checkpoint" ]]
+  [[ $stderr == "zs-runs: "*"${run##*/}: has no checkpoint_3: name one of checkpoint_2, "*"final_checkpoint with --checkpoint" ]]
   [ ! -e none ]
   mkdir full && echo mine >full/config.json
   refuses_with "zs-runs: full: is not empty: name a new folder" zs-runs export first full

@@ -136,8 +136,8 @@ empty.log|empty|o o o o - - - - - - - o - 0 - o o o o|is empty, expected|is empt
 empty|a folder without anything that zs knows|- - - - - - - - - - - - - o - - - - -|holds no file
 missing|-|o o o o o o o o o o o o o o o o o o o|no run 'missing'|No such file or directory
 a/missing|-|o o o o o o o o o o o o o o o o o o o|a/missing: No such file or directory|no run 'a/missing'
-random.bin|no file that zs knows|- - - - - - - - - - - - - - 0 - - - -
--|a stream|0 o o o - - o o o - - o o 0 - - - o o|no metric records|is no profiler trace|is it a table of runs|is no JSON|illegal map value
+random.bin|not a file that zs knows|- - - - - - - - - - - - - - 0 - - - -
+-|a stream|0 o o o - - o o o - - o o 0 - - - o o|no metric records|is not a profiler trace|is it a table of runs|is not JSON|illegal map value
 END_OF_TABLE
 }
 

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "attribute/ending.hpp"
@@ -54,6 +55,10 @@ class Failure : public Dialect {
       return {};
     }
     in_root_ = in_root_ || text.starts_with("Root Cause ");
+    if (text.starts_with("During handling of the above exception")) {
+      handled_.insert(std::string(rank_));
+      return {true};
+    }
     if (begins_traceback(text)) {
       in_traceback_ = true;
       traceback_line_ = line.number;
@@ -147,6 +152,11 @@ class Failure : public Dialect {
   Verdict said(std::string_view text, const Line& line, Depth depth = kCause) {
     if (depth == kCause && follows(text)) depth = kFollows;
     const Said error{std::string(rank_), std::string(text.substr(0, 500)), std::exchange(place_, {}), line.number};
+    // Of an exception that was handled, and the one that its handler raised, the latter ended the rank.
+    if (depth == kCause && handled_.erase(error.rank) > 0) {
+      if (!rank_.empty()) by_rank_[error.rank] = error;
+      if (depth_ == kCause && cause_.rank == error.rank) cause_ = error;
+    }
     if (depth == kCause && !rank_.empty()) by_rank_.emplace(rank_, error);
     tell(error, depth);
     return {true};
@@ -162,6 +172,7 @@ class Failure : public Dialect {
   static constexpr std::int64_t kLongestUsage = 100;       // lines, other ranks' between them
   std::int64_t usage_ = 0;                                 // line of the last usage
   bool in_traceback_ = false, in_root_ = false;
+  std::set<std::string> handled_;  // ranks whose last exception was handled
   Depth depth_ = kNone;
   Said cause_;
   std::map<std::string, Said, std::less<>> by_rank_;  // the first cause of each

@@ -84,7 +84,7 @@ const std::vector<Entry>& dialects() {
       {"failure",
        "tracebacks, launchers and Slurm: how a run failed",
        "srun: error: node07: task 3: Exited with exit code 1",
-       {"Traceback (", "During handling of ", "xited with exit code ", "exitcode", "rank      : ", "Exit code: ", "srun: error: ",
+       {"Traceback (", "During handling of ", "The above exception was ", "xited with exit code ", "exitcode", "rank      : ", "Exit code: ", "srun: error: ",
         "Root Cause (", "exits with return code = ", " exited on signal ",
         "slurmstepd: error: ", "usage: ", "Usage: ", ": error: ", "Error: "},
        make_failure},

@@ -55,7 +55,7 @@ class Failure : public Dialect {
       return {};
     }
     in_root_ = in_root_ || text.starts_with("Root Cause ");
-    if (text.starts_with("During handling of the above exception")) {
+    if (text.starts_with("During handling of the above exception") || text.starts_with("The above exception was ")) {
       handled_.insert(std::string(rank_));
       return {true};
     }

@@ -49,12 +49,17 @@ TEST_CASE("failure: of several errors that of the rank which torchrun names as t
 }
 
 TEST_CASE("failure: of an exception that was handled the one of its handler ended the rank") {
-  const std::string chained =
-      "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nKeyError: 'inner'\n\n"
-      "During handling of the above exception, another exception occurred:\n\n"
-      "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\nValueError: no data\n";
-  CHECK(reason_of(chained) == "ValueError: no data");
-  CHECK(reason_of(chained + "Traceback (most recent call last):\nRuntimeError: later\n") == "ValueError: no data");
+  for (const char* const link : {"During handling of the above exception, another exception occurred:",
+                                 "The above exception was the direct cause of the following exception:"}) {
+    const std::string chained =
+        "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nKeyError: 'inner'\n"
+        "\n" +
+        std::string(link) +
+        "\n\n"
+        "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\nValueError: no data\n";
+    CHECK(reason_of(chained) == "ValueError: no data");
+    CHECK(reason_of(chained + "Traceback (most recent call last):\nRuntimeError: later\n") == "ValueError: no data");
+  }
 }
 
 TEST_CASE("failure: launchers and Slurm tell of signals, memory and time; ranks that they end say nothing") {

@@ -69,10 +69,7 @@ zs::Status export_model(const zs::cli::Args& args) {
   return zs::Status::done;
 }
 
-zs::Status act(const zs::cli::Args& args) {
-  const bool exports = !args.operands().empty() && args.operands()[0] == "export";
-  return exports ? export_model(args) : zs::experiment::act(args);
-}
+zs::Status act(const zs::cli::Args& args) { return zs::experiment::act(args, {{"export", export_model}}); }
 
 }  // namespace
 

@@ -148,10 +148,10 @@ std::vector<registry::Run> runs_of(const cli::Args& args, const Words& operands)
   return runs;
 }
 
-Status act(const cli::Args& args) {
+Status act(const cli::Args& args, const Actions& further) {
   if (args.operands().empty()) return list(args);
   Words names;
-  for (const Actions* const actions : {&showing(), &changing(), &scripting()}) {
+  for (const Actions* const actions : {&showing(), &changing(), &scripting(), &further}) {
     const auto action = actions->find(args.operands()[0]);
     if (action != actions->end()) return action->second(args);
     for (const auto& [name, body] : *actions) names.push_back(name);

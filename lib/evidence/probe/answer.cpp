@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "base/error.hpp"
@@ -133,7 +134,7 @@ class Report {
     compare::Ledger ledger = account.ledger();
     if (tolerance_.exact() ? found_.first.has_value() : refused_) ledger.at_least(Verdict::different);
     if (unseen_ || !a_.unseen.empty() || !b_.unseen.empty()) ledger.at_least(Verdict::inconclusive);
-    if (copied()) failures.push_back("both have the recording " + a_.id + ": one is a copy of the other");
+    if (copied()) failures.push_back("both have a file of the recording " + a_.id + ": one is a copy of the other");
     if (found_.tensors == 0) failures.push_back("nothing in common: no tensor of any step that both have");
     if (!failures.empty()) ledger.at_least(Verdict::failed);
     const compare::Settled verdict = ledger.settle();
@@ -191,7 +192,17 @@ class Report {
       lines_.emplace_back(key, value);
   }
 
-  bool copied() const { return !a_.id.empty() && a_.id == b_.id; }
+  /// Whether a rank's file of one side is a file of the other.
+  bool copied() const {
+    std::set<std::string> known;
+    for (const auto& [rank, heads] : a_.heads) {
+      for (const probefile::HeadRow& head : heads) known.insert(head.id);
+    }
+    known.erase("");
+    return std::ranges::any_of(b_.heads, [&](const auto& rank) {
+      return std::ranges::any_of(rank.second, [&](const auto& head) { return known.contains(head.id); });
+    });
+  }
 
   /// A tolerance that was asked for is one of elements.
   void tolerate() {

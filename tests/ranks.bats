@@ -141,7 +141,7 @@ a_repository() {
   ended "$(sbatch --parsable --output=out --nodes=2 --ntasks=4 "$ROOT/slurm/compare-revisions.sbatch" "${compare[@]}")"
   cat out
   [ "$state" = FAILED ]
-  grep -qx '    ValueError: the data of rank 1 is not there' out
+  grep -qx '    ValueError: the data of rank 1 is not there (.*/train.py:18)' out
   [ "$(grep -cE '^    (srun|slurmstepd)' out)" = 0 ]
 }
 

@@ -15,7 +15,7 @@
 
 namespace zs::probefile {
 
-using Json = nlohmann::ordered_json;
+using Ordered = nlohmann::ordered_json;
 using Begin = tracker::AppendedFile::Begin;
 
 /// The content of a file that exists.
@@ -31,7 +31,7 @@ Recorded recorded(const std::string& path) {
   Recorded found{.begin = Begin::behind};
   const std::string content = Input(path).read_all();
   for (std::size_t end; (end = content.find('\n', found.bytes)) != std::string::npos; found.bytes = end + 1) {
-    const auto row = Json::parse(content.begin() + static_cast<std::ptrdiff_t>(found.bytes),
+    const auto row = Ordered::parse(content.begin() + static_cast<std::ptrdiff_t>(found.bytes),
                                  content.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
     if (!row.is_object()) continue;
     found.lines += row.contains("step");
@@ -63,19 +63,19 @@ std::string new_id() {
 }
 
 /// A number; what is not finite is a text.
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(to_text(value)); }
+Ordered number(double value) { return std::isfinite(value) ? Ordered(value) : Ordered(to_text(value)); }
 
 /// JSON with the blanks that Python writes.
-std::string text_of(const Json& value) {
+std::string text_of(const Ordered& value) {
   if (!value.is_structured()) return value.dump();
   std::string text;
   for (const auto& [key, member] : value.items())
-    text += (text.empty() ? "" : ", ") + (value.is_object() ? Json(key).dump() + ": " : "") + text_of(member);
+    text += (text.empty() ? "" : ", ") + (value.is_object() ? Ordered(key).dump() + ": " : "") + text_of(member);
   return value.is_object() ? "{" + text + "}" : "[" + text + "]";
 }
 
 /// A line: an object, with lists whose members are texts already.
-std::string line(const Json& row, std::initializer_list<std::pair<const char*, const std::string*>> lists) {
+std::string line(const Ordered& row, std::initializer_list<std::pair<const char*, const std::string*>> lists) {
   std::string text = text_of(row);
   text.pop_back();
   for (const auto& [key, members] : lists) text += fmt::format(", \"{}\": [{}]", key, *members);
@@ -96,7 +96,7 @@ Writer::Writer(const std::string& path, const Training& training, Recorded befor
                      {"torch", training.library},
                      {"layout", training.layout},
                      {"framework", training.framework},
-                     {"tied", Json::object()},
+                     {"tied", Ordered::object()},
                      {"frozen", training.frozen},
                      {"unseen", training.unseen}},
                     {}));
@@ -118,17 +118,17 @@ void Writer::only(std::int64_t step, const std::vector<std::string>& places, con
   add({{"step", step}, {"only", places}}, {}, tensors, "");
 }
 
-void Writer::add(Json row, const StepOf& of, const std::string& tensors, const std::string& locals) {
-  const auto text_or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
-  Json losses = Json::array(), scalars = Json::object(), batch = Json::array();
+void Writer::add(Ordered row, const StepOf& of, const std::string& tensors, const std::string& locals) {
+  const auto text_or_null = [](const std::string& text) { return text.empty() ? Ordered() : Ordered(text); };
+  Ordered losses = Ordered::array(), scalars = Ordered::object(), batch = Ordered::array();
   for (const double loss : of.losses) losses.push_back(number(loss));
   for (const auto& [name, value] : of.scalars) scalars[name] = number(value);
   for (const auto& samples : of.batch) {
-    Json& digests = batch.emplace_back(Json::array());
+    Ordered& digests = batch.emplace_back(Ordered::array());
     for (const std::uint64_t digest : samples) digests.push_back(fmt::format("{:016x}", digest));
   }
-  row.update(Json{{"computed", text_or_null(of.computed)},
-                  {"loss", of.loss ? number(*of.loss) : Json()},
+  row.update(Ordered{{"computed", text_or_null(of.computed)},
+                  {"loss", of.loss ? number(*of.loss) : Ordered()},
                   {"losses", losses},
                   {"scalars", scalars},
                   {"groups", of.groups},

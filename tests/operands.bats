@@ -31,6 +31,7 @@ setup_file() {
   zs-checkpoint convert --to safetensors "saved_models/$one/checkpoint_2" converted >/dev/null
   cp converted/model.safetensors .
   cp -r "$data/probe/whole" probe
+  python3 "$ROOT/tests/rollouts.py" zs none dump
   cp "$data/traces/"rank-*.gz traces
   cp traces/rank-0.pt.trace.json.gz trace.gz
   cp -r "$data/trackers/wandb" wandb
@@ -120,6 +121,7 @@ model.safetensors|a file of tensors|- - - - 0 0 - - - 0 - - - - - o 0 - -|is a r
 weights.pt|a file of tensors|- - - - 0 0 - - - 0 - - - - - o 1 - -|is a run and
 gradients.pt|a file of tensors|- - - - 0 0 - - - 0 - - - - - o 1 - -|is a run and
 probe|the folder of a probe|- - - - - - - - - - - - - o - o o - -|has no "text"|is a run and|is a record of zs_probe
+dump|a dump of log-probabilities|- - - - - - - - - - - - - o - o o - -|zs-tokenize takes text|is a run and|holds log-probabilities, and another
 trace.gz|a profiler trace|- - - - - - 0 0 0 - - - - 0 - - - - -
 traces|a folder of profiler traces|- - - - - - 0 0 0 - - - - 0 - - - - -
 wandb|a folder of runs of TensorBoard or W&B|0 1 1 0 - - - - - - - - - - - 3 o - -|is a run and

@@ -17,6 +17,7 @@
 #include "parse/run.hpp"
 #include "parse/tracked.hpp"
 #include "probefile/folder.hpp"
+#include "rolloutfile/form.hpp"
 #include "token/file.hpp"
 
 namespace zs::input {
@@ -73,6 +74,7 @@ Kind kind_of_file(const std::string& path) {
   const std::string bytes = first_bytes(input);
   const bool packed = raw.starts_with("\x1f\x8b") || raw.starts_with(kZstandardMagic);
   if (bytes.empty()) return Kind::empty;
+  if (rolloutfile::form_of(path, bytes)) return Kind::rollout;
   if (bytes.starts_with(h5::kSignature)) return Kind::hdf5;
   if (metric::is_metrics(bytes)) return Kind::records;
   if (parse::source_of(path) != parse::Source::log) return Kind::tracked;
@@ -149,6 +151,7 @@ std::vector<Kind> kinds_of_folder(const std::string& folder) {
   add(Kind::run, is_there(folder + "/metrics.h5") || is_there(folder + "/record"));
   const bool probe = !probefile::ranks_in(folder).empty();
   add(Kind::probe, probe);
+  add(Kind::rollout, rolloutfile::has_dumps(folder));
   add(Kind::traces, !traces_in(folder).empty());
   add(Kind::profile, is_there(folder + "/profile.json"));
   add(Kind::checkpoint, checkpoint);
@@ -201,6 +204,8 @@ std::string_view name(Kind kind) {
       return "the folder of a run";
     case Kind::probe:
       return "the folder of a probe";
+    case Kind::rollout:
+      return "a dump of log-probabilities";
     case Kind::traces:
       return "a folder of profiler traces";
     case Kind::checkpoint:

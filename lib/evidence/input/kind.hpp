@@ -24,6 +24,7 @@ enum class Kind {
   results,      ///< the results folder of an experiment
   run,          ///< the folder of a run
   probe,        ///< a recording of zs_probe or zs-train
+  rollout,      ///< log-probabilities of a generator or a trainer: a file, a folder of them
   traces,       ///< a folder with traces
   checkpoint,   ///< a folder with tensors that zs-verify compares: of zs or Hugging Face
   foreign,      ///< a checkpoint of another layout: DeepSpeed's, PyTorch's distributed ones, a trainer's

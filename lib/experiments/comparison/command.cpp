@@ -57,7 +57,8 @@ std::vector<cli::Option> options() {
   comparing("registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]").letter = 'r';
   comparing("patterns", "FILE", "file of patterns for other trainers' logs, see zs-parse(1) [~/.config/zs/patterns]");
   comparing("floor", "PROBE",
-            "the first probe's training recorded with ZS_PROBE_PERTURB=1: measures the effect of rounding");
+            "measures the effect of rounding: the first probe's training recorded with ZS_PROBE_PERTURB=1, or a healthy dump "
+            "of log-probabilities");
   comparing("follow", "",
             "the second probe is of a training that still runs: compare each step as it is written, and end at the "
             "first that is wrong");
@@ -95,8 +96,8 @@ std::vector<cli::Option> options() {
 cli::Command command() {
   return {"zs-verify",
           "Compare a training with plain PyTorch semantics or with its own repetition, or compare recorded runs, "
-          "checkpoints or probes",
-          "[CONFIG.yaml | RUN RUN... | TENSORS TENSORS...]",
+          "checkpoints, probes or log-probabilities",
+          "[CONFIG.yaml | RUN RUN... | TENSORS TENSORS... | DUMP [DUMP]]",
           options(),
           {{0, "no difference beyond the tolerance"},
            {1, "a difference, or nothing was proved; the verdict says which"},

@@ -25,7 +25,7 @@ fs::path home(const input::Named& operand) {
 bool is_run(const input::Named& operand) {
   using enum input::Kind;
   return operand.kind != tensors && operand.kind != checkpoint && operand.kind != foreign &&
-         operand.kind != checkpoints && operand.kind != probe;
+         operand.kind != checkpoints && operand.kind != probe && operand.kind != rollout;
 }
 
 void require_two(const input::Named& a, const input::Named& b) {

@@ -20,6 +20,8 @@
 #include "comparison/two_runs.hpp"
 #include "parse/custom.hpp"
 #include "registry/run.hpp"
+#include "rollout/answer.hpp"
+#include "rolloutfile/form.hpp"
 
 namespace zs::comparison {
 namespace {
@@ -74,6 +76,21 @@ Answer compare_with_first(const std::vector<input::Named>& operands, const compa
     worst->lines.emplace_back("each_with_first", words);
   }
   return *worst;
+}
+
+/// Log-probabilities of one dump with both sides, or of two with one each.
+Answer compare_rollouts(const std::vector<input::Named>& operands, const std::string& floor) {
+  if (operands.size() > 2) throw UsageError("log-probabilities are compared in one dump of both sides, or in two");
+  rollout::Answer found = rollout::compare(operands[0].path, operands.size() > 1 ? operands[1].path : "", floor);
+  return {.verdict = found.verdict, .lines = std::move(found.lines)};
+}
+
+/// Throws Error at a dump of text, from which no log-probability can be read.
+void require_numbers(const std::vector<input::Named>& operands) {
+  for (const input::Named& one : operands) {
+    if (one.kind != input::Kind::text && one.kind != input::Kind::unknown) continue;
+    if (const std::string what = rolloutfile::text_alone(one.path); !what.empty()) throw Error(one.path, 0, what);
+  }
 }
 
 /// Throws UsageError at a given option that is none of these.
@@ -135,9 +152,16 @@ Status recorded(const cli::Args& args) {
   }
   if (args.has("names") && (is_run(operands[0]) || operands[0].kind == input::Kind::probe))
     throw UsageError("--names joins names of checkpoints, and " + operands[0].name + " is none");
-  const Answer answer =
-      compare_with_first(operands, allowed, columns(args),
-                         args.has("names") ? state::Names(args.text("names")) : state::Names(), args.text("floor"));
+  require_numbers(operands);
+  const auto is_dump = [](const input::Named& one) { return one.kind == input::Kind::rollout; };
+  const auto dump = std::ranges::find_if(operands, is_dump);
+  if (dump != operands.end() && !std::ranges::all_of(operands, is_dump))
+    throw UsageError(dump->name + " holds log-probabilities, and another operand does not: name two such dumps");
+  const Answer answer = dump != operands.end()
+                            ? compare_rollouts(operands, args.text("floor"))
+                            : compare_with_first(operands, allowed, columns(args),
+                                                 args.has("names") ? state::Names(args.text("names")) : state::Names(),
+                                                 args.text("floor"));
   metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, answer.columns};
   output(args, run, answer.lines, columns_text(answer.columns));
   return compare::status(answer.verdict, args.text("allow") == "rounding");
@@ -145,7 +169,11 @@ Status recorded(const cli::Args& args) {
 
 }  // namespace
 
-bool trains(const cli::Args& args) { return !args.has("resume") && !args.has("follow") && args.operands().size() < 2; }
+bool trains(const cli::Args& args) {
+  const auto& operands = args.operands();
+  const bool one = operands.size() == 1 && input::is(operands[0], input::Kind::rollout);
+  return !args.has("resume") && !args.has("follow") && operands.size() < 2 && !one;
+}
 
 Status compare(const cli::Args& args) {
   return args.has("resume") ? resumed(args) : args.has("follow") ? followed(args) : recorded(args);

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rollout/answer.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/words.hpp"
+#include "compare/ledger.hpp"
+#include "rollout/cause.hpp"
+#include "rolloutfile/form.hpp"
+
+namespace zs::rollout {
+namespace {
+
+using compare::Verdict;
+
+std::string short_text(double value) { return value == 0 ? "0" : to_rounded_text(value, 3); }
+
+/// Whether each value is one of bfloat16's.
+bool stored_as_half(const Tokens& tokens, float Token::*side) {
+  return !tokens.all.empty() && std::ranges::all_of(tokens.all, [&](const Token& token) {
+    return (std::bit_cast<std::uint32_t>(token.*side) & 0xFFFFu) == 0;
+  });
+}
+
+/// The bound of the coarser type that the dumps name, or a measured one.
+Floor bound_of(const std::vector<const Dump*>& dumps, const std::string& measured, bool& exact_types) {
+  std::set<std::string> types;
+  bool unknown = false;
+  for (const Dump* const dump : dumps) {
+    for (const std::string& type : {dump->generator_dtype, dump->trainer_dtype})
+      type.empty() ? void() : void(types.insert(type));
+    unknown |= dump->generator_dtype.empty() && dump->trainer_dtype.empty();
+  }
+  exact_types = !unknown && types == std::set<std::string>{"F32"};
+  if (!measured.empty()) {
+    const Dump healthy = rolloutfile::read(measured);
+    const Tokens tokens = tokens_of(healthy, nullptr);
+    const Estimate found = estimate(tokens.all);
+    if (found.tokens == 0) throw Error(measured, 0, "has no tokens that both sides scored: it shows no bound");
+    exact_types = false;
+    const Floor least = floor_of("F32");
+    return {std::max(found.mean_abs, least.mean), std::max(found.p99, least.p99), "measured in " + measured};
+  }
+  Floor made =
+      floor_of(exact_types                                                                             ? "F32"
+               : types == std::set<std::string>{"F16"} || types == std::set<std::string>{"F16", "F32"} ? "F16"
+                                                                                                       : "BF16");
+  if (types.empty()) made.said += " (the dump does not name its types)";
+  return made;
+}
+
+/// The token with which the difference begins: the first one far beyond the bound, else the one that differs most.
+const Token& first_apart(const Tokens& tokens, const Floor& floor) {
+  const auto far = [&](double by) {
+    return std::ranges::find_if(tokens.all, [&](const Token& token) { return std::fabs(token.d()) > by; });
+  };
+  for (const double by : {10 * floor.p99, 3 * floor.p99}) {
+    if (const auto found = far(by); found != tokens.all.end()) return *found;
+  }
+  return *std::ranges::max_element(tokens.all, {}, [](const Token& token) { return std::fabs(token.d()); });
+}
+
+compare::Settled settled(const Tokens& tokens, Verdict outcome) {
+  compare::Holdings both, alone;
+  std::map<std::string, std::int64_t> counts;
+  for (const Token& token : tokens.all) ++counts["step " + to_text(tokens.sequences[token.sequence].step)];
+  for (const auto& [step, count] : counts) both.add(step, count), alone.add(step, count);
+  for (const std::string& one : tokens.alone) both.add(one);
+  compare::Ledger ledger(both, alone);
+  for (const auto& [step, count] : counts) ledger.compared(step, outcome, count);
+  if (!tokens.wild.empty()) ledger.at_least(Verdict::failed);
+  if (!tokens.apart.empty()) ledger.at_least(Verdict::different);
+  return ledger.settle();
+}
+
+}  // namespace
+
+Answer compare(const std::string& a, const std::string& b, const std::string& floor) {
+  const Dump first = rolloutfile::read(a);
+  std::optional<Dump> second;
+  if (!b.empty()) second = rolloutfile::read(b);
+  const Tokens tokens = tokens_of(first, second ? &*second : nullptr);
+  const Estimate found = estimate(tokens.all);
+  bool exact_types = false;
+  std::vector<const Dump*> dumps = {&first};
+  if (second) dumps.push_back(&*second);
+  const Floor bound = bound_of(dumps, floor, exact_types);
+  Answer made;
+  const auto line = [&](const std::string& key, const std::string& text) {
+    if (!text.empty()) made.lines.emplace_back(key, text);
+  };
+  Cause cause;
+  Verdict outcome = Verdict::exact;
+  constexpr std::size_t kEnough = 256;
+  if (found.equal < found.tokens) {
+    cause = cause_of(tokens, found, bound, exact_types);
+    const bool tiny = found.max <= 3 * floor_of("F32").p99;  // which only rounding leaves
+    outcome = !cause.relation.empty()           ? Verdict::different
+              : found.tokens < kEnough && !tiny ? Verdict::inconclusive
+                                                : Verdict::rounding;
+  }
+  made.verdict = settled(tokens, outcome);
+  line("verdict", std::string(compare::name(made.verdict)));
+  if (!tokens.apart.empty()) {
+    line("reason", "the token ids differ: another template or tokenizer");
+    line("where", tokens.apart.front());
+  } else if (!tokens.wild.empty()) {
+    line("reason", "values are not finite: " + some_of(tokens.wild, 3, "; "));
+  } else if (outcome == Verdict::different) {
+    line("reason", "log-probabilities differ beyond rounding");
+    line("relation", cause.relation);
+    const Token& token = first_apart(tokens, bound);
+    line("where", tokens.place(token) + ": generator " + to_text(token.gen) + ", trainer " + to_text(token.train));
+  } else if (outcome == Verdict::inconclusive) {
+    line("reason", "fewer than " + to_text(std::int64_t{kEnough}) + " tokens: too few to tell rounding from a fault");
+  } else if (found.tokens == 0) {
+    line("reason", "no token was scored by both sides");
+  } else if (!tokens.alone.empty()) {
+    line("reason", "sequences of one side have no partner");
+  }
+  line("not compared", some_of(tokens.alone, 3, "; "));
+  if (found.tokens == 0) return made;
+  std::set<std::int64_t> steps;
+  for (const Sequence& one : tokens.sequences) steps.insert(one.step);
+  line("compared", counted(found.tokens, "token") + " of " + counted(tokens.sequences.size(), "sequence") + " in " +
+                       counted(steps.size(), "step") + "; " + to_text(static_cast<std::int64_t>(found.equal)) +
+                       " equal in bits");
+  line("difference", "mean |d| " + short_text(found.mean_abs) + ", p99 " + short_text(found.p99) + ", largest " +
+                         short_text(found.max) + "; d is the generator's minus the trainer's");
+  line("bound", "mean " + short_text(3 * bound.mean) + ", p99 " + short_text(3 * bound.p99) +
+                    ", three times the rounding " + bound.said);
+  line("estimators", "k1 " + short_text(found.bias) + " +- " + short_text(found.bias_error) + ", k2 " +
+                         short_text(found.k2) + ", k3 " + short_text(found.k3) + ", mean w " +
+                         short_text(found.mean_w) + " +- " + short_text(found.w_error) + ", ESS " +
+                         short_text(found.ess) + ", outside 0.9..1.1 " + short_text(found.outside) + ", Pearson " +
+                         short_text(found.pearson));
+  for (const Partition& part : cause.partitions) line("by " + part.name, part.text);
+  if (outcome == Verdict::different) line("tested", cause.tested);
+  for (const bool gen : {true, false}) {
+    if (stored_as_half(tokens, gen ? &Token::gen : &Token::train))
+      line(gen ? "generator" : "trainer", "its values were stored in bfloat16");
+  }
+  for (const auto& [name, value] : metrics(tokens, first.system)) line(first.system + " " + name, to_text(value));
+  return made;
+}
+
+}  // namespace zs::rollout

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a generator and a trainer differ: relations that are tested against each other, and parts of the tokens that
+// differ while others do not.
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rollout/estimate.hpp"
+
+namespace zs::rollout {
+
+/// The size of |d| that rounding explains.
+struct Floor {
+  double mean = 0, p99 = 0;
+  std::string said;  ///< "of bfloat16"
+};
+/// Of a type: "F32", "BF16", "F16". Any other is taken for bfloat16.
+Floor floor_of(const std::string& dtype);
+
+/// The means of |d| of two kinds of tokens: "padding", "padded rows 0.03, others 5e-07".
+struct Partition {
+  std::string name, text;
+};
+
+struct Cause {
+  std::string relation;  ///< "" if rounding explains the difference
+  std::string tested;    ///< each relation that was tested and the mean |d| that it leaves
+  std::vector<Partition> partitions{};
+};
+
+/// REQUIRES: tokens that differ. `exact_types`: both sides are known to compute in float32.
+Cause cause_of(const Tokens& tokens, const Estimate& estimate, const Floor& floor, bool exact_types);
+
+}  // namespace zs::rollout

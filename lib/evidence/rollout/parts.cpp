@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rollout/parts.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "base/words.hpp"
+
+namespace zs::rollout {
+namespace {
+
+constexpr std::size_t kFew = 64;  // tokens of a part
+enum class Side { in, out, neither };
+
+/// A question about a token; `in` and `out` name the tokens, `relation` what it means that those within are apart.
+struct Question {
+  std::string name, in, out, relation;
+  std::function<Side(const Sequence&, const Token&)> ask;
+};
+
+Side side(bool in) { return in ? Side::in : Side::out; }
+
+std::string short_text(double value) { return to_rounded_text(value, 3); }
+
+double middle(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
+  return values[values.size() / 2];
+}
+
+std::map<std::int64_t, std::pair<double, std::size_t>> by_step(const Tokens& tokens) {
+  std::map<std::int64_t, std::pair<double, std::size_t>> sums;
+  for (const Token& token : tokens.all) {
+    auto& [sum, count] = sums[tokens.sequences[token.sequence].step];
+    sum += std::fabs(token.d()), ++count;
+  }
+  for (auto& [step, pair] : sums) pair.first /= static_cast<double>(pair.second);
+  return sums;
+}
+
+/// The first step that is apart behind one that is not; -1 if there is none. And what the later ones say.
+std::pair<std::int64_t, std::string> turning_step(const Tokens& tokens, const Floor& floor) {
+  const auto steps = by_step(tokens);
+  std::int64_t first = -1;
+  std::vector<double> later;
+  double before = 0;
+  for (const auto& [step, pair] : steps) {
+    const bool apart = pair.first > std::max(3 * before, 3 * floor_of("F32").mean);
+    if (first < 0 && step != steps.begin()->first && apart) first = step;
+    if (first < 0) before = std::max(before, pair.first);
+    if (first >= 0) later.push_back(pair.first);
+  }
+  if (first < 0 || before > 3 * floor.mean) return {-1, ""};
+  const bool grows = later.size() >= 2 && later.back() > 1.4 * later.front() && std::ranges::is_sorted(later);
+  return {first, grows ? "the generator's weights are old: never delivered, since the difference grows with each step"
+                 : later.size() >= 2 ? "the generator's weights are stale by a fixed number of steps: equal at first, "
+                                       "then apart by about as much at each step"
+                                     : "the generator's weights are old: equal until the weights change"};
+}
+
+std::vector<Question> questions(const Tokens& tokens, const Floor& floor) {
+  std::vector<double> prompts, lengths;
+  for (const Sequence& one : tokens.sequences)
+    prompts.push_back(static_cast<double>(one.prompt)), lengths.push_back(static_cast<double>(one.length()));
+  const double prompt = middle(prompts), length = middle(lengths);
+  const double longest = lengths.empty() ? 0 : *std::ranges::max_element(lengths);
+  const auto [turning, weights] = turning_step(tokens, floor);
+  std::vector<Question> all;
+  all.push_back({"padding", "padded rows", "others", "mask or positions of rows that are padded on the left",
+                 [](const Sequence& s, const Token&) { return s.padded < 0 ? Side::neither : side(s.padded > 0); }});
+  all.push_back({"cache", "prompts from a cache", "others",
+                 "a prefix cache of older weights: only tokens behind a cached prompt differ",
+                 [](const Sequence& s, const Token&) { return s.cached < 0 ? Side::neither : side(s.cached > 0); }});
+  if (turning >= 0)
+    all.push_back({"steps", "from step " + to_text(turning) + " on", "before", weights,
+                   [turning](const Sequence& s, const Token&) { return side(s.step >= turning); }});
+  all.push_back({"turns", "later turns", "the first turn", "turns behind the first: their template, mask or positions",
+                 [](const Sequence& s, const Token& t) {
+                   return s.turn.empty() ? Side::neither : side(s.turn[t.position] > 0);
+                 }});
+  all.push_back({"first chunk", "first tokens", "later tokens",
+                 "the first token of a completion, which the prefill makes",
+                 [](const Sequence&, const Token& t) { return side(t.position == 0); }});
+  all.push_back({"position", "last third", "first third",
+                 "positions: the difference grows along the sequence (rotary base, scaling, window)",
+                 [longest](const Sequence&, const Token& t) {
+                   const auto at = static_cast<double>(t.position);
+                   return at >= longest * 2 / 3 ? Side::in : at < longest / 3 ? Side::out : Side::neither;
+                 }});
+  all.push_back({"prompt", "long prompts", "short prompts", "long prompts: their positions, window or cut",
+                 [prompt](const Sequence& s, const Token&) { return side(static_cast<double>(s.prompt) > prompt); }});
+  all.push_back({"length", "long completions", "short completions", "",
+                 [length](const Sequence& s, const Token&) { return side(static_cast<double>(s.length()) > length); }});
+  all.push_back({"forced", "p <= 0.99", "p > 0.99", "",
+                 [](const Sequence&, const Token& t) { return side(t.train <= std::log(0.99)); }});
+  all.push_back({"entropy", "above its middle", "below", "", nullptr});
+  std::vector<double> entropies;
+  for (const Token& token : tokens.all) {
+    if (std::isfinite(token.entropy)) entropies.push_back(token.entropy);
+  }
+  all.back().ask = [half = middle(entropies)](const Sequence&, const Token& t) {
+    return std::isfinite(t.entropy) ? side(t.entropy > half) : Side::neither;
+  };
+  return all;
+}
+
+}  // namespace
+
+double mean_of_third(const Tokens& tokens, int third) {
+  std::size_t longest = 0, count = 0;
+  for (const Sequence& one : tokens.sequences) longest = std::max(longest, one.length());
+  double sum = 0;
+  for (const Token& token : tokens.all) {
+    if (static_cast<int>(3 * token.position / std::max<std::size_t>(1, longest)) != third) continue;
+    sum += std::fabs(token.d()), ++count;
+  }
+  return count ? sum / static_cast<double>(count) : 0;
+}
+
+Parts parts_of(const Tokens& tokens, const Floor& floor) {
+  Parts made;
+  double best = 0;
+  for (const Question& question : questions(tokens, floor)) {
+    std::vector<double> in, out;
+    for (const Token& token : tokens.all) {
+      const Side which = question.ask(tokens.sequences[token.sequence], token);
+      if (which != Side::neither) (which == Side::in ? in : out).push_back(std::fabs(token.d()));
+    }
+    if (in.size() < kFew || out.size() < kFew) continue;
+    struct Of {
+      double mean = 0, most = 0, bad = 0;  ///< most: the 75th percentile; bad: the share that is beyond the bound
+    };
+    const double bound = std::max(3 * floor_of("F32").p99, floor.p99 / 2);
+    const auto of = [&](std::vector<double>& values) {
+      std::ranges::sort(values);
+      Of found;
+      for (const double one : values) found.mean += one, found.bad += one > bound;
+      const auto count = static_cast<double>(values.size());
+      return Of{found.mean / count, values[values.size() * 3 / 4], found.bad / count};
+    };
+    const Of x = of(in), y = of(out);
+    made.shown.push_back({question.name, question.in + " " + short_text(x.mean) + ", " + question.out + " " +
+                                             short_text(y.mean) + " (mean |d|)"});
+    const bool tells = x.mean > 3 * y.mean && x.most > 2 * y.most && x.mean > 3 * floor_of("F32").mean &&
+                       (x.mean > floor.mean || question.name == "steps");
+    if (!tells || question.relation.empty() || !(x.bad - y.bad > best)) continue;
+    best = x.bad - y.bad, made.relation = question.relation;
+  }
+  std::string steps;
+  std::size_t count = 0;
+  for (const auto& [step, pair] : by_step(tokens)) {
+    if (++count > 12) break;
+    steps += (steps.empty() ? "" : ", ") + to_text(step) + ": " + short_text(pair.first);
+  }
+  if (count > 1) made.shown.insert(made.shown.begin(), {"step", steps + " (mean |d|)"});
+  return made;
+}
+
+}  // namespace zs::rollout

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rollout/tokens.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+
+#include "base/error.hpp"
+
+namespace zs::rollout {
+namespace {
+
+std::string name_of(const Sequence& one) {
+  return "step " + to_text(one.step) + ", sample " + (one.sample.empty() ? to_text(one.n) : one.sample);
+}
+
+/// Adds to a sequence what its partner of the other side has.
+void join(Sequence& into, const Sequence& other) {
+  const auto take = [](Numbers& to, const Numbers& from) {
+    if (to.empty()) to = from;
+  };
+  take(into.gen, other.gen), take(into.train, other.train), take(into.ref, other.ref), take(into.raw, other.raw);
+  take(into.entropy, other.entropy), take(into.turn, other.turn);
+  into.replays.insert(other.replays.begin(), other.replays.end());
+  if (into.mask.empty()) into.mask = other.mask;
+  if (into.versions.empty()) into.versions = other.versions;
+  if (into.temperature == 0) into.temperature = other.temperature;
+  if (into.top_p == 0) into.top_p = other.top_p;
+  if (into.top_k == 0) into.top_k = other.top_k;
+  into.padded = std::max(into.padded, other.padded), into.cached = std::max(into.cached, other.cached);
+}
+
+/// Where the ids of two sequences begin to differ.
+std::string first_apart(const Sequence& train, const Sequence& gen) {
+  const auto [x, y] = std::ranges::mismatch(train.ids, gen.ids);
+  const auto at = static_cast<std::size_t>(x - train.ids.begin());
+  const auto id = [](auto it, const auto& ids) { return it == ids.end() ? std::string("none") : to_text(*it); };
+  const bool in_prompt = at < std::max(train.prompt, gen.prompt);
+  return name_of(train) + ": token " + to_text(static_cast<std::int64_t>(at)) + " of the " +
+         (in_prompt ? "prompt" : "sequence, in the completion,") + " is " + id(x, train.ids) + " for the trainer and " +
+         id(y, gen.ids) + " for the generator" +
+         (x != train.ids.end() && y != gen.ids.end() && train.prompt == gen.prompt ? "" : "; their lengths differ");
+}
+
+/// Pairs the sequences of two sides.
+void pair(const Dump& train, const Dump& gen, Tokens& into) {
+  std::multimap<std::pair<std::int64_t, std::vector<std::int64_t>>, const Sequence*> by_ids;
+  for (const Sequence& one : gen.sequences) by_ids.emplace(std::pair(one.step, one.ids), &one);
+  std::vector<const Sequence*> left;
+  for (const Sequence& one : train.sequences) {
+    const auto found = by_ids.find({one.step, one.ids});
+    if (found == by_ids.end() || found->second->prompt != one.prompt) {
+      left.push_back(&one);
+      continue;
+    }
+    join(into.sequences.emplace_back(one), *found->second);
+    by_ids.erase(found);
+  }
+  std::map<std::pair<std::int64_t, std::string>, const Sequence*> by_sample;
+  for (const auto& [key, one] : by_ids) {
+    if (!one->sample.empty()) by_sample.emplace(std::pair(one->step, one->sample), one);
+  }
+  for (const Sequence* const one : left) {
+    const auto found = by_sample.find({one->step, one->sample});
+    if (one->sample.empty() || found == by_sample.end()) {
+      into.alone.push_back(name_of(*one) + " is only in the trainer's");
+      continue;
+    }
+    into.apart.push_back(first_apart(*one, *found->second));
+    std::erase_if(by_ids, [&](const auto& each) { return each.second == found->second; });
+    by_sample.erase(found);
+  }
+  for (const auto& [key, one] : by_ids) into.alone.push_back(name_of(*one) + " is only in the generator's");
+}
+
+}  // namespace
+
+bool Token::equal() const { return std::bit_cast<std::uint32_t>(gen) == std::bit_cast<std::uint32_t>(train); }
+
+std::string Tokens::place(const Token& token) const {
+  const Sequence& one = sequences[token.sequence];
+  return name_of(one) + ", token " + to_text(one.ids[one.prompt + token.position]) + " at position " +
+         to_text(static_cast<std::int64_t>(token.position));
+}
+
+Tokens tokens_of(const Dump& a, const Dump* b) {
+  const auto has = [](const Dump& dump, Numbers Sequence::*side) {
+    return std::ranges::any_of(dump.sequences, [&](const Sequence& one) { return !(one.*side).empty(); });
+  };
+  Tokens made;
+  if (b) {
+    const bool first_trains = has(a, &Sequence::train) && (!has(a, &Sequence::gen) || !has(*b, &Sequence::train));
+    const Dump &train = first_trains ? a : *b, &gen = first_trains ? *b : a;
+    if (!has(train, &Sequence::train))
+      throw Error(train.path, 0, "and " + gen.path + " hold the generator's log-probabilities alone: name a trainer's");
+    if (!has(gen, &Sequence::gen))
+      throw Error(gen.path, 0, "and " + train.path + " hold the trainer's log-probabilities alone: name a generator's");
+    pair(train, gen, made);
+  } else {
+    for (const bool of_train : {false, true}) {
+      if (!has(a, of_train ? &Sequence::train : &Sequence::gen))
+        throw Error(a.path, 0,
+                    std::string("holds no log-probabilities of the ") + (of_train ? "trainer" : "generator") +
+                        (a.lacks.empty() ? "" : ": " + a.lacks) + "; or name two dumps, one of each side");
+    }
+    made.sequences = a.sequences;
+  }
+  std::ranges::stable_sort(made.sequences, {}, &Sequence::step);
+  for (std::size_t s = 0; s < made.sequences.size(); ++s) {
+    const Sequence& one = made.sequences[s];
+    if (one.gen.empty() || one.train.empty()) {
+      made.alone.push_back(name_of(one) + " has no log-probabilities of the " +
+                           (one.gen.empty() ? "generator" : "trainer"));
+      continue;
+    }
+    for (std::size_t i = 0; i < one.length(); ++i) {
+      if (!one.counts(i)) continue;
+      const auto at = [&](const Numbers& numbers) { return numbers.empty() ? kNan : static_cast<double>(numbers[i]); };
+      const Token token{one.gen[i], one.train[i], at(one.entropy), at(one.raw), at(one.ref), s, i};
+      if (std::isfinite(token.gen) && std::isfinite(token.train))
+        made.all.push_back(token);
+      else
+        made.wild.push_back(made.place(token) + ": the " + (std::isfinite(token.gen) ? "trainer" : "generator") +
+                            " has " + to_text(std::isfinite(token.gen) ? token.train : token.gen));
+    }
+  }
+  return made;
+}
+
+}  // namespace zs::rollout

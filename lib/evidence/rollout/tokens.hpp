@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tokens of dumps that both a generator and a trainer have scored, in order of step, sequence and position.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/number.hpp"
+#include "rolloutfile/dump.hpp"
+
+namespace zs::rollout {
+
+using rolloutfile::Dump;
+using rolloutfile::Numbers;
+using rolloutfile::Sequence;
+
+struct Token {
+  float gen = 0, train = 0;
+  double entropy = kNan, raw = kNan, ref = kNan;  ///< NaN: not recorded
+  std::size_t sequence = 0, position = 0;         ///< index in Tokens::sequences; place in the completion
+  double d() const { return static_cast<double>(gen) - static_cast<double>(train); }
+  bool equal() const;  ///< in bits
+};
+
+struct Tokens {
+  std::vector<Sequence> sequences{};  ///< with both sides
+  std::vector<Token> all{};           ///< those that count
+  std::vector<std::string> alone{};  ///< sequences that only one side has: "step 3, sample 12 is only in the trainer's"
+  std::vector<std::string> apart{};  ///< sequences whose token ids differ, with the first such token
+  std::vector<std::string> wild{};   ///< values that are not finite, with their place
+  std::vector<std::string> lacking{};  ///< what neither dump has
+  /// "step 2, sample 7, token 512 at position 3".
+  std::string place(const Token& token) const;
+};
+
+/// Of one dump with both sides, or of a trainer's and a generator's, in any order. Sequences of two dumps belong
+/// together by step and token ids; what finds no partner, by step and sample. Throws Error with the remedy if a side
+/// has no log-probabilities at all.
+Tokens tokens_of(const Dump& a, const Dump* b);
+
+}  // namespace zs::rollout

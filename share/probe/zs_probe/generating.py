@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attaches to TRL's trainers that generate (GRPO, RLOO, Online DPO and what inherits them): takes the log-probabilities of
+transformers' generate() as it draws, and the first score of each sample by the trainer."""
+import contextlib
+import functools
+import os
+import sys
+
+from .say import guarded, say
+
+TRAINERS = {
+    "trl.trainer.grpo_trainer": "GRPOTrainer",
+    "trl.trainer.rloo_trainer": "RLOOTrainer",
+    "trl.trainer.online_dpo_trainer": "OnlineDPOTrainer",
+    "trl.experimental.online_dpo.online_dpo_trainer": "OnlineDPOTrainer",
+}
+_SCORES = ("_get_per_token_logps_and_entropies", "_get_per_token_logps", "_forward")
+_now = []  # the Watch of the training step under way
+_REPLAYED = 8  # batches that differ and are scored again under variants
+_KEPT = 1 << 28  # bytes of weights that are kept for that
+
+
+def watch_trainer(kind_name, module):
+    kind = getattr(module, kind_name, None)
+    if kind is None or "training_step" not in dir(kind):
+        return
+    step = kind.training_step
+
+    @functools.wraps(step)
+    def training_step(self, *args, **kwargs):
+        watch = guarded(_watch_of)(self)
+        _now.append(watch)
+        try:
+            return step(self, *args, **kwargs)
+        finally:
+            _now.pop()
+
+    kind.training_step = training_step
+    for name in _SCORES:
+        if name in kind.__dict__:
+            setattr(kind, name, _scored(getattr(kind, name), name))
+
+
+def _scored(made, name):
+    @functools.wraps(made)
+    def score(self, model, *args, **kwargs):
+        result = made(self, model, *args, **kwargs)
+        watch = _now[-1] if _now else None
+        if watch is not None:
+            guarded(watch.scored)(made, name, model, args, kwargs, result)
+        return result
+    return score
+
+
+def watch_generation(module):
+    kind = module.GenerationMixin
+    generate, processors = kind.generate, kind._get_logits_processor
+
+    @functools.wraps(processors)
+    def _get_logits_processor(self, *args, **kwargs):
+        made = processors(self, *args, **kwargs)
+        watch = _now[-1] if _now else None
+        if watch is not None and watch.drawing is not None:
+            drawing = watch.drawing
+            made.insert(0, drawing.first)
+            made.append(drawing.last)
+        return made
+
+    # generate() has a decorator; its wrapper keeps it.
+    @functools.wraps(generate)
+    def generating(self, *args, **kwargs):
+        watch = _now[-1] if _now else None
+        if watch is None:
+            return generate(self, *args, **kwargs)
+        watch.drawing = _Drawing()
+        try:
+            result = generate(self, *args, **kwargs)
+            guarded(watch.generated)(self, args, kwargs, result)
+            return result
+        finally:
+            watch.drawing = None
+
+    kind.generate, kind._get_logits_processor = generating, _get_logits_processor
+
+
+class _Ends:
+    """A logits processor that changes nothing: it takes the scores of the token before, when the next one is asked for."""
+
+    def __init__(self):
+        self.last, self.taken = None, []
+
+    def __call__(self, input_ids, scores):
+        self.close(input_ids)
+        self.last = scores.float().log_softmax(-1)
+        return scores
+
+    def close(self, ids):
+        if self.last is not None:
+            self.taken.append(self.last.gather(-1, ids[:, -1:]))
+            self.last = None
+
+
+class _Drawing:
+    def __init__(self):
+        self.first, self.last = _Ends(), _Ends()
+
+    def values(self, sequences):
+        """(processed, raw) log-probabilities of the drawn tokens, [rows, tokens]."""
+        import torch
+        made = []
+        for one in (self.last, self.first):
+            one.close(sequences)
+            made.append(torch.cat(one.taken, 1) if one.taken else None)
+        return made
+
+
+def _watch_of(trainer):
+    if not hasattr(trainer, "zs_watch"):
+        trainer.zs_watch = Watch(trainer)
+    return trainer.zs_watch
+
+
+def _type_of(model):
+    from .writer import type_name
+    types = {type_name(p.dtype) for p in model.parameters() if p.is_floating_point()}
+    return "BF16" if "BF16" in types else "F16" if "F16" in types else "F32"
+
+
+class Watch:
+    """Of one trainer: what was generated and waits for its score."""
+
+    def __init__(self, trainer):
+        from .rollouts import Rollouts
+        self.trainer, self.drawing, self.waiting, self.replayed, self.kept = trainer, None, {}, 0, []
+        model = trainer.accelerator.unwrap_model(trainer.model)
+        mixed = getattr(trainer.accelerator, "mixed_precision", "no")
+        dtype = _type_of(model)
+        computed = {"bf16": "BF16", "fp16": "F16"}.get(mixed, dtype)
+        self.pad = getattr(trainer, "pad_token_id", None)
+        if self.pad is None:
+            tokenizer = getattr(trainer, "processing_class", None)
+            self.pad = getattr(tokenizer, "pad_token_id", None)
+        self.rollouts = Rollouts(os.path.join(os.environ["ZS_PROBE"], "rollout"), "TRL", dtype, computed,
+                                 rank=trainer.accelerator.process_index)
+        self.exact = dtype == computed == "F32"
+        self.step, self.prompts = -1, {}
+        if getattr(trainer, "use_vllm", False):
+            say("the generator is vLLM: its log-probabilities are taken from the trainer's batch")
+
+    # ---- the generator
+
+    def generated(self, model, args, kwargs, result):
+        import torch
+        self.flush()
+        self._keep()
+        sequences = result if isinstance(result, torch.Tensor) else result.sequences
+        prompt = kwargs.get("input_ids", kwargs.get("inputs", args[0] if args else None))
+        if isinstance(prompt, dict):
+            prompt = prompt.get("input_ids")
+        gen, raw = self.drawing.values(sequences)
+        if prompt is None or gen is None:
+            say("generate() of a form that is not known: the generator's log-probabilities are not recorded")
+            return
+        length, config = prompt.shape[1], kwargs.get("generation_config")
+        for i, whole in enumerate(sequences.tolist()):
+            ids, padded, end = self._stripped(whole)
+            count = end - length
+            if count <= 0:
+                continue
+            row = {"ids": ids, "prompt": len(ids) - count, "padded": padded, "gen": gen[i, :count].tolist(), "raw": raw[i, :count].tolist(),
+                   "temperature": float(getattr(config, "temperature", None) or 1.0), "top_k": int(getattr(config, "top_k", None) or 0),
+                   "top_p": float(getattr(config, "top_p", None) or 1.0), "step": self.trainer.state.global_step}
+            key = tuple(ids[:row["prompt"]])
+            row["sample"], row["n"] = str(self.prompts.setdefault(key, len(self.prompts))), i
+            self.waiting.setdefault(tuple(ids), []).append(row)
+
+    def _stripped(self, ids):
+        """(ids without padding on either side, how many there were on the left, the end)."""
+        begin, end = 0, len(ids)
+        while begin < end and ids[begin] == self.pad:
+            begin += 1
+        while end > begin and ids[end - 1] == self.pad:
+            end -= 1
+        return ids[begin:end], begin, end
+
+    # ---- the trainer
+
+    def scored(self, made, name, model, args, kwargs, result):
+        import torch
+        if name == "_forward":  # Online DPO: prompt and completion stand apart
+            prompt, mask, completion, more = args[:4]
+            ids, mask, keep = torch.cat([prompt, completion], 1), torch.cat([mask, more], 1), completion.shape[1]
+        else:
+            ids = args[0] if args else kwargs["input_ids"]
+            mask = args[1] if len(args) > 1 else kwargs["attention_mask"]
+            keep = args[2] if len(args) > 2 else kwargs["logits_to_keep"]
+        logps = result[0] if isinstance(result, tuple) else result
+        entropy = result[1] if isinstance(result, tuple) and len(result) > 1 else None
+        side = "ref" if self._refers(model) else "train"
+        fresh = []
+        for i, whole in enumerate(ids.tolist()):
+            tokens, _, end = self._stripped(whole)
+            rows = self.waiting.get(tuple(tokens), ())
+            row = next((one for one in rows if side not in one), None)
+            if row is None:
+                continue
+            count, begin = len(tokens) - row["prompt"], keep - (len(whole) - (end - (len(tokens) - row["prompt"])))
+            row[side] = logps[i, begin:begin + count].detach().float().tolist()
+            if side == "train":
+                fresh.append((i, row, begin, count))
+                if entropy is not None:
+                    row["entropy"] = entropy[i, begin:begin + count].detach().float().tolist()
+        if side == "train" and fresh:
+            self._replay(model, ids, mask, keep, fresh)
+
+    def _refers(self, model):
+        if model is getattr(self.trainer, "ref_model", None) and model is not None:
+            return True
+        return any(getattr(m, "_disable_adapters", False) is True for m in model.modules()) if hasattr(model, "modules") else False
+
+    # ---- variants of the trainer, where the two differ
+
+    def _keep(self):
+        """Copies of the weights before this step, the first and the last two, where they are small."""
+        step = self.trainer.state.global_step
+        if self.kept and self.kept[-1][0] == step:
+            return
+        held = {n: p for n, p in self.trainer.model.named_parameters() if p.requires_grad}
+        if sum(p.numel() * p.element_size() for p in held.values()) * 3 > _KEPT:
+            return
+        self.kept.append((step, {n: p.detach().clone() for n, p in held.items()}))
+        if len(self.kept) > 4:
+            del self.kept[1]
+
+    def _replay(self, model, ids, mask, keep, fresh):
+        import torch
+        most = max(abs(g - t) for _, row, _, _ in fresh for g, t in zip(row["gen"], row["train"]))
+        if most < (1e-4 if self.exact else 0.3) or self.replayed >= _REPLAYED:
+            return
+        self.replayed += 1
+        heat = fresh[0][1]["temperature"]
+        with torch.no_grad(), self._evaluating(model):
+            for name, around, change in self._variants(model, mask):
+                try:
+                    with around():
+                        given = {"input_ids": ids, "attention_mask": mask, **change}
+                        logits = model(**{k: v for k, v in given.items() if v is not None}).logits[:, -keep - 1:-1].float() / heat
+                    scores = logits.log_softmax(-1).gather(-1, ids[:, -keep:, None])[..., 0]
+                except Exception as error:  # noqa: BLE001  a model that takes no such argument
+                    say(f"the trainer cannot be scored with {name}: {error}", once=name) if False else None
+                    continue
+                for i, row, begin, count in fresh:
+                    row.setdefault("replays", {})[name] = scores[i, begin:begin + count].tolist()
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _evaluating(model):
+        training = model.training
+        model.eval()
+        try:
+            yield
+        finally:
+            model.train(training)
+
+    def _variants(self, model, mask):
+        nothing = contextlib.nullcontext
+        counted = (mask.long().cumsum(-1) - 1).clamp(min=0)
+        yield "positions that count from the mask", nothing, {"position_ids": counted}
+        yield "no attention mask", nothing, {"attention_mask": mask.new_ones(mask.shape)}
+        yield "a head in bfloat16", lambda: _half_head(model), {}
+        if hasattr(model, "disable_adapter"):
+            yield "the adapter off", model.disable_adapter, {}
+        config = getattr(model, "config", None)
+        if getattr(config, "final_logit_softcapping", None):
+            yield "no soft cap", lambda: _without(config, "final_logit_softcapping"), {}
+        step = self.trainer.state.global_step
+        for at, weights in self.kept[:-1]:
+            back = step - at
+            name = "the weights of the first step" if at == self.kept[0][0] and back > 1 else f"the weights of {back} step{'s' if back > 1 else ''} before"
+            yield name, lambda weights=weights: _with(self.trainer.model, weights), {}
+
+    def flush(self):
+        """Writes what has both sides, and what is left of a generation that the next one follows."""
+        for rows in self.waiting.values():
+            for row in rows:
+                row = dict(row)
+                self.rollouts.add(row.pop("step"), row.pop("ids"), row.pop("prompt"), row.pop("replays", None), **row)
+        self.waiting = {}
+
+
+@contextlib.contextmanager
+def _without(config, key):
+    held = getattr(config, key)
+    setattr(config, key, None)
+    try:
+        yield
+    finally:
+        setattr(config, key, held)
+
+
+@contextlib.contextmanager
+def _half_head(model):
+    import torch
+    head = model.get_output_embeddings()
+    made = head.forward
+    head.forward = lambda x: torch.nn.functional.linear(x.bfloat16(), head.weight.bfloat16()).to(x.dtype)
+    try:
+        yield
+    finally:
+        head.forward = made
+
+
+@contextlib.contextmanager
+def _with(model, weights):
+    held = {n: p for n, p in model.named_parameters() if n in weights}
+    now = {n: p.detach().clone() for n, p in held.items()}
+    for n, p in held.items():
+        p.data.copy_(weights[n])
+    try:
+        yield
+    finally:
+        for n, p in held.items():
+            p.data.copy_(now[n])
+
+
+def close():
+    """At the end of the process: what still waits."""
+    import gc
+    for watch in [one for one in gc.get_objects() if isinstance(one, Watch)] if "trl" in sys.modules else ():
+        guarded(watch.flush)()

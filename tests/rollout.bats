@@ -1,0 +1,144 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Log-probabilities of a generator and a trainer: dumps of all forms, faults, verdicts.
+
+setup() {
+  load helper
+  cd "$BATS_TEST_TMPDIR"
+}
+
+# says TEXT: what was printed last has it; a pattern of grep.
+says() { grep -q -- "$1" <<<"$output" || { printf 'lacks: %s\n%s\n' "$1" "$output"; return 1; }; }
+
+# dump FORM FAULT FOLDER
+dump() { python3 "$BATS_TEST_DIRNAME/rollouts.py" "$@"; }
+
+# relation FAULT STATUS TEXT
+relation() {
+  dump zs "$1" "$1"
+  run -"$2" zs-verify "$1"
+  says "$3"
+}
+
+@test "rollout: equal log-probabilities are exact, rounding is rounding" {
+  relation exact 0 "verdict: exact"
+  relation none 1 "verdict: equal up to rounding"
+  run -0 zs-verify none --allow rounding
+  relation bf16 1 "verdict: equal up to rounding"
+  [[ $output != *relation:* ]]
+}
+
+@test "rollout: each fault has its relation, and one alone" {
+  relation shift 1 "relation: shift by +1"
+  relation temperature-gen 1 "relation: temperature 0.8 on the generator's side alone"
+  relation temperature-train 1 "relation: temperature 0.8 on the trainer's side alone"
+  relation top-k 1 "relation: top-k or top-p on the generator's side alone"
+  relation stale 1 "relation: the generator's weights are stale by a fixed number of steps"
+  says "where: step 1, sample 12"
+  relation never 1 "relation: the generator's weights are old: never delivered"
+  relation reference 1 "relation: equals the reference model"
+  relation padding 1 "relation: mask or positions of rows that are padded on the left"
+  relation cache 1 "relation: a prefix cache of older weights"
+  relation noise 1 "relation: no simple relation"
+}
+
+@test "rollout: a value that is not finite has its place" {
+  relation nan 1 "verdict: FAILED"
+  says "step 0, sample 5, token"
+  says "the generator has nan"
+}
+
+@test "rollout: each system's dump is read, and its metric has its name" {
+  dump nemo none nemo
+  run -1 zs-verify nemo
+  says "verdict: equal up to rounding"
+  says "NeMo-RL gen_kl_error: "
+  says "768 tokens of 48 sequences in 4 steps"
+  dump nemo shift shifted
+  run -1 zs-verify shifted
+  says "relation: shift by +1"
+  run -1 zs-verify nemo/train_data_step2.jsonl
+  says "192 tokens of 12 sequences in 1 step"
+  dump slime stale slime
+  run -1 zs-verify slime/rollout_data slime/train_data
+  says "relation: the generator's weights are stale"
+  says "slime train_rollout_logprob_abs_diff: "
+  dump skyrl padding skyrl
+  run -1 zs-verify skyrl
+  says "768 tokens"
+  says "SkyRL policy/rollout_train_logprobs_abs_diff_mean: "
+}
+
+@test "rollout: a dump of one side is joined with the other's, or says what is missing" {
+  dump prime none prime
+  run -2 --separate-stderr zs-verify prime
+  [[ "$stderr" == *"holds no log-probabilities of the trainer: prime-rl dumps the generator alone"* ]]
+  dump torchtitan none torchtitan
+  run -2 --separate-stderr zs-verify torchtitan
+  [[ "$stderr" == *"record the trainer with zs_probe"* ]]
+  dump trainer none trainer
+  run -1 zs-verify trainer torchtitan
+  says "768 tokens of 48 sequences"
+  run -1 zs-verify prime trainer
+  says "768 tokens of 48 sequences"
+  dump generator none generator
+  run -1 zs-verify generator trainer
+  says "verdict: equal up to rounding"
+  run -2 --separate-stderr zs-verify generator torchtitan
+  [[ "$stderr" == *"the generator's log-probabilities alone"* ]]
+}
+
+@test "rollout: other token ids are told first, with their place" {
+  dump trainer none trainer
+  dump generator none generator template
+  run -1 zs-verify trainer generator
+  says "verdict: DIFFERENT"
+  says "the token ids differ: another template or tokenizer"
+  says "where: step 0, sample 0: token 2 of the prompt is [0-9]* for the trainer and 1 for the generator"
+}
+
+@test "rollout: a sequence without a partner is not exact" {
+  dump trainer exact trainer
+  dump generator exact generator
+  run -0 zs-verify trainer generator
+  says "verdict: exact"
+  sed -i '$d' generator/rollout-0.jsonl
+  run -3 zs-verify trainer generator
+  says "verdict: inconclusive"
+  says "sample 47 is only in the trainer's"
+}
+
+@test "rollout: --floor measures the bound, and gates" {
+  dump zs none healthy
+  dump zs bf16 rough
+  sed -i 's/"BF16"/""/; s/"trainer_dtype": "F32"/"trainer_dtype": ""/' rough/rollout-0.jsonl
+  run -0 zs-verify rough --allow rounding
+  run -1 zs-verify rough --floor healthy --allow rounding
+  says "verdict: DIFFERENT"
+  says "measured in healthy"
+}
+
+@test "rollout: JSON has the lines as members" {
+  dump zs shift shift
+  run -1 zs-verify shift --format json
+  [ "$(jq -r .verdict <<<"$output")" = DIFFERENT ]
+  [[ "$(jq -r .relation <<<"$output")" == "shift by +1"* ]]
+}
+
+@test "rollout: text alone says how to switch numbers on" {
+  echo '{"input": "a", "output": "b", "gts": "c", "score": 1.0, "step": 3}' >3.jsonl
+  echo '{"input": "a", "output": "b", "gts": "c", "score": 1.0, "step": 4}' >4.jsonl
+  run -2 --separate-stderr zs-verify 3.jsonl 4.jsonl
+  [[ "$stderr" == *"is verl's dump of text"*"calculate_log_probs"* ]]
+}
+
+@test "rollout: a damaged dump is an error with its line" {
+  dump zs none cut
+  truncate -s -40 cut/rollout-0.jsonl
+  run -2 --separate-stderr zs-verify cut
+  [[ "$stderr" == *"cut/rollout-0.jsonl:49: "*"cut"* ]]
+  dump zs none short
+  sed -i '3s/"train": \[[^,]*, /"train": [/' short/rollout-0.jsonl
+  run -2 --separate-stderr zs-verify short
+  [[ "$stderr" == *"short/rollout-0.jsonl:3: train has 15 values for 16 tokens of the completion"* ]]
+}

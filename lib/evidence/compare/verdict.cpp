@@ -12,6 +12,10 @@ std::string_view name(const Settled& settled) {
   return kNames[static_cast<std::size_t>(static_cast<Verdict>(settled))];
 }
 
+std::string_view consistency(const Settled& settled) {
+  return settled == Verdict::exact ? "consistent" : settled == Verdict::different ? "INCONSISTENT" : "inconclusive";
+}
+
 Status status(const Settled& settled, bool allow_rounding) {
   switch (settled) {
     case Verdict::exact:

@@ -55,6 +55,9 @@ class Settled {
 /// The printed word: "exact", "equal as printed", "FAILED".
 std::string_view name(const Settled& settled);
 
+/// The printed word for one recording, which is compared with itself: "consistent", "INCONSISTENT", "inconclusive".
+std::string_view consistency(const Settled& settled);
+
 /// The exit status: 0 for exact, as printed and within tolerance, 1 for FAILED and DIFFERENT, 3 if undecided. Equal up
 /// to rounding is 1, or 0 if the user allows rounding.
 Status status(const Settled& settled, bool allow_rounding = false);

@@ -57,7 +57,7 @@ const std::vector<Taker>& takers() {
       {"zs-tokenize --info", "token files", {tokens, unknown}},
       {"zs-train", "a configuration", {stream, text, empty}},
       {"zs-train --resume", "a run", {run}},
-      {"zs-verify of one operand", "a configuration", {stream, text, empty}},
+      {"zs-verify of one operand", "a configuration or a recording", {stream, text, empty, probe}},
       {"zs-sweep", "a configuration and a sweep", {stream, text, empty}},
   };
   return kAll;

@@ -70,12 +70,6 @@ std::string stage(const std::string& place) {
   return "optimizer";
 }
 
-std::string called(const Run& run) {
-  std::string text = run.layout.empty() ? "plain" : run.layout;
-  text += ", " + std::to_string(run.ranks) + (run.ranks == 1 ? " rank" : " ranks") + ", torch " + run.torch;
-  return run.framework.empty() ? text : text + ", " + run.framework.substr(0, run.framework.find_last_not_of(' ') + 1);
-}
-
 std::string some(const std::vector<std::string>& texts) { return some_of(texts, 5, "; ", "; and "); }
 
 /// A floor has steps of A's training, from different parameters. Returns a description of it.
@@ -293,6 +287,12 @@ std::optional<Run> read_floor(const std::string& floor, std::int64_t after = 0) 
 }
 
 }  // namespace
+
+std::string called(const Run& run) {
+  std::string text = run.layout.empty() ? "plain" : run.layout;
+  text += ", " + std::to_string(run.ranks) + (run.ranks == 1 ? " rank" : " ranks") + ", torch " + run.torch;
+  return run.framework.empty() ? text : text + ", " + run.framework.substr(0, run.framework.find_last_not_of(' ') + 1);
+}
 
 Answer compare(const std::string& a, const std::string& b, const compare::Tolerance& tolerance, std::int64_t after,
                const std::string& floor) {

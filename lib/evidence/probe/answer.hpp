@@ -23,6 +23,9 @@ struct Answer {
   Map map{};
 };
 
+/// Layout, ranks, versions: "FSDP2, 2 ranks, torch 2.11.0".
+std::string called(const Run& run);
+
 /// Throws Error if a record is damaged. Skips steps up to `after`. `floor`: a probe
 /// that shows the effect of rounding, or "".
 Answer compare(const std::string& a, const std::string& b, const compare::Tolerance& tolerance, std::int64_t after = 0,

@@ -127,6 +127,23 @@ Account::Outcome Account::Scene::field(rule::Sums, const Tensor& x, const Tensor
   return {};
 }
 
+/// Elements are those of the values: equal where the bits are, else no further apart than the whole may be.
+Account::Outcome Account::Scene::field(rule::Sample, const Tensor& x, const Tensor& y, const std::string& name) const {
+  if (x.elements.size() != y.elements.size())
+    return unjudged(!alike || x.elements.empty() || y.elements.empty(), name + " has other elements than its size tells");
+  if (alike && x.elements.empty() != y.elements.empty()) return unjudged(false, name + " has elements on one side alone");
+  const bool same = x.digest == y.digest && x.dtype == y.dtype;
+  const auto bound = found.judged.find(prefix + name);
+  const double size = std::sqrt(std::max(x.squares, y.squares));
+  const double most = same ? 0 : bound == found.judged.end() ? 2 * size : (4 * bound->second + 1e-6) * size;
+  for (std::size_t i = 0; i < x.elements.size(); ++i) {
+    const double p = x.elements[i], q = y.elements[i];
+    if (!same_bits(p, q) && std::isfinite(x.squares) && !(std::fabs(p - q) <= most))
+      return {same ? Verdict::failed : Verdict::different, name + " has other elements than its values tell"};
+  }
+  return {};
+}
+
 Account::Outcome Account::Scene::tensor(const std::string& name, const Tensor& x, const Tensor& y) const {
   Outcome worst;
   probefile::each(probefile::kTensor, [&](const auto& row) {

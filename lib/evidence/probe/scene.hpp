@@ -63,6 +63,7 @@ struct Account::Scene {
   Outcome field(probefile::rule::Bits, const Tensor& x, const Tensor& y, const std::string& name) const;
   Outcome field(probefile::rule::Squares, const Tensor& x, const Tensor& y, const std::string& name) const;
   Outcome field(probefile::rule::Sums, const Tensor& x, const Tensor& y, const std::string& name) const;
+  Outcome field(probefile::rule::Sample, const Tensor& x, const Tensor& y, const std::string& name) const;
   Outcome tensor(const std::string& name, const Tensor& x, const Tensor& y) const;
   template <class Excuse>
   void tensors(const std::map<std::string, const Tensor*>& mine, const std::map<std::string, const Tensor*>& theirs,

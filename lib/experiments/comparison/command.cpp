@@ -60,8 +60,8 @@ std::vector<cli::Option> options() {
             "measures the effect of rounding: the first probe's training recorded with ZS_PROBE_PERTURB=1, or a healthy dump "
             "of log-probabilities");
   comparing("follow", "",
-            "the second probe is of a training that still runs: compare each step as it is written, and end at the "
-            "first that is wrong");
+            "the last probe is of a training that still runs: compare each step as it is written, or check it if the "
+            "probe is alone, and end at the first that is wrong");
   comparing("patience", "SECONDS", "how long --follow waits for a further step [600]");
   resuming(
       "resume", "COMMAND",
@@ -95,9 +95,9 @@ std::vector<cli::Option> options() {
 
 cli::Command command() {
   return {"zs-verify",
-          "Compare a training with plain PyTorch semantics or with its own repetition, or compare recorded runs, "
-          "checkpoints, probes or log-probabilities",
-          "[CONFIG.yaml | RUN RUN... | TENSORS TENSORS... | DUMP [DUMP]]",
+          "Compare a training with plain PyTorch semantics or with its own repetition, check a recording, or compare "
+          "recorded runs, checkpoints, probes or log-probabilities",
+          "[CONFIG.yaml | PROBE | RUN RUN... | TENSORS TENSORS... | DUMP [DUMP]]",
           options(),
           {{0, "no difference beyond the tolerance"},
            {1, "a difference, or nothing was proved; the verdict says which"},

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "input/kind.hpp"
+#include "probe/checks.hpp"
 
 namespace zs::comparison {
 namespace {
@@ -31,12 +32,9 @@ probe::Live begun(const Follow& request) {
   return {request.reference, request.live, request.tolerance, request.floor};
 }
 
-}  // namespace
-
-probe::Answer follow(const Follow& request, const std::function<void(std::int64_t)>& told) {
-  probe::Live live = begun(request);
-  if (!live.reference().ended())
-    throw Error(request.reference, 0, "has no end: --follow needs a reference whose training has ended");
+/// `live` reads what is added, and answers.
+template <class Growth>
+probe::Answer watch(const Follow& request, Growth& live, const std::function<void(std::int64_t)>& told) {
   bool compared = false;
   std::string trouble;
   std::uintmax_t seen = 0;
@@ -62,6 +60,19 @@ probe::Answer follow(const Follow& request, const std::function<void(std::int64_
       trouble = error.what();
     }
   }
+}
+
+}  // namespace
+
+probe::Answer follow(const Follow& request, const std::function<void(std::int64_t)>& told) {
+  if (request.reference.empty()) {
+    probe::LiveChecks live(request.live);
+    return watch(request, live, told);
+  }
+  probe::Live live = begun(request);
+  if (!live.reference().ended())
+    throw Error(request.reference, 0, "has no end: --follow needs a reference whose training has ended");
+  return watch(request, live, told);
 }
 
 }  // namespace zs::comparison

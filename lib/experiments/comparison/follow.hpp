@@ -10,7 +10,7 @@
 namespace zs::comparison {
 
 struct Follow {
-  std::string reference;  ///< a probe whose training has ended
+  std::string reference;  ///< a probe whose training has ended; "": the live one is checked alone
   std::string live;       ///< a probe that is being written, or will be
   std::string floor{};    ///< or ""
   zs::compare::Tolerance tolerance{};

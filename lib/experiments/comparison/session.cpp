@@ -18,7 +18,9 @@
 #include "comparison/output.hpp"
 #include "comparison/resume.hpp"
 #include "comparison/two_runs.hpp"
+#include "input/kind.hpp"
 #include "parse/custom.hpp"
+#include "probe/checks.hpp"
 #include "registry/run.hpp"
 #include "rollout/answer.hpp"
 #include "rolloutfile/form.hpp"
@@ -126,17 +128,32 @@ Status resumed(const cli::Args& args) {
 Status followed(const cli::Args& args) {
   require_only(args, {"rtol", "atol", "format", "output", "allow", "floor", "follow", "patience"},
                "a training that is followed");
-  if (args.operands().size() != 2)
-    throw UsageError("--follow takes two probes: that of a training that has ended, and that of one that runs");
-  Follow request{args.operands()[0], args.operands()[1], args.text("floor"), tolerance(args)};
+  if (args.operands().empty() || args.operands().size() > 2)
+    throw UsageError(
+        "--follow takes the recording of a training that runs, alone or behind that of a training that has ended");
+  Follow request{args.operands().size() == 2 ? args.operands()[0] : "", args.operands().back(), args.text("floor"),
+                 tolerance(args)};
   if (args.has("patience")) request.patience = args.real("patience", 0, 1e9);
   cli::ProgressLine line;
   const probe::Answer answer = follow(
-      request, [&](std::int64_t steps) { line.show(to_text(steps) + " steps of " + request.live + " are equal"); });
+      request, [&](std::int64_t steps) {
+        line.show(to_text(steps) + " steps of " + request.live + (request.reference.empty() ? " hold" : " are equal"));
+      });
   line.clear();
   metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, {}};
   output(args, run, answer.lines, "");
   return compare::status(answer.verdict, args.text("allow") == "rounding");
+}
+
+/// One recording, by the relations that hold within it.
+Status checked(const cli::Args& args) {
+  require_only(args, {"format", "output", "registry"}, "one recording");
+  const input::Named operand =
+      input::named(args.operands().front(), registry::place(args.text("registry")), "zs-verify");
+  const probe::Answer answer = probe::check(operand.path);
+  metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, {}};
+  output(args, run, answer.lines, "");
+  return compare::status(answer.verdict);
 }
 
 Status recorded(const cli::Args& args) {
@@ -167,16 +184,22 @@ Status recorded(const cli::Args& args) {
   return compare::status(answer.verdict, args.text("allow") == "rounding");
 }
 
+/// Whether the only operand is of this kind.
+bool is_one(const cli::Args& args, input::Kind kind) {
+  return args.operands().size() == 1 && input::is(args.operands().front(), kind);
+}
+
 }  // namespace
 
 bool trains(const cli::Args& args) {
-  const auto& operands = args.operands();
-  const bool one = operands.size() == 1 && input::is(operands[0], input::Kind::rollout);
-  return !args.has("resume") && !args.has("follow") && operands.size() < 2 && !one;
+  const bool one = is_one(args, input::Kind::rollout) || is_one(args, input::Kind::probe);
+  return !args.has("resume") && !args.has("follow") && args.operands().size() < 2 && !one;
 }
 
 Status compare(const cli::Args& args) {
-  return args.has("resume") ? resumed(args) : args.has("follow") ? followed(args) : recorded(args);
+  if (args.has("resume")) return resumed(args);
+  if (args.has("follow")) return followed(args);
+  return is_one(args, input::Kind::probe) ? checked(args) : recorded(args);
 }
 
 }  // namespace zs::comparison

@@ -4,6 +4,7 @@
 // (probe/account.hpp) walks the same list and has a function for each rule: a field that is read and not compared does
 // not compile.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -44,6 +45,7 @@ struct Part {};           ///< what a rank holds: the reader joins it
 struct Bits {};           ///< equal digests are equal bits
 struct Squares {};        ///< finite, and the same where the bits are
 struct Sums {};           ///< the distance is theirs; the same where the bits are
+struct Sample {};         ///< of the elements: the same where the bits are
 }  // namespace rule
 
 template <class Row, class Value, class Rule>
@@ -69,6 +71,10 @@ struct Digest {
 };
 /// Linear sums of a tensor: 8 for each of its ranges.
 using Sketch = std::vector<double>;
+/// Some elements of a tensor, those at elements_of(): of these the ones that the rank holds, in order.
+struct Elements {
+  std::vector<double> values;
+};
 /// An option of an optimizer's group: numbers, or a text.
 struct Option {
   std::vector<double> numbers;
@@ -80,6 +86,12 @@ struct Group {
   std::vector<std::string> params;
   std::string optimizer;  ///< its class
 };
+/// So many elements of a tensor are kept, evenly spaced: number k lies at k * spacing(of), in row-major order.
+inline constexpr std::int64_t kElements = 32;
+inline std::int64_t spacing(std::int64_t of) {
+  const std::int64_t every = of / std::min(of, kElements);
+  return every > 1 && every % 2 == 0 ? every - 1 : every;  // an odd one visits all columns of a matrix
+}
 using Runs = std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>>;
 
 struct TensorRow {
@@ -90,6 +102,7 @@ struct TensorRow {
   Digest digest;
   Real squares;
   Sketch sketch;
+  std::optional<Elements> elements;
   std::optional<std::int64_t> micro, by;
 };
 inline constexpr std::tuple kTensor{
@@ -99,7 +112,8 @@ inline constexpr std::tuple kTensor{
     Field{"shape", &TensorRow::shape, rule::Form{}, true},    Field{"begin", &TensorRow::begin, rule::Part{}, true},
     Field{"count", &TensorRow::count, rule::Part{}, true},    Field{"runs", &TensorRow::runs, rule::Part{}},
     Field{"digest", &TensorRow::digest, rule::Bits{}, true},  Field{"squares", &TensorRow::squares, rule::Squares{}, true},
-    Field{"sketch", &TensorRow::sketch, rule::Sums{}, true}};
+    Field{"sketch", &TensorRow::sketch, rule::Sums{}, true},
+    Field{"elements", &TensorRow::elements, rule::Sample{}}};
 
 struct HeadRow {
   std::int64_t version = 0, rank = 0, ranks = 0;

@@ -55,6 +55,31 @@ void require_sound(const TensorRow& row) {
     throw Error(row.name + " has a sketch that its norm contradicts");
 }
 
+/// Whether the part has an element.
+bool holds(const TensorRow& row, std::int64_t at) {
+  if (!row.runs) return at >= row.begin && at < row.begin + row.count;
+  for (std::size_t axis = row.shape.size(); axis-- > 0; at /= row.shape[axis]) {
+    const std::int64_t place = at % row.shape[axis];
+    if (std::ranges::none_of((*row.runs)[axis], [&](const auto& run) { return place >= run.first && place < run.second; }))
+      return false;
+  }
+  return true;
+}
+
+/// Throws Error if the part has other elements than it should.
+void place_elements(Tensor& tensor, const TensorRow& row) {
+  const std::int64_t count = std::min(row.of, kElements), every = spacing(row.of);
+  if (row.runs && row.runs->size() != row.shape.size()) throw Error(row.name + " has elements of a slice of runs");
+  tensor.elements.resize(static_cast<std::size_t>(count), std::nan(""));
+  std::size_t next = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (!holds(row, i * every)) continue;
+    if (next >= row.elements->values.size()) throw Error(row.name + " lacks an element");
+    tensor.elements[static_cast<std::size_t>(i)] = row.elements->values[next++];
+  }
+  if (next != row.elements->values.size()) throw Error(row.name + " has more elements than it should");
+}
+
 /// Throws Error if a parameter is in two groups, or is counted twice.
 void require_once(const StepRow& row) {
   std::set<std::string> held, counted;
@@ -85,7 +110,7 @@ void Join::head(const HeadRow& row, int rank) {
 }
 
 void Join::start(StartRow row, int rank) {
-  current_ = -1;
+  current_ = -1 - row.start;
   if (row.counted) {
     const auto [known, added] = run_.counted.emplace(row.start, *row.counted);
     if (known->second != *row.counted)
@@ -93,6 +118,7 @@ void Join::start(StartRow row, int rank) {
                             " steps, another rank " + to_text(known->second));
   }
   tensors(run_.starts[row.start], row.tensors, rank, "", "start");
+  current_ = 0;
 }
 
 void Join::step(Step& step, StepRow row, int rank) {
@@ -101,7 +127,7 @@ void Join::step(Step& step, StepRow row, int rank) {
       row.values ? folder_ + "/" + std::filesystem::path(*row.values).filename().string() : std::string();
   current_ = row.step;
   tensors(step.tensors, row.tensors, rank, values, where);
-  current_ = -1;
+  current_ = 0;
   std::set<std::tuple<std::int64_t, std::int64_t, std::string>> seen;
   for (const TensorRow& local : row.locals) {
     if (!local.by || !local.micro || *local.by < 0 || *local.micro < 0 || *local.by > 1 << 20 ||
@@ -110,6 +136,8 @@ void Join::step(Step& step, StepRow row, int rank) {
     const int by = static_cast<int>(*local.by), micro = static_cast<int>(*local.micro);
     if (!seen.emplace(by, micro, local.name).second)
       throw Error("the gradient of " + local.name + " of micro-batch " + std::to_string(micro) + " is there twice");
+    const auto share = step.by.try_emplace(rank, by).first;
+    share->second = std::min(share->second, by);  // parts of a parameter that ranks share have the number that they share
     Contribution& into = step.locals[{by, micro}];
     into.by = by, into.micro = micro;
     if (into.samples.empty() && static_cast<std::size_t>(micro) < row.batch.size())
@@ -171,7 +199,7 @@ void Join::add(Tensors& into, const TensorRow& row, int rank, const std::string&
   if (piece.count == 0) return;
   for (const Tensor::Piece& known : tensor.pieces) {
     if (known.key == piece.key) {  // another copy of it
-      if (known.digest != piece.digest && current_ >= 0) run_.replicas[{current_, name}] = {known.rank, rank};
+      if (known.digest != piece.digest && current_ != 0) run_.replicas[{current_, name}] = {known.rank, rank};
       const bool sole = tensor.pieces.size() == 1 && known.digest == piece.digest;
       bool apart = known.digest != piece.digest || (sole && !near(tensor.squares, row.squares, 1e-12));
       for (std::size_t i = 0; sole && i < row.sketch.size(); ++i)
@@ -179,6 +207,7 @@ void Join::add(Tensors& into, const TensorRow& row, int rank, const std::string&
       if (apart)
         run_.faults.push_back(what + " differs between rank " + std::to_string(known.rank) + " and rank " +
                               std::to_string(rank));
+      tensor.copies += !apart;
       return;
     }
     if (known.contiguous && piece.contiguous && piece.begin < known.begin + known.count &&
@@ -190,6 +219,7 @@ void Join::add(Tensors& into, const TensorRow& row, int rank, const std::string&
   tensor.squares += row.squares;
   for (std::size_t i = 0; i < row.sketch.size(); ++i) tensor.sketch[i] += row.sketch[i];
   tensor.held += piece.count;
+  if (row.elements) place_elements(tensor, row);
   if (tensor.held > tensor.of) throw Error(what + ": its parts overlap");
   tensor.pieces.push_back(std::move(piece));
 }
@@ -214,6 +244,11 @@ void Join::complete(std::int64_t number, Step& step) {
   }
 }
 
+void Join::differ(std::int64_t number, Step& step, const std::string& what) {
+  step.contradictions.push_back(what);
+  run_.faults.push_back("step " + to_text(number) + ": " + what);
+}
+
 void Join::scalars(std::int64_t number, Step& step) {
   std::set<int> of_rank_0;  // ranks that hold parts of what rank 0 holds, so that their numbers are the same
   const auto names = [](const StepRow& row) {
@@ -233,8 +268,8 @@ void Join::scalars(std::int64_t number, Step& step) {
       }
       const auto [known, added] = step.scalars.emplace(key, value.value);
       if (!added && alike && !row.scalars.contains("norm_squares") && !near(known->second, value, 1e-5))
-        run_.faults.push_back("step " + to_text(number) + ": " + key + " is " + to_text(value.value) + " on rank " +
-                              std::to_string(rank) + ", " + to_text(known->second) + " on another");
+        differ(number, step, key + " is " + to_text(value.value) + " on rank " + std::to_string(rank) + ", " +
+                                 to_text(known->second) + " on another");
       if (alike && !first.scalars.contains(key))
         run_.faults.push_back("step " + to_text(number) + ": rank " + std::to_string(rank) + " has " + key +
                               ", rank 0 has not");
@@ -260,8 +295,8 @@ void Join::groups(std::int64_t number, Step& step) {
       if (group.params.empty() && rank != step.ranks.begin()->first) {  // of an older recorder: by its number
         same = i < step.groups.size() ? step.groups.begin() + static_cast<std::ptrdiff_t>(i) : step.groups.end();
         if (same != step.groups.end() && same->options != group.options)
-          run_.faults.push_back("step " + to_text(number) + ": group " + std::to_string(i) + " of rank " +
-                                std::to_string(rank) + " has other options than that of rank 0");
+          differ(number, step, "group " + std::to_string(i) + " of rank " + std::to_string(rank) +
+                                   " has other options than that of rank 0");
       }
       place[i] = static_cast<std::size_t>(same - step.groups.begin());
       if (same == step.groups.end()) step.groups.push_back(group);
@@ -272,8 +307,8 @@ void Join::groups(std::int64_t number, Step& step) {
           if (std::find(params.begin(), params.end(), name) == params.end()) params.push_back(name);
         } else if (at->second.second != place[i] && at->second.first != rank &&
                    step.groups[at->second.second].options != group.options) {
-          run_.faults.push_back("step " + to_text(number) + ": rank " + std::to_string(rank) + " updates " + name +
-                                " with other options than rank " + std::to_string(at->second.first));
+          differ(number, step, "rank " + std::to_string(rank) + " updates " + name + " with other options than rank " +
+                                   std::to_string(at->second.first));
         }
       }
     }

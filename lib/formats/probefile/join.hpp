@@ -24,12 +24,14 @@ class Join {
                const std::string& where);
   void add(Tensors& into, const TensorRow& row, int rank, const std::string& values, const std::string& where);
   void output(Tensors& into, const TensorRow& row, int rank, const std::string& where);
+  /// Ranks repeat one thing and differ.
+  void differ(std::int64_t number, Step& step, const std::string& what);
   void groups(std::int64_t number, Step& step);
   void scalars(std::int64_t number, Step& step);
 
   Run& run_;
   std::string folder_;
-  std::int64_t current_ = -1;  ///< the step under way, for replicas
+  std::int64_t current_ = 0;  ///< the step under way, or -1 - start, for replicas; 0: a micro-batch
 };
 
 }  // namespace zs::probefile

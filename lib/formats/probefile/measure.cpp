@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/base64.hpp"
 #include "base/error.hpp"
+#include "probefile/fields.hpp"
 
 // Functions of share/probe/zs_probe/native.c, which documents them.
 extern "C" {
@@ -147,13 +150,49 @@ void measure(std::span<const Held> parts, tensorfile::Dtype dtype, int threads, 
   }
 }
 
+/// The value of an element.
+double value_of(const Held& part, std::int64_t at) {
+  const char* const from = part.values.data() + at * tensorfile::size_of(part.dtype);
+  if (part.dtype == tensorfile::Dtype::f64) {
+    double value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  }
+  if (part.dtype == tensorfile::Dtype::f32) {
+    float value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  }
+  std::uint16_t bits;
+  std::memcpy(&bits, from, sizeof bits);
+  if (part.dtype == tensorfile::Dtype::bf16) return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const double size = exponent == 31  ? (fraction ? NAN : HUGE_VAL)
+                      : exponent == 0 ? std::ldexp(fraction, -24)
+                                      : std::ldexp(1024 + fraction, exponent - 25);
+  return bits >> 15 ? -size : size;
+}
+
+/// The part's own of the elements that are kept.
+std::string elements_text(const Held& part) {
+  const std::int64_t of = elements(part), end = part.begin + part.count();
+  std::string bytes;
+  for (std::int64_t k = 0; k < std::min(of, kElements); ++k) {
+    const std::int64_t at = k * spacing(of);
+    if (at < part.begin || at >= end) continue;
+    const double value = value_of(part, at - part.begin);
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  return part.micro >= 0 || bytes.empty() ? "" : ", \"elements\": \"" + to_base64(bytes) + "\"";
+}
+
 /// A JSON object with the fields before a tensor's numbers; its closing brace is missing.
 std::string head(const Held& part) {
-  return fmt::format("{{\"name\": {}, {}\"dtype\": \"{}\", \"of\": {}, \"shape\": [{}], \"begin\": {}, \"count\": {}",
+  return fmt::format("{{\"name\": {}, {}\"dtype\": \"{}\", \"of\": {}, \"shape\": [{}], \"begin\": {}, \"count\": {}{}",
                      nlohmann::json(part.name).dump(),
                      part.micro < 0 ? "" : fmt::format("\"micro\": {}, \"by\": {}, ", part.micro, part.by),
                      safetensors_name(part.dtype), elements(part), fmt::join(part.shape, ", "), part.begin,
-                     part.count());
+                     part.count(), elements_text(part));
 }
 
 }  // namespace

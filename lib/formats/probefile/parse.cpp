@@ -50,6 +50,14 @@ void from(const Json& value, Sketch& to) {
   std::memcpy(to.data(), bytes.data(), bytes.size());
 }
 
+void from(const Json& value, Elements& to) {
+  const std::string bytes = from_base64(value.get_ref<const std::string&>());
+  if (bytes.size() % 8 != 0 || bytes.size() > 8 * kElements)
+    throw Error("has more than " + std::to_string(kElements) + " elements, or parts of some");
+  to.values.resize(bytes.size() / 8);
+  std::memcpy(to.values.data(), bytes.data(), bytes.size());
+}
+
 void from(const Json& value, Option& to) {
   if (value.is_number())
     to.numbers = {value.get<double>()};

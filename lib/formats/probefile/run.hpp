@@ -21,6 +21,8 @@ struct Tensor {
   std::uint64_t digest = 0;
   double squares = 0;
   Sketch sketch;  ///< 8 numbers per range
+  std::vector<double> elements;  ///< at spacing(of); NaN: not recorded. Empty: none is
+  int copies = 0;                ///< parts that another rank holds too, with the same bits
   struct Piece {
     std::string key;  ///< its place
     std::int64_t begin, count;
@@ -63,6 +65,8 @@ struct Step {
   std::string computed;                                ///< the type of autocast, or ""
   std::map<std::string, double> scalars;               ///< norm, clip, loss_scale, accumulation
   std::vector<Group> groups;                           ///< of all ranks, each once
+  std::map<int, int> by;                               ///< of a rank the data-parallel rank that it is
+  std::vector<std::string> contradictions;             ///< what ranks repeat and differ in, but tensors
   /// The row that the end writes: it has the parameters alone.
   bool partial() const { return !ranks.empty() && !ranks.begin()->second.only.empty(); }
   /// The rate of each group.
@@ -84,7 +88,7 @@ struct Run {
   std::map<int, std::vector<HeadRow>> heads;     ///< by rank, of each part
   std::map<int, std::vector<Part>> parts;        ///< by rank
   std::vector<std::string> faults;               ///< reasons why the recording proves nothing, located
-  std::map<std::pair<std::int64_t, std::string>, std::pair<int, int>> replicas;  ///< ranks that differ: step and tensor
+  std::map<std::pair<std::int64_t, std::string>, std::pair<int, int>> replicas;  ///< ranks that differ: step, or -1 - start, and tensor
   std::map<std::string, std::vector<std::string>> ties;  ///< the other names of a tied parameter
   std::set<std::string> frozen;
   int ranks = 0;

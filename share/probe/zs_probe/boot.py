@@ -16,6 +16,7 @@ def activate():
         return
     _active.append(True)
     finder = _Finder({"torch.optim.optimizer": _watch_optimizers, "torch.nn.utils": _watch_clipping, "torch._tensor": _watch_backward,
+                      "torch.distributed.fsdp.fully_sharded_data_parallel": _watch_fsdp1, "torch.amp.grad_scaler": _watch_scaling,
                       "deepspeed": _watch_deepspeed, "megatron.core.optimizer.distrib_optimizer": _watch_megatron})
     for name in list(finder.watched):
         if name in sys.modules:
@@ -154,13 +155,38 @@ def _watch_clipping(module):
     if made is None:
         return
 
-    def clip_grad_norm_(parameters, max_norm, *args, **kwargs):
-        norm = made(parameters, max_norm, *args, **kwargs)
-        _tell("scalar", "norm", norm)
-        _tell("scalar", "clip", max_norm)
+    def clip_grad_norm_(parameters, max_norm, norm_type=2.0, *args, **kwargs):
+        parameters = parameters if hasattr(parameters, "grad") else list(parameters)
+        norm = made(parameters, max_norm, norm_type, *args, **kwargs)
+        _tell("clipped", norm, max_norm, norm_type, [parameters] if hasattr(parameters, "grad") else parameters)
         return norm
 
     module.clip_grad_norm_ = clip_grad_norm_
+
+
+def _watch_fsdp1(module):
+    kind = module.FullyShardedDataParallel
+    made = kind.clip_grad_norm_
+
+    def clip_grad_norm_(self, max_norm, norm_type=2.0):
+        norm = made(self, max_norm, norm_type)
+        _tell("clipped", norm, max_norm, norm_type)
+        return norm
+
+    kind.clip_grad_norm_ = clip_grad_norm_
+
+
+def _watch_scaling(module):
+    kind = module.GradScaler
+    made = kind.scale
+
+    def scale(self, outputs):
+        scaled = made(self, outputs)
+        if getattr(self, "_scale", None) is not None:
+            _tell("scalar", "loss_scale", self._scale)
+        return scaled
+
+    kind.scale = scale
 
 
 def _tell(what, *args):

@@ -2,6 +2,7 @@
 """DeepSpeed's engines. Its optimizers of ZeRO-1, 2, 3, bf16 and fp16 are no optimizers of torch: they hold flat partitions,
 which an optimizer of torch inside them moves, group by group. All is read where it lies: no collective is called."""
 import functools
+import sys
 
 import torch
 
@@ -89,6 +90,21 @@ class Plain(_Engine, Layout):
     def __init__(self, engine):
         Layout.__init__(self, [engine.module], engine.optimizer)
         self._know(engine)
+
+    def attach(self, recorder):
+        Layout.attach(self, recorder)
+        module = sys.modules.get("deepspeed.runtime.engine")
+        made = getattr(module, "clip_grad_norm_", None)
+        if made is None:
+            return
+
+        def clip_grad_norm_(*args, **kwargs):  # which the engine calls, and forgets the norm
+            norm = made(*args, **kwargs)
+            recorder.scalar("norm", norm)
+            return norm
+
+        module.clip_grad_norm_ = clip_grad_norm_
+        self._handles.append(Restored(module, made, "clip_grad_norm_"))
 
 
 class Zero(_Engine, FlatLayout):

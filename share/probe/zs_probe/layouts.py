@@ -439,6 +439,13 @@ class FlatLayout(Layout):
                     for s in cut.get(id(flat), ()):
                         yield f"state.{key}/{s.name}", s.of(value), s.part
 
+    def counters(self):
+        for optimizer in self.optimizers:  # its groups may be empty between steps, as ZeRO-3's are
+            for flat, state in optimizer.state.items():
+                step = state.get("step") if isinstance(state, dict) else None
+                if isinstance(step, (int, float)) or (torch.is_tensor(step) and step.numel() == 1):
+                    yield self.called(flat), step
+
     def flats(self):
         """The flat tensors."""
         return self.moved()

@@ -14,7 +14,7 @@ class Part:
         self.shape = [int(n) for n in shape]
         self.dims, self.of = tuple(self.shape), math.prod(self.shape)
         self.begin, self.count = begin, self.of if count is None else count
-        self.index, self.runs = index, runs
+        self.index, self.runs, self.kept = index, runs, None
         self.key = (self.begin, self.count, self.of) if index is None else repr((runs, self.shape))  # parts of equal keys are cut alike
 
     def sliced(self, begin, end):

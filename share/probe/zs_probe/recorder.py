@@ -6,13 +6,13 @@ import random
 
 import torch
 
-from . import measuring, say as said_so
+from . import elements, measuring, say as said_so
 from .boot import how_it_ends, inside
 from .cost import Cost
 from .part import Unseen, is_dtensor, whole
 from .say import guarded, say, unseen
 from .sketch import perturb, samples
-from .writer import Pen, Row, Taken, Transfer, Writer, finish, raw
+from .writer import Pen, Row, Taken, Transfer, Writer, finish, raw, vectors
 
 _MASK = (1 << 64) - 1
 _BEGIN = {"param": "begin/", "model": "begin.model/"}  # a place, and that of the same tensors as forward finds them
@@ -125,6 +125,18 @@ class Recorder:
             else:
                 self._scalars[name] = _single(value)
 
+    @guarded
+    def clipped(self, norm, bound, norm_type=2.0, parameters=None):
+        """The norm of gradients and its bound: of all that the optimizers move. Of a part of them only how often it was clipped."""
+        if not self.due():
+            return
+        ids = None if parameters is None else {id(p) for p in parameters}
+        if float(norm_type) == 2 and (ids is None or all(id(p) in ids for p in self.layout.moved() if p.grad is not None)):
+            self.scalar("norm", norm)
+            self.scalar("clip", bound)
+        else:
+            self._scalars["clips"] = self._scalars.get("clips", 0) + 1
+
     def loss(self, value):
         """The loss of the step, if it is to be compared. A number of a GPU is waited for where it is written alone."""
         self._loss = _single(value)
@@ -231,7 +243,7 @@ class Recorder:
             self._started = True
             with torch.no_grad():
                 rows = self._taken(self.layout.states()) + self._taken(self.layout.parameters()) + self._taken(self.layout.buffers(True))
-            transfer, said = Transfer([row.measured[0] for row in rows]), {"start": self.step - 1, "counted": self._counted}
+            transfer, said = Transfer([row.measured[0] for row in rows], vectors(rows)), {"start": self.step - 1, "counted": self._counted}
 
             def start():
                 texts, digests = finish(rows, transfer)
@@ -271,7 +283,7 @@ class Recorder:
         """Whether the parameters are those that the training of that folder left."""
         with torch.no_grad():
             rows = self._taken(self.layout.parameters())
-        digests = finish(rows, Transfer([row.measured[0] for row in rows]))[1]
+        digests = finish(rows, Transfer([row.measured[0] for row in rows], vectors(rows)))[1]
         return bool(rows) and all(taken.left.get(row.name) == digest for row, digest in zip(rows, digests) if row.name.startswith("param/"))
 
     def _taken(self, shown, earlier=(), keep=False):
@@ -279,8 +291,9 @@ class Recorder:
         shown = list(shown)
         if keep and (self.values is True or (self.values and self.step in self.values)):
             self._kept.update((name, flat.detach().clone().reshape(-1)) for name, flat, part in shown if part.index is None)
-        found = self._cost.read([(flat, part) for _, flat, part in shown], earlier)
-        return [Row(name, flat.dtype, part, measured) for (name, flat, part), measured in zip(shown, found)]
+        items = [(flat, part) for _, flat, part in shown]
+        found, some = self._cost.read(items, earlier), elements.take(items)
+        return [Row(name, flat.dtype, part, measured, elements=kept) for (name, flat, part), measured, kept in zip(shown, found, some)]
 
     def _take(self, shown, most=None):
         """Rows of this step. most: elements that are held at once, where a layout makes tensors as it shows them."""
@@ -321,7 +334,7 @@ class Recorder:
         buffers = self._buffers
         singles = {id(t): t.detach().double() for t in _tensors([said[key] for key in ("loss", "losses", "scalars", "groups", "targets", "counters")])}
         transfer = Transfer([row.measured[0] for row in (*rows, *found, *micros, *buffers, *(row for _, _, row in outputs))],
-                            [*singles.values(), *self._batch])
+                            [*singles.values(), *self._batch, *vectors((*rows, *found, *buffers))])
         timed = self._cost.timed()
 
         def write():

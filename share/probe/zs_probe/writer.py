@@ -7,7 +7,8 @@
 {"end": N, "rank", "every", "since", "lines", "how", "unseen"}          steps made, where the training ended
 
 tensors   {"name": "PLACE/PARAMETER", "dtype", "shape", "of": elements of the whole, "begin", "count": what is held here, in
-          row-major order, "digest": 16 hex digits, "squares", "sketch": base64 of little-endian float64}. "runs", where it
+          row-major order, "digest": 16 hex digits, "squares", "sketch": base64 of little-endian float64, "elements": the same, those
+          of elements.py}. "runs", where it
           is there, has for each axis the [begin, end) that are held. PLACE is, in causal order:
           begin and begin.model (param and model as forward found them, where the last update left something else), grad (as
           the optimizer gets it) or direction (what replaces it under Muon), state.KEY, param (the copy that the optimizer moves), model (that
@@ -18,7 +19,7 @@ locals    the same for one micro-batch's gradient on this rank, before it is red
 outputs   the same of what a module made of one sample, in the order in which modules end: "name", "sample": its digest.
 batch     of each micro-batch the digest of each sample.
 targets   of each micro-batch how many labels the loss counts, those that are not -100; null where the model gets no labels.
-scalars   norm, clip, loss_scale, accumulation; norm_squares: this rank's share of the norm's square, where the ranks have not joined it.
+scalars   norm, clip, loss_scale, accumulation; clips: how often a part of the gradients was clipped, or by another norm; norm_squares: this rank's share of the norm's square, where the ranks have not joined it.
 groups    of each group of each optimizer its options, whatever their type, before the update; with "params", the names of
           its parameters, and "optimizer", the name of its class.
 counters  {"5": [names]}: the number of steps that an optimizer's state counts, after the update.
@@ -111,10 +112,15 @@ def _copied(device, held):
 
 class Row:
     """A tensor that was read: what read() gave of it, and what else is said of it."""
-    __slots__ = ("name", "dtype", "part", "more", "measured")
+    __slots__ = ("name", "dtype", "part", "more", "measured", "elements")
 
-    def __init__(self, name, dtype, part, measured, more=()):
-        self.name, self.dtype, self.part, self.measured, self.more = name, dtype, part, measured, more
+    def __init__(self, name, dtype, part, measured, more=(), elements=None):
+        self.name, self.dtype, self.part, self.measured, self.more, self.elements = name, dtype, part, measured, more, elements
+
+
+def vectors(rows):
+    """The vectors of rows' elements, each once."""
+    return list({id(row.elements[0]): row.elements[0] for row in rows if row.elements}.values())
 
 
 _heads = {}
@@ -145,8 +151,14 @@ def finish(rows, transfer):
             numbers = transfer.place(held.numbers)
             at = known[id(held)] = (numbers if held.digests is None else transfer.place(held.digests), numbers + held.slots, numbers + 2 * held.slots)
         places.extend((at[0] + slot, at[1] + slot, at[2] + 8 * slot, count))
-    heads = [_head(row) for row in rows]
+    heads = [_head(row) if row.elements is None else b'%s, "elements": "%s"' % (_head(row), _elements(row.elements, transfer)) for row in rows]
     return (native.rows if native.library() else _rows)(heads, places, transfer.bytes())
+
+
+def _elements(kept, transfer):
+    vector, at, count = kept
+    begin = (transfer.place(vector) + at) * 8
+    return binascii.b2a_base64(transfer.bytes()[begin:begin + 8 * count], newline=False)
 
 
 def _rows(heads, places, numbers):

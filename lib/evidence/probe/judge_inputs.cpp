@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of what goes into a step: numbers, samples, micro-batches, the optimizer's counter, rates, losses.
+#include <algorithm>
+#include <cmath>
+
+#include "base/number.hpp"
+#include "base/words.hpp"
+#include "probe/judges.hpp"
+#include "probe/options.hpp"
+
+namespace zs::probe {
+namespace {
+
+std::string whole_text(std::size_t number) { return to_text(static_cast<std::int64_t>(number)); }
+
+bool within(double a, double b, double by) { return std::fabs(a - b) <= by * std::max(std::fabs(a), std::fabs(b)); }
+
+/// A rank for each data-parallel rank: ranks that share one read the same samples.
+std::map<int, int> readers(const Step& step) {
+  std::map<int, int> first;
+  for (const auto& [rank, row] : step.ranks) {
+    const auto by = step.by.find(rank);
+    first.try_emplace(by == step.by.end() ? rank : by->second, rank);
+  }
+  return first;
+}
+
+bool is_zero(const Tensors& tensors, const std::string& parameter) {
+  bool any = false;
+  for (const auto& [name, tensor] : tensors.all()) {
+    if (!name.starts_with("state.") || parameter_of(name) != parameter) continue;
+    if (tensor.squares != 0) return false;
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace
+
+void FiniteJudge::start(std::int64_t number, const Tensors& all) { tensors(number, all); }
+
+void FiniteJudge::tensors(std::int64_t number, const Tensors& all) {
+  for (const auto& [name, tensor] : all.all()) {
+    if (std::isfinite(tensor.squares))
+      tally_.holds();
+    else
+      tally_.breach({number, name, "is not finite"});
+  }
+}
+
+void FiniteJudge::step(const Moment& now) {
+  for (const auto& [rank, row] : now.step.ranks) {
+    const auto judge = [&](const std::string& what, double value) {
+      if (std::isfinite(value))
+        tally_.holds();
+      else
+        tally_.breach({now.number, what + " of rank " + std::to_string(rank), "is " + to_text(value)});
+    };
+    if (row.loss) judge("loss", *row.loss);
+    for (const probefile::Real& loss : row.losses) judge("loss of a micro-batch", loss);
+    for (const auto& [name, value] : row.scalars) judge(name, value);
+  }
+  tensors(now.number, now.step.tensors);
+}
+
+void SampleJudge::step(const Moment& now) {
+  std::map<std::string, std::pair<int, std::size_t>> here;
+  std::map<std::vector<std::string>, std::pair<int, std::size_t>> whole;
+  std::set<std::string> all;
+  std::size_t count = 0, old = 0;
+  for (const auto& [share, rank] : readers(now.step)) {
+    const auto& batch = now.step.ranks.at(rank).batch;
+    for (std::size_t micro = 0; micro < batch.size(); ++micro) {
+      const std::string mine = "micro-batch " + whole_text(micro + 1) + " of rank " + std::to_string(rank);
+      const auto [known, added] = whole.try_emplace(batch[micro], rank, micro);
+      if (!batch[micro].empty() && !added) {
+        tally_.breach({now.number, "batch",
+                       mine + " has the samples of micro-batch " + whole_text(known->second.second + 1) + " of rank " +
+                           std::to_string(known->second.first)});
+        continue;
+      }
+      std::set<std::string> told;
+      const std::set<std::string> distinct(batch[micro].begin(), batch[micro].end());
+      // Reinforcement learning takes each prompt as many times.
+      const bool grouped = distinct.size() * 2 <= batch[micro].size() && batch[micro].size() % distinct.size() == 0;
+      for (const std::string& sample : batch[micro]) {
+        ++count;
+        old += seen_.contains(sample);
+        all.insert(sample);
+        const auto [first, fresh] = here.try_emplace(sample, rank, micro);
+        if (!fresh && !grouped && told.insert(sample).second)
+          tally_.breach({now.number, "batch",
+                         "a sample of " + mine + " is also in micro-batch " + whole_text(first->second.second + 1) +
+                             " of rank " + std::to_string(first->second.first)});
+      }
+      tally_.holds();
+    }
+  }
+  if (all.empty()) return;
+  if (old == 0) {  // new samples only: no epoch ended since a step that repeated an earlier one
+    for (const Read& read : steps_) {
+      if (read.like > 0)
+        tally_.breach({read.step, "batch", "has the samples of step " + to_text(read.like) + " again, and step " +
+                                               to_text(now.number) + " has new ones: no epoch ends between them"});
+    }
+    steps_.clear();
+  }
+  const auto like = batches_.find(all);
+  if (like != batches_.end() && (steps_.empty() || steps_.back().like == 0))
+    steps_.push_back({now.number, count, old, like->second});
+  batches_.emplace(all, now.number);
+  for (const std::string& sample : all) seen_[sample] = now.number;
+}
+
+void SampleJudge::end() { steps_.clear(); }
+
+void MicroBatchJudge::step(const Moment& now) {
+  const auto told = now.step.scalars.find("accumulation");
+  if (told == now.step.scalars.end()) return;
+  std::map<int, int> counts;
+  for (const auto& [key, local] : now.step.locals) counts[key.first] = std::max(counts[key.first], key.second + 1);
+  if (counts.empty()) return tally_.lacks("gradients of micro-batches were not recorded");
+  for (const auto& [by, count] : counts) {
+    if (count == told->second)
+      tally_.holds();
+    else
+      tally_.breach({now.number, "micro-batches of rank " + std::to_string(by),
+                     to_text(static_cast<std::int64_t>(count)) + " for an accumulation of " + to_text(told->second) +
+                         ": " + factor_text(count / told->second, {}, 1e-9) + " of what a step should have"});
+  }
+}
+
+void CounterJudge::start(std::int64_t number, const Tensors& tensors) {
+  const auto counted = run_.counted.find(number);
+  if (counted == run_.counted.end() || counted->second <= 0) return;
+  std::vector<std::string> still;
+  std::size_t of = 0;
+  for (const auto& [name, tensor] : tensors.all()) {
+    if (!name.starts_with("param/")) continue;
+    ++of;
+    if (is_zero(tensors, parameter_of(name))) still.push_back(parameter_of(name));
+  }
+  if (still.empty() || still.size() < of) return;
+  told_ = true;
+  tally_.breach({number + 1, "counter",
+                 "the optimizer counts " + to_text(counted->second) +
+                     (counted->second == 1 ? " step" : " steps") +
+                     " before its first update, and its state is zero: no update was made; expected 0",
+                 static_cast<double>(counted->second)});
+}
+
+void CounterJudge::step(const Moment& now) {
+  const auto begun = std::ranges::find_if(run_.starts, [&](const auto& start) { return start.first == now.number - 1; });
+  if (begun != run_.starts.end()) last_.clear();
+  const auto counted = run_.counted.find(now.number - 1);
+  for (const auto& [name, text] : counters(now.step)) {
+    const auto value = parse_real(text);
+    const std::string place = "counter of " + name;
+    if (!value) {
+      tally_.breach({now.number, place, "ranks count differently: " + text});
+      continue;
+    }
+    const auto last = last_.find(name);
+    double expected = *value;
+    std::string from;
+    if (last != last_.end()) {
+      expected = last->second.second + static_cast<double>(now.number - last->second.first);
+      from = "counted " + to_text(last->second.second) + " after step " + to_text(last->second.first);
+    } else if (begun != run_.starts.end() && now.from &&
+               (is_zero(*now.from, name) || std::ranges::none_of(now.from->all(), [&](const auto& known) {
+                  return known.first.starts_with("state.") && parameter_of(known.first) == name;
+                }))) {
+      expected = told_ && counted != run_.counted.end() ? static_cast<double>(counted->second) + 1 : 1;
+      from = "no update was made before";
+    }
+    if (*value == expected)
+      tally_.holds();
+    else
+      tally_.breach({now.number, place, "is " + to_text(*value) + ", expected " + to_text(expected) + " (" + from + ")",
+                     std::fabs(*value - expected)});
+    last_[name] = {now.number, *value};
+  }
+}
+
+void RateJudge::step(const Moment& now) {
+  // One schedule moves all groups of an optimizer by the same factor, of what each began with.
+  std::map<std::string, std::pair<double, std::size_t>> factor;
+  for (std::size_t i = 0; i < now.step.groups.size(); ++i) {
+    const Group& group = now.step.groups[i];
+    const double rate = number_of(group, "lr", kNan), begun = number_of(group, "initial_lr", kNan);
+    if (std::isnan(rate) || !(begun > 0)) continue;
+    const auto [known, added] = factor.try_emplace(group.optimizer, rate / begun, i);
+    if (added || within(known->second.first, rate / begun, 1e-6))
+      tally_.holds();
+    else
+      tally_.breach({now.number, "lr of group " + whole_text(i),
+                     "is " + to_text(rate) + ", " + to_rounded_text(rate / begun, 4) + " of the rate it began with; group " +
+                         whole_text(known->second.second) + " has " + to_rounded_text(known->second.first, 4) + " of its own",
+                     std::fabs(rate / begun - known->second.first), 1e-6});
+  }
+}
+
+void LossJudge::step(const Moment& now) {
+  std::set<std::string> fitting;
+  double told = 0;
+  std::vector<double> losses;
+  for (const auto& [rank, row] : now.step.ranks) {
+    if (!row.loss || row.losses.empty()) return;
+    double sum = 0, tokens = 0, weighed = 0;
+    for (std::size_t i = 0; i < row.losses.size(); ++i) {
+      sum += row.losses[i];
+      const double target = i < row.targets.size() && row.targets[i] ? static_cast<double>(*row.targets[i]) : 0;
+      tokens += target, weighed += target * row.losses[i];
+    }
+    told = *row.loss;
+    const double count = static_cast<double>(row.losses.size());
+    std::set<std::string> here;
+    if (within(told, sum, 1e-5)) here.insert("their sum");
+    if (within(told, sum / count, 1e-5)) here.insert("their mean");
+    if (tokens > 0 && within(told, weighed / tokens, 1e-5)) here.insert("their mean by target tokens");
+    if (within(told, sum / count * static_cast<double>(now.step.ranks.size()), 1e-5)) here.insert("their mean times the ranks");
+    losses.push_back(told);
+    if (rank == now.step.ranks.begin()->first) {
+      fitting = here;
+      continue;
+    }
+    std::set<std::string> both;
+    std::set_intersection(fitting.begin(), fitting.end(), here.begin(), here.end(), std::inserter(both, both.end()));
+    fitting = both;
+  }
+  if (!begun_) {
+    begun_ = true, rules_ = fitting;
+    if (fitting.empty()) tally_.lacks("the loss of the first step is neither sum nor mean of its micro-batches' losses");
+    return;
+  }
+  if (rules_.empty()) return;
+  std::set<std::string> both;
+  std::set_intersection(fitting.begin(), fitting.end(), rules_.begin(), rules_.end(), std::inserter(both, both.end()));
+  if (both.empty()) {
+    tally_.breach({now.number, "loss",
+                   to_text(told) + " is not " + joined(rules_, " or ") + " of the micro-batches' losses, as before" +
+                       (fitting.empty() ? "" : ", but " + joined(fitting, " or "))});
+  } else {
+    rules_ = both;
+    tally_.holds();
+  }
+}
+
+}  // namespace zs::probe

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of parameters: copies that compute, what forward finds, what moves.
+#include <algorithm>
+#include <cmath>
+
+#include "base/number.hpp"
+#include "base/words.hpp"
+#include "probe/judges.hpp"
+#include "probe/options.hpp"
+
+namespace zs::probe {
+namespace {
+
+/// A number rounded to a type, half to even.
+double rounded_to(double value, const std::string& dtype) {
+  const int digits = dtype == "BF16" ? 8 : dtype == "F16" ? 11 : dtype == "F32" ? 24 : 53;
+  if (value == 0 || !std::isfinite(value) || digits == 53) return value;
+  int exponent = 0;
+  std::frexp(value, &exponent);
+  if (dtype == "F16") exponent = std::max(exponent, -13);
+  return std::ldexp(std::nearbyint(std::ldexp(value, digits - exponent)), exponent - digits);
+}
+
+}  // namespace
+
+void MasterJudge::step(const Moment& now) {
+  for (const auto& [name, copy] : now.step.tensors.all()) {
+    if (!name.starts_with("model/")) continue;
+    const std::string parameter = parameter_of(name);
+    const Tensor* const master = now.step.tensors.find("param/" + parameter);
+    if (!master || run_.replicas.contains({now.number, name})) continue;
+    if (copy.elements.empty() || master->elements.size() != copy.elements.size()) {
+      // By sums: rounding leaves at most half a unit of each element.
+      const double unit = copy.dtype == "BF16" ? 0x1p-8 : copy.dtype == "F16" ? 0x1p-11 : 0x1p-24;
+      const double apart = distance(master->sketch, copy.sketch), most = copy.dtype == master->dtype ? 1e-12 : 1.5 * unit;
+      if (apart <= most)
+        tally_.holds();
+      else
+        tally_.breach({now.number, name, "is not the rounded copy of what the optimizer moved", apart, most});
+      continue;
+    }
+    std::size_t differ = 0, of = 0, before = 0;
+    const Tensor* const old = now.from ? now.from->find("param/" + parameter) : nullptr;
+    for (std::size_t i = 0; i < copy.elements.size(); ++i) {
+      if (std::isnan(copy.elements[i]) || std::isnan(master->elements[i])) continue;
+      ++of;
+      if (copy.elements[i] == rounded_to(master->elements[i], copy.dtype)) continue;
+      ++differ;
+      before += old && i < old->elements.size() && copy.elements[i] == rounded_to(old->elements[i], copy.dtype);
+    }
+    if (differ == 0)
+      tally_.holds();
+    else
+      tally_.breach({now.number, name,
+                     before == differ
+                         ? "is stale: the rounded copy of the parameter before this step"
+                         : to_text(static_cast<std::int64_t>(differ)) + " of " + to_text(static_cast<std::int64_t>(of)) +
+                               " elements are not the rounded ones of what the optimizer moved",
+                     distance(master->sketch, copy.sketch), 0});
+  }
+}
+
+void FoundJudge::step(const Moment& now) {
+  if (!now.before) return;
+  bool any = false;
+  for (const auto& [name, found] : now.step.tensors.all()) {
+    const bool copy = name.starts_with("begin.model/");
+    if (!copy && !name.starts_with("begin/")) continue;
+    any = true;
+    const std::string parameter = parameter_of(name), place = (copy ? "model/" : "param/") + parameter;
+    const Tensor* const left = now.before->tensors.find(place);
+    std::string relation = "forward computes with other values than the update of step " + to_text(now.number - 1) + " left";
+    double by = 1;
+    if (left && left->sketch.size() == found.sketch.size()) {
+      const Fit one = fit({left->sketch}, found.sketch);
+      by = distance(left->sketch, found.sketch);
+      if (one.residual < 1e-4 && std::fabs(one.weights[0] - 1) > 1e-6) relation += ": " + factor_text(one.weights[0], {}, 1e-4);
+      const Tensor* const older = run_.steps.contains(now.number - 2) ? run_.steps.at(now.number - 2).tensors.find(place) : nullptr;
+      if (older && older->digest == found.digest) relation += ": those of the step before, it is stale";
+    }
+    const auto replica = run_.replicas.find({now.number, name});
+    if (replica != run_.replicas.end())
+      relation += "; rank " + std::to_string(replica->second.second) + " holds other values than rank " +
+                  std::to_string(replica->second.first);
+    tally_.breach({now.number, name, relation, by, 0});
+  }
+  if (!any && std::ranges::any_of(now.step.ranks, [](const auto& rank) { return !rank.second.batch.empty(); })) tally_.holds();
+}
+
+void MotionJudge::start(std::int64_t, const Tensors& tensors) {
+  for (const auto& [name, tensor] : tensors.all()) {
+    if (name.starts_with("param/")) seen_.try_emplace(parameter_of(name)).first->second.first = tensor.digest;
+  }
+}
+
+void MotionJudge::step(const Moment& now) {
+  const auto groups = groups_of(now.step);
+  for (const auto& [name, tensor] : now.step.tensors.all()) {
+    const std::string parameter = parameter_of(name);
+    if (name.starts_with("param/")) {
+      const auto known = seen_.find(parameter);
+      if (known == seen_.end()) {
+        seen_[parameter].first = tensor.digest;
+        continue;
+      }
+      Seen& seen = known->second;
+      ++seen.steps;
+      seen.moved |= seen.first != tensor.digest;
+      const auto group = groups.find(parameter);
+      seen.rated |= group != groups.end() && number_of(*group->second, "lr", 0) != 0;
+    } else if (name.starts_with("grad/") || name.starts_with("direction/")) {
+      Seen& seen = seen_[parameter];
+      ++seen.gradients;
+      seen.zero += tensor.squares == 0;
+    }
+  }
+}
+
+void MotionJudge::end() {
+  const auto steps_text = [](std::int64_t steps) { return to_text(steps) + " steps"; };
+  for (const auto& [parameter, seen] : seen_) {
+    if (seen.steps < 2) continue;
+    if (run_.frozen.contains(parameter)) {
+      if (seen.moved)
+        tally_.breach({0, "param/" + parameter, "is frozen, and moves"});
+      else
+        tally_.holds();
+      continue;
+    }
+    if (seen.gradients == 0)
+      tally_.breach({0, "grad/" + parameter, "there is none in all " + steps_text(seen.steps) + ", though the optimizer has it"});
+    else if (seen.zero == seen.gradients)
+      tally_.breach({0, "grad/" + parameter, "is zero in all " + steps_text(seen.steps)});
+    else if (!seen.moved && seen.rated)
+      tally_.breach({0, "param/" + parameter, "never moves in " + steps_text(seen.steps) + ", though its gradient is not zero"});
+    else if (!seen.moved)
+      tally_.breach({0, "param/" + parameter, "never moves in " + steps_text(seen.steps) + ": its group's rate is 0"});
+    else
+      tally_.holds();
+  }
+}
+
+}  // namespace zs::probe

@@ -113,7 +113,7 @@ void GradientJudge::step(const Moment& now) {
   std::vector<double> common;
   struct One {
     std::string parameter;
-    double factor;
+    double factor;  ///< of the mean
     std::size_t ranks, micros;
     double bound;
   };
@@ -141,7 +141,10 @@ void GradientJudge::step(const Moment& now) {
     if (most > 0.1) continue;  // rounding alone
     const double factor = dot(in.sum, tensor.sketch) / dot(in.sum, in.sum);
     const double left = residual({in.sum}, {factor}, tensor.sketch);
-    const double expected = clipped.value_or(1) / static_cast<double>(in.ranks.size()) / scale;
+    // Others divide the loss by the micro-batches before its backward.
+    const bool undivided = run_.framework.starts_with("zs-train");
+    const double shares = static_cast<double>(undivided ? in.columns.size() : in.ranks.size());
+    const double expected = clipped.value_or(1) / shares / scale;
     if (!(left <= 2 * most) || tensor.squares == 0) {
       double rest = left;
       std::string text = tensor.squares == 0 ? "is zero, and its micro-batches' gradients are not"
@@ -150,7 +153,7 @@ void GradientJudge::step(const Moment& now) {
       tally_.breach({now.number, name, text, left, 2 * most});
       continue;
     }
-    held.push_back({parameter, factor, in.ranks.size(), in.columns.size() / in.ranks.size(), std::max(1e-4, 4 * most)});
+    held.push_back({parameter, factor * shares, in.ranks.size(), in.columns.size() / in.ranks.size(), std::max(1e-4, 4 * most)});
   }
   if (all > 0 && without == all)
     tally_.lacks("gradients of micro-batches were not recorded: attach before the first forward");
@@ -159,7 +162,7 @@ void GradientJudge::step(const Moment& now) {
   if (held.empty()) return;
   // Where the factor of clipping is not known, it is one for all parameters, and at most 1.
   std::vector<double> relative;
-  for (const One& one : held) relative.push_back(one.factor * static_cast<double>(one.ranks));
+  for (const One& one : held) relative.push_back(one.factor);
   std::vector<double> sorted = relative;
   std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
   const double median = sorted[sorted.size() / 2];

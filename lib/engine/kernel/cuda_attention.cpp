@@ -300,7 +300,8 @@ void backward(const QueriesKeysValues& of, const Attended& attended, const at::T
 
 bool attention_fits(const AttentionShape& s, const Heads& heads) {
   const bool whole = heads.window == 0 && !heads.sinks_H.defined();
-  if (heads.cap > 0) return s.type == at::kBFloat16 && s.D % 8 == 0 && !heads.sinks_H.defined();
+  if (heads.cap > 0)
+    return s.type == at::kBFloat16 && s.D % 8 == 0 && heads.cap <= kMostCap && !heads.sinks_H.defined();
   if (s.type == at::kFloat) return s.H == s.K && flash_fits(s.D) && whole && heads.scale == 0;
   const std::int64_t widest = at::cuda::getCurrentDeviceProperties()->major == 9 ? 256 : 128;
   return (s.type == at::kBFloat16 || s.type == at::kHalf) && s.D % 8 == 0 && s.D <= widest &&

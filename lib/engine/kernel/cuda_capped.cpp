@@ -13,102 +13,143 @@ namespace zs::kernel::cuda {
 namespace {
 
 using at::Tensor;
+using Number = __nv_bfloat16;
 
-/// [B H, T, D]: one head after another. Keys and values are repeated for each head of queries that shares them.
-Tensor heads_of(const Tensor& x_BTE, std::int64_t heads, std::int64_t times) {
-  const std::int64_t B = x_BTE.size(0), T = x_BTE.size(1), D = x_BTE.size(2) / heads;
-  const Tensor x_BKGTD = x_BTE.view({B, T, heads, 1, D}).permute({0, 2, 3, 1, 4});
-  return x_BKGTD.expand({B, heads, times, T, D}).reshape({B * heads * times, T, D});
-}
+constexpr std::int64_t kBlock = 512;  ///< queries, or keys, that are computed at once
 
-/// The blocks of queries of attention, and the keys that each sees.
-class Blocks {
+/// Some pairs of a sample and a head of keys, whose scores exist at one time. The G heads of queries that share keys
+/// are rows of one product: row t G + g.
+class Pairs {
  public:
-  Blocks(const QueriesKeysValues& of, const Heads& heads)
+  /// `matrices` of scores exist for each pair.
+  Pairs(const QueriesKeysValues& of, const Heads& heads, std::int64_t begin, std::int64_t matrices)
       : heads_(heads),
+        begin_(begin),
         T_(of.q_BTE.size(1)),
-        N_(of.q_BTE.size(0) * heads.H),
-        q_(heads_of(of.q_BTE, heads.H, 1)),
-        k_(heads_of(of.k_BTF, heads.K, heads.H / heads.K)),
-        v_(heads_of(of.v_BTF, heads.K, heads.H / heads.K)) {}
-
-  /// Calls `see` with the first query of each block and their number, and with keys' number: whole packs.
+        D_(of.q_BTE.size(2) / heads.H),
+        G_(heads.H / heads.K),
+        S_((T_ + 7) / 8 * 8),
+        options_(of.q_BTE.options()) {
+    constexpr std::int64_t kBytes = std::int64_t{512} << 20;
+    const std::int64_t all = of.q_BTE.size(0) * heads.K;
+    count_ = std::clamp<std::int64_t>(kBytes / (matrices * T_ * G_ * S_ * 2), 1, all - begin);
+  }
+  std::int64_t count() const { return count_; }
+  std::int64_t G() const { return G_; }
+  /// `n` tensors of each pair's queries, keys or scores, one after another.
+  Tensor queries(std::int64_t n) const { return at::empty({n * count_, T_ * G_, D_}, options_); }
+  Tensor keys(std::int64_t n) const { return at::empty({n * count_, S_, D_}, options_); }
+  Tensor scores(std::int64_t n) const { return at::empty({n * count_, T_ * G_, S_}, options_); }
+  /// Tensor number `at` of those.
+  Tensor part(const Tensor& of, std::int64_t at) const { return of.narrow(0, at * count_, count_); }
+  void pack(const Tensor& x_BTE, const Tensor& into) const {
+    pack_heads(data<Number>(x_BTE), data<Number>(into), lying(x_BTE, into), stream());
+  }
+  void unpack(const Tensor& from, const Tensor& x_BTE) const {
+    unpack_heads(data<Number>(from), data<Number>(x_BTE), lying(x_BTE, from), stream());
+  }
+  /// The first key that a block of queries computes: its block has one that they see.
+  std::int64_t first(std::int64_t query) const {
+    return heads_.window > 0 ? std::max<std::int64_t>(0, query - heads_.window + 1) / kBlock * kBlock : 0;
+  }
+  /// Calls `see` with what the kernels compute of each block of queries.
   template <typename See>
-  void each(See see) const {
-    constexpr std::int64_t kQueries = 512, kGroup = 8;
-    for (std::int64_t begin = 0; begin < T_; begin += kQueries) {
-      const std::int64_t count = std::min(kQueries, T_ - begin);
-      see(begin, count, (begin + count + kGroup - 1) / kGroup * kGroup);
+  void each_queries(See see) const {
+    const double scale = heads_.scale > 0 ? heads_.scale : 1 / std::sqrt(static_cast<double>(D_));
+    for (std::int64_t begin = 0; begin < T_; begin += kBlock) {
+      const std::int64_t key = first(begin), queries = std::min(kBlock, T_ - begin);
+      see(CappedRows{begin_, count_, heads_.K, G_, T_, D_, begin, queries, key, std::min(S_, begin + kBlock) - key, S_,
+                     heads_.window, static_cast<float>(scale), static_cast<float>(heads_.cap)});
     }
   }
-  CappedRows rows(std::int64_t begin, std::int64_t count, std::int64_t keys) const {
-    const double scale = heads_.scale > 0 ? heads_.scale : 1 / std::sqrt(static_cast<double>(q_.size(2)));
-    return {N_ * count, count, keys, begin, heads_.window, static_cast<float>(scale), static_cast<float>(heads_.cap)};
+  /// Calls `see` with each block of keys: the first and their number, and the end of the queries that compute them,
+  /// which begin with the query of the first key.
+  template <typename See>
+  void each_keys(See see) const {
+    for (std::int64_t key = 0; key < T_; key += kBlock) {
+      std::int64_t end = key;
+      while (end < T_ && first(end) <= key) end += kBlock;
+      see(key, std::min(kBlock, S_ - key), std::min(end, T_));
+    }
   }
-  Tensor queries(const Tensor& of_NTD, std::int64_t begin, std::int64_t count) const {
-    return of_NTD.narrow(1, begin, count);
-  }
-  /// The first `keys` rows, of zeros where there are no more.
-  Tensor keys(const Tensor& of_NTD, std::int64_t number) const {
-    if (number <= T_) return of_NTD.narrow(1, 0, number);
-    return at::cat({of_NTD, at::zeros({N_, number - T_, of_NTD.size(2)}, of_NTD.options())}, 1);
-  }
-  Tensor scores(std::int64_t begin, std::int64_t count, std::int64_t number) const {
-    return at::bmm(queries(q_, begin, count), keys(k_, number).transpose(1, 2));
-  }
-  const Tensor& q() const { return q_; }
-  const Tensor& k() const { return k_; }
-  const Tensor& v() const { return v_; }
 
  private:
   Heads heads_;
-  std::int64_t T_, N_;
-  Tensor q_, k_, v_;
+  std::int64_t begin_, count_ = 0, T_, D_, G_, S_;
+  at::TensorOptions options_;
+
+  PackedHeads lying(const Tensor& x_BTE, const Tensor& packed) const {
+    const std::int64_t group = x_BTE.size(2) / (heads_.K * D_);
+    return {begin_, count_, heads_.K, group, T_, packed.size(1) / group, D_, x_BTE.stride(0), x_BTE.stride(1)};
+  }
 };
 
-Tensor floats_like(const Tensor& x) { return at::zeros(x.sizes(), x.options().dtype(at::kFloat)); }
+template <typename Compute>
+void each_pairs(const QueriesKeysValues& of, const Heads& heads, std::int64_t matrices, Compute compute) {
+  const std::int64_t all = of.q_BTE.size(0) * heads.K;
+  for (std::int64_t begin = 0; begin < all;) {
+    const Pairs pairs(of, heads, begin, matrices);
+    compute(pairs);
+    begin += pairs.count();
+  }
+}
+
+/// into = a times b; rows of each may lie apart.
+void product(Tensor into, const Tensor& a, const Tensor& b) { at::bmm_out(into, a, b); }
+
+Tensor scores_of(const Tensor& all, const CappedRows& rows) {
+  return all.narrow(1, rows.query * rows.G, rows.queries * rows.G).narrow(2, rows.key, rows.keys);
+}
+Tensor queries_of(const Tensor& all, const CappedRows& rows) {
+  return all.narrow(1, rows.query * rows.G, rows.queries * rows.G);
+}
+Tensor keys_of(const Tensor& all, const CappedRows& rows) { return all.narrow(1, rows.key, rows.keys); }
 
 }  // namespace
 
 Attended capped_forward(const QueriesKeysValues& of, const Heads& heads) {
-  const std::int64_t B = of.q_BTE.size(0), T = of.q_BTE.size(1), H = heads.H;
-  const Blocks blocks(of, heads);
-  const Tensor out_NTD = at::empty_like(blocks.q()), stats_NT = at::empty({B * H, T}, floats(0).options());
-  blocks.each([&](std::int64_t begin, std::int64_t count, std::int64_t keys) {
-    const Tensor weights = blocks.scores(begin, count, keys), stats = floats(B * H * count);
-    capped_softmax(data<__nv_bfloat16>(weights), data<float>(stats), blocks.rows(begin, count, keys), stream());
-    stats_NT.narrow(1, begin, count).copy_(stats.view({B * H, count}));
-    out_NTD.narrow(1, begin, count).copy_(at::bmm(weights, blocks.keys(blocks.v(), keys)));
+  const std::int64_t B = of.q_BTE.size(0), T = of.q_BTE.size(1);
+  const Tensor out_BTC = at::empty({B, T, of.q_BTE.size(2)}, of.q_BTE.options()),
+               stats_BHT1 = at::empty({B, heads.H, T, 1}, of.q_BTE.options().dtype(at::kFloat));
+  each_pairs(of, heads, 1, [&](const Pairs& pairs) {
+    const Tensor q = pairs.queries(1), out = pairs.queries(1), k = pairs.keys(1), v = pairs.keys(1),
+                 scores = pairs.scores(1);
+    pairs.pack(of.q_BTE, q), pairs.pack(of.k_BTF, k), pairs.pack(of.v_BTF, v);
+    pairs.each_queries([&](const CappedRows& rows) {
+      const Tensor here = scores_of(scores, rows);
+      product(here, queries_of(q, rows), keys_of(k, rows).transpose(1, 2));
+      capped_softmax(data<Number>(scores), data<float>(stats_BHT1), rows, stream());
+      product(queries_of(out, rows), here, keys_of(v, rows));
+    });
+    pairs.unpack(out, out_BTC);
   });
-  return {out_NTD.view({B, H, T, -1}).transpose(1, 2).reshape({B, T, -1}), stats_NT.view({B, H, T, 1})};
+  return {out_BTC, stats_BHT1};
 }
 
 void capped_backward(const QueriesKeysValues& of, const Attended& attended, const Tensor& dout_BTC, const Heads& heads,
                      const QueriesKeysValues& made) {
-  const std::int64_t B = of.q_BTE.size(0), T = of.q_BTE.size(1), H = heads.H, K = heads.K;
-  const Blocks blocks(of, heads);
-  const Tensor dout_NTD = heads_of(dout_BTC, H, 1), stats_NT = attended.stats_BHT1.view({B * H, T});
-  const Tensor dots_NT = (heads_of(attended.out_BTC, H, 1).to(at::kFloat) * dout_NTD).sum(-1);
-  const Tensor dq_NTD = at::empty_like(blocks.q()), dk_NTD = floats_like(blocks.k()), dv_NTD = floats_like(blocks.v());
-  blocks.each([&](std::int64_t begin, std::int64_t count, std::int64_t keys) {
-    const Tensor dout = blocks.queries(dout_NTD, begin, count), weights = blocks.scores(begin, count, keys);
-    const Tensor dscores = at::bmm(dout, blocks.keys(blocks.v(), keys).transpose(1, 2));
-    const Tensor stats = stats_NT.narrow(1, begin, count).contiguous(),
-                 dots = dots_NT.narrow(1, begin, count).contiguous();
-    capped_softmax_backward(data<__nv_bfloat16>(weights), data<__nv_bfloat16>(dscores), data<float>(stats),
-                            data<float>(dots), blocks.rows(begin, count, keys), stream());
-    dq_NTD.narrow(1, begin, count).copy_(at::bmm(dscores, blocks.keys(blocks.k(), keys)));
-    const std::int64_t seen = std::min(keys, T);
-    const auto add = [&](const Tensor& sum_NTD, const Tensor& by, const Tensor& of_queries) {
-      sum_NTD.narrow(1, 0, seen).add_(at::bmm(by.transpose(1, 2), of_queries).narrow(1, 0, seen));
-    };
-    add(dv_NTD, weights, dout), add(dk_NTD, dscores, blocks.queries(blocks.q(), begin, count));
+  each_pairs(of, heads, 2, [&](const Pairs& pairs) {
+    // Scores and the gradient of weights are one product, of queries and the gradient of the output with keys and
+    // values; so are, after them, the gradients of keys and values.
+    const Tensor rows_of_two = pairs.queries(2), keys_of_two = pairs.keys(2), both = pairs.scores(2);
+    const Tensor dq = pairs.queries(1), dkeys = pairs.keys(2), dout = pairs.part(rows_of_two, 1),
+                 k = pairs.part(keys_of_two, 0), scores = pairs.part(both, 0), dweights = pairs.part(both, 1);
+    pairs.pack(of.q_BTE, pairs.part(rows_of_two, 0)), pairs.pack(dout_BTC, dout);
+    pairs.pack(of.k_BTF, k), pairs.pack(of.v_BTF, pairs.part(keys_of_two, 1));
+    pairs.each_queries([&](const CappedRows& rows) {
+      product(scores_of(both, rows), queries_of(rows_of_two, rows), keys_of(keys_of_two, rows).transpose(1, 2));
+      capped_softmax_backward(data<Number>(scores), data<Number>(dweights), data<float>(attended.stats_BHT1),
+                              data<Number>(attended.out_BTC), data<Number>(dout), rows, stream());
+      product(queries_of(dq, rows), scores_of(scores, rows), keys_of(k, rows));
+    });
+    pairs.each_keys([&](std::int64_t key, std::int64_t keys, std::int64_t end) {
+      const std::int64_t G = pairs.G();
+      const auto seen = [&](const Tensor& all) { return all.narrow(1, key * G, (end - key) * G); };
+      product(dkeys.narrow(1, key, keys), seen(both).narrow(2, key, keys).transpose(1, 2), seen(rows_of_two));
+    });
+    pairs.unpack(dq, made.q_BTE);
+    pairs.unpack(pairs.part(dkeys, 0), made.k_BTF), pairs.unpack(pairs.part(dkeys, 1), made.v_BTF);
   });
-  const auto put = [&](const Tensor& into_BTE, const Tensor& of_NTD, std::int64_t count) {
-    const Tensor of_BKTD = of_NTD.view({B, count, H / count, T, -1}).sum(2);
-    into_BTE.view({B, T, count, -1}).copy_(of_BKTD.transpose(1, 2));
-  };
-  put(made.q_BTE, dq_NTD, H), put(made.k_BTF, dk_NTD, K), put(made.v_BTF, dv_NTD, K);
 }
 
 }  // namespace zs::kernel::cuda

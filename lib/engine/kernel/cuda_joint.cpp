@@ -77,13 +77,28 @@ std::vector<Tensor> Gradients::after(const Tensor& dx) const {
   return made;
 }
 
+std::vector<Tensor> Joint::first_factors() const {
+  std::vector<Tensor> all;
+  for (const Projection& part : parts_) {
+    if (part.adapter.defined() && (all.empty() || !all.back().is_same(part.adapter.a_RI)))
+      all.push_back(part.adapter.a_RI);
+  }
+  return all;
+}
+
 template <typename See>
-void Joint::each_adapter(const Tensor& of_NO, See see) const {
-  std::int64_t begin = 0;
-  std::size_t number = 0;
+void Joint::each_adapter(const Tensor& of_NO, const Tensor& low_NR, See see) const {
+  std::int64_t begin = 0, end = 0;
+  Tensor before;
   for (const Projection& part : parts_) {
     const std::int64_t O = part.weight_OI.size(0);
-    if (part.adapter.defined()) see(part.adapter, number++, of_NO.narrow(1, begin, O));
+    if (part.adapter.defined()) {
+      const std::int64_t R = part.adapter.a_RI.size(0);
+      const bool first = !part.adapter.a_RI.is_same(before);
+      if (first) end += R;
+      see(part.adapter, of_NO.narrow(1, begin, O), low_NR.narrow(1, end - R, R), first);
+      before = part.adapter.a_RI;
+    }
     begin += O;
   }
 }
@@ -117,29 +132,38 @@ bool Joint::adapts() const {
   return std::ranges::any_of(parts_, [](const Projection& part) { return part.adapter.defined(); });
 }
 
-Tensor Joint::low(const Adapter& adapter, const Tensor& x_NI) {
-  const Tensor made_NR = at::empty({x_NI.size(0), adapter.a_RI.size(0)}, x_NI.options());
-  multiply(made_NR, x_NI, adapter.a_RI.t());
-  return made_NR.mul_(adapter.scale);
+double Joint::scale() const {
+  return std::ranges::find_if(parts_, [](const Projection& part) { return part.adapter.defined(); })->adapter.scale;
 }
 
-void Joint::forward_again(const Tensor& x_NI) {
-  low_.clear();
-  for (const Projection& part : parts_) {
-    if (part.adapter.defined()) low_.push_back(low(part.adapter, x_NI));
-  }
+Tensor Joint::low(const Tensor& x_NI) const {
+  const Joined all(first_factors());
+  const Tensor made_NR = at::empty({x_NI.size(0), all.whole().size(0)}, x_NI.options());
+  multiply(made_NR, x_NI, all.whole().t());
+  return made_NR.mul_(scale());
 }
+
+void Joint::forward_again(const Tensor& x_NI) { low_NR_ = low(x_NI); }
 
 void Joint::forward(const Tensor& y_NO, const Tensor& x_NI, const Tensor& addend_NO) {
   const Joined all(weights());
   const Factor x(x_NI, Role::value, Wants::rows), weight(all.whole(), Role::value, Wants::rows);
-  multiply(y_NO, x.rows(), weight.rows(), {.bias_N = bias(), .addend_MN = addend_NO});
+  const auto product = [&](const Tensor& addend) {
+    multiply(y_NO, x.rows(), weight.rows(), {.bias_N = bias(), .addend_MN = addend});
+  };
   most_x_ = x.largest(), most_weight_ = weight.largest();
-  low_.clear();
-  each_adapter(y_NO, [&](const Adapter& adapter, std::size_t, const Tensor& own_NO) {
-    low_.push_back(low(adapter, x_NI));
-    multiply(own_NO, low_.back(), adapter.b_OR.t(), {.addend_MN = own_NO});
+  if (!adapts()) return product(addend_NO);
+  low_NR_ = low(x_NI);
+  // What adapters add comes first, where it fills all columns: the product reads it while it computes.
+  const bool fills = std::ranges::all_of(parts_, [](const Projection& part) { return part.adapter.defined(); });
+  if (!fills) product(addend_NO);
+  std::int64_t begin = 0;
+  each_adapter(y_NO, low_NR_, [&](const Adapter& adapter, const Tensor& own_NO, const Tensor& low_NR, bool) {
+    const Tensor past = !fills ? own_NO : addend_NO.defined() ? addend_NO.narrow(1, begin, own_NO.size(1)) : Tensor();
+    multiply(own_NO, low_NR, adapter.b_OR.t(), {.addend_MN = past});
+    begin += own_NO.size(1);
   });
+  if (fills) product(y_NO);
 }
 
 void Joint::backward(const Tensor& dx_NI, const Tensor& dy_NO, const Tensor& addend_NI) {
@@ -148,24 +172,30 @@ void Joint::backward(const Tensor& dx_NI, const Tensor& dy_NO, const Tensor& add
       std::ranges::any_of(parts_, [](const Projection& part) { return part.weight_OI.requires_grad(); });
   dy_NO_ = dy_NO;
   dy_.emplace(dy_NO, Role::gradient, trained ? Wants::both : Wants::rows);
+  Tensor past_NI = addend_NI;
+  if (adapts()) {
+    const Joined factors(first_factors());
+    dlow_NR_ = at::empty({dy_NO.size(0), factors.whole().size(0)}, dy_NO.options());
+    each_adapter(dy_NO, dlow_NR_, [&](const Adapter& adapter, const Tensor& own_NO, const Tensor& dlow_NR, bool first) {
+      multiply(dlow_NR, own_NO, adapter.b_OR, {.addend_MN = first ? Tensor() : dlow_NR});
+    });
+    multiply(dx_NI, dlow_NR_.mul_(scale()), factors.whole(), {.addend_MN = addend_NI});
+    past_NI = dx_NI;
+  }
   multiply(dx_NI, dy_->rows(), Factor(all.whole(), Role::value, Wants::columns, most_weight_).columns(),
-           {.addend_MN = addend_NI});
-  each_adapter(dy_NO, [&](const Adapter& adapter, std::size_t, const Tensor& own_NO) {
-    const Tensor dlow_NR = at::empty({dy_NO.size(0), adapter.a_RI.size(0)}, dy_NO.options());
-    multiply(dlow_NR, own_NO, adapter.b_OR);
-    dlow_.push_back(dlow_NR.mul_(adapter.scale));
-    multiply(dx_NI, dlow_NR, adapter.a_RI, {.addend_MN = dx_NI});
-  });
+           {.addend_MN = past_NI});
 }
 
 void Joint::add(const Tensor& x_NI, Gradients& sums) {
   if (std::ranges::any_of(parts_, [](const Projection& part) { return part.weight_OI.requires_grad(); }))
     add_product(weights(), sums, dy_->columns(), Factor(x_NI, Role::value, Wants::columns, most_x_).columns());
-  each_adapter(dy_NO_, [&](const Adapter& adapter, std::size_t i, const Tensor& own_NO) {
-    Gradient &a = sums.of(adapter.a_RI), &b = sums.of(adapter.b_OR);
-    if (a.wanted()) multiply(a.sum(), dlow_[i].t(), x_NI, {.addend_MN = a.sum()});
-    if (b.wanted()) multiply(b.sum(), own_NO.t(), low_[i], {.addend_MN = b.sum()});
-  });
+  if (adapts()) {
+    add_product(first_factors(), sums, {dlow_NR_.t(), {}, false}, {x_NI.t(), {}, false});
+    each_adapter(dy_NO_, low_NR_, [&](const Adapter& adapter, const Tensor& own_NO, const Tensor& low_NR, bool) {
+      Gradient& b = sums.of(adapter.b_OR);
+      if (b.wanted()) multiply(b.sum(), own_NO.t(), low_NR, {.addend_MN = b.sum()});
+    });
+  }
   std::int64_t begin = 0;
   Tensor columns_O;
   for (const Projection& part : parts_) {
@@ -184,7 +214,7 @@ void Joint::add(const Tensor& x_NI, Gradients& sums) {
     }
     begin += O;
   }
-  low_.clear(), dlow_.clear();
+  low_NR_ = dlow_NR_ = Tensor();
   dy_.reset(), dy_NO_ = Tensor();
 }
 

@@ -40,6 +40,7 @@ class Gradients {
 class Joint {
  public:
   Joint() = default;
+  /// REQUIRES: adapters have one scale.
   explicit Joint(std::vector<Projection> parts) : parts_(std::move(parts)) {}
 
   void list(Listed& all) const;
@@ -56,17 +57,21 @@ class Joint {
 
  private:
   std::vector<Projection> parts_;
-  at::Tensor most_x_, most_weight_;     // the largest magnitudes, of products of 8 bits
-  std::vector<at::Tensor> low_, dlow_;  // [N, R] of each adapter: its factor times x a^T, and the gradient of x a^T
+  at::Tensor most_x_, most_weight_;  // the largest magnitudes, of products of 8 bits
+  at::Tensor low_NR_, dlow_NR_;      // of all adapters: their factors times x a^T, and the gradient of x a^T
   at::Tensor dy_NO_;
   std::optional<Factor> dy_;
 
-  static at::Tensor low(const Adapter& adapter, const at::Tensor& x_NI);
   std::vector<at::Tensor> weights() const;
   at::Tensor bias() const;
-  /// Calls `see` with each part that has an adapter, its number among those, and the columns of `of` that are its own.
+  /// The first factors of the adapters; parts that share one follow each other. All are multiplied with x at once.
+  std::vector<at::Tensor> first_factors() const;
+  at::Tensor low(const at::Tensor& x_NI) const;
+  double scale() const;
+  /// Calls `see` with each adapter, its columns of `of_NO` and of `low_NR`, and whether it is the first that has the
+  /// latter.
   template <typename See>
-  void each_adapter(const at::Tensor& of_NO, See see) const;
+  void each_adapter(const at::Tensor& of_NO, const at::Tensor& low_NR, See see) const;
 };
 
 }  // namespace zs::kernel::cuda

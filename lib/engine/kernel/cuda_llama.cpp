@@ -330,12 +330,14 @@ bool fits(const NormWeight& norm, const Tensor& x) {
   return aligned && norm.weight.scalar_type() == x.scalar_type() &&
          rms_norm_fits(norm.weight.size(0), x.element_size());
 }
-/// Whether the products of a layer can be made of x: of its type, of rows of whole packs.
+/// Whether the products of a layer can be made of x: of its type, of rows of whole packs, adapters of one scale.
 bool fits(const Tensor& x, std::initializer_list<const Projection*> all) {
+  const auto adapted = std::ranges::find_if(all, [](const Projection* of) { return of->adapter.defined(); });
   return std::ranges::all_of(all, [&](const Projection* of) {
     return of->weight_OI.scalar_type() == x.scalar_type() && whole_packs(of->weight_OI.size(0), x) &&
            whole_packs(of->weight_OI.size(1), x) &&
-           (!of->adapter.defined() || whole_packs(of->adapter.a_RI.size(0), x));
+           (!of->adapter.defined() ||
+            (of->adapter.scale == (*adapted)->adapter.scale && whole_packs(of->adapter.a_RI.size(0), x)));
   });
 }
 

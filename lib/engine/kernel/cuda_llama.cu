@@ -13,8 +13,9 @@ namespace {
 constexpr int kThreads = 256, kWarps = kThreads / kWarp;
 
 // ---- RMS norm -------------------------------------------------------------------------------------------------------
-// A block owns whole rows: thread t has packs t, t + kThreads, ... of each, kPacks in all. It takes several rows at
-// once, so that memory is asked for all of them before their sums wait for each other.
+// A block, or a warp where a row has no more packs than that has lanes, owns whole rows: of kOwners threads, thread t
+// has packs t, t + kOwners, ... of each, kPacks in all. They take several rows at once, so that memory is asked for all
+// of them before their sums wait for each other. The bits of a sum are the same either way.
 
 /// Where row n begins.
 __device__ inline std::int64_t begin_of(const NormRows& rows, int n) {
@@ -22,18 +23,26 @@ __device__ inline std::int64_t begin_of(const NormRows& rows, int n) {
   return n / rows.heads * rows.ld + n % rows.heads * rows.C;
 }
 
+/// The number of the calling thread's owners in the grid.
+template <int kOwners>
+__device__ inline int owner() {
+  return static_cast<int>(blockIdx.x) * (kThreads / kOwners) + static_cast<int>(threadIdx.x) / kOwners;
+}
+
 constexpr int rows_at_once(int packs) { return packs >= 4 ? 1 : 4 / packs; }
 
-/// The sum over the block of each of kCount numbers a thread, in every thread. `sums` is memory that the last call did
+/// The sum over the owners of each of kCount numbers a thread, in every thread. `sums` is memory that the last call did
 /// not use.
-template <int kCount>
-__device__ inline void block_sums(float (&of)[kCount], float (*sums)[kWarps]) {
+template <int kOwners, int kCount>
+__device__ inline void row_sums(float (&of)[kCount], float (*sums)[kWarps]) {
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
 #pragma unroll
   for (int r = 0; r < kCount; ++r) {
     const float sum = warp_sum(of[r]);
+    if (kOwners == kWarp) of[r] = sum;
     if (lane == 0) sums[r][warp] = sum;
   }
+  if (kOwners == kWarp) return;
   __syncthreads();
 #pragma unroll
   for (int r = 0; r < kCount; ++r) {
@@ -43,20 +52,21 @@ __device__ inline void block_sums(float (&of)[kCount], float (*sums)[kWarps]) {
   }
 }
 
-template <typename T, int kPacks>
+template <typename T, int kPacks, int kOwners>
 __global__ void __launch_bounds__(kThreads)
     rms_norm_kernel(const T* __restrict__ x_NC, const T* __restrict__ weight_C, const T* __restrict__ past_NC,
                     T* __restrict__ y_NC, float* __restrict__ rstd_N, NormRows rows, float plus, float epsilon) {
   constexpr int kPack = Pack<T>::kSize, kRows = rows_at_once(kPacks);
   const int N = static_cast<int>(rows.N), C = static_cast<int>(rows.C);
   __shared__ float sums[kRows][kWarps];
-  const int packs = C / kPack, first = blockIdx.x * kRows;
+  const int packs = C / kPack, lane = static_cast<int>(threadIdx.x) % kOwners, first = owner<kOwners>() * kRows;
+  if (first >= N) return;
   Pack<T> x[kRows][kPacks];
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
-      const int pack = i * kThreads + static_cast<int>(threadIdx.x);
+      const int pack = i * kOwners + lane;
       if (first + r < N && pack < packs) x[r][i] = load(x_NC + begin_of(rows, first + r) + pack * kPack);
     }
   }
@@ -65,14 +75,14 @@ __global__ void __launch_bounds__(kThreads)
   for (int r = 0; r < kRows; ++r) {
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
-      const int pack = i * kThreads + static_cast<int>(threadIdx.x);
+      const int pack = i * kOwners + lane;
       if (first + r < N && pack < packs) {
 #pragma unroll
         for (int j = 0; j < kPack; ++j) squares[r] = fmaf(wide(x[r][i].value[j]), wide(x[r][i].value[j]), squares[r]);
       }
     }
   }
-  block_sums(squares, sums);
+  row_sums<kOwners>(squares, sums);
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     if (first + r >= N) break;
@@ -80,7 +90,7 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t row = begin_of(rows, first + r);
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
-      const int pack = i * kThreads + static_cast<int>(threadIdx.x);
+      const int pack = i * kOwners + lane;
       if (pack < packs) {
         const Pack<T> w = load(weight_C + pack * kPack);
         Pack<T> out, past;
@@ -93,14 +103,14 @@ __global__ void __launch_bounds__(kThreads)
         store(y_NC + row + pack * kPack, out);
       }
     }
-    if (threadIdx.x == 0) rstd_N[first + r] = rstd;
+    if (lane == 0) rstd_N[first + r] = rstd;
   }
 }
 
 constexpr int kTileRows = 32;  ///< of one row of partial sums of the weight's gradient
 
 /// With kAhead the rows that come next travel into shared memory while those before them are computed.
-template <typename T, int kPacks, bool kAhead>
+template <typename T, int kPacks, int kOwners, bool kAhead>
 __global__ void __launch_bounds__(kThreads, kPacks <= 2 ? 2 : 1)
     rms_norm_backward_kernel(const T* __restrict__ x_NC, const T* __restrict__ weight_C,
                              const float* __restrict__ rstd_N, const T* dy_NC, const T* __restrict__ past_NC, T* dx_NC,
@@ -109,7 +119,7 @@ __global__ void __launch_bounds__(kThreads, kPacks <= 2 ? 2 : 1)
   const int N = static_cast<int>(rows.N), C = static_cast<int>(rows.C);
   __shared__ float sums[2][kRows][kWarps];
   extern __shared__ __align__(16) unsigned char coming[];  // [2][kRows][operand][C]
-  const int packs = C / kPack;
+  const int packs = C / kPack, lane = static_cast<int>(threadIdx.x) % kOwners, tile = owner<kOwners>();
   const auto place = [&](int stage, int r, int operand) {
     return reinterpret_cast<T*>(coming) + ((stage * kRows + r) * 3 + operand) * C;
   };
@@ -117,12 +127,13 @@ __global__ void __launch_bounds__(kThreads, kPacks <= 2 ? 2 : 1)
   float dweight[kPacks][kPack];
 #pragma unroll
   for (int i = 0; i < kPacks; ++i) {
-    const int pack = i * kThreads + static_cast<int>(threadIdx.x);
+    const int pack = i * kOwners + lane;
     if (pack < packs) weight[i] = load(weight_C + pack * kPack);
 #pragma unroll
     for (int j = 0; j < kPack; ++j) dweight[i][j] = 0;
   }
-  const int begin = blockIdx.x * kTileRows, end = min(N, begin + kTileRows);
+  const int begin = tile * kTileRows, end = min(N, begin + kTileRows);
+  if (begin >= N) return;
   int turn = 0;
   const auto ask = [&](int first, int stage) {
 #pragma unroll
@@ -130,7 +141,7 @@ __global__ void __launch_bounds__(kThreads, kPacks <= 2 ? 2 : 1)
       const std::int64_t row = begin_of(rows, first + r);
 #pragma unroll
       for (int i = 0; i < kPacks; ++i) {
-        const int at = (i * kThreads + static_cast<int>(threadIdx.x)) * kPack;
+        const int at = (i * kOwners + lane) * kPack;
         if (first + r < end && at < C) {
           start_copy(place(stage, r, 0) + at, x_NC + row + at);
           start_copy(place(stage, r, 1) + at, dy_NC + row + at);
@@ -156,7 +167,7 @@ __global__ void __launch_bounds__(kThreads, kPacks <= 2 ? 2 : 1)
       rstd[r] = there ? rstd_N[first + r] : 0, dots[r] = 0;
 #pragma unroll
       for (int i = 0; i < kPacks; ++i) {
-        const int pack = i * kThreads + static_cast<int>(threadIdx.x);
+        const int pack = i * kOwners + lane;
         if (there && pack < packs) {
           x[r][i] = load(from(x_NC, 0) + pack * kPack), dy[r][i] = load(from(dy_NC, 1) + pack * kPack);
           if (past_NC) past[r][i] = load(from(past_NC, 2) + pack * kPack);
@@ -167,7 +178,7 @@ __global__ void __launch_bounds__(kThreads, kPacks <= 2 ? 2 : 1)
     for (int r = 0; r < kRows; ++r) {
 #pragma unroll
       for (int i = 0; i < kPacks; ++i) {
-        const int pack = i * kThreads + static_cast<int>(threadIdx.x);
+        const int pack = i * kOwners + lane;
         if (first + r < end && pack < packs) {
 #pragma unroll
           for (int j = 0; j < kPack; ++j) {
@@ -178,7 +189,7 @@ __global__ void __launch_bounds__(kThreads, kPacks <= 2 ? 2 : 1)
         }
       }
     }
-    block_sums(dots, sums[turn]);
+    row_sums<kOwners>(dots, sums[turn]);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       if (first + r >= end) break;
@@ -186,7 +197,7 @@ __global__ void __launch_bounds__(kThreads, kPacks <= 2 ? 2 : 1)
       const std::int64_t row = begin_of(rows, first + r);
 #pragma unroll
       for (int i = 0; i < kPacks; ++i) {
-        const int pack = i * kThreads + static_cast<int>(threadIdx.x);
+        const int pack = i * kOwners + lane;
         if (pack < packs) {
           Pack<T> dx, y;
 #pragma unroll
@@ -206,25 +217,27 @@ __global__ void __launch_bounds__(kThreads, kPacks <= 2 ? 2 : 1)
   if (!scratch) return;
 #pragma unroll
   for (int i = 0; i < kPacks; ++i) {
-    const int pack = i * kThreads + static_cast<int>(threadIdx.x);
+    const int pack = i * kOwners + lane;
     if (pack < packs) {
 #pragma unroll
-      for (int j = 0; j < kPack; ++j)
-        scratch[static_cast<std::int64_t>(blockIdx.x) * C + pack * kPack + j] = dweight[i][j];
+      for (int j = 0; j < kPack; ++j) scratch[static_cast<std::int64_t>(tile) * C + pack * kPack + j] = dweight[i][j];
     }
   }
 }
 
 constexpr int kMostPacks = 8;
 
-/// Calls f with the number of packs of a row that each thread of a block holds.
+/// Calls f with the number of packs of a row that each of its owners holds, and their number.
 template <typename T, typename F>
-void with_block_packs(std::int64_t C, F f) {
+void with_owners(std::int64_t C, F f) {
+  using std::integral_constant;
+  constexpr integral_constant<int, kThreads> block;
   const std::int64_t packs = tiles(C / Pack<T>::kSize, kThreads);
-  if (packs <= 1) return f(std::integral_constant<int, 1>());
-  if (packs <= 2) return f(std::integral_constant<int, 2>());
-  if (packs <= 4) return f(std::integral_constant<int, 4>());
-  if (packs <= kMostPacks) return f(std::integral_constant<int, kMostPacks>());
+  if (C <= kWarp * Pack<T>::kSize) return f(integral_constant<int, 1>(), integral_constant<int, kWarp>());
+  if (packs <= 1) return f(integral_constant<int, 1>(), block);
+  if (packs <= 2) return f(integral_constant<int, 2>(), block);
+  if (packs <= 4) return f(integral_constant<int, 4>(), block);
+  if (packs <= kMostPacks) return f(integral_constant<int, kMostPacks>(), block);
   throw Error("a GPU's RMS norm takes rows of at most " + std::to_string(kMostPacks * kThreads * Pack<T>::kSize) +
               " elements, not " + std::to_string(C));
 }
@@ -372,8 +385,9 @@ void rms_norm(const T* x_NC, const T* weight_C, const T* past_NC, T* y_NC, float
               float plus, float epsilon, cudaStream_t stream) {
   require_packs(rows.C, sizeof(T));
   require_packs(rows.ld, sizeof(T));
-  with_block_packs<T>(rows.C, [&](auto packs) {
-    rms_norm_kernel<T, packs><<<static_cast<unsigned>(tiles(rows.N, rows_at_once(packs))), kThreads, 0, stream>>>(
+  with_owners<T>(rows.C, [&](auto packs, auto owners) {
+    const std::int64_t each = rows_at_once(packs) * (kThreads / owners);
+    rms_norm_kernel<T, packs, owners><<<static_cast<unsigned>(tiles(rows.N, each)), kThreads, 0, stream>>>(
         x_NC, weight_C, past_NC, y_NC, rstd_N, rows, plus, epsilon);
   });
   check("RMS norm");
@@ -388,19 +402,21 @@ void rms_norm_backward(const T* x_NC, const T* weight_C, const float* rstd_N, co
   require_packs(rows.C, sizeof(T));
   require_packs(rows.ld, sizeof(T));
   if (!dweight_C) scratch = nullptr;
-  with_block_packs<T>(rows.C, [&](auto packs) {
+  with_owners<T>(rows.C, [&](auto packs, auto owners) {
     const auto run = [&](auto kernel, std::int64_t shared) {
       if (shared > 0)
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
-      kernel<<<static_cast<unsigned>(tiles(rows.N, kTileRows)), kThreads, static_cast<unsigned>(shared), stream>>>(
+      const std::int64_t each = kTileRows * (kThreads / owners);
+      kernel<<<static_cast<unsigned>(tiles(rows.N, each)), kThreads, static_cast<unsigned>(shared), stream>>>(
           x_NC, weight_C, rstd_N, dy_NC, past_NC, dx_NC, y_NC, scratch, rows, plus);
     };
     // Two blocks of a processor, with what it keeps for itself.
     const std::int64_t bytes = 2 * rows_at_once(packs) * 3 * rows.C * static_cast<std::int64_t>(sizeof(T));
-    if (2 * (bytes + 2048) <= shared_memory())
-      run(rms_norm_backward_kernel<T, packs, true>, bytes);
+    constexpr bool kWhole = owners == kThreads;  // a warp's rows are few numbers, which need not travel ahead
+    if (kWhole && 2 * (bytes + 2048) <= shared_memory())
+      run(rms_norm_backward_kernel<T, packs, owners, kWhole>, bytes);
     else
-      run(rms_norm_backward_kernel<T, packs, false>, 0);
+      run(rms_norm_backward_kernel<T, packs, owners, false>, 0);
   });
   check("backward of RMS norm");
   if (dweight_C) add_tiles<T>(scratch, tiles(rows.N, kTileRows), dweight_C, nullptr, rows.C, stream);

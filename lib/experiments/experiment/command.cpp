@@ -203,6 +203,7 @@ cli::Command train_command() {
           "measure the matrix products of this training on this GPU, keep the fastest kernels, and stop");
   options.push_back(local_rank_option());
   running("print_deepspeed_config", "", "print the configuration that gives DeepSpeed the same training, and stop");
+  running("print_model_config", "", "print the model's config.json in the form of Hugging Face's class, and stop");
   running("results", "FILE",
           "add loss, time, memory and throughput to a JSON file, by method; results of other methods stay");
   running("print_plan", "", "print the plan of a step and stop");

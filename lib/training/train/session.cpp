@@ -215,6 +215,10 @@ Status Session::train(const cli::Args& args) {
     print(config.json);
     return Status::done;
   }
+  if (start.task == "--print_model_config") {
+    if (first) print(model::make(start.settings.model).config_json);
+    return Status::done;
+  }
   comm::Group& group = ranks_.use(device, start.settings.transport, start.settings.deterministic);
   comm::together(group, "choice of the kernels", [&] { setup::place_on(start.settings, group); });
   start.settings.engine.trains = start.task != "--eval_only";

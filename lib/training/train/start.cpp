@@ -53,7 +53,7 @@ std::optional<registry::Run> resumed_run(const cli::Args& args) {
 
 /// The option that asks for something else than a training, or "".
 std::string task_of(const cli::Args& args) {
-  for (const char* const name : {"print_deepspeed_config", "calibrate", "print_plan", "eval_only"}) {
+  for (const char* const name : {"print_deepspeed_config", "print_model_config", "calibrate", "print_plan", "eval_only"}) {
     if (args.has(name)) return std::string("--") + name;
   }
   return "";

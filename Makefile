@@ -257,6 +257,8 @@ check-storm: light  ## RUNS (11500) runs by 64 processes at once, some killed: n
 check-attack: all tests  ## attack zs again with all that once broke it (minutes; make check has each of these too)
 	@BUILD=$(BUILD) tests/attack
 
+check-public: all  ## real logs, tables, traces and configurations of ../shared/public beside their right answers (seconds)
+	@BUILD=$(BUILD) tests/public
 check-revisions: all  ## 20 comparisons of this revision with itself, for real (minutes; on an idle machine)
 	@BUILD=$(BUILD) tests/same-revision
 
@@ -355,6 +357,6 @@ heavy-tools:
 flags:
 	@echo $(HEAVY_FLAGS)
 
-.PHONY: all light check check-attack check-bugs check-planted check-gpu check-matrix check-peers check-revisions check-slurm check-trainers check-wheel check-kills check-storm check-sanitized tests expect lint deps demo demo-logs bench bench-peers fuzz man install clean help light-tools heavy-tools deb wheel check-package flags FORCE
+.PHONY: all light check check-attack check-bugs check-planted check-public check-gpu check-matrix check-peers check-revisions check-slurm check-trainers check-wheel check-kills check-storm check-sanitized tests expect lint deps demo demo-logs bench bench-peers fuzz man install clean help light-tools heavy-tools deb wheel check-package flags FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -124,9 +124,9 @@ probe|the folder of a probe|- - - - - - - - - - - - - o - o o - -|has no "text"|
 dump|a dump of log-probabilities|- - - - - - - - - - - - - o - o o - -|zs-tokenize takes text|is a run and|holds log-probabilities, and another
 trace.gz|a profiler trace|- - - - - - 0 0 0 - - - - 0 - - - - -
 traces|a folder of profiler traces|- - - - - - 0 0 0 - - - - 0 - - - - -
-wandb|a folder of runs of TensorBoard or W&B|0 1 1 0 - - - - - - - - - - - 3 o - -|is a run and
+wandb|a folder of runs of TensorBoard, W&B or MLflow|0 1 1 0 - - - - - - - - - - - 3 o - -|is a run and
 run-peer0001.wandb|a run of TensorBoard or W&B|0 1 1 0 - - - - - - - - - - - 3 o - -|is a run and
-tensorboard|a folder of runs of TensorBoard or W&B|0 1 1 0 - - - - - - - - - - - o o - -|holds 2 runs, expected one|is a run and
+tensorboard|a folder of runs of TensorBoard, W&B or MLflow|0 1 1 0 - - - - - - - - - - - o o - -|holds 2 runs, expected one|is a run and
 events.out.tfevents.1|a run of TensorBoard or W&B|0 1 1 0 - - - - - - - - - - - 1 o - -|is a run and
 tokens.bin|a token file|- - - - - - - - - - - - - - 0 - - - -
 config.yaml|a text|1 o o o - - - - - - - o - 0 - 1 o 0 0|no metric line of a log|is it a table of runs|is a run and

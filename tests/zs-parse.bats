@@ -196,7 +196,7 @@ END
       ! grep -q malformed stats || complain "$dialect: $(cat stats)"
     done
   done
-  [ "$(ls ./*.example | wc -l)" = 16 ] || complain "$(ls ./*.example)"
+  [ "$(ls ./*.example | wc -l)" = 18 ] || complain "$(ls ./*.example)"
   verdict
 }
 

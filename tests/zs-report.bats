@@ -385,10 +385,10 @@ first_paragraph() { sed -n 3p "$1"; }
   refuses_with "zs-report: logs/report.md: is not a report of zs-report, and would be written over: name another file with -o" zs-report logs
   [ ! -e logs/report.html ] || complain "written in part"
   mkdir empty
-  refuses_with "zs-report: empty: is a folder without anything that zs knows; zs-report takes logs, metric records, runs, runs of TensorBoard and W&B, and folders of these" zs-report empty
+  refuses_with "zs-report: empty: is a folder without anything that zs knows; zs-report takes logs, metric records, runs, runs of TensorBoard, W&B and MLflow, and folders of these" zs-report empty
   # A table of runs is no log, be it of zs or of others.
   for table in runs.csv zs-runs.csv; do printf 'run_id,final_train_loss\na,2.5\n' >empty/$table; done
-  refuses_with "zs-report: empty: is a folder without anything that zs knows; zs-report takes logs, metric records, runs, runs of TensorBoard and W&B, and folders of these" zs-report empty
+  refuses_with "zs-report: empty: is a folder without anything that zs knows; zs-report takes logs, metric records, runs, runs of TensorBoard, W&B and MLflow, and folders of these" zs-report empty
   verdict
 }
 

@@ -217,7 +217,7 @@ std::string_view name(Kind kind) {
     case Kind::registry:
       return "a folder of runs";
     case Kind::trackers:
-      return "a folder of runs of TensorBoard or W&B";
+      return "a folder of runs of TensorBoard, W&B or MLflow";
     case Kind::logs:
       return "a folder of logs";
     case Kind::nothing:

@@ -20,7 +20,7 @@ struct Taker {
   std::vector<Kind> kinds;
 };
 
-constexpr std::string_view kOfRuns = "logs, metric records, runs, runs of TensorBoard and W&B, and folders of these";
+constexpr std::string_view kOfRuns = "logs, metric records, runs, runs of TensorBoard, W&B and MLflow, and folders of these";
 constexpr std::string_view kOfTraces = "profiler traces and folders of them";
 constexpr std::string_view kOfGradients = "runs, checkpoints and files of gradients";
 

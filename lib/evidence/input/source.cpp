@@ -88,7 +88,8 @@ std::optional<metric::Run> parsed(const Source& source, const FaultSink& faults)
   std::vector<parse::Count> counts;
   metric::Store store = parse::collect({job}, {}, counted, &counts);
   const parse::Stats& stats = counts.front().stats;
-  if (source.job.of_directory || stats.records > 0) return std::move(store.runs.front());
+  const bool fell = !store.runs.front().attribute("error").empty();
+  if (source.job.of_directory || stats.records > 0 || fell) return std::move(store.runs.front());
   const std::string what = stats.lines == 0 ? "is empty, expected records or a log"
                                             : "holds no records, and no metric line of a log that zs-parse reads";
   if (!source.found) throw Error(job.logs.front(), 0, what);

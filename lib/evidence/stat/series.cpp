@@ -48,6 +48,7 @@ Series series(const metric::Run& run) {
   const bool images = table.find(metric::kImages);
   const Reals tokens(table, images ? metric::kImages : "tokens");
   const metric::Column* const loss = table.find("loss");
+  const bool named = loss || table.find("valid_loss") || table.find("iteration_time");  // else each row is a point
   Series made{{}, 0, {}, largest(table, "peak_mem"), largest(table, "alloc_mem"), loss ? loss->unit : "", images};
   const std::vector<compare::Row> rows = compare::rows(table);
   std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
@@ -74,7 +75,8 @@ Series series(const metric::Run& run) {
       if (!made.other_rank && !is_absent(point.loss) && !std::isfinite(point.loss)) made.other_rank = point;
       continue;
     }
-    if (is_absent(point.loss) && is_absent(point.valid_loss) && is_absent(point.time)) continue;
+    const bool bare = is_absent(point.loss) && is_absent(point.valid_loss) && is_absent(point.time);
+    if (bare && named) continue;
     if (row.replaced)
       ++made.replaced;
     else

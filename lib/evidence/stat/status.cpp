@@ -5,6 +5,8 @@
 #include <cmath>
 #include <filesystem>
 #include <numeric>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "attribute/ending.hpp"
@@ -108,6 +110,42 @@ const Point* poisoned(const metric::Run& run, const Series& series) {
   return scaled && finite ? nullptr : first;
 }
 
+/// The first value of another loss that is not finite, where the records have no column `loss`; or "".
+std::string other_loss(const metric::Run& run, const Series& series) {
+  if (run.records.find("loss")) return "";
+  std::optional<std::pair<std::size_t, std::string>> first;
+  for (const metric::Column& column : run.records.columns) {
+    if (column.type() != metric::Type::real || column.name.find("loss") == std::string::npos) continue;
+    for (std::size_t row = 0; row < column.size(); ++row) {
+      if (column.absent(row) || std::isfinite(column.real(row))) continue;
+      if (!first || row < first->first) first = {row, column.name + " is " + to_text(column.real(row))};
+      break;
+    }
+  }
+  if (!first) return "";
+  const metric::Column* const line = run.records.find("line");
+  const auto at = std::find_if(series.points.begin(), series.points.end(),
+                               [&](const Point& p) { return line && p.line == line->integers()[first->first]; });
+  return first->second + (at == series.points.end() ? "" : place(run, *at));
+}
+
+/// Whether the loss has grown out of any scale although it is finite: all of the last tenth is beyond ten times the
+/// first tenth, and beyond the loss of guessing among any vocabulary.
+std::string exploded(const Series& series) {
+  constexpr double kGuess = 20;
+  std::vector<double> losses;
+  for (const Point& point : series.points) {
+    if (!is_absent(point.loss)) losses.push_back(point.loss);
+  }
+  const std::size_t part = std::max<std::size_t>(2, losses.size() / 10);
+  if (losses.size() < 2 * part) return "";
+  const auto end = static_cast<std::ptrdiff_t>(part);
+  const double begun = *std::max_element(losses.begin(), losses.begin() + end);
+  const double ended = *std::min_element(losses.end() - end, losses.end());
+  if (!(begun > 0) || !(ended > kGuess) || !(ended > 10 * begun)) return "";
+  return "the loss has grown from " + to_text(losses.front()) + " to " + to_text(losses.back());
+}
+
 /// The missing steps among the expected ones, or "".
 std::string missing(const metric::Run& run, const Series& series, std::int64_t expected) {
   if (series.points.empty()) return "no metric records of " + to_text(expected);
@@ -159,6 +197,9 @@ Judgement judge(const metric::Run& run, const Series& series) {
     if (!is_absent(point.valid_loss) && !std::isfinite(point.valid_loss)) {
       return {RunState::diverged, "the validation loss is " + to_text(point.valid_loss) + place(run, point)};
     }
+  }
+  for (const std::string& reason : {other_loss(run, series), exploded(series)}) {
+    if (!reason.empty()) return {RunState::diverged, reason};
   }
   if (series.other_rank) {
     return {RunState::diverged,

@@ -6,6 +6,9 @@
 //   [...] [INFO] [logging.py:107:log_dist] [Rank 0] time (ms) | fwd: 66.11 | bwd: 130.2 | step: 5.1
 //   [...] [INFO] [utils.py:782:see_memory_usage] MA 14.96 GB         Max_MA 14.96 GB         CA 14.97 GB ...
 // The first three describe one step and become one record, together with the program's own line for that step.
+// DeepSpeed-Chat evaluates between epochs, without a step:
+//   ***** Evaluating perplexity, Epoch 1/16 *****
+//   ppl: 2.1
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -29,7 +32,11 @@ class DeepSpeed : public Dialect {
       if (cut && text.find("log_dist]") != std::string_view::npos)
         return {false, "malformed DeepSpeed step line: it ends early"};
     }
-    if (text.find("SamplesPerSec=") != std::string_view::npos) return read_throughput(line, emitter);
+    const std::size_t speed = text.find("SamplesPerSec=");  // behind '|' in DeepSpeed-Chat's lines of times
+    if (speed != std::string_view::npos && text.find("E2E latency=") > speed) return read_throughput(line, emitter);
+    if (const std::size_t at = text.find("***** Evaluating "); at != std::string_view::npos)
+      return read_heading(text.substr(at));
+    if (!evaluated_.empty()) return read_evaluation(line, emitter);
     if (const std::size_t at = text.find("time (ms) | "); at != std::string_view::npos) return read_breakdown(line, at);
     if (const std::size_t at = text.find("MA ");
         at != std::string_view::npos && text.find("Max_MA ") != std::string_view::npos) {
@@ -39,6 +46,7 @@ class DeepSpeed : public Dialect {
   }
 
   bool companion() const override { return true; }
+  bool wants_all() const override { return !evaluated_.empty(); }
   bool holds() const override { return !open_.empty() || !pending_.empty(); }
 
   std::vector<Field> give(std::string_view step, std::string_view rank, Emitter& emitter) override {
@@ -226,6 +234,34 @@ class DeepSpeed : public Dialect {
     return {true};
   }
 
+  Verdict read_heading(std::string_view text) {
+    const std::size_t at = text.find(", Epoch ");
+    if (at == std::string_view::npos) return {};
+    text.remove_prefix(at + 8);
+    evaluated_ = take_digits(text);
+    return {!evaluated_.empty()};
+  }
+
+  /// "ppl: 2.1", "chosen: 0.1, rejected: -0.2, loss: 0.69": the line after the heading.
+  Verdict read_evaluation(const Line& line, Emitter& emitter) {
+    std::string_view rest = line.text;
+    const std::string epoch = std::exchange(evaluated_, {});
+    std::vector<Field> fields = {{"epoch", epoch, Kind::integer}};
+    do {
+      skip_blanks(rest);
+      const std::string_view key = take_key(rest);
+      if (key.empty() || !skip(rest, ": ")) return {};
+      const Token value = take_number(rest);
+      if (value.text.empty() || (!rest.empty() && rest.front() != ',')) return {};
+      if (!line.ended && rest.empty())
+        return {false, "malformed evaluation line: the log ends within the value of '" + std::string(key) + "'"};
+      fields.push_back({key == "ppl" ? "valid_perplexity" : key == "loss" ? "valid_loss" : key, value.text, value.kind});
+    } while (skip(rest, ","));
+    emit(emitter);
+    emitter.record(fields, {}, line.number);
+    return {true};
+  }
+
   /// Times of the parts of a step, in s: of the open step; of the program's next record; if the whole log has neither,
   /// of the steps in order.
   Verdict read_breakdown(const Line& line, std::size_t at) {
@@ -294,6 +330,7 @@ class DeepSpeed : public Dialect {
   std::string pending_prefix_;
   std::vector<Times> alone_;  // all such times, while nothing else is known of the steps
   bool steps_told_ = false, others_ = false;
+  std::string evaluated_;  // the epoch after which the next line is an evaluation
   std::string open_prefix_;
   std::int64_t open_line_ = 0;
   std::vector<std::pair<std::string, Token>> groups_;

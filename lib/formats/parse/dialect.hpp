@@ -82,6 +82,9 @@ std::vector<std::string> dialect_names();
 /// The entry with that name; throws UsageError naming the nearest.
 const Entry& dialect_named(std::string_view name);
 
+/// The cells of a line of a table; a cell may be in double quotes. Empty if a quote is not closed.
+std::vector<std::string_view> cells_of(std::string_view text, char separator);
+
 /// A dialect from a user's regular expression (RE2 syntax; groups (?P<key>...)
 /// or (?<key>...)): every match in a line is a record. Throws UsageError if
 /// the expression is invalid or has no named group; messages call it `what`.
@@ -94,6 +97,8 @@ std::unique_ptr<Dialect> make_failure();
 std::unique_ptr<Dialect> make_wandb();
 std::unique_ptr<Dialect> make_csv();
 std::unique_ptr<Dialect> make_json();
+std::unique_ptr<Dialect> make_mllog();
+std::unique_ptr<Dialect> make_paragraph();
 std::unique_ptr<Dialect> make_deepspeed();
 std::unique_ptr<Dialect> make_nanogpt();
 std::unique_ptr<Dialect> make_huggingface();

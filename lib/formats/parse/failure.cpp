@@ -105,17 +105,21 @@ class Failure : public Dialect {
       return exited(rest, line, emitter);
     }
     if (std::string_view rest = text; skip(rest, "Exit code:")) return exited(trimmed(rest), line, emitter);
-    if (text.starts_with("slurmstepd: error: ") || text.starts_with("srun: error: ")) {
+    for (const std::string_view head : {"slurmstepd: error: ", "srun: error: "}) {  // perhaps behind a progress bar
+      const std::size_t at = text.find(head);
+      if (at == std::string_view::npos) continue;
       const auto says = [&](std::string_view words) { return text.find(words) != std::string_view::npos; };
       const bool cause = says("oom") || says("Out Of Memory") || says(" DUE TO ");
-      if (cause || says(" CANCELLED ") || says("Killed")) return said(text, line, cause ? kCause : kFollows);
+      if (cause || says(" CANCELLED ") || says("Killed")) return said(text.substr(at), line, cause ? kCause : kFollows);
     }
     return {};
   }
 
   void finish(Emitter& emitter) override {
     if (depth_ > kNone) {
-      emitter.attribute("error", cause_.text);
+      waited_.erase(cause_.rank);
+      const bool more = cause_.text.starts_with("Watchdog ") && !waited_.empty();
+      emitter.attribute("error", cause_.text + (more ? " (rank " + *waited_.begin() + " waited too)" : ""));
       emitter.attribute("error_place", cause_.place);
       emitter.attribute("error_line", to_text(cause_.line));
       emitter.attribute("error_rank", cause_.rank);
@@ -131,6 +135,7 @@ class Failure : public Dialect {
       std::string_view number = before.substr(at + 6);
       rank_ = take_digits(number);
     }
+    if (!rank_.empty()) waited_.insert(std::string(rank_));
     return said(text, line, kFollows);
   }
 
@@ -138,8 +143,9 @@ class Failure : public Dialect {
   Verdict exited(std::string_view number, const Line& line, Emitter& emitter) {
     const std::string code(take_number(number).text), text = attribute::code_text(code);
     if (text.empty()) return {};
-    emitter.attribute("exit_code", code);
-    return said(text, line, code == "-15" || code == "143" ? kEnded : kFollows);
+    const bool root = in_root_ && depth_ < kRoot;  // torchrun's, of a rank that has told no cause
+    emitter.attribute("exit_code", code, root);
+    return said(text, line, root ? kRoot : code == "-15" || code == "143" ? kEnded : kFollows);
   }
 
   /// How near to the cause an error is.
@@ -172,6 +178,7 @@ class Failure : public Dialect {
   static constexpr std::int64_t kLongestUsage = 100;       // lines, other ranks' between them
   std::int64_t usage_ = 0;                                 // line of the last usage
   bool in_traceback_ = false, in_root_ = false;
+  std::set<std::string> waited_;   // ranks of whose collective a watchdog tells
   std::set<std::string> handled_;  // ranks whose last exception was handled
   Depth depth_ = kNone;
   Said cause_;

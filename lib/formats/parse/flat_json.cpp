@@ -18,11 +18,23 @@ bool FlatJson::fail(const std::string& what) {
 }
 
 bool FlatJson::read(std::string_view text) {
+  arrays_ = false;
+  return begin(text) && object("", 0);
+}
+
+bool FlatJson::read_all(std::string_view text) {
+  arrays_ = true;
+  begin(text);
+  skip_blanks(rest_);
+  return rest_.starts_with('[') ? array("", 0) : object("", 0);
+}
+
+bool FlatJson::begin(std::string_view text) {
   all_ = rest_ = text;
   fields_.clear();
   made_.clear();
   fault_.clear();
-  return object("", 0);
+  return true;
 }
 
 bool FlatJson::object(const std::string& prefix, int depth) {
@@ -47,7 +59,7 @@ bool FlatJson::object(const std::string& prefix, int depth) {
 
 bool FlatJson::value(std::string_view key, int depth) {
   if (rest_.starts_with('{')) return object(std::string(key) + ".", depth + 1);
-  if (rest_.starts_with('[')) return skip_array(depth + 1);
+  if (rest_.starts_with('[')) return array(key, depth + 1);
   if (rest_.starts_with('"')) {
     std::string_view string;
     if (!text(string)) return false;
@@ -89,16 +101,18 @@ Token FlatJson::take_json_number() {
   return number;
 }
 
-bool FlatJson::skip_array(int depth) {
+bool FlatJson::array(std::string_view key, int depth) {
   if (depth > kDeepest) return fail("nested too deeply");
   skip(rest_, "[");
   skip_blanks(rest_);
   if (skip(rest_, "]")) return true;
-  while (true) {
+  for (std::size_t index = 0;; ++index) {
     skip_blanks(rest_);
     const std::size_t known = fields_.size();
-    if (!value("", depth)) return false;
-    fields_.resize(known);
+    const std::string_view name =
+        arrays_ ? std::string_view(made_.emplace_back(std::string(key) + "[" + std::to_string(index) + "]")) : "";
+    if (!value(name, depth)) return false;
+    if (!arrays_) fields_.resize(known);
     skip_blanks(rest_);
     if (skip(rest_, "]")) return true;
     if (!skip(rest_, ",")) return fail("expected ',' or ']'");

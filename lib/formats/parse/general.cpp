@@ -4,6 +4,12 @@
 //   Epoch: [0][5/100]  Time 0.13 (0.15)  Data 0.01 (0.02)  Loss 4.2 (4.5)  Acc@1 5.0 (4.1)
 //   [step 5] loss=2.5, lr=1e-3 | 120 ms
 //   steps: 10 loss: 2.3456 iter time (s): 0.123 samples/sec: 12.3
+//   Train: 0 [  50/1251 (  4%)]  Loss: 6.93 (6.94)  Time: 0.41s        timm: batches of an epoch
+//   Train Epoch: 1 [640/60000 (1%)]  Loss: 2.3                         PyTorch's example: samples of an epoch
+//   epoch 001:    100 / 1234 loss=12.3, num_updates=100                fairseq: num_updates is the step
+//   3epoch:train:1-50batch: iter_time=0.17, loss=12.3                  ESPnet
+//   epoch: 1, lr: 1.00e+00 - train loss: 2.34 - valid loss: 2.10       an epoch and no step
+//   loss: 1.44 | lr: 5.56e-06 | epoch: 0.03                            neither, but pairs alone
 // Between step and loss stand pairs of a key and a number, and nothing else: prose is left alone. A number in brackets
 // behind a value is its mean so far, and is left out.
 #include <algorithm>
@@ -16,20 +22,10 @@
 #include "base/words.hpp"
 #include "parse/dialect.hpp"
 #include "parse/names.hpp"
+#include "parse/step_head.hpp"
 
 namespace zs::parse {
 namespace {
-
-template <std::size_t N>
-bool among(const std::array<std::string_view, N>& words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
-bool is_step_word(std::string_view word) {
-  static constexpr std::array<std::string_view, 10> kWords = {
-      "step", "steps", "iter", "iters", "it", "iteration", "iterations", "global_step", "batch", "update"};
-  return among(kWords, word);
-}
 
 /// Words before "step" in lines that mention a step but have no metrics.
 bool is_prose(std::string_view prefix) {
@@ -42,31 +38,15 @@ bool is_prose(std::string_view prefix) {
   const std::string_view last = rest.substr(rest.find_last_of(" \t") + 1);  // npos + 1 is 0
   static constexpr std::array<std::string_view, 14> kWords = {
       "at", "from", "after", "before", "to", "for", "per", "since", "until", "every", "next", "the", "first", "last"};
-  return among(kWords, last);
-}
-
-/// Characters between pairs.
-bool is_separator(char c) { return is_blank(c) || std::string_view(",;|[](){}*").find(c) != std::string_view::npos; }
-
-/// A key: letters, digits and "_./@-%", from a letter on.
-std::string_view take_word(std::string_view& text) {
-  std::size_t size = 0;
-  const auto part = [](char c) { return is_key(c) || c == '@' || c == '%'; };
-  if (!text.empty() && (is_alpha(text.front()) || text.front() == '_')) {
-    while (size < text.size() && part(text[size])) ++size;
-  }
-  while (size > 0 && (text[size - 1] == '-' || text[size - 1] == '.')) --size;  // a dash between pairs
-  const std::string_view word = text.substr(0, size);
-  text.remove_prefix(size);
-  return word;
+  return std::find(kWords.begin(), kWords.end(), last) != kWords.end();
 }
 
 /// "train" + "loss": words that belong to the next key.
 bool qualifies(std::string_view word) {
-  static constexpr std::array<std::string_view, 20> kWords = {
+  static constexpr std::array<std::string_view, 21> kWords = {
       "train", "training", "val",     "valid",  "validation", "eval", "test", "lm",   "total", "avg",
-      "mean",  "average",  "running", "smooth", "smoothed",   "grad", "step", "iter", "batch", "learning"};
-  return among(kWords, word);
+      "mean",  "average",  "running", "smooth", "smoothed",   "grad", "step", "iter", "batch", "learning", "max"};
+  return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
 }
 
 /// Whether a key names a loss.
@@ -81,19 +61,30 @@ bool value_ends(std::string_view rest) {
 class General : public Dialect {
  public:
   bool last_resort() const override { return true; }
-
   Verdict read(const Line& line, Emitter& emitter) override {
     const std::string_view text = line.text;
     if (text.find('{') < 3) return {};  // JSON, a dict: other dialects know whether they are whole
     Found found;
     made_.clear();
-    for (std::size_t at = 0; at < text.size();) {  // possible starts of a step or an epoch
+    heads_.next_line();
+    if (const std::size_t at = text.find("epoch:train:"); at != std::string_view::npos && at > 0) {  // ESPnet
+      std::size_t first = at;
+      while (first > 0 && is_digit(text[first - 1])) --first;
+      const std::size_t values = text.find("batch: ", at);
+      if (first < at && values != std::string_view::npos) {
+        found.epoch = text.substr(first, at - first);
+        found.prefix = text.substr(0, first);
+        found.rest = text.substr(values + 7);
+        found.of_espnet = true;
+      }
+    }
+    for (std::size_t at = 0; at < text.size() && found.epoch.empty();) {  // possible starts of a step or an epoch
       if (!is_alpha(text[at]) || (at > 0 && (is_key(text[at - 1]) || text[at - 1] == '@'))) {
         ++at;
         continue;
       }
       std::string_view rest = text.substr(at);
-      if (begins(rest, found)) {
+      if (heads_.take(rest, found)) {
         found.prefix = text.substr(0, at);
         found.rest = rest;
         break;
@@ -101,8 +92,17 @@ class General : public Dialect {
       std::string_view word = text.substr(at);
       at += std::max<std::size_t>(1, take_word(word).size());
     }
-    if ((found.step.empty() && found.epoch.empty()) || is_prose(found.prefix)) return {};
+    const bool last = found.step.empty() && trimmed(found.rest).empty();  // "loss: 1.4 | lr: 0.1 | epoch: 1"
+    if (last) return read_pairs_alone(line, emitter);
+    if (is_prose(found.prefix)) return {};
+    const bool of_valid = found.prefix.ends_with("| valid | ");  // fairseq's lines of an epoch
+    if (found.prefix.ends_with("| train | ") && found.step.empty() && matched_) return {};  // means of its steps
+    if (const std::size_t at = found.rest.find("' subset |"); of_valid && at != std::string_view::npos)
+      found.rest.remove_prefix(at + 10);
     std::string fault = read_pairs(line, found);
+    for (Field& field : found.fields) {
+      if (of_valid && field.key != "num_updates") field.key = made_.emplace_back("valid_" + std::string(field.key));
+    }
     if (!found.has_loss && !read_loss_before(found)) return {false, matched_ || !line.ended ? fault : ""};
     return record(line, found, emitter, fault);
   }
@@ -110,94 +110,21 @@ class General : public Dialect {
   std::string reading() const override { return matched_ ? reading_ : ""; }
 
  private:
-  struct Found {
-    std::string_view prefix, rest, step, total, epoch;
+  struct Found : StepHead {
+    std::string_view prefix, rest;
     std::vector<Field> fields;
-    bool has_loss = false;
+    bool has_loss = false, of_espnet = false;
   };
 
-  /// Reads "step 5/12", "[step 5]", "iter: 5 of 12", "Epoch: [0][5/100]", "Epoch 1/3, step 5/12" off `rest`.
-  bool begins(std::string_view& rest, Found& found) {
-    std::string_view text = rest;
-    std::string word = lower(take_word(text));
-    const bool of_mmengine = (word == "epoch" || is_step_word(word)) && skip(text, "(train)");
-    if (word == "epoch") {
-      skip_marks(text);
-      const std::string_view epoch = take_digits(text);
-      if (epoch.empty()) return false;
-      std::string_view ahead = text;
-      if (skip(ahead, "/")) take_digits(ahead);
-      std::string_view counter = text;
-      if (skip(counter, "][") || skip(counter, "] [")) {  // PyTorch's example: [epoch][batch/batches]
-        skip_blanks(counter);
-        const std::string_view batch = take_digits(counter);
-        skip_blanks(counter);
-        if (batch.empty() || !skip(counter, "/")) return false;
-        skip_blanks(counter);
-        const std::string_view batches = take_digits(counter);
-        const auto e = parse_int(epoch), b = parse_int(batch), n = parse_int(batches);
-        if (!e || !b || !n || *e > 1'000'000'000 || *n > 1'000'000'000) return false;
-        skip(counter, "]");
-        if (!first_epoch_) first_epoch_ = of_mmengine ? std::optional<std::int64_t>(1) : first_epoch(*e, *b, *n);
-        if (first_epoch_) found.step = made_.emplace_back(to_text((*e - *first_epoch_) * *n + *b));
-        found.epoch = epoch;
-        rest = counter;
-        return true;
-      }
-      if (!ends_word(ahead)) return false;
-      while (!ahead.empty() && is_mark(ahead.front())) ahead.remove_prefix(1);
-      std::string_view next = ahead;
-      if (!is_step_word(lower(take_word(next))) || !begins(ahead, found)) return false;
-      found.epoch = epoch;
-      rest = ahead;
-      found.step = of_all_epochs(found);
-      found.total = {};
-      return true;
-    }
-    if (!is_step_word(word)) return false;
-    skip_marks(text);
-    const std::string_view step = take_digits(text);
-    if (step.empty() || step.size() > 15) return false;
-    std::string_view ahead = text;
-    skip_blanks(ahead);
-    if (skip(ahead, "/") || skip(ahead, "of ")) {
-      skip_blanks(ahead);
-      const std::string_view total = take_digits(ahead);
-      if (total.empty()) return false;
-      found.total = total;
-      text = ahead;
-    }
-    if (!ends_word(text)) return false;
-    found.step = step;
-    rest = text;
-    return true;
-  }
-
-  /// Whether epochs count from 0 or from 1, as far as a line tells: they begin at the number of the first batch.
-  static std::optional<std::int64_t> first_epoch(std::int64_t epoch, std::int64_t batch, std::int64_t batches) {
-    if (epoch == 0 || batch == 0) return 0;
-    if (batch == batches || (epoch == 1 && batch == 1)) return 1;
-    return std::nullopt;
-  }
-
-  /// The step, cumulative if the log restarts in each epoch: "Epoch 2, step 1/12" after "Epoch 1, step 12/12".
-  std::string_view of_all_epochs(const Found& found) {
-    const auto epoch = parse_int(found.epoch), step = parse_int(found.step), total = parse_int(found.total);
-    if (!epoch || !step || !total || *total > 1'000'000'000) return found.step;
-    if (last_step_ >= 0 && *epoch > last_epoch_ && *step <= last_step_ && *step <= *total) before_ += *total;
-    last_epoch_ = *epoch;
-    last_step_ = *step;
-    return before_ == 0 ? found.step : made_.emplace_back(to_text(before_ + *step));
-  }
-
-  static bool is_mark(char c) { return is_blank(c) || std::string_view(":=#[]|,-").find(c) != std::string_view::npos; }
-  static void skip_marks(std::string_view& text) {
-    const std::size_t marks = text.find_first_not_of(" \t:=#[");
-    text.remove_prefix(std::min(marks, text.size()));
-  }
-  static bool ends_word(std::string_view rest) {
-    if (rest.size() > 1 && rest.front() == ',' && is_digit(rest[1])) return false;  // "1,000": of which step?
-    return rest.empty() || is_separator(rest.front()) || rest.starts_with(':') || rest.starts_with('-');
+  /// A line of pairs and nothing else, with a loss among them: a record without a step.
+  Verdict read_pairs_alone(const Line& line, Emitter& emitter) {
+    Found found;
+    found.rest = trimmed(line.text);
+    const bool named = !found.rest.empty() && is_alpha(found.rest.front());
+    if (!named || !line.ended) return {};
+    const std::string fault = read_pairs(line, found);
+    if (!found.rest.empty() || !found.has_loss || found.fields.size() < 2) return {};
+    return record(line, found, emitter, fault);
   }
 
   /// Reads the pairs after the step, up to anything else. Returns the defect of a loss's value.
@@ -205,7 +132,7 @@ class General : public Dialect {
     std::string_view& rest = found.rest;
     while (true) {
       while (!rest.empty() && (is_separator(rest.front()) || rest.front() == ':')) rest.remove_prefix(1);
-      if (skip(rest, "- ") || skip(rest, "-> ") || skip(rest, "=> ")) continue;
+      if (skip(rest, "- ") || skip(rest, "-> ") || skip(rest, "=> ") || skip(rest, "completed ")) continue;
       if (rest.empty()) return "";
       std::string_view ahead = rest;
       if (const Token number = take_number(ahead); !number.text.empty()) {  // "120 ms", "5.2 it/s"
@@ -223,9 +150,14 @@ class General : public Dialect {
         key += "_" + more;
         ahead = next;
       }
+      if (std::string_view next = ahead; key == "loss" && (skip_blanks(next), true)) {  // LitGPT: "loss train: 2.3"
+        const std::string more = lower(take_word(next));
+        if (qualifies(more) && next.starts_with(':')) key = more + "_loss", ahead = next;
+      }
       const std::size_t gap = ahead.size();
       skip_blanks(ahead);
       std::string_view unit;
+      if (std::string_view next = ahead; skip(next, "in s") && next.starts_with(':')) ahead = next;  // NeMo's timings
       if (ahead.starts_with('(') && is_unit(ahead.substr(1, ahead.find(')') - 1))) {  // "iter time (s): 0.1"
         unit = ahead.substr(1, ahead.find(')') - 1);
         ahead.remove_prefix(unit.size() + 2);
@@ -276,7 +208,7 @@ class General : public Dialect {
   static bool is_unit(std::string_view word) {
     static constexpr std::array<std::string_view, 8> kUnits = {"s",  "sec",  "secs", "seconds",
                                                                "ms", "msec", "us",   "min"};
-    return among(kUnits, word);
+    return std::find(kUnits.begin(), kUnits.end(), word) != kUnits.end();
   }
 
   /// Reads the unit after a number and adds the field. False if other text follows directly.
@@ -332,6 +264,10 @@ class General : public Dialect {
   }
 
   void add(Found& found, std::string_view key, std::string_view value, Kind kind) {
+    // ESPnet's iter_time is that of the data; LitGPT writes "loss train: 2.3, val: 2.4".
+    if (found.of_espnet) key = key == "iter_time" ? "data_time" : key == "train_time" ? "iteration_time" : key;
+    const bool after_loss = !found.fields.empty() && found.fields.back().key == "train_loss";
+    if (key == "val" && after_loss) key = "valid_loss";
     const bool known =
         std::any_of(found.fields.begin(), found.fields.end(), [&](const Field& f) { return f.key == key; });
     if (!known) found.fields.push_back({made_.emplace_back(key), value, kind});
@@ -358,6 +294,7 @@ class General : public Dialect {
   Verdict record(const Line& line, Found& found, Emitter& emitter, const std::string& fault) {
     std::vector<Field> fields;
     if (!found.step.empty()) fields.push_back({"step", found.step, Kind::integer});
+    if (!found.samples.empty()) fields.push_back({"samples_of_epoch", found.samples, Kind::integer});
     if (!found.epoch.empty()) fields.push_back({"epoch", found.epoch, Kind::integer});
     for (const Field& field : found.fields) {
       if (field.key != "step" && !(field.key == "epoch" && !found.epoch.empty())) fields.push_back(field);
@@ -380,8 +317,7 @@ class General : public Dialect {
 
   std::deque<std::string> made_;  // texts that are not the log's
   std::string reading_;
-  std::optional<std::int64_t> first_epoch_;  // 0 or 1; unknown: steps of "[epoch][batch/batches]" are left out
-  std::int64_t last_epoch_ = 0, last_step_ = -1, before_ = 0;  // `before_`: steps of the epochs before
+  StepHeads heads_;
   bool matched_ = false;
 };
 

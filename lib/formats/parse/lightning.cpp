@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch Lightning's progress bar, with the metrics that a module logs with prog_bar=True:
+// Progress bars with metrics, of PyTorch Lightning and any that tqdm draws, and of Keras:
 //   Epoch 0:  22%|██▏       | 4/18 [00:17<01:02,  4.47s/it, loss=9.947, v_num=193315]
+//   Steps:  10%|█         | 50/500 [00:10<01:30,  5.00it/s, lr=1e-5, step_loss=0.123]
 //   `Trainer.fit` stopped: `max_epochs=3` reached.
-// A batch is drawn more than once; the last drawing has its metrics. Batches are counted across epochs. The rate is the
-// mean over the epoch so far, not the time of a step. (Its CSVLogger writes a table, which is the dialect csv.)
+//   1875/1875 [==============================] - 5s 2ms/step - loss: 0.2951 - accuracy: 0.9143
+// A batch is drawn more than once; the last drawing has its metrics. Batches are counted across epochs, unless the
+// metrics have the step. A rate in brackets is the mean over the epoch so far, not the time of a step. (Lightning's
+// CSVLogger writes a table, which is the dialect csv.)
 #include <algorithm>
 
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "parse/dialect.hpp"
+#include "parse/names.hpp"
 
 namespace zs::parse {
 namespace {
@@ -17,29 +22,32 @@ class Lightning : public Dialect {
   Verdict read(const Line& line, Emitter& emitter) override {
     if (const std::size_t at = line.text.find("`Trainer.fit` stopped: `max_"); at != std::string_view::npos)
       return read_closing(line.text.substr(at), emitter);
-    std::string_view rest = line.text;
-    const std::size_t at = rest.find("Epoch ");
-    if (at == std::string_view::npos || (at > 0 && is_key(rest[at - 1]))) return {};
-    rest.remove_prefix(at + 6);
-    const auto epoch = parse_int(take_digits(rest));
-    if (!epoch || !skip(rest, ": ")) return {};
-    const std::size_t bracket = rest.find(" [");
-    const std::size_t slash = rest.rfind('/', bracket);
+    if (const std::size_t at = keras_values(line.text); at != std::string_view::npos)
+      return read_keras(line, at, emitter);
+    if (std::string_view rest = trimmed(line.text); skip(rest, "Epoch ")) {  // Keras: "Epoch 1/5" before its bars
+      const std::string_view epoch = take_digits(rest);
+      const bool alone = skip(rest, "/") && !take_digits(rest).empty() && trimmed(rest).empty();
+      if (alone) keras_epoch_ = epoch;
+    }
+    const std::size_t percent = line.text.find('%');
+    if (percent == std::string_view::npos) return {};
+    const std::size_t bracket = line.text.find(" [", percent);
+    const std::size_t slash = line.text.rfind('/', bracket);
     if (bracket == std::string_view::npos || slash == std::string_view::npos) return {};
     std::size_t first = slash;
-    while (first > 0 && is_digit(rest[first - 1])) --first;
-    const auto batch = parse_int(rest.substr(first, slash - first));
-    const auto batches = parse_int(rest.substr(slash + 1, bracket - slash - 1));
-    const std::size_t percent = rest.find('%');
-    if (!batch || !batches || *epoch > 1'000'000'000 || *batches > 1'000'000'000 || percent == std::string_view::npos ||
-        percent > first)
-      return {};
-    rest.remove_prefix(bracket + 2);
+    while (first > 0 && is_digit(line.text[first - 1])) --first;
+    const auto batch = parse_int(line.text.substr(first, slash - first));
+    const auto batches = parse_int(line.text.substr(slash + 1, bracket - slash - 1));
+    if (!batch || !batches || *batches > 1'000'000'000 || percent > first) return {};
+    std::string_view rest = line.text.substr(bracket + 2);
     const std::size_t metrics = std::min(rest.find("it/s, "), rest.find("s/it, "));
     if (metrics == std::string_view::npos) return {};  // nothing was logged, or nothing yet
     rest.remove_prefix(metrics + 6);
-    Held held{
-        to_text(*epoch * *batches + *batch), to_text(*epoch), std::string(line.text.substr(0, at)), {}, line.number};
+    const std::string_view title = line.text.substr(0, percent);
+    const Epoch epoch = epoch_of(title);
+    if (!epoch.trains) return {};
+    const std::string step = !epoch.known ? to_text(*batch) : to_text((epoch.number - epoch.first) * *batches + *batch);
+    Held held{step, epoch.known ? to_text(epoch.number) : "", std::string(title.substr(0, epoch.begin)), {}, line.number};
     std::string fault = read_metrics(rest, held);
     if (held.metrics.empty()) return {false, fault};
     if (!held_.metrics.empty() && held_.step != held.step) emit(emitter);
@@ -47,7 +55,10 @@ class Lightning : public Dialect {
     return {true, fault};
   }
 
-  void finish(Emitter& emitter) override { emit(emitter); }
+  void finish(Emitter& emitter) override {
+    emit(emitter);
+    keras_epoch_.clear();
+  }
 
  private:
   struct Held {
@@ -55,6 +66,83 @@ class Lightning : public Dialect {
     std::vector<std::pair<std::string, std::string>> metrics;
     std::int64_t line = 0;
   };
+
+  /// What stands before a bar.
+  struct Epoch {
+    std::int64_t number = 0, first = 0;  ///< `first`: epochs count from 0, or from 1 as in "1/10"
+    std::size_t begin = std::string_view::npos;
+    bool known = false, trains = true;
+  };
+
+  static Epoch epoch_of(std::string_view title) {
+    Epoch epoch;
+    const std::string words = lower(title);
+    for (const std::string_view word : {"valid", "eval", "test", "sampl", "generat", "predict", "sanity", "map"})
+      epoch.trains = epoch.trains && words.find(word) == std::string::npos;
+    const std::size_t at = words.find("epoch");
+    if (at == std::string::npos) return epoch;
+    std::string_view rest = title.substr(at + 5);
+    rest.remove_prefix(std::min(rest.find_first_not_of(" \t:=#["), rest.size()));
+    const auto number = parse_int(take_digits(rest));
+    if (!number || *number > 1'000'000'000) return epoch;
+    epoch.known = true;
+    epoch.number = *number;
+    epoch.first = skip(rest, "/") && !take_digits(rest).empty() && *number > 0 ? 1 : 0;
+    epoch.begin = at;
+    return epoch;
+  }
+
+  /// Where the values of Keras's last bar in a line begin, behind "2ms/step - " or "2s/epoch - "; of "469/469 - 1s - loss:
+  /// 0.3 - 1s/epoch - 3ms/step", as it is written without a terminal, behind the first time.
+  static std::size_t keras_values(std::string_view text) {
+    std::string_view rest = trimmed(text);
+    if (!take_digits(rest).empty() && skip(rest, "/") && !take_digits(rest).empty() && skip(rest, " - ") &&
+        !take_digits(rest).empty() && skip(rest, "s - "))
+      return text.size() - rest.size();
+    for (const std::string_view unit : {"/step - ", "/epoch - "}) {
+      const std::size_t at = text.rfind(unit);
+      if (at != std::string_view::npos) return at + unit.size();
+    }
+    return std::string_view::npos;
+  }
+
+  /// "469/469 [=====] - 2s 4ms/step - loss: 0.35 - accuracy: 0.89": the last drawing of an epoch is its mean.
+  Verdict read_keras(const Line& line, std::size_t at, Emitter& emitter) {
+    std::string_view before = line.text.substr(0, at), rest = line.text.substr(at);
+    const std::size_t plain = before.find(" - ");
+    const std::size_t bar = std::min(before.rfind('['), before.find("\xE2\x94\x81"));  // of Keras 2, of Keras 3
+    const std::size_t drawn = bar == std::string_view::npos ? plain : bar;
+    const std::size_t slash = before.rfind('/', drawn);
+    if (drawn == std::string_view::npos || slash == std::string_view::npos) return {};
+    std::size_t first = slash;
+    while (first > 0 && is_digit(before[first - 1])) --first;
+    std::string_view count = before.substr(first);
+    const auto batch = parse_int(take_digits(count));
+    if (!batch || !skip(count, "/")) return {};
+    const auto batches = parse_int(take_digits(count));
+    const auto epoch = parse_int(keras_epoch_);
+    if (!batches || *batches > 1'000'000'000) return {};
+    Held held{epoch ? to_text((*epoch - 1) * *batches + *batch) : "", keras_epoch_, "", {}, line.number};
+    std::string fault;
+    while (fault.empty()) {
+      const std::string_view key = take_key(rest);
+      if (key.empty() || !skip(rest, ": ")) break;  // "1s/epoch"
+      const Token number = take_number(rest);
+      if (number.text.empty()) return {};
+      if (!line.ended && rest.empty())
+        fault = "malformed progress bar: it is cut";
+      else if (!number_ends(rest))
+        fault = "malformed progress bar: other text within '" + std::string(key) + "'";
+      else
+        held.metrics.emplace_back(key, number.text);
+      skip_blanks(rest);
+      if (!skip(rest, "- ")) break;
+    }
+    if (held.metrics.empty()) return {false, fault};
+    if (!held_.metrics.empty() && held_.epoch != held.epoch) emit(emitter);
+    held_ = std::move(held);
+    return {true, fault};
+  }
 
   /// Reads "loss=9.947, v_num=193315]".
   static std::string read_metrics(std::string_view rest, Held& held) {
@@ -70,7 +158,7 @@ class Lightning : public Dialect {
       std::string_view value = rest.substr(equals + 1, end - equals - 1);
       const bool last = rest[end] == ']';
       const Token number = take_number(value);
-      if (!number.text.empty() && !trimmed(value).empty())
+      if (!number.text.empty() && !trimmed(value).empty() && key != "v_num")  // "3-16"
         return "malformed progress bar: other text within '" + std::string(key) + "'";
       if (!number.text.empty() && key != "v_num") found.emplace_back(key, number.text);
       rest.remove_prefix(end + 1);
@@ -83,7 +171,11 @@ class Lightning : public Dialect {
 
   void emit(Emitter& emitter) {
     if (held_.metrics.empty()) return;
-    std::vector<Field> fields = {{"step", held_.step, Kind::integer}, {"epoch", held_.epoch, Kind::integer}};
+    const bool counted = std::any_of(held_.metrics.begin(), held_.metrics.end(),
+                                     [](const auto& one) { return column_named(one.first).column == "step"; });
+    std::vector<Field> fields;
+    if (!counted && !held_.step.empty()) fields.push_back({"step", held_.step, Kind::integer});
+    if (!held_.epoch.empty()) fields.push_back({"epoch", held_.epoch, Kind::integer});
     for (const auto& [key, value] : held_.metrics) fields.push_back({key, value, value_of(value).kind});
     emitter.record(fields, held_.prefix, held_.line);
     held_.metrics.clear();
@@ -100,6 +192,7 @@ class Lightning : public Dialect {
   }
 
   Held held_;
+  std::string keras_epoch_;  // of the bars that follow
 };
 
 }  // namespace

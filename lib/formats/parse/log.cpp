@@ -19,6 +19,7 @@ constexpr std::int64_t kHeaderLines = 100;      // shown to all dialects
 constexpr std::int64_t kSearched = 10'000;      // the same, if none of them has found a record
 constexpr int kFaulty = -2;
 constexpr std::size_t kRecent = 4096;
+constexpr std::string_view kSeries = " - ";  // between a run's name and its column
 
 /// Adds the user's attributes for all logs.
 Options with_custom(Options options) {
@@ -271,6 +272,14 @@ std::vector<Field> LogReader::held_by_others(const std::vector<Field>& fields, s
 void LogReader::record(const std::vector<Field>& fields, std::string_view prefix, std::int64_t line) {
   Records::Place place{prefix.empty() ? prefix : rank_of(prefix), line, parts_};
   std::vector<Field> all = fields;
+  if (!options_.series.empty()) {
+    std::erase_if(all, [&](Field& field) {
+      const bool shared = field.key.find(kSeries) == std::string_view::npos;
+      const bool limit = field.key.ends_with("__MIN") || field.key.ends_with("__MAX");
+      return !shared && (limit || !skip(field.key, options_.series + std::string(kSeries)));
+    });
+    if (all.size() < 2) return;  // the step alone
+  }
   for (const Field& field : held_by_others(fields, place.rank)) {
     if (field.key == "rank")
       place.rank = field.value;

@@ -28,6 +28,7 @@ struct Options {
   std::string pattern;  ///< a regular expression with named groups, tried before the dialects; or empty
   std::map<std::string, std::string> map;  ///< key of a log -> its column
   Ranks ranks = Ranks::all;
+  std::string series;           ///< of a table of several runs (W&B's export), only the columns of this run
   bool facts_only = false;      ///< the records come from elsewhere: a log without records is not a fault
   std::size_t block = 1 << 18;  ///< bytes read at a time
   bool ahead = true;            ///< read files on disk in a second thread; the result is the same

@@ -40,7 +40,8 @@ class Megatron : public Dialect {
     if (step.empty() || !skip(rest, "/")) return {};
     skip_blanks(rest);
     const std::string_view total = take_digits(rest);
-    if (total.empty() || !skip(rest, " |")) return {};
+    const bool of_nemo = line.text.substr(0, at).find("epoch ") != std::string_view::npos;
+    if (total.empty() || of_nemo || !skip(rest, " |")) return {};
     emitter.attribute("expected_steps", total);
     std::vector<Field> fields = {{"step", step, Kind::integer}};
     made_.clear();
@@ -56,7 +57,9 @@ class Megatron : public Dialect {
       const std::size_t bar = rest.find('|');
       const std::string_view cell = trimmed(rest.substr(0, bar));
       if (bar == std::string_view::npos) {  // each cell ends with a bar
-        if (!cell.empty()) fault = "malformed iteration line: it ends in '" + std::string(cell.substr(0, 40)) + "'";
+        const bool size = cell.find("mem usage") != std::string_view::npos && line.ended;
+        if (!cell.empty() && !(size && is_sizes(trimmed(cell.substr(cell.find(':') + 1)))))
+          fault = "malformed iteration line: it ends in '" + std::string(cell.substr(0, 40)) + "'";
         break;
       }
       rest.remove_prefix(bar + 1);
@@ -89,6 +92,7 @@ class Megatron : public Dialect {
     }
     if (skip(rest, "/")) take_number(rest);  // "1234.5/1230.1": this one, and the mean
     if (!rest.empty() && name.find("flops") != std::string_view::npos) return "";  // GPT-NeoX's "12.3TFLOPS"
+    if (name.find("mem usage") != std::string_view::npos && is_sizes(trimmed(cell.substr(split + 1)))) return "";
     if (!rest.empty()) return "malformed iteration line: other text within '" + std::string(name) + "'";
     const auto* const known =
         std::find_if(kNames.begin(), kNames.end(), [&](const Name& one) { return one.cell == name; });
@@ -99,6 +103,15 @@ class Megatron : public Dialect {
         milliseconds ? std::string_view(made_.emplace_back(shifted(number.text, -3))) : number.text;
     fields.push_back({made_.emplace_back(std::move(key)), value, milliseconds ? Kind::real : number.kind});
     return "";
+  }
+
+  /// Primus's "232.82GB/55.17GB/287.98GB/80.84%", of one GPU at one time: no column holds it.
+  static bool is_sizes(std::string_view text) {
+    do {
+      if (take_number(text).text.empty()) return false;
+      text.remove_prefix(std::min(text.find_first_not_of("KMGTiB%"), text.size()));
+    } while (skip(text, "/"));
+    return text.empty();
   }
 
   Verdict read_validation(const Line& line, std::size_t at, Emitter& emitter) {

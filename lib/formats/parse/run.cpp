@@ -8,6 +8,7 @@
 #include "base/number.hpp"
 #include "base/secret.hpp"
 #include "metric/file.hpp"
+#include "parse/dialect.hpp"
 #include "parse/names.hpp"
 #include "parse/text.hpp"
 #include "parse/tracked.hpp"
@@ -70,6 +71,28 @@ std::string tracked_name_of(const std::string& path, Source source) {
   return as_word(name.starts_with("run-") ? name.substr(4) : name);
 }
 
+/// The runs of a table that W&B exported, whose columns are "NAME - loss", "NAME - loss__MIN"; empty for any other file.
+std::vector<std::string> runs_of_table(const std::string& path) {
+  constexpr std::size_t kLongest = 1 << 20;
+  std::string name = path;
+  if (name.ends_with(".gz")) name.resize(name.size() - 3);
+  std::error_code ignored;
+  if (!name.ends_with(".csv") || !std::filesystem::is_regular_file(path, ignored)) return {};
+  Input input(path);
+  std::string head(kLongest, '\0');
+  head.resize(input.read(head.data(), head.size()));
+  head.resize(std::min(head.find('\n'), head.size()));
+  std::vector<std::string> runs;
+  for (const std::string_view cell : cells_of(head, ',')) {
+    const std::size_t at = cell.rfind(" - ");
+    const bool limit = cell.ends_with("__MIN");
+    if (!limit || at == std::string_view::npos) continue;
+    if (std::string run(cell.substr(0, at)); std::find(runs.begin(), runs.end(), run) == runs.end())
+      runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
 }  // namespace
 
 Job job_of(const std::vector<std::string>& logs, const std::string& name) {
@@ -100,6 +123,14 @@ std::vector<Job> jobs_of(const std::vector<std::string>& logs) {
       Job job{run, {operand}, {}};
       job.source = source;
       jobs.push_back(std::move(job));
+      continue;
+    }
+    if (const std::vector<std::string> runs = runs_of_table(operand); !runs.empty()) {
+      for (const std::string& run : runs) {
+        Job job{as_word(run), {operand}, {}};
+        job.series = run;
+        jobs.push_back(std::move(job));
+      }
       continue;
     }
     const LogName log = name_of(operand);
@@ -167,6 +198,8 @@ Count read_tracked(const Job& job, const Options& options, metric::Writer& rows,
   TrackedReader reader(options, rows, faults);
   if (job.source == Source::tensorboard)
     reader.read_tensorboard(job.logs);
+  else if (job.source == Source::mlflow)
+    reader.read_mlflow(job.logs.front());
   else
     reader.read_wandb(job.logs);
   for (const auto& [key, value] : job.attributes) reader.set_attribute(key, value);
@@ -187,6 +220,7 @@ Count read_records(const metric::Run& run, const Job& job, metric::Writer& rows)
 }  // namespace
 
 Count read_job(const Job& job, Options options, metric::Writer& rows, const FaultSink& faults) {
+  options.series = job.series;
   for (const Fault& fault : job.faults) faults(fault);
   options.facts_only = !job.metrics.empty();
   if (options.facts_only) options.dialect = "failure";

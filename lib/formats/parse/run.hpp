@@ -12,7 +12,7 @@
 namespace zs::parse {
 
 /// The kind of a run's files.
-enum class Source { log, tensorboard, wandb };
+enum class Source { log, tensorboard, wandb, mlflow };
 
 /// A run and its logs, in order.
 struct Job {
@@ -23,6 +23,7 @@ struct Job {
   std::vector<Fault> faults{};                    ///< found before the logs are read
   std::string metrics{};                          ///< file with its records; the logs then only show how it ended
   Source source = Source::log;                    ///< the kind of `logs`
+  std::string series{};                           ///< as Options::series
   std::vector<std::string> wandb_places{};        ///< folders to search for the W&B run that the log names
   std::shared_ptr<const metric::Run> records{};   ///< the run itself, if it was read from a file of records
 };

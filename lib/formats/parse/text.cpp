@@ -94,6 +94,23 @@ Token take_number(std::string_view& text) {
   return number;
 }
 
+Token take_grouped_number(std::string_view& text, std::deque<std::string>& made) {
+  Token number = take_number(text);
+  if (number.kind != Kind::integer || number.text.size() > 3) return number;
+  std::string whole(number.text);
+  while (text.starts_with(',')) {
+    std::string_view ahead = text.substr(1);
+    const Token more = take_number(ahead);
+    const std::size_t point = std::min(more.text.find('.'), more.text.size());
+    if (number.kind != Kind::integer || point != 3 || !is_digit(more.text.front())) break;
+    whole += more.text;
+    number.kind = more.kind;
+    text = ahead;
+  }
+  if (whole.size() > number.text.size()) number.text = made.emplace_back(std::move(whole));
+  return number;
+}
+
 std::string_view take_digits(std::string_view& text) {
   const std::string_view digits = text.substr(0, std::min(text.size(), text.find_first_not_of("0123456789")));
   text.remove_prefix(digits.size());

@@ -2,6 +2,7 @@
 // Scanners for the text of a line: numbers, words, blanks. None copies, none throws.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 
@@ -34,6 +35,8 @@ void skip_blanks(std::string_view& text);
 bool number_ends(std::string_view rest);
 /// Removes and returns the number in front; an empty token, with `text` unchanged, if there is none.
 Token take_number(std::string_view& text);
+/// The same of a number that may have commas between its thousands, "12,345" or "1,234.56"; `made` gets one without them.
+Token take_grouped_number(std::string_view& text, std::deque<std::string>& made);
 /// Removes and returns the digits in front.
 std::string_view take_digits(std::string_view& text);
 /// Removes and returns the key in front.

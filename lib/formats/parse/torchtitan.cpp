@@ -42,7 +42,7 @@ class TorchTitan : public Dialect {
       if (key.empty() || !skip(rest, ":")) break;
       skip_blanks(rest);
       const bool grouped = key == "tps" || key == "tflops";
-      const Token number = grouped ? take_grouped_number(rest) : take_number(rest);
+      const Token number = grouped ? take_grouped_number(rest, made_) : take_number(rest);
       if (number.text.empty()) {
         fault = "malformed step line: no number after '" + std::string(key) + ":'";
         break;
@@ -74,23 +74,6 @@ class TorchTitan : public Dialect {
     }
     emitter.record(fields, before, line.number);
     return {true, fault};
-  }
-
-  /// A number that may have commas between its thousands: "12,345", "1,234.56". Nothing else with a comma is taken.
-  Token take_grouped_number(std::string_view& rest) {
-    Token number = take_number(rest);
-    if (number.kind != Kind::integer || number.text.size() > 3) return number;
-    std::string whole(number.text);
-    while (rest.starts_with(',')) {
-      std::string_view ahead = rest.substr(1);
-      const Token more = take_number(ahead);
-      const std::size_t point = std::min(more.text.find('.'), more.text.size());
-      if (number.kind != Kind::integer || point != 3 || !is_digit(more.text.front())) break;
-      whole += more.text;
-      number.kind = more.kind;
-      rest = ahead;
-    }
-    return {made_.emplace_back(std::move(whole)), number.kind};
   }
 
   std::size_t width_ = 0;         // fields of the widest step line so far

@@ -2,6 +2,7 @@
 #include "parse/tracked.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include "base/protobuf.hpp"
 #include "base/secret.hpp"
 #include "base/words.hpp"
+#include "config/config.hpp"
 #include "parse/flat_json.hpp"
 #include "tracker/datastore.hpp"
 #include "tracker/tensorboard.hpp"
@@ -46,12 +48,55 @@ std::string object_of(const std::vector<tracker::Item>& items) {
   return text + "}";
 }
 
-/// A row of TensorBoard: what was written of one step until a tag came again.
+/// A row: what was written of one step until a name came again.
 struct TrackedStep {
   std::int64_t step, number;
   int part;
-  double time;
-  std::vector<std::pair<std::string, tracker::EventValue>> values;  ///< by column
+  double time;  ///< unix seconds
+  std::vector<Field> values{};
+};
+
+/// Puts values, which trackers keep by name, into rows by step. The texts live as long as this.
+class TrackedSteps {
+ public:
+  void add(TrackedStep at, std::string column, std::string value, Kind kind) {
+    const auto known = newest_.find(at.step);
+    TrackedStep* step = known == newest_.end() ? nullptr : &steps_[known->second];
+    const bool again =
+        step && std::any_of(step->values.begin(), step->values.end(), [&](const Field& f) { return f.key == column; });
+    if (again && kind == Kind::word) return;  // the digest of the end, said once more
+    if (!step || again) {
+      newest_[at.step] = steps_.size();
+      step = &steps_.emplace_back(std::move(at));
+    }
+    const std::string_view name = keep(std::move(column)), text = keep(std::move(value));
+    step->values.push_back({name, text, kind});
+  }
+
+  /// Forgets the rows from a step on: the run began again there.
+  void restart(std::int64_t from) {
+    std::erase_if(steps_, [&](const TrackedStep& s) { return s.step >= from; });
+    newest_.clear();
+    for (std::size_t i = 0; i < steps_.size(); ++i) newest_[steps_[i].step] = i;
+  }
+
+  /// Calls `row` with the fields of each row, in the order of the file.
+  template <typename Row>
+  void each(Row row) {
+    for (const TrackedStep& step : steps_) {
+      std::vector<Field> fields = {{"step", keep(to_text(step.step)), Kind::integer}};
+      fields.insert(fields.end(), step.values.begin(), step.values.end());
+      if (step.time > 0) fields.push_back({"_timestamp", keep(to_text(step.time)), Kind::real});
+      row(fields, step.number, step.part);
+    }
+  }
+
+ private:
+  std::string_view keep(std::string text) { return texts_.emplace_back(std::move(text)); }
+
+  std::deque<TrackedStep> steps_;
+  std::map<std::int64_t, std::size_t> newest_;  // by step: index in `steps_`
+  std::deque<std::string> texts_;
 };
 
 }  // namespace
@@ -91,8 +136,7 @@ void TrackedReader::fact(std::string_view key, std::string_view value) {
 }
 
 void TrackedReader::read_tensorboard(const std::vector<std::string>& files) {
-  std::deque<TrackedStep> steps;
-  std::map<std::int64_t, std::size_t> newest;  // by step: index in `steps`
+  TrackedSteps steps;
   FlatJson json;
   for (const std::string& file : files) {
     const std::string bytes = read_file(file);
@@ -100,13 +144,7 @@ void TrackedReader::read_tensorboard(const std::vector<std::string>& files) {
       ++stats_.lines;
       if (!event.version.empty() && !event.version.starts_with("brain.Event:"))
         fault("event " + to_text(number) + ": of a version that zs does not know: " + event.version);
-      if (event.restarts) {
-        const auto voided =
-            std::remove_if(steps.begin(), steps.end(), [&](const TrackedStep& s) { return s.step >= event.step; });
-        steps.erase(voided, steps.end());
-        newest.clear();
-        for (std::size_t i = 0; i < steps.size(); ++i) newest[steps[i].step] = i;
-      }
+      if (event.restarts) steps.restart(event.step);
       for (const tracker::EventValue& value : event.values) {
         std::string column = clean(value.tag);
         if (value.is_text) {
@@ -124,32 +162,68 @@ void TrackedReader::read_tensorboard(const std::vector<std::string>& files) {
             continue;
           }
         }
-        const auto known = newest.find(event.step);
-        TrackedStep* step = known == newest.end() ? nullptr : &steps[known->second];
-        const bool again = step && std::any_of(step->values.begin(), step->values.end(),
-                                               [&](const auto& one) { return one.first == column; });
-        if (again && value.is_text) continue;  // the digest of the end, said once more
-        if (!step || again) {
-          newest[event.step] = steps.size();
-          step = &steps.emplace_back(TrackedStep{event.step, number, parts_, event.wall_time, {}});
-        }
-        step->values.emplace_back(std::move(column), value);
+        std::string text = value.is_text ? clean(value.text) : to_text(value.scalar);
+        const Kind kind = value.is_text ? Kind::word : value_of(text).kind;
+        steps.add({event.step, number, parts_, event.wall_time}, std::move(column), std::move(text), kind);
       }
       if (event.other == 0 || !event.values.empty()) ++stats_.matched["tensorboard"];
     };
     tracker::read_events(bytes, file, use, faults_);
   }
-  for (const TrackedStep& step : steps) {
-    std::deque<std::string> texts;
-    const auto made = [&](std::string text) { return std::string_view(texts.emplace_back(std::move(text))); };
-    std::vector<Field> fields = {{"step", made(to_text(step.step)), Kind::integer}};
-    for (const auto& [column, value] : step.values) {
-      const std::string_view text = made(value.is_text ? clean(value.text) : to_text(value.scalar));
-      fields.push_back({column, text, value.is_text ? Kind::word : value_of(text).kind});
+  steps.each([&](const std::vector<Field>& fields, std::int64_t number, int part) { row(fields, number, part); });
+}
+
+void TrackedReader::read_mlflow(const std::string& folder) {
+  namespace fs = std::filesystem;
+  const auto each = [&](const char* part, auto use) {  // the files below a folder, by their path, which is the name
+    std::error_code error;
+    std::vector<std::string> names;
+    const fs::path place = fs::path(folder) / part;
+    for (const auto& entry : fs::recursive_directory_iterator(place, error)) {
+      if (entry.is_regular_file(error)) names.push_back(entry.path().lexically_relative(place).string());
     }
-    if (step.time > 0) fields.push_back({"_timestamp", made(to_text(step.time)), Kind::real});
-    row(fields, step.number, step.part);
+    std::sort(names.begin(), names.end());
+    for (const std::string& name : names) use(name, place / name);
+  };
+  const auto meta = (fs::path(folder) / "meta.yaml").string();
+  const config::Config told = config::Config::parse(read_file(meta), meta);
+  for (const config::Entry& entry : told.entries()) {
+    static constexpr std::array<std::string_view, 6> kStates = {"", "running", "scheduled", "finished", "failed", "killed"};
+    const auto state = entry.key == "status" ? parse_int(entry.value).value_or(0) : 0;
+    if (state == 3 || state == 4) fact("exit_state", kStates[static_cast<std::size_t>(state)]);
+    if (entry.key == "run_name") fact("mlflow_run_name", entry.value);
   }
+  each("params", [&](const std::string& name, const fs::path& path) { fact(name, Input(path.string()).read_all()); });
+  each("tags", [&](const std::string& name, const fs::path& path) {
+    if (name == "mlflow.runName") fact("mlflow_run_name", Input(path.string()).read_all());
+    if (name == "mlflow.source.git.commit") fact("commit", Input(path.string()).read_all());
+  });
+  TrackedSteps steps;
+  each("metrics", [&](const std::string& name, const fs::path& path) {
+    path_ = path.string();
+    const std::string content = Input(path_).read_all();
+    std::int64_t number = 0;
+    for (std::string_view rest = content; !rest.empty();) {  // "1665035303022 0.185 0": time in ms, value, step
+      std::string_view line = rest.substr(0, std::min(rest.find('\n'), rest.size()));
+      const bool ended = line.size() < rest.size();
+      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+      ++number;
+      ++stats_.lines;
+      const auto time = parse_real(take_number(line).text);
+      skip_blanks(line);
+      const Token value = take_number(line);
+      skip_blanks(line);
+      const auto step = line.empty() ? 0 : parse_int(take_number(line).text);  // old files have no step
+      if (!time || value.text.empty() || !step || !trimmed(line).empty() || !ended) {
+        fault("malformed line: expected a time, a value and a step", number);
+        continue;
+      }
+      ++stats_.matched["mlflow"];
+      steps.add({*step, number, 1, *time / 1000}, name, std::string(value.text), value.kind);
+    }
+  });
+  path_ = folder;
+  steps.each([&](const std::vector<Field>& fields, std::int64_t number, int part) { row(fields, number, part); });
 }
 
 void TrackedReader::read_wandb(const std::vector<std::string>& files) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads runs of experiment trackers: TensorBoard's event files and W&B's run files.
+// Reads runs of experiment trackers: TensorBoard's event files, W&B's run files, folders of MLflow's file store.
 #pragma once
 #include <map>
 #include <string>
@@ -14,8 +14,8 @@ namespace zs::parse {
 /// Whether a file is TensorBoard's or W&B's, by its name, as these programs decide it.
 Source source_of(const std::string& path);
 
-/// The tracked runs in a folder: a run folder of W&B, a folder of such, or TensorBoard's folders of event files at any
-/// depth. Empty if there are none.
+/// The tracked runs in a folder: a run folder of W&B or MLflow, a folder of such, or TensorBoard's folders of event files
+/// at any depth. Empty if there are none. Runs of MLflow without a metric are left out, and counted in a fault.
 std::vector<Job> tracked_jobs(const std::string& folder);
 
 /// The files of the W&B run `id` in the folders `places`; oldest first.
@@ -34,6 +34,8 @@ class TrackedReader {
   void read_tensorboard(const std::vector<std::string>& files);
   /// Reads the files of one W&B run, in order.
   void read_wandb(const std::vector<std::string>& files);
+  /// Reads one run of MLflow: a folder with meta.yaml and a file for each metric, parameter and tag.
+  void read_mlflow(const std::string& folder);
   void set_attribute(const std::string& key, const std::string& value) { attributes_[key] = value; }
   /// Like LogReader::finish().
   void finish();

@@ -132,6 +132,41 @@ void find_events(const fs::path& folder, const std::string& name, int depth, std
   }
 }
 
+/// Whether a folder is a run of MLflow's file store: mlruns/EXPERIMENT/RUN.
+bool is_mlflow(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::is_regular_file(folder / "meta.yaml", error)) return false;
+  return fs::is_directory(folder / "metrics", error) || fs::is_directory(folder / "params", error) ||
+         fs::is_directory(folder / "tags", error);
+}
+
+/// The runs of MLflow in a store, an experiment, or the folder of one run, which have a metric.
+std::vector<Job> mlflow_jobs(const fs::path& folder) {
+  std::vector<fs::path> runs;
+  const auto look = [&](const fs::path& place) {
+    if (is_mlflow(place)) runs.push_back(place);
+  };
+  std::error_code error;
+  look(folder);
+  for (const fs::path& path : entries(folder)) {
+    look(path);
+    if (!fs::is_directory(path, error) || is_mlflow(path) || !fs::is_regular_file(path / "meta.yaml", error)) continue;
+    for (const fs::path& run : entries(path)) look(run);
+  }
+  std::vector<Job> jobs;
+  for (const fs::path& run : runs) {
+    const bool measured = fs::is_directory(run / "metrics", error) && !fs::is_empty(run / "metrics", error);
+    if (!measured) continue;
+    Job& job = jobs.emplace_back(Job{run_name(file_name(fs::weakly_canonical(run))), {run.string()}, {}});
+    job.source = Source::mlflow;
+  }
+  if (jobs.size() < runs.size() && !jobs.empty())
+    jobs.front().faults.push_back({folder.string(), 0,
+                                   std::to_string(runs.size() - jobs.size()) + " of " + std::to_string(runs.size()) +
+                                       " runs of MLflow have no metric, and are left out"});
+  return jobs;
+}
+
 }  // namespace
 
 Source source_of(const std::string& path) {
@@ -160,6 +195,7 @@ std::vector<Job> tracked_jobs(const std::string& folder) {
     else
       jobs.push_back(wandb_job(id, files));
   }
+  if (jobs.empty()) jobs = mlflow_jobs(folder);
   if (jobs.empty()) find_events(folder, file_name(whole), 0, jobs);
   return jobs;
 }

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step and its values in lines of their own, as Composer and OLMo write them:
+//   [batch=20/100]:
+//        Train Perplexity: 58312.06
+//        Train loss/train/total: 10.97
+//   2025-01-01 00:00:00.000  host0:0  olmo.train:990  INFO  [step=10/10000,epoch=0]
+//       optim/total_grad_norm=1.608
+//       throughput/total_tokens=5,242,880
+// The values end at the first line that is not indented, or no pair.
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "parse/dialect.hpp"
+#include "parse/names.hpp"
+
+namespace zs::parse {
+namespace {
+
+class Paragraph : public Dialect {
+ public:
+  bool wants_all() const override { return line_ > 0; }
+
+  Verdict read(const Line& line, Emitter& emitter) override {
+    if (line_ > 0 && line.number > line_) {
+      const std::string_view pair = trimmed(line.text);
+      const bool indented = !line.text.empty() && is_blank(line.text.front());
+      if (indented && !pair.empty()) {
+        std::string fault;
+        if (read_pair(pair, line.ended, fault)) return {true, fault};
+      }
+      finish(emitter);
+    }
+    return {read_head(line, emitter)};
+  }
+
+  void finish(Emitter& emitter) override {
+    if (line_ > 0 && fields_.size() > head_) emitter.record(fields_, prefix_, line_);
+    line_ = 0;
+  }
+
+ private:
+  /// "[epoch=1][batch=5/100]:" or "[step=10/10000,epoch=0]" at the end of a line.
+  bool read_head(const Line& line, Emitter& emitter) {
+    std::string_view text = trimmed(line.text);
+    if (text.ends_with(':')) text.remove_suffix(1);
+    if (!text.ends_with(']') || !line.ended) return false;
+    std::size_t begin = text.rfind('[');
+    while (begin != std::string_view::npos && begin > 0 && text[begin - 1] == ']') begin = text.rfind('[', begin - 1);
+    if (begin == std::string_view::npos) return false;
+    std::string_view rest = text.substr(begin);
+    std::vector<std::pair<std::string_view, std::string_view>> pairs;
+    std::string_view total;
+    bool step = false;
+    while (!rest.empty()) {
+      rest.remove_prefix(1);
+      const std::string_view key = take_key(rest);
+      if (!skip(rest, "=")) return false;
+      const std::string_view value = take_digits(rest);
+      const bool counts = key == "batch" || column_named(key).column == "step";
+      if (value.empty() || !(counts || key == "epoch")) return false;
+      if (skip(rest, "/")) {
+        const std::string_view of_all = take_digits(rest);
+        if (counts) total = of_all;
+      }
+      step = step || counts;
+      pairs.emplace_back(counts ? "step" : "epoch", value);
+      if (skip(rest, "]") && rest.empty()) break;
+      if (rest.empty() || (rest.front() != ',' && rest.front() != '[')) return false;
+    }
+    if (!step) return false;
+    made_.clear();
+    fields_.clear();
+    for (const auto& [key, value] : pairs) fields_.push_back({key, made_.emplace_back(value), Kind::integer});
+    head_ = fields_.size();
+    prefix_ = line.text.substr(0, line.text.size() - text.size() + begin);
+    line_ = line.number;
+    if (!total.empty()) emitter.attribute("expected_steps", total);
+    return true;
+  }
+
+  bool read_pair(std::string_view pair, bool ended, std::string& fault) {
+    std::size_t split = pair.rfind('='), width = 1;
+    if (split == std::string_view::npos) split = pair.rfind(": "), width = 2;
+    if (split == std::string_view::npos || split == 0) return false;
+    std::string_view key = trimmed(pair.substr(0, split)), value = trimmed(pair.substr(split + width));
+    skip(key, "Train ");
+    const Token number = width == 1 ? take_grouped_number(value, made_) : take_number(value);  // OLMo's have commas
+    if (!number.text.empty() && !value.empty() && column_named(key).column == "loss")
+      fault = "malformed value: other text within '" + std::string(key) + "'";
+    if (number.text.empty() || !value.empty()) return true;  // a text
+    if (!ended) {
+      fault = "malformed value: the log ends within the value of '" + std::string(key) + "'";
+      return true;
+    }
+    std::string name(key);
+    std::replace(name.begin(), name.end(), ' ', '_');
+    fields_.push_back({made_.emplace_back(std::move(name)), made_.emplace_back(number.text), number.kind});
+    return true;
+  }
+
+  std::vector<Field> fields_;
+  std::deque<std::string> made_;
+  std::string prefix_;
+  std::size_t head_ = 0;   // fields of the first line
+  std::int64_t line_ = 0;  // of the step; 0: none is open
+};
+
+}  // namespace
+
+std::unique_ptr<Dialect> make_paragraph() { return std::make_unique<Paragraph>(); }
+
+}  // namespace zs::parse

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program for tests/comm.bats: the ranks of a launcher run lib/engine/comm's cases, or one of them stops answering.
-//   ranks cases             every case of lib/engine/comm/cases.hpp
+//   ranks cases             every case of lib/engine/comm/cases_test.hpp
 //   ranks large             more than 2^31 bytes; takes 10 GiB of memory, so by hand only
 //   ranks oversubscribed    a thousand small collectives; prints the seconds they took
 //   ranks die RANK          that rank kills itself before the second collective
@@ -14,7 +14,7 @@
 #include <cstdio>
 
 #include "base/number.hpp"
-#include "comm/cases.hpp"
+#include "comm/cases_test.hpp"
 
 namespace {
 

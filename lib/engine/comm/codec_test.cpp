@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "comm/cases.hpp"
+#include "comm/cases_test.hpp"
 #include "device/tensor.hpp"
 
 namespace zs::comm {

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-#include "comm/cases.hpp"
+#include "comm/cases_test.hpp"
 
 namespace zs::comm {
 namespace {

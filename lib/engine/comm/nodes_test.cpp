@@ -10,7 +10,7 @@
 #include <iterator>
 #include <thread>
 
-#include "comm/cases.hpp"
+#include "comm/cases_test.hpp"
 
 namespace zs::comm {
 namespace {

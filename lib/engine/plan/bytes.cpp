@@ -42,7 +42,7 @@ namespace {
 /// On average: one where each rank has one leaf, or a whole subtree of them.
 double terms_of_a_rank(const Shape& shape, int micro) {
   const bool whole = std::has_single_bit(static_cast<unsigned>(shape.micro_steps)) || micro >= 0;
-  if (shape.short_ranks == 0 && whole && std::has_single_bit(static_cast<unsigned>(shape.chunks))) return 1;
+  if (shape.short_ranks == 0 && whole && std::has_single_bit(static_cast<unsigned>(shape.chunks_of_rank()))) return 1;
   return static_cast<double>(addends(shape, micro).count()) / shape.ranks;
 }
 
@@ -66,8 +66,9 @@ int ranks_of(const Op& op, const Shape& shape) {
 
 bool moves_sums(const Op& op, const Shape& shape) {
   // A reduction of one micro-step, or of a step of one, moves a gradient as backward left it.
-  return op.kind == Kind::gather_grad || (op.kind == Kind::reduce && ((op.micro < 0 && shape.micro_steps > 1) ||
-                                                                      shape.chunks * unit_of(op, shape).among > 1));
+  return op.kind == Kind::gather_grad ||
+         (op.kind == Kind::reduce &&
+          ((op.micro < 0 && shape.micro_steps > 1) || shape.chunks_of_rank() * unit_of(op, shape).among > 1));
 }
 
 double sent_between_nodes(const Op& op, const Shape& shape, int bytes_per_parameter, int node) {

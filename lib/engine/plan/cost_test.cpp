@@ -46,7 +46,7 @@ double true_seconds(const Op& op, const Shape& shape) {
 }
 
 Shape shape_of(int stage, int ranks, int micro_steps) {
-  return {{{"embedding", 100'000}, {"h.0", 40'000}, {"h.1", 40'000}, {"head", 1600, 0}}, stage, ranks, micro_steps};
+  return {{stage, ranks, micro_steps}, {{"embedding", 100'000}, {"h.0", 40'000}, {"h.1", 40'000}, {"head", 1600, 0}}};
 }
 
 double true_seconds(const Plan& plan) {
@@ -168,7 +168,7 @@ TEST_CASE("cost: ranks that share processors share their time") {
 }
 
 TEST_CASE("cost: on GPUs memory is the most at one time; on processors each buffer stays") {
-  Profile profile = measured({{{"a", 100}, {"b", 300}}, 0, 1, 1}, /*overlaps=*/true);
+  Profile profile = measured({{}, {{"a", 100}, {"b", 300}}}, /*overlaps=*/true);
   for (Timing& timing : profile.timings) timing.growth = timing.kind == Kind::forward ? 500 : 0;
   const Plan plan = baseline(profile.shape);
   // Moments 3200 and parameters 1600 always; in the backward of b both units' activations of 500, and its gradient.

@@ -225,7 +225,7 @@ class Ledger {
   std::vector<tree::Leaves> added(int rank, int micro) const {
     if (divided_by_stage_.gradients) return addends(shape_, micro).sums;
     const std::int64_t own = leaf(shape_, rank, micro);
-    return own < 0 ? std::vector<tree::Leaves>{} : tree::nodes({own, own + shape_.chunks}, shape_.leaves());
+    return own < 0 ? std::vector<tree::Leaves>{} : tree::nodes({own, own + shape_.chunks_of_rank()}, shape_.leaves());
   }
 
   void accumulate(Gradient& gradient, double numel) {

@@ -18,7 +18,7 @@ namespace {
 
 /// GPT-2 of 1558M parameters: an embedding, 48 blocks, a head that is tied to the embedding.
 Shape gpt2_xl(int stage = 3) {
-  Shape its{{{"embedding", 82'050'000}}, stage};
+  Shape its{{stage}, {{"embedding", 82'050'000}}};
   for (int i = 0; i < 48; ++i) its.units.push_back({"h." + std::to_string(i), 30'740'000});
   its.units.push_back({"head", 3'200, 0});
   its.offload_optimizer = true;
@@ -70,6 +70,7 @@ TEST_CASE("share: after each unit the share so far is the ratio, but for half of
 
 TEST_CASE("share: those that stay lie evenly among the others, whatever stage and ranks") {
   Shape ten{
+      {},
       {{"a", 10}, {"b", 10}, {"c", 10}, {"d", 10}, {"e", 10}, {"f", 10}, {"g", 10}, {"h", 10}, {"i", 10}, {"j", 10}}};
   ten.offload_optimizer = true;
   CHECK(places(with(ten, 0.6)) == "a-a-aa-a-a");  // as the picture in the header has it

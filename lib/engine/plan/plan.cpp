@@ -242,26 +242,22 @@ void load_early(Plan& plan) {
   }
 }
 
-Shares divide(std::int64_t leaves, int ranks) {
-  const std::int64_t micro_steps = (leaves + ranks - 1) / ranks;
-  return {static_cast<int>(micro_steps), static_cast<int>(micro_steps * ranks - leaves)};
-}
-
 namespace {
 
 /// The leaves of a rank that computes neighbours in time: of whole micro-batches.
 tree::Leaves slice_of_leaves(const Shape& shape, std::int64_t rank) {
-  const std::int64_t micro_batches = shape.leaves() / shape.chunks;
-  return {micro_batches * rank / shape.ranks * shape.chunks, micro_batches * (rank + 1) / shape.ranks * shape.chunks};
+  const std::int64_t micro_batches = shape.leaves() / shape.chunks_of_rank();
+  return {micro_batches * rank / shape.ranks * shape.chunks_of_rank(),
+          micro_batches * (rank + 1) / shape.ranks * shape.chunks_of_rank()};
 }
 
 }  // namespace
 
 std::int64_t leaf(const Shape& shape, int rank, int micro) {
   const bool neighbours = shape.divided().gradients;
-  const tree::Leaves own =
-      neighbours ? tree::Leaves{std::int64_t{rank} * shape.chunks, shape.leaves()} : slice_of_leaves(shape, rank);
-  const std::int64_t stride = neighbours ? shape.ranks : 1, leaf = own.begin + micro * stride * shape.chunks;
+  const tree::Leaves own = neighbours ? tree::Leaves{std::int64_t{rank} * shape.chunks_of_rank(), shape.leaves()}
+                                      : slice_of_leaves(shape, rank);
+  const std::int64_t stride = neighbours ? shape.ranks : 1, leaf = own.begin + micro * stride * shape.chunks_of_rank();
   return leaf < own.end ? leaf : -1;
 }
 
@@ -272,7 +268,7 @@ tree::Addends addends(const Shape& shape, int micro) {
     if (micro < 0) {
       its = tree::nodes(slice_of_leaves(shape, rank), shape.leaves());
     } else if (const std::int64_t own = leaf(shape, rank, micro); own >= 0) {
-      its = tree::nodes({own, own + shape.chunks}, shape.leaves());
+      its = tree::nodes({own, own + shape.chunks_of_rank()}, shape.leaves());
     }
   }
   return tree::Addends::of(std::move(terms), shape.leaves());
@@ -292,7 +288,7 @@ namespace {
 std::string header(const Plan& plan) {
   std::string text = "# plan: stage " + std::to_string(plan.shape.stage) + ", " + std::to_string(plan.shape.ranks) +
                      " ranks, " + std::to_string(plan.shape.micro_steps) + " micro-steps, ";
-  const std::int64_t shared = std::int64_t{plan.shape.sequence} * plan.shape.chunks;
+  const std::int64_t shared = std::int64_t{plan.shape.sequence} * plan.shape.chunks_of_rank();
   if (plan.shape.short_ranks > 0) text += std::to_string(plan.shape.leaves() / shared) + " micro-batches, ";
   if (plan.shape.sequence > 1) text += "sequences of " + std::to_string(plan.shape.sequence) + " ranks, ";
   if (shared > 1) text += std::to_string(shared) + " chunks, ";
@@ -333,14 +329,25 @@ std::uint64_t hash(const Plan& plan) {
 }
 
 Shape Shape::of(const Unit& unit) const {
-  Shape its{{}, stage, ranks / unit.among, micro_steps, activation_checkpointing, keeps_attention};
-  its.short_ranks = short_ranks / unit.among;
-  its.sequence = sequence, its.chunks = chunks * unit.among, its.experts = experts;
-  its.offload_optimizer = offload_optimizer, its.offload_parameters = offload_parameters;
-  its.secondary = secondary;
-  its.float8_gathers = float8_gathers;
-  its.quantized_weights = quantized_weights, its.quantized_gradients = quantized_gradients;
-  return its;
+  Shape step{*this,
+             {},
+             activation_checkpointing,
+             keeps_attention,
+             offload_optimizer,
+             offload_parameters,
+             secondary,
+             quantized_weights,
+             float8_gathers,
+             quantized_gradients};
+  step.ranks /= unit.among, step.short_ranks /= unit.among, step.chunks *= unit.among;
+  return step;
+}
+
+Division divided_in_memory(const Shape& shape, bool shards_move) {
+  const Division stage = shape.divided();
+  const bool several = shape.ranks > 1;
+  const bool come_and_go = several || shards_move || shape.quantized_weights || shape.secondary > 0;
+  return {stage.optimizer_state && several, stage.gradients && several, stage.parameters && come_and_go};
 }
 
 }  // namespace zs::plan

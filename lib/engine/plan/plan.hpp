@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "plan/layout.hpp"
 #include "plan/matrix.hpp"
-#include "plan/stage.hpp"
 #include "tree/tree.hpp"
 
 namespace zs::plan {
@@ -77,11 +77,8 @@ struct Unit {
 };
 
 /// The input of a plan.
-struct Shape {
-  std::vector<Unit> units;  ///< in forward order; the last one computes the loss
-  int stage = 0;            ///< ZeRO stage 0..3
-  int ranks = 1;
-  int micro_steps = 1;  ///< gradient accumulation steps
+struct Shape : Layout {
+  std::vector<Unit> units{};  ///< in forward order; the last one computes the loss
   bool activation_checkpointing = false;
   bool keeps_attention = false;  ///< with it: the results of attention stay, and are not computed again
   /// Optimizer state is in device memory only during the update, but for units of which it stays. Otherwise it stays
@@ -94,29 +91,17 @@ struct Shape {
   bool quantized_weights = false;    ///< parameters are sent as 8 bits (stage 3; not from the secondary partition)
   bool float8_gathers = false;       ///< weights of 8-bit products are sent as 8 bits (stage 3; as above)
   bool quantized_gradients = false;  ///< gradients of micro-batches are sent as 4 bits (stage 3)
-  /// Ranks that have no micro-batch in the last micro-step: the micro-batches of a step do not divide evenly.
-  int short_ranks = 0;
-  /// Consecutive ranks that share each micro-batch, and the number of adjacent chunks of each sequence that one rank
-  /// has.
-  int sequence = 1;
-  int chunks = 1;
-  int experts = 1;  ///< consecutive ranks that divide experts, in the units that have some
 
-  /// The micro-batch of ranks that share one is adjacent leaves of all of them, and so are the micro-batches of ranks
-  /// that divide experts: they are added up at once, so that their gradients are divided in every stage.
-  Division divided() const {
-    Division its = divided_by(stage);
-    its.gradients = its.gradients || sequence > 1 || experts > 1;
-    return its;
-  }
   /// Whether a unit's optimizer state is away between steps.
   bool offloads(const Unit& unit) const { return offload_optimizer && !unit.stays; }
   /// The step of a unit, without units: of one whose experts are divided, the ranks with the same experts take part,
   /// each with the micro-batches of all among which it is divided as leaves.
   Shape of(const Unit& unit) const;
-  /// Leaves of the summation tree: the chunks of all micro-batches of a step, all ranks together.
-  std::int64_t leaves() const { return (static_cast<std::int64_t>(ranks) * micro_steps - short_ranks) * chunks; }
 };
+
+/// The parts of a shape's model state of which a rank keeps only a slice in memory. On one rank there are none, except
+/// parameters that come and go: they are partitioned twice or quantized, or, with `shards_move`, stored at times.
+Division divided_in_memory(const Shape& shape, bool shards_move);
 
 struct Plan {
   Shape shape;
@@ -132,18 +117,7 @@ int first_trained(const Shape& shape);
 /// The plan of a stage, nothing hidden, nothing early: the definition that passes must keep the meaning of.
 Plan baseline(const Shape& shape);
 
-/// Micro-batches of a step, `leaves`, divided among ranks as evenly as they can be.
-struct Shares {
-  int micro_steps = 1, short_ranks = 0;
-  Shape of(Shape shape) const {
-    shape.micro_steps = micro_steps, shape.short_ranks = short_ranks;
-    return shape;
-  }
-};
-/// REQUIRES: leaves is at least 1.
-Shares divide(std::int64_t leaves, int ranks);
-
-/// The first of the Shape::chunks leaves of the summation tree that a rank computes in a micro-step, or -1 if it has
+/// The first of the chunks_of_rank() leaves of the summation tree that a rank computes in a micro-step, or -1 if it has
 /// none there: where gradients are not divided neighbours in time, of all leaves the rank's slice; else neighbours in
 /// rank.
 std::int64_t leaf(const Shape& shape, int rank, int micro);

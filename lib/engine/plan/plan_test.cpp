@@ -375,27 +375,27 @@ TEST_CASE("plan: the micro-batches of a step are each of one rank's micro-steps,
         CAPTURE(stage);
         CAPTURE(ranks);
         CAPTURE(leaves);
-        const Shares shares = divide(leaves, ranks);
-        const Shape shape = shares.of({{}, stage, ranks});
+        Shape shape{{stage, ranks}};
+        shape.divide(leaves);
         CHECK(shape.leaves() == leaves);
-        CHECK(shares.short_ranks < ranks);
+        CHECK(shape.short_ranks < ranks);
         std::vector<int> owners(static_cast<std::size_t>(leaves));
         std::size_t in_last = 0;
         bool in_front = true;  // who has one less has none in the last micro-step alone
         for (int rank = 0; rank < ranks; ++rank) {
-          for (int micro = 0; micro < shares.micro_steps; ++micro) {
+          for (int micro = 0; micro < shape.micro_steps; ++micro) {
             const std::int64_t own = leaf(shape, rank, micro);
-            in_front = in_front && (own >= 0 || micro + 1 == shares.micro_steps);
+            in_front = in_front && (own >= 0 || micro + 1 == shape.micro_steps);
             if (own >= 0) ++owners.at(static_cast<std::size_t>(own));
-            in_last += own >= 0 && micro + 1 == shares.micro_steps;
+            in_last += own >= 0 && micro + 1 == shape.micro_steps;
           }
         }
         CHECK(in_front);
-        CHECK(in_last == static_cast<std::size_t>(ranks - shares.short_ranks));
+        CHECK(in_last == static_cast<std::size_t>(ranks - shape.short_ranks));
         CHECK(std::all_of(owners.begin(), owners.end(), [](int count) { return count == 1; }));
         // What the ranks bring is the whole step, or the whole micro-step.
         const bool by_step = !shape.divided().gradients;
-        for (int micro = by_step ? -1 : 0; micro < (by_step ? 0 : shares.micro_steps); ++micro) {
+        for (int micro = by_step ? -1 : 0; micro < (by_step ? 0 : shape.micro_steps); ++micro) {
           const tree::Addends all = addends(shape, micro);
           CHECK(all.sums.front().begin == (by_step ? 0 : std::int64_t{micro} * ranks));
           CHECK(all.sums.back().end == (by_step ? leaves : std::min(leaves, (micro + std::int64_t{1}) * ranks)));
@@ -408,7 +408,9 @@ TEST_CASE("plan: the micro-batches of a step are each of one rank's micro-steps,
 
 TEST_CASE("plan: bytes where a rank's micro-batches are several subtrees; as before where they are one") {
   const auto sent = [](int stage, int ranks, std::int64_t leaves) {
-    return sent_bytes(baseline(divide(leaves, ranks).of({{{"u", 1200}}, stage, ranks})), 4);
+    Shape shape{{stage, ranks}, {{"u", 1200}}};
+    shape.divide(leaves);
+    return sent_bytes(baseline(shape), 4);
   };
   const double whole = 4800;
   CHECK(sent(1, 4, 4) == 2 * whole * 3 / 4);
@@ -424,10 +426,9 @@ TEST_CASE("plan: ranks that share sequences have each chunk of each micro-batch 
       for (const int chunks : {1, 2, 3}) {
         for (const int groups : {1, 2, 5}) {
           for (const std::int64_t micro_batches : {1, 2, 5, 7}) {
-            const Shares shares = divide(micro_batches, groups);
-            Shape shape{{{"u", 100}}, stage, groups * sequence};
-            shape.micro_steps = shares.micro_steps, shape.short_ranks = shares.short_ranks * sequence;
-            shape.sequence = sequence, shape.chunks = chunks;
+            Shape shape{{.stage = stage, .ranks = groups * sequence, .sequence = sequence, .chunks = sequence * chunks},
+                        {{"u", 100}}};
+            shape.divide(micro_batches);
             CAPTURE(stage);
             CAPTURE(sequence);
             CAPTURE(chunks);

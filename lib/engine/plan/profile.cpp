@@ -86,7 +86,7 @@ Json to_json(const Shape& shape) {
           {"micro_steps", shape.micro_steps},
           {"short_ranks", shape.short_ranks},
           {"sequence", shape.sequence},
-          {"chunks", shape.chunks},
+          {"chunks", shape.chunks_of_rank()},
           {"experts", shape.experts},
           {"activation_checkpointing", shape.activation_checkpointing},
           {"keeps_attention", shape.keeps_attention},
@@ -124,7 +124,7 @@ Shape read_shape(const Reader& json) {
   if (json.has("short_ranks")) shape.short_ranks = json.within<int>("short_ranks", 0, shape.ranks - 1);
   if (json.has("sequence")) {
     shape.sequence = json.within<int>("sequence", 1, shape.ranks);
-    shape.chunks = json.within<int>("chunks", 1, kMost);
+    shape.chunks = shape.sequence * json.within<int>("chunks", 1, kMost / shape.sequence);
   }
   if (json.has("experts")) shape.experts = json.within<int>("experts", 1, shape.ranks);
   shape.activation_checkpointing = json.get<bool>("activation_checkpointing");

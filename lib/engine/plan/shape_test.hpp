@@ -10,7 +10,8 @@ namespace zs::plan {
 
 /// An embedding, two blocks and a head that is tied to the embedding.
 inline Shape shape(int stage, int ranks = 2, int micro_steps = 2, bool checkpointing = false) {
-  return {{{"embedding", 1000}, {"h.0", 400}, {"h.1", 400}, {"head", 16, 0}}, stage, ranks, micro_steps, checkpointing};
+  return {
+      {stage, ranks, micro_steps}, {{"embedding", 1000}, {"h.0", 400}, {"h.1", 400}, {"head", 16, 0}}, checkpointing};
 }
 
 inline std::int64_t count(const Plan& plan, Kind kind) {

@@ -71,7 +71,7 @@ TEST_CASE("directions: a matrix in parts on several ranks has the bits of the wh
         CAPTURE(ranks);
         comm::run_in_process(ranks, [&](comm::Group& group) {
           Pool pool(group);
-          const Layout its = layout(unit, group, plan::Shape{{}, stage, ranks}, device::Type::float32);
+          const Layout its = layout(unit, group, plan::Shape{{stage, ranks}}, device::Type::float32);
           Directions directions(pool, its, "u");
           device::copy(directions.part(its.owned.begin, its.owned.end),
                        device::view(flat.narrow(0, its.owned.begin, its.owned.size())));

@@ -74,10 +74,10 @@ Engine::Engine(comm::Group& group, const unit::Units& units, const Strategy& str
       scaler_(settings.scales(), settings.loss_scaling),
       clock_(group.device()) {
   const device::Device device = group.device();
-  if (strategy.chunks > 0) {
+  if (strategy.chunks > 1) {
     sharing_ = strategy.sequence > 1 ? group.split(group.rank() / strategy.sequence, "ranks that share sequences")
                                      : comm::single();
-    sequence_.emplace(*sharing_, strategy.chunks);
+    sequence_.emplace(*sharing_, strategy.chunks_of_rank());
   }
   if (strategy.experts > 1) {
     sharing_ = group.split(group.rank() / strategy.experts, "ranks that divide experts");

@@ -191,7 +191,7 @@ class Engine {
   /// Exchanges the losses by micro-step, memory, bytes and requests of all ranks at the end of a step.
   void exchange(StepResult& result, const std::vector<float>& losses);
   std::int64_t leaves() const { return plan().shape.leaves(); }
-  int chunks() const { return plan().shape.chunks; }
+  int chunks() const { return plan().shape.chunks_of_rank(); }
   /// The computing form of a unit on this rank: the unit itself, or this rank's part of its experts.
   const unit::Unit& computed(std::size_t unit) const { return parts_[unit] ? *parts_[unit] : *units_[unit]; }
   /// The step of a unit, for its gradient.

@@ -96,7 +96,7 @@ void Gradient::accumulate(const plan::Shape& shape, int micro) {
 }
 
 void Gradient::start_reduce(const plan::Shape& shape, int micro) {
-  const bool sums = (micro < 0 && shape.micro_steps > 1) || shape.chunks > 1;
+  const bool sums = (micro < 0 && shape.micro_steps > 1) || shape.chunks_of_rank() > 1;
   comm::Summands summands{layout_.trained, sums ? Type::float32 : layout_.type, plan::addends(shape, micro)};
   const auto own = summands.addends.terms[static_cast<std::size_t>(group_->rank())].size();
   if (own > 0 || state_ != State::none) summands.terms = parts();

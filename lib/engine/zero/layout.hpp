@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layout of a unit's flat buffer of numel elements on this rank: which state is whole and which a slice, by
-// plan/stage.hpp, and the elements of the slice. This rank owns and updates its slice of the optimizer state (master,
+// plan/layout.hpp, and the elements of the slice. This rank owns and updates its slice of the optimizer state (master,
 // m, v).
 //
 //   0                       trained                numel
@@ -57,7 +57,7 @@ inline Layout layout(const unit::Unit& unit, const comm::Group& group, const pla
           shape.quantized_weights ? kWeightBits : 0,
           shape.quantized_gradients ? kGradientBits : 0,
           shape.float8_gathers,
-          shape.chunks};
+          shape.chunks_of_rank()};
 }
 
 /// Gathers the slices of all ranks, on the group's device; `mine` is the slice or, on every rank, already the whole.

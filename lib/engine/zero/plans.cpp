@@ -34,7 +34,7 @@ void require_divisible(const plan::Shape& shape) {
   if (shape.experts > 1 && (shape.ranks % shape.experts != 0 || shape.short_ranks % shape.experts != 0))
     throw Error("experts of " + std::to_string(shape.experts) + " ranks do not divide " + std::to_string(shape.ranks) +
                 " ranks, or their micro-batches: set expert_parallel to a divisor");
-  if (shape.quantized_gradients && shape.sequence * shape.chunks > 1)
+  if (shape.quantized_gradients && shape.sequence * shape.chunks_of_rank() > 1)
     throw Error("quantized gradients are of whole sequences: leave out zero_quantized_gradients");
   if (shape.quantized_gradients && shape.short_ranks > 0)
     throw Error("quantized gradients need the same number of micro-batches on every rank, and " +
@@ -51,16 +51,8 @@ std::int64_t exchanged_bytes(const comm::Group& group, const Settings& settings)
 
 plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const Strategy& strategy,
                      const Settings& settings) {
-  plan::Shape shape{{},
-                    strategy.stage,
-                    group.size(),
-                    strategy.micro_steps,
-                    strategy.activation_checkpointing,
-                    strategy.keeps_attention};
-  shape.short_ranks = strategy.short_ranks;
-  shape.sequence = strategy.sequence;
-  shape.chunks = std::max(1, strategy.chunks);
-  shape.experts = strategy.experts;
+  plan::Shape shape{strategy, {}, strategy.activation_checkpointing, strategy.keeps_attention};
+  shape.ranks = group.size();
   shape.offload_optimizer = settings.offload.optimizer != Place::device;
   shape.offload_parameters = settings.offload.parameters != Place::device;
   shape.secondary = settings.zeropp.secondary;
@@ -77,7 +69,7 @@ plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const S
                            matrices(settings.optimizer, computed, block), computed.numel() - computed.trained(),
                            unit::idle(computed)});
     const std::int64_t numbers =
-        among > 1 ? unit.routed() * among : unit.exchanged(std::int64_t{shape.sequence} * shape.chunks);
+        among > 1 ? unit.routed() * among : unit.exchanged(std::int64_t{shape.sequence} * shape.chunks_of_rank());
     shape.units.back().exchanged = numbers * strategy.tokens * exchanged_bytes(group, settings);
     shape.units.back().among = among;
     for (const unit::Parameter& parameter : computed.parameters()) {

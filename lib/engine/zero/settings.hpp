@@ -47,19 +47,13 @@ struct Settings {
   unit::Beginning begin{};      ///< null: every unit's own initial values, by the seed
 };
 
-/// How a step is divided among ranks and in time.
-struct Strategy {
-  int stage = 0;
-  int micro_steps = 1;
-  int short_ranks = 0;  ///< that have one micro-batch less
+/// How a step is computed. Its ranks are the group's.
+struct Strategy : plan::Layout {
   bool activation_checkpointing = false;
   bool keeps_attention = false;  ///< in addition to the inputs of units
   plan::Schedule passes{};       ///< over the plan; empty: none
   plan::Budget budget{};         ///< what they may use
-  int sequence = 1;              ///< ranks that share each micro-batch
-  int chunks = 0;                ///< of its sequences on each of them; 0: sequences are whole
   std::int64_t tokens = 0;       ///< of a micro-batch, where its sequences have chunks or experts are divided
-  int experts = 1;               ///< consecutive ranks that divide experts
 };
 
 }  // namespace zs::zero

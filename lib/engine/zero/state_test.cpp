@@ -54,7 +54,9 @@ struct Fixture {
         gradient(unit, group, pool, layout) {}
 
   plan::Shape shape_of(int stage, std::int64_t leaves) const {
-    return plan::divide(leaves, group.size()).of({{}, stage, group.size()});
+    plan::Shape step{{stage, group.size()}};
+    step.divide(leaves);
+    return step;
   }
 
   void backward(std::int64_t leaf) {
@@ -215,7 +217,7 @@ TEST_CASE(
         const Unit unit;
         Pool pool(group);
         UnitState state(
-            unit, group, pool, layout(unit, group, plan::Shape{{}, stage, group.size()}, type),
+            unit, group, pool, layout(unit, group, plan::Shape{{stage, group.size()}}, type),
             [&unit](const Layout& its, const device::View& parameters) {
               return fused_optimizer(
                   {.name = "u", .recipe = recipe({}, unit, false, its.owned, true), .parameters = parameters});

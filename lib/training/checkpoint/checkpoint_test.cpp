@@ -66,7 +66,7 @@ void with_engine(const Layout& layout, const std::function<void(comm::Group&, ze
                  std::uint64_t seed = 1, std::int64_t width = 7) {
   comm::run_in_process(layout.ranks, [&](comm::Group& group) {
     const unit::Units units = model(width);
-    zero::Engine engine(group, units, {.stage = layout.stage, .micro_steps = kLeaves / layout.ranks}, {.seed = seed});
+    zero::Engine engine(group, units, {{.stage = layout.stage, .micro_steps = kLeaves / layout.ranks}}, {.seed = seed});
     body(group, engine);
   });
 }

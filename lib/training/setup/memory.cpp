@@ -18,7 +18,7 @@ namespace {
 
 /// The sizes that a model's state in a stage depends on.
 plan::Shape shape_of(const model::Model& model, const Settings& settings, int stage, int ranks) {
-  plan::Shape shape{{}, stage, ranks};
+  plan::Shape shape{{stage, ranks}};
   shape.secondary = plan::divided_by(stage).parameters ? settings.engine.zeropp.secondary : 0;
   for (std::size_t i = 0; i < model.units.size(); ++i) {
     const unit::Unit& unit = *model.units[i];

@@ -364,13 +364,6 @@ void choose_profile(const config::Reading& config, Settings& s) {
 
 }  // namespace
 
-void Settings::divide(std::int64_t micro_batches) {
-  // Ranks that divide experts have a micro-batch each, or none has one.
-  const int together = micro_batches % experts == 0 ? experts : 1;
-  const plan::Shares shares = plan::divide(micro_batches / together, groups() / together);
-  micro_steps = shares.micro_steps, short_ranks = shares.short_ranks * sequence * together;
-}
-
 std::string dtype_name(at::ScalarType dtype) {
   return std::find_if(kDtypes.begin(), kDtypes.end(), [&](const auto& row) { return row.first == dtype; })->second;
 }

@@ -23,8 +23,7 @@ class Reading;
 
 namespace zs::setup {
 
-struct Settings {
-  int ranks = 1;
+struct Settings : plan::Layout {
   bool tf32 = false;
   kernel::Scales float8{};         ///< of the factors of the blocks' products, which are rounded to 8 bits; or none
   std::string transport = "auto";  ///< for a GPU's memory between ranks
@@ -33,24 +32,8 @@ struct Settings {
   std::string adapter;       ///< folder of peft with initial adapters, or ""
   bool initializes = false;  ///< init_type was given: a model's folder needs no weights
   zero::Settings engine;
-  int stage = 0;
   std::string backend;
   std::string method;  ///< as requested, or ""
-  int micro_steps = 1;
-  int short_ranks = 0;  ///< that have one micro-batch less in a step
-  int sequence = 1;     ///< consecutive ranks that share each micro-batch
-  int chunks = 1;       ///< in which sequences are computed, all of these ranks together
-  int experts = 1;      ///< consecutive ranks that divide experts among them
-  /// Ranks, or groups of them that share micro-batches.
-  int groups() const { return ranks / sequence; }
-  /// Micro-batches of a step, all ranks together.
-  std::int64_t micro_batches() const {
-    return (static_cast<std::int64_t>(ranks) * micro_steps - short_ranks) / sequence;
-  }
-  /// Leaves of the sum of gradients: the chunks of all of these.
-  std::int64_t leaves() const { return micro_batches() * chunks; }
-  /// Divides this number of micro-batches of a step among the ranks.
-  void divide(std::int64_t micro_batches);
   bool deepcompile = false, activation_checkpointing = false;
   bool keeps_attention = false;                       ///< --activation_checkpointing selective
   plan::Schedule passes;                              ///< empty: none
@@ -59,17 +42,12 @@ struct Settings {
   double memory = 0;                                  ///< limit for bytes of device memory of a rank
   std::shared_ptr<const plan::Profile> plan_profile;  ///< measured times of the plan's operations, or null
   zero::Strategy strategy() const {
-    return {stage,
-            micro_steps,
-            short_ranks,
+    return {*this,
             activation_checkpointing,
             keeps_attention,
             passes,
             {gathered_elements, plan_profile, memory},
-            sequence,
-            chunks > 1 ? chunks / sequence : 0,
-            batch_size * model.seq_length,
-            experts};
+            batch_size * model.seq_length};
   }
 
   std::string dataset;

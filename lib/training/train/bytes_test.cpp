@@ -106,8 +106,8 @@ TEST_CASE("bytes: ranks that share sequences send queries, keys and values and w
         double ideal = 0, exchanged = 0;
         comm::run_in_process(ranks, [&, ranks = ranks, sequence = sequence, chunks = chunks](comm::Group& group) {
           const model::Model model = model::make({.name = "tiny", .seq_length = 8});
-          zero::Strategy strategy{.stage = stage, .micro_steps = 2, .activation_checkpointing = checkpointing};
-          strategy.sequence = sequence, strategy.chunks = chunks, strategy.tokens = 8;
+          zero::Strategy strategy{{.stage = stage, .micro_steps = 2}, checkpointing};
+          strategy.sequence = sequence, strategy.chunks = sequence * chunks, strategy.tokens = 8;
           zero::Engine engine(group, model.units, strategy, {});
           const at::Tensor tokens = at::arange(9).view({1, 9});
           const unit::Batch batch{tokens.narrow(1, 0, 8).contiguous(), tokens.narrow(1, 1, 8).contiguous()};
@@ -163,7 +163,7 @@ TEST_CASE("bytes: ranks that divide experts send the rows of others' experts; th
         CAPTURE(stage);
         CAPTURE(experts);
         CAPTURE(checkpointing);
-        zero::Strategy strategy{.stage = stage, .micro_steps = 2, .activation_checkpointing = checkpointing};
+        zero::Strategy strategy{{.stage = stage, .micro_steps = 2}, checkpointing};
         strategy.experts = experts, strategy.tokens = 8;
         const double passes = kLayers * 2 * (checkpointing ? 3 : 2), row = C * 4, N = experts;
         // All logits are 0: each token goes to experts 0 and 1, which are rank 0's of 2, and rank 0's and 1's of 4.
@@ -296,7 +296,7 @@ TEST_CASE("bytes: an evaluation gathers each unit once, and one without a traini
         std::pair<std::int64_t, std::int64_t> sent_and_kept;
         comm::run_in_process(ranks, [&](comm::Group& group) {
           const model::Model model = model::make({.name = "tiny", .seq_length = 8});
-          zero::Engine engine(group, model.units, {.stage = stage},
+          zero::Engine engine(group, model.units, {{.stage = stage}},
                               {.trains = trains, .offload = {place, {}, folder.path()}});
           const at::Tensor tokens = at::arange(9).view({1, 9});
           const unit::Batch batch{tokens.narrow(1, 0, 8).contiguous(), tokens.narrow(1, 1, 8).contiguous()};
@@ -416,7 +416,7 @@ TEST_CASE(
   std::array<zero::StepResult, kRanks> results;
   comm::run_in_process(kRanks, [&](comm::Group& group) {
     const model::Model model = model::make({.name = "tiny", .seq_length = 8});
-    zero::Engine engine(group, model.units, {.stage = 1, .micro_steps = 2}, {});
+    zero::Engine engine(group, model.units, {{.stage = 1, .micro_steps = 2}}, {});
     const at::Tensor tokens = at::arange(9).view({1, 9});
     const auto batch = [&](std::int64_t leaf) {
       const at::Tensor its = tokens.add(leaf);

@@ -11,7 +11,7 @@
 namespace zs::train {
 
 struct Case {
-  int stage = 0, ranks = 1, micro_steps = 8;
+  plan::Layout layout{.micro_steps = 8};
   bool compiled = false, checkpointing = false;
   double max_grad_norm = 1;
   bool fused = false;
@@ -26,16 +26,9 @@ struct Case {
   double auxiliary = -1;  // factor of the experts' auxiliary loss; negative: the model's
   optimizer::Settings optimizer{};
   model::Adaptation adaptation{};
-  int short_ranks = 0;
   std::int64_t length = 16;
   double dropout = 0.1;
-  int sequence = 1, chunks = 1;  // ranks that share a micro-batch; chunks of its sequences
-  int experts = 1;               // ranks that divide experts, of which each has as many micro-batches
   bool keeps_attention = false;  // with checkpointing
-  void divide(std::int64_t micro_batches) {
-    const plan::Shares shares = plan::divide(micro_batches / experts, ranks / sequence / experts);
-    micro_steps = shares.micro_steps, short_ranks = shares.short_ranks * sequence * experts;
-  }
 };
 
 /// Documents of other lengths in each leaf; in every third it is as if each sample were one.
@@ -76,7 +69,7 @@ struct CaseResult {
 
 inline CaseResult trained(const Case& c) {
   CaseResult outcome;
-  comm::run_in_process(c.ranks, [&](comm::Group& group) {
+  comm::run_in_process(c.layout.ranks, [&](comm::Group& group) {
     const model::Model model = model::make({.name = c.model,
                                             .num_layers = 2,
                                             .seq_length = model::takes_images(c.model) ? 0 : c.length,
@@ -85,9 +78,9 @@ inline CaseResult trained(const Case& c) {
                                             .router_aux_loss_coef = c.auxiliary,
                                             .adaptation = c.adaptation});
     zero::Engine engine(group, model.units,
-                        {c.stage, c.micro_steps, c.short_ranks, c.checkpointing, c.keeps_attention,
+                        {c.layout, c.checkpointing, c.keeps_attention,
                          c.passes.empty() && c.compiled ? plan::from_the_start(plan::usual_passes()) : c.passes,
-                         c.budget, c.sequence, c.chunks > 1 ? c.chunks / c.sequence : 0, 2 * c.length, c.experts},
+                         c.budget, 2 * c.length},
                         {.optimizer = c.optimizer,
                          .max_grad_norm = c.max_grad_norm,
                          .dtype = c.dtype,
@@ -96,9 +89,9 @@ inline CaseResult trained(const Case& c) {
     zero::StepResult last;
     for (std::int64_t step = 1; step <= 3; ++step) {
       last = engine.step(step, 1e-3, [&](std::int64_t leaf) {
-        const unit::Batch its = batch(model, step, leaf / c.chunks, c.length);
-        const unit::Batch whole = c.packed ? packed(its, leaf / c.chunks) : c.padded ? padded(its) : its;
-        return c.chunks > 1 ? whole.chunk(leaf % c.chunks, c.chunks) : whole;
+        const unit::Batch its = batch(model, step, leaf / c.layout.chunks, c.length);
+        const unit::Batch whole = c.packed ? packed(its, leaf / c.layout.chunks) : c.padded ? padded(its) : its;
+        return c.layout.chunks > 1 ? whole.chunk(leaf % c.layout.chunks, c.layout.chunks) : whole;
       });
     }
     const std::string digest = engine.digest();

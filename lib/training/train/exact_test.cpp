@@ -50,7 +50,7 @@ TEST_CASE("exact: stages, ranks, accumulation, passes and checkpointing give the
     CAPTURE(name);
     CAPTURE(dtype);
     CAPTURE(shown(row));
-    Case c{row[1], ranks, 8 / ranks, row[3] == 1, row[4] == 1, max_grad_norm, fused, name};
+    Case c{{row[1], ranks, 8 / ranks}, row[3] == 1, row[4] == 1, max_grad_norm, fused, name};
     c.dtype = dtype;
     CHECK(trained(c) == expected[kind]);
   }
@@ -77,14 +77,14 @@ TEST_CASE("exact: selective checkpointing computes no attention twice, and chang
     CAPTURE(name);
     CAPTURE(packed);
     CAPTURE(chunks);
-    Case c{.max_grad_norm = 0.5, .fused = true, .model = name, .packed = packed, .chunks = chunks};
-    c.divide(kLeaves);
+    Case c{.layout = {.chunks = chunks}, .max_grad_norm = 0.5, .fused = true, .model = name, .packed = packed};
+    c.layout.divide(kLeaves);
     attentions = 0;
     const CaseResult expected = trained(c);
     const int once = attentions;
     CHECK(once >= kBlocks * kLeaves * kSteps);
-    c.stage = stage, c.ranks = ranks, c.compiled = ranks == 4, c.checkpointing = true, attentions = 0;
-    c.divide(kLeaves);
+    c.layout.stage = stage, c.layout.ranks = ranks, c.compiled = ranks == 4, c.checkpointing = true, attentions = 0;
+    c.layout.divide(kLeaves);
     CHECK(trained(c) == expected);
     CHECK(attentions == 2 * once);
     c.keeps_attention = true, attentions = 0;
@@ -106,7 +106,7 @@ TEST_CASE("exact: micro-batches that do not divide among the ranks, on any numbe
     const std::size_t kind = whole.size();
     Case one{.max_grad_norm = 0.5, .fused = kind % 2 == 1, .model = kind % 3 == 2 ? "tiny-llama" : "tiny"};
     one.dtype = kind % 4 == 3 ? at::kBFloat16 : at::kFloat;
-    one.divide(leaves);
+    one.layout.divide(leaves);
     whole.push_back(one);
     expected.push_back(trained(one));
   }
@@ -129,8 +129,8 @@ TEST_CASE("exact: micro-batches that do not divide among the ranks, on any numbe
     const Layout& layout = layouts[static_cast<std::size_t>(row[2])];
     CAPTURE(shown(row));
     Case c = whole[number];
-    c.stage = layout.stage, c.ranks = ranks[static_cast<std::size_t>(row[1])];
-    c.divide(numbers[number]);
+    c.layout.stage = layout.stage, c.layout.ranks = ranks[static_cast<std::size_t>(row[1])];
+    c.layout.divide(numbers[number]);
     c.compiled = row[3] == 1, c.checkpointing = row[4] == 1;
     c.offload.optimizer = layout.optimizer, c.offload.parameters = layout.parameters;
     CHECK(trained(c) == expected[number]);
@@ -155,9 +155,7 @@ TEST_CASE("exact: every family of decoders, plain and fused, has one digest what
       CHECK(digests.insert(expected.digest).second);
       const int ranks = stage == 0 ? 4 : stage == 1 ? 2 : stage == 2 ? 8 : 4;
       CAPTURE(stage);
-      Case c{.stage = stage,
-             .ranks = ranks,
-             .micro_steps = 8 / ranks,
+      Case c{.layout = {stage, ranks, 8 / ranks},
              .compiled = stage == 3,
              .checkpointing = stage == 2,
              .max_grad_norm = 0.5,
@@ -197,9 +195,9 @@ TEST_CASE("exact: samples of several documents have one digest whatever the layo
     CHECK(digests.insert(expected.digest).second);
     const int first = number++ % 2;  // a family meets all stages above, documents do here
     for (const int stage : {first, first + 2}) {
-      c.stage = stage;
-      c.ranks = stage == 0 ? 2 : stage == 1 ? 8 : 4;
-      c.micro_steps = 8 / c.ranks;
+      c.layout.stage = stage;
+      c.layout.ranks = stage == 0 ? 2 : stage == 1 ? 8 : 4;
+      c.layout.micro_steps = 8 / c.layout.ranks;
       c.compiled = stage == 3;
       c.checkpointing = stage == 2;
       if (stage == 3) c.offload = {zero::Place::host, zero::Place::disk, folder.path()};
@@ -219,7 +217,7 @@ TEST_CASE("exact: what is offloaded, in the host's memory or on a disk, changes 
     CAPTURE(shown(row));
     const zero::Place place = row[1] == 0 ? zero::Place::host : zero::Place::disk;
     const int ranks = 1 << row[2];
-    Case c{.stage = std::min(row[0] + 1, 3), .ranks = ranks, .micro_steps = 8 / ranks, .max_grad_norm = 0.5};
+    Case c{.layout = {std::min(row[0] + 1, 3), ranks, 8 / ranks}, .max_grad_norm = 0.5};
     c.offload = {place, row[0] == 3 ? place : zero::Place::device, folder.path()};
     c.dtype = row[3] == 0 ? at::kFloat : at::kBFloat16;
     c.compiled = row[4] == 1;
@@ -262,7 +260,7 @@ TEST_CASE("exact: every optimizer has one digest, whatever the layout, offloaded
         const int ranks = stage == 0 ? 4 : stage == 1 ? 2 : stage == 2 ? 8 : 4;
         CAPTURE(stage);
         Case c = first;
-        c.stage = stage, c.ranks = ranks, c.micro_steps = 8 / ranks;
+        c.layout.stage = stage, c.layout.ranks = ranks, c.layout.micro_steps = 8 / ranks;
         c.checkpointing = stage == 2;
         if (stage == 1) c.offload.optimizer = zero::Place::host;
         if (stage == 2) c.offload.optimizer = zero::Place::disk;
@@ -294,8 +292,9 @@ TEST_CASE("exact: one digest whatever share of the optimizer state is offloaded,
     const auto kind = static_cast<std::size_t>(row[0]);
     const zero::Place place = row[3] == 0 ? zero::Place::disk : zero::Place::host;
     Case c = whole[kind];
-    c.stage = row[1] + 1, c.ranks = c.stage == 2 ? 4 : 2, c.micro_steps = 8 / c.ranks;
-    c.offload = {place, c.stage == 3 ? place : zero::Place::device, folder.path()};
+    c.layout.stage = row[1] + 1, c.layout.ranks = c.layout.stage == 2 ? 4 : 2,
+    c.layout.micro_steps = 8 / c.layout.ranks;
+    c.offload = {place, c.layout.stage == 3 ? place : zero::Place::device, folder.path()};
     c.offload.ratio = ratios[static_cast<std::size_t>(row[2])];
     if (row[3] == 2) c.passes = plan::from_the_start(together);
     CHECK(trained(c) == expected[kind]);
@@ -346,7 +345,7 @@ TEST_CASE("exact: adapters and frozen parameters have one digest, whatever the l
       const int ranks = stage == 0 ? 4 : stage == 1 ? 2 : stage == 2 ? 8 : 4;
       CAPTURE(stage);
       Case c = first;
-      c.stage = std::min(stage, 3), c.ranks = ranks, c.micro_steps = 8 / ranks;
+      c.layout.stage = std::min(stage, 3), c.layout.ranks = ranks, c.layout.micro_steps = 8 / ranks;
       c.checkpointing = stage == 2 || stage == 4;
       c.offload.nvme_path = folder.path();
       if (stage == 1) c.offload.optimizer = zero::Place::host, c.compiled = true;
@@ -372,14 +371,14 @@ TEST_CASE("exact: experts on ranks that share no micro-batches evenly, and under
       Case first{.max_grad_norm = 0.5, .fused = kind == optimizer::Kind::muon, .model = name};
       first.optimizer.kind = kind;
       if (kind == optimizer::Kind::muon) first.optimizer.momentum = 0.95;
-      first.divide(7);
+      first.layout.divide(7);
       const CaseResult expected = trained(first);
       for (const int ranks : kind == optimizer::Kind::adamw ? std::array{2, 5} : std::array{3, 7}) {
         const int stage = ranks == 2 ? 3 : ranks == 3 ? 1 : ranks == 5 ? 2 : 3;
         CAPTURE(ranks);
         Case c = first;
-        c.stage = stage, c.ranks = ranks;
-        c.divide(7);
+        c.layout.stage = stage, c.layout.ranks = ranks;
+        c.layout.divide(7);
         c.checkpointing = ranks != 3;
         if (ranks == 2) c.passes = plan::from_the_start({"offload_activation", "prefetch", "offload_adam_states"});
         if (ranks == 3) c.offload = {zero::Place::disk, zero::Place::device, folder.path()};
@@ -404,7 +403,7 @@ TEST_CASE("exact: each pass alone, all together and a schedule of them change no
     CAPTURE(plan::to_text(schedules[i]));
     for (const int stage : {1, 3}) {
       const int ranks = i % 3 == 0 ? 1 : i % 3 == 1 ? 2 : 4;
-      Case c{.stage = stage, .ranks = ranks, .micro_steps = 8 / ranks, .checkpointing = true, .max_grad_norm = 0.5};
+      Case c{.layout = {stage, ranks, 8 / ranks}, .checkpointing = true, .max_grad_norm = 0.5};
       c.offload = {zero::Place::device, zero::Place::device, folder.path(),
                    i % 2 == 0 ? zero::Place::host : zero::Place::disk};
       c.dtype = i < 2 && stage == 3 ? at::kBFloat16 : at::kFloat;
@@ -431,7 +430,7 @@ TEST_CASE("exact: a secondary partition changes no bit, offloaded or not, after 
         Kind{4, 2, zero::Place::host, at::kBFloat16}, Kind{8, 2, zero::Place::device, at::kBFloat16}}) {
     CAPTURE(ranks);
     CAPTURE(secondary);
-    Case c{.stage = 3, .ranks = ranks, .micro_steps = 8 / ranks, .max_grad_norm = 0.5};
+    Case c{.layout = {3, ranks, 8 / ranks}, .max_grad_norm = 0.5};
     c.offload = {place, place, folder.path()};
     c.dtype = dtype;
     c.compiled = place != zero::Place::host;
@@ -448,19 +447,20 @@ TEST_CASE("exact: what travels as integers is rounded alike on every number of r
     at::ScalarType dtype;
     std::vector<int> ranks;
   };
-  std::set<std::string> digests = {trained({.stage = 3}).digest, trained({.stage = 3, .dtype = at::kBFloat16}).digest};
+  std::set<std::string> digests = {trained({.layout = {.stage = 3, .micro_steps = 8}}).digest,
+                                   trained({.layout = {.stage = 3, .micro_steps = 8}, .dtype = at::kBFloat16}).digest};
   for (const auto& [weights, gradients, dtype, all] :
        {Kind{true, false, at::kFloat, {2}}, Kind{false, true, at::kFloat, {4}}, Kind{true, true, at::kFloat, {2, 8}},
         Kind{true, true, at::kBFloat16, {4}}}) {
-    Case c{.stage = 3, .dtype = dtype};
+    Case c{.layout = {.stage = 3, .micro_steps = 8}, .dtype = dtype};
     c.zeropp = {0, weights, gradients, 2};
     const CaseResult expected = trained(c);
     CHECK(expected.loss > 1);
     CHECK(digests.insert(expected.digest).second);  // it rounds, and each way is another
     for (const int ranks : all) {
       CAPTURE(ranks);
-      c.ranks = ranks;
-      c.micro_steps = 8 / ranks;
+      c.layout.ranks = ranks;
+      c.layout.micro_steps = 8 / ranks;
       c.compiled = ranks != 4;
       c.checkpointing = ranks == 4;
       c.zeropp.secondary = ranks == 8 ? 2 : 0;
@@ -493,7 +493,7 @@ TEST_CASE("exact: bfloat16 follows float32 from afar, plain and fused") {
 
 TEST_CASE("exact: another seed, batch or clipping is another digest") {
   CHECK(trained({.max_grad_norm = 0}).digest != trained({.max_grad_norm = 0.5}).digest);
-  CHECK(trained({.micro_steps = 4}).digest != trained({.micro_steps = 8}).digest);
+  CHECK(trained({.layout = {.micro_steps = 4}}).digest != trained({.layout = {.micro_steps = 8}}).digest);
 }
 
 }  // namespace

@@ -29,21 +29,21 @@ TEST_CASE("exact: divided experts have the digest, loss and norm of whole ones")
     CAPTURE(dtype);
     Case one{.max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype, .packed = number % 2 == 1};
     one.optimizer.kind = kind;
-    one.micro_steps = 12;
+    one.layout.micro_steps = 12;
     const CaseResult expected = trained(one);
     ++number;
     // Each stage once; any two of stage, division, schedule, checkpointing and offloading meet in some kind.
     for (const int stage : {0, 1, 2, 3}) {
       const int turn = 4 * number + stage, experts = (number + stage) % 2 == 0 ? 2 : 4;
       Case c = one;
-      c.stage = stage, c.experts = experts, c.ranks = experts * (1 + turn % 3);
-      c.divide(12);
+      c.layout.stage = stage, c.layout.experts = experts, c.layout.ranks = experts * (1 + turn % 3);
+      c.layout.divide(12);
       c.compiled = number / 2 % 2 == stage % 2, c.checkpointing = turn / 3 % 2 == 0;
       if (stage > 0 && turn % 5 == 1) c.offload.optimizer = zero::Place::host;
       if (stage == 3 && turn % 5 >= 3) c.offload = {zero::Place::host, zero::Place::disk, folder.path()};
       CAPTURE(stage);
       CAPTURE(experts);
-      CAPTURE(c.ranks);
+      CAPTURE(c.layout.ranks);
       CHECK(trained(c) == expected);
     }
   }

@@ -97,7 +97,7 @@ void Probing::perturb(std::uint64_t seed) {
 }
 
 void Probing::batch(std::int64_t leaf, const unit::Batch& whole) {
-  if (!due() || leaf % engine_.plan().shape.chunks != 0) return;
+  if (!due() || leaf % engine_.plan().shape.chunks_of_rank() != 0) return;
   std::vector<probefile::Samples> tensors;
   const at::Tensor inputs = whole.inputs.contiguous(), targets = whole.targets.contiguous();
   for (const at::Tensor& tensor : {inputs, targets})

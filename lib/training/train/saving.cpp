@@ -80,7 +80,8 @@ void require_same(const checkpoint::Progress& progress, const Settings& settings
                 "was made with " + what + " " + to_text(std::int64_t{then}) + ", not " + to_text(std::int64_t{now}) +
                     ": " + remedy);
   };
-  const plan::Shares needed = plan::divide(progress.leaves, settings.groups());
+  plan::Layout needed{.ranks = settings.groups()};
+  needed.divide(progress.leaves);
   differs("micro-batches a step", progress.leaves, settings.micro_batches(),
           needed.short_ranks > 0 ? "use --train_batch_size " + to_text(progress.leaves * progress.batch_size)
                                  : "on " + std::to_string(ranks) + " ranks use --gradient_accumulation_steps " +

@@ -36,7 +36,7 @@ TEST_CASE("exact: chunks of sequences have one digest, however many ranks share 
     Case one{.max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype, .packed = packed};
     one.dropout = 0;
     const CaseResult whole = trained(one);
-    one.chunks = chunks;
+    one.layout.chunks = chunks;
     const CaseResult divided = trained(one);
     CHECK(divided.digest != whole.digest);
     CHECK(divided.loss == doctest::Approx(whole.loss).epsilon(dtype == at::kFloat ? 1e-5 : 1e-2));
@@ -49,14 +49,14 @@ TEST_CASE("exact: chunks of sequences have one digest, however many ranks share 
       const int turn = 4 * kinds + stage;
       const int sequence = 1 << (kinds + stage) % (chunks == 4 ? 3 : 2);
       Case c = one;
-      c.stage = stage, c.sequence = sequence, c.ranks = sequence * (1 + kinds % 3);
-      c.divide(8);
+      c.layout.stage = stage, c.layout.sequence = sequence, c.layout.ranks = sequence * (1 + kinds % 3);
+      c.layout.divide(8);
       c.compiled = (kinds / 2 + stage) % 2 == 0, c.checkpointing = turn / 3 % 2 == 0;
       if (stage > 0 && turn % 5 == 1) c.offload.optimizer = zero::Place::host;
       if (stage == 3 && turn % 5 >= 3) c.offload = {zero::Place::host, zero::Place::disk, folder.path()};
       CAPTURE(stage);
       CAPTURE(sequence);
-      CAPTURE(c.ranks);
+      CAPTURE(c.layout.ranks);
       CHECK(trained(c) == expected);
     }
   }
@@ -68,12 +68,12 @@ TEST_CASE("exact: chunks of samples that end in padding have the auxiliary loss 
     Case one{.max_grad_norm = 0, .model = name, .padded = true, .auxiliary = 1};
     one.dropout = 0;
     const CaseResult whole = trained(one);
-    one.chunks = 4;
+    one.layout.chunks = 4;
     const CaseResult divided = trained(one);
     CHECK(divided.loss == doctest::Approx(whole.loss).epsilon(1e-5));
     CHECK(divided.norm == doctest::Approx(whole.norm).epsilon(1e-4));
-    one.sequence = 2, one.ranks = 4, one.stage = 3;
-    one.divide(8);
+    one.layout.sequence = 2, one.layout.ranks = 4, one.layout.stage = 3;
+    one.layout.divide(8);
     CHECK(trained(one) == divided);
   }
 }
@@ -87,13 +87,13 @@ TEST_CASE("exact: three ranks share sequences in three chunks, six heads and thr
                  "max_position_embeddings": 256})");
   const std::string name = folder.path();
   Case one{.max_grad_norm = 0.5, .model = name.c_str()};
-  one.length = 18, one.chunks = 3;
+  one.length = 18, one.layout.chunks = 3;
   const CaseResult expected = trained(one);
   for (const int stage : {0, 1, 2, 3}) {
     for (const int groups : {1, 2, 3}) {
       Case c = one;
-      c.stage = stage, c.sequence = 3, c.ranks = 3 * groups;
-      c.divide(8);
+      c.layout.stage = stage, c.layout.sequence = 3, c.layout.ranks = 3 * groups;
+      c.layout.divide(8);
       CAPTURE(stage);
       CAPTURE(groups);
       CHECK(trained(c) == expected);

@@ -168,7 +168,7 @@ void Probe::losses(const zero::StepResult& result) {
     for (int r = 0; r < shape.ranks; ++r) {
       for (int micro = 0; micro < shape.micro_steps; ++micro) {
         const std::int64_t first = plan::leaf(shape, r, micro), its = static_cast<std::int64_t>(leaf);
-        if (first >= 0 && first <= its && its < first + shape.chunks) rank = r;
+        if (first >= 0 && first <= its && its < first + shape.chunks_of_rank()) rank = r;
       }
     }
     scalar(What::loss, Phase::forward, result.leaf_losses.at(leaf), reference_->leaf_losses[leaf], loss_, false,

@@ -40,7 +40,7 @@ void move_bit(Tensors& tensors) {
 Finding finding_of(const std::string& what, int stage) {
   const model::Model model = model::make({.name = "tiny", .num_layers = 1, .seq_length = 8});
   const auto group = comm::single();
-  zero::Engine engine(*group, model.units, {.stage = stage, .micro_steps = 2}, {.max_grad_norm = 1});
+  zero::Engine engine(*group, model.units, {{.stage = stage, .micro_steps = 2}}, {.max_grad_norm = 1});
   Reference reference(model.units, {.max_grad_norm = 1}, 2);
   Probe probe(engine, model.units, 0, {}, /*across=*/false, {});
   Tensors start = copied(reference.parameters());

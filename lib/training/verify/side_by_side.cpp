@@ -180,12 +180,13 @@ bool SideBySide::one_step(std::int64_t step, const Sink& sink, Verdict& verdict)
   const ReferenceStep reference = s.reference.compute(step, whole, [&](std::int64_t leaf, const Tensors& gradients) {
     if (shape.divided().gradients) {
       together.push_back(s.reference.added(gradients));
-      const bool last = static_cast<int>(together.size()) == s.group.size() * shape.chunks || leaf + 1 == s.leaves;
+      const bool last =
+          static_cast<int>(together.size()) == s.group.size() * shape.chunks_of_rank() || leaf + 1 == s.leaves;
       if (last) shards.push_back(joined_sum(together, leaf + 1 - std::ssize(together), s.leaves)), together.clear();
     }
     for (int micro = 0; micro < settings.micro_steps; ++micro) {
       const std::int64_t first = s.engine->leaf(micro);
-      if (first >= 0 && first <= leaf && leaf < first + shape.chunks)
+      if (first >= 0 && first <= leaf && leaf < first + shape.chunks_of_rank())
         own[static_cast<std::size_t>(micro)].push_back(gradients);
     }
   });

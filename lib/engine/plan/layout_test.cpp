@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/stage.hpp"
+#include "plan/layout.hpp"
 
 #include <doctest/doctest.h>
 

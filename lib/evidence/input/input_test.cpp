@@ -124,8 +124,8 @@ TEST_CASE("named: a refusal says what it is, what the tool takes, and which tool
   CHECK(
       refusal(file, "zs-parse") ==
       file +
-          ": is a profiler trace; zs-parse takes logs, metric records, runs, runs of TensorBoard and W&B, and folders "
-          "of these; zs-trace, zs-plot trace and zs-report --trace take it");
+          ": is a profiler trace; zs-parse takes logs, metric records, runs, runs of TensorBoard, W&B and MLflow, and "
+          "folders of these; zs-trace, zs-plot trace and zs-report --trace take it");
   CHECK(refusal(file, "zs-trace").empty());
   write_file(file, random_bytes(4096));
   CHECK(refusal(file, "zs-checkpoint") ==

@@ -25,6 +25,8 @@ setup() {
   [ "$(ls out | xargs)" = "config.json model.safetensors tokenizer.json" ]
   cmp out/model.safetensors reference/model.safetensors
   cmp out/config.json reference/config.json
+  zs-train --model_name tiny --num_layers 1 --seq_length 16 --dataset d.txt --tokenizer tokens --print_model_config | cmp - out/config.json
+  [ "$(zs-train --model_name Meta-Llama-3-70B --print_model_config | jq .num_hidden_layers)" = 80 ] # larger than memory
   cmp out/tokenizer.json tokens/tokenizer.json
 }
 

@@ -10,8 +10,8 @@
 #include "config/reading.hpp"
 #include "experiment/command.hpp"
 #include "experiment/start.hpp"
-#include "plan/profile.hpp"
 #include "input/named.hpp"
+#include "plan/profile.hpp"
 #include "setup/ranks.hpp"
 #include "train/results.hpp"
 
@@ -53,7 +53,8 @@ std::optional<registry::Run> resumed_run(const cli::Args& args) {
 
 /// The option that asks for something else than a training, or "".
 std::string task_of(const cli::Args& args) {
-  for (const char* const name : {"print_deepspeed_config", "print_model_config", "calibrate", "print_plan", "eval_only"}) {
+  for (const char* const name :
+       {"print_deepspeed_config", "print_model_config", "calibrate", "print_plan", "eval_only"}) {
     if (args.has(name)) return std::string("--") + name;
   }
   return "";

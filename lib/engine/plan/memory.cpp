@@ -79,7 +79,12 @@ class Ledger {
       if (shape_.secondary > 0) lasting_ += numel / shape_.secondary * bytes_;
       if (!shape_.offloads(unit)) lasting_ += state(static_cast<int>(i));
     }
-    for (const Op& op : plan.ops) {
+    for (std::size_t at = 0; at < plan.ops.size(); ++at) {
+      const Op& op = plan.ops[at];
+      if (shard_gives_way(plan, at, bytes_per_parameter)) {
+        pool_.give_back(slice(shape_.units[static_cast<std::size_t>(op.unit)]) * bytes_);
+        given_way_.push_back(op.unit);
+      }
       run(op);
       if (profile_) follow(op);
     }
@@ -181,6 +186,7 @@ class Ledger {
         gradients_[index].whole = static_cast<double>(unit.trained()) * kFloat;
         return pool_.take(gradients_[index].whole);
       case Kind::step:
+        if (std::erase(given_way_, op.unit) > 0) pool_.take(slice(unit) * bytes_);
         return step(gradients_[index], unit);
       case Kind::store:
         // A buffer for offloaded state has room for any that moves.
@@ -193,7 +199,7 @@ class Ledger {
     }
   }
 
-  std::vector<int> encoded_, partitioned_;
+  std::vector<int> encoded_, partitioned_, given_way_;
   bool from_secondary(std::size_t unit) const {
     return std::find(partitioned_.begin(), partitioned_.end(), static_cast<int>(unit)) != partitioned_.end();
   }
@@ -270,6 +276,19 @@ class Ledger {
 };
 
 }  // namespace
+
+bool shard_gives_way(const Plan& plan, std::size_t at, int bytes_per_parameter) {
+  const Op& op = plan.ops[at];
+  const Shape& shape = plan.shape;
+  if (op.kind != Kind::reduce || op.micro + 1 < shape.micro_steps || bytes_per_parameter == kFloat) return false;
+  const Unit& unit = unit_of(op, shape);
+  const auto moves = [](const Op& of) { return of.kind == Kind::store_shard || of.kind == Kind::load_shard; };
+  if (!shape.divided().parameters || unit.frozen > 0 || unit.among > 1 || shape.secondary > 0 ||
+      shape.offload_parameters || std::ranges::any_of(plan.ops, moves))
+    return false;
+  return std::none_of(plan.ops.begin() + static_cast<std::ptrdiff_t>(at), plan.ops.end(),
+                      [&](const Op& later) { return later.unit == op.unit && later.kind == Kind::gather; });
+}
 
 double kept_bytes(const Plan& plan, int bytes_per_parameter) { return Ledger(plan, bytes_per_parameter).bytes(); }
 

@@ -7,6 +7,10 @@ namespace zs::plan {
 
 struct Profile;
 
+/// Whether operation `at` reduces a gradient whose unit's shard of the parameters has 16 bits, and is not read again
+/// before the unit's update: then it gives way to the gradient, and the update rounds the masters into a new one.
+bool shard_gives_way(const Plan& plan, std::size_t at, int bytes_per_parameter);
+
 /// Bytes that the engine keeps for a plan from its first step on: parameters, gradients, optimizer state, and all
 /// buffers that they pass through. It frees no buffer, and reuses it for requests of the same size: so this is the
 /// maximum of each size at one time. For a rank with slices of numel / ranks.

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "plan/memory.hpp"
 #include "plan/pass.hpp"
 #include "plan/shape_test.hpp"
 
@@ -39,6 +40,30 @@ TEST_CASE("plan: every stage, accumulation and checkpointing gives a plan that p
       }
     }
   }
+}
+
+TEST_CASE(
+    "plan: a shard of 16 bits gives way once, to the last gradient of its unit, where masters can make it again") {
+  const auto gives_way = [](const Plan& plan, int bytes) {
+    std::vector<int> units;
+    for (std::size_t at = 0; at < plan.ops.size(); ++at) {
+      if (!shard_gives_way(plan, at, bytes)) continue;
+      CHECK(plan.ops[at].micro + 1 == plan.shape.micro_steps);
+      units.push_back(plan.ops[at].unit);
+    }
+    return units;
+  };
+  for (const int micro_steps : {1, 4}) {
+    for (const int stage : {0, 1, 2}) CHECK(gives_way(baseline(shape(stage, 2, micro_steps)), 2).empty());
+    const Plan plan = baseline(shape(3, 2, micro_steps));
+    CHECK(gives_way(plan, 2) == std::vector{3, 2, 1, 0});
+    CHECK(gives_way(compile(plan, usual_passes(), {}), 2) == std::vector{3, 2, 1, 0});
+    CHECK(gives_way(plan, 4).empty());
+  }
+  Shape moved = shape(3), frozen = shape(3);
+  moved.offload_parameters = true, frozen.units[1].frozen = 100;
+  CHECK(gives_way(baseline(moved), 2).empty());
+  CHECK(gives_way(baseline(frozen), 2) == std::vector{3, 2, 0});
 }
 
 TEST_CASE("plan: stage 3 gathers each unit for forward and for backward, and keeps what the head is tied to") {

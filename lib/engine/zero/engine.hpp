@@ -24,7 +24,8 @@
 namespace zs::zero {
 
 /// Observes a step from inside: for zs-verify and checkpoints. Calls come on every rank in the same order. The first
-/// two are left out for micro-batches that the rank does not have.
+/// two are left out for micro-batches that the rank does not have. After its reduction a unit has no shard of the
+/// parameters (plan::shard_gives_way).
 struct Observer {
   std::function<void(int unit, int micro)> leaf{};  ///< the unit's leaf gradient is there
   std::function<void(int unit)> local_sum{};        ///< all micro-steps are added, nothing is reduced yet (stages 0, 1)

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "device/tensor.hpp"
+#include "plan/memory.hpp"
 #include "unit/arithmetic.hpp"
 #include "unit/autocast.hpp"
 #include "unit/random.hpp"
@@ -90,6 +91,9 @@ void Engine::execute(const plan::Plan& plan, Run& run) {
         return states_[static_cast<std::size_t>(unit)].optimizer->state();
       });
     }
+    if (run.training && !settings_.use_torch_adam &&
+        plan::shard_gives_way(plan, at, static_cast<int>(at::elementSize(settings_.dtype))))
+      states_[static_cast<std::size_t>(op.unit)].parameters.drop_shard();
     if (run.training && plan::computes(op.kind)) run.result.held = std::max(run.result.held, held());
     if (timed_ && run.training)
       execute_timed(op, run);
@@ -378,7 +382,7 @@ double Engine::sum_of_squares() {
 void Engine::update(int unit, Run& run) {
   UnitState& state = states_[static_cast<std::size_t>(unit)];
   if (run.result.skipped)
-    state.load();
+    state.keep();
   else
     state.update({run.learning_rate, updates_, run.scale, run.result.clip});
   state.gradient.drop();

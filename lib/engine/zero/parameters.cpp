@@ -51,11 +51,17 @@ Parameters::Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, c
     offloadable_.emplace(places.shards, "parameters of " + unit.name(), group.device(),
                          layout.shard() * device::size(layout.type));
   } else if (sharded()) {
-    slice_ = pool.take(layout.type, layout.shard());
+    take_shard();
   } else {
     whole_ = pool.take(layout.type, layout.numel);
     device::point_at(flat_, whole_.data());
   }
+}
+
+bool Parameters::take_shard() {
+  if (!sharded() || offloadable_ || slice_) return false;
+  slice_ = pool_->take(layout_.type, layout_.shard());
+  return true;
 }
 
 device::View Parameters::shard_memory() const {

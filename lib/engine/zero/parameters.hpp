@@ -58,6 +58,10 @@ class Parameters {
   void plant_scale() { encoding_->plant_scale(); }
   /// Drops the gathered parameters (stage 3); accessing them from here on faults.
   void release();
+  /// Drops the shard, and gives it memory again, without values: whether it had none. REQUIRES: it stays in device
+  /// memory.
+  void drop_shard() { slice_.reset(); }
+  bool take_shard();
 
   /// Tensors of the layout's type in the unit's order, leaves of the autograd graph if they are trained; separate
   /// tensors for each chunk of a micro-batch, over the same memory.

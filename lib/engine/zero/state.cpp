@@ -88,8 +88,14 @@ std::int64_t UnitState::bytes_here() {
          (input.defined() ? static_cast<std::int64_t>(input.nbytes()) : 0);
 }
 
+void UnitState::keep() {
+  load();
+  if (parameters.take_shard()) device::copy(parameters.owned(), optimizer->master({}));
+}
+
 void UnitState::update(const Update& update) {
   load();
+  parameters.take_shard();
   optimizer->update(update, gradient.value(), parameters.owned());
   parameters.changed();
 }

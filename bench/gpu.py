@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The peers of bench/gpu: training steps of GPT-2 and Llama in PyTorch and DeepSpeed, as their users set them for speed.
+"""The peers of bench/gpu: training steps in PyTorch, DeepSpeed, transformers and peft, as their users set them for speed.
 
 gpu.py NAME [--model gpt2] [--layers N] [--batch 32] [--length 1024] [--accumulation 1] [--steps 25] [--document 0] [--profile FOLDER]: one rank of it.
+gpu.py choose FAMILY...: a family is its models, "NAME=CONFIG.json" joined by commas; a line "NAME LAYERS BATCH" of each.
 Several ranks are started by torchrun. Rank 0 prints a line a step, "step SECONDS"; then "peak BYTES" (of the rank that holds most) and
 "version TEXT". --profile: the trace of the last 4 steps by PyTorch's profiler in FOLDER, and "alloc_mem: BYTES peak_mem: BYTES".
 
@@ -18,12 +19,19 @@ Several ranks are started by torchrun. Rank 0 prints a line a step, "step SECOND
   llama-autocast                a Llama in float32 weights and bfloat16 products, torch.compile of the whole, on several ranks
                                 under DistributedDataParallel
   zero1 zero2 zero3             DeepSpeed, bfloat16; also zero1-deepcompile, zero3-deepcompile
+  transformers                  transformers' model of the config.json that --model names, in float32 weights and bfloat16
+                                products, torch.compile of the whole; transformers-flex, whose attention is FlexAttention;
+                                transformers-fsdp2, each block by torch.compile under fully_shard
+  peft peft-again               bfloat16 weights and peft's adapters of --rank R on --targets, torch.compile of the whole; -again:
+                                with gradient checkpointing
   scatter                       reduce_scatter_tensor alone: "scatter MIBIBYTES SECONDS"
 """
 import argparse
 import contextlib
+import json
 import os
 import statistics
+import sys
 import time
 
 import torch
@@ -166,6 +174,96 @@ def llama_step(model, name, accumulation, device):
     return step, version
 
 
+def transformers_model(config, layers=None, attention=None):
+    """Of a dictionary as in config.json, made on the default device; with so many layers, if any."""
+    import transformers
+
+    config = dict(config)
+    if layers:
+        config["num_hidden_layers"] = layers
+        if config.get("layer_types"):
+            config["layer_types"] = config["layer_types"][:layers]
+    kind = transformers.AutoModelForImageClassification if "image_size" in config else transformers.AutoModelForCausalLM
+    config = transformers.CONFIG_MAPPING[config["model_type"]].from_dict(config)
+    config.use_cache = False
+    return kind.from_config(config, attn_implementation=attention, dtype=torch.get_default_dtype())
+
+
+def transformers_step(name, args, device):
+    import transformers
+
+    version = f"transformers {transformers.__version__}, PyTorch {torch.__version__}"
+    config = json.load(open(args.model))
+    # PyTorch's own attention has no caps of scores.
+    attention = "flex_attention" if name.endswith("-flex") else "eager" if config.get("attn_logit_softcapping") else None
+    adapts, sharded = name.startswith("peft"), name == "transformers-fsdp2"
+    torch.set_default_dtype(torch.bfloat16 if adapts else torch.float32)
+    with device:
+        model = transformers_model(config, args.layers, attention)
+    model.train()
+    if adapts:
+        import peft
+
+        version = f"peft {peft.__version__}, {version}"
+        if name == "peft-again":
+            model.gradient_checkpointing_enable({"use_reentrant": False})
+        targets = args.targets if args.targets == "all-linear" else args.targets.split(",")
+        model = peft.get_peft_model(model, peft.LoraConfig(r=args.rank, lora_alpha=2 * args.rank, target_modules=targets, lora_dropout=0.0))
+    if sharded:
+        from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+        layers = next(part for part in model.modules() if isinstance(part, nn.ModuleList))
+        for layer in layers:
+            layer.compile()
+            fully_shard(layer, mp_policy=policy)
+        fully_shard(model, mp_policy=policy)
+    forward = model if sharded else torch.compile(model)
+    optimizer = torch.optim.AdamW([each for each in model.parameters() if each.requires_grad], lr=3e-4, weight_decay=0.1, fused=True)
+    low = torch.autocast(device.type, torch.bfloat16, enabled=not sharded)
+    side = config.get("image_size")
+    pictures = torch.randn(args.batch, 3, side, side, device=device) if side else None
+
+    def step(tokens, _):
+        if side:
+            given = {"pixel_values": pictures, "labels": tokens[:, 0] % model.config.num_labels}
+        else:
+            given = {"input_ids": tokens, "labels": tokens}
+        with low:
+            loss = forward(**given).loss
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return loss
+
+    return step, version
+
+
+def choose(families):
+    """Of each family the model that people train on one card of 80 GB: the last whose state takes little more than half of it, else
+    the first, with as many layers as do; with 4 samples, or 2 where the logits of 4 would not fit."""
+    card, length = 80e9, 2048
+    for family in families:
+        best = None
+        for one in family.split(","):
+            name, _, path = one.partition("=")
+            config = json.load(open(path))
+            whole = config["num_hidden_layers"]
+            counts = []
+            for layers in (1, 2):
+                with torch.device("meta"):
+                    counts.append(sum(each.numel() for each in transformers_model(config, layers).parameters()))
+            each = counts[1] - counts[0]
+            fit = min(whole, max(1, int((0.55 * card / 16 - counts[0]) / each) + 1))
+            if best is None or fit == whole:
+                state = 16 * (counts[0] + (fit - 1) * each)
+                logits = 24 * 4 * length * config.get("vocab_size", 0)
+                batch = 64 if "image_size" in config else 4 if state + logits < 0.95 * card else 2
+                best = name, fit if fit < whole else 0, batch
+        print(*best, flush=True)
+
+
 def scatter(device):
     for mebibytes in (1, 16, 64, 256, 1024) if CUDA else (1,):
         count = (mebibytes << 20) // 4
@@ -204,12 +302,17 @@ def main():
     parser.add_argument("--accumulation", type=int, default=1, help="micro-batches of a step, of a Llama")
     parser.add_argument("--steps", type=int, default=25)
     parser.add_argument("--document", type=int, default=0, help="tokens of each document of a sample, of a Llama; 0: a sample is one")
+    parser.add_argument("--rank", type=int, default=16, help="of adapters")
+    parser.add_argument("--targets", default="all-linear", help="modules that have adapters, joined by commas")
     parser.add_argument("--profile", metavar="FOLDER", help="of a trace of the last steps")
+    if sys.argv[1:2] == ["choose"]:
+        return choose(sys.argv[2:])
     args = parser.parse_args()
+    foreign = args.name.startswith(("transformers", "peft"))
     device = torch.device("cuda", LOCAL) if CUDA else torch.device("cpu")
     if CUDA:
         torch.cuda.set_device(device)
-    if RANKS > 1 or args.name.startswith("llama"):
+    if RANKS > 1 or args.name.startswith("llama") or args.name == "transformers-fsdp2":
         os.environ.setdefault("MASTER_ADDR", "localhost")
         os.environ.setdefault("MASTER_PORT", "29511")
         dist.init_process_group("nccl" if CUDA else "gloo", rank=RANK, world_size=RANKS, device_id=device if CUDA else None)
@@ -217,13 +320,16 @@ def main():
     if args.name == "deterministic":
         torch.use_deterministic_algorithms(True)
         torch.utils.deterministic.fill_uninitialized_memory = False
-    torch.set_float32_matmul_precision("high" if args.name == "tf32" else "highest")
+    torch.set_float32_matmul_precision("high" if args.name == "tf32" or foreign else "highest")
     if args.name == "scatter":
         scatter(device)
     else:
-        with torch.device("meta") if args.model in SIZES else device:
-            model = Llama(args.model, args.length, args.layers, args.document) if args.model in SIZES else GPT2(args.model, VOCABULARY)
-        if args.model in SIZES:
+        if not foreign:
+            with torch.device("meta") if args.model in SIZES else device:
+                model = Llama(args.model, args.length, args.layers, args.document) if args.model in SIZES else GPT2(args.model, VOCABULARY)
+        if foreign:
+            step, version = transformers_step(args.name, args, device)
+        elif args.model in SIZES:
             step, version = llama_step(model, args.name, args.accumulation, device)
         elif args.name.startswith("zero"):
             step, version = deepspeed_step(model, args.name, args.batch)

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/json.hpp"
 #include "base/words.hpp"
 #include "plan/memory.hpp"
 #include "plan/offloaded_share.hpp"
@@ -81,7 +81,7 @@ Run layers(const std::vector<Unit>& units) {
 
 std::int64_t layers_of(const std::string& folder, const Profile& profile) {
   const std::string path = folder + "/config.json";
-  const nlohmann::json theirs = nlohmann::json::parse(Input(path).read_all(), nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json theirs = read_json(path);
   if (!theirs.is_object()) throw Error(path, 0, "is not a JSON object");
   const nlohmann::json ours = nlohmann::json::parse(profile.config, nullptr, /*allow_exceptions=*/false);
   for (const char* const key : kSizes) {

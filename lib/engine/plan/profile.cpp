@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -67,7 +66,7 @@ Json to_json(const Shape& shape) {
   Json units = Json::array();
   for (const Unit& unit : shape.units) {
     Json matrices = Json::array();
-    for (const Matrix& its : unit.matrices) matrices.push_back({its.begin, its.rows, its.columns});
+    for (const Matrix& matrix : unit.matrices) matrices.push_back({matrix.begin, matrix.rows, matrix.columns});
     units.push_back({{"name", unit.name},
                      {"numel", unit.numel},
                      {"tied_to", unit.tied_to},
@@ -202,10 +201,10 @@ Profile profile_of(const std::vector<Profile>& ranks) {
     all.peak = std::max(all.peak, ranks[rank].peak);
     all.state = std::max(all.state, ranks[rank].state);
     for (Timing& timing : all.timings) {
-      const Timing* const its = ranks[rank].find(timing.kind, timing.unit);
-      if (!its) throw Error("the profiles of ranks 0 and " + std::to_string(rank) + " are of two plans");
-      timing.seconds += its->seconds;
-      timing.growth = std::max(timing.growth, its->growth);
+      const Timing* const timed = ranks[rank].find(timing.kind, timing.unit);
+      if (!timed) throw Error("the profiles of ranks 0 and " + std::to_string(rank) + " are of two plans");
+      timing.seconds += timed->seconds;
+      timing.growth = std::max(timing.growth, timed->growth);
     }
   }
   all.rest /= count;
@@ -240,13 +239,7 @@ std::string to_json(const Profile& profile) {
 }
 
 Profile profile_from_json(const std::string& text, const std::string& file) {
-  if (nested_too_deeply(text)) throw Error(file, 0, "is JSON that is nested too deeply");
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::exception& error) {
-    throw Error(file, 0, std::string("is not JSON: ") + error.what());
-  }
+  const Json json = json_of<Json>(text, file);
   const Reader all(json, file + ": ");
   if (const int version = all.within<int>("zs_profile", 1, kVersion); version < kVersion)
     throw Error(file, 0, "is the profile of an earlier zs: measure again, with zs-train --deepcompile");
@@ -266,10 +259,10 @@ Profile profile_from_json(const std::string& text, const std::string& file) {
   profile.shape = read_shape(all.part("shape"));
   for (const Reader& one : all.list("operations")) {
     Timing timing;
-    const auto its = one.get<std::string>("operation");
+    const auto operation = one.get<std::string>("operation");
     int kind = 0;
-    while (kind <= static_cast<int>(Kind::store_shard) && name(static_cast<Kind>(kind)) != its) ++kind;
-    if (kind > static_cast<int>(Kind::store_shard)) one.fail("operation", "is '" + its + "', which no plan has");
+    while (kind <= static_cast<int>(Kind::store_shard) && name(static_cast<Kind>(kind)) != operation) ++kind;
+    if (kind > static_cast<int>(Kind::store_shard)) one.fail("operation", "is '" + operation + "', which no plan has");
     timing.kind = static_cast<Kind>(kind);
     if (timing.kind != Kind::norm) {
       const auto unit = one.get<std::string>("unit");

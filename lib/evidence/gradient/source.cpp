@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
+#include "base/json.hpp"
 #include "base/number.hpp"
 #include "checkpoints/folders.hpp"
 
@@ -36,7 +36,7 @@ std::optional<std::int64_t> step_of(const fs::path& folder) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return step_in_name(folder);
   try {
-    return nlohmann::json::parse(read_regular(path, kLargestState).bytes).at("step").get<std::int64_t>();
+    return json_of(read_regular(path, kLargestState).bytes, path).at("step").get<std::int64_t>();
   } catch (const nlohmann::json::exception& error) {
     throw Error(path, 0, error.what());
   }

@@ -12,11 +12,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/json.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
 #include "base/secret.hpp"
@@ -86,7 +86,7 @@ Experiment Experiment::read(const std::string& folder) {
   Experiment experiment{std::filesystem::canonical(folder).string()};
   const std::string path = path_of(experiment.folder);
   try {
-    Json content = Json::parse(Input(path).read_all());
+    Json content = read_json<Json>(path);
     const Json conditions = content.value("conditions", Json::object());
     auto order = content.value("condition_order", std::vector<std::string>());
     for (const auto& [name, condition] : conditions.items()) {
@@ -107,7 +107,7 @@ Experiment Experiment::read(const std::string& folder) {
 }
 
 void Experiment::write() const {
-  const Json before = at(folder) ? Json::parse(Input(path_of(folder)).read_all()) : Json::object();
+  const Json before = at(folder) ? read_json<Json>(path_of(folder)) : Json::object();
   const Json known = before.value("conditions", Json::object());
   Json content = lists_of(before), order = Json::array(), conditions = Json::object();
   put(content, fields);

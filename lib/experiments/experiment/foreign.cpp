@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/json.hpp"
 #include "base/name.hpp"
 #include "base/shell.hpp"
 #include "base/words.hpp"
@@ -76,12 +76,7 @@ std::string add_file(const std::string& words, const Options& options, const Cel
   const std::vector<std::string> parts = shell_words(words);
   if (parts.empty()) throw Error(cell.name + ": {file:} names no file");
   const std::string& path = parts[0];
-  Json content;
-  try {
-    content = Json::parse(Input(path).read_all());
-  } catch (const Json::exception& error) {
-    throw Error(path, 0, std::string("is not JSON: ") + error.what());
-  }
+  Json content = read_json<Json>(path);
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const std::size_t equals = parts[i].find('=');
     if (equals == std::string::npos || equals == 0)

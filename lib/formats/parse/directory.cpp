@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
 #include "base/number.hpp"
 #include "base/shell.hpp"
 #include "metric/file.hpp"
@@ -58,7 +58,7 @@ std::string exit_code_of(const std::string& status) {
 Batch read_metadata(const std::string& path) {
   Batch batch;
   try {
-    const Json content = Json::parse(Input(path).read_all());
+    const Json content = read_json<Json>(path);
     const Json& conditions = content.at("conditions");
     std::vector<std::string> order;
     if (content.contains("condition_order")) order = content.at("condition_order").get<std::vector<std::string>>();

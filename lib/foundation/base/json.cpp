@@ -22,16 +22,25 @@ bool nested_too_deeply(std::string_view json) {
   return false;
 }
 
-nlohmann::json read_json(const std::string& path) {
-  const std::string text = Input(path).read_all();
-  if (nested_too_deeply(text)) throw Error(path, 0, "is JSON that is nested too deeply");
+template <typename Json>
+Json json_of(std::string_view text, const std::string& name) {
+  if (nested_too_deeply(text)) throw Error(name, 0, "is JSON that is nested too deeply");
   try {
-    return nlohmann::json::parse(text);
+    return Json::parse(text);
   } catch (const nlohmann::json::exception& error) {
     std::string what = error.what();  // "[json.exception.parse_error.101] parse error at line 3, column 5: ..."
     what.erase(0, what.find("] ") + 2);
-    throw Error(path, 0, "is not JSON: " + printable(what));
+    throw Error(name, 0, "is not JSON: " + printable(what));
   }
 }
+template nlohmann::json json_of(std::string_view, const std::string&);
+template nlohmann::ordered_json json_of(std::string_view, const std::string&);
+
+template <typename Json>
+Json read_json(const std::string& path) {
+  return json_of<Json>(Input(path).read_all(), path);
+}
+template nlohmann::json read_json(const std::string&);
+template nlohmann::ordered_json read_json(const std::string&);
 
 }  // namespace zs

@@ -11,7 +11,13 @@ namespace zs {
 /// exhausts the stack.
 bool nested_too_deeply(std::string_view json);
 
-/// A file's JSON. Throws Error with the file, and with the place in it if it is not JSON.
-nlohmann::json read_json(const std::string& path);
+/// The JSON of a text, as nlohmann::json or ordered_json. Throws Error with `name`, and with the place in the text if
+/// it is not JSON.
+template <typename Json = nlohmann::json>
+Json json_of(std::string_view text, const std::string& name);
+
+/// The same of a file.
+template <typename Json = nlohmann::json>
+Json read_json(const std::string& path);
 
 }  // namespace zs

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/json.hpp"
 
 namespace zs::pretrained {
 namespace {
@@ -23,7 +23,7 @@ struct Rule {
 };
 
 Rule rule_of(const std::string& path) {
-  const nlohmann::json json = nlohmann::json::parse(Input(path).read_all(), nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json json = read_json(path);
   const auto number = [&](const char* key) {
     if (!json.is_object() || !json.contains(key) || !json[key].is_number())
       throw Error(path, 0, std::string("has no number ") + key);

@@ -26,6 +26,19 @@ compare::Tolerance tolerance(const cli::Args& args, compare::Tolerance otherwise
 
 namespace {
 
+/// After the options of zs-verify alone: those of a training are many.
+void add_settings(std::vector<cli::Option>& all) {
+  for (cli::Option option : experiment::config_options()) {
+    const config::Known* const known = config::known_option(option.name);
+    if (known && !used(known->key)) continue;
+    for (const Default& own : kDefaults) {
+      if (known && known->key == own.key && option.name == config::words(known->options).front())
+        option.fallback = own.value, option.help.resize(std::min(option.help.find(';'), option.help.size()));
+    }
+    all.push_back(option);
+  }
+}
+
 std::vector<cli::Option> options() {
   std::vector<cli::Option> all;
   cli::Rows comparing(all, "Comparing"), resuming(all, "Resuming"), output(all, "Output"), running(all, "Running");
@@ -75,16 +88,7 @@ std::vector<cli::Option> options() {
   output("format", "FORM", "form of the output", "text", {"text", "tsv", "json"});
   output("output", "FILE", "also write the records of all steps to a metric file").letter = 'o';
   output("verbose_logging", "", "print a line for each unit of each step");
-  // After the options of zs-verify alone: those of a training are many.
-  for (cli::Option option : experiment::config_options()) {
-    const config::Known* const known = config::known_option(option.name);
-    if (known && !used(known->key)) continue;
-    for (const Default& own : kDefaults) {
-      if (known && known->key == own.key && option.name == config::words(known->options).front())
-        option.fallback = own.value, option.help.resize(std::min(option.help.find(';'), option.help.size()));
-    }
-    all.push_back(option);
-  }
+  add_settings(all);
   all.push_back(experiment::local_rank_option());
   all.push_back(experiment::set_option());
   running("timeout", "SECONDS", "how long a collective waits for a rank before the run stops", "50");

@@ -36,6 +36,7 @@ class ZipWriter {
   std::uint64_t large_;
   std::uint64_t at_ = 0;  // offset in the archive
   std::vector<Entry> entries_;
+  std::string record_of(const Entry& entry) const;
   void write(std::string_view bytes);
 };
 

@@ -77,41 +77,46 @@ void ZipWriter::add(const std::string& name, const Storage& data) {
   entries_.push_back(std::move(entry));
 }
 
+/// Its record in the directory at the end.
+std::string ZipWriter::record_of(const Entry& entry) const {
+  std::string extra;  // zip64: only the fields that overflow, in this order
+  if (entry.size >= large_) {
+    put<std::uint64_t>(extra, entry.size);
+    put<std::uint64_t>(extra, entry.size);
+  }
+  if (entry.header >= large_) put<std::uint64_t>(extra, entry.header);
+  const auto length = static_cast<std::uint16_t>(extra.size());
+  std::string record;
+  put<std::uint32_t>(record, 0x02014B50);
+  put<std::uint16_t>(record, length ? 45 : 20);  // made by: plain files, version
+  put<std::uint16_t>(record, length ? 45 : 20);
+  put<std::uint16_t>(record, kUtf8Names);
+  put<std::uint16_t>(record, 0);
+  put<std::uint16_t>(record, 0);
+  put<std::uint16_t>(record, kDate);
+  put<std::uint32_t>(record, entry.crc);
+  put<std::uint32_t>(record, low(entry.size, large_));
+  put<std::uint32_t>(record, low(entry.size, large_));
+  put<std::uint16_t>(record, static_cast<std::uint16_t>(entry.name.size()));
+  put<std::uint16_t>(record, length ? static_cast<std::uint16_t>(length + 4) : 0);
+  put<std::uint16_t>(record, 0);  // comment
+  put<std::uint16_t>(record, 0);  // disk
+  put<std::uint16_t>(record, 0);  // internal attributes
+  put<std::uint32_t>(record, 0);  // external attributes
+  put<std::uint32_t>(record, low(entry.header, large_));
+  record += entry.name;
+  if (length) {
+    put<std::uint16_t>(record, 1);
+    put<std::uint16_t>(record, length);
+    record += extra;
+  }
+  return record;
+}
+
 std::uint64_t ZipWriter::finish() {
   const std::uint64_t begin = at_;
   for (const Entry& entry : entries_) {
-    std::string extra;  // zip64: only the fields that overflow, in this order
-    if (entry.size >= large_) {
-      put<std::uint64_t>(extra, entry.size);
-      put<std::uint64_t>(extra, entry.size);
-    }
-    if (entry.header >= large_) put<std::uint64_t>(extra, entry.header);
-    const auto length = static_cast<std::uint16_t>(extra.size());
-    std::string record;
-    put<std::uint32_t>(record, 0x02014B50);
-    put<std::uint16_t>(record, length ? 45 : 20);  // made by: plain files, version
-    put<std::uint16_t>(record, length ? 45 : 20);
-    put<std::uint16_t>(record, kUtf8Names);
-    put<std::uint16_t>(record, 0);
-    put<std::uint16_t>(record, 0);
-    put<std::uint16_t>(record, kDate);
-    put<std::uint32_t>(record, entry.crc);
-    put<std::uint32_t>(record, low(entry.size, large_));
-    put<std::uint32_t>(record, low(entry.size, large_));
-    put<std::uint16_t>(record, static_cast<std::uint16_t>(entry.name.size()));
-    put<std::uint16_t>(record, length ? static_cast<std::uint16_t>(length + 4) : 0);
-    put<std::uint16_t>(record, 0);  // comment
-    put<std::uint16_t>(record, 0);  // disk
-    put<std::uint16_t>(record, 0);  // internal attributes
-    put<std::uint32_t>(record, 0);  // external attributes
-    put<std::uint32_t>(record, low(entry.header, large_));
-    record += entry.name;
-    if (length) {
-      put<std::uint16_t>(record, 1);
-      put<std::uint16_t>(record, length);
-      record += extra;
-    }
-    write(record);
+    write(record_of(entry));
   }
   const std::uint64_t end = at_;
   const std::uint64_t count = entries_.size();

@@ -38,32 +38,10 @@ void put(std::string& out, std::uint32_t value, int count) {
 }
 
 // Fields of wandb/proto/wandb_internal.proto.
-enum RecordField {
-  kNum = 1,
-  kHistory = 2,
-  kSummary = 3,
-  kConfig = 5,
-  kOutputRaw = 13,
-  kRun = 17,
-  kExit = 18,
-  kFinal = 20,
-  kHeader = 21,
-  kFooter = 22
-};
-enum RunField {
-  kRunId = 1,
-  kEntity = 2,
-  kProject = 3,
-  kRunConfig = 4,
-  kGroup = 6,
-  kJobType = 7,
-  kDisplayName = 8,
-  kNotes = 9,
-  kTags = 10,
-  kHost = 13,
-  kStartTime = 17,
-  kGit = 21
-};
+constexpr std::uint32_t kNum = 1, kHistory = 2, kSummary = 3, kConfig = 5, kOutputRaw = 13, kRun = 17, kExit = 18,
+                        kFinal = 20, kHeader = 21, kFooter = 22;
+constexpr std::uint32_t kRunId = 1, kEntity = 2, kProject = 3, kRunConfig = 4, kGroup = 6, kJobType = 7,
+                        kDisplayName = 8, kNotes = 9, kTags = 10, kHost = 13, kStartTime = 17, kGit = 21;
 
 Item read_item(pbf_reader message) {
   Item item;
@@ -193,7 +171,7 @@ void write_time(pbf_writer& out, int field, double seconds) {
 
 void write_run(pbf_writer& out, const WandbRecord& record) {
   pbf_writer run(out, kRun);
-  const auto add = [&](RunField field, const std::string& text) {
+  const auto add = [&](std::uint32_t field, const std::string& text) {
     if (!text.empty()) run.add_string(static_cast<protozero::pbf_tag_type>(field), text);
   };
   add(kRunId, record.id);

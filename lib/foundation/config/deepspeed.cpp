@@ -16,17 +16,6 @@
 namespace zs::config {
 namespace {
 
-/// Sets `entry`, from `said` ("ds.json:3: zero_optimization.stage"), unless there is another value.
-void agree(Config& config, Entry entry, const std::string& said) {
-  const Known& row = *known(entry.key);
-  if (const Entry* const other = config.find(entry.key)) {
-    if (same_form(row, other->value) == same_form(row, entry.value)) return;
-    throw Error(said + " says " + entry.value + ", and " + other->origin + " says " + std::string(row.key) + " is " +
-                other->value + ": leave one of them out");
-  }
-  config.set(std::move(entry));
-}
-
 /// A file of DeepSpeed while it is read.
 class Reader {
  public:
@@ -217,10 +206,10 @@ class Reader {
   /// is torch.optim's class, which has no other spelling.
   const optimizer::Description* described() const {
     const Entry* const type = said_at("optimizer.type");
-    const optimizer::Description* const its = type ? optimizer::named_by_deepspeed(type->value) : nullptr;
-    if (!its || (its->kind == optimizer::Kind::sgd && type->value != its->deepspeed)) return nullptr;
+    const optimizer::Description* const row = type ? optimizer::named_by_deepspeed(type->value) : nullptr;
+    if (!row || (row->kind == optimizer::Kind::sgd && type->value != row->deepspeed)) return nullptr;
     const bool in_gradient = said_at("optimizer.params.adam_w_mode") && !file_.boolean("optimizer.params.adam_w_mode");
-    return its->kind == optimizer::Kind::adam && !in_gradient ? &optimizer::description(optimizer::Kind::adamw) : its;
+    return row->kind == optimizer::Kind::adam && !in_gradient ? &optimizer::description(optimizer::Kind::adamw) : row;
   }
 
   /// A section without a type is one that DeepSpeed does not look at.
@@ -237,13 +226,13 @@ class Reader {
   void require_types() const {
     require_type("optimizer", "AdamW");
     require_type("scheduler", "WarmupLR");
-    const Entry* const its = said_at("optimizer.type");
-    if (its && !described()) {
+    const Entry* const asked = said_at("optimizer.type");
+    if (asked && !described()) {
       std::vector<std::string> all;
       for (const optimizer::Description& one : optimizer::all()) {
         if (!one.deepspeed.empty()) all.emplace_back(one.deepspeed);
       }
-      fail(*its, its->value + " is not supported: zs has " + joined(all) + did_you_mean(its->value, all));
+      fail(*asked, asked->value + " is not supported: zs has " + joined(all) + did_you_mean(asked->value, all));
     }
     const Entry* const type = said_at("scheduler.type");
     static constexpr std::array kTypes = {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR"};
@@ -254,13 +243,13 @@ class Reader {
   }
 
   /// The class that DeepSpeed makes of an optimizer, and what that takes.
-  std::pair<std::string, std::string> class_of(const optimizer::Description& its) const {
+  std::pair<std::string, std::string> class_of(const optimizer::Description& row) const {
     const std::string adam =
         "lr betas eps weight_decay amsgrad torch_adam adam_w_mode fp32_optimizer_states max_grad_norm";
     const Entry* const host = said_at("zero_optimization.offload_optimizer.device");
     const bool of_torch = said_at("optimizer.params.torch_adam") && file_.boolean("optimizer.params.torch_adam"),
                of_host = host && (host->value == "cpu" || host->value == "nvme");
-    switch (its.kind) {
+    switch (row.kind) {
       case optimizer::Kind::sgd:
         return {"torch.optim.SGD", "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused"};
       case optimizer::Kind::lion:
@@ -279,8 +268,8 @@ class Reader {
 
   /// The class that DeepSpeed calls takes these parameters, and no others: it ends with TypeError.
   void require_parameters() const {
-    if (const optimizer::Description* const its = described()) {
-      const auto& [name, own] = class_of(*its);
+    if (const optimizer::Description* const row = described()) {
+      const auto& [name, own] = class_of(*row);
       require_parameters("optimizer", name, " " + own + " ");
     }
     const Entry* const type = said_at("scheduler.type");
@@ -306,10 +295,10 @@ class Reader {
   void optimizer() {
     const Entry* const type = said_at("optimizer.type");
     if (!type) return;
-    const optimizer::Description& its = *described();
-    sets(*type, "training.optimizer", std::string(its.name));
+    const optimizer::Description& row = *described();
+    sets(*type, "training.optimizer", std::string(row.name));
     const Entry* const mode = said_at("optimizer.params.adam_w_mode");
-    if (mode && its.kind == optimizer::Kind::adamw && !file_.boolean("optimizer.params.adam_w_mode"))
+    if (mode && row.kind == optimizer::Kind::adamw && !file_.boolean("optimizer.params.adam_w_mode"))
       idle("the type AdamW has no other", mode->key);
     if (const Entry* const betas = said_at("optimizer.params.betas")) {
       Config two;  // a list, read as lists are
@@ -321,14 +310,14 @@ class Reader {
     }
     const Entry* const rate = said_at("optimizer.params.lr");
     const Entry* const highest = said_at("scheduler.params.warmup_max_lr");
-    const bool muons = its.kind == optimizer::Kind::muon;
+    const bool muons = row.kind == optimizer::Kind::muon;
     if (rate && !highest && !muons) sets(*rate, "training.learning_rate", rate->value);
     if (rate && highest && parse_real(rate->value) != parse_real(highest->value))
       idle("scheduler.params.warmup_max_lr takes its place", rate->key);
     // torch's AdamW has another default than DeepSpeed's own classes.
     const bool torch = said_at("optimizer.params.torch_adam") && file_.boolean("optimizer.params.torch_adam");
     if (!file_.find("optimizer.params.weight_decay")) usual("training.weight_decay", torch ? "0.01" : "0");
-    if (its.kind == optimizer::Kind::lion && !file_.find("optimizer.params.betas")) usual("training.beta2", "0.999");
+    if (row.kind == optimizer::Kind::lion && !file_.find("optimizer.params.betas")) usual("training.beta2", "0.999");
     if (muons) muon(rate, highest);
   }
 
@@ -401,60 +390,8 @@ class Reader {
   }
 };
 
-/// Further settings that the value of a setting implies.
-struct Meaning {
-  std::string_view key, value;
-  std::array<std::pair<std::string_view, std::string_view>, 4> settings;
-};
-constexpr auto kMeanings = std::to_array<Meaning>({
-    {"zero.method", "ddp", {{{"zero.backend", "ddp"}}}},
-    {"zero.method", "single", {{{"zero.backend", "single"}}}},
-    {"zero.method", "zero1", {{{"zero.backend", "zero"}, {"zero.stage", "1"}}}},
-    {"zero.method", "zero2", {{{"zero.backend", "zero"}, {"zero.stage", "2"}}}},
-    {"zero.method", "zero3", {{{"zero.backend", "zero"}, {"zero.stage", "3"}}}},
-    {"zero.method",
-     "zeropp",
-     {{{"zero.backend", "zero"},
-       {"zero.stage", "3"},
-       {"zero.quantized_weights", "true"},
-       {"zero.quantized_gradients", "true"}}}},
-    {"zero.method", "single_gpu_offload", {{{"zero.stage", "2"}, {"zero.offload_device", "cpu"}}}},
-    {"zero.backend", "ddp", {{{"zero.stage", "0"}}}},
-    {"zero.backend", "fsdp", {{{"zero.stage", "3"}}}},
-    {"zero.backend", "single", {{{"zero.stage", "0"}}}},
-    {"zero.backend", "singlegpu", {{{"zero.stage", "0"}}}},
-});
-
-bool typed(const Entry& entry) { return entry.origin.starts_with("--"); }
-
-/// Sets what `key` implies; `noun` is its name for people.
-void add_meaning(Config& config, const std::string& key, const std::string& noun) {
-  const Entry* const found = config.find(key);
-  if (!found) return;
-  const Entry its = *found;
-  config.text(key);                                              // one of the choices
-  if (key == "zero.method" && its.from == From::stored) return;  // its implications are stored, too
-  for (const Meaning& row : kMeanings) {
-    if (row.key != key || row.value != its.value) continue;
-    for (const auto& [meant, value] : row.settings) {
-      if (meant.empty()) continue;
-      const Entry* const other = config.find(meant);
-      Entry entry{std::string(meant), std::string(value), its.origin, Kind::plain, its.from};
-      if (other && (other->from == From::stored || typed(its)) && !typed(*other))
-        config.set(std::move(entry));
-      else
-        agree(config, std::move(entry), its.origin + ": the " + noun + " " + its.value);
-    }
-  }
-}
-
 }  // namespace
 
 void add_deepspeed(Config& config, const std::string& path) { Reader(config, path).run(); }
-
-void add_method(Config& config) {
-  add_meaning(config, "zero.method", "method");
-  add_meaning(config, "zero.backend", "backend");
-}
 
 }  // namespace zs::config

@@ -13,6 +13,9 @@ namespace zs::config {
 /// file is malformed, has a key that DeepSpeed lacks or zs rejects, or contradicts `config`.
 void add_deepspeed(Config& config, const std::string& path);
 
+/// Sets `entry`, which `said` names ("ds.json:3: zero_optimization.stage"). Throws Error if `config` has another value.
+void agree(Config& config, Entry entry, const std::string& said);
+
 /// Sets what --method and --backend imply (stage, backend, offload). A typed option overrides a value from a file;
 /// throws Error if `config` contradicts itself.
 void add_method(Config& config);

@@ -91,12 +91,13 @@ std::vector<Candidate> candidates(const std::vector<Profile>& profiles, const Cl
           one.predicted = predict(model, one.shape);
           one.noun = profile.noun;
           one.rate = static_cast<double>(profile.count) * micro_steps * ranks / one.predicted.seconds;
-          const Prediction& its = one.predicted;
-          if (!its.unknown.empty()) {
+          const Prediction& prediction = one.predicted;
+          if (!prediction.unknown.empty()) {
             one.why_not = "not measured:";
-            for (const std::string& what : its.unknown) one.why_not += (one.why_not.back() == ':' ? " " : ", ") + what;
-          } else if (cluster.memory > 0 && its.memory > cluster.memory) {
-            one.why_not = "needs " + to_bytes_text(its.memory - cluster.memory) + " more";
+            for (const std::string& what : prediction.unknown)
+              one.why_not += (one.why_not.back() == ':' ? " " : ", ") + what;
+          } else if (cluster.memory > 0 && prediction.memory > cluster.memory) {
+            one.why_not = "needs " + to_bytes_text(prediction.memory - cluster.memory) + " more";
           }
           all.push_back(std::move(one));
         }

@@ -25,8 +25,8 @@ class Group {
     while (next < ops.size() && !gathers(ops[next].kind)) ++next;
     if (next == ops.size() || ops[next].kind != Kind::gather) return false;
     const Op op = ops[next];
-    const double its = sent(op), together = line_.at(sent_ + its);
-    if (!(together < kLonger * std::max(longest_, line_.at(its))) || operand_ + operand(op) > kMost) return false;
+    const double added = sent(op), together = line_.at(sent_ + added);
+    if (!(together < kLonger * std::max(longest_, line_.at(added))) || operand_ + operand(op) > kMost) return false;
     Plan moved = plan_;
     const bool late = !plan_.shape.divided().parameters;  // a gather follows the update: those in front wait for it
     for (std::size_t i = end_; i < next; ++i) {

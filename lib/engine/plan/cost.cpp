@@ -39,10 +39,10 @@ double amount(const Op& op, const Shape& shape, int bytes_per_parameter) {
   const auto owned = [&](double numel) { return share(numel, divided.optimizer_state, ranks); };
   if (op.kind == Kind::norm) return owned(trained(shape));
   const Unit& unit = unit_of(op, shape);
-  const auto its = static_cast<double>(unit.trained());
+  const auto numbers = static_cast<double>(unit.trained());
   switch (op.kind) {
     case Kind::accumulate:
-      return share(its, divided.gradients, ranks);
+      return share(numbers, divided.gradients, ranks);
     case Kind::load:
     case Kind::store:
       return optimizer_bytes(shape, op.unit, bytes_per_parameter);
@@ -52,7 +52,7 @@ double amount(const Op& op, const Shape& shape, int bytes_per_parameter) {
     case Kind::partition:
       return static_cast<double>(unit.numel) / std::max(shape.secondary, 1) * bytes_per_parameter;
     case Kind::step:  // what is orthogonalised as a whole takes as long as the rank with the most of it
-      return unit.matrices.empty() ? owned(its) : its * busiest(unit.matrices, ranks);
+      return unit.matrices.empty() ? owned(numbers) : numbers * busiest(unit.matrices, ranks);
     default:
       return sent_bytes(op, shape, bytes_per_parameter);
   }
@@ -117,9 +117,9 @@ const Line* CostModel::line(Kind kind) const {
 }
 
 double CostModel::of_input(const Op& op, std::set<std::string>& unknown) const {
-  const Line* const its = line(op.kind == Kind::load_input ? Kind::load : Kind::store);
-  if (!its) unknown.insert(name(op.kind));
-  return its ? its->at(input_bytes(profile_, op.unit)) : 0;
+  const Line* const fitted = line(op.kind == Kind::load_input ? Kind::load : Kind::store);
+  if (!fitted) unknown.insert(name(op.kind));
+  return fitted ? fitted->at(input_bytes(profile_, op.unit)) : 0;
 }
 
 double CostModel::seconds(const Op& op, const Shape& shape, std::set<std::string>& unknown) const {
@@ -181,17 +181,17 @@ Prediction CostModel::predict(const Plan& plan) const {
   result.parts["rest"] = now;
   std::map<std::pair<Kind, int>, double> done;
   for (const Op& op : plan.ops) {
-    double its = seconds(op, plan.shape, result.unknown);
+    double took = seconds(op, plan.shape, result.unknown);
     // An operation that begins with the next gather begins once.
-    if (const Line* const gather = line(Kind::gather); op.with_next && gather && its > 0) its -= gather->start;
-    if (its > 0) result.parts[lane(op.kind)] += its;
+    if (const Line* const gather = line(Kind::gather); op.with_next && gather && took > 0) took -= gather->start;
+    if (took > 0) result.parts[lane(op.kind)] += took;
     if (profile_.overlaps && starts(op.kind)) {
-      travels_until = std::max(travels_until, now) + its;
+      travels_until = std::max(travels_until, now) + took;
       done[{wait_of(op.kind), op.unit}] = travels_until;
     } else if (waits(op.kind)) {
       now = std::max(now, done[{op.kind, op.unit}]);
     } else {
-      now += its;
+      now += took;
     }
   }
   result.seconds = now;

@@ -50,7 +50,7 @@ std::string effect(const std::string& pass, const Plan& before, const Plan& afte
   const CostModel cost(*budget.profile, {});
   Changes predicted;
   const Prediction then = cost.predict(before), now = cost.predict(after);
-  const auto seconds = [](const Prediction& its) { return to_rounded_text(its.seconds, 4) + " s"; };
+  const auto seconds = [](const Prediction& prediction) { return to_rounded_text(prediction.seconds, 4) + " s"; };
   predicted.add("step", seconds(then), seconds(now));
   predicted.add("peak", to_bytes_text(then.memory), to_bytes_text(now.memory));
   return text + (predicted.text().empty() ? "" : "; predicted " + predicted.text());

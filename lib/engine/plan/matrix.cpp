@@ -36,7 +36,7 @@ std::vector<std::vector<Matrix>> owned(std::span<const Matrix> matrices, int ran
 
 double busiest(std::span<const Matrix> matrices, int ranks) {
   std::int64_t most = 0;
-  for (const std::vector<Matrix>& its : owned(matrices, ranks)) most = std::max(most, cost(its));
+  for (const std::vector<Matrix>& held : owned(matrices, ranks)) most = std::max(most, cost(held));
   return matrices.empty() ? 0 : static_cast<double>(most) / static_cast<double>(cost(matrices));
 }
 

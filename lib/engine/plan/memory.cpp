@@ -219,9 +219,9 @@ class Ledger {
       const int ranks = divided_by_stage_.gradients ? 1 : shape_.ranks;
       if (trees_.empty()) trees_.assign(static_cast<std::size_t>(ranks), tree::Partials(shape_.leaves()));
       for (int rank = 0; rank < ranks; ++rank) {
-        tree::Partials& its = trees_[static_cast<std::size_t>(rank)];
-        for (const tree::Leaves& node : added(rank, micro)) its.add(node);
-        most = std::max(most, static_cast<int>(its.nodes().size()));
+        tree::Partials& partials = trees_[static_cast<std::size_t>(rank)];
+        for (const tree::Leaves& node : added(rank, micro)) partials.add(node);
+        most = std::max(most, static_cast<int>(partials.nodes().size()));
       }
       partial_sums_.push_back(most);
     }

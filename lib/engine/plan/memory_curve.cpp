@@ -97,14 +97,14 @@ double most(const std::vector<double>& curve) {
 }  // namespace
 
 double optimizer_bytes(const Shape& shape, int unit, int bytes_per_parameter) {
-  const Unit& its = at(shape, unit);
-  const double master = bytes_per_parameter < 4 ? static_cast<double>(its.trained()) : 0;
-  return share(its.kept_numbers() + master, shape.divided().optimizer_state, shape.ranks / its.among) * 4;
+  const Unit& layer = at(shape, unit);
+  const double master = bytes_per_parameter < 4 ? static_cast<double>(layer.trained()) : 0;
+  return share(layer.kept_numbers() + master, shape.divided().optimizer_state, shape.ranks / layer.among) * 4;
 }
 
 double shard_bytes(const Shape& shape, int unit, int bytes_per_parameter) {
-  const Unit& its = at(shape, unit);
-  return static_cast<double>(its.numel) * its.among / shape.ranks * bytes_per_parameter;
+  const Unit& layer = at(shape, unit);
+  return static_cast<double>(layer.numel) * layer.among / shape.ranks * bytes_per_parameter;
 }
 
 double input_bytes(const Profile& profile, int unit) {

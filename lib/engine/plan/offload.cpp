@@ -101,7 +101,8 @@ Plan without_states(const Plan& plan, const Budget& budget, std::vector<int> uni
     away -= bytes(unit);
     std::size_t place = place_of_load(plan, unit);
     if (!most.empty()) {
-      const auto fits = std::find_if(most.begin(), most.end(), [&](double its) { return its - away <= budget.memory; });
+      const auto fits =
+          std::find_if(most.begin(), most.end(), [&](double bytes) { return bytes - away <= budget.memory; });
       place = std::min(place, static_cast<std::size_t>(fits - most.begin()));
     }
     insertions.put(place, {Kind::load, unit});

@@ -14,7 +14,7 @@ double elements(const Unit& unit) { return static_cast<double>(unit.trained()) *
 void offload_share(Shape& shape, double ratio) {
   double surplus = 0;  // elements that are away beyond `ratio` of those so far
   for (Unit& unit : shape.units) {
-    const double its = elements(unit), stays = surplus - ratio * its, away = stays + its;
+    const double numbers = elements(unit), stays = surplus - ratio * numbers, away = stays + numbers;
     unit.stays = ratio <= 0 || std::abs(stays) < std::abs(away);
     surplus = unit.stays ? stays : away;
   }

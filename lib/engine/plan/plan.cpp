@@ -192,8 +192,8 @@ namespace {
 /// The collectives of a step: each owner gets one of its matrices by a collective, and its result goes by another.
 std::int64_t collectives_of_directions(const Op& op, const Shape& shape) {
   std::size_t rounds = 0;
-  for (const std::vector<Matrix>& its : owned(sent_matrices(op, shape), ranks_of(op, shape)))
-    rounds = std::max(rounds, its.size());
+  for (const std::vector<Matrix>& held : owned(sent_matrices(op, shape), ranks_of(op, shape)))
+    rounds = std::max(rounds, held.size());
   return static_cast<std::int64_t>(rounds) * (shape.divided().optimizer_state ? 2 : 1);
 }
 

@@ -137,7 +137,8 @@ void Config::set(Entry entry) {
 void Config::add_defaults() {
   const std::string optimizer = text("training.optimizer");
   for (const Known& row : known()) {
-    const std::string_view its = optimizer::usual(optimizer, row.key), value = its.empty() ? row.fallback : its;
+    const std::string_view special = optimizer::usual(optimizer, row.key),
+                           value = special.empty() ? row.fallback : special;
     if (!value.empty() && !has(row.key)) choose(std::string(row.key), std::string(value));
   }
 }

@@ -25,6 +25,16 @@ recorded_again() {
   assert_line "steps_compared: 3"
   assert_line "ranks_b: 2"
   refute_line --partial "missing: "
+  local recording
+  for recording in one two; do # each is consistent in itself
+    run -0 zs-verify $recording
+    assert_line "verdict: consistent"
+    assert_line --regexp "holds: .*replicas|holds: .*update 48"
+  done
+  run -0 zs-verify --follow one
+  assert_line "verdict: consistent"
+  run -0 zs-report one
+  assert_line --partial "**Each relation holds**"
   assert_equal "$(grep -c '"targets": \[16, 16\]' one/rank-0.jsonl) $(grep -c '"targets": \[16\]' two/rank-1.jsonl)" "3 3"
   train half-one --fp16 --gradient_accumulation_steps 2 # gradients of micro-batches have 16 bits
   mpirun --oversubscribe --bind-to none -n 2 zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 3 --save_final false \
@@ -67,6 +77,18 @@ recorded_again() {
   assert_output --partial "plain/rank-0.jsonl:1: is a recording of version 1, which is no longer read: record the training again"
 }
 
+@test "one recording is checked: an older one lacks what decides an update, and a gradient that is not the sum of its micro-batches is named" {
+  run -3 zs-verify whole
+  assert_line "verdict: inconclusive"
+  assert_line --partial "not checked: "
+  run -2 zs-verify --allow rounding whole
+  assert_output --partial "says nothing about one recording"
+  sed -i '0,/"counters": {"1"/s//"counters": {"7"/' whole/rank-0.jsonl
+  run -1 zs-verify whole
+  assert_line "verdict: INCONSISTENT"
+  assert_line --regexp '^headline: step 1: counter of .*: is 7, expected 1 \(no update was made before\)'
+}
+
 @test "zs-report of two probes: the headline as a sentence, a map of modules and steps, and curves" {
   run -1 zs-report whole lost -o page.html
   grep -q 'step 1: gradient of 0.weight and 3 more of 4: 3 micro-batches are missing' page.html
@@ -75,7 +97,5 @@ recorded_again() {
   [ "$(grep -o '<svg' page.html | wc -l)" -ge 2 ]
   run -0 zs-report whole sharded
   assert_line --partial "**No difference is beyond rounding**: rounding: the largest distance is "
-  run -2 zs-report whole
-  assert_output --partial "is the folder of a probe"
   run -2 zs-report whole lost --kind sweep
 }

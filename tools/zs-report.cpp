@@ -154,15 +154,14 @@ zs::report::Document of_gradients(const zs::cli::Args& args, Format format) {
 /// The report that was asked for. `faults` are defects of what was read.
 zs::report::Document document(const zs::cli::Args& args, const Kind& kind, Format format, const std::string& folder,
                               std::int64_t& faults) {
-  // Two probes; one of them is refused as it is by all tools but zs-verify.
   const auto& operands = args.operands();
-  if (operands.size() == 2 && std::ranges::all_of(operands, [](const std::string& operand) {
+  if (!operands.empty() && operands.size() <= 2 && std::ranges::all_of(operands, [](const std::string& operand) {
         return zs::input::is(operand, zs::input::Kind::probe);
       })) {
     for (const char* const option : {"kind", "gradients", "trace"}) {
-      if (args.has(option)) throw zs::UsageError("--" + std::string(option) + " says nothing about two probes");
+      if (args.has(option)) throw zs::UsageError("--" + std::string(option) + " says nothing about probes");
     }
-    return zs::report::probes(operands[0], operands[1]);
+    return operands.size() == 1 ? zs::report::probe(operands[0]) : zs::report::probes(operands[0], operands[1]);
   }
   if (!args.has("trace"))
     return args.has("gradients") ? of_gradients(args, format) : of_inputs(args, kind, folder, faults);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""draw.py SEED FAULTS HEALTHY: pairs of trainings of train.py, drawn at random, in the form of `cases`: faults of all kinds at a random
-step, place, size, type, number of ranks and layout, which no comparison may call equal (`apart`), and healthy pairs (`equal`)."""
+"""draw.py SEED FAULTS HEALTHY [alone]: pairs of trainings of train.py, drawn at random, in the form of `cases`: faults of all kinds at a random
+step, place, size, type, number of ranks and layout, which no comparison may call equal (`apart`), and healthy pairs (`equal`). alone: of these the faults that one recording decides
+(`inconsistent`), and healthy recordings (`consistent`), each without a reference."""
 import json
 import random
 import sys
@@ -209,7 +210,7 @@ def suited(kind, o, layout):
     half = o.get("precision") == "bfloat16"
     if "compiled" in o or o.get("checkpointed") and kind in ("another activation", "no residual", "outputs of another sample"):
         return False
-    if kind == "gradients in bfloat16" and half or kind in ("stale weights",) and half:
+    if kind == "gradients in bfloat16" and half or kind == "stale weights" and half:
         return False
     return not (kind == "a parameter in no group" and ("second" in o or o.get("frozen")))
 
@@ -219,7 +220,7 @@ def draw_fault(pool, kind):
     r = pool.r
     for attempt in range(100000):
         o = pool.family() if attempt < 100 else family(r)  # where none of the pool has what the fault needs
-        layouts, suits, fault = faults(r)[kind]
+        layouts, suits, fault = {**faults(r), **OWN}[kind]
         possible = [layout for layout in layouts if layout in layouts_of(o)]
         if not possible:
             continue
@@ -253,6 +254,37 @@ def draw_fault(pool, kind):
         return reference, faulty
 
 
+# What one recording decides: of the rest the training is sound, and another one.
+ALONE = ("scaled gradient", "sign of a gradient", "zeroed gradient", "swapped gradients", "a slice of a gradient", "one element of a gradient", "noise on a gradient",
+         "a gradient of the step before", "a gradient that is not finite", "a lost micro-batch", "a micro-batch twice", "a rank that is lost", "a rank that counts twice",
+         "gradients that are not reduced", "gradients that are not set to zero", "a rank with another's samples", "samples of the step before", "a sample twice",
+         "a schedule that moves twice", "clipping by each rank's norm", "a parameter that stands still", "decay twice", "parameters in bfloat16", "a scaled update",
+         "a scaled update, afterwards", "a moved parameter", "noise on parameters", "no decay of one parameter", "a scaled second moment", "a step without an update",
+         "moments set to zero", "swapped moments", "Adam's counter a step ahead", "stale weights", "a parameter in no group")
+OWN = {  # which no comparison draws
+    "a norm that counts a parameter twice": (("plain", "ddp", "fsdp2"), lambda o: o["clip"] == 0.1, {"fault": "norm_counts", "size": 2, "tensor": "words.weight", "at": 2}),
+    "a norm that leaves a parameter out": (("plain", "ddp"), lambda o: o["clip"] == 0.1, {"fault": "norm_counts", "size": 0, "tensor": "words.weight", "at": 3}),
+    "a rate behind the schedule": (("plain", "ddp", "fsdp2"), None, {"fault": "rate_behind", "size": 0.5, "at": 2}),
+    "stale 16-bit weights": (("zero1", "zero2", "zero3"), lambda o: o.get("precision") == "bfloat16", {"fault": "stale_weights", "at": 2, "tensor": "blocks.1.up.weight", "rank": 0}),
+}
+
+
+def draw_alone(r, count, healthy):
+    """Faults and healthy trainings without a reference."""
+    pool, kinds = Pool(r, 16), [*ALONE, *OWN]
+    for i in range(count):
+        kind = kinds[i % len(kinds)]
+        faulty = draw_fault(pool, kind)[1]
+        while faulty["ranks"] > 2 or kind == "samples of the step before" and faulty["at"] == 3:  # which no later step tells from an epoch
+            faulty = draw_fault(pool, kind)[1]
+        print(f"{kind}: {i // len(kinds) + 1} | - | {text(faulty)} | inconsistent")
+    for i in range(healthy):
+        a = draw_healthy(pool)[0]
+        while a["ranks"] > 2:
+            a = draw_healthy(pool)[0]
+        print(f"healthy, {a['layout']}: {i + 1} | - | {text(a)} | consistent")
+
+
 def draw_healthy(pool):
     r, o = pool.r, pool.family()
     layouts = layouts_of(o)
@@ -275,6 +307,8 @@ def draw_healthy(pool):
 def main():
     seed, count, healthy = (int(word) for word in sys.argv[1:4])
     r = random.Random(seed)
+    if sys.argv[4:] == ["alone"]:
+        return draw_alone(r, count, healthy)
     pool, kinds = Pool(r, 16), list(faults(r))
     for i in range(count):
         kind = kinds[i % len(kinds)]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is wrong in a training of train.py: `fault` of its settings, in step `at` alone or from it on."""
+import contextlib
 import os
 import signal
 import sys
@@ -42,6 +43,22 @@ class Faults:
         if self.now("kill"):
             os.kill(os.getpid(), signal.SIGKILL)
 
+    @contextlib.contextmanager
+    def miscounted(self):
+        """A norm in which a parameter counts twice (size 2), or not at all (0)."""
+        from torch.nn.utils import clip_grad
+        made, chosen = clip_grad._get_total_norm, {id(p.grad) for _, p in self.chosen()} if self.now("norm_counts") else set()
+
+        def total(tensors, *args, **kwargs):
+            tensors = [t for t in tensors for _ in range(int(self.o.size) if id(t) in chosen else 1)]
+            return made(tensors, *args, **kwargs)
+
+        clip_grad._get_total_norm = total if chosen else made
+        try:
+            yield
+        finally:
+            clip_grad._get_total_norm = made
+
     def chosen(self):
         """(name, parameter) whose name has `tensor` in it."""
         named = [(n.replace("_fsdp_wrapped_module.", "").replace("_checkpoint_wrapped_module.", ""), p) for n, p in self.model.named_parameters()]
@@ -83,6 +100,8 @@ class Faults:
             for g in found:
                 local = g.to_local() if hasattr(g, "to_local") else g
                 local.view(-1)[:1].mul_(o.size)
+        elif self.now("rate_behind"):  # behind the schedule's back
+            self.opt.param_groups[1]["lr"] *= o.size
         elif self.now("clock"):
             for state in self.opt.state.values():
                 state["step"] += 1

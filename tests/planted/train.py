@@ -237,7 +237,8 @@ class Training(Faults, Loops):
             for g in found:
                 g.mul_(min(1.0, bound / (float(norm) + 1e-6)))
         else:
-            torch.nn.utils.clip_grad_norm_(self.model.parameters(), bound, foreach=False)
+            with self.miscounted():
+                torch.nn.utils.clip_grad_norm_(self.model.parameters(), bound, foreach=False)
 
     # ---- Megatron-core ---------------------------------------------------------------------------------------------------
     def megatron(self):

@@ -48,6 +48,8 @@ Account::Account(const Run& a, const Run& b, const Diagnosis& found, const compa
     const auto list = [&](const Run& run, std::map<std::string, std::string>& into) {
       if (std::string(what) == "frozen") {
         for (const std::string& name : run.frozen) into["frozen " + name] = "";
+      } else if (std::string(what) == "loose") {
+        for (const std::string& name : run.loose) into[name + ", which no optimizer moves"] = "";
       } else {
         for (const auto& [name, others] : run.ties) {
           for (const std::string& other : others) into["tie of " + name + " with " + other] = "";

@@ -14,6 +14,7 @@
 #include "base/words.hpp"
 #include "compare/tensors.hpp"
 #include "probe/account.hpp"
+#include "probe/checks.hpp"
 #include "probe/diagnosis.hpp"
 #include "tensorfile/safetensors.hpp"
 
@@ -173,6 +174,11 @@ class Report {
     if (called(a_) == called(b_)) add("layouts", "the same on both sides: nothing is said of another layout");
     if (a_.torch != b_.torch) add("torch", a_.torch + " in A, " + b_.torch + " in B: other bits are expected");
     if (!floor_.empty()) add("floor", floor_);
+    if (verdict == Verdict::different) {  // what one recording decides names the cause
+      for (const auto& [name, run] : {std::pair{"A", &a_}, {"B", &b_}}) {
+        if (const std::string broken = headline_of(*run); !broken.empty()) add(std::string(name) + " alone", "INCONSISTENT: " + broken);
+      }
+    }
     return {verdict, std::move(lines_), found_.steps, is_apart, b_.ended(), std::move(found_.map)};
   }
 

@@ -179,6 +179,14 @@ Answer Checking::answer(bool ended) {
   return made;
 }
 
+std::string headline_of(const Run& run) {
+  Checking checking(run);
+  checking.grow();
+  const Answer answer = checking.answer(true);
+  const auto found = std::ranges::find(answer.lines, "headline", [](const auto& line) { return line.first; });
+  return found == answer.lines.end() ? "" : found->second;
+}
+
 Answer check(const std::string& folder) {
   const Run run = probefile::read(folder);
   Checking checking(run);

@@ -92,6 +92,9 @@ class Checking {
   std::set<std::int64_t> started_;
 };
 
+/// The headline of the first relation that does not hold in a recording, or "".
+std::string headline_of(const Run& run);
+
 /// Throws Error if the recording is damaged.
 Answer check(const std::string& folder);
 

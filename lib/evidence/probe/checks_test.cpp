@@ -194,7 +194,7 @@ TEST_CASE("checks: a planted fault is inconsistent, and named") {
     return cases.back().fault;
   };
   const auto at = [](std::int64_t step) { return step == kAt; };
-  add("a gradient twice", "step 2: grad/b: x 2 (ranks, or micro-batches: both are 2) of the mean of its micro-batches' gradients, clipped")
+  add("a gradient twice", "step 2: grad/b: x 2 (ranks or micro-batches) of the mean of its micro-batches' gradients, clipped")
       .gradients = [&](std::int64_t step, auto& all) {
     for (float& x : all["b"]) x *= at(step) ? 2 : 1;
   };

@@ -144,6 +144,8 @@ bool other_parameter(const std::string& place, const std::vector<Apart>& apart, 
 Fit decayed_by_gradient(const std::vector<Update>& updates, const Side& b) {
   Fit all{{0}, 1};
   for (const Update& u : updates) {
+    const Tensor* const gradient = b.step.tensors.find("grad/" + u.parameter);
+    if (!gradient || gradient->squares == 0) return {{0}, 1};  // no gradient is no SGD
     const Fit one = fit({b.step.tensors.find("grad/" + u.parameter) ? b.step.tensors.find("grad/" + u.parameter)->sketch
                                                                     : Sketch(u.b.size(), 0),
                          u.before_b},

@@ -54,6 +54,31 @@ Contributed contributed(const Step& step, const std::string& parameter, std::siz
   return found;
 }
 
+/// Numbers that may explain a factor: equal ones have one name, which has all of theirs.
+Constants group_sizes(const Run& run, std::size_t ranks, std::size_t micros) {
+  std::map<double, std::string> names;
+  const auto add = [&](const std::string& name, double value) {
+    if (value > 1) names[value] += (names[value].empty() ? "" : " or ") + name;
+  };
+  for (const auto& [name, size] : run.axes) add(name + " ranks", static_cast<double>(size));
+  if (std::ranges::none_of(run.axes, [&](const auto& axis) { return axis.second == static_cast<std::int64_t>(ranks); }))
+    add("ranks", static_cast<double>(ranks));
+  add("micro-batches", static_cast<double>(micros));
+  Constants found;
+  for (const auto& [value, name] : names) found.emplace_back(name, value);
+  return found;
+}
+
+/// What a framework multiplies gradients with by design: "" if nothing. Sequence parallelism by an mpu sums over the
+/// ranks of a sequence in DeepSpeed.
+std::string by_contract(const Run& run, double factor) {
+  const auto sequence = run.axes.find("sequence");
+  if (run.framework.starts_with("DeepSpeed") && sequence != run.axes.end() && sequence->second > 1 &&
+      std::fabs(factor - static_cast<double>(sequence->second)) < 1e-3 * factor)
+    return "by contract: DeepSpeed sums gradients over sequence ranks (x " + to_text(sequence->second) + ")";
+  return "";
+}
+
 std::string named_micro(std::pair<int, int> key, std::size_t ranks) {
   const std::string text = "micro-batch " + std::to_string(key.second + 1);
   return ranks > 1 ? text + " of rank " + std::to_string(key.first) : text;
@@ -80,6 +105,24 @@ std::string by_weights(const Contributed& in, const Sketch& gradient, double uni
 
 }  // namespace
 
+bool ReplicaJudge::is_own_share(const Step& step, const std::string& name, const probefile::Replica& ranks) const {
+  const Tensor* const first = step.tensors.find(name);
+  if (!first || !first->whole() || ranks.sketch.size() != first->sketch.size()) return false;
+  const auto alone = [&](int rank, const Sketch& gradient) {
+    const auto share = step.by.find(rank);
+    if (share == step.by.end()) return false;
+    Sketch sum(gradient.size(), 0);
+    for (const auto& [key, local] : step.locals) {
+      const Tensor* const one = local.tensors.find(parameter_of(name));
+      for (std::size_t i = 0; key.first == share->second && one && i < sum.size(); ++i) sum[i] += one->sketch[i];
+    }
+    return fit({sum}, gradient).residual < 1e-3;
+  };
+  return step.by.contains(ranks.first) && step.by.contains(ranks.second) &&
+         step.by.at(ranks.first) != step.by.at(ranks.second) && alone(ranks.first, first->sketch) &&
+         alone(ranks.second, ranks.sketch);
+}
+
 void ReplicaJudge::start(std::int64_t number, const Tensors& tensors) {
   for (const auto& [name, tensor] : tensors.all()) {
     const auto apart = run_.replicas.find({-1 - number, name});
@@ -99,8 +142,16 @@ void ReplicaJudge::step(const Moment& now) {
       if (tensor.copies > 0) tally_.holds();
       continue;
     }
-    tally_.breach({now.number, name, "rank " + std::to_string(apart->second.second) + " holds other values than rank " +
-                                         std::to_string(apart->second.first)});
+    std::string text = "rank " + std::to_string(apart->second.second) + " holds other values than rank " +
+                       std::to_string(apart->second.first);
+    if (name.starts_with("grad/") && is_own_share(now.step, name, apart->second)) {
+      std::string groups;
+      for (const auto& [axis, size] : run_.axes) {
+        if (size > 1) groups += (groups.empty() ? "" : " or ") + axis;
+      }
+      text += ": each has the sum of its own micro-batches, it is not reduced over the " + (groups.empty() ? "" : groups + " ") + "ranks";
+    }
+    tally_.breach({now.number, name, text});
   }
   for (const std::string& text : now.step.contradictions) tally_.breach({now.number, "", text});
 }
@@ -143,7 +194,10 @@ void GradientJudge::step(const Moment& now) {
     const double left = residual({in.sum}, {factor}, tensor.sketch);
     // Others divide the loss by the micro-batches before its backward.
     const bool undivided = run_.framework.starts_with("zs-train");
-    const double shares = static_cast<double>(undivided ? in.columns.size() : in.ranks.size());
+    std::size_t ranks = in.ranks.size();
+    if (const auto data = run_.axes.find("data"); run_.axes.contains("pipeline") && data != run_.axes.end())
+      ranks = std::min(ranks, static_cast<std::size_t>(data->second));  // tied stages have summands each
+    const double shares = static_cast<double>(undivided ? in.columns.size() : ranks);
     const double expected = clipped.value_or(1) / shares / scale;
     if (!(left <= 2 * most) || tensor.squares == 0) {
       double rest = left;
@@ -177,8 +231,12 @@ void GradientJudge::step(const Moment& now) {
       tally_.holds();
       continue;
     }
-    Constants constants{{"ranks", static_cast<double>(one.ranks)}, {"micro-batches", static_cast<double>(one.micros)}};
-    if (one.ranks == one.micros) constants = {{"ranks, or micro-batches: both are " + to_text(static_cast<std::int64_t>(one.ranks)), static_cast<double>(one.ranks)}};
+    if (const std::string text = by_contract(run_, relative[i] / wanted); !text.empty()) {
+      tally_.holds();
+      tally_.note(text);
+      continue;
+    }
+    Constants constants = group_sizes(run_, one.ranks, one.micros);
     const auto bound = now.step.scalars.find("clip"), told = now.step.scalars.find("norm");
     if (bound != now.step.scalars.end() && told != now.step.scalars.end() && bound->second > 0 && told->second > bound->second)
       constants.emplace_back("norm over the bound of clipping", told->second / bound->second);
@@ -230,8 +288,17 @@ void NormJudge::step(const Moment& now) {
     else if (close_to(-more, mine, 1e-3))
       by = parameter + " is left out";
   }
-  std::set<int> ranks;
-  for (const auto& [key, local] : now.step.locals) ranks.insert(key.first);
+  // Of the parameters that one rank holds: a stage, or the rank's experts. Each rank's own norm, and their mean.
+  std::map<int, double> of_ranks;
+  for (const auto& [name, tensor] : now.step.tensors.all()) {
+    if (!name.starts_with("grad/") || tensor.pieces.empty()) continue;
+    for (const Tensor::Piece& piece : tensor.pieces)
+      of_ranks[piece.rank] += tensor.squares * static_cast<double>(piece.count) / static_cast<double>(std::max<std::int64_t>(1, tensor.held)) / (factor * factor);
+  }
+  for (const auto& [rank, square] : of_ranks) {
+    if (by.empty() && of_ranks.size() > 1 && close_to(told->second, std::sqrt(square), 1e-4))
+      by = "that of the parameters of rank " + std::to_string(rank) + " alone";
+  }
   if (by.empty()) by = factor_text(told->second / whole, {{"square root of ranks", std::sqrt(static_cast<double>(run_.ranks))},
                                                           {"ranks", static_cast<double>(run_.ranks)}}, 1e-3);
   if (by == " ") by.clear();

@@ -149,7 +149,30 @@ void CounterJudge::start(std::int64_t number, const Tensors& tensors) {
                  static_cast<double>(counted->second)});
 }
 
+/// An update without a gradient moves the counter all the same: Adam's next update has the bias correction of a later
+/// step. Reading an optimizer's state before its first step makes one, in some libraries.
+void CounterJudge::empty_update(const Moment& now) {
+  const bool forward = std::ranges::any_of(now.step.ranks, [](const auto& rank) {
+    return !rank.second.batch.empty() || !rank.second.losses.empty();
+  });
+  bool any = false, zero = true;
+  for (const auto& [name, tensor] : now.step.tensors.all()) {
+    if (name.starts_with("grad/") || name.starts_with("state.")) zero &= tensor.squares == 0;
+    any |= name.starts_with("grad/");
+  }
+  if (forward || !now.step.locals.empty() || !any || !zero || counters(now.step).empty()) return;
+  std::string text = "the optimizer made a step without a backward: all gradients and all state are zero, and its counter moves";
+  const auto& group = now.step.groups.front();
+  if (const auto betas = group.options.find("betas"); betas != group.options.end() && betas->second.numbers.size() == 2) {
+    const double a = betas->second.numbers[0], b = betas->second.numbers[1];
+    text += "; the first update is then x " + to_rounded_text((1 - a) / (1 - a * a) * std::sqrt((1 - b * b) / (1 - b)), 4) +
+            " of the right one";
+  }
+  tally_.breach({now.number, "counter", text, 1});
+}
+
 void CounterJudge::step(const Moment& now) {
+  empty_update(now);
   const auto begun = std::ranges::find_if(run_.starts, [&](const auto& start) { return start.first == now.number - 1; });
   if (begun != run_.starts.end()) last_.clear();
   const auto counted = run_.counted.find(now.number - 1);
@@ -183,6 +206,7 @@ void CounterJudge::step(const Moment& now) {
 }
 
 void RateJudge::step(const Moment& now) {
+  schedules(now);
   // One schedule moves all groups of an optimizer by the same factor, of what each began with.
   std::map<std::string, std::pair<double, std::size_t>> factor;
   for (std::size_t i = 0; i < now.step.groups.size(); ++i) {
@@ -197,6 +221,34 @@ void RateJudge::step(const Moment& now) {
                      "is " + to_text(rate) + ", " + to_rounded_text(rate / begun, 4) + " of the rate it began with; group " +
                          whole_text(known->second.second) + " has " + to_rounded_text(known->second.first, 4) + " of its own",
                      std::fabs(rate / begun - known->second.first), 1e-6});
+  }
+}
+
+void RateJudge::schedules(const Moment& now) {
+  for (const auto& [rank, row] : now.step.ranks) {
+    for (std::size_t i = 0; i < row.schedules.size(); ++i) {
+      const probefile::Schedule& schedule = row.schedules[i];
+      const std::string name = schedule.name + " of rank " + std::to_string(rank);
+      const auto last = counts_.find({rank, i});
+      const std::int64_t steps = last == counts_.end() ? 0 : now.number - last->second.first;
+      const std::int64_t moved = last == counts_.end() ? 0 : schedule.count - last->second.second;
+      if (moved == steps)
+        tally_.holds();
+      else
+        tally_.breach({now.number, name, "moved " + to_text(moved) + " times in " + to_text(steps) + (steps == 1 ? " step" : " steps"),
+                       std::fabs(static_cast<double>(moved - steps))});
+      counts_[{rank, i}] = {now.number, schedule.count};
+      if (!schedule.formula || schedule.formula->size() != schedule.rates.size()) continue;
+      for (std::size_t g = 0; g < schedule.rates.size(); ++g) {
+        if (within(schedule.rates[g], (*schedule.formula)[g], 1e-6) || std::fabs(schedule.rates[g] - (*schedule.formula)[g]) < 1e-15)
+          tally_.holds();
+        else
+          tally_.breach({now.number, "lr of group " + whole_text(g),
+                         "is " + to_text(schedule.rates[g].value) + ", " + schedule.name + " says " + to_text((*schedule.formula)[g].value) +
+                             " at its count of " + to_text(schedule.count),
+                         std::fabs(schedule.rates[g] - (*schedule.formula)[g]), 1e-6});
+      }
+    }
   }
 }
 

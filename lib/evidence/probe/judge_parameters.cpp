@@ -117,6 +117,8 @@ void MotionJudge::step(const Moment& now) {
 }
 
 void MotionJudge::end() {
+  for (const std::string& parameter : run_.loose)
+    tally_.breach({0, "param/" + parameter, "is trained, and no optimizer moves it"});
   const auto steps_text = [](std::int64_t steps) { return to_text(steps) + " steps"; };
   for (const auto& [parameter, seen] : seen_) {
     if (seen.steps < 2) continue;

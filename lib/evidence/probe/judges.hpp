@@ -55,6 +55,7 @@ class CounterJudge : public Judge {
   void step(const Moment& now) override;
 
  private:
+  void empty_update(const Moment& now);
   std::map<std::string, std::pair<std::int64_t, double>> last_;  // of a parameter: step and counter
   bool told_ = false;
 };
@@ -65,7 +66,8 @@ class RateJudge : public Judge {
   void step(const Moment& now) override;
 
  private:
-  std::map<std::size_t, double> ratio_;  // of each group's rate to its first one
+  void schedules(const Moment& now);
+  std::map<std::pair<int, std::size_t>, std::pair<std::int64_t, std::int64_t>> counts_;  // of a rank's: step and count
 };
 
 class LossJudge : public Judge {
@@ -85,6 +87,10 @@ class ReplicaJudge : public Judge {
   using Judge::Judge;
   void start(std::int64_t number, const Tensors& tensors) override;
   void step(const Moment& now) override;
+
+ private:
+  /// Whether each of the two ranks has the sum of its own micro-batches' gradients alone.
+  bool is_own_share(const Step& step, const std::string& name, const probefile::Replica& ranks) const;
 };
 
 class GradientJudge : public Judge {

@@ -129,9 +129,7 @@ Account::Outcome Account::Scene::field(rule::Sums, const Tensor& x, const Tensor
 
 /// Elements are those of the values: equal where the bits are, else no further apart than the whole may be.
 Account::Outcome Account::Scene::field(rule::Sample, const Tensor& x, const Tensor& y, const std::string& name) const {
-  if (x.elements.size() != y.elements.size())
-    return unjudged(!alike || x.elements.empty() || y.elements.empty(), name + " has other elements than its size tells");
-  if (alike && x.elements.empty() != y.elements.empty()) return unjudged(false, name + " has elements on one side alone");
+  if (x.elements.size() != y.elements.size()) return unjudged(!alike, name + " has elements on one side alone");
   const bool same = x.digest == y.digest && x.dtype == y.dtype;
   const auto bound = found.judged.find(prefix + name);
   const double size = std::sqrt(std::max(x.squares, y.squares));
@@ -379,6 +377,29 @@ void Account::Scene::enter(rule::Counters) {
          return one;
        },
        [&](const std::string& name) { return names_lack(name.substr(9), say); });
+}
+
+void Account::Scene::enter(rule::Schedules) {
+  const auto listed_schedules = [](const Step& step) {
+    std::map<std::string, std::string> found_schedules;
+    for (const auto& [rank, row] : step.ranks) {
+      for (std::size_t i = 0; i < row.schedules.size(); ++i) {
+        const probefile::Schedule& one = row.schedules[i];
+        std::string text = to_text(one.count) + " at";
+        for (const probefile::Real& rate : one.rates) text += " " + to_text(rate.value);
+        if (one.formula) text += ", by its formula";
+        for (const probefile::Real& rate : one.formula.value_or(std::vector<probefile::Real>{})) text += " " + to_text(rate.value);
+        found_schedules["schedule " + std::to_string(i) + " of rank " + std::to_string(rank) + ", " + one.name] = text;
+      }
+    }
+    return found_schedules;
+  };
+  each(listed_schedules(*left), listed_schedules(*right),
+       [&](const std::string& name, const std::string& x, const std::string& y) {
+         if (x == y || !alike) return x == y ? Outcome{} : excused();
+         return Outcome{Verdict::inconclusive, name + " is " + y + " for " + x};  // the rates themselves are compared
+       },
+       [&](const std::string&) { return layout(); });
 }
 
 void Account::Scene::enter(rule::Generators) {

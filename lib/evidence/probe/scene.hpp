@@ -86,6 +86,7 @@ struct Account::Scene {
   void enter(probefile::rule::Samples);
   void enter(probefile::rule::Scalars);
   void enter(probefile::rule::Groups);
+  void enter(probefile::rule::Schedules);
   void enter(probefile::rule::Counters);
   void enter(probefile::rule::Generators);
   void enter(probefile::rule::Computed);

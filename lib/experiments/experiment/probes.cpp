@@ -7,6 +7,7 @@
 #include "compare/verdict.hpp"
 #include "input/kind.hpp"
 #include "probe/answer.hpp"
+#include "probe/checks.hpp"
 
 namespace zs::experiment {
 namespace {
@@ -39,10 +40,22 @@ registry::Fields compare_probes(const Experiment& experiment, const std::vector<
     if (!worst_name.empty() && verdict <= worst) return;
     worst = verdict, worst_name = name;
   };
+  std::size_t consistent = 0;
+  const auto alone = [&](const std::string& name, const std::string& probe) {
+    try {
+      const probe::Answer answer = probe::check(probe);
+      consistent += answer.verdict == compare::Verdict::exact;
+      if (answer.verdict != compare::Verdict::different) return;
+      worsen(answer.verdict, compare::name(answer.verdict));
+      other.push_back(name + " is " + std::string(compare::consistency(answer.verdict)) + " in itself (" + reason(answer) + ")");
+    } catch (const std::exception&) {  // the comparison says why it cannot be read
+    }
+  };
   for (std::size_t i = 0; i < experiment.cells.size(); ++i) {
     const Cell& cell = experiment.cells[i];
     if (cell.run().empty() || states[i].state != RunState::complete) continue;
     if (!input::is(folder(cell), input::Kind::probe)) continue;
+    alone(cell.name, folder(cell));
     if (!first) {
       first = &cell;
       continue;
@@ -64,7 +77,10 @@ registry::Fields compare_probes(const Experiment& experiment, const std::vector<
       other.push_back(cell.name + " is FAILED (" + error.what() + ")");
     }
   }
-  if (worst_name.empty()) return {};
+  if (worst_name.empty()) {
+    if (!first || consistent == 0) return {};
+    return {{"probe_comparison", "The recording of " + first->name + " is consistent in itself"}, {"probe_verdict", "consistent"}};
+  }
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "; ") + part; };
   for (const std::string& part : other) add(part);

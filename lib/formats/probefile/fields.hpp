@@ -33,6 +33,7 @@ struct Loss {};           ///< of a rank: by bits, else by the bound of the type
 struct Losses {};         ///< of a micro-batch: the same
 struct Scalars {};        ///< norms as losses; settings are the same
 struct Groups {};         ///< for each parameter the options of the group that holds it
+struct Schedules {};      ///< of the same layout: the same
 struct Counters {};       ///< for each parameter: the same
 struct Samples {};        ///< the same, in whatever order and cut
 struct Targets {};        ///< of a micro-batch: the same
@@ -92,6 +93,16 @@ inline std::int64_t spacing(std::int64_t of) {
   const std::int64_t every = of / std::min(of, kElements);
   return every > 1 && every % 2 == 0 ? every - 1 : every;  // an odd one visits all columns of a matrix
 }
+/// A schedule of torch before the update.
+struct Schedule {
+  std::string name;        ///< its class
+  std::int64_t count = 0;  ///< how often it has moved
+  std::vector<Real> rates;
+  std::optional<std::vector<Real>> formula;  ///< what its formula says of the rates
+};
+inline constexpr std::tuple kSchedule{
+    Field{"name", &Schedule::name, rule::Row{}, true}, Field{"count", &Schedule::count, rule::Schedules{}, true},
+    Field{"rates", &Schedule::rates, rule::Schedules{}, true}, Field{"formula", &Schedule::formula, rule::Schedules{}}};
 using Runs = std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>>;
 
 struct TensorRow {
@@ -120,13 +131,16 @@ struct HeadRow {
   std::string torch, id, layout, framework;
   std::map<std::string, std::vector<std::string>> tied;
   std::vector<std::string> frozen, unseen;
+  std::vector<std::string> loose;  ///< trained parameters that no optimizer moves
+  std::map<std::string, std::vector<std::int64_t>> axes;  ///< of parallelism: of each the number of ranks, and this one's
 };
 inline constexpr std::tuple kHead{
     Field{"zs_probe", &HeadRow::version, rule::Row{}, true}, Field{"rank", &HeadRow::rank, rule::Rank{}, true},
     Field{"world_size", &HeadRow::ranks, rule::Rank{}, true}, Field{"torch", &HeadRow::torch, rule::Version{}, true},
     Field{"id", &HeadRow::id, rule::Copy{}, true},                 Field{"layout", &HeadRow::layout, rule::Layout{}, true},
     Field{"framework", &HeadRow::framework, rule::Layout{}, true}, Field{"tied", &HeadRow::tied, rule::Names{}, true},
-    Field{"frozen", &HeadRow::frozen, rule::Names{}, true},        Field{"unseen", &HeadRow::unseen, rule::Unseen{}, true}};
+    Field{"frozen", &HeadRow::frozen, rule::Names{}, true},        Field{"loose", &HeadRow::loose, rule::Names{}},
+    Field{"axes", &HeadRow::axes, rule::Layout{}},                 Field{"unseen", &HeadRow::unseen, rule::Unseen{}, true}};
 
 /// Parameters, state and buffers before step `start` + 1.
 struct StartRow {
@@ -146,6 +160,7 @@ struct StepRow {
   std::vector<Real> losses;
   std::map<std::string, Real> scalars;
   std::vector<Group> groups;
+  std::vector<Schedule> schedules;
   std::map<std::string, std::vector<std::string>> counters;
   std::vector<std::vector<std::string>> batch;
   std::vector<std::optional<std::int64_t>> targets;
@@ -160,6 +175,7 @@ inline constexpr std::tuple kStep{
     Field{"losses", &StepRow::losses, rule::Losses{}, true},
     Field{"scalars", &StepRow::scalars, rule::Scalars{}, true},
     Field{"groups", &StepRow::groups, rule::Groups{}, true},
+    Field{"schedules", &StepRow::schedules, rule::Schedules{}},
     Field{"counters", &StepRow::counters, rule::Counters{}},
     Field{"batch", &StepRow::batch, rule::Samples{}, true},
     Field{"targets", &StepRow::targets, rule::Targets{}},

@@ -106,6 +106,11 @@ void Join::head(const HeadRow& row, int rank) {
   }
   for (const auto& [name, others] : row.tied) run_.ties[name] = others;
   run_.frozen.insert(row.frozen.begin(), row.frozen.end());
+  run_.loose.insert(row.loose.begin(), row.loose.end());
+  for (const auto& [name, axis] : row.axes) {
+    if (axis.size() != 2 || axis[1] < 0 || axis[1] >= axis[0]) throw Error("has an axis without a size and a place on it");
+    run_.axes[name] = std::max(run_.axes[name], axis[0]);
+  }
   known.push_back(row);
 }
 
@@ -199,7 +204,7 @@ void Join::add(Tensors& into, const TensorRow& row, int rank, const std::string&
   if (piece.count == 0) return;
   for (const Tensor::Piece& known : tensor.pieces) {
     if (known.key == piece.key) {  // another copy of it
-      if (known.digest != piece.digest && current_ != 0) run_.replicas[{current_, name}] = {known.rank, rank};
+      if (known.digest != piece.digest && current_ != 0) run_.replicas[{current_, name}] = {known.rank, rank, row.sketch};
       const bool sole = tensor.pieces.size() == 1 && known.digest == piece.digest;
       bool apart = known.digest != piece.digest || (sole && !near(tensor.squares, row.squares, 1e-12));
       for (std::size_t i = 0; sole && i < row.sketch.size(); ++i)

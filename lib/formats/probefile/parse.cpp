@@ -69,6 +69,7 @@ void from(const Json& value, Option& to) {
 }
 
 void from(const Json& value, Group& to);
+void from(const Json& value, Schedule& to);
 void from(const Json& value, TensorRow& to);
 template <class T>
 void from(const Json& value, std::optional<T>& to);
@@ -134,6 +135,7 @@ Row row(const Json& value, const List& list) {
   return made;
 }
 
+void from(const Json& value, Schedule& to) { to = row<Schedule>(value, kSchedule); }
 void from(const Json& value, TensorRow& to) { to = row<TensorRow>(value, kTensor); }
 
 }  // namespace

@@ -80,6 +80,12 @@ struct Part {
   std::optional<EndRow> end;
 };
 
+/// Ranks that hold the same part with other bits.
+struct Replica {
+  int first = 0, second = 0;
+  Sketch sketch;  ///< of the second one's
+};
+
 struct Run {
   std::map<std::int64_t, Step> steps;
   std::map<std::int64_t, Tensors> starts;  ///< before step + 1: parameters, state and buffers at the start of the
@@ -88,9 +94,10 @@ struct Run {
   std::map<int, std::vector<HeadRow>> heads;     ///< by rank, of each part
   std::map<int, std::vector<Part>> parts;        ///< by rank
   std::vector<std::string> faults;               ///< reasons why the recording proves nothing, located
-  std::map<std::pair<std::int64_t, std::string>, std::pair<int, int>> replicas;  ///< ranks that differ: step, or -1 - start, and tensor
+  std::map<std::pair<std::int64_t, std::string>, Replica> replicas;  ///< ranks that differ: step, or -1 - start, and tensor
   std::map<std::string, std::vector<std::string>> ties;  ///< the other names of a tied parameter
-  std::set<std::string> frozen;
+  std::set<std::string> frozen, loose;         ///< loose: trained parameters that no optimizer moves
+  std::map<std::string, std::int64_t> axes;    ///< of parallelism, of rank 0: the number of ranks
   int ranks = 0;
   std::int64_t end = -1;  ///< steps made; -1: some rank has no end
   std::string torch, layout, framework;

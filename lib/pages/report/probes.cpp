@@ -11,6 +11,7 @@
 
 #include "base/number.hpp"
 #include "probe/answer.hpp"
+#include "probe/checks.hpp"
 #include "report/words.hpp"
 
 namespace zs::report {
@@ -155,6 +156,26 @@ Document probes(const std::string& a, const std::string& b) {
   }
   section.blocks.emplace_back(details(answer));
   document.sections.push_back(std::move(section));
+  return document;
+}
+
+Document probe(const std::string& folder) {
+  const probe::Answer answer = probe::check(folder);
+  const std::string verdict = line(answer, "verdict"), headline = line(answer, "headline");
+  Document document;
+  document.title = folder;
+  document.label = verdict;
+  document.verdict = verdict == "consistent"     ? Verdict::good
+                     : verdict == "INCONSISTENT" ? Verdict::bad
+                                                 : Verdict::open;
+  document.verdict_text =
+      !headline.empty() ? say("{}.", bad(headline))
+      : document.verdict == Verdict::good
+          ? say("{}: {}.", strong("Each relation holds"), line(answer, "holds"))
+          : say("{}.", verdict + ": " + (line(answer, "failure").empty() ? line(answer, "not checked") : line(answer, "failure")));
+  document.verdict_text +=
+      say(" {} is {}; {} were checked.", code(folder), line(answer, "layout"), counted(static_cast<std::size_t>(answer.steps), "step"));
+  document.sections.push_back({"The checks of one recording", {details(answer)}});
   return document;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report on two probes: a sentence about where two trainings differ, and a map of the distances.
+// The report on two probes: a sentence about where two trainings differ, and a map of the distances; and on one: what holds within it.
 #pragma once
 #include <string>
 
@@ -11,5 +11,8 @@ namespace zs::report {
 /// is beyond rounding, bad if one is or if a record proves nothing, open if one
 /// lacks something that the other has. Throws Error if a record is damaged.
 Document probes(const std::string& a, const std::string& b);
+
+/// One probe, by the relations that hold within it. Throws Error if it is damaged.
+Document probe(const std::string& folder);
 
 }  // namespace zs::report

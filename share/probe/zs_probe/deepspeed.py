@@ -23,6 +23,7 @@ def _is(x, *kinds):
 class _Engine:
     """What an engine knows, whatever its optimizer."""
 
+    _share = None
     scale = scale_after = None  # the loss scale before a step's update and after it
 
     def _know(self, engine):
@@ -52,16 +53,50 @@ class _Engine:
             found["loss_scale_after"] = self.scale_after
         return found
 
+    def sequence(self):
+        """(ranks that share a sequence, this one's place)."""
+        group = getattr(self.engine, "seq_parallel_group", None)
+        if group is None or getattr(self.engine, "sequence_parallel_size", 1) < 2:
+            return 1, 0
+        return torch.distributed.get_world_size(group=group), torch.distributed.get_rank(group=group)
+
+    def axes(self):
+        if not torch.distributed.is_initialized() or torch.distributed.get_world_size() == 1:
+            return {}
+        engine = self.engine
+        found = {"data": [torch.distributed.get_world_size(group=engine.data_parallel_group), torch.distributed.get_rank(group=engine.data_parallel_group)]}
+        if _is(engine, "PipelineEngine"):
+            found["pipeline"] = [engine.grid.get_pipe_parallel_world_size(), engine.grid.get_stage_id()]
+        size, at = self.sequence()
+        if size > 1:
+            found["sequence"] = [size, at]
+        for p in engine.module.parameters():
+            if getattr(p, "group_name", None) is not None and not getattr(p, "allreduce", True):
+                from deepspeed.utils import groups
+                found["expert"] = [groups._get_expert_parallel_world_size(p.group_name), groups._get_expert_parallel_rank(p.group_name)]
+        return found
+
     def by(self, p):
         try:
             if getattr(p, "group_name", None) is not None and not getattr(p, "allreduce", True):
                 from deepspeed.utils import groups
                 return groups._get_expert_data_parallel_rank(p.group_name)
             if _is(self.engine, "PipelineEngine"):
-                return self.engine.grid.get_data_parallel_rank()
-            return torch.distributed.get_rank(group=self.engine.data_parallel_group)
+                grid = self.engine.grid
+                shares = grid.get_data_parallel_world_size()  # a tied copy of another stage has a summand of its own
+                return grid.get_data_parallel_rank() + (shares * grid.get_stage_id() if getattr(p, "ds_pipe_replicated", False) else 0)
+            return self._place_of_data()
         except Exception:  # noqa: BLE001  a version without these
             return self._recorder.rank
+
+    def _place_of_data(self):
+        """Among the ranks with different data: those that share a sequence have different parts of it."""
+        if self._share is None:
+            at = torch.distributed.get_rank(group=self.engine.data_parallel_group)
+            size, place = self.sequence()
+            of = torch.distributed.get_world_size(group=self.engine.data_parallel_group)
+            self._share = at * size + place if size * of == torch.distributed.get_world_size() else at
+        return self._share
 
     def _hook_batches(self, recorder):
         if not _is(self.engine, "PipelineEngine") or self.engine.is_first_stage():  # other stages get activations
@@ -205,6 +240,10 @@ class Zero(_Engine, FlatLayout):
 
     def options(self, optimizer):
         return Layout.options(self, optimizer)
+
+    def place(self, group):
+        """At ZeRO-0 Muon orthogonalises by itself: it gets gradients."""
+        return FlatLayout.place(self, group) if self.engine.zero_optimization_stage() > 0 else "grad"
 
     # ---- hooks -------------------------------------------------------------------------------------------------------
     def attach(self, recorder):

@@ -134,6 +134,23 @@ class Layout:
                                         for m in gc.get_objects()):
             self.name = "DDP"
 
+    def loose(self):
+        """Names of trained parameters that no optimizer moves; of flat ones nothing is known."""
+        known, held_now = self.names(), {id(p) for p in self.moved()}
+        return sorted(known[id(p)] for root in self.roots if hasattr(root, "parameters") for p in root.parameters()
+                      if p.requires_grad and id(p) in known and id(p) not in held_now)
+
+    def axes(self):
+        """{axis of parallelism: [ranks, this rank's place]}."""
+        found = {}
+        for p in self.moved():
+            mesh = getattr(p, "device_mesh", None)
+            for name, size, at in zip(mesh.mesh_dim_names or (), mesh.mesh.shape, mesh.get_coordinate() or ()) if mesh is not None else ():
+                found[str(name)] = [int(size), int(at)]
+        if not found and self._recorder.world_size > 1:
+            found["data"] = [self._recorder.world_size, self._recorder.rank]
+        return found
+
     def ordered(self, parameters):
         """(name, parameter), in the order of the modules."""
         known, key = self.names(), tuple([id(p) for p in parameters])
@@ -421,12 +438,15 @@ class FlatLayout(Layout):
     def gradients(self, optimizer):
         cut = self.slices()
         for group in optimizer.param_groups:
-            place = "direction" if group.get("use_muon") else "grad"  # orthogonalised before this optimizer gets it
+            place = self.place(group)
             for flat in group["params"]:
                 gradient = self.gradient(flat)
                 for s in cut.get(id(flat), ()):
                     if gradient is not None:
                         yield f"{place}/{s.name}", s.of(gradient), s.part
+
+    def place(self, group):
+        return "direction" if group.get("use_muon") else "grad"  # orthogonalised before this optimizer gets it
 
     def gradient(self, flat):
         return flat.grad
@@ -449,6 +469,9 @@ class FlatLayout(Layout):
     def flats(self):
         """The flat tensors."""
         return self.moved()
+
+    def loose(self):
+        return []
 
     def called(self, p):
         return [s.name for s in self.slices().get(id(p), ())]

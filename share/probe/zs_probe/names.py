@@ -93,7 +93,7 @@ def parameters(root):
         for key, parameter in getattr(module, "_parameters", {}).items():
             if parameter is None:
                 continue
-            name = path if key.startswith("original") and type(module).__name__ == "ParametrizationList" else f"{path}.{key}" if path else key
+            name = path if key == "original" and type(module).__name__ == "ParametrizationList" else f"{path}.{key}" if path else key
             name = _expert(name, parameter)
             if id(parameter) not in names:
                 names[id(parameter)] = name

@@ -6,7 +6,7 @@ import random
 
 import torch
 
-from . import elements, measuring, say as said_so
+from . import elements, measuring, say as said_so, schedules
 from .boot import how_it_ends, inside
 from .cost import Cost
 from .part import Unseen, is_dtensor, whole
@@ -35,7 +35,7 @@ class Recorder:
         self._loss, self._losses, self._scalars, self._batch, self._targets = None, [], {}, [], []
         self._locals, self._micro, self._fired = [], 0, set()
         self._outputs, self._inside, self._perturbed = [], False, False
-        self._rows, self._kept, self._groups, self._open, self._stepped = [], {}, [], False, set()
+        self._rows, self._kept, self._groups, self._schedules, self._open, self._stepped = [], {}, [], [], False, set()
         self._buffers, self._constant = [], {}  # of buffers that have not changed the digests
         self._found, self._computed, self._left, self._digests = None, None, (None, ()), {}
         self._pen, self._cost, self._written, self._started = Pen(), Cost(every is None), 0, False
@@ -157,6 +157,8 @@ class Recorder:
             self._stage.flush()
             self._take(self.layout.gradients(optimizer), measuring.FEW if getattr(optimizer, "grad_scale", None) is not None else None)
             self._groups.extend(self.layout.options(optimizer))
+            if not self._schedules:
+                self._schedules = schedules.told(self.layout.groups())
 
     @guarded
     def after(self, optimizer=None):
@@ -258,7 +260,7 @@ class Recorder:
             self.layout.begin()
         head = {"zs_probe": 2, "rank": self.rank, "world_size": self.world_size, "id": os.urandom(8).hex(), "torch": torch.__version__,
                 "layout": self.layout.name, "framework": self.layout.framework, "tied": self.layout.ties,
-                "frozen": self.layout.frozen, "unseen": self._unseen()}
+                "frozen": self.layout.frozen, "loose": self.layout.loose(), "axes": guarded(self.layout.axes)() or {}, "unseen": self._unseen()}
         try:
             try:
                 self._writer = Writer(self.folder, self.rank, head, self.step)
@@ -274,6 +276,7 @@ class Recorder:
             say(f"nothing is recorded: {error}")
             self._off, self._due_now = True, False
             return
+        schedules.find()
         if not self.layout.names():
             say("the optimizer has no parameter that a module names")
         for text in self.layout.unseen:
@@ -322,10 +325,10 @@ class Recorder:
             return
         scalars = {key: value for key, value in {**self.layout.scalars(), **self._scalars}.items() if value is not None}
         said = {"step": self.step, "computed": self._computed, "loss": self._loss, "losses": self._losses, "scalars": scalars,
-                "groups": self._groups, "batch": self._batch, "targets": self._targets, "rng": _generators(),
+                "groups": self._groups, "schedules": self._schedules, "batch": self._batch, "targets": self._targets, "rng": _generators(),
                 "counters": list(self.layout.counters())}
         if only:
-            said = {"step": self.step, "only": list(only), "computed": None, "loss": None, "losses": [], "scalars": {}, "groups": [],
+            said = {"step": self.step, "only": list(only), "computed": None, "loss": None, "losses": [], "scalars": {}, "groups": [], "schedules": [],
                     "batch": [], "targets": [], "counters": []}
         new = self._unseen()
         if new:
@@ -367,7 +370,7 @@ class Recorder:
         self._loss, self._losses, self._scalars, self._batch, self._targets = None, [], {}, [], []
         self._locals, self._micro, self._fired = [], 0, set()
         self._outputs, self._inside = [], False
-        self._rows, self._kept, self._groups, self._stepped = [], {}, [], set()
+        self._rows, self._kept, self._groups, self._schedules, self._stepped = [], {}, [], [], set()
 
 
 def _single(value):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rank's file. FOLDER/rank-R.jsonl has one object a line:
 
-{"zs_probe": 2, "rank", "world_size", "id", "torch", "layout", "framework", "tied", "frozen", "unseen"}   first, and again where a training resumes
+{"zs_probe": 2, "rank", "world_size", "id", "torch", "layout", "framework", "tied", "frozen", "loose", "axes", "unseen"}   first, and again where a training resumes
 {"start": S, "counted", "tensors": [...]}                               parameters, state and buffers before step S + 1
-{"step": N, "computed": the type of autocast or null, "loss", "losses", "scalars", "groups", "counters", "batch", "targets", "rng", "outputs": [...], "locals": [...], "tensors": [...], "values"}
+{"step": N, "computed": the type of autocast or null, "loss", "losses", "scalars", "groups", "schedules", "counters", "batch", "targets", "rng", "outputs": [...], "locals": [...], "tensors": [...], "values"}
 {"end": N, "rank", "every", "since", "lines", "how", "unseen"}          steps made, where the training ended
 
 tensors   {"name": "PLACE/PARAMETER", "dtype", "shape", "of": elements of the whole, "begin", "count": what is held here, in
@@ -13,6 +13,8 @@ tensors   {"name": "PLACE/PARAMETER", "dtype", "shape", "of": elements of the wh
           begin and begin.model (param and model as forward found them, where the last update left something else), grad (as
           the optimizer gets it) or direction (what replaces it under Muon), state.KEY, param (the copy that the optimizer moves), model (that
           which computes, where it is another), buffer (of the modules, those that have changed since the start).
+loose     trained parameters that no optimizer moves. axes: of data, tensor, pipeline, sequence and expert parallelism the number of
+          ranks and this one's place.
 only      where it is there, the step has these places alone: the parameters with which a training ends, whatever the stride.
 locals    the same for one micro-batch's gradient on this rank, before it is reduced or added: with "micro", counted from 0,
           and "by", the rank among those that share the parameter's data parallelism.
@@ -22,6 +24,8 @@ targets   of each micro-batch how many labels the loss counts, those that are no
 scalars   norm, clip, loss_scale, accumulation; clips: how often a part of the gradients was clipped, or by another norm; norm_squares: this rank's share of the norm's square, where the ranks have not joined it.
 groups    of each group of each optimizer its options, whatever their type, before the update; with "params", the names of
           its parameters, and "optimizer", the name of its class.
+schedules of each schedule of torch its class, how often it has moved ("count"), before the update the "rates" of the groups and
+          what its formula says of them, or null.
 counters  {"5": [names]}: the number of steps that an optimizer's state counts, after the update.
 every     the stride, or null: each step was written. since: the stride holds behind this step, up to it each step was written.
 lines     the lines of this file that are steps.

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fields of a tensor, as the ledger compares them.
+#include <bit>
+#include <cmath>
+
+#include "probe/scene.hpp"
+
+namespace zs::probe {
+namespace {
+
+using compare::Verdict;
+
+bool bits_equal(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
+bool close_by(double a, double b, double by) { return std::fabs(a - b) <= by * std::max(std::fabs(a), std::fabs(b)); }
+
+}  // namespace
+
+// ---- the fields of a tensor
+Account::Outcome Account::Scene::field(probefile::rule::Row, const Tensor&, const Tensor&, const std::string&) const { return {}; }   // its name
+/// In one layout each rank holds the same part, of the same bits where the whole has the same.
+Account::Outcome Account::Scene::field(probefile::rule::Part, const Tensor& x, const Tensor& y, const std::string& name) const {
+  if (!alike || x.digest != y.digest) return {};
+  const bool same = std::equal(x.pieces.begin(), x.pieces.end(), y.pieces.begin(), y.pieces.end(), [](const auto& p, const auto& q) {
+    return p.key == q.key && p.rank == q.rank && p.digest == q.digest;
+  });
+  return unjudged(same, name + " lies otherwise on the ranks");
+}
+Account::Outcome Account::Scene::field(probefile::rule::Form, const Tensor& x, const Tensor& y, const std::string& name) const {
+  if (x.dtype == y.dtype && x.of == y.of && x.shape == y.shape && x.held == y.held) return {};
+  const bool own = !alike && !name.starts_with("grad/") && !name.starts_with("param/") && x.shape == y.shape;
+  if (own && found.judged.contains(prefix + name)) return {Verdict::rounding, ""};
+  return {own ? Verdict::inconclusive : Verdict::different, name + " has another type or shape"};
+}
+
+Account::Outcome Account::Scene::field(probefile::rule::Bits, const Tensor& x, const Tensor& y, const std::string& name) const {
+  if (x.digest == y.digest) return {};
+  if (!tolerance.exact()) return {Verdict::within, ""};  // which the elements decide
+  if (found.judged.contains(prefix + name)) return {Verdict::rounding, ""};
+  return {Verdict::inconclusive, name + " differs, and nothing recorded shows by how much it may"};
+}
+
+Account::Outcome Account::Scene::field(probefile::rule::Squares, const Tensor& x, const Tensor& y, const std::string& name) const {
+  if (!std::isfinite(x.squares) && !std::isfinite(y.squares)) return {Verdict::failed, name};
+  if (std::isfinite(x.squares) != std::isfinite(y.squares)) return {Verdict::different, name + " is finite on one side"};
+  const bool same = x.digest == y.digest && x.dtype == y.dtype;
+  const auto bound = found.judged.find(prefix + name);
+  if (same && alike)
+    return {bits_equal(x.squares, y.squares) ? Verdict::exact : Verdict::failed, name + " has another norm than its values tell"};
+  const double most = same ? 1e-6 : bound == found.judged.end() ? 1 : 4 * bound->second + 1e-6;
+  if (bits_equal(x.squares, y.squares) || close_by(std::sqrt(x.squares), std::sqrt(y.squares), most)) return {};
+  return {same ? Verdict::failed : Verdict::different, name + " has another norm than its values tell"};
+}
+
+Account::Outcome Account::Scene::field(probefile::rule::Sums, const Tensor& x, const Tensor& y, const std::string& name) const {
+  if (x.digest != y.digest || x.dtype != y.dtype || x.sketch.size() != y.sketch.size()) return {};
+  for (std::size_t i = 0; i < x.sketch.size(); ++i) {
+    const double most = alike ? 0 : 1e-9 * std::sqrt(x.squares * static_cast<double>(x.of));
+    if (!bits_equal(x.sketch[i], y.sketch[i]) && !(std::fabs(x.sketch[i] - y.sketch[i]) <= most) &&
+        std::isfinite(x.squares))
+      return {Verdict::failed, name + " has equal values and another sketch"};
+  }
+  return {};
+}
+
+/// Elements are those of the values: equal where the bits are, else no further apart than the whole may be.
+Account::Outcome Account::Scene::field(probefile::rule::Sample, const Tensor& x, const Tensor& y, const std::string& name) const {
+  if (x.elements.size() != y.elements.size()) return unjudged(!alike, name + " has elements on one side alone");
+  const bool same = x.digest == y.digest && x.dtype == y.dtype;
+  const auto bound = found.judged.find(prefix + name);
+  const double size = std::sqrt(std::max(x.squares, y.squares));
+  const double most = same ? 0 : bound == found.judged.end() ? 2 * size : (4 * bound->second + 1e-6) * size;
+  for (std::size_t i = 0; i < x.elements.size(); ++i) {
+    const double p = x.elements[i], q = y.elements[i];
+    if (!bits_equal(p, q) && std::isfinite(x.squares) && !(std::fabs(p - q) <= most))
+      return {same ? Verdict::failed : Verdict::different, name + " has other elements than its values tell"};
+  }
+  return {};
+}
+
+Account::Outcome Account::Scene::tensor(const std::string& name, const Tensor& x, const Tensor& y) const {
+  Outcome worst;
+  probefile::each(probefile::kTensor, [&](const auto& row) {
+    Outcome one = field(row.rule, x, y, name);
+    if (one.verdict > worst.verdict) worst = std::move(one);
+  });
+  if (x.digest != y.digest) to.tensors_differ_ = true;
+  return worst;
+}
+
+}  // namespace zs::probe

@@ -36,7 +36,7 @@ relation() {
   relation stale 1 "relation: the generator's weights are stale by a fixed number of steps"
   says "where: step 1, sample 12"
   relation never 1 "relation: the generator's weights are old: never delivered"
-  relation reference 1 "relation: equals the reference model"
+  relation reference 1 "relation: the generator equals the reference model"
   relation padding 1 "relation: mask or positions of rows that are padded on the left"
   relation cache 1 "relation: a prefix cache of older weights"
   relation noise 1 "relation: no simple relation"
@@ -141,4 +141,49 @@ relation() {
   sed -i '3s/"train": \[[^,]*, /"train": [/' short/rollout-0.jsonl
   run -2 --separate-stderr zs-verify short
   [[ "$stderr" == *"short/rollout-0.jsonl:3: train has 15 values for 16 tokens of the completion"* ]]
+}
+
+# synced FAULT STATUS TEXT: the weights of both sides, as tests/synced.py has recorded them
+synced() {
+  run -"$2" zs-verify "$1/trainer" "$1/generator"
+  says "$3"
+}
+
+@test "rollout: weights of a sync: what was delivered, and how what was not differs" {
+  python_with torch python3-torch
+  "$PYTHON" "$BATS_TEST_DIRNAME/synced.py" . none fused shards cast quantised never stale head transposed rows interleaved \
+    other scaled zero ranks
+  synced none 0 "verdict: exact"
+  says "delivered: 0: 9 of 9, 1: 9 of 9"
+  synced fused 0 "verdict: exact"
+  synced shards 1 "verdict: equal up to rounding"
+  synced cast 1 "rounded to BF16"
+  synced quantised 3 "may be quantised to FP8"
+  synced never 1 "relation: never delivered: bits of version 0"
+  says "where: version 1"
+  synced stale 1 "relation: stale by 1"
+  synced head 1 "relation: stale by 1: model.layers.0.mlp.down_proj.weight$"
+  synced transposed 1 "relation: transposed: model.layers.0.self_attn.o_proj.weight"
+  synced rows 1 "relation: its rows are in another order: model.layers.0.mlp.down_proj.weight"
+  synced interleaved 1 "relation: rows of gate_proj, up_proj are exchanged"
+  synced other 1 "relation: holds the bytes of model.layers.0.self_attn.v_proj.weight: model.layers.0.self_attn.k_proj.weight"
+  synced scaled 1 "relation: scaled: x 2"
+  synced zero 1 "relation: is zero"
+  synced ranks 1 "ranks hold different bytes"
+  [[ $output != *also:* ]]
+}
+
+@test "rollout: what zs_probe.Rollouts writes is read" {
+  PYTHONPATH=$ROOT/share/probe python3 - <<'END'
+import zs_probe
+log = zs_probe.Rollouts("both", "mine", "F32", "F32")
+log.add(3, [5, 6, 7, 8], 2, gen=[-1.0, -2.5], train=[-1.0, -2.5], sample="a", version=3)
+try:
+    log.add(3, [5, 6, 7, 8], 2, gen=[-1.0])
+except ValueError as error:
+    print(error)
+END
+  run -0 zs-verify both
+  says "verdict: exact"
+  says "compared: 2 tokens of 1 sequence in 1 step"
 }

@@ -62,6 +62,7 @@ struct Account::Scene {
   Outcome field(probefile::rule::Form, const Tensor& x, const Tensor& y, const std::string& name) const;
   Outcome field(probefile::rule::Bits, const Tensor& x, const Tensor& y, const std::string& name) const;
   Outcome field(probefile::rule::Squares, const Tensor& x, const Tensor& y, const std::string& name) const;
+  Outcome field(probefile::rule::Orders, const Tensor& x, const Tensor& y, const std::string& name) const;
   Outcome field(probefile::rule::Sums, const Tensor& x, const Tensor& y, const std::string& name) const;
   Outcome field(probefile::rule::Sample, const Tensor& x, const Tensor& y, const std::string& name) const;
   Outcome tensor(const std::string& name, const Tensor& x, const Tensor& y) const;

@@ -51,6 +51,13 @@ Account::Outcome Account::Scene::field(probefile::rule::Squares, const Tensor& x
   return {same ? Verdict::failed : Verdict::different, name + " has another norm than its values tell"};
 }
 
+Account::Outcome Account::Scene::field(probefile::rule::Orders, const Tensor& x, const Tensor& y,
+                                       const std::string& name) const {
+  const bool both = x.set != 0 && y.set != 0 && x.digest == y.digest;
+  if (!both || (x.set == y.set && x.rows == y.rows && x.cols == y.cols)) return {};
+  return {Verdict::failed, name + ": equal bits have other digests of their set, rows or columns"};
+}
+
 Account::Outcome Account::Scene::field(probefile::rule::Sums, const Tensor& x, const Tensor& y, const std::string& name) const {
   if (x.digest != y.digest || x.dtype != y.dtype || x.sketch.size() != y.sketch.size()) return {};
   for (std::size_t i = 0; i < x.sketch.size(); ++i) {

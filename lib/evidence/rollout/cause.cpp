@@ -172,14 +172,14 @@ std::vector<Rival> rivals_of(const Tokens& tokens, const Estimate& estimate, con
   };
   const Sampling sampling = sampling_of(tokens);
   offer(raw_text(sampling), raw());
-  offer("equals the reference model: the trained weights were never delivered, or the adapter is off",
+  offer("the generator equals the reference model: the trained weights were never delivered, or the adapter is off",
         left_by(tokens, [](const Token& token) { return token.ref; }));
   std::set<std::string> names;
   for (const Sequence& one : tokens.sequences) {
     for (const auto& [name, values] : one.replays) names.insert(name);
   }
   for (const std::string& name : names) {
-    offer("equals the trainer's score with " + name, left_by(tokens, [&](const Token& token) {
+    offer("the generator equals the trainer's score with " + name, left_by(tokens, [&](const Token& token) {
             const auto found = numbers(token).replays.find(name);
             return found == numbers(token).replays.end() ? kNan : static_cast<double>(found->second[token.position]);
           }));

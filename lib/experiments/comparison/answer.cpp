@@ -8,6 +8,7 @@
 #include "base/words.hpp"
 #include "checkpoints/read.hpp"
 #include "probe/answer.hpp"
+#include "rollout/weights.hpp"
 
 namespace zs::comparison {
 
@@ -55,6 +56,11 @@ void add(Answer& into, const std::string& checkpoint, const Answer& found) {
 
 Answer compare_recordings(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,
                           std::int64_t after, const std::string& floor) {
+  if (rollout::of_generator(a) != rollout::of_generator(b)) {
+    const bool first = rollout::of_generator(a);
+    rollout::Answer weights = rollout::compare_weights(first ? b : a, first ? a : b);
+    return {.verdict = weights.verdict, .lines = std::move(weights.lines)};
+  }
   probe::Answer found = probe::compare(a, b, tolerance, after, floor);
   return {.verdict = found.verdict, .lines = std::move(found.lines)};
 }

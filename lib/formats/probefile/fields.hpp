@@ -45,6 +45,7 @@ struct Form {};           ///< type, size and shape: the same on all ranks and o
 struct Part {};           ///< what a rank holds: the reader joins it
 struct Bits {};           ///< equal digests are equal bits
 struct Squares {};        ///< finite, and the same where the bits are
+struct Orders {};         ///< of weights: a permutation is told by them
 struct Sums {};           ///< the distance is theirs; the same where the bits are
 struct Sample {};         ///< of the elements: the same where the bits are
 }  // namespace rule
@@ -115,6 +116,7 @@ struct TensorRow {
   Sketch sketch;
   std::optional<Elements> elements;
   std::optional<std::int64_t> micro, by;
+  Digest set, rows, cols;  ///< of weights: whatever the order of elements, of rows; of columns
 };
 inline constexpr std::tuple kTensor{
     Field{"name", &TensorRow::name, rule::Row{}, true},       Field{"sample", &TensorRow::sample, rule::Row{}},
@@ -123,6 +125,9 @@ inline constexpr std::tuple kTensor{
     Field{"shape", &TensorRow::shape, rule::Form{}, true},    Field{"begin", &TensorRow::begin, rule::Part{}, true},
     Field{"count", &TensorRow::count, rule::Part{}, true},    Field{"runs", &TensorRow::runs, rule::Part{}},
     Field{"digest", &TensorRow::digest, rule::Bits{}, true},  Field{"squares", &TensorRow::squares, rule::Squares{}, true},
+    Field{"set", &TensorRow::set, rule::Orders{}},
+    Field{"rows", &TensorRow::rows, rule::Orders{}},
+    Field{"cols", &TensorRow::cols, rule::Orders{}},
     Field{"sketch", &TensorRow::sketch, rule::Sums{}, true},
     Field{"elements", &TensorRow::elements, rule::Sample{}}};
 

@@ -221,6 +221,7 @@ void Join::add(Tensors& into, const TensorRow& row, int rank, const std::string&
                   " overlap");
   }
   tensor.digest += piece.digest;
+  tensor.set += row.set.bits, tensor.rows += row.rows.bits, tensor.cols += row.cols.bits;
   tensor.squares += row.squares;
   for (std::size_t i = 0; i < row.sketch.size(); ++i) tensor.sketch[i] += row.sketch[i];
   tensor.held += piece.count;

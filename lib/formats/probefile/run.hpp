@@ -19,6 +19,7 @@ struct Tensor {
   std::vector<std::int64_t> shape;
   std::int64_t of = 0, held = 0;  ///< elements: of the whole tensor; in distinct parts
   std::uint64_t digest = 0;
+  std::uint64_t set = 0, rows = 0, cols = 0;  ///< of weights: whatever the order of elements, of rows; of columns
   double squares = 0;
   Sketch sketch;  ///< 8 numbers per range
   std::vector<double> elements;  ///< at spacing(of); NaN: not recorded. Empty: none is

@@ -15,12 +15,16 @@ every=N       writes each N-th step, and the first. The default, None, writes th
 values=True   keeps the values, too, of each step that is written (or of those steps that are in `values`).
 outputs=("blocks.*", "head")  also records what the modules with such names make of each sample.
 
+In reinforcement learning $ZS_PROBE/rollout has the log-probabilities of both sides: of TRL's trainers by itself, of others by
+zs_probe.Rollouts(folder).add(...) (rollouts.py). zs_probe.weights(model, version) records digests of the weights on each side of
+a sync (synced.py).
+
 $ZS_PROBE names the folder, or is `off`: nothing is recorded. $ZS_PROBE_EVERY, $ZS_PROBE_VALUES (all, or steps joined by
 commas) and $ZS_PROBE_OUTPUTS (patterns joined by commas) stand for the arguments that the call leaves out. $ZS_PROBE_PERTURB=SEED
 moves each parameter by one unit in the last place before the first step: what this changes is what rounding may. $ZS_PROBE_STEPS_DONE says how many steps a training that resumes has
 made, where its framework and its optimizer do not count them.
 """
-__all__ = ["attach", "Off", "Recorder", "TrainerCallback"]
+__all__ = ["attach", "Off", "Recorder", "Rollouts", "TrainerCallback", "weights"]
 
 
 def attach(x, optimizer=None, folder="probe", every=None, values=None, outputs=()):
@@ -39,6 +43,12 @@ def __getattr__(name):  # torch is imported when something needs it
     if name == "Off":
         from .attaching import Off
         return Off
+    if name == "Rollouts":
+        from .rollouts import Rollouts
+        return Rollouts
+    if name == "weights":
+        from .synced import weights
+        return weights
     if name == "digest":
         from .sketch import digest
         return digest

@@ -17,7 +17,8 @@ def activate():
     _active.append(True)
     finder = _Finder({"torch.optim.optimizer": _watch_optimizers, "torch.nn.utils": _watch_clipping, "torch._tensor": _watch_backward,
                       "torch.distributed.fsdp.fully_sharded_data_parallel": _watch_fsdp1, "torch.amp.grad_scaler": _watch_scaling,
-                      "deepspeed": _watch_deepspeed, "megatron.core.optimizer.distrib_optimizer": _watch_megatron})
+                      "deepspeed": _watch_deepspeed, "megatron.core.optimizer.distrib_optimizer": _watch_megatron,
+                      "transformers.generation.utils": _watch_generation, **_trainers()})
     for name in list(finder.watched):
         if name in sys.modules:
             finder.watched.pop(name)(sys.modules[name])
@@ -97,6 +98,23 @@ def _unrecorded(optimizer, which):
         optimizer.register_step_post_hook(lambda *_: unseen(text))
     else:
         unseen(text)
+
+
+def _trainers():
+    """Of TRL: those that generate."""
+    from .generating import TRAINERS
+
+    def watcher(kind):
+        def watch(module):
+            from .generating import watch_trainer
+            watch_trainer(kind, module)
+        return watch
+    return {module: watcher(kind) for module, kind in TRAINERS.items()}
+
+
+def _watch_generation(module):
+    from .generating import watch_generation
+    watch_generation(module)
 
 
 def _watch_deepspeed(module):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attaches to TRL's trainers that generate (GRPO, RLOO, Online DPO and what inherits them): takes the log-probabilities of
 transformers' generate() as it draws, and the first score of each sample by the trainer."""
+import atexit
 import contextlib
 import functools
 import os
-import sys
 
 from .say import guarded, say
 
@@ -143,7 +143,8 @@ class Watch:
         self.rollouts = Rollouts(os.path.join(os.environ["ZS_PROBE"], "rollout"), "TRL", dtype, computed,
                                  rank=trainer.accelerator.process_index)
         self.exact = dtype == computed == "F32"
-        self.step, self.prompts = -1, {}
+        self.prompts = {}
+        atexit.register(guarded(self.flush))
         if getattr(trainer, "use_vllm", False):
             say("the generator is vLLM: its log-probabilities are taken from the trainer's batch")
 
@@ -247,7 +248,7 @@ class Watch:
                         logits = model(**{k: v for k, v in given.items() if v is not None}).logits[:, -keep - 1:-1].float() / heat
                     scores = logits.log_softmax(-1).gather(-1, ids[:, -keep:, None])[..., 0]
                 except Exception as error:  # noqa: BLE001  a model that takes no such argument
-                    say(f"the trainer cannot be scored with {name}: {error}", once=name) if False else None
+                    say(f"the trainer is not scored with {name}: {type(error).__name__}: {error}")
                     continue
                 for i, row, begin, count in fresh:
                     row.setdefault("replays", {})[name] = scores[i, begin:begin + count].tolist()
@@ -322,9 +323,3 @@ def _with(model, weights):
         for n, p in held.items():
             p.data.copy_(now[n])
 
-
-def close():
-    """At the end of the process: what still waits."""
-    import gc
-    for watch in [one for one in gc.get_objects() if isinstance(one, Watch)] if "trl" in sys.modules else ():
-        guarded(watch.flush)()

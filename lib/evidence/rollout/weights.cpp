@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rollout/weights.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "base/words.hpp"
+#include "compare/ledger.hpp"
+#include "probe/relation.hpp"
+#include "probefile/read.hpp"
+
+namespace zs::rollout {
+namespace {
+
+using compare::Verdict;
+using probefile::Run;
+using probefile::Tensor;
+using probefile::Tensors;
+
+/// The tensors of each version, oldest first.
+std::map<std::int64_t, const Tensors*> versions_of(const Run& run) {
+  std::map<std::int64_t, const Tensors*> all;
+  for (const auto& [number, tensors] : run.starts) all[number] = &tensors;
+  for (const auto& [number, step] : run.steps) all[number] = &step.tensors;
+  return all;
+}
+
+/// The tensor at a place in the generator's type: as it is, or rounded to it.
+const Tensor* in_type(const Tensors& tensors, const std::string& place, const std::string& name, const Tensor& like) {
+  const Tensor* const whole = tensors.find(place + "/" + name);
+  if (whole && whole->dtype == like.dtype) return whole;
+  return tensors.find("cast." + like.dtype + (place == "base" ? ".base/" : "/") + name);
+}
+
+struct Found {
+  Verdict verdict = Verdict::different;
+  std::string relation{}, detail{};
+  std::int64_t newest = -1;  ///< the version whose bits it has, if an older one
+};
+
+/// A tensor that is wrong, over all versions.
+struct Wrong {
+  Found first{};                                             ///< of the first version in which it is
+  std::vector<std::pair<std::int64_t, std::int64_t>> old{};  ///< version, and the older one whose bits it has
+  bool otherwise = false;                                    ///< a version has another cause than age
+
+  /// One relation for all versions: the bits of the first version are both stale and never delivered until another
+  /// version decides.
+  std::string relation(std::int64_t oldest) const {
+    if (otherwise || old.empty()) return first.relation;
+    const bool never = std::ranges::all_of(old, [&](const auto& one) { return one.second == oldest; });
+    if (never) return old.size() > 1 ? "never delivered: bits of version " + to_text(oldest) : "not delivered: bits of version " + to_text(oldest);
+    std::int64_t least = INT64_MAX, most = 0;
+    for (const auto& [version, newest] : old) {
+      if (newest != oldest) least = std::min(least, version - newest);
+      most = std::max(most, version - newest);
+    }
+    return "stale by " + to_text(least) + (most > least ? " to " + to_text(most) : "");
+  }
+};
+
+std::string short_text(double value) { return to_rounded_text(value, 3); }
+
+class Comparison {
+ public:
+  Comparison(const Run& trainer, const Run& generator)
+      : trainer_(versions_of(trainer)), generator_(versions_of(generator)) {}
+
+  const std::map<std::int64_t, const Tensors*>& versions() const { return generator_; }
+  const Tensors* trained(std::int64_t version) const {
+    const auto found = trainer_.find(version);
+    return found == trainer_.end() ? nullptr : found->second;
+  }
+
+  std::int64_t oldest() const { return trainer_.empty() ? 0 : trainer_.begin()->first; }
+
+  Found judge(std::int64_t version, const std::string& place, const std::string& name, const Tensor& held) const {
+    const Tensors& now = *trained(version);
+    const Tensor* const exact = now.find(place + "/" + name);
+    const Tensor* const same = in_type(now, place, name, held);
+    if (!std::isfinite(held.squares)) return {Verdict::failed, "holds values that are not finite"};
+    if (same && same->digest == held.digest && same->shape == held.shape)
+      return {same == exact ? Verdict::exact : Verdict::rounding, same == exact ? "" : "rounded to " + held.dtype};
+    if (place == "buffer") return {Verdict::different, "a buffer that differs"};
+    if (const std::int64_t newest = old_version(version, place, name, held); newest >= 0)
+      return {.relation = "bits of an older version", .newest = newest};
+    const Tensor* const base = in_type(now, "base", name, held);
+    if (base && base->digest == held.digest) {
+      const double moved = exact ? probe::distance(base->sketch, exact->sketch) : 1;
+      return {Verdict::different, moved > 0.004 || held.dtype == "F32"
+                                      ? "the adapter is not applied"
+                                      : "the adapter is not applied, or is lost as it was merged in " + held.dtype};
+    }
+    if (same && same->set == held.set && held.set != 0) {
+      const bool turned = same->rows == held.cols && same->cols == held.rows;
+      return {Verdict::different, turned                      ? "transposed"
+                                  : same->rows == held.rows   ? "its rows are in another order"
+                                  : same->cols == held.cols   ? "its columns are in another order"
+                                                              : "its elements are in another order"};
+    }
+    if (const std::string other = other_tensor(version, name, held); !other.empty())
+      return {Verdict::different, "holds the bytes of " + other};
+    if (held.squares == 0) return {Verdict::different, "is zero"};
+    if (const std::string parts = siblings(version, place, name, held); !parts.empty()) return {Verdict::different, parts};
+    const Tensor& like = exact ? *exact : same ? *same : held;
+    if (like.shape != held.shape && &like != &held) return {Verdict::different, "has another shape"};
+    return by_distance(now, name, like, held, base != nullptr);
+  }
+
+ private:
+  /// The newest version before this one that has its bits; -1 if none has.
+  std::int64_t old_version(std::int64_t version, const std::string& place, const std::string& name,
+                           const Tensor& held) const {
+    std::int64_t newest = -1;
+    for (const auto& [number, tensors] : trainer_) {
+      const Tensor* const then = in_type(*tensors, place, name, held);
+      if (number < version && then && then->digest == held.digest) newest = number;
+    }
+    return newest;
+  }
+
+  std::string other_tensor(std::int64_t version, const std::string& name, const Tensor& held) const {
+    for (const auto& [other, tensor] : trained(version)->all()) {
+      const std::size_t slash = other.find('/') + 1;
+      if (tensor.dtype == held.dtype && tensor.digest == held.digest && other.substr(slash) != name && tensor.squares != 0)
+        return other.substr(slash);
+    }
+    return "";
+  }
+
+  /// Fused tensors whose parts are exchanged or interleaved: the elements of all parts together are the same.
+  std::string siblings(std::int64_t version, const std::string& place, const std::string& name, const Tensor& held) const {
+    static const std::vector<std::vector<std::string>> kFused = {{"q_proj", "k_proj", "v_proj"}, {"gate_proj", "up_proj"}};
+    for (const auto& group : kFused) {
+      const auto mine = std::ranges::find_if(group, [&](const std::string& one) { return name.find(one) != name.npos; });
+      if (mine == group.end()) continue;
+      std::uint64_t set_a = 0, set_b = 0, rows_a = 0, rows_b = 0;
+      for (const std::string& one : group) {
+        std::string other = name;
+        other.replace(other.find(*mine), mine->size(), one);
+        const Tensor* const theirs = generator_.at(version)->find(place + "/" + other);
+        const Tensor* const ours = theirs ? in_type(*trained(version), place, other, held) : nullptr;
+        if (!ours) return "";
+        set_a += ours->set, set_b += theirs->set, rows_a += ours->rows, rows_b += theirs->rows;
+      }
+      if (set_a != set_b || set_a == 0) return "";
+      return std::string(rows_a == rows_b ? "rows" : "elements") + " of " + joined(group) +
+             " are exchanged: fused in another order, or interleaved";
+    }
+    return "";
+  }
+
+  Found by_distance(const Tensors& now, const std::string& name, const Tensor& trained, const Tensor& held, bool adapted) const {
+    const double apart = probe::distance(trained.sketch, held.sketch);
+    if (const Tensor* const base = adapted ? now.find("base/" + name) : nullptr) {
+      probe::Sketch delta = trained.sketch, got = held.sketch;
+      for (std::size_t i = 0; i < delta.size(); ++i) delta[i] -= base->sketch[i], got[i] -= base->sketch[i];
+      const probe::Fit fit = probe::fit({delta}, got);
+      if (fit.residual < 0.2 && std::fabs(fit.weights[0] - 1) > 0.02)
+        return {Verdict::different, "the adapter is merged x " + short_text(fit.weights[0])};
+      const double lost = probe::norm(delta) > 0 ? probe::distance(delta, got) : 0;
+      if (apart < 0.004 && lost > 0.2)
+        return {Verdict::different, "the adapter is merged with loss", short_text(lost) + " of what it adds"};
+    }
+    struct Type {
+      const char *name, *said;
+      double most;
+    };
+    // The largest relative distances of a rounding to nearest, by tensor or by block, and half as much again.
+    static constexpr Type kTypes[] = {{"F8", "FP8", 0.04}, {"float8", "FP8", 0.04}, {"I8", "INT8", 0.013}, {"int8", "INT8", 0.013},
+                                      {"U8", "INT4", 0.18}, {"I4", "INT4", 0.18}};
+    for (const Type& type : kTypes) {
+      if (held.dtype.starts_with(type.name))
+        return apart <= type.most
+                   ? Found{Verdict::rounding, std::string("quantised to ") + type.said + ", distance " + short_text(apart)}
+                   : Found{Verdict::different, std::string("further apart than ") + type.said + " explains",
+                             "distance " + short_text(apart)};
+    }
+    const probe::Fit fit = probe::fit({trained.sketch}, held.sketch);
+    if (fit.residual < 0.02 && std::fabs(fit.weights[0] - 1) > 0.02)
+      return {Verdict::different, "scaled: " + probe::factor_text(fit.weights[0], {}, 0.01)};
+    if (apart < 0.004)
+      return {Verdict::different, "not the trainer's bits rounded to " + held.dtype,
+              "distance " + short_text(apart) + ", as small as rounding or as a step of training"};
+    for (const auto& [said, low, high] : {std::tuple{"INT8", 0.004, 0.013}, {"FP8", 0.013, 0.04}, {"INT4", 0.08, 0.18}}) {
+      if (apart > low && apart < high)
+        return {Verdict::inconclusive, std::string("may be quantised to ") + said, "distance " + short_text(apart)};
+    }
+    return {Verdict::different, "matches no version", "distance " + short_text(apart)};
+  }
+
+  std::map<std::int64_t, const Tensors*> trainer_, generator_;
+};
+
+}  // namespace
+
+bool of_generator(const std::string& folder) {
+  std::ifstream file(folder + "/rank-0.jsonl");
+  std::string line;
+  std::getline(file, line);
+  return line.find("\"layout\": \"generator\"") != line.npos;
+}
+
+Answer compare_weights(const std::string& trainer, const std::string& generator) {
+  const Run ours = probefile::read(trainer), theirs = probefile::read(generator);
+  const Comparison comparison(ours, theirs);
+  compare::Holdings left, right;
+  std::map<std::string, Wrong> wrong;  // by tensor
+  std::vector<std::string> alone, close, open;
+  std::string first;
+  std::size_t compared = 0, equal = 0;
+  std::vector<std::tuple<std::string, Verdict>> entries;
+  std::string by_version;
+  for (const auto& [version, tensors] : comparison.versions()) {
+    const Tensors* const now = comparison.trained(version);
+    const std::string at = "version " + to_text(version) + ": ";
+    if (!now) {
+      alone.push_back("version " + to_text(version) + " is only in the generator's");
+      right.add(at);
+      continue;
+    }
+    std::size_t delivered = 0, here = 0;
+    for (const auto& [place_name, held] : tensors->all()) {
+      const std::size_t slash = place_name.find('/');
+      const std::string place = place_name.substr(0, slash), name = place_name.substr(slash + 1);
+      if (place != "param" && place != "buffer") continue;
+      if (!now->find(place_name)) {
+        if (place == "param") right.add(at + name), alone.push_back(at + name + " is only in the generator's");
+        continue;
+      }
+      left.add(at + name), right.add(at + name);
+      const Found found = comparison.judge(version, place, name, held);
+      entries.emplace_back(at + name, found.verdict);
+      ++compared, ++here;
+      if (found.verdict == Verdict::exact) ++equal;
+      if (found.verdict == Verdict::inconclusive) open.push_back(name + " " + found.relation + ", " + found.detail);
+      if (found.verdict <= Verdict::inconclusive) {
+        delivered += found.verdict <= Verdict::rounding;
+        if (found.verdict == Verdict::rounding) close.push_back(name + " " + found.relation);
+        continue;
+      }
+      if (first.empty()) first = at + name;
+      Wrong& one = wrong[name];
+      if (one.first.relation.empty()) one.first = found;
+      if (found.newest >= 0)
+        one.old.emplace_back(version, found.newest);
+      else
+        one.otherwise = true;
+    }
+    for (const auto& [place_name, tensor] : now->all()) {
+      if (!place_name.starts_with("param/") || tensors->find(place_name)) continue;
+      const std::string name = place_name.substr(6);
+      const bool tied = std::ranges::any_of(ours.ties, [&](const auto& tie) {
+        return tie.first == name || std::ranges::find(tie.second, name) != tie.second.end();
+      });
+      if (!tied) left.add(at + name), alone.push_back(at + name + " is not in the generator's");
+    }
+    by_version += (by_version.empty() ? "" : ", ") + to_text(version) + ": " + to_text(static_cast<std::int64_t>(delivered)) +
+                  " of " + to_text(static_cast<std::int64_t>(here));
+  }
+  compare::Ledger ledger(left, right);
+  for (const auto& [thing, verdict] : entries) ledger.compared(thing, verdict);
+  std::vector<std::string> ranks;
+  for (const Run* const run : {&ours, &theirs}) {
+    for (const std::string& fault : run->faults) {
+      if (fault.find("differs between rank") != fault.npos) ranks.push_back(fault);
+    }
+  }
+  if (!ranks.empty()) ledger.at_least(Verdict::failed);
+  Answer made;
+  made.verdict = ledger.settle();
+  const auto line = [&](const std::string& key, const std::string& text) {
+    if (!text.empty()) made.lines.emplace_back(key, text);
+  };
+  line("verdict", std::string(compare::name(made.verdict)));
+  if (!ranks.empty()) line("reason", "ranks hold different bytes: " + some_of(ranks, 3, "; "));
+  if (!wrong.empty()) {
+    line("reason", "the generator does not hold the trainer's weights");
+    std::map<std::string, std::vector<std::string>> relations;
+    std::vector<std::string> order;
+    for (const auto& [name, one] : wrong) {
+      const std::string relation = one.relation(comparison.oldest());
+      if (!relations.contains(relation)) order.push_back(relation);
+      relations[relation].push_back(name + (one.first.detail.empty() ? "" : " (" + one.first.detail + ")"));
+    }
+    // The headline is the relation that most tensors have.
+    std::ranges::stable_sort(order, std::greater{}, [&](const std::string& one) { return relations[one].size(); });
+    line("relation", order.front() + ": " + some_of(relations[order.front()], 3));
+    line("where", first);
+    for (std::size_t i = 1; i < std::min<std::size_t>(order.size(), 6); ++i)
+      line("also", order[i] + ": " + some_of(relations[order[i]], 3));
+  }
+  line("not decided", some_of(open, 2, "; "));
+  line("not compared", some_of(alone, 3, "; "));
+  line("compared", counted(compared, "tensor") + "; " + to_text(static_cast<std::int64_t>(equal)) + " equal in bits, " +
+                       to_text(static_cast<std::int64_t>(close.size())) + " rounded");
+  line("rounded", some_of(close, 2, "; "));
+  line("delivered", by_version);
+  return made;
+}
+
+}  // namespace zs::rollout

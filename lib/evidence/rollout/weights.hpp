@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a generator holds the weights that the trainer has: recordings of zs_probe.weights(), or the recording of a
+// training beside that of a generator.
+#pragma once
+#include <string>
+
+#include "rollout/answer.hpp"
+
+namespace zs::rollout {
+
+/// Whether a recording is of a generator's weights.
+bool of_generator(const std::string& folder);
+
+/// Compares each version that the generator holds with the trainer's version of the same number. Says of each tensor
+/// that differs how: never delivered, stale, transposed, permuted, another tensor's, without the adapter, scaled.
+/// Throws Error, located, for a damaged recording.
+Answer compare_weights(const std::string& trainer, const std::string& generator);
+
+}  // namespace zs::rollout

@@ -23,16 +23,17 @@ struct Rival {
 
 std::string short_text(double value) { return to_rounded_text(value, 3); }
 
-/// The mean of |generator - other| over the tokens that have the other; nothing if most have none.
-std::optional<double> left_by(const Tokens& tokens, const std::function<double(const Token&)>& other) {
-  double sum = 0;
+/// The mean of |generator - other| over the tokens that have the other, as a share of their mean |d|, of the mean |d| of
+/// all; nothing if few have it.
+std::optional<double> left_by(const Tokens& tokens, double mean, const std::function<double(const Token&)>& other) {
+  double sum = 0, apart = 0;
   std::size_t count = 0;
   for (const Token& token : tokens.all) {
     const double value = other(token);
-    if (std::isfinite(value)) sum += std::fabs(token.gen - value), ++count;
+    if (std::isfinite(value)) sum += std::fabs(token.gen - value), apart += std::fabs(token.d()), ++count;
   }
-  if (count * 2 < tokens.all.size()) return std::nullopt;
-  return sum / static_cast<double>(count);
+  if (count < std::min<std::size_t>(64, tokens.all.size()) || apart == 0) return std::nullopt;
+  return sum / apart * mean;
 }
 
 /// Least squares of d on columns. Returns the weights and the share of the sum of d^2 that they leave.
@@ -134,7 +135,8 @@ std::optional<Rival> temperature(const Tokens& tokens, const Estimate& estimate)
   else if (set != 1 && near(set))
     text = "temperature " + to_text(set) + " on the trainer's side alone: the generator's values are raw";
   else
-    text += " (a temperature of " + short_text(1 / scale) + " on the generator's side alone)";
+    text += " (a temperature of " + short_text(1 / scale) + " on the generator's side alone, or of " + short_text(scale) +
+            " on the trainer's)";
   return Rival{text, std::sqrt(left) * estimate.mean_abs};
 }
 
@@ -173,13 +175,13 @@ std::vector<Rival> rivals_of(const Tokens& tokens, const Estimate& estimate, con
   const Sampling sampling = sampling_of(tokens);
   offer(raw_text(sampling), raw());
   offer("the generator equals the reference model: the trained weights were never delivered, or the adapter is off",
-        left_by(tokens, [](const Token& token) { return token.ref; }));
+        left_by(tokens, estimate.mean_abs, [](const Token& token) { return token.ref; }));
   std::set<std::string> names;
   for (const Sequence& one : tokens.sequences) {
     for (const auto& [name, values] : one.replays) names.insert(name);
   }
   for (const std::string& name : names) {
-    offer("the generator equals the trainer's score with " + name, left_by(tokens, [&](const Token& token) {
+    offer("the generator equals the trainer's score with " + name, left_by(tokens, estimate.mean_abs, [&](const Token& token) {
             const auto found = numbers(token).replays.find(name);
             return found == numbers(token).replays.end() ? kNan : static_cast<double>(found->second[token.position]);
           }));

@@ -29,6 +29,8 @@ def watch_trainer(kind_name, module):
     @functools.wraps(step)
     def training_step(self, *args, **kwargs):
         watch = guarded(_watch_of)(self)
+        if watch is not None:
+            guarded(watch.keep)()
         _now.append(watch)
         try:
             return step(self, *args, **kwargs)
@@ -153,7 +155,6 @@ class Watch:
     def generated(self, model, args, kwargs, result):
         import torch
         self.flush()
-        self._keep()
         sequences = result if isinstance(result, torch.Tensor) else result.sequences
         prompt = kwargs.get("input_ids", kwargs.get("inputs", args[0] if args else None))
         if isinstance(prompt, dict):
@@ -221,7 +222,7 @@ class Watch:
 
     # ---- variants of the trainer, where the two differ
 
-    def _keep(self):
+    def keep(self):
         """Copies of the weights before this step, the first and the last two, where they are small."""
         step = self.trainer.state.global_step
         if self.kept and self.kept[-1][0] == step:
@@ -239,19 +240,30 @@ class Watch:
         if most < (1e-4 if self.exact else 0.3) or self.replayed >= _REPLAYED:
             return
         self.replayed += 1
-        heat = fresh[0][1]["temperature"]
+        # What the trainer divides by, which is told by its score as it is; else no variant of this forward says anything.
+        heats = {float(getattr(self.trainer, "temperature", None) or 1.0), 1.0}
+        def scores(heat, **change):
+            given = {"input_ids": ids, "attention_mask": mask, **change}
+            logits = model(**{k: v for k, v in given.items() if v is not None}).logits[:, -keep - 1:-1].float() / heat
+            return logits.log_softmax(-1).gather(-1, ids[:, -keep:, None])[..., 0]
+
+        def apart(made):
+            return max(abs(made[i, begin + k].item() - t) for i, row, begin, _ in fresh for k, t in enumerate(row["train"]))
+
         with torch.no_grad(), self._evaluating(model):
+            plain = {heat: apart(scores(heat)) for heat in heats}
+            heat = min(plain, key=plain.get)
+            if plain[heat] > most / 10:
+                return
             for name, around, change in self._variants(model, mask):
                 try:
                     with around():
-                        given = {"input_ids": ids, "attention_mask": mask, **change}
-                        logits = model(**{k: v for k, v in given.items() if v is not None}).logits[:, -keep - 1:-1].float() / heat
-                    scores = logits.log_softmax(-1).gather(-1, ids[:, -keep:, None])[..., 0]
+                        made = scores(heat, **change)
                 except Exception as error:  # noqa: BLE001  a model that takes no such argument
                     say(f"the trainer is not scored with {name}: {type(error).__name__}: {error}")
                     continue
                 for i, row, begin, count in fresh:
-                    row.setdefault("replays", {})[name] = scores[i, begin:begin + count].tolist()
+                    row.setdefault("replays", {})[name] = made[i, begin:begin + count].tolist()
 
     @staticmethod
     @contextlib.contextmanager
@@ -277,8 +289,10 @@ class Watch:
         step = self.trainer.state.global_step
         for at, weights in self.kept[:-1]:
             back = step - at
-            name = "the weights of the first step" if at == self.kept[0][0] and back > 1 else f"the weights of {back} step{'s' if back > 1 else ''} before"
-            yield name, lambda weights=weights: _with(self.trainer.model, weights), {}
+            said = ["the weights of the first step"] if at == self.kept[0][0] else []
+            said += [f"the weights of {back} step{'s' if back > 1 else ''} before"] if back < 3 else []
+            for name in said:
+                yield name, lambda weights=weights: _with(self.trainer.model, weights), {}
 
     def flush(self):
         """Writes what has both sides, and what is left of a generation that the next one follows."""

@@ -39,6 +39,7 @@ walk() {
 @test "guide: other trainers" { walk docs/trainers.md; }
 @test "guide: checkpoints" { walk docs/checkpoints.md for-deepspeed for-fsdp as-safetensors; }
 @test "guide: reports" { walk docs/reports.md logs.html loss.png report.html gradients.html saved_models/report.html; }
+@test "guide: reinforcement learning" { walk docs/rl.md; }
 @test "guide: experiments" { walk docs/experiments.md; }
 @test "guide: GPUs" { walk docs/gpus.md; }
 

@@ -23,8 +23,8 @@ struct Rival {
 
 std::string short_text(double value) { return to_rounded_text(value, 3); }
 
-/// The mean of |generator - other| over the tokens that have the other, as a share of their mean |d|, of the mean |d| of
-/// all; nothing if few have it.
+/// The mean of |generator - other| over the tokens that have the other, as a share of their mean |d|, of the mean |d|
+/// of all; nothing if few have it.
 std::optional<double> left_by(const Tokens& tokens, double mean, const std::function<double(const Token&)>& other) {
   double sum = 0, apart = 0;
   std::size_t count = 0;
@@ -135,8 +135,8 @@ std::optional<Rival> temperature(const Tokens& tokens, const Estimate& estimate)
   else if (set != 1 && near(set))
     text = "temperature " + to_text(set) + " on the trainer's side alone: the generator's values are raw";
   else
-    text += " (a temperature of " + short_text(1 / scale) + " on the generator's side alone, or of " + short_text(scale) +
-            " on the trainer's)";
+    text += " (a temperature of " + short_text(1 / scale) + " on the generator's side alone, or of " +
+            short_text(scale) + " on the trainer's)";
   return Rival{text, std::sqrt(left) * estimate.mean_abs};
 }
 
@@ -181,7 +181,8 @@ std::vector<Rival> rivals_of(const Tokens& tokens, const Estimate& estimate, con
     for (const auto& [name, values] : one.replays) names.insert(name);
   }
   for (const std::string& name : names) {
-    offer("the generator equals the trainer's score with " + name, left_by(tokens, estimate.mean_abs, [&](const Token& token) {
+    offer("the generator equals the trainer's score with " + name,
+          left_by(tokens, estimate.mean_abs, [&](const Token& token) {
             const auto found = numbers(token).replays.find(name);
             return found == numbers(token).replays.end() ? kNan : static_cast<double>(found->second[token.position]);
           }));

@@ -55,7 +55,9 @@ struct Wrong {
   std::string relation(std::int64_t oldest) const {
     if (otherwise || old.empty()) return first.relation;
     const bool never = std::ranges::all_of(old, [&](const auto& one) { return one.second == oldest; });
-    if (never) return old.size() > 1 ? "never delivered: bits of version " + to_text(oldest) : "not delivered: bits of version " + to_text(oldest);
+    if (never)
+      return old.size() > 1 ? "never delivered: bits of version " + to_text(oldest)
+                            : "not delivered: bits of version " + to_text(oldest);
     std::int64_t least = INT64_MAX, most = 0;
     for (const auto& [version, newest] : old) {
       if (newest != oldest) least = std::min(least, version - newest);
@@ -99,15 +101,16 @@ class Comparison {
     }
     if (same && same->set == held.set && held.set != 0) {
       const bool turned = same->rows == held.cols && same->cols == held.rows;
-      return {Verdict::different, turned                      ? "transposed"
-                                  : same->rows == held.rows   ? "its rows are in another order"
-                                  : same->cols == held.cols   ? "its columns are in another order"
-                                                              : "its elements are in another order"};
+      return {Verdict::different, turned                    ? "transposed"
+                                  : same->rows == held.rows ? "its rows are in another order"
+                                  : same->cols == held.cols ? "its columns are in another order"
+                                                            : "its elements are in another order"};
     }
     if (const std::string other = other_tensor(version, name, held); !other.empty())
       return {Verdict::different, "holds the bytes of " + other};
     if (held.squares == 0) return {Verdict::different, "is zero"};
-    if (const std::string parts = siblings(version, place, name, held); !parts.empty()) return {Verdict::different, parts};
+    if (const std::string parts = siblings(version, place, name, held); !parts.empty())
+      return {Verdict::different, parts};
     const Tensor& like = exact ? *exact : same ? *same : held;
     if (like.shape != held.shape && &like != &held) return {Verdict::different, "has another shape"};
     return by_distance(now, name, like, held, base != nullptr);
@@ -128,17 +131,21 @@ class Comparison {
   std::string other_tensor(std::int64_t version, const std::string& name, const Tensor& held) const {
     for (const auto& [other, tensor] : trained(version)->all()) {
       const std::size_t slash = other.find('/') + 1;
-      if (tensor.dtype == held.dtype && tensor.digest == held.digest && other.substr(slash) != name && tensor.squares != 0)
+      if (tensor.dtype == held.dtype && tensor.digest == held.digest && other.substr(slash) != name &&
+          tensor.squares != 0)
         return other.substr(slash);
     }
     return "";
   }
 
   /// Fused tensors whose parts are exchanged or interleaved: the elements of all parts together are the same.
-  std::string siblings(std::int64_t version, const std::string& place, const std::string& name, const Tensor& held) const {
-    static const std::vector<std::vector<std::string>> kFused = {{"q_proj", "k_proj", "v_proj"}, {"gate_proj", "up_proj"}};
+  std::string siblings(std::int64_t version, const std::string& place, const std::string& name,
+                       const Tensor& held) const {
+    static const std::vector<std::vector<std::string>> kFused = {{"q_proj", "k_proj", "v_proj"},
+                                                                 {"gate_proj", "up_proj"}};
     for (const auto& group : kFused) {
-      const auto mine = std::ranges::find_if(group, [&](const std::string& one) { return name.find(one) != name.npos; });
+      const auto mine =
+          std::ranges::find_if(group, [&](const std::string& one) { return name.find(one) != name.npos; });
       if (mine == group.end()) continue;
       std::uint64_t set_a = 0, set_b = 0, rows_a = 0, rows_b = 0;
       for (const std::string& one : group) {
@@ -156,7 +163,8 @@ class Comparison {
     return "";
   }
 
-  Found by_distance(const Tensors& now, const std::string& name, const Tensor& trained, const Tensor& held, bool adapted) const {
+  Found by_distance(const Tensors& now, const std::string& name, const Tensor& trained, const Tensor& held,
+                    bool adapted) const {
     const double apart = probe::distance(trained.sketch, held.sketch);
     if (const Tensor* const base = adapted ? now.find("base/" + name) : nullptr) {
       probe::Sketch delta = trained.sketch, got = held.sketch;
@@ -173,14 +181,15 @@ class Comparison {
       double most;
     };
     // The largest relative distances of a rounding to nearest, by tensor or by block, and half as much again.
-    static constexpr Type kTypes[] = {{"F8", "FP8", 0.04}, {"float8", "FP8", 0.04}, {"I8", "INT8", 0.013}, {"int8", "INT8", 0.013},
-                                      {"U8", "INT4", 0.18}, {"I4", "INT4", 0.18}};
+    static constexpr Type kTypes[] = {{"F8", "FP8", 0.04},     {"float8", "FP8", 0.04}, {"I8", "INT8", 0.013},
+                                      {"int8", "INT8", 0.013}, {"U8", "INT4", 0.18},    {"I4", "INT4", 0.18}};
     for (const Type& type : kTypes) {
       if (held.dtype.starts_with(type.name))
         return apart <= type.most
-                   ? Found{Verdict::rounding, std::string("quantised to ") + type.said + ", distance " + short_text(apart)}
+                   ? Found{Verdict::rounding,
+                           std::string("quantised to ") + type.said + ", distance " + short_text(apart)}
                    : Found{Verdict::different, std::string("further apart than ") + type.said + " explains",
-                             "distance " + short_text(apart)};
+                           "distance " + short_text(apart)};
     }
     const probe::Fit fit = probe::fit({trained.sketch}, held.sketch);
     if (fit.residual < 0.02 && std::fabs(fit.weights[0] - 1) > 0.02)
@@ -188,7 +197,8 @@ class Comparison {
     if (apart < 0.004)
       return {Verdict::different, "not the trainer's bits rounded to " + held.dtype,
               "distance " + short_text(apart) + ", as small as rounding or as a step of training"};
-    for (const auto& [said, low, high] : {std::tuple{"INT8", 0.004, 0.013}, {"FP8", 0.013, 0.04}, {"INT4", 0.08, 0.18}}) {
+    for (const auto& [said, low, high] :
+         {std::tuple{"INT8", 0.004, 0.013}, {"FP8", 0.013, 0.04}, {"INT4", 0.08, 0.18}}) {
       if (apart > low && apart < high)
         return {Verdict::inconclusive, std::string("may be quantised to ") + said, "distance " + short_text(apart)};
     }
@@ -261,8 +271,8 @@ Answer compare_weights(const std::string& trainer, const std::string& generator)
       });
       if (!tied) left.add(at + name), alone.push_back(at + name + " is not in the generator's");
     }
-    by_version += (by_version.empty() ? "" : ", ") + to_text(version) + ": " + to_text(static_cast<std::int64_t>(delivered)) +
-                  " of " + to_text(static_cast<std::int64_t>(here));
+    by_version += (by_version.empty() ? "" : ", ") + to_text(version) + ": " +
+                  to_text(static_cast<std::int64_t>(delivered)) + " of " + to_text(static_cast<std::int64_t>(here));
   }
   compare::Ledger ledger(left, right);
   for (const auto& [thing, verdict] : entries) ledger.compared(thing, verdict);

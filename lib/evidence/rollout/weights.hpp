@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a generator holds the weights that the trainer has: recordings of zs_probe.weights(), or the recording of a
-// training beside that of a generator.
+// Compares the weights of a generator with those of the trainer: recordings of zs_probe.weights(), or of a training and
+// of its generator.
 #pragma once
 #include <string>
 

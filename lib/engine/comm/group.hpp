@@ -156,7 +156,7 @@ class Group {
 void require_parts(const Group& group, std::span<const device::View> to, std::span<const device::View> from,
                    const std::string& what);
 
-/// `ranks` groups in one process, one per thread. When the first rank throws, the others' waits throw too.
+/// For tests (in_process_test.cpp): a group for each of `ranks` threads. If one throws, the others' waits throw too.
 std::vector<std::unique_ptr<Group>> in_process(int ranks, const Options& options = {});
 
 /// A group of one rank, without any thread or MPI.

@@ -17,9 +17,7 @@ using Messages = std::vector<std::unique_ptr<Message>>;
 bool collect(Messages& messages) {
   bool moved = false;
   for (auto& message : messages) {
-    if (!message || !message->done()) continue;
-    message.reset();
-    moved = true;
+    if (message && message->done()) message.reset(), moved = true;
   }
   return moved;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that are threads of one process: a message is a copy in the receiver's mailbox, so that no thread ever touches
-// the memory of another, which may be unwinding.
+// Ranks that are threads of one process, for tests: a message is a copy in the receiver's mailbox, so that no thread
+// ever touches the memory of another, which may be unwinding.
 
 #include <algorithm>
 #include <chrono>
@@ -211,8 +211,6 @@ std::vector<std::unique_ptr<Group>> in_process(int ranks, const Options& options
   }
   return groups;
 }
-
-std::unique_ptr<Group> single(const Options& options) { return std::move(in_process(1, options)[0]); }
 
 void run_in_process(int ranks, const std::function<void(Group&)>& body, const Options& options) {
   std::vector<std::unique_ptr<Group>> groups = in_process(ranks, options);

@@ -34,6 +34,7 @@ setup_file() {
   python3 "$ROOT/tests/rollouts.py" zs none dump
   cp "$data/traces/"rank-*.gz traces
   cp traces/rank-0.pt.trace.json.gz trace.gz
+  echo '{"schema": "1.0.1", "pid": 7, "nodes": [{"name": "aten::add", "id": 2}]}' >execution.json
   cp -r "$data/trackers/wandb" wandb
   cp -r "$data/trackers/tensorboard" tensorboard
   cp wandb/*/run-peer0001.wandb .
@@ -123,6 +124,7 @@ gradients.pt|a file of tensors|- - - - 0 0 - - - 0 - - - - - o 1 - -|is a run an
 probe|the folder of a probe|- - - - - - - - - - - - - o - o o - -|has no "text"|is a run and|is a record of zs_probe
 dump|a dump of log-probabilities|- - - - - - - - - - - - - o - o o - -|zs-tokenize takes text|is a run and|holds log-probabilities, and another
 trace.gz|a profiler trace|- - - - - - 0 0 0 - - - - 0 - - - - -
+execution.json|an execution trace of PyTorch, without times|- - - - - - - - - - - - - 0 - - - - -
 traces|a folder of profiler traces|- - - - - - 0 0 0 - - - - 0 - - - - -
 wandb|a folder of runs of TensorBoard, W&B or MLflow|0 1 1 0 - - - - - - - - - - - 3 o - -|is a run and
 run-peer0001.wandb|a run of TensorBoard or W&B|0 1 1 0 - - - - - - - - - - - 3 o - -|is a run and

@@ -378,3 +378,21 @@ own() {
   run -2 zs-runs import -r b records
   [[ $output == *"records: holds records and no summary: zs-aggregate makes one of them"* ]]
 }
+
+@test "losses by other names count for nan and for points, and a failed log without a step is FAILED" {
+  printf '%s\n' step,epoch,train_disc_loss,train_gen_loss 0,0,1.5,1.25 1,0,1.6e24,nan 2,1,nan,nan >gan.csv
+  run -1 --separate-stderr zs-aggregate gan.csv -f json
+  [ "$(jq -c '.conditions[0] | [.points, .status, .reason]' <<<"$output")" = \
+    '[3,"DIVERGED","train_gen_loss is nan at step 1 (gan.csv:3)"]' ] || complain "$output"
+  head -2 gan.csv >short.csv
+  run -0 --separate-stderr zs-aggregate short.csv -f json
+  [ "$(jq -c '.conditions[0] | [.points, .status]' <<<"$output")" = '[1,"UNKNOWN"]' ] || complain "$output"
+  cat >hung.log <<'END'
+[rank7]:[E419 10:42:28 ProcessGroupNCCL.cpp:616] [Rank 7] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4486, OpType=ALLTOALL) ran for 600013 milliseconds before timing out.
+[rank3]:[E419 10:42:28 ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4486, OpType=ALLTOALL) ran for 600088 milliseconds before timing out.
+END
+  run -1 --separate-stderr zs-aggregate hung.log -f json
+  [[ $(jq -r '.conditions[0] | .status + ": " + .reason' <<<"$output") == \
+    "FAILED: rank 7: Watchdog caught "*"SeqNum=4486"*"(rank 3 waited too)" ]] || complain "$output"
+  verdict
+}

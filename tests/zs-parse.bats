@@ -396,6 +396,23 @@ results() {
   [ "$(rows <<<"$output")" = $'own\t5\t3.2\t0.1\t2\nown\t6\tnan\t0.2\t3' ]
 }
 
+@test "zs-parse: a pattern is suggested if it reads each likely line, and --learn writes it into the file of patterns" {
+  printf '%s\n' 'it 5 | l 3.2 | t 0.1' 'it 6 | l -1e-3 | t 0.2 | warm' 'it 7 | l 2.5' >own.log
+  run -0 --separate-stderr zs-parse --learn --patterns mine own.log
+  [[ $stderr == "zs-parse: mine has a new pattern: "* ]] || complain "$stderr"
+  [ "$(rows <<<"$output" | cut -f 1-3)" = $'own\t5\t3.2\nown\t6\t-1e-3\nown\t7\t2.5' ] || complain "$output"
+  [ "$(zs-aggregate --patterns mine own.log -f json | jq '.conditions[0].points')" = 3 ] || complain "zs-aggregate"
+  run -2 --separate-stderr zs-parse --learn --patterns mine <(printf 'step 1 loss 2.5\n')
+  [[ $stderr == *"is read already"* ]] || complain "$stderr"
+  # No pattern reads both lines: none is suggested.
+  printf '%s\n' 'epoch time 0.5 it [loss 3' 'l 2.5 and no it 7th' >odd.log
+  run -1 --separate-stderr zs-parse odd.log
+  [[ $stderr != *--pattern* ]] || complain "$stderr"
+  run -2 --separate-stderr zs-parse --learn --patterns other odd.log
+  [ ! -e other ] || complain "a file of patterns without one"
+  verdict
+}
+
 @test "a pattern file is read by every tool that reads logs; its faults have a line" {
   for k in 1 2; do
     for i in 1 2 3 4 5 6 7 8; do echo "i#$i l#$((9 - i)).$k t#0.$k"; done >$k.log

@@ -402,7 +402,9 @@ first_paragraph() { sed -n 3p "$1"; }
   run -0 --separate-stderr zs-report --kind revision --baseline old there
   [[ $output == *": there/report.html, there/report.md" && -z $stderr ]] || complain "$output $stderr"
   grep -q '^# Comparison of new with old$' there/report.md || complain "$(head -1 there/report.md)"
-  run -0 zs-report there -f json -o - --kind revision
+  run -2 zs-report there -f json -o - --kind revision
+  [[ $output == *"there does not record which revision is the baseline: name it with --baseline"* ]] || complain "$output"
+  run -0 zs-report there -f json -o - --kind revision --baseline old
   [ "$(jq -r '.revisions[].runs | length' <<<"$output")" = $'3\n3' ] || complain "not three runs each"
   run -0 zs-report there -f md
   [[ $output == *'`old_run1`'* ]] || complain "runs by their folders"

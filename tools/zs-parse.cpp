@@ -17,7 +17,7 @@ namespace parse = zs::parse;
 
 const zs::cli::Command kCommand = {
     "zs-parse",
-    "Turn training logs, TensorBoard's and W&B's runs into metric records",
+    "Turn training logs and runs of TensorBoard, W&B and MLflow into metric records",
     "[LOG|RECORDS|RUN|DIR]...",
     {
         {'o', "output", "FILE", "write to FILE, whole or not at all", "-"},
@@ -26,6 +26,7 @@ const zs::cli::Command kCommand = {
         {'d', "dialect", "NAME", "read only this dialect", "all, recognised per line", parse::dialect_names()},
         {'p', "pattern", "REGEX", "also read lines that match, named groups as keys"},
         {0, "patterns", "FILE", "file of patterns for other trainers' logs, see zs-parse(1) [~/.config/zs/patterns]"},
+        {0, "learn", "", "write a pattern for a log that nothing reads into the file of patterns, and read the log by it"},
         {'m', "map", "COLUMN=KEY", "take COLUMN from KEY of the log; several with commas"},
         {0, "set", "KEY=VALUE", "attribute for every run, such as revision=v1.2; several with commas"},
         {0, "rank", "WHICH", "records of all ranks, of rank 0, or their mean", "all", {"all", "0", "mean"}},
@@ -58,7 +59,13 @@ parse::Options options_of(const Args& args) {
 zs::Status run(const Args& args) {
   const std::string form = args.text("format");
   if (args.text("output") == "-" && ::isatty(STDOUT_FILENO)) zs::watch_reading({});  // the records are the progress
-  parse::customize(args.text("patterns"), [](const std::string& text) { zs::cli::warn(kCommand, text); });
+  const std::string patterns = args.text("patterns");
+  if (args.has("learn")) {
+    if (args.inputs().size() != 1) throw zs::UsageError("--learn takes one log");
+    const auto [file, pattern] = parse::learn(args.inputs().front(), patterns);
+    std::fprintf(stderr, "zs-parse: %s has a new pattern: %s\n", file.c_str(), pattern.c_str());
+  }
+  parse::customize(patterns, [](const std::string& text) { zs::cli::warn(kCommand, text); });
   auto options = options_of(args);
   const auto given = parse::attributes_of(args.text("set"));
   const auto named = zs::input::named(args.inputs(), zs::registry::place(args.text("registry")), kCommand.name);

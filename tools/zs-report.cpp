@@ -115,6 +115,11 @@ Kind kind_of(const zs::cli::Args& args) {
   if (kind.name != "revision") return kind;
   kind.rule.by = {"revision"};
   if (!args.has("baseline")) kind.gate.baseline = fact("revision1.name");
+  std::error_code ignored;
+  const bool silent = operands.size() == 1 && std::filesystem::is_directory(operands[0], ignored) &&
+                      !std::filesystem::exists(operands[0] + "/metadata.json", ignored);
+  if (kind.gate.baseline.empty() && silent)
+    throw zs::UsageError(operands[0] + " does not record which revision is the baseline: name it with --baseline");
   if (const auto most = zs::parse_real(fact("max_slowdown")); most && !args.has("max_slowdown"))
     kind.gate.max_slowdown = *most / 100;
   if (const auto warmup = zs::parse_int(fact("timing_warmup")))

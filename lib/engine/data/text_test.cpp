@@ -87,6 +87,19 @@ TEST_CASE("text: parts are named in front of a number too, and Parquet is told w
                        doctest::Contains("test-00000-of-00001.parquet: is a Parquet file: make JSON Lines"), Error);
 }
 
+TEST_CASE("text: a folder that datasets saved is refused with its recipe, for its metadata is no text") {
+  const TemporaryFolder folder;
+  const std::string root = folder.file("saved");
+  put(root + "/state.json", R"({"_data_files": [{"filename": "data-00000-of-00001.arrow"}]})");
+  put(root + "/dataset_info.json", "{}");
+  put(root + "/data-00000-of-00001.arrow", std::string("\xFF\xFF\xFF\xFF\0", 5));
+  CHECK_THROWS_WITH_AS(split(root), doctest::Contains("load_from_disk(\"" + root + "\").to_json"), Error);
+  const std::string parts = folder.file("parts");
+  put(parts + "/dataset_dict.json", R"({"splits": ["train"]})");
+  put(parts + "/train/data-00000-of-00001.arrow", "ARROW1");
+  CHECK_THROWS_WITH_AS(split(parts), doctest::Contains(".items()]"), Error);
+}
+
 TEST_CASE("text: JSON Lines are documents with a separator between them") {
   const TemporaryFolder folder;
   const std::string path = folder.file("x.jsonl");

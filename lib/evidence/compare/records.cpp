@@ -286,8 +286,13 @@ class RecordComparison {
     ++result.differing;
     result.largest.add(x, y, std::max<std::int64_t>(1, ulps(x, y).first));
     if (whole || !tolerance_.accepts(x, y))
-      return refuse(result, {place, result.name, text_a, text_b, std::pair(x, y)});
+      return refuse(result, {place, result.name, text_a, text_b, std::pair(x, y), printed(column.pa, column.pb)});
     return Verdict::within;
+  }
+
+  static std::optional<int> printed(const Precision& a, const Precision& b) {
+    if (a.every_bit || b.every_bit) return {};
+    return std::max(a.decimals, b.decimals);
   }
 
   Verdict refuse(ColumnResult& result, Pair found) {

@@ -35,6 +35,7 @@ struct Pair {
   std::string column;
   std::string a, b;                                   ///< as text
   std::optional<std::pair<double, double>> values{};  ///< if they are numbers
+  std::optional<int> decimals{};                      ///< the digits after the point that both were printed with
 };
 
 /// A reason why nothing is proved, and its place.

@@ -68,6 +68,13 @@ bool is_trace(std::string_view bytes) {
                              : bytes[begin] == '[' && bytes.find("\"ph\"") != std::string_view::npos;
 }
 
+/// What torch.profiler.ExecutionTraceObserver writes.
+bool is_execution_trace(std::string_view bytes) {
+  const std::size_t begin = bytes.find_first_not_of(" \t\r\n");
+  return begin != std::string_view::npos && bytes[begin] == '{' && bytes.find("\"nodes\"") < 4096 &&
+         bytes.find("\"schema\"") < 4096;
+}
+
 Kind kind_of_file(const std::string& path) {
   std::string raw;
   Input input(path, [&](std::string_view part) { raw += raw.empty() ? part.substr(0, 4) : ""; });
@@ -86,6 +93,7 @@ Kind kind_of_file(const std::string& path) {
   }
   if (!is_text(bytes)) return Kind::unknown;
   if (is_trace(bytes)) return Kind::trace;
+  if (is_execution_trace(bytes)) return Kind::execution;
   return bytes.starts_with("{") && bytes.find("\"zs_profile\"") < 100 ? Kind::profile : Kind::text;
 }
 
@@ -184,6 +192,8 @@ std::string_view name(Kind kind) {
       return "a run of TensorBoard or W&B";
     case Kind::trace:
       return "a profiler trace";
+    case Kind::execution:
+      return "an execution trace of PyTorch, without times";
     case Kind::profile:
       return "a profile of a step's operations";
     case Kind::tensors:

@@ -14,6 +14,7 @@ enum class Kind {
   hdf5,         ///< metric records or a summary, in HDF5
   tracked,      ///< TensorBoard's event file, W&B's run file
   trace,        ///< of PyTorch's profiler
+  execution,    ///< of PyTorch's ExecutionTraceObserver, which has no times
   profile,      ///< times of the operations of a step: profile.json
   tensors,      ///< of torch.save or safetensors, or an index of such
   tokens,       ///< a token file with llm.c's header

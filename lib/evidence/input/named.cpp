@@ -30,7 +30,7 @@ const std::vector<Taker>& takers() {
                                           run,    results, registry, logs,    trackers};
   static const std::vector<Kind> kGradients = {tensors, run, checkpoint, checkpoints};
   static const std::vector<Kind> kTraces = {stream, trace, traces};
-  static const std::vector<Kind> kTexts = {stream, text, records, trace, profile, empty};
+  static const std::vector<Kind> kTexts = {stream, text, records, trace, execution, profile, empty};
   static const std::vector<Taker> kAll = {
       {"zs-parse", kOfRuns, kRuns},
       {"zs-aggregate", kOfRuns, kRuns},

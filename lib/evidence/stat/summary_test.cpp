@@ -158,6 +158,20 @@ TEST_CASE("a run whose losses fall is not dead, whatever another column says") {
   CHECK(with("0", {"12", "12", "12", "12", "12"}) == "DEAD: the loss is 12 at all 5 points");
 }
 
+TEST_CASE("a loss that has grown out of any scale has diverged, although it is finite") {
+  const auto with = [](std::initializer_list<const char*> losses) {
+    std::string rows;
+    int step = 0;
+    for (const char* const loss : losses) ++step, rows += "a\t" + std::to_string(step) + "\t" + loss + "\t1\t1\n";
+    return judged("#@ a expected_steps=6\n", rows);
+  };
+  CHECK(with({"5.49", "6.1", "80", "900", "4100", "6615"}) == "DIVERGED: the loss has grown from 5.49 to 6615");
+  CHECK(with({"5.49", "6.1", "80", "900", "41", "6"}) == "COMPLETE: ");         // it came back
+  CHECK(with({"12.4", "12.1", "30", "38", "40", "41"}) == "COMPLETE: ");        // too little to be sure
+  CHECK(with({"0.01", "0.02", "0.5", "0.9", "1.1", "1.2"}) == "COMPLETE: ");    // within the scale of losses
+  CHECK(with({"-0.5", "-0.1", "50", "90", "110", "120"}) == "COMPLETE: ");      // no loss of likelihoods
+}
+
 TEST_CASE("a step that is missing is a failure with its place") {
   const auto steps = [](const std::string& attributes, std::initializer_list<int> logged) {
     std::string rows;

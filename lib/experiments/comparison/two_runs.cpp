@@ -154,6 +154,13 @@ class Comparison {
     add(a_.path + "_hex", compare::hexadecimal(x));
     add(b_.path + "_hex", compare::hexadecimal(y));
     add("difference", to_text(std::fabs(x - y)));
+    if (const auto units = pair.decimals ? std::round(std::fabs(x - y) * std::pow(10.0, *pair.decimals)) : 0;
+        units >= 1 && units < 1e15) {  // the bits behind the printed digits are not known
+      const auto count = static_cast<std::int64_t>(units);
+      add("last_digit", to_text(count) + (count == 1 ? " unit" : " units") + " of the last digit printed, " +
+                            to_text(std::pow(10.0, -*pair.decimals)));
+      return;
+    }
     const auto [ulp, narrow] = compare::ulps(x, y);
     add("ulp", to_text(ulp) + (narrow ? " (float32)" : " (float64)"));
   }

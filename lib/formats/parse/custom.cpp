@@ -18,16 +18,22 @@ Custom& own() {
   return custom;
 }
 
-/// The user's default file; "" if there is none.
-std::string usual_file() {
+/// The user's default file; "" if there is no place for one.
+std::string usual_place() {
   const char* const folder = std::getenv("XDG_CONFIG_HOME");
   const char* const home = std::getenv("HOME");
   const bool given = folder && *folder;
   if (!given && !(home && *home)) return "";
   const std::filesystem::path path =
       (given ? std::filesystem::path(folder) : std::filesystem::path(home) / ".config") / "zs/patterns";
+  return path.string();
+}
+
+/// The same; "" if it is not there.
+std::string usual_file() {
   std::error_code ignored;
-  return std::filesystem::is_regular_file(path, ignored) ? path.string() : "";
+  const std::string path = usual_place();
+  return !path.empty() && std::filesystem::is_regular_file(path, ignored) ? path : "";
 }
 
 }  // namespace
@@ -66,6 +72,35 @@ void customize(const std::string& file, std::function<void(const std::string&)> 
       throw Error(input.name(), number, error.what());
     }
   }
+}
+
+std::pair<std::string, std::string> learn(const std::string& log, const std::string& file) {
+  metric::Run run;
+  metric::MemoryWriter rows(run);
+  const Options options;
+  const FaultSink sink = [](const Fault&) {};
+  LogReader reader(options, rows, sink);
+  reader.read(log);
+  reader.finish();
+  if (reader.stats().records > 0) throw Error(log, 0, "is read already: zs-parse needs no pattern for it");
+  const std::string pattern = reader.suggestion();
+  if (pattern.empty())
+    throw Error(log, 0,
+                "has no pattern that gives a step and a loss on each of its likely lines: write one by hand, see "
+                "--pattern");
+  const std::string path = file.empty() ? usual_place() : file;
+  if (path.empty()) throw Error("there is no $HOME for a pattern file: name one with --patterns FILE");
+  std::error_code ignored;
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+  const bool known = std::filesystem::is_regular_file(path, ignored);
+  std::string text = known ? Input(path).read_all() : "";
+  if (!text.empty() && !text.ends_with('\n')) text += '\n';
+  text += "# learned from " + log + "\n" + pattern + "\n";
+  Output out(path);
+  out.write(text);
+  out.commit();
+  return {path, pattern};
 }
 
 }  // namespace zs::parse

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace zs::parse {
@@ -23,5 +24,10 @@ const Custom& custom();
 /// or "map COLUMN=KEY[,COLUMN=KEY]"; empty lines and lines that begin with '#' are ignored.
 /// Throws Error, with path and line, at anything else. REQUIRES: no other thread reads a log.
 void customize(const std::string& file, std::function<void(const std::string&)> note = {});
+
+/// Adds a pattern for the lines of `log`, which no dialect reads, to the pattern file `file` (as in customize(); it is
+/// made if it is missing). Returns the file and the pattern. Throws Error if the log is read already, or if no pattern
+/// gives a step and a loss on each of its likely lines.
+std::pair<std::string, std::string> learn(const std::string& log, const std::string& file);
 
 }  // namespace zs::parse

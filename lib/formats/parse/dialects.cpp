@@ -41,7 +41,7 @@ const std::vector<Entry>& dialects() {
        "llm.c",
        "step    2/32000 | loss 10.539388 (+nanz)| norm 43.5996 (+nanz)| lr 1.71e-06 | 2747.19 ms | 47.4% bf16 MFU | "
        "381690 tok/s",
-       {"| loss ", "train loss ", "val loss ", "total average iteration time: "},
+       {"| loss ", "train loss ", "val loss ", "total average iteration time: ", " trl:", " tel:", " eval:"},
        make_llmc},
       {"megatron",
        "Megatron-LM, GPT-NeoX, Megatron-DeepSpeed",

@@ -44,6 +44,8 @@ const std::vector<Sample> kSamples = {
     {"llm.c",
      "step    2/32000 | loss 10.5 (+nanz)| norm 43.5 (+nanz)| lr 1.71e-06 | 2747.1 ms | 4% bf16 MFU | 3 tok/s\n",
      "val loss @", "valid_loss"},
+    {"llm.c", "", "s:10 trl:@ lr:0.000003 norm:13.12", "loss"},
+    {"llm.c", "", "s:250 tel:@", "valid_loss"},
     // Megatron-LM core_r0.12 (training_log of megatron/training/training.py).
     {"megatron", "",
      " [2025-06-01 12:00:00] iteration        5/     100 | consumed samples:           40 | elapsed time per iteration "

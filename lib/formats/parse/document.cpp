@@ -129,7 +129,17 @@ void Document::finish(Emitter& emitter) {
   const auto is = [](std::string_view wanted) {
     return [wanted](const Field& f) { return f.kind != Kind::word && column_named(f.key).column == wanted; };
   };
-  if (most == sizes.end()) return;
+  if (most == sizes.end()) {  // the Trainer's eval_results.json
+    std::vector<Field> record;
+    for (const Field& field : json.fields()) {
+      if (!field.key.starts_with("train_") && !field.key.starts_with("total_")) record.push_back(field);
+      if (field.key == "train_runtime") emitter.attribute("exit_state", "finished");
+      if (field.key.starts_with("train_")) emitter.attribute("summary." + std::string(field.key), field.value);
+    }
+    const bool evaluated = std::any_of(record.begin(), record.end(), is("valid_loss"));
+    if (evaluated && whole && lines.size() > 1) emitter.record(record, {}, lines.front().second);
+    return;
+  }
   const std::string& name = most->first;
   const Table& table = tables[name];
   const bool step = has(table, is("step"));

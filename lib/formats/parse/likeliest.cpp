@@ -8,13 +8,14 @@
 #include "base/number.hpp"
 #include "base/shell.hpp"
 #include "base/text.hpp"
+#include "parse/dialect.hpp"
 #include "parse/text.hpp"
 
 namespace zs::parse {
 namespace {
 
 constexpr int kLeast = 4;
-constexpr std::size_t kLongest = 2000;
+constexpr std::size_t kLongest = 2000, kKept = 1000;
 
 /// A number of the line after a word.
 struct Pair {
@@ -78,56 +79,92 @@ int score_of(std::string_view line) {
   return counted ? score : 0;
 }
 
+/// `text` for a regular expression.
 void add_text(std::string& pattern, std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    if (is_blank(text[at])) {
-      while (at < text.size() && is_blank(text[at])) ++at;
-      pattern += "\\s+";
-    } else if (is_digit(text[at])) {
-      while (at < text.size() && (is_digit(text[at]) || text[at] == '.')) ++at;
-      pattern += "[\\d.]+";
-    } else {
-      if (std::string_view("\\^$.|?*+()[]{}").find(text[at]) != std::string_view::npos) pattern += '\\';
-      pattern += text[at++];
-    }
+  for (const char c : text) {
+    if (std::string_view("\\^$.|?*+()[]{}").find(c) != std::string_view::npos) pattern += '\\';
+    pattern += c;
   }
 }
+
+/// The columns of a line's pairs, a loss for certain: the first of each, by name.
+bool has_step_and_loss(std::string_view line) {
+  bool step = false, loss = false;
+  for (const Pair& pair : pairs_in(line)) {
+    const std::string_view column = column_of(pair.key);
+    step = step || column == "step";
+    loss = loss || column == "loss";
+  }
+  return step && loss;
+}
+
+/// Whether one record with a step and a loss, both numbers, came of a line.
+struct Tried : Emitter {
+  void record(const std::vector<Field>& fields, std::string_view, std::int64_t) override {
+    const auto has = [&](std::string_view key) {
+      return std::any_of(fields.begin(), fields.end(),
+                         [&](const Field& f) { return f.key == key && f.kind != Kind::word; });
+    };
+    whole = ++records == 1 && has("step") && has("loss");
+  }
+  void attribute(std::string_view, std::string_view, bool) override {}
+  void fault(std::int64_t, const std::string&) override {}
+  int records = 0;
+  bool whole = false;
+};
 
 }  // namespace
 
 std::string pattern_for(std::string_view line) {
   std::string pattern;
   std::vector<std::string> names;
-  std::size_t done = std::string_view::npos;
   for (const Pair& pair : pairs_in(line)) {
     const std::string name(column_of(pair.key));
     if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) continue;
-    if (done == std::string_view::npos) done = static_cast<std::size_t>(pair.key.data() - line.data());
-    add_text(pattern, line.substr(done, pair.at - done));
-    pattern += "(?P<" + name + (name == "step" || name == "epoch" ? ">\\d+)" : ">[-+.\\w]+)");
+    pattern += pattern.empty() ? "\\b" : ".*?\\b";
+    add_text(pattern, pair.key);
+    pattern += "[\\s:=#\\[(\"']*(?P<" + name + (name == "step" ? ">\\d+)" : ">[-+.\\w]+)");
     names.push_back(name);
-    done = pair.at + pair.value.size();
   }
-  const bool useful = std::any_of(names.begin(), names.end(),
-                                  [](const std::string& name) { return name == "step" || name.ends_with("loss"); });
-  return useful ? pattern : "";
+  const auto has = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  return has("step") && has("loss") ? pattern : "";
 }
 
 void Likeliest::see(std::string_view line, std::int64_t number) {
   if (line.size() > kLongest) return;
   const int score = score_of(line);
-  if (score < kLeast || score <= score_) return;
+  if (score < kLeast) return;
+  if (lines_.size() < kKept && has_step_and_loss(line)) lines_.emplace_back(line);
+  if (score <= score_) return;
   score_ = score;
   line_ = line;
   number_ = number;
 }
 
+std::string Likeliest::pattern() const {
+  // The simplest line has the fewest columns that others may lack.
+  const auto shortest = std::min_element(lines_.begin(), lines_.end(),
+                                         [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  for (const std::string& from : {line_, shortest == lines_.end() ? "" : *shortest}) {
+    const std::string pattern = pattern_for(from);
+    if (pattern.empty()) continue;
+    const auto dialect = make_pattern(pattern);
+    const bool reads_all = std::all_of(lines_.begin(), lines_.end(), [&](const std::string& line) {
+      Tried tried;
+      dialect->read({line, 1, true}, tried);
+      return tried.whole;
+    });
+    if (reads_all) return pattern;
+  }
+  return "";
+}
+
 std::string Likeliest::advice() const {
-  const std::string pattern = score_ == 0 ? "" : pattern_for(line_);
-  if (pattern.empty()) return "";
+  const std::string found = pattern();
+  if (found.empty()) return "";
   const std::string shown = line_.size() > 120 ? line_.substr(0, 120) + "..." : line_;
   return "; the likeliest is line " + to_text(number_) + ", '" + printable(shown) + "': try --pattern " +
-         shell_quoted({pattern});
+         shell_quoted({found});
 }
 
 }  // namespace zs::parse

@@ -2,6 +2,10 @@
 // llm.c:
 //   step    2/32000 | loss 10.539388 (+nanz)| norm 43.5996 (+nanz)| lr 1.71e-06 | 2747.19 ms | 47.4% bf16 MFU | 381690
 //   tok/s val loss 10.609911 step 10: train loss 4.201553 (took 1230.1 ms)
+// and in its main.log: train and validation loss, and the accuracy of an evaluation:
+//   s:10 trl:9.7153 lr:0.000003 norm:13.12
+//   s:250 tel:6.4012
+//   s:250 eval:0.2512
 // The z-scores in parentheses are left out. "val loss" is that after the step before.
 #include <algorithm>
 #include <deque>
@@ -16,6 +20,7 @@ class LlmC : public Dialect {
   Verdict read(const Line& line, Emitter& emitter) override {
     if (const std::size_t at = line.text.find("val loss "); at != std::string_view::npos)
       return read_validation(line, at, emitter);
+    if (line.text.starts_with("s:")) return read_logger(line, emitter);
     if (line.text.starts_with("total average iteration time: ")) return read_closing(line, emitter);
     for (std::size_t at = line.text.find("step "); at != std::string_view::npos; at = line.text.find("step ", at + 1)) {
       if (at > 0 && is_key(line.text[at - 1])) continue;
@@ -73,6 +78,26 @@ class LlmC : public Dialect {
     return {true, fault};
   }
 
+  static Verdict read_logger(const Line& line, Emitter& emitter) {
+    std::string_view rest = line.text.substr(2);
+    const std::string_view step = take_digits(rest);
+    std::vector<Field> fields = {{"step", step, Kind::integer}};
+    while (skip(rest, " ")) {
+      const std::string_view key = take_key(rest);
+      if (!skip(rest, ":")) return {};
+      const Token value = take_number(rest);
+      const bool ours = key == "trl" || key == "tel" || key == "eval" || key == "lr" || key == "norm";
+      if (!ours || value.text.empty()) return {};
+      if (!line.ended && rest.empty())
+        return {false, "malformed step line: the log ends within the value of '" + std::string(key) + "'"};
+      if (!number_ends(rest)) return {false, "malformed step line: other text within '" + std::string(key) + "'"};
+      fields.push_back({key == "trl" ? "loss" : key == "tel" ? "valid_loss" : key, value.text, value.kind});
+    }
+    if (step.empty() || fields.size() < 2 || !rest.empty()) return {};
+    emitter.record(fields, {}, line.number);
+    return {true};
+  }
+
   /// Reads the cells between bars: "norm 1.2 (+0.1z)", "lr 1e-06", "12.3 ms", "40% bf16 MFU", "123 tok/s", "comp_t
   /// 3.2ms".
   std::string read_cells(std::string_view rest, std::vector<Field>& fields) {
@@ -119,7 +144,8 @@ class LlmC : public Dialect {
     std::string_view rest = line.text.substr(at + 9);
     const Token loss = take_number(rest);
     if (at > 0 && line.text.substr(0, at).find("loss") != std::string_view::npos) return {};  // of nanoGPT
-    if (!number_ends(rest)) return {false, "malformed validation line: other text within 'val loss'"};
+    if (!number_ends(rest))
+      return {false, loss.text.empty() ? "" : "malformed validation line: other text within 'val loss'"};
     if (!trimmed(rest).empty()) return {};
     if (loss.text.empty() || (!line.ended && rest.empty()))
       return {false, "malformed validation line: no number after 'val loss'"};

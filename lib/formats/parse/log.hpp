@@ -65,6 +65,8 @@ class LogReader : private Emitter {
     return found == attributes_.end() ? "" : found->second;
   }
   const Stats& stats() const { return stats_; }
+  /// A pattern for a log that nothing has read; "" if none gives a step and a loss on each likely line.
+  std::string suggestion() const { return likeliest_.pattern(); }
   /// Bytes of text in all logs read.
   std::int64_t bytes() const { return bytes_; }
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
+#include <tuple>
 
 #include "base/checksum.hpp"
 #include "base/number.hpp"
@@ -198,7 +199,13 @@ void TrackedReader::read_mlflow(const std::string& folder) {
     if (name == "mlflow.runName") fact("mlflow_run_name", Input(path.string()).read_all());
     if (name == "mlflow.source.git.commit") fact("commit", Input(path.string()).read_all());
   });
-  TrackedSteps steps;
+  struct Logged {
+    double time;
+    std::int64_t number, step;
+    std::string name, value;
+    Kind kind;
+  };
+  std::vector<Logged> all;
   each("metrics", [&](const std::string& name, const fs::path& path) {
     path_ = path.string();
     const std::string content = Input(path_).read_all();
@@ -219,9 +226,14 @@ void TrackedReader::read_mlflow(const std::string& folder) {
         continue;
       }
       ++stats_.matched["mlflow"];
-      steps.add({*step, number, 1, *time / 1000}, name, std::string(value.text), value.kind);
+      all.push_back({*time / 1000, number, *step, name, std::string(value.text), value.kind});
     }
   });
+  // Each metric has a file: time tells which values of a step were logged together.
+  std::ranges::stable_sort(all, {}, [](const Logged& one) { return std::tuple(one.time, one.number); });
+  TrackedSteps steps;
+  for (Logged& one : all)
+    steps.add({one.step, one.number, 1, one.time}, std::move(one.name), std::move(one.value), one.kind);
   path_ = folder;
   steps.each([&](const std::vector<Field>& fields, std::int64_t number, int part) { row(fields, number, part); });
 }

@@ -113,6 +113,16 @@ std::vector<Division> divisions(const std::string& folder, std::vector<std::stri
   if (failure) throw Error(folder, 0, failure.message());
   if (files.empty()) throw Error(folder, 0, "holds no file");
   std::sort(files.begin(), files.end());
+  const auto arrow = std::find_if(files.begin(), files.end(), [](const fs::path& f) { return f.extension() == ".arrow"; });
+  if (arrow != files.end()) {
+    const bool parts = fs::exists(fs::path(folder) / "dataset_dict.json");
+    throw Error(folder, 0,
+                "was saved by Hugging Face's datasets: its text is in Arrow files (" + arrow->filename().string() +
+                    "), and its JSON only describes them. Make JSON Lines of it: python3 -c 'import datasets; " +
+                    (parts ? "[part.to_json(name + \".jsonl\") for name, part in datasets.load_from_disk(\"" + folder +
+                                 "\").items()]'"
+                           : "datasets.load_from_disk(\"" + folder + "\").to_json(\"train.jsonl\")'"));
+  }
   std::map<std::string, Division> found;
   for (const fs::path& file : files) {
     std::string name;

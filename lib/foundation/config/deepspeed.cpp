@@ -80,6 +80,8 @@ class Reader {
   void take(const Entry& entry) {
     const DeepSpeedKey* const key = deepspeed_key(entry.key);
     if (!key) {
+      const std::string_view first = std::string_view(entry.key).substr(0, entry.key.find('.'));
+      if (first.starts_with('_')) return idle("a comment: DeepSpeed reads no such key", std::string(first));
       if (deepspeed_section(entry.key)) {
         if (entry.value == "{}") return;
         if (entry.kind == Kind::null) return take_null(entry);

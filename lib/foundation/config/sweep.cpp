@@ -67,9 +67,14 @@ void add_values(const Pair& pair, const std::string& file, Parameter& parameter)
 
 const std::vector<std::string> kParts = {"values", "value", "min", "max", "distribution"};
 
+/// `of_wandb`: a range of whole numbers is one of integers, as W&B takes it.
 Parameter parameter_of(const std::string& key, std::int64_t line, const std::vector<Pair>& parts,
-                       const std::string& file) {
+                       const std::string& file, bool of_wandb = false) {
   Parameter parameter{key, file + ":" + std::to_string(line), {}, Distribution::uniform, 0, 0};
+  const auto whole = [](const Pair& part) {
+    return (part.key != "min" && part.key != "max") || (part.value.IsScalar() && parse_int(part.value.Scalar()));
+  };
+  if (of_wandb && std::all_of(parts.begin(), parts.end(), whole)) parameter.distribution = Distribution::integer;
   bool lowest = false, highest = false, distribution = false;
   for (const Pair& part : parts) {
     if (part.key == "values") {
@@ -84,7 +89,11 @@ Parameter parameter_of(const std::string& key, std::int64_t line, const std::vec
       highest = true;
     } else if (part.key == "distribution") {
       static const std::vector<std::string> kNames = {"uniform", "log_uniform", "int"};
-      const auto found = std::find(kNames.begin(), kNames.end(), scalar(part, file));
+      std::string said = scalar(part, file);
+      if (said == "categorical" || said == "constant") continue;  // W&B's words for values, and one value
+      if (said == "int_uniform") said = "int";
+      if (said == "log_uniform_values") said = "log_uniform";
+      const auto found = std::find(kNames.begin(), kNames.end(), said);
       if (found == kNames.end())
         throw Error(file, part.line,
                     "distribution: '" + part.value.Scalar() + "' is not one of uniform, log_uniform, int" +
@@ -119,7 +128,8 @@ std::string key_of(const std::string& name) {
 
 /// A list is a parameter's values. A mapping is a parameter if it has one of the parts of one, else a section of
 /// parameters.
-void add_parameters(const YAML::Node& map, const std::string& prefix, const std::string& file, Sweep& sweep) {
+void add_parameters(const YAML::Node& map, const std::string& prefix, const std::string& file, Sweep& sweep,
+                    bool of_wandb = false) {
   for (const Pair& pair : pairs(map, file, prefix.empty() ? "parameters" : prefix.substr(0, prefix.size() - 1))) {
     // Another program's keys are as they are.
     const std::string key = sweep.run.empty() ? key_of(prefix + pair.key) : prefix + pair.key;
@@ -129,16 +139,70 @@ void add_parameters(const YAML::Node& map, const std::string& prefix, const std:
     }
     const std::vector<Pair> parts =
         pairs(pair.value, file, key + " (expected [a, b], {values: [a, b]} or {min: a, max: b})");
+    if (parts.size() == 1 && parts.front().key == "parameters") {  // W&B's section
+      add_parameters(parts.front().value, prefix + pair.key + ".", file, sweep, of_wandb);
+      continue;
+    }
     const bool parameter = std::any_of(parts.begin(), parts.end(), [](const Pair& part) {
       return std::find(kParts.begin(), kParts.end(), part.key) != kParts.end();
     });
     if (parameter)
-      sweep.parameters.push_back(parameter_of(key, pair.line, parts, file));
+      sweep.parameters.push_back(parameter_of(key, pair.line, parts, file, of_wandb));
     else if (parts.empty())
       throw Error(file, pair.line, key + " has no values");
     else
-      add_parameters(pair.value, prefix + pair.key + ".", file, sweep);
+      add_parameters(pair.value, prefix + pair.key + ".", file, sweep, of_wandb);
   }
+}
+
+/// A key that only W&B's sweeps have. Its program becomes the command; what W&B alone does is named as without effect.
+bool take_wandb(const Pair& pair, const std::string& file, Sweep& sweep) {
+  static const std::vector<std::string> kIdle = {"metric", "project", "entity", "early_terminate", "program", "command"};
+  if (pair.key == "method") {
+    const std::string& method = scalar(pair, file);
+    if (method != "grid" && method != "random")
+      throw Error(file, pair.line,
+                  "method: '" + method +
+                      "' chooses each run by the results before it, and zs-sweep takes grid and random: set method: "
+                      "random and run_cap: N");
+    sweep.random = method == "random";
+  } else if (pair.key == "run_cap") {
+    sweep.num_runs = integer(pair, file, 1);
+  } else if (pair.key == "name") {
+    sweep.name = scalar(pair, file);
+    if (!names_file(sweep.name)) throw Error(file, pair.line, cannot_name(sweep.name, "sweep"));
+  } else if (std::find(kIdle.begin(), kIdle.end(), pair.key) != kIdle.end()) {
+    if (pair.key != "program")
+      sweep.warnings.push_back(located(file, pair.line, "W&B's '" + pair.key + "' has no effect here"));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/// The parameters of a multirun as Hydra records or configures it: "lr=0.1,0.01" among the overrides of its task, or
+/// sweeper.params.
+void add_hydra(const Pair& hydra, const std::string& file, Sweep& sweep) {
+  std::vector<std::pair<std::string, std::string>> swept;
+  const YAML::Node params = hydra.value["sweeper"]["params"], task = hydra.value["overrides"]["task"];
+  if (params && params.IsMap()) {
+    for (const Pair& pair : pairs(params, file, "sweeper.params")) swept.emplace_back(pair.key, scalar(pair, file));
+  }
+  for (const YAML::Node& override : task && task.IsSequence() ? task : YAML::Node()) {
+    const std::string text = override.IsScalar() ? override.Scalar() : "";
+    const std::size_t equals = text.find('=');
+    if (equals != std::string::npos) swept.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  for (auto& [key, values] : swept) {
+    key.erase(0, key.find_first_not_of('+'));
+    if (values.find_first_of("()[]{}'\"") != std::string::npos)
+      throw Error(file, hydra.line,
+                  "Hydra's " + key + "=" + values + " is no plain list: write it as parameters: {" + key + ": [a, b]}");
+    const YAML::Node list = YAML::Load("[" + values + "]");
+    sweep.parameters.push_back(parameter_of(key, hydra.line, {{"values", hydra.line, list}}, file));
+  }
+  if (swept.empty())
+    throw Error(file, hydra.line, "is Hydra's configuration, and has no parameters in hydra.sweeper.params");
 }
 
 /// Throws if two parameters are the same, or one changes nothing.
@@ -181,8 +245,21 @@ Sweep parse_sweep(std::string_view yaml, const std::string& name, const std::str
     if (pair.key == "run") sweep.run = scalar(pair, name);
     if (pair.key == "resume") sweep.resume = scalar(pair, name);
   }
+  const auto with = [&](const char* key) {
+    return std::find_if(all.begin(), all.end(), [&](const Pair& pair) { return pair.key == key; });
+  };
+  const bool of_wandb = with("method") != all.end();
+  if (of_wandb && sweep.run.empty() && with("program") != all.end())
+    sweep.run = "python3 " + scalar(*with("program"), name) + " {options}";
+  if (const auto hydra = with("hydra"); hydra != all.end()) {  // the other keys are the task's own
+    if (sweep.run.empty() && run.empty())
+      throw Error(name, hydra->line, "is of Hydra, whose task zs-sweep does not know: name its command with --run");
+    if (!run.empty()) sweep.run = run;
+    add_hydra(*hydra, name, sweep);
+  }
   if (!run.empty()) sweep.run = run;
-  for (const Pair& pair : all) {
+  for (const Pair& pair : with("hydra") == all.end() ? all : std::vector<Pair>()) {
+    if (of_wandb && take_wandb(pair, name, sweep)) continue;
     if (pair.key == "sweep_name") {
       sweep.name = scalar(pair, name);
       if (!names_file(sweep.name)) throw Error(name, pair.line, cannot_name(sweep.name, "sweep"));
@@ -200,7 +277,7 @@ Sweep parse_sweep(std::string_view yaml, const std::string& name, const std::str
     } else if (pair.key == "seed") {
       sweep.seed = static_cast<std::uint64_t>(integer(pair, name, 0));
     } else if (pair.key == "parameters") {
-      add_parameters(pair.value, "", name, sweep);
+      add_parameters(pair.value, "", name, sweep, of_wandb);
     } else if (pair.value.IsSequence()) {  // no key of a sweep takes a list: a top-level parameter
       YAML::Node alone;
       alone[pair.key] = pair.value;
@@ -218,7 +295,8 @@ Sweep parse_sweep(std::string_view yaml, const std::string& name, const std::str
   }
   if (sweep.parameters.empty()) throw Error(name, 0, "has no parameters");
   check_parameters(sweep);
-  if (sweep.random && sweep.num_runs == 0) throw Error(name, 0, "a random sweep needs num_runs");
+  if (sweep.random && sweep.num_runs == 0)
+    throw Error(name, 0, std::string("a random sweep needs ") + (of_wandb ? "run_cap" : "num_runs"));
   const auto most = sweep.random ? sweep.combinations() : std::nullopt;
   if (most && static_cast<std::uint64_t>(sweep.num_runs) > *most) {
     sweep.warnings.push_back(located(name, num_runs_line,

@@ -82,6 +82,29 @@ TEST_CASE("sweep: ranges are drawn within their bounds, in six digits, log_unifo
   CHECK(low < 1120);
 }
 
+TEST_CASE("sweep: W&B's and Hydra's are read") {
+  const std::string wandb =
+      "program: train.py\nmethod: random\nrun_cap: 4\nmetric: {name: loss}\nparameters:\n"
+      "  layers: {min: 1, max: 3}\n  lr: {distribution: log_uniform_values, min: 1e-4, max: 1e-2}\n"
+      "  opt: {parameters: {name: {distribution: categorical, values: [adam, sgd]}}}\n";
+  const Sweep sweep = parse_sweep(wandb, "s.yaml");
+  CHECK(sweep.run == "python3 train.py {options}");
+  CHECK((sweep.random && sweep.num_runs == 4));
+  REQUIRE(sweep.parameters.size() == 3);
+  CHECK(sweep.parameters[0].distribution == Distribution::integer);
+  CHECK(sweep.parameters[1].distribution == Distribution::log_uniform);
+  CHECK(sweep.parameters[2].key == "opt.name");
+  CHECK(sweep.warnings == std::vector<std::string>{"s.yaml:4: W&B's 'metric' has no effect here"});
+  CHECK(error_of("method: bayes\nparameters: {x: {values: [1]}}\n").find("zs-sweep takes grid and random") !=
+        std::string::npos);
+  CHECK(error_of("program: x\nparameters: {x: {values: [1]}}\n").find("unknown key 'program'") != std::string::npos);
+  const std::string hydra = "lr: 0.1\nhydra:\n  overrides:\n    task: ['+lr=0.1,0.01', seed=1]\n";
+  const Sweep swept = parse_sweep(hydra, "s.yaml", "train.py {options}");
+  REQUIRE(swept.parameters.size() == 2);
+  CHECK((swept.parameters[0].key == "lr" && swept.parameters[0].values.size() == 2));
+  CHECK(error_of(hydra).find("--run") != std::string::npos);
+}
+
 TEST_CASE("sweep: what it cannot mean is located") {
   const std::string head = "sweep_name: s\n";
   CHECK(error_of("parameters: {x: [1, 1]}\n").ends_with("two runs would be the same"));

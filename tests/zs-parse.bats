@@ -404,8 +404,8 @@ results() {
   [ "$(zs-aggregate --patterns mine own.log -f json | jq '.conditions[0].points')" = 3 ] || complain "zs-aggregate"
   run -2 --separate-stderr zs-parse --learn --patterns mine <(printf 'step 1 loss 2.5\n')
   [[ $stderr == *"is read already"* ]] || complain "$stderr"
-  # No pattern reads both lines: none is suggested.
-  printf '%s\n' 'epoch time 0.5 it [loss 3' 'l 2.5 and no it 7th' >odd.log
+  # No pattern reads both lines, so that none is suggested.
+  printf '%s\n' 'it 7 | l 2.5' 'l 2.4 | it 8' >odd.log
   run -1 --separate-stderr zs-parse odd.log
   [[ $stderr != *--pattern* ]] || complain "$stderr"
   run -2 --separate-stderr zs-parse --learn --patterns other odd.log

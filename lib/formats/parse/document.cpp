@@ -160,13 +160,13 @@ void Document::finish(Emitter& emitter) {
       made = to_text(*start + row * *interval);
     if (!made.empty()) record.push_back({"step", made, Kind::integer});
     record.insert(record.end(), fields.begin(), fields.end());
-    // The Trainer's last entry tells of the whole training.
+    // The Trainer's last entry describes the whole training.
     if (std::any_of(fields.begin(), fields.end(), [](const Field& f) { return f.key == "train_runtime"; })) {
       for (const Field& field : fields) emitter.attribute("summary." + std::string(field.key), field.value, true);
       emitter.attribute("exit_state", "finished");
       continue;
     }
-    // A value that is a view into the document tells its line.
+    // A value that is a view into the document has a known line.
     std::int64_t line = lines.front().second;
     for (const Field& field : fields) {
       const auto offset = static_cast<std::size_t>(field.value.data() - text.data());

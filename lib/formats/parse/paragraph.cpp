@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step and its values in lines of their own, as Composer and OLMo write them:
+// A step, and each of its values in a line below it, as Composer and OLMo write them:
 //   [batch=20/100]:
 //        Train Perplexity: 58312.06
 //        Train loss/train/total: 10.97

@@ -345,6 +345,8 @@ for step in range(first, first + 3):
     matrices.step()
     vectors.step()
     model.zero_grad()
+if "late" in sys.argv:
+    model[0].weight.data.mul_(2)
 torch.save(model.state_dict(), "model.pt")
 END
   export PYTHONPATH=$ROOT/share/probe
@@ -360,6 +362,9 @@ END
   recorded buffers 0.01 0.5
   run -1 zs-verify a buffers
   assert_line --partial "buffer of 1.running_mean"
+  recorded late 0.01 0.1 late
+  run -3 zs-verify a late
+  assert_line "not recorded in B: what moved 0.weight after the last step"
   for name in crashed crashed-too; do run -1 recorded $name 0.01 0.1 crash; done
   run -1 zs-verify crashed crashed-too
   assert_line "verdict: FAILED"

@@ -7,6 +7,7 @@ All layouts train the same model on the same 8 samples a step, however many rank
 thing that is wrong, from step `at` on or in it alone.
 """
 import contextlib
+import importlib
 import json
 import os
 import random
@@ -34,6 +35,7 @@ usual = dict(
     blocks=False,  # of which each block is compiled, not the model
     experts=0,  # in place of each block's two matrices
     parallel=1,  # ranks of Megatron-core's tensor parallelism
+    robin=False,  # round_robin_gradients
     tied=True, frozen=False, checkpointed=False, lora=False, offload=False, hpz=0, hooks=False, schedule=True, seed=5,
     options={},  # more options of the optimizer
     second=0.0,  # the rate of a second optimizer, which has the embedding
@@ -121,7 +123,7 @@ class Training(Faults, Loops):
             if o.second and "words" in name:
                 continue
             if p.requires_grad or (o.frozen and o.layout == "plain"):
-                (rest if p.dim() < 2 and o.layout != "fsdp1" or "norm" in name or "bias" in name else decay).append(p)
+                (rest if p.dim() < 2 and o.layout != "fsdp1" or "norm" in name or "first" in name or "bias" in name else decay).append(p)
         if o.layout == "fsdp1flat":  # all in one flat parameter
             return [{"params": decay + rest, "weight_decay": 0.0}]
         if o.fault == "forgotten":  # a parameter in no group
@@ -291,6 +293,8 @@ class Training(Faults, Loops):
                   "zero_allow_untested_optimizer": True, "zero_force_ds_cpu_optimizer": False, "gradient_clipping": o.clip, "zero_optimization": {"stage": int(o.layout[4])}}
         if o.offload:
             config["zero_optimization"]["offload_optimizer"] = {"device": "cpu"}
+        if o.robin:
+            config["zero_optimization"]["round_robin_gradients"] = True
         if o.hpz:
             config["zero_optimization"]["zero_hpz_partition_size"] = o.hpz
         if o.precision == "bfloat16":
@@ -377,8 +381,15 @@ def trained(folder, settings):
     return well or o.fault in ("crash", "exit", "quit", "kill")
 
 
+def prepare():
+    """What each training would import by itself, two thirds of its time."""
+    for name in ("torch._dynamo", "torch.distributed.fsdp", "torch.distributed.tensor.parallel", "torch.distributed.algorithms._checkpoint.checkpoint_wrapper"):
+        importlib.import_module(name)
+
+
 def main():
     bad = 0
+    prepare()
     for line in open(sys.argv[1], encoding="utf-8"):
         if not line.strip():
             continue

@@ -150,7 +150,7 @@ class Zero(_Engine, FlatLayout):
         self._know(engine)
         self._cut = None
         zero = engine.optimizer
-        self.name += f" ({type(zero).__name__})"
+        self.name += f" ({type(zero).__name__}{', round robin' if getattr(zero, 'round_robin_gradients', False) else ''})"
         if _is(zero, "ZenFlowZeroOptimizer", "SuperOffloadOptimizer_Stage3"):
             self.unseen.append(f"{type(zero).__name__} updates parameters in another thread: those updates are not recorded")
         if getattr(engine, "is_deepcompile_active", lambda: False)():
@@ -167,6 +167,20 @@ class Zero(_Engine, FlatLayout):
                     continue
                 low, high = mapping.lp_fragment_address, mapping.hp_fragment_address
                 slices.append(Slice(self._known[id(p)], Part(p.shape, low.start, low.numel), high.start))
+            yield flat, slices
+
+    def _robin(self, zero):
+        """Under round_robin_gradients: _hp_mapping follows the order of bit16_groups, the flat tensors that of the partitions. The parameters
+        themselves lie in these."""
+        for number, (group, low, flat) in enumerate(zip(zero.round_robin_bit16_groups, zero.bit16_groups_flat, zero.single_partition_of_fp32_groups)):
+            size, slices = zero.partition_size[number], []
+            first = torch.distributed.get_rank(group=zero.real_dp_process_group[number]) * size
+            for p in group:
+                at = p.data.storage_offset() - low.storage_offset() - first
+                begin, end = max(0, -at), min(p.numel(), size - at)
+                if end <= begin:
+                    begin = end = at = 0
+                slices.append(Slice(self._known[id(p)], Part(p.shape, begin, end - begin), max(0, at)))
             yield flat, slices
 
     def _partitions(self, zero):
@@ -198,6 +212,8 @@ class Zero(_Engine, FlatLayout):
             return self._fragments(zero.bf16_groups, zero.fp32_groups_flat_partition)
         if _is(zero, "DeepSpeedZeroOptimizer_Stage3"):
             return self._partitions(zero)
+        if _is(zero, "DeepSpeedZeroOptimizer") and getattr(zero, "round_robin_gradients", False):
+            return self._robin(zero)
         if _is(zero, "DeepSpeedZeroOptimizer"):
             return self._fragments(zero.bit16_groups, zero.single_partition_of_fp32_groups)
         if _is(zero, "FP16_UnfusedOptimizer", "FP16_Optimizer"):

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import random
+import sys
 
 import torch
 
@@ -206,12 +207,27 @@ class Recorder:
             self._clear()
             self._take_after(state=False)
             self._write(only=("param", "model", "buffer"))
+        last = self._last()
         self._pen.close()
+        moved = sorted(name.partition("/")[2] for name, digest in last.items() if self._digests.get("begin/" + name.partition("/")[2], digest) != digest)
+        if moved:
+            unseen(f"what moved {moved[0]}{f' and {len(moved) - 1} more parameters' if moved[1:] else ''} after the last step")
         if self._writer:
             self._writer.line({"end": self.step, "rank": self.rank, "every": self.every, "since": self._since, "lines": self._writer.steps,
                                "how": how_it_ends(), "unseen": self._unseen()})
             self._writer.close()
         self._off = True
+
+    def _last(self):
+        """Digests of the parameters as they are, where what the last step left is known: something else may have moved them since."""
+        if self._written < self.step or self._left[0] != self.step or how_it_ends() != "whole":
+            return {}
+        try:
+            with torch.no_grad():
+                rows = [row for row in self._taken(self.layout.parameters()) if row.name.startswith("param/")]
+            return dict(zip((row.name for row in rows), finish(rows, Transfer([row.measured[0] for row in rows], vectors(rows)))[1]))
+        except Exception:  # noqa: BLE001  what the training has taken apart is not its last state
+            return {}
 
     def _unseen(self):
         """What is not seen and the record does not say yet."""
@@ -259,7 +275,7 @@ class Recorder:
         if self.world_size > 1:
             self.layout.begin()
         head = {"zs_probe": 2, "rank": self.rank, "world_size": self.world_size, "id": os.urandom(8).hex(), "torch": torch.__version__,
-                "layout": self.layout.name, "framework": self.layout.framework, "tied": self.layout.ties,
+                "layout": self.layout.name, "framework": self.layout.framework or _loop(), "tied": self.layout.ties,
                 "frozen": self.layout.frozen, "loose": self.layout.loose(), "axes": guarded(self.layout.axes)() or {}, "unseen": self._unseen()}
         try:
             try:
@@ -371,6 +387,18 @@ class Recorder:
         self._locals, self._micro, self._fired = [], 0, set()
         self._outputs, self._inside = [], False
         self._rows, self._kept, self._groups, self._schedules, self._stepped = [], {}, [], [], set()
+
+
+def _loop():
+    """The program whose training loop calls: it seeds generators, measures norms and hands labels to the model as no other does."""
+    frame = sys._getframe()
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if name == "transformers.trainer" or name.startswith(("lightning.pytorch.loops", "pytorch_lightning.loops")):
+            program = name.partition(".")[0]
+            return f"{program} {sys.modules[program].__version__}"
+        frame = frame.f_back
+    return ""
 
 
 def _single(value):

@@ -255,17 +255,14 @@ probe_revisions() {
   say "probe: $said (see $output/probe_comparison.txt)"
 }
 
-# sentence: what zs-verify says of two probes, as one.
+# sentence: the one that a person says of two probes, from what zs-verify prints of them.
 sentence() {
   awk '{ at = index($0, ": "); said[substr($0, 1, at - 1)] = substr($0, at + 2) }
     END {
-      printf "%s", said["verdict"]
-      if (said["what"] == "loss") printf " from step %s: the loss of %s", said["step"], said["values"]
-      else if ("step" in said) printf " from step %s: the %s %s", said["step"], said["what"] == "gradient" ? "gradient of" : said["what"], said["parameter"]
-      if ("place" in said) printf " at %s is %s and %s", said["place"], said["value_a"], said["value_b"]
-      if ("failure" in said) printf "; %s", said["failure"]
-      if ("kind" in said) printf "; %s", said["kind"]
-      printf "; steps compared: %s", said["steps_compared"]
+      if ("headline" in said) print said["headline"]
+      else if ("failure" in said) print said["failure"]
+      else if (said["verdict"] == "exact") printf "all bits of %s tensors are the same, over %s steps\n", said["tensors_compared"], said["steps_compared"]
+      else printf "%s; %s\n", said["verdict"], said["kind"]
     }'
 }
 
@@ -278,7 +275,7 @@ probe_revision() {
     ZS_PROBE_VALUES="${2#.step_}" PYTHONPATH="$share/probe/site:$share/probe${PYTHONPATH:+:$PYTHONPATH}" bash -c "$run $test_config"
   rm -rf "$output/$name.runs"
   [[ ! -s $output/$name/rank-0.jsonl ]] || return 0
-  say "no probe: ${revisions[$1]} recorded none (see $output/$name.log): call zs_probe.attach(model, optimizer) in its loop"
+  say "no probe: ${revisions[$1]} recorded none (see $output/$name.log): no optimizer stepped, or its Python does not read PYTHONPATH"
   return 1
 }
 

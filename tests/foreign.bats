@@ -185,6 +185,15 @@ YAML
   grep -F "step by step beside a's: b is DIFFERENT (step 1: gradient of w: x 1/2)." results/*/report.md
 }
 
+@test "probes: a script without an optimizer is told that nothing was recorded" {
+  echo 'print("hello")' >script.py
+  ZS_PROBE=probe PYTHONPATH=$ROOT/share/probe run -0 --separate-stderr python3 -m zs_probe script.py
+  [ "$output" = hello ]
+  # shellcheck disable=SC2154
+  [ "$stderr" = "zs_probe: nothing was recorded: no optimizer of torch made a step" ]
+  [ ! -e probe ]
+}
+
 @test "probes: a module that was only asked for is watched when it is imported" {
   mkdir deepspeed && echo 'def initialize(): pass' >deepspeed/__init__.py
   run -0 env ZS_PROBE=probe PYTHONPATH="$ROOT/share/probe/site:." python3 -c '

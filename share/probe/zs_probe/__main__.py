@@ -22,9 +22,15 @@ def main():
     boot.activate()
     try:
         run(words, launcher)
+        tell_if_empty(os.environ["ZS_PROBE"])
     except SystemExit as error:
         boot.ends(error)
         raise
+
+
+def tell_if_empty(folder):
+    if folder != "off" and not (os.path.isdir(folder) and any(name.startswith("rank-") for name in os.listdir(folder))):
+        print("zs_probe: nothing was recorded: no optimizer of torch made a step", file=sys.stderr)
 
 
 def run(words, launcher):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup/checkpoints.hpp"
+#include "setup/choices.hpp"
 
 #include "base/error.hpp"
 

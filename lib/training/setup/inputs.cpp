@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup/inputs.hpp"
+#include "setup/choices.hpp"
 
 #include <algorithm>
 #include <array>
@@ -102,9 +102,9 @@ std::array<double, 3> channels(const config::Reading& config, const Settings& s,
   if (!config.given(which) && std::filesystem::exists(path)) {
     const auto file = model::Configuration::read(path).values();
     if (file.contains(word)) {
-      config::Config its;
-      its.set(std::string(name), file[word].dump(), path);
-      return of_channels(its.list(name), path + ": " + std::string(name) + " is " + file[word].dump(), positive);
+      config::Config stored;
+      stored.set(std::string(name), file[word].dump(), path);
+      return of_channels(stored.list(name), path + ": " + std::string(name) + " is " + file[word].dump(), positive);
     }
   }
   const config::Entry* const entry = config.entry(which);

@@ -23,11 +23,11 @@ plan::Shape shape_of(const model::Model& model, const Settings& settings, int st
   for (std::size_t i = 0; i < model.units.size(); ++i) {
     const unit::Unit& unit = *model.units[i];
     const int among = unit.experts() > 0 ? settings.experts : 1;
-    plan::Unit its{unit.name(), unit.numel() / among};
-    its.kept = zero::kept(settings.engine.optimizer, unit, zero::is_block(model.units, i)) / among;
-    its.frozen = (unit.numel() - unit.trained()) / among;
-    its.among = among;
-    shape.units.push_back(its);
+    plan::Unit part{unit.name(), unit.numel() / among};
+    part.kept = zero::kept(settings.engine.optimizer, unit, zero::is_block(model.units, i)) / among;
+    part.frozen = (unit.numel() - unit.trained()) / among;
+    part.among = among;
+    shape.units.push_back(part);
   }
   plan::offload_share(shape, settings.engine.offload.ratio);
   return shape;

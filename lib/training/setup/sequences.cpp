@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup/sequences.hpp"
+#include "setup/choices.hpp"
 
 #include "base/error.hpp"
 #include "base/number.hpp"

@@ -3,12 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 
 #include "base/error.hpp"
 #include "base/folder.hpp"
@@ -20,11 +16,7 @@
 #include "optimizer/optimizer.hpp"
 #include "plan/pass.hpp"
 #include "plan/profile.hpp"
-#include "setup/checkpoints.hpp"
-#include "setup/experts.hpp"
-#include "setup/float8.hpp"
-#include "setup/inputs.hpp"
-#include "setup/sequences.hpp"
+#include "setup/choices.hpp"
 
 namespace zs::setup {
 
@@ -84,69 +76,6 @@ bool offloads(const plan::Schedule& passes) {
   });
 }
 
-/// A step's batch over all ranks, train_batch_size, is batch_size x accumulation steps x ranks: what is not set of the
-/// first two follows, as DeepSpeed has it. Micro-batches that ranks cannot share evenly are divided as evenly as they
-/// can be.
-void divide_batch(const config::Reading& config, Settings& s, std::int64_t whole) {
-  constexpr auto kWhole = setting<"training.train_batch_size">;
-  if (const config::Entry* const most = config.entry(setting<"training.max_gpu_batch_size">)) {
-    throw Error(place_of(*config.entry(kWhole)) + " says how a batch is divided, and so does " + most->key + " (" +
-                most->origin + "): leave one out, or set it to null");
-  }
-  const bool batch = config.given(setting<"training.batch_size">),
-             steps = config.entry(setting<"training.gradient_accumulation_steps">) != nullptr;
-  const int asked = s.micro_steps;
-  const std::int64_t parts = std::int64_t{asked} * s.groups();
-  if (!batch) s.batch_size = whole % parts == 0 ? whole / parts : 0;
-  const bool divides = s.batch_size > 0 && whole % s.batch_size == 0 && whole / s.batch_size <= std::int64_t{1} << 30;
-  if (divides) s.divide(whole / s.batch_size);
-  if (divides && (!steps || s.micro_steps == asked)) return;
-  const auto part = [](bool set, std::int64_t value) { return set ? to_text(value) : "?"; };
-  throw Error(place_of(*config.entry(kWhole)) + " is " + to_text(whole) +
-              ", and batch_size x gradient_accumulation_steps x ranks" +
-              (s.sequence > 1 ? " / sequence_parallel" : "") + " is " + part(batch, s.batch_size) + " x " +
-              part(steps, asked) + " x " + std::to_string(s.groups()) + ": no whole numbers make them equal" +
-              (batch ? "" : "; with batch_size set ranks may have one micro-batch less than others"));
-}
-
-/// A rank's batch in accumulation steps: as many as max_gpu_batch_size makes of a larger batch, else as asked for.
-void split_batch(const config::Reading& config, Settings& s) {
-  s.batch_size = config[setting<"training.batch_size">];
-  const auto steps = config[setting<"training.gradient_accumulation_steps">];
-  s.micro_steps = static_cast<int>(steps.value_or(1));
-  if (const auto whole = config[setting<"training.train_batch_size">]) return divide_batch(config, s, *whole);
-  const auto most = config[setting<"training.max_gpu_batch_size">];
-  if (!most || s.batch_size <= *most) return;
-  if (s.batch_size % *most != 0) {
-    throw Error(place_of(*config.entry(setting<"training.max_gpu_batch_size">)) + " must divide batch_size, " +
-                to_text(s.batch_size));
-  }
-  const std::int64_t parts = s.batch_size / *most;
-  const std::string whole = to_text(s.batch_size);
-  s.batch_size = *most;
-  const config::Entry* const asked = config.entry(setting<"training.gradient_accumulation_steps">);
-  const bool goes_on = config.entry(setting<"training.max_gpu_batch_size">)->from == config::From::stored;
-  if (goes_on && asked && asked->from == config::From::user) return;  // other ranks may continue the run
-  s.micro_steps = static_cast<int>(parts);
-  if (steps && *steps != parts) {
-    s.notes.push_back(place_of(*config.entry(setting<"training.gradient_accumulation_steps">)) + " is " +
-                      to_text(*steps) + ", and max_gpu_batch_size takes its place: batch_size " + whole + " is " +
-                      to_text(parts) + " micro-batches of " + to_text(*most));
-  }
-}
-
-/// How long to train: by steps, by epochs, or by both, whichever comes first.
-void limit_steps(const config::Reading& config, Settings& s) {
-  constexpr std::int64_t kUsualSteps = 100;
-  const auto steps = config[setting<"training.max_steps">], epochs = config[setting<"training.num_epochs">];
-  s.max_steps = steps.value_or(0);
-  s.num_epochs = epochs.value_or(0);
-  if (steps && s.max_steps == 0 && !epochs) s.num_epochs = 1;
-  if (steps || epochs) return;
-  s.max_steps = kUsualSteps;
-  s.notes.push_back("max_steps is " + to_text(kUsualSteps) + ": neither max_steps nor num_epochs is set");
-}
-
 /// A value where one is set: these settings have no default, lest runs of before look different.
 template <typename Number, typename Value>
 void take(const std::optional<Value>& from, Number& to) {
@@ -170,10 +99,10 @@ Schedule schedule(const config::Reading& config) {
 
 /// The optimizer, with the settings that it reads (its row lists them).
 optimizer::Settings optimizer_of(const config::Reading& config) {
-  const optimizer::Description& its = *optimizer::named(config[setting<"training.optimizer">]);
-  optimizer::Settings s{.kind = its.kind};
+  const optimizer::Description& description = *optimizer::named(config[setting<"training.optimizer">]);
+  optimizer::Settings s{.kind = description.kind};
   const auto take = [&]<config::Key key>(config::Setting<key> which, auto&& to) {
-    if (optimizer::reads(its, key.view().substr(key.view().find('.') + 1))) to(config[which]);
+    if (optimizer::reads(description, key.view().substr(key.view().find('.') + 1))) to(config[which]);
   };
   take(setting<"training.beta1">, [&](double value) { s.beta1 = value; });
   take(setting<"training.beta2">, [&](double value) { s.beta2 = value; });
@@ -239,9 +168,10 @@ zero::Offload offload(const config::Reading& config, Settings& s) {
                   "there is no folder " + parent + " for zero.nvme_path to be made in: mount the disk, or make it");
     s.notes.push_back("the folder " + folder + " of zero.nvme_path is made, and stays");
   }
-  zero::Offload its{place(where), place(where_shards), folder, folder.empty() ? zero::Place::host : zero::Place::disk};
-  if (state) its.ratio = config[setting<"zero.offload_ratio">];
-  return its;
+  zero::Offload chosen{place(where), place(where_shards), folder,
+                       folder.empty() ? zero::Place::host : zero::Place::disk};
+  if (state) chosen.ratio = config[setting<"zero.offload_ratio">];
+  return chosen;
 }
 
 /// The parts of ZeRO++ that the user asked for. Throws Error if the stage has no such part.
@@ -250,26 +180,26 @@ zero::ZeroPlusPlus zeropp(const config::Reading& config, const Settings& s) {
   constexpr auto kWeights = setting<"zero.quantized_weights">;
   constexpr auto kGradients = setting<"zero.quantized_gradients">;
   const std::int64_t secondary = config[kSecondary].value_or(1);
-  zero::ZeroPlusPlus its{secondary > 1 ? static_cast<int>(secondary) : 0, config[kWeights].value_or(false),
-                         config[kGradients].value_or(false)};
+  zero::ZeroPlusPlus parts{secondary > 1 ? static_cast<int>(secondary) : 0, config[kWeights].value_or(false),
+                           config[kGradients].value_or(false)};
   if (!plan::divided_by(s.stage).parameters) {
     const std::string why = "it is a part of stage 3: use --zero_stage 3";
-    if (its.secondary > 0) refuse(*config.entry(kSecondary), why);
-    if (its.quantized_weights) refuse(*config.entry(kWeights), why);
-    if (its.quantized_gradients) refuse(*config.entry(kGradients), why);
+    if (parts.secondary > 0) refuse(*config.entry(kSecondary), why);
+    if (parts.quantized_weights) refuse(*config.entry(kWeights), why);
+    if (parts.quantized_gradients) refuse(*config.entry(kGradients), why);
   }
   const model::Adaptation& adaptation = s.model.adaptation;
   if (adaptation.adapts() || !adaptation.frozen.empty()) {
     const std::string why = "some parameters are frozen (--lora_rank, --freeze): zs rounds whole units to integers";
-    if (its.quantized_weights) refuse(*config.entry(kWeights), why);
-    if (its.quantized_gradients) refuse(*config.entry(kGradients), why);
+    if (parts.quantized_weights) refuse(*config.entry(kWeights), why);
+    if (parts.quantized_gradients) refuse(*config.entry(kGradients), why);
   }
-  if (its.secondary > 0 && s.ranks % its.secondary != 0)
+  if (parts.secondary > 0 && s.ranks % parts.secondary != 0)
     refuse(*config.entry(kSecondary),
            "does not divide the " + std::to_string(s.ranks) + " ranks: set it to the ranks of a node");
-  if (its.quantized_weights || its.quantized_gradients)
-    take(config[setting<"zero.self_test_every">], its.self_test_every);
-  return its;
+  if (parts.quantized_weights || parts.quantized_gradients)
+    take(config[setting<"zero.self_test_every">], parts.self_test_every);
+  return parts;
 }
 
 /// The rules of loss scaling, which float16 alone needs.
@@ -307,59 +237,19 @@ at::ScalarType autocast(const config::Reading& config, const Settings& s) {
   return dtype_named(name);
 }
 
-/// Takes the user's options, or else the environment's variables of zs_probe.
-void choose_probe(const config::Reading& config, Settings& s) {
-  const auto environment = [](const char* variable) {
-    const char* const common = std::getenv(variable);
-    return std::string(common ? common : "");
-  };
-  s.probe = config[setting<"tracking.probe">].value_or(environment("ZS_PROBE"));
-  if (s.probe == "off") s.probe.clear();
-  if (s.probe.empty()) return;
-  if (std::error_code ignored;
-      std::filesystem::exists(s.probe, ignored) && !std::filesystem::is_directory(s.probe, ignored))
-    throw Error(s.probe, 0, "is not a folder: --probe takes one, with a file for each rank");
-  s.probe_values = config[setting<"tracking.probe_values">].value_or(environment("ZS_PROBE_VALUES"));
-  const std::string usual = environment("ZS_PROBE_EVERY");
-  const auto every = usual.empty() ? std::optional<std::int64_t>(1) : parse_int(usual);
-  if (!every || *every < 1) throw Error("ZS_PROBE_EVERY: '" + usual + "' is not a whole number of at least 1");
-  s.probe_every = config[setting<"tracking.probe_every">].value_or(*every);
-  if (const std::string seed = environment("ZS_PROBE_PERTURB"); !seed.empty()) {
-    const auto value = parse_int(seed);
-    if (!value || *value < 0) throw Error("ZS_PROBE_PERTURB: '" + seed + "' is not a whole number");
-    s.probe_perturb = static_cast<std::uint64_t>(*value);
-    s.notes.push_back("ZS_PROBE_PERTURB: each parameter is moved by one unit in the last place before the first step");
-  }
-  std::istringstream steps(s.probe_values == "all" ? "" : s.probe_values);
-  for (std::string step; std::getline(steps, step, ',');) {
-    if (const auto value = parse_int(step); !value || *value < 1)
-      throw Error("tracking.probe_values: '" + step + "' is neither a step nor all");
-  }
-}
-
-/// TensorBoard and W&B.
-void choose_trackers(const config::Reading& config, Settings& s) {
-  const auto folder = config[setting<"tracking.tensorboard_dir">];
-  if (config[setting<"tracking.use_tensorboard">] || folder) s.tensorboard = folder.value_or("");
-  const bool disabled = config[setting<"tracking.wandb_mode">] == "disabled";
-  if (!config[setting<"tracking.use_wandb">]) return;
-  tracker::WandbRun wandb{.place = config[setting<"tracking.wandb_dir">].value_or(""),
-                          .project = config[setting<"tracking.wandb_project">],
-                          .entity = config[setting<"tracking.wandb_entity">].value_or(""),
-                          .name = config[setting<"tracking.wandb_run_name">].value_or(""),
-                          .tags = config[setting<"tracking.wandb_tags">]};
-  if (!disabled) s.wandb = std::move(wandb);
-}
-
-/// The profiled steps, and the folder of the profile.
-void choose_profile(const config::Reading& config, Settings& s) {
-  const auto steps = config[setting<"tracking.profile_steps">];
-  if (steps) s.profiled = profiled_steps(*steps, config.entry(setting<"tracking.profile_steps">)->origin);
-  s.profile = config[setting<"tracking.profile">] || s.profiled.last > 0;
-  if (!s.profile) return;
-  if (!has_profiler())
-    throw Error("--profile: Debian's LibTorch has no profiler: build with PyTorch's (make TORCH_HOME=DIR)");
-  s.profile_dir = config[setting<"tracking.profile_dir">].value_or("");
+/// The backend, the method, and the stage that follows from them.
+void choose_backend(const config::Reading& config, Settings& s) {
+  s.backend = config[setting<"zero.backend">];
+  s.method = config[setting<"zero.method">].value_or("");
+  s.stage = static_cast<int>(config[setting<"zero.stage">]);
+  if (s.backend == "fsdp") s.stage = 3;
+  if (s.backend == "singlegpu") s.backend = "single";
+  if (s.backend == "ddp" || s.backend == "single") s.stage = 0;
+  if (s.backend == "single" && s.ranks > 1)
+    throw Error("backend single is for one rank, not " + std::to_string(s.ranks) + ": use ddp");
+  if (s.method == "single_gpu_offload" && s.ranks > 1)
+    throw Error("the method single_gpu_offload is for one rank, not " + std::to_string(s.ranks) +
+                ": use --offload_device");
 }
 
 }  // namespace
@@ -393,17 +283,7 @@ Settings settings(const config::Reading& config, int ranks, bool gpu) {
   s.checkpoint = config[setting<"run.checkpoint">].value_or("");
   choose_inputs(config, s);
 
-  s.backend = config[setting<"zero.backend">];
-  s.method = config[setting<"zero.method">].value_or("");
-  s.stage = static_cast<int>(config[setting<"zero.stage">]);
-  if (s.backend == "fsdp") s.stage = 3;
-  if (s.backend == "singlegpu") s.backend = "single";
-  if (s.backend == "ddp" || s.backend == "single") s.stage = 0;
-  if (s.backend == "single" && ranks > 1)
-    throw Error("backend single is for one rank, not " + std::to_string(ranks) + ": use ddp");
-  if (s.method == "single_gpu_offload" && ranks > 1)
-    throw Error("the method single_gpu_offload is for one rank, not " + std::to_string(ranks) +
-                ": use --offload_device");
+  choose_backend(config, s);
   choose_passes(config, s);
   choose_checkpointing(config, s);
 
@@ -438,8 +318,7 @@ Settings settings(const config::Reading& config, int ranks, bool gpu) {
 
   choose_sequences(config, s);
   choose_experts(config, s);
-  split_batch(config, s);
-  limit_steps(config, s);
+  choose_steps(config, s);
   s.schedule = schedule(config);
   s.eval = config[setting<"training.eval">];
   s.eval_steps = config[setting<"training.eval_steps">];
@@ -449,9 +328,7 @@ Settings settings(const config::Reading& config, int ranks, bool gpu) {
   s.timing_warmup = config[setting<"training.timing_warmup">];
   s.digest_every = config[setting<"run.digest_every">];
   choose_checkpoints(config, s);
-  choose_profile(config, s);
-  choose_probe(config, s);
-  choose_trackers(config, s);
+  choose_observation(config, s);
   s.output_dir = config[setting<"run.output_dir">].value_or("");
   s.run_name = config[setting<"run.name">].value_or("");
   config.settle(setting<"run.device">);

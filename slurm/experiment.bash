@@ -152,15 +152,17 @@ note_cancel() {
 # end_experiment: the log, the summary, the pictures and the report. Exits: 1 if a condition failed or is missing or a
 # log has faults, 2 if a part could not be made.
 end_experiment() {
-  local faults=0 bad='' file
+  local faults=0 bad='' unmade='' file
   zs-runs state "$results" >&2 || { (($? == 1)) && bad=1; } || die "cannot find out what has become of $results"
   # A fault in the data (status 1) does not stop the evidence.
   step() { "$@" || { (($? == 1)) && faults=1; } || die "$(as_words "$@") failed; the logs are in $results"; }
   summarize() { zs-parse "$results" | zs-aggregate -o "$results/summary.h5"; }
-  # Where conditions failed, there may be nothing to draw.
+  # Logs without a time or a memory have no such picture: that is no failure, and neither hides the report.
   picture() {
-    local command=(zs-plot "$1" "$results/summary.h5" -o "$results/$2.png")
-    if [[ -n $bad ]]; then "${command[@]}" || say "no $2.png"; else step "${command[@]}"; fi
+    local said
+    said=$(zs-plot "$1" "$results/summary.h5" -o "$results/$2.png" 2>&1) && return
+    [[ -n $bad || $said == *"no condition of the summary has"* ]] || unmade=1
+    say "no $2.png: $said"
   }
   step summarize
   for file in report.md report.html; do step zs-report --kind "$report" "$results/summary.h5" -o "$results/$file"; done
@@ -168,6 +170,7 @@ end_experiment() {
   picture time iteration_time_comparison
   picture memory memory_usage_comparison
   echo "report: $results/report.html"
+  [[ -z $unmade ]] || exit 2
   [[ -z $bad && $faults == 0 ]] || exit 1
   exit 0
 }

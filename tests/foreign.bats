@@ -185,6 +185,18 @@ YAML
   grep -F "step by step beside a's: b is DIFFERENT (step 1: gradient of w: x 1/2)." results/*/report.md
 }
 
+@test "batch: logs without a time miss that picture alone, and the report is named last" {
+  printf 'import json\nfor step in range(1, 5): print(json.dumps({"step": step, "loss": 2 / step}), flush=True)\n' >silent.py
+  printf 'run: python3 silent.py {options}\nsets:\n  no_time: {conditions: {a: --seed 1, b: --seed 2}}\n' >conditions.yaml
+  export ZS_CONDITIONS=conditions.yaml
+  run --separate-stderr bash "$ROOT/slurm/batch.sbatch" --local no_time
+  # shellcheck disable=SC2154
+  [ "$status" -lt 2 ]
+  [[ ${lines[-1]} == "report: "*/report.html ]]
+  [ -s results/*/loss_comparison.png ]
+  [ ! -e results/*/iteration_time_comparison.png ]
+}
+
 @test "probes: a script without an optimizer is told that nothing was recorded" {
   echo 'print("hello")' >script.py
   ZS_PROBE=probe PYTHONPATH=$ROOT/share/probe run -0 --separate-stderr python3 -m zs_probe script.py

@@ -93,7 +93,7 @@ TEST_CASE("text: a folder that datasets saved is refused with its recipe, for it
   put(root + "/state.json", R"({"_data_files": [{"filename": "data-00000-of-00001.arrow"}]})");
   put(root + "/dataset_info.json", "{}");
   put(root + "/data-00000-of-00001.arrow", std::string("\xFF\xFF\xFF\xFF\0", 5));
-  CHECK_THROWS_WITH_AS(split(root), doctest::Contains("load_from_disk(\"" + root + "\").to_json"), Error);
+  CHECK_THROWS_WITH_AS(split(root), doctest::Contains(("load_from_disk(\"" + root + "\").to_json").c_str()), Error);
   const std::string parts = folder.file("parts");
   put(parts + "/dataset_dict.json", R"({"splits": ["train"]})");
   put(parts + "/train/data-00000-of-00001.arrow", "ARROW1");

@@ -50,6 +50,15 @@ END
   verdict
 }
 
+@test "resume: where the recordings differ by rounding, so may weights in the checkpoints, and nothing else" {
+  python_with torch python3-torch
+  run -1 resumes bits
+  assert_line "verdict: equal up to rounding"
+  assert_line --partial "checkpoints: DIFFERENT: "
+  run -1 resumes bits,scaler
+  assert_line "verdict: DIFFERENT"
+}
+
 @test "resume: a training that fails, saves nothing or has no probe is an error with its log" {
   run -2 zs-verify --resume 'echo "ValueError: no data" >&2; exit 3 # {steps}' --resume_with x --at 1 --steps 2 --keep a
   assert_output --partial "a/whole.log: the training ended with status 3: ValueError: no data"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training of PyTorch that saves where it ends and resumes with --load, for tests/resume.bats. --lose names what it forgets
 then: weights, masters (the weights come back as bfloat16), optimizer, moments, step, schedule, rate, scaler, random, data,
-accumulation. With --accumulate a step has two micro-batches, and a training that is to be resumed is stopped between them."""
+accumulation, bits (gradients are one unit in the last place larger). With --accumulate a step has two micro-batches, and a training that is to be resumed is stopped between them."""
 import argparse
 import os
 
@@ -97,6 +97,8 @@ for step in range(done, o.steps):
     loss = sum(micro(micros * at + i) for i in range(begun, micros))
     begun = 0
     scaler.unscale_(optimizer)
+    for parameter in model.parameters() if "bits" in lose else ():
+        parameter.grad.mul_(1 + 2**-23)
     scaler.step(optimizer)
     scaler.update()
     schedule.step()

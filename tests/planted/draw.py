@@ -181,6 +181,7 @@ def faults(r):
         "another activation": (TORCH + ZERO, lambda o: "experts" not in o, {"fault": "activation", "tensor": r.choice("01"), "at": at}),
         "no residual": (TORCH + ZERO, None, {"fault": "no_residual", "tensor": r.choice("01"), "at": at}),
         "outputs of another sample": (TORCH[:4] + ZERO, None, {"fault": "other_samples", "tensor": r.choice("01"), "at": at}),
+        "scaled attention scores": (TORCH + ZERO, lambda o: o.get("attention"), {"fault": "scores", "tensor": r.choice("01"), "at": at}),
         "other initial weights": (EVERY, None, {"seed": 6}),
         "a step less": (EVERY, None, {"steps": 2}),
     }
@@ -212,7 +213,9 @@ def fits(o, layout, suits, made):
 def suited(kind, o, layout):
     """What would be no fault, or none that this layout can have."""
     half = o.get("precision") == "bfloat16"
-    if "compiled" in o or o.get("checkpointed") and kind in ("another activation", "no residual", "outputs of another sample"):
+    if "compiled" in o or o.get("checkpointed") and kind in ("another activation", "no residual", "outputs of another sample", "scaled attention scores"):
+        return False
+    if kind.startswith("swapped") and o.get("frozen"):  # one of the two is
         return False
     if kind.startswith("swapped") and o.get("frozen"):  # one of the two is
         return False
@@ -247,7 +250,7 @@ def draw_fault(pool, kind):
         faulty |= shared
         # Only the same layout shows a small fault: other layouts round differently.
         elsewhere = r.random() < 0.35 and not bound(o) and not both and not shared and "fault" in fault and not fault["fault"] in ("element", "second_scaled", "clock", "half_gradient", "row_stuck", "not_decayed") and \
-            not (o.get("precision") == "bfloat16" and fault["fault"] in ("noised", "noise", "nudged", "half_master", "activation", "update_scaled", "decayed_twice", "weighed"))
+            not (o.get("precision") == "bfloat16" and fault["fault"] in ("noised", "noise", "nudged", "half_master", "activation", "scores", "update_scaled", "decayed_twice", "weighed"))
         if "size" in fault and fault["size"] is None:
             fault["size"] = r.choice(LARGE if elsewhere else SIZES)
         if elsewhere and fault["fault"] in ("noised", "activation", "weighed"):

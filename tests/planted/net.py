@@ -17,8 +17,9 @@ class Attention(nn.Module):
             self.queries, self.keys, self.values = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
         self.fused, self.proj = fused, nn.Linear(WIDTH, WIDTH)
 
-    def forward(self, x):
+    def forward(self, x, scale=1):
         q, k, v = self.qkv(x).chunk(3, -1) if self.fused else (self.queries(x), self.keys(x), self.values(x))
+        q = q * scale if scale != 1 else q
         q, k, v = (t.unflatten(-1, (2, -1)).transpose(1, 2) for t in (q, k, v))
         return self.proj(nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
 
@@ -56,7 +57,7 @@ class Block(nn.Module):
 
     def forward(self, x):
         if hasattr(self, "attention"):
-            x = x + self.attention(self.first(x))
+            x = x + self.attention(self.first(x), 1.1 if self.fault == "scores" else 1)
         made = self.norm(x)
         made = self.dropout(self.experts(made) if hasattr(self, "experts") else self.down(torch.tanh(self.up(made) * (1.1 if self.fault == "activation" else 1))))
         if self.fault != "no_residual":

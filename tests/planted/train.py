@@ -164,7 +164,7 @@ class Training(Faults, Loops):
     def loss(self, model, step, micro):
         o = self.o
         self.ends()
-        if o.fault in ("no_residual", "other_samples", "activation"):
+        if o.fault in ("no_residual", "other_samples", "activation", "scores"):
             self.blocks[int(o.tensor)].fault = o.fault if self.now(o.fault) else ""
         ids = self.batch(step, micro, self.data_rank)
         cast = torch.autocast("cpu", torch.bfloat16) if o.precision == "bfloat16" and o.layout in ("plain", "ddp", "tp", "accelerate") else contextlib.nullcontext()

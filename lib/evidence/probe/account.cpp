@@ -39,6 +39,7 @@ void Account::alone(Holder holder, const std::string& thing, const char* excuse)
 Account::Account(const Run& a, const Run& b, const Diagnosis& found, const compare::Tolerance& tolerance,
                  std::int64_t after) {
   Scene scene{*this, a, b, found, tolerance, "", nullptr, nullptr, probe::alike(a, b)};
+  scene.still = still_generators(a, b);
   const auto never = [](const std::string&) -> const char* { return nullptr; };
   const auto layout = [&](const std::string&) { return scene.alike ? nullptr : kLayout; };
 

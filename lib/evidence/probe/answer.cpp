@@ -141,7 +141,7 @@ class Report {
     if (found_.differing > 0) {
       const Finding* const first = found_.first ? &*found_.first : nullptr;
       add("kind", !first ? "rounding: the largest distance is " + to_rounded_text(found_.nearest, 2) +
-                               " of its bound, " + found_.nearest_at
+                               " of its bound, " + found_.nearest_at + unseen_change()
                          : "more than rounding: step " + to_text(first->step) + ", " +
                                (first->parameter.empty() ? first->place : first->place + "/" + first->parameter) +
                                (first->bound > 0 ? ": " + to_rounded_text(first->distance / first->bound, 3) +
@@ -190,6 +190,13 @@ class Report {
       known->second += "; " + value;
     else
       lines_.emplace_back(key, value);
+  }
+
+  /// A clause on the changes that the bound of a 16-bit type hides.
+  std::string unseen_change() const {
+    if (found_.computed != "BF16" && found_.computed != "F16") return "";
+    return std::string("; a change of the forward pass that is as small looks the same in ") +
+           (found_.computed == "BF16" ? "bfloat16" : "float16") + ": record both in float32 to exclude one";
   }
 
   /// Whether a rank's file of one side is a file of the other.

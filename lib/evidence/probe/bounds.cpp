@@ -93,7 +93,6 @@ void Bounds::begin(std::int64_t number, const Side& a, const Side& b, const Tens
   clipped_ = std::max(clipped_, std::fabs(clip_of(a.step) / clip_of(b.step) - 1));
 }
 
-/// The type in which a parameter's gradient was computed.
 std::string Bounds::computed(const std::string& parameter) const {
   std::string dtype;
   for (const Side* side : {left_, right_}) {
@@ -186,16 +185,16 @@ double Bounds::copy(const std::string& parameter) const {
   return same("param/" + parameter) ? sum_rounding(tensor ? tensor->dtype : "", 1) : 2 * gradient(parameter, "model");
 }
 
-double Bounds::number() const {
-  if (gradients_same_ || locals_same_) return rounding("F32");
-  std::string dtype = coarser(left_->step.computed, right_->step.computed);
+double Bounds::number(bool norm) const {
+  if (gradients_same_ || (locals_same_ && !norm)) return rounding("F32");
+  std::string dtype = locals_same_ ? "" : coarser(left_->step.computed, right_->step.computed);
   for (const auto& [name, tensor] : left_->step.tensors.all()) {
     if (is_gradient(name)) dtype = coarser(dtype, tensor.dtype);
   }
   for (const auto& [key, local] : left_->step.locals) {
     if (!local.tensors.all().empty()) dtype = coarser(dtype, local.tensors.all().front().second.dtype);
   }
-  return rounding(dtype) + 50 * drift_;
+  return locals_same_ ? sum_rounding(dtype, addends_) : rounding(dtype) + 50 * drift_;
 }
 
 /// Adam divides by the gradient's size: if that is rounding, so is the sign of the update, for a share of elements like
@@ -235,6 +234,24 @@ bool Bounds::is_factor(const Sketch& a, const Sketch& b, double distance, double
   const Fit one = fit({a}, b);
   const double share = a.size() > 8 ? 8 : 16;
   return one.residual < distance / share && std::fabs(one.weights[0] - 1) > 4 * clipped_ + rounding("F32");
+}
+
+bool Bounds::are_factors(const std::vector<std::pair<Sketch, Sketch>>& pairs, double bound) const {
+  const double least = std::max(bound / 4, 2 * rounding("F32")) + 4 * clipped_;
+  int more = 0, less = 0;
+  for (std::size_t at = 0; !pairs.empty() && (at + 1) * kSumsOfRange <= pairs.front().first.size(); ++at) {
+    Sketch a, b;
+    for (const auto& [left, right] : pairs) {
+      const Sketch of_a = range(left, at), of_b = range(right, at);
+      a.insert(a.end(), of_a.begin(), of_a.end()), b.insert(b.end(), of_b.begin(), of_b.end());
+    }
+    const Fit one = fit({a}, b);
+    const double off = one.weights[0] - 1;
+    // Half of a range and more may be lost where its gradient is little else than rounding.
+    if (!(std::fabs(off) > least) || !(std::fabs(off) < 0.5) || !(one.residual < distance(a, b) / 3)) continue;
+    ++(off > 0 ? more : less);
+  }
+  return std::max(more, less) >= 2;
 }
 
 }  // namespace zs::probe

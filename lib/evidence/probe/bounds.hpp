@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "probe/diagnosis.hpp"
 
@@ -25,8 +27,8 @@ class Bounds {
   double output(const std::string& name, const std::string& dtype) const;
   double buffer(const std::string& parameter) const;
   double copy(const std::string& parameter) const;
-  /// Of a number that the whole step makes: a loss, a norm.
-  double number() const;
+  /// Of a number that the whole step makes: a loss, or a norm of gradients, whose sums may be of 16 bits.
+  double number(bool norm) const;
   /// Of an update, relative to it. `size`: the parameter's norm. `moved`: the norm of the update.
   double update(const std::string& parameter, double size, double moved) const;
   /// Of a parameter itself, relative, where the step before was not recorded. `moved`: how far it went since the last
@@ -35,7 +37,12 @@ class Bounds {
 
   /// Whether a difference within the bound is still no rounding: a factor explains it.
   bool is_factor(const Sketch& a, const Sketch& b, double distance, double bound, std::int64_t elements) const;
+  /// The same of single ranges of a tensor. `pairs`: what both sides have of it, of each micro-batch. Rounding moves a
+  /// range in any direction; a change of the computation may move some of them along the range itself.
+  bool are_factors(const std::vector<std::pair<Sketch, Sketch>>& pairs, double bound) const;
 
+  /// The type in which a parameter's gradient was computed.
+  std::string computed(const std::string& parameter) const;
   /// A gradient's distance, by parameter.
   void measured(const std::string& parameter, double distance) { gradients_[parameter] = distance; }
   /// A distance of parameters that was found to be rounding.
@@ -44,7 +51,6 @@ class Bounds {
   void differed() { clean_ = false; }
 
  private:
-  std::string computed(const std::string& parameter) const;
   double grown(const Tensors& mine, const Tensors* moved, const std::string& name) const;
   bool same(const std::string& name) const;
   bool same_before(const std::string& name) const;

@@ -185,6 +185,8 @@ void Comparison::step(std::int64_t number, const Side& a, const Side& b) {
   outputs(number, a, b);
   locals(number, a, b);
   linear(number, "grad", by_place["grad"], a, b);
+  if (auto sliced = std::exchange(sliced_, std::nullopt); sliced && (!done() || found_.first->relation.starts_with("no simple")))
+    found_.first = std::move(sliced);
   // A different gradient of a micro-batch counts if its sum differs: without an effect on the sum it is rounding.
   if (done() && local_ && found_.first->relation.starts_with("no simple")) found_.first = local_;
   batch(number, a, b);
@@ -202,7 +204,9 @@ void Comparison::step(std::int64_t number, const Side& a, const Side& b) {
   first(copies_apart(number, a, "A"));
   first(std::exchange(buffer_, std::nullopt));
   generators(number, a, b);
-  if (!done()) found_.judged[thing(number, "number")] = bounds_.number();
+  for (const bool norm : {false, true}) {
+    if (!done()) found_.judged[thing(number, norm ? "norm" : "number")] = bounds_.number(norm);
+  }
   if (!same) bounds_.differed();
 }
 
@@ -227,10 +231,12 @@ void Comparison::linear(std::int64_t number, const std::string& place, const Pai
     const double by = distance(of_a, of_b);
     if (place == "grad") bounds_.measured(parameter, by);
     draw(number, place, parameter, by / most);
-    if (!(by <= most) || b_.replicas.contains({number, name}) || bounds_.is_factor(of_a, of_b, by, most, sides.first->of))
+    if (!(by <= most) || b_.replicas.contains({number, name}) || bounds_.is_factor(of_a, of_b, by, most, sides.first->of) ||
+        bounds_.are_factors({{of_a, of_b}}, most))
       apart.push_back({parameter, &left, &right, by, std::min(most, by)});
     else
       judge(thing(number, name), by, most, at);
+    if (by > 0 && !done()) found_.computed = coarser(found_.computed, bounds_.computed(parameter));
   }
   if (done() || apart.empty()) return;
   Finding finding = made(number, place, apart, tensors.size());

@@ -52,6 +52,7 @@ struct Diagnosis {
   std::vector<std::string> missing;  ///< gradients and parameters that only one side has
   double nearest = 0;                ///< the largest distance over its bound, if none is beyond it
   std::string nearest_at;
+  std::string computed;  ///< the coarsest type in which gradients that differ were computed
   std::vector<std::string> notes;
   Map map;
   /// By thing(): what differs and was found within a bound, and this bound, relative.

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <random>
+
 namespace zs::probe {
 namespace {
 
@@ -80,6 +82,45 @@ TEST_CASE(
   CHECK(turned.first->place == "grad");
   CHECK(turned.left_out.empty());
   CHECK(diagnose(own_bias(1e-9, 1e-3), own_bias(1e-3, 1e-3)).first);  // one of them is no rounding
+}
+
+TEST_CASE("diagnosis: in bfloat16 a factor of some ranges is no rounding, and noise as large is") {
+  // Two micro-batches of a gradient of six ranges. `factor`: of the first two ranges. `noise`: relative.
+  const auto trained = [](double factor, double noise, std::uint64_t seed) {
+    Run run;
+    run.ranks = 1, run.end = 1;
+    std::mt19937_64 values(7), errors(seed);
+    std::normal_distribution<double> normal;
+    const auto add = [&](Tensors& tensors, const std::string& name, bool moves) -> Tensor& {
+      Tensor& tensor = tensors.at(name);
+      tensor.dtype = "F32", tensor.shape = {96}, tensor.of = tensor.held = 96;
+      for (std::size_t i = 0; i < 48; ++i)
+        tensor.sketch.push_back(normal(values) * (moves && i < 16 ? factor : 1) * (moves ? 1 + noise * normal(errors) : 1));
+      for (const double sum : tensor.sketch) tensor.squares += sum * sum;
+      tensor.digest = moves ? seed : 1;
+      return tensor;
+    };
+    add(run.starts[0], "param/w", false);
+    Step& step = run.steps[1];
+    step.computed = "BF16";
+    Tensor& sum = add(step.tensors, "grad/w", true);
+    sum.sketch.assign(48, 0);
+    for (int micro = 0; micro < 2; ++micro) {
+      Contribution& one = step.locals[{0, micro}];
+      one.micro = micro;
+      const Tensor& part = add(one.tensors, "w", true);
+      for (std::size_t i = 0; i < 48; ++i) sum.sketch[i] += part.sketch[i];
+    }
+    return run;
+  };
+  const Run plain = trained(1, 0, 1);
+  const Diagnosis noise = diagnose(plain, trained(1, 0.05, 2));
+  CHECK_FALSE(noise.first);
+  CHECK(noise.computed == "BF16");
+  const Diagnosis factor = diagnose(plain, trained(1.05, 0.01, 3));
+  REQUIRE(factor.first);
+  CHECK((factor.first->place == "grad" || factor.first->place == "local"));
+  CHECK_FALSE(diagnose(plain, trained(1.01, 0.01, 4)).first);  // as small as rounding
 }
 
 TEST_CASE("diagnosis: of a record that grows each step is compared once, and what is said is what the whole one says") {

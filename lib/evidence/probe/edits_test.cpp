@@ -116,10 +116,7 @@ const std::vector<Allowed>& allowed() {
       {"step /loss", "", kOther, true},
       {"step /rng/", "", "other ranks have other generators", true},
       {"step /targets", "", kOther, true},
-      {"/batch[]", "element doubled", "ranks may share a sample: the gradient shows how often it counts", true},
-      {"/groups[]/optimizer", "", "each layout has classes of its own", true},
-      {"/groups[]", "element dropped", "a rank may list the groups of what it holds alone", true},
-      {"start /counted", "changed", "only some layouts have a counter of their own", true},
+      {"/groups[]/optimizer", "both", "each layout has classes of its own", true},
   };
   return kAllowed;
 }

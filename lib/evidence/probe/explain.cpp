@@ -11,8 +11,6 @@
 namespace zs::probe {
 namespace {
 
-constexpr std::size_t kPatterns = 8;
-
 bool one_factor(const std::vector<Apart>& apart, const Constants& known, Finding& finding) {
   std::map<std::string, std::vector<std::string>> by_text;
   double worst = 0;
@@ -42,12 +40,8 @@ bool factors_by_range(const std::vector<Apart>& apart, const Side& a, const Side
   std::size_t ranges = 0, fitting = 0;
   double worst = 0;
   for (const Apart& t : apart) {
-    for (std::size_t at = 0; at + kPatterns <= t.b->size(); at += kPatterns) {
-      const auto cut = [&](const Sketch& all) {
-        const auto from = all.begin() + static_cast<std::ptrdiff_t>(at);
-        return Sketch(from, from + kPatterns);
-      };
-      const Fit here = fit({cut(*t.a)}, cut(*t.b));
+    for (std::size_t at = 0; (at + 1) * kSumsOfRange <= t.b->size(); ++at) {
+      const Fit here = fit({range(*t.a, at)}, range(*t.b, at));
       ++ranges;
       if (!(here.residual <= std::min(16 * t.bound, 0.05))) continue;
       ++fitting;

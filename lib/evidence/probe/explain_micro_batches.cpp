@@ -12,8 +12,6 @@
 namespace zs::probe {
 namespace {
 
-constexpr std::size_t kPatterns = 8;
-
 std::string called(std::pair<int, int> contribution, int ranks) {
   const std::string micro = "micro-batch " + std::to_string(contribution.second + 1);
   return ranks > 1 ? micro + " of rank " + std::to_string(contribution.first) : micro;
@@ -110,6 +108,12 @@ std::optional<double> unit_of(const std::vector<Sketch>& columns, const Sketch& 
   return mean != 0 ? std::optional(mean) : std::nullopt;
 }
 
+/// Whether the weights are those of a relation to micro-batches: alike, they are a factor of all.
+bool are_other(const std::vector<double>& weights) {
+  const auto [least, most] = std::minmax_element(weights.begin(), weights.end());
+  return weights.size() == 1 || *most - *least > 0.01 * std::fabs(*most);
+}
+
 }  // namespace
 
 Sketch concatenated(const std::vector<const Sketch*>& parts) {
@@ -134,12 +138,14 @@ bool other_micro_batches(const std::vector<Apart>& apart, const Side& a, const S
     const Sketch target_a = concatenated(of_a), target_b = concatenated(of_b);
     const auto unit = unit_of(columns, target_a, most);
     if (!unit) continue;
-    if (const auto whole = whole_fit(columns, target_b, *unit, most)) {
+    // A relation explains the difference: its residual is at most a third of the plain sum's.
+    const double explained = residual(columns, std::vector<double>(columns.size(), *unit), target_b) / 3;
+    if (const auto whole = whole_fit(columns, target_b, *unit, std::min(most, explained))) {
       finding.relation = weights_text(whole->weights, keys);
       finding.residual = whole->residual;
       return true;
     }
-    if (const Fit real = fit(columns, target_b); real.residual <= most && target_b.size() >= 4 * columns.size()) {
+    if (const Fit real = fit(columns, target_b); are_other(real.weights) && real.residual <= std::min(most, explained) && target_b.size() >= 4 * columns.size()) {
       std::vector<double> times;
       finding.residual = real.residual;
       finding.relation = by_targets(real.weights, keys, *side);
@@ -148,21 +154,17 @@ bool other_micro_batches(const std::vector<Apart>& apart, const Side& a, const S
       finding.relation = weights_text(times, keys);
       return true;
     }
-    // By range: what each rank has made of the slice that it owns. As many unknowns as there are patterns, at most.
-    if (keys.size() >= kPatterns) continue;
+    // By range: what each rank has made of the slice that it owns. As many unknowns as a range has sums, at most.
+    if (keys.size() >= kSumsOfRange) continue;
     std::map<std::vector<double>, std::size_t> found;
     std::size_t ranges = 0, fitting = 0;
     double worst = 0;
     for (const Apart& t : apart) {
-      for (std::size_t at = 0; at + kPatterns <= t.b->size(); at += kPatterns) {
+      for (std::size_t at = 0; (at + 1) * kSumsOfRange <= t.b->size(); ++at) {
         std::vector<Sketch> here;
-        const auto cut = [&](const Sketch& all) {
-          const auto from = all.begin() + static_cast<std::ptrdiff_t>(at);
-          return Sketch(from, from + kPatterns);
-        };
-        for (const auto& key : keys) here.push_back(cut(side->step.locals.at(key).tensors.find(t.parameter)->sketch));
+        for (const auto& key : keys) here.push_back(range(side->step.locals.at(key).tensors.find(t.parameter)->sketch, at));
         ++ranges;
-        if (const auto whole = whole_fit(here, cut(*t.b), *unit, 4 * most, 0.2)) {
+        if (const auto whole = whole_fit(here, range(*t.b, at), *unit, 4 * most, 0.2)) {
           ++fitting;
           ++found[whole->weights];
           worst = std::max(worst, whole->residual);

@@ -9,13 +9,7 @@
 namespace zs::probe {
 namespace {
 
-constexpr std::size_t kSums = 8;    // per range
 constexpr double kOfNorm = 1 / 8.;  // upper bound of a gradient that is only rounding, relative to the type's rounding
-
-Sketch range(const Sketch& all, std::size_t number) {
-  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(number * kSums);
-  return {begin, begin + kSums};
-}
 
 double size(const Tensor& tensor) {
   return tensor.of > 0 ? norm(tensor.sketch) / std::sqrt(static_cast<double>(tensor.of)) : 0;
@@ -35,8 +29,8 @@ double usual(const Tensors& tensors, const std::string& parameter) {
 void clear(const Negligible::Ranges& ranges, Sketch& a, Sketch& b) {
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     if (!ranges[i]) continue;
-    std::fill_n(a.begin() + static_cast<std::ptrdiff_t>(i * kSums), kSums, 0);
-    std::fill_n(b.begin() + static_cast<std::ptrdiff_t>(i * kSums), kSums, 0);
+    std::fill_n(a.begin() + static_cast<std::ptrdiff_t>(i * kSumsOfRange), kSumsOfRange, 0);
+    std::fill_n(b.begin() + static_cast<std::ptrdiff_t>(i * kSumsOfRange), kSumsOfRange, 0);
   }
 }
 
@@ -53,8 +47,8 @@ std::string called(const std::string& place) {
 Negligible::Ranges Negligible::of(const std::string& parameter, const Side& a, const Side& b, double unit) {
   const Tensor *const left = a.step.tensors.find("grad/" + parameter), *const right =
                                                                            b.step.tensors.find("grad/" + parameter);
-  if (!left || !right || left->sketch.size() != right->sketch.size() || left->sketch.size() % kSums != 0) return {};
-  const std::size_t count = left->sketch.size() / kSums;
+  if (!left || !right || left->sketch.size() != right->sketch.size() || left->sketch.size() % kSumsOfRange != 0) return {};
+  const std::size_t count = left->sketch.size() / kSumsOfRange;
   const double elements = std::sqrt(static_cast<double>(left->of) / static_cast<double>(count));
   const auto small = [&](const Sketch& part, double most) { return norm(part) / elements <= kOfNorm * unit * most; };
   const double most_a = usual(a.step.tensors, parameter), most_b = usual(b.step.tensors, parameter);
@@ -82,7 +76,7 @@ bool Negligible::judged(const std::string& place, const std::string& parameter, 
   const bool gradient = place == "grad" || place == "local";
   const auto& all = gradient ? now_ : ever_;
   const auto found = all.find(parameter);
-  if (found == all.end() || found->second.size() * kSums != a.size() || a.size() != b.size()) return true;
+  if (found == all.end() || found->second.size() * kSumsOfRange != a.size() || a.size() != b.size()) return true;
   Count& count = counts_[place];
   count.parameters.insert(parameter);
   count.of += static_cast<std::int64_t>(found->second.size());
@@ -93,7 +87,7 @@ bool Negligible::judged(const std::string& place, const std::string& parameter, 
 
 void Negligible::leave_out(const std::string& parameter, Sketch& a, Sketch& b) const {
   const auto found = ever_.find(parameter);
-  if (found != ever_.end() && found->second.size() * kSums == a.size() && a.size() == b.size())
+  if (found != ever_.end() && found->second.size() * kSumsOfRange == a.size() && a.size() == b.size())
     clear(found->second, a, b);
 }
 

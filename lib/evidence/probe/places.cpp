@@ -67,6 +67,7 @@ void Comparison::locals(std::int64_t number, const Side& a, const Side& b) {
     double factor, rest, allowed;
   };
   std::vector<Scaled> scaled;
+  std::map<std::string, std::vector<std::pair<Sketch, Sketch>>> of_all;  // by parameter
   for (const auto& [left, right] : pairs) {
     std::vector<Apart> apart;
     const std::string micro = std::to_string(left->by) + "/" + std::to_string(left->micro);
@@ -83,6 +84,7 @@ void Comparison::locals(std::int64_t number, const Side& a, const Side& b) {
       }
       const double by = distance(of_a, of_b);
       const Fit one = fit({of_a}, of_b);
+      of_all[name].emplace_back(of_a, of_b);
       if (by <= allowed && !bounds_.is_factor(of_a, of_b, by, allowed, tensor.of))
         judge(what, by, allowed, at);
       else if (one.residual <= allowed)
@@ -107,6 +109,17 @@ void Comparison::locals(std::int64_t number, const Side& a, const Side& b) {
     }
     if (!done()) found_.judged[thing(number, "loss factor")] = scaled.front().factor;
   }
+  if (!scaled.empty()) return;
+  std::vector<Apart> apart;
+  for (const auto& [name, both] : of_all) {
+    const double bound = bounds_.gradient(name, "local");
+    if (!bounds_.are_factors(both, bound)) continue;
+    apart.push_back({name, &both.front().first, &both.front().second, distance(both.front().first, both.front().second), bound});
+  }
+  if (apart.empty()) return;
+  sliced_ = made(number, "local", apart, of_all.size());
+  sliced_->relation = "parts of it times a factor, in all micro-batches: rounding goes in any direction";
+  sliced_->residual = apart.front().distance;
 }
 
 void Comparison::state_apart(std::int64_t number, const std::string& place,

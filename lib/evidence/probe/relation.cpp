@@ -9,6 +9,11 @@
 
 namespace zs::probe {
 
+Sketch range(const Sketch& all, std::size_t number) {
+  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(number * kSumsOfRange);
+  return {begin, begin + kSumsOfRange};
+}
+
 double dot(const Sketch& a, const Sketch& b) {
   double sum = 0;
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) sum += a[i] * b[i];

@@ -14,6 +14,11 @@ namespace zs::probe {
 
 using probefile::Sketch;
 
+/// A sketch has so many sums for each range of its tensor.
+inline constexpr std::size_t kSumsOfRange = 8;
+/// The sums of one range.
+Sketch range(const Sketch& all, std::size_t number);
+
 double norm(const Sketch& a);
 double dot(const Sketch& a, const Sketch& b);
 /// |a - b| / max(|a|, |b|); 0 if both are 0, 2 if a number is not finite.

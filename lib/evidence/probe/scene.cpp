@@ -44,6 +44,17 @@ std::map<std::string, const Tensor*> listed(const Tensors& tensors, const std::s
   return found;
 }
 
+std::map<std::string, std::string> generators_of(const Step& step) {
+  std::map<std::string, std::string> found;
+  for (const auto& [rank, row] : step.ranks) {
+    for (const auto& [name, digest] : row.generators) {
+      if (name != "python")  // which each process seeds by itself
+        found["generator " + name + " of rank " + std::to_string(rank)] = digest;
+    }
+  }
+  return found;
+}
+
 /// A value of each micro-batch, by its name.
 template <class T, class Value>
 std::map<std::string, T> of_micro_batches(const Step& step, bool by_samples, const std::string& what, Value value) {
@@ -57,6 +68,23 @@ std::map<std::string, T> of_micro_batches(const Step& step, bool by_samples, con
 }
 
 }  // namespace
+
+std::set<std::string> still_generators(const Run& a, const Run& b) {
+  std::map<std::string, std::map<const Run*, std::multiset<std::string>>> states;
+  for (const Run* run : {&a, &b}) {
+    for (const auto& [number, step] : run->steps) {
+      for (const auto& [name, digest] : generators_of(step)) states[name][run].insert(digest);
+    }
+  }
+  std::set<std::string> still;
+  for (const auto& [name, of_runs] : states) {
+    const bool holds = of_runs.size() == 2 && std::ranges::all_of(of_runs, [](const auto& one) {
+      return one.second.size() > 1 && *one.second.begin() == *one.second.rbegin();
+    });
+    if (holds) still.insert(name);
+  }
+  return still;
+}
 
 /// Equality alone.
 Account::Outcome equal(const std::string& a, const std::string& b) {
@@ -73,7 +101,7 @@ Account::Outcome unjudged(bool same, const std::string& text) {
 Account::Outcome Account::Scene::number(const std::string& name, double x, double y) const {
   if (!std::isfinite(x) && !std::isfinite(y)) return {Verdict::failed, name + " is " + pair_text(x, y)};
   if (same_bits(x, y)) return {};
-  const auto bound = found.judged.find(prefix + "number");
+  const auto bound = found.judged.find(prefix + (name.starts_with("norm") ? "norm" : "number"));
   const double most = bound == found.judged.end() ? 0 : bound->second;
   if (tolerance.exact() ? near(x, y, most) : tolerance.accepts(x, y))
     return {tolerance.exact() ? Verdict::rounding : Verdict::within, ""};
@@ -197,7 +225,8 @@ void Account::Scene::enter(rule::Targets) {
          Outcome one = equal(x, y);
          if (one.verdict == Verdict::exact) return one;
          if (micro_batch()) return excused();
-         return Outcome{Verdict::different, name + ": " + one.text};
+         const bool unknown = x == "unknown" || y == "unknown";  // the model of one side gets no labels
+         return Outcome{unknown ? Verdict::inconclusive : Verdict::different, name + ": " + one.text};
        },
        [&](const std::string&) { return micro_batch(); });
 }
@@ -208,9 +237,15 @@ void Account::Scene::enter(rule::Samples) {
     for (const auto& [rank, row] : step.ranks) {
       for (const auto& micro : row.batch) found_samples.insert(micro.begin(), micro.end());
     }
-    if (alike) return found_samples;
-    const std::set<std::string> once(found_samples.begin(), found_samples.end());  // several ranks may share a sample
-    return std::multiset<std::string>(once.begin(), once.end());
+    if (alike || found_samples.empty()) return found_samples;
+    std::map<std::string, std::size_t> counts;  // several ranks may share a sample: each sample then counts as often
+    for (const std::string& one : found_samples) ++counts[one];
+    const std::size_t shared = std::ranges::min_element(counts, {}, [](const auto& one) { return one.second; })->second;
+    std::multiset<std::string> distinct;
+    for (const auto& [one, count] : counts) {
+      for (std::size_t i = 0; i < (count + shared - 1) / shared; ++i) distinct.insert(one);
+    }
+    return distinct;
   };
   std::map<std::string, std::multiset<std::string>> mine, theirs;
   if (auto samples = all(*left); !samples.empty()) mine["samples"] = std::move(samples);
@@ -228,11 +263,15 @@ void Account::Scene::enter(rule::Samples) {
 
 void Account::Scene::enter(rule::Scalars) {
   const auto listed_scalars = [&](const Step& step) {
-    std::map<std::string, double> found_scalars;
-    if (!alike) return step.scalars;
+    std::map<std::string, double> found_scalars = alike ? std::map<std::string, double>() : step.scalars;
     for (const auto& [rank, row] : step.ranks) {
+      if (!alike) break;
       for (const auto& [key, value] : row.scalars) found_scalars[key + " of rank " + std::to_string(rank)] = value;
     }
+    // Who wants to know the norm alone clips to infinity.
+    std::erase_if(found_scalars, [](const auto& one) {
+      return one.first.starts_with("clip") && std::isinf(one.second) && one.second > 0;
+    });
     return found_scalars;
   };
   each(listed_scalars(*left), listed_scalars(*right),
@@ -331,19 +370,10 @@ void Account::Scene::enter(rule::Schedules) {
 }
 
 void Account::Scene::enter(rule::Generators) {
-  const auto listed_generators = [](const Step& step) {
-    std::map<std::string, std::string> found_generators;
-    for (const auto& [rank, row] : step.ranks) {
-      for (const auto& [name, digest] : row.generators) {
-        if (name != "python")  // which each process seeds by itself
-          found_generators["generator " + name + " of rank " + std::to_string(rank)] = digest;
-      }
-    }
-    return found_generators;
-  };
-  each(listed_generators(*left), listed_generators(*right),
+  each(generators_of(*left), generators_of(*right),
        [&](const std::string& name, const std::string& x, const std::string& y) {
-         if (x == y || !alike) return x == y ? Outcome{} : excused();
+         if (x == y) return Outcome{};
+         if (!alike || still.contains(name)) return excused();
          return Outcome{Verdict::inconclusive, name + " is in another state"};
        },
        [&](const std::string&) { return layout(); });

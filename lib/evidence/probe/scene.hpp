@@ -2,6 +2,7 @@
 // A step, or a start, that both sides have, as the ledger walks its fields: a function for each rule.
 #pragma once
 #include <map>
+#include <set>
 #include <string>
 
 #include "probe/account.hpp"
@@ -18,6 +19,9 @@ inline constexpr const char* kCut = "the batch is cut otherwise, and the sum is 
 Account::Outcome equal(const std::string& a, const std::string& b);
 Account::Outcome unjudged(bool same, const std::string& text);
 
+/// Random generators, by rank, that are in one state at all steps of both sides: nothing is drawn from them.
+std::set<std::string> still_generators(const Run& a, const Run& b);
+
 /// A step, or a start, that both sides have.
 struct Account::Scene {
   Account& to;
@@ -27,6 +31,7 @@ struct Account::Scene {
   std::string prefix;  ///< "step 3: "
   const Step *left = nullptr, *right = nullptr;
   bool alike = false, cut = false, by_samples = false, partial = false, resumed = false;
+  std::set<std::string> still{};  ///< generators from which neither side draws
 
   /// Enters what two maps hold: `judge` compares a pair, `excuse` is the reason why one side may lack a thing, or null.
   template <class T, class Judge, class Excuse>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fields of a tensor, as the ledger compares them.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -13,6 +14,13 @@ using compare::Verdict;
 bool bits_equal(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
 bool close_by(double a, double b, double by) { return std::fabs(a - b) <= by * std::max(std::fabs(a), std::fabs(b)); }
 
+/// Whether each rank holds the same part, of the same bits: the sums over the parts are then the same.
+bool lie_alike(const Tensor& x, const Tensor& y) {
+  return std::equal(x.pieces.begin(), x.pieces.end(), y.pieces.begin(), y.pieces.end(), [](const auto& p, const auto& q) {
+    return p.key == q.key && p.rank == q.rank && p.digest == q.digest;
+  });
+}
+
 }  // namespace
 
 // ---- the fields of a tensor
@@ -20,10 +28,7 @@ Account::Outcome Account::Scene::field(probefile::rule::Row, const Tensor&, cons
 /// In one layout each rank holds the same part, of the same bits where the whole has the same.
 Account::Outcome Account::Scene::field(probefile::rule::Part, const Tensor& x, const Tensor& y, const std::string& name) const {
   if (!alike || x.digest != y.digest) return {};
-  const bool same = std::equal(x.pieces.begin(), x.pieces.end(), y.pieces.begin(), y.pieces.end(), [](const auto& p, const auto& q) {
-    return p.key == q.key && p.rank == q.rank && p.digest == q.digest;
-  });
-  return unjudged(same, name + " lies otherwise on the ranks");
+  return unjudged(lie_alike(x, y), name + " lies otherwise on the ranks");
 }
 Account::Outcome Account::Scene::field(probefile::rule::Form, const Tensor& x, const Tensor& y, const std::string& name) const {
   if (x.dtype == y.dtype && x.of == y.of && x.shape == y.shape && x.held == y.held) return {};
@@ -44,7 +49,7 @@ Account::Outcome Account::Scene::field(probefile::rule::Squares, const Tensor& x
   if (std::isfinite(x.squares) != std::isfinite(y.squares)) return {Verdict::different, name + " is finite on one side"};
   const bool same = x.digest == y.digest && x.dtype == y.dtype;
   const auto bound = found.judged.find(prefix + name);
-  if (same && alike)
+  if (same && alike && lie_alike(x, y))
     return {bits_equal(x.squares, y.squares) ? Verdict::exact : Verdict::failed, name + " has another norm than its values tell"};
   const double most = same ? 1e-6 : bound == found.judged.end() ? 1 : 4 * bound->second + 1e-6;
   if (bits_equal(x.squares, y.squares) || close_by(std::sqrt(x.squares), std::sqrt(y.squares), most)) return {};
@@ -61,7 +66,7 @@ Account::Outcome Account::Scene::field(probefile::rule::Orders, const Tensor& x,
 Account::Outcome Account::Scene::field(probefile::rule::Sums, const Tensor& x, const Tensor& y, const std::string& name) const {
   if (x.digest != y.digest || x.dtype != y.dtype || x.sketch.size() != y.sketch.size()) return {};
   for (std::size_t i = 0; i < x.sketch.size(); ++i) {
-    const double most = alike ? 0 : 1e-9 * std::sqrt(x.squares * static_cast<double>(x.of));
+    const double most = alike && lie_alike(x, y) ? 0 : 1e-9 * std::sqrt(x.squares * static_cast<double>(x.of));
     if (!bits_equal(x.sketch[i], y.sketch[i]) && !(std::fabs(x.sketch[i] - y.sketch[i]) <= most) &&
         std::isfinite(x.squares))
       return {Verdict::failed, name + " has equal values and another sketch"};

@@ -16,6 +16,7 @@
 #include "experiment/start.hpp"
 #include "input/kind.hpp"
 #include "parse/run.hpp"
+#include "state/diff.hpp"
 
 namespace zs::comparison {
 namespace {
@@ -104,16 +105,30 @@ std::string line_of(const std::vector<std::pair<std::string, std::string>>& line
   return "";
 }
 
+/// The verdict on the parts of two checkpoints that rounding does not change: all but tensors and random states. The
+/// trainings are equal up to rounding, so weights and moments have other bits.
+compare::Verdict beside_tensors(const state::Difference& found) {
+  compare::Verdict worst = compare::Verdict::exact;
+  for (const state::Compared& kind : found.kinds) {
+    if (kind.kind == "random") continue;
+    if (kind.only_a + kind.only_b > 0) worst = std::max(worst, compare::Verdict::inconclusive);
+    if (!kind.tensors && kind.differing > 0) worst = compare::Verdict::different;
+  }
+  return worst;
+}
+
 /// The checkpoints that both have left, if they are of one step.
 void compare_checkpoints(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,
                          Answer& answer) {
   const std::string left = checkpoints::newest_whole(a), right = checkpoints::newest_whole(b);
   if (left.empty() || right.empty() || fs::path(left).filename() != fs::path(right).filename()) return;
-  if (checkpoints::read(left).step != checkpoints::read(right).step) return;
+  const checkpoints::State mine = checkpoints::read(left), theirs = checkpoints::read(right);
+  if (mine.step != theirs.step) return;
   const Answer found = compare_states(left, right, tolerance);
   answer.lines.emplace_back("checkpoints", std::string(compare::name(found.verdict)) + ": " + left + " and " + right);
   if (!compare::equal(found.verdict)) add(answer, "checkpoint", found);
   if (compare::equal(answer.verdict)) answer.verdict.worsen(found.verdict);
+  if (answer.verdict == compare::Verdict::rounding) answer.verdict.worsen(beside_tensors(state::diff(mine, theirs, tolerance)));
 }
 
 /// One sentence on the first thing that was lost or changed.

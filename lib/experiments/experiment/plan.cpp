@@ -67,7 +67,10 @@ void freeze_experiment(const Experiment& experiment) {
   for (const auto& entry : fs::directory_iterator(experiment.folder + "/configs", none)) {
     if (entry.is_regular_file()) files.push_back(entry.path().string());
   }
-  if (const std::string diff = experiment.folder + "/revision.diff"; fs::exists(diff)) files.push_back(diff);
+  if (const std::string diff = experiment.folder + "/revision.diff"; fs::exists(diff)) {
+    write_file(diff, without_tokens(Input(diff).read_all()));
+    files.push_back(diff);
+  }
   freeze(experiment.folder + "/frozen.sha256", std::move(files), foreign);
 }
 

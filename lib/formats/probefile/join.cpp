@@ -96,6 +96,18 @@ void require_once(const StepRow& row) {
   }
 }
 
+/// Throws Error if a rank has what its optimizer got of a parameter, and lists it in no group. Groups of older recorders
+/// list none.
+void require_listed(const StepRow& row) {
+  std::set<std::string> listed;
+  for (const Group& group : row.groups) listed.insert(group.params.begin(), group.params.end());
+  for (const TensorRow& tensor : row.tensors) {
+    const bool moved = tensor.name.starts_with("grad/") || tensor.name.starts_with("direction/");
+    if (moved && !listed.empty() && !listed.contains(tensor.name.substr(tensor.name.find('/') + 1)))
+      throw Error(tensor.name + " is there, and no group of this rank's optimizer lists it");
+  }
+}
+
 }  // namespace
 
 void Join::head(const HeadRow& row, int rank) {
@@ -117,6 +129,8 @@ void Join::head(const HeadRow& row, int rank) {
 void Join::start(StartRow row, int rank) {
   current_ = -1 - row.start;
   if (row.counted) {
+    if (row.start == 0 && *row.counted != 0)
+      run_.faults.push_back("start: rank " + std::to_string(rank) + " counts " + to_text(*row.counted) + " steps before the first");
     const auto [known, added] = run_.counted.emplace(row.start, *row.counted);
     if (known->second != *row.counted)
       run_.faults.push_back("start: rank " + std::to_string(rank) + " counts " + to_text(*row.counted) +
@@ -151,6 +165,7 @@ void Join::step(Step& step, StepRow row, int rank) {
   }
   for (const TensorRow& one : row.outputs) output(step.outputs, one, rank, where);
   require_once(row);
+  require_listed(row);
   for (const std::string& text : row.unseen) run_.unseen.push_back(text);
   for (Group& group : row.groups) {
     for (std::string& name : group.params) name = without(name, run_.prefix);
@@ -315,6 +330,10 @@ void Join::groups(std::int64_t number, Step& step) {
                    step.groups[at->second.second].options != group.options) {
           differ(number, step, "rank " + std::to_string(rank) + " updates " + name + " with other options than rank " +
                                    std::to_string(at->second.first));
+        } else if (at->second.second != place[i] && at->second.first != rank &&
+                   step.groups[at->second.second].optimizer != group.optimizer) {
+          differ(number, step, "rank " + std::to_string(rank) + " updates " + name + " by " + group.optimizer + ", rank " +
+                                   std::to_string(at->second.first) + " by " + step.groups[at->second.second].optimizer);
         }
       }
     }

@@ -76,6 +76,26 @@ TEST_CASE("probefile: a whole recording has no fault; no end, an end by an excep
              "after 1 steps: exception E: boom"));
 }
 
+TEST_CASE("probefile: what moves a parameter is the same on all ranks, and is listed by the rank that has its gradient") {
+  const auto moved = [](const std::string& by, const std::string& params) {
+    return R"("scalars": {}, "groups": [{"lr": 0.5, "optimizer": ")" + by + R"(", "params": [)" + params + "]}]";
+  };
+  const auto two = [&](const std::string& first, const std::string& second) {
+    const TemporaryFolder folder;
+    std::string last = end(1, 1);
+    write_file(folder.file("rank-0.jsonl"), head(0, 2) + kBegun + step(1, first) + last);
+    last.replace(last.find("\"rank\": 0"), 9, "\"rank\": 1");
+    write_file(folder.file("rank-1.jsonl"), head(1, 2) + kBegun + step(1, second) + last);
+    return read(folder.path()).faults;
+  };
+  CHECK(two(moved("AdamW", "\"w\""), moved("AdamW", "\"w\"")).empty());
+  CHECK(says(two(moved("AdamW", "\"w\""), moved("SGD", "\"w\"")), "rank 1 updates w by SGD, rank 0 by AdamW"));
+  std::string line = step(1, moved("AdamW", "\"w\""));
+  const std::string tensor = R"("tensors": [{"name": "grad/b", "dtype": "F32", "of": 0, "shape": [0], "begin": 0, "count": 0, "digest": "0000000000000000", "squares": 0, "sketch": ""}])";
+  line.replace(line.find("\"tensors\": []"), 13, tensor);
+  CHECK_THROWS_WITH_AS(faults(head(0, 1) + kBegun + line + end(1, 1)), doctest::Contains("grad/b is there, and no group"), Error);
+}
+
 TEST_CASE("probefile: a stride leaves out steps that are not due, a step that is due is missed, another is too many") {
   const std::string stride = R"("every": 3, "since": 2, "how": "whole")";
   CHECK(faults(head(0, 1) + kBegun + step(1) + step(2) + step(3) + step(6) + end(6, 4, stride)).empty());

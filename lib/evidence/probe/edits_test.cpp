@@ -90,7 +90,6 @@ const std::vector<Allowed>& allowed() {
       {"end /since", "", "it says nothing without a stride"},
       {"end /every", "null", "a stride of 1 and none are one"},
       {"/targets[]", "element", "a count that is not known says nothing"},
-      {"/params[]", "element dropped", "the other rank lists it too"},
       {"/counters/", "element dropped", "the other rank lists it too"},
       {"/tensors[", "element swapped", kSet},
       {"/locals[]", "element swapped", kSet},
@@ -116,7 +115,6 @@ const std::vector<Allowed>& allowed() {
       {"step /loss", "", kOther, true},
       {"step /rng/", "", "other ranks have other generators", true},
       {"step /targets", "", kOther, true},
-      {"/groups[]/optimizer", "both", "each layout has classes of its own", true},
   };
   return kAllowed;
 }

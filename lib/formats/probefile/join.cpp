@@ -97,13 +97,14 @@ void require_once(const StepRow& row) {
 }
 
 /// Throws Error if a rank has what its optimizer got of a parameter, and lists it in no group. Groups of older recorders
-/// list none.
+/// list no parameters.
 void require_listed(const StepRow& row) {
   std::set<std::string> listed;
   for (const Group& group : row.groups) listed.insert(group.params.begin(), group.params.end());
+  if (listed.empty() && !row.groups.empty()) return;
   for (const TensorRow& tensor : row.tensors) {
     const bool moved = tensor.name.starts_with("grad/") || tensor.name.starts_with("direction/");
-    if (moved && !listed.empty() && !listed.contains(tensor.name.substr(tensor.name.find('/') + 1)))
+    if (moved && !listed.contains(tensor.name.substr(tensor.name.find('/') + 1)))
       throw Error(tensor.name + " is there, and no group of this rank's optimizer lists it");
   }
 }

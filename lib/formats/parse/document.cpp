@@ -130,6 +130,7 @@ void Document::finish(Emitter& emitter) {
     return [wanted](const Field& f) { return f.kind != Kind::word && column_named(f.key).column == wanted; };
   };
   if (most == sizes.end()) {  // the Trainer's eval_results.json
+    if (!whole || lines.size() == 1) return;
     std::vector<Field> record;
     for (const Field& field : json.fields()) {
       if (!field.key.starts_with("train_") && !field.key.starts_with("total_")) record.push_back(field);
@@ -137,7 +138,7 @@ void Document::finish(Emitter& emitter) {
       if (field.key.starts_with("train_")) emitter.attribute("summary." + std::string(field.key), field.value);
     }
     const bool evaluated = std::any_of(record.begin(), record.end(), is("valid_loss"));
-    if (evaluated && whole && lines.size() > 1) emitter.record(record, {}, lines.front().second);
+    if (evaluated) emitter.record(record, {}, lines.front().second);
     return;
   }
   const std::string& name = most->first;

@@ -184,7 +184,11 @@ bool take_wandb(const Pair& pair, const std::string& file, Sweep& sweep) {
 /// sweeper.params.
 void add_hydra(const Pair& hydra, const std::string& file, Sweep& sweep) {
   std::vector<std::pair<std::string, std::string>> swept;
-  const YAML::Node params = hydra.value["sweeper"]["params"], task = hydra.value["overrides"]["task"];
+  const auto below = [&](const char* section, const char* key) {
+    const YAML::Node found = hydra.value.IsMap() ? hydra.value[section] : YAML::Node();
+    return found && found.IsMap() ? found[key] : YAML::Node();
+  };
+  const YAML::Node params = below("sweeper", "params"), task = below("overrides", "task");
   if (params && params.IsMap()) {
     for (const Pair& pair : pairs(params, file, "sweeper.params")) swept.emplace_back(pair.key, scalar(pair, file));
   }

@@ -68,8 +68,15 @@ def faulty(fault, held, version, history):
         held[DOWN] = history[version - 1][DOWN]
     elif fault == "quantised":
         size = held[DOWN].abs().max() / 448
-        held[DOWN] = (held[DOWN] / size).to(torch.float8_e4m3fn).float() * size
+        held[DOWN] = as_float8(held[DOWN] / size) * size
     return held
+
+
+def as_float8(tensor):
+    """Rounds to FP8 E4M3: 3 bits behind the leading one, exponents from -6. PyTorch 1.13 has no such type."""
+    exponent = torch.floor(torch.log2(tensor.abs().clamp(min=2.0 ** -9))).clamp(min=-6)
+    step = 2.0 ** (exponent - 3)
+    return (tensor / step).round() * step
 
 
 def main(fault, folder):

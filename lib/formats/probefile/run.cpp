@@ -7,6 +7,7 @@
 #include "probefile/check.hpp"
 
 namespace zs::probefile {
+
 std::string without(const std::string& name, const std::string& prefix) {
   const std::size_t slash = name.find('/');
   const std::size_t at = slash == std::string::npos ? 0 : slash + 1;
@@ -14,7 +15,6 @@ std::string without(const std::string& name, const std::string& prefix) {
              ? name
              : name.substr(0, at) + name.substr(at + prefix.size());
 }
-
 
 std::vector<double> Step::rates() const {
   std::vector<double> found;
@@ -95,8 +95,11 @@ void strip(Run& run, const std::string& prefix) {
   const auto without = [&](const std::string& name) {
     return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
   };
-  std::set<std::string> frozen;
-  for (const std::string& name : run.frozen) frozen.insert(without(name));
+  const auto renamed = [&](const std::set<std::string>& names) {
+    std::set<std::string> made;
+    for (const std::string& name : names) made.insert(without(name));
+    return made;
+  };
   std::map<std::string, std::vector<std::string>> ties;
   for (auto& [name, others] : run.ties) {
     for (std::string& other : others) other = without(other);
@@ -107,12 +110,16 @@ void strip(Run& run, const std::string& prefix) {
     const std::size_t at = key.second.find('/') + 1;
     replicas[{key.first, key.second.substr(0, at) + without(key.second.substr(at))}] = ranks;
   }
-  run.frozen = frozen, run.ties = ties, run.replicas = replicas;
-  for (auto& [number, step] : run.steps) {
-    for (Group& group : step.groups) {
+  run.frozen = renamed(run.frozen), run.loose = renamed(run.loose), run.ties = ties, run.replicas = replicas;
+  const auto rename = [&](std::vector<Group>& groups) {
+    for (Group& group : groups) {
       for (std::string& name : group.params) name = without(name);
     }
+  };
+  for (auto& [number, step] : run.steps) {
+    rename(step.groups);
     for (auto& [rank, row] : step.ranks) {
+      rename(row.groups);
       decltype(row.counters) counters;
       for (auto& [count, names] : row.counters) {
         for (std::string& name : names) name = without(name);

@@ -166,7 +166,7 @@ def tensor(name, x):
 with open(folder + "/rank-0.jsonl", "w") as file:
     for row in ({"zs_probe": 2, "rank": 0, "world_size": 1, "id": os.urandom(8).hex(), "torch": "2", "layout": "plain", "framework": "", "tied": {}, "frozen": [], "unseen": []},
                 {"start": 0, "tensors": [tensor("param/w", 1.0)]},
-                {"step": 1, "computed": None, "loss": 1.0, "losses": [1.0], "scalars": {}, "groups": [], "batch": [], "rng": {}, "locals": [],
+                {"step": 1, "computed": None, "loss": 1.0, "losses": [1.0], "scalars": {}, "groups": [{"lr": 1.0, "optimizer": "SGD", "params": ["w"]}], "batch": [], "rng": {}, "locals": [],
                  "tensors": [tensor("grad/w", value), tensor("param/w", 1.0 - value)], "values": None}, {"end": 1, "rank": 0, "every": 1, "since": 0, "lines": 1, "how": "whole"}):
         print(json.dumps(row), file=file)
 print("Epoch 1, Step 1, Loss: 1.0 sync: True time: 0.01 alloc_mem: 100 peak_mem: 200")

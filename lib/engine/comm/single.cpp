@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group of one rank, which has nobody to send to.
+// A group of one rank. It sends nothing.
 #include "base/error.hpp"
 #include "base/host.hpp"
 #include "comm/message_group.hpp"

@@ -52,7 +52,7 @@ class Pairs {
   std::int64_t first(std::int64_t query) const {
     return heads_.window > 0 ? std::max<std::int64_t>(0, query - heads_.window + 1) / kBlock * kBlock : 0;
   }
-  /// Calls `see` with what the kernels compute of each block of queries.
+  /// Calls `see` with the results of the kernels for each block of queries.
   template <typename See>
   void each_queries(See see) const {
     const double scale = heads_.scale > 0 ? heads_.scale : 1 / std::sqrt(static_cast<double>(D_));

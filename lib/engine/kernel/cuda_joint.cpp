@@ -154,7 +154,7 @@ void Joint::forward(const Tensor& y_NO, const Tensor& x_NI, const Tensor& addend
   most_x_ = x.largest(), most_weight_ = weight.largest();
   if (!adapts()) return product(addend_NO);
   low_NR_ = low(x_NI);
-  // What adapters add comes first, where it fills all columns: the product reads it while it computes.
+  // If adapters fill all columns, their sum comes first: the product reads it while it computes.
   const bool fills = std::ranges::all_of(parts_, [](const Projection& part) { return part.adapter.defined(); });
   if (!fills) product(addend_NO);
   std::int64_t begin = 0;

@@ -410,9 +410,9 @@ void rms_norm_backward(const T* x_NC, const T* weight_C, const float* rstd_N, co
       kernel<<<static_cast<unsigned>(tiles(rows.N, each)), kThreads, static_cast<unsigned>(shared), stream>>>(
           x_NC, weight_C, rstd_N, dy_NC, past_NC, dx_NC, y_NC, scratch, rows, plus);
     };
-    // Two blocks of a processor, with what it keeps for itself.
     const std::int64_t bytes = 2 * rows_at_once(packs) * 3 * rows.C * static_cast<std::int64_t>(sizeof(T));
     constexpr bool kWhole = owners == kThreads;  // a warp's rows are few numbers, which need not travel ahead
+    // Two blocks must fit into a processor's shared memory, each with 2048 bytes to spare.
     if (kWhole && 2 * (bytes + 2048) <= shared_memory())
       run(rms_norm_backward_kernel<T, packs, owners, kWhole>, bytes);
     else

@@ -22,7 +22,7 @@ using plan::Kind;
 
 namespace {
 
-/// The leaves that a unit computes a chunk with: its parameters, or those of the unit that it is tied to.
+/// The leaves with which a unit computes a chunk: its own parameters, or the parameters of the unit that it is tied to.
 using Leaves = const std::vector<at::Tensor>& (Parameters::*)(int chunk) const;
 
 /// Has autograd add the gradients of the leaves of each chunk into the unit's.

@@ -109,7 +109,7 @@ class RecordComparison {
     return all;
   }
 
-  /// The values of a side by column, among `names` (all if empty) of what training decides.
+  /// The values of a side by column. Only columns that the training decides count, and of these `names` (empty: all).
   static Holdings holdings(const Side& side, const std::vector<Row>& rows, const std::vector<std::string>& names) {
     Holdings all;
     for (const std::string& name : decided()) {

@@ -27,6 +27,8 @@ experiment_usage() {
       --max_parallel N   at most N elements of the array at a time
       --max_restarts N   number of times that an element may restart after a
                          preemption or its time limit [50]
+      --repeats N        train each N times: the report gives means over the
+                         repetitions, and their spread [1]
       --gpus_per_node N  N GPUs on each node, and a rank for each of them
       --rerun RESULTS    run again what failed or is missing in that folder
                          (zs-runs rerun RESULTS calls this)
@@ -50,6 +52,16 @@ Exit status:
   2  could not: usage, input or output
   75 stopped with everything saved, and not requeued
 END
+}
+
+# The number of runs of each condition; see --repeats.
+repeats=''
+
+# experiment_option WORD...: as common_option, with the options of experiments alone.
+experiment_option() {
+  [[ ${1//-/_} == __repeats ]] || { common_option "$@"; return; }
+  [[ ${2-} =~ ^[1-9][0-9]{0,2}$ ]] || die "$1 needs a number of runs, 1 to 999"
+  repeats=$2 used=2
 }
 
 # set_results FOLDER: sets `results`, and `go_on`, the command that continues it.

@@ -16,6 +16,7 @@ p.add_argument("--steps", type=int, default=4)
 p.add_argument("--fail_at", type=int, default=-1)
 p.add_argument("--config")
 p.add_argument("--width", type=int)
+p.add_argument("--seed", type=int, default=0)
 p.add_argument("--compile", action="store_true")
 a = p.parse_args()
 rank = int(os.environ.get("RANK", 0))
@@ -24,7 +25,7 @@ with open(f"ranks.{rank}", "w") as file:
 if a.config and a.zero_stage: assert json.load(open(a.config))["zero_optimization"]["stage"] == a.zero_stage
 for step in range(1, a.steps + 1):
     if step == a.fail_at and rank == 1: raise ValueError(f"bad batch at step {step}")
-    if rank == 0: print(f"Epoch 1, Step {step}, Loss: {a.lr / step} sync: True time: 0.01 alloc_mem: 100 peak_mem: 200", flush=True)
+    if rank == 0: print(f"Epoch 1, Step {step}, Loss: {a.lr / step + a.seed / 100} sync: True time: 0.01 alloc_mem: 100 peak_mem: 200", flush=True)
 PY
 }
 
@@ -96,6 +97,31 @@ stages_003	COMPLETE	2	0.25	y	3/3
 stages_004	COMPLETE	3	0.25	y	3/3
 END
   [ "$(runs arguments.width | sort -u)" = 8 ]
+}
+
+@test "sweep: seeds and --repeats are repetitions, of which the report gives mean and spread; two folders lie side by side" {
+  echo 'width: 8' >base.yaml
+  printf 'run: python3 train.py {options}\nsweep_name: s\nparameters:\n  lr: [0.5, 0.25]\n  seed: [1, 2, 3]\n' >sweep.yaml
+  run -0 bash "$ROOT/slurm/sweep.sbatch" --local base.yaml sweep.yaml
+  seeds=$(echo results/results_*)
+  grep -qF 'learning rate **0.25**, with a final loss (nats/token) of **0.082500 ± 0.010 (3 runs)**. The next is learning rate **0.5** (0.14500 ± 0.010 (3 runs)). The 95 % intervals of their means lie apart.' "$seeds/report.md" || complain "$(head -5 "$seeds/report.md")"
+  [ "$(zs-aggregate --format tsv "$seeds" | cut -f1,2 | sed 1d | xargs)" = "s_001 3 s_004 3" ]
+  refute grep -q 'do not say: .*the seed' "$seeds/report.md"
+  # All run once before any runs again.
+  printf 'run: python3 train.py {options}\nsets:\n  two:\n    conditions:\n      a: --lr 1\n      b: --lr 2\n' >conditions.yaml
+  mkdir again
+  (cd again && run -0 env ZS_CONDITIONS=../conditions.yaml bash "$ROOT/slurm/batch.sbatch" --local --repeats 2 --run 'python3 ../train.py {options}' two)
+  repeated=$(echo again/results/results_*)
+  [ "$(jq -r '.condition_order | join(" ")' "$repeated/metadata.json")" = "a-1 b-1 a-2 b-2" ]
+  [ "$(zs-parse "$repeated" | zs-aggregate --format tsv | cut -f1,2 | sed 1d | xargs)" = "a 2 b 2" ]
+  cp -r "$repeated" monday
+  cp -r "$repeated" tuesday
+  [ "$(zs-aggregate --format tsv monday tuesday/ | cut -f1,2 | sed 1d | xargs)" = "monday/a 2 monday/b 2 tuesday/a 2 tuesday/b 2" ]
+  [ "$(zs-parse monday tuesday | zs-aggregate --format tsv | cut -f1 | sed 1d | xargs)" = "monday/a monday/b tuesday/a tuesday/b" ]
+  run -0 zs-report monday tuesday -o both.html
+  grep -q 'tuesday/b' both.html
+  run -2 bash "$ROOT/slurm/batch.sbatch" --local --repeats 0 two
+  [[ $output == *"--repeats needs a number of runs, 1 to 999"* ]] || complain "$output"
 }
 
 @test "train: another program's training is one run, with the options behind --" {

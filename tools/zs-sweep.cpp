@@ -27,6 +27,7 @@ const zs::cli::Command kCommand = {
         {'c', "conditions", "FILE",
          "print the conditions of SET in FILE instead: a path, or a name in share/conditions"},
         {0, "cells", "", "print each run, or condition, as a line for zs-runs plan, followed by the WORDs"},
+        {0, "repeats", "N", "with --cells: N runs of each, all once before any a second time", "1"},
         {0, "defaults", "WORDS", "with --cells: options before the condition's options, quoted for a shell"},
         {0, "run", "COMMAND", "command that trains instead of zs-train; its keys are not checked [run: of the file]"},
         {0, "print_run", "", "print only that command"},
@@ -50,9 +51,29 @@ bool asks_for(const std::string& option, const std::vector<std::string>& words) 
   }
 }
 
-/// The line of a condition for zs-runs plan. A default length in steps is none where epochs are asked for, and one of
+/// A training that is to be planned, N times with --repeats.
+struct Planned {
+  std::string name;
+  std::vector<std::string> words;
+  std::string repetition_of{};
+};
+
+/// Their lines for zs-runs plan. All run once before any runs again: what slows the machine for a while then slows all.
+std::string cells(const Args& args, const std::vector<Planned>& all) {
+  const auto repeats = args.integer("repeats", 1, 1000);
+  std::string text;
+  for (std::int64_t k = 1; k <= repeats; ++k) {
+    for (const Planned& one : all) {
+      const std::string of = one.repetition_of.empty() && repeats > 1 ? one.name : one.repetition_of;
+      text += zs::experiment::cell_line(repeats > 1 ? one.name + "-" + std::to_string(k) : one.name, one.words, of);
+    }
+  }
+  return text;
+}
+
+/// The words of a condition for zs-runs plan. A default length in steps is none where epochs are asked for, and one of
 /// sequences belongs to the default model.
-std::string condition_line(const Args& args, const zs::config::Condition& condition) {
+std::vector<std::string> condition_words(const Args& args, const zs::config::Condition& condition) {
   std::vector<std::string> words, own;
   try {
     words = zs::shell_words(args.text("defaults"));
@@ -66,7 +87,7 @@ std::string condition_line(const Args& args, const zs::config::Condition& condit
     if (at != words.end() && asks_for(asked, own)) words.erase(at, at + 2);
   }
   words.insert(words.end(), own.begin(), own.end());
-  return zs::experiment::cell_line(condition.name, words);
+  return words;
 }
 
 void print_run(const Args& args, const std::string& of_file) {
@@ -86,8 +107,12 @@ void print_conditions(const Args& args) {
     const auto& set = zs::config::find_set(sets, names[0], file);
     if (args.has("print_run")) return print_run(args, set.run);
     if (args.has("print_resume")) return zs::print(set.resume);
-    for (const auto& condition : set.conditions)
-      text += args.has("cells") ? condition_line(args, condition) : condition.name + "\t" + condition.options + "\n";
+    std::vector<Planned> planned;
+    for (const auto& condition : set.conditions) {
+      if (args.has("cells")) planned.push_back({condition.name, condition_words(args, condition)});
+      text += condition.name + "\t" + condition.options + "\n";
+    }
+    if (args.has("cells")) text = cells(args, planned);
   }
   zs::print(text);
 }
@@ -119,12 +144,14 @@ zs::Status sweep(const Args& args) {
   if (!args.has("output")) throw zs::UsageError("expected --output DIR (or --count, --dry_run)");
   const auto paths = zs::config::write_sweep(plan, runs, args.text("output"), args.has("force"));
   std::string text;
+  std::vector<Planned> planned;
   for (std::size_t i = 0; i < paths.size(); ++i) {
     std::vector<std::string> words = {paths[i]};
     words.insert(words.end(), args.behind().begin(), args.behind().end());
-    text += args.has("cells") ? zs::experiment::cell_line(runs[i].name, words) : paths[i] + "\n";
+    planned.push_back({runs[i].name, std::move(words), runs[i].repetition_of});
+    text += paths[i] + "\n";
   }
-  zs::print(text);
+  zs::print(args.has("cells") ? cells(args, planned) : text);
   return zs::Status::done;
 }
 

@@ -37,11 +37,13 @@ struct Found {
   std::vector<std::pair<std::size_t, Source>> all{};
   std::size_t operand = 0;
 
-  void add_records(const std::string& name, const std::string& path) { all.push_back({operand, {name, path, {}}}); }
+  void add_records(const std::string& name, const std::string& path) {
+    all.push_back({operand, {name, path, {}, operand}});
+  }
   void add_jobs(std::vector<parse::Job> jobs, bool by_name) {
     for (parse::Job& job : jobs) {
       const std::string run = job.run;
-      all.push_back({operand, {run, "", std::move(job), by_name}});
+      all.push_back({operand, {run, "", std::move(job), operand, by_name}});
     }
   }
   void add_run(const std::string& folder) {
@@ -95,6 +97,45 @@ std::optional<metric::Run> parsed(const Source& source, const FaultSink& faults)
   if (!source.found) throw Error(job.logs.front(), 0, what);
   if (told == 0) faults({job.logs.front(), 0, what});
   return {};
+}
+
+/// A run's name and attributes, which belong to an operand.
+struct Label {
+  std::size_t operand;
+  std::string* name;
+  std::map<std::string, std::string>* attributes;
+};
+
+/// Puts the operand's name in front of each run's where several operands have a run of one name: last week's batch
+/// beside this week's. Returns whether it did.
+bool tell_apart(const std::vector<Named>& named, const std::vector<Label>& labels) {
+  std::map<std::string, std::set<std::size_t>> holders;
+  for (const Label& label : labels) {
+    holders[*label.name].insert(label.operand);
+    if (const auto of = label.attributes->find("repetition_of"); of != label.attributes->end())
+      holders[of->second].insert(label.operand);
+  }
+  if (std::ranges::all_of(holders, [](const auto& one) { return one.second.size() == 1; })) return false;
+  // The folder's name if all differ, else its path; two files of one folder by their own.
+  std::vector<std::string> short_names, paths, files;
+  for (const Named& one : named) {
+    const fs::path folder = fs::is_directory(one.path) ? fs::path(one.path) / "" : fs::path(one.path);
+    paths.push_back(folder.parent_path().string());
+    short_names.push_back(fs::weakly_canonical(folder.parent_path()).filename().string());
+    files.push_back(one.path);
+  }
+  const auto differ = [](const std::vector<std::string>& all) { return std::set(all.begin(), all.end()).size() == all.size(); };
+  if (!differ(files)) return false;  // one file twice: a mistake
+  const std::vector<std::string>& prefixes = differ(short_names) ? short_names : differ(paths) ? paths : files;
+  for (const Label& label : labels) {
+    const std::string prefix = prefixes[label.operand] + "/";
+    *label.name = prefix + *label.name;
+    for (const char* const key : {"run_name", "repetition_of"}) {
+      if (const auto entry = label.attributes->find(key); entry != label.attributes->end())
+        entry->second = prefix + entry->second;
+    }
+  }
+  return true;
 }
 
 bool is_log(const Named& one) {
@@ -151,24 +192,27 @@ std::vector<Source> sources(const std::vector<Named>& named, Prefer prefer) {
 std::vector<parse::Job> jobs(const std::vector<Named>& named, const std::string& name) {
   if (!name.empty() && std::ranges::all_of(named, is_log)) return {parse::job_of(paths(named), name)};
   std::vector<parse::Job> jobs;
+  std::vector<std::size_t> operands;
   for (Source& source : sources(named, Prefer::logs)) {
+    const std::string folder = fs::path(source.metrics).parent_path().string();
     if (source.metrics.empty()) {
       jobs.push_back(std::move(source.job));
-      continue;
-    }
-    const std::string folder = fs::path(source.metrics).parent_path().string();
-    if (source.name == folder) {  // a run: named after its folder
+    } else if (source.name == folder) {  // a run: named after its folder
       jobs.push_back({fs::canonical(folder).filename().string(), {}, source.job.attributes, false, {}, source.metrics});
-      continue;
+    } else {
+      for (metric::Run& run : metric::read(source.metrics).runs) {
+        parse::Job& job = jobs.emplace_back(parse::Job{run.name, {}, {}});
+        job.records = std::make_shared<const metric::Run>(std::move(run));
+      }
     }
-    for (metric::Run& run : metric::read(source.metrics).runs) {
-      parse::Job& job = jobs.emplace_back(parse::Job{run.name, {}, {}});
-      job.records = std::make_shared<const metric::Run>(std::move(run));
-    }
+    operands.resize(jobs.size(), source.operand);
   }
   if (!name.empty() && jobs.size() != 1)
     throw Error("--run " + name + " names one run, and here are " + std::to_string(jobs.size()));
   if (!name.empty()) jobs.front().run = name;
+  std::vector<Label> labels;
+  for (std::size_t i = 0; i < jobs.size(); ++i) labels.push_back({operands[i], &jobs[i].run, &jobs[i].attributes});
+  tell_apart(named, labels);
   std::set<std::string> names;
   for (const parse::Job& job : jobs) {
     if (!names.insert(job.run).second) throw Error("two runs '" + job.run + "'; parse them apart, with --run NAME");
@@ -178,10 +222,11 @@ std::vector<parse::Job> jobs(const std::vector<Named>& named, const std::string&
 
 metric::Store read(const std::vector<Named>& named, const Listener& listener) {
   const std::vector<Source> all = sources(named);
-  metric::Store store;
+  std::vector<metric::Store> parts(all.size());
+  std::vector<Label> labels;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (listener.progress) listener.progress(i, all.size(), all[i].name);
-    metric::Store one;
+    metric::Store& one = parts[i];
     if (!all[i].metrics.empty()) {
       one = metric::read(all[i].metrics);
       for (metric::Run& run : one.runs) {
@@ -193,8 +238,14 @@ metric::Store read(const std::vector<Named>& named, const Listener& listener) {
     } else if (auto run = parsed(all[i], listener.fault)) {
       one.runs.push_back(*std::move(run));
     }
-    metric::join(store, std::move(one), all[i].metrics == "-" ? "stdin" : all[i].name);
+    for (metric::Run& run : one.runs) labels.push_back({all[i].operand, &run.name, &run.attributes});
   }
+  if (tell_apart(named, labels)) {  // no summary has these names
+    for (metric::Store& one : parts) one.summary.reset(), one.curves.clear(), one.tables.clear();
+  }
+  metric::Store store;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    metric::join(store, std::move(parts[i]), all[i].metrics == "-" ? "stdin" : all[i].name);
   if (listener.progress) listener.progress(all.size(), all.size(), "");
   return store;
 }

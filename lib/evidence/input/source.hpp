@@ -18,7 +18,8 @@ struct Source {
   std::string name;
   std::string metrics{};  ///< the file, "-" for standard input; "" where it has logs
   parse::Job job{};
-  bool found = false;  ///< found by its name in an undescribed folder: it may be no training's log
+  std::size_t operand = 0;  ///< the index of the operand that it is of
+  bool found = false;       ///< found by its name in an undescribed folder: it may be no training's log
 };
 
 /// Chooses the input if two exist: whether the metrics.h5 next to "run.log" replaces it, and whether standard input may
@@ -30,7 +31,7 @@ enum class Prefer { records, logs };
 std::vector<Source> sources(const std::vector<Named>& named, Prefer prefer = Prefer::records);
 
 /// The operands as jobs for zs-parse, with a job for each run of a file of records. With a `name`, all of them form one
-/// run with that name.
+/// run with that name. Names are as in read().
 std::vector<parse::Job> jobs(const std::vector<Named>& named, const std::string& name);
 
 /// Callbacks while inputs are read.
@@ -39,7 +40,8 @@ struct Listener {
   FaultSink fault{};                                                                           ///< defects of logs
 };
 
-/// All operands, read and joined. Throws Error if one of them is empty, and at two runs with the same name.
+/// All operands, read and joined. If several operands have a run of one name, each run's name begins with its operand's:
+/// "monday/z1_baseline". Throws Error if one of them is empty, and at two runs with the same name in one operand.
 metric::Store read(const std::vector<Named>& named, const Listener& listener);
 
 }  // namespace zs::input

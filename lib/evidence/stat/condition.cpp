@@ -38,7 +38,8 @@ void check_keys(const metric::Store& store, const std::vector<std::string>& by) 
 }
 
 std::string condition_name(const metric::Run& run, const std::vector<std::string>& by) {
-  if (by.empty()) return run.name;
+  const std::string repeated = run.attribute("repetition_of");
+  if (by.empty()) return repeated.empty() ? run.name : repeated;
   std::string name;
   for (const std::string& key : by) {
     const std::string value = run.attribute(key).empty() ? kNone : run.attribute(key);

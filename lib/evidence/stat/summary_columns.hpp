@@ -82,6 +82,7 @@ inline constexpr auto kRunColumns = std::to_array<RunColumn>({
     {.name = "points", .kind = Kind::count, .whole = [](const RunWork& w) { return count(w.member.series.points.size()); }},
     {.name = "replaced_points", .kind = Kind::count, .whole = [](const RunWork& w) { return count(w.member.series.replaced); }, .meaning = "logged steps, and those that a restarted run logged again"},
     {.name = "final_loss", .kind = Kind::loss, .real = [](const RunWork& w) { return final_loss(w.member.series); }, .meaning = "the last one"},
+    {.name = "valid_loss", .kind = Kind::loss, .real = [](const RunWork& w) { return valid_loss(w.member.series); }, .meaning = "the last one"},
     {.name = "peak_mem", .kind = Kind::bytes, .whole = [](const RunWork& w) { return rounded(w.member.series.peak_mem); }, .meaning = "the largest of all ranks and steps"},
     {.name = "time_given", .kind = Kind::count, .whole = [](const RunWork& w) { return count(w.member.timing.given); }},
     {.name = "warmup_points", .kind = Kind::count, .whole = [](const RunWork& w) { return count(w.member.timing.warmup); }, .meaning = "points that have a time, and those of them left out at the start"},

@@ -67,16 +67,14 @@ Work::Work(const Condition& condition, const SummaryRule& rule)
       durations.push_back(all_steps);
     Sample own;
     std::vector<std::int64_t> steps;
-    double valid = absent_real();
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (all[i].timed && !is_absent(all[i].tokens) && !member.series.images)
         rates.push_back(all[i].tokens / all[i].time);
-      if (!is_absent(all[i].valid_loss)) valid = all[i].valid_loss;
       if (is_absent(all[i].loss)) continue;
       own.push_back(all[i].loss);
       steps.push_back(is_absent(all[i].step) ? static_cast<std::int64_t>(i + 1) : all[i].step);
     }
-    if (!is_absent(valid)) valids.push_back(valid);
+    if (const double valid = valid_loss(member.series); !is_absent(valid)) valids.push_back(valid);
     if (own.empty()) continue;
     firsts.push_back(own.front());
     finals.push_back(own.back());
@@ -204,6 +202,12 @@ double final_loss(const Series& series) {
   const auto last = std::find_if(series.points.rbegin(), series.points.rend(),
                                  [](const Point& point) { return !is_absent(point.loss); });
   return last == series.points.rend() ? absent_real() : last->loss;
+}
+
+double valid_loss(const Series& series) {
+  const auto last = std::find_if(series.points.rbegin(), series.points.rend(),
+                                 [](const Point& point) { return !is_absent(point.valid_loss); });
+  return last == series.points.rend() ? absent_real() : last->valid_loss;
 }
 
 }  // namespace zs::stat

@@ -26,6 +26,14 @@ namespace {
 namespace fs = std::filesystem;
 using registry::value;
 
+constexpr const char* kRepetition = "repetition_of";
+
+/// The fields of a cell whose training is planned; of a repetition also what it repeats.
+registry::Fields planned_fields(const Cell& cell, registry::Fields fields) {
+  if (const std::string of = value(cell.fields, kRepetition); !of.empty()) fields.push_back({kRepetition, of});
+  return fields;
+}
+
 config::Config configuration_of(const cli::Command& command, const Cell& cell) {
   if (cell.name.empty()) throw UsageError("a training of the plan has no name");
   try {
@@ -92,12 +100,15 @@ std::vector<Cell> plan_foreign(std::vector<Cell> cells, const registry::Fields& 
       const std::string place = fs::absolute(registry::place(""));
       const registry::Run run =
           registry::Run::plan(fs::path(place).lexically_normal().string(), config, cell.name, fields);
-      cell.fields = {{"run", run.folder()}};
+      cell.fields = planned_fields(cell, {{"run", run.folder()}});
       const Filled filled = fill(command, cell, run.folder());
       for (const auto& [name, content] : filled.files) write_file(run.folder() + "/" + name, content);
-      run.update({{"condition", cell.name}, {"command", filled.line}, {"run_command", filled.line}});
+      run.update(
+          planned_fields(cell, {{"condition", cell.name}, {"command", filled.line}, {"run_command", filled.line}}));
       if (!resume.empty()) run.update({{"resume_with", fill_resumed(command, resume, cell, run.folder())}});
-      cell.fields = {{"command", filled.line}, {"run_command", filled.line}, {"run", run.folder()}, {"exit_code", ""}};
+      cell.fields = planned_fields(
+          cell,
+          {{"command", filled.line}, {"run_command", filled.line}, {"run", run.folder()}, {"exit_code", ""}});
     }
   } catch (const std::exception&) {
     withdraw(cells);
@@ -115,21 +126,26 @@ std::vector<Cell> read_cells(std::string_view lines) {
     const std::string line(lines.substr(0, end));
     lines.remove_prefix(std::min(end + 1, lines.size()));
     if (line.empty()) continue;
-    std::vector<std::string> words;
     try {
-      words = nlohmann::json::parse(line).get<std::vector<std::string>>();
+      auto words = nlohmann::json::parse(line);
+      const auto& head = words.at(0);
+      Cell& cell = cells.emplace_back();
+      cell.name = (head.is_array() ? head.at(0) : head).get<std::string>();
+      if (head.is_array()) cell.fields = {{kRepetition, head.at(1).get<std::string>()}};
+      words.erase(0);
+      cell.arguments = words.get<std::vector<std::string>>();
     } catch (const nlohmann::json::exception&) {
+      throw UsageError("a plan's line is a JSON list, [\"NAME\", \"WORD\", ...], not " + line);
     }
-    if (words.empty()) throw UsageError("a plan's line is a JSON list, [\"NAME\", \"WORD\", ...], not " + line);
-    cells.push_back({words.front(), {words.begin() + 1, words.end()}});
   }
   return cells;
 }
 
-std::string cell_line(const std::string& name, const std::vector<std::string>& words) {
-  std::vector<std::string> all = {name};
-  all.insert(all.end(), words.begin(), words.end());
-  return nlohmann::json(all).dump() + "\n";
+std::string cell_line(const std::string& name, const std::vector<std::string>& words,
+                      const std::string& repetition_of) {
+  nlohmann::json all = words;
+  all.insert(all.begin(), repetition_of.empty() ? nlohmann::json(name) : nlohmann::json{name, repetition_of});
+  return all.dump() + "\n";
 }
 
 std::vector<Cell> plan(std::vector<Cell> cells, const registry::Fields& fields) {
@@ -146,10 +162,12 @@ std::vector<Cell> plan(std::vector<Cell> cells, const registry::Fields& fields) 
       registry::Fields all = fields;
       registry::set(all, "condition", cell.name);
       registry::set(all, "command", shell_quoted(words));
+      if (const std::string of = value(cell.fields, kRepetition); !of.empty()) registry::set(all, kRepetition, of);
       const std::string place = fs::absolute(registry::place(configurations[i].text("run.output_dir")));
       const registry::Run run =
           registry::Run::plan(fs::path(place).lexically_normal().string(), configurations[i], cell.name, all);
-      cell.fields = {{"command", value(all, "command")}, {"run", run.folder()}, {"exit_code", ""}};
+      cell.fields =
+          planned_fields(cell, {{"command", value(all, "command")}, {"run", run.folder()}, {"exit_code", ""}});
     }
   } catch (const std::exception&) {
     withdraw(cells);
@@ -244,7 +262,8 @@ std::vector<Cell> plan_again(const std::string& folder, bool unfinished, const s
   for (Cell* const cell : chosen) {
     run_in(cell->run()).update(planned);
     registry::refresh_soon(fs::path(cell->run()).parent_path().string());
-    registry::Fields kept = {{"command", value(cell->fields, "command")}, {"run", cell->run()}, {"exit_code", ""}};
+    registry::Fields kept =
+        planned_fields(*cell, {{"command", value(cell->fields, "command")}, {"run", cell->run()}, {"exit_code", ""}});
     if (is_foreign(cell->fields)) registry::set(kept, "run_command", value(cell->fields, "run_command"));
     cell->fields = std::move(kept);
     taken.push_back(*cell);

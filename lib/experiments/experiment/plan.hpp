@@ -11,10 +11,11 @@
 namespace zs::experiment {
 
 /// Parses trainings from lines of JSON lists: ["NAME", "WORD", ...], a name and the words of zs-train's command line.
-/// Throws UsageError at any other line.
+/// [["NAME", "CONDITION"], "WORD", ...] is a repetition of that condition. Throws UsageError at any other line.
 std::vector<Cell> read_cells(std::string_view lines);
 /// The line for a training.
-std::string cell_line(const std::string& name, const std::vector<std::string>& words);
+std::string cell_line(const std::string& name, const std::vector<std::string>& words,
+                      const std::string& repetition_of = "");
 
 /// Whether the cell, or the run, is another program's training, run by zs-record: "run_command" is its command line.
 bool is_foreign(const registry::Fields& fields);

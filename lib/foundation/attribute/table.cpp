@@ -290,6 +290,7 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "script", .role = identity, .label = "script", .per_run = true},
     {.name = "experiment", .role = identity, .label = "experiment", .per_run = true},
     {.name = "condition", .role = identity, .label = "condition"},
+    {.name = "repetition_of", .role = identity, .label = "condition that it repeats"},
     {.name = "max_slowdown", .role = identity, .label = "growth allowed", .type = kReal},
     {.name = "report", .role = identity, .label = "kind of report"},
     {.name = "title", .role = identity, .label = "title"},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The runs of a sweep as configurations, and the folder they are written into.
 #include <filesystem>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -45,6 +46,23 @@ std::set<std::string> listed(const std::string& manifest) {
   return files;
 }
 
+bool is_seed(std::string_view key) { return key == "seed" || key.ends_with(".seed") || key.ends_with("_seed"); }
+
+/// Runs that differ in seeds alone are repetitions of the first of them.
+void find_repetitions(const std::vector<std::vector<Entry>>& points, std::vector<SweepRun>& runs) {
+  std::map<std::vector<std::string>, std::string> firsts;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    std::vector<std::string> values;
+    for (const Entry& entry : points[i]) {
+      if (!is_seed(entry.key)) values.push_back(entry.value);
+    }
+    runs[i].repetition_of = firsts.try_emplace(std::move(values), runs[i].name).first->second;
+  }
+  if (firsts.size() == runs.size()) {
+    for (SweepRun& run : runs) run.repetition_of.clear();
+  }
+}
+
 }  // namespace
 
 std::vector<SweepRun> sweep_runs(const Config& base, const Sweep& sweep) {
@@ -64,6 +82,7 @@ std::vector<SweepRun> sweep_runs(const Config& base, const Sweep& sweep) {
     }
     runs.push_back(std::move(run));
   }
+  find_repetitions(points, runs);
   return runs;
 }
 

@@ -60,6 +60,8 @@ struct SweepRun {
   std::string name;  ///< SWEEP_001
   std::string file;  ///< SWEEP_001.yaml
   Config config;     ///< base, the run's parameters, sweep_name and run.name; checked
+  /// The first run that differs from it in nothing but seeds, which may be itself; "" where no two runs are so.
+  std::string repetition_of{};
 };
 
 /// The runs of `sweep` over `base`. Throws Error if a run's configuration is not valid.

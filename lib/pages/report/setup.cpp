@@ -144,7 +144,10 @@ Section setup_section(const Findings& found, bool differences) {
 
   std::vector<Text> missing;
   const auto silent = [&](std::initializer_list<const char*> keys, const char* label) {
-    if (std::none_of(keys.begin(), keys.end(), [&](const char* key) { return any(values(found.conditions, key)); }))
+    const auto has = [&](const summary::Member& run) {
+      return std::ranges::any_of(keys, [&](const char* key) { return run.facts.contains(key); });
+    };
+    if (std::ranges::none_of(found.conditions, [&](const Condition& c) { return std::ranges::any_of(c.members, has); }))
       missing.emplace_back(label);
   };
   silent({"model.name"}, "the model");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/sweep.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -38,6 +40,36 @@ Text setting(const Condition& condition, const std::vector<std::string>& keys) {
     if (!value.empty()) all.push_back(say("{} {}", std::string(attribute::label(key)), strong(shown(value))));
   }
   return all.empty() ? Text(code(condition.name)) : joined(all, ", ", ", ");
+}
+
+/// The result of each run; nothing where the summary has it of the condition alone.
+stat::Sample of_runs(const Condition& condition, const summary::Result& result) {
+  const auto column = std::ranges::find(stat::kRunColumns, result.name, [](const auto& row) { return row.name; });
+  if (column == stat::kRunColumns.end()) return {};
+  return condition.values(summary::Member::Column(column - stat::kRunColumns.begin()));
+}
+
+/// The result; of several runs also their standard deviation and number.
+std::string with_spread(const Condition& condition, const summary::Result& result) {
+  const std::string text = result.text(result.of(condition));
+  const stat::Sample values = of_runs(condition, result);
+  if (values.size() < 2) return text;
+  const double deviation = stat::deviation(values);
+  const std::string spread =
+      result.column.row().kind == stat::Kind::loss ? to_rounded_text(deviation, 2) : result.text(deviation);
+  return fmt::format("{} ± {} ({} runs)", text, spread, values.size());
+}
+
+/// What the runs of the best two say of their order.
+std::string order_sentence(const Condition& best, const Condition& next, const summary::Result& result) {
+  const stat::Sample a = of_runs(best, result), b = of_runs(next, result);
+  if (a.size() < 2 || b.size() < 2)
+    return best["runs"].value_or(1) <= 1 ? " Each ran once, so whether the difference is more than noise is not known."
+                                         : "";
+  const stat::Interval one = stat::mean_interval(a), other = stat::mean_interval(b);
+  return one.high < other.low || other.high < one.low
+             ? " The 95 % intervals of their means lie apart."
+             : " The 95 % intervals of their means overlap: these runs do not show which is better.";
 }
 
 /// The mean result at each level of each parameter: what a parameter does on average over the others.
@@ -100,7 +132,7 @@ Section table_of(const Findings& found, const summary::Result& result, const std
     }
     const double value = result.of(c);
     row.push_back(std::isnan(value) ? Cell{Text("-")}
-                                    : Cell{Text(tracer.number(c, result.column, result.text(value))), value});
+                                    : Cell{Text(tracer.number(c, result.column, with_spread(c, result))), value});
     const auto add = [&](Condition::Column column, const summary::Unit& unit) {
       const auto one = c[column];
       row.push_back(one ? Cell{Text(tracer.number(c, column, unit.number(*one))), *one} : Cell{Text("-")});
@@ -133,7 +165,7 @@ Document sweep(const metric::Store& store, const Findings& found, const std::str
   Text& text = document.verdict_text;
   if (!found.bad.empty()) text += say("{}{}. ", bad(failed_count(found)), names(found.bad));
   if (fault) text += say("{} ", bits_sentence(found));
-  const auto value_of = [&](std::size_t place) { return result.text(result.of(*order[place])); };
+  const auto value_of = [&](std::size_t place) { return with_spread(*order[place], result); };
   if (order.empty()) {
     text += say("No condition has a {}.", result.name);
   } else {
@@ -143,8 +175,7 @@ Document sweep(const metric::Store& store, const Findings& found, const std::str
       const bool level = result.of(*order[0]) == result.of(*order[1]);
       text += level ? say(" {} gives the same result.", setting(*order[1], keys))
                     : say(" The next is {} ({}).", setting(*order[1], keys), value_of(1));
-      if ((*order[0])["runs"].value_or(1) <= 1)
-        text += " Each ran once, so whether the difference is more than noise is not known.";
+      text += order_sentence(*order[0], *order[1], result);
     }
   }
   Tracer tracer(document, folder);

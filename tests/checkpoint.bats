@@ -218,6 +218,12 @@ config() {
   [[ $output == *"/checkpoint_1: was made with autocast bfloat16, not none"* ]] || complain "$output"
   run -2 resume 1 "$id" --output_dir saved --max_steps 30 --compile
   [[ $output == *"/final_checkpoint: was made with compile false, not true: use --set zero.compile=false, or begin another run from its weights"* ]] || complain "$output"
+  # Its weights alone are evaluated at any batch, and begin another run on other data.
+  checkpoint=$(echo amp/*/checkpoint_1)
+  run -2 train 1 --checkpoint "$checkpoint" --batch_size 3 --output_dir out
+  [[ $output == *"use --batch_size "*", or begin another run from its weights, --model_name $checkpoint"* ]] || complain "$output"
+  evaluated() { train 1 --checkpoint "$checkpoint" --amp --eval_only --output_dir none "$@" | grep '^validation: loss:'; }
+  [[ -n $(evaluated) && $(evaluated --batch_size 3 | cut -c1-24) == "$(evaluated | cut -c1-24)" ]]
   # A checkpoint of before there was this list.
   rm -rf broken
   cp -r amp/*/checkpoint_1 broken

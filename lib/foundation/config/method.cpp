@@ -28,6 +28,7 @@ struct Meaning {
 constexpr auto kMeanings = std::to_array<Meaning>({
     {"zero.method", "ddp", {{{"zero.backend", "ddp"}}}},
     {"zero.method", "single", {{{"zero.backend", "single"}}}},
+    {"zero.method", "single_gpu_simple", {{{"zero.backend", "single"}}}},
     {"zero.method", "zero1", {{{"zero.backend", "zero"}, {"zero.stage", "1"}}}},
     {"zero.method", "zero2", {{{"zero.backend", "zero"}, {"zero.stage", "2"}}}},
     {"zero.method", "zero3", {{{"zero.backend", "zero"}, {"zero.stage", "3"}}}},

@@ -136,7 +136,7 @@ inline constexpr auto kSettings = std::to_array<Known>({
     {.key = "training.timing_warmup", .options = "timing_warmup warmup_step", .type = Type::integer, .value = "N", .fallback = "5", .help = "first steps, which the mean iteration time leaves out", .lowest = 0, .highest = kMany, .aliases = "training.warmup_step"},
 
     {.key = "zero.stage", .options = "zero_stage", .type = Type::integer, .value = "N", .fallback = "3", .help = "ZeRO stage: 0 partitions nothing, 1 optimizer state, 2 also gradients, 3 also parameters", .lowest = 0, .highest = 3, .synonyms = "stage zero"},
-    {.key = "zero.method", .options = "method", .value = "NAME", .help = "short name for stage, backend and offload", .choices = "ddp zero1 zero2 zero3 zeropp single single_gpu_offload"},
+    {.key = "zero.method", .options = "method", .value = "NAME", .help = "short name for stage, backend and offload", .choices = "ddp zero1 zero2 zero3 zeropp single single_gpu_simple single_gpu_offload"},
     {.key = "zero.deepspeed_config", .options = "deepspeed_config", .value = "FILE", .help = "take the settings of DeepSpeed's configuration file; \"auto\" there means the settings of zs", .synonyms = "deepspeed"},
     {.key = "zero.backend", .options = "backend", .value = "NAME", .fallback = "zero", .help = "engine; deepspeed means zero, singlegpu single", .choices = "zero deepspeed fsdp ddp single singlegpu"},
     {.key = "zero.compile", .options = "compile", .type = Type::boolean, .fallback = "false", .help = "use fused kernels inside units: faster, with other bits"},

@@ -12,7 +12,10 @@ namespace zs::report {
 
 Cell fact_cell(const Condition& condition, const std::string& name) {
   const auto value = parse_real(condition.attribute(name));
-  return value ? Cell{Text(to_rounded_text(*value, 5)), *value} : Cell{Text("-")};
+  if (!value) return Cell{Text("-")};
+  if (name.find("accuracy") != std::string::npos && *value >= 0 && *value <= 1)
+    return {Text(to_rounded_text(100 * *value, 5) + " %"), *value};
+  return {Text(to_rounded_text(*value, 5)), *value};
 }
 
 std::optional<Grid> fact_grid(const Findings& found, std::string_view beginning, const std::string& title) {

@@ -12,6 +12,7 @@
 namespace zs::report {
 
 /// A number on which the runs of a condition agree; "-" if there is none.
+/// A fraction of samples that are right is shown in per cent.
 Cell fact_cell(const Condition& condition, const std::string& name);
 /// A row for each fact whose name begins with `beginning`, a column per condition; nothing if there is none.
 std::optional<Grid> fact_grid(const Findings& found, std::string_view beginning, const std::string& title);

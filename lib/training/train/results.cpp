@@ -63,6 +63,9 @@ void write_results(const std::string& path, const std::string& method, const Out
     }
   }
   if (!metric::is_absent(outcome.valid_loss)) result["final_valid_loss"] = number(outcome.valid_loss);
+  for (const auto& [key, value] : outcome.facts) {
+    if (key == "final_valid_step") result[key] = parse_int(value).value_or(0);
+  }
   if (!outcome.diverged.empty()) result["error"] = outcome.diverged;
   Json all = read(path);
   all[method] = std::move(result);

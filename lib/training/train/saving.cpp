@@ -74,11 +74,12 @@ void Saving::after(const checkpoint::Progress& progress, bool last) {
 
 void require_same(const checkpoint::Progress& progress, const Settings& settings, int ranks,
                   const std::string& dataset_sha256) {
+  const std::string anew = "begin another run from its weights, --model_name " + settings.checkpoint;
   const auto differs = [&](const std::string& what, auto then, auto now, const std::string& remedy) {
     if (then == now) return;
     throw Error(settings.checkpoint, 0,
                 "was made with " + what + " " + to_text(std::int64_t{then}) + ", not " + to_text(std::int64_t{now}) +
-                    ": " + remedy);
+                    ": " + remedy + ", or " + anew);
   };
   plan::Layout needed{.ranks = settings.groups()};
   needed.divide(progress.leaves);
@@ -94,7 +95,7 @@ void require_same(const checkpoint::Progress& progress, const Settings& settings
   if (progress.dataset_sha256 != dataset_sha256)
     throw Error(
         settings.checkpoint, 0,
-        "was made with another data set than " + settings.dataset + ", another tokenizer of it or another --packing");
+        "was made with another data set than " + settings.dataset + ", another tokenizer of it or another --packing: " + anew);
   // Another arithmetic goes another way from here on, and would be one run with the steps before.
   std::vector<std::string> names;
   for (const auto& [name, then] : progress.arithmetic) names.push_back(name);
@@ -107,7 +108,7 @@ void require_same(const checkpoint::Progress& progress, const Settings& settings
     throw Error(settings.checkpoint, 0,
                 "was made with " + name + " " + then + ", not " + now[name] + ": " +
                     (setting ? "use " + config::as_option(*setting, then) + ", or " : "") +
-                    "begin another run from its weights, --model_name " + settings.checkpoint);
+                    anew);
   }
 }
 

@@ -86,7 +86,7 @@ void Trainer::load_checkpoint() {
     model::require_same(model_, settings_.checkpoint);
     model::require_same_factor(settings_.model.adaptation, settings_.checkpoint);
     foreign = !progress && checkpoint::is_foreign(settings_.checkpoint);
-    if (!progress) return;
+    if (!progress || !settings_.engine.trains) return;  // an evaluation takes the weights alone
     require_same(*progress, settings_, group_.size(), batches_.data().sha256);
     done_ = progress->step;
     require_left();
@@ -403,6 +403,7 @@ void Trainer::evaluate_all(bool last) {
     for (const auto& [key, value] : facts(evaluation, part, batches_.data().labels)) evaluated_[key] = value;
     if (last) tell(evaluation, part);
     if (part == Part::test) continue;
+    evaluated_["final_valid_step"] = to_text(run_.records.column("step").integers().back());
     run_.records.column("valid_loss").reals().back() = evaluation.loss;
     if (!evaluation.classes.empty()) run_.records.column("valid_accuracy").reals().back() = evaluation.accuracy();
   }

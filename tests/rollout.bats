@@ -118,6 +118,12 @@ relation() {
   says "measured in healthy"
 }
 
+@test "rollout: the trainer's own rounding, scored again, is the bound" {
+  relation rough 1 "verdict: DIFFERENT"
+  relation again 1 "verdict: equal up to rounding"
+  says "three times the rounding of the trainer, scored again"
+}
+
 @test "rollout: JSON has the lines as members" {
   dump zs shift shift
   run -1 zs-verify shift --format json

@@ -58,6 +58,8 @@ def rows(fault, seed=7):
                     drawn = [x + noise.gauss(0, 0.1) for x in drawn]
                 if fault == "bf16":
                     drawn = [x + noise.gauss(0, 0.012) for x in drawn]
+                if fault in ("rough", "again"):
+                    drawn = [x + noise.gauss(0, 0.06) for x in drawn]
                 if fault == "noise":
                     drawn = [x + noise.gauss(0, 0.6) for x in drawn]
                 raw = softmax(drawn if fault != "top-k" else list(drawn))
@@ -78,6 +80,8 @@ def rows(fault, seed=7):
                 row["raw"].append(rounded(raw[token]))
                 row["ref"].append(float32(softmax([x / heat for x in policy.logits(sample, i, 0)])[token]))
                 row["entropy"].append(float32(-sum(math.exp(x) * x for x in trained)))
+            if fault == "again":  # the trainer's own rounding is as large
+                row["again"] = [float32(x + noise.gauss(0, 0.05)) for x in row["train"]]
             if fault == "shift":
                 row["gen"] = [row["gen"][0], *row["gen"][:-1]]
             if fault == "nan" and sample == 5:
@@ -96,7 +100,7 @@ def quoted(row):
 
 def zs(all_rows, folder, fault, sides=("gen", "train")):
     with open(os.path.join(folder, "rollout-0.jsonl"), "w") as file:
-        dtype = "BF16" if fault == "bf16" else "F32"
+        dtype = "BF16" if fault in ("bf16", "rough", "again") else "F32"
         file.write(json.dumps({"zs_rollout": 1, "rank": 0, "system": "TRL", "generator_dtype": dtype, "trainer_dtype": "F32", "experts": False}) + "\n")
         for row in all_rows:
             file.write(json.dumps(quoted({k: v for k, v in row.items() if k in sides or k not in ("gen", "train")})) + "\n")

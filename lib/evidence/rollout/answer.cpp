@@ -28,8 +28,22 @@ bool stored_as_half(const Tokens& tokens, float Token::*side) {
   });
 }
 
+/// Of the tokens that the trainer scored again, moved by rounding; no mean if they are few.
+Floor scored_again(const Tokens& tokens) {
+  std::vector<Token> twice;
+  for (Token token : tokens.all) {
+    const Numbers& again = tokens.sequences[token.sequence].again;
+    if (!again.empty() && std::isfinite(again[token.position]))
+      token.gen = again[token.position], twice.push_back(token);
+  }
+  if (twice.size() < 64) return {};
+  const Estimate found = estimate(twice);
+  return {found.mean_abs, found.p99, "of the trainer, scored again with all that it computes moved by a unit"};
+}
+
 /// The bound of the coarser type that the dumps name, or a measured one.
-Floor bound_of(const std::vector<const Dump*>& dumps, const std::string& measured, bool& exact_types) {
+Floor bound_of(const Tokens& tokens, const std::vector<const Dump*>& dumps, const std::string& measured,
+               bool& exact_types) {
   std::set<std::string> types;
   bool unknown = false;
   for (const Dump* const dump : dumps) {
@@ -38,20 +52,27 @@ Floor bound_of(const std::vector<const Dump*>& dumps, const std::string& measure
     unknown |= dump->generator_dtype.empty() && dump->trainer_dtype.empty();
   }
   exact_types = !unknown && types == std::set<std::string>{"F32"};
+  const Floor least = floor_of("F32");
   if (!measured.empty()) {
     const Dump healthy = rolloutfile::read(measured);
-    const Tokens tokens = tokens_of(healthy, nullptr);
-    const Estimate found = estimate(tokens.all);
+    const Estimate found = estimate(tokens_of(healthy, nullptr).all);
     if (found.tokens == 0) throw Error(measured, 0, "has no tokens that both sides scored: it shows no bound");
     exact_types = false;
-    const Floor least = floor_of("F32");
     return {std::max(found.mean_abs, least.mean), std::max(found.p99, least.p99), "measured in " + measured};
   }
-  Floor made =
+  Floor made = scored_again(tokens);
+  if (made.mean > 0) return {std::max(made.mean, least.mean), std::max(made.p99, least.p99), made.said};
+  made =
       floor_of(exact_types                                                                             ? "F32"
                : types == std::set<std::string>{"F16"} || types == std::set<std::string>{"F16", "F32"} ? "F16"
                                                                                                        : "BF16");
+  double heat = 1;
   if (types.empty()) made.said += " (the dump does not name its types)";
+  // Logits that are divided by a temperature have their rounding divided, too.
+  for (const Sequence& one : tokens.sequences) {
+    if (one.temperature > 0) heat = std::min(heat, one.temperature);
+  }
+  made.mean /= heat, made.p99 /= heat;
   return made;
 }
 
@@ -90,7 +111,7 @@ Answer compare(const std::string& a, const std::string& b, const std::string& fl
   bool exact_types = false;
   std::vector<const Dump*> dumps = {&first};
   if (second) dumps.push_back(&*second);
-  const Floor bound = bound_of(dumps, floor, exact_types);
+  const Floor bound = bound_of(tokens, dumps, floor, exact_types);
   Answer made;
   const auto line = [&](const std::string& key, const std::string& text) {
     if (!text.empty()) made.lines.emplace_back(key, text);

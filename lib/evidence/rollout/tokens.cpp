@@ -22,6 +22,7 @@ void join(Sequence& into, const Sequence& other) {
   };
   take(into.gen, other.gen), take(into.train, other.train), take(into.ref, other.ref), take(into.raw, other.raw);
   take(into.entropy, other.entropy), take(into.turn, other.turn);
+  take(into.again, other.again);
   into.replays.insert(other.replays.begin(), other.replays.end());
   if (into.mask.empty()) into.mask = other.mask;
   if (into.versions.empty()) into.versions = other.versions;

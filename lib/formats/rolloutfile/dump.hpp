@@ -23,6 +23,7 @@ struct Sequence {
   Numbers gen, train, ref;                 ///< log-probability of each token by generator, trainer, reference model
   Numbers raw;                             ///< by the generator before temperature, top-k and top-p
   Numbers entropy;                         ///< of the trainer's distribution
+  Numbers again;                           ///< the trainer's once more, with what it computes moved by rounding
   Numbers turn;                            ///< the turn of a conversation, from 0
   std::map<std::string, Numbers> replays;  ///< scores of the trainer under a variant: "adapter off"
   double temperature = 0, top_p = 0;       ///< 0: not recorded

@@ -210,6 +210,7 @@ void Rows::add(const Row& row) {
   };
   take(made.gen, form_.gen), take(made.train, form_.train), take(made.ref, form_.ref);
   take(made.entropy, form_.entropy), take(made.raw, "raw"), take(made.turn, "turn");
+  take(made.again, "again");
   for (const auto& [name, numbers] : row.replays) {
     if (numbers.size() != made.length()) throw Error("replay '" + name + "' has another length than the completion");
     made.replays[name].assign(numbers.begin(), numbers.end());

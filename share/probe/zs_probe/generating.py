@@ -18,6 +18,8 @@ _SCORES = ("_get_per_token_logps_and_entropies", "_get_per_token_logps", "_forwa
 _now = []  # the Watch of the training step under way
 _REPLAYED = 8  # batches that differ and are scored again under variants
 _KEPT = 1 << 28  # bytes of weights that are kept for that
+_MEASURED = 1024  # tokens that are scored again to measure rounding
+_UNITS = {"F32": 2.0 ** -23, "F16": 2.0 ** -10, "BF16": 2.0 ** -7}  # the largest unit in the last place of a number, relative to it
 
 
 def watch_trainer(kind_name, module):
@@ -144,7 +146,8 @@ class Watch:
             self.pad = getattr(tokenizer, "pad_token_id", None)
         self.rollouts = Rollouts(os.path.join(os.environ["ZS_PROBE"], "rollout"), "TRL", dtype, computed,
                                  rank=trainer.accelerator.process_index)
-        self.exact = dtype == computed == "F32"
+        self.coarser, self.measured = next(t for t in ("BF16", "F16", "F32") if t in (dtype, computed)), 0
+        self.rough = 0.0  # the most that rounding was seen to move
         self.prompts = {}
         atexit.register(guarded(self.flush))
         if getattr(trainer, "use_vllm", False):
@@ -213,12 +216,31 @@ class Watch:
                 if entropy is not None:
                     row["entropy"] = entropy[i, begin:begin + count].detach().float().tolist()
         if side == "train" and fresh:
+            self._again(lambda: made(self.trainer, model, *args, **kwargs), model, fresh)
             self._replay(model, ids, mask, keep, fresh)
 
     def _refers(self, model):
         if model is getattr(self.trainer, "ref_model", None) and model is not None:
             return True
         return any(getattr(m, "_disable_adapters", False) is True for m in model.modules()) if hasattr(model, "modules") else False
+
+    # ---- the trainer once more
+
+    def _again(self, score, model, fresh):
+        """Scores some batches again while each module's output moves by up to a unit in the last place: what rounding may do."""
+        import torch
+        if self.measured >= _MEASURED:
+            return
+        def values():
+            result = score()
+            return result[0] if isinstance(result, tuple) else result
+        with torch.no_grad(), self._evaluating(model):
+            plain = values()
+            with _moved(model, _UNITS[self.coarser]):
+                moved = values() - plain
+        for i, row, begin, count in fresh:
+            row["again"] = [t + m for t, m in zip(row["train"], moved[i, begin:begin + count].float().tolist())]
+            self.measured, self.rough = self.measured + count, max(self.rough, *moved[i, begin:begin + count].abs().tolist())
 
     # ---- variants of the trainer, where the two differ
 
@@ -237,7 +259,7 @@ class Watch:
     def _replay(self, model, ids, mask, keep, fresh):
         import torch
         most = max(abs(g - t) for _, row, _, _ in fresh for g, t in zip(row["gen"], row["train"]))
-        if most < (1e-4 if self.exact else 0.3) or self.replayed >= _REPLAYED:
+        if most < 2 * self.rough or self.replayed >= _REPLAYED:
             return
         self.replayed += 1
         # What the trainer divides by, which is told by its score as it is; else no variant of this forward says anything.
@@ -301,6 +323,29 @@ class Watch:
                 row = dict(row)
                 self.rollouts.add(row.pop("step"), row.pop("ids"), row.pop("prompt"), row.pop("replays", None), **row)
         self.waiting = {}
+
+
+@contextlib.contextmanager
+def _moved(model, unit):
+    """Each module that has none in it gives numbers that are moved by up to half of this, relative to them, in any direction."""
+    import torch
+    generators = {}
+
+    def move(module, inputs, output):
+        if not isinstance(output, torch.Tensor) or not output.is_floating_point():
+            return None
+        draw = generators.get(output.device)
+        if draw is None:
+            draw = generators[output.device] = torch.Generator(output.device).manual_seed(1)
+        by = torch.rand(output.shape, generator=draw, device=output.device).sub_(0.5).mul_(unit)
+        return output.float().mul(by.add_(1)).to(output.dtype)
+
+    hooks = [m.register_forward_hook(move) for m in model.modules() if not any(m.children())]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 @contextlib.contextmanager

@@ -2,13 +2,14 @@
 """Log-probabilities of a generator and a trainer: FOLDER/rollout-R.jsonl of each rank, an object a line.
 
 {"zs_rollout": 1, "rank", "system", "generator_dtype", "trainer_dtype", "experts"}   first, and again where a training resumes
-{"step", "sample", "n", "ids", "prompt", "mask", "gen", "train", "ref", "raw", "entropy", "turn", "replays", "temperature",
- "top_k", "top_p", "padded", "cached", "version"}
+{"step", "sample", "n", "ids", "prompt", "mask", "gen", "train", "ref", "raw", "entropy", "again", "turn", "replays",
+ "temperature", "top_k", "top_p", "padded", "cached", "version"}
 
 ids       the token ids of prompt and completion, without padding. prompt: how many of them are the prompt's.
 gen ...   a number for each token of the completion, as base64 of little-endian float32: the log-probability that the
           generator drew from, the trainer's, the reference model's; raw: the generator's before temperature, top-k and top-p;
-          the entropy of the trainer's distribution. A list of numbers is read, too.
+          the entropy of the trainer's distribution; again: the trainer's once more, with all that it computes moved by rounding,
+          which measures the bound. A list of numbers is read, too.
 mask      a number for each token of the completion: 0 does not count. replays: {"a variant": the trainer's score under it}.
 sample    a name of the prompt and its number among the samples; n: the number among samples of one prompt.
 What is not there was not recorded. A file may hold one side alone: zs-verify TRAINER GENERATOR joins two.
@@ -18,7 +19,7 @@ import json
 import os
 import struct
 
-_NUMBERS = ("gen", "train", "ref", "raw", "entropy", "mask", "turn")
+_NUMBERS = ("gen", "train", "ref", "raw", "entropy", "again", "mask", "turn")
 
 
 def _packed(values):
@@ -38,7 +39,7 @@ class Rollouts:
 
     def add(self, step, ids, prompt, replays=None, **more):
         """A prompt and its completion: `ids` of both, `prompt` how many are the prompt's; gen=, train=, ref=, raw=, entropy=,
-        mask=, turn= with a number for each token of the completion; sample=, n=, temperature=, top_k=, top_p=, padded=,
+        again=, mask=, turn= with a number for each token of the completion; sample=, n=, temperature=, top_k=, top_p=, padded=,
         cached=, version= as the head of this file says. A length that does not fit raises ValueError."""
         ids = ids.tolist() if hasattr(ids, "tolist") else list(ids)
         row = {"step": int(step), "ids": ids, "prompt": int(prompt)}

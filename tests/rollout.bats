@@ -33,6 +33,7 @@ relation() {
   relation temperature-gen 1 "relation: temperature 0.8 on the generator's side alone"
   relation temperature-train 1 "relation: temperature 0.8 on the trainer's side alone"
   relation top-k 1 "relation: top-k or top-p on the generator's side alone"
+  relation penalty 1 "relation: a processor of logits (a penalty, a ban) on the generator's side alone"
   relation stale 1 "relation: the generator's weights are stale by a fixed number of steps"
   says "where: step 1, sample 12"
   relation never 1 "relation: the generator's weights are old: never delivered"
@@ -158,7 +159,7 @@ synced() {
 @test "rollout: weights of a sync: what was delivered, and how what was not differs" {
   python_with torch python3-torch
   "$PYTHON" "$BATS_TEST_DIRNAME/synced.py" . none fused shards cast quantised never stale head transposed rows interleaved \
-    other scaled zero ranks
+    other exchanged ahead scaled zero ranks
   synced none 0 "verdict: exact"
   says "delivered: 0: 9 of 9, 1: 9 of 9"
   synced fused 0 "verdict: exact"
@@ -173,6 +174,9 @@ synced() {
   synced rows 1 "relation: its rows are in another order: model.layers.0.mlp.down_proj.weight"
   synced interleaved 1 "relation: rows of gate_proj, up_proj are exchanged"
   synced other 1 "relation: holds the bytes of model.layers.0.self_attn.v_proj.weight: model.layers.0.self_attn.k_proj.weight"
+  synced exchanged 1 "relation: exchanged: model.layers.0.self_attn.k_proj.weight with model.layers.0.self_attn.v_proj.weight: "
+  [[ $output != *also:* ]]
+  synced ahead 3 "not compared: version 3 is only in the trainer's"
   synced scaled 1 "relation: scaled: x 2"
   synced zero 1 "relation: is zero"
   synced ranks 1 "ranks hold different bytes"

@@ -66,6 +66,8 @@ def rows(fault, seed=7):
                 if fault == "top-k":
                     kept = sorted(drawn)[-8]
                     drawn = [x if x >= kept else -1e9 for x in drawn]
+                if fault == "penalty":
+                    drawn = [x - (k % 3) for k, x in enumerate(drawn)]
                 gen = softmax(drawn)
                 token = draw.choices(range(VOCABULARY), [math.exp(x) for x in gen])[0]
                 trained = softmax([x / heat for x in z])
@@ -86,7 +88,7 @@ def rows(fault, seed=7):
                 row["gen"] = [row["gen"][0], *row["gen"][:-1]]
             if fault == "nan" and sample == 5:
                 row["gen"][3] = float("nan")
-            if fault != "raw":
+            if fault != "penalty":
                 del row["raw"]
             if fault != "reference":
                 del row["ref"]

@@ -83,12 +83,15 @@ Sampling sampling_of(const Tokens& tokens) {
     if (one.temperature > 0) made.temperature = one.temperature;
     if (one.top_k > 0) made.cut = true, made.text = "top-k " + to_text(one.top_k);
     if (one.top_p > 0 && one.top_p < 1) made.cut = true, made.text = "top-p " + to_text(one.top_p);
+    if (one.min_p > 0) made.cut = true, made.text = "min-p " + to_text(one.min_p);
   }
   return made;
 }
 
 /// The generator is raw where it should be processed, or the other way: which setting it is.
 std::string raw_text(const Sampling& sampling) {
+  if (sampling.temperature == 1 && !sampling.cut)
+    return "a processor of logits (a penalty, a ban) on the generator's side alone: the trainer equals its raw values";
   const std::string heat = "temperature " + to_text(sampling.temperature);
   if (sampling.temperature != 1 && sampling.cut)
     return heat + " and " + sampling.text +

@@ -28,6 +28,7 @@ void join(Sequence& into, const Sequence& other) {
   if (into.versions.empty()) into.versions = other.versions;
   if (into.temperature == 0) into.temperature = other.temperature;
   if (into.top_p == 0) into.top_p = other.top_p;
+  if (into.min_p == 0) into.min_p = other.min_p;
   if (into.top_k == 0) into.top_k = other.top_k;
   into.padded = std::max(into.padded, other.padded), into.cached = std::max(into.cached, other.cached);
 }

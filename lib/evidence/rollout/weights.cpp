@@ -80,6 +80,15 @@ class Comparison {
     return found == trainer_.end() ? nullptr : found->second;
   }
 
+  /// The trainer's versions behind the generator's last one. Those between are no syncs.
+  std::vector<std::int64_t> not_seen() const {
+    std::vector<std::int64_t> all;
+    for (const auto& [version, tensors] : trainer_) {
+      if (generator_.empty() || version > generator_.rbegin()->first) all.push_back(version);
+    }
+    return all;
+  }
+
   std::int64_t oldest() const { return trainer_.empty() ? 0 : trainer_.begin()->first; }
 
   Found judge(std::int64_t version, const std::string& place, const std::string& name, const Tensor& held) const {
@@ -106,8 +115,12 @@ class Comparison {
                                   : same->cols == held.cols ? "its columns are in another order"
                                                             : "its elements are in another order"};
     }
-    if (const std::string other = other_tensor(version, name, held); !other.empty())
-      return {Verdict::different, "holds the bytes of " + other};
+    if (const std::string other = other_tensor(version, name, held); !other.empty()) {
+      const Tensor *const theirs = generator_.at(version)->find(place + "/" + other), *const mine = same;
+      return {Verdict::different, theirs && mine && theirs->digest == mine->digest
+                                      ? "exchanged: " + std::min(name, other) + " with " + std::max(name, other)
+                                      : "holds the bytes of " + other};
+    }
     if (held.squares == 0) return {Verdict::different, "is zero"};
     if (const std::string parts = siblings(version, place, name, held); !parts.empty())
       return {Verdict::different, parts};
@@ -273,6 +286,10 @@ Answer compare_weights(const std::string& trainer, const std::string& generator)
     }
     by_version += (by_version.empty() ? "" : ", ") + to_text(version) + ": " +
                   to_text(static_cast<std::int64_t>(delivered)) + " of " + to_text(static_cast<std::int64_t>(here));
+  }
+  for (const std::int64_t version : comparison.not_seen()) {
+    left.add("version " + to_text(version));
+    alone.push_back("version " + to_text(version) + " is only in the trainer's");
   }
   compare::Ledger ledger(left, right);
   for (const auto& [thing, verdict] : entries) ledger.compared(thing, verdict);

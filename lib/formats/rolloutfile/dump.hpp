@@ -26,7 +26,7 @@ struct Sequence {
   Numbers again;                           ///< the trainer's once more, with what it computes moved by rounding
   Numbers turn;                            ///< the turn of a conversation, from 0
   std::map<std::string, Numbers> replays;  ///< scores of the trainer under a variant: "adapter off"
-  double temperature = 0, top_p = 0;       ///< 0: not recorded
+  double temperature = 0, top_p = 0, min_p = 0;       ///< 0: not recorded
   std::int64_t top_k = 0, padded = -1, cached = -1;  ///< padded on the left, taken from a cache; -1: not recorded
   std::vector<std::pair<std::int64_t, std::string>> versions{};  ///< tokens, and the weights' version that made them
 

@@ -216,6 +216,7 @@ void Rows::add(const Row& row) {
     made.replays[name].assign(numbers.begin(), numbers.end());
   }
   made.temperature = row.number("temperature", 0), made.top_p = row.number("top_p", 0);
+  made.min_p = row.number("min_p", 0);
   made.top_k = static_cast<std::int64_t>(row.number("top_k", 0));
   made.padded = static_cast<std::int64_t>(row.number("padded", -1));
   made.cached = static_cast<std::int64_t>(row.number("cached", -1));

@@ -174,7 +174,8 @@ class Watch:
                 continue
             row = {"ids": ids, "prompt": len(ids) - count, "padded": padded, "gen": gen[i, :count].tolist(), "raw": raw[i, :count].tolist(),
                    "temperature": float(getattr(config, "temperature", None) or 1.0), "top_k": int(getattr(config, "top_k", None) or 0),
-                   "top_p": float(getattr(config, "top_p", None) or 1.0), "step": self.trainer.state.global_step}
+                   "top_p": float(getattr(config, "top_p", None) or 1.0), "min_p": float(getattr(config, "min_p", None) or 0.0),
+                   "step": self.trainer.state.global_step}
             key = tuple(ids[:row["prompt"]])
             row["sample"], row["n"] = str(self.prompts.setdefault(key, len(self.prompts))), i
             self.waiting.setdefault(tuple(ids), []).append(row)
@@ -262,7 +263,7 @@ class Watch:
         if most < 2 * self.rough or self.replayed >= _REPLAYED:
             return
         self.replayed += 1
-        # What the trainer divides by, which is told by its score as it is; else no variant of this forward says anything.
+        # The score as it is tells what the trainer divides by. If neither gives it, no variant of this forward says anything.
         heats = {float(getattr(self.trainer, "temperature", None) or 1.0), 1.0}
         def scores(heat, **change):
             given = {"input_ids": ids, "attention_mask": mask, **change}
@@ -277,10 +278,10 @@ class Watch:
             heat = min(plain, key=plain.get)
             if plain[heat] > most / 10:
                 return
-            for name, around, change in self._variants(model, mask):
+            for name, around, change in self._variants(model, mask, {row["temperature"] for _, row, _, _ in fresh} - {heat}):
                 try:
                     with around():
-                        made = scores(heat, **change)
+                        made = scores(change.pop("heat", heat), **change)
                 except Exception as error:  # noqa: BLE001  a model that takes no such argument
                     say(f"the trainer is not scored with {name}: {type(error).__name__}: {error}")
                     continue
@@ -297,9 +298,11 @@ class Watch:
         finally:
             model.train(training)
 
-    def _variants(self, model, mask):
+    def _variants(self, model, mask, heats):
         nothing = contextlib.nullcontext
         counted = (mask.long().cumsum(-1) - 1).clamp(min=0)
+        for heat in heats:
+            yield f"temperature {heat:g}", nothing, {"heat": heat}
         yield "positions that count from the mask", nothing, {"position_ids": counted}
         yield "no attention mask", nothing, {"attention_mask": mask.new_ones(mask.shape)}
         yield "a head in bfloat16", lambda: _half_head(model), {}

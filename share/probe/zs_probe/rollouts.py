@@ -3,7 +3,7 @@
 
 {"zs_rollout": 1, "rank", "system", "generator_dtype", "trainer_dtype", "experts"}   first, and again where a training resumes
 {"step", "sample", "n", "ids", "prompt", "mask", "gen", "train", "ref", "raw", "entropy", "again", "turn", "replays",
- "temperature", "top_k", "top_p", "padded", "cached", "version"}
+ "temperature", "top_k", "top_p", "min_p", "padded", "cached", "version"}
 
 ids       the token ids of prompt and completion, without padding. prompt: how many of them are the prompt's.
 gen ...   a number for each token of the completion, as base64 of little-endian float32: the log-probability that the
@@ -39,8 +39,8 @@ class Rollouts:
 
     def add(self, step, ids, prompt, replays=None, **more):
         """A prompt and its completion: `ids` of both, `prompt` how many are the prompt's; gen=, train=, ref=, raw=, entropy=,
-        again=, mask=, turn= with a number for each token of the completion; sample=, n=, temperature=, top_k=, top_p=, padded=,
-        cached=, version= as the head of this file says. A length that does not fit raises ValueError."""
+        again=, mask=, turn= with a number for each token of the completion; sample=, n=, temperature=, top_k=, top_p=, min_p=,
+        padded=, cached=, version= as the head of this file says. A length that does not fit raises ValueError."""
         ids = ids.tolist() if hasattr(ids, "tolist") else list(ids)
         row = {"step": int(step), "ids": ids, "prompt": int(prompt)}
         for key, value in more.items():

@@ -125,6 +125,42 @@ relation() {
   says "three times the rounding of the trainer, scored again"
 }
 
+# grow FAULT: live/ grows by a step at a time, and has no end where the fault is not none
+grow() {
+  dump zs "$1" whole
+  mkdir live
+  head -n 1 whole/rollout-0.jsonl >live/rollout-0.jsonl
+  for step in 0 1 2 3; do
+    grep "\"step\": $step," whole/rollout-0.jsonl >>live/rollout-0.jsonl
+    sleep 0.5
+  done
+  [ "$1" != none ] || echo '{"zs_rollout": 1, "end": true}' >>live/rollout-0.jsonl
+}
+
+@test "rollout: --follow ends at the first wrong step, or with the training" {
+  grow stale 3>&- &
+  run -1 timeout "$HANG" zs-verify --follow live
+  says "verdict: DIFFERENT"
+  says "where: step 1"
+  wait
+  rm -r whole live
+  grow none 3>&- &
+  run -0 timeout "$HANG" zs-verify --follow live --allow rounding
+  says "verdict: equal up to rounding"
+  says "in 4 steps"
+  wait
+}
+
+@test "rollout: a report shows steps, positions and versions" {
+  dump zs stale stale
+  run -1 zs-report stale -o stale.html --figures svg
+  grep -q "stale by a fixed number of steps" stale.html
+  for figure in "Distance at each step" "Distance by position" "Versions at each step"; do grep -q "$figure" stale.html; done
+  dump zs exact exact
+  run -0 zs-report exact -o exact.md
+  grep -q "The generator is the model that is trained" exact.md
+}
+
 @test "rollout: JSON has the lines as members" {
   dump zs shift shift
   run -1 zs-verify shift --format json
@@ -196,4 +232,31 @@ END
   run -0 zs-verify both
   says "verdict: exact"
   says "compared: 2 tokens of 1 sequence in 1 step"
+}
+
+# generates ALGORITHM FAULT STATUS TEXT: a training of TRL, attached without a change, and what is said of it
+generates() {
+  ZS_PROBE=$1-$2 PYTHONPATH=$ROOT/share/probe:${PYTHONPATH:-} HF_HUB_OFFLINE=1 "$PYTHON" -m zs_probe "$BATS_TEST_DIRNAME/generates.py" "$1" "$2" >log 2>&1 ||
+    { tail -5 log; return 1; }
+  run -"$3" zs-verify "$1-$2/rollout"
+  says "$4"
+}
+
+@test "rollout: TRL's trainers are attached without a change" {
+  python_with torch python3-torch
+  "$PYTHON" -c "import trl, datasets" 2>/dev/null || skip "needs TRL: pip install trl, and name its Python in ZS_TORCH_PYTHON"
+  generates grpo none 1 "verdict: equal up to rounding"
+  grep -q "rollout/logp_diff_mean" log
+  run -0 zs-parse log -o -
+  says "rollout/logp_diff_max"
+  run -0 zs-verify grpo-none
+  says "verdict: consistent"
+  says "rollout: equal up to rounding"
+  generates rloo none 1 "verdict: equal up to rounding"
+  generates grpo temperature 1 "relation: temperature 0.7 on the generator's side alone"
+  run -1 zs-verify grpo-temperature
+  says "verdict: INCONSISTENT"
+  says "headline: generator and trainer differ: temperature 0.7 on the generator's side alone"
+  generates grpo never 1 "relation: the generator equals the trainer's score with the weights of the first step"
+  generates grpo mask 1 "relation: the generator equals the trainer's score with no attention mask"
 }

@@ -46,7 +46,7 @@ def rows(fault, seed=7):
         for n in range(ROWS):
             sample = step * ROWS + n
             padded = 3 if n % 2 else 0
-            row = {"step": step, "sample": str(sample), "n": n, "padded": padded, "temperature": heat, "gen": [], "train": [], "ref": [], "raw": [], "entropy": [], "cached": 4 if n % 3 == 0 else 0}
+            row = {"step": step, "version": {"stale": max(0, step - 1), "never": 0}.get(fault, step), "sample": str(sample), "n": n, "padded": padded, "temperature": heat, "gen": [], "train": [], "ref": [], "raw": [], "entropy": [], "cached": 4 if n % 3 == 0 else 0}
             ids = [draw.randrange(2, VOCABULARY) for _ in range(PROMPT)]
             for i in range(LENGTH):
                 z = policy.logits(sample, i, step)

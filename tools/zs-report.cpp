@@ -15,6 +15,7 @@
 #include "report/gradients.hpp"
 #include "report/probes.hpp"
 #include "report/revision.hpp"
+#include "report/rollouts.hpp"
 #include "report/sweep.hpp"
 #include "report/trace.hpp"
 #include "report/write.hpp"
@@ -160,12 +161,16 @@ zs::report::Document of_gradients(const zs::cli::Args& args, Format format) {
 zs::report::Document document(const zs::cli::Args& args, const Kind& kind, Format format, const std::string& folder,
                               std::int64_t& faults) {
   const auto& operands = args.operands();
-  if (!operands.empty() && operands.size() <= 2 && std::ranges::all_of(operands, [](const std::string& operand) {
-        return zs::input::is(operand, zs::input::Kind::probe);
-      })) {
+  const auto all_are = [&](zs::input::Kind what) {
+    return !operands.empty() && operands.size() <= 2 &&
+           std::ranges::all_of(operands, [&](const std::string& operand) { return zs::input::is(operand, what); });
+  };
+  const bool rollouts = all_are(zs::input::Kind::rollout);
+  if (rollouts || all_are(zs::input::Kind::probe)) {
     for (const char* const option : {"kind", "gradients", "trace"}) {
       if (args.has(option)) throw zs::UsageError("--" + std::string(option) + " says nothing about probes");
     }
+    if (rollouts) return zs::report::rollouts(operands[0], operands.size() > 1 ? operands[1] : "");
     return operands.size() == 1 ? zs::report::probe(operands[0]) : zs::report::probes(operands[0], operands[1]);
   }
   if (!args.has("trace"))

@@ -62,10 +62,9 @@ Floor bound_of(const Tokens& tokens, const std::vector<const Dump*>& dumps, cons
   }
   Floor made = scored_again(tokens);
   if (made.mean > 0) return {std::max(made.mean, least.mean), std::max(made.p99, least.p99), made.said};
-  made =
-      floor_of(exact_types                                                                             ? "F32"
-               : types == std::set<std::string>{"F16"} || types == std::set<std::string>{"F16", "F32"} ? "F16"
-                                                                                                       : "BF16");
+  made = floor_of(exact_types                                                                             ? "F32"
+                  : types == std::set<std::string>{"F16"} || types == std::set<std::string>{"F16", "F32"} ? "F16"
+                                                                                                          : "BF16");
   double heat = 1;
   if (types.empty()) made.said += " (the dump does not name its types)";
   // Logits that are divided by a temperature have their rounding divided, too.
@@ -85,6 +84,32 @@ const Token& first_apart(const Tokens& tokens, const Floor& floor) {
     if (const auto found = far(by); found != tokens.all.end()) return *found;
   }
   return *std::ranges::max_element(tokens.all, {}, [](const Token& token) { return std::fabs(token.d()); });
+}
+
+Curves curves_of(const Tokens& tokens, const Floor& bound) {
+  constexpr std::size_t kBins = 32;
+  Curves made{.bound = 3 * bound.mean};
+  std::size_t longest = 1;
+  for (const Sequence& one : tokens.sequences) {
+    longest = std::max(longest, one.length());
+    for (const auto& [count, version] : one.versions) {
+      const auto number = parse_int(version);
+      if (!number) continue;
+      const auto at = made.versions.try_emplace(one.step, *number, *number).first;
+      at->second = {std::min(at->second.first, *number), std::max(at->second.second, *number)};
+    }
+  }
+  const std::size_t wide = (longest + kBins - 1) / kBins;
+  std::map<std::int64_t, double> at_step, at_position;  // how many
+  for (const Token& token : tokens.all) {
+    const std::int64_t step = tokens.sequences[token.sequence].step;
+    const auto position = static_cast<std::int64_t>(token.position / wide * wide);
+    made.steps[step] += std::fabs(token.d()), ++at_step[step];
+    made.positions[position] += std::fabs(token.d()), ++at_position[position];
+  }
+  for (auto& [step, sum] : made.steps) sum /= at_step[step];
+  for (auto& [position, sum] : made.positions) sum /= at_position[position];
+  return made;
 }
 
 compare::Settled settled(const Tokens& tokens, Verdict outcome) {
@@ -112,7 +137,7 @@ Answer compare(const std::string& a, const std::string& b, const std::string& fl
   std::vector<const Dump*> dumps = {&first};
   if (second) dumps.push_back(&*second);
   const Floor bound = bound_of(tokens, dumps, floor, exact_types);
-  Answer made;
+  Answer made{.curves = curves_of(tokens, bound), .ended = first.open == 0 && (!second || second->open == 0)};
   const auto line = [&](const std::string& key, const std::string& text) {
     if (!text.empty()) made.lines.emplace_back(key, text);
   };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The result of zs-verify for log-probabilities of a generator and a trainer.
 #pragma once
+#include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,9 +11,18 @@
 
 namespace zs::rollout {
 
+/// What the figures show: means of |d|.
+struct Curves {
+  std::map<std::int64_t, double> steps{}, positions{};  ///< a position stands for those up to the next one
+  std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> versions{};  ///< by step: the oldest and the newest
+  double bound = 0;                                                          ///< of the mean
+};
+
 struct Answer {
   compare::Settled verdict{};
-  std::vector<std::pair<std::string, std::string>> lines;  ///< key and text, the verdict first
+  Curves curves{};
+  bool ended = false;  ///< nothing is added to the dump any more, as far as it says
+  std::vector<std::pair<std::string, std::string>> lines{};  ///< key and text, the verdict first
 };
 
 /// Reads a dump of both sides, or with `b` two of one side each. `floor`: the dump of a healthy training, whose

@@ -18,14 +18,23 @@ constexpr std::size_t kEnough = 256;  // tokens, for what rests on statistics
 
 struct Rival {
   std::string text;
-  double residual;  ///< mean |d| that it leaves
+  double residual;         ///< mean |d| that it leaves
+  std::size_t tokens = 0;  ///< that it was tested on; 0: all
+
+  /// Of two that explain alike, the one that explains more tokens.
+  bool better(const Rival& other) const {
+    if (residual < 2 * other.residual && other.residual < 2 * residual && tokens && other.tokens)
+      return tokens > other.tokens;
+    return residual < other.residual / 2;
+  }
 };
 
 std::string short_text(double value) { return to_rounded_text(value, 3); }
 
 /// The mean of |generator - other| over the tokens that have the other, as a share of their mean |d|, of the mean |d|
-/// of all; nothing if few have it.
-std::optional<double> left_by(const Tokens& tokens, double mean, const std::function<double(const Token&)>& other) {
+/// of all, and how many they are; nothing if few have it.
+std::optional<std::pair<double, std::size_t>> left_by(const Tokens& tokens, double mean,
+                                                      const std::function<double(const Token&)>& other) {
   double sum = 0, apart = 0;
   std::size_t count = 0;
   for (const Token& token : tokens.all) {
@@ -33,7 +42,7 @@ std::optional<double> left_by(const Tokens& tokens, double mean, const std::func
     if (std::isfinite(value)) sum += std::fabs(token.gen - value), apart += std::fabs(token.d()), ++count;
   }
   if (count < std::min<std::size_t>(64, tokens.all.size()) || apart == 0) return std::nullopt;
-  return sum / apart * mean;
+  return std::pair(sum / apart * mean, count);
 }
 
 /// Least squares of d on columns. Returns the weights and the share of the sum of d^2 that they leave.
@@ -146,8 +155,8 @@ std::optional<Rival> temperature(const Tokens& tokens, const Estimate& estimate)
 std::vector<Rival> rivals_of(const Tokens& tokens, const Estimate& estimate, const Floor& floor) {
   std::vector<Rival> all;
   const auto numbers = [&](const Token& token) -> const Sequence& { return tokens.sequences[token.sequence]; };
-  const auto offer = [&](std::string text, const std::optional<double>& residual) {
-    if (residual) all.push_back({std::move(text), *residual});
+  const auto offer = [&](std::string text, const std::optional<std::pair<double, std::size_t>>& left) {
+    if (left) all.push_back({std::move(text), left->first, left->second});
   };
   for (const int by : {1, -1, 2, -2}) {
     double sum = 0;
@@ -173,7 +182,9 @@ std::vector<Rival> rivals_of(const Tokens& tokens, const Estimate& estimate, con
       sum += std::fabs(token.raw - token.train), ++count;
       moved += std::fabs(token.raw - token.gen) > 1e-6;
     }
-    return count * 2 < tokens.all.size() || moved == 0 ? std::nullopt : std::optional(sum / static_cast<double>(count));
+    return count * 2 < tokens.all.size() || moved == 0
+               ? std::nullopt
+               : std::optional(std::pair(sum / static_cast<double>(count), count));
   };
   const Sampling sampling = sampling_of(tokens);
   offer(raw_text(sampling), raw());
@@ -229,7 +240,7 @@ Cause cause_of(const Tokens& tokens, const Estimate& estimate, const Floor& floo
   const double most = std::min(std::max(estimate.mean_abs / 10, 3 * floor.mean), estimate.mean_abs / 3);
   const Rival* best = nullptr;
   for (const Rival& one : rivals) {
-    if (one.residual <= most && (!best || one.residual < best->residual / 2)) best = &one;
+    if (one.residual <= most && (!best || one.better(*best))) best = &one;
   }
   const Parts parts = parts_of(tokens, floor);
   made.partitions = parts.shown;

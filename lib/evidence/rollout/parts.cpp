@@ -53,11 +53,15 @@ std::pair<std::int64_t, std::string> turning_step(const Tokens& tokens, const Fl
     if (first >= 0) later.push_back(pair.first);
   }
   if (first < 0 || before > 3 * floor.mean) return {-1, ""};
-  const bool grows = later.size() >= 2 && later.back() > 1.4 * later.front() && std::ranges::is_sorted(later);
-  return {first, grows ? "the generator's weights are old: never delivered, since the difference grows with each step"
-                 : later.size() >= 2 ? "the generator's weights are stale by a fixed number of steps: equal at first, "
-                                       "then apart by about as much at each step"
-                                     : "the generator's weights are old: equal until the weights change"};
+  const bool grows = later.size() >= 2 && later.back() > 1.4 * later.front();
+  const bool steady = later.size() >= 2 && !grows && std::ranges::max(later) < 1.4 * later.front();
+  return {first, grows && std::ranges::is_sorted(later)
+                     ? "the generator's weights are old: never delivered, since the difference grows with each step"
+                 : steady
+                     ? "the generator's weights are stale by a fixed number of steps: equal at first, then apart by "
+                       "about as much at each step"
+                     : "the generator's weights are old: never delivered, or stale. Until step " + to_text(first) +
+                           " both sides are equal"};
 }
 
 std::vector<Question> questions(const Tokens& tokens, const Floor& floor) {

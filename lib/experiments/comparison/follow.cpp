@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "input/kind.hpp"
-#include "probe/checks.hpp"
+#include "rollout/recording.hpp"
 
 namespace zs::comparison {
 namespace {
@@ -16,12 +16,12 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-/// Bytes of the ranks' files.
+/// Bytes of all files.
 std::uintmax_t size_of(const std::string& folder) {
   std::uintmax_t size = 0;
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.path().extension() == ".jsonl") size += entry.file_size(ignored);
+  for (const auto& entry : fs::recursive_directory_iterator(folder, ignored)) {
+    if (entry.is_regular_file(ignored)) size += entry.file_size(ignored);
   }
   return size;
 }
@@ -50,7 +50,7 @@ probe::Answer watch(const Follow& request, Growth& live, const std::function<voi
       return last;
     }
     seen = size, changed = Clock::now();
-    if (!input::is(request.live, input::Kind::probe)) continue;
+    if (!input::is(request.live, input::Kind::probe) && !input::is(request.live, input::Kind::rollout)) continue;
     try {
       const probe::Live::Seen now = live.grow();
       compared = true;
@@ -66,7 +66,7 @@ probe::Answer watch(const Follow& request, Growth& live, const std::function<voi
 
 probe::Answer follow(const Follow& request, const std::function<void(std::int64_t)>& told) {
   if (request.reference.empty()) {
-    probe::LiveChecks live(request.live);
+    rollout::LiveRecording live(request.live, request.floor);
     return watch(request, live, told);
   }
   probe::Live live = begun(request);

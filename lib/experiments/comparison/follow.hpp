@@ -11,7 +11,7 @@ namespace zs::comparison {
 
 struct Follow {
   std::string reference;  ///< a probe whose training has ended; "": the live one is checked alone
-  std::string live;       ///< a probe that is being written, or will be
+  std::string live;       ///< a probe that is being written, or will be; alone it may be a dump of log-probabilities
   std::string floor{};    ///< or ""
   zs::compare::Tolerance tolerance{};
   double patience = 600;  ///< seconds without a new record after which it ends

@@ -23,6 +23,7 @@
 #include "probe/checks.hpp"
 #include "registry/run.hpp"
 #include "rollout/answer.hpp"
+#include "rollout/recording.hpp"
 #include "rolloutfile/form.hpp"
 
 namespace zs::comparison {
@@ -135,10 +136,9 @@ Status followed(const cli::Args& args) {
                  tolerance(args)};
   if (args.has("patience")) request.patience = args.real("patience", 0, 1e9);
   cli::ProgressLine line;
-  const probe::Answer answer = follow(
-      request, [&](std::int64_t steps) {
-        line.show(to_text(steps) + " steps of " + request.live + (request.reference.empty() ? " hold" : " are equal"));
-      });
+  const probe::Answer answer = follow(request, [&](std::int64_t steps) {
+    line.show(to_text(steps) + " steps of " + request.live + (request.reference.empty() ? " hold" : " are equal"));
+  });
   line.clear();
   metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, {}};
   output(args, run, answer.lines, "");
@@ -150,7 +150,7 @@ Status checked(const cli::Args& args) {
   require_only(args, {"format", "output", "registry"}, "one recording");
   const input::Named operand =
       input::named(args.operands().front(), registry::place(args.text("registry")), "zs-verify");
-  const probe::Answer answer = probe::check(operand.path);
+  const probe::Answer answer = rollout::check(operand.path);
   metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, {}};
   output(args, run, answer.lines, "");
   return compare::status(answer.verdict);

@@ -26,7 +26,7 @@ struct Sequence {
   Numbers again;                           ///< the trainer's once more, with what it computes moved by rounding
   Numbers turn;                            ///< the turn of a conversation, from 0
   std::map<std::string, Numbers> replays;  ///< scores of the trainer under a variant: "adapter off"
-  double temperature = 0, top_p = 0, min_p = 0;       ///< 0: not recorded
+  double temperature = 0, top_p = 0, min_p = 0;      ///< 0: not recorded
   std::int64_t top_k = 0, padded = -1, cached = -1;  ///< padded on the left, taken from a cache; -1: not recorded
   std::vector<std::pair<std::int64_t, std::string>> versions{};  ///< tokens, and the weights' version that made them
 
@@ -40,6 +40,7 @@ struct Dump {
   std::string generator_dtype{}, trainer_dtype{};  ///< "BF16"; "" if unknown
   std::string lacks{};                             ///< how to switch on what a system does not dump by default
   bool experts = false;
+  std::int64_t open = -1;  ///< parts that say that they begin and not yet that they end; -1: the form says neither
   std::vector<Sequence> sequences{};  ///< by step, in the order of the files
 };
 

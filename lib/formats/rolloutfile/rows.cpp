@@ -91,6 +91,7 @@ double Rows::Row::number(const char* name, double otherwise) const {
 
 void Rows::header(const Json& row) {
   if (row.at("zs_rollout") != 1) throw Error("is a dump of another version: record again");
+  into_.open = std::max<std::int64_t>(0, into_.open) + (row.contains("end") ? -1 : 1);
   into_.system = row.value("system", into_.system);
   into_.generator_dtype = row.value("generator_dtype", into_.generator_dtype);
   into_.trainer_dtype = row.value("trainer_dtype", into_.trainer_dtype);

@@ -12,18 +12,17 @@
 #include "base/number.hpp"
 #include "probe/answer.hpp"
 #include "probe/checks.hpp"
+#include "report/rollouts.hpp"
 #include "report/words.hpp"
+#include "rollout/recording.hpp"
+#include "rolloutfile/form.hpp"
 
 namespace zs::report {
 namespace {
 
 constexpr std::size_t kMostRows = 40, kMostColumns = 32;
 
-std::string line(const probe::Answer& answer, const std::string& key) {
-  const auto found =
-      std::find_if(answer.lines.begin(), answer.lines.end(), [&](const auto& l) { return l.first == key; });
-  return found == answer.lines.end() ? "" : found->second;
-}
+std::string line(const probe::Answer& answer, const std::string& key) { return line_of(answer.lines, key); }
 
 /// A module's block: its name up to the first number in it, "blocks.3".
 std::string block_of(const std::string& module) {
@@ -111,17 +110,22 @@ figure::Figure curves_of(const probe::Map& map) {
   return {"The largest distance over the bound of each step", {std::move(panel)}};
 }
 
-Grid details(const probe::Answer& answer) {
+}  // namespace
+
+std::string line_of(const Lines& lines, const std::string& key) {
+  const auto found = std::find_if(lines.begin(), lines.end(), [&](const auto& l) { return l.first == key; });
+  return found == lines.end() ? "" : found->second;
+}
+
+Grid details(const Lines& lines) {
   Grid grid{"All that zs-verify says", {"what", "value"}, {false, false}, {}};
-  for (const auto& [key, value] : answer.lines) {
+  for (const auto& [key, value] : lines) {
     std::string name = key;
-    std::replace(name.begin(), name.end(), '_', ' ');
+    if (name.find('/') == name.npos) std::replace(name.begin(), name.end(), '_', ' ');  // no name of a metric
     grid.rows.push_back({{Text(name)}, {Text(value)}});
   }
   return grid;
 }
-
-}  // namespace
 
 Document probes(const std::string& a, const std::string& b) {
   const probe::Answer answer = probe::compare(a, b, {});
@@ -154,28 +158,29 @@ Document probes(const std::string& a, const std::string& b) {
     section.blocks.emplace_back(
         Picture{"curves", "the largest distance of each step, by what was compared", curves_of(answer.map)});
   }
-  section.blocks.emplace_back(details(answer));
+  section.blocks.emplace_back(details(answer.lines));
   document.sections.push_back(std::move(section));
   return document;
 }
 
 Document probe(const std::string& folder) {
-  const probe::Answer answer = probe::check(folder);
+  const bool generates = rolloutfile::has_dumps(folder);
+  const probe::Answer answer = rollout::check(folder);
   const std::string verdict = line(answer, "verdict"), headline = line(answer, "headline");
   Document document;
   document.title = folder;
   document.label = verdict;
-  document.verdict = verdict == "consistent"     ? Verdict::good
-                     : verdict == "INCONSISTENT" ? Verdict::bad
-                                                 : Verdict::open;
+  document.verdict = verdict == "consistent" ? Verdict::good : verdict == "INCONSISTENT" ? Verdict::bad : Verdict::open;
   document.verdict_text =
       !headline.empty() ? say("{}.", bad(headline))
       : document.verdict == Verdict::good
           ? say("{}: {}.", strong("Each relation holds"), line(answer, "holds"))
-          : say("{}.", verdict + ": " + (line(answer, "failure").empty() ? line(answer, "not checked") : line(answer, "failure")));
-  document.verdict_text +=
-      say(" {} is {}; {} were checked.", code(folder), line(answer, "layout"), counted(static_cast<std::size_t>(answer.steps), "step"));
-  document.sections.push_back({"The checks of one recording", {details(answer)}});
+          : say("{}.", verdict + ": " +
+                           (line(answer, "failure").empty() ? line(answer, "not checked") : line(answer, "failure")));
+  document.verdict_text += say(" {} is {}; {} were checked.", code(folder), line(answer, "layout"),
+                               counted(static_cast<std::size_t>(answer.steps), "step"));
+  if (generates) document.sections.push_back(rollout_section(rollout::compare(folder, "", "")));
+  document.sections.push_back({"The checks of one recording", {details(answer.lines)}});
   return document;
 }
 

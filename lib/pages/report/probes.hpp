@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report on two probes: a sentence about where two trainings differ, and a map of the distances; and on one: what holds within it.
+// The report on two probes: a sentence about where two trainings differ, and a map of the distances; and on one: what
+// holds within it.
 #pragma once
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "report/document.hpp"
 
 namespace zs::report {
+
+using Lines = std::vector<std::pair<std::string, std::string>>;
+/// The text of an answer's line, or "".
+std::string line_of(const Lines& lines, const std::string& key);
+/// All lines of an answer.
+Grid details(const Lines& lines);
 
 /// The verdict is good if no difference
 /// is beyond rounding, bad if one is or if a record proves nothing, open if one

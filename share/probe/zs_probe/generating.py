@@ -40,6 +40,14 @@ def watch_trainer(kind_name, module):
             _now.pop()
 
     kind.training_step = training_step
+    log = kind.log
+
+    @functools.wraps(log)
+    def logging(self, logs, *args, **kwargs):
+        watch = getattr(self, "zs_watch", None)
+        return log(self, {**logs, **(watch.said() if watch else {})}, *args, **kwargs)
+
+    kind.log = logging
     for name in _SCORES:
         if name in kind.__dict__:
             setattr(kind, name, _scored(getattr(kind, name), name))
@@ -148,7 +156,7 @@ class Watch:
                                  rank=trainer.accelerator.process_index)
         self.coarser, self.measured = next(t for t in ("BF16", "F16", "F32") if t in (dtype, computed)), 0
         self.rough = 0.0  # the most that rounding was seen to move
-        self.prompts = {}
+        self.prompts, self.apart = {}, []
         atexit.register(guarded(self.flush))
         if getattr(trainer, "use_vllm", False):
             say("the generator is vLLM: its log-probabilities are taken from the trainer's batch")
@@ -175,7 +183,7 @@ class Watch:
             row = {"ids": ids, "prompt": len(ids) - count, "padded": padded, "gen": gen[i, :count].tolist(), "raw": raw[i, :count].tolist(),
                    "temperature": float(getattr(config, "temperature", None) or 1.0), "top_k": int(getattr(config, "top_k", None) or 0),
                    "top_p": float(getattr(config, "top_p", None) or 1.0), "min_p": float(getattr(config, "min_p", None) or 0.0),
-                   "step": self.trainer.state.global_step}
+                   "step": self.trainer.state.global_step, "version": self.trainer.state.global_step}
             key = tuple(ids[:row["prompt"]])
             row["sample"], row["n"] = str(self.prompts.setdefault(key, len(self.prompts))), i
             self.waiting.setdefault(tuple(ids), []).append(row)
@@ -214,6 +222,7 @@ class Watch:
             row[side] = logps[i, begin:begin + count].detach().float().tolist()
             if side == "train":
                 fresh.append((i, row, begin, count))
+                self.apart += [abs(g - t) for g, t in zip(row["gen"], row["train"])]
                 if entropy is not None:
                     row["entropy"] = entropy[i, begin:begin + count].detach().float().tolist()
         if side == "train" and fresh:
@@ -276,7 +285,7 @@ class Watch:
         with torch.no_grad(), self._evaluating(model):
             plain = {heat: apart(scores(heat)) for heat in heats}
             heat = min(plain, key=plain.get)
-            if plain[heat] > most / 10:
+            if plain[heat] > max(most / 10, self.rough):
                 return
             for name, around, change in self._variants(model, mask, {row["temperature"] for _, row, _, _ in fresh} - {heat}):
                 try:
@@ -318,6 +327,11 @@ class Watch:
             said += [f"the weights of {back} step{'s' if back > 1 else ''} before"] if back < 3 else []
             for name in said:
                 yield name, lambda weights=weights: _with(self.trainer.model, weights), {}
+
+    def said(self):
+        """What the training's log says of the samples since it said so last."""
+        apart, self.apart = self.apart, []
+        return {"rollout/logp_diff_mean": sum(apart) / len(apart), "rollout/logp_diff_max": max(apart)} if apart else {}
 
     def flush(self):
         """Writes what has both sides, and what is left of a generation that the next one follows."""
@@ -377,11 +391,16 @@ def _half_head(model):
 def _with(model, weights):
     held = {n: p for n, p in model.named_parameters() if n in weights}
     now = {n: p.detach().clone() for n, p in held.items()}
-    for n, p in held.items():
-        p.data.copy_(weights[n])
+    _put(held, weights)
     try:
         yield
     finally:
-        for n, p in held.items():
-            p.data.copy_(now[n])
+        _put(held, now)
+
+
+def _put(held, weights):
+    import torch
+    for n, p in held.items():
+        p.data.copy_(weights[n])
+    torch.clear_autocast_cache()  # autocast keeps what it has cast
 

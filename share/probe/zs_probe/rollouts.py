@@ -2,6 +2,7 @@
 """Log-probabilities of a generator and a trainer: FOLDER/rollout-R.jsonl of each rank, an object a line.
 
 {"zs_rollout": 1, "rank", "system", "generator_dtype", "trainer_dtype", "experts"}   first, and again where a training resumes
+{"zs_rollout": 1, "end": true}   last
 {"step", "sample", "n", "ids", "prompt", "mask", "gen", "train", "ref", "raw", "entropy", "again", "turn", "replays",
  "temperature", "top_k", "top_p", "min_p", "padded", "cached", "version"}
 
@@ -14,6 +15,7 @@ mask      a number for each token of the completion: 0 does not count. replays: 
 sample    a name of the prompt and its number among the samples; n: the number among samples of one prompt.
 What is not there was not recorded. A file may hold one side alone: zs-verify TRAINER GENERATOR joins two.
 """
+import atexit
 import base64
 import json
 import os
@@ -36,6 +38,7 @@ class Rollouts:
         self._file = open(os.path.join(folder, f"rollout-{rank}.jsonl"), "a")
         self._line({"zs_rollout": 1, "rank": rank, "system": system, "generator_dtype": generator_dtype,
                     "trainer_dtype": trainer_dtype, "experts": experts})
+        atexit.register(self.close)
 
     def add(self, step, ids, prompt, replays=None, **more):
         """A prompt and its completion: `ids` of both, `prompt` how many are the prompt's; gen=, train=, ref=, raw=, entropy=,
@@ -60,4 +63,7 @@ class Rollouts:
         self._file.flush()
 
     def close(self):
-        self._file.close()
+        """Ends the file; at the end of the process it happens by itself."""
+        if not self._file.closed:
+            self._line({"zs_rollout": 1, "end": True})
+            self._file.close()

@@ -56,7 +56,9 @@ struct ColumnOf {
     return text ? metric::Type::text : whole ? metric::Type::integer : metric::Type::real;
   }
   /// "peak memory of a rank (GB)".
-  std::string titled(std::string_view in) const { return std::string(label) + " (" + std::string(in) + ")"; }
+  std::string titled(std::string_view in) const {
+    return std::string(label) + (in.empty() ? "" : " (" + std::string(in) + ")");
+  }
   void write(RowWriter& row, const Of& of) const {
     if (text)
       row.text(name, text(of));

@@ -10,13 +10,18 @@
 #include "stat/alike.hpp"
 #include "stat/row.hpp"
 #include "stat/sample.hpp"
+#include "stat/work.hpp"
 
 namespace zs::stat {
 namespace {
 
 using metric::is_absent;
 
-double time_of(const Member& member) { return member.timing.seconds.empty() ? kNan : mean(member.timing.seconds); }
+double time_of(const Member& member) {
+  if (!member.timing.seconds.empty()) return mean(member.timing.seconds);
+  const auto rate = parse_real(member.run->attribute("summary.train_steps_per_second"));
+  return rate && *rate > 0 ? 1 / *rate : kNan;
+}
 
 double loss_of(const Member& member) {
   Sample losses;
@@ -28,22 +33,24 @@ double loss_of(const Member& member) {
   return mean({losses.end() - static_cast<std::ptrdiff_t>(last), losses.end()});
 }
 
-double throughput_of(const Member& member) {
-  if (member.timing.token_seconds > 0) return member.timing.tokens / member.timing.token_seconds;
-  for (const char* const name : {"samples_per_second", "summary.train_samples_per_second"}) {
-    if (const auto value = parse_real(member.run->attribute(name))) return *value;
+struct Throughput {
+  double value;
+  const char* unit;
+};
+
+/// As counted over the times, else as the run logs it.
+Throughput throughput(const Member& member) {
+  if (member.timing.token_seconds > 0)
+    return {member.timing.tokens / member.timing.token_seconds, member.series.images ? "images/s" : "tokens/s"};
+  for (const bool tokens : {true, false}) {
+    const double logged = logged_rate(*member.run, tokens);
+    if (std::isfinite(logged)) return {logged, tokens ? "tokens/s" : "samples/s"};
   }
-  Sample rates;
-  const metric::Column* const column = member.run->records.find("samples_per_second");
-  for (std::size_t row = 0; column && column->type() != metric::Type::text && row < column->size(); ++row) {
-    if (!column->absent(row)) rates.push_back(column->real(row));
-  }
-  return rates.empty() ? kNan : median(rates);
+  return {kNan, ""};
 }
 
-std::string throughput_unit(const Member& member) {
-  return member.timing.token_seconds <= 0 ? "samples/s" : member.series.images ? "images/s" : "tokens/s";
-}
+double throughput_of(const Member& member) { return throughput(member).value; }
+std::string throughput_unit(const Member& member) { return throughput(member).unit; }
 
 double memory_of(const Member& member) { return is_absent(member.series.peak_mem) ? kNan : member.series.peak_mem; }
 
@@ -182,9 +189,11 @@ std::vector<std::string> outlier_sentences(const metric::Store& store) {
   std::vector<std::string> sentences;
   for (const Together& one : all) {
     const std::string least = percent_text(one.least), most = percent_text(one.most);
-    sentences.push_back(ranges(one.runs) + ": " + (least == most ? least : least + " to " + most) + " % " +
-                        (one.more ? one.quantity->more : one.quantity->less) + " than " + one.alike +
-                        (one.runs.size() == 1 ? " like it" : " like them"));
+    const std::string change = (least == most ? least : least + " to " + most) + " % ";
+    const bool has = std::string(one.quantity->name) != "time", single = one.runs.size() == 1;
+    sentences.push_back(ranges(one.runs) + (has ? (single ? " has " : " have ") : (single ? " is " : " are ")) + change +
+                        (one.more ? one.quantity->more : one.quantity->less) + " than the " + one.alike + " runs like " +
+                        (single ? "it" : "them"));
   }
   return sentences;
 }

@@ -38,7 +38,7 @@ Fence fence(const Sample& values, double least);
 metric::Table outliers(const std::vector<Condition>& conditions);
 
 /// The rows of the table in words; runs outside one fence on the same side are joined: "ref_070 to ref_074: 30 % slower
-/// than 195 like them". None without such a table.
+/// than the 195 runs like them". None without such a table.
 std::vector<std::string> outlier_sentences(const metric::Store& store);
 
 }  // namespace zs::stat

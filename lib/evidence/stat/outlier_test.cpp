@@ -49,18 +49,18 @@ TEST_CASE("outliers: planted ones are all found and named together, and nothing 
   const auto loss = [](int run) { return run == 3 || run == 7 ? 2.2 : 2.0; };
   const std::vector<std::string> sentences = found(records(60, time, loss));
   REQUIRE(sentences.size() == 2);
-  CHECK(sentences[0].starts_with("r20 to r24: "));
-  CHECK(sentences[0].ends_with("% slower than 55 like them"));
-  CHECK(sentences[1].starts_with("r03 and r07: "));
-  CHECK(sentences[1].ends_with("% higher loss than 58 like them"));
+  CHECK(sentences[0].starts_with("r20 to r24 are "));
+  CHECK(sentences[0].ends_with("% slower than the 55 runs like them"));
+  CHECK(sentences[1].starts_with("r03 and r07 have "));
+  CHECK(sentences[1].ends_with("% higher loss than the 58 runs like them"));
 }
 
 TEST_CASE("outliers: what is better is named last, and one run is 'it'") {
   const auto time = [](int run) { return run == 5 ? 0.5 : run == 9 ? 2.0 : 1.0; };
   const std::vector<std::string> sentences = found(records(30, time, [](int) { return 2.0; }));
   REQUIRE(sentences.size() == 2);
-  CHECK(sentences[0].find("slower than 28 like it") != std::string::npos);
-  CHECK(sentences[1].find("r05: 50 % faster than 28 like it") != std::string::npos);
+  CHECK(sentences[0].find("slower than the 28 runs like it") != std::string::npos);
+  CHECK(sentences[1].find("r05 is 50 % faster than the 28 runs like it") != std::string::npos);
 }
 
 TEST_CASE("outliers: few runs, unlike ones and failed ones are held against nobody") {

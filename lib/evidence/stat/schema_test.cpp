@@ -103,9 +103,9 @@ TEST_CASE("schema: zs-metrics(5) and zs-parse.json have each standard column of 
   Json schema = Json::parse(contents(path));
   Json all = {{"run", {{"type", "string"}}}};
   for (const attribute::Attribute* const row : attribute::filtered([](const auto& one) { return one.recorded; })) {
-    const std::string unit(row->unit.empty() ? "\"\"" : row->unit);
+    const std::string unit = row->unit.empty() ? "" : ", " + std::string(row->unit);
     const std::string item =
-        ".It Cm " + std::string(row->name) + " Ta " + std::string(metric::name(row->type)) + " Ta " + unit + " Ta ";
+        ".It Cm " + std::string(row->name) + "\n" + std::string(metric::name(row->type)) + unit + ": ";
     CHECK_MESSAGE(page.find(item) != std::string::npos, kPage << " has no line " << item);
     all[std::string(row->name)] = number(row->type);
   }

@@ -152,7 +152,25 @@ double rate(const Condition& condition, bool images) {
     count += member.timing.tokens;
     seconds += member.timing.token_seconds;
   }
-  return seconds > 0 ? count / seconds : absent_real();
+  if (seconds > 0) return count / seconds;
+  Sample logged;
+  for (const Member& member : condition.members) {
+    if (const double value = images ? kNan : logged_rate(*member.run, true); std::isfinite(value)) logged.push_back(value);
+  }
+  return mean_of(logged);
+}
+
+double logged_rate(const metric::Run& run, bool tokens) {
+  for (const char* const name : {"samples_per_second", "summary.train_samples_per_second"}) {
+    const auto value = tokens ? std::nullopt : parse_real(run.attribute(name));
+    if (value) return *value;
+  }
+  Sample rates;
+  const metric::Column* const column = run.records.find(tokens ? "tokens_per_second" : "samples_per_second");
+  for (std::size_t row = 0; column && column->type() != metric::Type::text && row < column->size(); ++row) {
+    if (!column->absent(row) && std::isfinite(column->real(row))) rates.push_back(column->real(row));
+  }
+  return rates.empty() ? kNan : median(rates);
 }
 
 double comm_bytes(const Condition& condition) {

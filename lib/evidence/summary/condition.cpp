@@ -118,6 +118,14 @@ void mark_timed(metric::Store& store) {
   store.summary->columns.push_back(std::move(column));
 }
 
+/// Whether a run says that it trains on tokens: nothing else makes a loss one of tokens.
+static bool says_tokens(const metric::Run& run) {
+  for (const char* const column : {"tokens", "tokens_per_second"}) {
+    if (run.records.find(column)) return true;
+  }
+  return !run.attribute("seq_length").empty() || !run.attribute("model.vocab_size").empty();
+}
+
 std::vector<Condition> conditions(const metric::Store& store, const std::string& source) {
   if (!store.summary) throw Error(source, 0, "holds no summary (make one with zs-aggregate)");
   const metric::Table& table = *store.summary;
@@ -126,7 +134,9 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
     throw Error(source, 0, "the summary has no column 'condition' (make it with zs-aggregate)");
   }
   const metric::Column* const losses = table.find("final_loss");
-  const std::string loss_unit = losses && !losses->unit.empty() ? losses->unit : metric::kLossOfTokens;
+  const std::string unit = losses && !losses->unit.empty() ? losses->unit : metric::kLossOfTokens;
+  const bool known = unit != metric::kLossOfTokens || store.runs.empty() || std::ranges::any_of(store.runs, says_tokens);
+  const std::string loss_unit = known ? unit : "";
   auto runs = members_of(store);
   std::vector<Condition> all;
   for (std::size_t row = 0; row < table.rows(); ++row) {

@@ -34,6 +34,9 @@ std::string to_h5(const Store& store);
 /// strings "nan", "inf", "-inf", since JSON has no such numbers.
 std::string to_jsonl(const std::vector<Run>& runs);
 
+/// All records as one CSV table: the run, then every column that any run has. It has no attributes.
+std::string to_csv(const std::vector<Run>& runs);
+
 /// Parses the content of an input named `name` (for messages).
 Store parse(std::string_view bytes, const std::string& name);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/sheet.hpp"
 #include "metric/file.hpp"
 
 namespace zs::metric {
@@ -34,6 +36,25 @@ std::string to_jsonl(const std::vector<Run>& runs) {
     }
   }
   return text;
+}
+
+std::string to_csv(const std::vector<Run>& runs) {
+  Sheet sheet{{"run"}, {}};
+  for (const Run& run : runs) {
+    for (const Column& column : run.records.columns) {
+      if (std::find(sheet.header.begin(), sheet.header.end(), column.name) == sheet.header.end())
+        sheet.header.push_back(column.name);
+    }
+  }
+  for (const Run& run : runs) {
+    std::vector<const Column*> columns;
+    for (std::size_t i = 1; i < sheet.header.size(); ++i) columns.push_back(run.records.find(sheet.header[i]));
+    for (std::size_t row = 0; row < run.records.rows(); ++row) {
+      auto& cells = sheet.rows.emplace_back(1, run.name);
+      for (const Column* const column : columns) cells.push_back(column ? column->text(row) : "");
+    }
+  }
+  return zs::to_csv(sheet);
 }
 
 }  // namespace zs::metric

@@ -254,8 +254,8 @@ TEST_CASE("commas between thousands are read where torchtitan writes them, in gr
   const auto tps = [](const std::string& value) {
     return read("step: 10  loss:  4.5  memory:  1.03GiB(1.09%)  tps: " + value + "  tflops: 1,234.56  mfu: 3.95%\n");
   };
-  CHECK(tps("12,345").out.values.at("tps").count("12345") == 1);
-  CHECK(tps("1,012,345").out.values.at("tps").count("1012345") == 1);
+  CHECK(tps("12,345").out.values.at("tokens_per_second").count("12345") == 1);
+  CHECK(tps("1,012,345").out.values.at("tokens_per_second").count("1012345") == 1);
   CHECK(tps("345").out.values.at("tflops").count("1234.56") == 1);
   for (const char* const wrong : {"12,34", "1234,567", "12,3456", "1,234.5,678"}) CHECK(tps(wrong).stats.faulty == 1);
 }

@@ -3,7 +3,7 @@
 //   {'loss': 2.075, 'grad_norm': 1.25, 'learning_rate': 0.0002329900014453396, 'epoch': 0.04}
 //   {'eval_loss': 1.9, 'eval_runtime': 12.3, 'eval_samples_per_second': 81.3, 'epoch': 1.0}
 //   {'train_runtime': 100.0, 'train_samples_per_second': 12.5, 'train_loss': 0.5, 'epoch': 3.0}
-// They have no step: it is taken from the progress bar in front of them, "10/500 [00:05<04:20,  1.88it/s]".
+// They have no step and no time: these are taken from the progress bar in front, "10/500 [00:05<04:20,  1.88it/s]".
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -15,8 +15,20 @@ namespace zs::parse {
 namespace {
 
 struct Bar {
-  std::string step, total;
+  std::string step, total, seconds;  // seconds of a step, as the bar says; "" if it does not
 };
+
+/// The seconds of a step in the rest of a bar: "00:05<04:20,  1.88it/s]", "00:05<04:20,  1.05s/it]".
+std::string seconds_of(std::string_view rest) {
+  rest = rest.substr(0, rest.find(']'));
+  const std::size_t comma = rest.rfind(',');
+  if (comma == std::string_view::npos) return "";
+  rest.remove_prefix(comma + 1);
+  skip_blanks(rest);
+  const auto value = parse_real(take_number(rest).text);
+  if (!value || !(*value > 0) || (rest != "it/s" && rest != "s/it")) return "";
+  return to_rounded_text(rest == "s/it" ? *value : 1 / *value, 6);
+}
 
 /// The "10/500 [" of a progress bar.
 std::optional<Bar> bar_of(std::string_view text) {
@@ -26,7 +38,7 @@ std::optional<Bar> bar_of(std::string_view text) {
     std::string_view rest = text.substr(slash + 1);
     const std::string_view total = take_digits(rest);
     if (first < slash && !total.empty() && rest.starts_with(" ["))
-      return Bar{std::string(text.substr(first, slash - first)), std::string(total)};
+      return Bar{std::string(text.substr(first, slash - first)), std::string(total), seconds_of(rest.substr(2))};
   }
   return {};
 }
@@ -96,6 +108,7 @@ class HuggingFace : public Dialect {
     }
     std::vector<Field> fields;
     if (!step_.empty()) fields.push_back({"step", step_, Kind::integer});
+    if (training && !last_.seconds.empty()) fields.push_back({"iteration_time", last_.seconds, Kind::real});
     for (const Field& pair : pairs) {
       if (pair.key == "step" && !step_.empty()) continue;
       fields.push_back(pair);

@@ -152,6 +152,7 @@ std::vector<Job> jobs_of(const std::vector<std::string>& logs) {
     const auto job = std::find_if(jobs.begin(), jobs.end(), [&](const Job& j) { return j.run == parts[i].name.run; });
     job->logs.push_back(parts[i].path);
   }
+  name_as_given(jobs);
   return jobs;
 }
 
@@ -262,8 +263,9 @@ metric::Store collect(const std::vector<Job>& jobs, const Options& options, cons
 std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options, Form form, Output& out,
                            const FaultSink& faults) {
   std::vector<Count> counts;
-  if (form == Form::h5) {
-    out.write(metric::to_h5(collect(jobs, options, faults, &counts)));
+  if (form == Form::h5 || form == Form::csv) {
+    const metric::Store store = collect(jobs, options, faults, &counts);
+    out.write(form == Form::h5 ? metric::to_h5(store) : metric::to_csv(store.runs));
     return counts;
   }
   const bool hold = !options.follow_until;

@@ -46,7 +46,7 @@ std::vector<Job> jobs_of(const std::vector<std::string>& logs);
 /// Logs or files of one tracker as the parts of one run, in order.
 Job job_of(const std::vector<std::string>& logs, const std::string& name);
 
-enum class Form { tsv, h5, jsonl };
+enum class Form { tsv, csv, h5, jsonl };
 
 /// The counts of each run, in order.
 struct Count {

@@ -18,6 +18,9 @@ Source source_of(const std::string& path);
 /// at any depth. Empty if there are none. Runs of MLflow without a metric are left out, and counted in a fault.
 std::vector<Job> tracked_jobs(const std::string& folder);
 
+/// Gives runs of W&B, which have their IDs for names, the names that people gave them, where no two have the same.
+void name_as_given(std::vector<Job>& jobs);
+
 /// The files of the W&B run `id` in the folders `places`; oldest first.
 std::vector<std::string> wandb_files(const std::vector<std::string>& places, const std::string& id);
 

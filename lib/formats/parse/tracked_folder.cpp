@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "base/file.hpp"
+#include "base/protobuf.hpp"
 #include "base/secret.hpp"
 #include "config/config.hpp"
 #include "parse/flat_json.hpp"
 #include "parse/names.hpp"
 #include "parse/tracked.hpp"
+#include "tracker/datastore.hpp"
 
 namespace zs::parse {
 namespace {
@@ -103,6 +106,27 @@ std::string run_name(std::string name) {
   return name;
 }
 
+/// The name that people gave a run of W&B, of the run's record near the beginning of its file; "" if there is none.
+std::string given_name(const std::string& path) {
+  constexpr std::size_t kEnough = 1 << 20;
+  Input input(path);
+  std::string bytes(kEnough, '\0');
+  bytes.resize(input.read(bytes.data(), bytes.size()));
+  std::string name;
+  const auto use = [&](std::string_view bytes_of, std::int64_t) {
+    try {
+      const tracker::WandbRecord record = tracker::wandb_record(bytes_of);
+      if (record.kind == tracker::WandbRecord::Kind::run && name.empty()) name = record.name;
+    } catch (const protozero::exception&) {  // the reader of the whole file says so
+    }
+  };
+  try {
+    tracker::read_datastore(bytes, path, use, [](const Fault&) {});
+  } catch (const Error&) {
+  }
+  return run_name(name);
+}
+
 /// Whether a folder is what add_hparams() of a SummaryWriter makes below a run: named by the time, it has the settings
 /// and the results of that run, and is none itself.
 bool holds_hparams(const fs::path& folder, const std::vector<std::string>& logs) {
@@ -175,6 +199,18 @@ Source source_of(const std::string& path) {
   return name.ends_with(".wandb") ? Source::wandb : Source::log;
 }
 
+void name_as_given(std::vector<Job>& jobs) {
+  std::map<std::string, int> times;
+  std::vector<std::string> names;
+  for (const Job& job : jobs) {
+    const std::string given = job.source == Source::wandb ? given_name(job.logs.front()) : "";
+    ++times[names.emplace_back(given.empty() ? job.run : given)];
+  }
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (times[names[i]] == 1) jobs[i].run = names[i];
+  }
+}
+
 std::vector<Job> tracked_jobs(const std::string& folder) {
   std::error_code error;
   const fs::path place =
@@ -182,7 +218,11 @@ std::vector<Job> tracked_jobs(const std::string& folder) {
   std::vector<Job> jobs;
   const fs::path whole = fs::canonical(folder, error);
   if (const std::string id = wandb_id(file_name(whole)); !id.empty()) {
-    if (auto files = wandb_in(folder); !files.empty()) return {wandb_job(id, std::move(files))};
+    if (auto files = wandb_in(folder); !files.empty()) {
+      std::vector<Job> one = {wandb_job(id, std::move(files))};
+      name_as_given(one);
+      return one;
+    }
   }
   for (const fs::path& path : entries(place)) {
     const std::string id = fs::is_symlink(path, error) ? "" : wandb_id(file_name(path));
@@ -195,6 +235,7 @@ std::vector<Job> tracked_jobs(const std::string& folder) {
     else
       jobs.push_back(wandb_job(id, files));
   }
+  name_as_given(jobs);
   if (jobs.empty()) jobs = mlflow_jobs(folder);
   if (jobs.empty()) find_events(folder, file_name(whole), 0, jobs);
   return jobs;

@@ -22,7 +22,7 @@ read="theme profile conditions tokenizer dataset dataset_name deepspeed_config p
       [[ " ${written//$'\n'/ } " == *" $name:$option "* || " $kept ${read//$'\n'/ } " == *" $option "* ]] ||
         complain "$name --$option: is it read or written? Say so in tests/outputs.bats"
         seen=$((${seen:-0} + 1))
-    done < <("$tool" --help | sed -nE 's/^ *(-[a-z], )?--([a-z_]+) (FILE|DIR|PATH|FILE\|DIR)( .*)?$/\2/p')
+    done < <("$tool" --help all | sed -nE 's/^ *(-[a-z], )?--([a-z_]+) (FILE|DIR|PATH|FILE\|DIR)( .*)?$/\2/p')
   done
   ((seen > 30)) || complain "only $seen options were seen"
   verdict
@@ -52,20 +52,19 @@ a_log() {
 
 @test "outputs: light tools never write over what they read: itself, a link, standard input, compressed" {
   a_log
-  refused x.log zs-parse x.log -o x.log
-  refused x.log zs-parse x.log -o ./sub/../x.log
+  refused x.log zs-parse x.log --format tsv -o x.log
+  refused x.log zs-parse x.log --format tsv -o ./sub/../x.log
   refused x.log zs-parse x.log -o soft
-  refused soft zs-parse soft -o x.log
+  refused soft zs-parse soft --format tsv -o x.log
   refused x.log zs-parse x.log -o hard
   refused x.log zs-parse x.log -o sub/far
-  refused x.log zs-parse x.h5 x.log -o x.log
-  refused x.log.gz zs-parse x.log.gz -o x.log.gz
-  refused stdin bash -c 'zs-parse -o x.log <x.log'
+  refused x.log zs-parse x.h5 x.log --format tsv -o x.log
+  refused x.log.gz zs-parse x.log.gz --format tsv -o x.log.gz
+  refused stdin bash -c 'zs-parse --format tsv -o x.log <x.log'
   refused x.log bash -c 'zs-parse x.log >>x.log'
   refused x.h5 zs-aggregate x.h5 -o x.h5
   refused x.tsv zs-aggregate --format tsv x.tsv -o x.tsv
   refused x.log zs-report x.log -o x.log -f html
-  refused x.h5 zs-report x.h5 --format md -o x.h5
   refused x.log zs-plot loss x.log -o x.log -f svg
   cp "$ROOT/share/plot/theme" theme.svg
   refused theme.svg zs-plot loss x.log --theme theme.svg -o theme.svg
@@ -81,9 +80,9 @@ a_log() {
   a_log
   trace=$(find "$ROOT/tests/data/traces" -name '*.json*' | head -n 1)
   cp "$trace" "t.${trace##*.}"
-  refused "t.${trace##*.}" zs-trace "t.${trace##*.}" -o "t.${trace##*.}"
+  refused "t.${trace##*.}" zs-trace --format json "t.${trace##*.}" -o "t.${trace##*.}"
   tar -xzf "$ROOT/tests/data/checkpoints/plain.tar.gz"
-  refused checkpoint/ckpt.pt zs-checkpoint show checkpoint -o checkpoint/ckpt.pt
+  refused checkpoint/ckpt.pt zs-checkpoint show checkpoint --format table -o checkpoint/ckpt.pt
   echo 'a b' >names
   refused names zs-checkpoint diff checkpoint checkpoint/ckpt.pt --names names -o names
   echo '{}' >profile.json
@@ -98,10 +97,10 @@ a_log() {
 
 @test "outputs: a good output beside its input, and one that was there, are written" {
   a_log
-  zs-parse x.log -o y.log
-  zs-parse x.log -o y.log
-  zs-parse x.log >z.log
-  cmp y.log z.log
+  zs-parse x.log -o y.tsv
+  zs-parse x.log -o y.tsv
+  zs-parse x.log >z.tsv
+  cmp y.tsv z.tsv
   zs-aggregate x.h5 -o s.h5 2>/dev/null || true
   zs-report x.log -o r.html || [ "$?" = 1 ]
   zs-report x.log -o r.html || [ "$?" = 1 ]

@@ -262,7 +262,7 @@ planned_by() {
   printf 'a\tnote=1\nb\tnote\n' >lines
   refuses_with "zs-runs: 'note' is not NAME=VALUE (see zs-runs --help)" zs-runs update - <lines
   printf 'a\tnote=1\nnobody\tnote=1\n' >lines
-  refuses_with "zs-runs: no run 'nobody'" zs-runs update - <lines
+  refuses_with "zs-runs: no run 'nobody', and no file or folder of that name" zs-runs update - <lines
   [ -z "$(zs-runs --filter run_name=a note=1 --show run_name 2>/dev/null | tail -n +2)" ]
   [ "$(names)" = "a b c d" ]
 }

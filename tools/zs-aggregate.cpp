@@ -7,6 +7,7 @@
 
 #include "base/file.hpp"
 #include "base/words.hpp"
+#include "cli/form.hpp"
 #include "cli/run.hpp"
 #include "cli/terminal.hpp"
 #include "input/source.hpp"
@@ -52,7 +53,7 @@ const zs::cli::Command kCommand = {
          "NAME",
          "form; default: a table on a terminal, text into a pipe, h5 into a file",
          "",
-         {"h5", "text", "table", "tsv", "json"}},
+         {"h5", "text", "table", "tsv", "csv", "json"}},
         {0, "patterns", "FILE", "file of patterns for other trainers' logs, see zs-parse(1) [~/.config/zs/patterns]"},
         {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
         {'o', "output", "FILE", "write the summary to FILE, '-' for stdout", "-"},
@@ -68,7 +69,8 @@ std::vector<std::string> list(const zs::cli::Args& args, const char* option, con
 }
 
 std::string formatted(const zs::metric::Store& store, const std::string& format) {
-  if (format == "tsv") return zs::stat::to_tsv(*store.summary);
+  if (format == "tsv") return zs::to_tsv(zs::stat::sheet_of(*store.summary));
+  if (format == "csv") return zs::to_csv(zs::stat::sheet_of(*store.summary));
   if (format == "json") return zs::stat::to_json(store);
   if (format == "h5") return zs::metric::to_h5(store);
   if (format == "text") return zs::metric::to_summary_text(store);
@@ -131,7 +133,7 @@ zs::Status aggregate(const zs::cli::Args& args) {
   summary.store.attributes["tool"] = std::string("zs-aggregate ") + zs::cli::version();
   for (const std::string& warning : summary.warnings) zs::cli::warn(kCommand, warning);
   for (const std::string& sentence : zs::stat::outlier_sentences(summary.store)) zs::cli::warn(kCommand, sentence);
-  const std::string format = args.has("format") ? args.text("format") : form_for(args.text("output"));
+  const std::string format = zs::cli::form_of(args, form_for(args.text("output")));
   if (format == "h5" && args.text("output") == "-" && ::isatty(STDOUT_FILENO))
     throw zs::UsageError("HDF5 is not for a terminal: redirect it, or use -o FILE");
   zs::write_file(args.text("output"), formatted(summary.store, format));

@@ -8,6 +8,7 @@
 #include "base/sheet.hpp"
 #include "base/text.hpp"
 #include "checkpoints/read.hpp"
+#include "cli/form.hpp"
 #include "cli/run.hpp"
 #include "input/named.hpp"
 #include "registry/run.hpp"
@@ -49,7 +50,7 @@ const zs::cli::Command kCommand = {
          "",
          {"f32", "bf16", "f16"}},
         {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
-        {'f', "format", "FORM", "form of the output", "table", {"table", "tsv", "json"}},
+        {'f', "format", "FORM", "form of the output", "table", {"table", "tsv", "csv", "json"}},
         {'o', "output", "FILE", "write to FILE, whole or not at all", "-"},
     },
     {{0, "nothing is missing or damaged; diff: no difference beyond the tolerance"},
@@ -81,6 +82,7 @@ std::string text_of(const Found& found, const std::string& form) {
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   }
   if (form == "tsv") return zs::to_tsv(found.tables.back().second);
+  if (form == "csv") return zs::to_csv(found.tables.back().second);
   std::string text;
   std::size_t width = 0;
   for (const auto& [key, value] : found.lines) width = std::max(width, key.size());
@@ -97,7 +99,7 @@ std::string text_of(const Found& found, const std::string& form) {
 
 Status print(const Args& args, const Found& found, Status status) {
   zs::Output out(args.text("output"));
-  out.write(text_of(found, args.text("format")));
+  out.write(text_of(found, zs::cli::form_of(args, "table")));
   out.commit();
   for (const std::string& fault : found.faults) zs::cli::tell(kCommand, fault);
   return found.faults.empty() || status != Status::done ? status : Status::no;
@@ -171,6 +173,8 @@ Status convert(const Args& args, const std::string& from, const std::string& to)
                  {"read back", "equal, every bit"}};
   for (const std::string& what : made.assumed) found.lines.emplace_back("assumed", what);
   for (const std::string& what : made.left_out) found.lines.emplace_back("left out", what);
+  if (form.name == "hf")
+    found.lines.emplace_back("to load it", "copy the model's config.json, and its tokenizer, into " + to + ": from_pretrained reads them");
   return print(args, found, Status::done);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/sheet.hpp"
 #include "base/watch.hpp"
+#include "cli/form.hpp"
 #include "cli/run.hpp"
 #include "input/source.hpp"
 #include "parse/custom.hpp"
@@ -21,7 +22,7 @@ const zs::cli::Command kCommand = {
     "[LOG|RECORDS|RUN|DIR]...",
     {
         {'o', "output", "FILE", "write to FILE, whole or not at all", "-"},
-        {0, "format", "FORM", "form of the output", "tsv", {"tsv", "h5", "jsonl"}},
+        {0, "format", "FORM", "form of the output", "tsv", {"tsv", "csv", "h5", "jsonl"}},
         {0, "run", "NAME", "name of the run; several logs are its parts, in order", "the file's name"},
         {'d', "dialect", "NAME", "read only this dialect", "all, recognised per line", parse::dialect_names()},
         {'p', "pattern", "REGEX", "also read lines that match, named groups as keys"},
@@ -50,14 +51,14 @@ parse::Options options_of(const Args& args) {
                                                 : parse::Ranks::all;
   if (!args.has("follow")) return options;
   if (args.inputs().size() > 1) throw zs::UsageError("--follow takes one log");
-  if (args.text("format") != "tsv") throw zs::UsageError("--follow writes the text form only");
+  if (zs::cli::form_of(args, "tsv") != "tsv") throw zs::UsageError("--follow writes the text form only");
   options.follow_until = &interrupted;
   for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { interrupted = true; });
   return options;
 }
 
 zs::Status run(const Args& args) {
-  const std::string form = args.text("format");
+  const std::string form = zs::cli::form_of(args, "tsv");
   if (args.text("output") == "-" && ::isatty(STDOUT_FILENO)) zs::watch_reading({});  // the records are the progress
   const std::string patterns = args.text("patterns");
   if (args.has("learn")) {
@@ -78,6 +79,7 @@ zs::Status run(const Args& args) {
   std::int64_t faults = 0;
   const auto counts = parse::convert(jobs, options,
                                      form == "h5"      ? parse::Form::h5
+                                     : form == "csv"   ? parse::Form::csv
                                      : form == "jsonl" ? parse::Form::jsonl
                                                        : parse::Form::tsv,
                                      out, zs::cli::fault_printer(kCommand, faults));

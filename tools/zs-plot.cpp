@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "base/file.hpp"
+#include "cli/form.hpp"
 #include "cli/progress.hpp"
 #include "cli/run.hpp"
 #include "figure/picture.hpp"
@@ -64,14 +65,11 @@ const zs::cli::Command kCommand = {
         {0, "theme", "FILE", "colours, fonts and sizes; share/plot/theme is an example"},
         {0, "title", "TEXT", "the title above the figure"},
     },
-    {},
+    {{3, "the operands have no data for this picture"}},
     {"zs-plot loss a.log b.log", "zs-plot time summary.h5 -o iteration_time_comparison.png", "zs-plot gradients a"}};
 
 zs::figure::Format format(const Args& args) {
-  using zs::figure::Format;
-  const std::string name = args.text("format");
-  if (!name.empty()) return name == "png" ? Format::png : name == "svg" ? Format::svg : Format::pdf;
-  if (const auto found = zs::figure::format_of(args.text("output"))) return *found;
+  if (const auto found = zs::figure::format_named(zs::cli::form_of(args, ""))) return *found;
   throw zs::UsageError("cannot determine the format of '" + args.text("output") +
                        "': name it .png, .svg or .pdf, or give --format");
 }

@@ -4,6 +4,7 @@
 
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "cli/form.hpp"
 #include "cli/progress.hpp"
 #include "cli/run.hpp"
 #include "experiment/experiment.hpp"
@@ -30,10 +31,10 @@ const zs::cli::Command kCommand = {
     "[SUMMARY|LOG|RUN|DIR]... | PROBE PROBE",
     {
         {'o', "output", "FILE",
-         "write the report to FILE (.md, .html; for revisions also .json, for gradients .json and .tsv), '-' for "
+         "write the report to FILE (.md, .html, .pdf; for revisions also .json, for gradients .json and .tsv), '-' for "
          "stdout; without it, for a folder, write report.html, report.md and the pictures into that folder",
          "-"},
-        {'f', "format", "NAME", "format, if the file's name does not give it", "", {"md", "html", "json", "tsv"}},
+        {'f', "format", "NAME", "format, if the file's name does not give it", "", {"md", "html", "pdf", "json", "tsv"}},
         {'k',
          "kind",
          "NAME",
@@ -205,7 +206,7 @@ zs::Status report(const zs::cli::Args& args) {
   const Kind kind = kind_of(args);
   const std::string folder = zs::report::folder_of(outputs[0]);
   const auto format_of = [&](const std::string& output) {
-    return zs::report::format_of(args.has("format") ? "." + args.text("format") : output);
+    return zs::report::format_named(beside ? output.substr(output.rfind('.') + 1) : zs::cli::form_of(args, "md"));
   };
   zs::report::Document text = document(args, kind, format_of(outputs[0]), folder, faults);
   if (args.has("title")) text.title = args.text("title");

@@ -47,8 +47,10 @@ const zs::cli::Command kCommand = {
          "NAME",
          "form of the output; default: table on a terminal, tsv elsewhere",
          "",
-         {"table", "tsv", "csv", "json", "openmetrics"}},
-        {'o', "output", "FILE", "write a page of the runs, with their curves, for a browser: FILE.html"},
+         {"table", "tsv", "csv", "json", "openmetrics", "html"}},
+        {'o', "output", "FILE",
+         "write to FILE: .html is a page of the runs, with their curves, for a browser; .csv, .tsv, .json, .txt and "
+         ".prom are the list"},
         {0, "watch", "SECONDS", "with --output: rewrite it at this interval"},
         {0, "checkpoint", "NAME", "with export: a step, checkpoint_STEP, or final_checkpoint", "final_checkpoint"},
         {'y', "yes", "", "remove without asking"},

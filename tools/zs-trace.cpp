@@ -9,6 +9,7 @@
 #include "base/number.hpp"
 #include "base/sheet.hpp"
 #include "base/text.hpp"
+#include "cli/form.hpp"
 #include "cli/run.hpp"
 #include "flight/dump.hpp"
 #include "input/named.hpp"
@@ -49,7 +50,7 @@ const zs::cli::Command kCommand = {
          "FORM",
          "form of the output, if the file's name (.json, .tsv, .h5) does not give it; tsv needs --show or --against",
          "table",
-         {"table", "tsv", "json", "h5"}},
+         {"table", "tsv", "csv", "json", "h5"}},
         {'o', "output", "FILE", "write to FILE, whole or not at all", "-"},
     },
     {{1,
@@ -71,15 +72,6 @@ std::string h5_of(const std::vector<std::pair<const trace::Analysis*, zs::Sheet>
     }
   }
   return zs::metric::to_h5(store);
-}
-
-/// The requested form, or the form of the file's name.
-std::string form_of(const Args& args) {
-  const std::string name = args.text("output");
-  for (const char* const form : {"tsv", "json", "h5"}) {
-    if (!args.has("format") && name.ends_with(std::string(".") + form)) return form;
-  }
-  return args.text("format");
 }
 
 /// For people: numbers of six digits, and the long names of kernels without their middle.
@@ -108,11 +100,12 @@ zs::Status flight(const Args& args) {
 
 zs::Status run(const Args& args) {
   if (args.has("flight")) return flight(args);
-  const std::string form = form_of(args);
+  const std::string form = zs::cli::form_of(args, "table");
   if (form == "h5" && args.text("output") == "-" && ::isatty(STDOUT_FILENO))
     throw zs::UsageError("HDF5 is not for a terminal: redirect it, or use -o FILE");
   const bool one = args.has("show") || args.has("against");
-  if (form == "tsv" && !one) throw zs::UsageError("--format tsv is of one table: name it by --show");
+  const bool rows = form == "tsv" || form == "csv";
+  if (rows && !one) throw zs::UsageError("a " + form + " file has one table: name it with --show");
   if (args.has("show") && args.has("against")) throw zs::UsageError("--show and --against are two questions: ask one");
   trace::Settings settings;
   settings.kernel_delay = args.real("kernel_delay", 0, 1e9);
@@ -151,8 +144,8 @@ zs::Status run(const Args& args) {
     out.write(all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   } else if (form == "h5") {
     out.write(h5_of(answers));
-  } else if (form == "tsv") {
-    out.write(zs::to_tsv(answers.front().second));
+  } else if (rows) {
+    out.write(form == "tsv" ? zs::to_tsv(answers.front().second) : zs::to_csv(answers.front().second));
   } else {
     std::string text;
     for (const auto& [analysis, answer] : answers) {

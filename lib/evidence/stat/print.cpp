@@ -102,17 +102,14 @@ Sheet divergence_for_people(const Table& divergence) {
   return cells;
 }
 
-std::string to_tsv(const Table& table) {
-  std::string text;
-  for (const Column& column : table.columns) text += (text.empty() ? "" : "\t") + metric::escaped(column.name);
-  text += '\n';
+Sheet sheet_of(const Table& table) {
+  Sheet sheet;
+  for (const Column& column : table.columns) sheet.header.push_back(column.name);
+  sheet.rows.resize(table.rows());
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      text += (c ? "\t" : "") + metric::escaped(table.columns[c].text(row));
-    }
-    text += '\n';
+    for (const Column& column : table.columns) sheet.rows[row].push_back(column.text(row));
   }
-  return text;
+  return sheet;
 }
 
 std::string to_json(const metric::Store& store) {

@@ -14,8 +14,8 @@ Sheet for_people(const metric::Table& summary);
 /// The rows of a divergence() table for the first condition, in the same form.
 Sheet divergence_for_people(const metric::Table& divergence);
 
-/// The table, tab-separated, with one header line: every column, shortest round-trip numbers, absent cells empty.
-std::string to_tsv(const metric::Table& table);
+/// The whole table: every column, shortest round-trip numbers, absent cells empty.
+Sheet sheet_of(const metric::Table& table);
 
 /// One object: {"attributes": {...}, "conditions": [{COLUMN: VALUE, ...}, ...], "tables": {NAME: [...]}}. Absent cells
 /// are left out; nan and inf are the strings "nan", "inf", "-inf". REQUIRES: store.summary.

@@ -65,8 +65,6 @@ std::string of_logs(const std::string& registry, const std::vector<std::string>&
 void write_page(const std::string& registry, const std::vector<std::string>& operands,
                 const registry::Question& question, const PageFile& file, const std::string& tool,
                 const FaultSink& faults) {
-  if (report::format_of(file.path) != report::Format::html)
-    throw UsageError("--output writes a page for browsers: name it " + file.path + ".html");
   Seen seen;
   while (true) {
     report::RunsPage page{.tool = tool, .folder = report::folder_of(file.path), .every = file.every};

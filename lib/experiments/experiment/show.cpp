@@ -11,6 +11,7 @@
 #include "base/file.hpp"
 #include "base/name.hpp"
 #include "base/text.hpp"
+#include "cli/form.hpp"
 #include "cli/run.hpp"
 #include "cli/terminal.hpp"
 #include "compare/records.hpp"
@@ -30,21 +31,25 @@ namespace zs::experiment {
 namespace {
 
 std::string format(const cli::Args& args) {
-  if (args.has("format")) return args.text("format");
-  return ::isatty(STDOUT_FILENO) ? "table" : "tsv";
+  return cli::form_of(args, args.has("output") ? "html" : ::isatty(STDOUT_FILENO) ? "table" : "tsv");
 }
 
 /// Prints a sheet. In a table, `note` makes it as wide as the line, and tells how many columns that left out; without,
 /// every column stays.
 void print_sheet(const cli::Args& args, const Sheet& sheet, const std::function<std::string(std::size_t)>& note = {}) {
   const std::string how = format(args);
-  if (how == "tsv") return print(to_tsv(sheet));
-  if (how == "csv") return print(to_csv(sheet));
-  if (how == "json") return print(to_json(sheet));
-  if (how == "openmetrics") return print(registry::to_openmetrics(sheet));
+  const auto write = [&](const std::string& text) {
+    if (args.has("output")) return write_file(args.text("output"), text);
+    print(text);
+  };
+  if (how == "tsv") return write(to_tsv(sheet));
+  if (how == "csv") return write(to_csv(sheet));
+  if (how == "json") return write(to_json(sheet));
+  if (how == "openmetrics") return write(registry::to_openmetrics(sheet));
+  if (how == "html") throw UsageError("a page shows the list of runs: leave out --format html");
   std::size_t left_out = 0;
   const Sheet fit = fitted(sheet, note ? cli::line_width() : 0, left_out);
-  print(aligned(fit) + (note ? note(left_out) : ""));
+  write(aligned(fit) + (note ? note(left_out) : ""));
 }
 
 /// Below a table: what its columns hold, in as many tables as the line needs.
@@ -166,8 +171,14 @@ registry::Question question_of(const cli::Args& args) {
 }
 
 Status list(const cli::Args& args) {
-  if (args.has("output")) return page(args);
+  if (format(args) == "html") {
+    if (!args.has("output")) throw UsageError("a page is a file: name it with --output FILE.html");
+    return page(args);
+  }
   if (args.has("watch")) throw UsageError("--watch rewrites a page: name it with --output FILE.html");
+  if (args.has("output") && !args.operands().empty())
+    throw UsageError("a page has the runs of operands, a list those of the registry: write FILE.html, or leave out '" +
+                     args.operands()[0] + "'");
   std::int64_t faults = 0;
   if (args.has("statistics") && (args.has("list_columns") || format(args) == "openmetrics"))
     throw UsageError(std::string("--statistics is of a table of runs: leave out ") +

@@ -27,6 +27,7 @@ struct Option {
   bool writes = false;                 ///< its value is a file or folder that the tool writes: never one of its inputs
   std::vector<std::string> meant{};    ///< what other programs call it, "lr": not accepted; the error suggests this
   std::string alone{};                 ///< the value of an option typed without one; empty: it needs one
+  std::vector<std::string> forms{};    ///< of --output: the forms of the file, if not the choices of --format
 };
 
 struct Command {
@@ -36,6 +37,7 @@ struct Command {
   std::vector<Option> options;
   std::map<int, std::string> statuses{};  ///< what the exit statuses mean, if different from the usual
   std::vector<std::string> examples{};    ///< command lines: shown last in --help, and under EXAMPLES of the page
+  std::set<std::string> brief{};          ///< groups that --help shows; --help all shows all; empty: all
 };
 
 /// The command line, checked against the table.
@@ -92,8 +94,8 @@ class Args {
 
 using zs::shell_quoted;
 
-/// The --help text.
-std::string help_text(const Command& command);
+/// The --help text; of `all` groups, or of the brief ones.
+std::string help_text(const Command& command, bool all = true);
 
 /// The mdoc(7) man page: NAME, SYNOPSIS, OPTIONS and EXIT STATUS from the table, the rest from `prose`. The first line
 /// of `prose` is the .Dd date. The text up to the first .Ss or .Sh is the DESCRIPTION. Its subsections become DETAILS.

@@ -88,14 +88,20 @@ std::vector<Option> all_options(const Command& command) {
 
 }  // namespace
 
-std::string help_text(const Command& command) {
+std::string help_text(const Command& command, bool all) {
   std::ostringstream out;
   out << "Usage: " << command.name << " [OPTION]..." << (command.operands.empty() ? "" : " " + command.operands) << "\n"
       << command.purpose << ".\n\n";
   const std::vector<Option> options = all_options(command);
   constexpr std::size_t kColumn = 30;
   std::string group;
+  std::size_t hidden = 0;
   for (const Option& option : options) {
+    const bool common = option.group == "General" && option.name != "help" && option.name != "version";
+    if (!all && !command.brief.empty() && !command.brief.contains(option.group) && (option.group != "General" || common)) {
+      ++hidden;
+      continue;
+    }
     if (option.group != group) {
       if (&option != &options.front()) out << "\n";
       out << (group = option.group) << ":\n";
@@ -113,7 +119,9 @@ std::string help_text(const Command& command) {
     out << "  " << status << "  " << wrapped(meaning, 5, kWidth) << "\n";
   if (!command.examples.empty()) out << "\nExamples:\n";
   for (const std::string& example : command.examples) out << "  " << example << "\n";
-  out << "\nMore: man " << command.name << "\n";
+  out << "\nMore: man " << command.name;
+  if (hidden > 0) out << "; " << command.name << " --help all shows " << hidden << " more options";
+  out << "\n";
   return out.str();
 }
 

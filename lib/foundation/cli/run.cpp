@@ -13,8 +13,10 @@
 #include "base/claim.hpp"
 #include "base/file.hpp"
 #include "base/mapped.hpp"
+#include "base/no_data.hpp"
 #include "base/text.hpp"
 #include "cli/engine.hpp"
+#include "cli/form.hpp"
 #include "cli/progress.hpp"
 
 namespace zs::cli {
@@ -22,6 +24,7 @@ namespace {
 
 /// The outputs of every tool: what --output names, and options whose row says so.
 void claim_outputs(const Args& args) {
+  require_form(args);
   for (const Option& option : args.command().options) {
     if (option.name != "output" && !option.writes) continue;
     const std::string path = args.peek(option.name);
@@ -35,9 +38,10 @@ void claim_outputs(const Args& args) {
 /// Answers the requests that every tool takes; true if it was one.
 bool answered(const Command& command, const std::vector<std::string>& words, const Hooks& hooks) {
   if (words.empty()) return false;
-  for (const std::string& word : words) {
-    if (word == "--") break;
-    if (word == "--help" || word == "-h") return print(help_text(command)), true;
+  for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+    const std::string& word = words[i];
+    const bool all = word == "--help=all" || (i + 1 < words.size() && words[i + 1] == "all");
+    if (word == "--help" || word == "--help=all" || word == "-h") return print(help_text(command, all)), true;
     if (word == "--version")
       return print(command.name + " " + version() + (hooks.build ? " " + hooks.build() : "") + "\n"), true;
   }
@@ -107,6 +111,10 @@ int run(const Command& command, int argc, char** argv, const Body& body, const H
     failed = false;
   } catch (const UsageError& error) {
     say(std::string(error.what()) + " (see " + command.name + " --help)");
+  } catch (const NoData& error) {
+    say(error.what());
+    status = Status::inconclusive;
+    failed = false;
   } catch (const std::bad_alloc&) {
     say("out of memory");
   } catch (const std::exception& error) {

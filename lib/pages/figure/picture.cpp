@@ -2,7 +2,6 @@
 #include "figure/picture.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/error.hpp"
 #include "figure/gnuplot.hpp"
@@ -10,12 +9,10 @@
 
 namespace zs::figure {
 
-std::optional<Format> format_of(const std::string& path) {
-  std::string name = path;
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (name.ends_with(".png")) return Format::png;
-  if (name.ends_with(".svg")) return Format::svg;
-  if (name.ends_with(".pdf")) return Format::pdf;
+std::optional<Format> format_named(const std::string& form) {
+  if (form == "png") return Format::png;
+  if (form == "svg") return Format::svg;
+  if (form == "pdf") return Format::pdf;
   return {};
 }
 

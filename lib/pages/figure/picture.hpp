@@ -10,8 +10,8 @@
 
 namespace zs::figure {
 
-/// The format of a file by its suffix (.png, .svg, .pdf, in any case), or nothing.
-std::optional<Format> format_of(const std::string& path);
+/// The format of that name: png, svg, pdf.
+std::optional<Format> format_named(const std::string& form);
 
 /// gnuplot draws PNG and PDF. Throws Error if the picture is incomplete.
 std::string picture(const Figure& figure, const Theme& theme, Format format);

@@ -21,6 +21,9 @@ std::string to_origins(const Document& document);
 /// One self-contained HTML file, which loads nothing. Figures are inline, numbers link to the list of origins.
 std::string to_html(const Document& document, const figure::Theme& theme);
 
+/// The HTML file as chromium prints it. Throws Error if no browser is installed.
+std::string to_pdf(const Document& document, const figure::Theme& theme);
+
 /// The beginning of every page, up to <body>: it forbids loading, and defines the theme's colours as variables for
 /// `style`.
 std::string html_head(const std::string& title, const figure::Theme& theme, const std::string& style,

@@ -2,7 +2,6 @@
 #include "report/write.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 
 #include "base/error.hpp"
@@ -41,12 +40,11 @@ std::map<std::string, std::string> draw(const Document& document, const fs::path
 
 }  // namespace
 
-Format format_of(const std::string& path) {
-  std::string name = path;
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (name.ends_with(".json")) return Format::json;
-  if (name.ends_with(".tsv")) return Format::tsv;
-  return name.ends_with(".html") || name.ends_with(".htm") ? Format::html : Format::markdown;
+Format format_named(const std::string& form) {
+  if (form == "json") return Format::json;
+  if (form == "tsv") return Format::tsv;
+  if (form == "pdf") return Format::pdf;
+  return form == "html" ? Format::html : Format::markdown;
 }
 
 void keep_sections(const std::string& titles, Document& document) {
@@ -84,8 +82,8 @@ std::vector<std::string> write(const Document& document, Format format, const st
     write_file(output, document.rows);
     return warnings;
   }
-  if (format == Format::html) {
-    write_file(output, to_html(document, theme));
+  if (format == Format::html || format == Format::pdf) {
+    write_file(output, format == Format::html ? to_html(document, theme) : to_pdf(document, theme));
     return warnings;
   }
   const std::string folder = folder_of(output);

@@ -9,10 +9,10 @@
 
 namespace zs::report {
 
-enum class Format { markdown, html, json, tsv };
+enum class Format { markdown, html, pdf, json, tsv };
 
-/// The format by a file's suffix: .html and .htm are HTML, .json, .tsv; all else is Markdown.
-Format format_of(const std::string& path);
+/// The format of that name: md, html, pdf, json, tsv.
+Format format_named(const std::string& form);
 
 /// Writes the report to `output` ("-" is stdout). Pictures of a Markdown report go to the folder `figures` ("" means
 /// the folder of the output; none for stdout). Returns warnings: pictures that could not be drawn, with the reason.

@@ -196,7 +196,7 @@ poisoned() {
   answers 2 '--dataset is empty' "${small[@]}" --dataset ''
   answers 2 'training.lr' "${small[@]}" --set training.lr=3
   echo 'training: {lerning_rte: 5}' >mistyped.yaml
-  answers 0 "nothing reads 'training.lerning_rte', did you mean 'training.learning_rate'" "${small[@]}" mistyped.yaml
+  answers 2 "nothing reads 'training.lerning_rte', did you mean 'training.learning_rate'" "${small[@]}" mistyped.yaml
   (ulimit -v 8000000; answers 2 'zs-train: ' "${small[@]}" --dataset /dev/zero; verdict) || complain "an endless data set: $(cat out)"
   verdict
 }

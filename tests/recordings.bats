@@ -92,7 +92,7 @@ recorded_again() {
 
 @test "zs-report of two probes: the headline as a sentence, a map of modules and steps, and curves" {
   run -1 zs-report whole lost -o page.html
-  grep -q 'step 1: gradient of 0.weight and 3 more of 4: 3 micro-batches are missing' page.html
+  grep -q 'step 1: gradient of 0.weight and 3 more of 4: only the last of 4 micro-batches counts' page.html
   grep -q 'how far apart each module is at each step' page.html
   grep -q '<title>lost beside whole' page.html
   [ "$(grep -o '<svg' page.html | wc -l)" -ge 2 ]

@@ -72,10 +72,12 @@ setup() {
   [ ! -e out ]
 }
 
-@test "zs-sweep: a key of the base that looks like a setting and is none is a warning with its line" {
+@test "zs-sweep: a key of the base that looks like a setting and is none is a warning, in a section of zs an error, with its line" {
   printf 'training:\n  batchsize: 8\n' >near.yaml
+  refuses_with "zs-sweep: near.yaml:2: nothing reads 'training.batchsize', did you mean 'training.batch_size'?" zs-sweep near.yaml grid.yaml -o out
+  printf 'epochs: 8\n' >near.yaml
   run -0 --separate-stderr zs-sweep near.yaml grid.yaml -o out
-  [ "${stderr_lines[0]}" = "zs-sweep: warning: near.yaml:2: nothing reads 'training.batchsize', did you mean 'training.batch_size'?" ]
+  [ "${stderr_lines[0]}" = "zs-sweep: warning: near.yaml:1: nothing reads 'epochs', did you mean 'training.num_epochs'?" ]
   [ "${#stderr_lines[@]}" = 1 ]
 }
 

@@ -108,12 +108,13 @@ END
 
 @test "zs-train: what looks like a setting and is read by nothing is said once, on stderr and in the log" {
   printf 'training: {lr: 3, max_steps: 1, save_final: false}\nmodle: {name: x}\nmine: {lr: 4}\n' >odd.yaml
+  refuses_with "zs-train: odd.yaml:1: nothing reads 'training.lr', did you mean 'training.learning_rate'?; odd.yaml:2: nothing reads 'modle.name', did you mean 'model.name'?" \
+    zs-train odd.yaml "${small[@]}"
+  printf 'training: {max_steps: 1, save_final: false}\nepochs: 3\nmine: {lr: 4}\n' >odd.yaml
   run -0 --separate-stderr zs-train odd.yaml "${small[@]}"
   # shellcheck disable=SC2154
-  [ "$stderr" = "zs-train: warning: odd.yaml:1: nothing reads 'training.lr', did you mean 'training.learning_rate'?
-zs-train: warning: odd.yaml:2: nothing reads 'modle.name', did you mean 'model.name'?" ]
-  [ "$(grep "nothing reads" runs/*/run.log)" = "note: odd.yaml:1: nothing reads 'training.lr', did you mean 'training.learning_rate'?
-note: odd.yaml:2: nothing reads 'modle.name', did you mean 'model.name'?" ]
+  [ "$stderr" = "zs-train: warning: odd.yaml:2: nothing reads 'epochs', did you mean 'training.num_epochs'?" ]
+  [ "$(grep "nothing reads" runs/*/run.log)" = "note: odd.yaml:2: nothing reads 'epochs', did you mean 'training.num_epochs'?" ]
   [ "$(zs-runs --registry runs --show mine.lr --format tsv | tail -n 1)" = 4 ]
   refuses_with "zs-train: --set: nothing reads 'training.lr', did you mean 'training.learning_rate'? (see zs-train --help)" \
     zs-train "${small[@]}" --set training.lr=3

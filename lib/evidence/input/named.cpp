@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 struct Taker {
   std::string_view tool, what;
   std::vector<Kind> kinds;
+  std::string_view remedy{};  ///< for what holds runs, and has not what the tool takes
 };
 
 constexpr std::string_view kOfRuns = "logs, metric records, runs, runs of TensorBoard, W&B and MLflow, and folders of these";
@@ -46,12 +47,18 @@ const std::vector<Taker>& takers() {
       {"zs-plot trace", kOfTraces, kTraces},
       {"zs-report --trace", kOfTraces, kTraces},
       {"zs-checkpoint", "checkpoints and files of tensors", {tensors, checkpoint, foreign, checkpoints}},
-      {"zs-plan", "the profile.json of a run, and its folder", {stream, profile}},
+      {"zs-plan",
+       "the profile.json of a run, and its folder",
+       {stream, profile},
+       "this run has none; zs-train --deepcompile writes one"},
       {"zs-runs", "runs and results folders", {run, results}},
       {"zs-runs of a run", "runs", {run}},
       {"zs-runs of an experiment", "results folders", {results}},
       {"zs-runs --output", kOfRuns, kRuns},
-      {"zs-runs import", "a table of runs, or a summary", {stream, text, records, hdf5, empty}},
+      {"zs-runs import",
+       "a table of runs, or a summary",
+       {stream, text, records, hdf5, empty},
+       "make a summary first: zs-aggregate LOGS -o s.h5, then zs-runs import s.h5"},
       {"zs-tokenize", "text", kTexts},
       {"zs-tokenize --decode", "token files", {tokens, unknown}},
       {"zs-tokenize --info", "token files", {tokens, unknown}},
@@ -67,6 +74,10 @@ bool takes(const Taker& taker, Kind kind) { return std::ranges::find(taker.kinds
 
 [[noreturn]] void refuse(const std::string& path, Kind kind, const Taker& taker) {
   constexpr std::size_t kMost = 4;
+  if (const auto& runs = takers().front().kinds;
+      !taker.remedy.empty() && kind != Kind::unknown && std::ranges::find(runs, kind) != runs.end())
+    throw Error(path, 0, "is " + std::string(name(kind)) + "; " + std::string(taker.tool) + " takes " +
+                             std::string(taker.what) + "; " + std::string(taker.remedy));
   std::vector<std::string> others;
   for (const Taker& other : takers()) {
     // Any text may be tokenized; who names a text means more by it.
@@ -103,7 +114,9 @@ Named named(const std::string& operand, const std::string& registry, std::string
   registry::Place place;
   try {
     place = registry::place_of(operand, registry);
-  } catch (const Error&) {
+  } catch (const Error& unknown) {
+    const std::string text = unknown.what();
+    if (!path && text == "no run '" + operand + "'") throw Error(text + ", and no file or folder of that name");
     if (!path) throw;
     refuse(operand, kinds_of(operand).front(), *taker);
   }

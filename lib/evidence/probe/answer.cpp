@@ -132,9 +132,13 @@ class Report {
     if (copied()) failures.push_back("both have a file of the recording " + a_.id + ": one is a copy of the other");
     if (found_.tensors == 0) failures.push_back("nothing in common: no tensor of any step that both have");
     if (!failures.empty()) ledger.at_least(Verdict::failed);
+    const bool unlike = !a_.steps.empty() && !b_.steps.empty() && nothing_in_common();
+    if (unlike) ledger.at_least(Verdict::not_comparable);
     const compare::Settled verdict = ledger.settle();
     add("verdict", std::string(compare::name(verdict)));
-    if (found_.first)
+    if (unlike)
+      add("headline", "two different models: no parameter of one has a name of the other");
+    else if (found_.first)
       tell(*found_.first);
     else if (!account.different().empty())
       add("headline", account.different().front());
@@ -209,6 +213,20 @@ class Report {
     return std::ranges::any_of(b_.heads, [&](const auto& rank) {
       return std::ranges::any_of(rank.second, [&](const auto& head) { return known.contains(head.id); });
     });
+  }
+
+  /// Whether both have parameters, and no name of one is a name of the other.
+  bool nothing_in_common() const {
+    const auto names = [](const Run& run) {
+      std::set<std::string> found;
+      for (const auto& [name, tensor] : run.steps.begin()->second.tensors.all()) {
+        if (name.starts_with("param/")) found.insert(name);
+      }
+      return found;
+    };
+    const std::set<std::string> left = names(a_), right = names(b_);
+    return !left.empty() && !right.empty() &&
+           std::ranges::none_of(left, [&](const std::string& name) { return right.contains(name); });
   }
 
   /// A tolerance that was asked for is one of elements.
@@ -305,6 +323,21 @@ std::string called(const Run& run) {
   std::string text = run.layout.empty() ? "plain" : run.layout;
   text += ", " + std::to_string(run.ranks) + (run.ranks == 1 ? " rank" : " ranks") + ", torch " + run.torch;
   return run.framework.empty() ? text : text + ", " + run.framework.substr(0, run.framework.find_last_not_of(' ') + 1);
+}
+
+std::string Answer::line(std::initializer_list<const char*> keys) const {
+  for (const char* const key : keys) {
+    const auto found = std::ranges::find(lines, key, &std::pair<std::string, std::string>::first);
+    if (found != lines.end()) return found->second;
+  }
+  return "";
+}
+
+std::string Answer::sentence() const {
+  if (verdict == Verdict::exact)
+    return "all bits of " + line({"tensors_compared"}) + " tensors are the same, over " + to_text(steps) + " steps";
+  const std::string why = line({"headline", "failure", "missing", "not compared", "loss", "kind"});
+  return why.empty() ? line({"verdict"}) : why;
 }
 
 Answer compare(const std::string& a, const std::string& b, const compare::Tolerance& tolerance, std::int64_t after,

@@ -2,6 +2,7 @@
 // The result of zs-verify for two probes.
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,6 +22,11 @@ struct Answer {
   bool apart = false;                                      ///< a difference beyond rounding, or no proof
   bool ended = false;                                      ///< B's training has ended
   Map map{};
+
+  /// The text of the first of these lines that there is; "" if there is none.
+  std::string line(std::initializer_list<const char*> keys) const;
+  /// What a person says of the two: the headline, else what failed, else how equal they are.
+  std::string sentence() const;
 };
 
 /// Layout, ranks, versions: "FSDP2, 2 ranks, torch 2.11.0".

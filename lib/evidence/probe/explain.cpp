@@ -154,6 +154,18 @@ Fit decayed_by_gradient(const std::vector<Update>& updates, const Side& b) {
   return all;
 }
 
+/// Whether the state of PyTorch's random generator moves from this step to the next.
+bool draws(const Side& side, std::int64_t step) {
+  const auto next = side.run.steps.upper_bound(step);
+  if (next == side.run.steps.end() || side.step.ranks.empty() || next->second.ranks.empty()) return false;
+  const auto state = [](const Step& of) {
+    const auto& generators = of.ranks.begin()->second.generators;
+    const auto found = generators.find(generators.contains("cuda") ? "cuda" : "torch");
+    return found == generators.end() ? std::string() : found->second;
+  };
+  return !state(side.step).empty() && state(side.step) != state(next->second);
+}
+
 }  // namespace
 
 Constants constants(const Side& a, const Side& b) {
@@ -251,6 +263,8 @@ void explain_gradients(const std::string& place, const std::vector<Apart>& apart
   });
   if (everywhere && like_bfloat16(along.residual) && std::fabs(along.weights[0] - 1) < 0x1p-9)
     finding.relation += ", as far apart as rounding to bfloat16 leaves";
+  else if (apart.size() == finding.of && draws(a, finding.step) && draws(b, finding.step))
+    finding.relation += "; each step draws random numbers, as active dropout does: other micro-batches get other masks";
 }
 
 void explain_outputs(const Tensors& all, const std::string& module, const std::vector<Apart>& apart, const Side& a,

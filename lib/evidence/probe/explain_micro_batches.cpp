@@ -30,8 +30,34 @@ std::vector<std::pair<int, int>> contributions(const Side& side, const std::vect
   return keys;
 }
 
+/// "only the last of 4 micro-batches counts, on every rank", if the weights are those of one rank on all; else "".
+std::string alike_text(const std::vector<double>& weights, const std::vector<std::pair<int, int>>& keys) {
+  std::map<int, std::map<int, double>> by_rank;
+  for (std::size_t i = 0; i < keys.size(); ++i) by_rank[keys[i].first][keys[i].second] = weights[i];
+  const std::map<int, double>& rank = by_rank.begin()->second;
+  if (rank.size() < 2 || std::ranges::any_of(by_rank, [&](const auto& other) { return other.second != rank; })) return "";
+  const auto is_lost = [](const auto& one) { return one.second == 0; };
+  const auto lost = static_cast<std::size_t>(std::ranges::count_if(rank, is_lost));
+  const bool one_counts = lost + 1 == rank.size(), one_lost = lost == 1;
+  if (!one_counts && !one_lost) return "";
+  const auto at = std::ranges::find_if(rank, [&](const auto& one) { return is_lost(one) == !one_counts; });
+  const std::string of = " of " + std::to_string(rank.size()) + " micro-batches";
+  const std::string which = at == rank.begin()              ? "the first" + of
+                            : std::next(at) == rank.end() ? "the last" + of
+                                                          : "micro-batch " + std::to_string(at->first + 1) + of.substr(0, of.rfind(' '));
+  std::set<double> others;
+  for (const auto& one : rank) {
+    if (!is_lost(one)) others.insert(one.second);
+  }
+  if (others.size() > 1) return "";
+  const std::string times = *others.begin() == 1 ? "" : ", " + to_rounded_text(*others.begin(), 4) + " times";
+  return (one_counts ? "only " + which + " counts" + times : which + " is missing" + (times.empty() ? "" : "; each other counts" + times.substr(1))) +
+         (by_rank.size() > 1 ? ", on every rank" : "");
+}
+
 /// "only micro-batch 4 of rank 0, micro-batch 4 of rank 1, each counted 4 times".
 std::string weights_text(const std::vector<double>& weights, const std::vector<std::pair<int, int>>& keys) {
+  if (const std::string alike = alike_text(weights, keys); !alike.empty()) return alike;
   int ranks = 0;
   for (const auto& key : keys) ranks = std::max(ranks, key.first + 1);
   std::map<double, std::vector<std::string>> by_weight;
@@ -137,7 +163,18 @@ bool other_micro_batches(const std::vector<Apart>& apart, const Side& a, const S
     for (const Apart& t : apart) of_a.push_back(t.a), of_b.push_back(t.b), most = std::max(most, 4 * t.bound);
     const Sketch target_a = concatenated(of_a), target_b = concatenated(of_b);
     const auto unit = unit_of(columns, target_a, most);
-    if (!unit) continue;
+    if (!unit) {
+      // A's own weights differ: one large batch beside several, whose mean is over all of its tokens.
+      const Fit mine = fit(columns, target_a), theirs = fit(columns, target_b);
+      std::vector<double> times;
+      for (std::size_t i = 0; i < mine.weights.size() && mine.weights[i] != 0; ++i)
+        times.push_back(theirs.weights[i] / mine.weights[i]);
+      if (mine.residual > most || theirs.residual > most || times.size() < keys.size()) continue;
+      finding.relation = by_targets(times, keys, *side);
+      finding.residual = theirs.residual;
+      if (!finding.relation.empty()) return true;
+      continue;
+    }
     // A relation explains the difference: its residual is at most a third of the plain sum's.
     const double explained = residual(columns, std::vector<double>(columns.size(), *unit), target_b) / 3;
     if (const auto whole = whole_fit(columns, target_b, *unit, std::min(most, explained))) {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
@@ -66,6 +67,16 @@ std::string list(const Runs& runs, const std::vector<std::size_t>& rows) {
 
 namespace {
 
+/// How runs get the outcome of that name, which none has yet; "" for other names.
+std::string source_of(const std::string& name) {
+  const attribute::Attribute* const row = attribute::find(name);
+  if (!row || row->role != attribute::Role::measurement || row->ending) return "";
+  if (name.find("valid") != std::string::npos)
+    return "no run has been evaluated; zs-train --eval and --eval_steps N evaluate one";
+  if (name.starts_with("test_")) return "no run has been tested; zs-train --test_fraction X holds data out for it";
+  return "no run has recorded its " + std::string(row->label);
+}
+
 /// For an error about an unknown column: the column with a similar name, or whose title has its words; else all
 /// existing ones.
 std::string near(const Runs& runs, const std::string& name) {
@@ -103,6 +114,13 @@ std::string resolve_column(const Runs& runs, const std::string& name) {
   }
   if (ends.size() == 1) return ends.front();
   if (ends.size() > 1) throw Error(fmt::format("column '{}' may be any of {}", name, fmt::join(ends, ", ")));
+  // Trainings of zs and summaries of logs call one outcome by two names.
+  for (const auto& [one, other] : {std::pair{"final_train_loss", "final_loss"}, std::pair{"final_valid_loss", "valid_loss"}}) {
+    for (const auto& [asked, twin] : {std::pair{one, other}, std::pair{other, one}}) {
+      if (name == asked && runs.find(twin)) return twin;
+    }
+  }
+  if (const std::string how = source_of(name); !how.empty()) throw Error("no run has a '" + name + "' yet: " + how);
   throw Error("no run has a column '" + name + "'" + near(runs, name));
 }
 

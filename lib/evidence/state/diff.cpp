@@ -208,7 +208,7 @@ class Comparison {
         b_.faults.empty())
       lines.emplace_back("reason", "they have nothing in common");
     else if (made_.verdict == Verdict::inconclusive)
-      lines.emplace_back("reason", lacking());
+      lines.emplace_back("reason", "what both have is equal; " + lacking());
     lines.insert(lines.end(), first_.begin(), first_.end());
     if (!not_finite_.empty()) lines.emplace_back("not finite", some_of(not_finite_, 4));
     for (const auto& [names, path] : {std::pair{&only_a_, &a_.path}, {&only_b_, &b_.path}}) {

@@ -110,7 +110,7 @@ TEST_CASE("diff: another name, shape or type is no equal pair; strides are") {
   CHECK(diff(state_of("A", {{"w", f32({1})}}), state_of("B", {{"v", f32({1})}}), {}).verdict == Verdict::failed);
   const Difference more = diff(state_of("A", {{"w", f32({1})}}), state_of("B", {{"w", f32({1})}, {"v", f32({1})}}), {});
   CHECK(more.verdict == Verdict::inconclusive);
-  CHECK(line(more, "reason") == "float32 is only in B");
+  CHECK(line(more, "reason") == "what both have is equal; float32 is only in B");
   CHECK(line(more, "only in B") == "float32: v");
   CHECK(line(of(f32({1}), f32({1, 2})), "B") == "f32 [2]");
   CHECK(of(f32({1}), tensor_of<std::int32_t>(Dtype::i32, {1})).verdict != Verdict::exact);
@@ -178,7 +178,7 @@ TEST_CASE("diff: each thing of a checkpoint that changes, or that one side lacks
     const Difference found = diff(a, b, {});
     CHECK_MESSAGE(found.verdict == Verdict::inconclusive, what);
     CHECK(line(found, "reason")
-              .starts_with(what + (what.find(',') == std::string::npos ? " is" : " are") + " only in A"));
+              .starts_with("what both have is equal; " + what + (what.find(',') == std::string::npos ? " is" : " are") + " only in A"));
   }
   State damaged = whole_state("B");
   damaged.faults = {"B/optimizer.pt: is damaged"};

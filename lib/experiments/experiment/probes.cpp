@@ -18,16 +18,6 @@ std::string names(const std::vector<std::string>& all) {
   return text + (all.size() == 1 ? " is" : " are");
 }
 
-/// The first finding, or the reason why the two cannot be compared.
-std::string reason(const probe::Answer& answer) {
-  for (const char* const key : {"headline", "failure", "missing", "not compared", "loss"}) {
-    for (const auto& [name, text] : answer.lines) {
-      if (name == key) return text;
-    }
-  }
-  return "";
-}
-
 }  // namespace
 
 registry::Fields compare_probes(const Experiment& experiment, const std::vector<State>& states) {
@@ -47,7 +37,7 @@ registry::Fields compare_probes(const Experiment& experiment, const std::vector<
       consistent += answer.verdict == compare::Verdict::exact;
       if (answer.verdict != compare::Verdict::different) return;
       worsen(answer.verdict, compare::name(answer.verdict));
-      other.push_back(name + " is " + std::string(compare::consistency(answer.verdict)) + " in itself (" + reason(answer) + ")");
+      other.push_back(name + " is " + std::string(compare::consistency(answer.verdict)) + " in itself (" + answer.sentence() + ")");
     } catch (const std::exception&) {  // the comparison says why it cannot be read
     }
   };
@@ -68,9 +58,7 @@ registry::Fields compare_probes(const Experiment& experiment, const std::vector<
       } else if (answer.verdict == compare::Verdict::rounding) {
         rounding.push_back(cell.name);
       } else {
-        const std::string why = reason(answer);
-        other.push_back(cell.name + " is " + std::string(compare::name(answer.verdict)) +
-                        (why.empty() ? "" : " (" + why + ")"));
+        other.push_back(cell.name + " is " + std::string(compare::name(answer.verdict)) + " (" + answer.sentence() + ")");
       }
     } catch (const std::exception& error) {
       worsen(compare::Verdict::failed, "FAILED");

@@ -67,7 +67,8 @@ class Config {
   std::vector<std::string> list(std::string_view key) const;  ///< from "a,b" or a YAML list; empty if not set
 
   /// The messages of warn(), and one for each unknown key that looks like a setting: "train.yaml:3: nothing reads
-  /// 'training.batchsize', did you ...".
+  /// 'epochs', did you ...". Throws Error if one is in a section of zs: "train.yaml:3: nothing reads
+  /// 'training.batchsize'".
   std::vector<std::string> warnings() const;
   void warn(std::string what) { warnings_.push_back(std::move(what)); }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/name.hpp"
+#include "base/words.hpp"
 #include "config/config.hpp"
 #include "config/known.hpp"
 
@@ -100,17 +101,14 @@ std::string unread(std::string_view key) {
 }
 
 std::vector<std::string> Config::warnings() const {
-  constexpr std::size_t kMost = 20;
-  std::vector<std::string> all = warnings_;
-  std::size_t more = 0;
+  constexpr std::size_t kMost = 5;
+  std::vector<std::string> all = warnings_, lost;
   for (const Entry& entry : entries_) {
     if (!is_unread(entry.key)) continue;
-    if (all.size() < warnings_.size() + kMost)
-      all.push_back(located(entry.origin, 0, unread(entry.key)));
-    else
-      ++more;
+    // A training that was planned with it and runs without it is lost.
+    (in_our_section(entry.key) ? lost : all).push_back(located(entry.origin, 0, unread(entry.key)));
   }
-  if (more > 0) all.push_back("and " + std::to_string(more) + " more keys that nothing reads");
+  if (!lost.empty()) throw Error(some_of(lost, kMost, "; "));
   return all;
 }
 

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # The examples of the man pages run: every line under EXAMPLES that starts with `$ `, in order, with the status that it
-# says, in a folder with the logs and runs of two trainings, a, b, a summary, a configuration, a sweep, and a checkpoint of
-# DeepSpeed's.
+# says, in a folder with the logs and runs of two trainings, a, b, a summary, a configuration, a sweep, a checkpoint of
+# DeepSpeed's, and a recording with its golden.
 setup_file() {
   load helper
   mkdir "$BATS_FILE_TMPDIR/folder"
   cd "$BATS_FILE_TMPDIR/folder"
   cp "$ROOT/share/configs/config.yaml" "$ROOT/share/configs/sweep.yaml" .
   tar xzf "$ROOT/tests/data/checkpoints/0.19.8-deepspeed-stage2-ranks2-dtypebf16.tar.gz" && mv checkpoint checkpoints
+  cp -r "$ROOT/tests/data/probe/plain" probe
+  zs-verify --golden goldens probe --update
+  sed -i '1s/"id": "/&1/' probe/rank-*.jsonl # a recording of its own
   small=(--model_name tiny --num_layers 2 --batch_size 2 --seq_length 32 --max_steps 12 --save_steps 10 --log_interval 2)
   [ -x "$BUILD/zs-train" ] || return 0
   mpirun --oversubscribe --bind-to none -n 2 zs-train "${small[@]}" --zero_stage 1 --run_name a >a.log

@@ -35,6 +35,7 @@ walk() {
 }
 
 @test "guide: verify" { walk docs/verify.md; }
+@test "guide: goldens" { walk docs/goldens.md; }
 @test "guide: train" { walk docs/train.md adapter; }
 @test "guide: other trainers" { walk docs/trainers.md; }
 @test "guide: checkpoints" { walk docs/checkpoints.md for-deepspeed for-fsdp as-safetensors; }

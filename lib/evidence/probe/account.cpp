@@ -65,6 +65,7 @@ Account::Account(const Run& a, const Run& b, const Diagnosis& found, const compa
     void operator()(rule::Rank, const char*) const {}
     void operator()(rule::Copy, const char*) const {}
     void operator()(rule::Version, const char*) const {}
+    void operator()(rule::Environment, const char*) const {}
     void operator()(rule::Layout, const char*) const {}
     void operator()(rule::Unseen, const char*) const {}
   };

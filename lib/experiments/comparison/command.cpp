@@ -41,32 +41,16 @@ void add_settings(std::vector<cli::Option>& all) {
 
 std::vector<cli::Option> options() {
   std::vector<cli::Option> all;
-  cli::Rows comparing(all, "Comparing"), resuming(all, "Resuming"), output(all, "Output"), running(all, "Running");
-  comparing("iterations", "N", "steps to train and compare", "10");
-  comparing(
-      "reference", "WHICH",
-      "reference: same is LibTorch in the target's arithmetic; amp is LibTorch's autocast (bfloat16, or the target's "
-      "float16) from float32 parameters; apart is LibTorch over each document alone; merged is LibTorch with each "
-      "adapter added to its weight before the product; whole is LibTorch over whole sequences",
-      "same", {"same", "amp", "apart", "merged", "whole"});
-  comparing(
-      "repeat", "N",
-      "train the same steps (1 without --iterations) N times from the same state, without a reference, and name the "
-      "first unit and operation whose bits differ from the first time; an injected fault hits only the last time");
-  comparing("rtol", "X",
-            "allowed difference relative to the reference (default: 0; 0.05 across arithmetics, 1e-4 with documents "
-            "apart, adapters merged or sequences whole, in float32)");
-  comparing("atol", "X", "allowed absolute difference (default: 0; 2^-24 across arithmetics of float16)");
-  comparing(
-      "inject_fault", "STEP:PARAMETER:INDEX[:RANK]",
-      "flip the lowest bit of one gradient element in the target, to show that zs-verify finds it; or "
-      "STEP:KIND:UNIT[:RANK]: lose (stale), swap (swapped) or tear (torn) offloaded state of a unit on disk, send a "
-      "wrong scale of its parameters (scale), exchange queries of a head where sequences have chunks (heads), or, with "
-      "--repeat, change a number of its forward output (output)");
+  cli::Rows comparing(all, "Comparing"), goldens(all, "Goldens"), resuming(all, "Resuming"), output(all, "Output"),
+      beside(all, "Beside plain PyTorch"), running(all, "Running");
   comparing("columns", "NAME,...", "compare only these columns of recorded runs (loss,grad_norm)");
   comparing("names", "FILE", "file with two names in a line, of the first checkpoint and of the others").letter = 'n';
   comparing("allow", "WHAT", "accept this difference too: rounding gives 'equal up to rounding' status 0", "",
             {"rounding"});
+  comparing("rtol", "X",
+            "allowed difference relative to the reference (default: 0; 0.05 across arithmetics, 1e-4 with documents "
+            "apart, adapters merged or sequences whole, in float32)");
+  comparing("atol", "X", "allowed absolute difference (default: 0; 2^-24 across arithmetics of float16)");
   comparing("registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]").letter = 'r';
   comparing("patterns", "FILE", "file of patterns for other trainers' logs, see zs-parse(1) [~/.config/zs/patterns]");
   comparing("floor", "PROBE",
@@ -76,6 +60,10 @@ std::vector<cli::Option> options() {
             "the last probe is of a training that still runs: compare each step as it is written, or check it if the "
             "probe is alone, and end at the first that is wrong");
   comparing("patience", "SECONDS", "how long --follow waits for a further step [600]");
+  goldens("golden", "FOLDER",
+          "compare a recording, or each in a folder, with the golden of its environment in FOLDER: the same bits, other "
+          "bits because of another environment, or because of the code");
+  goldens("update", "", "write the recording into --golden as that of its environment, and say what moved");
   resuming(
       "resume", "COMMAND",
       "train with a shell command to the end, train again, stop and resume, and report what the resume lost; in the "
@@ -85,9 +73,28 @@ std::vector<cli::Option> options() {
   resuming("at", "N", "the step after which the training is stopped");
   resuming("steps", "M", "the last step");
   resuming("keep", "DIR", "folder of these trainings [resume-test]");
-  output("format", "FORM", "form of the output", "text", {"text", "tsv", "json"});
-  output("output", "FILE", "also write the records of all steps to a metric file").letter = 'o';
+  output("format", "FORM", "form of the output", "text", {"text", "tsv", "json", "github"});
+  auto& file = output("output", "FILE",
+                      "also write a file: .h5 the records of all steps; .json, .tsv or .txt what --format of that name prints");
+  file.letter = 'o', file.forms = {"h5", "json", "tsv", "text"};
   output("verbose_logging", "", "print a line for each unit of each step");
+  beside("iterations", "N", "steps to train and compare", "10");
+  beside(
+      "reference", "WHICH",
+      "reference: same is LibTorch in the target's arithmetic; amp is LibTorch's autocast (bfloat16, or the target's "
+      "float16) from float32 parameters; apart is LibTorch over each document alone; merged is LibTorch with each "
+      "adapter added to its weight before the product; whole is LibTorch over whole sequences",
+      "same", {"same", "amp", "apart", "merged", "whole"});
+  beside(
+      "repeat", "N",
+      "train the same steps (1 without --iterations) N times from the same state, without a reference, and name the "
+      "first unit and operation whose bits differ from the first time; an injected fault hits only the last time");
+  beside(
+      "inject_fault", "STEP:PARAMETER:INDEX[:RANK]",
+      "flip the lowest bit of one gradient element in the target, to show that zs-verify finds it; or "
+      "STEP:KIND:UNIT[:RANK]: lose (stale), swap (swapped) or tear (torn) offloaded state of a unit on disk, send a "
+      "wrong scale of its parameters (scale), exchange queries of a head where sequences have chunks (heads), or, with "
+      "--repeat, change a number of its forward output (output)");
   add_settings(all);
   all.push_back(experiment::local_rank_option());
   all.push_back(experiment::set_option());
@@ -99,15 +106,16 @@ std::vector<cli::Option> options() {
 
 cli::Command command() {
   return {"zs-verify",
-          "Compare a training with plain PyTorch semantics or with its own repetition, check a recording, or compare "
-          "recorded runs, checkpoints, probes or log-probabilities",
-          "[CONFIG.yaml | PROBE | RUN RUN... | TENSORS TENSORS... | DUMP [DUMP]]",
+          "Compare two trainings: recorded runs, checkpoints, recordings of zs_probe or log-probabilities; check one "
+          "recording; or train, and compare with plain PyTorch semantics or with a repetition",
+          "A B... | PROBE | DUMP | [CONFIG.yaml]",
           options(),
           {{0, "no difference beyond the tolerance"},
            {1, "a difference, or nothing was proved; the verdict says which"},
            {3, "no decision: the two train different things, or one lacks what the other has"}},
-          {"zs-verify a b", "zs-verify --model_name tiny --zero_stage 3 --num_layers 1 --iterations 3",
-           "zs-verify --model_name tiny --num_layers 1 --repeat 3"}};
+          {"zs-verify a b", "zs-verify --golden goldens probe", "zs-verify --model_name tiny --zero_stage 3 --num_layers 1 --iterations 3",
+           "zs-verify --model_name tiny --num_layers 1 --repeat 3"},
+          {"Comparing", "Goldens", "Resuming", "Output"}};
 }
 
 }  // namespace zs::comparison

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comparison/output.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <string_view>
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
 #include "base/number.hpp"
 #include "base/sheet.hpp"
 #include "base/text.hpp"
+#include "cli/form.hpp"
 #include "metric/file.hpp"
 
 namespace zs::comparison {
@@ -41,6 +45,31 @@ std::string to_json(const metric::Run& run, const Lines& verdict) {
   return document.dump(1) + "\n";
 }
 
+/// An annotation of GitHub's actions: notice, warning or error.
+std::string to_github(const Lines& lines) {
+  const auto text = [&](std::initializer_list<const char*> keys) -> std::string {
+    for (const char* const key : keys) {
+      for (const auto& [name, value] : lines) {
+        if (name == key) return value;
+      }
+    }
+    return "";
+  };
+  const std::string verdict = text({"verdict"});
+  const auto is_any = [&](std::initializer_list<std::string_view> words) {
+    return std::find(words.begin(), words.end(), verdict) != words.end();
+  };
+  const char* const level =
+      is_any({"exact", "equal as printed", "within tolerance", "same", "consistent", "written"}) ? "notice"
+      : is_any({"equal up to rounding", "environment", "inconclusive", "no golden", "not comparable"}) ? "warning"
+                                                                                                     : "error";
+  std::string said = verdict;
+  if (const std::string why = text({"headline", "failure", "reason", "kind"}); !why.empty()) said += ": " + why;
+  std::string escaped;
+  for (const char c : printable(said)) escaped += c == '%' ? "%25" : c == '\n' ? "%0A" : c == '\r' ? "%0D" : std::string(1, c);
+  return "::" + std::string(level) + " title=zs-verify::" + escaped + "\n";
+}
+
 }  // namespace
 
 std::string cell(double difference) { return difference == 0 ? "0" : to_rounded_text(difference, 3); }
@@ -59,17 +88,17 @@ std::string columns_text(const metric::Table& columns) {
 
 void output(const cli::Args& args, metric::Run& run, const Lines& verdict, const std::string& before) {
   for (const auto& [key, value] : verdict) run.attributes[key == "verdict" ? key : "verdict." + key] = value;
-  const std::string form = args.text("format");
-  if (form == "text")
-    print(before + to_text(verdict));
-  else if (form == "tsv")
-    print(metric::to_tsv({run}));
-  else
-    print(to_json(run, verdict));
-  if (!args.has("output")) return;
-  metric::Store store;
-  store.runs.push_back(run);
-  write_file(args.text("output"), metric::to_h5(store));
+  const auto written = [&](const std::string& form) {
+    if (form == "text") return before + to_text(verdict);
+    if (form == "tsv") return metric::to_tsv({run});
+    if (form == "github") return to_github(verdict);
+    if (form == "json") return to_json(run, verdict);
+    metric::Store store;
+    store.runs.push_back(run);
+    return metric::to_h5(store);
+  };
+  print(written(args.text("format")));
+  if (args.has("output")) write_file(args.text("output"), written(cli::form_of(args, "h5")));
 }
 
 }  // namespace zs::comparison

@@ -3,17 +3,22 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include "base/error.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "base/sheet.hpp"
+#include "base/words.hpp"
 #include "cli/progress.hpp"
 #include "cli/run.hpp"
 #include "compare/records.hpp"
 #include "comparison/command.hpp"
 #include "comparison/follow.hpp"
+#include "comparison/golden.hpp"
 #include "comparison/operand.hpp"
 #include "comparison/output.hpp"
 #include "comparison/resume.hpp"
@@ -156,6 +161,51 @@ Status checked(const cli::Args& args) {
   return compare::status(answer.verdict);
 }
 
+/// One recording, or each in a folder; one file of values, or each below a folder: beside the goldens of their names.
+Status beside_golden(const cli::Args& args) {
+  require_only(args, {"golden", "update", "floor", "allow", "rtol", "atol", "format", "output"}, "a golden");
+  const std::string goldens = args.text("golden"), operand = args.operand("a recording, or a folder of recordings");
+  const bool update = args.has("update"), single = !std::filesystem::is_directory(operand) || input::is(operand, input::Kind::probe);
+  std::vector<std::string> names = recordings_in(operand);
+  const bool values = !std::filesystem::is_directory(operand) || (!single && names.empty());
+  if (values && update) throw UsageError("--update is for recordings; a file of values is its own golden: copy it");
+  const auto one = [&](const std::string& kept, const std::string& fresh) {
+    return update   ? update_golden(kept, fresh, args.text("floor"))
+           : values ? compare_golden_values(kept, fresh, tolerance(args))
+                    : compare_golden(kept, fresh);
+  };
+  metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, {}};
+  if (single) {
+    const GoldenAnswer answer = one(goldens, operand);
+    output(args, run, answer.lines, "");
+    return update || (answer.rounded && args.text("allow") == "rounding") ? Status::done : answer.status();
+  }
+  if (values) names = files_in(operand);
+  std::set<std::string> all(names.begin(), names.end());
+  for (const std::string& kept : update ? std::vector<std::string>() : values ? files_in(goldens) : tests_in(goldens)) all.insert(kept);
+  Sheet sheet{{"golden", "verdict", "headline"}, {}};
+  Status worst = Status::done;
+  std::map<std::string, std::int64_t> counts;
+  for (const std::string& name : all) {
+    const bool fresh = std::find(names.begin(), names.end(), name) != names.end();
+    const bool kept = update || std::filesystem::exists(goldens + "/" + name);
+    const GoldenAnswer answer = !fresh  ? GoldenAnswer{"no recording", "the golden has none beside it", {}, false}
+                                : !kept ? GoldenAnswer{"no golden", "nothing to compare it with", {}, false}
+                                        : one(goldens + "/" + name, operand + "/" + name);
+    sheet.rows.push_back({name, answer.verdict, answer.headline});
+    ++counts[answer.verdict];
+    const Status status = update ? Status::done : answer.status();
+    if (status == Status::no || worst == Status::done) worst = status;
+  }
+  if (all.empty()) throw Error(operand, 0, "has no recording and no file");
+  Lines lines = {{"verdict", joined(counts, ", ", [](const auto& each) { return to_text(each.second) + " " + each.first; })}};
+  for (const auto& row : sheet.rows) {
+    if (row[1] != "same" && row[1] != "written") lines.emplace_back(row[0], row[1] + ": " + row[2]);
+  }
+  output(args, run, lines, aligned(sheet) + "\n");
+  return worst;
+}
+
 Status recorded(const cli::Args& args) {
   require_only(args,
                {"rtol", "atol", "format", "output", "allow", "columns", "names", "registry", "patterns",
@@ -193,12 +243,13 @@ bool is_one(const cli::Args& args, input::Kind kind) {
 
 bool trains(const cli::Args& args) {
   const bool one = is_one(args, input::Kind::rollout) || is_one(args, input::Kind::probe);
-  return !args.has("resume") && !args.has("follow") && args.operands().size() < 2 && !one;
+  return !args.has("resume") && !args.has("follow") && !args.has("golden") && args.operands().size() < 2 && !one;
 }
 
 Status compare(const cli::Args& args) {
   if (args.has("resume")) return resumed(args);
   if (args.has("follow")) return followed(args);
+  if (args.has("golden")) return beside_golden(args);
   return is_one(args, input::Kind::probe) ? checked(args) : recorded(args);
 }
 

@@ -200,11 +200,9 @@ Variables variables_to_ask(const std::string& folder) {
   add_start(variables);
   std::error_code failure;
   fs::create_directories(absolute + "/flight", failure);
-  // The second name of each is the name in PyTorch before 2.10.
+  // sitecustomize gives a PyTorch before 2.10 the names that it knows.
   for (const auto& [name, value] : Variables{{"TORCH_FR_BUFFER_SIZE", "2000"},
-                                             {"TORCH_NCCL_TRACE_BUFFER_SIZE", "2000"},
                                              {"TORCH_FR_DUMP_TEMP_FILE", absolute + "/flight/rank_"},
-                                             {"TORCH_NCCL_DEBUG_INFO_TEMP_FILE", absolute + "/flight/rank_"},
                                              {"TORCH_NCCL_DEBUG_INFO_PIPE_FILE", absolute + "/flight/ask_"},
                                              {"TORCH_NCCL_DUMP_ON_TIMEOUT", "1"}}) {
     if (variable(name.c_str()).empty()) variables.emplace_back(name, value);

@@ -21,6 +21,7 @@ struct Row {};            ///< says which row it is: the reader checks it
 struct Rank {};           ///< rank and number of ranks: the reader checks them; other numbers are another layout
 struct Copy {};           ///< equal ones are a copy of one recording
 struct Version {};        ///< of PyTorch: told
+struct Environment {};    ///< where it was computed: told; goldens are chosen by it
 struct Layout {};         ///< told; another one excuses what a layout alone has
 struct Names {};          ///< of parameters: the same on both sides
 struct Unseen {};         ///< what is not recorded: nothing is exact
@@ -138,6 +139,7 @@ struct HeadRow {
   std::vector<std::string> frozen, unseen;
   std::vector<std::string> loose;  ///< trained parameters that no optimizer moves
   std::map<std::string, std::vector<std::int64_t>> axes;  ///< of parallelism: of each the number of ranks, and this one's
+  std::map<std::string, std::string> environment;  ///< processor, instruction set, kernels, ...
 };
 inline constexpr std::tuple kHead{
     Field{"zs_probe", &HeadRow::version, rule::Row{}, true}, Field{"rank", &HeadRow::rank, rule::Rank{}, true},
@@ -145,7 +147,8 @@ inline constexpr std::tuple kHead{
     Field{"id", &HeadRow::id, rule::Copy{}, true},                 Field{"layout", &HeadRow::layout, rule::Layout{}, true},
     Field{"framework", &HeadRow::framework, rule::Layout{}, true}, Field{"tied", &HeadRow::tied, rule::Names{}, true},
     Field{"frozen", &HeadRow::frozen, rule::Names{}, true},        Field{"loose", &HeadRow::loose, rule::Names{}},
-    Field{"axes", &HeadRow::axes, rule::Layout{}},                 Field{"unseen", &HeadRow::unseen, rule::Unseen{}, true}};
+    Field{"axes", &HeadRow::axes, rule::Layout{}},                 Field{"unseen", &HeadRow::unseen, rule::Unseen{}, true},
+    Field{"environment", &HeadRow::environment, rule::Environment{}}};
 
 /// Parameters, state and buffers before step `start` + 1.
 struct StartRow {

@@ -285,7 +285,7 @@ void Join::scalars(std::int64_t number, Step& step) {
     const bool alike = mine == theirs;
     for (const auto& [key, value] : row.scalars) {
       if (key == "norm_squares") {  // a norm whose ranks have a share each
-        step.scalars["norm"] = std::hypot(step.scalars["norm"], std::sqrt(value));
+        step.scalars["norm"] = std::sqrt(step.scalars["norm"] * step.scalars["norm"] + value);
         continue;
       }
       const auto [known, added] = step.scalars.emplace(key, value.value);

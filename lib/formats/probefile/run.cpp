@@ -62,7 +62,31 @@ void Tensors::strip(const std::string& prefix) {
   }
 }
 
+bool Tensors::is_short() const {
+  return std::ranges::any_of(held_, [](const auto& one) { return one.second.of >= 32 && one.second.sketch.size() == 8; });
+}
+
+void Tensors::shorten() {
+  for (auto& [name, tensor] : held_) {
+    for (std::size_t i = 8; i < tensor.sketch.size(); ++i) tensor.sketch[i % 8] += tensor.sketch[i];
+    tensor.sketch.resize(std::min<std::size_t>(8, tensor.sketch.size()));
+  }
+}
+
 namespace {
+
+bool is_short(const Run& run) {
+  return std::ranges::any_of(run.starts, [](const auto& one) { return one.second.is_short(); }) ||
+         std::ranges::any_of(run.steps, [](const auto& one) { return one.second.tensors.is_short(); });
+}
+
+void shorten(Run& run) {
+  for (auto& [number, step] : run.steps) {
+    step.tensors.shorten(), step.outputs.shorten();
+    for (auto& [key, local] : step.locals) local.tensors.shorten();
+  }
+  for (auto& [number, tensors] : run.starts) tensors.shorten();
+}
 
 std::set<std::string> parameters(const Run& run) {
   std::set<std::string> names;
@@ -133,6 +157,7 @@ void strip(Run& run, const std::string& prefix) {
 }  // namespace
 
 void align(Run& a, Run& b) {
+  if (const bool short_a = is_short(a); short_a != is_short(b)) shorten(short_a ? b : a);
   const auto left = parameters(a), right = parameters(b);
   if (std::any_of(left.begin(), left.end(), [&](const std::string& name) { return right.contains(name); })) return;
   for (const auto& [run, mine, theirs] : {std::tuple{&a, &left, &right}, {&b, &right, &left}}) {

@@ -45,6 +45,10 @@ class Tensors {
   const std::vector<std::pair<std::string, Tensor>>& all() const { return held_; }
   /// Removes `prefix` from each parameter's name; a name without a place is a parameter's.
   void strip(const std::string& prefix);
+  /// Whether a tensor of several ranges has a sketch of one, as in a golden.
+  bool is_short() const;
+  /// Adds up the ranges of each sketch.
+  void shorten();
 
  private:
   std::vector<std::pair<std::string, Tensor>> held_;
@@ -119,7 +123,8 @@ struct Run {
 std::string without(const std::string& name, const std::string& prefix);
 
 /// If no parameter name of one side occurs on the other, but all names of one begin with a module ("net.") and equal
-/// the other's without it: removes that module. Lightning wraps modules so.
+/// the other's without it: removes that module. Lightning wraps modules so. If the sketches of one side alone are short,
+/// shortens the other's.
 void align(Run& a, Run& b);
 
 }  // namespace zs::probefile

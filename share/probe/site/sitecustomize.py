@@ -19,6 +19,20 @@ def _tell_where(folder):
     return file
 
 
+def _old_names():
+    """PyTorch before 2.10 has other names for its flight recorder's variables, and later ones complain of those."""
+    from importlib.metadata import PackageNotFoundError, version
+    try:
+        release = [int(part) for part in version("torch").split("+")[0].split(".")[:2]]
+    except (PackageNotFoundError, ValueError):
+        return
+    if release < [2, 10]:
+        for new, old in (("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"),
+                         ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")):
+            if new in os.environ:
+                os.environ.setdefault(old, os.environ[new])
+
+
 def _next():
     import importlib.machinery
     import importlib.util
@@ -33,6 +47,7 @@ def _next():
 try:
     if os.environ.get("ZS_STACKS"):
         _zs_stacks = _tell_where(os.environ["ZS_STACKS"])
+        _old_names()
     if os.environ.get("ZS_PROBE", "off") not in ("", "off"):
         sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         from zs_probe import boot

@@ -10,6 +10,7 @@ from . import deepspeed, fsdp, megatron
 from .layouts import Layout
 from .recorder import Recorder
 from .say import guarded, say, unseen
+from .sketch import is_golden
 
 recorders = []  # that record
 
@@ -28,6 +29,8 @@ class Off:
 
 def _settings(folder, every, values, outputs=()):
     folder = os.environ.get("ZS_PROBE") or folder
+    if is_golden():  # ZS_PROBE=golden or golden:FOLDER
+        folder = folder.partition(":")[2] or "golden"
     if every is None and os.environ.get("ZS_PROBE_EVERY"):
         every = int(os.environ["ZS_PROBE_EVERY"])
         if every < 1:

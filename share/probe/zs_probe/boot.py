@@ -67,7 +67,7 @@ def _watch_optimizers(module):
 
     def __init__(self, *args, **kwargs):
         made(self, *args, **kwargs)
-        if not inside[0]:
+        if not inside[0] and os.environ.get("ZS_PROBE", "off") not in ("", "off"):  # a test before may have been recorded
             _quietly(_optimizer, self)
 
     kind.__init__ = __init__

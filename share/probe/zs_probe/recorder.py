@@ -7,15 +7,17 @@ import sys
 
 import torch
 
-from . import elements, measuring, say as said_so, schedules
+from . import elements, measuring, say as said_so, schedules, sketch
 from .boot import how_it_ends, inside
 from .cost import Cost
+from .environment import environment
 from .part import Unseen, is_dtensor, whole
 from .say import guarded, say, unseen
 from .sketch import perturb, samples
 from .writer import Pen, Row, Taken, Transfer, Writer, finish, raw, vectors
 
 _MASK = (1 << 64) - 1
+_GOLDEN, _ROW = 200_000, 330  # bytes: of a golden, of a row with a short sketch
 _BEGIN = {"param": "begin/", "model": "begin.model/"}  # a place, and that of the same tensors as forward finds them
 
 
@@ -39,7 +41,7 @@ class Recorder:
         self._rows, self._kept, self._groups, self._schedules, self._open, self._stepped = [], {}, [], [], False, set()
         self._buffers, self._constant = [], {}  # of buffers that have not changed the digests
         self._found, self._computed, self._left, self._digests = None, None, (None, ()), {}
-        self._pen, self._cost, self._written, self._started = Pen(), Cost(every is None), 0, False
+        self._pen, self._cost, self._written, self._started = Pen(), Cost(every is None and not sketch.SHORT), 0, False
         self._since, self._told = None if every is None else 0, 0  # the stride holds from this step on; sentences that the record has
         self._stage = measuring.Stage(self._cost.read)
         for device in layout.devices():
@@ -189,10 +191,19 @@ class Recorder:
                 self._take_after()
                 self._write()
         if self.every is None:
-            self.every = self._cost.stride(self.step - (self._offset or 0))
+            self.every = self._golden() if sketch.SHORT else self._cost.stride(self.step - (self._offset or 0))
             if self.every is not None:
                 self._since = self.step
         self._clear()
+
+    def _golden(self):
+        """None while a golden has room for a step more; every rank finds the same, so that all have the same steps."""
+        of_all = self.world_size * len(self.layout.names()) * _ROW
+        step, rest = of_all * (self._micro + 6), of_all * 5  # rest: the start and the end
+        if rest + step > _GOLDEN:
+            say(f"golden: a step takes about {(rest + step) // 1000} kB, more than {_GOLDEN // 1000}: record a smaller model")
+        made = self.step - (self._offset or 0)
+        return None if rest + (made + 1) * step <= _GOLDEN else 1 << 62
 
     @property
     def closed(self):
@@ -276,7 +287,8 @@ class Recorder:
             self.layout.begin()
         head = {"zs_probe": 2, "rank": self.rank, "world_size": self.world_size, "id": os.urandom(8).hex(), "torch": torch.__version__,
                 "layout": self.layout.name, "framework": self.layout.framework or _loop(), "tied": self.layout.ties,
-                "frozen": self.layout.frozen, "loose": self.layout.loose(), "axes": guarded(self.layout.axes)() or {}, "unseen": self._unseen()}
+                "frozen": self.layout.frozen, "loose": self.layout.loose(), "axes": guarded(self.layout.axes)() or {}, "unseen": self._unseen(),
+                "environment": environment(self.layout.devices())}
         try:
             try:
                 self._writer = Writer(self.folder, self.rank, head, self.step)
@@ -311,7 +323,8 @@ class Recorder:
         if keep and (self.values is True or (self.values and self.step in self.values)):
             self._kept.update((name, flat.detach().clone().reshape(-1)) for name, flat, part in shown if part.index is None)
         items = [(flat, part) for _, flat, part in shown]
-        found, some = self._cost.read(items, earlier), elements.take(items)
+        found = self._cost.read(items, earlier)
+        some = [None] * len(items) if sketch.SHORT else elements.take(items)
         return [Row(name, flat.dtype, part, measured, elements=kept) for (name, flat, part), measured, kept in zip(shown, found, some)]
 
     def _take(self, shown, most=None):

@@ -9,8 +9,17 @@ sketch   numbers[range][k] = the sum of sign_k(i) * x(i), in float64, over the e
 
 Both are sums over elements: those of a tensor's parts add up to that of the whole, and the sketch is linear in the values.
 """
+import os
+
 import torch
 
+
+def is_golden():
+    """ZS_PROBE=golden or golden:FOLDER: the recording is short."""
+    return os.environ.get("ZS_PROBE", "").partition(":")[0] == "golden"
+
+
+SHORT = is_golden()  # one range, however large a tensor is
 PATTERNS = 8
 ROW = 65536
 _MASK = (1 << 64) - 1
@@ -19,8 +28,8 @@ _MOSTROWS = 64  # that are read at once
 
 
 def ranges(of):
-    """The number of ranges of a tensor of so many elements: 16, fewer where a range had less than 16 elements."""
-    return max(1, min(16, of // 16))
+    """The number of ranges of a tensor of so many elements: 16, fewer where a range had less than 16 elements. 1 in a golden."""
+    return 1 if SHORT else max(1, min(16, of // 16))
 
 
 def mixed(number):

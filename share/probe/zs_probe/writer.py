@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rank's file. FOLDER/rank-R.jsonl has one object a line:
 
-{"zs_probe": 2, "rank", "world_size", "id", "torch", "layout", "framework", "tied", "frozen", "loose", "axes", "unseen"}   first, and again where a training resumes
+{"zs_probe": 2, "rank", "world_size", "id", "torch", "layout", "framework", "tied", "frozen", "loose", "axes", "unseen", "environment"}   first, and again where a training resumes
 {"start": S, "counted", "tensors": [...]}                               parameters, state and buffers before step S + 1
 {"step": N, "computed": the type of autocast or null, "loss", "losses", "scalars", "groups", "schedules", "counters", "batch", "targets", "rng", "outputs": [...], "locals": [...], "tensors": [...], "values"}
 {"end": N, "rank", "every", "since", "lines", "how", "unseen"}          steps made, where the training ended
@@ -30,6 +30,7 @@ counters  {"5": [names]}: the number of steps that an optimizer's state counts, 
 every     the stride, or null: each step was written. since: the stride holds behind this step, up to it each step was written.
 lines     the lines of this file that are steps.
 how       how the training ended: whole, "exception TYPE: TEXT", "exit STATUS".
+environment  environment.py: where it was computed.
 unseen    sentences: what of the training the record does not have; where it is known, in the first line or later.
 values    the safetensors file of this step's values, or null.
 """

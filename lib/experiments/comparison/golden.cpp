@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comparison/golden.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/base64.hpp"
+#include "base/file.hpp"
+#include "base/number.hpp"
+#include "base/words.hpp"
+#include "comparison/two_runs.hpp"
+#include "input/named.hpp"
+#include "probe/answer.hpp"
+#include "probefile/folder.hpp"
+#include "probefile/parse.hpp"
+
+namespace zs::comparison {
+namespace {
+
+namespace fs = std::filesystem;
+using Environment = std::map<std::string, std::string>;
+using Ordered = nlohmann::ordered_json;
+
+constexpr std::size_t kLargest = 200'000;  // bytes: more is not for a repository
+
+bool is_recording(const std::string& folder) { return !probefile::ranks_in(folder).empty(); }
+
+std::vector<std::string> folders_in(const std::string& folder) {
+  std::vector<std::string> all;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.is_directory(ignored) && is_recording(entry.path().string())) all.push_back(entry.path().filename().string());
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+std::vector<std::string> lines_of(const std::string& path) { return split(Input(path).read_all(), "\n"); }
+
+/// Where a recording was computed, from its first line.
+Environment environment_of(const std::string& folder) {
+  const auto ranks = probefile::ranks_in(folder);
+  if (ranks.empty()) throw Error(folder, 0, "is no recording of zs_probe: it has no rank-0.jsonl");
+  const std::string path = probefile::path_of(folder, static_cast<int>(ranks.front()));
+  const auto lines = lines_of(path);
+  const auto row = probefile::parse(lines.empty() ? "" : lines.front());
+  const auto* const head = std::get_if<probefile::HeadRow>(&row);
+  if (!head) throw Error(path, 1, "is not the first line of a recording");
+  Environment found = head->environment;
+  found.emplace("torch", head->torch);
+  return found;
+}
+
+/// "torch 2.10.0 -> 2.11.0": what differs.
+std::vector<std::string> changes(const Environment& from, const Environment& to) {
+  std::set<std::string> keys;
+  for (const Environment* const one : {&from, &to}) {
+    for (const auto& [key, value] : *one) keys.insert(key);
+  }
+  const auto value = [](const Environment& of, const std::string& key) {
+    const auto found = of.find(key);
+    return found == of.end() ? std::string("unknown") : found->second;
+  };
+  std::vector<std::string> all;
+  for (const std::string& key : keys) {
+    if (value(from, key) != value(to, key)) all.push_back(key + " " + value(from, key) + " -> " + value(to, key));
+  }
+  return all;
+}
+
+struct Golden {
+  std::string path;                  ///< "" if there is none
+  std::vector<std::string> changes;  ///< from its environment to the recording's
+};
+
+Golden nearest(const std::string& goldens, const Environment& environment) {
+  Golden found;
+  for (const std::string& name : folders_in(goldens)) {
+    const std::string path = goldens + "/" + name;
+    std::vector<std::string> apart = changes(environment_of(path), environment);
+    if (found.path.empty() || apart.size() < found.changes.size()) found = {path, std::move(apart)};
+  }
+  return found;
+}
+
+/// The name of an environment as a folder's: "torch-2.11.0-avx512-intel-xeon".
+std::string name_of(const Environment& environment) {
+  std::string name = "torch";
+  for (const char* const key : {"torch", "gpu", "instruction set", "processor", "number format"}) {
+    const auto found = environment.find(key);
+    if (found != environment.end() && !(key == std::string("processor") && environment.contains("gpu"))) name += "-" + found->second;
+  }
+  std::string plain;
+  for (const unsigned char c : name) {
+    const bool kept = std::isalnum(c) != 0 || c == '.' || c == '_';
+    if (kept || (!plain.empty() && plain.back() != '-')) plain += kept ? static_cast<char>(std::tolower(c)) : '-';
+  }
+  while (!plain.empty() && plain.back() == '-') plain.pop_back();
+  return plain;
+}
+
+/// The ranges of each sketch added up: what is left are the 8 sums of the whole tensor.
+void shorten(Ordered& rows) {
+  for (Ordered& row : rows) {
+    std::string bytes = from_base64(row.at("sketch").get_ref<const std::string&>());
+    std::vector<double> sums(bytes.size() / sizeof(double));
+    std::memcpy(sums.data(), bytes.data(), bytes.size());
+    for (std::size_t i = 8; i < sums.size(); ++i) sums[i % 8] += sums[i];
+    sums.resize(std::min<std::size_t>(8, sums.size()));
+    row.erase("elements");
+    row["sketch"] = to_base64({reinterpret_cast<const char*>(sums.data()), sums.size() * sizeof(double)});
+  }
+}
+
+/// Copies the lines of a recording, with short sketches and without values. Returns the bytes written.
+std::size_t write_short(const std::string& from, const std::string& to) {
+  fs::create_directories(to);
+  std::size_t size = 0;
+  for (const auto rank : probefile::ranks_in(from)) {
+    std::string text;
+    for (const std::string& line : lines_of(probefile::path_of(from, static_cast<int>(rank)))) {
+      if (line.empty()) continue;
+      Ordered row = Ordered::parse(line);
+      for (const char* const key : {"tensors", "locals", "outputs"}) {
+        if (row.contains(key)) shorten(row[key]);
+      }
+      if (row.contains("values")) row["values"] = nullptr;
+      text += row.dump() + "\n";
+    }
+    write_file(probefile::path_of(to, static_cast<int>(rank)), text);
+    size += text.size();
+  }
+  return size;
+}
+
+GoldenAnswer made(const std::string& verdict, const std::string& headline) {
+  return {verdict, headline, {{"verdict", verdict}, {"headline", headline}}, false};
+}
+
+}  // namespace
+
+Status GoldenAnswer::status() const {
+  return verdict == "same" || verdict == "environment" ? Status::done : verdict == "code" ? Status::no : Status::inconclusive;
+}
+
+std::vector<std::string> recordings_in(const std::string& folder) {
+  return is_recording(folder) ? std::vector<std::string>() : folders_in(folder);
+}
+
+std::vector<std::string> tests_in(const std::string& goldens) {
+  std::vector<std::string> all;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(goldens, ignored)) {
+    if (entry.is_directory(ignored) && !folders_in(entry.path().string()).empty()) all.push_back(entry.path().filename().string());
+  }
+  return all;
+}
+
+GoldenAnswer compare_golden(const std::string& goldens, const std::string& recording) {
+  const Golden golden = nearest(goldens, environment_of(recording));
+  if (golden.path.empty()) return made("no golden", goldens + " has no golden: write one with --update");
+  const std::string floor = golden.path + "/floor";
+  const probe::Answer found = probe::compare(golden.path, recording, {}, 0, is_recording(floor) ? floor : "");
+  const bool here = golden.changes.empty(), equal = compare::equal(found.verdict);
+  const bool rounded = found.verdict == compare::Verdict::rounding;
+  const bool differ = found.verdict == compare::Verdict::different || (rounded && here);
+  const std::string changed = some_of(golden.changes, 6, "; ", "; and ");
+  const std::string kind = found.line({"kind"});
+  GoldenAnswer answer =
+      equal     ? made("same", here ? "the bits of the golden" : "the bits of the golden, in another environment")
+      : differ  ? made("code", rounded ? "other bits in the same environment, within rounding: " + kind : found.sentence())
+      : rounded ? made("environment", changed + ": the differences are within rounding")
+                : made("inconclusive", found.sentence());
+  answer.rounded = rounded && here;
+  answer.lines.emplace_back("golden", golden.path);
+  answer.lines.emplace_back("environment", here ? "the same" : changed);
+  for (const auto& [key, value] : found.lines) {
+    if (key != "headline") answer.lines.emplace_back(key == "verdict" ? "comparison" : key, value);
+  }
+  return answer;
+}
+
+GoldenAnswer compare_golden_values(const std::string& golden, const std::string& values, const compare::Tolerance& tolerance) {
+  const auto read = [](const std::string& path) { return read_recorded(input::named(path, "", "zs-verify")); };
+  const Answer found = compare_runs(read(golden), read(values), tolerance);
+  const auto line = [&](const std::string& key) {
+    const auto known = std::ranges::find(found.lines, key, &std::pair<std::string, std::string>::first);
+    return known == found.lines.end() ? "" : known->second;
+  };
+  const std::string first = line("step").empty() ? "" : "from step " + line("step") + " on, " + line("what") + ": " + line(golden) + " and " + line(values);
+  const std::string why = !first.empty() ? first : !line("reason").empty() ? line("reason") : line("verdict");
+  const bool differ = found.verdict == compare::Verdict::different || found.verdict == compare::Verdict::failed;
+  GoldenAnswer answer = made(compare::equal(found.verdict) ? "same" : differ ? "code" : "inconclusive",
+                             compare::equal(found.verdict) ? std::string(compare::name(found.verdict)) : why);
+  answer.lines.emplace_back("golden", golden);
+  for (const auto& [key, value] : found.lines) answer.lines.emplace_back(key == "verdict" ? "comparison" : key, value);
+  return answer;
+}
+
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> all;
+  std::error_code ignored;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, ignored)) {
+    if (entry.is_regular_file(ignored)) all.push_back(fs::relative(entry.path(), folder).string());
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+GoldenAnswer update_golden(const std::string& goldens, const std::string& recording, const std::string& floor) {
+  const Environment environment = environment_of(recording);
+  const Golden before = nearest(goldens, environment);
+  const bool replaces = !before.path.empty() && before.changes.empty();
+  std::string moved = before.path.empty() ? "the first golden" : "a golden of another environment";
+  if (!before.path.empty()) {
+    const GoldenAnswer compared = compare_golden(goldens, recording);
+    moved = replaces ? "beside the golden before: " + compared.headline
+                     : "beside " + before.path + ": " + compared.verdict + ", " + compared.headline;
+  }
+  std::string path = replaces ? before.path : goldens + "/" + name_of(environment);
+  for (int i = 2; !replaces && fs::exists(path); ++i) path = goldens + "/" + name_of(environment) + "-" + std::to_string(i);
+  const std::string fresh = path + ".new";
+  fs::remove_all(fresh);
+  const std::size_t size = write_short(recording, fresh);
+  if (!floor.empty()) write_short(floor, fresh + "/floor");
+  fs::remove_all(path);
+  fs::rename(fresh, path);
+  GoldenAnswer answer = made("written", path + ", " + to_text(static_cast<std::int64_t>((size + 999) / 1000)) + " kB");
+  answer.lines.emplace_back("moved", moved);
+  if (size > kLargest)
+    answer.lines.emplace_back("note", "it is larger than 200 kB: record fewer steps of a smaller model with ZS_PROBE=golden:DIR");
+  return answer;
+}
+
+}  // namespace zs::comparison

@@ -325,14 +325,6 @@ std::string called(const Run& run) {
   return run.framework.empty() ? text : text + ", " + run.framework.substr(0, run.framework.find_last_not_of(' ') + 1);
 }
 
-std::string Answer::line(std::initializer_list<const char*> keys) const {
-  for (const char* const key : keys) {
-    const auto found = std::ranges::find(lines, key, &std::pair<std::string, std::string>::first);
-    if (found != lines.end()) return found->second;
-  }
-  return "";
-}
-
 std::string Answer::sentence() const {
   if (verdict == Verdict::exact)
     return "all bits of " + line({"tensors_compared"}) + " tensors are the same, over " + to_text(steps) + " steps";

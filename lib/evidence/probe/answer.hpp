@@ -2,12 +2,11 @@
 // The result of zs-verify for two probes.
 #pragma once
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "compare/lines.hpp"
 #include "compare/measure.hpp"
 #include "compare/verdict.hpp"
 #include "probe/diagnosis.hpp"
@@ -17,14 +16,14 @@ namespace zs::probe {
 
 struct Answer {
   compare::Settled verdict{};
-  std::vector<std::pair<std::string, std::string>> lines;  ///< key and text, the verdict first
+  compare::Lines lines{};                                  ///< the verdict first
   std::int64_t steps = 0;                                  ///< compared
   bool apart = false;                                      ///< a difference beyond rounding, or no proof
   bool ended = false;                                      ///< B's training has ended
   Map map{};
 
   /// The text of the first of these lines that there is; "" if there is none.
-  std::string line(std::initializer_list<const char*> keys) const;
+  std::string line(std::initializer_list<std::string_view> keys) const { return compare::line(lines, keys); }
   /// What a person says of the two: the headline, else what failed, else how equal they are.
   std::string sentence() const;
 };

@@ -91,14 +91,14 @@ std::vector<Tick> log_ticks(double low, double high, int count) {
 
 }  // namespace
 
-std::vector<Tick> ticks(double low, double high, int count, bool log) {
+std::vector<Tick> ticks(double low, double high, int count, bool log, bool whole) {
   if (log && high / 8 > low) {  // within less than a decade round steps read better
     std::vector<Tick> result = log_ticks(low, high, count);
     if (result.size() >= 2) return result;
   }
   if (Range{low, high}.flat()) return {{low, to_text(low)}};
   const int most = std::max(count, 1);
-  const double step = nice_step(high / most - low / most);
+  const double rough = nice_step(high / most - low / most), step = whole ? std::max(1.0, rough) : rough;
   if (!(step > 0 && std::isfinite(step))) return {{low, to_text(low)}, {high, to_text(high)}};  // at an end of doubles
   const int decimals = static_cast<int>(std::ceil(-std::log10(step) - 1e-9));
   const double first = std::ceil(low / step - 1e-9);  // exact, and so is first + i: the range is not flat
@@ -152,7 +152,12 @@ double share(double value, const Range& range, bool log) {
 }
 
 std::vector<Tick> x_ticks(const Panel& panel, const Range& range, int count) {
-  if (panel.x_ticks.empty()) return ticks(range.low, range.high, count, panel.log_x);
+  if (panel.x_ticks.empty()) {
+    const bool whole = std::ranges::all_of(panel.series, [](const Series& series) {
+      return std::ranges::all_of(series.x, [](double x) { return x == std::floor(x); });
+    });
+    return ticks(range.low, range.high, count, panel.log_x, whole);
+  }
   std::vector<Tick> result;
   const std::vector<std::string> texts = labels(panel.x_ticks);
   for (std::size_t i = 0; i < texts.size(); ++i) result.push_back({panel.x_ticks[i], texts[i]});

@@ -16,7 +16,7 @@ struct Tick {
 /// About `count` round numbers within [low, high], with enough digits to distinguish them; for a range that is flat()
 /// only its low end. With `log`, decades (with 2 and 5 if there are few decades, and only some of them if there are
 /// many). REQUIRES: low <= high, both finite; low > 0 with `log`.
-std::vector<Tick> ticks(double low, double high, int count, bool log);
+std::vector<Tick> ticks(double low, double high, int count, bool log, bool whole = false);
 
 /// Numbers for one axis in a common form: all plain ("0.0001", "0.001"), or all with an exponent ("1e-6", "0.1" as
 /// "1e-1") if plain ones would be long; from ten million on with a common suffix: "50 M".

@@ -34,6 +34,17 @@ Range bar_range(const Panel& panel, double width) {
   return range;
 }
 
+/// How a value is drawn in a heat map: darker the larger, and red above the panel's reference.
+struct Shade {
+  Ink ink;
+  double tint;
+};
+Shade shade_of(double value, const Range& range, double reference) {
+  if (!std::isfinite(reference)) return {0, tint(share(value, range, false))};
+  if (value > reference) return {Ink::Role::failure, tint(share(value, {reference, range.high}, false))};
+  return {0, 0.6 * tint(share(value, {range.low, std::max(reference, range.low)}, false))};
+}
+
 }  // namespace
 
 double Layout::bars(const Panel& panel, const Frame& frame) {
@@ -64,14 +75,14 @@ double Layout::bars(const Panel& panel, const Frame& frame) {
     const double row = head + pitch * static_cast<double>(i);
     const double middle = above ? row + pitch - 15 : row + pitch - (boxes ? 15 : pitch / 2);
     if (above)
-      text(shortened(one.name, static_cast<std::size_t>(frame.width / kChar)), x0, row + 10, Anchor::start,
-           Ink::Role::text);
+      text(shortened(one.name, static_cast<std::size_t>(frame.width / kChar) - (boxes || column ? labels + 2 : 0)), x0,
+           row + 10, Anchor::start, Ink::Role::text);
     else
       text(shortened(one.name, kLongest), x0 - 8, middle, Anchor::end, Ink::Role::text);
     bar(one, panel, px, middle);
     const Ink ink = one.failed ? Ink::Role::failure : Ink::Role::text;
     const bool drawn = std::isfinite(one.value);
-    if (column)
+    if (column || (boxes && above))
       text(one.label, frame.right() - 8, above ? row + 10 : middle, Anchor::end, ink);
     else if (boxes && drawn)
       text(one.label, px(one.inner), middle - kThick / 2 - 11, Anchor::middle, ink).size = 0.9;
@@ -151,7 +162,10 @@ double Layout::heat_map(const Panel& panel, const Frame& frame) {
   for (const Cell& cell : panel.cells) {
     const double x = x0 + wide * static_cast<double>(cell.column),
                  y = y0 + pitch * static_cast<double>(cell.row) + head;
-    if (std::isfinite(cell.value)) box(x + 1, y + 1, wide - 2, tall - 2, 0, tint(share(cell.value, range, false)));
+    if (std::isfinite(cell.value)) {
+      const Shade shade = shade_of(cell.value, range, panel.reference);
+      box(x + 1, y + 1, wide - 2, tall - 2, shade.ink, shade.tint);
+    }
     if (cell.best) {
       const double right = x + wide - 3, bottom = y + tall - 3;
       line({{x + 3, y + 3}, {right, y + 3}, {right, bottom}, {x + 3, bottom}, {x + 3, y + 1.5}}, 5, 3);
@@ -175,7 +189,10 @@ double Layout::colour_key(const Range& range, const Panel& panel, const Frame& f
   double x = frame.left;
   text(label(range.low), x, top, Anchor::start, Ink::Role::note),
       x += static_cast<double>(characters(label(range.low))) * kChar + 8;
-  for (int i = 0; i < 5; ++i) box(x, top - 6, 26, 12, 0, tint(i / 4.0)), x += 28;
+  for (int i = 0; i < 5; ++i, x += 28) {
+    const Shade shade = shade_of(range.low + (range.high - range.low) * i / 4, range, panel.reference);
+    box(x, top - 6, 26, 12, shade.ink, shade.tint);
+  }
   const std::string words = label(range.high) + (panel.key.empty() ? "" : ", " + panel.key);
   return paragraph(words, (frame.right() - x) / kChar, x + 6, top);
 }

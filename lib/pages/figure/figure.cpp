@@ -144,6 +144,7 @@ Range y_range(const Panel& panel) {
     }
   }
   if (panel.from_zero && !range.empty()) range.include(0);
+  if (!range.empty() && !is_map(panel)) range.include(panel.reference);
   return range;
 }
 

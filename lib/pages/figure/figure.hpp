@@ -11,7 +11,7 @@ namespace zs::figure {
 inline constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 /// A colour of the theme: a hue of the palette, plain or strong (darker on paper, lighter on a dark page), or one of
-/// the fixed roles.
+/// the fixed roles. Hues beyond the palette are its strong ones: twice as many as it has colours are different.
 struct Ink {
   enum class Role : std::uint8_t { palette, text, note, grid, paper, failure };
   std::size_t hue = 0;
@@ -33,6 +33,7 @@ struct Series {
   std::vector<double> low{}, high{};  ///< a band around y, as long as y; empty for none
   std::string note{};                 ///< shown after the name in the legend, "FAILED"
   bool rest = false;                  ///< one of many: drawn in grey, without its name
+  bool behind = false;                ///< drawn before the others
   /// Among coinciding curves this one is number `layer` of `layers`; renderers stripe them. `under` is the index of the
   /// first of them.
   std::size_t layer = 0, layers = 1, under = 0;
@@ -76,7 +77,7 @@ struct Panel {
   bool from_zero = false;            ///< the y axis starts at 0
   bool x_from_zero = false;          ///< the x axis of curves starts at 0
   Style style = Style::bars;
-  double reference = kNone;                      ///< points: a line across them
+  double reference = kNone;                      ///< points and curves: a line across them; heat maps: red above it
   double shade_low = kNone, shade_high = kNone;  ///< points: the range that counts as good as the reference
 };
 

@@ -134,14 +134,17 @@ double Layout::curves(const Panel& panel, std::size_t index, const Frame& frame)
   }
   line({{x0, y1}, {x1, y1}}, Ink::Role::note);
   text(panel.x_label, (x0 + x1) / 2, y1 + 33, Anchor::middle, Ink::Role::note);
+  if (std::isfinite(panel.reference))
+    line({{x0, py(panel.reference)}, {x1, py(panel.reference)}}, Ink::Role::failure, 1.5);
   for (const Series& series : panel.series) band(series, px, py);
   for (const Series& series : panel.series) {  // below all lines
     if (series.raw.empty() || series.layer > 0) continue;
     for (const std::vector<Point>& path : paths(series, series.raw, px, py)) line(path, series.colour).opacity = 0.35;
   }
-  for (const bool rest : {true, false}) {  // coloured ones are on top
+  const auto layer_of = [](const Series& series) { return series.rest ? 0 : series.behind ? 1 : 2; };
+  for (const int layer : {0, 1, 2}) {
     for (const Series& series : panel.series) {
-      if (series.rest == rest) curve(series, px, py, most <= kMarkersUpTo);
+      if (layer_of(series) == layer) curve(series, px, py, most <= kMarkersUpTo);
     }
   }
   scene_.pointers.push_back({index, x0, x1, y0, y1, xs.low, xs.high, panel.log_x});

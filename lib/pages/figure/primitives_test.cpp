@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "figure/axis.hpp"
@@ -10,6 +11,7 @@
 #include "figure/script.hpp"
 #include "figure/svg.hpp"
 #include "figure/terminal.hpp"
+#include "figure/theme.hpp"
 
 namespace zs::figure {
 namespace {
@@ -127,6 +129,43 @@ TEST_CASE("figure: boxes have a middle, lines and dots; points a range around a 
   points.bars[0].low = 1.05, points.bars[0].high = 1.15;
   CHECK(count(svg(of(points)), "<circle") == 1);
   CHECK(has(words(of(points)), "label of ratio"));
+}
+
+TEST_CASE("figure: a value above the bound is red in a map, and curves have a line at it") {
+  Panel map;
+  map.rows = {"a", "b"}, map.columns = {"1"}, map.reference = 0;
+  for (const double value : {-1.0, 2.0}) {
+    Cell cell;
+    cell.row = value > 0, cell.value = value, cell.label = value > 0 ? "100" : "0.1";
+    map.cells.push_back(cell);
+  }
+  const std::size_t red = marks(of(map), Mark::Shape::area, Ink::Role::failure);
+  CHECK(red > 0);
+  map.cells[1].value = -0.5;
+  CHECK(marks(of(map), Mark::Shape::area, Ink::Role::failure) == 0);
+  Panel curves;
+  curves.series = {line("below", {0.1, 0.2, 0.3})};
+  CHECK(marks(of(curves), Mark::Shape::line, Ink::Role::failure) == 0);
+  curves.reference = 1;
+  CHECK(marks(of(curves), Mark::Shape::line, Ink::Role::failure) == 1);
+  CHECK(y_axis(curves).high >= 1);
+}
+
+TEST_CASE("figure: twice as many hues as the palette has are different colours, and steps are whole") {
+  const Theme theme;
+  std::vector<std::string> colours, of_page;
+  for (std::size_t hue = 0; hue < 2 * theme.palette.size(); ++hue) {
+    colours.push_back(colour(Ink(hue), theme)), of_page.push_back(css_colour(Ink(hue), theme));
+  }
+  for (auto* const all : {&colours, &of_page}) {
+    std::sort(all->begin(), all->end());
+    CHECK(std::adjacent_find(all->begin(), all->end()) == all->end());
+  }
+  Panel panel;
+  panel.series = {line("few steps", {3, 2, 1.5})};
+  for (const Tick& tick : x_ticks(panel, {1, 3}, 9)) CHECK(tick.at == std::floor(tick.at));
+  panel.series[0].x = {1, 1.5, 3};
+  CHECK(x_ticks(panel, {1, 3}, 9).size() > 3);
 }
 
 TEST_CASE("figure: a heat map has its cells, and marks the best") {

@@ -135,6 +135,10 @@ std::string to_text(const Theme& theme) {
   return text + "\n";
 }
 
+static bool is_strong(const Ink& ink, const Theme& theme) {
+  return ink.strong != (ink.hue / theme.palette.size() % 2 == 1);
+}
+
 std::string colour(const Ink& ink, const Theme& theme) {
   switch (ink.role) {
     case Ink::Role::text:
@@ -151,13 +155,13 @@ std::string colour(const Ink& ink, const Theme& theme) {
       break;
   }
   const std::string& hue = theme.palette[ink.hue % theme.palette.size()];
-  return ink.strong ? strong(hue, false) : hue;
+  return is_strong(ink, theme) ? strong(hue, false) : hue;
 }
 
 std::string css_colour(const Ink& ink, const Theme& theme) {
   static constexpr std::array kRoles = {"", "var(--ink)", "var(--quiet)", "var(--grid)", "var(--paper)", "var(--bad)"};
   if (ink.role != Ink::Role::palette) return kRoles[static_cast<std::size_t>(ink.role)];
-  return std::string("var(--") + (ink.strong ? "s" : "c") + std::to_string(ink.hue % theme.palette.size()) + ")";
+  return std::string("var(--") + (is_strong(ink, theme) ? "s" : "c") + std::to_string(ink.hue % theme.palette.size()) + ")";
 }
 
 std::string faint(const std::string& colour, const Theme& theme, double opacity) {

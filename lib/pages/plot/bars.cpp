@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.hpp"
+#include "base/no_data.hpp"
 #include "plot/duration.hpp"
 #include "plot/figures.hpp"
 #include "plot/many.hpp"
@@ -68,7 +68,7 @@ stat::Sample times_of(const Condition& condition) {
 Figure time_figure(const std::vector<Condition>& conditions, const Options& options) {
   double largest = 0;
   for (const Condition& condition : conditions) largest = std::fmax(largest, finite(condition["time_mean"]));
-  if (largest == 0) throw Error("no condition of the summary has an iteration time");
+  if (largest == 0) throw NoData("no condition of the summary has an iteration time");
   const Unit unit = summary::time_unit(largest);
   Panel panel;
   panel.x_label = titled("time_mean", unit);
@@ -96,7 +96,7 @@ Figure time_figure(const std::vector<Condition>& conditions, const Options& opti
 Figure duration_figure(const std::vector<Condition>& conditions, const Options&) {
   double largest = 0;
   for (const Condition& condition : conditions) largest = std::fmax(largest, finite(condition["time_total"]));
-  if (largest == 0) throw Error("no condition of the summary has an iteration time");
+  if (largest == 0) throw NoData("no condition of the summary has an iteration time");
   const Unit unit = summary::time_unit(largest);
   Panel panel;
   panel.x_label = titled("time_total", unit);
@@ -114,7 +114,7 @@ Figure memory_figure(const std::vector<Condition>& conditions, const Options&) {
     largest = std::max(largest, condition["peak_mem"].value_or(0));
     inner = inner || (condition["peak_mem"] && condition["alloc_mem"]);
   }
-  if (largest == 0) throw Error("no condition of the summary has a peak memory");
+  if (largest == 0) throw NoData("no condition of the summary has a peak memory");
   const Unit unit = summary::bytes_unit(largest);
   Panel panel;
   panel.x_label = titled("peak_mem", unit);
@@ -133,7 +133,7 @@ Figure distribution_figure(const std::vector<Condition>& conditions, const Optio
     all.push_back(times_of(condition));
     if (!all.back().empty()) largest = std::max(largest, all.back().back());
   }
-  if (largest == 0) throw Error("no run of the summary has iteration times");
+  if (largest == 0) throw NoData("no run of the summary has iteration times");
   const Unit unit = summary::time_unit(largest);
   Panel panel;
   panel.style = Panel::Style::boxes;
@@ -176,7 +176,7 @@ Figure throughput_figure(const std::vector<Condition>& conditions, const Options
   const std::string noun(speed.row().label);
   double largest = 0;
   for (const Condition& condition : conditions) largest = std::fmax(largest, finite(condition[speed]));
-  if (largest == 0) throw Error("no condition of the summary has tokens per second (the logs must say tokens)");
+  if (largest == 0) throw NoData("no condition of the summary has tokens per second (the logs must say tokens)");
   const Unit unit = summary::rate_unit(largest);
   Panel panel;
   panel.x_label = titled(speed, unit);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "base/error.hpp"
+#include "base/no_data.hpp"
 #include "base/number.hpp"
 #include "plot/curve.hpp"
 #include "summary/difference.hpp"
@@ -45,7 +45,7 @@ Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) 
     for (const Point& point : points) counts.insert(point.ranks);
   }
   if (counts.size() < 2)
-    throw Error(
+    throw NoData(
         "scaling needs conditions with tokens per second at two numbers of ranks (attribute world_size) or more");
   Panel rate, share;
   rate.title = "Throughput", share.title = "Efficiency";
@@ -126,7 +126,7 @@ Figure revision_figure(const std::vector<Condition>& conditions, const Options& 
     figure.panels.push_back(difference_figure(conditions, options).panels.front());
     figure.panels.back().title = "Loss difference";
   }
-  if (figure.panels.empty()) throw Error("the revisions have neither times, nor memory, nor losses");
+  if (figure.panels.empty()) throw NoData("the revisions have neither times, nor memory, nor losses");
   return figure;
 }
 

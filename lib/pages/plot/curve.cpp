@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "base/error.hpp"
+#include "base/no_data.hpp"
 #include "base/number.hpp"
 #include "stat/columns.hpp"
 
@@ -53,7 +53,7 @@ std::vector<double> epochs(const std::vector<double>& steps, const Condition& co
       if (!place->absent(row) && !epoch->absent(row)) known.try_emplace(place->real(row), epoch->real(row));
     }
   }
-  if (known.empty()) throw Error("condition '" + condition.name + "' has no epochs for the axis");
+  if (known.empty()) throw NoData("condition '" + condition.name + "' has no epochs for the axis");
   for (const double step : steps) {
     auto found = known.lower_bound(step);
     if (found == known.end()) --found;
@@ -81,7 +81,7 @@ std::vector<double> axis(const std::vector<double>& steps, const Condition& cond
   auto each = increments(condition, options);
   if (options.x_axis == "time") level(each);
   if (each.empty())
-    throw Error("condition '" + condition.name + "' has no " +
+    throw NoData("condition '" + condition.name + "' has no " +
                 (options.x_axis == "time" ? "iteration time" : options.x_axis) + " for the axis");
   std::vector<double> result;
   double total = 0, last_step = 0;

@@ -49,8 +49,8 @@ Figure figure(const std::string& kind, const metric::Store& store, const std::st
     const auto warmup = store.attributes.find("warmup");
     if (warmup != store.attributes.end()) options.warmup = warmup->second;
     std::vector<Condition> conditions = summary::conditions(store, source);
-    if (by_stage) {
-      const std::vector<std::string> names = stage_names(conditions);
+    if (by_stage || kind != "sweep") {
+      const std::vector<std::string> names = by_stage ? stage_names(conditions) : setting_names(conditions);
       if (!options.baseline.empty()) options.baseline = names[summary::baseline(conditions, options.baseline).place];
       for (std::size_t i = 0; i < conditions.size(); ++i) conditions[i].name = names[i];
     }

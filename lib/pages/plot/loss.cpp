@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "base/error.hpp"
+#include "base/no_data.hpp"
 #include "base/number.hpp"
 #include "figure/thin.hpp"
 #include "plot/curve.hpp"
@@ -112,7 +112,8 @@ std::map<double, double> by_step(const Series& series) {
 Figure loss_figure(const std::vector<Condition>& conditions, const Options& options) {
   Panel panel;
   panel.x_label = x_label(options);
-  panel.y_label = "loss (" + summary::loss_unit(conditions) + ")";
+  const std::string unit = summary::loss_unit(conditions);
+  panel.y_label = unit.empty() ? "loss" : "loss (" + unit + ")";
   panel.log_y = options.log;
   panel.x_from_zero = options.x_axis != "step";
   std::size_t drawn = 0;
@@ -127,7 +128,7 @@ Figure loss_figure(const std::vector<Condition>& conditions, const Options& opti
     drawn += !series.x.empty();
     panel.series.push_back(std::move(series));
   }
-  if (drawn == 0) throw Error("no condition of the summary has a loss curve");
+  if (drawn == 0) throw NoData("no condition of the summary has a loss curve");
   const std::size_t all = panel.series.size();
   if (all <= kMostCurves) figure::stripe_coinciding(panel.series, 0.004, options.log);
   const std::string note = coincidence(conditions, panel.series);
@@ -177,11 +178,11 @@ Figure difference_figure(const std::vector<Condition>& conditions, const Options
   by_steps.smooth = options.smooth == 0 ? 1 : options.smooth;
   const std::vector<Look> look = looks(conditions);
   const Series reference = loss_curve(base, {}, by_steps);
-  if (reference.x.empty()) throw Error("the baseline '" + base.name + "' has no loss curve");
+  if (reference.x.empty()) throw NoData("the baseline '" + base.name + "' has no loss curve");
   const auto losses = by_step(reference);
   Panel panel;
   panel.x_label = "step";
-  panel.y_label = "loss minus that of " + base.name + " (" + base.loss_unit + ")";
+  panel.y_label = "loss minus that of " + base.name + (base.loss_unit.empty() ? "" : " (" + base.loss_unit + ")");
   std::size_t unchanged = 0, compared = 0;
   for (std::size_t place = 0; place < conditions.size(); ++place) {
     if (&conditions[place] == &base) continue;

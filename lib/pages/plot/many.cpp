@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/words.hpp"
 #include "plot/curve.hpp"
 #include "stat/alike.hpp"
 #include "stat/outlier.hpp"
@@ -53,6 +54,17 @@ void left_out(Panel& panel, std::size_t count, const std::string& why) {
   if (count > 0) panel.notes.push_back("left out: " + counted(count, "condition") + why);
 }
 
+/// The conditions that `lacks` says have none, by their groups: "left out without a value: titan_* (50), hf_* (2)".
+template <typename Lacks>
+void name_left_out(Panel& panel, const std::vector<Condition>& conditions, const std::string& what, const Lacks& lacks) {
+  std::vector<std::string> names;
+  for (const stat::Alike& group : groups_of(conditions)) {
+    const auto count = static_cast<std::size_t>(std::count_if(group.runs.begin(), group.runs.end(), lacks));
+    if (count > 0) names.push_back(group.runs.size() == 1 ? conditions[group.runs[0]].name : sized(group, count));
+  }
+  if (!names.empty()) panel.notes.push_back("left out without a " + what + ": " + some_of(names, kMostNamed));
+}
+
 }  // namespace
 
 bool gather_bars(Panel& panel, const std::vector<Condition>& conditions, const Unit& unit) {
@@ -69,6 +81,7 @@ bool gather_bars(Panel& panel, const std::vector<Condition>& conditions, const U
       return;
     }
     Bar bar = panel.bars[i];
+    bar.colour = Ink(kMostGroups + alone.size());
     if (panel.style == Panel::Style::bars && has(value[i])) bar.from = bar.inner = value[i], bar.dots = {value[i]};
     alone.push_back(std::move(bar));
   };
@@ -78,7 +91,7 @@ bool gather_bars(Panel& panel, const std::vector<Condition>& conditions, const U
       if (has(value[i])) kept.push_back(std::move(panel.bars[i]));
     }
     panel.bars = std::move(kept);
-    left_out(panel, value.size() - with, " without a value");
+    name_left_out(panel, conditions, "value", [&](std::size_t i) { return !has(value[i]); });
     return false;
   }
   const std::vector<stat::Alike> groups = groups_of(conditions);
@@ -110,7 +123,7 @@ bool gather_bars(Panel& panel, const std::vector<Condition>& conditions, const U
   panel.notes = {
       "box: the middle half of like conditions, its mark and the number their median; lines: 5 to 95 %; "
       "dots: those beyond; below, alone: those that failed or stand out from the ones like them"};
-  left_out(panel, value.size() - with, " without a value");
+  name_left_out(panel, conditions, "value", [&](std::size_t i) { return !has(value[i]); });
   left_out(panel, hidden, ", for want of room");
   return true;
 }
@@ -123,14 +136,14 @@ bool gather_curves(Panel& panel, const std::vector<Condition>& conditions) {
     ends.push_back(series.y.empty() ? kNone : stat::mean({series.y.end() - last, series.y.end()}));
   }
   std::vector<Series> bands, failed, apart;
-  std::size_t without = 0, hidden = 0;
+  std::size_t hidden = 0;
+  name_left_out(panel, conditions, "curve", [&](std::size_t i) { return panel.series[i].x.empty(); });
   for (const stat::Alike& group : groups_of(conditions)) {
     const Values of_group = values_of(group, conditions, ends);
     const bool band = of_group.all.size() >= kFewestOfBox && bands.size() < kMostGroups;
     std::map<double, stat::Sample> steps;
     for (const std::size_t i : group.runs) {
       const Series& series = panel.series[i];
-      without += series.x.empty();
       if (series.x.empty()) continue;
       const std::vector<double>& logged = series.raw.empty() ? series.y : series.raw;
       for (std::size_t row = 0; band && row < series.x.size(); ++row) {
@@ -166,11 +179,13 @@ bool gather_curves(Panel& panel, const std::vector<Condition>& conditions) {
       bands.push_back(std::move(series));
     }
   }
+  // Findings come first in the legend, and last in the picture: in front.
+  for (std::size_t i = 0; i < groups; ++i) bands[i].behind = true;
+  std::stable_partition(bands.begin(), bands.end(), [](const Series& one) { return !one.behind; });
   panel.series = std::move(bands);
   panel.notes.push_back(
       "bands: 10 to 90 % of like conditions at each step; line: their median" +
       std::string(named > 0 ? "; drawn alone: those that failed or end apart from the ones like them" : ""));
-  left_out(panel, without, " without a curve");
   left_out(panel, hidden, ", for want of room");
   return true;
 }

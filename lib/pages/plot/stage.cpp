@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "figure/axis.hpp"
+#include "summary/difference.hpp"
+
 namespace zs::plot {
 namespace {
 
@@ -39,6 +42,24 @@ std::vector<std::string> stage_names(const std::vector<Condition>& conditions) {
     if (std::count(all.begin(), all.end(), all[i]) > 1) unlike[i] += ", " + conditions[i].name;
   }
   return unlike;
+}
+
+std::vector<std::string> setting_names(const std::vector<Condition>& conditions) {
+  std::vector<std::string> names, settings;
+  const std::vector<std::string> keys = summary::parameters(conditions);
+  bool counted = !keys.empty();
+  for (const Condition& condition : conditions) {
+    names.push_back(condition.name);
+    const std::size_t digits = condition.name.find_last_not_of("0123456789");
+    counted = counted && condition.name.starts_with("sweep_") && digits == 5;
+    std::string setting;
+    for (const std::string& key : keys) {
+      if (const std::string value = condition.attribute(key); !value.empty())
+        setting += (setting.empty() ? "" : ", ") + std::string(attribute::label(key)) + " " + figure::labels(std::vector{value}).front();
+    }
+    settings.push_back(setting.empty() ? condition.name : setting);
+  }
+  return counted ? settings : names;
 }
 
 }  // namespace zs::plot

@@ -12,4 +12,7 @@ namespace zs::plot {
 /// if descriptions are equal, the name is appended.
 std::vector<std::string> stage_names(const std::vector<summary::Condition>& conditions);
 
+/// "learning rate 0.001": what a sweep varied, if the conditions' names only count, sweep_001; else their names.
+std::vector<std::string> setting_names(const std::vector<summary::Condition>& conditions);
+
 }  // namespace zs::plot

@@ -6,8 +6,8 @@
 #include <optional>
 #include <set>
 
-#include "base/error.hpp"
 #include "base/name.hpp"
+#include "base/no_data.hpp"
 #include "base/number.hpp"
 #include "base/words.hpp"
 #include "figure/axis.hpp"
@@ -103,7 +103,7 @@ Figure sweep_figure(const std::vector<Condition>& conditions, const Options& opt
   };
   const std::string rows = next(options.rows), columns = next(options.columns);
   const Condition* const best = summary::best_of(conditions, value);
-  if (!best) throw Error("no condition that did not fail has a " + value.name);
+  if (!best) throw NoData("no condition that did not fail has a " + value.name);
 
   Panel panel;
   if (columns.empty() && !rows.empty()) {

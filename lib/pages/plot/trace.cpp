@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "base/error.hpp"
+#include "base/no_data.hpp"
 #include "base/number.hpp"
 #include "figure/axis.hpp"
 #include "plot/curve.hpp"
@@ -194,10 +194,14 @@ void add_memory(const std::vector<Trace>& traces, std::vector<Panel>& panels) {
   panel.title = "Memory held";
   panel.y_label = "memory (" + unit.name + ")";
   const Unit time = time_axis(panel, last);
-  for (auto& [key, points] : devices) {
-    for (double& value : points.second) value /= unit.factor;
+  for (const auto& [key, points] : devices) {
+    std::vector<double> times, values;  // what is held stays until the next event: stairs
+    for (std::size_t i = 0; i < points.first.size(); ++i) {
+      if (i > 0) times.push_back(points.first[i]), values.push_back(values.back());
+      times.push_back(points.first[i]), values.push_back(points.second[i] / unit.factor);
+    }
     panel.series.push_back(course("rank " + to_text(key.first) + (key.second < 0 ? "" : ", GPU " + to_text(key.second)),
-                                  panel.series.size(), points.first, points.second, time));
+                                  panel.series.size(), times, values, time));
   }
   panels.push_back(std::move(panel));
 }
@@ -222,7 +226,7 @@ Figure trace_figure(const trace::Question& question) {
   add_bars(of_kernels(answer("stragglers", question, kNames)), 0, 6, "Collectives in which ranks waited for others",
            "waiting over all ranks", figure.panels);
   add_memory(traces, figure.panels);
-  if (figure.panels.empty()) throw Error("these traces have nothing that can be drawn");
+  if (figure.panels.empty()) throw NoData("these traces have nothing that can be drawn");
   return figure;
 }
 

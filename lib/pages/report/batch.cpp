@@ -6,12 +6,16 @@ namespace {
 
 /// If conditions were probed, the result is the first sentence: it covers every tensor of every step, while losses are
 /// numbers as printed.
-void write_probes(const metric::Store& store, Document& document) {
+void write_probes(const metric::Store& store, const Findings& found, Document& document) {
   const auto fact = [&](const char* name) { return store.runs.empty() ? "" : store.runs.front().attribute(name); };
   const std::string said = fact("probe_comparison"), verdict = fact("probe_verdict");
   if (said.empty()) return;
   const bool exact = verdict == "exact", equal = exact || verdict == "equal up to rounding";
-  document.verdict_text = say("{} {}", equal ? strong(said + ".") : bad(said + "."), document.verdict_text);
+  const bool other_loss = equal && found.losses.largest && !found.losses.printed;
+  document.verdict_text = say("{} {}{}", equal ? strong(said + ".") : bad(said + "."), document.verdict_text,
+                              other_loss ? " The logged losses differ and the recorded tensors do not: a log may have "
+                                           "the loss of one rank, or of one micro-batch."
+                                         : "");
   if (document.verdict == Verdict::open) document.verdict = equal ? Verdict::good : Verdict::bad;
   if (document.verdict != Verdict::bad || !equal)
     document.label = exact                       ? "Same bits"
@@ -31,7 +35,7 @@ Document batch(const metric::Store& store, const Findings& found, const std::str
                            : "Comparison of " + counted(found.conditions.size(), "condition")) +
                    (model.empty() ? "" : (single ? ", " : ": ") + model);
   write_verdict(found, document);
-  write_probes(store, document);
+  write_probes(store, found, document);
   Tracer tracer(document, folder);
   document.sections.push_back(summary_section(store, found));
   document.sections.push_back(loss_section(found, tracer));

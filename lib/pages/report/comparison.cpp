@@ -54,8 +54,7 @@ Numerics made(Verdict verdict, std::string found, Text text) {
 /// The difference of the two: the losses with the amount, or what else if their means are equal.
 std::string apart(const summary::Pair& pair, const Condition& other) {
   if (pair.difference_step)
-    return "losses differ by up to " + (pair.loss_difference ? loss_text(*pair.loss_difference) : "an unknown amount") +
-           " " + other.loss_unit;
+    return "losses differ by up to " + (pair.loss_difference ? loss_text(*pair.loss_difference, other.loss_unit) : "an unknown amount");
   if (pair.differs_in.starts_with("loss")) return "losses of single runs differ, their means do not";
   return "losses are equal, " + pair.differs_in + " differs";
 }
@@ -207,8 +206,13 @@ Comparisons compare(const metric::Store& store, const Findings& found, const std
       made.verdict = worst(made.verdict, answer->verdict);
     made.others.push_back(std::move(one));
   }
-  // Tensors that differ are a difference, whatever the printed losses say.
-  if (!store.runs.empty() && store.runs.front().attribute("probe_verdict") == "DIFFERENT") made.verdict = Verdict::bad;
+  // Tensors that differ are a difference, whatever the printed losses say; and what differs first is said first.
+  const auto fact = [&](const char* name) { return store.runs.empty() ? "" : store.runs.front().attribute(name); };
+  made.probe = {fact("probe_verdict"), fact("probe_comparison")};
+  const bool differ = made.probe.verdict == "DIFFERENT";
+  if (differ) made.verdict = Verdict::bad;
+  if (!made.probe.sentence.empty())
+    made.text = say("{} {}", differ ? bad(made.probe.sentence + ".") : Text("Recorded: " + made.probe.sentence + "."), made.text);
   made.label = made.verdict == Verdict::good  ? "Same or better"
                : made.verdict == Verdict::bad ? "Worse or different"
                                               : "Inconclusive";

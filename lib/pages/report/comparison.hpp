@@ -47,6 +47,9 @@ struct Comparisons {
   Verdict verdict = Verdict::open;
   std::string label;  ///< "Same or better", "Worse or different", "Inconclusive"
   Text text;          ///< the verdict in a paragraph
+  struct {
+    std::string verdict, sentence;
+  } probe;  ///< of the tensors recorded with both; empty if none were
 };
 
 /// The verdict is good if every other condition has the same numerics as the baseline (the same bits, or losses within

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "figure/figure.hpp"
 #include "stat/outlier.hpp"
+#include "stat/work.hpp"
 #include "summary/difference.hpp"
 
 namespace zs::report {
@@ -158,6 +159,17 @@ Findings findings(const metric::Store& store, const std::string& source) {
     if (!condition.members.empty()) runs.push_back(condition.members.front().run);
   }
   found.kinds = stat::alike(runs);
+  if (runs.size() == found.conditions.size()) {
+    for (const stat::Alike& kind : found.kinds) {
+      const bool timed = std::ranges::any_of(kind.runs, [&](std::size_t i) {
+        const Condition& one = found.conditions[i];
+        return one["time_mean"] || one["tokens_per_second"] || one["images_per_second"] || std::ranges::any_of(one.members, [](const summary::Member& member) {
+                 return stat::logged_rate(*member.run, true) > 0 || stat::logged_rate(*member.run, false) > 0;
+               });
+      });
+      if (!timed) found.untimed.push_back(kind.label + " (" + std::to_string(kind.runs.size()) + ")");
+    }
+  }
 
   std::vector<Reading> times, memories, final_losses;
   const auto read = [](std::vector<Reading>& into, const Condition& one, const std::optional<double>& value,

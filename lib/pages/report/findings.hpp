@@ -60,6 +60,8 @@ struct Findings {
   /// There are too many conditions of several kinds for one sentence about all of them.
   bool mixed() const { return conditions.size() > kMany && kinds.size() > 1 && !unlike_work.empty(); }
   static constexpr std::size_t kMany = 16;
+  /// The kinds of which no run has a time or a throughput: "titan_* (50)".
+  std::vector<std::string> untimed;
   /// Digests of runs that certainly train the same thing in the same arithmetic differ: a fault.
   bool digests_differ() const;
   /// At least two runs trained the same thing and have a digest.

@@ -22,8 +22,6 @@ namespace {
 
 constexpr std::size_t kMostRows = 40, kMostColumns = 32;
 
-std::string line(const probe::Answer& answer, const std::string& key) { return line_of(answer.lines, key); }
-
 /// A module's block: its name up to the first number in it, "blocks.3".
 std::string block_of(const std::string& module) {
   for (std::size_t at = 0; at < module.size();) {
@@ -77,7 +75,8 @@ figure::Figure map_of(const probe::Map& map) {
   }
   panel.x_label = "step";
   panel.y_label = blocks ? "block" : "module";
-  panel.key = "lower is better";
+  panel.reference = 0;  // log10 of the bound itself
+  panel.key = "red: more than rounding";
   panel.notes.emplace_back("each cell: the largest distance over the bound of rounding; above 1 is more than rounding");
   if (each > 1) panel.notes.push_back("a column has " + to_text(static_cast<std::int64_t>(each)) + " steps");
   return {"Distance over the bound of rounding", {std::move(panel)}};
@@ -106,18 +105,15 @@ figure::Figure curves_of(const probe::Map& map) {
     for (const auto& [step, ratio] : map.places.begin()->second) panel.x_ticks.push_back(static_cast<double>(step));
   }
   panel.log_y = true;
+  panel.reference = 1;
+  panel.notes.emplace_back("red line: the bound; above it is more than rounding");
   panel.x_label = "step", panel.y_label = "distance over the bound";
   return {"The largest distance over the bound of each step", {std::move(panel)}};
 }
 
 }  // namespace
 
-std::string line_of(const Lines& lines, const std::string& key) {
-  const auto found = std::find_if(lines.begin(), lines.end(), [&](const auto& l) { return l.first == key; });
-  return found == lines.end() ? "" : found->second;
-}
-
-Grid details(const Lines& lines) {
+Grid details(const compare::Lines& lines) {
   Grid grid{"All that zs-verify says", {"what", "value"}, {false, false}, {}};
   for (const auto& [key, value] : lines) {
     std::string name = key;
@@ -129,7 +125,7 @@ Grid details(const Lines& lines) {
 
 Document probes(const std::string& a, const std::string& b) {
   const probe::Answer answer = probe::compare(a, b, {});
-  const std::string verdict = line(answer, "verdict"), headline = line(answer, "headline");
+  const std::string verdict = answer.line({"verdict"}), headline = answer.line({"headline"});
   Document document;
   const auto name = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
   document.title =
@@ -143,14 +139,14 @@ Document probes(const std::string& a, const std::string& b) {
   else if (document.verdict == Verdict::good)
     document.verdict_text =
         say("{}: {}.", strong("No difference is beyond rounding"),
-            verdict == "exact" ? "all bits of " + line(answer, "tensors_compared") + " tensors are the same"
-                               : line(answer, "kind"));
+            verdict == "exact" ? "all bits of " + answer.line({"tensors_compared"}) + " tensors are the same"
+                               : answer.line({"kind"}));
   else
     document.verdict_text =
-        say("{}.", verdict + (line(answer, "failure").empty() ? "" : ": " + line(answer, "failure")));
+        say("{}.", verdict + (answer.line({"failure"}).empty() ? "" : ": " + answer.line({"failure"})));
   document.verdict_text +=
-      say(" A is {} ({}), B is {} ({}); {} were compared.", code(a), line(answer, "layout_a"), code(b),
-          line(answer, "layout_b"), counted(static_cast<std::size_t>(answer.steps), "step"));
+      say(" A is {} ({}), B is {} ({}); {} were compared.", code(a), answer.line({"layout_a"}), code(b),
+          answer.line({"layout_b"}), counted(static_cast<std::size_t>(answer.steps), "step"));
   Section section{"Where they part", {}};
   if (!answer.map.modules.empty()) {
     section.blocks.emplace_back(
@@ -166,7 +162,7 @@ Document probes(const std::string& a, const std::string& b) {
 Document probe(const std::string& folder) {
   const bool generates = rolloutfile::has_dumps(folder);
   const probe::Answer answer = rollout::check(folder);
-  const std::string verdict = line(answer, "verdict"), headline = line(answer, "headline");
+  const std::string verdict = answer.line({"verdict"}), headline = answer.line({"headline"});
   Document document;
   document.title = folder;
   document.label = verdict;
@@ -174,10 +170,9 @@ Document probe(const std::string& folder) {
   document.verdict_text =
       !headline.empty() ? say("{}.", bad(headline))
       : document.verdict == Verdict::good
-          ? say("{}: {}.", strong("Each relation holds"), line(answer, "holds"))
-          : say("{}.", verdict + ": " +
-                           (line(answer, "failure").empty() ? line(answer, "not checked") : line(answer, "failure")));
-  document.verdict_text += say(" {} is {}; {} were checked.", code(folder), line(answer, "layout"),
+          ? say("{}: {}.", strong("Each relation holds"), answer.line({"holds"}))
+          : say("{}.", verdict + ": " + answer.line({"failure", "not checked"}));
+  document.verdict_text += say(" {} is {}; {} were checked.", code(folder), answer.line({"layout"}),
                                counted(static_cast<std::size_t>(answer.steps), "step"));
   if (generates) document.sections.push_back(rollout_section(rollout::compare(folder, "", "")));
   document.sections.push_back({"The checks of one recording", {details(answer.lines)}});

@@ -3,18 +3,14 @@
 // holds within it.
 #pragma once
 #include <string>
-#include <utility>
-#include <vector>
 
+#include "compare/lines.hpp"
 #include "report/document.hpp"
 
 namespace zs::report {
 
-using Lines = std::vector<std::pair<std::string, std::string>>;
-/// The text of an answer's line, or "".
-std::string line_of(const Lines& lines, const std::string& key);
 /// All lines of an answer.
-Grid details(const Lines& lines);
+Grid details(const compare::Lines& lines);
 
 /// The verdict is good if no difference
 /// is beyond rounding, bad if one is or if a record proves nothing, open if one

@@ -190,7 +190,8 @@ Text loss_sentence(const Findings& found) {
     const Condition& one = found.conditions[0];
     const auto first = one["first_loss"], final = one["final_loss"];
     if (!first || !final) return "No loss was logged.";
-    Text text = say("The loss goes from {} to {} {}", loss_text(*first), strong(loss_text(*final)), one.loss_unit);
+    Text text = say("The loss goes from {} to {}{}", loss_text(*first), strong(loss_text(*final)),
+                    one.loss_unit.empty() ? "" : " " + one.loss_unit);
     if (const auto best = one["best_loss"]) text += say("; the lowest is {}", loss_text(*best));
     if (const auto valid = one["valid_loss"]) text += say("; the validation loss is {}", loss_text(*valid));
     return text += ".";
@@ -211,8 +212,7 @@ Text loss_sentence(const Findings& found) {
   const std::string what =
       !std::isfinite(all.largest->difference)
           ? "at step " + step + " one of them is not finite."
-          : "the largest difference at one step is " + loss_text(all.largest->difference) + " " +
-                all.largest->a->loss_unit + " (step " + step +
+          : "the largest difference at one step is " + loss_text(all.largest->difference, all.largest->a->loss_unit) + " (step " + step +
                 (std::isfinite(all.largest->relative) ? ", " + percent(all.largest->relative) : "") + ").";
   return say("The losses first differ at step {}; {}", first, what);
 }
@@ -260,6 +260,13 @@ Section loss_section(const Findings& found, Tracer& tracer) {
   return section;
 }
 
+/// Runs of several kinds are not ranked: each is beside its own kind.
+static Text unranked(const Findings& found, const char* what) {
+  return say("The runs are of {}, which do other work: they are not ranked by {}. What stands out among like runs is in "
+             "the summary.",
+             counted(found.kinds.size(), "kind"), what);
+}
+
 Text time_sentence(const Findings& found) {
   const Best& time = found.time;
   if (found.conditions.size() == 1) {
@@ -270,6 +277,7 @@ Text time_sentence(const Findings& found) {
     return say("A step takes {} on average.", summary::time_unit(*mean).measured(*mean, half));
   }
   if (time.compared == 0) return "No condition that did not fail has an iteration time.";
+  if (found.mixed()) return unranked(found, "time");
   const double best = *(*time.winner)["time_mean"];
   const Text mean = say("{} ({})", code(time.winner->name), summary::time_unit(best).text(best));
   const char* const only = found.bad.empty() ? "Only" : "Of the conditions that did not fail, only";
@@ -318,10 +326,7 @@ Section performance_section(const metric::Store& store, const Findings& found, T
   Section section{"Performance", {}};
   section.blocks.emplace_back(Paragraph{time_sentence(found)});
   const double longest = largest(values(found, "time_mean"));
-  if (longest == 0) {
-    section.blocks.emplace_back(Paragraph{"No record has an iteration time."});
-    return section;
-  }
+  if (longest == 0 && !has(found, "tokens_per_second")) return section;
   const summary::Unit unit = summary::time_unit(longest);
   GridMaker maker(found, tracer);
   for (const Condition::Column column : shown(stat::Kind::seconds)) {
@@ -329,7 +334,7 @@ Section performance_section(const metric::Store& store, const Findings& found, T
     if (column.row().name == "time_mean") maker.interval("95 % interval", "time_low", "time_high", unit);
   }
   maker.number("time_points");
-  if (found.time.compared > 1) {
+  if (found.time.compared > 1 && !found.mixed()) {
     maker.column("over the fastest", [&](std::size_t i) {
       const auto mean = found.conditions[i]["time_mean"];
       if (!mean) return nothing();
@@ -366,6 +371,7 @@ Text memory_sentence(const Findings& found) {
     return say("A rank takes {} of memory at its peak.", summary::bytes_unit(*bytes).text(*bytes));
   }
   if (memory.compared == 0) return "No condition that did not fail has a peak memory.";
+  if (found.mixed()) return unranked(found, "memory");
   const auto peak = [](const Condition& c) { return *c["peak_mem"]; };
   const double least = peak(*memory.winner);
   const Text winner = say("{} ({})", code(memory.winner->name), summary::bytes_unit(least).text(least));
@@ -384,7 +390,6 @@ Section memory_section(const Findings& found, Tracer& tracer) {
   section.blocks.emplace_back(Paragraph{memory_sentence(found)});
   const double most = largest(values(found, "peak_mem"));
   if (most == 0) {
-    section.blocks.emplace_back(Paragraph{"No record has a peak memory."});
     return section;
   }
   const summary::Unit unit = summary::bytes_unit(most);
@@ -392,7 +397,7 @@ Section memory_section(const Findings& found, Tracer& tracer) {
   maker.number("peak_mem", unit);
   if (const summary::Unit other = binary(unit); other.name != unit.name) maker.number("peak_mem", other);
   maker.number("alloc_mem", unit);
-  if (found.memory.compared > 1)
+  if (found.memory.compared > 1 && !found.mixed())
     maker.column("of the largest peak", [&](std::size_t i) {
       const auto peak = found.conditions[i]["peak_mem"];
       return peak ? Cell{Text(percent(*peak / most)), *peak} : nothing();
@@ -410,8 +415,8 @@ void overview(const metric::Store& store, const Findings& found, Section& sectio
   const auto add = [&](const char* name, const char* caption, const auto& figure) {
     section.blocks.emplace_back(Picture{name, caption, figure(found.conditions, options), true});
   };
-  const bool losses = std::any_of(found.conditions.begin(), found.conditions.end(),
-                                  [](const Condition& c) { return c.curve != nullptr; });
+  const bool losses = has(found, "final_loss") && std::any_of(found.conditions.begin(), found.conditions.end(),
+                                                             [](const Condition& c) { return c.curve != nullptr; });
   if (losses) add("loss_comparison", "training loss by step, one curve per condition", plot::loss_figure);
   const bool several = found.conditions.size() > 1;  // one bar shows nothing
   if (several && largest(values(found, "time_mean")) > 0)
@@ -452,7 +457,8 @@ Section summary_section(const metric::Store& store, const Findings& found) {
     list.items.push_back(
         say("{}The steps are not known to be the same work: {}.", strong("Work. "), found.unlike_work));
   if (!found.mixed()) {
-    list.items.push_back(say("{}{}", strong("Time. "), time_sentence(found)));
+    const Text load = found.time.compared > 1 ? load_sentence(found) : Text();
+    list.items.push_back(say("{}{}{}{}", strong("Time. "), time_sentence(found), load.empty() ? "" : " ", load));
     list.items.push_back(say("{}{}", strong("Memory. "), memory_sentence(found)));
   }
   section.blocks.emplace_back(std::move(list));

@@ -216,9 +216,6 @@ Document revision(const metric::Store& store, const Findings& found, const std::
   if (std::any_of(store.runs.begin(), store.runs.end(),
                   [](const metric::Run& run) { return !run.attribute("uncommitted_changes").empty(); }))
     summary.blocks.emplace_back(Paragraph{"The repository had uncommitted changes; they are in neither revision."});
-  if (const std::string probes = store.runs.empty() ? "" : store.runs.front().attribute("probe_comparison");
-      !probes.empty())
-    summary.blocks.emplace_back(Paragraph{"Their tensors, step by step: " + probes + "."});
   if (std::any_of(comparisons.begin(), comparisons.end(), [](const auto& one) { return one.compared; }))
     summary.blocks.emplace_back(Paragraph{method(baseline, comparisons)});
   document.sections.push_back(std::move(summary));

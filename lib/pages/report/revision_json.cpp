@@ -86,6 +86,7 @@ std::string to_json(const Comparisons& all, const Findings& found, const Gate& g
   Json made = {{"verdict", name(all.verdict)},
                {"label", all.label},
                {"text", all.text.plain()},
+               {"probe", all.probe.sentence.empty() ? Json() : Json{{"verdict", all.probe.verdict}, {"headline", all.probe.sentence}}},
                {"baseline", all.baseline->name},
                {"max_slowdown", gate.max_slowdown}};
   for (const Comparison& one : all.others) made["comparisons"].push_back(json(one));

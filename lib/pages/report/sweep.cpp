@@ -207,6 +207,8 @@ Document sweep(const metric::Store& store, const Findings& found, const std::str
     if (curves.size() < kCurves && condition->curve) curves.push_back(*condition);
   }
   if (!curves.empty()) {
+    // In the order of the runs, as zs-plot draws them: the same curve has the same colour.
+    std::ranges::sort(curves, {}, &Condition::place);
     for (std::size_t i = 0; i < curves.size(); ++i) {
       curves[i].place = i;
       if (!keys.empty()) curves[i].name = setting(curves[i], keys).plain();

@@ -140,14 +140,13 @@ Text largest_difference(const Findings& found) {
   if (found.losses.printed) return loss_sentence(found);
   Text text =
       say("At the same step the losses differ by up to {} (step {}: {} {}, {} {})",
-          std::isfinite(most.difference) ? strong(loss_text(most.difference) + " " + most.a->loss_unit)
+          std::isfinite(most.difference) ? strong(loss_text(most.difference, most.a->loss_unit))
                                          : bad("more than any number (one is not finite)"),
           to_text(most.step), code(most.a->name), loss_text(most.loss_a), code(most.b->name), loss_text(most.loss_b));
   if (!found.losses.envelope) return text += "; with one run of each condition nothing here tells noise from a fault.";
-  const std::string envelope = loss_text(*found.losses.envelope);
+  const std::string envelope = loss_text(*found.losses.envelope, most.a->loss_unit);
   if (found.losses.outside.empty()) {
-    return text += say(", no more than repeated runs of one condition do ({} {}): that is within their noise.",
-                       envelope, most.a->loss_unit);
+    return text += say(", no more than repeated runs of one condition do ({}): that is within their noise.", envelope);
   }
   std::vector<Text> each;
   for (const auto& one : found.losses.outside) {
@@ -155,8 +154,8 @@ Text largest_difference(const Findings& found) {
     each.push_back(say("{} leaves {} at step {}", code(one.condition), code(one.baseline), to_text(one.step)));
   }
   const std::size_t more = found.losses.outside.size() - each.size();
-  return text += say(", and {}{} by more than repeated runs of one condition do ({} {}).", joined(each, ", ", ", "),
-                     more > 0 ? " and " + std::to_string(more) + " more pairs part" : "", envelope, most.a->loss_unit);
+  return text += say(", and {}{} by more than repeated runs of one condition do ({}).", joined(each, ", ", ", "),
+                     more > 0 ? " and " + std::to_string(more) + " more pairs part" : "", envelope);
 }
 
 /// The conclusion from the losses if the digests do not decide.
@@ -225,8 +224,8 @@ Text kinds(const Findings& found) {
   for (std::size_t i = 0; i < std::min(kMost, order.size()); ++i)
     each.push_back(say("{} ({})", code(order[i]->label), std::to_string(order[i]->runs.size())));
   if (order.size() > kMost) each.emplace_back(std::to_string(order.size() - kMost) + " more");
-  return say("The runs are of {}: {}; those of different kinds are not compared.", counted(order.size(), "kind"),
-             joined(each));
+  return say("The runs are of {}: {}; those of different kinds are not compared.{}", counted(order.size(), "kind"),
+             joined(each), found.untimed.empty() ? "" : " Neither time nor throughput is known of " + zs::joined(found.untimed) + ".");
 }
 
 /// For logs without state digests: the data that they have come first.

@@ -19,6 +19,10 @@ Text names(const std::vector<const summary::Condition*>& conditions, std::size_t
 std::string titled(const attribute::Attribute& row);
 /// A loss: all its digits if few, else six significant ones.
 std::string loss_text(double value);
+/// With its unit, if that is known: "2.5 nats/token".
+inline std::string loss_text(double value, const std::string& unit) {
+  return loss_text(value) + (unit.empty() ? "" : " " + unit);
+}
 /// "12 %", "0.34 %", "0.0012 %": two significant digits, never "0 %" for a value that is not 0.
 std::string percent(double ratio);
 /// "FAILED (exit code 9) at step 30": the status with its details.

@@ -321,6 +321,7 @@ install: all $(INSTALLED)  ## put binaries, man pages, completions and share/ un
 	$(if $(CACHED_LIBS),install -D -t "$(TO)"/lib/zs $(CACHED_LIBS))
 	$(if $(WITH_CUDA),install -D -t "$(TO)"/lib/zs $(BUILD)/libzs-cuda.so)
 	for t in $(TOOLS); do $(BUILD)/$$t --completion > "$(TO)"/share/bash-completion/completions/$$t || exit; done
+	@echo "installed in $(TO). Next: module use $(PREFIX)/share/zs/modulefiles; module load zs. Or: export PATH=$(PREFIX)/bin:\$$PATH"
 deb: all $(INSTALLED)  ## make build/deb/zs_*.deb and zs-train_*.deb of what is built, for Debian 12 (apt-get install debhelper)
 	@command -v dh >/dev/null || { echo "make deb: needs debhelper: apt-get install debhelper" >&2; exit 2; }
 	@rm -rf $(BUILD)/deb && mkdir -p $(BUILD)/deb/tree && cp -r debian $(BUILD)/deb/tree

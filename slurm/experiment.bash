@@ -136,7 +136,8 @@ reopen_experiment() {
 # run_condition NAME: trains it on all ranks, or continues it. A failure does not stop us. A training that was stopped
 # with everything saved continues in this job, requeued, if it may.
 run_condition() {
-  local name=$1 begin=${EPOCHREALTIME/./}
+  local name=$1 begin=${EPOCHREALTIME/./} load
+  load=$(cut -d ' ' -f 1 /proc/loadavg) number=$((${number:-0} + 1))
   trap 'stop INT 130' INT
   trap 'stop TERM 143' TERM
   [[ -z ${foreign-} ]] || meeting_point
@@ -148,7 +149,8 @@ run_condition() {
   fi
   if ((code == 75)) && again; then exit 75; fi
   zs-runs finish "$results" "$name" exit_code="$code" seconds=$(((${EPOCHREALTIME/./} - begin) / 1000000)) \
-    "slurm_job_id=${SLURM_JOB_ID-}" "slurm_nodes=${SLURM_JOB_NODELIST-}" >&2 || die "cannot write $results"
+    "load_before=$load" "order=$number" "slurm_job_id=${SLURM_JOB_ID-}" "slurm_nodes=${SLURM_JOB_NODELIST-}" >&2 ||
+    die "cannot write $results"
   if ((code == 75)); then
     say "stopped; the rest has not begun: $go_on continues"
     exit 75
@@ -161,20 +163,17 @@ note_cancel() {
     "slurm_job_id=${SLURM_JOB_ID-}" "slurm_nodes=${SLURM_JOB_NODELIST-}" >&2 || die "cannot write $results"
 }
 
-# end_experiment: the log, the summary, the pictures and the report. Exits: 1 if a condition failed or is missing or a
-# log has faults, 2 if a part could not be made.
+# end_experiment: the log, the summary, the report and the pictures. Exits: 1 if a condition failed or is missing or a
+# log has faults, 2 if a part could not be made. The last line names the report, whatever pictures there are.
 end_experiment() {
   local faults=0 bad='' unmade='' file
   zs-runs state "$results" >&2 || { (($? == 1)) && bad=1; } || die "cannot find out what has become of $results"
   # A fault in the data (status 1) does not stop the evidence.
   step() { "$@" || { (($? == 1)) && faults=1; } || die "$(as_words "$@") failed; the logs are in $results"; }
   summarize() { zs-parse "$results" | zs-aggregate -o "$results/summary.h5"; }
-  # Logs without a time or a memory have no such picture: that is no failure, and neither hides the report.
+  # Logs without a time or a loss have no such picture (status 3): that is no failure.
   picture() {
-    local said
-    said=$(zs-plot "$1" "$results/summary.h5" -o "$results/$2.png" 2>&1) && return
-    [[ -n $bad || $said == *"no condition of the summary has"* ]] || unmade=1
-    say "no $2.png: $said"
+    zs-plot "$1" "$results/summary.h5" -o "$results/$2.png" || { (($? == 3)) || [[ -n $bad ]] || unmade=1; say "no $2.png"; }
   }
   step summarize
   for file in report.md report.html; do step zs-report --kind "$report" "$results/summary.h5" -o "$results/$file"; done

@@ -170,18 +170,39 @@ as_words() { local line; printf -v line '%q ' "$@"; printf '%s' "${line% }"; }
 
 # attended OUTPUT CELL WAITING WORD...: runs a command and waits for it. Its output goes to the file; if CELL is named,
 # zs-runs watch shows it. Sets `code`, its exit code; `child` is its process meanwhile, which leads a separate session.
+# With `patience`, a command that writes nothing for so many seconds is ended.
 attended() {
-  local follower=''
+  local follower='' guard=''
   setsid "${@:4}" </dev/null >"$1" 2>&1 &
   child=$!
   if [[ -t 2 && -n $2 ]]; then
     zs-runs watch "$child" "$1" "$2" "$3" &
     follower=$!
   fi
+  if ((${patience:-0})); then
+    end_silent "$child" "$1" &
+    guard=$!
+  fi
   wait "$child" && code=0 || code=$?
+  [[ -z $guard ]] || { kill "$guard" 2>/dev/null || true; wait "$guard" 2>/dev/null || true; }
   child=
   [[ -z $follower ]] || wait "$follower" || true
   rank_code "$1"
+}
+
+# end_silent LEADER OUTPUT: waits until the output has not grown for `patience` seconds, then ends that session, and says so.
+end_silent() {
+  local never pause=$(((patience + 9) / 10))
+  exec {never}<> <(:)
+  until (($(date +%s) - $(stat -c %Y "$2") >= patience)); do
+    read -r -t "$pause" -u "$never" || true
+    [[ -e /proc/$1 ]] || return 0
+  done
+  trap '' TERM # what we end is ended to its last process
+  say "$2: no line for $patience s: ended (--patience). Its last line: $(tail -n 1 "$2" | cut -c -200)"
+  kill -TERM -- "-$1" 2>/dev/null || true
+  read -r -t 10 -u "$never" || true
+  kill -KILL -- "-$1" 2>/dev/null || true
 }
 
 # rank_code OUTPUT: when srun has to kill the other ranks after one fails, it ends with 143. This puts the failed rank's

@@ -211,16 +211,34 @@ YAML
   grep -F "step by step beside a's: b is DIFFERENT (step 1: gradient of w: x 1/2)." results/*/report.md
 }
 
-@test "batch: logs without a time miss that picture alone, and the report is named last" {
-  printf 'import json\nfor step in range(1, 5): print(json.dumps({"step": step, "loss": 2 / step}), flush=True)\n' >silent.py
-  printf 'run: python3 silent.py {options}\nsets:\n  no_time: {conditions: {a: --seed 1, b: --seed 2}}\n' >conditions.yaml
+@test "batch: logs without a time, or without a loss, miss that picture alone; the report is named last" {
+  cat >silent.py <<'PY'
+import json, sys
+for step in range(1, 5):
+    if "--time" in sys.argv: print(json.dumps({"step": step, "step_time": 0.1}), flush=True)
+    else: print(json.dumps({"step": step, "loss": 2 / step}), flush=True)
+PY
+  cat >conditions.yaml <<'YAML'
+run: python3 silent.py {options}
+sets:
+  no_time: {conditions: {a: --seed 1, b: --seed 2}}
+  no_loss: {conditions: {a: --time --seed 1, b: --time --seed 2}}
+YAML
   export ZS_CONDITIONS=conditions.yaml
-  run --separate-stderr bash "$ROOT/slurm/batch.sbatch" --local no_time
-  # shellcheck disable=SC2154
-  [ "$status" -lt 2 ]
-  [[ ${lines[-1]} == "report: "*/report.html ]]
-  [ -s results/*/loss_comparison.png ]
-  [ ! -e results/*/iteration_time_comparison.png ]
+  for set in no_time no_loss; do
+    run --separate-stderr bash "$ROOT/slurm/batch.sbatch" --local $set
+    ((status < 2)) || complain "$set: status $status: $stderr"
+    [[ ${lines[-1]} == "report: "*/report.html ]] || complain "$set: ${lines[-1]}"
+    [ -s "${lines[-1]#report: }" ] || complain "$set: there is no ${lines[-1]#report: }"
+    [[ $stderr != *" failed; the logs are in"* ]] || complain "$set: $stderr"
+    folder=${lines[-1]#report: }
+    folder=${folder%/*}
+    [[ $set != no_time || -s $folder/loss_comparison.png && ! -e $folder/iteration_time_comparison.png ]] || complain "$set: $(ls "$folder")"
+    [[ $set != no_loss || ! -e $folder/loss_comparison.png ]] || complain "$set: $(ls "$folder")"
+    zs-report "$folder" >said || true
+    rm -r results
+  done
+  verdict
 }
 
 @test "probes: a script without an optimizer is told that nothing was recorded" {

@@ -145,6 +145,23 @@ compares_a_stage() {
   verdict
 }
 
+@test "man: each page fits into 80 columns, as man writes it to a file" {
+  command -v groff >/dev/null || no_package groff-base
+  for page in man/*.[0-9]; do
+    [ -z "$(groff -mandoc -Tutf8 -rLL=78n "$page" 2>&1 >/dev/null)" ] || complain "$page: $(groff -mandoc -Tutf8 -rLL=78n "$page" 2>&1 >/dev/null | head -n 1)"
+  done
+  verdict
+}
+
+@test "sandbox: its scripts say what they do, also where there is no Slurm" {
+  for script in up down env status; do
+    run -0 slurm/sandbox/$script --help
+    [[ $output == "$script"* || $output == *"sandbox/$script"* ]] || complain "$script: $output"
+    run -2 slurm/sandbox/$script --no-such
+  done
+  verdict
+}
+
 @test "man: the DESCRIPTION of a tool has at most 15 lines, and EXAMPLES follow OPTIONS" {
   for page in man/*.1; do
     mandoc -T ascii -O width=100 "$page" | sed 's/.\x08//g' >"$BATS_TEST_TMPDIR/text"

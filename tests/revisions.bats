@@ -146,8 +146,11 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
   commit planted "base=1000 peak=2000000 kind=fault"
   run -1 --separate-stderr compare --revision1 plain --revision2 planted --runs_per_revision 2 --output_dir out --probe
   headline=$(sed -n 's/^headline: //p' out/probe_comparison.txt)
-  [[ $headline == "step 3: gradient of 0.weight"* && $stderr == *"probe: $headline (see "* ]] || complain "$stderr"
-  grep -qF 'Their tensors, step by step: step 3: gradient of 0.weight' out/revision_comparison_report.md || complain "$(grep 'Their tensors' out/revision_comparison_report.md)"
+  [[ $headline == "step 3: gradient of 0.weight"* ]] || complain "$headline"
+  [[ $stderr == *"probe: $headline "* ]] || complain "$stderr"
+  [[ ${lines[0]} == "Worse or different: $headline. planted against plain: "* ]] || complain "${lines[0]}"
+  grep -qF "**$headline.**" out/revision_comparison_report.md || complain "$(head -8 out/revision_comparison_report.md)"
+  [ "$(jq -r .probe.headline out/revision_comparison_data.json)" = "$headline" ] || complain "$(jq .probe out/revision_comparison_data.json)"
   grep -qx 'place: \[0, 0\]' out/probe_comparison.txt || complain "$(cat out/probe_comparison.txt)"
   [ -s out/probe_plain.step_3/rank-0.jsonl ] || complain "no second look"
   run -3 --separate-stderr compare --revision1 plain --revision2 plain --runs_per_revision 1 --output_dir none --probe
@@ -264,4 +267,18 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
     '$ZS_LAUNCH build/zs-train --model_name tiny --batch_size 4 --seq_length 64 --max_steps 100 --log_interval 1' ]
   [ -d out/logs_two_run2/saved_models/--model_name ]
   grep -q 'cp trainer build/zs-train' out/build_one.log
+}
+
+@test "revisions: a training that writes nothing more is ended after --patience, and said with its last line" {
+  commit silent "trap '' TERM; base=1000 peak=2000000"
+  printf 'sleep 600\n' >>"$repo/train.sh"
+  git -C "$repo" commit -qam sleeps
+  git -C "$repo" tag -f silent
+  begin=$SECONDS
+  run -1 --separate-stderr compare --revision1 base --revision2 silent --runs_per_revision 2 --output_dir out --patience 2
+  ((SECONDS - begin < 60)) || complain "it took $((SECONDS - begin)) s"
+  [[ $stderr == *"no line for 2 s: ended (--patience). Its last line: state_digest: "* ]] || complain "$stderr"
+  [[ $output == *"silent"*"does not run"* || $output == *"silent"*"FAILED"* ]] || complain "$output"
+  run -2 --separate-stderr compare --revision1 base --revision2 silent --patience long
+  verdict
 }

@@ -12,6 +12,15 @@ die() {
   exit 2
 }
 
+# help LINE [WORD]: a command without arguments prints what its line LINE says if it is asked for help.
+help() {
+  case ${2--} in
+    -h | --help) sed -n "$1s/^# //p" "$0"; exit 0 ;;
+    -) ;;
+    *) die "takes no argument; see zs-sandbox(7)" ;;
+  esac
+}
+
 # The files there run as the caller: only the caller may own or change the folder.
 if [[ -e $place/.zs-sandbox ]]; then
   [[ ! -L $place && -O $place && $(stat -c %a "$place") == 700 ]] ||

@@ -28,7 +28,10 @@ measured() {
   jq -e \
     '.candidates[] | select(.zero_stage == 3 and .gradient_accumulation_steps == 2) | .step_seconds > 0 and .why_not == ""' plan.json
   zs-plan --profile profile.json --nodes 2 --gpus_per_node 2 --bandwidth 1G --latency 1e-4 --model tiny >table
-  grep -q 'stage 3, hpZ 2, 2 micro-steps' table
+  [[ $(sed -n 2p table) == "2 nodes: the fastest that fits is stage "*" s a step, "*" others fit" ]] || complain "$(head -3 table)"
+  [ "$(grep -c '^stage' table)" = 10 ] || complain "$(cat table)"
+  zs-plan --profile profile.json --nodes 2 --gpus_per_node 2 --bandwidth 1G --latency 1e-4 --model tiny --all >table
+  grep -q 'stage 3, hpZ 2, accumulation 2' table
 }
 
 @test "zs-plan: what does not fit is said to, with all that is missing, and nothing fits with status 1" {

@@ -6,6 +6,8 @@
 #include "base/file.hpp"
 #include "base/number.hpp"
 #include "base/sheet.hpp"
+#include "base/words.hpp"
+#include "cli/form.hpp"
 #include "cli/run.hpp"
 #include "config/known.hpp"
 #include "figure/picture.hpp"
@@ -38,13 +40,14 @@ const zs::cli::Command kCommand = {
         {'M', "memory", "BYTES", "memory that a rank may use: 80G [no limit]"},
         {'a', "accumulation", "LIST", "accumulation steps to try, joined by commas", "1,2,4,8"},
         {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
-        {0, "all", "", "also list configurations that do not fit, or that the profiles cannot predict"},
+        {0, "all", "",
+         "list all configurations: also slower ones, and those that do not fit or that the profiles cannot predict"},
         {'f',
          "format",
          "FORM",
          "form of the output; figure draws scaling curves in the terminal",
          "table",
-         {"table", "tsv", "json", "figure", "svg", "png", "pdf"}},
+         {"table", "tsv", "csv", "json", "figure", "svg", "png", "pdf"}},
         {'o', "output", "FILE", "write to FILE, whole or not at all; .svg, .png and .pdf are figures", "-"},
     },
     {{1, "no configuration fits into the memory, or none can be predicted"}},
@@ -101,18 +104,11 @@ std::vector<plan::Profile> profiles(const Args& args) {
   return all;
 }
 
-/// The form of the output: the typed one, else the form of the file's name.
-std::string form(const Args& args) {
-  const auto picture = zs::figure::format_of(args.text("output"));
-  if (args.has("format") || !picture) return args.text("format");
-  return *picture == zs::figure::Format::svg ? "svg" : *picture == zs::figure::Format::png ? "png" : "pdf";
-}
-
 /// The figure in a form that is none of a table's.
 std::string drawn(const zs::figure::Figure& figure, const std::string& form) {
-  using zs::figure::Format;
-  if (form == "figure") return zs::figure::terminal_text(figure, {}, zs::figure::screen_of_stdout());
-  return zs::figure::picture(figure, {}, form == "svg" ? Format::svg : form == "png" ? Format::png : Format::pdf);
+  const auto format = zs::figure::format_named(form);
+  return format ? zs::figure::picture(figure, {}, *format)
+                : zs::figure::terminal_text(figure, {}, zs::figure::screen_of_stdout());
 }
 
 Json json_of(const plan::Candidate& one) {
@@ -140,7 +136,9 @@ Json json_of(const plan::Candidate& one) {
           {"why_not", one.why_not}};
 }
 
-/// The candidates as rows, each next to the fastest on the same number of nodes. People see those that fit, unless
+constexpr std::size_t kMostShown = 10;  // configurations on one number of nodes
+
+/// The candidates as rows, each next to the fastest on the same number of nodes. People see the fastest that fit, unless
 /// `all`.
 zs::Sheet sheet(const std::vector<plan::Candidate>& candidates, bool several, bool exact, bool all) {
   const auto real = [&](double value, int digits) {
@@ -151,10 +149,11 @@ zs::Sheet sheet(const std::vector<plan::Candidate>& candidates, bool several, bo
                      "of the best", "why not"},
                     {}};
   const plan::Candidate* best = nullptr;
+  std::size_t shown = 0;
   for (const plan::Candidate& one : candidates) {
-    if (!best || best->nodes != one.nodes) best = &one;
+    if (!best || best->nodes != one.nodes) best = &one, shown = 0;
     const bool any = best->why_not.empty();
-    if (!one.why_not.empty() && !all && !exact && any) continue;
+    if (!all && !exact && ((!one.why_not.empty() && any) || ++shown > kMostShown)) continue;
     const plan::Prediction& its = one.predicted;
     const bool known = its.unknown.empty();
     made.rows.push_back({plan::to_text(one.shape), size(its.memory), size(its.sent), size(its.between_nodes),
@@ -185,6 +184,25 @@ std::string experts(const Counts& its) {
          " million,";
 }
 
+/// "the fastest that fits is ..., in 0.12 s a step, with 3.1 GB of memory; 64 others fit" for each number of nodes.
+std::string sentences(const std::vector<plan::Candidate>& all) {
+  std::string text;
+  for (auto first = all.begin(); first != all.end();) {
+    const auto last = std::find_if(first, all.end(), [&](const plan::Candidate& one) { return one.nodes != first->nodes; });
+    const auto fit = std::count_if(first, last, [](const plan::Candidate& one) { return one.why_not.empty(); });
+    text += zs::counted(static_cast<std::size_t>(first->nodes), "node") + ": ";
+    if (fit == 0)
+      text += "no configuration fits, or none can be predicted\n";
+    else
+      text += "the fastest that fits is " + plan::to_text(first->shape) + ": " +
+              zs::to_rounded_text(first->predicted.seconds, 3) + " s a step, " + zs::to_rounded_text(first->rate, 3) + " " +
+              first->noun + "/s, " + zs::to_bytes_text(first->predicted.memory) + " of memory; " +
+              zs::counted(static_cast<std::size_t>(fit - 1), "other") + (fit == 2 ? " fits" : " fit") + "\n";
+    first = last;
+  }
+  return text;
+}
+
 zs::Status run(const Args& args) {
   plan::Cluster cluster;
   const std::vector<int> nodes = numbers(args, "nodes", "nodes", 1 << 16);
@@ -200,7 +218,7 @@ zs::Status run(const Args& args) {
   }
   const bool any = std::any_of(all.begin(), all.end(), [](const plan::Candidate& one) { return one.why_not.empty(); });
   const Counts its = counts(measured.front().shape);
-  const std::string form = ::form(args);
+  const std::string form = zs::cli::form_of(args, "table");
   zs::Output out(args.text("output"));
   if (form == "json") {
     Json rows = Json::array();
@@ -209,12 +227,17 @@ zs::Status run(const Args& args) {
                        {"active_parameters", its.active},        {"nodes", nodes},
                        {"gpus_per_node", cluster.gpus_per_node}, {"candidates", rows}};
     out.write(json.dump(2) + "\n");
-  } else if (form == "tsv") {
-    out.write(zs::to_tsv(sheet(all, nodes.size() > 1, true, true)));
+  } else if (form == "tsv" || form == "csv") {
+    const zs::Sheet rows = sheet(all, nodes.size() > 1, true, true);
+    out.write(form == "tsv" ? zs::to_tsv(rows) : zs::to_csv(rows));
   } else if (form == "table") {
     const auto rows = sheet(all, nodes.size() > 1, false, args.has("all"));
-    out.write(measured.front().model + experts(its) + " on " + args.text("nodes") + " x " +
-              std::to_string(cluster.gpus_per_node) + " ranks, the fastest that fits first:\n" + zs::aligned(rows));
+    const plan::Profile& of = measured.front();
+    out.write(of.model + experts(its) + " on " + args.text("nodes") + " x " + std::to_string(cluster.gpus_per_node) +
+              " ranks. Accumulation is --gradient_accumulation_steps.\n" + sentences(all) + "\n" + zs::aligned(rows) +
+              "\nTimes are as good as the few steps that were measured on " +
+              zs::counted(static_cast<std::size_t>(of.shape.ranks), "rank") + " of " + of.device +
+              ": measure on an idle machine. --all lists all configurations.\n");
   } else {
     out.write(drawn(zs::plot::plan_figure(all, cluster.memory), form));
   }

@@ -59,8 +59,7 @@ std::string way(const Shape& shape) {
 }
 
 std::string to_text(const Shape& shape) {
-  return way(shape) + ", " + std::to_string(shape.micro_steps) +
-         (shape.micro_steps == 1 ? " micro-step" : " micro-steps");
+  return way(shape) + ", accumulation " + std::to_string(shape.micro_steps);
 }
 
 std::vector<Candidate> candidates(const std::vector<Profile>& profiles, const Cluster& cluster) {

@@ -410,6 +410,14 @@ print(*(str(runs[c].dtype) for c in ["run_id", "training.learning_rate", "zero.s
   [ "$(tail -n 1 out)" = "# EOF" ]
 }
 
+@test "zs-runs import: a run of a log is as old as the log" {
+  printf 'Epoch 1, Step %s, Loss: 2.5 sync: True time: 0.1 alloc_mem: 1 peak_mem: 2\n' 1 2 >old.log
+  touch -d 2024-03-01T12:00:00Z old.log
+  zs-aggregate old.log -o s.h5 || [ "$?" = 1 ]
+  zs-runs --registry imported import s.h5
+  [ "$(zs-runs --registry imported --show run_name timestamp --format tsv | tail -n 1)" = $'old\t2024-03-01T12:00:00Z' ]
+}
+
 @test "zs-runs import: a row of another program's table is a run; the table stays, and nothing is taken twice" {
   mkdir saved_models
   {

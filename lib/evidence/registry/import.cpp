@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registry/import.hpp"
 
+#include <fmt/chrono.h>
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <set>
 #include <vector>
@@ -145,6 +148,11 @@ Imported import_text(const std::string& registry, const std::string& csv, std::s
       else if (!value.empty())
         set(fields, key, value);
     }
+    // A run of a log is as old as the log, not as its import.
+    struct stat log{};
+    const std::string source = value(fields, "source");
+    if (!source.empty() && value(fields, "timestamp").empty() && ::stat(source.c_str(), &log) == 0)
+      set(fields, "timestamp", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(log.st_mtime)));
     if (id.empty()) id = run_name + "@" + from + ":" + to_text(static_cast<std::int64_t>(rows.line()));
     if (!known.insert(id).second) {
       ++imported.known;

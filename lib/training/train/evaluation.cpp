@@ -59,7 +59,7 @@ Evaluation evaluate(comm::Group& group, zero::Engine& engine, Batches& batches, 
   if (!dump.empty()) logits.emplace(group, dump);
   const auto seen = [&](std::int64_t leaf, const unit::Batch& batch, const at::Tensor& of) {
     if (labels > 0) count(of, batch.targets, evaluation.classes);
-    if (logits) logits->add(leaf, batch.targets, of);
+    if (logits) logits->add(leaf, batch, of);
   };
   evaluation.loss = engine.evaluate(
       batches.micro_batches(part), [&](std::int64_t leaf) { return batches.held_out(part, leaf); },

@@ -14,7 +14,7 @@ namespace zs::train {
 namespace {
 
 struct Header {
-  std::int64_t leaf, logits, targets;  // elements
+  std::int64_t leaf, logits, targets, inputs;  // elements
 };
 
 /// Values of a tensor at the end of `to`.
@@ -27,9 +27,11 @@ void append(std::vector<T>& to, const char* from, std::int64_t count) {
 
 }  // namespace
 
-void Logits::add(std::int64_t leaf, const at::Tensor& targets, const at::Tensor& logits) {
+void Logits::add(std::int64_t leaf, const unit::Batch& batch, const at::Tensor& logits) {
   Leaf& its = leaves_[leaf];
-  its = {logits.to(at::kCPU, at::kFloat).contiguous(), targets.to(at::kCPU).contiguous()};
+  const bool texts = batch.inputs.scalar_type() == at::kLong;
+  its = {logits.to(at::kCPU, at::kFloat).contiguous(), batch.targets.to(at::kCPU).contiguous(),
+         texts ? batch.inputs.to(at::kCPU).contiguous() : at::empty({0}, at::kLong)};
   bytes_ += its.logits.nbytes() * static_cast<std::size_t>(group_.size());
   if (bytes_ > most_in_memory())
     throw Error(
@@ -40,14 +42,15 @@ void Logits::add(std::int64_t leaf, const at::Tensor& targets, const at::Tensor&
 
 void Logits::commit() {
   std::string mine;
-  std::vector<std::int64_t> shape, target_shape;
+  std::vector<std::int64_t> shape, target_shape, input_shape;
   for (const auto& [leaf, its] : leaves_) {
     shape = its.logits.sizes().vec();
-    target_shape = its.targets.sizes().vec();
-    const Header header{leaf, its.logits.numel(), its.targets.numel()};
+    target_shape = its.targets.sizes().vec(), input_shape = its.inputs.sizes().vec();
+    const Header header{leaf, its.logits.numel(), its.targets.numel(), its.inputs.numel()};
     mine.append(reinterpret_cast<const char*>(&header), sizeof header);
     mine.append(static_cast<const char*>(its.logits.data_ptr()), its.logits.nbytes());
     mine.append(static_cast<const char*>(its.targets.data_ptr()), its.targets.nbytes());
+    mine.append(static_cast<const char*>(its.inputs.data_ptr()), its.inputs.nbytes());
   }
   const std::vector<std::string> all = group_.all_gather_object(mine, "all-gather of the logits");
   comm::together(group_, "writing of " + path_, [&] {
@@ -64,14 +67,16 @@ void Logits::commit() {
         at += sizeof header;
         places[header.leaf] = {its.data() + at, header};
         at += static_cast<std::size_t>(header.logits) * sizeof(float) +
-              static_cast<std::size_t>(header.targets) * sizeof(std::int64_t);
+              static_cast<std::size_t>(header.targets + header.inputs) * sizeof(std::int64_t);
       }
     }
     std::vector<float> logits;
-    std::vector<std::int64_t> targets;
+    std::vector<std::int64_t> targets, inputs;
     for (const auto& [leaf, place] : places) {
       append(logits, place.at, place.header.logits);
-      append(targets, place.at + place.header.logits * static_cast<std::int64_t>(sizeof(float)), place.header.targets);
+      const char* const behind = place.at + place.header.logits * static_cast<std::int64_t>(sizeof(float));
+      append(targets, behind, place.header.targets);
+      append(inputs, behind + place.header.targets * static_cast<std::int64_t>(sizeof(std::int64_t)), place.header.inputs);
     }
     // The last leaf may have fewer samples: only the first extent differs. Rank 0 has leaf 0.
     const auto with_all = [](std::vector<std::int64_t> extents, std::size_t count) {
@@ -83,6 +88,7 @@ void Logits::commit() {
     h5::Image image = h5::Image::create();
     image.root().write_array("logits", logits, with_all(shape, logits.size()));
     image.root().write_array("targets", targets, with_all(target_shape, targets.size()));
+    if (!inputs.empty()) image.root().write_array("input_ids", inputs, with_all(input_shape, inputs.size()));
     write_file(path_, image.finish());
   });
 }

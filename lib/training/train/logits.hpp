@@ -6,23 +6,24 @@
 #include <string>
 
 #include "comm/group.hpp"
-#include "unit/tensor.hpp"
+#include "unit/unit.hpp"
 
 namespace zs::train {
 
 /// Gathers the results of the ranks into an HDF5 file: float32 `logits`, [samples, tokens, vocabulary] or [samples,
-/// labels], and int64 `targets`, in the order of the samples. Kept in memory until commit().
+/// labels], int64 `targets`, and of texts int64 `input_ids`, [samples, tokens], in the order of the samples. Kept in
+/// memory until commit().
 class Logits {
  public:
   Logits(comm::Group& group, const std::string& path) : group_(group), path_(path) {}
   /// Adds a leaf's logits, on the rank that computed it. Throws zs::Error if they need too much memory.
-  void add(std::int64_t leaf, const at::Tensor& targets, const at::Tensor& logits);
+  void add(std::int64_t leaf, const unit::Batch& batch, const at::Tensor& logits);
   /// Writes the file. Throws comm::SharedError. COLLECTIVE.
   void commit();
 
  private:
   struct Leaf {
-    at::Tensor logits, targets;
+    at::Tensor logits, targets, inputs;
   };
   comm::Group& group_;
   std::string path_;

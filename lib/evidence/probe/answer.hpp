@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "compare/lines.hpp"
+#include "compare/answer_lines.hpp"
 #include "compare/measure.hpp"
 #include "compare/verdict.hpp"
 #include "probe/diagnosis.hpp"
@@ -16,14 +16,14 @@ namespace zs::probe {
 
 struct Answer {
   compare::Settled verdict{};
-  compare::Lines lines{};                                  ///< the verdict first
+  compare::AnswerLines lines{};                                  ///< the verdict first
   std::int64_t steps = 0;                                  ///< compared
   bool apart = false;                                      ///< a difference beyond rounding, or no proof
   bool ended = false;                                      ///< B's training has ended
   Map map{};
 
   /// The text of the first of these lines that there is; "" if there is none.
-  std::string line(std::initializer_list<std::string_view> keys) const { return compare::line(lines, keys); }
+  std::string line(std::initializer_list<std::string_view> keys) const { return compare::line_of(lines, keys); }
   /// What a person says of the two: the headline, else what failed, else how equal they are.
   std::string sentence() const;
 };

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "compare/lines.hpp"
+#include "compare/answer_lines.hpp"
 #include "compare/verdict.hpp"
 
 namespace zs::rollout {
@@ -23,7 +23,7 @@ struct Answer {
   compare::Settled verdict{};
   Curves curves{};
   bool ended = false;  ///< nothing is added to the dump any more, as far as it says
-  compare::Lines lines{};  ///< the verdict first
+  compare::AnswerLines lines{};  ///< the verdict first
 };
 
 /// Reads a dump of both sides, or with `b` two of one side each. `floor`: the dump of a healthy training, whose

@@ -12,7 +12,7 @@
 #include "base/text.hpp"
 #include "checkpoints/newest.hpp"
 #include "checkpoints/read.hpp"
-#include "compare/lines.hpp"
+#include "compare/answer_lines.hpp"
 #include "experiment/foreign.hpp"
 #include "experiment/start.hpp"
 #include "input/kind.hpp"
@@ -126,8 +126,8 @@ void compare_checkpoints(const std::string& a, const std::string& b, const compa
 
 /// One sentence on the first thing that was lost or changed.
 std::string lost(const ResumeTest& test, const Answer& answer) {
-  const std::string headline = compare::line(answer.lines, {"headline"});
-  const std::int64_t step = parse_int(compare::line(answer.lines, {"step"})).value_or(0);
+  const std::string headline = compare::line_of(answer.lines, {"headline"});
+  const std::int64_t step = parse_int(compare::line_of(answer.lines, {"step"})).value_or(0);
   if (step > 0 && step <= test.at)
     return "nothing is said of the resume: the two trainings part before it, at step " + to_text(step) +
            ": the training does not repeat itself";
@@ -137,8 +137,8 @@ std::string lost(const ResumeTest& test, const Answer& answer) {
   const auto what = std::ranges::find(answer.lines, "checkpoint what", &std::pair<std::string, std::string>::first);
   if (answer.lines.end() - what > 2)  // followed by both values
     return what->second + " is " + what[2].second + " for " + what[1].second + " in the checkpoints";
-  const std::string checkpoints = compare::line(answer.lines, {"checkpoints"});
-  return checkpoints.empty() ? compare::line(answer.lines, {"failure"}) : "in the checkpoints: " + checkpoints;
+  const std::string checkpoints = compare::line_of(answer.lines, {"checkpoints"});
+  return checkpoints.empty() ? compare::line_of(answer.lines, {"failure"}) : "in the checkpoints: " + checkpoints;
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ figure::Figure curves_of(const probe::Map& map) {
 
 }  // namespace
 
-Grid details(const compare::Lines& lines) {
+Grid details(const compare::AnswerLines& lines) {
   Grid grid{"All that zs-verify says", {"what", "value"}, {false, false}, {}};
   for (const auto& [key, value] : lines) {
     std::string name = key;

@@ -4,13 +4,13 @@
 #pragma once
 #include <string>
 
-#include "compare/lines.hpp"
+#include "compare/answer_lines.hpp"
 #include "report/document.hpp"
 
 namespace zs::report {
 
 /// All lines of an answer.
-Grid details(const compare::Lines& lines);
+Grid details(const compare::AnswerLines& lines);
 
 /// The verdict is good if no difference
 /// is beyond rounding, bad if one is or if a record proves nothing, open if one

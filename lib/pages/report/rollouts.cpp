@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "compare/lines.hpp"
+#include "compare/answer_lines.hpp"
 #include "report/probes.hpp"
 #include "report/words.hpp"
 
@@ -67,7 +67,7 @@ Section rollout_section(const rollout::Answer& answer) {
 
 Document rollouts(const std::string& a, const std::string& b) {
   const rollout::Answer answer = rollout::compare(a, b, "");
-  const auto line = [&](const std::string& key) { return compare::line(answer.lines, {key}); };
+  const auto line = [&](const std::string& key) { return compare::line_of(answer.lines, {key}); };
   Document document;
   document.title = b.empty() ? a : a + " beside " + b;
   document.label = line("verdict");

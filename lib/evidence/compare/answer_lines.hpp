@@ -10,10 +10,10 @@
 
 namespace zs::compare {
 
-using Lines = std::vector<std::pair<std::string, std::string>>;
+using AnswerLines = std::vector<std::pair<std::string, std::string>>;
 
 /// The text of the first of these lines that there is; "" if there is none.
-inline std::string line(const Lines& lines, std::initializer_list<std::string_view> keys) {
+inline std::string line_of(const AnswerLines& lines, std::initializer_list<std::string_view> keys) {
   for (const std::string_view key : keys) {
     const auto found = std::ranges::find(lines, key, [](const auto& line) { return std::string_view(line.first); });
     if (found != lines.end() && !found->second.empty()) return found->second;

@@ -259,3 +259,14 @@ import deepspeed
 print(deepspeed.initialize.__module__)'
   [ "$output" = zs_probe.boot ]
 }
+
+@test "batch: an option of the script's own that some conditions have stands in what differs, with the versions" {
+  printf 'import json\nfor step in range(1, 5): print(json.dumps({"step": step, "loss": 2 / step}), flush=True)\n' >own.py
+  printf 'run: python3 own.py {options}\nsets:\n  mine: {conditions: {a: --stage 1, b: --stage 1 --accum 2}}\n' >conditions.yaml
+  export ZS_CONDITIONS=conditions.yaml
+  run bash "$ROOT/slurm/batch.sbatch" --local mine
+  grep -qx '| condition | accum |' results/*/report.md || complain "$(grep '| condition' results/*/report.md)"
+  grep -qx '| `b` | 2 |' results/*/report.md || complain "$(grep '| `b`' results/*/report.md)"
+  grep -q '^| versions | python 3' results/*/report.md || complain "$(grep '^| ' results/*/report.md)"
+  verdict
+}

@@ -82,7 +82,7 @@ bool takes(const Taker& taker, Kind kind) { return std::ranges::find(taker.kinds
   for (const Taker& other : takers()) {
     // Any text may be tokenized; who names a text means more by it.
     const bool part =
-        other.tool == "zs-tokenize" || other.tool.starts_with("zs-runs of") || other.tool.ends_with("--resume");
+        other.tool == "zs-tokenize" || other.tool.find(" of ") != std::string_view::npos || other.tool.ends_with("--resume");
     if (kind != Kind::unknown && takes(other, kind) && !part && others.size() < kMost) others.emplace_back(other.tool);
   }
   std::string text =

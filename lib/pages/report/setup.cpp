@@ -78,6 +78,20 @@ std::string of_a_step(const std::vector<Condition>& conditions, const std::vecto
   return "";
 }
 
+/// "python 3.11.7, torch 2.11.0, deepspeed 0.19.8": versions on which all conditions agree.
+std::string versions(const std::vector<Condition>& conditions) {
+  constexpr std::string_view kPackage = "package.";
+  std::string text;
+  if (conditions.empty() || conditions[0].members.empty()) return text;
+  for (const auto& [key, value] : conditions[0].members[0].facts) {
+    const bool package = key.starts_with(kPackage);
+    if (!package && key != "python" && key != "torch" && key != "cuda") continue;
+    if (std::string agreed; !value.empty() && common(values(conditions, key), agreed))
+      text += (text.empty() ? "" : ", ") + (package ? key.substr(kPackage.size()) : key) + " " + value;
+  }
+  return text;
+}
+
 }  // namespace
 
 Section setup_section(const Findings& found, bool differences) {
@@ -112,13 +126,15 @@ Section setup_section(const Findings& found, bool differences) {
   const std::string tokens = micro ? product(found.conditions, {"world_size", "batch_size", "seq_length"})
                                    : of_a_step(found.conditions, {"seq_length"});
   if (!tokens.empty() && !images) row(micro ? "tokens of a logged step (a micro-step)" : "tokens of a step", tokens);
+  if (const std::string known = versions(found.conditions); !known.empty()) row("versions", known);
   const std::string epochs = epochs_seen(found.conditions);
   if (!epochs.empty()) row("last epoch reached", epochs);
 
   // Other set or unknown attributes that differ are also shown with the conditions.
   for (const std::string& key : summary::parameters(found.conditions)) {
     std::string value;
-    const bool silent = common(values(found.conditions, key), value);
+    // A log may be silent about a fact; an option of the user's own program was not given.
+    const bool silent = attribute::find(key) && common(values(found.conditions, key), value);
     if (!silent && std::find(differing.begin(), differing.end(), key) == differing.end() &&
         differing.size() < kMostDiffering)
       differing.push_back(key);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash disable=SC2154,SC2317
+# shellcheck shell=bash disable=SC2034,SC2154,SC2317
 # Sourced by the *.sbatch files in this folder, after job.bash: an experiment is a list of conditions in a results
 # folder, each a training; after they have run, they become a summary, pictures and a report. zs-runs knows all about
 # them: it plans them, starts each, and judges the result.

@@ -122,7 +122,7 @@ model.safetensors|a file of tensors|- - - - 0 0 - - - 0 - - - - - o 0 - -|is a r
 weights.pt|a file of tensors|- - - - 0 0 - - - 0 - - - - - o 1 - -|is a run and
 gradients.pt|a file of tensors|- - - - 0 0 - - - 0 - - - - - o 1 - -|is a run and
 probe|the folder of a probe|- - 0 - - - - - - - - - - o - o o - -|has no "text"|is a run and|is a record of zs_probe
-dump|a dump of log-probabilities|- - - - - - - - - - - - - o - o o - -|zs-tokenize takes text|is a run and|holds log-probabilities, and another
+dump|a dump of log-probabilities|- - 0 - - - - - - - - - - o - o o - -|zs-tokenize takes text|is a run and|holds log-probabilities, and another
 trace.gz|a profiler trace|- - - - - - 0 0 0 - - - - 0 - - - - -
 execution.json|an execution trace of PyTorch, without times|- - - - - - - - - - - - - 0 - - - - -
 traces|a folder of profiler traces|- - - - - - 0 0 0 - - - - 0 - - - - -

@@ -53,8 +53,8 @@ record() {
   run -1 zs-runs --registry runs --output page.html
   [[ $output == *metrics.h5* ]] || complain "$output"
   [ "$(data page.html | jq -c .curves)" = '[null]' ] || complain "$(data page.html)"
-  run -2 zs-runs --registry runs --output page.txt
-  [[ $output == *"--output writes a page for browsers: name it page.txt.html"* ]] || complain "$output"
+  run -2 zs-runs --registry runs --output page.doc
+  [[ $output == *"cannot write 'page.doc': zs-runs writes "*".html"* ]] || complain "$output"
   run -2 zs-runs --registry runs --watch 5
   run -2 zs-runs --registry runs --output no/such/page.html
   verdict

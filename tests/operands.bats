@@ -116,7 +116,7 @@ alpha3|-|o o o o o o o o o o o o o o o o o o o|no run 'alpha3', did you mean 'al
 saved_models|a folder of runs|0 0 0 0 - - - - - - - - - - - o o - -|holds 2 runs, expected one|is a run and
 saved_models/one/final_checkpoint|a checkpoint|- - - - 0 0 - - - 0 - - - - - o 1 - -|is a run and
 saved_models/one/checkpoint_2|a checkpoint|- - - - 0 0 - - - 0 - - - - - o 0 - -|is a run and
-deepspeed|a checkpoint of another program|- - - - - - - - - 0 - - - - - o 1 - -|is a run and
+deepspeed|a checkpoint|- - - - o o - - - 0 - - - - - o 1 - -|has no gradients.pt|is a run and
 trainer|a folder of checkpoints|- - - - o o - - - 0 - - - - - o 1 - -|has no gradients.pt|is a run and
 model.safetensors|a file of tensors|- - - - 0 0 - - - 0 - - - - - o 0 - -|is a run and
 weights.pt|a file of tensors|- - - - 0 0 - - - 0 - - - - - o 1 - -|is a run and

@@ -98,8 +98,8 @@ TEST_CASE("kinds: a folder is all that its names say; what a file of JSON or tex
   CHECK(made({{"rank-0.jsonl", "{}"}}) == Kinds{probe});
   CHECK(made({{"a.json", kTrace}}) == Kinds{traces});
   CHECK(made({{"model.safetensors", "x"}, {"config.json", "{}"}}) == Kinds{checkpoint});
-  CHECK(made({{"latest", "global_step3"}, {"global_step3/x", ""}}) == Kinds{foreign});
-  CHECK(made({{".metadata", "x"}, {"metadata.json", "{}"}, {"common.pt", "x"}}) == Kinds{foreign});
+  CHECK(made({{"latest", "global_step3"}, {"global_step3/x", ""}}) == Kinds{checkpoint});
+  CHECK(made({{".metadata", "x"}, {"metadata.json", "{}"}, {"common.pt", "x"}}) == Kinds{checkpoint});
   CHECK(made({{"offline-run-20261122_030357-peer0001/run-peer0001.wandb", ":W&B"}, {"debug.log", "x"}}) ==
         Kinds{trackers, logs});
   CHECK(made({{"a.log", kStep}, {"wandb/offline-run-20261122_030357-peer0001/run-peer0001.wandb", ":W&B"}}) ==

@@ -10,6 +10,7 @@
 #include "base/file.hpp"
 #include "base/folder.hpp"
 #include "base/number.hpp"
+#include "base/start.hpp"
 #include "base/text.hpp"
 #include "checkpoints/folders.hpp"
 #include "h5/image.hpp"
@@ -26,23 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLooked = 1 << 16;  // bytes
-
-/// The first bytes of a file's content, also of one that is packed and cut.
-std::string first_bytes(Input& input) {
-  std::string bytes(kLooked, '\0');
-  std::size_t used = 0;
-  try {
-    while (used < bytes.size()) {
-      const std::size_t count = input.read(bytes.data() + used, bytes.size() - used);
-      if (count == 0) break;
-      used += count;
-    }
-  } catch (const Error&) {
-    if (used == 0) throw;
-  }
-  bytes.resize(used);
-  return bytes;
-}
 
 bool is_odd(char c) {
   const auto byte = static_cast<unsigned char>(c);
@@ -78,7 +62,7 @@ bool is_execution_trace(std::string_view bytes) {
 Kind kind_of_file(const std::string& path) {
   std::string raw;
   Input input(path, [&](std::string_view part) { raw += raw.empty() ? part.substr(0, 4) : ""; });
-  const std::string bytes = first_bytes(input);
+  const std::string bytes = read_start(input, kLooked);
   const bool packed = raw.starts_with("\x1f\x8b") || raw.starts_with(kZstandardMagic);
   if (bytes.empty()) return Kind::empty;
   if (rolloutfile::form_of(path, bytes)) return Kind::rollout;
@@ -162,8 +146,7 @@ std::vector<Kind> kinds_of_folder(const std::string& folder) {
   add(Kind::rollout, rolloutfile::has_dumps(folder));
   add(Kind::traces, !traces_in(folder).empty());
   add(Kind::profile, is_there(folder + "/profile.json"));
-  add(Kind::checkpoint, checkpoint);
-  add(Kind::foreign, foreign && !checkpoint && !probe);
+  add(Kind::checkpoint, checkpoint || (foreign && !probe));
   add(Kind::checkpoints, !foreign && !checkpoints::checkpoints_in(folder).empty());
   add(Kind::registry, registry);
   // A tracker's own folder has logs of the tracker; a folder of logs may have a tracker's folder in it.
@@ -220,8 +203,6 @@ std::string_view name(Kind kind) {
       return "a folder of profiler traces";
     case Kind::checkpoint:
       return "a checkpoint";
-    case Kind::foreign:
-      return "a checkpoint of another program";
     case Kind::checkpoints:
       return "a folder of checkpoints";
     case Kind::registry:

@@ -27,8 +27,7 @@ enum class Kind {
   probe,        ///< a recording of zs_probe or zs-train
   rollout,      ///< log-probabilities of a generator or a trainer: a file, a folder of them
   traces,       ///< a folder with traces
-  checkpoint,   ///< a folder with tensors that zs-verify compares: of zs or Hugging Face
-  foreign,      ///< a checkpoint of another layout: DeepSpeed's, PyTorch's distributed ones, a trainer's
+  checkpoint,   ///< of zs, Hugging Face, DeepSpeed, PyTorch's distributed ones, a trainer
   checkpoints,  ///< a folder of checkpoints
   registry,     ///< a folder of runs
   trackers,     ///< a folder with runs of W&B or TensorBoard

@@ -24,7 +24,7 @@ fs::path home(const input::Named& operand) {
 
 bool is_run(const input::Named& operand) {
   using enum input::Kind;
-  return operand.kind != tensors && operand.kind != checkpoint && operand.kind != foreign &&
+  return operand.kind != tensors && operand.kind != checkpoint &&
          operand.kind != checkpoints && operand.kind != probe && operand.kind != rollout;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/start.hpp"
 #include "h5/image.hpp"
 #include "metric/hdf5.hpp"
 #include "metric/summary_text.hpp"
@@ -139,22 +140,9 @@ Store parse(std::string_view bytes, const std::string& name) {
 
 namespace {
 
-/// The first bytes of an input.
-std::string start_of(Input& input) {
-  std::string bytes(64, '\0');
-  std::size_t used = 0;
-  while (used < bytes.size()) {
-    const std::size_t count = input.read(bytes.data() + used, bytes.size() - used);
-    if (count == 0) break;
-    used += count;
-  }
-  bytes.resize(used);
-  return bytes;
-}
-
 /// The bytes of an input, if they begin as metrics do: another file is not read to its end.
 std::string content(Input& input) {
-  const std::string start = start_of(input);
+  const std::string start = read_start(input, 64);
   if (!start.empty() && !is_metrics(start)) refuse(input.name(), 0);
   return start + input.read_all();
 }

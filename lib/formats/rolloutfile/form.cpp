@@ -9,6 +9,7 @@
 #include "base/file.hpp"
 #include "base/folder.hpp"
 #include "base/number.hpp"
+#include "base/start.hpp"
 #include "rolloutfile/rows.hpp"
 
 namespace zs::rolloutfile {
@@ -40,16 +41,8 @@ constexpr std::array kForms{
 constexpr std::size_t kLooked = 1 << 16;  // bytes
 
 std::string first_of(const std::string& path) {
-  std::string bytes(kLooked, '\0');
   Input input(path);
-  std::size_t used = 0;
-  while (used < bytes.size()) {
-    const std::size_t count = input.read(bytes.data() + used, bytes.size() - used);
-    if (count == 0) break;
-    used += count;
-  }
-  bytes.resize(used);
-  return bytes;
+  return read_start(input, kLooked);
 }
 
 /// Whether bytes begin as a list of lists of lists of msgpack.

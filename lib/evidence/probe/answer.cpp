@@ -321,7 +321,12 @@ std::optional<Run> read_floor(const std::string& floor, std::int64_t after = 0) 
 
 std::string called(const Run& run) {
   std::string text = run.layout.empty() ? "plain" : run.layout;
-  text += ", " + std::to_string(run.ranks) + (run.ranks == 1 ? " rank" : " ranks") + ", torch " + run.torch;
+  text += ", " + std::to_string(run.ranks) + (run.ranks == 1 ? " rank" : " ranks");
+  std::string axes;
+  for (const auto& [name, size] : run.axes) {
+    if (size > 1 && !(name == "data" && size == run.ranks)) axes += (axes.empty() ? " (" : ", ") + name + " " + to_text(size);
+  }
+  text += (axes.empty() ? "" : axes + ")") + ", torch " + run.torch;
   return run.framework.empty() ? text : text + ", " + run.framework.substr(0, run.framework.find_last_not_of(' ') + 1);
 }
 

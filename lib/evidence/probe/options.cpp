@@ -53,7 +53,7 @@ Finding rate_apart(std::int64_t step, const Side& a, double left, double right, 
 
 bool alike(const Run& a, const Run& b) {
   const auto program = [](const Run& run) { return run.framework.substr(0, run.framework.find(' ')); };
-  return a.layout == b.layout && a.ranks == b.ranks && program(a) == program(b);
+  return a.layout == b.layout && a.ranks == b.ranks && program(a) == program(b) && (a.axes == b.axes || a.axes.empty() || b.axes.empty());
 }
 
 std::map<std::string, const Group*> groups_of(const Step& step) {

@@ -31,7 +31,8 @@ std::map<std::string, const Group*> groups_of(const Step& step);
 /// The first option or counter that differs: rates before others. The relation is the whole sentence.
 std::optional<Finding> options_apart(std::int64_t step, const Side& a, const Side& b);
 
-/// Whether two layouts record alike: another layout or number of ranks has some things that the other has not.
+/// Whether two layouts record alike: another layout, number of ranks or size of an axis has some things that the other
+/// has not.
 bool alike(const Run& a, const Run& b);
 
 }  // namespace zs::probe

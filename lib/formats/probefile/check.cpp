@@ -19,6 +19,7 @@ class Check {
       stride(static_cast<int>(rank));
     }
     same_on_all();
+    axes();
     same_steps();
     for (const auto& [number, tensors] : run_.starts) {
       for (const auto& [name, tensor] : tensors.all()) {
@@ -140,6 +141,25 @@ class Check {
     }
     std::sort(run_.unseen.begin(), run_.unseen.end());
     run_.unseen.erase(std::unique(run_.unseen.begin(), run_.unseen.end()), run_.unseen.end());
+  }
+
+  /// An axis of parallelism has one size. No two ranks have the same place on axes that hold all ranks.
+  void axes() {
+    std::map<std::string, std::int64_t> sizes;
+    for (std::size_t rank = 0; rank < files_.size(); ++rank) {
+      for (const auto& [name, axis] : run_.heads.at(static_cast<int>(rank)).back().axes) {
+        const auto [known, added] = sizes.emplace(name, axis[0]);
+        if (!added && known->second != axis[0])
+          fault(files_[rank], 0, "says " + to_text(axis[0]) + " " + name + " ranks, a rank before " + to_text(known->second));
+      }
+    }
+    std::int64_t all = 1;
+    for (const auto& [name, size] : sizes) all *= size;
+    std::map<std::map<std::string, std::vector<std::int64_t>>, std::size_t> places;
+    for (std::size_t rank = 0; all == run_.ranks && rank < files_.size(); ++rank) {
+      const auto [known, added] = places.emplace(run_.heads.at(static_cast<int>(rank)).back().axes, rank);
+      if (!added) fault(files_[rank], 0, "has rank " + to_text(static_cast<std::int64_t>(known->second)) + "'s place on all axes of parallelism");
+    }
   }
 
   /// The first step that a rank lacks and another has, unless its stride leaves it out.

@@ -122,7 +122,7 @@ void Join::head(const HeadRow& row, int rank) {
   run_.loose.insert(row.loose.begin(), row.loose.end());
   for (const auto& [name, axis] : row.axes) {
     if (axis.size() != 2 || axis[1] < 0 || axis[1] >= axis[0]) throw Error("has an axis without a size and a place on it");
-    run_.axes[name] = std::max(run_.axes[name], axis[0]);
+    run_.axes[name] = axis[0];
   }
   known.push_back(row);
 }

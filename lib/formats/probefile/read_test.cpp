@@ -50,6 +50,24 @@ bool says(const std::vector<std::string>& faults, const std::string& text) {
 
 }  // namespace
 
+TEST_CASE("probefile: an axis has one size, and each rank a place of its own") {
+  const auto told = [](const std::string& first, const std::string& second) {
+    const TemporaryFolder folder;
+    int rank = 0;
+    for (const std::string& axes : {first, second}) {
+      std::string text = head(rank, 2), last = end(1, 1);
+      text.replace(text.find("\"unseen\""), 0, "\"axes\": " + axes + ", ");
+      last.replace(last.find("\"rank\": 0") + 8, 1, std::to_string(rank));
+      write_file(folder.file("rank-" + std::to_string(rank++) + ".jsonl"), text + kBegun + step(1) + last);
+    }
+    return read(folder.path()).faults;
+  };
+  const std::string two = R"({"data": [2, 0], "tensor": [1, 0]})", other = R"({"data": [2, 1], "tensor": [1, 0]})";
+  CHECK_FALSE(says(told(two, other), "axes"));
+  CHECK(says(told(two, two), "has rank 0's place on all axes of parallelism"));
+  CHECK(says(told(two, R"({"data": [3, 1], "tensor": [1, 0]})"), "says 3 data ranks, a rank before 2"));
+}
+
 TEST_CASE("probefile: a norm whose ranks have a share each is joined, in whatever order they are read") {
   const TemporaryFolder folder;
   const char* const shares[] = {"9", "16", "144"};

@@ -10,13 +10,6 @@
 namespace zs::probe {
 namespace {
 
-/// Half a unit in the last place, relative.
-double unit(const std::string& dtype) {
-  if (dtype == "BF16") return 0x1p-9;
-  if (dtype == "F16") return 0x1p-12;
-  return 0x1p-25;
-}
-
 /// Whether all micro-batches' gradients have the same bits.
 bool all_same(const Step& a, const Step& b) {
   const auto pairs = matched(a, b);
@@ -52,17 +45,20 @@ bool computes_in_bfloat16(const Group& group) {
          (muon != group.options.end() && muon->second.text == "true");
 }
 
-/// The factor by which a step's gradients are clipped; 1 if it does not say.
-double clip_of(const Step& step) {
-  const auto norm = step.scalars.find("norm"), clip = step.scalars.find("clip");
-  if (norm == step.scalars.end() || clip == step.scalars.end() || !(norm->second > clip->second)) return 1;
-  return clip->second / norm->second;
-}
-
 }  // namespace
 
+std::optional<double> clip_factor(const Step& step) {
+  constexpr double kEps = 1e-6;  // which clipping adds to the norm
+  const auto norm = step.scalars.find("norm"), clip = step.scalars.find("clip");
+  if (step.scalars.contains("clips")) return std::nullopt;
+  if (clip == step.scalars.end()) return norm == step.scalars.end() ? std::nullopt : std::optional(1.0);
+  if (norm == step.scalars.end()) return std::nullopt;
+  if (!(clip->second > 0)) return 1.0;
+  return std::min(1.0, clip->second / (norm->second + kEps));
+}
+
 double sum_rounding(const std::string& dtype, std::size_t terms) {
-  return std::max(rounding("F32"), static_cast<double>(terms + 1) * unit(dtype));
+  return std::max(rounding("F32"), static_cast<double>(terms + 1) * half_unit(dtype) / 2);
 }
 
 void Bounds::begin(std::int64_t number, const Side& a, const Side& b, const Tensors* from_a, const Tensors* from_b) {
@@ -90,7 +86,7 @@ void Bounds::begin(std::int64_t number, const Side& a, const Side& b, const Tens
     const auto left = mine.find(name), right = theirs.find(name);
     return left != mine.end() && right != theirs.end() && left->second != right->second;
   });
-  clipped_ = std::max(clipped_, std::fabs(clip_of(a.step) / clip_of(b.step) - 1));
+  clipped_ = std::max(clipped_, std::fabs(clip_factor(a.step).value_or(1) / clip_factor(b.step).value_or(1) - 1));
 }
 
 std::string Bounds::computed(const std::string& parameter) const {
@@ -131,7 +127,7 @@ bool Bounds::same_before(const std::string& name) const {
 bool Bounds::same_states(const std::string& parameter) const {
   bool any = false;
   for (const auto& [name, tensor] : left_->step.tensors.all()) {
-    if (!name.starts_with("state.") || name.substr(name.find('/') + 1) != parameter) continue;
+    if (!name.starts_with("state.") || parameter_of(name) != parameter) continue;
     if (!same(name) && !same_before(name) && !clean_before_) return false;
     any = true;
   }
@@ -217,12 +213,12 @@ double Bounds::update(const std::string& parameter, double size, double moved) c
   const bool equal = same_inputs(parameter);
   double most = equal ? sum_rounding(dtype, 16) : usual_update(parameter, gradient(parameter));
   if (equal && muon_.contains(parameter)) most = 2 * rounding("BF16");
-  return most + (moved > 0 ? 8 * unit(dtype) * size / moved : 0);
+  return most + (moved > 0 ? 4 * half_unit(dtype) * size / moved : 0);
 }
 
 double Bounds::parameter(const std::string& name, double size, double moved, double apart, std::int64_t steps) const {
   const Tensor* const after = left_->step.tensors.find("param/" + name);
-  const double own = 8 * unit(after ? after->dtype : "");
+  const double own = 4 * half_unit(after ? after->dtype : "");
   if (same_inputs(name) && !muon_.contains(name)) return rounding("F32") + own;
   const double gradient = clean_before_ ? rounding("F32") : this->gradient(name);
   const double most = usual_update(name, gradient) * moved * static_cast<double>(steps) + apart;

@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -70,6 +71,9 @@ class Bounds {
   std::map<std::string, double> gradients_;
   double drift_ = 0, clipped_ = 0;  ///< clipped_: by how much the two factors of clipping have differed
 };
+
+/// The factor by which clipping multiplies gradients; 1 without a bound, nothing if the norm is not known.
+std::optional<double> clip_factor(const Step& step);
 
 /// The rounding of a sum of some terms, each with the same bits on both sides.
 double sum_rounding(const std::string& dtype, std::size_t terms);

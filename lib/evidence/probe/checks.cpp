@@ -18,6 +18,22 @@ std::unique_ptr<Judge> make(const Run& run, Tally& tally) {
   return std::make_unique<J>(run, tally);
 }
 
+using OfStart = void (*)(const Run&, Tally&, std::int64_t, const Tensors&);
+using OfStep = void (*)(const Run&, Tally&, const Moment&);
+
+/// Judges each step by itself.
+template <OfStep kStep, OfStart kStart = nullptr>
+std::unique_ptr<Judge> each(const Run& run, Tally& tally) {
+  struct Each : Judge {
+    using Judge::Judge;
+    void start(std::int64_t number, const Tensors& tensors) override {
+      if constexpr (kStart != nullptr) kStart(run_, tally_, number, tensors);
+    }
+    void step(const Moment& now) override { kStep(run_, tally_, now); }
+  };
+  return make<Each>(run, tally);
+}
+
 /// A breach with the others of its step and relation.
 std::string text_of(const Breach& breach, std::size_t more) {
   return (breach.step > 0 ? "step " + to_text(breach.step) + ": " : "") + breach.place +
@@ -45,27 +61,27 @@ std::vector<std::string> texts_of(const std::vector<Breach>& breaches) {
 
 const std::vector<Check>& checks() {
   static const std::vector<Check> kChecks = {
-      {"finite", "each number is finite", "losses, norms and tensors", make<FiniteJudge>},
+      {"finite", "each number is finite", "losses, norms and tensors", each<judge_finite, judge_finite_of_start>},
       {"samples", "no sample is read twice in a step, and none again before an epoch ends",
        "the module's own forward: attach to the model whose call has the batch", make<SampleJudge>},
       {"micro-batches", "a step has as many micro-batches as its accumulation says", "",
-       make<MicroBatchJudge>},
-      {"replicas", "ranks that hold the same part hold the same bits", "", make<ReplicaJudge>},
+       each<judge_micro_batches>},
+      {"replicas", "ranks that hold the same part hold the same bits", "", each<judge_replicas, judge_replicas_of_start>},
       {"gradient", "the gradient is the mean of all micro-batches' gradients, times the factor of clipping",
-       "gradients of micro-batches", make<GradientJudge>},
+       "gradients of micro-batches", each<judge_gradients>},
       {"norm", "the norm and its bound of clipping are those of the gradients",
-       "the norm: clip by torch.nn.utils.clip_grad_norm_ or by the framework", make<NormJudge>},
+       "the norm: clip by torch.nn.utils.clip_grad_norm_ or by the framework", each<judge_norm>},
       {"counter", "the optimizer's counter moves by one, from 0, for all parameters alike",
        "", make<CounterJudge>},
       {"rate", "each group's rate moves as its schedule says", "a schedule of torch, attached before the first step",
        make<RateJudge>},
       {"moments", "the optimizer's state follows from the gradient and the state before", "consecutive steps",
-       make<MomentJudge>},
+       each<judge_moments>},
       {"update", "each parameter moves by what gradient, state, counter and rate say", "consecutive steps",
-       make<UpdateJudge>},
+       each<judge_updates>},
       {"masters", "what forward computes with is the rounded copy that the optimizer moves",
-       "", make<MasterJudge>},
-      {"found", "forward computes with what the last update left", "consecutive steps", make<FoundJudge>},
+       "", each<judge_masters>},
+      {"found", "forward computes with what the last update left", "consecutive steps", each<judge_found>},
       {"moves", "all that is trained moves and has a gradient, and what is frozen does not", "two steps",
        make<MotionJudge>},
       {"loss", "the loss of a step is made of its micro-batches' losses by one rule", "recorder.loss(value) at each step",
@@ -146,7 +162,7 @@ Answer Checking::answer(bool ended) {
     add("check", std::string(of->name) + ": expected: " + of->shows);
     if (!first->place.empty()) add("place", first->place);
     add("relation", first->relation);
-    add("residual", to_rounded_text(first->residual, 3));
+    add("distance", to_rounded_text(first->distance, 3));
     add("bound", to_rounded_text(first->bound, 3));
   }
   std::string checked;

@@ -194,9 +194,15 @@ TEST_CASE("checks: a planted fault is inconsistent, and named") {
     return cases.back().fault;
   };
   const auto at = [](std::int64_t step) { return step == kAt; };
-  add("a gradient twice", "step 2: grad/b: x 2 (ranks or micro-batches) of the mean of its micro-batches' gradients, clipped")
+  add("a gradient twice", "step 2: grad/b: x 2 of the mean of its micro-batches' gradients, clipped, and 1 other gradient is not")
       .gradients = [&](std::int64_t step, auto& all) {
     for (float& x : all["b"]) x *= at(step) ? 2 : 1;
+  };
+  add("all gradients twice", "step 2: grad/w and 1 more: x 2 (ranks or accumulation) of the mean of its micro-batches' gradients, clipped")
+      .gradients = [&](std::int64_t step, auto& all) {
+    for (auto& [name, gradient] : all) {
+      for (float& x : gradient) x *= at(step) ? 2 : 1;
+    }
   };
   add("a norm that counts a parameter twice", "step 2: norm: ").norm = [&](std::int64_t step, double norm) {
     return at(step) ? norm * 1.1 : norm;

@@ -10,13 +10,6 @@
 #include "tensorfile/tensor.hpp"
 
 namespace zs::probe {
-namespace {
-
-std::string place_of(const std::string& name) { return name.substr(0, name.find('/')); }
-std::string parameter_of(const std::string& name) { return name.substr(name.find('/') + 1); }
-
-}  // namespace
-
 Diagnosis Comparison::next() {
   starts();
   samples_.grow(last_);

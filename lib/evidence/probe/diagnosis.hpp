@@ -22,6 +22,12 @@ using probefile::StepRow;
 using probefile::Tensor;
 using probefile::Tensors;
 
+/// PLACE and PARAMETER of a name PLACE/PARAMETER; MODULE and SAMPLE of an output's.
+inline std::string place_of(const std::string& name) { return name.substr(0, name.find('/')); }
+inline std::string parameter_of(const std::string& name) { return name.substr(name.find('/') + 1); }
+/// "micro-batch 2 of rank 1", or "micro-batch 2" where there is one rank.
+std::string micro_text(std::pair<int, int> contribution, std::size_t ranks);
+
 /// The name of what a step, or a start after so many steps, holds: "step 3: grad/w".
 std::string thing(std::int64_t step, const std::string& name);
 std::string start_thing(std::int64_t step, const std::string& name);
@@ -95,6 +101,11 @@ struct Apart {
   double distance, bound;
 };
 
+/// Whether all these tensors are another side's, rounded to bfloat16: by elements where they are recorded, else by the
+/// distance. Noise, or some elements that are others, are not as large everywhere.
+bool rounded_everywhere(const std::vector<Apart>& apart, const std::vector<const Tensor*>& a,
+                        const std::vector<const Tensor*>& b, std::size_t of);
+
 /// The finding for tensors that differ at a place with `of` tensors. REQUIRES: there is at least one.
 Finding made(std::int64_t step, const std::string& place, const std::vector<Apart>& apart, std::size_t of);
 
@@ -122,9 +133,6 @@ struct Update {
   Sketch before_b;  ///< B's parameter before
   double distance, bound;
 };
-void explain_updates(const std::vector<Update>& updates, const Side& b, Finding& finding);
-
-/// Numbers that may explain a factor.
-Constants constants(const Side& a, const Side& b);
+void explain_updates(const std::vector<Update>& updates, const Side& a, const Side& b, Finding& finding);
 
 }  // namespace zs::probe

@@ -1,41 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
-#include <set>
 
 #include "base/number.hpp"
 #include "base/words.hpp"
-#include "probe/diagnosis.hpp"
+#include "probe/causes.hpp"
 
 namespace zs::probe {
 namespace {
 
-bool one_factor(const std::vector<Apart>& apart, const Constants& known, Finding& finding) {
-  std::map<std::string, std::vector<std::string>> by_text;
+/// A relation explains a difference if it leaves at most a third of it.
+bool explains(double residual, double distance) { return residual <= distance / 3; }
+
+/// The causes that may explain a factor of these parameters.
+using CausesOf = std::function<Constants(const std::vector<std::string>&, double)>;
+
+bool one_factor(const std::vector<Apart>& apart, Finding& finding, const CausesOf& causes = {}) {
+  struct Alike {
+    double factor, tolerance;
+    std::vector<std::string> names;
+  };
+  std::map<std::string, Alike> by_text;
   double worst = 0;
   for (const Apart& t : apart) {
     const double size = dot(*t.a, *t.a);
     if (!(size > 0)) return false;
     const double factor = dot(*t.a, *t.b) / size;
     const double left = residual({*t.a}, {factor}, *t.b);
-    // It explains the difference, and is one: a factor of 1 is none, and one of a part of the tensors has no constant.
-    if (!(left <= 4 * t.bound) || !(left <= t.distance / 3)) return false;
+    // It explains the difference, and is one: a factor of 1 is none.
+    if (!(left <= 4 * t.bound) || !explains(left, t.distance)) return false;
     if (std::fabs(factor - 1) <= std::max(1e-6, left)) return false;
     worst = std::max(worst, left);
-    by_text[factor_text(factor, 4 * apart.size() >= 3 * finding.of ? known : Constants(), std::max(1e-3, std::min(t.bound, 0.05)))].push_back(
-        t.parameter);
+    const double tolerance = std::max(1e-3, std::min(t.bound, 0.05));
+    by_text.try_emplace(factor_text(factor, {}, tolerance), Alike{factor, tolerance, {}}).first->second.names.push_back(t.parameter);
   }
   if (by_text.size() > 3) return false;
-  for (const auto& [text, names] : by_text)
-    finding.relation +=
-        (finding.relation.empty() ? "" : "; ") + text + (by_text.size() > 1 ? " in " + some_of(names, 3) : "");
+  for (const auto& [text, alike] : by_text) {
+    const std::string named = causes ? factor_text(alike.factor, causes(alike.names, alike.factor), alike.tolerance) : text;
+    finding.relation += (finding.relation.empty() ? "" : "; ") + named + (by_text.size() > 1 ? " in " + some_of(alike.names, 3) : "");
+  }
   finding.residual = worst;
   return true;
 }
 
 /// A factor in some ranges, and another in others: what a rank has made of its slice.
-bool factors_by_range(const std::vector<Apart>& apart, const Side& a, const Side& b, Finding& finding) {
+bool factors_by_range(const std::vector<Apart>& apart, Finding& finding) {
   std::map<std::string, std::size_t> found;
   std::size_t ranges = 0, fitting = 0;
   double worst = 0;
@@ -46,7 +57,7 @@ bool factors_by_range(const std::vector<Apart>& apart, const Side& a, const Side
       if (!(here.residual <= std::min(16 * t.bound, 0.05))) continue;
       ++fitting;
       worst = std::max(worst, here.residual);
-      ++found[factor_text(here.weights[0], constants(a, b), std::clamp(4 * t.bound, 1e-3, 0.05))];
+      ++found[factor_text(here.weights[0], {}, std::clamp(4 * t.bound, 1e-3, 0.05))];
     }
   }
   const bool rare = std::any_of(found.begin(), found.end(), [&](const auto& one) { return one.second * 20 < ranges; });
@@ -62,17 +73,18 @@ bool factors_by_range(const std::vector<Apart>& apart, const Side& a, const Side
 /// A moment that begins with this step's gradient.
 bool begun_again(const std::string& place, const std::vector<Apart>& apart, const Side& b, Finding& finding) {
   if (!place.starts_with("state.")) return false;
-  Sketch gradients, target;
+  Sketch gradients, target, theirs;
   double most = 1e-3;
   for (const Apart& t : apart) {
     const Tensor* const gradient = b.step.tensors.find("grad/" + t.parameter);
     if (!gradient || gradient->sketch.size() != t.b->size()) return false;
     gradients.insert(gradients.end(), gradient->sketch.begin(), gradient->sketch.end());
     target.insert(target.end(), t.b->begin(), t.b->end());
+    theirs.insert(theirs.end(), t.a->begin(), t.a->end());
     most = std::max(most, 4 * t.bound);
   }
   const Fit alone = fit({gradients}, target);
-  if (!(alone.residual <= most)) return false;
+  if (!(alone.residual <= most) || !explains(alone.residual, residual({theirs}, {1}, target))) return false;
   finding.relation = "it was reset: " + to_rounded_text(alone.weights[0], 3) + " x the gradient of this step alone";
   finding.residual = alone.residual;
   return true;
@@ -94,6 +106,7 @@ bool stale(const std::string& place, const std::vector<Apart>& apart, const Side
     most = std::max(most, 4 * t.bound);
   }
   const std::string before = "step " + to_text(finding.step - 1);
+  most = std::min(most, residual({columns[0]}, {1}, target) / 3);
   for (const std::size_t old : {std::size_t{2}, std::size_t{1}}) {
     const Fit alone = fit({columns[old]}, target);
     if (alone.residual <= most) {
@@ -168,44 +181,19 @@ bool draws(const Side& side, std::int64_t step) {
 
 }  // namespace
 
-Constants constants(const Side& a, const Side& b) {
-  Constants known;
-  const auto add = [&](const std::string& what, double value) {
-    if (value > 1 && std::none_of(known.begin(), known.end(), [&](const auto& k) { return k.second == value; }))
-      known.emplace_back(what, value);
-  };
-  for (const Side* side : {&b, &a}) {  // gradients of one scale that are divided by the next
-    const auto scale = side->step.scalars.find("loss_scale"), after = side->step.scalars.find("loss_scale_after");
-    if (scale != side->step.scalars.end() && after != side->step.scalars.end() && scale->second > 0)
-      add("loss scale after this step over that before", after->second / scale->second);
+bool rounded_everywhere(const std::vector<Apart>& apart, const std::vector<const Tensor*>& a,
+                        const std::vector<const Tensor*>& b, std::size_t of) {
+  bool elements = true, sums = 10 * apart.size() >= 9 * of;
+  double squares = 0;
+  for (std::size_t i = 0; i < apart.size(); ++i) {
+    const int judged = a[i] && b[i] ? rounded_elements(a[i]->elements, b[i]->elements) : 0;
+    if (judged < 0) return false;
+    elements &= judged > 0;
+    // The sums of a small tensor say its norm to a third.
+    if (judged == 0) sums &= apart[i].distance > 0.0004 && apart[i].distance < 0.007;
+    squares += apart[i].distance * apart[i].distance;
   }
-  for (const Side* side : {&b, &a}) {
-    const auto accumulation = side->step.scalars.find("accumulation");
-    int micro = 0, ranks = 0;
-    for (const auto& [key, local] : side->step.locals) {
-      micro = std::max(micro, key.second + 1);
-      ranks = std::max(ranks, key.first + 1);
-    }
-    if (accumulation != side->step.scalars.end()) add("accumulation", accumulation->second);
-    if (side->run.ranks > 1) {
-      add("ranks", side->run.ranks);
-      add("data-parallel ranks", ranks);
-      add("accumulation", micro);
-    }
-    const auto scale = side->step.scalars.find("loss_scale");
-    if (scale != side->step.scalars.end()) add("loss scale", scale->second);
-  }
-  for (const Side* side : {&b, &a}) {  // of one process: after what several ranks explain
-    int micro = 0;
-    for (const auto& [key, local] : side->step.locals) micro = std::max(micro, key.second + 1);
-    if (side->run.ranks == 1) add("micro-batches", micro);
-  }
-  for (const Side* side : {&a, &b}) {  // only one side clips to it
-    const auto bound = side->step.scalars.find("clip"), norm = side->step.scalars.find("norm");
-    if (bound != side->step.scalars.end() && norm != side->step.scalars.end() && bound->second > 0)
-      add("norm over clip bound", norm->second / bound->second);
-  }
-  return known;
+  return elements || (sums && like_bfloat16(std::sqrt(squares / static_cast<double>(apart.size()))));
 }
 
 Finding made(std::int64_t step, const std::string& place, const std::vector<Apart>& apart, std::size_t of) {
@@ -242,9 +230,8 @@ void explain_gradients(const std::string& place, const std::vector<Apart>& apart
     finding.relation = "not finite";
     return;
   }
-  if (one_factor(apart, constants(a, b), finding) || begun_again(place, apart, b, finding) ||
-      factors_by_range(apart, a, b, finding))
-    return;
+  const auto causes = [&](const std::vector<std::string>& names, double factor) { return causes_of(names, factor, place, a, b); };
+  if (one_factor(apart, finding, causes) || begun_again(place, apart, b, finding) || factors_by_range(apart, finding)) return;
   if (place == "grad" || place == "local" || place == "direction") {
     if (other_micro_batches(apart, a, b, finding)) {
       if (place == "direction") finding.relation = "the direction is a plain sum of gradients: " + finding.relation;
@@ -257,11 +244,10 @@ void explain_gradients(const std::string& place, const std::vector<Apart>& apart
   const Fit along = fit({concatenated(of_a)}, concatenated(of_b));
   finding.relation = "no simple relation (x " + to_rounded_text(along.weights[0], 3) + " along A's)";
   finding.residual = along.residual;
-  // Rounding is as large everywhere: noise, or some elements, are not.
-  const bool everywhere = apart.size() == finding.of && std::all_of(apart.begin(), apart.end(), [](const Apart& t) {
-    return like_bfloat16(t.distance);
-  });
-  if (everywhere && like_bfloat16(along.residual) && std::fabs(along.weights[0] - 1) < 0x1p-9)
+  std::vector<const Tensor*> mine, theirs;
+  for (const Apart& t : apart)
+    mine.push_back(a.step.tensors.find(place + "/" + t.parameter)), theirs.push_back(b.step.tensors.find(place + "/" + t.parameter));
+  if (rounded_everywhere(apart, mine, theirs, finding.of) && std::fabs(along.weights[0] - 1) < 0x1p-9)
     finding.relation += ", as far apart as rounding to bfloat16 leaves";
   else if (apart.size() == finding.of && draws(a, finding.step) && draws(b, finding.step))
     finding.relation += "; each step draws random numbers, as active dropout does: other micro-batches get other masks";
@@ -280,7 +266,7 @@ void explain_outputs(const Tensors& all, const std::string& module, const std::v
   if (others) finding.relation = "each is that of another sample", finding.residual = apart.front().bound;
 }
 
-void explain_updates(const std::vector<Update>& updates, const Side& b, Finding& finding) {
+void explain_updates(const std::vector<Update>& updates, const Side& a, const Side& b, Finding& finding) {
   std::vector<Apart> apart;
   for (const Update& u : updates) apart.push_back({u.parameter, &u.a, &u.b, u.distance, std::max(u.bound, 1e-3)});
   const auto all = [&](auto holds) { return std::all_of(updates.begin(), updates.end(), holds); };
@@ -288,11 +274,11 @@ void explain_updates(const std::vector<Update>& updates, const Side& b, Finding&
     finding.relation = "never updated: the parameters stand still";
     return;
   }
-  if (all([](const Update& u) { return norm(u.b) <= 1e-3 * norm(u.a); }) && one_factor(apart, {}, finding)) {
+  if (all([](const Update& u) { return norm(u.b) <= 1e-3 * norm(u.a); }) && one_factor(apart, finding)) {
     finding.relation += ": the parameters stand still";
     return;
   }
-  if (one_factor(apart, {}, finding)) return;  // no micro-batch or rank is in an update: its gradient was the same
+  if (one_factor(apart, finding)) return;  // no micro-batch or rank is in an update: its gradient was the same
   // Updates along the gradient: of the optimizer's input, or of the sum of micro-batches.
   const double rate = b.step.rates().empty() ? 0 : b.step.rates()[0];
   Sketch gradients, target, theirs;
@@ -343,13 +329,17 @@ void explain_updates(const std::vector<Update>& updates, const Side& b, Finding&
   const Fit along = fit({theirs}, target);
   finding.relation = "no simple relation (x " + to_rounded_text(along.weights[0], 3) + " along A's)";
   finding.residual = along.residual;
-  const bool everywhere = updates.size() == finding.of && all([](const Update& u) {
+  std::vector<const Tensor*> mine, made;
+  std::vector<Sketch> moved;  // what B has beside A, relative to the parameter
+  for (const Update& u : updates) {
+    mine.push_back(a.step.tensors.find("param/" + u.parameter)), made.push_back(b.step.tensors.find("param/" + u.parameter));
     Sketch by = u.a;
     for (std::size_t i = 0; i < by.size(); ++i) by[i] -= u.b[i];
-    return like_bfloat16(norm(by) / norm(u.before_b));
-  });
-  if (everywhere && norm(before) > 0 && like_bfloat16(without * norm(target) / norm(before)))
-    finding.relation += ", as far apart as rounding the parameters to bfloat16 leaves";
+    const double size = norm(u.before_b);
+    apart[moved.size()].distance = size > 0 ? norm(by) / size : 2;
+    moved.push_back(by);
+  }
+  if (rounded_everywhere(apart, mine, made, finding.of)) finding.relation += ", as far apart as rounding the parameters to bfloat16 leaves";
 }
 
 }  // namespace zs::probe

@@ -12,11 +12,6 @@
 namespace zs::probe {
 namespace {
 
-std::string called(std::pair<int, int> contribution, int ranks) {
-  const std::string micro = "micro-batch " + std::to_string(contribution.second + 1);
-  return ranks > 1 ? micro + " of rank " + std::to_string(contribution.first) : micro;
-}
-
 /// Each (rank, micro-batch) of a side that has a gradient of all the tensors.
 std::vector<std::pair<int, int>> contributions(const Side& side, const std::vector<Apart>& apart) {
   std::vector<std::pair<int, int>> keys;
@@ -58,11 +53,11 @@ std::string alike_text(const std::vector<double>& weights, const std::vector<std
 /// "only micro-batch 4 of rank 0, micro-batch 4 of rank 1, each counted 4 times".
 std::string weights_text(const std::vector<double>& weights, const std::vector<std::pair<int, int>>& keys) {
   if (const std::string alike = alike_text(weights, keys); !alike.empty()) return alike;
-  int ranks = 0;
-  for (const auto& key : keys) ranks = std::max(ranks, key.first + 1);
+  std::size_t ranks = 0;
+  for (const auto& key : keys) ranks = std::max(ranks, static_cast<std::size_t>(key.first) + 1);
   std::map<double, std::vector<std::string>> by_weight;
   std::set<std::pair<int, int>> there;
-  for (std::size_t i = 0; i < keys.size(); ++i) by_weight[weights[i]].push_back(called(keys[i], ranks));
+  for (std::size_t i = 0; i < keys.size(); ++i) by_weight[weights[i]].push_back(micro_text(keys[i], ranks));
   const auto missing = by_weight.find(0);
   const std::size_t lost = missing == by_weight.end() ? 0 : missing->second.size();
   const auto enumerated = [](const std::vector<std::string>& names) {
@@ -140,7 +135,40 @@ bool are_other(const std::vector<double>& weights) {
   return weights.size() == 1 || *most - *least > 0.01 * std::fabs(*most);
 }
 
+/// By range: what each rank has made of the slice that it owns. As many unknowns as a range has sums, at most.
+bool by_slices(const std::vector<Apart>& apart, const Side& side, const std::vector<std::pair<int, int>>& keys, double unit,
+               double most, Finding& finding) {
+  if (keys.size() >= kSumsOfRange) return false;
+  std::map<std::vector<double>, std::size_t> found;
+  std::size_t ranges = 0, fitting = 0;
+  double worst = 0;
+  for (const Apart& t : apart) {
+    for (std::size_t at = 0; (at + 1) * kSumsOfRange <= t.b->size(); ++at) {
+      std::vector<Sketch> here;
+      for (const auto& key : keys) here.push_back(range(side.step.locals.at(key).tensors.find(t.parameter)->sketch, at));
+      ++ranges;
+      if (const auto whole = whole_fit(here, range(*t.b, at), unit, 4 * most, 0.2)) {
+        ++fitting;
+        ++found[whole->weights];
+        worst = std::max(worst, whole->residual);
+      }
+    }
+  }
+  const bool rare = std::any_of(found.begin(), found.end(), [&](const auto& one) { return one.second * 20 < ranges; });
+  if (fitting * 10 < ranges * 8 || found.size() < 2 || found.size() > 4 || rare) return false;
+  finding.residual = worst;
+  for (const auto& [weights, count] : found)
+    finding.relation += (finding.relation.empty() ? "by slices: in " : "; in ") + to_text(static_cast<std::int64_t>(count)) +
+                        " of " + to_text(static_cast<std::int64_t>(ranges)) + " ranges " + weights_text(weights, keys);
+  return true;
+}
+
 }  // namespace
+
+std::string micro_text(std::pair<int, int> contribution, std::size_t ranks) {
+  const std::string micro = "micro-batch " + std::to_string(contribution.second + 1);
+  return ranks > 1 ? micro + " of rank " + std::to_string(contribution.first) : micro;
+}
 
 Sketch concatenated(const std::vector<const Sketch*>& parts) {
   Sketch all;
@@ -182,39 +210,17 @@ bool other_micro_batches(const std::vector<Apart>& apart, const Side& a, const S
       finding.residual = whole->residual;
       return true;
     }
-    if (const Fit real = fit(columns, target_b); are_other(real.weights) && real.residual <= std::min(most, explained) && target_b.size() >= 4 * columns.size()) {
-      std::vector<double> times;
-      finding.residual = real.residual;
-      finding.relation = by_targets(real.weights, keys, *side);
-      if (!finding.relation.empty()) return true;
-      for (const double weight : real.weights) times.push_back(std::round(weight / *unit * 1000) / 1000);
-      finding.relation = weights_text(times, keys);
-      return true;
-    }
-    // By range: what each rank has made of the slice that it owns. As many unknowns as a range has sums, at most.
-    if (keys.size() >= kSumsOfRange) continue;
-    std::map<std::vector<double>, std::size_t> found;
-    std::size_t ranges = 0, fitting = 0;
-    double worst = 0;
-    for (const Apart& t : apart) {
-      for (std::size_t at = 0; (at + 1) * kSumsOfRange <= t.b->size(); ++at) {
-        std::vector<Sketch> here;
-        for (const auto& key : keys) here.push_back(range(side->step.locals.at(key).tensors.find(t.parameter)->sketch, at));
-        ++ranges;
-        if (const auto whole = whole_fit(here, range(*t.b, at), *unit, 4 * most, 0.2)) {
-          ++fitting;
-          ++found[whole->weights];
-          worst = std::max(worst, whole->residual);
-        }
-      }
-    }
-    const bool rare = std::any_of(found.begin(), found.end(), [&](const auto& one) { return one.second * 20 < ranges; });
-    if (fitting * 10 < ranges * 8 || found.size() < 2 || found.size() > 4 || rare) continue;
-    finding.residual = worst;
-    for (const auto& [weights, count] : found)
-      finding.relation += (finding.relation.empty() ? "by slices: in " : "; in ") +
-                          to_text(static_cast<std::int64_t>(count)) + " of " +
-                          to_text(static_cast<std::int64_t>(ranges)) + " ranges " + weights_text(weights, keys);
+    // Fractions explain less than whole numbers do: where they fit only roughly, slices with whole ones come first.
+    const Fit real = fit(columns, target_b);
+    const bool fits = are_other(real.weights) && real.residual <= std::min(most, explained) && target_b.size() >= 4 * columns.size();
+    if (!(fits && real.residual <= most / 4) && by_slices(apart, *side, keys, *unit, most, finding)) return true;
+    if (!fits) continue;
+    std::vector<double> times;
+    finding.residual = real.residual;
+    finding.relation = by_targets(real.weights, keys, *side);
+    if (!finding.relation.empty()) return true;
+    for (const double weight : real.weights) times.push_back(std::round(weight / *unit * 1000) / 1000);
+    finding.relation = weights_text(times, keys);
     return true;
   }
   return false;

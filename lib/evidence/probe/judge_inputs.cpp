@@ -2,6 +2,7 @@
 // Checks of what goes into a step: numbers, samples, micro-batches, the optimizer's counter, rates, losses.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/number.hpp"
 #include "base/words.hpp"
@@ -12,8 +13,6 @@ namespace zs::probe {
 namespace {
 
 std::string whole_text(std::size_t number) { return to_text(static_cast<std::int64_t>(number)); }
-
-bool within(double a, double b, double by) { return std::fabs(a - b) <= by * std::max(std::fabs(a), std::fabs(b)); }
 
 /// A rank for each data-parallel rank: ranks that share one read the same samples.
 std::map<int, int> readers(const Step& step) {
@@ -37,30 +36,28 @@ bool is_zero(const Tensors& tensors, const std::string& parameter) {
 
 }  // namespace
 
-void FiniteJudge::start(std::int64_t number, const Tensors& all) { tensors(number, all); }
-
-void FiniteJudge::tensors(std::int64_t number, const Tensors& all) {
-  for (const auto& [name, tensor] : all.all()) {
+void judge_finite_of_start(const Run&, Tally& tally, std::int64_t number, const Tensors& tensors) {
+  for (const auto& [name, tensor] : tensors.all()) {
     if (std::isfinite(tensor.squares))
-      tally_.holds();
+      tally.holds();
     else
-      tally_.breach({number, name, "is not finite"});
+      tally.breach({number, name, "is not finite"});
   }
 }
 
-void FiniteJudge::step(const Moment& now) {
+void judge_finite(const Run& run, Tally& tally, const Moment& now) {
   for (const auto& [rank, row] : now.step.ranks) {
     const auto judge = [&](const std::string& what, double value) {
       if (std::isfinite(value))
-        tally_.holds();
+        tally.holds();
       else
-        tally_.breach({now.number, what + " of rank " + std::to_string(rank), "is " + to_text(value)});
+        tally.breach({now.number, what + " of rank " + std::to_string(rank), "is " + to_text(value)});
     };
     if (row.loss) judge("loss", *row.loss);
     for (const probefile::Real& loss : row.losses) judge("loss of a micro-batch", loss);
     for (const auto& [name, value] : row.scalars) judge(name, value);
   }
-  tensors(now.number, now.step.tensors);
+  judge_finite_of_start(run, tally, now.number, now.step.tensors);
 }
 
 void SampleJudge::step(const Moment& now) {
@@ -114,17 +111,17 @@ void SampleJudge::step(const Moment& now) {
 
 void SampleJudge::end() { steps_.clear(); }
 
-void MicroBatchJudge::step(const Moment& now) {
+void judge_micro_batches(const Run&, Tally& tally, const Moment& now) {
   const auto told = now.step.scalars.find("accumulation");
   if (told == now.step.scalars.end()) return;
   std::map<int, int> counts;
   for (const auto& [key, local] : now.step.locals) counts[key.first] = std::max(counts[key.first], key.second + 1);
-  if (counts.empty()) return tally_.lacks("gradients of micro-batches were not recorded");
+  if (counts.empty()) return tally.lacks("gradients of micro-batches were not recorded");
   for (const auto& [by, count] : counts) {
     if (count == told->second)
-      tally_.holds();
+      tally.holds();
     else
-      tally_.breach({now.number, "micro-batches of rank " + std::to_string(by),
+      tally.breach({now.number, "micro-batches of rank " + std::to_string(by),
                      to_text(static_cast<std::int64_t>(count)) + " for an accumulation of " + to_text(told->second) +
                          ": " + factor_text(count / told->second, {}, 1e-9) + " of what a step should have"});
   }
@@ -155,20 +152,26 @@ void CounterJudge::empty_update(const Moment& now) {
   const bool forward = std::ranges::any_of(now.step.ranks, [](const auto& rank) {
     return !rank.second.batch.empty() || !rank.second.losses.empty();
   });
+  if (forward && without_) tally_.breach(*std::exchange(without_, std::nullopt));
   bool any = false, zero = true;
   for (const auto& [name, tensor] : now.step.tensors.all()) {
     if (name.starts_with("grad/") || name.starts_with("state.")) zero &= tensor.squares == 0;
     any |= name.starts_with("grad/");
   }
-  if (forward || !now.step.locals.empty() || !any || !zero || counters(now.step).empty()) return;
-  std::string text = "the optimizer made a step without a backward: all gradients and all state are zero, and its counter moves";
+  if (forward || !now.step.locals.empty() || !zero || counters(now.step).empty()) return;
+  std::string text = std::string("the optimizer made a step without a backward: ") +
+                     (any ? "all gradients and all state are zero" : "no model was called") + ", and its counter moves";
   const auto& group = now.step.groups.front();
   if (const auto betas = group.options.find("betas"); betas != group.options.end() && betas->second.numbers.size() == 2) {
     const double a = betas->second.numbers[0], b = betas->second.numbers[1];
     text += "; the first update is then x " + to_rounded_text((1 - a) / (1 - a * a) * std::sqrt((1 - b * b) / (1 - b)), 4) +
             " of the right one";
   }
-  tally_.breach({now.number, "counter", text, 1});
+  const Breach found{now.number, "counter", text, 1};
+  if (any)
+    tally_.breach(found);
+  else if (last_.empty())
+    without_ = found;  // if a later step sees one
 }
 
 void CounterJudge::step(const Moment& now) {
@@ -214,7 +217,7 @@ void RateJudge::step(const Moment& now) {
     const double rate = number_of(group, "lr", kNan), begun = number_of(group, "initial_lr", kNan);
     if (std::isnan(rate) || !(begun > 0)) continue;
     const auto [known, added] = factor.try_emplace(group.optimizer, rate / begun, i);
-    if (added || within(known->second.first, rate / begun, 1e-6))
+    if (added || close_to(known->second.first, rate / begun, 1e-6))
       tally_.holds();
     else
       tally_.breach({now.number, "lr of group " + whole_text(i),
@@ -240,7 +243,7 @@ void RateJudge::schedules(const Moment& now) {
       counts_[{rank, i}] = {now.number, schedule.count};
       if (!schedule.formula || schedule.formula->size() != schedule.rates.size()) continue;
       for (std::size_t g = 0; g < schedule.rates.size(); ++g) {
-        if (within(schedule.rates[g], (*schedule.formula)[g], 1e-6) || std::fabs(schedule.rates[g] - (*schedule.formula)[g]) < 1e-15)
+        if (close_to(schedule.rates[g], (*schedule.formula)[g], 1e-6) || std::fabs(schedule.rates[g] - (*schedule.formula)[g]) < 1e-15)
           tally_.holds();
         else
           tally_.breach({now.number, "lr of group " + whole_text(g),
@@ -267,10 +270,10 @@ void LossJudge::step(const Moment& now) {
     told = *row.loss;
     const double count = static_cast<double>(row.losses.size());
     std::set<std::string> here;
-    if (within(told, sum, 1e-5)) here.insert("their sum");
-    if (within(told, sum / count, 1e-5)) here.insert("their mean");
-    if (tokens > 0 && within(told, weighed / tokens, 1e-5)) here.insert("their mean by target tokens");
-    if (within(told, sum / count * static_cast<double>(now.step.ranks.size()), 1e-5)) here.insert("their mean times the ranks");
+    if (close_to(told, sum, 1e-5)) here.insert("their sum");
+    if (close_to(told, sum / count, 1e-5)) here.insert("their mean");
+    if (tokens > 0 && close_to(told, weighed / tokens, 1e-5)) here.insert("their mean by target tokens");
+    if (close_to(told, sum / count * static_cast<double>(now.step.ranks.size()), 1e-5)) here.insert("their mean times the ranks");
     losses.push_back(told);
     if (rank == now.step.ranks.begin()->first) {
       fitting = here;

@@ -11,32 +11,28 @@
 namespace zs::probe {
 namespace {
 
-/// A number rounded to a type, half to even.
-double rounded_to(double value, const std::string& dtype) {
-  const int digits = dtype == "BF16" ? 8 : dtype == "F16" ? 11 : dtype == "F32" ? 24 : 53;
-  if (value == 0 || !std::isfinite(value) || digits == 53) return value;
-  int exponent = 0;
-  std::frexp(value, &exponent);
-  if (dtype == "F16") exponent = std::max(exponent, -13);
-  return std::ldexp(std::nearbyint(std::ldexp(value, digits - exponent)), exponent - digits);
+/// Whether an update of plain SGD is too small to move most elements: a gradient that is rounding alone, as of a key's
+/// bias.
+bool is_lost(const Group& group, const Tensor& gradient, const Tensor& parameter) {
+  const auto rule = rule_of(group);
+  return rule && rule->kind == Kind::sgd && rule->rate * std::sqrt(gradient.squares) < half_unit(parameter.dtype) * std::sqrt(parameter.squares);
 }
 
 }  // namespace
 
-void MasterJudge::step(const Moment& now) {
+void judge_masters(const Run& run, Tally& tally, const Moment& now) {
   for (const auto& [name, copy] : now.step.tensors.all()) {
     if (!name.starts_with("model/")) continue;
     const std::string parameter = parameter_of(name);
     const Tensor* const master = now.step.tensors.find("param/" + parameter);
-    if (!master || run_.replicas.contains({now.number, name})) continue;
+    if (!master || run.replicas.contains({now.number, name})) continue;
     if (copy.elements.empty() || master->elements.size() != copy.elements.size()) {
       // By sums: rounding leaves at most half a unit of each element.
-      const double unit = copy.dtype == "BF16" ? 0x1p-8 : copy.dtype == "F16" ? 0x1p-11 : 0x1p-24;
-      const double apart = distance(master->sketch, copy.sketch), most = copy.dtype == master->dtype ? 1e-12 : 1.5 * unit;
+      const double apart = distance(master->sketch, copy.sketch), most = copy.dtype == master->dtype ? 1e-12 : 1.5 * half_unit(copy.dtype);
       if (apart <= most)
-        tally_.holds();
+        tally.holds();
       else
-        tally_.breach({now.number, name, "is not the rounded copy of what the optimizer moved", apart, most});
+        tally.breach({now.number, name, "is not the rounded copy of what the optimizer moved", apart, most});
       continue;
     }
     std::size_t differ = 0, of = 0, before = 0;
@@ -49,9 +45,9 @@ void MasterJudge::step(const Moment& now) {
       before += old && i < old->elements.size() && copy.elements[i] == rounded_to(old->elements[i], copy.dtype);
     }
     if (differ == 0)
-      tally_.holds();
+      tally.holds();
     else
-      tally_.breach({now.number, name,
+      tally.breach({now.number, name,
                      before == differ
                          ? "is stale: the rounded copy of the parameter before this step"
                          : to_text(static_cast<std::int64_t>(differ)) + " of " + to_text(static_cast<std::int64_t>(of)) +
@@ -60,7 +56,7 @@ void MasterJudge::step(const Moment& now) {
   }
 }
 
-void FoundJudge::step(const Moment& now) {
+void judge_found(const Run& run, Tally& tally, const Moment& now) {
   if (!now.before) return;
   bool any = false;
   for (const auto& [name, found] : now.step.tensors.all()) {
@@ -75,16 +71,16 @@ void FoundJudge::step(const Moment& now) {
       const Fit one = fit({left->sketch}, found.sketch);
       by = distance(left->sketch, found.sketch);
       if (one.residual < 1e-4 && std::fabs(one.weights[0] - 1) > 1e-6) relation += ": " + factor_text(one.weights[0], {}, 1e-4);
-      const Tensor* const older = run_.steps.contains(now.number - 2) ? run_.steps.at(now.number - 2).tensors.find(place) : nullptr;
+      const Tensor* const older = run.steps.contains(now.number - 2) ? run.steps.at(now.number - 2).tensors.find(place) : nullptr;
       if (older && older->digest == found.digest) relation += ": those of the step before, it is stale";
     }
-    const auto replica = run_.replicas.find({now.number, name});
-    if (replica != run_.replicas.end())
+    const auto replica = run.replicas.find({now.number, name});
+    if (replica != run.replicas.end())
       relation += "; rank " + std::to_string(replica->second.second) + " holds other values than rank " +
                   std::to_string(replica->second.first);
-    tally_.breach({now.number, name, relation, by, 0});
+    tally.breach({now.number, name, relation, by, 0});
   }
-  if (!any && std::ranges::any_of(now.step.ranks, [](const auto& rank) { return !rank.second.batch.empty(); })) tally_.holds();
+  if (!any && std::ranges::any_of(now.step.ranks, [](const auto& rank) { return !rank.second.batch.empty(); })) tally.holds();
 }
 
 void MotionJudge::start(std::int64_t, const Tensors& tensors) {
@@ -108,6 +104,8 @@ void MotionJudge::step(const Moment& now) {
       seen.moved |= seen.first != tensor.digest;
       const auto group = groups.find(parameter);
       seen.rated |= group != groups.end() && number_of(*group->second, "lr", 0) != 0;
+      const Tensor* const gradient = now.step.tensors.find("grad/" + parameter);
+      seen.lost |= group != groups.end() && gradient && is_lost(*group->second, *gradient, tensor);
     } else if (name.starts_with("grad/") || name.starts_with("direction/")) {
       Seen& seen = seen_[parameter];
       ++seen.gradients;
@@ -133,6 +131,8 @@ void MotionJudge::end() {
       tally_.breach({0, "grad/" + parameter, "there is none in all " + steps_text(seen.steps) + ", though the optimizer has it"});
     else if (seen.zero == seen.gradients)
       tally_.breach({0, "grad/" + parameter, "is zero in all " + steps_text(seen.steps)});
+    else if (!seen.moved && seen.lost)
+      tally_.holds();
     else if (!seen.moved && seen.rated)
       tally_.breach({0, "param/" + parameter, "never moves in " + steps_text(seen.steps) + ", though its gradient is not zero"});
     else if (!seen.moved)

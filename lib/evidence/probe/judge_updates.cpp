@@ -11,11 +11,6 @@
 namespace zs::probe {
 namespace {
 
-/// Half a unit in the last place, relative.
-double half_unit(const std::string& dtype) {
-  return dtype == "BF16" ? 0x1p-8 : dtype == "F16" ? 0x1p-11 : dtype == "F64" ? 0x1p-53 : 0x1p-24;
-}
-
 /// What a rule takes and leaves of a parameter in a step. Null where it is not recorded.
 struct Subject {
   std::string parameter;
@@ -172,10 +167,10 @@ std::string cause(const Subject& s, const Sampled& e, double unit, const std::fu
 
 }  // namespace
 
-void MomentJudge::step(const Moment& now) {
-  if (!now.from) return tally_.note("a step whose step before is not recorded is not checked");
+void judge_moments(const Run& run, Tally& tally, const Moment& now) {
+  if (!now.from) return tally.note("a step whose step before is not recorded is not checked");
   std::set<std::string> unknown;
-  for (const Subject& s : subjects(now, run_, unknown)) {
+  for (const Subject& s : subjects(now, run, unknown)) {
     if (!s.first || !s.gradient || (!s.first_before && !s.before)) continue;
     const Rule& rule = s.rule;
     const bool begun = s.first_before != nullptr;
@@ -206,10 +201,10 @@ void MomentJudge::step(const Moment& now) {
         text = "is " + to_rounded_text(real.weights[0], 4) + " x gradient" +
                (begun ? " + " + to_rounded_text(real.weights[1], 4) + " x the state before" : "") + ", expected " +
                to_rounded_text(takes, 4) + (begun ? " and " + to_rounded_text(keeps, 4) : "");
-      tally_.breach({now.number, place, text, apart, most});
+      tally.breach({now.number, place, text, apart, most});
       continue;
     }
-    tally_.holds();
+    tally.holds();
     if (rule.kind != Kind::adam || !s.second) continue;
     const auto e = elements_of(s);
     if (!e) continue;
@@ -223,11 +218,11 @@ void MomentJudge::step(const Moment& now) {
       squares.push_back(g * g), real.push_back(e->second[i] - rule.beta2 * e->second_before[i]);
     }
     if (over <= 1) {
-      tally_.holds();
+      tally.holds();
       continue;
     }
     const Fit f = fit({squares}, real);
-    tally_.breach({now.number, "state." + s.slots.second + "/" + s.parameter,
+    tally.breach({now.number, "state." + s.slots.second + "/" + s.parameter,
                    f.residual < 1e-3 ? "takes " + to_rounded_text(f.weights[0], 4) + " x the squared gradient, expected " +
                                            to_rounded_text(1 - rule.beta2, 4)
                                      : "does not follow from the state before and the squared gradient",
@@ -235,14 +230,14 @@ void MomentJudge::step(const Moment& now) {
   }
 }
 
-void UpdateJudge::step(const Moment& now) {
-  if (!now.from) return tally_.note("a step whose step before is not recorded is not checked");
+void judge_updates(const Run& run, Tally& tally, const Moment& now) {
+  if (!now.from) return tally.note("a step whose step before is not recorded is not checked");
   std::set<std::string> unknown;
   bool named = false;
   for (const Group& group : now.step.groups) named |= !group.params.empty();
-  if (!named) return tally_.lacks("the recording does not say which parameters a group holds: record it with this zs_probe");
+  if (!named) return tally.lacks("the recording does not say which parameters a group holds: record it with this zs_probe");
   std::size_t without = 0;
-  for (const Subject& s : subjects(now, run_, unknown)) {
+  for (const Subject& s : subjects(now, run, unknown)) {
     if (!s.before || !s.gradient) continue;
     const Rule& rule = s.rule;
     const double unit = half_unit(s.after->dtype);
@@ -255,9 +250,9 @@ void UpdateJudge::step(const Moment& now) {
                           std::max({1.0, std::sqrt(rows / columns), 0.2 * std::sqrt(std::max(rows, columns))});
       const double size = norm(moved) / std::sqrt(8.0);
       if (size <= most)
-        tally_.holds();
+        tally.holds();
       else
-        tally_.breach({now.number, "param/" + s.parameter, "moves by more than an orthogonal direction times the rate", size / most - 1, 0});
+        tally.breach({now.number, "param/" + s.parameter, "moves by more than an orthogonal direction times the rate", size / most - 1, 0});
       continue;
     }
     const auto e = elements_of(s);
@@ -270,9 +265,9 @@ void UpdateJudge::step(const Moment& now) {
         }
         const double apart = distance(expected, s.after->sketch), most = 8 * unit;
         if (apart <= most)
-          tally_.holds();
+          tally.holds();
         else
-          tally_.breach({now.number, "param/" + s.parameter, "moves otherwise than gradient, state and rate say", apart, most});
+          tally.breach({now.number, "param/" + s.parameter, "moves otherwise than gradient, state and rate say", apart, most});
       } else {
         ++without;
       }
@@ -287,12 +282,12 @@ void UpdateJudge::step(const Moment& now) {
     };
     const double over = worst(*e, unit, [&](std::size_t i) { return made(i, s.count); });
     if (over <= 1)
-      tally_.holds();
+      tally.holds();
     else
-      tally_.breach({now.number, "param/" + s.parameter, cause(s, *e, unit, made), over, 1});
+      tally.breach({now.number, "param/" + s.parameter, cause(s, *e, unit, made), over, 1});
   }
-  for (const std::string& name : unknown) tally_.lacks("the rule of " + name + " is not known");
-  if (without > 0) tally_.lacks("some parameters have no elements, counter or state: record them with this zs_probe");
+  for (const std::string& name : unknown) tally.lacks("the rule of " + name + " is not known");
+  if (without > 0) tally.lacks("some parameters have no elements, counter or state: record them with this zs_probe");
 }
 
 }  // namespace zs::probe

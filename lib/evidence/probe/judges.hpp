@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The judges of the checks of one recording (checks.cpp has the table). Each is in the source that its comment names.
+// The judges of the checks of one recording (checks.cpp has the table), in the sources that the comments name: a function
+// where a step is judged by itself, a class where earlier steps count.
 #pragma once
 #include <map>
 #include <optional>
@@ -15,15 +16,9 @@ namespace zs::probe {
 
 // ---- what goes in: judge_inputs.cpp
 
-class FiniteJudge : public Judge {
- public:
-  using Judge::Judge;
-  void start(std::int64_t number, const Tensors& tensors) override;
-  void step(const Moment& now) override;
-
- private:
-  void tensors(std::int64_t number, const Tensors& all);
-};
+void judge_finite_of_start(const Run& run, Tally& tally, std::int64_t number, const Tensors& tensors);
+void judge_finite(const Run& run, Tally& tally, const Moment& now);
+void judge_micro_batches(const Run& run, Tally& tally, const Moment& now);
 
 class SampleJudge : public Judge {
  public:
@@ -42,12 +37,6 @@ class SampleJudge : public Judge {
   std::vector<Read> steps_;
 };
 
-class MicroBatchJudge : public Judge {
- public:
-  using Judge::Judge;
-  void step(const Moment& now) override;
-};
-
 class CounterJudge : public Judge {
  public:
   using Judge::Judge;
@@ -58,6 +47,7 @@ class CounterJudge : public Judge {
   void empty_update(const Moment& now);
   std::map<std::string, std::pair<std::int64_t, double>> last_;  // of a parameter: step and counter
   bool told_ = false;
+  std::optional<Breach> without_;  // a first step that has no gradients and saw no call of the model
 };
 
 class RateJudge : public Judge {
@@ -82,56 +72,20 @@ class LossJudge : public Judge {
 
 // ---- gradients: judge_gradients.cpp
 
-class ReplicaJudge : public Judge {
- public:
-  using Judge::Judge;
-  void start(std::int64_t number, const Tensors& tensors) override;
-  void step(const Moment& now) override;
-
- private:
-  /// Whether each of the two ranks has the sum of its own micro-batches' gradients alone.
-  bool is_own_share(const Step& step, const std::string& name, const probefile::Replica& ranks) const;
-};
-
-class GradientJudge : public Judge {
- public:
-  using Judge::Judge;
-  void step(const Moment& now) override;
-};
-
-class NormJudge : public Judge {
- public:
-  using Judge::Judge;
-  void step(const Moment& now) override;
-};
+void judge_replicas_of_start(const Run& run, Tally& tally, std::int64_t number, const Tensors& tensors);
+void judge_replicas(const Run& run, Tally& tally, const Moment& now);
+void judge_gradients(const Run& run, Tally& tally, const Moment& now);
+void judge_norm(const Run& run, Tally& tally, const Moment& now);
 
 // ---- the optimizer: judge_updates.cpp
 
-class MomentJudge : public Judge {
- public:
-  using Judge::Judge;
-  void step(const Moment& now) override;
-};
-
-class UpdateJudge : public Judge {
- public:
-  using Judge::Judge;
-  void step(const Moment& now) override;
-};
+void judge_moments(const Run& run, Tally& tally, const Moment& now);
+void judge_updates(const Run& run, Tally& tally, const Moment& now);
 
 // ---- parameters: judge_parameters.cpp
 
-class MasterJudge : public Judge {
- public:
-  using Judge::Judge;
-  void step(const Moment& now) override;
-};
-
-class FoundJudge : public Judge {
- public:
-  using Judge::Judge;
-  void step(const Moment& now) override;
-};
+void judge_masters(const Run& run, Tally& tally, const Moment& now);
+void judge_found(const Run& run, Tally& tally, const Moment& now);
 
 class MotionJudge : public Judge {
  public:
@@ -144,12 +98,9 @@ class MotionJudge : public Judge {
   struct Seen {
     std::uint64_t first = 0;
     std::int64_t steps = 0, gradients = 0, zero = 0;
-    bool moved = false, rated = false;
+    bool moved = false, rated = false, lost = false;
   };
   std::map<std::string, Seen> seen_;
 };
-
-/// The parameter of PLACE/PARAMETER.
-inline std::string parameter_of(const std::string& name) { return name.substr(name.find('/') + 1); }
 
 }  // namespace zs::probe

@@ -12,9 +12,6 @@ namespace {
 
 constexpr double kUseless = 0.25;  // a bound of a parameter's norm that proves nothing
 
-std::string module_of(const std::string& name) { return name.substr(0, name.find('/')); }
-std::string rest_of(const std::string& name) { return name.substr(name.find('/') + 1); }
-
 }  // namespace
 
 /// Compares the outputs of modules for each common sample, on any rank, in the order of completion.
@@ -23,11 +20,11 @@ void Comparison::outputs(std::int64_t number, const Side& a, const Side& b) {
   std::map<std::string, std::size_t> samples;
   std::vector<std::string> order;
   for (const auto& [name, left] : a.step.outputs.all()) {
-    const std::string module = module_of(name);
+    const std::string module = place_of(name);
     const Tensor* const right = b.step.outputs.find(name);
     if (!right || right->sketch.size() != left.sketch.size() || a_.parted.contains(module) ||
         b_.parted.contains(module)) {
-      only_[{right ? "a form of its own" : "A", "output of " + module}].insert(rest_of(name));
+      only_[{right ? "a form of its own" : "A", "output of " + module}].insert(parameter_of(name));
       continue;
     }
     ++found_.outputs;
@@ -35,7 +32,7 @@ void Comparison::outputs(std::int64_t number, const Side& a, const Side& b) {
     const double most = bounds_.output(name, coarser(left.dtype, right->dtype)), by = distance(left.sketch, right->sketch);
     draw(number, "output", module, by / most);
     if (!(by <= most))
-      by_module[module].push_back({rest_of(name), &left.sketch, &right->sketch, by, most});
+      by_module[module].push_back({parameter_of(name), &left.sketch, &right->sketch, by, most});
     else
       judge(thing(number, "output " + name), by, most, "step " + to_text(number) + ", output of " + module);
   }
@@ -242,7 +239,7 @@ void Comparison::updates(std::int64_t number, const Side& a, const Side& b) {
   for (const Update& u : apart) told.push_back({u.parameter, &u.a, &u.b, u.distance, u.bound});
   Finding finding = made(number, "update", told, of);
   if (std::any_of(apart.begin(), apart.end(), [](const Update& u) { return u.distance > 0; }))
-    explain_updates(apart, b, finding);
+    explain_updates(apart, a, b, finding);
   finding.place = "param", replicas(finding), finding.place = "update";
   // A different state comes before the update, but it means less if the update has a simple relation.
   found_.first = pending_ && finding.relation.starts_with("no simple") ? *pending_ : finding;

@@ -60,15 +60,13 @@ std::string changed(const Tensor& left, const Tensor& now, const Side& side, boo
     Sketch update = left.sketch;
     for (std::size_t i = 0; i < by.size(); ++i) update[i] -= old->sketch[i];
     const Fit decayed = fit({old->sketch}, by), moved = fit({update}, by);
-    if (decayed.residual < 2e-2)
+    if (decayed.residual < 2e-2 && std::fabs(decayed.weights[0]) < 0.05)  // a rate times a decay is small
       return ": it was changed by " + to_rounded_text(decayed.weights[0], 3) +
              " x parameter, as by another weight decay";
     if (moved.residual < 1e-2) return ": the update counts " + to_rounded_text(1 + moved.weights[0], 3) + " times";
   }
   const Fit scaled = fit({left.sketch}, now.sketch);
   if (scaled.residual < 1e-4) return ": " + factor_text(scaled.weights[0], {}, 1e-4);
-  const double relative = norm(left.sketch) > 0 ? norm(by) / norm(left.sketch) : 0;
-  if (like_bfloat16(relative)) return ": as far apart as rounding to bfloat16 leaves";
   return "";
 }
 
@@ -142,7 +140,7 @@ std::optional<Finding> parameters_apart(std::int64_t step, const Side& a, const 
     for (const auto& [name, tensor] : one.has->step.tensors.all()) {
       const bool gradient = name.starts_with("grad/");
       if ((!gradient && !name.starts_with("param/")) || one.lacks->step.tensors.find(name)) continue;
-      const std::string parameter = name.substr(name.find('/') + 1);
+      const std::string parameter = parameter_of(name);
       const std::string here = one.name, there = one.other;
       if (const std::string first = tied_to(one.lacks->run, parameter); !first.empty())
         return said(step, "parameter", parameter,
@@ -164,28 +162,31 @@ std::optional<Finding> found_apart(std::int64_t step, const Side& a, const Side&
     std::vector<std::string> names;
     std::set<std::string> how;
     std::size_t of = 0;
-    double by = 0;
+    std::vector<Apart> apart;
+    std::vector<const Tensor*> before, after;
     for (const auto& [name, now] : side->step.tensors.all()) {
       const bool copy = name.starts_with("begin.model/");
       of += name.starts_with("param/");
       if (!copy && !name.starts_with("begin/")) continue;
-      const std::string parameter = name.substr(name.find('/') + 1);
+      const std::string parameter = parameter_of(name);
       const Tensor* const left = side->previous->tensors.find((copy ? "model/" : "param/") + parameter);
       const Tensor* const theirs = other->step.tensors.find(name);
       if (!left || left->sketch.size() != now.sketch.size() || !std::isfinite(now.squares) ||
           (theirs && distance(theirs->sketch, now.sketch) <= rounding(coarser(now.dtype, theirs->dtype))))
         continue;
-      if (names.empty()) by = distance(left->sketch, now.sketch);
+      apart.push_back({parameter, &left->sketch, &now.sketch, distance(left->sketch, now.sketch), 0});
+      before.push_back(left), after.push_back(&now);
       if (std::find(names.begin(), names.end(), parameter) == names.end()) names.push_back(parameter);
       how.insert(changed(*left, now, *side, copy, parameter, step));
     }
     if (names.empty()) continue;
+    if (how == std::set<std::string>{""} && rounded_everywhere(apart, before, after, of)) how = {": as far apart as rounding to bfloat16 leaves"};
     Finding finding = said(step, "begin", names.front(),
                            std::string(who) + "'s forward computes with what is not what the update of step " +
                                to_text(step - 1) + " left" + (how.size() == 1 ? *how.begin() : ""));
     finding.tensors = names;
     finding.of = of;
-    finding.distance = by;
+    finding.distance = apart.front().distance;
     return finding;
   }
   return std::nullopt;

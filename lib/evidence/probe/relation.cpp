@@ -20,6 +20,12 @@ double dot(const Sketch& a, const Sketch& b) {
   return sum;
 }
 
+bool close_to(double a, double b, double by) { return std::fabs(a - b) <= by * std::max(std::fabs(a), std::fabs(b)); }
+
+double half_unit(const std::string& dtype) {
+  return dtype == "BF16" ? 0x1p-8 : dtype == "F16" ? 0x1p-11 : dtype == "F64" ? 0x1p-53 : 0x1p-24;
+}
+
 double norm(const Sketch& a) { return std::sqrt(dot(a, a)); }
 
 double distance(const Sketch& a, const Sketch& b) {
@@ -137,6 +143,37 @@ double rounding(const std::string& dtype) {
 }
 
 bool like_bfloat16(double distance) { return distance > 0.0012 && distance < 0.0033; }
+
+double rounded_to(double value, const std::string& dtype) {
+  const int digits = dtype == "BF16" ? 8 : dtype == "F16" ? 11 : dtype == "F32" ? 24 : 53;
+  if (value == 0 || !std::isfinite(value) || digits == 53) return value;
+  int exponent = 0;
+  std::frexp(value, &exponent);
+  if (dtype == "F16") exponent = std::max(exponent, -13);
+  return std::ldexp(std::nearbyint(std::ldexp(value, digits - exponent)), exponent - digits);
+}
+
+int rounded_elements(const std::vector<double>& a, const std::vector<double>& b) {
+  constexpr std::size_t kEnough = 4;
+  if (a.size() != b.size()) return 0;
+  std::size_t differ = 0, grid_a = 0, grid_b = 0, up = 0;
+  double most = 0, sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!std::isfinite(a[i]) || !std::isfinite(b[i]) || a[i] == b[i]) continue;
+    ++differ;
+    grid_a += rounded_to(a[i], "BF16") == a[i], grid_b += rounded_to(b[i], "BF16") == b[i];
+    up += std::fabs(b[i]) > std::fabs(a[i]);
+    int exponent = 0;
+    std::frexp(a[i], &exponent);
+    const double units = std::fabs(a[i] - b[i]) / std::ldexp(1, exponent - 9);  // half units in the last place
+    most = std::max(most, units), sum += units;
+  }
+  if (differ < kEnough) return 0;
+  if (grid_a == differ || grid_b == differ) return 1;
+  // Multiplied since, as by clipping: up and down, by half of a half unit on average.
+  const double mean = sum / static_cast<double>(differ);
+  return most <= 1.5 && mean > 0.25 && mean < 0.75 && up > 0 && up < differ ? 1 : -1;
+}
 
 const std::string& coarser(const std::string& a, const std::string& b) {
   if (a.empty()) return b;

@@ -24,6 +24,11 @@ double dot(const Sketch& a, const Sketch& b);
 /// |a - b| / max(|a|, |b|); 0 if both are 0, 2 if a number is not finite.
 double distance(const Sketch& a, const Sketch& b);
 
+/// Whether two numbers are within a relative tolerance.
+bool close_to(double a, double b, double by);
+/// Half a unit in the last place of a type, relative to its largest share.
+double half_unit(const std::string& dtype);
+
 /// target = sum over j of weights[j] * columns[j], by least squares. residual = |target - sum| / |target|.
 struct Fit {
   std::vector<double> weights;
@@ -51,6 +56,11 @@ double rounding(const std::string& dtype);
 /// Whether a distance relative to the norm is like rounding each element to bfloat16: half a unit in the last place at
 /// most, 0.0016 of the norm on average, and up to twice that where sums are rounded again.
 bool like_bfloat16(double distance);
+/// The number of a type that is nearest to a number, half to even.
+double rounded_to(double value, const std::string& dtype);
+/// Compares elements of a tensor on two sides: 1 if one side rounded them to bfloat16, and may have scaled them since;
+/// -1 if it did not; 0 if too few differ.
+int rounded_elements(const std::vector<double>& a, const std::vector<double>& b);
 /// The type with less precision.
 const std::string& coarser(const std::string& a, const std::string& b);
 

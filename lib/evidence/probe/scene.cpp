@@ -109,7 +109,7 @@ Account::Outcome Account::Scene::number(const std::string& name, double x, doubl
 }
 
 bool Account::Scene::frozen_elsewhere(const std::string& name) const {
-  const std::string parameter = name.substr(name.find('/') + 1);
+  const std::string parameter = parameter_of(name);
   return !alike && a.frozen.contains(parameter) && b.frozen.contains(parameter);
 }
 

@@ -2,13 +2,13 @@
 #include "rollout/cause.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
 #include <set>
 
 #include "base/words.hpp"
+#include "probe/relation.hpp"
 #include "rollout/parts.hpp"
 
 namespace zs::rollout {
@@ -45,38 +45,17 @@ std::optional<std::pair<double, std::size_t>> left_by(const Tokens& tokens, doub
   return std::pair(sum / apart * mean, count);
 }
 
-/// Least squares of d on columns. Returns the weights and the share of the sum of d^2 that they leave.
-template <std::size_t N>
-std::pair<std::array<double, N>, double> least_squares(const std::vector<Token>& tokens,
-                                                       std::array<double, N> (*columns)(const Token&)) {
-  std::array<std::array<double, N + 1>, N> rows{};
-  double whole = 0;
+/// Least squares of d on columns: the weights, and the share of the sum of d^2 that they leave.
+std::pair<std::vector<double>, double> least_squares(const std::vector<Token>& tokens,
+                                                     const std::vector<double (*)(const Token&)>& columns) {
+  std::vector<double> d;
+  std::vector<std::vector<double>> x(columns.size());
   for (const Token& token : tokens) {
-    const std::array<double, N> x = columns(token);
-    for (std::size_t i = 0; i < N; ++i) {
-      for (std::size_t j = 0; j < N; ++j) rows[i][j] += x[i] * x[j];
-      rows[i][N] += x[i] * token.d();
-    }
-    whole += token.d() * token.d();
+    d.push_back(token.d());
+    for (std::size_t i = 0; i < columns.size(); ++i) x[i].push_back(columns[i](token));
   }
-  for (std::size_t i = 0; i < N; ++i) rows[i][i] *= 1 + 1e-9;  // columns may depend on each other
-  for (std::size_t i = 0; i < N; ++i) {
-    for (std::size_t k = 0; k < N; ++k) {
-      if (k == i || rows[i][i] == 0) continue;
-      const double factor = rows[k][i] / rows[i][i];
-      for (std::size_t j = i; j <= N; ++j) rows[k][j] -= factor * rows[i][j];
-    }
-  }
-  std::array<double, N> weights{};
-  for (std::size_t i = 0; i < N; ++i) weights[i] = rows[i][i] == 0 ? 0 : rows[i][N] / rows[i][i];
-  double rest = 0;
-  for (const Token& token : tokens) {
-    const std::array<double, N> x = columns(token);
-    double fitted = 0;
-    for (std::size_t i = 0; i < N; ++i) fitted += weights[i] * x[i];
-    rest += (token.d() - fitted) * (token.d() - fitted);
-  }
-  return {weights, whole > 0 ? rest / whole : 0};
+  const probe::Fit found = probe::fit(x, d);
+  return {found.weights, found.residual * found.residual};
 }
 
 /// The settings of sampling, as far as the dump has them and they are not neutral.
@@ -117,12 +96,10 @@ std::optional<Rival> temperature(const Tokens& tokens, const Estimate& estimate)
   double slope = 0, left = 1;
   if (known) {
     // To second order the logits' scale also moves d by the spread of log-probabilities, which follows the entropy.
-    const auto [line, rough] = least_squares<1>(
-        tokens.all, +[](const Token& t) { return std::array<double, 1>{t.train + t.entropy}; });
-    const auto [curve, fine] = least_squares<3>(
-        tokens.all, +[](const Token& t) {
-          return std::array<double, 3>{t.train + t.entropy, t.entropy, t.entropy * t.entropy};
-        });
+    const auto scale = +[](const Token& t) { return t.train + t.entropy; };
+    const double rough = least_squares(tokens.all, {scale}).second;
+    const auto [curve, fine] =
+        least_squares(tokens.all, {scale, +[](const Token& t) { return t.entropy; }, +[](const Token& t) { return t.entropy * t.entropy; }});
     if (!(rough < 0.2)) return std::nullopt;
     slope = curve[0], left = fine;
     double moved = 0;
@@ -130,10 +107,7 @@ std::optional<Rival> temperature(const Tokens& tokens, const Estimate& estimate)
     moved /= static_cast<double>(tokens.all.size());
     if (!(std::fabs(moved) < slope * slope + 0.01) || !(left < 0.05)) return std::nullopt;
   } else {
-    const auto [line, rest] = least_squares<2>(
-        tokens.all, +[](const Token& t) {
-          return std::array<double, 2>{1, t.train};
-        });
+    const auto [line, rest] = least_squares(tokens.all, {+[](const Token&) { return 1.0; }, +[](const Token& t) -> double { return t.train; }});
     slope = line[1], left = rest;
     if (!(left < 0.1)) return std::nullopt;
   }

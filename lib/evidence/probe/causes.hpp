@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Causes of a factor. A cause moves a family of parameters: one stage, one reduction, one kind of cut. It is named only
+// if the factor holds for the whole family. Causes that make the same factor are named together.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "probe/diagnosis.hpp"
+
+namespace zs::probe {
+
+/// The family of the parameter that ranks recorded at PLACE/PARAMETER.
+std::string family(const Run& run, const Step& step, const std::string& place, const std::string& parameter);
+
+/// Constants, each value once: a second name of a value follows the first. Values up to 1 explain nothing.
+class Causes {
+ public:
+  void add(const std::string& name, double value);
+  /// The sizes of a side's groups of ranks.
+  void ranks(const Run& run, const Step& step);
+  /// The number of its micro-batches.
+  void micro_batches(const Run& run, const Step& step);
+  const Constants& all() const { return known_; }
+
+ private:
+  Constants known_;
+};
+
+/// The causes that may explain the factor of B's gradients of these parameters. There are none if a parameter of their
+/// family does not have it, and no groups of ranks if the micro-batches' own gradients have it, before any reduction.
+Constants causes_of(const std::vector<std::string>& parameters, double factor, const std::string& place, const Side& a,
+                    const Side& b);
+
+}  // namespace zs::probe

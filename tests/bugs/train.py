@@ -3,6 +3,7 @@
 
 The keys and what they stand for are in `chosen` below. engine "plain" does in one process what `ranks` ranks would do.
 """
+import atexit
 import json
 import os
 import sys
@@ -226,4 +227,5 @@ older()
 {"plain": plain, "deepspeed": with_engine, "pipeline": with_pipeline, "trainer": with_trainer, "accelerate": with_accelerate}[o.engine]()
 if o.engine in ("deepspeed", "pipeline"):
     torch.distributed.barrier()
+atexit._run_exitfuncs()  # a recording has an end
 os._exit(0)  # DeepSpeed's threads are not waited for

@@ -9,7 +9,7 @@ import torch
 from . import deepspeed, fsdp, megatron
 from .layouts import Layout
 from .recorder import Recorder
-from .say import guarded, say, unseen
+from .say import guarded, say
 from .sketch import is_golden
 
 recorders = []  # that record
@@ -106,16 +106,18 @@ def of_engine(engine, folder="probe", every=None, values=None, outputs=()):
 
 
 def of_megatron(optimizer, folder="probe", every=None, values=None, outputs=()):
-    """Of the distributed optimizers that Megatron-core chains the first is recorded."""
-    first, *others = megatron.inner(optimizer)
+    """Megatron-core chains distributed optimizers: one for experts, one for the rest."""
     known = next((r for r in recorders if isinstance(r.layout, megatron.Megatron)), None)
-    if others or (known and known.layout.distributed is not first):
-        unseen("a second optimizer (DistributedOptimizer) is not recorded, only the first is")
-    if known:
-        return known
-    end([p for chunk in first.model_chunks for p in chunk.parameters()])
-    layout = megatron.layout(first)
-    return Off() if layout is None else start(layout, *_settings(folder, every, values, outputs))
+    for one in megatron.inner(optimizer):
+        if known and one in known.layout.distributed or getattr(one, "is_stub_optimizer", False):
+            continue
+        if known:
+            known.layout.join(one)
+            continue
+        end([p for chunk in one.model_chunks for p in chunk.parameters()])
+        layout = megatron.layout(one)
+        known = layout and start(layout, *_settings(folder, every, values, outputs))
+    return known or Off()
 
 
 def of_optimizer(roots, optimizer, folder="probe", every=None, values=None, outputs=()):
@@ -124,7 +126,9 @@ def of_optimizer(roots, optimizer, folder="probe", every=None, values=None, outp
         known.layout.add(optimizer)
         know(known)
         return known
-    layout = fsdp.layout([r for r in roots if hasattr(r, "_modules")], optimizer) or Layout(roots, optimizer)
+    modules = [r for r in roots if hasattr(r, "_modules")]
+    kind = megatron.Chunks if any(megatron.is_model(r) for r in modules) else Layout
+    layout = fsdp.layout(modules, optimizer) or kind(roots, optimizer)
     known = layout.names()
     lost = sum(id(p) not in known for group in optimizer.param_groups for p in group["params"])
     if lost:

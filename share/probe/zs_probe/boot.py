@@ -18,6 +18,7 @@ def activate():
     finder = _Finder({"torch.optim.optimizer": _watch_optimizers, "torch.nn.utils": _watch_clipping, "torch._tensor": _watch_backward,
                       "torch.distributed.fsdp.fully_sharded_data_parallel": _watch_fsdp1, "torch.amp.grad_scaler": _watch_scaling,
                       "deepspeed": _watch_deepspeed, "megatron.core.optimizer.distrib_optimizer": _watch_megatron,
+                      "megatron.core.optimizer.clip_grads": _watch_megatron_norm,
                       "transformers.generation.utils": _watch_generation, **_trainers()})
     for name in list(finder.watched):
         if name in sys.modules:
@@ -146,6 +147,19 @@ def _watch_megatron(module):
         _quietly(_distributed, self)
 
     kind.__init__ = __init__
+
+
+def _watch_megatron_norm(module):
+    """The norm and the bound by which an optimizer of Megatron-core clips."""
+    made = getattr(module, "clip_grad_by_total_norm_fp32", None)
+    if made is None:
+        return
+
+    def clip_grad_by_total_norm_fp32(parameters, max_norm, total_norm, *args, **kwargs):
+        _tell("clipped", total_norm, max_norm)
+        return made(parameters, max_norm, total_norm, *args, **kwargs)
+
+    module.clip_grad_by_total_norm_fp32 = clip_grad_by_total_norm_fp32
 
 
 def _distributed(optimizer):

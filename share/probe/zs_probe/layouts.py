@@ -107,7 +107,7 @@ class Layout:
             found = {}
             for root in self.roots:
                 if hasattr(root, "_modules"):
-                    of_root, ties = names.parameters(root)
+                    of_root, ties = self.of_root(root)
                     self.ties.update(ties)
                 else:
                     of_root = {id(p): n for n, p in root.named_parameters()}
@@ -116,6 +116,14 @@ class Layout:
             self._named = (held_now, found)
             self.kind()
         return self._named[1]
+
+    def of_root(self, root):
+        """{id(parameter): name}, {name: [other names]} of a module's."""
+        return names.parameters(root)
+
+    def part(self, name, tensor):
+        """(values, Part) of what this rank holds of a tensor that belongs to a parameter. Raises Unseen."""
+        return held(tensor)
 
     def kind(self):
         wraps = {kind.__name__ for root in self.roots if hasattr(root, "modules") for m in root.modules() for kind in type(m).__mro__}
@@ -222,7 +230,7 @@ class Layout:
 
     def _seen(self, place, name, tensor):
         try:
-            flat, part = held(tensor)
+            flat, part = self.part(name, tensor)
         except Unseen as error:
             text = f"{place} of {name} is not recorded: {error}"
             unseen(text)
@@ -325,7 +333,7 @@ class Layout:
             if called is None:
                 return
             try:
-                flat, part = held(gradient)
+                flat, part = self.part(called, gradient)
             except Unseen as error:
                 unseen(f"gradients of single micro-batches are not recorded of {called}: {error}")
                 return

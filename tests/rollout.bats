@@ -195,7 +195,7 @@ synced() {
 @test "rollout: weights of a sync: what was delivered, and how what was not differs" {
   python_with torch python3-torch
   "$PYTHON" "$BATS_TEST_DIRNAME/synced.py" . none fused shards cast quantised never stale head transposed rows interleaved \
-    other exchanged ahead scaled zero ranks
+    other exchanged ahead adapter merged scaled zero ranks
   synced none 0 "verdict: exact"
   says "delivered: 0: 9 of 9, 1: 9 of 9"
   synced fused 0 "verdict: exact"
@@ -213,6 +213,8 @@ synced() {
   synced exchanged 1 "relation: exchanged: model.layers.0.self_attn.k_proj.weight with model.layers.0.self_attn.v_proj.weight: "
   [[ $output != *also:* ]]
   synced ahead 3 "not compared: version 3 is only in the trainer's"
+  synced adapter 0 "verdict: exact"
+  synced merged 1 "relation: the trainer's own base has moved under its adapter, as merging and unmerging in BF16 does: layer.weight"
   synced scaled 1 "relation: scaled: x 2"
   synced zero 1 "relation: is zero"
   synced ranks 1 "ranks hold different bytes"

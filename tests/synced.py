@@ -74,6 +74,39 @@ def faulty(fault, held, version, history):
     return held
 
 
+class Adapted(torch.nn.Module):
+    """A weight with an adapter, as peft has it."""
+
+    class Layer(torch.nn.Module):
+        merged, active_adapters = False, ("default",)
+
+        def __init__(self, base, delta):
+            super().__init__()
+            self.base_layer, self.lora_A, self.delta = torch.nn.Linear(H, H, bias=False), {"default": True}, delta
+            self.base_layer.weight = torch.nn.Parameter(base)
+
+        def get_delta_weight(self, name):
+            return self.delta
+
+    def __init__(self, base, delta):
+        super().__init__()
+        self.layer = self.Layer(base, delta)
+
+
+def adapter(fault, folder):
+    """The base of `merged` is what merging and unmerging leaves of it; that of `adapter` is as it was."""
+    torch.manual_seed(1)
+    base = (torch.randn(H, H) * 0.1).bfloat16()
+    for version in range(3):
+        delta = (torch.randn(H, H) * 0.01 * version).bfloat16()
+        held = base + delta
+        synced.weights(Engine({"layer.weight": held}), version, f"{folder}/generator", "generator")
+        if fault == "merged":
+            base = held - delta
+        synced.weights(Adapted(base, delta), version, f"{folder}/trainer", "trainer")
+    synced.close()
+
+
 def as_float8(tensor):
     """Rounds to FP8 E4M3: 3 bits behind the leading one, exponents from -6. PyTorch 1.13 has no such type."""
     exponent = torch.floor(torch.log2(tensor.abs().clamp(min=2.0 ** -9))).clamp(min=-6)
@@ -102,4 +135,4 @@ def main(fault, folder):
 
 
 for one in sys.argv[2:]:
-    main(one, os.path.join(sys.argv[1], one))
+    (adapter if one in ("adapter", "merged") else main)(one, os.path.join(sys.argv[1], one))

@@ -96,6 +96,10 @@ class Comparison {
     const Tensor* const exact = now.find(place + "/" + name);
     const Tensor* const same = in_type(now, place, name, held);
     if (!std::isfinite(held.squares)) return {Verdict::failed, "holds values that are not finite"};
+    if (const Tensor* const base = base_before(version, name, now))
+      return {Verdict::different,
+              "the trainer's own base has moved under its adapter, as merging and unmerging in " + base->dtype + " does",
+              "by " + short_text(probe::distance(base->sketch, now.find("base/" + name)->sketch))};
     if (same && same->digest == held.digest && same->shape == held.shape)
       return {same == exact ? Verdict::exact : Verdict::rounding, same == exact ? "" : "rounded to " + held.dtype};
     if (place == "buffer") return {Verdict::different, "a buffer that differs"};
@@ -139,6 +143,13 @@ class Comparison {
       if (number < version && then && then->digest == held.digest) newest = number;
     }
     return newest;
+  }
+
+  /// What the trainer's base of a weight with an adapter was at first, if it is another one now.
+  const Tensor* base_before(std::int64_t version, const std::string& name, const Tensors& now) const {
+    const Tensor* const base = now.find("base/" + name);
+    const Tensor* const first = base && version > oldest() ? trainer_.begin()->second->find("base/" + name) : nullptr;
+    return first && first->digest != base->digest ? first : nullptr;
   }
 
   std::string other_tensor(std::int64_t version, const std::string& name, const Tensor& held) const {

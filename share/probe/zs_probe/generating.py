@@ -2,11 +2,11 @@
 """Attaches to TRL's trainers that generate (GRPO, RLOO, Online DPO and what inherits them): takes the log-probabilities of
 transformers' generate() as it draws, and the first score of each sample by the trainer."""
 import atexit
-import contextlib
 import functools
 import os
 
 from .say import guarded, say
+from .variants import UNITS, evaluating, moved, variants
 
 TRAINERS = {
     "trl.trainer.grpo_trainer": "GRPOTrainer",
@@ -19,7 +19,6 @@ _now = []  # the Watch of the training step under way
 _REPLAYED = 8  # batches that differ and are scored again under variants
 _KEPT = 1 << 28  # bytes of weights that are kept for that
 _MEASURED = 1024  # tokens that are scored again to measure rounding
-_UNITS = {"F32": 2.0 ** -23, "F16": 2.0 ** -10, "BF16": 2.0 ** -7}  # the largest unit in the last place of a number, relative to it
 
 
 def watch_trainer(kind_name, module):
@@ -48,19 +47,49 @@ def watch_trainer(kind_name, module):
         return log(self, {**logs, **(watch.said() if watch else {})}, *args, **kwargs)
 
     kind.log = logging
+    if "_generate_and_score_completions" in kind.__dict__:
+        kind._generate_and_score_completions = _batched(kind._generate_and_score_completions)
     for name in _SCORES:
         if name in kind.__dict__:
             setattr(kind, name, _scored(getattr(kind, name), name))
 
 
+def _batched(made):
+    """Its result has the log-probabilities of vLLM; what it scores meanwhile waits for them."""
+    @functools.wraps(made)
+    def batch(self, *args, **kwargs):
+        watch = _now[-1] if _now else None
+        if watch is None:
+            return made(self, *args, **kwargs)
+        watch.held = []
+        try:
+            result = made(self, *args, **kwargs)
+            guarded(watch.batched)(result)
+            for call in watch.held:
+                guarded(watch.scored)(*call)
+            return result
+        finally:
+            watch.held = None
+    return batch
+
+
 def _scored(made, name):
     @functools.wraps(made)
     def score(self, model, *args, **kwargs):
-        result = made(self, model, *args, **kwargs)
         watch = _now[-1] if _now else None
-        if watch is not None:
-            guarded(watch.scored)(made, name, model, args, kwargs, result)
-        return result
+        if watch is None or watch.scoring:
+            return made(self, model, *args, **kwargs)
+        watch.scoring = True
+        try:
+            result = made(self, model, *args, **kwargs)
+            call = (made, name, model, args, kwargs, result, watch.refers(model))
+            if watch.held is None:
+                guarded(watch.scored)(*call)
+            else:
+                watch.held.append(call)
+            return result
+        finally:
+            watch.scoring = False
     return score
 
 
@@ -156,10 +185,11 @@ class Watch:
                                  rank=trainer.accelerator.process_index)
         self.coarser, self.measured = next(t for t in ("BF16", "F16", "F32") if t in (dtype, computed)), 0
         self.rough = 0.0  # the most that rounding was seen to move
-        self.prompts, self.apart = {}, []
+        self.prompts, self.apart, self.scoring, self.held = {}, [], False, None
+        for one in (model, getattr(trainer, "ref_model", None)):
+            if hasattr(one, "register_forward_hook"):
+                one.register_forward_hook(guarded(self._forwarded), with_kwargs=True)
         atexit.register(guarded(self.flush))
-        if getattr(trainer, "use_vllm", False):
-            say("the generator is vLLM: its log-probabilities are taken from the trainer's batch")
 
     # ---- the generator
 
@@ -174,18 +204,34 @@ class Watch:
         if prompt is None or gen is None:
             say("generate() of a form that is not known: the generator's log-probabilities are not recorded")
             return
-        length, config = prompt.shape[1], kwargs.get("generation_config")
+        self._wait(sequences, prompt.shape[1], {"gen": gen, "raw": raw}, kwargs.get("generation_config"))
+
+    def batched(self, result):
+        """A batch that vLLM has made, with the log-probabilities that it drew from."""
+        import torch
+        gen = result.get("sampling_per_token_logps")
+        if gen is None:
+            if getattr(self.trainer, "use_vllm", False):
+                say("vLLM's log-probabilities are not recorded: the trainer has none without vllm_importance_sampling_correction")
+            return
+        self.flush()
+        prompt = result["prompt_ids"]
+        self._wait(torch.cat([prompt, result["completion_ids"]], 1), prompt.shape[1], {"gen": gen}, self.trainer)
+
+    def _wait(self, sequences, length, sides, settings):
+        """Rows of prompt and completion that wait for their score. `settings` has those of sampling."""
+        step = self.trainer.state.global_step
         for i, whole in enumerate(sequences.tolist()):
             ids, padded, end = self._stripped(whole)
             count = end - length
             if count <= 0:
                 continue
-            row = {"ids": ids, "prompt": len(ids) - count, "padded": padded, "gen": gen[i, :count].tolist(), "raw": raw[i, :count].tolist(),
-                   "temperature": float(getattr(config, "temperature", None) or 1.0), "top_k": int(getattr(config, "top_k", None) or 0),
-                   "top_p": float(getattr(config, "top_p", None) or 1.0), "min_p": float(getattr(config, "min_p", None) or 0.0),
-                   "step": self.trainer.state.global_step, "version": self.trainer.state.global_step}
-            key = tuple(ids[:row["prompt"]])
-            row["sample"], row["n"] = str(self.prompts.setdefault(key, len(self.prompts))), i
+            row = {"ids": ids, "prompt": len(ids) - count, "padded": padded, "step": step, "version": step, "n": i,
+                   **{side: values[i, :count].tolist() for side, values in sides.items()}}
+            for name, kind, neutral in (("temperature", float, 1), ("top_k", int, 0), ("top_p", float, 1), ("min_p", float, 0)):
+                row[name] = kind(getattr(settings, name, None) or neutral)
+            row["top_k"] = max(0, row["top_k"])
+            row["sample"] = str(self.prompts.setdefault(tuple(ids[:row["prompt"]]), len(self.prompts)))
             self.waiting.setdefault(tuple(ids), []).append(row)
 
     def _stripped(self, ids):
@@ -199,7 +245,16 @@ class Watch:
 
     # ---- the trainer
 
-    def scored(self, made, name, model, args, kwargs, result):
+    def _forwarded(self, model, args, kwargs, output):
+        """A forward of a trainer that scores in no function that is known: its log-probabilities are those of the logits."""
+        logits, ids = getattr(output, "logits", None), args[0] if args else kwargs.get("input_ids")
+        if self.scoring or self.drawing is not None or logits is None or ids is None or not self.waiting:
+            return
+        keep = min(logits.shape[1], ids.shape[1]) - 1
+        values = logits[:, -keep - 1:-1].detach().float().log_softmax(-1).gather(-1, ids[:, -keep:, None])[..., 0]
+        self._take(self.refers(model), ids, keep, values, None)
+
+    def scored(self, made, name, model, args, kwargs, result, refers):
         import torch
         if name == "_forward":  # Online DPO: prompt and completion stand apart
             prompt, mask, completion, more = args[:4]
@@ -210,7 +265,14 @@ class Watch:
             keep = args[2] if len(args) > 2 else kwargs["logits_to_keep"]
         logps = result[0] if isinstance(result, tuple) else result
         entropy = result[1] if isinstance(result, tuple) and len(result) > 1 else None
-        side = "ref" if self._refers(model) else "train"
+        fresh = self._take(refers, ids, keep, logps, entropy)
+        if fresh:
+            self._again(lambda: made(self.trainer, model, *args, **kwargs), model, fresh)
+            self._replay(model, ids, mask, keep, fresh)
+
+    def _take(self, refers, ids, keep, logps, entropy):
+        """Gives what waits its score. Returns (row of the batch, what waited, begin, count) of what the trainer scored."""
+        side = "ref" if refers else "train"
         fresh = []
         for i, whole in enumerate(ids.tolist()):
             tokens, _, end = self._stripped(whole)
@@ -219,17 +281,18 @@ class Watch:
             if row is None:
                 continue
             count, begin = len(tokens) - row["prompt"], keep - (len(whole) - (end - (len(tokens) - row["prompt"])))
+            if begin < 0:
+                continue
             row[side] = logps[i, begin:begin + count].detach().float().tolist()
             if side == "train":
                 fresh.append((i, row, begin, count))
                 self.apart += [abs(g - t) for g, t in zip(row["gen"], row["train"])]
                 if entropy is not None:
                     row["entropy"] = entropy[i, begin:begin + count].detach().float().tolist()
-        if side == "train" and fresh:
-            self._again(lambda: made(self.trainer, model, *args, **kwargs), model, fresh)
-            self._replay(model, ids, mask, keep, fresh)
+        return fresh
 
-    def _refers(self, model):
+    def refers(self, model):
+        """Whether a score is the reference model's."""
         if model is getattr(self.trainer, "ref_model", None) and model is not None:
             return True
         return any(getattr(m, "_disable_adapters", False) is True for m in model.modules()) if hasattr(model, "modules") else False
@@ -241,16 +304,17 @@ class Watch:
         import torch
         if self.measured >= _MEASURED:
             return
+
         def values():
             result = score()
             return result[0] if isinstance(result, tuple) else result
-        with torch.no_grad(), self._evaluating(model):
+        with torch.no_grad(), evaluating(model):
             plain = values()
-            with _moved(model, _UNITS[self.coarser]):
-                moved = values() - plain
+            with moved(model, UNITS[self.coarser]):
+                apart = values() - plain
         for i, row, begin, count in fresh:
-            row["again"] = [t + m for t, m in zip(row["train"], moved[i, begin:begin + count].float().tolist())]
-            self.measured, self.rough = self.measured + count, max(self.rough, *moved[i, begin:begin + count].abs().tolist())
+            row["again"] = [t + m for t, m in zip(row["train"], apart[i, begin:begin + count].float().tolist())]
+            self.measured, self.rough = self.measured + count, max(self.rough, *apart[i, begin:begin + count].abs().tolist())
 
     # ---- variants of the trainer, where the two differ
 
@@ -282,12 +346,12 @@ class Watch:
         def apart(made):
             return max(abs(made[i, begin + k].item() - t) for i, row, begin, _ in fresh for k, t in enumerate(row["train"]))
 
-        with torch.no_grad(), self._evaluating(model):
+        with torch.no_grad(), evaluating(model):
             plain = {heat: apart(scores(heat)) for heat in heats}
             heat = min(plain, key=plain.get)
             if plain[heat] > max(most / 10, self.rough):
                 return
-            for name, around, change in self._variants(model, mask, {row["temperature"] for _, row, _, _ in fresh} - {heat}):
+            for name, around, change in variants(self.trainer, self.kept, model, mask, ({1.0} | {row["temperature"] for _, row, _, _ in fresh}) - {heat}):
                 try:
                     with around():
                         made = scores(change.pop("heat", heat), **change)
@@ -296,37 +360,6 @@ class Watch:
                     continue
                 for i, row, begin, count in fresh:
                     row.setdefault("replays", {})[name] = made[i, begin:begin + count].tolist()
-
-    @staticmethod
-    @contextlib.contextmanager
-    def _evaluating(model):
-        training = model.training
-        model.eval()
-        try:
-            yield
-        finally:
-            model.train(training)
-
-    def _variants(self, model, mask, heats):
-        nothing = contextlib.nullcontext
-        counted = (mask.long().cumsum(-1) - 1).clamp(min=0)
-        for heat in heats:
-            yield f"temperature {heat:g}", nothing, {"heat": heat}
-        yield "positions that count from the mask", nothing, {"position_ids": counted}
-        yield "no attention mask", nothing, {"attention_mask": mask.new_ones(mask.shape)}
-        yield "a head in bfloat16", lambda: _half_head(model), {}
-        if hasattr(model, "disable_adapter"):
-            yield "the adapter off", model.disable_adapter, {}
-        config = getattr(model, "config", None)
-        if getattr(config, "final_logit_softcapping", None):
-            yield "no soft cap", lambda: _without(config, "final_logit_softcapping"), {}
-        step = self.trainer.state.global_step
-        for at, weights in self.kept[:-1]:
-            back = step - at
-            said = ["the weights of the first step"] if at == self.kept[0][0] else []
-            said += [f"the weights of {back} step{'s' if back > 1 else ''} before"] if back < 3 else []
-            for name in said:
-                yield name, lambda weights=weights: _with(self.trainer.model, weights), {}
 
     def said(self):
         """What the training's log says of the samples since it said so last."""
@@ -340,67 +373,3 @@ class Watch:
                 row = dict(row)
                 self.rollouts.add(row.pop("step"), row.pop("ids"), row.pop("prompt"), row.pop("replays", None), **row)
         self.waiting = {}
-
-
-@contextlib.contextmanager
-def _moved(model, unit):
-    """Each module that has none in it gives numbers that are moved by up to half of this, relative to them, in any direction."""
-    import torch
-    generators = {}
-
-    def move(module, inputs, output):
-        if not isinstance(output, torch.Tensor) or not output.is_floating_point():
-            return None
-        draw = generators.get(output.device)
-        if draw is None:
-            draw = generators[output.device] = torch.Generator(output.device).manual_seed(1)
-        by = torch.rand(output.shape, generator=draw, device=output.device).sub_(0.5).mul_(unit)
-        return output.float().mul(by.add_(1)).to(output.dtype)
-
-    hooks = [m.register_forward_hook(move) for m in model.modules() if not any(m.children())]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
-@contextlib.contextmanager
-def _without(config, key):
-    held = getattr(config, key)
-    setattr(config, key, None)
-    try:
-        yield
-    finally:
-        setattr(config, key, held)
-
-
-@contextlib.contextmanager
-def _half_head(model):
-    import torch
-    head = model.get_output_embeddings()
-    made = head.forward
-    head.forward = lambda x: torch.nn.functional.linear(x.bfloat16(), head.weight.bfloat16()).to(x.dtype)
-    try:
-        yield
-    finally:
-        head.forward = made
-
-
-@contextlib.contextmanager
-def _with(model, weights):
-    held = {n: p for n, p in model.named_parameters() if n in weights}
-    now = {n: p.detach().clone() for n, p in held.items()}
-    _put(held, weights)
-    try:
-        yield
-    finally:
-        _put(held, now)
-
-
-def _put(held, weights):
-    import torch
-    for n, p in held.items():
-        p.data.copy_(weights[n])
-    torch.clear_autocast_cache()  # autocast keeps what it has cast
-

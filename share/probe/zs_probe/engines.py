@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The weights that vLLM holds, on each of its workers.
+
+    llm = vllm.LLM(..., worker_extension_cls="zs_probe.engines.Worker")
+    llm.collective_rpc("zs_weights", args=(version,))        after each sync; version: that of zs_probe.weights() in the trainer
+
+The workers write to $ZS_PROBE/generator, a file each. An engine in the same process needs no extension: vllm_weights(llm, version).
+TRL's engine is recorded by itself.
+"""
+import functools
+
+from .say import guarded, say
+from .synced import weights
+
+
+class Worker:
+    """Methods that vLLM adds to each worker."""
+
+    def zs_weights(self, version, folder=None):
+        rank, count = _of_tensors(self)
+        weights(self.model_runner.model, version, folder, "generator", tp=(rank, count), rank=self.rank, world_size=_workers(self))
+
+
+def vllm_weights(llm, version, folder=None):
+    """Records what an engine holds as this version."""
+    worker = getattr(getattr(llm.llm_engine, "model_executor", None), "driver_worker", None)
+    if hasattr(worker, "model_runner"):
+        weights(worker.model_runner.model, version, folder, "generator")
+    else:  # in processes of its own
+        llm.collective_rpc("zs_weights", args=(version, folder))
+
+
+def _of_tensors(worker):
+    """(rank, ranks) of tensor parallelism."""
+    size = worker.parallel_config.tensor_parallel_size
+    return worker.rank % size, size
+
+
+def _workers(worker):
+    return worker.parallel_config.world_size
+
+
+def watch_engine(module):
+    """TRL's vLLM: the weights of both sides of a sync. What the engine holds is read when it has generated with it."""
+    kind = getattr(module, "VLLMGeneration", None)
+    if kind is None:
+        return
+    sync = kind.sync_weights
+
+    @functools.wraps(sync)
+    def sync_weights(self, *args, **kwargs):
+        result = sync(self, *args, **kwargs)
+        guarded(_synced)(self)
+        return result
+
+    kind.sync_weights = sync_weights
+
+
+def _synced(generation):
+    number = generation.zs_syncs = getattr(generation, "zs_syncs", -1) + 1
+    if number >= 8 and number & (number - 1):  # the first ones, then each power of two
+        return
+    weights(generation.model, number)
+    engine = getattr(generation, "llm", None)
+    if engine is None:
+        say("the weights of vLLM's server are not recorded: start it with the worker extension zs_probe.engines.Worker, and call zs_weights there")
+        return
+    if not hasattr(engine, "zs_pending"):
+        generate = engine.generate
+
+        @functools.wraps(generate)
+        def generating(*args, **kwargs):
+            result = generate(*args, **kwargs)
+            number, engine.zs_pending = engine.zs_pending, None
+            if number is not None:
+                guarded(vllm_weights)(engine, number)
+            return result
+
+        engine.generate = generating
+    engine.zs_pending = number

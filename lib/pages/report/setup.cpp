@@ -135,7 +135,9 @@ Section setup_section(const Findings& found, bool differences) {
     std::string value;
     // A log may be silent about a fact; an option of the user's own program was not given.
     const bool silent = attribute::find(key) && common(values(found.conditions, key), value);
-    if (!silent && std::find(differing.begin(), differing.end(), key) == differing.end() &&
+    // An option has a second name where it is an argument of the command.
+    const std::string_view plain = std::string_view(key).substr(key.starts_with("arguments.") ? 10 : 0);
+    if (!silent && std::find(differing.begin(), differing.end(), plain) == differing.end() &&
         differing.size() < kMostDiffering)
       differing.push_back(key);
   }

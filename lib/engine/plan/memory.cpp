@@ -49,13 +49,6 @@ struct Gradient {
   int added = 0, taken = 0;  ///< micro-steps added to the tree; partial sums ever taken for it
 };
 
-/// Bytes that an operation leaves allocated; a forward that was not measured takes the value of a similar one.
-double grown(const Profile& profile, Kind kind, int unit) {
-  const Timing* timing = profile.find(kind, unit);
-  if (!timing && kind == Kind::forward_no_grad) timing = profile.find(Kind::forward, unit);
-  return timing ? std::max(0.0, timing->growth) : 0;
-}
-
 /// Runs a plan on the sizes of its buffers.
 class Ledger {
  public:
@@ -117,7 +110,7 @@ class Ledger {
   void follow(const Op& op) {
     const auto keep = [&](double bytes) { activations_[static_cast<std::size_t>(op.unit)] += bytes, kept_ += bytes; };
     const bool leaves = computes(op.kind) && op.kind != Kind::backward;
-    if (leaves && op.unit >= first_trained(shape_)) keep(grown(*profile_, op.kind, op.unit));
+    if (leaves && op.unit >= first_trained(shape_)) keep(profile_->left_by(op.kind, op.unit));
     peak_ = std::max(peak_, kept_ + pool_.lent());
     if (op.kind == Kind::backward) keep(-activations_[static_cast<std::size_t>(op.unit)]);
   }

@@ -9,13 +9,6 @@ namespace {
 
 const Unit& at(const Shape& shape, int unit) { return shape.units[static_cast<std::size_t>(unit)]; }
 
-/// Bytes that an operation leaves allocated; a forward that was not measured takes the value of a similar one.
-double growth(const Profile& profile, Kind kind, int unit) {
-  const Timing* timing = profile.find(kind, unit);
-  if (!timing && kind == Kind::forward_no_grad) timing = profile.find(Kind::forward, unit);
-  return timing ? std::max(0.0, timing->growth) : 0;
-}
-
 /// Walks a plan and adds up the sizes of its buffers.
 class MemoryWalk {
  public:
@@ -55,7 +48,7 @@ class MemoryWalk {
       case Kind::forward_no_grad:
       case Kind::recompute:
         // A unit without backward keeps nothing for it.
-        return keep(held, op.unit < first_trained(shape_) ? 0 : growth(profile_, op.kind, op.unit));
+        return keep(held, op.unit < first_trained(shape_) ? 0 : profile_.left_by(op.kind, op.unit));
       case Kind::backward:
         return keep(held, -held.activations);
       case Kind::store_input:

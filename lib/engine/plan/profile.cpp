@@ -165,6 +165,12 @@ const Timing* Profile::find(Kind kind, int unit) const {
   return found == timings.end() ? nullptr : &*found;
 }
 
+double Profile::left_by(Kind kind, int unit) const {
+  const Timing* timing = find(kind, unit);
+  if (!timing && kind == Kind::forward_no_grad) timing = find(Kind::forward, unit);
+  return timing ? std::max(0.0, timing->growth) : 0;
+}
+
 void Timings::add(const Op& op, double seconds, std::int64_t bytes) {
   Sum& sum = sums_[{op.kind, op.unit}];
   sum.seconds += seconds;

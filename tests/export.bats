@@ -51,6 +51,25 @@ setup() {
   done
 }
 
+@test "export: a model's config.json that is broken is named, not left out" {
+  cp -r reference broken
+  zs-train --model_name broken --seq_length 16 --dataset d.txt --max_steps 1 --registry cut --run_name cut >log4
+  echo '{"eos_token_id": 7' >broken/config.json
+  run --separate-stderr -2 zs-runs -r cut export cut unread
+  [[ $stderr == *"/broken/config.json: is not JSON: "*" line 2"* ]]
+  echo '[7]' >broken/config.json
+  run --separate-stderr -2 zs-runs -r cut export cut unread-either
+  [[ $stderr == *"/broken/config.json:1: expected an object of settings: repair the file, or remove it"* ]]
+}
+
+@test "export: torch_dtype is the format of the file" {
+  [ "$(jq -r .torch_dtype "$run/final_checkpoint/config.json")" = float32 ]
+  zs-runs export "$run" format
+  run -0 python3 -c 'import json, struct; f = open("format/model.safetensors", "rb"); n, = struct.unpack("<Q", f.read(8)); print({each["dtype"] for name, each in json.loads(f.read(n)).items() if name != "__metadata__"})'
+  [ "$output" = "{'F32'}" ]
+  [ "$(jq -r .torch_dtype format/config.json)" = float32 ]
+}
+
 @test "export: any checkpoint, by its step or name; it is another one" {
   zs-runs export first two --checkpoint 2
   zs-runs export first too --checkpoint checkpoint_2

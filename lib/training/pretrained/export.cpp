@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/json.hpp"
 #include "checkpoints/sums.hpp"
 #include "config/config.hpp"
 #include "pretrained/merge.hpp"
@@ -45,9 +45,9 @@ void keep_token_ids(const std::string& from, const std::string& to) {
   using Json = nlohmann::ordered_json;
   const std::string known = from + "/config.json", path = to + "/config.json";
   if (!fs::exists(known) || !fs::exists(path)) return;
-  const Json its = Json::parse(Input(known).read_all(), nullptr, /*allow_exceptions=*/false);
-  Json own = Json::parse(read_regular(path, most_in_memory()).bytes, nullptr, /*allow_exceptions=*/false);
-  if (!its.is_object() || !own.is_object()) return;
+  const Json its = read_json<Json>(known);
+  if (!its.is_object()) throw Error(known, 1, "expected an object of settings: repair the file, or remove it");
+  Json own = json_of<Json>(read_regular(path, most_in_memory()).bytes, path);  // what zs wrote is no input
   for (const char* const key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
     if (its.contains(key) && !own.contains(key)) own[key] = its[key];
   }

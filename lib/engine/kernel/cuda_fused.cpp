@@ -295,6 +295,7 @@ const Kernels& own() {
       attention_layer,
       gated_layer,
       takes_sequences,
+      &expert_parts(),
   };
   return kernels;
 }

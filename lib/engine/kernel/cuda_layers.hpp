@@ -46,6 +46,8 @@ at::Tensor rotate_heads(const at::Tensor& x_BTE, const at::Tensor& cos_TR, const
 bool takes_sequences(const at::Tensor& q_BTE, const Attending& how);
 at::Tensor attention_of_sequences(const at::Tensor& q_BTE, const at::Tensor& k_BTF, const at::Tensor& v_BTF,
                                   const Attending& how);
+/// The parts of experts' networks (cuda_experts.cpp).
+const ExpertParts& expert_parts();
 /// The table of these.
 const Kernels& own();
 

@@ -22,9 +22,22 @@ Tensor logits(const Tensor& x_NC, const Projection& router) {
   return router.bias_O.defined() ? at::addmm(router.bias_O.to(at::kFloat), x, weight_CE) : at::mm(x, weight_CE);
 }
 
+const ExpertParts& parts_of(const Kernels& by) { return by.experts ? *by.experts : plain_parts(); }
+
+/// The outputs of experts on a GPU, as one node.
+Tensor at_once(const Kernels& by, const Tensor& rows_RC, std::span<const std::int64_t> counts,
+               std::span<const Expert> experts, const ExpertsLayer& layer) {
+  const Gating how{!experts[0].up.defined(), layer.alpha, layer.limit};
+  return gated_experts(rows_RC, counts, experts, how, parts_of(by));
+}
+bool takes_at_once(const Tensor& rows_RC) {
+  return rows_RC.is_cuda() && c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutocastCUDA);
+}
+
 /// An expert's output for its tokens.
 Tensor network(const Kernels& by, const Tensor& x_RC, const Expert& of, const ExpertsLayer& layer) {
   const std::int64_t R = x_RC.size(0);
+  if (takes_at_once(x_RC)) return at_once(by, x_RC, {&R, 1}, {&of, 1}, layer);
   const Tensor x_1RC = (R == 1 ? at::constant_pad_nd(x_RC, {0, 0, 0, 1}) : x_RC).unsqueeze(0);
   Tensor y_1RC;
   if (of.up.defined()) {
@@ -39,16 +52,10 @@ Tensor network(const Kernels& by, const Tensor& x_RC, const Expert& of, const Ex
   return y_1RC.squeeze(0).narrow(0, 0, R);
 }
 
-/// Whether gated_experts() computes them.
-bool at_once(const Tensor& rows_RC, std::span<const Expert> experts) {
-  const bool casts = !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutocastCUDA);
-  return rows_RC.is_cuda() && experts[0].up.defined() && !casts;
-}
-
 /// The outputs of experts for their rows, which follow each other expert by expert.
 Tensor each(const Kernels& by, const Tensor& rows_RC, std::span<const std::int64_t> counts,
             std::span<const Expert> experts, const ExpertsLayer& layer) {
-  if (at_once(rows_RC, experts)) return gated_experts(rows_RC, counts, experts);
+  if (takes_at_once(rows_RC)) return at_once(by, rows_RC, counts, experts, layer);
   const std::vector<Tensor> parts = rows_RC.split_with_sizes({counts.data(), counts.size()}, 0);
   std::vector<Tensor> made;
   for (std::size_t e = 0; e < parts.size(); ++e) made.push_back(network(by, parts[e], experts[e], layer));
@@ -84,10 +91,14 @@ struct Picked : torch::autograd::Function<Picked> {
   }
 };
 
-/// The results of each token's experts, [N, K, C]: rows are sorted by their expert, and put back.
-Tensor sorted(const Kernels& by, const Tensor& x_NC, const Tensor& experts_NK, const ExpertsLayer& layer) {
-  const std::int64_t N = x_NC.size(0), K = layer.chosen, C = x_NC.size(1),
-                     E = static_cast<std::int64_t>(layer.experts.size());
+/// The results of experts: that of expert k of token n is row place_R[n K + k]; `order_R` is the inverse.
+struct Sent {
+  Tensor made_RC, place_R, order_R;
+};
+
+/// Of rows that are sorted by their expert.
+Sent sorted(const Kernels& by, const Tensor& x_NC, const Tensor& experts_NK, const ExpertsLayer& layer) {
+  const std::int64_t N = x_NC.size(0), K = layer.chosen, E = static_cast<std::int64_t>(layer.experts.size());
   const Tensor expert_R = experts_NK.reshape({-1});
   // Stable: of one expert, in the order of tokens.
   const Tensor order_R = std::get<1>(expert_R.sort(/*stable=*/true, 0, /*descending=*/false));
@@ -97,11 +108,11 @@ Tensor sorted(const Kernels& by, const Tensor& x_NC, const Tensor& experts_NK, c
   const Tensor rows_RC = Picked::apply(x_NC, at::floor_divide(order_R, K), place_R);
   const Tensor made_RC =
       layer.among ? divided(by, rows_RC, counts, layer) : each(by, rows_RC, counts, layer.experts, layer);
-  return Picked::apply(made_RC, place_R, order_R).view({N, K, C});
+  return {made_RC, place_R, order_R};
 }
 
 /// The same, one expert after another.
-Tensor one_by_one(const Kernels& by, const Tensor& x_NC, const Tensor& experts_NK, const ExpertsLayer& layer) {
+Sent one_by_one(const Kernels& by, const Tensor& x_NC, const Tensor& experts_NK, const ExpertsLayer& layer) {
   const std::int64_t N = x_NC.size(0), K = layer.chosen, C = x_NC.size(1);
   const Tensor x_NKC = x_NC.unsqueeze(1).expand({N, K, C});
   Tensor y_NKC;
@@ -112,7 +123,8 @@ Tensor one_by_one(const Kernels& by, const Tensor& x_NC, const Tensor& experts_N
     if (!y_NKC.defined()) y_NKC = at::zeros({N, K, C}, made_RC.options());
     y_NKC = y_NKC.index_put(its, made_RC);
   }
-  return y_NKC;
+  const Tensor every_R = at::arange(N * K, experts_NK.options());
+  return {y_NKC.reshape({N * K, C}), every_R, every_R};
 }
 
 /// In float32, in the order of a token's experts.
@@ -141,13 +153,16 @@ Routes routes(const Tensor& logits_NE, std::int64_t chosen, Routing routing) {
 }
 
 Mixed experts_layer(const Kernels& given, const Tensor& x_BTC, const ExpertsLayer& layer) {
-  const Kernels& by = x_BTC.is_cuda() ? plain() : given;  // a fused one would be chosen for each number of rows
+  Kernels by = x_BTC.is_cuda() ? plain() : given;  // a fused product would be chosen for each number of rows
+  by.experts = given.experts;
   const auto [x, in_BTC] = given.rms_norm(x_BTC, layer.norm_C, layer.epsilon);
   const Tensor in_NC = in_BTC.reshape({-1, in_BTC.size(2)});
   const Routes its = routes(logits(in_NC, layer.router), layer.chosen, layer.routing);
-  const auto send = layer.one_by_one ? one_by_one : sorted;
-  const Tensor sum_NC = weighted(send(by, in_NC, its.experts_NK, layer), its.weights_NK);
-  return {x + sum_NC.to(x.scalar_type()).view(x.sizes()), its};
+  const auto [made_RC, place_R, order_R] = (layer.one_by_one ? one_by_one : sorted)(by, in_NC, its.experts_NK, layer);
+  if (const auto combine = parts_of(by).combine; combine && takes_at_once(made_RC) && made_RC.size(1) % 8 == 0)
+    return {combine(x.reshape(in_NC.sizes()), made_RC, place_R, its.weights_NK).view(x.sizes()), its};
+  const Tensor y_NKC = Picked::apply(made_RC, place_R, order_R).view({in_NC.size(0), layer.chosen, -1});
+  return {x + weighted(y_NKC, its.weights_NK).to(x.scalar_type()).view(x.sizes()), its};
 }
 
 }  // namespace zs::kernel

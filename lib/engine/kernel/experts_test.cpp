@@ -162,34 +162,45 @@ TEST_CASE("experts: sorted or one by one, the same bits, in every format, also o
 }
 
 TEST_CASE("experts: those of a GPU have the results and gradients of one after another, also in preset gradients") {
-  for (const bool preset : {false, true}) {
-    CAPTURE(preset);
-    const std::int64_t counts[] = {5, 0, 1, 4, 2};
-    const Case c{5, 2, Routing::normalised};
-    std::vector<Tensor> own = c.parameters(), others;
-    const Tensor rows_RC = random({12, C}, 7).requires_grad_(true), dy_RC = random({12, C}, 8);
-    for (Tensor& each : own) {
-      others.push_back(each.clone().requires_grad_(true));
-      each.requires_grad_(true);
-      if (preset) each.mutable_grad() = at::ones_like(each);
+  for (const bool stacked : {false, true}) {
+    for (const bool preset : {false, true}) {
+      CAPTURE(stacked);
+      CAPTURE(preset);
+      const std::int64_t counts[] = {5, 0, 1, 4, 2};
+      const Case c{5, 2, Routing::normalised, stacked};
+      std::vector<Tensor> own = c.parameters(), others;
+      const Tensor rows_RC = random({12, C}, 7).requires_grad_(true), dy_RC = random({12, C}, 8);
+      for (Tensor& each : own) {
+        others.push_back(each.clone().requires_grad_(true));
+        each.requires_grad_(true);
+        if (preset) each.mutable_grad() = at::ones_like(each);
+      }
+      const ExpertsLayer layer = c.layer(own), plain_layer = c.layer(others);
+      std::vector<Tensor> made;
+      std::int64_t begin = 0;
+      for (std::size_t e = 0; e < 5; begin += counts[e++]) {
+        const Expert& its = plain_layer.experts[e];
+        const Tensor x = rows_RC.narrow(0, begin, counts[e]);
+        if (stacked) {
+          const Tensor pre = at::addmm(its.gate_bias, x, its.gate),
+                       gate = pre.slice(1, 0, 2 * I, 2).clamp_max(layer.limit),
+                       up = pre.slice(1, 1, 2 * I, 2).clamp(-layer.limit, layer.limit);
+          made.push_back(at::addmm(its.down_bias, (up + 1) * gate * at::sigmoid(gate * layer.alpha), its.down));
+        } else {
+          made.push_back(at::mm(at::silu(at::mm(x, its.gate.t())) * at::mm(x, its.up.t()), its.down.t()));
+        }
+      }
+      const Tensor expected = at::cat(made), y = gated_experts(rows_RC, counts, layer.experts,
+                                                               {stacked, layer.alpha, layer.limit}, plain_parts());
+      CHECK(distance(y, expected) < 1e-6);
+      torch::autograd::backward({expected}, {dy_RC});
+      const Tensor drows = rows_RC.grad().clone();
+      rows_RC.mutable_grad() = Tensor();
+      torch::autograd::backward({y}, {dy_RC});
+      CHECK(distance(rows_RC.grad(), drows) < 1e-6);
+      for (std::size_t i = 3; i < own.size(); ++i)
+        CHECK(distance(own[i].grad() - (preset ? 1 : 0), others[i].grad()) < 1e-6);
     }
-    const ExpertsLayer layer = c.layer(own), plain_layer = c.layer(others);
-    std::vector<Tensor> made;
-    std::int64_t begin = 0;
-    for (std::size_t e = 0; e < 5; begin += counts[e++]) {
-      const Expert& its = plain_layer.experts[e];
-      const Tensor x = rows_RC.narrow(0, begin, counts[e]);
-      made.push_back(at::mm(at::silu(at::mm(x, its.gate.t())) * at::mm(x, its.up.t()), its.down.t()));
-    }
-    const Tensor expected = at::cat(made), y = gated_experts(rows_RC, counts, layer.experts);
-    CHECK(distance(y, expected) < 1e-6);
-    torch::autograd::backward({expected}, {dy_RC});
-    const Tensor drows = rows_RC.grad().clone();
-    rows_RC.mutable_grad() = Tensor();
-    torch::autograd::backward({y}, {dy_RC});
-    CHECK(distance(rows_RC.grad(), drows) < 1e-6);
-    for (std::size_t i = 3; i < own.size(); ++i)
-      CHECK(distance(own[i].grad() - (preset ? 1 : 0), others[i].grad()) < 1e-6);
   }
 }
 

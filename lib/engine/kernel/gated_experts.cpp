@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes as in kernel/experts.hpp; n rows of one expert.
+// Shapes as in kernel/experts.hpp; n rows of one expert; X columns: 2I, or C.
 #include "kernel/gated_experts.hpp"
 
 #include <ATen/MethodOperators.h>
@@ -7,10 +7,12 @@
 #if __has_include(<ATen/ops/_grouped_mm.h>)
 #include <ATen/ops/_grouped_mm.h>
 #endif
+#include <ATen/ops/bucketize.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/silu_backward.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "kernel/gradient.hpp"
@@ -22,7 +24,6 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using Variables = torch::autograd::variable_list;
 
-constexpr std::size_t kGate = 0, kUp = 1, kDown = 2, kWeights = 3;  // of an expert
 constexpr std::int64_t kAligned = 8;  // numbers of bfloat16 in the 16 bytes to which grouped products are aligned
 
 /// Products of rows, or of columns, of which each expert has those up to its end: of a and b[e], or of both. REQUIRES:
@@ -35,55 +36,106 @@ constexpr bool kGrouped = false;
 Tensor grouped_product(const Tensor&, const Tensor&, const Tensor&) { return {}; }
 #endif
 
-/// Products with the weights of experts, of which each has its rows behind another's.
-class Products {
+/// The rows of experts, of which each has its own behind another's.
+class Rows {
  public:
-  Products(const std::vector<std::int64_t>& counts, const Tensor* weights) : counts_(counts), weights_(weights) {}
-
-  /// The rows times their expert's weight number `which`, or its transpose: [R, O].
-  Tensor rows(const Tensor& a_RI, std::size_t which, bool transposed) const {
-    if (grouped(a_RI)) {
-      const Tensor all = joined(which);
-      return grouped_product(a_RI, transposed ? all.transpose(1, 2) : all, ends(a_RI));
-    }
-    const Tensor made_RO = at::empty({a_RI.size(0), weights_[which].size(transposed ? 0 : 1)}, a_RI.options());
-    each([&](std::size_t e, std::int64_t begin, std::int64_t n) {
-      const Tensor& weight = weights_[e * kWeights + which];
-      Tensor its = made_RO.narrow(0, begin, n);
-      if (n == 1)
-        its.copy_(at::mm(rows_of(a_RI, begin, n), transposed ? weight.t() : weight).narrow(0, 0, n));
-      else
-        at::mm_out(its, rows_of(a_RI, begin, n), transposed ? weight.t() : weight);
-    });
-    return made_RO;
+  Rows(const std::vector<std::int64_t>& counts, const Tensor& beside) : counts_(&counts) {
+    const Tensor here = at::empty({std::ssize(counts)}, at::TensorOptions(at::kInt));
+    std::partial_sum(counts.begin(), counts.end(), here.data_ptr<std::int32_t>());
+    ends_E_ = here.to(beside.device(), /*non_blocking=*/true);
   }
 
-  /// Adds each expert's product of the transposed rows of dy with the rows of x to the gradient of its weight.
-  void add(std::vector<Gradient>& sums, std::size_t which, const Tensor& dy_RO, const Tensor& x_RI) const {
-    const Tensor all = grouped(dy_RO) ? grouped_product(dy_RO.t(), x_RI, ends(dy_RO)) : Tensor();
-    std::vector<Tensor> into, terms;
-    each([&](std::size_t e, std::int64_t begin, std::int64_t n) {
-      Gradient& sum = sums[e * kWeights + which];
-      if (!sum.wanted()) return;
-      into.push_back(sum.sum());
-      terms.push_back(all.defined() ? all[static_cast<std::int64_t>(e)]
-                                    : at::mm(rows_of(dy_RO, begin, n).t(), rows_of(x_RI, begin, n)));
-    });
-    if (!into.empty()) at::_foreach_add_(into, terms);
+  std::int64_t experts() const { return std::ssize(*counts_); }
+  /// Behind the last row of each expert, int32.
+  const Tensor& ends() const { return ends_E_; }
+  /// The expert of each row, int32.
+  Tensor experts_of(std::int64_t R) const {
+    return at::bucketize(at::arange(R, ends_E_.options()), ends_E_, /*out_int32=*/true, /*right=*/true);
   }
-
- private:
-  const std::vector<std::int64_t>& counts_;
-  const Tensor* weights_;
-
   /// Calls `see` with each expert that has rows, the first of them, and how many.
   template <typename See>
   void each(See see) const {
     std::int64_t begin = 0;
-    for (std::size_t e = 0; e < counts_.size(); begin += counts_[e++]) {
-      if (counts_[e] > 0) see(e, begin, counts_[e]);
+    for (std::size_t e = 0; e < counts_->size(); begin += (*counts_)[e++]) {
+      if ((*counts_)[e] > 0) see(e, begin, (*counts_)[e]);
     }
   }
+
+ private:
+  const std::vector<std::int64_t>* counts_;
+  Tensor ends_E_;
+};
+
+/// Adds the sums that `of` gives of an expert's rows to the gradient of its parameter, or one below the other to those
+/// of its parameters.
+using Sums = std::vector<std::vector<Gradient*>>;
+template <typename Of>
+void add_all(const Rows& rows, const Sums& sums, Of of) {
+  std::vector<Tensor> into, terms;
+  rows.each([&](std::size_t e, std::int64_t begin, std::int64_t n) {
+    const std::vector<Tensor> parts = of(e, begin, n).chunk(std::ssize(sums[e]), 0);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (sums[e][i]->wanted()) into.push_back(sums[e][i]->sum()), terms.push_back(parts[i]);
+    }
+  });
+  if (!into.empty()) at::_foreach_add_(into, terms);
+}
+bool wanted(const Sums& sums) {
+  return std::ranges::any_of(sums, [](const std::vector<Gradient*>& its) {
+    return std::ranges::any_of(its, [](const Gradient* one) { return one->wanted(); });
+  });
+}
+
+/// Products with a matrix of each expert, of [out, in], or of [in, out].
+class Products {
+ public:
+  Products(const Rows& rows, std::vector<Tensor> matrices, bool in_out)
+      : rows_(&rows), matrices_(std::move(matrices)), in_out_(in_out) {}
+
+  /// The rows times their expert's matrix; `back`: times its transpose, as a gradient is.
+  Tensor of(const Tensor& a_RX, bool back) const {
+    const bool transposed = in_out_ == back;
+    if (grouped(a_RX)) return grouped_product(a_RX, transposed ? joined().transpose(1, 2) : joined(), rows_->ends());
+    const Tensor made = at::empty({a_RX.size(0), matrices_[0].size(transposed ? 0 : 1)}, a_RX.options());
+    rows_->each([&](std::size_t e, std::int64_t begin, std::int64_t n) {
+      const Tensor by = transposed ? matrices_[e].t() : matrices_[e];
+      Tensor its = made.narrow(0, begin, n);
+      if (n == 1)
+        its.copy_(at::mm(rows_of(a_RX, begin, n), by).narrow(0, 0, n));
+      else
+        at::mm_out(its, rows_of(a_RX, begin, n), by);
+    });
+    return made;
+  }
+
+  /// Adds each expert's product of its rows of x and of dy, which came of them, to the gradient of its matrix.
+  void add(const Sums& sums, const Tensor& dy_RX, const Tensor& x_RX) const {
+    if (!wanted(sums)) return;
+    const Tensor &left = in_out_ ? x_RX : dy_RX, &right = in_out_ ? dy_RX : x_RX;
+    const Tensor all = grouped(left) ? grouped_product(left.t(), right, rows_->ends()) : Tensor();
+    add_all(*rows_, sums, [&](std::size_t e, std::int64_t begin, std::int64_t n) {
+      return all.defined() ? all[static_cast<std::int64_t>(e)]
+                           : at::mm(rows_of(left, begin, n).t(), rows_of(right, begin, n));
+    });
+  }
+
+  /// Adds the sum of each expert's rows of dy to the gradient of its bias.
+  void add_sums(const Sums& sums, const Tensor& dy_RX) const {
+    if (!wanted(sums)) return;
+    const Tensor all =
+        grouped(dy_RX)  // a product with rows of ones
+            ? grouped_product(at::ones({dy_RX.size(0), kAligned}, dy_RX.options()).t(), dy_RX, rows_->ends())
+            : Tensor();
+    add_all(*rows_, sums, [&](std::size_t e, std::int64_t begin, std::int64_t n) {
+      if (all.defined()) return all[static_cast<std::int64_t>(e)][0];
+      return dy_RX.narrow(0, begin, n).to(at::kFloat).sum(0).to(dy_RX.scalar_type());
+    });
+  }
+
+ private:
+  const Rows* rows_;
+  std::vector<Tensor> matrices_;
+  bool in_out_;
 
   /// Rows of one expert; of one row two, the second of zeros.
   static Tensor rows_of(const Tensor& all_RX, std::int64_t begin, std::int64_t n) {
@@ -91,76 +143,176 @@ class Products {
     return n == 1 ? at::constant_pad_nd(its, {0, 0, 0, 1}) : its;
   }
 
-  /// Elements from one expert's weight to the next one's.
-  std::int64_t stride(std::size_t which) const {
-    if (counts_.size() == 1) return weights_[which].numel();
-    return weights_[kWeights + which].storage_offset() - weights_[which].storage_offset();
+  /// Elements from one expert's matrix to the next one's.
+  std::int64_t stride() const {
+    if (matrices_.size() == 1) return matrices_[0].numel();
+    return matrices_[1].storage_offset() - matrices_[0].storage_offset();
   }
-  /// The weights number `which` of all experts, [E, O, I]. REQUIRES: grouped().
-  Tensor joined(std::size_t which) const {
-    const Tensor& first = weights_[which];
-    return first.as_strided({std::ssize(counts_), first.size(0), first.size(1)}, {stride(which), first.size(1), 1});
+  /// The matrices of all experts. REQUIRES: grouped().
+  Tensor joined() const {
+    const Tensor& first = matrices_[0];
+    return first.as_strided({rows_->experts(), first.size(0), first.size(1)}, {stride(), first.size(1), 1});
   }
-  /// Whether one call computes all products: for bfloat16 on a GPU, if the weights have equal distances in one buffer.
+  /// Whether one call computes all products: for bfloat16 on a GPU, if the matrices have equal distances in one buffer.
   /// Its bits are the same as those of one product after another.
   bool grouped(const Tensor& rows) const {
     if (!kGrouped || !rows.is_cuda() || rows.scalar_type() != at::kBFloat16 || rows.size(0) == 0) return false;
-    for (std::size_t i = 0; i < counts_.size() * kWeights; ++i) {
-      const Tensor &its = weights_[i], &first = weights_[i % kWeights];
-      const auto e = static_cast<std::int64_t>(i / kWeights);
+    const Tensor& first = matrices_[0];
+    for (std::size_t e = 0; e < matrices_.size(); ++e) {
+      const Tensor& its = matrices_[e];
       const bool fits = its.size(0) % kAligned == 0 && its.size(1) % kAligned == 0 && its.is_contiguous() &&
                         its.storage_offset() % kAligned == 0 &&
                         its.storage().unsafeGetStorageImpl() == first.storage().unsafeGetStorageImpl() &&
-                        its.storage_offset() == first.storage_offset() + e * stride(i % kWeights);
+                        its.storage_offset() == first.storage_offset() + static_cast<std::int64_t>(e) * stride();
       if (!fits) return false;
     }
-    return stride(0) > 0;
+    return stride() > 0;
   }
-  /// Behind the last row of each expert, int32 on the device.
-  Tensor ends(const Tensor& beside) const {
-    const Tensor here = at::empty({std::ssize(counts_)}, at::TensorOptions(at::kInt));
-    std::partial_sum(counts_.begin(), counts_.end(), here.data_ptr<std::int32_t>());
-    return here.to(beside.device(), /*non_blocking=*/true);
+};
+
+/// What an expert's parameters are, in the order in which a node lists them.
+struct Network : torch::CustomClassHolder {
+  std::vector<std::int64_t> counts;
+  Gating how;
+  const ExpertParts* parts = nullptr;
+  std::vector<std::vector<std::size_t>> first, second;  ///< those of a product, by number
+  std::vector<std::vector<std::size_t>> first_bias, second_bias;
+
+  /// The matrix of each expert's product: of several that lie behind each other, one.
+  static std::vector<Tensor> matrices(const std::vector<std::vector<std::size_t>>& of, const Tensor* all) {
+    std::vector<Tensor> made;
+    for (const std::vector<std::size_t>& its : of) {
+      const Tensor& a = all[its[0]];
+      if (its.size() == 1) {
+        made.push_back(a);
+        continue;
+      }
+      const Tensor& b = all[its[1]];
+      const bool adjacent = a.is_contiguous() && b.is_contiguous() &&
+                            a.storage().unsafeGetStorageImpl() == b.storage().unsafeGetStorageImpl() &&
+                            b.storage_offset() == a.storage_offset() + a.numel();
+      made.push_back(adjacent ? a.as_strided({a.size(0) + b.size(0), a.size(1)}, {a.size(1), 1}) : at::cat({a, b}));
+    }
+    return made;
+  }
+  static Tensor stacked(const std::vector<std::vector<std::size_t>>& of, const Tensor* all) {
+    return of.empty() ? Tensor() : at::stack(matrices(of, all));
+  }
+  static Sums sums(const std::vector<std::vector<std::size_t>>& of, std::vector<Gradient>& all) {
+    Sums made;
+    for (const std::vector<std::size_t>& its : of) {
+      made.emplace_back();
+      for (const std::size_t number : its) made.back().push_back(&all[number]);
+    }
+    return made;
   }
 };
 
 struct Gated : torch::autograd::Function<Gated> {
-  static Tensor forward(AutogradContext* ctx, const Tensor& rows_RC, const at::TensorList& weights,
-                        const std::vector<std::int64_t>& counts) {
-    const Products by(counts, weights.data());
-    const Tensor gate_RI = by.rows(rows_RC, kGate, true), up_RI = by.rows(rows_RC, kUp, true);
-    Variables saved = {rows_RC, gate_RI, up_RI};
-    saved.insert(saved.end(), weights.begin(), weights.end());
+  static Tensor forward(AutogradContext* ctx, const Tensor& rows_RC, const at::TensorList& parameters,
+                        const c10::intrusive_ptr<Network>& of) {
+    const Rows rows(of->counts, rows_RC);
+    const Tensor* const all = parameters.data();
+    const bool biased = !of->first_bias.empty();
+    const Tensor expert_R = biased ? rows.experts_of(rows_RC.size(0)) : Tensor();
+    const Tensor pre_RX = Products(rows, of->matrices(of->first, all), of->how.alternates).of(rows_RC, /*back=*/false);
+    const Tensor inner_RI = of->parts->activate(pre_RX, of->stacked(of->first_bias, all), expert_R, of->how);
+    const Tensor made_RC =
+        Products(rows, of->matrices(of->second, all), of->how.alternates).of(inner_RI, /*back=*/false);
+    if (biased) of->parts->add_bias(made_RC, of->stacked(of->second_bias, all), expert_R);
+    Variables saved = {rows_RC, pre_RX};
+    saved.insert(saved.end(), parameters.begin(), parameters.end());
     ctx->save_for_backward(saved);
-    ctx->saved_data["counts"] = counts;
-    return by.rows(at::silu(gate_RI).mul_(up_RI), kDown, true);
+    ctx->saved_data["network"] = c10::IValue::make_capsule(of);
+    return made_RC;
   }
 
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
     const Variables saved = ctx->get_saved_variables();
-    const Tensor &rows_RC = saved[0], &gate_RI = saved[1], &up_RI = saved[2], dy_RC = gradients[0].contiguous();
-    const Tensor* const weights = saved.data() + 3;
-    const std::vector<std::int64_t> counts = ctx->saved_data["counts"].toIntVector();
-    const Products by(counts, weights);
-    std::vector<Gradient> sums(weights, weights + counts.size() * kWeights);
-    const Tensor silu_RI = at::silu(gate_RI), dinner_RI = by.rows(dy_RC, kDown, false);
-    by.add(sums, kDown, dy_RC, silu_RI * up_RI);
-    const Tensor dgate_RI = at::silu_backward(dinner_RI * up_RI, gate_RI), dup_RI = silu_RI.mul_(dinner_RI);
-    by.add(sums, kGate, dgate_RI, rows_RC);
-    by.add(sums, kUp, dup_RI, rows_RC);
-    Variables all = {by.rows(dgate_RI, kGate, false).add_(by.rows(dup_RI, kUp, false))};
-    for (const Gradient& sum : sums) all.push_back(sum.returned());
-    all.emplace_back();  // of the counts
-    return all;
+    const auto of = c10::static_intrusive_pointer_cast<Network>(ctx->saved_data["network"].toCapsule());
+    const Tensor &rows_RC = saved[0], &pre_RX = saved[1], dy_RC = gradients[0].contiguous();
+    const Tensor* const all = saved.data() + 2;
+    const Rows rows(of->counts, rows_RC);
+    const Products first(rows, of->matrices(of->first, all), of->how.alternates),
+        second(rows, of->matrices(of->second, all), of->how.alternates);
+    std::vector<Gradient> sums(saved.begin() + 2, saved.end());
+    const Tensor expert_R = of->first_bias.empty() ? Tensor() : rows.experts_of(rows_RC.size(0));
+    const auto [dpre_RX, inner_RI] = of->parts->activate_backward(pre_RX, of->stacked(of->first_bias, all), expert_R,
+                                                                  of->how, second.of(dy_RC, /*back=*/true));
+    second.add(of->sums(of->second, sums), dy_RC, inner_RI);
+    second.add_sums(of->sums(of->second_bias, sums), dy_RC);
+    first.add(of->sums(of->first, sums), dpre_RX, rows_RC);
+    first.add_sums(of->sums(of->first_bias, sums), dpre_RX);
+    Variables made = {first.of(dpre_RX, /*back=*/true)};
+    for (const Gradient& sum : sums) made.push_back(sum.returned());
+    made.emplace_back();  // of the network
+    return made;
+  }
+};
+
+/// Gates and ups, with their biases, as they are and in their limits.
+struct Pairs {
+  Tensor gate, up, free_gate, free_up;
+  Pairs(const Tensor& pre_RX, const Tensor& bias_EX, const Tensor& expert_R, const Gating& how) {
+    const Tensor all = bias_EX.defined() ? pre_RX + bias_EX.index_select(0, expert_R) : pre_RX;
+    const std::int64_t I = all.size(1) / 2;
+    if (how.alternates) {
+      const std::vector<Tensor> pair = all.view({-1, I, 2}).unbind(2);
+      free_gate = pair[0].le(how.limit), free_up = pair[1].abs().le(how.limit);
+      gate = pair[0].clamp_max(how.limit), up = pair[1].clamp(-how.limit, how.limit);
+    } else {
+      gate = all.narrow(1, 0, I), up = all.narrow(1, I, I);
+    }
   }
 };
 
 }  // namespace
 
-Tensor gated_experts(const Tensor& rows_RC, std::span<const std::int64_t> counts, std::span<const Expert> experts) {
-  std::vector<Tensor> weights;
-  for (const Expert& its : experts) weights.insert(weights.end(), {its.gate, its.up, its.down});
-  return Gated::apply(rows_RC, at::TensorList(weights), std::vector<std::int64_t>(counts.begin(), counts.end()));
+const ExpertParts& plain_parts() {
+  static const ExpertParts parts = {
+      [](const Tensor& pre_RX, const Tensor& bias_EX, const Tensor& expert_R, const Gating& how) {
+        const Pairs of(pre_RX, bias_EX, expert_R, how);
+        if (!how.alternates) return at::silu(of.gate).mul_(of.up);
+        return (of.up + 1) * (of.gate * (of.gate * how.alpha).sigmoid());
+      },
+      [](const Tensor& pre_RX, const Tensor& bias_EX, const Tensor& expert_R, const Gating& how,
+         const Tensor& d_RI) -> std::pair<Tensor, Tensor> {
+        const Pairs of(pre_RX, bias_EX, expert_R, how);
+        if (!how.alternates) {
+          const Tensor silu_RI = at::silu(of.gate);
+          return {at::cat({at::silu_backward(d_RI * of.up, of.gate), silu_RI * d_RI}, 1), silu_RI * of.up};
+        }
+        const Tensor s = (of.gate * how.alpha).sigmoid(), glu = of.gate * s, up = of.up + 1;
+        const Tensor dgate = d_RI * up * (s + glu * how.alpha * (1 - s)) * of.free_gate, dup = d_RI * glu * of.free_up;
+        return {at::stack({dgate, dup}, 2).view(pre_RX.sizes()), up * glu};
+      },
+      [](const Tensor& made_RC, const Tensor& bias_EC, const Tensor& expert_R) {
+        made_RC.add_(bias_EC.index_select(0, expert_R));
+      },
+      nullptr,
+  };
+  return parts;
+}
+
+Tensor gated_experts(const Tensor& rows_RC, std::span<const std::int64_t> counts, std::span<const Expert> experts,
+                     const Gating& how, const ExpertParts& parts) {
+  const auto of = c10::make_intrusive<Network>();
+  of->counts.assign(counts.begin(), counts.end());
+  of->how = how, of->parts = &parts;
+  std::vector<Tensor> all;
+  const auto list = [&](std::vector<std::vector<std::size_t>>& into, std::initializer_list<Tensor> its) {
+    into.emplace_back();
+    for (const Tensor& each : its) into.back().push_back(all.size()), all.push_back(each);
+  };
+  for (const Expert& its : experts) {
+    if (how.alternates) {
+      list(of->first, {its.gate}), list(of->first_bias, {its.gate_bias});
+      list(of->second, {its.down}), list(of->second_bias, {its.down_bias});
+    } else {
+      list(of->first, {its.gate, its.up}), list(of->second, {its.down});
+    }
+  }
+  return Gated::apply(rows_RC, at::TensorList(all), of);
 }
 
 }  // namespace zs::kernel

@@ -87,6 +87,8 @@ struct GatedLayer {
   bool last = false;  ///< of its unit: what it gives is what the unit does, which a second forward need not make
 };
 
+struct ExpertParts;  // gated_experts.hpp
+
 struct Kernels {
   /// Layer norm over the last dimension.
   Normed (*norm)(const at::Tensor& x_BTC, const at::Tensor& weight_C, const at::Tensor& bias_C, double epsilon);
@@ -127,6 +129,7 @@ struct Kernels {
   at::Tensor (*gated_layer)(const at::Tensor& x_BTC, const GatedLayer& layer);
   /// Whether grouped_attention() itself keeps documents apart, for queries and settings like these; null: never.
   bool (*takes_documents)(const at::Tensor& q_BTE, const Attending& how) = nullptr;
+  const ExpertParts* experts = nullptr;  ///< of a network of experts; null: LibTorch's operations
 };
 
 /// The inputs of a layer's attention: x unchanged, and its queries, keys and values, normalised and rotated.

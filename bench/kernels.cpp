@@ -194,8 +194,7 @@ std::vector<Case> parts(const Shape& s, const std::vector<Tensor>& attention, co
        [=](const Kernels& k, const auto& in) { return attends(k, in, [&](auto& layer) { layer.attending.cap = 2; }); }},
       {"attention layer, a cap and a window", attention,
        [=](const Kernels& k, const auto& in) {
-         return attends(k, in,
-                        [&](auto& layer) { layer.attending.cap = 2, layer.attending.window = s.T > 1000 ? 700 : 19; });
+         return attends(k, in, [&](auto& layer) { layer.attending.cap = 2, layer.attending.window = s.T / 3; });
        }},
       {"attention layer, sinks and a window", with(attention, {random({s.H})}),
        [=](const Kernels& k, const auto& in) {
@@ -236,7 +235,6 @@ std::vector<Case> experts(const Shape& s) {
   const double by_C = 1 / std::sqrt(static_cast<double>(C)), by_I = 1 / std::sqrt(static_cast<double>(I));
   const auto run = [=](const Kernels& k, const std::vector<Tensor>& in) {
     const bool alternates = in.size() > 2;
-    const std::int64_t counts[] = {N / 2, 0, 1, N - N / 2 - 1};
     std::vector<zs::kernel::Expert> all;
     for (std::int64_t e = 0; e < E; ++e) {
       const auto part = [&](std::int64_t begin, std::int64_t rows, std::int64_t columns) {
@@ -247,22 +245,19 @@ std::vector<Case> experts(const Shape& s) {
       else
         all.push_back({.gate = part(0, I, C), .up = part(1, I, C), .down = part(2, C, I)});
     }
-    return zs::kernel::gated_experts(in[0].view({N, C}), counts, all, {alternates, 1.702, 1.5},
-                                     k.experts ? *k.experts : zs::kernel::plain_parts());
+    return zs::kernel::gated_experts(in[0].view({N, C}), std::vector<std::int64_t>{N / 2, 0, 1, N - N / 2 - 1}, all,
+                                     {alternates, 1.702, 1.5}, k.experts ? *k.experts : zs::kernel::plain_parts());
   };
-  std::vector<Tensor> matrices;
-  for (std::int64_t e = 0; e < E; ++e)
-    matrices.push_back(random({2 * C * I}, by_C)), matrices.push_back(random({C * I}, by_I));
-  const Tensor x = random({s.B, s.T, C}), all = at::cat(matrices),
+  const Tensor x = random({s.B, s.T, C}),
+               all = at::cat({random({E, 2 * C * I}, by_C), random({E, C * I}, by_I)}, 1).view({-1}),
                place_R = at::randperm(N * K, at::TensorOptions(at::kLong).device(at::kCUDA));
   return {
       {"experts' networks", {x, all}, run},
       // A gate near its limit has a gradient or none, as its product is rounded.
-      {"experts' networks, gates and ups that alternate, biases",
-       {x, all, random({E, 2 * I}), random({E, C})},
-       run,
-       true,
-       0.05},
+      {.name = "experts' networks, gates and ups that alternate, biases",
+       .inputs = {x, all, random({E, 2 * I}), random({E, C})},
+       .layer = run,
+       .far = 0.05},
       {"the sum of a token's experts", {x, random({N * K, C}), random({N, K})}, [=](const Kernels& k, const auto& in) {
          const Tensor x_NC = in[0].view({N, C}), weights_NK = in[2].to(at::kFloat);
          if (k.experts) return k.experts->combine(x_NC, in[1], place_R, weights_NK);

@@ -41,6 +41,21 @@ Contributed contributed(const Step& step, const std::string& parameter, std::siz
   return found;
 }
 
+/// The squares of gradients that one rank alone holds, as of its experts: of all, and of those with one ending.
+std::map<std::string, double> kept_apart(const Step& step) {
+  std::map<std::string, double> found;
+  for (const auto& [name, tensor] : step.tensors.all()) {
+    if (!name.starts_with("grad/") || tensor.copies > 0 || tensor.pieces.empty()) continue;
+    const int rank = tensor.pieces.front().rank;
+    if (std::ranges::any_of(tensor.pieces, [&](const Tensor::Piece& piece) { return piece.rank != rank; })) continue;
+    const std::string of = " of rank " + std::to_string(rank) + " alone", parameter = parameter_of(name);
+    const std::size_t last = parameter.rfind('.'), ending = last == std::string::npos ? last : parameter.rfind('.', last - 1);
+    found["the parameters" + of] += tensor.squares;
+    if (ending != std::string::npos) found["the " + parameter.substr(ending + 1) + of] += tensor.squares;
+  }
+  return found;
+}
+
 /// By how many ranks a sum of gradients is divided. Tied stages and tensor ranks have summands of one share, and experts
 /// have the tokens of all shares.
 double shares_of(const Run& run, std::size_t summands) {
@@ -311,6 +326,10 @@ void judge_norm(const Run& run, Tally& tally, const Moment& now) {
     if (by.empty() && mine > 1e-4 * whole * whole && close_to(std::fabs(more), mine, 1e-3)) likely.push_back(parameter);
   }
   if (!likely.empty()) by = joined(likely, " or ") + (more > 0 ? " counts twice" : " is left out");
+  for (const auto& [what, square] : by.empty() ? kept_apart(now.step) : std::map<std::string, double>()) {
+    if (close_to(std::fabs(more), square / (factor * factor), 1e-3)) likely.push_back(what);
+  }
+  if (by.empty() && !likely.empty()) by = joined(likely, " or ") + (more > 0 ? " count twice" : " are left out");
   // Of the parameters that one rank holds: a stage, or the rank's experts. Each rank's own norm, and their mean.
   std::map<int, double> of_ranks;
   for (const auto& [name, tensor] : now.step.tensors.all()) {

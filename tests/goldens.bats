@@ -16,6 +16,15 @@ made() {
   sed -i -E "1s/\"id\": \"[0-9a-f]*\"/\"id\": \"$id\"/; 1s/\\}\$/, \"environment\": {\"instruction set\": \"${3:-AVX512}\", \"processor\": \"one\"}}/" "$2"/rank-*.jsonl
 }
 
+# moved FOLDER: its first parameter begins with other bits, as under ZS_PROBE_PERTURB.
+moved() {
+  for file in "$1"/rank-*.jsonl; do
+    jq -c 'if .start == 0 then .tensors[0].digest |= .[1:] + .[:1] else . end' "$file" >"$file.new"
+    mv "$file.new" "$file"
+  done
+}
+export -f moved
+
 golden() { run --separate-stderr "$1" zs-verify --golden "${@:2}"; }
 
 @test "golden: the same bits are the same; what differs is the environment's or the code's" {
@@ -79,8 +88,12 @@ golden() { run --separate-stderr "$1" zs-verify --golden "${@:2}"; }
   run -0 --separate-stderr zs-verify --golden kept seen --update
   [[ $output == *"moved: beside kept/torch-"*": "* ]] || complain "$output"
   made plain seen
-  made plain moved
-  zs-verify --golden floors seen --update --floor moved
+  made plain other
+  run -2 --separate-stderr zs-verify --golden floors seen --update --floor other
+  [[ $stderr == *"other: begins with the parameters of seen: record a floor with ZS_PROBE_PERTURB=1" ]] || complain "$stderr"
+  [ ! -e floors ] || complain "a golden was written"
+  moved other
+  zs-verify --golden floors seen --update --floor other
   [ -s floors/*/floor/rank-0.jsonl ] || complain "no floor is kept"
   verdict
 }
@@ -117,7 +130,7 @@ golden() { run --separate-stderr "$1" zs-verify --golden "${@:2}"; }
 }
 
 @test "golden: the script of share/ci records, compares and annotates; the action and the job of GitLab run it" {
-  train='cp -r seen/$KIND "${ZS_PROBE#golden:}"'
+  train='to=${ZS_PROBE#golden:}; cp -r seen/$KIND "$to"; [[ -z ${ZS_PROBE_PERTURB-} ]] || moved "$to"'
   for kind in plain fault; do made $kind seen/$kind; done
   check=$ROOT/share/ci/check-golden
   export KIND=plain
@@ -154,7 +167,7 @@ golden() { run --separate-stderr "$1" zs-verify --golden "${@:2}"; }
     git add kind
     git -c user.name=a -c user.email=a@b.c commit -q -m "commit $i"
   done
-  train='read -r kind _ <kind; cp -r "$SEEN/$kind" "${ZS_PROBE#golden:}"'
+  train='read -r kind _ <kind; to=${ZS_PROBE#golden:}; cp -r "$SEEN/$kind" "$to"; [[ -z ${ZS_PROBE_PERTURB-} ]] || moved "$to"'
   git checkout -q HEAD~5
   ZS_UPDATE=1 ../check-golden ../kept bash -c "$train"
   made plain "$SEEN/plain"
@@ -177,18 +190,23 @@ golden() { run --separate-stderr "$1" zs-verify --golden "${@:2}"; }
 import os
 import torch
 
-def train(factor=1.0):
+def train(factor=1.0, clip=None):
     torch.manual_seed(0)
     model = torch.nn.Linear(8, 1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     for step in range(3):
         loss = model(torch.randn(4, 8, generator=torch.Generator().manual_seed(step))).pow(2).mean() * factor
         loss.backward()
+        if clip:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
         optimizer.step()
         optimizer.zero_grad()
 
 def test_linear(zs_golden):
     train(float(os.environ.get("FACTOR", 1)))
+
+def test_clipped(zs_golden):
+    train(float(os.environ.get("FACTOR", 1)), 1e-3)
 
 def test_nothing_trains(zs_golden):
     pass
@@ -199,6 +217,7 @@ PY
   [[ $output == *"zs_golden: no golden: "*"pytest --zs-update writes one"* ]] || complain "$output"
   run -0 pytest -k linear --zs-update
   [ -s goldens/test_train/test_linear/*/rank-0.jsonl ] || complain "$output"
+  [ -s goldens/test_train/test_linear/*/floor/rank-0.jsonl ] || complain "no floor: $output"
   run -0 pytest -k linear
   [[ $output == *"same: test_train.py::test_linear: the bits of the golden"* ]] || complain "$output"
   FACTOR=2 GITHUB_ACTIONS=true run -1 pytest -k linear
@@ -206,6 +225,10 @@ PY
   [[ $output == *"::error title=zs golden test_train.py::test_linear::"* ]] || complain "$output"
   sed -i -E '1s/"instruction set": "[^"]*"/"instruction set": "another"/' goldens/test_train/test_linear/*/rank-0.jsonl
   run -0 pytest -k linear
+  # Clipping hides the factor from what the optimizer gets; the norm tells it.
+  run -0 pytest -k clipped --zs-update
+  FACTOR=2 run -1 pytest -k clipped
+  [[ $output == *"zs_golden: code: step 1: norm of rank 0: "*", x 2.000"* ]] || complain "$output"
   run -1 pytest -k nothing
   [[ $output == *"zs_golden: nothing was recorded"* ]] || complain "$output"
   verdict

@@ -122,4 +122,13 @@ TEST_CASE("probe: groups are known by the parameters that they hold") {
   CHECK(options_apart(one, way).front().verdict == compare::Verdict::inconclusive);
 }
 
+TEST_CASE("probe: an option that an earlier release of PyTorch lacks says what that release does") {
+  Group group{{{"decoupled_weight_decay", {{}, "true"}}, {"lr", {{0.1}, ""}}}, {"w"}, "AdamW"};
+  CHECK(implied(group, "decoupled_weight_decay"));
+  CHECK(!implied(group, "lr"));
+  CHECK(!implied(group, "amsgrad"));
+  group.optimizer = "Adam";
+  CHECK(!implied(group, "decoupled_weight_decay"));
+}
+
 }  // namespace zs::probe

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -138,10 +139,10 @@ class Report {
     add("verdict", std::string(compare::name(verdict)));
     if (unlike)
       add("headline", "two different models: no parameter of one has a name of the other");
-    else if (found_.first)
-      tell(*found_.first);
-    else if (!account.different().empty())
-      add("headline", account.different().front());
+    else if (const std::string earlier = before_first(account.different()); found_.first)
+      tell(*found_.first, earlier);
+    else if (!earlier.empty())
+      add("headline", earlier);
     if (found_.differing > 0) {
       const Finding* const first = found_.first ? &*found_.first : nullptr;
       add("kind", !first ? "rounding: the largest distance is " + to_rounded_text(found_.nearest, 2) +
@@ -196,6 +197,19 @@ class Report {
       lines_.emplace_back(key, value);
   }
 
+  /// Of what differs beside tensors, the first that is of an earlier step than the first tensor; "" if there is none.
+  std::string before_first(const std::vector<std::string>& different) const {
+    const auto step_of = [](const std::string& sentence) {
+      constexpr std::string_view kStep = "step ";
+      const auto number = parse_int(sentence.substr(0, sentence.find(':')).substr(std::min(kStep.size(), sentence.size())));
+      return sentence.starts_with(kStep) && number ? *number : std::numeric_limits<std::int64_t>::max();
+    };
+    const auto first = std::ranges::min_element(different, {}, step_of);
+    if (first == different.end()) return "";
+    if (!found_.first || step_of(*first) < found_.first->step) return *first;
+    return "";
+  }
+
   /// A clause on the changes that the bound of a 16-bit type hides.
   std::string unseen_change() const {
     if (found_.computed != "BF16" && found_.computed != "F16") return "";
@@ -246,7 +260,7 @@ class Report {
     }
   }
 
-  void tell(const Finding& finding) {
+  void tell(const Finding& finding, const std::string& earlier) {
     std::string said = "step " + to_text(finding.step) + ": ";
     if (finding.place == "rate" || finding.place == "batch" || finding.place == "targets" ||
         finding.place == "parameter") {
@@ -258,7 +272,7 @@ class Report {
                 to_text(static_cast<std::int64_t>(finding.of));
       said += ": " + finding.relation;
     }
-    add("headline", said);
+    add("headline", earlier.empty() ? said : earlier);
     add("step", to_text(finding.step));
     add("what", what(finding.place));
     if (!finding.parameter.empty()) add("parameter", finding.parameter);

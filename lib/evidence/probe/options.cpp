@@ -94,6 +94,14 @@ std::vector<std::pair<std::size_t, std::size_t>> paired(const std::vector<Group>
   return pairs;
 }
 
+bool implied(const Group& group, const std::string& key) {
+  const auto option = group.options.find(key);
+  if (option == group.options.end() || !option->second.numbers.empty()) return false;
+  const std::string& text = option->second.text;
+  if (key == "decoupled_weight_decay") return text == (group.optimizer == "AdamW" ? "true" : "false");
+  return (key == "maximize" || key == "amsgrad") && text == "false";
+}
+
 std::vector<OptionApart> options_apart(const Group& a, const Group& b) {
   std::vector<OptionApart> found;
   if (a.optimizer != b.optimizer)

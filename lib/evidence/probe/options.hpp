@@ -24,6 +24,9 @@ struct OptionApart {
 /// Without the options that say how an update is computed and not what: foreach, fused.
 std::vector<OptionApart> options_apart(const Group& a, const Group& b);
 
+/// Whether an option of the group says what a release of PyTorch does that does not have this option yet.
+bool implied(const Group& group, const std::string& key);
+
 /// For each parameter the number of steps that the optimizer counts, as a text, and the group that holds it.
 std::map<std::string, std::string> counters(const Step& step);
 std::map<std::string, const Group*> groups_of(const Step& step);

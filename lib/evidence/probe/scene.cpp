@@ -105,7 +105,8 @@ Account::Outcome Account::Scene::number(const std::string& name, double x, doubl
   const double most = bound == found.judged.end() ? 0 : bound->second;
   if (tolerance.exact() ? near(x, y, most) : tolerance.accepts(x, y))
     return {tolerance.exact() ? Verdict::rounding : Verdict::within, ""};
-  return {Verdict::different, name + ": " + pair_text(x, y)};
+  return {Verdict::different,
+          name + ": " + pair_text(x, y) + (x != 0 && std::isfinite(y / x) ? ", x " + to_rounded_text(y / x, 4) : "")};
 }
 
 bool Account::Scene::frozen_elsewhere(const std::string& name) const {
@@ -314,6 +315,8 @@ void Account::Scene::enter(rule::Groups) {
          }
          for (const OptionApart& option : options_apart(*x, *y)) {
            if (option.verdict == Verdict::inconclusive && !alike) continue;  // an option of its layout
+           if (option.verdict == Verdict::inconclusive && a.torch != b.torch && (implied(*x, option.key) || implied(*y, option.key)))
+             continue;
            if (option.verdict > worst.verdict) worst = {option.verdict, name + ": " + option.key + " is " + option.text};
          }
          return worst;

@@ -64,7 +64,7 @@ std::vector<std::string> changes(const Environment& from, const Environment& to)
   }
   const auto value = [](const Environment& of, const std::string& key) {
     const auto found = of.find(key);
-    return found == of.end() ? std::string("unknown") : found->second;
+    return found == of.end() ? std::string("none") : found->second;
   };
   std::vector<std::string> all;
   for (const std::string& key : keys) {
@@ -117,8 +117,9 @@ void shorten(Ordered& rows) {
   }
 }
 
-/// Copies the lines of a recording, with short sketches and without values. Returns the bytes written.
-std::size_t write_short(const std::string& from, const std::string& to) {
+/// Copies the lines of a recording, with short sketches and without values; of a floor without what no bound is taken
+/// from. Returns the bytes written.
+std::size_t write_short(const std::string& from, const std::string& to, bool floor = false) {
   fs::create_directories(to);
   std::size_t size = 0;
   for (const auto rank : probefile::ranks_in(from)) {
@@ -130,6 +131,7 @@ std::size_t write_short(const std::string& from, const std::string& to) {
         if (row.contains(key)) shorten(row[key]);
       }
       if (row.contains("values")) row["values"] = nullptr;
+      if (floor && row.contains("locals")) row["locals"] = Ordered::array();
       text += row.dump() + "\n";
     }
     write_file(probefile::path_of(to, static_cast<int>(rank)), text);
@@ -214,6 +216,7 @@ std::vector<std::string> files_in(const std::string& folder) {
 
 GoldenAnswer update_golden(const std::string& goldens, const std::string& recording, const std::string& floor) {
   const Environment environment = environment_of(recording);
+  if (!floor.empty()) probe::compare(recording, recording, {}, 0, floor);  // throws if that is no floor
   const Golden before = nearest(goldens, environment);
   const bool replaces = !before.path.empty() && before.changes.empty();
   std::string moved = before.path.empty() ? "the first golden" : "a golden of another environment";
@@ -226,8 +229,8 @@ GoldenAnswer update_golden(const std::string& goldens, const std::string& record
   for (int i = 2; !replaces && fs::exists(path); ++i) path = goldens + "/" + name_of(environment) + "-" + std::to_string(i);
   const std::string fresh = path + ".new";
   fs::remove_all(fresh);
-  const std::size_t size = write_short(recording, fresh);
-  if (!floor.empty()) write_short(floor, fresh + "/floor");
+  std::size_t size = write_short(recording, fresh);
+  if (!floor.empty()) size += write_short(floor, fresh + "/floor", true);
   fs::remove_all(path);
   fs::rename(fresh, path);
   GoldenAnswer answer = made("written", path + ", " + to_text(static_cast<std::int64_t>((size + 999) / 1000)) + " kB");

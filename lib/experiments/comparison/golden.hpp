@@ -27,7 +27,7 @@ struct GoldenAnswer {
 GoldenAnswer compare_golden(const std::string& goldens, const std::string& recording);
 
 /// Writes the recording as the golden of its environment, with sketches of one range, and says what moved. `floor`: a
-/// recording of the effect of rounding, kept with it; or "".
+/// recording of the effect of rounding, kept with it; or "". Throws Error if it begins with the golden's parameters.
 GoldenAnswer update_golden(const std::string& goldens, const std::string& recording, const std::string& floor);
 
 /// Compares the values of a run as a log or a table has them, such as Megatron's golden_values.json, with those kept.

@@ -7,7 +7,7 @@ test. pip install of the wheel of zs loads it; else: pytest -p zs_probe.pytest.
 
 A golden is kept for each environment in goldens/MODULE/TEST/ beside the test. A test passes where the bits are those of the
 golden, and where another environment (PyTorch, processor, kernels) explains the difference; it fails where the code does.
-pytest --zs-update writes goldens and says what moved.
+pytest --zs-update writes goldens and says what moved; it calls each test twice, to measure what rounding does to its training.
 """
 import functools
 import json
@@ -66,31 +66,44 @@ def zs_golden(request, tmp_path, monkeypatch):
     boot.activate()
     test = node.obj
 
+    def recorded(folder, *args, **kwargs):
+        __tracebackhide__ = True
+        os.environ["ZS_PROBE"] = "golden:" + folder
+        try:
+            return test(*args, **kwargs)
+        finally:
+            _close()
+
     @functools.wraps(test)
     def compared(*args, **kwargs):
         __tracebackhide__ = True
-        result = test(*args, **kwargs)
-        attaching = sys.modules.get("zs_probe.attaching")
-        for recorder in list(attaching.recorders) if attaching else ():
-            recorder.close()
-            attaching.recorders.remove(recorder)
-        _judge(node, config, golden, recording)
+        result = recorded(recording, *args, **kwargs)
+        floor = None
+        if config.getoption("--zs-update"):  # once more, from parameters moved by one unit in the last place
+            floor = str(tmp_path / "floor")
+            monkeypatch.setenv("ZS_PROBE_PERTURB", "1")
+            recorded(floor, *args, **kwargs)
+        _judge(node, config, golden, recording, floor)
         return result
 
     node.obj = compared
     yield recording
+    _close()  # of a test that failed
+
+
+def _close():
     attaching = sys.modules.get("zs_probe.attaching")
-    for recorder in list(attaching.recorders) if attaching else ():  # of a test that failed
+    for recorder in list(attaching.recorders) if attaching else ():
         recorder.close()
         attaching.recorders.remove(recorder)
 
 
-def _judge(node, config, golden, recording):
+def _judge(node, config, golden, recording, floor):
     __tracebackhide__ = True
     if not os.path.exists(os.path.join(recording, "rank-0.jsonl")):
         pytest.fail("zs_golden: nothing was recorded: no optimizer of torch stepped in this test", pytrace=False)
     update = config.getoption("--zs-update")
-    words = [_tool(), "--golden", golden, recording, "--format", "json", *(["--update"] if update else [])]
+    words = [_tool(), "--golden", golden, recording, "--format", "json", *(["--update", "--floor", floor] if update else [])]
     ended = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
     try:
         answer = json.loads(ended.stdout)

@@ -17,7 +17,7 @@ from .sketch import perturb, samples
 from .writer import Pen, Row, Taken, Transfer, Writer, finish, raw, vectors
 
 _MASK = (1 << 64) - 1
-_GOLDEN, _ROW = 200_000, 330  # bytes: of a golden, of a row with a short sketch
+_GOLDEN, _ROW = 100_000, 185  # bytes: of a golden, beside its floor of as many; of a row with a short sketch
 _BEGIN = {"param": "begin/", "model": "begin.model/"}  # a place, and that of the same tensors as forward finds them
 
 
@@ -199,7 +199,7 @@ class Recorder:
     def _golden(self):
         """None while a golden has room for a step more; every rank finds the same, so that all have the same steps."""
         of_all = self.world_size * len(self.layout.names()) * _ROW
-        step, rest = of_all * (self._micro + 6), of_all * 5  # rest: the start and the end
+        step, rest = of_all * (self._micro + 6), of_all * 3  # rest: the start
         if rest + step > _GOLDEN:
             say(f"golden: a step takes about {(rest + step) // 1000} kB, more than {_GOLDEN // 1000}: record a smaller model")
         made = self.step - (self._offset or 0)
@@ -214,7 +214,7 @@ class Recorder:
         if self._off or self._pid != os.getpid():
             return
         self._end_step()
-        if self._written < self.step:  # so that the end is compared, whatever the stride
+        if self._written < self.step and not sketch.SHORT:  # so that the end is compared, whatever the stride
             self._clear()
             self._take_after(state=False)
             self._write(only=("param", "model", "buffer"))

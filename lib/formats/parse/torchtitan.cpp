@@ -63,7 +63,9 @@ class TorchTitan : public Dialect {
       if (blanks < 2 || !rest.starts_with("loss:")) continue;
       return read_pairs(line, at, step, rest, emitter);
     }
-    return {};
+    if (width_ == 0 || line.text.find("INFO - Training completed") == std::string_view::npos) return {};
+    emitter.attribute("exit_state", "finished");
+    return {true, ""};
   }
 
  private:

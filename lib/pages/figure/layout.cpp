@@ -222,7 +222,7 @@ void Layout::curve(const Series& series, const Axis& px, const Axis& py, bool ma
   for (std::size_t row = series.layer; markers && row < series.x.size(); row += series.layers) {
     if (shown_on(series.y[row], py.log)) dots.push_back({px(series.x[row]), py(series.y[row])});
   }
-  for (const Point& at : dots) dot(at.x, at.y, 3, ink);
+  for (const Point& at : dots) dot(at.x, at.y, series.x.size() == 1 ? 6 : 3, ink);  // a finding alone, as the best
   if (series.note.empty() || !std::isfinite(last.x)) return;
   line({{last.x - 5, last.y - 5}, {last.x + 5, last.y + 5}}, Ink::Role::failure, 2.5);
   line({{last.x - 5, last.y + 5}, {last.x + 5, last.y - 5}}, Ink::Role::failure, 2.5);

@@ -87,6 +87,7 @@ figure::Figure curves_of(const probe::Map& map) {
                                                             {"direction", "directions"},
                                                             {"update", "updates"},
                                                             {"model", "copies"},
+                                                            {"param", "parameters"},
                                                             {"output", "outputs"}};
   figure::Panel panel;
   std::size_t hue = 0;
@@ -101,9 +102,11 @@ figure::Figure curves_of(const probe::Map& map) {
     }
     panel.series.push_back(std::move(series));
   }
-  if (!map.places.empty() && map.places.begin()->second.size() <= 12) {
-    for (const auto& [step, ratio] : map.places.begin()->second) panel.x_ticks.push_back(static_cast<double>(step));
+  std::set<std::int64_t> taken;
+  for (const auto& [place, steps] : map.places) {
+    for (const auto& [step, ratio] : steps) taken.insert(step);
   }
+  if (taken.size() <= 12) panel.x_ticks.assign(taken.begin(), taken.end());
   panel.log_y = true;
   panel.reference = 1;
   panel.notes.emplace_back("red line: the bound; above it is more than rounding");

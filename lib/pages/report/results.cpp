@@ -461,7 +461,8 @@ Section summary_section(const metric::Store& store, const Findings& found) {
     list.items.push_back(say("{}{}{}{}", strong("Time. "), time_sentence(found), load.empty() ? "" : " ", load));
     list.items.push_back(say("{}{}", strong("Memory. "), memory_sentence(found)));
   }
-  section.blocks.emplace_back(std::move(list));
+  // Of a single run the verdict has said each of these sentences.
+  if (!single || !found.bad.empty()) section.blocks.emplace_back(std::move(list));
   if (auto grid = outlier_grid(store)) section.blocks.emplace_back(*std::move(grid));
   const summary::Unit seconds = summary::time_unit(largest(values(found, "time_mean"))),
                       bytes = summary::bytes_unit(largest(values(found, "peak_mem")));

@@ -200,7 +200,8 @@ Document sweep(const metric::Store& store, const Findings& found, const std::str
           : Text(
                 "Means over the conditions of each level that did not fail; the other parameters are averaged over.")});
   effects(found, result, keys, parameters);
-  document.sections.push_back(std::move(parameters));
+  // Of one parameter the table of all conditions says it.
+  if (keys.empty() || parameters.blocks.size() > 1) document.sections.push_back(std::move(parameters));
   document.sections.push_back(table_of(found, result, keys, tracer));
   std::vector<Condition> curves;
   for (const Condition* const condition : order) {
@@ -217,7 +218,8 @@ Document sweep(const metric::Store& store, const Findings& found, const std::str
     if (curves.size() < order.size())
       section.blocks.emplace_back(Paragraph{"The best " + counted(curves.size(), "condition") + ":"});
     section.blocks.emplace_back(
-        Picture{"sweep_loss", "training loss of the best conditions", plot::loss_figure(curves)});
+        Picture{"sweep_loss", curves.size() < order.size() ? "training loss of the best conditions" : "training loss of each condition",
+                plot::loss_figure(curves)});
     document.sections.push_back(std::move(section));
   }
   document.sections.push_back(quality_section(store, found));

@@ -249,8 +249,15 @@ void explain_gradients(const std::string& place, const std::vector<Apart>& apart
     mine.push_back(a.step.tensors.find(place + "/" + t.parameter)), theirs.push_back(b.step.tensors.find(place + "/" + t.parameter));
   if (rounded_everywhere(apart, mine, theirs, finding.of) && std::fabs(along.weights[0] - 1) < 0x1p-9)
     finding.relation += ", as far apart as rounding to bfloat16 leaves";
-  else if (apart.size() == finding.of && draws(a, finding.step) && draws(b, finding.step))
-    finding.relation += "; each step draws random numbers, as active dropout does: other micro-batches get other masks";
+  else if (apart.size() == finding.of || draws(a, finding.step) != draws(b, finding.step))
+    finding.relation += drawing(a, b, finding.step);
+}
+
+std::string drawing(const Side& a, const Side& b, std::int64_t step) {
+  const bool left = draws(a, step), right = draws(b, step);
+  if (left && right) return "; each step draws random numbers, as active dropout does: other micro-batches get other masks";
+  if (!left && !right) return "";
+  return std::string("; only ") + (left ? "A" : "B") + " draws random numbers in each step, as active dropout does";
 }
 
 void explain_outputs(const Tensors& all, const std::string& module, const std::vector<Apart>& apart, const Side& a,

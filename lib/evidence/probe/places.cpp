@@ -91,7 +91,7 @@ void Comparison::locals(std::int64_t number, const Side& a, const Side& b) {
     }
     if (apart.empty() || local_) continue;
     local_ = made(number, "local", apart, left->tensors.all().size());
-    local_->relation = "no simple relation";
+    local_->relation = "no simple relation" + drawing(a, b, number);
     local_->residual = apart.front().distance;
   }
   const bool one_factor = !scaled.empty() && std::all_of(scaled.begin(), scaled.end(), [&](const Scaled& s) {

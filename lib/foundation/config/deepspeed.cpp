@@ -106,7 +106,10 @@ class Reader {
         idle(std::string(key->what), entry.key);
         break;
       case Fate::refused:
-        if (!is_auto(entry) && std::find(harmless.begin(), harmless.end(), entry.value) == harmless.end())
+        if (is_auto(entry) || std::find(harmless.begin(), harmless.end(), entry.value) != harmless.end()) break;
+        if (const std::string off = switched_off(entry.key); !off.empty())
+          idle(off + " is false", entry.key);
+        else
           fail(entry, entry.value + " is not supported: " + std::string(key->what));
         break;
     }
@@ -122,6 +125,19 @@ class Reader {
     if (deepspeed_section(entry.key)) fail(entry, "null is not a section for DeepSpeed: leave it out");
     if (entry.key.find(".params.") != std::string::npos && !is("scheduler.params.warmup_max_lr"))
       fail(entry, "is null: leave it out");
+  }
+
+  /// The `enabled` that is false, of a section around a key; "" if there is none. Compression has it below
+  /// `shared_parameters`, beside the groups that it is for.
+  std::string switched_off(const std::string& path) const {
+    for (std::size_t dot = path.rfind('.'); dot != std::string::npos && dot > 0; dot = path.rfind('.', dot - 1)) {
+      for (const char* const name : {".enabled", ".shared_parameters.enabled"}) {
+        const std::string key = path.substr(0, dot) + name;
+        const Entry* const enabled = said_at(key);
+        if (enabled && enabled->value == "false") return key;
+      }
+    }
+    return "";
   }
 
   /// Why DeepSpeed itself ignores a key of this file; "" if it does not.

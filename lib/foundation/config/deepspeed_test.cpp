@@ -273,6 +273,18 @@ std::string taken(const Config& config, const std::string& key) {
 
 }  // namespace
 
+TEST_CASE("deepspeed: what a section's own enabled switches off has no effect, at any depth") {
+  const auto compressed = [](const std::string& section) {
+    return Read(R"({"train_micro_batch_size_per_gpu": 1, "compression_training": {)" + section + "}}").error;
+  };
+  CHECK(compressed(R"("layer_reduction": {"enabled": false, "keep_number_layers": 6})") == "");
+  CHECK(compressed(R"("layer_reduction": {"enabled": true, "keep_number_layers": 6})")
+            .find("layer_reduction.enabled: true is not supported") != std::string::npos);
+  const std::string groups = R"(, "different_groups": {"a": {"params": {"bits": 8}}}})";
+  CHECK(compressed(R"("activation_quantization": {"shared_parameters": {"enabled": false})" + groups) == "");
+  CHECK(compressed(R"("activation_quantization": {"shared_parameters": {"enabled": true})" + groups) != "");
+}
+
 // What the package itself takes from 300 files: tests/peers/deepspeed.py.
 TEST_CASE("deepspeed: of 300 files zs takes what DeepSpeed 0.19.8 takes, or refuses the file") {
   std::ifstream table("tests/data/deepspeed/parsed.jsonl");

@@ -139,7 +139,8 @@ void Comparison::start(std::int64_t step, const Tensors& left, const Tensors& ri
     factors.insert(one.residual <= t.bound ? factor_text(one.weights[0], {}, t.bound / 4) : "");
   }
   if (factors.size() == 1 && !factors.contains("")) finding.relation += ": " + *factors.begin();
-  found_.first = finding;
+  // Some optimizers fill their state before their first step: what went into it comes first.
+  (parameters ? found_.first : begun_apart_) = finding;
 }
 
 /// Masters that were made of parameters of 16 bits are rounded.
@@ -196,6 +197,7 @@ void Comparison::step(std::int64_t number, const Side& a, const Side& b) {
   first(copies_apart(number, b, "B"));
   first(copies_apart(number, a, "A"));
   first(std::exchange(buffer_, std::nullopt));
+  first(std::exchange(begun_apart_, std::nullopt));
   generators(number, a, b);
   for (const bool norm : {false, true}) {
     if (!done()) found_.judged[thing(number, norm ? "norm" : "number")] = bounds_.number(norm);

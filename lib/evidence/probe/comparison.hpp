@@ -66,7 +66,7 @@ class Comparison {
   Diagnosis found_;
   std::map<std::pair<std::string, std::string>, std::set<std::string>> only_;
   std::set<std::string> missing_;
-  std::optional<Finding> pending_, local_, sliced_, buffer_;
+  std::optional<Finding> pending_, local_, sliced_, buffer_, begun_apart_;
   Negligible negligible_;
   std::set<std::int64_t> begun_;  // starts that were compared
   const Step *before_a_ = nullptr, *before_b_ = nullptr;

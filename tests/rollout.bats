@@ -79,7 +79,7 @@ relation() {
   [[ "$stderr" == *"record the trainer with zs_probe"* ]]
   dump trainer none trainer
   run -1 zs-verify trainer torchtitan
-  says "768 tokens of 48 sequences"
+  says "768 tokens of 48 sequences in 4 steps"
   run -1 zs-verify prime trainer
   says "768 tokens of 48 sequences"
   dump generator none generator

@@ -199,9 +199,11 @@ def prime(all_rows, folder, fault):
 def torchtitan(all_rows, folder, fault):
     with open(os.path.join(folder, "rollout_samples.jsonl"), "w") as file:
         for row in all_rows:
-            turn = {"step": row["step"], "min_policy_version": row["step"], "max_policy_version": row["step"], "prompt_token_ids": row["ids"][:PROMPT],
+            turn = {"turn_id": 0, "min_policy_version": row["step"], "max_policy_version": row["step"], "prompt_messages": [{"role": "user", "content": "text"}],
+                    "completion_message": {"role": "assistant", "content": "text"}, "env_messages": [], "env_rewards": {}, "prompt_token_ids": row["ids"][:PROMPT],
                     "completion_token_ids": row["ids"][PROMPT:], "completion_logprobs": row["gen"]}
-            file.write(json.dumps({"sample_id": row["sample"], "turns": [turn]}) + "\n")
+            file.write(json.dumps({"is_validation": False, "group_id": row["step"], "rollout_id": row["n"],
+                                   "status": "completed", "reward": 1.0, "reward_breakdown": {}, "advantage": 0.0, "turns": [turn]}) + "\n")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ void join(Sequence& into, const Sequence& other) {
   take(into.again, other.again);
   into.replays.insert(other.replays.begin(), other.replays.end());
   if (into.mask.empty()) into.mask = other.mask;
+  into.step = std::max(into.step, other.step);
   if (into.versions.empty()) into.versions = other.versions;
   if (into.temperature == 0) into.temperature = other.temperature;
   if (into.top_p == 0) into.top_p = other.top_p;
@@ -47,11 +48,16 @@ std::string first_apart(const Sequence& train, const Sequence& gen) {
 
 /// Pairs the sequences of two sides.
 void pair(const Dump& train, const Dump& gen, Tokens& into) {
+  const auto counts = [](const Dump& dump) {
+    return std::ranges::none_of(dump.sequences, [](const Sequence& one) { return one.step < 0; });
+  };
+  const bool steps = counts(train) && counts(gen);  // else the ids alone join them
+  const auto step_of = [&](const Sequence& one) { return steps ? one.step : 0; };
   std::multimap<std::pair<std::int64_t, std::vector<std::int64_t>>, const Sequence*> by_ids;
-  for (const Sequence& one : gen.sequences) by_ids.emplace(std::pair(one.step, one.ids), &one);
+  for (const Sequence& one : gen.sequences) by_ids.emplace(std::pair(step_of(one), one.ids), &one);
   std::vector<const Sequence*> left;
   for (const Sequence& one : train.sequences) {
-    const auto found = by_ids.find({one.step, one.ids});
+    const auto found = by_ids.find({step_of(one), one.ids});
     if (found == by_ids.end() || found->second->prompt != one.prompt) {
       left.push_back(&one);
       continue;
@@ -61,10 +67,10 @@ void pair(const Dump& train, const Dump& gen, Tokens& into) {
   }
   std::map<std::pair<std::int64_t, std::string>, const Sequence*> by_sample;
   for (const auto& [key, one] : by_ids) {
-    if (!one->sample.empty()) by_sample.emplace(std::pair(one->step, one->sample), one);
+    if (!one->sample.empty()) by_sample.emplace(std::pair(step_of(*one), one->sample), one);
   }
   for (const Sequence* const one : left) {
-    const auto found = by_sample.find({one->step, one->sample});
+    const auto found = by_sample.find({step_of(*one), one->sample});
     if (one->sample.empty() || found == by_sample.end()) {
       into.alone.push_back(name_of(*one) + " is only in the trainer's");
       continue;
@@ -108,6 +114,7 @@ Tokens tokens_of(const Dump& a, const Dump* b) {
     }
     made.sequences = a.sequences;
   }
+  for (Sequence& one : made.sequences) one.step = std::max<std::int64_t>(0, one.step);
   std::ranges::stable_sort(made.sequences, {}, &Sequence::step);
   for (std::size_t s = 0; s < made.sequences.size(); ++s) {
     const Sequence& one = made.sequences[s];

@@ -97,9 +97,10 @@ class Comparison {
     const Tensor* const same = in_type(now, place, name, held);
     if (!std::isfinite(held.squares)) return {Verdict::failed, "holds values that are not finite"};
     if (const Tensor* const base = base_before(version, name, now))
-      return {Verdict::different,
-              "the trainer's own base has moved under its adapter, as merging and unmerging in " + base->dtype + " does",
-              "by " + short_text(probe::distance(base->sketch, now.find("base/" + name)->sketch))};
+      return {
+          Verdict::different,
+          "the trainer's own base has moved under its adapter, as merging and unmerging in " + base->dtype + " does",
+          "by " + short_text(probe::distance(base->sketch, now.find("base/" + name)->sketch))};
     if (same && same->digest == held.digest && same->shape == held.shape)
       return {same == exact ? Verdict::exact : Verdict::rounding, same == exact ? "" : "rounded to " + held.dtype};
     if (place == "buffer") return {Verdict::different, "a buffer that differs"};

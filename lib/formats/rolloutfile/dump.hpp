@@ -14,7 +14,7 @@ using Numbers = std::vector<float>;
 
 /// A prompt and its completion. Vectors of the completion have one value for each of its tokens.
 struct Sequence {
-  std::int64_t step = 0;
+  std::int64_t step = 0;                   ///< -1: the form has no steps
   std::string sample;                      ///< its name in the dump: an index, a digest
   std::int64_t n = 0;                      ///< its index among equal prompts, or its place in the dump
   std::vector<std::int64_t> ids;           ///< of prompt and completion, without padding

@@ -60,7 +60,7 @@ std::int64_t last_number(const std::string& path) {
 }
 
 Rows::Rows(const Form& form, std::string path, Dump& into) : form_(form), path_(std::move(path)), into_(into) {
-  step_ = std::max<std::int64_t>(0, last_number(path_));
+  step_ = last_number(path_);
 }
 
 void Rows::read() {
@@ -133,7 +133,11 @@ void Rows::lines() {
     if (value.contains("zs_rollout")) {
       header(value);
     } else if (value.contains("turns") && value["turns"].is_array()) {  // torchtitan: each turn has its prompt
-      for (const Json& turn : value["turns"]) add(row_of(turn));
+      for (const Json& turn : value["turns"]) {
+        add(row_of(turn));
+        if (value.contains("group_id") && value.contains("rollout_id"))
+          into_.sequences.back().sample = value["group_id"].dump() + "/" + value["rollout_id"].dump();
+      }
     } else {
       add(row_of(value));
     }

@@ -212,7 +212,7 @@ class Watch:
         gen = result.get("sampling_per_token_logps")
         if gen is None:
             if getattr(self.trainer, "use_vllm", False):
-                say("vLLM's log-probabilities are not recorded: the trainer has none without vllm_importance_sampling_correction")
+                say("vLLM's log-probabilities are not recorded: its batch has none: it needs vllm_importance_sampling_correction and TRL 1")
             return
         self.flush()
         prompt = result["prompt_ids"]

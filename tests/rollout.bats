@@ -236,6 +236,29 @@ END
   says "compared: 2 tokens of 1 sequence in 1 step"
 }
 
+@test "rollout: verl's batches are recorded where it compares both sides" {
+  python_with torch python3-torch
+  mkdir -p verl/utils/debug
+  touch verl/__init__.py verl/utils/__init__.py verl/utils/debug/__init__.py
+  echo 'def calculate_debug_metrics(data): return {"valid": 1}' >verl/utils/debug/metrics.py
+  cat >main.py <<'END'
+import types
+import torch
+from verl.utils.debug.metrics import calculate_debug_metrics
+# the prompts are padded on the left, the answers on the right
+ids = torch.tensor([[0, 7, 8, 3, 4, 5], [6, 7, 8, 3, 4, 0]])
+mask = torch.tensor([[0, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0]])
+gen = torch.tensor([[-1.0, -2.0, -3.0], [-1.5, -2.5, 0.0]])
+batch = {"input_ids": ids, "attention_mask": mask, "responses": ids[:, 3:], "response_mask": mask[:, 3:], "rollout_log_probs": gen, "old_log_probs": gen.clone()}
+assert calculate_debug_metrics(types.SimpleNamespace(batch=batch, meta_info={"global_steps": 4, "temperature": 1.0})) == {"valid": 1}
+END
+  ZS_PROBE=rl PYTHONPATH=.:$ROOT/share/probe "$PYTHON" -m zs_probe main.py
+  run -0 zs-verify rl/rollout
+  says "verdict: exact"
+  says "compared: 5 tokens of 2 sequences in 1 step"
+  says "verl training/rollout_probs_diff_mean: 0"
+}
+
 # generates ALGORITHM FAULT STATUS TEXT: a training of TRL, attached without a change, and what is said of it
 generates() {
   ZS_PROBE=$1-$2 PYTHONPATH=$ROOT/share/probe:${PYTHONPATH:-} HF_HUB_OFFLINE=1 "$PYTHON" -m zs_probe "$BATS_TEST_DIRNAME/generates.py" "$1" "$2" >log 2>&1 ||

@@ -19,7 +19,8 @@ def activate():
                       "torch.distributed.fsdp.fully_sharded_data_parallel": _watch_fsdp1, "torch.amp.grad_scaler": _watch_scaling,
                       "deepspeed": _watch_deepspeed, "megatron.core.optimizer.distrib_optimizer": _watch_megatron,
                       "megatron.core.optimizer.clip_grads": _watch_megatron_norm,
-                      "transformers.generation.utils": _watch_generation, "trl.generation.vllm_generation": _watch_engine, **_trainers()})
+                      "transformers.generation.utils": _watch_generation, "trl.generation.vllm_generation": _watch_engine,
+                      "verl.utils.debug.metrics": _watch_verl, **_trainers()})
     for name in list(finder.watched):
         if name in sys.modules:
             finder.watched.pop(name)(sys.modules[name])
@@ -111,6 +112,11 @@ def _trainers():
             watch_trainer(kind, module)
         return watch
     return {module: watcher(kind) for module, kind in TRAINERS.items()}
+
+
+def _watch_verl(module):
+    from .verl import watch_metrics
+    watch_metrics(module)
 
 
 def _watch_engine(module):

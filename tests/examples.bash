@@ -8,7 +8,7 @@
 not_here() {
   case $1 in
     make\ * | pip\ install\ *) echo "it installs, or builds for minutes" ;;
-    *train_grpo.py* | 'zs-verify rl/'*) echo "it needs TRL, and a training of the reader: tests/rollout.bats" ;;
+    *train_grpo.py* | 'zs-verify rl'* | 'zs-report rl'* | 'zs-verify --follow '*' rl '*) echo "it needs TRL, and a training of the reader: tests/rollout.bats" ;;
     man\ *) echo "it shows pages of this system" ;;
     *'$zs/slurm/'*) echo "a day with DeepSpeed: tests/trainers/run" ;;
     sbatch\ * | slurm/sandbox/* | eval\ *slurm/sandbox/*) echo "a cluster: tests/sandbox.bats" ;;

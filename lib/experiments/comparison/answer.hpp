@@ -2,9 +2,9 @@
 // The result of zs-verify for two recorded things: a verdict and its details.
 #pragma once
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "compare/answer_lines.hpp"
 #include "compare/verdict.hpp"
 #include "metric/table.hpp"
 #include "state/diff.hpp"
@@ -13,7 +13,7 @@ namespace zs::comparison {
 
 struct Answer {
   compare::Settled verdict{};
-  std::vector<std::pair<std::string, std::string>> lines;  ///< "verdict" and its details, in order
+  compare::AnswerLines lines;  ///< "verdict" and its details, in order
   metric::Table columns{};  ///< for two runs, a row per column: column, rows, differing, abs, rel, ulp, known_to
 };
 

@@ -190,10 +190,7 @@ GoldenAnswer compare_golden(const std::string& goldens, const std::string& recor
 GoldenAnswer compare_golden_values(const std::string& golden, const std::string& values, const compare::Tolerance& tolerance) {
   const auto read = [](const std::string& path) { return read_recorded(input::named(path, "", "zs-verify")); };
   const Answer found = compare_runs(read(golden), read(values), tolerance);
-  const auto line = [&](const std::string& key) {
-    const auto known = std::ranges::find(found.lines, key, &std::pair<std::string, std::string>::first);
-    return known == found.lines.end() ? "" : known->second;
-  };
+  const auto line = [&](const std::string& key) { return compare::line_of(found.lines, {key}); };
   const std::string first = line("step").empty() ? "" : "from step " + line("step") + " on, " + line("what") + ": " + line(golden) + " and " + line(values);
   const std::string why = !first.empty() ? first : !line("reason").empty() ? line("reason") : line("verdict");
   const bool differ = found.verdict == compare::Verdict::different || found.verdict == compare::Verdict::failed;

@@ -3,10 +3,10 @@
 // FOLDER/ENVIRONMENT/rank-R.jsonl is a golden; FOLDER/ENVIRONMENT/floor/ shows what rounding does to it, if it is there.
 #pragma once
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
+#include "compare/answer_lines.hpp"
 #include "compare/measure.hpp"
 
 namespace zs::comparison {
@@ -17,7 +17,7 @@ struct GoldenAnswer {
   /// "inconclusive", or "no golden".
   std::string verdict;
   std::string headline;                                    ///< one sentence
-  std::vector<std::pair<std::string, std::string>> lines;  ///< verdict, headline, golden, environment, and the comparison's
+  compare::AnswerLines lines;  ///< verdict, headline, golden, environment, and the comparison's
   bool rounded = false;  ///< other bits in the same environment, within rounding: "code"
   Status status() const;  ///< 0 same or environment, 1 code, 3 undecided
 };

@@ -174,7 +174,8 @@ Status convert(const Args& args, const std::string& from, const std::string& to)
   for (const std::string& what : made.assumed) found.lines.emplace_back("assumed", what);
   for (const std::string& what : made.left_out) found.lines.emplace_back("left out", what);
   if (form.name == "hf")
-    found.lines.emplace_back("to load it", "copy the model's config.json, and its tokenizer, into " + to + ": from_pretrained reads them");
+    found.lines.emplace_back(
+        "to load it", "copy the model's config.json, and its tokenizer, into " + to + ": from_pretrained reads them");
   return print(args, found, Status::done);
 }
 

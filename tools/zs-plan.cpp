@@ -138,8 +138,8 @@ Json json_of(const plan::Candidate& one) {
 
 constexpr std::size_t kMostShown = 10;  // configurations on one number of nodes
 
-/// The candidates as rows, each next to the fastest on the same number of nodes. People see the fastest that fit, unless
-/// `all`.
+/// The candidates as rows, each next to the fastest on the same number of nodes. People see the fastest that fit,
+/// unless `all`.
 zs::Sheet sheet(const std::vector<plan::Candidate>& candidates, bool several, bool exact, bool all) {
   const auto real = [&](double value, int digits) {
     return exact ? zs::to_text(value) : zs::to_rounded_text(value, digits);
@@ -188,15 +188,16 @@ std::string experts(const Counts& its) {
 std::string sentences(const std::vector<plan::Candidate>& all) {
   std::string text;
   for (auto first = all.begin(); first != all.end();) {
-    const auto last = std::find_if(first, all.end(), [&](const plan::Candidate& one) { return one.nodes != first->nodes; });
+    const auto last =
+        std::find_if(first, all.end(), [&](const plan::Candidate& one) { return one.nodes != first->nodes; });
     const auto fit = std::count_if(first, last, [](const plan::Candidate& one) { return one.why_not.empty(); });
     text += zs::counted(static_cast<std::size_t>(first->nodes), "node") + ": ";
     if (fit == 0)
       text += "no configuration fits, or none can be predicted\n";
     else
       text += "the fastest that fits is " + plan::to_text(first->shape) + ": " +
-              zs::to_rounded_text(first->predicted.seconds, 3) + " s a step, " + zs::to_rounded_text(first->rate, 3) + " " +
-              first->noun + "/s, " + zs::to_bytes_text(first->predicted.memory) + " of memory; " +
+              zs::to_rounded_text(first->predicted.seconds, 3) + " s a step, " + zs::to_rounded_text(first->rate, 3) +
+              " " + first->noun + "/s, " + zs::to_bytes_text(first->predicted.memory) + " of memory; " +
               zs::counted(static_cast<std::size_t>(fit - 1), "other") + (fit == 2 ? " fits" : " fit") + "\n";
     first = last;
   }

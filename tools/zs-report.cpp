@@ -34,7 +34,12 @@ const zs::cli::Command kCommand = {
          "write the report to FILE (.md, .html, .pdf; for revisions also .json, for gradients .json and .tsv), '-' for "
          "stdout; without it, for a folder, write report.html, report.md and the pictures into that folder",
          "-"},
-        {'f', "format", "NAME", "format, if the file's name does not give it", "", {"md", "html", "pdf", "json", "tsv"}},
+        {'f',
+         "format",
+         "NAME",
+         "format, if the file's name does not give it",
+         "",
+         {"md", "html", "pdf", "json", "tsv"}},
         {'k',
          "kind",
          "NAME",

@@ -58,9 +58,7 @@ std::string way(const Shape& shape) {
   return text;
 }
 
-std::string to_text(const Shape& shape) {
-  return way(shape) + ", accumulation " + std::to_string(shape.micro_steps);
-}
+std::string to_text(const Shape& shape) { return way(shape) + ", accumulation " + std::to_string(shape.micro_steps); }
 
 std::vector<Candidate> candidates(const std::vector<Profile>& profiles, const Cluster& cluster) {
   const int ranks = cluster.nodes * cluster.gpus_per_node;

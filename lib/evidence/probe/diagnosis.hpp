@@ -117,7 +117,8 @@ Finding said(std::int64_t step, const std::string& place, const std::string& par
 void explain_gradients(const std::string& place, const std::vector<Apart>& apart, const Side& a, const Side& b,
                        Finding& finding);
 
-/// A clause on random numbers, which may explain gradients without a relation: dropout is active on both sides, or on one.
+/// A clause on random numbers, which may explain gradients without a relation: dropout is active on both sides, or on
+/// one.
 std::string drawing(const Side& a, const Side& b, std::int64_t step);
 
 /// Columns joined over tensors.

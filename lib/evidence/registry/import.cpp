@@ -149,7 +149,7 @@ Imported import_text(const std::string& registry, const std::string& csv, std::s
         set(fields, key, value);
     }
     // A run of a log is as old as the log, not as its import.
-    struct stat log{};
+    struct stat log {};
     const std::string source = value(fields, "source");
     if (!source.empty() && value(fields, "timestamp").empty() && ::stat(source.c_str(), &log) == 0)
       set(fields, "timestamp", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(log.st_mtime)));

@@ -115,7 +115,8 @@ std::string resolve_column(const Runs& runs, const std::string& name) {
   if (ends.size() == 1) return ends.front();
   if (ends.size() > 1) throw Error(fmt::format("column '{}' may be any of {}", name, fmt::join(ends, ", ")));
   // Trainings of zs and summaries of logs call one outcome by two names.
-  for (const auto& [one, other] : {std::pair{"final_train_loss", "final_loss"}, std::pair{"final_valid_loss", "valid_loss"}}) {
+  for (const auto& [one, other] :
+       {std::pair{"final_train_loss", "final_loss"}, std::pair{"final_valid_loss", "valid_loss"}}) {
     for (const auto& [asked, twin] : {std::pair{one, other}, std::pair{other, one}}) {
       if (name == asked && runs.find(twin)) return twin;
     }

@@ -191,9 +191,9 @@ std::vector<std::string> outlier_sentences(const metric::Store& store) {
     const std::string least = percent_text(one.least), most = percent_text(one.most);
     const std::string change = (least == most ? least : least + " to " + most) + " % ";
     const bool has = std::string(one.quantity->name) != "time", single = one.runs.size() == 1;
-    sentences.push_back(ranges(one.runs) + (has ? (single ? " has " : " have ") : (single ? " is " : " are ")) + change +
-                        (one.more ? one.quantity->more : one.quantity->less) + " than the " + one.alike + " runs like " +
-                        (single ? "it" : "them"));
+    sentences.push_back(ranges(one.runs) + (has ? (single ? " has " : " have ") : (single ? " is " : " are ")) +
+                        change + (one.more ? one.quantity->more : one.quantity->less) + " than the " + one.alike +
+                        " runs like " + (single ? "it" : "them"));
   }
   return sentences;
 }

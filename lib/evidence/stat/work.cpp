@@ -155,7 +155,8 @@ double rate(const Condition& condition, bool images) {
   if (seconds > 0) return count / seconds;
   Sample logged;
   for (const Member& member : condition.members) {
-    if (const double value = images ? kNan : logged_rate(*member.run, true); std::isfinite(value)) logged.push_back(value);
+    if (const double value = images ? kNan : logged_rate(*member.run, true); std::isfinite(value))
+      logged.push_back(value);
   }
   return mean_of(logged);
 }

@@ -71,7 +71,8 @@ std::int64_t rounded(double value);
 double largest(const Condition& condition, double Series::*member);
 /// Tokens, or images, per second: of the runs that count them, else the mean of what runs log.
 double rate(const Condition& condition, bool images);
-/// The tokens, or else samples, per second that a run logs: as it says at its end, else the median; nan if it logs none.
+/// The tokens, or else samples, per second that a run logs: as it says at its end, else the median; nan if it logs
+/// none.
 double logged_rate(const metric::Run& run, bool tokens);
 /// Bytes that a rank sends per step: the median over the points, since a step that evaluates or saves sends more.
 double comm_bytes(const Condition& condition);

@@ -178,7 +178,8 @@ TEST_CASE("diff: each thing of a checkpoint that changes, or that one side lacks
     const Difference found = diff(a, b, {});
     CHECK_MESSAGE(found.verdict == Verdict::inconclusive, what);
     CHECK(line(found, "reason")
-              .starts_with("what both have is equal; " + what + (what.find(',') == std::string::npos ? " is" : " are") + " only in A"));
+              .starts_with("what both have is equal; " + what + (what.find(',') == std::string::npos ? " is" : " are") +
+                           " only in A"));
   }
   State damaged = whole_state("B");
   damaged.faults = {"B/optimizer.pt: is damaged"};

@@ -135,7 +135,8 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
   }
   const metric::Column* const losses = table.find("final_loss");
   const std::string unit = losses && !losses->unit.empty() ? losses->unit : metric::kLossOfTokens;
-  const bool known = unit != metric::kLossOfTokens || store.runs.empty() || std::ranges::any_of(store.runs, says_tokens);
+  const bool known =
+      unit != metric::kLossOfTokens || store.runs.empty() || std::ranges::any_of(store.runs, says_tokens);
   const std::string loss_unit = known ? unit : "";
   auto runs = members_of(store);
   std::vector<Condition> all;

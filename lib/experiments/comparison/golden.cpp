@@ -34,7 +34,8 @@ std::vector<std::string> folders_in(const std::string& folder) {
   std::vector<std::string> all;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.is_directory(ignored) && is_recording(entry.path().string())) all.push_back(entry.path().filename().string());
+    if (entry.is_directory(ignored) && is_recording(entry.path().string()))
+      all.push_back(entry.path().filename().string());
   }
   std::sort(all.begin(), all.end());
   return all;
@@ -93,7 +94,8 @@ std::string name_of(const Environment& environment) {
   std::string name = "torch";
   for (const char* const key : {"torch", "gpu", "instruction set", "processor", "number format"}) {
     const auto found = environment.find(key);
-    if (found != environment.end() && !(key == std::string("processor") && environment.contains("gpu"))) name += "-" + found->second;
+    if (found != environment.end() && !(key == std::string("processor") && environment.contains("gpu")))
+      name += "-" + found->second;
   }
   std::string plain;
   for (const unsigned char c : name) {
@@ -147,7 +149,9 @@ GoldenAnswer made(const std::string& verdict, const std::string& headline) {
 }  // namespace
 
 Status GoldenAnswer::status() const {
-  return verdict == "same" || verdict == "environment" ? Status::done : verdict == "code" ? Status::no : Status::inconclusive;
+  return verdict == "same" || verdict == "environment" ? Status::done
+         : verdict == "code"                           ? Status::no
+                                                       : Status::inconclusive;
 }
 
 std::vector<std::string> recordings_in(const std::string& folder) {
@@ -158,7 +162,8 @@ std::vector<std::string> tests_in(const std::string& goldens) {
   std::vector<std::string> all;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(goldens, ignored)) {
-    if (entry.is_directory(ignored) && !folders_in(entry.path().string()).empty()) all.push_back(entry.path().filename().string());
+    if (entry.is_directory(ignored) && !folders_in(entry.path().string()).empty())
+      all.push_back(entry.path().filename().string());
   }
   return all;
 }
@@ -174,8 +179,9 @@ GoldenAnswer compare_golden(const std::string& goldens, const std::string& recor
   const std::string changed = some_of(golden.changes, 6, "; ", "; and ");
   const std::string kind = found.line({"kind"});
   GoldenAnswer answer =
-      equal     ? made("same", here ? "the bits of the golden" : "the bits of the golden, in another environment")
-      : differ  ? made("code", rounded ? "other bits in the same environment, within rounding: " + kind : found.sentence())
+      equal ? made("same", here ? "the bits of the golden" : "the bits of the golden, in another environment")
+      : differ
+          ? made("code", rounded ? "other bits in the same environment, within rounding: " + kind : found.sentence())
       : rounded ? made("environment", changed + ": the differences are within rounding")
                 : made("inconclusive", found.sentence());
   answer.rounded = rounded && here;
@@ -187,14 +193,19 @@ GoldenAnswer compare_golden(const std::string& goldens, const std::string& recor
   return answer;
 }
 
-GoldenAnswer compare_golden_values(const std::string& golden, const std::string& values, const compare::Tolerance& tolerance) {
+GoldenAnswer compare_golden_values(const std::string& golden, const std::string& values,
+                                   const compare::Tolerance& tolerance) {
   const auto read = [](const std::string& path) { return read_recorded(input::named(path, "", "zs-verify")); };
   const Answer found = compare_runs(read(golden), read(values), tolerance);
   const auto line = [&](const std::string& key) { return compare::line_of(found.lines, {key}); };
-  const std::string first = line("step").empty() ? "" : "from step " + line("step") + " on, " + line("what") + ": " + line(golden) + " and " + line(values);
+  const std::string first = line("step").empty() ? ""
+                                                 : "from step " + line("step") + " on, " + line("what") + ": " +
+                                                       line(golden) + " and " + line(values);
   const std::string why = !first.empty() ? first : !line("reason").empty() ? line("reason") : line("verdict");
   const bool differ = found.verdict == compare::Verdict::different || found.verdict == compare::Verdict::failed;
-  GoldenAnswer answer = made(compare::equal(found.verdict) ? "same" : differ ? "code" : "inconclusive",
+  GoldenAnswer answer = made(compare::equal(found.verdict) ? "same"
+                             : differ                      ? "code"
+                                                           : "inconclusive",
                              compare::equal(found.verdict) ? std::string(compare::name(found.verdict)) : why);
   answer.lines.emplace_back("golden", golden);
   for (const auto& [key, value] : found.lines) answer.lines.emplace_back(key == "verdict" ? "comparison" : key, value);
@@ -223,7 +234,8 @@ GoldenAnswer update_golden(const std::string& goldens, const std::string& record
                      : "beside " + before.path + ": " + compared.verdict + ", " + compared.headline;
   }
   std::string path = replaces ? before.path : goldens + "/" + name_of(environment);
-  for (int i = 2; !replaces && fs::exists(path); ++i) path = goldens + "/" + name_of(environment) + "-" + std::to_string(i);
+  for (int i = 2; !replaces && fs::exists(path); ++i)
+    path = goldens + "/" + name_of(environment) + "-" + std::to_string(i);
   const std::string fresh = path + ".new";
   fs::remove_all(fresh);
   std::size_t size = write_short(recording, fresh);
@@ -233,7 +245,8 @@ GoldenAnswer update_golden(const std::string& goldens, const std::string& record
   GoldenAnswer answer = made("written", path + ", " + to_text(static_cast<std::int64_t>((size + 999) / 1000)) + " kB");
   answer.lines.emplace_back("moved", moved);
   if (size > kLargest)
-    answer.lines.emplace_back("note", "it is larger than 200 kB: record fewer steps of a smaller model with ZS_PROBE=golden:DIR");
+    answer.lines.emplace_back(
+        "note", "it is larger than 200 kB: record fewer steps of a smaller model with ZS_PROBE=golden:DIR");
   return answer;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goldens: recordings that are kept with a project, one for each environment, beside which new recordings are put.
-// FOLDER/ENVIRONMENT/rank-R.jsonl is a golden; FOLDER/ENVIRONMENT/floor/ shows what rounding does to it, if it is there.
+// FOLDER/ENVIRONMENT/rank-R.jsonl is a golden; FOLDER/ENVIRONMENT/floor/ shows what rounding does to it, if it is
+// there.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,10 +17,10 @@ struct GoldenAnswer {
   /// the differences are within rounding. "code": another result in the same environment, or beyond rounding. Else
   /// "inconclusive", or "no golden".
   std::string verdict;
-  std::string headline;                                    ///< one sentence
+  std::string headline;        ///< one sentence
   compare::AnswerLines lines;  ///< verdict, headline, golden, environment, and the comparison's
-  bool rounded = false;  ///< other bits in the same environment, within rounding: "code"
-  Status status() const;  ///< 0 same or environment, 1 code, 3 undecided
+  bool rounded = false;        ///< other bits in the same environment, within rounding: "code"
+  Status status() const;       ///< 0 same or environment, 1 code, 3 undecided
 };
 
 /// Compares a recording with the golden of its environment, else with that of the one that differs in least.
@@ -31,7 +32,8 @@ GoldenAnswer compare_golden(const std::string& goldens, const std::string& recor
 GoldenAnswer update_golden(const std::string& goldens, const std::string& recording, const std::string& floor);
 
 /// Compares the values of a run as a log or a table has them, such as Megatron's golden_values.json, with those kept.
-GoldenAnswer compare_golden_values(const std::string& golden, const std::string& values, const compare::Tolerance& tolerance);
+GoldenAnswer compare_golden_values(const std::string& golden, const std::string& values,
+                                   const compare::Tolerance& tolerance);
 
 /// The files below a folder, as paths in it.
 std::vector<std::string> files_in(const std::string& folder);

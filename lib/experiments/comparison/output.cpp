@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
-#include <string_view>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/file.hpp"
 #include "base/number.hpp"
@@ -60,13 +60,14 @@ std::string to_github(const Lines& lines) {
     return std::find(words.begin(), words.end(), verdict) != words.end();
   };
   const char* const level =
-      is_any({"exact", "equal as printed", "within tolerance", "same", "consistent", "written"}) ? "notice"
+      is_any({"exact", "equal as printed", "within tolerance", "same", "consistent", "written"})       ? "notice"
       : is_any({"equal up to rounding", "environment", "inconclusive", "no golden", "not comparable"}) ? "warning"
-                                                                                                     : "error";
+                                                                                                       : "error";
   std::string said = verdict;
   if (const std::string why = text({"headline", "failure", "reason", "kind"}); !why.empty()) said += ": " + why;
   std::string escaped;
-  for (const char c : printable(said)) escaped += c == '%' ? "%25" : c == '\n' ? "%0A" : c == '\r' ? "%0D" : std::string(1, c);
+  for (const char c : printable(said))
+    escaped += c == '%' ? "%25" : c == '\n' ? "%0A" : c == '\r' ? "%0D" : std::string(1, c);
   return "::" + std::string(level) + " title=zs-verify::" + escaped + "\n";
 }
 

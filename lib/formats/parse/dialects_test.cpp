@@ -254,8 +254,9 @@ TEST_CASE("commas between thousands are read where torchtitan writes them, in gr
   const auto tps = [](const std::string& value) {
     return read("step: 10  loss:  4.5  memory:  1.03GiB(1.09%)  tps: " + value + "  tflops: 1,234.56  mfu: 3.95%\n");
   };
-  CHECK(read("step: 10  loss:  4.5  tps: 3\n[titan] 2025-06-01 12:00:00,1 - root - INFO - Training completed\n").out.values.at("exit_state=").count("finished") ==
-        1);
+  CHECK(read("step: 10  loss:  4.5  tps: 3\n[titan] 2025-06-01 12:00:00,1 - root - INFO - Training completed\n")
+            .out.values.at("exit_state=")
+            .count("finished") == 1);
   CHECK(tps("12,345").out.values.at("tokens_per_second").count("12345") == 1);
   CHECK(tps("1,012,345").out.values.at("tokens_per_second").count("1012345") == 1);
   CHECK(tps("345").out.values.at("tflops").count("1234.56") == 1);

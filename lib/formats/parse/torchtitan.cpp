@@ -33,7 +33,8 @@ std::optional<std::pair<double, std::size_t>> stamp_in(std::string_view text) {
       for (const char c : text.substr(at + i, size)) value = 10 * value + (c - '0');
       return value;
     };
-    const std::chrono::year_month_day day{std::chrono::year(number(0, 4)), std::chrono::month(static_cast<unsigned>(number(5, 2))),
+    const std::chrono::year_month_day day{std::chrono::year(number(0, 4)),
+                                          std::chrono::month(static_cast<unsigned>(number(5, 2))),
                                           std::chrono::day(static_cast<unsigned>(number(8, 2)))};
     if (!day.ok()) return {};
     double seconds = 86400.0 * std::chrono::sys_days(day).time_since_epoch().count() + 3600.0 * number(11, 2) +
@@ -41,7 +42,8 @@ std::optional<std::pair<double, std::size_t>> stamp_in(std::string_view text) {
     const std::size_t end = at + kForm.size();
     if (end < text.size() && (text[end] == ',' || text[end] == '.')) {
       double unit = 0.1;
-      for (std::size_t i = end + 1; i < text.size() && is_digit(text[i]); ++i, unit /= 10) seconds += unit * (text[i] - '0');
+      for (std::size_t i = end + 1; i < text.size() && is_digit(text[i]); ++i, unit /= 10)
+        seconds += unit * (text[i] - '0');
     }
     return std::pair(seconds, at);
   }
@@ -124,7 +126,8 @@ class TorchTitan : public Dialect {
     Logged& last = logged_[std::string(before.substr(0, stamp->second))];
     if (*step > last.step && stamp->first > last.seconds && last.step >= 0)
       fields.push_back({"iteration_time",
-                        made_.emplace_back(to_rounded_text((stamp->first - last.seconds) / static_cast<double>(*step - last.step), 6)),
+                        made_.emplace_back(
+                            to_rounded_text((stamp->first - last.seconds) / static_cast<double>(*step - last.step), 6)),
                         Kind::real});
     last = {*step, stamp->first};
   }
@@ -134,8 +137,8 @@ class TorchTitan : public Dialect {
     double seconds = 0;
   };
   std::map<std::string, Logged> logged_;  // the last step line, by what stands before its stamp
-  std::size_t width_ = 0;         // fields of the widest step line so far
-  std::deque<std::string> made_;  // texts that are not the log's
+  std::size_t width_ = 0;                 // fields of the widest step line so far
+  std::deque<std::string> made_;          // texts that are not the log's
 };
 
 }  // namespace

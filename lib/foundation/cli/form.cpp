@@ -16,9 +16,21 @@ struct Ending {
 };
 /// A form's first ending is the one that messages name.
 constexpr auto kEndings = std::to_array<Ending>({
-    {".md", "md"},         {".markdown", "md"}, {".html", "html"},        {".htm", "html"}, {".pdf", "pdf"},
-    {".png", "png"},       {".svg", "svg"},     {".csv", "csv"},          {".tsv", "tsv"},  {".json", "json"},
-    {".jsonl", "jsonl"},   {".h5", "h5"},       {".hdf5", "h5"},          {".txt", "table"}, {".txt", "text"},
+    {".md", "md"},
+    {".markdown", "md"},
+    {".html", "html"},
+    {".htm", "html"},
+    {".pdf", "pdf"},
+    {".png", "png"},
+    {".svg", "svg"},
+    {".csv", "csv"},
+    {".tsv", "tsv"},
+    {".json", "json"},
+    {".jsonl", "jsonl"},
+    {".h5", "h5"},
+    {".hdf5", "h5"},
+    {".txt", "table"},
+    {".txt", "text"},
     {".prom", "openmetrics"},
 });
 

@@ -98,7 +98,8 @@ std::string help_text(const Command& command, bool all) {
   std::size_t hidden = 0;
   for (const Option& option : options) {
     const bool common = option.group == "General" && option.name != "help" && option.name != "version";
-    if (!all && !command.brief.empty() && !command.brief.contains(option.group) && (option.group != "General" || common)) {
+    if (!all && !command.brief.empty() && !command.brief.contains(option.group) &&
+        (option.group != "General" || common)) {
       ++hidden;
       continue;
     }

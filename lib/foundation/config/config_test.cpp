@@ -129,8 +129,8 @@ TEST_CASE("config: a key of a zs section that nothing reads is an error, one tha
            std::pair{"run: {eval: true}", "'run.eval', did you mean 'training.eval'?"},
            std::pair{"zero.batch_size: 3", "'zero.batch_size', did you mean 'training.batch_size'?"},
        })
-    CHECK_THROWS_WITH_AS(Config::parse(text, "c.yaml").warnings(), (std::string("c.yaml:1: nothing reads ") + error).c_str(),
-                         zs::Error);
+    CHECK_THROWS_WITH_AS(Config::parse(text, "c.yaml").warnings(),
+                         (std::string("c.yaml:1: nothing reads ") + error).c_str(), zs::Error);
   for (const char* const known : {"training.seed", "model.seq_length", "sweep_name", "run.init_type"})
     CHECK_MESSAGE(zs::config::unread(known).empty(), known);
   std::string many = "training:\n";

@@ -161,7 +161,8 @@ std::string colour(const Ink& ink, const Theme& theme) {
 std::string css_colour(const Ink& ink, const Theme& theme) {
   static constexpr std::array kRoles = {"", "var(--ink)", "var(--quiet)", "var(--grid)", "var(--paper)", "var(--bad)"};
   if (ink.role != Ink::Role::palette) return kRoles[static_cast<std::size_t>(ink.role)];
-  return std::string("var(--") + (is_strong(ink, theme) ? "s" : "c") + std::to_string(ink.hue % theme.palette.size()) + ")";
+  return std::string("var(--") + (is_strong(ink, theme) ? "s" : "c") + std::to_string(ink.hue % theme.palette.size()) +
+         ")";
 }
 
 std::string faint(const std::string& colour, const Theme& theme, double opacity) {

@@ -82,7 +82,7 @@ std::vector<double> axis(const std::vector<double>& steps, const Condition& cond
   if (options.x_axis == "time") level(each);
   if (each.empty())
     throw NoData("condition '" + condition.name + "' has no " +
-                (options.x_axis == "time" ? "iteration time" : options.x_axis) + " for the axis");
+                 (options.x_axis == "time" ? "iteration time" : options.x_axis) + " for the axis");
   std::vector<double> result;
   double total = 0, last_step = 0;
   for (const double step : steps) {

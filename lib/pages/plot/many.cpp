@@ -56,7 +56,8 @@ void left_out(Panel& panel, std::size_t count, const std::string& why) {
 
 /// The conditions that `lacks` says have none, by their groups: "left out without a value: titan_* (50), hf_* (2)".
 template <typename Lacks>
-void name_left_out(Panel& panel, const std::vector<Condition>& conditions, const std::string& what, const Lacks& lacks) {
+void name_left_out(Panel& panel, const std::vector<Condition>& conditions, const std::string& what,
+                   const Lacks& lacks) {
   std::vector<std::string> names;
   for (const stat::Alike& group : groups_of(conditions)) {
     const auto count = static_cast<std::size_t>(std::count_if(group.runs.begin(), group.runs.end(), lacks));

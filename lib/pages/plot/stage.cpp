@@ -55,7 +55,8 @@ std::vector<std::string> setting_names(const std::vector<Condition>& conditions)
     std::string setting;
     for (const std::string& key : keys) {
       if (const std::string value = condition.attribute(key); !value.empty())
-        setting += (setting.empty() ? "" : ", ") + std::string(attribute::label(key)) + " " + figure::labels(std::vector{value}).front();
+        setting += (setting.empty() ? "" : ", ") + std::string(attribute::label(key)) + " " +
+                   figure::labels(std::vector{value}).front();
     }
     settings.push_back(setting.empty() ? condition.name : setting);
   }

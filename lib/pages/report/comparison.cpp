@@ -54,7 +54,8 @@ Numerics made(Verdict verdict, std::string found, Text text) {
 /// The difference of the two: the losses with the amount, or what else if their means are equal.
 std::string apart(const summary::Pair& pair, const Condition& other) {
   if (pair.difference_step)
-    return "losses differ by up to " + (pair.loss_difference ? loss_text(*pair.loss_difference, other.loss_unit) : "an unknown amount");
+    return "losses differ by up to " +
+           (pair.loss_difference ? loss_text(*pair.loss_difference, other.loss_unit) : "an unknown amount");
   if (pair.differs_in.starts_with("loss")) return "losses of single runs differ, their means do not";
   return "losses are equal, " + pair.differs_in + " differs";
 }
@@ -212,7 +213,8 @@ Comparisons compare(const metric::Store& store, const Findings& found, const std
   const bool differ = made.probe.verdict == "DIFFERENT";
   if (differ) made.verdict = Verdict::bad;
   if (!made.probe.sentence.empty())
-    made.text = say("{} {}", differ ? bad(made.probe.sentence + ".") : Text("Recorded: " + made.probe.sentence + "."), made.text);
+    made.text = say("{} {}", differ ? bad(made.probe.sentence + ".") : Text("Recorded: " + made.probe.sentence + "."),
+                    made.text);
   made.label = made.verdict == Verdict::good  ? "Same or better"
                : made.verdict == Verdict::bad ? "Worse or different"
                                               : "Inconclusive";

@@ -163,7 +163,8 @@ Findings findings(const metric::Store& store, const std::string& source) {
     for (const stat::Alike& kind : found.kinds) {
       const bool timed = std::ranges::any_of(kind.runs, [&](std::size_t i) {
         const Condition& one = found.conditions[i];
-        return one["time_mean"] || one["tokens_per_second"] || one["images_per_second"] || std::ranges::any_of(one.members, [](const summary::Member& member) {
+        return one["time_mean"] || one["tokens_per_second"] || one["images_per_second"] ||
+               std::ranges::any_of(one.members, [](const summary::Member& member) {
                  return stat::logged_rate(*member.run, true) > 0 || stat::logged_rate(*member.run, false) > 0;
                });
       });

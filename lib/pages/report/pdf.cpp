@@ -26,7 +26,8 @@ std::string to_pdf(const Document& document, const figure::Theme& theme) {
       throw Error(std::string(browser) + " did not print the report (status " + std::to_string(ended.status) +
                   "): write .html instead, and print it in a browser");
     std::string bytes = Input(printed).read_all();
-    if (!bytes.starts_with("%PDF")) throw Error(std::string(browser) + " printed an incomplete report: write .html instead");
+    if (!bytes.starts_with("%PDF"))
+      throw Error(std::string(browser) + " printed an incomplete report: write .html instead");
     return bytes;
   }
   throw Error("a report in PDF is printed by chromium, which is not installed: install it, or write .html");

@@ -212,8 +212,9 @@ Text loss_sentence(const Findings& found) {
   const std::string what =
       !std::isfinite(all.largest->difference)
           ? "at step " + step + " one of them is not finite."
-          : "the largest difference at one step is " + loss_text(all.largest->difference, all.largest->a->loss_unit) + " (step " + step +
-                (std::isfinite(all.largest->relative) ? ", " + percent(all.largest->relative) : "") + ").";
+          : "the largest difference at one step is " + loss_text(all.largest->difference, all.largest->a->loss_unit) +
+                " (step " + step + (std::isfinite(all.largest->relative) ? ", " + percent(all.largest->relative) : "") +
+                ").";
   return say("The losses first differ at step {}; {}", first, what);
 }
 
@@ -262,9 +263,10 @@ Section loss_section(const Findings& found, Tracer& tracer) {
 
 /// Runs of several kinds are not ranked: each is beside its own kind.
 static Text unranked(const Findings& found, const char* what) {
-  return say("The runs are of {}, which do other work: they are not ranked by {}. What stands out among like runs is in "
-             "the summary.",
-             counted(found.kinds.size(), "kind"), what);
+  return say(
+      "The runs are of {}, which do other work: they are not ranked by {}. What stands out among like runs is in "
+      "the summary.",
+      counted(found.kinds.size(), "kind"), what);
 }
 
 Text time_sentence(const Findings& found) {
@@ -416,7 +418,7 @@ void overview(const metric::Store& store, const Findings& found, Section& sectio
     section.blocks.emplace_back(Picture{name, caption, figure(found.conditions, options), true});
   };
   const bool losses = has(found, "final_loss") && std::any_of(found.conditions.begin(), found.conditions.end(),
-                                                             [](const Condition& c) { return c.curve != nullptr; });
+                                                              [](const Condition& c) { return c.curve != nullptr; });
   if (losses) add("loss_comparison", "training loss by step, one curve per condition", plot::loss_figure);
   const bool several = found.conditions.size() > 1;  // one bar shows nothing
   if (several && largest(values(found, "time_mean")) > 0)

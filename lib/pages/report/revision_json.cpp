@@ -83,12 +83,14 @@ Json over_runs(const Condition& condition, summary::Member::Column column) {
 }  // namespace
 
 std::string to_json(const Comparisons& all, const Findings& found, const Gate& gate) {
-  Json made = {{"verdict", name(all.verdict)},
-               {"label", all.label},
-               {"text", all.text.plain()},
-               {"probe", all.probe.sentence.empty() ? Json() : Json{{"verdict", all.probe.verdict}, {"headline", all.probe.sentence}}},
-               {"baseline", all.baseline->name},
-               {"max_slowdown", gate.max_slowdown}};
+  Json made = {
+      {"verdict", name(all.verdict)},
+      {"label", all.label},
+      {"text", all.text.plain()},
+      {"probe",
+       all.probe.sentence.empty() ? Json() : Json{{"verdict", all.probe.verdict}, {"headline", all.probe.sentence}}},
+      {"baseline", all.baseline->name},
+      {"max_slowdown", gate.max_slowdown}};
   for (const Comparison& one : all.others) made["comparisons"].push_back(json(one));
   for (const Condition& condition : found.conditions) {
     Json revision = {{"revision", condition.name}, {"status", condition.status}};

@@ -217,9 +217,10 @@ Document sweep(const metric::Store& store, const Findings& found, const std::str
     Section section{"Loss curves", {}};
     if (curves.size() < order.size())
       section.blocks.emplace_back(Paragraph{"The best " + counted(curves.size(), "condition") + ":"});
-    section.blocks.emplace_back(
-        Picture{"sweep_loss", curves.size() < order.size() ? "training loss of the best conditions" : "training loss of each condition",
-                plot::loss_figure(curves)});
+    section.blocks.emplace_back(Picture{
+        "sweep_loss",
+        curves.size() < order.size() ? "training loss of the best conditions" : "training loss of each condition",
+        plot::loss_figure(curves)});
     document.sections.push_back(std::move(section));
   }
   document.sections.push_back(quality_section(store, found));

@@ -224,8 +224,10 @@ Text kinds(const Findings& found) {
   for (std::size_t i = 0; i < std::min(kMost, order.size()); ++i)
     each.push_back(say("{} ({})", code(order[i]->label), std::to_string(order[i]->runs.size())));
   if (order.size() > kMost) each.emplace_back(std::to_string(order.size() - kMost) + " more");
-  return say("The runs are of {}: {}; those of different kinds are not compared.{}", counted(order.size(), "kind"),
-             joined(each), found.untimed.empty() ? "" : " Neither time nor throughput is known of " + zs::joined(found.untimed) + ".");
+  return say(
+      "The runs are of {}: {}; those of different kinds are not compared.{}", counted(order.size(), "kind"),
+      joined(each),
+      found.untimed.empty() ? "" : " Neither time nor throughput is known of " + zs::joined(found.untimed) + ".");
 }
 
 /// For logs without state digests: the data that they have come first.

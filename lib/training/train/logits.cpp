@@ -76,7 +76,8 @@ void Logits::commit() {
       append(logits, place.at, place.header.logits);
       const char* const behind = place.at + place.header.logits * static_cast<std::int64_t>(sizeof(float));
       append(targets, behind, place.header.targets);
-      append(inputs, behind + place.header.targets * static_cast<std::int64_t>(sizeof(std::int64_t)), place.header.inputs);
+      append(inputs, behind + place.header.targets * static_cast<std::int64_t>(sizeof(std::int64_t)),
+             place.header.inputs);
     }
     // The last leaf may have fewer samples: only the first extent differs. Rank 0 has leaf 0.
     const auto with_all = [](std::vector<std::int64_t> extents, std::size_t count) {

@@ -146,11 +146,19 @@ double Bounds::gradient(const std::string& parameter, const std::string& place) 
   const std::string dtype = computed(parameter);
   if (locals_same_ && (place == "grad" || place == "direction")) {
     std::string summed;  // the types of what is added, and of the sum
+    Sketch sum;
+    double parts = 0;
     for (const auto& [key, local] : left_->step.locals) {
-      if (const Tensor* const found = local.tensors.find(parameter)) summed = coarser(summed, found->dtype);
+      const Tensor* const found = local.tensors.find(parameter);
+      if (!found) continue;
+      summed = coarser(summed, found->dtype), parts += norm(found->sketch);
+      sum.resize(std::max(sum.size(), found->sketch.size()), 0);
+      for (std::size_t i = 0; i < found->sketch.size(); ++i) sum[i] += found->sketch[i];
     }
     if (const Tensor* const sum = left_->step.tensors.find(place + "/" + parameter)) summed = coarser(summed, sum->dtype);
-    if (place == "grad") return sum_rounding(summed, addends_);
+    // What cancels in a sum of 16 bits leaves the rounding of its terms.
+    const bool cancels = half_unit(summed) > half_unit("F32") && norm(sum) > 0;
+    if (place == "grad") return sum_rounding(summed, addends_) * (cancels ? std::max(1.0, parts / norm(sum)) : 1);
   }
   return rounding(dtype) + grown(left_->step.tensors, floor_step_ ? &floor_step_->tensors : nullptr, place + "/" + parameter);
 }

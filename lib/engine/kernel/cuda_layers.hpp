@@ -33,8 +33,8 @@ T* data(const at::Tensor& x) {
 
 inline at::Tensor rows(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
 
-// A decoder's layers (cuda_llama.cpp), with the signatures of Kernels: by zs's kernels if these support the shape, the type
-// and the options, else by LibTorch's operations.
+// A decoder's layers (cuda_llama.cpp), with the signatures of Kernels: by zs's kernels if these support the shape, the
+// type and the options, else by LibTorch's operations.
 Normed rms_norm_layer(const at::Tensor& x_BTC, const NormWeight& norm, double epsilon);
 at::Tensor attention_layer(const at::Tensor& x_BTC, const AttentionLayer& layer);
 at::Tensor gated_layer(const at::Tensor& x_BTC, const GatedLayer& layer);

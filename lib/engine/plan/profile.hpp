@@ -40,8 +40,8 @@ struct Profile {
 
   /// The timing of an operation on a unit, or null.
   const Timing* find(Kind kind, int unit) const;
-  /// Bytes that the operation leaves allocated, at least 0. A forward that was not measured takes the value of a similar
-  /// one.
+  /// Bytes that the operation leaves allocated, at least 0. A forward that was not measured takes the value of a
+  /// similar one.
   double left_by(Kind kind, int unit) const;
 };
 

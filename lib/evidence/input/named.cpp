@@ -21,7 +21,8 @@ struct Taker {
   std::string_view remedy{};  ///< for what holds runs, and has not what the tool takes
 };
 
-constexpr std::string_view kOfRuns = "logs, metric records, runs, runs of TensorBoard, W&B and MLflow, and folders of these";
+constexpr std::string_view kOfRuns =
+    "logs, metric records, runs, runs of TensorBoard, W&B and MLflow, and folders of these";
 constexpr std::string_view kOfTraces = "profiler traces and folders of them";
 constexpr std::string_view kOfGradients = "runs, checkpoints and files of gradients";
 
@@ -76,13 +77,14 @@ bool takes(const Taker& taker, Kind kind) { return std::ranges::find(taker.kinds
   constexpr std::size_t kMost = 4;
   if (const auto& runs = takers().front().kinds;
       !taker.remedy.empty() && kind != Kind::unknown && std::ranges::find(runs, kind) != runs.end())
-    throw Error(path, 0, "is " + std::string(name(kind)) + "; " + std::string(taker.tool) + " takes " +
-                             std::string(taker.what) + "; " + std::string(taker.remedy));
+    throw Error(path, 0,
+                "is " + std::string(name(kind)) + "; " + std::string(taker.tool) + " takes " + std::string(taker.what) +
+                    "; " + std::string(taker.remedy));
   std::vector<std::string> others;
   for (const Taker& other : takers()) {
     // Any text may be tokenized; who names a text means more by it.
-    const bool part =
-        other.tool == "zs-tokenize" || other.tool.find(" of ") != std::string_view::npos || other.tool.ends_with("--resume");
+    const bool part = other.tool == "zs-tokenize" || other.tool.find(" of ") != std::string_view::npos ||
+                      other.tool.ends_with("--resume");
     if (kind != Kind::unknown && takes(other, kind) && !part && others.size() < kMost) others.emplace_back(other.tool);
   }
   std::string text =

@@ -124,7 +124,9 @@ bool tell_apart(const std::vector<Named>& named, const std::vector<Label>& label
     short_names.push_back(fs::weakly_canonical(folder.parent_path()).filename().string());
     files.push_back(one.path);
   }
-  const auto differ = [](const std::vector<std::string>& all) { return std::set(all.begin(), all.end()).size() == all.size(); };
+  const auto differ = [](const std::vector<std::string>& all) {
+    return std::set(all.begin(), all.end()).size() == all.size();
+  };
   if (!differ(files)) return false;  // one file twice: a mistake
   const std::vector<std::string>& prefixes = differ(short_names) ? short_names : differ(paths) ? paths : files;
   for (const Label& label : labels) {

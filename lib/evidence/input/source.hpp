@@ -40,8 +40,9 @@ struct Listener {
   FaultSink fault{};                                                                           ///< defects of logs
 };
 
-/// All operands, read and joined. If several operands have a run of one name, each run's name begins with its operand's:
-/// "monday/z1_baseline". Throws Error if one of them is empty, and at two runs with the same name in one operand.
+/// All operands, read and joined. If several operands have a run of one name, each run's name begins with its
+/// operand's: "monday/z1_baseline". Throws Error if one of them is empty, and at two runs with the same name in one
+/// operand.
 metric::Store read(const std::vector<Named>& named, const Listener& listener);
 
 }  // namespace zs::input

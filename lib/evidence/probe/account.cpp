@@ -58,7 +58,8 @@ Account::Account(const Run& a, const Run& b, const Diagnosis& found, const compa
       }
     };
     list(a, mine), list(b, theirs);
-    scene.each(mine, theirs, [](const auto&, const auto&, const auto&) { return Outcome{}; }, layout);
+    scene.each(
+        mine, theirs, [](const auto&, const auto&, const auto&) { return Outcome{}; }, layout);
   };
   struct Told {  // rules whose fields the reader checks or the answer tells
     void operator()(rule::Row, const char*) const {}
@@ -84,8 +85,9 @@ Account::Account(const Run& a, const Run& b, const Diagnosis& found, const compa
       std::map<std::string, std::string> x, y;
       if (mine != a->counted.end()) x["steps counted"] = to_text(mine->second);
       if (theirs != b->counted.end()) y["steps counted"] = to_text(theirs->second);
-      scene->each(x, y, [](const auto&, const std::string& p, const std::string& q) { return equal(p, q); },
-                  [&](const auto&) { return derived ? kLayout : scene->layout(); });
+      scene->each(
+          x, y, [](const auto&, const std::string& p, const std::string& q) { return equal(p, q); },
+          [&](const auto&) { return derived ? kLayout : scene->layout(); });
     }
     void operator()(rule::Tensors) const {
       const auto kept = [](const Tensors& tensors) {
@@ -167,11 +169,12 @@ Account::Account(const Run& a, const Run& b, const Diagnosis& found, const compa
   std::map<std::string, std::string> mine, theirs;
   if (a.ended()) mine["steps made"] = to_text(a.end);
   if (b.ended()) theirs["steps made"] = to_text(b.end);
-  scene.each(mine, theirs,
-             [&](const std::string&, const std::string& x, const std::string& y) {
-               return unjudged(x == y, "A made " + x + " steps, B " + y);
-             },
-             never);
+  scene.each(
+      mine, theirs,
+      [&](const std::string&, const std::string& x, const std::string& y) {
+        return unjudged(x == y, "A made " + x + " steps, B " + y);
+      },
+      never);
 }
 
 compare::Ledger Account::ledger() const {

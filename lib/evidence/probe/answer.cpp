@@ -181,7 +181,8 @@ class Report {
     if (!floor_.empty()) add("floor", floor_);
     if (verdict == Verdict::different) {  // what one recording decides names the cause
       for (const auto& [name, run] : {std::pair{"A", &a_}, {"B", &b_}}) {
-        if (const std::string broken = headline_of(*run); !broken.empty()) add(std::string(name) + " alone", "INCONSISTENT: " + broken);
+        if (const std::string broken = headline_of(*run); !broken.empty())
+          add(std::string(name) + " alone", "INCONSISTENT: " + broken);
       }
     }
     return {verdict, std::move(lines_), found_.steps, is_apart, b_.ended(), std::move(found_.map)};
@@ -201,7 +202,8 @@ class Report {
   std::string before_first(const std::vector<std::string>& different) const {
     const auto step_of = [](const std::string& sentence) {
       constexpr std::string_view kStep = "step ";
-      const auto number = parse_int(sentence.substr(0, sentence.find(':')).substr(std::min(kStep.size(), sentence.size())));
+      const auto number =
+          parse_int(sentence.substr(0, sentence.find(':')).substr(std::min(kStep.size(), sentence.size())));
       return sentence.starts_with(kStep) && number ? *number : std::numeric_limits<std::int64_t>::max();
     };
     const auto first = std::ranges::min_element(different, {}, step_of);
@@ -338,7 +340,8 @@ std::string called(const Run& run) {
   text += ", " + std::to_string(run.ranks) + (run.ranks == 1 ? " rank" : " ranks");
   std::string axes;
   for (const auto& [name, size] : run.axes) {
-    if (size > 1 && !(name == "data" && size == run.ranks)) axes += (axes.empty() ? " (" : ", ") + name + " " + to_text(size);
+    if (size > 1 && !(name == "data" && size == run.ranks))
+      axes += (axes.empty() ? " (" : ", ") + name + " " + to_text(size);
   }
   text += (axes.empty() ? "" : axes + ")") + ", torch " + run.torch;
   return run.framework.empty() ? text : text + ", " + run.framework.substr(0, run.framework.find_last_not_of(' ') + 1);

@@ -16,10 +16,10 @@ namespace zs::probe {
 
 struct Answer {
   compare::Settled verdict{};
-  compare::AnswerLines lines{};                                  ///< the verdict first
-  std::int64_t steps = 0;                                  ///< compared
-  bool apart = false;                                      ///< a difference beyond rounding, or no proof
-  bool ended = false;                                      ///< B's training has ended
+  compare::AnswerLines lines{};  ///< the verdict first
+  std::int64_t steps = 0;        ///< compared
+  bool apart = false;            ///< a difference beyond rounding, or no proof
+  bool ended = false;            ///< B's training has ended
   Map map{};
 
   /// The text of the first of these lines that there is; "" if there is none.

@@ -117,7 +117,8 @@ bool Bounds::same(const std::string& name) const {
 }
 
 bool Bounds::same_before(const std::string& name) const {
-  const Tensor *const left = from_a_ ? from_a_->find(name) : nullptr, *const right = from_b_ ? from_b_->find(name) : nullptr;
+  const Tensor *const left = from_a_ ? from_a_->find(name) : nullptr, *const right =
+                                                                          from_b_ ? from_b_->find(name) : nullptr;
   return left && right && left->same(*right);
 }
 
@@ -155,17 +156,20 @@ double Bounds::gradient(const std::string& parameter, const std::string& place) 
       sum.resize(std::max(sum.size(), found->sketch.size()), 0);
       for (std::size_t i = 0; i < found->sketch.size(); ++i) sum[i] += found->sketch[i];
     }
-    if (const Tensor* const sum = left_->step.tensors.find(place + "/" + parameter)) summed = coarser(summed, sum->dtype);
+    if (const Tensor* const sum = left_->step.tensors.find(place + "/" + parameter))
+      summed = coarser(summed, sum->dtype);
     // What cancels in a sum of 16 bits leaves the rounding of its terms.
     const bool cancels = half_unit(summed) > half_unit("F32") && norm(sum) > 0;
     if (place == "grad") return sum_rounding(summed, addends_) * (cancels ? std::max(1.0, parts / norm(sum)) : 1);
   }
-  return rounding(dtype) + grown(left_->step.tensors, floor_step_ ? &floor_step_->tensors : nullptr, place + "/" + parameter);
+  return rounding(dtype) +
+         grown(left_->step.tensors, floor_step_ ? &floor_step_->tensors : nullptr, place + "/" + parameter);
 }
 
 double Bounds::state(const std::string& place, const std::string& parameter) const {
   const std::string name = place + "/" + parameter;
-  const bool before = same_before(name) || (from_a_ && from_b_ && !from_a_->find(name) && !from_b_->find(name)) || clean_before_;
+  const bool before =
+      same_before(name) || (from_a_ && from_b_ && !from_a_->find(name) && !from_b_->find(name)) || clean_before_;
   if (same("grad/" + parameter) && before && options_same_.contains(parameter)) {
     const Tensor* const tensor = left_->step.tensors.find(name);
     return sum_rounding(tensor ? tensor->dtype : "", 8);

@@ -78,7 +78,9 @@ void Causes::micro_batches(const Run& run, const Step& step) {
   for (const auto& [key, local] : step.locals) count = std::max<double>(count, key.second + 1);
   const auto told = step.scalars.find("accumulation");
   if (told != step.scalars.end()) add("accumulation", told->second);
-  const bool known = std::ranges::any_of(known_, [&](const auto& one) { return one.second == count && one.first.find("accumulation") != std::string::npos; });
+  const bool known = std::ranges::any_of(known_, [&](const auto& one) {
+    return one.second == count && one.first.find("accumulation") != std::string::npos;
+  });
   if (!known) add(run.ranks > 1 ? "accumulation" : "micro-batches", count);
 }
 
@@ -92,7 +94,8 @@ Constants causes_of(const std::vector<std::string>& parameters, double factor, c
     if (!name.starts_with(place + "/")) continue;
     const std::string parameter = name.substr(place.size() + 1);
     const Tensor* const other = a.step.tensors.find(name);
-    if (!other || other->sketch.size() != mine.sketch.size() || std::ranges::find(parameters, parameter) != parameters.end() ||
+    if (!other || other->sketch.size() != mine.sketch.size() ||
+        std::ranges::find(parameters, parameter) != parameters.end() ||
         !families.contains(family(b.run, b.step, place, parameter)))
       continue;
     // The cause would have moved this one, and it stands. A gradient that is rounding alone says nothing.

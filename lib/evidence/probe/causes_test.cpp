@@ -6,7 +6,8 @@
 namespace zs::probe {
 namespace {
 
-/// Gradients of a step on two ranks: `of_a`, `of_b` are the factors of two parameters, `local` of the micro-batches' own.
+/// Gradients of a step on two ranks: `of_a`, `of_b` are the factors of two parameters, `local` of the micro-batches'
+/// own.
 Run trained(double of_a, double of_b, double local = 1) {
   Run run;
   run.ranks = 2;
@@ -39,7 +40,9 @@ TEST_CASE("causes: a factor has one only where all that it would move has it, an
   CHECK(both.front().first == "ranks");
   CHECK(causes({"a"}, 2, plain, trained(2, 1)).empty());
   CHECK(causes({"a", "b"}, 2, plain, trained(2, 2, 2)).empty());
-  CHECK(causes_of({"a", "b"}, 2, "state.exp_avg", {plain, plain.steps.at(1), nullptr}, {plain, plain.steps.at(1), nullptr}).empty());
+  CHECK(causes_of({"a", "b"}, 2, "state.exp_avg", {plain, plain.steps.at(1), nullptr},
+                  {plain, plain.steps.at(1), nullptr})
+            .empty());
 }
 
 TEST_CASE("causes: a parameter of another reduction is of another family") {

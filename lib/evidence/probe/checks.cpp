@@ -64,28 +64,26 @@ const std::vector<Check>& checks() {
       {"finite", "each number is finite", "losses, norms and tensors", each<judge_finite, judge_finite_of_start>},
       {"samples", "no sample is read twice in a step, and none again before an epoch ends",
        "the module's own forward: attach to the model whose call has the batch", make<SampleJudge>},
-      {"micro-batches", "a step has as many micro-batches as its accumulation says", "",
-       each<judge_micro_batches>},
-      {"replicas", "ranks that hold the same part hold the same bits", "", each<judge_replicas, judge_replicas_of_start>},
+      {"micro-batches", "a step has as many micro-batches as its accumulation says", "", each<judge_micro_batches>},
+      {"replicas", "ranks that hold the same part hold the same bits", "",
+       each<judge_replicas, judge_replicas_of_start>},
       {"gradient", "the gradient is the mean of all micro-batches' gradients, times the factor of clipping",
        "gradients of micro-batches", each<judge_gradients>},
       {"norm", "the norm and its bound of clipping are those of the gradients",
        "the norm: clip by torch.nn.utils.clip_grad_norm_ or by the framework", each<judge_norm>},
-      {"counter", "the optimizer's counter moves by one, from 0, for all parameters alike",
-       "", make<CounterJudge>},
+      {"counter", "the optimizer's counter moves by one, from 0, for all parameters alike", "", make<CounterJudge>},
       {"rate", "each group's rate moves as its schedule says", "a schedule of torch, attached before the first step",
        make<RateJudge>},
       {"moments", "the optimizer's state follows from the gradient and the state before", "consecutive steps",
        each<judge_moments>},
       {"update", "each parameter moves by what gradient, state, counter and rate say", "consecutive steps",
        each<judge_updates>},
-      {"masters", "what forward computes with is the rounded copy that the optimizer moves",
-       "", each<judge_masters>},
+      {"masters", "what forward computes with is the rounded copy that the optimizer moves", "", each<judge_masters>},
       {"found", "forward computes with what the last update left", "consecutive steps", each<judge_found>},
       {"moves", "all that is trained moves and has a gradient, and what is frozen does not", "two steps",
        make<MotionJudge>},
-      {"loss", "the loss of a step is made of its micro-batches' losses by one rule", "recorder.loss(value) at each step",
-       make<LossJudge>},
+      {"loss", "the loss of a step is made of its micro-batches' losses by one rule",
+       "recorder.loss(value) at each step", make<LossJudge>},
   };
   return kChecks;
 }
@@ -171,7 +169,7 @@ Answer Checking::answer(bool ended) {
     if (tally.broken() > 0) {
       const std::vector<std::string> texts = texts_of(tally.breaches());
       add(std::string("broken ") + row.name, to_text(tally.broken()) + " of " + to_text(tally.held() + tally.broken()) +
-                                                  ": " + some_of(texts, kMostShown, "; ", "; and "));
+                                                 ": " + some_of(texts, kMostShown, "; ", "; and "));
     } else if (tally.held() > 0) {
       checked += (checked.empty() ? "" : ", ") + std::string(row.name) + " " + to_text(tally.held());
     }

@@ -25,8 +25,8 @@ struct Moment {
 /// A relation that does not hold at a place.
 struct Breach {
   std::int64_t step = 0;
-  std::string place, relation;       ///< "grad/w"; a clause: "rank 1 holds other values than rank 0"
-  double distance = 0, bound = 0;    ///< from what is expected, relative; 0 where only equality holds
+  std::string place, relation;     ///< "grad/w"; a clause: "rank 1 holds other values than rank 0"
+  double distance = 0, bound = 0;  ///< from what is expected, relative; 0 where only equality holds
 };
 
 /// What a check has found so far.

@@ -31,7 +31,7 @@ struct Fault {
   std::function<double(std::int64_t, double)> norm = [](auto, double norm) { return norm; };
   std::function<double(std::int64_t)> clip_by = [](auto) { return 1.0; };  ///< another factor
   std::function<double(std::int64_t)> count = [](std::int64_t step) { return static_cast<double>(step); };
-  std::function<double(std::int64_t)> rate = [](auto) { return kRate; };       ///< that the update uses
+  std::function<double(std::int64_t)> rate = [](auto) { return kRate; };  ///< that the update uses
   std::function<void(std::int64_t, std::map<std::string, Numbers>&)> update = [](auto, auto&) {};  ///< behind it
   std::function<void(std::int64_t, int, std::map<std::string, Numbers>&)> replica = [](auto, auto, auto&) {};
   std::function<void(std::int64_t, int, StepOf&)> row = [](auto, auto, auto&) {};
@@ -66,7 +66,8 @@ void train(const std::string& folder, const Fault& fault) {
   }
   std::deque<probefile::Writer> writers;
   for (int rank = 0; rank < kRanks; ++rank)
-    writers.emplace_back(folder, probefile::Training{.rank = rank, .ranks = kRanks, .layout = "DDP", .library = "x"}, 0);
+    writers.emplace_back(folder, probefile::Training{.rank = rank, .ranks = kRanks, .layout = "DDP", .library = "x"},
+                         0);
   const auto held = [](const std::string& place, const Numbers& numbers, const std::string& name) {
     return probefile::Held{place + name, {static_cast<std::int64_t>(numbers.size())}, 0, bytes_of(numbers)};
   };
@@ -105,9 +106,11 @@ void train(const std::string& folder, const Fault& fault) {
       for (std::size_t i = 0; i < numbers.size(); ++i) {
         const double g = gradients[name][i];
         float &m = first[name][i], &v = second[name][i];
-        m = static_cast<float>(kBeta1 * m + (1 - kBeta1) * g), v = static_cast<float>(kBeta2 * v + (1 - kBeta2) * g * g);
+        m = static_cast<float>(kBeta1 * m + (1 - kBeta1) * g),
+        v = static_cast<float>(kBeta2 * v + (1 - kBeta2) * g * g);
         const double unbiased = std::sqrt(v / (1 - std::pow(kBeta2, count))) + kEps;
-        numbers[i] = static_cast<float>(numbers[i] * (1 - rate * kDecay) - rate * m / (1 - std::pow(kBeta1, count)) / unbiased);
+        numbers[i] =
+            static_cast<float>(numbers[i] * (1 - rate * kDecay) - rate * m / (1 - std::pow(kBeta1, count)) / unbiased);
       }
     }
     fault.update(step, parameters);
@@ -123,7 +126,9 @@ void train(const std::string& folder, const Fault& fault) {
         tensors.push_back(held("param/", mine[name], name));
         if (fault.copies) {
           halves[name] = halves_of(fault.copy(step, before.at(name), mine[name]));
-          tensors.push_back({"model/" + name, {size}, 0,
+          tensors.push_back({"model/" + name,
+                             {size},
+                             0,
                              {reinterpret_cast<const char*>(halves[name].data()), halves[name].size() * 2},
                              tensorfile::Dtype::bf16});
         }
@@ -132,14 +137,16 @@ void train(const std::string& folder, const Fault& fault) {
           contributions.back().micro = micro, contributions.back().by = rank;
         }
       }
-      const Json group{{"lr", kRate},   {"initial_lr", kRate}, {"betas", {kBeta1, kBeta2}}, {"eps", kEps},
-                       {"weight_decay", kDecay}, {"optimizer", "AdamW"},        {"params", {"w", "b"}}};
+      const Json group{{"lr", kRate},         {"initial_lr", kRate},    {"betas", {kBeta1, kBeta2}},
+                       {"eps", kEps},         {"weight_decay", kDecay}, {"optimizer", "AdamW"},
+                       {"params", {"w", "b"}}};
       StepOf row{.step = step, .losses = {1, 2}, .scalars = {{"norm", norm}, {"clip", kClip}}};
       row.groups.push_back(group);
       row.counters[std::to_string(step)] = {"w", "b"};
       row.loss = 1.5;
       for (std::uint64_t micro = 0; micro < kMicros; ++micro) {
-        const std::uint64_t first_sample = static_cast<std::uint64_t>(step) * 100 + static_cast<std::uint64_t>(rank) * 10 + micro * 2;
+        const std::uint64_t first_sample =
+            static_cast<std::uint64_t>(step) * 100 + static_cast<std::uint64_t>(rank) * 10 + micro * 2;
         row.batch.push_back({first_sample, first_sample + 1});
       }
       fault.row(step, rank, row);
@@ -194,11 +201,13 @@ TEST_CASE("checks: a planted fault is inconsistent, and named") {
     return cases.back().fault;
   };
   const auto at = [](std::int64_t step) { return step == kAt; };
-  add("a gradient twice", "step 2: grad/b: x 2 of the mean of its micro-batches' gradients, clipped, and 1 other gradient is not")
+  add("a gradient twice",
+      "step 2: grad/b: x 2 of the mean of its micro-batches' gradients, clipped, and 1 other gradient is not")
       .gradients = [&](std::int64_t step, auto& all) {
     for (float& x : all["b"]) x *= at(step) ? 2 : 1;
   };
-  add("all gradients twice", "step 2: grad/w and 1 more: x 2 (ranks or accumulation) of the mean of its micro-batches' gradients, clipped")
+  add("all gradients twice",
+      "step 2: grad/w and 1 more: x 2 (ranks or accumulation) of the mean of its micro-batches' gradients, clipped")
       .gradients = [&](std::int64_t step, auto& all) {
     for (auto& [name, gradient] : all) {
       for (float& x : gradient) x *= at(step) ? 2 : 1;
@@ -210,23 +219,30 @@ TEST_CASE("checks: a planted fault is inconsistent, and named") {
   add("no clipping", "step 2: grad/w and 1 more: x ").clip_by = [&](std::int64_t step) { return at(step) ? 1.5 : 1.0; };
   add("a clock ahead", "step 2: param/b and 1 more: has the bias correction of step 3, and its counter says 2").count =
       [&](std::int64_t step) { return static_cast<double>(step + at(step)); };
-  add("a counter that jumps", "step 2: counter of b and 1 more: is 5, expected 2").row = [&](std::int64_t step, int, StepOf& row) {
+  add("a counter that jumps", "step 2: counter of b and 1 more: is 5, expected 2").row = [&](std::int64_t step, int,
+                                                                                             StepOf& row) {
     if (at(step)) row.counters = Json{{"5", {"w", "b"}}};
   };
-  add("another rate", "step 2: param/b and 1 more: x 1/2 of the update").rate = [&](std::int64_t step) { return at(step) ? kRate / 2 : kRate; };
-  add("no update", "step 2: param/b: stands still").update = [&, kept = Numbers()](std::int64_t step, auto& all) mutable {
+  add("another rate", "step 2: param/b and 1 more: x 1/2 of the update").rate = [&](std::int64_t step) {
+    return at(step) ? kRate / 2 : kRate;
+  };
+  add("no update", "step 2: param/b: stands still").update = [&, kept = Numbers()](std::int64_t step,
+                                                                                   auto& all) mutable {
     if (at(step)) all["b"] = kept;
     kept = all["b"];
   };
-  add("scaled behind the update", "step 2: param/w: x 1/2 of the updated parameter").update = [&](std::int64_t step, auto& all) {
+  add("scaled behind the update", "step 2: param/w: x 1/2 of the updated parameter").update = [&](std::int64_t step,
+                                                                                                  auto& all) {
     for (float& x : all["w"]) x *= at(step) ? 0.5F : 1;
   };
-  add("a replica", "step 2: param/w: rank 1 holds other values than rank 0").replica = [&](std::int64_t step, int rank, auto& all) {
+  add("a replica", "step 2: param/w: rank 1 holds other values than rank 0").replica = [&](std::int64_t step, int rank,
+                                                                                           auto& all) {
     if (at(step) && rank == 1) all["w"][5] += 1;
   };
-  add("the same samples", "step 2: batch: micro-batch 1 of rank 1 has the samples of micro-batch 1 of rank 0").row = [&](std::int64_t step, int, StepOf& row) {
-    if (at(step)) row.batch = {{7, 8}, {9, 10}};
-  };
+  add("the same samples", "step 2: batch: micro-batch 1 of rank 1 has the samples of micro-batch 1 of rank 0").row =
+      [&](std::int64_t step, int, StepOf& row) {
+        if (at(step)) row.batch = {{7, 8}, {9, 10}};
+      };
   add("a sample twice", "step 2: batch: a sample of micro-batch 2 of rank 0 is also in micro-batch 1 of rank 0").row =
       [&](std::int64_t step, int rank, StepOf& row) {
         if (at(step) && rank == 0) row.batch[1][0] = row.batch[0][0];
@@ -238,27 +254,36 @@ TEST_CASE("checks: a planted fault is inconsistent, and named") {
             for (std::uint64_t& sample : micro) sample -= 100;
         (void)rank;
       };
-  add("another rate on one rank", "step 2: rank 1 updates w with other options than rank 0").row = [&](std::int64_t step, int rank, StepOf& row) {
-    if (at(step) && rank == 1) row.groups[0]["lr"] = 2 * kRate;
-  };
-  add("a loss that is a sum", "step 2: loss: 3 is not their mean of the micro-batches' losses, as before, but their mean times the ranks or their sum").row =
-      [&](std::int64_t step, int, StepOf& row) {
-        if (at(step)) row.loss = 3;
+  add("another rate on one rank", "step 2: rank 1 updates w with other options than rank 0").row =
+      [&](std::int64_t step, int rank, StepOf& row) {
+        if (at(step) && rank == 1) row.groups[0]["lr"] = 2 * kRate;
       };
+  add("a loss that is a sum",
+      "step 2: loss: 3 is not their mean of the micro-batches' losses, as before, but their mean times the ranks or "
+      "their sum")
+      .row = [&](std::int64_t step, int, StepOf& row) {
+    if (at(step)) row.loss = 3;
+  };
   add("not finite", "step 2: loss of rank 0").row = [&](std::int64_t step, int, StepOf& row) {
     if (at(step)) row.loss = NAN;
   };
-  Fault& stale = add("stale copies", "step 2: model/w and 1 more: is stale: the rounded copy of the parameter before this step");
+  Fault& stale =
+      add("stale copies", "step 2: model/w and 1 more: is stale: the rounded copy of the parameter before this step");
   stale.copies = true;
-  stale.copy = [&](std::int64_t step, const Numbers& before, const Numbers& master) { return at(step) ? before : master; };
-  add("a gradient of zero", "grad/b: is zero in all 3 steps").gradients = [](std::int64_t, auto& all) { std::ranges::fill(all["b"], 0.0F); };
+  stale.copy = [&](std::int64_t step, const Numbers& before, const Numbers& master) {
+    return at(step) ? before : master;
+  };
+  add("a gradient of zero", "grad/b: is zero in all 3 steps").gradients = [](std::int64_t, auto& all) {
+    std::ranges::fill(all["b"], 0.0F);
+  };
   for (const Case& one : cases) {
     CAPTURE(one.name);
     const Answer answer = checked(one.fault);
     CHECK(line(answer, "verdict") == "INCONSISTENT");
     CHECK(compare::status(answer.verdict) == Status::no);
     if (one.name != "a gradient of zero") CHECK(line(answer, "headline").starts_with(one.headline));
-    CHECK_MESSAGE(std::ranges::any_of(answer.lines, [&](const auto& l) { return l.second.find(one.headline) != std::string::npos; }),
+    CHECK_MESSAGE(std::ranges::any_of(answer.lines,
+                                      [&](const auto& l) { return l.second.find(one.headline) != std::string::npos; }),
                   line(answer, "headline"));
   }
 }

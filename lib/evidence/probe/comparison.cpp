@@ -25,8 +25,8 @@ Diagnosis Comparison::next() {
   }
   Diagnosis said = found_;
   for (const auto& [what, count] : only_)
-    said.only.push_back(what.second + " of " + to_text(static_cast<std::int64_t>(count.size())) +
-                        " tensors only in " + what.first);
+    said.only.push_back(what.second + " of " + to_text(static_cast<std::int64_t>(count.size())) + " tensors only in " +
+                        what.first);
   said.missing.assign(missing_.begin(), missing_.end());
   said.left_out = negligible_.text();
   return said;
@@ -117,8 +117,7 @@ void Comparison::start(std::int64_t step, const Tensors& left, const Tensors& ri
     if (parameter) parameters_[name] = {step, tensor.sketch, other->sketch};
     if (tensor.same(*other)) continue;
     bounds_.differed();
-    const double by = distance(tensor.sketch, other->sketch),
-                 most = rounding(coarser(tensor.dtype, other->dtype)) / 4;
+    const double by = distance(tensor.sketch, other->sketch), most = rounding(coarser(tensor.dtype, other->dtype)) / 4;
     const double allowed = parameter ? std::max(most, master_rounding(name)) : 4 * most;
     if (parameter) bounds_.drifted(std::min(by, allowed) * 0.02);
     if (!(by <= allowed))
@@ -127,7 +126,8 @@ void Comparison::start(std::int64_t step, const Tensors& left, const Tensors& ri
       judge(start_thing(step, name), by, allowed, "start, " + name);
   }
   if (apart.empty() || done() || !tell) return;
-  const bool parameters = std::any_of(apart.begin(), apart.end(), [](const Apart& t) { return t.parameter.find('/') == std::string::npos; });
+  const bool parameters = std::any_of(apart.begin(), apart.end(),
+                                      [](const Apart& t) { return t.parameter.find('/') == std::string::npos; });
   if (parameters) std::erase_if(apart, [](const Apart& t) { return t.parameter.find('/') != std::string::npos; });
   Finding finding = made(step, "start", apart, of);
   if (!parameters) finding.place = place_of(finding.parameter), finding.parameter = parameter_of(finding.parameter);
@@ -179,7 +179,8 @@ void Comparison::step(std::int64_t number, const Side& a, const Side& b) {
   outputs(number, a, b);
   locals(number, a, b);
   linear(number, "grad", by_place["grad"], a, b);
-  if (auto sliced = std::exchange(sliced_, std::nullopt); sliced && (!done() || found_.first->relation.starts_with("no simple")))
+  if (auto sliced = std::exchange(sliced_, std::nullopt);
+      sliced && (!done() || found_.first->relation.starts_with("no simple")))
     found_.first = std::move(sliced);
   // A different gradient of a micro-batch counts if its sum differs: without an effect on the sum it is rounding.
   if (done() && local_ && found_.first->relation.starts_with("no simple")) found_.first = local_;
@@ -217,7 +218,8 @@ void Comparison::linear(std::int64_t number, const std::string& place, const Pai
   for (const auto& [parameter, sides] : tensors) {
     const Sketch &left = sides.first->sketch, &right = sides.second->sketch;
     Sketch of_a = left, of_b = right;
-    const std::string name = place + "/" + parameter, at = "step " + to_text(number) + ", " + place + " of " + parameter;
+    const std::string name = place + "/" + parameter,
+                      at = "step " + to_text(number) + ", " + place + " of " + parameter;
     const double most = bound(place, parameter);
     if (!negligible_.judged(place, parameter, of_a, of_b)) {
       judge(thing(number, name), 0, kLeftOut, at);
@@ -226,8 +228,8 @@ void Comparison::linear(std::int64_t number, const std::string& place, const Pai
     const double by = distance(of_a, of_b);
     if (place == "grad") bounds_.measured(parameter, by);
     draw(number, place, parameter, by / most);
-    if (!(by <= most) || b_.replicas.contains({number, name}) || bounds_.is_factor(of_a, of_b, by, most, sides.first->of) ||
-        bounds_.are_factors({{of_a, of_b}}, most))
+    if (!(by <= most) || b_.replicas.contains({number, name}) ||
+        bounds_.is_factor(of_a, of_b, by, most, sides.first->of) || bounds_.are_factors({{of_a, of_b}}, most))
       apart.push_back({parameter, &left, &right, by, std::min(most, by)});
     else
       judge(thing(number, name), by, most, at);

@@ -54,8 +54,8 @@ class Comparison {
   void buffers(std::int64_t number, const Paired& tensors);
   const Tensors* before(const Run& run, const Side& side, std::int64_t number) const;
   void updates(std::int64_t number, const Side& a, const Side& b);
-  void parameter(std::int64_t number, const std::string& name, const Tensor& left, const Tensor& right, const Sketch& now_a,
-                 const Sketch& now_b, std::vector<Apart>& apart);
+  void parameter(std::int64_t number, const std::string& name, const Tensor& left, const Tensor& right,
+                 const Sketch& now_a, const Sketch& now_b, std::vector<Apart>& apart);
   Sketch floor_update(std::int64_t number, const std::string& name) const;
 
   const Run &a_, &b_;

@@ -34,12 +34,15 @@ bool one_factor(const std::vector<Apart>& apart, Finding& finding, const CausesO
     if (std::fabs(factor - 1) <= std::max(1e-6, left)) return false;
     worst = std::max(worst, left);
     const double tolerance = std::max(1e-3, std::min(t.bound, 0.05));
-    by_text.try_emplace(factor_text(factor, {}, tolerance), Alike{factor, tolerance, {}}).first->second.names.push_back(t.parameter);
+    by_text.try_emplace(factor_text(factor, {}, tolerance), Alike{factor, tolerance, {}})
+        .first->second.names.push_back(t.parameter);
   }
   if (by_text.size() > 3) return false;
   for (const auto& [text, alike] : by_text) {
-    const std::string named = causes ? factor_text(alike.factor, causes(alike.names, alike.factor), alike.tolerance) : text;
-    finding.relation += (finding.relation.empty() ? "" : "; ") + named + (by_text.size() > 1 ? " in " + some_of(alike.names, 3) : "");
+    const std::string named =
+        causes ? factor_text(alike.factor, causes(alike.names, alike.factor), alike.tolerance) : text;
+    finding.relation +=
+        (finding.relation.empty() ? "" : "; ") + named + (by_text.size() > 1 ? " in " + some_of(alike.names, 3) : "");
   }
   finding.residual = worst;
   return true;
@@ -230,8 +233,11 @@ void explain_gradients(const std::string& place, const std::vector<Apart>& apart
     finding.relation = "not finite";
     return;
   }
-  const auto causes = [&](const std::vector<std::string>& names, double factor) { return causes_of(names, factor, place, a, b); };
-  if (one_factor(apart, finding, causes) || begun_again(place, apart, b, finding) || factors_by_range(apart, finding)) return;
+  const auto causes = [&](const std::vector<std::string>& names, double factor) {
+    return causes_of(names, factor, place, a, b);
+  };
+  if (one_factor(apart, finding, causes) || begun_again(place, apart, b, finding) || factors_by_range(apart, finding))
+    return;
   if (place == "grad" || place == "local" || place == "direction") {
     if (other_micro_batches(apart, a, b, finding)) {
       if (place == "direction") finding.relation = "the direction is a plain sum of gradients: " + finding.relation;
@@ -246,7 +252,8 @@ void explain_gradients(const std::string& place, const std::vector<Apart>& apart
   finding.residual = along.residual;
   std::vector<const Tensor*> mine, theirs;
   for (const Apart& t : apart)
-    mine.push_back(a.step.tensors.find(place + "/" + t.parameter)), theirs.push_back(b.step.tensors.find(place + "/" + t.parameter));
+    mine.push_back(a.step.tensors.find(place + "/" + t.parameter)),
+        theirs.push_back(b.step.tensors.find(place + "/" + t.parameter));
   if (rounded_everywhere(apart, mine, theirs, finding.of) && std::fabs(along.weights[0] - 1) < 0x1p-9)
     finding.relation += ", as far apart as rounding to bfloat16 leaves";
   else if (apart.size() == finding.of || draws(a, finding.step) != draws(b, finding.step))
@@ -255,7 +262,8 @@ void explain_gradients(const std::string& place, const std::vector<Apart>& apart
 
 std::string drawing(const Side& a, const Side& b, std::int64_t step) {
   const bool left = draws(a, step), right = draws(b, step);
-  if (left && right) return "; each step draws random numbers, as active dropout does: other micro-batches get other masks";
+  if (left && right)
+    return "; each step draws random numbers, as active dropout does: other micro-batches get other masks";
   if (!left && !right) return "";
   return std::string("; only ") + (left ? "A" : "B") + " draws random numbers in each step, as active dropout does";
 }
@@ -339,14 +347,16 @@ void explain_updates(const std::vector<Update>& updates, const Side& a, const Si
   std::vector<const Tensor*> mine, made;
   std::vector<Sketch> moved;  // what B has beside A, relative to the parameter
   for (const Update& u : updates) {
-    mine.push_back(a.step.tensors.find("param/" + u.parameter)), made.push_back(b.step.tensors.find("param/" + u.parameter));
+    mine.push_back(a.step.tensors.find("param/" + u.parameter)),
+        made.push_back(b.step.tensors.find("param/" + u.parameter));
     Sketch by = u.a;
     for (std::size_t i = 0; i < by.size(); ++i) by[i] -= u.b[i];
     const double size = norm(u.before_b);
     apart[moved.size()].distance = size > 0 ? norm(by) / size : 2;
     moved.push_back(by);
   }
-  if (rounded_everywhere(apart, mine, made, finding.of)) finding.relation += ", as far apart as rounding the parameters to bfloat16 leaves";
+  if (rounded_everywhere(apart, mine, made, finding.of))
+    finding.relation += ", as far apart as rounding the parameters to bfloat16 leaves";
 }
 
 }  // namespace zs::probe

@@ -30,23 +30,26 @@ std::string alike_text(const std::vector<double>& weights, const std::vector<std
   std::map<int, std::map<int, double>> by_rank;
   for (std::size_t i = 0; i < keys.size(); ++i) by_rank[keys[i].first][keys[i].second] = weights[i];
   const std::map<int, double>& rank = by_rank.begin()->second;
-  if (rank.size() < 2 || std::ranges::any_of(by_rank, [&](const auto& other) { return other.second != rank; })) return "";
+  if (rank.size() < 2 || std::ranges::any_of(by_rank, [&](const auto& other) { return other.second != rank; }))
+    return "";
   const auto is_lost = [](const auto& one) { return one.second == 0; };
   const auto lost = static_cast<std::size_t>(std::ranges::count_if(rank, is_lost));
   const bool one_counts = lost + 1 == rank.size(), one_lost = lost == 1;
   if (!one_counts && !one_lost) return "";
   const auto at = std::ranges::find_if(rank, [&](const auto& one) { return is_lost(one) == !one_counts; });
   const std::string of = " of " + std::to_string(rank.size()) + " micro-batches";
-  const std::string which = at == rank.begin()              ? "the first" + of
-                            : std::next(at) == rank.end() ? "the last" + of
-                                                          : "micro-batch " + std::to_string(at->first + 1) + of.substr(0, of.rfind(' '));
+  const std::string which = at == rank.begin() ? "the first" + of
+                            : std::next(at) == rank.end()
+                                ? "the last" + of
+                                : "micro-batch " + std::to_string(at->first + 1) + of.substr(0, of.rfind(' '));
   std::set<double> others;
   for (const auto& one : rank) {
     if (!is_lost(one)) others.insert(one.second);
   }
   if (others.size() > 1) return "";
   const std::string times = *others.begin() == 1 ? "" : ", " + to_rounded_text(*others.begin(), 4) + " times";
-  return (one_counts ? "only " + which + " counts" + times : which + " is missing" + (times.empty() ? "" : "; each other counts" + times.substr(1))) +
+  return (one_counts ? "only " + which + " counts" + times
+                     : which + " is missing" + (times.empty() ? "" : "; each other counts" + times.substr(1))) +
          (by_rank.size() > 1 ? ", on every rank" : "");
 }
 
@@ -136,8 +139,8 @@ bool are_other(const std::vector<double>& weights) {
 }
 
 /// By range: what each rank has made of the slice that it owns. As many unknowns as a range has sums, at most.
-bool by_slices(const std::vector<Apart>& apart, const Side& side, const std::vector<std::pair<int, int>>& keys, double unit,
-               double most, Finding& finding) {
+bool by_slices(const std::vector<Apart>& apart, const Side& side, const std::vector<std::pair<int, int>>& keys,
+               double unit, double most, Finding& finding) {
   if (keys.size() >= kSumsOfRange) return false;
   std::map<std::vector<double>, std::size_t> found;
   std::size_t ranges = 0, fitting = 0;
@@ -145,7 +148,8 @@ bool by_slices(const std::vector<Apart>& apart, const Side& side, const std::vec
   for (const Apart& t : apart) {
     for (std::size_t at = 0; (at + 1) * kSumsOfRange <= t.b->size(); ++at) {
       std::vector<Sketch> here;
-      for (const auto& key : keys) here.push_back(range(side.step.locals.at(key).tensors.find(t.parameter)->sketch, at));
+      for (const auto& key : keys)
+        here.push_back(range(side.step.locals.at(key).tensors.find(t.parameter)->sketch, at));
       ++ranges;
       if (const auto whole = whole_fit(here, range(*t.b, at), unit, 4 * most, 0.2)) {
         ++fitting;
@@ -158,8 +162,9 @@ bool by_slices(const std::vector<Apart>& apart, const Side& side, const std::vec
   if (fitting * 10 < ranges * 8 || found.size() < 2 || found.size() > 4 || rare) return false;
   finding.residual = worst;
   for (const auto& [weights, count] : found)
-    finding.relation += (finding.relation.empty() ? "by slices: in " : "; in ") + to_text(static_cast<std::int64_t>(count)) +
-                        " of " + to_text(static_cast<std::int64_t>(ranges)) + " ranges " + weights_text(weights, keys);
+    finding.relation += (finding.relation.empty() ? "by slices: in " : "; in ") +
+                        to_text(static_cast<std::int64_t>(count)) + " of " +
+                        to_text(static_cast<std::int64_t>(ranges)) + " ranges " + weights_text(weights, keys);
   return true;
 }
 
@@ -212,7 +217,8 @@ bool other_micro_batches(const std::vector<Apart>& apart, const Side& a, const S
     }
     // Fractions explain less than whole numbers do: where they fit only roughly, slices with whole ones come first.
     const Fit real = fit(columns, target_b);
-    const bool fits = are_other(real.weights) && real.residual <= std::min(most, explained) && target_b.size() >= 4 * columns.size();
+    const bool fits =
+        are_other(real.weights) && real.residual <= std::min(most, explained) && target_b.size() >= 4 * columns.size();
     if (!(fits && real.residual <= most / 4) && by_slices(apart, *side, keys, *unit, most, finding)) return true;
     if (!fits) continue;
     std::vector<double> times;

@@ -49,15 +49,16 @@ std::map<std::string, double> kept_apart(const Step& step) {
     const int rank = tensor.pieces.front().rank;
     if (std::ranges::any_of(tensor.pieces, [&](const Tensor::Piece& piece) { return piece.rank != rank; })) continue;
     const std::string of = " of rank " + std::to_string(rank) + " alone", parameter = parameter_of(name);
-    const std::size_t last = parameter.rfind('.'), ending = last == std::string::npos ? last : parameter.rfind('.', last - 1);
+    const std::size_t last = parameter.rfind('.'),
+                      ending = last == std::string::npos ? last : parameter.rfind('.', last - 1);
     found["the parameters" + of] += tensor.squares;
     if (ending != std::string::npos) found["the " + parameter.substr(ending + 1) + of] += tensor.squares;
   }
   return found;
 }
 
-/// By how many ranks a sum of gradients is divided. Tied stages and tensor ranks have summands of one share, and experts
-/// have the tokens of all shares.
+/// By how many ranks a sum of gradients is divided. Tied stages and tensor ranks have summands of one share, and
+/// experts have the tokens of all shares.
 double shares_of(const Run& run, std::size_t summands) {
   const auto size = [&](const char* axis) {
     const auto found = run.axes.find(axis);
@@ -97,11 +98,13 @@ std::string by_weights(const Contributed& in, const Sketch& gradient, double uni
 }
 
 /// "has the gradient of w.2 added", or "is that of w.2": another parameter explains it; "" if none does.
-std::string with_another(const Step& step, const std::string& parameter, const Contributed& in, const Sketch& gradient, double most) {
+std::string with_another(const Step& step, const std::string& parameter, const Contributed& in, const Sketch& gradient,
+                         double most) {
   std::string text;
   double best = most;
   for (const auto& [name, tensor] : step.tensors.all()) {
-    if (!name.starts_with("grad/") || parameter_of(name) == parameter || tensor.sketch.size() != gradient.size()) continue;
+    if (!name.starts_with("grad/") || parameter_of(name) == parameter || tensor.sketch.size() != gradient.size())
+      continue;
     const Contributed other = contributed(step, parameter_of(name), gradient.size());
     const Fit both = fit({in.sum, other.sum}, gradient), alone = fit({other.sum}, gradient);
     if (alone.residual <= best)
@@ -121,7 +124,8 @@ std::string by_slices(const Sketch& sum, const Sketch& gradient, double unit, do
   for (std::size_t at = 0; at < ranges; ++at) {
     const Fit one = fit({range(sum, at)}, range(gradient, at));
     if (!(one.residual <= left / 8)) return "";
-    const auto like = std::ranges::find_if(factors, [&](const auto& known) { return close_to(known.first, one.weights[0], left / 4); });
+    const auto like = std::ranges::find_if(
+        factors, [&](const auto& known) { return close_to(known.first, one.weights[0], left / 4); });
     if (like == factors.end())
       factors.emplace_back(one.weights[0], 1);
     else
@@ -130,8 +134,8 @@ std::string by_slices(const Sketch& sum, const Sketch& gradient, double unit, do
   if (factors.size() < 2 || factors.size() > 4 || factors.size() * 3 > ranges) return "";
   std::string text;
   for (const auto& [factor, count] : factors)
-    text += (text.empty() ? "by slices: " : ", ") + factor_text(factor / unit, {}, 1e-3) + " in " + to_text(count) + " of " +
-            to_text(static_cast<std::int64_t>(ranges)) + " ranges";
+    text += (text.empty() ? "by slices: " : ", ") + factor_text(factor / unit, {}, 1e-3) + " in " + to_text(count) +
+            " of " + to_text(static_cast<std::int64_t>(ranges)) + " ranges";
   return text + " of the mean of its micro-batches' gradients";
 }
 
@@ -161,8 +165,8 @@ void judge_replicas_of_start(const Run& run, Tally& tally, std::int64_t number, 
     const auto apart = run.replicas.find({-1 - number, name});
     if (apart != run.replicas.end())
       tally.breach({number, "the start's " + name,
-                     "rank " + std::to_string(apart->second.second) + " holds other values than rank " +
-                         std::to_string(apart->second.first)});
+                    "rank " + std::to_string(apart->second.second) + " holds other values than rank " +
+                        std::to_string(apart->second.first)});
     else if (tensor.copies > 0)
       tally.holds();
   }
@@ -182,7 +186,8 @@ void judge_replicas(const Run& run, Tally& tally, const Moment& now) {
       for (const auto& [axis, size] : run.axes) {
         if (size > 1) groups += (groups.empty() ? "" : " or ") + axis;
       }
-      text += ": each has the sum of its own micro-batches, it is not reduced over the " + (groups.empty() ? "" : groups + " ") + "ranks";
+      text += ": each has the sum of its own micro-batches, it is not reduced over the " +
+              (groups.empty() ? "" : groups + " ") + "ranks";
     }
     tally.breach({now.number, name, text});
   }
@@ -218,8 +223,9 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
     }
     // What cancels in the sum leaves the rounding of its terms. Ranks may reduce in the type of the forward pass.
     const std::string added = coarser(in.dtype, tensor.dtype);
-    const double most = std::max(sum_rounding(run.ranks > 1 ? coarser(added, now.step.computed) : added, in.columns.size()), 1e-6) *
-                        (size > 0 ? std::max(1.0, parts / size) : 1e9);
+    const double most =
+        std::max(sum_rounding(run.ranks > 1 ? coarser(added, now.step.computed) : added, in.columns.size()), 1e-6) *
+        (size > 0 ? std::max(1.0, parts / size) : 1e9);
     if (most > 0.1) continue;  // rounding alone
     const double factor = dot(in.sum, tensor.sketch) / dot(in.sum, in.sum);
     const double left = residual({in.sum}, {factor}, tensor.sketch);
@@ -232,7 +238,9 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
       std::string text = tensor.squares == 0 ? "is zero, and its micro-batches' gradients are not"
                                              : by_weights(in, tensor.sketch, expected, 4 * most, rest);
       if (text.empty()) text = with_another(now.step, parameter, in, tensor.sketch, 2 * most);
-      if (text.empty()) text = "is no multiple of the sum of its micro-batches' gradients (x " + to_rounded_text(factor / expected, 3) + " along it)";
+      if (text.empty())
+        text = "is no multiple of the sum of its micro-batches' gradients (x " + to_rounded_text(factor / expected, 3) +
+               " along it)";
       tally.breach({now.number, name, text, left, 2 * most});
       continue;
     }
@@ -245,7 +253,8 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
   if (all > 0 && without == all)
     tally.lacks("gradients of micro-batches were not recorded: attach before the first forward");
   else if (without > 0)
-    tally.lacks("of " + to_text(static_cast<std::int64_t>(without)) + " parameters the micro-batches' gradients were not recorded");
+    tally.lacks("of " + to_text(static_cast<std::int64_t>(without)) +
+                " parameters the micro-batches' gradients were not recorded");
   if (held.empty()) return;
   // Where the factor of clipping is not known, it is one for all parameters, and at most 1.
   std::vector<double> relative;
@@ -257,7 +266,9 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
   const bool unseen = !known && median > 0 && median < 1 - 1e-3;  // clipped or scaled by what nothing tells
   const double wanted = known ? *clipped / scale : unseen ? median : 1 / scale;
   if (unseen)
-    tally.lacks("all gradients are multiplied by one factor below 1, and no clipping was seen: clip by torch.nn.utils.clip_grad_norm_");
+    tally.lacks(
+        "all gradients are multiplied by one factor below 1, and no clipping was seen: clip by "
+        "torch.nn.utils.clip_grad_norm_");
   for (std::size_t i = 0; i < held.size(); ++i) {
     const One& one = held[i];
     if (close_to(relative[i], wanted, one.bound)) {
@@ -277,13 +288,16 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
     if (others == 0) {
       causes.ranks(run, now.step), causes.micro_batches(run, now.step);
       const auto bound = now.step.scalars.find("clip"), told = now.step.scalars.find("norm");
-      if (bound != now.step.scalars.end() && told != now.step.scalars.end() && bound->second > 0 && told->second > bound->second)
+      if (bound != now.step.scalars.end() && told != now.step.scalars.end() && bound->second > 0 &&
+          told->second > bound->second)
         causes.add("norm over the bound of clipping", told->second / bound->second);
     }
     tally.breach({now.number, "grad/" + one.parameter,
-                  factor_text(relative[i] / wanted, causes.all(), std::max(one.bound, 1e-3)) + " of the mean of its micro-batches' gradients" +
-                      (wanted == 1 ? "" : ", clipped") +
-                      (others == 0 ? "" : ", and " + to_text(others) + (others == 1 ? " other gradient is" : " other gradients are") + " not"),
+                  factor_text(relative[i] / wanted, causes.all(), std::max(one.bound, 1e-3)) +
+                      " of the mean of its micro-batches' gradients" + (wanted == 1 ? "" : ", clipped") +
+                      (others == 0 ? ""
+                                   : ", and " + to_text(others) +
+                                         (others == 1 ? " other gradient is" : " other gradients are") + " not"),
                   std::fabs(relative[i] / wanted - 1), one.bound});
   }
 }
@@ -291,7 +305,9 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
 void judge_norm(const Run& run, Tally& tally, const Moment& now) {
   const auto told = now.step.scalars.find("norm");
   if (now.step.scalars.contains("clips"))
-    tally.note("a part of the gradients was clipped, or by another norm than the square root of the sum of squares: not checked");
+    tally.note(
+        "a part of the gradients was clipped, or by another norm than the square root of the sum of squares: not "
+        "checked");
   if (told == now.step.scalars.end() || !std::isfinite(told->second)) return;
   double squares = 0;
   bool half = false, unknown = false;
@@ -313,7 +329,8 @@ void judge_norm(const Run& run, Tally& tally, const Moment& now) {
   }
   const double whole = factor > 0 ? found / factor : found;  // before clipping
   const double more = told->second * told->second - whole * whole;
-  std::string text = "norm of gradients before clipping " + to_rounded_text(whole, 6) + ", " + to_text(told->second) + " is told: ";
+  std::string text =
+      "norm of gradients before clipping " + to_rounded_text(whole, 6) + ", " + to_text(told->second) + " is told: ";
   std::string by;
   if (clip_factor(now.step).value_or(1) < 1 && close_to(found, told->second, most)) {
     text = "gradients are not clipped: their norm is " + to_rounded_text(found, 6) + ", the bound " +
@@ -335,7 +352,8 @@ void judge_norm(const Run& run, Tally& tally, const Moment& now) {
   for (const auto& [name, tensor] : now.step.tensors.all()) {
     if (!name.starts_with("grad/") || tensor.pieces.empty()) continue;
     for (const Tensor::Piece& piece : tensor.pieces)
-      of_ranks[piece.rank] += tensor.squares * static_cast<double>(piece.count) / static_cast<double>(std::max<std::int64_t>(1, tensor.held)) / (factor * factor);
+      of_ranks[piece.rank] += tensor.squares * static_cast<double>(piece.count) /
+                              static_cast<double>(std::max<std::int64_t>(1, tensor.held)) / (factor * factor);
   }
   for (const auto& [rank, square] : of_ranks) {
     if (by.empty() && of_ranks.size() > 1 && close_to(told->second, std::sqrt(square), 1e-4))
@@ -344,7 +362,8 @@ void judge_norm(const Run& run, Tally& tally, const Moment& now) {
   if (by.empty()) {
     Causes sizes, causes;
     sizes.ranks(run, now.step), sizes.micro_batches(run, now.step);
-    for (const auto& [name, value] : sizes.all()) causes.add("square root of " + name, std::sqrt(value)), causes.add(name, value);
+    for (const auto& [name, value] : sizes.all())
+      causes.add("square root of " + name, std::sqrt(value)), causes.add(name, value);
     by = factor_text(told->second / whole, causes.all(), 1e-3);
   }
   if (by == " ") by.clear();

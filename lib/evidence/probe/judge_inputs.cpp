@@ -97,8 +97,9 @@ void SampleJudge::step(const Moment& now) {
   if (old == 0) {  // new samples only: no epoch ended since a step that repeated an earlier one
     for (const Read& read : steps_) {
       if (read.like > 0)
-        tally_.breach({read.step, "batch", "has the samples of step " + to_text(read.like) + " again, and step " +
-                                               to_text(now.number) + " has new ones: no epoch ends between them"});
+        tally_.breach({read.step, "batch",
+                       "has the samples of step " + to_text(read.like) + " again, and step " + to_text(now.number) +
+                           " has new ones: no epoch ends between them"});
     }
     steps_.clear();
   }
@@ -122,8 +123,8 @@ void judge_micro_batches(const Run&, Tally& tally, const Moment& now) {
       tally.holds();
     else
       tally.breach({now.number, "micro-batches of rank " + std::to_string(by),
-                     to_text(static_cast<std::int64_t>(count)) + " for an accumulation of " + to_text(told->second) +
-                         ": " + factor_text(count / told->second, {}, 1e-9) + " of what a step should have"});
+                    to_text(static_cast<std::int64_t>(count)) + " for an accumulation of " + to_text(told->second) +
+                        ": " + factor_text(count / told->second, {}, 1e-9) + " of what a step should have"});
   }
 }
 
@@ -140,8 +141,7 @@ void CounterJudge::start(std::int64_t number, const Tensors& tensors) {
   if (still.empty() || still.size() < of) return;
   told_ = true;
   tally_.breach({number + 1, "counter",
-                 "the optimizer counts " + to_text(counted->second) +
-                     (counted->second == 1 ? " step" : " steps") +
+                 "the optimizer counts " + to_text(counted->second) + (counted->second == 1 ? " step" : " steps") +
                      " before its first update, and its state is zero: no update was made; expected 0",
                  static_cast<double>(counted->second)});
 }
@@ -149,9 +149,8 @@ void CounterJudge::start(std::int64_t number, const Tensors& tensors) {
 /// An update without a gradient moves the counter all the same: Adam's next update has the bias correction of a later
 /// step. Reading an optimizer's state before its first step makes one, in some libraries.
 void CounterJudge::empty_update(const Moment& now) {
-  const bool forward = std::ranges::any_of(now.step.ranks, [](const auto& rank) {
-    return !rank.second.batch.empty() || !rank.second.losses.empty();
-  });
+  const bool forward = std::ranges::any_of(
+      now.step.ranks, [](const auto& rank) { return !rank.second.batch.empty() || !rank.second.losses.empty(); });
   if (forward && without_) tally_.breach(*std::exchange(without_, std::nullopt));
   bool any = false, zero = true;
   for (const auto& [name, tensor] : now.step.tensors.all()) {
@@ -162,10 +161,11 @@ void CounterJudge::empty_update(const Moment& now) {
   std::string text = std::string("the optimizer made a step without a backward: ") +
                      (any ? "all gradients and all state are zero" : "no model was called") + ", and its counter moves";
   const auto& group = now.step.groups.front();
-  if (const auto betas = group.options.find("betas"); betas != group.options.end() && betas->second.numbers.size() == 2) {
+  if (const auto betas = group.options.find("betas");
+      betas != group.options.end() && betas->second.numbers.size() == 2) {
     const double a = betas->second.numbers[0], b = betas->second.numbers[1];
-    text += "; the first update is then x " + to_rounded_text((1 - a) / (1 - a * a) * std::sqrt((1 - b * b) / (1 - b)), 4) +
-            " of the right one";
+    text += "; the first update is then x " +
+            to_rounded_text((1 - a) / (1 - a * a) * std::sqrt((1 - b * b) / (1 - b)), 4) + " of the right one";
   }
   const Breach found{now.number, "counter", text, 1};
   if (any)
@@ -176,7 +176,8 @@ void CounterJudge::empty_update(const Moment& now) {
 
 void CounterJudge::step(const Moment& now) {
   empty_update(now);
-  const auto begun = std::ranges::find_if(run_.starts, [&](const auto& start) { return start.first == now.number - 1; });
+  const auto begun =
+      std::ranges::find_if(run_.starts, [&](const auto& start) { return start.first == now.number - 1; });
   if (begun != run_.starts.end()) last_.clear();
   const auto counted = run_.counted.find(now.number - 1);
   for (const auto& [name, text] : counters(now.step)) {
@@ -221,8 +222,9 @@ void RateJudge::step(const Moment& now) {
       tally_.holds();
     else
       tally_.breach({now.number, "lr of group " + whole_text(i),
-                     "is " + to_text(rate) + ", " + to_rounded_text(rate / begun, 4) + " of the rate it began with; group " +
-                         whole_text(known->second.second) + " has " + to_rounded_text(known->second.first, 4) + " of its own",
+                     "is " + to_text(rate) + ", " + to_rounded_text(rate / begun, 4) +
+                         " of the rate it began with; group " + whole_text(known->second.second) + " has " +
+                         to_rounded_text(known->second.first, 4) + " of its own",
                      std::fabs(rate / begun - known->second.first), 1e-6});
   }
 }
@@ -238,17 +240,19 @@ void RateJudge::schedules(const Moment& now) {
       if (moved == steps)
         tally_.holds();
       else
-        tally_.breach({now.number, name, "moved " + to_text(moved) + " times in " + to_text(steps) + (steps == 1 ? " step" : " steps"),
+        tally_.breach({now.number, name,
+                       "moved " + to_text(moved) + " times in " + to_text(steps) + (steps == 1 ? " step" : " steps"),
                        std::fabs(static_cast<double>(moved - steps))});
       counts_[{rank, i}] = {now.number, schedule.count};
       if (!schedule.formula || schedule.formula->size() != schedule.rates.size()) continue;
       for (std::size_t g = 0; g < schedule.rates.size(); ++g) {
-        if (close_to(schedule.rates[g], (*schedule.formula)[g], 1e-6) || std::fabs(schedule.rates[g] - (*schedule.formula)[g]) < 1e-15)
+        if (close_to(schedule.rates[g], (*schedule.formula)[g], 1e-6) ||
+            std::fabs(schedule.rates[g] - (*schedule.formula)[g]) < 1e-15)
           tally_.holds();
         else
           tally_.breach({now.number, "lr of group " + whole_text(g),
-                         "is " + to_text(schedule.rates[g].value) + ", " + schedule.name + " says " + to_text((*schedule.formula)[g].value) +
-                             " at its count of " + to_text(schedule.count),
+                         "is " + to_text(schedule.rates[g].value) + ", " + schedule.name + " says " +
+                             to_text((*schedule.formula)[g].value) + " at its count of " + to_text(schedule.count),
                          std::fabs(schedule.rates[g] - (*schedule.formula)[g]), 1e-6});
       }
     }
@@ -273,7 +277,8 @@ void LossJudge::step(const Moment& now) {
     if (close_to(told, sum, 1e-5)) here.insert("their sum");
     if (close_to(told, sum / count, 1e-5)) here.insert("their mean");
     if (tokens > 0 && close_to(told, weighed / tokens, 1e-5)) here.insert("their mean by target tokens");
-    if (close_to(told, sum / count * static_cast<double>(now.step.ranks.size()), 1e-5)) here.insert("their mean times the ranks");
+    if (close_to(told, sum / count * static_cast<double>(now.step.ranks.size()), 1e-5))
+      here.insert("their mean times the ranks");
     losses.push_back(told);
     if (rank == now.step.ranks.begin()->first) {
       fitting = here;
@@ -285,7 +290,8 @@ void LossJudge::step(const Moment& now) {
   }
   if (!begun_) {
     begun_ = true, rules_ = fitting;
-    if (fitting.empty()) tally_.lacks("the loss of the first step is neither sum nor mean of its micro-batches' losses");
+    if (fitting.empty())
+      tally_.lacks("the loss of the first step is neither sum nor mean of its micro-batches' losses");
     return;
   }
   if (rules_.empty()) return;

@@ -15,7 +15,8 @@ namespace {
 /// bias.
 bool is_lost(const Group& group, const Tensor& gradient, const Tensor& parameter) {
   const auto rule = rule_of(group);
-  return rule && rule->kind == Kind::sgd && rule->rate * std::sqrt(gradient.squares) < half_unit(parameter.dtype) * std::sqrt(parameter.squares);
+  return rule && rule->kind == Kind::sgd &&
+         rule->rate * std::sqrt(gradient.squares) < half_unit(parameter.dtype) * std::sqrt(parameter.squares);
 }
 
 }  // namespace
@@ -28,7 +29,8 @@ void judge_masters(const Run& run, Tally& tally, const Moment& now) {
     if (!master || run.replicas.contains({now.number, name})) continue;
     if (copy.elements.empty() || master->elements.size() != copy.elements.size()) {
       // By sums: rounding leaves at most half a unit of each element.
-      const double apart = distance(master->sketch, copy.sketch), most = copy.dtype == master->dtype ? 1e-12 : 1.5 * half_unit(copy.dtype);
+      const double apart = distance(master->sketch, copy.sketch),
+                   most = copy.dtype == master->dtype ? 1e-12 : 1.5 * half_unit(copy.dtype);
       if (apart <= most)
         tally.holds();
       else
@@ -48,11 +50,11 @@ void judge_masters(const Run& run, Tally& tally, const Moment& now) {
       tally.holds();
     else
       tally.breach({now.number, name,
-                     before == differ
-                         ? "is stale: the rounded copy of the parameter before this step"
-                         : to_text(static_cast<std::int64_t>(differ)) + " of " + to_text(static_cast<std::int64_t>(of)) +
-                               " elements are not the rounded ones of what the optimizer moved",
-                     distance(master->sketch, copy.sketch), 0});
+                    before == differ
+                        ? "is stale: the rounded copy of the parameter before this step"
+                        : to_text(static_cast<std::int64_t>(differ)) + " of " + to_text(static_cast<std::int64_t>(of)) +
+                              " elements are not the rounded ones of what the optimizer moved",
+                    distance(master->sketch, copy.sketch), 0});
   }
 }
 
@@ -65,13 +67,16 @@ void judge_found(const Run& run, Tally& tally, const Moment& now) {
     any = true;
     const std::string parameter = parameter_of(name), place = (copy ? "model/" : "param/") + parameter;
     const Tensor* const left = now.before->tensors.find(place);
-    std::string relation = "forward computes with other values than the update of step " + to_text(now.number - 1) + " left";
+    std::string relation =
+        "forward computes with other values than the update of step " + to_text(now.number - 1) + " left";
     double by = 1;
     if (left && left->sketch.size() == found.sketch.size()) {
       const Fit one = fit({left->sketch}, found.sketch);
       by = distance(left->sketch, found.sketch);
-      if (one.residual < 1e-4 && std::fabs(one.weights[0] - 1) > 1e-6) relation += ": " + factor_text(one.weights[0], {}, 1e-4);
-      const Tensor* const older = run.steps.contains(now.number - 2) ? run.steps.at(now.number - 2).tensors.find(place) : nullptr;
+      if (one.residual < 1e-4 && std::fabs(one.weights[0] - 1) > 1e-6)
+        relation += ": " + factor_text(one.weights[0], {}, 1e-4);
+      const Tensor* const older =
+          run.steps.contains(now.number - 2) ? run.steps.at(now.number - 2).tensors.find(place) : nullptr;
       if (older && older->digest == found.digest) relation += ": those of the step before, it is stale";
     }
     const auto replica = run.replicas.find({now.number, name});
@@ -80,7 +85,8 @@ void judge_found(const Run& run, Tally& tally, const Moment& now) {
                   std::to_string(replica->second.first);
     tally.breach({now.number, name, relation, by, 0});
   }
-  if (!any && std::ranges::any_of(now.step.ranks, [](const auto& rank) { return !rank.second.batch.empty(); })) tally.holds();
+  if (!any && std::ranges::any_of(now.step.ranks, [](const auto& rank) { return !rank.second.batch.empty(); }))
+    tally.holds();
 }
 
 void MotionJudge::start(std::int64_t, const Tensors& tensors) {
@@ -128,13 +134,15 @@ void MotionJudge::end() {
       continue;
     }
     if (seen.gradients == 0)
-      tally_.breach({0, "grad/" + parameter, "there is none in all " + steps_text(seen.steps) + ", though the optimizer has it"});
+      tally_.breach(
+          {0, "grad/" + parameter, "there is none in all " + steps_text(seen.steps) + ", though the optimizer has it"});
     else if (seen.zero == seen.gradients)
       tally_.breach({0, "grad/" + parameter, "is zero in all " + steps_text(seen.steps)});
     else if (!seen.moved && seen.lost)
       tally_.holds();
     else if (!seen.moved && seen.rated)
-      tally_.breach({0, "param/" + parameter, "never moves in " + steps_text(seen.steps) + ", though its gradient is not zero"});
+      tally_.breach(
+          {0, "param/" + parameter, "never moves in " + steps_text(seen.steps) + ", though its gradient is not zero"});
     else if (!seen.moved)
       tally_.breach({0, "param/" + parameter, "never moves in " + steps_text(seen.steps) + ": its group's rate is 0"});
     else

@@ -37,7 +37,8 @@ std::vector<Subject> subjects(const Moment& now, const Run& run, std::set<std::s
       return tensors && !place.starts_with("state./") ? tensors->find(place) : nullptr;
     };
     const Slots slots = slots_of(*rule, now.step, parameter);
-    const std::string first = "state." + slots.first + "/" + parameter, second = "state." + slots.second + "/" + parameter;
+    const std::string first = "state." + slots.first + "/" + parameter,
+                      second = "state." + slots.second + "/" + parameter;
     const Tensor* before = of(&now.step.tensors, "begin/" + parameter);  // what changed since the last update
     if (!before) before = of(now.from, "param/" + parameter);
     const auto count = counts.find(parameter);
@@ -68,9 +69,8 @@ std::optional<Sampled> elements_of(const Subject& s) {
     return !tensor ? 0 : i < tensor->elements.size() ? tensor->elements[i] : kNan;
   };
   for (std::size_t i = 0; i < s.after->elements.size(); ++i) {
-    const double all[] = {s.before->elements[i], s.after->elements[i],  s.gradient->elements[i], at(s.first_before, i),
-                          at(s.first, i),        at(s.second_before, i), at(s.second, i),
-                          at(s.largest, i)};
+    const double all[] = {s.before->elements[i], s.after->elements[i],   s.gradient->elements[i], at(s.first_before, i),
+                          at(s.first, i),        at(s.second_before, i), at(s.second, i),         at(s.largest, i)};
     if (std::ranges::any_of(all, [](double x) { return !std::isfinite(x); })) continue;
     made.before.push_back(all[0]), made.after.push_back(all[1]), made.gradient.push_back(all[2]);
     made.first_before.push_back(all[3]), made.first.push_back(all[4]);
@@ -92,7 +92,8 @@ double direction(const Subject& s, const Sampled& e, std::size_t i, double count
     if (rule.momentum == 0) return gradient;
     return rule.nesterov ? gradient + rule.momentum * e.first[i] : e.first[i];
   }
-  const double unbiased = std::sqrt(s.largest ? e.largest[i] : e.second[i]) / std::sqrt(1 - std::pow(rule.beta2, count)) + rule.eps;
+  const double unbiased =
+      std::sqrt(s.largest ? e.largest[i] : e.second[i]) / std::sqrt(1 - std::pow(rule.beta2, count)) + rule.eps;
   return e.first[i] / (1 - std::pow(rule.beta1, count)) / unbiased;
 }
 
@@ -112,7 +113,8 @@ double worst(const Sampled& e, double unit, const Made& made) {
 Fit along(const std::vector<double>& y, const std::vector<double>& x) { return fit({y}, x); }
 
 /// What the update is instead.
-std::string cause(const Subject& s, const Sampled& e, double unit, const std::function<double(std::size_t, double)>& made) {
+std::string cause(const Subject& s, const Sampled& e, double unit,
+                  const std::function<double(std::size_t, double)>& made) {
   const std::size_t n = e.before.size();
   const Rule& rule = s.rule;
   if (e.before == e.after) return "stands still";
@@ -121,8 +123,8 @@ std::string cause(const Subject& s, const Sampled& e, double unit, const std::fu
       if (static_cast<double>(other) == s.count) continue;
       if (worst(e, unit, [&](std::size_t i) { return made(i, static_cast<double>(other)); }) <= 1) {
         const double factor = direction(s, e, 0, static_cast<double>(other)) / direction(s, e, 0, s.count);
-        return "has the bias correction of step " + to_text(other) + ", and its counter says " + to_text(s.count) + ": x " +
-               to_rounded_text(factor, 5);
+        return "has the bias correction of step " + to_text(other) + ", and its counter says " + to_text(s.count) +
+               ": x " + to_rounded_text(factor, 5);
       }
     }
   }
@@ -141,25 +143,29 @@ std::string cause(const Subject& s, const Sampled& e, double unit, const std::fu
   for (const auto& [wanted, found] : {std::pair{&all, &moved}, {&expected, &real}}) {
     const Fit f = along(*wanted, *found);
     if (f.residual <= fine && std::fabs(f.weights[0] - 1) > 1e-5)
-      return factor_text(f.weights[0], {}, 1e-4) + " of the update that gradient, state and rate " + to_text(rule.rate) + " make" +
+      return factor_text(f.weights[0], {}, 1e-4) + " of the update that gradient, state and rate " +
+             to_text(rule.rate) + " make" +
              (f.weights[0] > 0 ? ": as with a rate of " + to_rounded_text(rule.rate * f.weights[0], 5) : "");
   }
   if (const Fit f = along(whole, e.after); f.residual <= 1e-5 && n > 2)
     return factor_text(f.weights[0], {}, 1e-4) + " of the updated parameter: it was changed behind the update";
   if (const Fit f = along(decayed, rest); f.residual <= 10 * fine && n > 2) {
     const double wanted = rule.decoupled ? rule.rate * rule.decay : 0;
-    return "is decayed by " + to_rounded_text(wanted - f.weights[0], 3) + " x itself, expected " + to_rounded_text(wanted, 3);
+    return "is decayed by " + to_rounded_text(wanted - f.weights[0], 3) + " x itself, expected " +
+           to_rounded_text(wanted, 3);
   }
   if (const Fit f = along(e.gradient, moved); f.residual <= fine && n > 2 && rule.kind != Kind::sgd)
     return "moves by " + to_rounded_text(f.weights[0], 4) + " x gradient: plain SGD, expected " + s.group->optimizer;
   std::size_t wrong = 0, still = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    const double bound = 4 * unit * (std::fabs(e.before[i]) + std::fabs(whole[i])) + 2e-5 * std::fabs(whole[i] - e.before[i]) + 1e-30;
+    const double bound =
+        4 * unit * (std::fabs(e.before[i]) + std::fabs(whole[i])) + 2e-5 * std::fabs(whole[i] - e.before[i]) + 1e-30;
     if (std::fabs(e.after[i] - whole[i]) <= bound) continue;
     ++wrong;
     still += e.after[i] == e.before[i];
   }
-  const std::string text = to_text(static_cast<std::int64_t>(wrong)) + " of " + to_text(static_cast<std::int64_t>(n)) + " elements";
+  const std::string text =
+      to_text(static_cast<std::int64_t>(wrong)) + " of " + to_text(static_cast<std::int64_t>(n)) + " elements";
   if (still == wrong) return text + " stand still";
   return text + " move otherwise than gradient, state, counter and rate say (x " +
          to_rounded_text(along(expected, real).weights[0], 3) + " along it)";
@@ -180,7 +186,8 @@ void judge_moments(const Run& run, Tally& tally, const Moment& now) {
     if (!begun) keeps = rule.kind == Kind::sgd ? 0 : keeps;
     if (!rule.decoupled && rule.decay != 0 && !s.before) continue;
     Sketch expected(s.first->sketch.size(), 0);
-    if (s.gradient->sketch.size() != expected.size() || (begun && s.first_before->sketch.size() != expected.size())) continue;
+    if (s.gradient->sketch.size() != expected.size() || (begun && s.first_before->sketch.size() != expected.size()))
+      continue;
     double parts = 0;
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const double old = begun ? keeps * s.first_before->sketch[i] : 0;
@@ -189,7 +196,9 @@ void judge_moments(const Run& run, Tally& tally, const Moment& now) {
       parts += old * old + made * made;
     }
     const double size = std::max(norm(expected), norm(s.first->sketch));
-    const double most = size > 0 ? sum_rounding(coarser(s.first->dtype, s.gradient->dtype), 8) * std::max(1.0, std::sqrt(parts) / size) : 1;
+    const double most =
+        size > 0 ? sum_rounding(coarser(s.first->dtype, s.gradient->dtype), 8) * std::max(1.0, std::sqrt(parts) / size)
+                 : 1;
     const double apart = distance(expected, s.first->sketch);
     const std::string place = "state." + s.slots.first + "/" + s.parameter;
     if (!(apart <= most)) {
@@ -223,10 +232,10 @@ void judge_moments(const Run& run, Tally& tally, const Moment& now) {
     }
     const Fit f = fit({squares}, real);
     tally.breach({now.number, "state." + s.slots.second + "/" + s.parameter,
-                   f.residual < 1e-3 ? "takes " + to_rounded_text(f.weights[0], 4) + " x the squared gradient, expected " +
-                                           to_rounded_text(1 - rule.beta2, 4)
-                                     : "does not follow from the state before and the squared gradient",
-                   over, 1});
+                  f.residual < 1e-3 ? "takes " + to_rounded_text(f.weights[0], 4) +
+                                          " x the squared gradient, expected " + to_rounded_text(1 - rule.beta2, 4)
+                                    : "does not follow from the state before and the squared gradient",
+                  over, 1});
   }
 }
 
@@ -235,7 +244,8 @@ void judge_updates(const Run& run, Tally& tally, const Moment& now) {
   std::set<std::string> unknown;
   bool named = false;
   for (const Group& group : now.step.groups) named |= !group.params.empty();
-  if (!named) return tally.lacks("the recording does not say which parameters a group holds: record it with this zs_probe");
+  if (!named)
+    return tally.lacks("the recording does not say which parameters a group holds: record it with this zs_probe");
   std::size_t without = 0;
   for (const Subject& s : subjects(now, run, unknown)) {
     if (!s.before || !s.gradient) continue;
@@ -252,7 +262,8 @@ void judge_updates(const Run& run, Tally& tally, const Moment& now) {
       if (size <= most)
         tally.holds();
       else
-        tally.breach({now.number, "param/" + s.parameter, "moves by more than an orthogonal direction times the rate", size / most - 1, 0});
+        tally.breach({now.number, "param/" + s.parameter, "moves by more than an orthogonal direction times the rate",
+                      size / most - 1, 0});
       continue;
     }
     const auto e = elements_of(s);
@@ -261,13 +272,16 @@ void judge_updates(const Run& run, Tally& tally, const Moment& now) {
         Sketch expected = s.before->sketch;
         for (std::size_t i = 0; i < expected.size(); ++i) {
           const double g = taken(rule, s.gradient->sketch[i], s.before->sketch[i]);
-          expected[i] -= rule.rate * (rule.momentum == 0 ? g : rule.nesterov ? g + rule.momentum * s.first->sketch[i] : s.first->sketch[i]);
+          expected[i] -= rule.rate * (rule.momentum == 0 ? g
+                                      : rule.nesterov    ? g + rule.momentum * s.first->sketch[i]
+                                                         : s.first->sketch[i]);
         }
         const double apart = distance(expected, s.after->sketch), most = 8 * unit;
         if (apart <= most)
           tally.holds();
         else
-          tally.breach({now.number, "param/" + s.parameter, "moves otherwise than gradient, state and rate say", apart, most});
+          tally.breach(
+              {now.number, "param/" + s.parameter, "moves otherwise than gradient, state and rate say", apart, most});
       } else {
         ++without;
       }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The judges of the checks of one recording (checks.cpp has the table), in the sources that the comments name: a function
-// where a step is judged by itself, a class where earlier steps count.
+// The judges of the checks of one recording (checks.cpp has the table), in the sources that the comments name: a
+// function where a step is judged by itself, a class where earlier steps count.
 #pragma once
 #include <map>
 #include <optional>

@@ -53,7 +53,8 @@ Finding rate_apart(std::int64_t step, const Side& a, double left, double right, 
 
 bool alike(const Run& a, const Run& b) {
   const auto program = [](const Run& run) { return run.framework.substr(0, run.framework.find(' ')); };
-  return a.layout == b.layout && a.ranks == b.ranks && program(a) == program(b) && (a.axes == b.axes || a.axes.empty() || b.axes.empty());
+  return a.layout == b.layout && a.ranks == b.ranks && program(a) == program(b) &&
+         (a.axes == b.axes || a.axes.empty() || b.axes.empty());
 }
 
 std::map<std::string, const Group*> groups_of(const Step& step) {
@@ -117,7 +118,8 @@ std::vector<OptionApart> options_apart(const Group& a, const Group& b) {
     const auto &mine = value.numbers, &theirs = other->second.numbers;
     const bool rounding =
         !mine.empty() && mine.size() == theirs.size() && std::equal(mine.begin(), mine.end(), theirs.begin(), close);
-    found.push_back({key, shown(other->second) + " for " + shown(value), rounding ? Verdict::rounding : Verdict::different});
+    found.push_back(
+        {key, shown(other->second) + " for " + shown(value), rounding ? Verdict::rounding : Verdict::different});
   }
   for (const auto& [key, value] : b.options) {
     if (!kWays.contains(key) && !a.options.contains(key))

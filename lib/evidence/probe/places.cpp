@@ -29,7 +29,8 @@ void Comparison::outputs(std::int64_t number, const Side& a, const Side& b) {
     }
     ++found_.outputs;
     if (samples[module]++ == 0) order.push_back(module);
-    const double most = bounds_.output(name, coarser(left.dtype, right->dtype)), by = distance(left.sketch, right->sketch);
+    const double most = bounds_.output(name, coarser(left.dtype, right->dtype)),
+                 by = distance(left.sketch, right->sketch);
     draw(number, "output", module, by / most);
     if (!(by <= most))
       by_module[module].push_back({parameter_of(name), &left.sketch, &right->sketch, by, most});
@@ -95,7 +96,8 @@ void Comparison::locals(std::int64_t number, const Side& a, const Side& b) {
     local_->residual = apart.front().distance;
   }
   const bool one_factor = !scaled.empty() && std::all_of(scaled.begin(), scaled.end(), [&](const Scaled& s) {
-    return std::fabs(s.factor - scaled.front().factor) <= 2 * (s.allowed + scaled.front().allowed) * std::fabs(s.factor);
+    return std::fabs(s.factor - scaled.front().factor) <=
+           2 * (s.allowed + scaled.front().allowed) * std::fabs(s.factor);
   });
   std::size_t all = 0;
   for (const auto& [left, right] : pairs) all += left->tensors.all().size();
@@ -111,7 +113,8 @@ void Comparison::locals(std::int64_t number, const Side& a, const Side& b) {
   for (const auto& [name, both] : of_all) {
     const double bound = bounds_.gradient(name, "local");
     if (!bounds_.are_factors(both, bound)) continue;
-    apart.push_back({name, &both.front().first, &both.front().second, distance(both.front().first, both.front().second), bound});
+    apart.push_back(
+        {name, &both.front().first, &both.front().second, distance(both.front().first, both.front().second), bound});
   }
   if (apart.empty()) return;
   sliced_ = made(number, "local", apart, of_all.size());
@@ -119,14 +122,15 @@ void Comparison::locals(std::int64_t number, const Side& a, const Side& b) {
   sliced_->residual = apart.front().distance;
 }
 
-void Comparison::state_apart(std::int64_t number, const std::string& place,
-                             const Paired& tensors, const Side& a, const Side& b) {
+void Comparison::state_apart(std::int64_t number, const std::string& place, const Paired& tensors, const Side& a,
+                             const Side& b) {
   if (done()) return;
   std::vector<Apart> apart;
   for (const auto& [parameter, sides] : tensors) {
     const Sketch &left = sides.first->sketch, &right = sides.second->sketch;
     Sketch of_a = left, of_b = right;
-    const std::string name = thing(number, place + "/" + parameter), at = "step " + to_text(number) + ", " + place + " of " + parameter;
+    const std::string name = thing(number, place + "/" + parameter),
+                      at = "step " + to_text(number) + ", " + place + " of " + parameter;
     const double most = bounds_.state(place, parameter);
     if (!negligible_.judged(place, parameter, of_a, of_b)) {
       judge(name, 0, kLeftOut, at);
@@ -149,7 +153,9 @@ void Comparison::begun(std::int64_t number, const std::string& place, const Pair
   for (const auto& [parameter, sides] : tensors) {
     const double by = distance(sides.first->sketch, sides.second->sketch),
                  most = rounding(coarser(sides.first->dtype, sides.second->dtype));
-    if (by <= most) judge(thing(number, place + "/" + parameter), by, most, "step " + to_text(number) + ", " + place + " of " + parameter);
+    if (by <= most)
+      judge(thing(number, place + "/" + parameter), by, most,
+            "step " + to_text(number) + ", " + place + " of " + parameter);
   }
 }
 
@@ -167,7 +173,8 @@ void Comparison::buffers(std::int64_t number, const Paired& tensors) {
   if (apart.empty() || done()) return;
   buffer_ = made(number, "buffer", apart, tensors.size());
   const Fit one = fit({*apart.front().a}, *apart.front().b);
-  buffer_->relation = one.residual < apart.front().distance / 8 ? factor_text(one.weights[0], {}, 1e-4) : "other values";
+  buffer_->relation =
+      one.residual < apart.front().distance / 8 ? factor_text(one.weights[0], {}, 1e-4) : "other values";
   buffer_->residual = one.residual;
 }
 
@@ -193,7 +200,8 @@ void Comparison::updates(std::int64_t number, const Side& a, const Side& b) {
     const Tensor* const old_a = from_a ? from_a->find(name) : nullptr;
     const Tensor* const old_b = from_b ? from_b->find(name) : nullptr;
     const double by = distance(now_a, now_b);
-    const bool known = old_a && old_b && old_a->sketch.size() == after.sketch.size() && old_b->sketch.size() == after.sketch.size();
+    const bool known =
+        old_a && old_b && old_a->sketch.size() == after.sketch.size() && old_b->sketch.size() == after.sketch.size();
     if (!known) {
       parameter(number, name, after, *other, now_a, now_b, direct);
     } else {
@@ -257,8 +265,8 @@ void Comparison::parameter(std::int64_t number, const std::string& name, const T
     gap[i] -= seen->second.b[i];
   }
   const double by = distance(now_a, now_b);
-  const double most = bounds_.parameter(name.substr(6), norm(left.sketch), std::min(norm(went_a), norm(went_b)), norm(gap),
-                                        number - seen->second.step);
+  const double most = bounds_.parameter(name.substr(6), norm(left.sketch), std::min(norm(went_a), norm(went_b)),
+                                        norm(gap), number - seen->second.step);
   draw(number, "param", name.substr(6), by / most);
   if (!(by <= most))
     apart.push_back({name.substr(6), &left.sketch, &right.sketch, by, most});

@@ -180,7 +180,8 @@ std::optional<Finding> found_apart(std::int64_t step, const Side& a, const Side&
       how.insert(changed(*left, now, *side, copy, parameter, step));
     }
     if (names.empty()) continue;
-    if (how == std::set<std::string>{""} && rounded_everywhere(apart, before, after, of)) how = {": as far apart as rounding to bfloat16 leaves"};
+    if (how == std::set<std::string>{""} && rounded_everywhere(apart, before, after, of))
+      how = {": as far apart as rounding to bfloat16 leaves"};
     Finding finding = said(step, "begin", names.front(),
                            std::string(who) + "'s forward computes with what is not what the update of step " +
                                to_text(step - 1) + " left" + (how.size() == 1 ? *how.begin() : ""));

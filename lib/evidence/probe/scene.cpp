@@ -29,9 +29,8 @@ bool is_wild(const Option& option) {
 Outcome excused() { return {Verdict::exact, "", true}; }
 
 bool same_batches(const Step& a, const Step& b) {
-  return std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), b.ranks.end(), [](const auto& x, const auto& y) {
-    return x.second.batch == y.second.batch;
-  });
+  return std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), b.ranks.end(),
+                    [](const auto& x, const auto& y) { return x.second.batch == y.second.batch; });
 }
 
 bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
@@ -79,8 +78,8 @@ std::set<std::string> still_generators(const Run& a, const Run& b) {
   std::set<std::string> still;
   for (const auto& [name, of_runs] : states) {
     const bool holds = of_runs.size() == 2 && std::ranges::all_of(of_runs, [](const auto& one) {
-      return one.second.size() > 1 && *one.second.begin() == *one.second.rbegin();
-    });
+                         return one.second.size() > 1 && *one.second.begin() == *one.second.rbegin();
+                       });
     if (holds) still.insert(name);
   }
   return still;
@@ -150,26 +149,29 @@ void Account::Scene::enter(rule::Contributions) {
   for (const auto& [key, one] : right->locals) {
     if (!paired.contains(&one)) list(theirs, one, key.first + (1 << 20), key.second);
   }
-  each(mine, theirs,
-       [&](const std::string& name, const Tensor* x, const Tensor* y) {
-         Outcome found_here = tensor(name, *x, *y);  // of another layout: divided by another number
-         if (micro_batch() && found_here.verdict != Verdict::failed && found_here.verdict != Verdict::exact) return excused();
-         // All micro-batches times one factor is a loss scale: what is divided by it is compared.
-         if (found_here.verdict == Verdict::rounding && found.judged.contains(prefix + "loss factor")) return excused();
-         return found_here;
-       },
-       [&](const std::string&) { return micro_batch(); });
+  each(
+      mine, theirs,
+      [&](const std::string& name, const Tensor* x, const Tensor* y) {
+        Outcome found_here = tensor(name, *x, *y);  // of another layout: divided by another number
+        if (micro_batch() && found_here.verdict != Verdict::failed && found_here.verdict != Verdict::exact)
+          return excused();
+        // All micro-batches times one factor is a loss scale: what is divided by it is compared.
+        if (found_here.verdict == Verdict::rounding && found.judged.contains(prefix + "loss factor")) return excused();
+        return found_here;
+      },
+      [&](const std::string&) { return micro_batch(); });
 }
 
 void Account::Scene::enter(rule::Outputs) {
-  each(listed(left->outputs, "output "), listed(right->outputs, "output "),
-       [&](const std::string& name, const Tensor* x, const Tensor* y) {
-         const std::string module = name.substr(7, name.rfind('/') - 7);
-         const bool parted = a.parted.contains(module) || b.parted.contains(module);
-         if (parted && !alike) return excused();  // parts that only their ranks can join
-         return tensor(name, *x, *y);
-       },
-       [&](const std::string&) { return micro_batch(); });
+  each(
+      listed(left->outputs, "output "), listed(right->outputs, "output "),
+      [&](const std::string& name, const Tensor* x, const Tensor* y) {
+        const std::string module = name.substr(7, name.rfind('/') - 7);
+        const bool parted = a.parted.contains(module) || b.parted.contains(module);
+        if (parted && !alike) return excused();  // parts that only their ranks can join
+        return tensor(name, *x, *y);
+      },
+      [&](const std::string&) { return micro_batch(); });
 }
 
 void Account::Scene::enter(rule::Loss) {
@@ -188,31 +190,33 @@ void Account::Scene::enter(rule::Loss) {
     return found;
   };
   const bool same_samples = batch(*left) == batch(*right);
-  each(listed_losses(*left), listed_losses(*right),
-       [&](const std::string& name, double x, double y) {
-         if (!alike && std::isfinite(x) && std::isfinite(y)) return excused();  // of other samples
-         Outcome one = number(name, x, y);
-         if (one.verdict == Verdict::different && !same_samples && !by_samples) one.verdict = Verdict::inconclusive;
-         if (one.verdict == Verdict::different && to.loss_.empty())
-           to.loss_ = prefix.substr(0, prefix.size() - 2) + ", " + name.substr(8) + ": " + pair_text(x, y);
-         return one;
-       },
-       [&](const std::string&) { return layout(); });
+  each(
+      listed_losses(*left), listed_losses(*right),
+      [&](const std::string& name, double x, double y) {
+        if (!alike && std::isfinite(x) && std::isfinite(y)) return excused();  // of other samples
+        Outcome one = number(name, x, y);
+        if (one.verdict == Verdict::different && !same_samples && !by_samples) one.verdict = Verdict::inconclusive;
+        if (one.verdict == Verdict::different && to.loss_.empty())
+          to.loss_ = prefix.substr(0, prefix.size() - 2) + ", " + name.substr(8) + ": " + pair_text(x, y);
+        return one;
+      },
+      [&](const std::string&) { return layout(); });
 }
 
 void Account::Scene::enter(rule::Losses) {
   const auto value = [](const StepRow& row, std::size_t micro) {
     return micro < row.losses.size() ? std::optional<double>(row.losses[micro].value) : std::nullopt;
   };
-  each(of_micro_batches<double>(*left, by_samples, "loss", value), of_micro_batches<double>(*right, by_samples, "loss", value),
-       [&](const std::string& name, double x, double y) {
-         if (micro_batch() && std::isfinite(x) && std::isfinite(y))
-           return excused();  // divided by another number
-         const auto factor = found.judged.find(prefix + "loss factor");  // a loss scale: gradients have it, too
-         if (factor != found.judged.end() && near(x * factor->second, y, 0.02)) return excused();
-         return number(name, x, y);
-       },
-       [&](const std::string&) { return micro_batch(); });
+  each(
+      of_micro_batches<double>(*left, by_samples, "loss", value),
+      of_micro_batches<double>(*right, by_samples, "loss", value),
+      [&](const std::string& name, double x, double y) {
+        if (micro_batch() && std::isfinite(x) && std::isfinite(y)) return excused();  // divided by another number
+        const auto factor = found.judged.find(prefix + "loss factor");  // a loss scale: gradients have it, too
+        if (factor != found.judged.end() && near(x * factor->second, y, 0.02)) return excused();
+        return number(name, x, y);
+      },
+      [&](const std::string&) { return micro_batch(); });
 }
 
 void Account::Scene::enter(rule::Targets) {
@@ -220,16 +224,17 @@ void Account::Scene::enter(rule::Targets) {
     if (micro >= row.targets.size()) return std::nullopt;
     return row.targets[micro] ? to_text(*row.targets[micro]) : "unknown";
   };
-  each(of_micro_batches<std::string>(*left, by_samples, "target tokens", value),
-       of_micro_batches<std::string>(*right, by_samples, "target tokens", value),
-       [&](const std::string& name, const std::string& x, const std::string& y) {
-         Outcome one = equal(x, y);
-         if (one.verdict == Verdict::exact) return one;
-         if (micro_batch()) return excused();
-         const bool unknown = x == "unknown" || y == "unknown";  // the model of one side gets no labels
-         return Outcome{unknown ? Verdict::inconclusive : Verdict::different, name + ": " + one.text};
-       },
-       [&](const std::string&) { return micro_batch(); });
+  each(
+      of_micro_batches<std::string>(*left, by_samples, "target tokens", value),
+      of_micro_batches<std::string>(*right, by_samples, "target tokens", value),
+      [&](const std::string& name, const std::string& x, const std::string& y) {
+        Outcome one = equal(x, y);
+        if (one.verdict == Verdict::exact) return one;
+        if (micro_batch()) return excused();
+        const bool unknown = x == "unknown" || y == "unknown";  // the model of one side gets no labels
+        return Outcome{unknown ? Verdict::inconclusive : Verdict::different, name + ": " + one.text};
+      },
+      [&](const std::string&) { return micro_batch(); });
 }
 
 void Account::Scene::enter(rule::Samples) {
@@ -251,15 +256,17 @@ void Account::Scene::enter(rule::Samples) {
   std::map<std::string, std::multiset<std::string>> mine, theirs;
   if (auto samples = all(*left); !samples.empty()) mine["samples"] = std::move(samples);
   if (auto samples = all(*right); !samples.empty()) theirs["samples"] = std::move(samples);
-  each(mine, theirs,
-       [&](const std::string&, const auto& x, const auto& y) {
-         const bool common = std::any_of(x.begin(), x.end(), [&](const std::string& one) { return y.contains(one); });
-         if (resumed && !cut) return excused();  // a part of the step was made before the stop
-         if (!alike && !common) return excused();  // made in another type
-         if (alike && x == y && !by_samples && !same_batches(*left, *right)) return Outcome{Verdict::rounding, ""};  // cut otherwise
-         return unjudged(x == y, "the samples are others");
-       },
-       [&](const std::string&) { return layout(); });
+  each(
+      mine, theirs,
+      [&](const std::string&, const auto& x, const auto& y) {
+        const bool common = std::any_of(x.begin(), x.end(), [&](const std::string& one) { return y.contains(one); });
+        if (resumed && !cut) return excused();    // a part of the step was made before the stop
+        if (!alike && !common) return excused();  // made in another type
+        if (alike && x == y && !by_samples && !same_batches(*left, *right))
+          return Outcome{Verdict::rounding, ""};  // cut otherwise
+        return unjudged(x == y, "the samples are others");
+      },
+      [&](const std::string&) { return layout(); });
 }
 
 void Account::Scene::enter(rule::Scalars) {
@@ -275,17 +282,18 @@ void Account::Scene::enter(rule::Scalars) {
     });
     return found_scalars;
   };
-  each(listed_scalars(*left), listed_scalars(*right),
-       [&](const std::string& name, double x, double y) {
-         if (name.starts_with("norm")) return number(name, x, y);
-         if (!cut || !alike) {
-           if (!name.starts_with("clip")) return same_bits(x, y) ? Outcome{} : excused();
-         }
-         if (!std::isfinite(x) || !std::isfinite(y)) return Outcome{Verdict::failed, name + " is " + pair_text(x, y)};
-         if (same_bits(x, y)) return Outcome{};
-         return Outcome{near(x, y, 1e-6) ? Verdict::rounding : Verdict::different, name + ": " + pair_text(x, y)};
-       },
-       [&](const std::string&) { return layout(); });
+  each(
+      listed_scalars(*left), listed_scalars(*right),
+      [&](const std::string& name, double x, double y) {
+        if (name.starts_with("norm")) return number(name, x, y);
+        if (!cut || !alike) {
+          if (!name.starts_with("clip")) return same_bits(x, y) ? Outcome{} : excused();
+        }
+        if (!std::isfinite(x) || !std::isfinite(y)) return Outcome{Verdict::failed, name + " is " + pair_text(x, y)};
+        if (same_bits(x, y)) return Outcome{};
+        return Outcome{near(x, y, 1e-6) ? Verdict::rounding : Verdict::different, name + ": " + pair_text(x, y)};
+      },
+      [&](const std::string&) { return layout(); });
 }
 
 void Account::Scene::enter(rule::Groups) {
@@ -305,23 +313,25 @@ void Account::Scene::enter(rule::Groups) {
     return found_groups;
   };
   const bool say = !groups_of(*left).empty() && !groups_of(*right).empty();
-  each(listed_groups(*left), listed_groups(*right),
-       [&](const std::string& name, const Group* x, const Group* y) {
-         Outcome worst;
-         for (const auto& [key, value] : x->options) {
-           const auto theirs = y->options.find(key);
-           if (is_wild(value) && theirs != y->options.end() && is_wild(theirs->second))
-             worst = {Verdict::failed, name + ": " + key + " is " + value.text};
-         }
-         for (const OptionApart& option : options_apart(*x, *y)) {
-           if (option.verdict == Verdict::inconclusive && !alike) continue;  // an option of its layout
-           if (option.verdict == Verdict::inconclusive && a.torch != b.torch && (implied(*x, option.key) || implied(*y, option.key)))
-             continue;
-           if (option.verdict > worst.verdict) worst = {option.verdict, name + ": " + option.key + " is " + option.text};
-         }
-         return worst;
-       },
-       [&](const std::string& name) { return names_lack(name.substr(11), say); });
+  each(
+      listed_groups(*left), listed_groups(*right),
+      [&](const std::string& name, const Group* x, const Group* y) {
+        Outcome worst;
+        for (const auto& [key, value] : x->options) {
+          const auto theirs = y->options.find(key);
+          if (is_wild(value) && theirs != y->options.end() && is_wild(theirs->second))
+            worst = {Verdict::failed, name + ": " + key + " is " + value.text};
+        }
+        for (const OptionApart& option : options_apart(*x, *y)) {
+          if (option.verdict == Verdict::inconclusive && !alike) continue;  // an option of its layout
+          if (option.verdict == Verdict::inconclusive && a.torch != b.torch &&
+              (implied(*x, option.key) || implied(*y, option.key)))
+            continue;
+          if (option.verdict > worst.verdict) worst = {option.verdict, name + ": " + option.key + " is " + option.text};
+        }
+        return worst;
+      },
+      [&](const std::string& name) { return names_lack(name.substr(11), say); });
 }
 
 void Account::Scene::enter(rule::Counters) {
@@ -333,20 +343,22 @@ void Account::Scene::enter(rule::Counters) {
     for (const auto& [rank, row] : step.ranks) {
       for (const auto& [steps, names] : row.counters) {
         for (const std::string& name : names) {
-          if (alike) found_counters["steps of " + name + (a.ranks > 1 ? " of rank " + std::to_string(rank) : "")] = steps;
+          if (alike)
+            found_counters["steps of " + name + (a.ranks > 1 ? " of rank " + std::to_string(rank) : "")] = steps;
         }
       }
     }
     return found_counters;
   };
   const bool say = !counters(*left).empty() && !counters(*right).empty();
-  each(listed_counters(*left), listed_counters(*right),
-       [&](const std::string& name, const std::string& x, const std::string& y) {
-         Outcome one = equal(x, y);
-         if (!one.text.empty()) one.text = name + ": " + one.text;
-         return one;
-       },
-       [&](const std::string& name) { return names_lack(name.substr(9), say); });
+  each(
+      listed_counters(*left), listed_counters(*right),
+      [&](const std::string& name, const std::string& x, const std::string& y) {
+        Outcome one = equal(x, y);
+        if (!one.text.empty()) one.text = name + ": " + one.text;
+        return one;
+      },
+      [&](const std::string& name) { return names_lack(name.substr(9), say); });
 }
 
 void Account::Scene::enter(rule::Schedules) {
@@ -358,28 +370,31 @@ void Account::Scene::enter(rule::Schedules) {
         std::string text = to_text(one.count) + " at";
         for (const probefile::Real& rate : one.rates) text += " " + to_text(rate.value);
         if (one.formula) text += ", by its formula";
-        for (const probefile::Real& rate : one.formula.value_or(std::vector<probefile::Real>{})) text += " " + to_text(rate.value);
+        for (const probefile::Real& rate : one.formula.value_or(std::vector<probefile::Real>{}))
+          text += " " + to_text(rate.value);
         found_schedules["schedule " + std::to_string(i) + " of rank " + std::to_string(rank) + ", " + one.name] = text;
       }
     }
     return found_schedules;
   };
-  each(listed_schedules(*left), listed_schedules(*right),
-       [&](const std::string& name, const std::string& x, const std::string& y) {
-         if (x == y || !alike) return x == y ? Outcome{} : excused();
-         return Outcome{Verdict::inconclusive, name + " is " + y + " for " + x};  // the rates themselves are compared
-       },
-       [&](const std::string&) { return layout(); });
+  each(
+      listed_schedules(*left), listed_schedules(*right),
+      [&](const std::string& name, const std::string& x, const std::string& y) {
+        if (x == y || !alike) return x == y ? Outcome{} : excused();
+        return Outcome{Verdict::inconclusive, name + " is " + y + " for " + x};  // the rates themselves are compared
+      },
+      [&](const std::string&) { return layout(); });
 }
 
 void Account::Scene::enter(rule::Generators) {
-  each(generators_of(*left), generators_of(*right),
-       [&](const std::string& name, const std::string& x, const std::string& y) {
-         if (x == y) return Outcome{};
-         if (!alike || still.contains(name)) return excused();
-         return Outcome{Verdict::inconclusive, name + " is in another state"};
-       },
-       [&](const std::string&) { return layout(); });
+  each(
+      generators_of(*left), generators_of(*right),
+      [&](const std::string& name, const std::string& x, const std::string& y) {
+        if (x == y) return Outcome{};
+        if (!alike || still.contains(name)) return excused();
+        return Outcome{Verdict::inconclusive, name + " is in another state"};
+      },
+      [&](const std::string&) { return layout(); });
 }
 
 void Account::Scene::enter(rule::Computed) {
@@ -390,14 +405,15 @@ void Account::Scene::enter(rule::Computed) {
     const Tensor* const other = right->tensors.find(name);
     differ |= other && tensor.digest != other->digest;
   }
-  each(mine, theirs,
-       [&](const std::string& name, const std::string& x, const std::string& y) {
-         if (x == y || partial) return Outcome{};
-         if (!alike) return excused();
-         if (differ) return Outcome{Verdict::rounding, ""};  // the coarser of the two is the bound
-         return Outcome{Verdict::inconclusive, name + " is '" + y + "' for '" + x + "'"};
-       },
-       [&](const std::string&) { return layout(); });
+  each(
+      mine, theirs,
+      [&](const std::string& name, const std::string& x, const std::string& y) {
+        if (x == y || partial) return Outcome{};
+        if (!alike) return excused();
+        if (differ) return Outcome{Verdict::rounding, ""};  // the coarser of the two is the bound
+        return Outcome{Verdict::inconclusive, name + " is '" + y + "' for '" + x + "'"};
+      },
+      [&](const std::string&) { return layout(); });
 }
 
 }  // namespace zs::probe

@@ -22,7 +22,7 @@ struct Curves {
 struct Answer {
   compare::Settled verdict{};
   Curves curves{};
-  bool ended = false;  ///< nothing is added to the dump any more, as far as it says
+  bool ended = false;            ///< nothing is added to the dump any more, as far as it says
   compare::AnswerLines lines{};  ///< the verdict first
 };
 

@@ -98,8 +98,8 @@ std::optional<Rival> temperature(const Tokens& tokens, const Estimate& estimate)
     // To second order the logits' scale also moves d by the spread of log-probabilities, which follows the entropy.
     const auto scale = +[](const Token& t) { return t.train + t.entropy; };
     const double rough = least_squares(tokens.all, {scale}).second;
-    const auto [curve, fine] =
-        least_squares(tokens.all, {scale, +[](const Token& t) { return t.entropy; }, +[](const Token& t) { return t.entropy * t.entropy; }});
+    const auto [curve, fine] = least_squares(tokens.all, {scale, +[](const Token& t) { return t.entropy; },
+                                                          +[](const Token& t) { return t.entropy * t.entropy; }});
     if (!(rough < 0.2)) return std::nullopt;
     slope = curve[0], left = fine;
     double moved = 0;
@@ -107,7 +107,8 @@ std::optional<Rival> temperature(const Tokens& tokens, const Estimate& estimate)
     moved /= static_cast<double>(tokens.all.size());
     if (!(std::fabs(moved) < slope * slope + 0.01) || !(left < 0.05)) return std::nullopt;
   } else {
-    const auto [line, rest] = least_squares(tokens.all, {+[](const Token&) { return 1.0; }, +[](const Token& t) -> double { return t.train; }});
+    const auto [line, rest] = least_squares(
+        tokens.all, {+[](const Token&) { return 1.0; }, +[](const Token& t) -> double { return t.train; }});
     slope = line[1], left = rest;
     if (!(left < 0.1)) return std::nullopt;
   }

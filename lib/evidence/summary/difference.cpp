@@ -57,8 +57,8 @@ std::vector<std::string> parameters(const std::vector<Condition>& all_conditions
     const std::vector<std::size_t> groups = grouping(conditions, name);
     const bool each_its_own = std::set<std::size_t>(groups.begin(), groups.end()).size() == conditions.size();
     const auto same = [&](const std::string& earlier) {  // "lr" of a command line, which is training.learning_rate
-      return std::ranges::all_of(
-          conditions, [&](const Condition& c) { return c.attribute(earlier) == c.attribute(name); });
+      return std::ranges::all_of(conditions,
+                                 [&](const Condition& c) { return c.attribute(earlier) == c.attribute(name); });
     };
     if (groupings.insert(groups).second || (each_its_own && std::ranges::none_of(kept, same))) kept.push_back(name);
   }

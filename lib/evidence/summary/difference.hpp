@@ -14,8 +14,8 @@ std::vector<attribute::Difference> differences(const std::vector<const Condition
 
 /// The varied settings: attributes that a user set (no outcomes, no facts about the machine) and that differ between
 /// conditions, under their primary names and in the table's order. If only facts found by the run differ, these are
-/// used. An attribute that groups the conditions exactly like an earlier one is left out: it follows from that one; where
-/// each condition has its own value, only if the values are the same.
+/// used. An attribute that groups the conditions exactly like an earlier one is left out: it follows from that one;
+/// where each condition has its own value, only if the values are the same.
 std::vector<std::string> parameters(const std::vector<Condition>& conditions);
 
 /// Why a comparison of time or memory is unfair: the conditions' steps do not compute the same ("layers (2 and 4)"), or

@@ -14,7 +14,7 @@ namespace zs::comparison {
 struct Answer {
   compare::Settled verdict{};
   compare::AnswerLines lines;  ///< "verdict" and its details, in order
-  metric::Table columns{};  ///< for two runs, a row per column: column, rows, differing, abs, rel, ulp, known_to
+  metric::Table columns{};     ///< for two runs, a row per column: column, rows, differing, abs, rel, ulp, known_to
 };
 
 /// Compares two recordings, of which steps up to `after` are skipped. `floor`: one that shows the effect of rounding,

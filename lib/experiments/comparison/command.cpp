@@ -53,16 +53,18 @@ std::vector<cli::Option> options() {
   comparing("atol", "X", "allowed absolute difference (default: 0; 2^-24 across arithmetics of float16)");
   comparing("registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]").letter = 'r';
   comparing("patterns", "FILE", "file of patterns for other trainers' logs, see zs-parse(1) [~/.config/zs/patterns]");
-  comparing("floor", "PROBE",
-            "measures the effect of rounding: the first probe's training recorded with ZS_PROBE_PERTURB=1, or a healthy dump "
-            "of log-probabilities");
+  comparing(
+      "floor", "PROBE",
+      "measures the effect of rounding: the first probe's training recorded with ZS_PROBE_PERTURB=1, or a healthy dump "
+      "of log-probabilities");
   comparing("follow", "",
             "the last probe is of a training that still runs: compare each step as it is written, or check it if the "
             "probe is alone, and end at the first that is wrong");
   comparing("patience", "SECONDS", "how long --follow waits for a further step [600]");
-  goldens("golden", "FOLDER",
-          "compare a recording, or each in a folder, with the golden of its environment in FOLDER: the same bits, other "
-          "bits because of another environment, or because of the code");
+  goldens(
+      "golden", "FOLDER",
+      "compare a recording, or each in a folder, with the golden of its environment in FOLDER: the same bits, other "
+      "bits because of another environment, or because of the code");
   goldens("update", "", "write the recording into --golden as that of its environment, and say what moved");
   resuming(
       "resume", "COMMAND",
@@ -74,8 +76,9 @@ std::vector<cli::Option> options() {
   resuming("steps", "M", "the last step");
   resuming("keep", "DIR", "folder of these trainings [resume-test]");
   output("format", "FORM", "form of the output", "text", {"text", "tsv", "json", "github"});
-  auto& file = output("output", "FILE",
-                      "also write a file: .h5 the records of all steps; .json, .tsv or .txt what --format of that name prints");
+  auto& file =
+      output("output", "FILE",
+             "also write a file: .h5 the records of all steps; .json, .tsv or .txt what --format of that name prints");
   file.letter = 'o', file.forms = {"h5", "json", "tsv", "text"};
   output("verbose_logging", "", "print a line for each unit of each step");
   beside("iterations", "N", "steps to train and compare", "10");
@@ -85,10 +88,9 @@ std::vector<cli::Option> options() {
       "float16) from float32 parameters; apart is LibTorch over each document alone; merged is LibTorch with each "
       "adapter added to its weight before the product; whole is LibTorch over whole sequences",
       "same", {"same", "amp", "apart", "merged", "whole"});
-  beside(
-      "repeat", "N",
-      "train the same steps (1 without --iterations) N times from the same state, without a reference, and name the "
-      "first unit and operation whose bits differ from the first time; an injected fault hits only the last time");
+  beside("repeat", "N",
+         "train the same steps (1 without --iterations) N times from the same state, without a reference, and name the "
+         "first unit and operation whose bits differ from the first time; an injected fault hits only the last time");
   beside(
       "inject_fault", "STEP:PARAMETER:INDEX[:RANK]",
       "flip the lowest bit of one gradient element in the target, to show that zs-verify finds it; or "
@@ -113,7 +115,8 @@ cli::Command command() {
           {{0, "no difference beyond the tolerance"},
            {1, "a difference, or nothing was proved; the verdict says which"},
            {3, "no decision: the two train different things, or one lacks what the other has"}},
-          {"zs-verify a b", "zs-verify --golden goldens probe", "zs-verify --model_name tiny --zero_stage 3 --num_layers 1 --iterations 3",
+          {"zs-verify a b", "zs-verify --golden goldens probe",
+           "zs-verify --model_name tiny --zero_stage 3 --num_layers 1 --iterations 3",
            "zs-verify --model_name tiny --num_layers 1 --repeat 3"},
           {"Comparing", "Goldens", "Resuming", "Output"}};
 }

@@ -24,8 +24,8 @@ fs::path home(const input::Named& operand) {
 
 bool is_run(const input::Named& operand) {
   using enum input::Kind;
-  return operand.kind != tensors && operand.kind != checkpoint &&
-         operand.kind != checkpoints && operand.kind != probe && operand.kind != rollout;
+  return operand.kind != tensors && operand.kind != checkpoint && operand.kind != checkpoints &&
+         operand.kind != probe && operand.kind != rollout;
 }
 
 void require_two(const input::Named& a, const input::Named& b) {

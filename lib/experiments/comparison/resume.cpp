@@ -121,7 +121,8 @@ void compare_checkpoints(const std::string& a, const std::string& b, const compa
   answer.lines.emplace_back("checkpoints", std::string(compare::name(found.verdict)) + ": " + left + " and " + right);
   if (!compare::equal(found.verdict)) add(answer, "checkpoint", found);
   if (compare::equal(answer.verdict)) answer.verdict.worsen(found.verdict);
-  if (answer.verdict == compare::Verdict::rounding) answer.verdict.worsen(beside_tensors(state::diff(mine, theirs, tolerance)));
+  if (answer.verdict == compare::Verdict::rounding)
+    answer.verdict.worsen(beside_tensors(state::diff(mine, theirs, tolerance)));
 }
 
 /// One sentence on the first thing that was lost or changed.

@@ -165,7 +165,8 @@ Status checked(const cli::Args& args) {
 Status beside_golden(const cli::Args& args) {
   require_only(args, {"golden", "update", "floor", "allow", "rtol", "atol", "format", "output"}, "a golden");
   const std::string goldens = args.text("golden"), operand = args.operand("a recording, or a folder of recordings");
-  const bool update = args.has("update"), single = !std::filesystem::is_directory(operand) || input::is(operand, input::Kind::probe);
+  const bool update = args.has("update"),
+             single = !std::filesystem::is_directory(operand) || input::is(operand, input::Kind::probe);
   std::vector<std::string> names = recordings_in(operand);
   const bool values = !std::filesystem::is_directory(operand) || (!single && names.empty());
   if (values && update) throw UsageError("--update is for recordings; a file of values is its own golden: copy it");
@@ -182,7 +183,8 @@ Status beside_golden(const cli::Args& args) {
   }
   if (values) names = files_in(operand);
   std::set<std::string> all(names.begin(), names.end());
-  for (const std::string& kept : update ? std::vector<std::string>() : values ? files_in(goldens) : tests_in(goldens)) all.insert(kept);
+  for (const std::string& kept : update ? std::vector<std::string>() : values ? files_in(goldens) : tests_in(goldens))
+    all.insert(kept);
   Sheet sheet{{"golden", "verdict", "headline"}, {}};
   Status worst = Status::done;
   std::map<std::string, std::int64_t> counts;
@@ -198,7 +200,8 @@ Status beside_golden(const cli::Args& args) {
     if (status == Status::no || worst == Status::done) worst = status;
   }
   if (all.empty()) throw Error(operand, 0, "has no recording and no file");
-  Lines lines = {{"verdict", joined(counts, ", ", [](const auto& each) { return to_text(each.second) + " " + each.first; })}};
+  Lines lines = {
+      {"verdict", joined(counts, ", ", [](const auto& each) { return to_text(each.second) + " " + each.first; })}};
   for (const auto& row : sheet.rows) {
     if (row[1] != "same" && row[1] != "written") lines.emplace_back(row[0], row[1] + ": " + row[2]);
   }

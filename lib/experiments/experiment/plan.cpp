@@ -107,8 +107,7 @@ std::vector<Cell> plan_foreign(std::vector<Cell> cells, const registry::Fields& 
           planned_fields(cell, {{"condition", cell.name}, {"command", filled.line}, {"run_command", filled.line}}));
       if (!resume.empty()) run.update({{"resume_with", fill_resumed(command, resume, cell, run.folder())}});
       cell.fields = planned_fields(
-          cell,
-          {{"command", filled.line}, {"run_command", filled.line}, {"run", run.folder()}, {"exit_code", ""}});
+          cell, {{"command", filled.line}, {"run_command", filled.line}, {"run", run.folder()}, {"exit_code", ""}});
     }
   } catch (const std::exception&) {
     withdraw(cells);

@@ -37,7 +37,8 @@ registry::Fields compare_probes(const Experiment& experiment, const std::vector<
       consistent += answer.verdict == compare::Verdict::exact;
       if (answer.verdict != compare::Verdict::different) return;
       worsen(answer.verdict, compare::name(answer.verdict));
-      other.push_back(name + " is " + std::string(compare::consistency(answer.verdict)) + " in itself (" + answer.sentence() + ")");
+      other.push_back(name + " is " + std::string(compare::consistency(answer.verdict)) + " in itself (" +
+                      answer.sentence() + ")");
     } catch (const std::exception&) {  // the comparison says why it cannot be read
     }
   };
@@ -58,7 +59,8 @@ registry::Fields compare_probes(const Experiment& experiment, const std::vector<
       } else if (answer.verdict == compare::Verdict::rounding) {
         rounding.push_back(cell.name);
       } else {
-        other.push_back(cell.name + " is " + std::string(compare::name(answer.verdict)) + " (" + answer.sentence() + ")");
+        other.push_back(cell.name + " is " + std::string(compare::name(answer.verdict)) + " (" + answer.sentence() +
+                        ")");
       }
     } catch (const std::exception& error) {
       worsen(compare::Verdict::failed, "FAILED");
@@ -67,7 +69,8 @@ registry::Fields compare_probes(const Experiment& experiment, const std::vector<
   }
   if (worst_name.empty()) {
     if (!first || consistent == 0) return {};
-    return {{"probe_comparison", "The recording of " + first->name + " is consistent in itself"}, {"probe_verdict", "consistent"}};
+    return {{"probe_comparison", "The recording of " + first->name + " is consistent in itself"},
+            {"probe_verdict", "consistent"}};
   }
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "; ") + part; };

@@ -71,7 +71,8 @@ std::string tracked_name_of(const std::string& path, Source source) {
   return as_word(name.starts_with("run-") ? name.substr(4) : name);
 }
 
-/// The runs of a table that W&B exported, whose columns are "NAME - loss", "NAME - loss__MIN"; empty for any other file.
+/// The runs of a table that W&B exported, whose columns are "NAME - loss", "NAME - loss__MIN"; empty for any other
+/// file.
 std::vector<std::string> runs_of_table(const std::string& path) {
   constexpr std::size_t kLongest = 1 << 20;
   std::string name = path;

@@ -14,8 +14,8 @@ namespace zs::parse {
 /// Whether a file is TensorBoard's or W&B's, by its name, as these programs decide it.
 Source source_of(const std::string& path);
 
-/// The tracked runs in a folder: a run folder of W&B or MLflow, a folder of such, or TensorBoard's folders of event files
-/// at any depth. Empty if there are none. Runs of MLflow without a metric are left out, and counted in a fault.
+/// The tracked runs in a folder: a run folder of W&B or MLflow, a folder of such, or TensorBoard's folders of event
+/// files at any depth. Empty if there are none. Runs of MLflow without a metric are left out, and counted in a fault.
 std::vector<Job> tracked_jobs(const std::string& folder);
 
 /// Gives runs of W&B, which have their IDs for names, the names that people gave them, where no two have the same.

@@ -24,8 +24,8 @@ class Check {
     for (const auto& [number, tensors] : run_.starts) {
       for (const auto& [name, tensor] : tensors.all()) {
         if (!tensor.whole())
-          fault(files_.front(), 0, "start: of " + name + " " + to_text(tensor.held) + " of " + to_text(tensor.of) +
-                                       " elements are there");
+          fault(files_.front(), 0,
+                "start: of " + name + " " + to_text(tensor.held) + " of " + to_text(tensor.of) + " elements are there");
       }
     }
     const auto& last = run_.parts.at(0).back();
@@ -50,7 +50,8 @@ class Check {
     if (file.torn)
       fault(file, file.line + 1, "is cut: the training was killed, or the file is damaged");
     else if (!last.end)
-      fault(file, file.line, "is the last line, and no end: the training did not call close(), was killed, or still runs");
+      fault(file, file.line,
+            "is the last line, and no end: the training did not call close(), was killed, or still runs");
     if (!last.end) return;
     const EndRow& end = *last.end;
     if (end.how.empty())
@@ -75,8 +76,9 @@ class Check {
       if (i + 1 < parts.size()) {
         const std::int64_t reached = part.end ? part.end->end : last_before(file, parts[i + 1].start);
         if (parts[i + 1].start != reached)
-          fault(file, 0, "resumes after " + to_text(parts[i + 1].start) + " steps, and the record before reaches step " +
-                             to_text(reached));
+          fault(file, 0,
+                "resumes after " + to_text(parts[i + 1].start) + " steps, and the record before reaches step " +
+                    to_text(reached));
       }
       if (!part.end) continue;
       const EndRow& end = *part.end;
@@ -88,7 +90,8 @@ class Check {
         return std::int64_t{0};
       }();
       if (lacks > 0)
-        fault(file, 0, "lacks step " + to_text(lacks) + ", where " + what + " up to " + to_text(end.end) + " is recorded");
+        fault(file, 0,
+              "lacks step " + to_text(lacks) + ", where " + what + " up to " + to_text(end.end) + " is recorded");
       if (!end.since && end.every) continue;  // an older recorder: the first steps are recorded, as many as there are
       for (auto step = file.lines.upper_bound(from); step != file.lines.end() && step->first <= end.end; ++step) {
         if (due(part, step->first) || step->first == end.end) continue;
@@ -111,8 +114,9 @@ class Check {
       const auto& theirs = run_.heads.at(static_cast<int>(rank));
       const auto& its_parts = run_.parts.at(static_cast<int>(rank));
       if (theirs.size() != heads.size()) {
-        fault(files_[rank], 0, "has " + to_text(static_cast<std::int64_t>(theirs.size())) + " parts, rank 0 " +
-                                   to_text(static_cast<std::int64_t>(heads.size())));
+        fault(files_[rank], 0,
+              "has " + to_text(static_cast<std::int64_t>(theirs.size())) + " parts, rank 0 " +
+                  to_text(static_cast<std::int64_t>(heads.size())));
         continue;
       }
       for (std::size_t i = 0; i < heads.size(); ++i) {
@@ -120,8 +124,8 @@ class Check {
             theirs[i].framework != heads[i].framework)
           fault(files_[rank], 0, "names another layout, framework or PyTorch than rank 0");
         if (its_parts[i].start != parts[i].start)
-          fault(files_[rank], 0, "starts after " + to_text(its_parts[i].start) + " steps, rank 0 after " +
-                                     to_text(parts[i].start));
+          fault(files_[rank], 0,
+                "starts after " + to_text(its_parts[i].start) + " steps, rank 0 after " + to_text(parts[i].start));
         const auto &mine = parts[i].end, &other = its_parts[i].end;
         if (mine && other && mine->end != other->end)
           fault(files_[rank], 0, "ends after " + to_text(other->end) + " steps, rank 0 after " + to_text(mine->end));
@@ -150,7 +154,8 @@ class Check {
       for (const auto& [name, axis] : run_.heads.at(static_cast<int>(rank)).back().axes) {
         const auto [known, added] = sizes.emplace(name, axis[0]);
         if (!added && known->second != axis[0])
-          fault(files_[rank], 0, "says " + to_text(axis[0]) + " " + name + " ranks, a rank before " + to_text(known->second));
+          fault(files_[rank], 0,
+                "says " + to_text(axis[0]) + " " + name + " ranks, a rank before " + to_text(known->second));
       }
     }
     std::int64_t all = 1;
@@ -158,7 +163,9 @@ class Check {
     std::map<std::map<std::string, std::vector<std::int64_t>>, std::size_t> places;
     for (std::size_t rank = 0; all == run_.ranks && rank < files_.size(); ++rank) {
       const auto [known, added] = places.emplace(run_.heads.at(static_cast<int>(rank)).back().axes, rank);
-      if (!added) fault(files_[rank], 0, "has rank " + to_text(static_cast<std::int64_t>(known->second)) + "'s place on all axes of parallelism");
+      if (!added)
+        fault(files_[rank], 0,
+              "has rank " + to_text(static_cast<std::int64_t>(known->second)) + "'s place on all axes of parallelism");
     }
   }
 

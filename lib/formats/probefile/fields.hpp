@@ -54,7 +54,7 @@ struct Sample {};         ///< of the elements: the same where the bits are
 template <class Row, class Value, class Rule>
 struct Field {
   const char* name;
-  Value Row::* value;
+  Value Row::*value;
   Rule rule;
   bool required = false;
 };
@@ -119,18 +119,23 @@ struct TensorRow {
   std::optional<std::int64_t> micro, by;
   Digest set, rows, cols;  ///< of weights: whatever the order of elements, of rows; of columns
 };
-inline constexpr std::tuple kTensor{
-    Field{"name", &TensorRow::name, rule::Row{}, true},       Field{"sample", &TensorRow::sample, rule::Row{}},
-    Field{"micro", &TensorRow::micro, rule::Row{}},           Field{"by", &TensorRow::by, rule::Row{}},
-    Field{"dtype", &TensorRow::dtype, rule::Form{}, true},    Field{"of", &TensorRow::of, rule::Form{}, true},
-    Field{"shape", &TensorRow::shape, rule::Form{}, true},    Field{"begin", &TensorRow::begin, rule::Part{}, true},
-    Field{"count", &TensorRow::count, rule::Part{}, true},    Field{"runs", &TensorRow::runs, rule::Part{}},
-    Field{"digest", &TensorRow::digest, rule::Bits{}, true},  Field{"squares", &TensorRow::squares, rule::Squares{}, true},
-    Field{"set", &TensorRow::set, rule::Orders{}},
-    Field{"rows", &TensorRow::rows, rule::Orders{}},
-    Field{"cols", &TensorRow::cols, rule::Orders{}},
-    Field{"sketch", &TensorRow::sketch, rule::Sums{}, true},
-    Field{"elements", &TensorRow::elements, rule::Sample{}}};
+inline constexpr std::tuple kTensor{Field{"name", &TensorRow::name, rule::Row{}, true},
+                                    Field{"sample", &TensorRow::sample, rule::Row{}},
+                                    Field{"micro", &TensorRow::micro, rule::Row{}},
+                                    Field{"by", &TensorRow::by, rule::Row{}},
+                                    Field{"dtype", &TensorRow::dtype, rule::Form{}, true},
+                                    Field{"of", &TensorRow::of, rule::Form{}, true},
+                                    Field{"shape", &TensorRow::shape, rule::Form{}, true},
+                                    Field{"begin", &TensorRow::begin, rule::Part{}, true},
+                                    Field{"count", &TensorRow::count, rule::Part{}, true},
+                                    Field{"runs", &TensorRow::runs, rule::Part{}},
+                                    Field{"digest", &TensorRow::digest, rule::Bits{}, true},
+                                    Field{"squares", &TensorRow::squares, rule::Squares{}, true},
+                                    Field{"set", &TensorRow::set, rule::Orders{}},
+                                    Field{"rows", &TensorRow::rows, rule::Orders{}},
+                                    Field{"cols", &TensorRow::cols, rule::Orders{}},
+                                    Field{"sketch", &TensorRow::sketch, rule::Sums{}, true},
+                                    Field{"elements", &TensorRow::elements, rule::Sample{}}};
 
 struct HeadRow {
   std::int64_t version = 0, rank = 0, ranks = 0;
@@ -138,17 +143,23 @@ struct HeadRow {
   std::map<std::string, std::vector<std::string>> tied;
   std::vector<std::string> frozen, unseen;
   std::vector<std::string> loose;  ///< trained parameters that no optimizer moves
-  std::map<std::string, std::vector<std::int64_t>> axes;  ///< of parallelism: of each the number of ranks, and this one's
+  std::map<std::string, std::vector<std::int64_t>>
+      axes;                                        ///< of parallelism: of each the number of ranks, and this one's
   std::map<std::string, std::string> environment;  ///< processor, instruction set, kernels, ...
 };
-inline constexpr std::tuple kHead{
-    Field{"zs_probe", &HeadRow::version, rule::Row{}, true}, Field{"rank", &HeadRow::rank, rule::Rank{}, true},
-    Field{"world_size", &HeadRow::ranks, rule::Rank{}, true}, Field{"torch", &HeadRow::torch, rule::Version{}, true},
-    Field{"id", &HeadRow::id, rule::Copy{}, true},                 Field{"layout", &HeadRow::layout, rule::Layout{}, true},
-    Field{"framework", &HeadRow::framework, rule::Layout{}, true}, Field{"tied", &HeadRow::tied, rule::Names{}, true},
-    Field{"frozen", &HeadRow::frozen, rule::Names{}, true},        Field{"loose", &HeadRow::loose, rule::Names{}},
-    Field{"axes", &HeadRow::axes, rule::Layout{}},                 Field{"unseen", &HeadRow::unseen, rule::Unseen{}, true},
-    Field{"environment", &HeadRow::environment, rule::Environment{}}};
+inline constexpr std::tuple kHead{Field{"zs_probe", &HeadRow::version, rule::Row{}, true},
+                                  Field{"rank", &HeadRow::rank, rule::Rank{}, true},
+                                  Field{"world_size", &HeadRow::ranks, rule::Rank{}, true},
+                                  Field{"torch", &HeadRow::torch, rule::Version{}, true},
+                                  Field{"id", &HeadRow::id, rule::Copy{}, true},
+                                  Field{"layout", &HeadRow::layout, rule::Layout{}, true},
+                                  Field{"framework", &HeadRow::framework, rule::Layout{}, true},
+                                  Field{"tied", &HeadRow::tied, rule::Names{}, true},
+                                  Field{"frozen", &HeadRow::frozen, rule::Names{}, true},
+                                  Field{"loose", &HeadRow::loose, rule::Names{}},
+                                  Field{"axes", &HeadRow::axes, rule::Layout{}},
+                                  Field{"unseen", &HeadRow::unseen, rule::Unseen{}, true},
+                                  Field{"environment", &HeadRow::environment, rule::Environment{}}};
 
 /// Parameters, state and buffers before step `start` + 1.
 struct StartRow {
@@ -175,24 +186,23 @@ struct StepRow {
   std::map<std::string, std::string> generators;
   std::vector<TensorRow> tensors, locals, outputs;
 };
-inline constexpr std::tuple kStep{
-    Field{"step", &StepRow::step, rule::Row{}, true},
-    Field{"only", &StepRow::only, rule::Places{}},
-    Field{"computed", &StepRow::computed, rule::Computed{}},
-    Field{"loss", &StepRow::loss, rule::Loss{}, true},
-    Field{"losses", &StepRow::losses, rule::Losses{}, true},
-    Field{"scalars", &StepRow::scalars, rule::Scalars{}, true},
-    Field{"groups", &StepRow::groups, rule::Groups{}, true},
-    Field{"schedules", &StepRow::schedules, rule::Schedules{}},
-    Field{"counters", &StepRow::counters, rule::Counters{}},
-    Field{"batch", &StepRow::batch, rule::Samples{}, true},
-    Field{"targets", &StepRow::targets, rule::Targets{}},
-    Field{"rng", &StepRow::generators, rule::Generators{}},
-    Field{"outputs", &StepRow::outputs, rule::Outputs{}},
-    Field{"locals", &StepRow::locals, rule::Contributions{}, true},
-    Field{"tensors", &StepRow::tensors, rule::Tensors{}, true},
-    Field{"values", &StepRow::values, rule::File{}, true},
-    Field{"unseen", &StepRow::unseen, rule::Unseen{}}};
+inline constexpr std::tuple kStep{Field{"step", &StepRow::step, rule::Row{}, true},
+                                  Field{"only", &StepRow::only, rule::Places{}},
+                                  Field{"computed", &StepRow::computed, rule::Computed{}},
+                                  Field{"loss", &StepRow::loss, rule::Loss{}, true},
+                                  Field{"losses", &StepRow::losses, rule::Losses{}, true},
+                                  Field{"scalars", &StepRow::scalars, rule::Scalars{}, true},
+                                  Field{"groups", &StepRow::groups, rule::Groups{}, true},
+                                  Field{"schedules", &StepRow::schedules, rule::Schedules{}},
+                                  Field{"counters", &StepRow::counters, rule::Counters{}},
+                                  Field{"batch", &StepRow::batch, rule::Samples{}, true},
+                                  Field{"targets", &StepRow::targets, rule::Targets{}},
+                                  Field{"rng", &StepRow::generators, rule::Generators{}},
+                                  Field{"outputs", &StepRow::outputs, rule::Outputs{}},
+                                  Field{"locals", &StepRow::locals, rule::Contributions{}, true},
+                                  Field{"tensors", &StepRow::tensors, rule::Tensors{}, true},
+                                  Field{"values", &StepRow::values, rule::File{}, true},
+                                  Field{"unseen", &StepRow::unseen, rule::Unseen{}}};
 
 struct EndRow {
   std::int64_t end = 0, rank = 0;
@@ -201,9 +211,9 @@ struct EndRow {
   std::vector<std::string> unseen;
 };
 inline constexpr std::tuple kEnd{
-    Field{"end", &EndRow::end, rule::End{}, true}, Field{"rank", &EndRow::rank, rule::Rank{}, true},
-    Field{"every", &EndRow::every, rule::End{}, true},   Field{"since", &EndRow::since, rule::End{}},
-    Field{"lines", &EndRow::lines, rule::End{}},   Field{"how", &EndRow::how, rule::End{}},
+    Field{"end", &EndRow::end, rule::End{}, true},     Field{"rank", &EndRow::rank, rule::Rank{}, true},
+    Field{"every", &EndRow::every, rule::End{}, true}, Field{"since", &EndRow::since, rule::End{}},
+    Field{"lines", &EndRow::lines, rule::End{}},       Field{"how", &EndRow::how, rule::End{}},
     Field{"unseen", &EndRow::unseen, rule::Unseen{}}};
 
 /// Calls `what` with each field of a list.

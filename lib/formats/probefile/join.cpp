@@ -27,8 +27,9 @@ bool near(double a, double b, double by) {
 }
 
 bool is_known_type(const std::string& dtype) {
-  static const std::set<std::string> kTypes{"F64",   "F32",   "BF16",  "F16",  "int64",  "int32",  "int16",     "int8",
-                                            "uint8", "uint16", "uint32", "uint64", "bool", "complex64", "complex128"};
+  static const std::set<std::string> kTypes{"F64",    "F32",    "BF16", "F16",       "int64",
+                                            "int32",  "int16",  "int8", "uint8",     "uint16",
+                                            "uint32", "uint64", "bool", "complex64", "complex128"};
   return kTypes.contains(dtype) || dtype.starts_with("float8_");
 }
 
@@ -60,7 +61,8 @@ bool holds(const TensorRow& row, std::int64_t at) {
   if (!row.runs) return at >= row.begin && at < row.begin + row.count;
   for (std::size_t axis = row.shape.size(); axis-- > 0; at /= row.shape[axis]) {
     const std::int64_t place = at % row.shape[axis];
-    if (std::ranges::none_of((*row.runs)[axis], [&](const auto& run) { return place >= run.first && place < run.second; }))
+    if (std::ranges::none_of((*row.runs)[axis],
+                             [&](const auto& run) { return place >= run.first && place < run.second; }))
       return false;
   }
   return true;
@@ -91,13 +93,14 @@ void require_once(const StepRow& row) {
   }
   for (const auto& [count, names] : row.counters) {
     for (const std::string& name : names) {
-      if (!counted.insert(name).second && !name.starts_with("unnamed")) throw Error("steps of " + name + " are counted twice");
+      if (!counted.insert(name).second && !name.starts_with("unnamed"))
+        throw Error("steps of " + name + " are counted twice");
     }
   }
 }
 
-/// Throws Error if a rank has what its optimizer got of a parameter, and lists it in no group. Groups of older recorders
-/// list no parameters.
+/// Throws Error if a rank has what its optimizer got of a parameter, and lists it in no group. Groups of older
+/// recorders list no parameters.
 void require_listed(const StepRow& row) {
   std::set<std::string> listed;
   for (const Group& group : row.groups) listed.insert(group.params.begin(), group.params.end());
@@ -121,7 +124,8 @@ void Join::head(const HeadRow& row, int rank) {
   run_.frozen.insert(row.frozen.begin(), row.frozen.end());
   run_.loose.insert(row.loose.begin(), row.loose.end());
   for (const auto& [name, axis] : row.axes) {
-    if (axis.size() != 2 || axis[1] < 0 || axis[1] >= axis[0]) throw Error("has an axis without a size and a place on it");
+    if (axis.size() != 2 || axis[1] < 0 || axis[1] >= axis[0])
+      throw Error("has an axis without a size and a place on it");
     run_.axes[name] = axis[0];
   }
   known.push_back(row);
@@ -131,7 +135,8 @@ void Join::start(StartRow row, int rank) {
   current_ = -1 - row.start;
   if (row.counted) {
     if (row.start == 0 && *row.counted != 0)
-      run_.faults.push_back("start: rank " + std::to_string(rank) + " counts " + to_text(*row.counted) + " steps before the first");
+      run_.faults.push_back("start: rank " + std::to_string(rank) + " counts " + to_text(*row.counted) +
+                            " steps before the first");
     const auto [known, added] = run_.counted.emplace(row.start, *row.counted);
     if (known->second != *row.counted)
       run_.faults.push_back("start: rank " + std::to_string(rank) + " counts " + to_text(*row.counted) +
@@ -150,14 +155,14 @@ void Join::step(Step& step, StepRow row, int rank) {
   current_ = 0;
   std::set<std::tuple<std::int64_t, std::int64_t, std::string>> seen;
   for (const TensorRow& local : row.locals) {
-    if (!local.by || !local.micro || *local.by < 0 || *local.micro < 0 || *local.by > 1 << 20 ||
-        *local.micro > 1 << 20)
+    if (!local.by || !local.micro || *local.by < 0 || *local.micro < 0 || *local.by > 1 << 20 || *local.micro > 1 << 20)
       throw Error("a micro-batch's gradient of " + local.name + " has no number of its rank and micro-batch");
     const int by = static_cast<int>(*local.by), micro = static_cast<int>(*local.micro);
     if (!seen.emplace(by, micro, local.name).second)
       throw Error("the gradient of " + local.name + " of micro-batch " + std::to_string(micro) + " is there twice");
     const auto share = step.by.try_emplace(rank, by).first;
-    share->second = std::min(share->second, by);  // parts of a parameter that ranks share have the number that they share
+    share->second =
+        std::min(share->second, by);  // parts of a parameter that ranks share have the number that they share
     Contribution& into = step.locals[{by, micro}];
     into.by = by, into.micro = micro;
     if (into.samples.empty() && static_cast<std::size_t>(micro) < row.batch.size())
@@ -220,7 +225,8 @@ void Join::add(Tensors& into, const TensorRow& row, int rank, const std::string&
   if (piece.count == 0) return;
   for (const Tensor::Piece& known : tensor.pieces) {
     if (known.key == piece.key) {  // another copy of it
-      if (known.digest != piece.digest && current_ != 0) run_.replicas[{current_, name}] = {known.rank, rank, row.sketch};
+      if (known.digest != piece.digest && current_ != 0)
+        run_.replicas[{current_, name}] = {known.rank, rank, row.sketch};
       const bool sole = tensor.pieces.size() == 1 && known.digest == piece.digest;
       bool apart = known.digest != piece.digest || (sole && !near(tensor.squares, row.squares, 1e-12));
       for (std::size_t i = 0; sole && i < row.sketch.size(); ++i)
@@ -251,7 +257,8 @@ void Join::complete(std::int64_t number, Step& step) {
   step.computed = first.computed.value_or("");
   for (const auto& [rank, row] : step.ranks) {
     if (row.only != first.only)
-      run_.faults.push_back("step " + to_text(number) + ": rank " + std::to_string(rank) + " has other places than rank 0");
+      run_.faults.push_back("step " + to_text(number) + ": rank " + std::to_string(rank) +
+                            " has other places than rank 0");
     if (row.computed && step.computed.empty()) step.computed = *row.computed;  // a stage of a pipeline without forward
     if (row.computed && *row.computed != step.computed)
       run_.faults.push_back("step " + to_text(number) + ": rank " + std::to_string(rank) + " computes in " +
@@ -290,8 +297,9 @@ void Join::scalars(std::int64_t number, Step& step) {
       }
       const auto [known, added] = step.scalars.emplace(key, value.value);
       if (!added && alike && !row.scalars.contains("norm_squares") && !near(known->second, value, 1e-5))
-        differ(number, step, key + " is " + to_text(value.value) + " on rank " + std::to_string(rank) + ", " +
-                                 to_text(known->second) + " on another");
+        differ(number, step,
+               key + " is " + to_text(value.value) + " on rank " + std::to_string(rank) + ", " +
+                   to_text(known->second) + " on another");
       if (alike && !first.scalars.contains(key))
         run_.faults.push_back("step " + to_text(number) + ": rank " + std::to_string(rank) + " has " + key +
                               ", rank 0 has not");
@@ -317,8 +325,9 @@ void Join::groups(std::int64_t number, Step& step) {
       if (group.params.empty() && rank != step.ranks.begin()->first) {  // of an older recorder: by its number
         same = i < step.groups.size() ? step.groups.begin() + static_cast<std::ptrdiff_t>(i) : step.groups.end();
         if (same != step.groups.end() && same->options != group.options)
-          differ(number, step, "group " + std::to_string(i) + " of rank " + std::to_string(rank) +
-                                   " has other options than that of rank 0");
+          differ(number, step,
+                 "group " + std::to_string(i) + " of rank " + std::to_string(rank) +
+                     " has other options than that of rank 0");
       }
       place[i] = static_cast<std::size_t>(same - step.groups.begin());
       if (same == step.groups.end()) step.groups.push_back(group);
@@ -329,12 +338,14 @@ void Join::groups(std::int64_t number, Step& step) {
           if (std::find(params.begin(), params.end(), name) == params.end()) params.push_back(name);
         } else if (at->second.second != place[i] && at->second.first != rank &&
                    step.groups[at->second.second].options != group.options) {
-          differ(number, step, "rank " + std::to_string(rank) + " updates " + name + " with other options than rank " +
-                                   std::to_string(at->second.first));
+          differ(number, step,
+                 "rank " + std::to_string(rank) + " updates " + name + " with other options than rank " +
+                     std::to_string(at->second.first));
         } else if (at->second.second != place[i] && at->second.first != rank &&
                    step.groups[at->second.second].optimizer != group.optimizer) {
-          differ(number, step, "rank " + std::to_string(rank) + " updates " + name + " by " + group.optimizer + ", rank " +
-                                   std::to_string(at->second.first) + " by " + step.groups[at->second.second].optimizer);
+          differ(number, step,
+                 "rank " + std::to_string(rank) + " updates " + name + " by " + group.optimizer + ", rank " +
+                     std::to_string(at->second.first) + " by " + step.groups[at->second.second].optimizer);
         }
       }
     }

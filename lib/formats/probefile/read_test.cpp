@@ -31,7 +31,8 @@ std::string step(int number, const std::string& more = "") {
 const char* const kBegun = "{\"start\": 0, \"counted\": null, \"tensors\": []}\n";
 
 std::string end(int steps, int lines, const std::string& more = R"("every": 1, "since": 0, "how": "whole")") {
-  return R"({"end": )" + std::to_string(steps) + R"(, "rank": 0, "lines": )" + std::to_string(lines) + ", " + more + "}\n";
+  return R"({"end": )" + std::to_string(steps) + R"(, "rank": 0, "lines": )" + std::to_string(lines) + ", " + more +
+         "}\n";
 }
 
 /// The faults of a recording of one rank.
@@ -73,14 +74,16 @@ TEST_CASE("probefile: a norm whose ranks have a share each is joined, in whateve
   const char* const shares[] = {"9", "16", "144"};
   for (int rank = 0; rank < 3; ++rank)
     write_file(folder.file("rank-" + std::to_string(rank) + ".jsonl"),
-               head(rank, 3) + kBegun + step(1, R"("scalars": {"clip": 0.5, "norm_squares": )" + std::string(shares[rank]) + "}"));
+               head(rank, 3) + kBegun +
+                   step(1, R"("scalars": {"clip": 0.5, "norm_squares": )" + std::string(shares[rank]) + "}"));
   const Run run = read(folder.path());
   REQUIRE(run.steps.contains(1));
   CHECK(run.steps.at(1).scalars.at("norm") == doctest::Approx(13));
   CHECK(run.steps.at(1).scalars.at("clip") == 0.5);
 }
 
-TEST_CASE("probefile: a whole recording has no fault; no end, an end by an exception, lost and unordered steps are faults") {
+TEST_CASE(
+    "probefile: a whole recording has no fault; no end, an end by an exception, lost and unordered steps are faults") {
   CHECK(faults(head(0, 1) + kBegun + step(1) + step(2) + end(2, 2)).empty());
   CHECK(says(faults(head(0, 1) + kBegun + step(1)), "rank-0.jsonl:3: is the last line, and no end"));
   CHECK(says(faults(head(0, 1) + kBegun + step(1) + R"({"step": 2)"), "rank-0.jsonl:4: is cut"));
@@ -94,7 +97,8 @@ TEST_CASE("probefile: a whole recording has no fault; no end, an end by an excep
              "after 1 steps: exception E: boom"));
 }
 
-TEST_CASE("probefile: what moves a parameter is the same on all ranks, and is listed by the rank that has its gradient") {
+TEST_CASE(
+    "probefile: what moves a parameter is the same on all ranks, and is listed by the rank that has its gradient") {
   const auto moved = [](const std::string& by, const std::string& params) {
     return R"("scalars": {}, "groups": [{"lr": 0.5, "optimizer": ")" + by + R"(", "params": [)" + params + "]}]";
   };
@@ -109,16 +113,20 @@ TEST_CASE("probefile: what moves a parameter is the same on all ranks, and is li
   CHECK(two(moved("AdamW", "\"w\""), moved("AdamW", "\"w\"")).empty());
   CHECK(says(two(moved("AdamW", "\"w\""), moved("SGD", "\"w\"")), "rank 1 updates w by SGD, rank 0 by AdamW"));
   std::string line = step(1, moved("AdamW", "\"w\""));
-  const std::string tensor = R"("tensors": [{"name": "grad/b", "dtype": "F32", "of": 0, "shape": [0], "begin": 0, "count": 0, "digest": "0000000000000000", "squares": 0, "sketch": ")" + std::string(86, 'A') + R"(=="}])";
+  const std::string tensor =
+      R"("tensors": [{"name": "grad/b", "dtype": "F32", "of": 0, "shape": [0], "begin": 0, "count": 0, "digest": "0000000000000000", "squares": 0, "sketch": ")" +
+      std::string(86, 'A') + R"(=="}])";
   line.replace(line.find("\"tensors\": []"), 13, tensor);
-  CHECK_THROWS_WITH_AS(faults(head(0, 1) + kBegun + line + end(1, 1)), doctest::Contains("grad/b is there, and no group"), Error);
+  CHECK_THROWS_WITH_AS(faults(head(0, 1) + kBegun + line + end(1, 1)),
+                       doctest::Contains("grad/b is there, and no group"), Error);
 }
 
 TEST_CASE("probefile: a stride leaves out steps that are not due, a step that is due is missed, another is too many") {
   const std::string stride = R"("every": 3, "since": 2, "how": "whole")";
   CHECK(faults(head(0, 1) + kBegun + step(1) + step(2) + step(3) + step(6) + end(6, 4, stride)).empty());
   CHECK(says(faults(head(0, 1) + kBegun + step(1) + step(2) + step(6) + end(6, 3, stride)), "lacks step 3"));
-  CHECK(says(faults(head(0, 1) + kBegun + step(1) + step(2) + step(3) + step(4) + step(6) + end(6, 5, stride)), "has step 4"));
+  CHECK(says(faults(head(0, 1) + kBegun + step(1) + step(2) + step(3) + step(4) + step(6) + end(6, 5, stride)),
+             "has step 4"));
   Part part;
   CHECK(due(part, 5));  // nothing says its stride
   part.end = EndRow();
@@ -128,14 +136,16 @@ TEST_CASE("probefile: a stride leaves out steps that are not due, a step that is
   CHECK(due(part, 8));
 }
 
-TEST_CASE("probefile: a row has the fields of its list: none that is unknown, none that lacks, numbers where they belong") {
+TEST_CASE(
+    "probefile: a row has the fields of its list: none that is unknown, none that lacks, numbers where they belong") {
   CHECK(std::holds_alternative<HeadRow>(parse(head(0, 1))));
   CHECK_THROWS_WITH_AS(parse(step(1, R"("scalars": {}, "more": 1)")), doctest::Contains("has 'more'"), Error);
   CHECK_THROWS_WITH_AS(parse(R"({"step": 1, "tensors": []})"), doctest::Contains("lacks 'loss'"), Error);
   CHECK_THROWS_WITH_AS(parse(step(1, R"("scalars": {"norm": true})")), doctest::Contains("is no line"), Error);
   CHECK_THROWS_AS(parse(R"({"start": 9223372036854775808, "tensors": []})"), Error);
   const auto row = std::get<StepRow>(parse(step(
-      1, R"("scalars": {"norm": "nan"}, "groups": [{"lr": 0.5, "betas": [0.9, 0.99], "amsgrad": true, "way": null, "params": ["w"]}])")));
+      1,
+      R"("scalars": {"norm": "nan"}, "groups": [{"lr": 0.5, "betas": [0.9, 0.99], "amsgrad": true, "way": null, "params": ["w"]}])")));
   CHECK(std::isnan(row.scalars.at("norm").value));
 }
 
@@ -145,7 +155,8 @@ TEST_CASE("probefile: files of ranks that the training does not have, and what w
   write_file(folder.file("rank-0.refused"), "another training");
   CHECK(read(folder.path()).unseen.size() == 1);
   write_file(folder.file("rank-1.jsonl"), head(1, 2));
-  CHECK_THROWS_WITH_AS(read(folder.path()), doctest::Contains("rank-1.jsonl: is there, and the training has 1 rank"), Error);
+  CHECK_THROWS_WITH_AS(read(folder.path()), doctest::Contains("rank-1.jsonl: is there, and the training has 1 rank"),
+                       Error);
 }
 
 TEST_CASE("probefile: a recording that grows: a line that is cut waits, and a step counts when all ranks have it") {

@@ -27,13 +27,15 @@ std::vector<double> Step::rates() const {
 
 std::string Run::how() const {
   const auto first = parts.find(0);
-  return first == parts.end() || first->second.empty() || !first->second.back().end ? "" : first->second.back().end->how;
+  return first == parts.end() || first->second.empty() || !first->second.back().end ? ""
+                                                                                    : first->second.back().end->how;
 }
 
 bool Run::leaves_out(std::int64_t step) const {
   if (step > end) return false;
   return std::any_of(parts.begin(), parts.end(), [&](const auto& rank) {
-    const auto part = std::find_if(rank.second.rbegin(), rank.second.rend(), [&](const Part& p) { return p.start < step; });
+    const auto part =
+        std::find_if(rank.second.rbegin(), rank.second.rend(), [&](const Part& p) { return p.start < step; });
     return part != rank.second.rend() && part->end && step <= part->end->end && !due(*part, step);
   });
 }
@@ -63,7 +65,8 @@ void Tensors::strip(const std::string& prefix) {
 }
 
 bool Tensors::is_short() const {
-  return std::ranges::any_of(held_, [](const auto& one) { return one.second.of >= 32 && one.second.sketch.size() == 8; });
+  return std::ranges::any_of(held_,
+                             [](const auto& one) { return one.second.of >= 32 && one.second.sketch.size() == 8; });
 }
 
 void Tensors::shorten() {

@@ -21,7 +21,7 @@ struct Tensor {
   std::uint64_t digest = 0;
   std::uint64_t set = 0, rows = 0, cols = 0;  ///< of weights: whatever the order of elements, of rows; of columns
   double squares = 0;
-  Sketch sketch;  ///< 8 numbers per range
+  Sketch sketch;                 ///< 8 numbers per range
   std::vector<double> elements;  ///< at spacing(of); NaN: not recorded. Empty: none is
   int copies = 0;                ///< parts that another rank holds too, with the same bits
   struct Piece {
@@ -93,16 +93,17 @@ struct Replica {
 
 struct Run {
   std::map<std::int64_t, Step> steps;
-  std::map<std::int64_t, Tensors> starts;  ///< before step + 1: parameters, state and buffers at the start of the
-                                           ///< training or after a resume
+  std::map<std::int64_t, Tensors> starts;        ///< before step + 1: parameters, state and buffers at the start of the
+                                                 ///< training or after a resume
   std::map<std::int64_t, std::int64_t> counted;  ///< resumed after so many steps: the value of its own step counter
   std::map<int, std::vector<HeadRow>> heads;     ///< by rank, of each part
   std::map<int, std::vector<Part>> parts;        ///< by rank
   std::vector<std::string> faults;               ///< reasons why the recording proves nothing, located
-  std::map<std::pair<std::int64_t, std::string>, Replica> replicas;  ///< ranks that differ: step, or -1 - start, and tensor
+  std::map<std::pair<std::int64_t, std::string>, Replica>
+      replicas;                                          ///< ranks that differ: step, or -1 - start, and tensor
   std::map<std::string, std::vector<std::string>> ties;  ///< the other names of a tied parameter
-  std::set<std::string> frozen, loose;         ///< loose: trained parameters that no optimizer moves
-  std::map<std::string, std::int64_t> axes;    ///< of parallelism, of rank 0: the number of ranks
+  std::set<std::string> frozen, loose;                   ///< loose: trained parameters that no optimizer moves
+  std::map<std::string, std::int64_t> axes;              ///< of parallelism, of rank 0: the number of ranks
   int ranks = 0;
   std::int64_t end = -1;  ///< steps made; -1: some rank has no end
   std::string torch, layout, framework;
@@ -123,8 +124,8 @@ struct Run {
 std::string without(const std::string& name, const std::string& prefix);
 
 /// If no parameter name of one side occurs on the other, but all names of one begin with a module ("net.") and equal
-/// the other's without it: removes that module. Lightning wraps modules so. If the sketches of one side alone are short,
-/// shortens the other's.
+/// the other's without it: removes that module. Lightning wraps modules so. If the sketches of one side alone are
+/// short, shortens the other's.
 void align(Run& a, Run& b);
 
 }  // namespace zs::probefile

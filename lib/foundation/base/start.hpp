@@ -9,8 +9,8 @@
 
 namespace zs {
 
-/// Up to `bytes` of an input's content. A packed file may be cut: it gives what can be unpacked. Throws Error if that is
-/// nothing.
+/// Up to `bytes` of an input's content. A packed file may be cut: it gives what can be unpacked. Throws Error if that
+/// is nothing.
 inline std::string read_start(Input& input, std::size_t bytes) {
   std::string start(bytes, '\0');
   std::size_t used = 0;

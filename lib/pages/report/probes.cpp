@@ -83,12 +83,9 @@ figure::Figure map_of(const probe::Map& map) {
 }
 
 figure::Figure curves_of(const probe::Map& map) {
-  static const std::map<std::string, std::string> kNames = {{"grad", "gradients"},
-                                                            {"direction", "directions"},
-                                                            {"update", "updates"},
-                                                            {"model", "copies"},
-                                                            {"param", "parameters"},
-                                                            {"output", "outputs"}};
+  static const std::map<std::string, std::string> kNames = {{"grad", "gradients"},   {"direction", "directions"},
+                                                            {"update", "updates"},   {"model", "copies"},
+                                                            {"param", "parameters"}, {"output", "outputs"}};
   figure::Panel panel;
   std::size_t hue = 0;
   for (const auto& [place, steps] : map.places) {
@@ -170,11 +167,10 @@ Document probe(const std::string& folder) {
   document.title = folder;
   document.label = verdict;
   document.verdict = verdict == "consistent" ? Verdict::good : verdict == "INCONSISTENT" ? Verdict::bad : Verdict::open;
-  document.verdict_text =
-      !headline.empty() ? say("{}.", bad(headline))
-      : document.verdict == Verdict::good
-          ? say("{}: {}.", strong("Each relation holds"), answer.line({"holds"}))
-          : say("{}.", verdict + ": " + answer.line({"failure", "not checked"}));
+  document.verdict_text = !headline.empty() ? say("{}.", bad(headline))
+                          : document.verdict == Verdict::good
+                              ? say("{}: {}.", strong("Each relation holds"), answer.line({"holds"}))
+                              : say("{}.", verdict + ": " + answer.line({"failure", "not checked"}));
   document.verdict_text += say(" {} is {}; {} were checked.", code(folder), answer.line({"layout"}),
                                counted(static_cast<std::size_t>(answer.steps), "step"));
   if (generates) document.sections.push_back(rollout_section(rollout::compare(folder, "", "")));

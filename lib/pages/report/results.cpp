@@ -8,21 +8,12 @@
 #include "base/number.hpp"
 #include "plot/figures.hpp"
 #include "report/batch.hpp"
+#include "report/grid_maker.hpp"
 #include "report/grids.hpp"
 #include "summary/unit.hpp"
 
 namespace zs::report {
 namespace {
-
-Cell nothing() { return {Text("-")}; }
-Cell status_cell(const Condition& condition) {
-  return {condition.bad() ? Text(bad(condition.status)) : Text(condition.status)};
-}
-Cell name_cell(const Condition& condition, bool with_status = true) {
-  Text text = code(condition.name);
-  if (condition.bad() && with_status) text += Text(" ") + Text(bad(condition.status));
-  return {std::move(text), static_cast<double>(condition.place)};
-}
 
 /// A curve can be drawn over the time of its steps, or there is none.
 bool has_times(const Condition& condition) {
@@ -31,17 +22,6 @@ bool has_times(const Condition& condition) {
     if (!times->absent(row) && times->real(row) > 0) return true;
   }
   return !condition.curve;
-}
-
-/// The column of a summary with the values of all conditions.
-std::vector<double> values(const Findings& found, Condition::Column column) {
-  std::vector<double> all;
-  for (const Condition& condition : found.conditions) all.push_back(condition[column].value_or(figure::kNone));
-  return all;
-}
-
-bool has(const Findings& found, Condition::Column column) {
-  return std::ranges::any_of(found.conditions, [&](const Condition& one) { return one[column].has_value(); });
 }
 
 /// The columns of this kind that a report shows.
@@ -69,118 +49,12 @@ double whole_run(const Condition& condition) {
   return all.empty() ? figure::kNone : stat::mean(all);
 }
 
-double largest(const std::vector<double>& values) {
-  double result = 0;
-  for (const double value : values) result = std::fmax(result, std::isfinite(value) ? value : 0);
-  return result;
-}
-
 /// The unit in powers of 1024, as nvidia-smi and the sizes of cards have it: GB becomes GiB; bytes stay.
 summary::Unit binary(const summary::Unit& unit) {
   const auto power = static_cast<std::size_t>(std::lround(std::log(unit.factor) / std::log(1000.0)));
   if (power == 0) return unit;
   return {std::pow(1024.0, static_cast<double>(power)), std::string(1, " KMGTPE"[power]) + "iB"};
 }
-
-/// The mean over the runs that have the number; nan without one.
-double mean_fact(const Condition& condition, const std::string& name) {
-  stat::Sample all;
-  for (const summary::Member& member : condition.members) {
-    const auto found = member.facts.find(name);
-    if (const auto value = found == member.facts.end() ? std::nullopt : parse_real(found->second))
-      all.push_back(*value);
-  }
-  return all.empty() ? figure::kNone : stat::mean(all);
-}
-
-/// Builds tables column by column, leaving out those that no condition has a value for.
-class GridMaker {
- public:
-  GridMaker(const Findings& found, Tracer& tracer) : found_(found), tracer_(tracer) {
-    grid_.header = {"condition"};
-    grid_.numeric = {false};
-    for (const Condition& condition : found.conditions) grid_.rows.push_back({name_cell(condition)});
-  }
-
-  template <typename CellOf>
-  void column(const std::string& title, const CellOf& cell_of) {
-    grid_.header.push_back(title);
-    grid_.numeric.push_back(true);
-    for (std::size_t i = 0; i < found_.conditions.size(); ++i) grid_.rows[i].push_back(cell_of(i));
-  }
-
-  /// A column of the summary, each number traced, all with the same number of decimals.
-  void number(Condition::Column which, const summary::Unit& unit = {}) {
-    numbers(titled(which.row().report, unit), {which}, unit);
-  }
-  /// "low to high".
-  void interval(const std::string& title, Condition::Column low, Condition::Column high, const summary::Unit& unit) {
-    numbers(titled(title, unit), {low, high}, unit);
-  }
-
-  /// A figure that runs report themselves, as the mean of each condition.
-  void mean(const std::string& title, const std::string& name, summary::Unit (*unit_of)(double)) {
-    std::vector<double> all;
-    for (const Condition& condition : found_.conditions) all.push_back(mean_fact(condition, name));
-    const summary::Unit unit = unit_of(largest(all));
-    for (double& value : all) value /= unit.factor;
-    if (std::all_of(all.begin(), all.end(), [](double value) { return std::isnan(value); })) return;
-    const std::vector<std::string> texts = summary::column(all, 4);
-    column(title + " (" + unit.name + ")", [&](std::size_t i) {
-      return std::isnan(all[i]) ? nothing() : Cell{Text(texts[i]), all[i]};
-    });
-  }
-  /// Makes the smallest number of the last column strong, if it has that title: among conditions that did not fail, and
-  /// unless all are equal.
-  void mark_least(const std::string& title) {
-    if (grid_.header.back() != title) return;
-    double least = HUGE_VAL, most = -HUGE_VAL;
-    const auto key = [&](std::size_t i) {
-      return found_.conditions[i].bad() ? figure::kNone : grid_.rows[i].back().key;
-    };
-    for (std::size_t i = 0; i < grid_.rows.size(); ++i)
-      least = std::fmin(least, key(i)), most = std::fmax(most, key(i));
-    if (!(least < most)) return;
-    marked_ = true;
-    for (std::size_t i = 0; i < grid_.rows.size(); ++i) {
-      if (key(i) != least) continue;
-      for (Span& span : grid_.rows[i].back().text.spans) span.look = Span::Look::strong;
-    }
-  }
-  bool marked() const { return marked_; }
-
-  Grid take() { return std::move(grid_); }
-
- private:
-  static std::string titled(std::string_view title, const summary::Unit& unit) {
-    return std::string(title) + (unit.name.empty() ? "" : " (" + unit.name + ")");
-  }
-  void numbers(const std::string& title, const std::vector<Condition::Column>& columns, const summary::Unit& unit) {
-    if (!has(found_, columns[0])) return;
-    std::vector<double> all;
-    for (const Condition::Column one : columns) {
-      for (const double value : values(found_, one)) all.push_back(value / unit.factor);
-    }
-    const std::vector<std::string> texts = summary::column(all, columns[0].row().digits);
-    column(title, [&](std::size_t i) {
-      const Condition& condition = found_.conditions[i];
-      Cell cell;
-      for (std::size_t part = 0; part < columns.size(); ++part) {
-        const auto value = condition[columns[part]];
-        if (!value) return nothing();
-        if (part == 0) cell.key = *value;
-        cell.text += say("{}{}", part ? " to " : "",
-                         tracer_.number(condition, columns[part], texts[part * found_.conditions.size() + i]));
-      }
-      return cell;
-    });
-  }
-
-  const Findings& found_;
-  Tracer& tracer_;
-  Grid grid_;
-  bool marked_ = false;
-};
 
 }  // namespace
 

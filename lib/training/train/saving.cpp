@@ -93,9 +93,9 @@ void require_same(const checkpoint::Progress& progress, const Settings& settings
   differs("seed", progress.seed, static_cast<std::int64_t>(settings.engine.seed),
           "use --seed " + to_text(progress.seed));
   if (progress.dataset_sha256 != dataset_sha256)
-    throw Error(
-        settings.checkpoint, 0,
-        "was made with another data set than " + settings.dataset + ", another tokenizer of it or another --packing: " + anew);
+    throw Error(settings.checkpoint, 0,
+                "was made with another data set than " + settings.dataset +
+                    ", another tokenizer of it or another --packing: " + anew);
   // Another arithmetic goes another way from here on, and would be one run with the steps before.
   std::vector<std::string> names;
   for (const auto& [name, then] : progress.arithmetic) names.push_back(name);
@@ -107,8 +107,7 @@ void require_same(const checkpoint::Progress& progress, const Settings& settings
     const config::Known* const setting = config::known(row->key);
     throw Error(settings.checkpoint, 0,
                 "was made with " + name + " " + then + ", not " + now[name] + ": " +
-                    (setting ? "use " + config::as_option(*setting, then) + ", or " : "") +
-                    anew);
+                    (setting ? "use " + config::as_option(*setting, then) + ", or " : "") + anew);
   }
 }
 

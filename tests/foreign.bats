@@ -104,7 +104,7 @@ END
   printf 'run: python3 train.py {options}\nsweep_name: s\nparameters:\n  lr: [0.5, 0.25]\n  seed: [1, 2, 3]\n' >sweep.yaml
   run -0 bash "$ROOT/slurm/sweep.sbatch" --local base.yaml sweep.yaml
   seeds=$(echo results/results_*)
-  grep -qF 'learning rate **0.25**, with a final loss of **0.082500 ± 0.010 (3 runs)**. The next is learning rate **0.5** (0.14500 ± 0.010 (3 runs)). The 95 % intervals of their means lie apart.' "$seeds/report.md" || complain "$(head -5 "$seeds/report.md")"
+  grep -qF 'learning rate **0.25**, with a final loss of **0.082500 ± 0.010 (3 runs)**. The next is learning rate **0.5**, with 0.14500 ± 0.010 (3 runs). The 95 % intervals of their means lie apart.' "$seeds/report.md" || complain "$(head -5 "$seeds/report.md")"
   [ "$(zs-aggregate --format tsv "$seeds" | cut -f1,2 | sed 1d | xargs)" = "s_001 3 s_004 3" ]
   refute grep -q 'do not say: .*the seed' "$seeds/report.md"
   # All run once before any runs again.

@@ -174,7 +174,7 @@ Document sweep(const metric::Store& store, const Findings& found, const std::str
     if (order.size() > 1) {
       const bool level = result.of(*order[0]) == result.of(*order[1]);
       text += level ? say(" {} gives the same result.", setting(*order[1], keys))
-                    : say(" The next is {} ({}).", setting(*order[1], keys), value_of(1));
+                    : say(" The next is {}, with {}.", setting(*order[1], keys), value_of(1));
       text += order_sentence(*order[0], *order[1], result);
     }
   }

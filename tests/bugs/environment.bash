@@ -79,5 +79,5 @@ with_release() {
 
 trim() { sed 's/^ *//;s/ *$//' <<<"$1"; }
 
-# verdict FILE: its headline, or its verdict.
-verdict() { sed -n 's/^headline: //p' "$1" | grep . || sed -n 's/^verdict: //p' "$1" | grep . || tail -n 1 "$1"; }
+# said_in FILE: its headline, or its verdict.
+said_in() { sed -n 's/^headline: //p' "$1" | grep . || sed -n 's/^verdict: //p' "$1" | grep . || tail -n 1 "$1"; }

@@ -169,6 +169,7 @@ def digest(flat, begin=0):
 def samples(tensors):
     """A digest for each sample of a batch, an int64 vector on its device: for each index of the first axis, over all tensors
     that have as many as the first one. None: there is no sample."""
+    tensors = [t.to_local() if hasattr(t, "to_local") else t for t in tensors]  # of a DTensor what this rank holds
     tensors = [t for t in tensors if t.dim() > 0 and t.numel() > 0 and not t.is_complex()]
     if not tensors:
         return None

@@ -170,7 +170,7 @@ class Products {
   }
 };
 
-/// What an expert's parameters are, in the order in which a node lists them.
+/// The parameters of an expert, in the order in which a node lists them.
 struct Network : torch::CustomClassHolder {
   std::vector<std::int64_t> counts;
   Gating how;

@@ -29,7 +29,7 @@ struct Breach {
   double distance = 0, bound = 0;  ///< from what is expected, relative; 0 where only equality holds
 };
 
-/// What a check has found so far.
+/// The findings of a check so far.
 class Tally {
  public:
   void holds(std::int64_t places = 1) { held_ += places; }

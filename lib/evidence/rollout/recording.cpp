@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rollout/recording.hpp"
 
-#include <algorithm>
-
 #include "probefile/folder.hpp"
 #include "rolloutfile/form.hpp"
 
@@ -12,20 +10,15 @@ using compare::Verdict;
 
 void join(probe::Answer& into, const Answer& found) {
   const bool differs = found.verdict > Verdict::inconclusive;
-  const auto line = [&](const std::string& key) {
-    const auto one = std::ranges::find(found.lines, key, [](const auto& each) { return each.first; });
-    return one == found.lines.end() ? "" : one->second;
-  };
-  const bool named = std::ranges::any_of(into.lines, [](const auto& each) { return each.first == "headline"; });
+  const bool named = !into.line({"headline"}).empty();
   if (differs || found.verdict == Verdict::inconclusive)
     into.verdict.worsen(differs ? Verdict::different : Verdict::inconclusive);
   into.apart |= differs;
   if (into.lines.empty()) into.lines.emplace_back("verdict", "");
   into.lines.front().second = compare::consistency(into.verdict);
   if (differs && !named)
-    into.lines.insert(into.lines.begin() + 1,
-                      {"headline", "generator and trainer differ: " +
-                                       (line("relation").empty() ? line("reason") : line("relation"))});
+    into.lines.insert(into.lines.begin() + 1, {"headline", "generator and trainer differ: " +
+                                                               compare::line_of(found.lines, {"relation", "reason"})});
   for (const auto& [key, text] : found.lines) {
     const bool brief = key == "verdict" || key == "compared" || key == "difference" || key == "bound";
     if (brief || found.verdict > Verdict::rounding)

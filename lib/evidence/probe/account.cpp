@@ -23,6 +23,7 @@ void Account::enter(const std::string& thing, const Outcome& outcome) {
     return;
   }
   compared_.emplace_back(thing, outcome.verdict);
+  if (outcome.verdict > Verdict::rounding) unsound_ = at_;
   const std::string text = thing.substr(0, thing.find(": ") + 2) + outcome.text;
   if (outcome.verdict == Verdict::different) different_.push_back(text);
   if (outcome.verdict == Verdict::failed) wild_.push_back(text);
@@ -30,16 +31,14 @@ void Account::enter(const std::string& thing, const Outcome& outcome) {
 }
 
 void Account::alone(Holder holder, const std::string& thing, const char* excuse) {
-  if (excuse)
-    excused_.emplace_back(holder, thing);
-  else
-    alone_.push_back(thing + " is only in " + (holder == Holder::a ? "A" : "B"));
+  if (excuse) return void(excused_.emplace_back(holder, thing));
+  alone_.push_back(thing + " is only in " + (holder == Holder::a ? "A" : "B"));
+  unsound_ = at_;
 }
 
 Account::Account(const Run& a, const Run& b, const Diagnosis& found, const compare::Tolerance& tolerance,
                  std::int64_t after) {
   Scene scene{*this, a, b, found, tolerance, "", nullptr, nullptr, probe::alike(a, b)};
-  scene.still = still_generators(a, b);
   const auto never = [](const std::string&) -> const char* { return nullptr; };
   const auto layout = [&](const std::string&) { return scene.alike ? nullptr : kLayout; };
 
@@ -141,6 +140,7 @@ Account::Account(const Run& a, const Run& b, const Diagnosis& found, const compa
   for (const auto& [number, step] : b.steps) steps.insert(number);
   for (auto at = steps.upper_bound(after); at != steps.end(); ++at) {
     const auto left = a.steps.find(*at), right = b.steps.find(*at);
+    at_ = *at;
     if (left == a.steps.end() || right == b.steps.end()) {
       const bool in_a = left != a.steps.end();
       const std::string name = thing(*at, "the step");
@@ -154,8 +154,10 @@ Account::Account(const Run& a, const Run& b, const Diagnosis& found, const compa
     scene.resumed = *at > 1 && a.starts.contains(*at - 1) != b.starts.contains(*at - 1);
     scene.cut = cut_alike(*scene.left, *scene.right);
     scene.by_samples = same_micro_batches(*scene.left, *scene.right);
+    if (scene.shows_draws()) shows_draws_.insert(*at);
     probefile::each(probefile::kStep, [&](const auto& field) { scene.enter(field.rule); });
   }
+  scene.generators();
 
   // ---- the end
   struct Ends {

@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ class Account {
   const std::vector<std::string>& wild() const { return wild_; }
   const std::vector<std::string>& open() const { return open_; }
   const std::vector<std::string>& alone() const { return alone_; }
+  const std::vector<std::string>& notes() const { return notes_; }
   /// The first loss that differs: "step 3, rank 0: 1 and 2"; "".
   const std::string& loss() const { return loss_; }
   /// Whether a tensor differs, which a tolerance of elements must judge.
@@ -46,7 +48,13 @@ class Account {
   compare::Holdings held_a_, held_b_;
   std::vector<std::pair<std::string, compare::Verdict>> compared_;
   std::vector<std::pair<compare::Holder, std::string>> excused_;
-  std::vector<std::string> different_, wild_, open_, alone_;
+  std::vector<std::string> different_, wild_, open_, alone_, notes_;
+  struct States {  ///< of a random generator: steps after which both sides have the same one, and another one
+    std::vector<std::int64_t> same, apart;
+  };
+  std::map<std::string, States> states_;
+  std::set<std::int64_t> shows_draws_;      ///< steps with all that random numbers decide
+  std::int64_t at_ = -1, unsound_ = -1;     ///< the step that is entered; the last one that has more than rounding
   std::string loss_;
   bool tensors_differ_ = false;
 };

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "probe/options.hpp"
 
@@ -87,6 +88,34 @@ TEST_CASE("probe: a ledger of two equal recordings is exact; what one side lacks
   CHECK(lacks([](Run& b) { b.steps[1].ranks[0].loss = probefile::Real{1.6}; }) == Verdict::different);
   CHECK(lacks([](Run& b) { b.steps[1].ranks[0].loss = probefile::Real{std::nan("")}; }) == Verdict::different);
   CHECK(lacks([](Run& b) { put(b.steps[1].outputs, "head/0", 1); }) == Verdict::inconclusive);
+}
+
+TEST_CASE("probe: a generator that is in another state is excused where later steps show that nothing depends on it") {
+  using compare::Verdict;
+  Run a = training();
+  a.steps[1].ranks[0].batch = {{"0"}}, a.steps[1].ranks[0].generators["torch"] = "1";
+  for (const std::int64_t step : {2, 3}) {
+    a.steps[step] = a.steps[1];
+    a.steps[step].ranks[0].step = step, a.steps[step].ranks[0].counters = {{std::to_string(step), {"w"}}};
+    a.steps[step].ranks[0].generators["torch"] = std::to_string(step);
+  }
+  a.end = 3;
+  CHECK(compared(a, a).verdict == Verdict::exact);
+  const auto moved = [&](const std::vector<std::int64_t>& steps, const std::function<void(Run&)>& change = {}) {
+    Run b = a;
+    for (const std::int64_t step : steps) b.steps[step].ranks[0].generators["torch"] = "other";
+    if (change) change(b);
+    return compared(a, b).verdict;
+  };
+  CHECK(moved({1, 2, 3}) == Verdict::exact);
+  CHECK(moved({2, 3}) == Verdict::exact);
+  CHECK(moved({3}) == Verdict::inconclusive);     // no later step shows what it means
+  CHECK(moved({1, 2}) == Verdict::inconclusive);  // one state that is another
+  CHECK(moved({2}) == Verdict::inconclusive);
+  CHECK(moved({2, 3}, [](Run& b) { b.steps[3].ranks[0].batch = {{"9"}}; }) > Verdict::rounding);
+  CHECK(moved({2, 3}, [](Run& b) { b.steps[3].ranks[0].loss = probefile::Real{1.6}; }) == Verdict::different);
+  for (std::int64_t step = 1; step <= 3; ++step) a.steps[step].ranks[0].batch.clear();  // samples were not seen
+  CHECK(moved({1, 2, 3}) == Verdict::inconclusive);
 }
 
 TEST_CASE("probe: where inputs have the same bits the bound is float32's, also under bfloat16") {

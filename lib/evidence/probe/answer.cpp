@@ -160,7 +160,9 @@ class Report {
     if (!account.open().empty()) add("not judged", some(account.open()));
     if (unseen_) add("note", "the tolerance is of elements, and no values were kept: it was not tried");
     if (!found_.left_out.empty()) add("left_out", found_.left_out);
-    for (const std::string& note : found_.notes) add("note", note);
+    for (const auto& notes : {found_.notes, account.notes()}) {
+      for (const std::string& note : notes) add("note", note);
+    }
     if (!account.alone().empty()) add("missing", some(account.alone()));
     if (!found_.only.empty()) add("not compared", some(found_.only));
     for (const auto& [name, run] : {std::pair{"A", &a_}, {"B", &b_}}) {

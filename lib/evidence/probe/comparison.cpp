@@ -92,12 +92,8 @@ void Comparison::starts() {
 }
 
 void Comparison::generators(std::int64_t number, const Side& a, const Side& b) {
-  const std::string text = generators_apart(number, a, b);
-  if (text.empty()) return;
-  if (done() && found_.first->step == number && found_.first->place != "resume")
-    found_.first->relation += "; " + text;
-  else
-    found_.notes.push_back("step " + to_text(number) + ": " + text + ", and no value shows it");
+  if (!done() || found_.first->step != number || found_.first->place == "resume") return;
+  if (const std::string text = generators_apart(number, a, b); !text.empty()) found_.first->relation += "; " + text;
 }
 
 /// The beginning of a training: parameters are those that were loaded or drawn.

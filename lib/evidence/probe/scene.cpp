@@ -2,6 +2,7 @@
 #include "probe/scene.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <set>
@@ -48,7 +49,7 @@ std::map<std::string, std::string> generators_of(const Step& step) {
   for (const auto& [rank, row] : step.ranks) {
     for (const auto& [name, digest] : row.generators) {
       if (name != "python")  // which each process seeds by itself
-        found["generator " + name + " of rank " + std::to_string(rank)] = digest;
+        found["the random generator " + name + " of rank " + std::to_string(rank)] = digest;
     }
   }
   return found;
@@ -67,23 +68,6 @@ std::map<std::string, T> of_micro_batches(const Step& step, bool by_samples, con
 }
 
 }  // namespace
-
-std::set<std::string> still_generators(const Run& a, const Run& b) {
-  std::map<std::string, std::map<const Run*, std::multiset<std::string>>> states;
-  for (const Run* run : {&a, &b}) {
-    for (const auto& [number, step] : run->steps) {
-      for (const auto& [name, digest] : generators_of(step)) states[name][run].insert(digest);
-    }
-  }
-  std::set<std::string> still;
-  for (const auto& [name, of_runs] : states) {
-    const bool holds = of_runs.size() == 2 && std::ranges::all_of(of_runs, [](const auto& one) {
-                         return one.second.size() > 1 && *one.second.begin() == *one.second.rbegin();
-                       });
-    if (holds) still.insert(name);
-  }
-  return still;
-}
 
 /// Equality alone.
 Account::Outcome equal(const std::string& a, const std::string& b) {
@@ -386,15 +370,48 @@ void Account::Scene::enter(rule::Schedules) {
       [&](const std::string&) { return layout(); });
 }
 
+bool Account::Scene::shows_draws() const {
+  return std::ranges::all_of(std::array{left, right}, [](const Step* step) {
+    const auto& all = step->tensors.all();
+    const bool moved = std::ranges::any_of(all, [](const auto& one) { return one.first.starts_with("param/"); });
+    const bool made = std::ranges::any_of(all, [](const auto& one) {
+      return one.first.starts_with("grad/") || one.first.starts_with("direction/");
+    });
+    return moved && made &&
+           std::ranges::all_of(step->ranks, [](const auto& row) { return !row.second.batch.empty(); });
+  });
+}
+
 void Account::Scene::enter(rule::Generators) {
   each(
       generators_of(*left), generators_of(*right),
       [&](const std::string& name, const std::string& x, const std::string& y) {
-        if (x == y) return Outcome{};
-        if (!alike || still.contains(name)) return excused();
-        return Outcome{Verdict::inconclusive, name + " is in another state"};
+        if (alike) (x == y ? to.states_[name].same : to.states_[name].apart).push_back(to.at_);
+        return x == y ? Outcome{} : excused();  // generators() enters it
       },
       [&](const std::string&) { return layout(); });
+}
+
+void Account::Scene::generators() {
+  for (const auto& [name, states] : to.states_) {
+    if (states.apart.empty()) continue;
+    const std::int64_t first = states.apart.front(), last = states.apart.back();
+    // States that have parted do not meet again by equal draws: where they do, one state alone is another.
+    const bool parted = states.same.empty() || states.same.back() < first;
+    const bool shown = first < last && to.unsound_ <= first && std::ranges::all_of(states.apart, [&](auto step) {
+                         return step == first || to.shows_draws_.contains(step);
+                       });
+    const std::string entry = thing(first, name);
+    to.add(compare::Holder::a, entry), to.add(compare::Holder::b, entry);
+    if (parted && shown) {
+      to.enter(entry, excused());
+      to.notes_.push_back(entry + " is in another state from then on, and no value of a later step shows it; what is " +
+                          "drawn from it after step " + to_text(last) + " is not compared");
+    } else {
+      to.enter(entry, unjudged(false, name + " is in another state" +
+                                          (parted ? ", and no later step shows whether that matters" : "")));
+    }
+  }
 }
 
 void Account::Scene::enter(rule::Computed) {

@@ -2,7 +2,6 @@
 // A step, or a start, that both sides have, as the ledger walks its fields: a function for each rule.
 #pragma once
 #include <map>
-#include <set>
 #include <string>
 
 #include "probe/account.hpp"
@@ -19,9 +18,6 @@ inline constexpr const char* kCut = "the batch is cut otherwise, and the sum is 
 Account::Outcome equal(const std::string& a, const std::string& b);
 Account::Outcome unjudged(bool same, const std::string& text);
 
-/// Random generators, by rank, that are in one state at all steps of both sides: nothing is drawn from them.
-std::set<std::string> still_generators(const Run& a, const Run& b);
-
 /// A step, or a start, that both sides have.
 struct Account::Scene {
   Account& to;
@@ -31,7 +27,6 @@ struct Account::Scene {
   std::string prefix;  ///< "step 3: "
   const Step *left = nullptr, *right = nullptr;
   bool alike = false, cut = false, by_samples = false, partial = false, resumed = false;
-  std::set<std::string> still{};  ///< generators from which neither side draws
 
   /// Enters what two maps hold: `judge` compares a pair, `excuse` is the reason why one side may lack a thing, or null.
   template <class T, class Judge, class Excuse>
@@ -57,6 +52,8 @@ struct Account::Scene {
     const bool frozen = a.frozen.contains(parameter) || b.frozen.contains(parameter);
     return layout() && (partial || !both_say || frozen) ? layout() : nullptr;
   }
+  /// Whether the step has what random numbers decide: samples, gradients, parameters.
+  bool shows_draws() const;
   const char* micro_batch() const { return layout() ? layout() : cut ? nullptr : kCut; }
 
   Outcome number(const std::string& name, double x, double y) const;  ///< that the step makes: a loss, a norm
@@ -96,6 +93,8 @@ struct Account::Scene {
   void enter(probefile::rule::Counters);
   void enter(probefile::rule::Generators);
   void enter(probefile::rule::Computed);
+  /// After all steps: of each generator that left its state, whether later steps show that nothing is drawn from it.
+  void generators();
 };
 
 }  // namespace zs::probe

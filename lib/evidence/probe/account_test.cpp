@@ -118,6 +118,23 @@ TEST_CASE("probe: a generator that is in another state is excused where later st
   CHECK(moved({1, 2, 3}) == Verdict::inconclusive);
 }
 
+TEST_CASE("probe: a copy in 16 bits is as far from its parameter as the type rounds, however far the parameters are") {
+  using compare::Verdict;
+  const auto copied = [](double by) {
+    Run run = training({.noise = 0.004});
+    run.steps[1].locals.clear();
+    Tensor& moved = run.steps[1].tensors.at("param/w");
+    for (std::size_t i = 0; i < kSums; ++i) moved.sketch[i] += 0.0005 * std::cos(3.0 * static_cast<double>(i));
+    ++moved.digest;
+    put(run.steps[1].tensors, "model/w", 0.49, 0.0005 + by, "BF16");
+    return run;
+  };
+  Run a = training();
+  a.steps[1].locals.clear(), put(a.steps[1].tensors, "model/w", 0.49, 0, "BF16");
+  CHECK(compared(a, copied(0)).verdict == Verdict::rounding);
+  CHECK(compared(a, copied(0.01)).verdict == Verdict::different);
+}
+
 TEST_CASE("probe: where inputs have the same bits the bound is float32's, also under bfloat16") {
   using compare::Verdict;
   const Run a = training();

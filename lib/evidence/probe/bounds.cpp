@@ -189,8 +189,13 @@ double Bounds::buffer(const std::string& parameter) const {
 }
 
 double Bounds::copy(const std::string& parameter) const {
-  const Tensor* const tensor = left_->step.tensors.find("model/" + parameter);
-  return same("param/" + parameter) ? sum_rounding(tensor ? tensor->dtype : "", 1) : 2 * gradient(parameter, "model");
+  const std::string name = "param/" + parameter;
+  if (!left_->step.tensors.find(name) || !right_->step.tensors.find(name)) return 2 * gradient(parameter, "model");
+  std::string dtype;
+  for (const Side* const side : {left_, right_}) {
+    if (const Tensor* const found = side->step.tensors.find("model/" + parameter)) dtype = coarser(dtype, found->dtype);
+  }
+  return (same(name) ? 1 : 2) * sum_rounding(dtype, 1);
 }
 
 double Bounds::number(bool norm) const {

@@ -27,6 +27,7 @@ class Bounds {
   double state(const std::string& place, const std::string& parameter) const;
   double output(const std::string& name, const std::string& dtype) const;
   double buffer(const std::string& parameter) const;
+  /// Of a copy in 16 bits beside that of the same parameter.
   double copy(const std::string& parameter) const;
   /// Of a number that the whole step makes: a loss, or a norm of gradients, whose sums may be of 16 bits.
   double number(bool norm) const;

@@ -67,9 +67,9 @@ void Comparison::draw(std::int64_t step, const std::string& place, const std::st
     *most = std::max(*most, std::isfinite(ratio) ? ratio : 1e9);
 }
 
-void Comparison::judge(const std::string& name, double distance, double bound, const std::string& at) {
+void Comparison::judge(const std::string& name, double distance, double bound, const std::string& at, double moved) {
   if (done()) return;
-  found_.judged[name] = std::max(found_.judged[name], bound);
+  found_.judged[name] = std::max(found_.judged[name], bound + moved);
   const double ratio = bound > 0 ? distance / bound : 0;
   if (ratio > found_.nearest) found_.nearest = ratio, found_.nearest_at = at;
 }
@@ -165,7 +165,7 @@ void Comparison::step(std::int64_t number, const Side& a, const Side& b) {
   for (const auto& [name, tensor] : b.step.tensors.all()) {
     if (!a.step.tensors.find(name)) lone(name, "B", a.step.tensors);
   }
-  bounds_.begin(number, a, b, before(a_, a, number), before(b_, b, number));
+  bounds_.begin(number, a, b, before(a_, number), before(b_, number));
   negligible_.step(a, b, [&](const std::string& parameter) { return bounds_.gradient(parameter, "unit"); });
   first(resumed_apart(number, a_, b_));
   if (found_.steps == 1) first(parameters_apart(number, a, b));
@@ -207,6 +207,16 @@ double Comparison::bound(const std::string& place, const std::string& parameter)
   return place == "model" ? bounds_.copy(parameter) : bounds_.gradient(parameter, place);
 }
 
+/// Makes of A's copy the copy of B's parameter, which differs from it by the rounding of both alone. Returns how far
+/// apart the parameters are, which were judged before.
+double Comparison::copied(const std::string& parameter, Sketch& copy, const Side& a, const Side& b) {
+  const std::string name = "param/" + parameter;
+  const Tensor *const left = a.step.tensors.find(name), *const right = b.step.tensors.find(name);
+  if (!left || !right || left->sketch.size() != copy.size() || right->sketch.size() != copy.size()) return 0;
+  for (std::size_t i = 0; i < copy.size(); ++i) copy[i] += right->sketch[i] - left->sketch[i];
+  return distance(left->sketch, right->sketch);
+}
+
 /// Gradients, directions and copies.
 void Comparison::linear(std::int64_t number, const std::string& place, const Paired& tensors, const Side& a,
                         const Side& b) {
@@ -216,7 +226,7 @@ void Comparison::linear(std::int64_t number, const std::string& place, const Pai
     Sketch of_a = left, of_b = right;
     const std::string name = place + "/" + parameter,
                       at = "step " + to_text(number) + ", " + place + " of " + parameter;
-    const double most = bound(place, parameter);
+    const double most = bound(place, parameter), moved = place == "model" ? copied(parameter, of_a, a, b) : 0;
     if (!negligible_.judged(place, parameter, of_a, of_b)) {
       judge(thing(number, name), 0, kLeftOut, at);
       continue;
@@ -228,7 +238,7 @@ void Comparison::linear(std::int64_t number, const std::string& place, const Pai
         bounds_.is_factor(of_a, of_b, by, most, sides.first->of) || bounds_.are_factors({{of_a, of_b}}, most))
       apart.push_back({parameter, &left, &right, by, std::min(most, by)});
     else
-      judge(thing(number, name), by, most, at);
+      judge(thing(number, name), by, most, at, moved);
     if (by > 0 && !done()) found_.computed = coarser(found_.computed, bounds_.computed(parameter));
   }
   if (done() || apart.empty()) return;

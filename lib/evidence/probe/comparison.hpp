@@ -36,13 +36,15 @@ class Comparison {
   void lone(const std::string& name, const char* side, const Tensors& other);
   void draw(std::int64_t step, const std::string& place, const std::string& name, double ratio);
   /// Within its bound: that is rounding.
-  void judge(const std::string& name, double distance, double bound, const std::string& at);
+  /// `moved`: how far apart what went in is, where the distance is without it.
+  void judge(const std::string& name, double distance, double bound, const std::string& at, double moved = 0);
   void starts();
   void start(std::int64_t step, const Tensors& left, const Tensors& right, bool tell = true);
   double master_rounding(const std::string& name) const;
   void step(std::int64_t number, const Side& a, const Side& b);
   void linear(std::int64_t number, const std::string& place, const Paired& tensors, const Side& a, const Side& b);
   double bound(const std::string& place, const std::string& parameter) const;
+  static double copied(const std::string& parameter, Sketch& copy, const Side& a, const Side& b);
   void batch(std::int64_t number, const Side& a, const Side& b);
   void generators(std::int64_t number, const Side& a, const Side& b);
   void replicas(Finding& finding) const;
@@ -52,7 +54,7 @@ class Comparison {
   void state_apart(std::int64_t number, const std::string& place, const Paired& tensors, const Side& a, const Side& b);
   void begun(std::int64_t number, const std::string& place, const Paired& tensors);
   void buffers(std::int64_t number, const Paired& tensors);
-  const Tensors* before(const Run& run, const Side& side, std::int64_t number) const;
+  static const Tensors* before(const Run& run, std::int64_t number);
   void updates(std::int64_t number, const Side& a, const Side& b);
   void parameter(std::int64_t number, const std::string& name, const Tensor& left, const Tensor& right,
                  const Sketch& now_a, const Sketch& now_b, std::vector<Apart>& apart);

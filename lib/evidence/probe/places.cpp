@@ -178,14 +178,15 @@ void Comparison::buffers(std::int64_t number, const Paired& tensors) {
   buffer_->residual = one.residual;
 }
 
-const Tensors* Comparison::before(const Run& run, const Side& side, std::int64_t number) const {
-  const auto start = run.starts.find(number - 1);
-  if (start != run.starts.end()) return &start->second;
-  return side.previous && last_ == number - 1 ? &side.previous->tensors : nullptr;
+/// Parameters and state before a step, whether or not the other side has recorded them.
+const Tensors* Comparison::before(const Run& run, std::int64_t number) {
+  if (const auto start = run.starts.find(number - 1); start != run.starts.end()) return &start->second;
+  const auto step = run.steps.find(number - 1);
+  return step != run.steps.end() ? &step->second.tensors : nullptr;
 }
 
 void Comparison::updates(std::int64_t number, const Side& a, const Side& b) {
-  const Tensors *from_a = before(a_, a, number), *from_b = before(b_, b, number);
+  const Tensors *from_a = before(a_, number), *from_b = before(b_, number);
   std::vector<Update> apart;
   std::vector<Apart> direct;
   std::size_t of = 0, held = 0;
@@ -276,12 +277,8 @@ void Comparison::parameter(std::int64_t number, const std::string& name, const T
 /// The floor's update of a parameter; empty if unknown.
 Sketch Comparison::floor_update(std::int64_t number, const std::string& name) const {
   if (!floor_step_) return {};
-  const auto start = floor_->starts.find(number - 1);
-  const auto previous = floor_->steps.find(number - 1);
-  const Tensors* const before = start != floor_->starts.end()     ? &start->second
-                                : previous != floor_->steps.end() ? &previous->second.tensors
-                                                                  : nullptr;
-  const Tensor *const now = floor_step_->tensors.find(name), *const old = before ? before->find(name) : nullptr;
+  const Tensors* const from = before(*floor_, number);
+  const Tensor *const now = floor_step_->tensors.find(name), *const old = from ? from->find(name) : nullptr;
   if (!now || !old || now->sketch.size() != old->sketch.size()) return {};
   Sketch update = now->sketch;
   for (std::size_t i = 0; i < update.size(); ++i) update[i] -= old->sketch[i];

@@ -24,7 +24,7 @@ first_paragraph() { sed -n 3p "$1"; }
 @test "the same digest everywhere is the first paragraph, and status 0" {
   summary z1.log z2.log z3.log
   run -0 zs-report summary.h5 -o report.md
-  [ -z "$output" ]
+  [ "$output" = "Same bits: report.md" ]
   [ "$(first_paragraph report.md)" = "**Same bits.** **All 3 conditions end with the same state digest**, \`0123456789abcdef0123456789abcdef\`: their parameters are the same to the last bit." ]
 }
 

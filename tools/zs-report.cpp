@@ -4,6 +4,7 @@
 
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "cli/form.hpp"
 #include "cli/progress.hpp"
 #include "cli/run.hpp"
@@ -221,7 +222,7 @@ zs::Status report(const zs::cli::Args& args) {
     for (const std::string& warning : zs::report::write(text, format_of(output), output, args.text("figures"), theme))
       zs::cli::warn(kCommand, warning);
   }
-  if (beside) zs::write_file("-", text.label + ": " + outputs[0] + ", " + outputs[1] + "\n");
+  if (outputs[0] != "-") zs::write_file("-", text.label + ": " + zs::joined(outputs) + "\n");
   if (text.verdict == zs::report::Verdict::bad || faults > 0) return zs::Status::no;
   return text.verdict == zs::report::Verdict::open && kind.name == "revision" ? zs::Status::inconclusive
                                                                               : zs::Status::done;

@@ -39,6 +39,8 @@ class Dataset {
   virtual bool pads() const { return false; }
   /// Number of targets of a sample without padding; a data set without padding counts 1 per sample.
   virtual std::int64_t targets(std::int64_t sample) const;
+  /// Number of its first sample in the data that was divided into parts; 0 if it is a part of its own.
+  virtual std::int64_t first() const { return 0; }
 };
 
 /// The samples from number `first` on, for evaluations.

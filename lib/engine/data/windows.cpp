@@ -149,6 +149,7 @@ class Windows final : public Dataset {
       : cut_(std::move(cut)), first_(first), size_(size) {}
 
   std::int64_t size() const override { return size_; }
+  std::int64_t first() const override { return first_; }
   bool pads() const override { return cut_->pads(); }
   std::int64_t targets(std::int64_t sample) const override {
     return pads() ? cut_->targets(first_ + sample) : Dataset::targets(sample);

@@ -151,12 +151,36 @@ double share(double value, const Range& range, bool log) {
   return (std::log(value) - std::log(range.low)) / (std::log(range.high) - std::log(range.low));
 }
 
+namespace {
+
+bool whole(const std::vector<double>& values) {
+  return std::ranges::all_of(values, [](double value) { return !std::isfinite(value) || value == std::floor(value); });
+}
+
+}  // namespace
+
+std::vector<Tick> fitting(double width, double pitch, const std::function<std::vector<Tick>(int count)>& make) {
+  std::vector<Tick> made;
+  for (int count = std::max(2, static_cast<int>(width / pitch)); count > 0; --count) {
+    made = make(count);
+    std::size_t longest = 0;
+    for (const Tick& tick : made) longest = std::max(longest, characters(tick.label));
+    if (static_cast<double>(made.size()) * (static_cast<double>(longest) + 1) * kChar <= width) break;
+  }
+  return made;
+}
+
+std::vector<Tick> y_ticks(const Panel& panel, const Range& range, int count) {
+  const bool counts = std::ranges::all_of(panel.series, [](const Series& series) {  // a band's middle may be between two
+    return series.low.empty() ? whole(series.y) : whole(series.low) && whole(series.high);
+  });
+  return ticks(range.low, range.high, count, panel.log_y, counts);
+}
+
 std::vector<Tick> x_ticks(const Panel& panel, const Range& range, int count) {
   if (panel.x_ticks.empty()) {
-    const bool whole = std::ranges::all_of(panel.series, [](const Series& series) {
-      return std::ranges::all_of(series.x, [](double x) { return x == std::floor(x); });
-    });
-    return ticks(range.low, range.high, count, panel.log_x, whole);
+    const bool counts = std::ranges::all_of(panel.series, [](const Series& series) { return whole(series.x); });
+    return ticks(range.low, range.high, count, panel.log_x, counts);
   }
   std::vector<Tick> result;
   const std::vector<std::string> texts = labels(panel.x_ticks);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ticks of an axis, for renderers that place them themselves.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "figure/figure.hpp"
 
 namespace zs::figure {
+
+inline constexpr double kChar = 7.4;  // width of a character, an upper estimate
 
 struct Tick {
   double at = 0;
@@ -29,6 +32,10 @@ double share(double value, const Range& range, bool log);
 
 /// The ticks of a panel's x axis over `range`: those it specifies, else about `count` round ones.
 std::vector<Tick> x_ticks(const Panel& panel, const Range& range, int count);
+/// The same of the y axis. Where all values are whole, no tick of either axis is between two of them.
+std::vector<Tick> y_ticks(const Panel& panel, const Range& range, int count);
+/// The ticks that `make(count)` gives, one for each `pitch` of `width`, or fewer until no label touches the next.
+std::vector<Tick> fitting(double width, double pitch, const std::function<std::vector<Tick>(int count)>& make);
 
 /// The right end of a bar with its error bar and its dots. REQUIRES: its value is finite.
 double bar_reach(const Bar& bar);

@@ -116,7 +116,7 @@ double Layout::curves(const Panel& panel, std::size_t index, const Frame& frame)
   const bool at_ends = others > 0 && !frame.phone();
   const double usual = frame.phone() ? 240 : std::clamp(0.45 * frame.width, 240.0, 380.0);
   const double height = shape_.curve_height > 0 ? shape_.curve_height : usual;
-  const std::vector<Tick> up = ticks(ys.low, ys.high, static_cast<int>(height / 45), panel.log_y);
+  const std::vector<Tick> up = y_ticks(panel, ys, static_cast<int>(height / 45));
   for (const Tick& tick : up) longest = std::max(longest, characters(tick.label));
   const double below = paragraph(panel.y_label, frame.width / kChar, frame.left, frame.top + 9);
   const double y0 = std::max(below, frame.top + 26), y1 = y0 + height;
@@ -128,7 +128,8 @@ double Layout::curves(const Panel& panel, std::size_t index, const Frame& frame)
     line({{x0, py(tick.at)}, {x1, py(tick.at)}}, Ink::Role::grid);
     text(tick.label, x0 - 7, py(tick.at), Anchor::end, Ink::Role::note);
   }
-  for (const Tick& tick : x_ticks(panel, xs, static_cast<int>((x1 - x0) / (frame.phone() ? 55 : 85)))) {
+  for (const Tick& tick : 
+       fitting(x1 - x0, frame.phone() ? 55 : 85, [&](int count) { return x_ticks(panel, xs, count); })) {
     line({{px(tick.at), y1}, {px(tick.at), y1 + 5}}, Ink::Role::note);
     text(tick.label, px(tick.at), y1 + 15, Anchor::middle, Ink::Role::note);
   }
@@ -224,6 +225,9 @@ void Layout::curve(const Series& series, const Axis& px, const Axis& py, bool ma
   }
   for (const Point& at : dots) dot(at.x, at.y, series.x.size() == 1 ? 6 : 3, ink);  // a finding alone, as the best
   if (series.note.empty() || !std::isfinite(last.x)) return;
+  std::size_t end = series.y.size();  // the cross is where the value is no number any more, at the height of the last one
+  while (end > 0 && !std::isfinite(series.y[end - 1])) --end;
+  if (end < series.x.size()) last.x = px(series.x[end]);
   line({{last.x - 5, last.y - 5}, {last.x + 5, last.y + 5}}, Ink::Role::failure, 2.5);
   line({{last.x - 5, last.y + 5}, {last.x + 5, last.y - 5}}, Ink::Role::failure, 2.5);
 }

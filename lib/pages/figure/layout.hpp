@@ -9,7 +9,6 @@
 
 namespace zs::figure {
 
-inline constexpr double kChar = 7.4;  // width of a character, an upper estimate
 inline constexpr double kLine = 19;   // height of a line of text
 
 /// The name of a curve in a legend.

@@ -166,6 +166,32 @@ TEST_CASE("figure: twice as many hues as the palette has are different colours, 
   for (const Tick& tick : x_ticks(panel, {1, 3}, 9)) CHECK(tick.at == std::floor(tick.at));
   panel.series[0].x = {1, 1.5, 3};
   CHECK(x_ticks(panel, {1, 3}, 9).size() > 3);
+  CHECK(y_ticks(panel, {1, 3}, 9).size() > 3);
+  panel.series[0].low = {1, 1, 1}, panel.series[0].high = {3, 2, 2};  // versions: whole, though their middle is not
+  for (const Tick& tick : y_ticks(panel, {1, 3}, 9)) CHECK(tick.at == std::floor(tick.at));
+}
+
+TEST_CASE("figure: labels of an axis do not touch, and a curve that ends in a nan has its cross there") {
+  for (const double width : {180.0, 320.0, 700.0}) {
+    const auto made = fitting(width, 60, [](int count) { return ticks(21330000.0, 21330001.0, count, false); });
+    REQUIRE(!made.empty());
+    double last = -1e9;
+    for (const Tick& tick : made) {
+      const double middle = (tick.at - 21330000.0) * width, half = 3.7 * static_cast<double>(tick.label.size());
+      CHECK(middle - half > last);
+      last = middle + half;
+    }
+  }
+  Panel panel;
+  panel.series = {line("dead", {3, 2, kNone})};
+  panel.series[0].note = "DIVERGED";
+  const Scene drawn = scene(of(panel), Theme());
+  double reach = 0, cross = 0;
+  for (const Mark& mark : drawn.marks) {
+    if (mark.shape == Mark::Shape::line && mark.ink == Ink::Role::failure) cross = std::max(cross, mark.at[0].x);
+    if (mark.shape == Mark::Shape::line && mark.ink == Ink(0)) reach = std::max(reach, mark.at.back().x);
+  }
+  CHECK(cross > reach + 50);
 }
 
 TEST_CASE("figure: a heat map has its cells, and marks the best") {

@@ -129,16 +129,16 @@ class Drawing {
       line("  (no finite value to draw)");
       return;
     }
-    const std::vector<Tick> y_ticks = ticks(ys.low, ys.high, std::max(2, static_cast<int>(rows) / 3), panel.log_y);
+    const std::vector<Tick> up = y_ticks(panel, ys, std::max(2, static_cast<int>(rows) / 3));
     std::size_t margin = 1;
-    for (const Tick& tick : y_ticks) margin = std::max(margin, characters(tick.label));
+    for (const Tick& tick : up) margin = std::max(margin, characters(tick.label));
     const std::size_t columns = screen_.width - margin - 3;
     Canvas canvas(columns, rows, screen_.unicode);
     for (std::size_t i = 0; i < panel.series.size(); ++i) draw(panel.series[i], i, panel, xs, ys, canvas);
 
     line(padded_left("", margin + 2) + panel.y_label);
     std::vector<std::string> labels(rows);
-    for (const Tick& tick : y_ticks) {
+    for (const Tick& tick : up) {
       const double down = 1 - share(tick.at, ys, panel.log_y);
       labels[static_cast<std::size_t>(std::lround(down * static_cast<double>(rows - 1)))] = tick.label;
     }

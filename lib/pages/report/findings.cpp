@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/words.hpp"
 #include "figure/figure.hpp"
 #include "stat/outlier.hpp"
-#include "stat/work.hpp"
 #include "summary/difference.hpp"
 
 namespace zs::report {
@@ -136,6 +136,18 @@ bool Findings::digests_compared() const {
   return std::any_of(digests.begin(), digests.end(), [](const DigestClass& one) { return one.runs > 1; });
 }
 
+std::string shares_of_kinds(const Findings& found, const std::function<bool(const Condition&)>& is) {
+  std::vector<std::string> shares;
+  for (const stat::Alike& kind : found.kinds) {
+    const auto count = std::ranges::count_if(kind.runs, [&](std::size_t i) { return is(found.conditions[i]); });
+    const bool whole = static_cast<std::size_t>(count) == kind.runs.size();
+    if (count > 0)
+      shares.push_back((whole ? "" : std::to_string(count) + " of ") + kind.label + " (" +
+                       std::to_string(kind.runs.size()) + ")");
+  }
+  return zs::joined(shares);
+}
+
 Findings findings(const metric::Store& store, const std::string& source) {
   Findings found;
   found.conditions = summary::conditions(store, source);
@@ -155,21 +167,15 @@ Findings findings(const metric::Store& store, const std::string& source) {
   found.unlike_work = summary::unlike_work(found.healthy);
   found.outliers = stat::outlier_sentences(store);
   std::vector<const metric::Run*> runs;
-  for (const Condition& condition : found.conditions) {
-    if (!condition.members.empty()) runs.push_back(condition.members.front().run);
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < found.conditions.size(); ++i) {
+    if (found.conditions[i].members.empty()) continue;
+    runs.push_back(found.conditions[i].members.front().run);
+    places.push_back(i);
   }
   found.kinds = stat::alike(runs);
-  if (runs.size() == found.conditions.size()) {
-    for (const stat::Alike& kind : found.kinds) {
-      const bool timed = std::ranges::any_of(kind.runs, [&](std::size_t i) {
-        const Condition& one = found.conditions[i];
-        return one["time_mean"] || one["tokens_per_second"] || one["images_per_second"] ||
-               std::ranges::any_of(one.members, [](const summary::Member& member) {
-                 return stat::logged_rate(*member.run, true) > 0 || stat::logged_rate(*member.run, false) > 0;
-               });
-      });
-      if (!timed) found.untimed.push_back(kind.label + " (" + std::to_string(kind.runs.size()) + ")");
-    }
+  for (stat::Alike& kind : found.kinds) {
+    for (std::size_t& run : kind.runs) run = places[run];
   }
 
   std::vector<Reading> times, memories, final_losses;

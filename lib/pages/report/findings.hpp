@@ -2,6 +2,7 @@
 // The findings about a batch, before they are put into words: which conditions failed, whether the bits agree, where
 // losses diverge, which is fastest, and whether the intervals support it.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -52,7 +53,7 @@ struct Findings {
   std::vector<attribute::Difference> unlike;            ///< what decides or rounds, and differs among classes
   std::vector<DigestGroup> shared;                      ///< digests shared by runs of several classes
   std::vector<std::string> outliers;                    ///< outliers among similar runs; stat/outlier.hpp
-  std::vector<stat::Alike> kinds;                       ///< groups of similar conditions, by their first runs
+  std::vector<stat::Alike> kinds;                       ///< groups of similar conditions: their places in `conditions`
   std::string unlike_work;  ///< why the times and memories of healthy conditions cannot be compared fairly; or ""
   summary::Losses losses;   ///< of healthy conditions
   Best time, memory;        ///< among healthy conditions
@@ -60,8 +61,6 @@ struct Findings {
   /// There are too many conditions of several kinds for one sentence about all of them.
   bool mixed() const { return conditions.size() > kMany && kinds.size() > 1 && !unlike_work.empty(); }
   static constexpr std::size_t kMany = 16;
-  /// The kinds of which no run has a time or a throughput: "titan_* (50)".
-  std::vector<std::string> untimed;
   /// Digests of runs that certainly train the same thing in the same arithmetic differ: a fault.
   bool digests_differ() const;
   /// At least two runs trained the same thing and have a digest.
@@ -69,6 +68,9 @@ struct Findings {
   /// Digests differ between runs whose training is unknown.
   bool digests_unjudged() const;
 };
+
+/// How much of each kind of conditions is so: "titan_* (50), 2 of hf_* (50)"; "" for none.
+std::string shares_of_kinds(const Findings& found, const std::function<bool(const Condition&)>& is);
 
 /// `store` must outlive the findings. Throws Error as summary::conditions does, and if the summary has no row.
 Findings findings(const metric::Store& store, const std::string& source);

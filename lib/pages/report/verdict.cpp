@@ -5,6 +5,7 @@
 
 #include "base/number.hpp"
 #include "report/batch.hpp"
+#include "stat/work.hpp"
 
 namespace zs::report {
 namespace {
@@ -224,10 +225,14 @@ Text kinds(const Findings& found) {
   for (std::size_t i = 0; i < std::min(kMost, order.size()); ++i)
     each.push_back(say("{} ({})", code(order[i]->label), std::to_string(order[i]->runs.size())));
   if (order.size() > kMost) each.emplace_back(std::to_string(order.size() - kMost) + " more");
-  return say(
-      "The runs are of {}: {}; those of different kinds are not compared.{}", counted(order.size(), "kind"),
-      joined(each),
-      found.untimed.empty() ? "" : " Neither time nor throughput is known of " + zs::joined(found.untimed) + ".");
+  const std::string untimed = shares_of_kinds(found, [](const Condition& one) {
+    return !one["time_mean"] && !one["tokens_per_second"] && !one["images_per_second"] &&
+           std::ranges::none_of(one.members, [](const summary::Member& member) {
+             return stat::logged_rate(*member.run, true) > 0 || stat::logged_rate(*member.run, false) > 0;
+           });
+  });
+  return say("The runs are of {}: {}; those of different kinds are not compared.{}", counted(order.size(), "kind"),
+             joined(each), untimed.empty() ? "" : " Neither time nor throughput is known of " + untimed + ".");
 }
 
 /// For logs without state digests: the data that they have come first.
@@ -263,8 +268,10 @@ void write_verdict(const Findings& found, Document& document) {
   if (!found.unknown.empty()) {
     if (document.verdict == Verdict::good) document.verdict = Verdict::open;
     said.push_back(say("Whether {} complete is not known: the records do not say how many steps were expected.",
-                       found.unknown.size() == found.conditions.size()
-                           ? Text("they are")
+                       found.unknown.size() == found.conditions.size() ? Text("they are")
+                       : found.mixed() ? say("{} are", shares_of_kinds(found, [&](const Condition& one) {
+                                           return std::ranges::find(found.unknown, &one) != found.unknown.end();
+                                         }))
                            : say(found.unknown.size() == 1 ? "{} is" : "{} are", names(found.unknown))));
   }
   if (found.conditions.size() == 1) {

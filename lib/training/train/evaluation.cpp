@@ -75,7 +75,7 @@ Evaluation evaluate(comm::Group& group, zero::Engine& engine, Batches& batches, 
       }
     }
   }
-  if (logits) logits->commit();
+  if (logits) logits->commit((part == Part::validation ? batches.data().validation : batches.data().test)->first());
   return evaluation;
 }
 

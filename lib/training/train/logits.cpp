@@ -2,6 +2,7 @@
 #include "train/logits.hpp"
 
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "base/error.hpp"
@@ -40,7 +41,7 @@ void Logits::add(std::int64_t leaf, const unit::Batch& batch, const at::Tensor& 
             ", a quarter of this machine's memory: evaluate less (--validation_fraction, --dataset_percentage)");
 }
 
-void Logits::commit() {
+void Logits::commit(std::int64_t first) {
   std::string mine;
   std::vector<std::int64_t> shape, target_shape, input_shape;
   for (const auto& [leaf, its] : leaves_) {
@@ -89,7 +90,13 @@ void Logits::commit() {
     h5::Image image = h5::Image::create();
     image.root().write_array("logits", logits, with_all(shape, logits.size()));
     image.root().write_array("targets", targets, with_all(target_shape, targets.size()));
-    if (!inputs.empty()) image.root().write_array("input_ids", inputs, with_all(input_shape, inputs.size()));
+    if (!inputs.empty()) {
+      const std::vector<std::uint64_t> shape_of_inputs = with_all(input_shape, inputs.size());
+      std::vector<std::int64_t> numbers(shape_of_inputs.at(0));
+      std::iota(numbers.begin(), numbers.end(), first);
+      image.root().write_array("input_ids", inputs, shape_of_inputs);
+      image.root().write_array("sample", numbers, {numbers.size()});
+    }
     write_file(path_, image.finish());
   });
 }

@@ -11,15 +11,15 @@
 namespace zs::train {
 
 /// Gathers the results of the ranks into an HDF5 file: float32 `logits`, [samples, tokens, vocabulary] or [samples,
-/// labels], int64 `targets`, and of texts int64 `input_ids`, [samples, tokens], in the order of the samples. Kept in
-/// memory until commit().
+/// labels], int64 `targets`, and of texts int64 `input_ids`, [samples, tokens], and int64 `sample`, [samples], in the order
+/// of the samples. Kept in memory until commit().
 class Logits {
  public:
   Logits(comm::Group& group, const std::string& path) : group_(group), path_(path) {}
   /// Adds a leaf's logits, on the rank that computed it. Throws zs::Error if they need too much memory.
   void add(std::int64_t leaf, const unit::Batch& batch, const at::Tensor& logits);
-  /// Writes the file. Throws comm::SharedError. COLLECTIVE.
-  void commit();
+  /// Writes the file; the first sample has the number `first` in the data. Throws comm::SharedError. COLLECTIVE.
+  void commit(std::int64_t first);
 
  private:
   struct Leaf {

@@ -176,7 +176,7 @@ end_experiment() {
     zs-plot "$1" "$results/summary.h5" -o "$results/$2.png" || { (($? == 3)) || [[ -n $bad ]] || unmade=1; say "no $2.png"; }
   }
   step summarize
-  for file in report.md report.html; do step zs-report --kind "$report" "$results/summary.h5" -o "$results/$file"; done
+  for file in report.md report.html; do step zs-report --kind "$report" "$results/summary.h5" -o "$results/$file" >/dev/null; done
   picture loss loss_comparison
   picture time iteration_time_comparison
   picture memory memory_usage_comparison

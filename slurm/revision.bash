@@ -323,7 +323,7 @@ report_comparison() {
   zs-aggregate --by revision --warmup "$warmup" -o revision_comparison.h5 .records || (($? == 1)) || die "the logs are in $output"
   rm -f .records
   for file in revision_comparison_report.md revision_comparison_report.html revision_comparison_data.json; do
-    zs-report --kind revision --baseline "${names[0]}" --max_slowdown "$max_slowdown" revision_comparison.h5 -o "$file" &&
+    zs-report --kind revision --baseline "${names[0]}" --max_slowdown "$max_slowdown" revision_comparison.h5 -o "$file" >/dev/null &&
       status=0 || status=$?
     ((status != 2)) || die "cannot write $output/$file"
   done

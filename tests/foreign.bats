@@ -97,6 +97,12 @@ stages_003	COMPLETE	2	0.25	y	3/3
 stages_004	COMPLETE	3	0.25	y	3/3
 END
   [ "$(runs arguments.width | sort -u)" = 8 ]
+  # A picture of it names the runs by their settings, as the report does, each in the same colour.
+  zs-plot loss results/* -o loss.svg
+  zs-report results/* -o report.html >/dev/null
+  names=$(grep -o 'learning rate 0[.0-9]*, ZeRO stage [23]' loss.svg | sort -u)
+  [ "$(wc -l <<<"$names")" = 4 ] || complain "$names"
+  refute grep -q stages_00 loss.svg
 }
 
 @test "sweep: seeds and --repeats are repetitions, of which the report gives mean and spread; two folders lie side by side" {

@@ -60,6 +60,9 @@ std::vector<std::string> parameters(const std::vector<Condition>& all_conditions
       return std::ranges::all_of(conditions,
                                  [&](const Condition& c) { return c.attribute(earlier) == c.attribute(name); });
     };
+    const bool places = std::ranges::all_of(  // a file made for each run is no setting of its own
+        conditions, [&](const Condition& c) { return c.attribute(name).starts_with('/'); });
+    if (places && each_its_own && !kept.empty()) continue;
     if (groupings.insert(groups).second || (each_its_own && std::ranges::none_of(kept, same))) kept.push_back(name);
   }
   return kept;

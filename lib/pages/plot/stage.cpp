@@ -47,11 +47,10 @@ std::vector<std::string> stage_names(const std::vector<Condition>& conditions) {
 std::vector<std::string> setting_names(const std::vector<Condition>& conditions) {
   std::vector<std::string> names, settings;
   const std::vector<std::string> keys = summary::parameters(conditions);
-  bool counted = !keys.empty();
+  bool counted = !keys.empty();  // names that only count, "sweep_001", say nothing
   for (const Condition& condition : conditions) {
     names.push_back(condition.name);
-    const std::size_t digits = condition.name.find_last_not_of("0123456789");
-    counted = counted && condition.name.starts_with("sweep_") && digits == 5;
+    counted = counted && (condition.attribute("report") == "sweep" || condition.name.starts_with("sweep_"));
     std::string setting;
     for (const std::string& key : keys) {
       if (const std::string value = condition.attribute(key); !value.empty())

@@ -201,17 +201,22 @@ with open(folder + "/rank-0.jsonl", "w") as file:
                 {"step": 1, "computed": None, "loss": 1.0, "losses": [1.0], "scalars": {}, "groups": [{"lr": 1.0, "optimizer": "SGD", "params": ["w"]}], "batch": [], "rng": {}, "locals": [],
                  "tensors": [tensor("grad/w", value), tensor("param/w", 1.0 - value)], "values": None}, {"end": 1, "rank": 0, "every": 1, "since": 0, "lines": 1, "how": "whole"}):
         print(json.dumps(row), file=file)
-print("Epoch 1, Step 1, Loss: 1.0 sync: True time: 0.01 alloc_mem: 100 peak_mem: 200")
+print(f"Epoch 1, Step 1, Loss: {len(sys.argv)}.0 sync: True time: 0.01 alloc_mem: 100 peak_mem: 200")
 PY
   cat >conditions.yaml <<'YAML'
 run: python3 probed.py {options}
 sets:
   same: {conditions: {a: --value 0.5, b: --value 0.5}}
+  printed: {conditions: {a: --value 0.5, b: --of_one_rank --value 0.5}}
   other: {conditions: {a: --value 0.5, b: --value 0.25}}
 YAML
   export ZS_PROBE=on ZS_CONDITIONS=conditions.yaml
   run -0 bash "$ROOT/slurm/batch.sbatch" --local same
   grep -F "step by step beside a's: b is equal to the bit." results/*/report.md
+  refute grep -F "The logged losses differ" results/*/report.md
+  rm -r results
+  run -0 bash "$ROOT/slurm/batch.sbatch" --local printed
+  grep -F "The logged losses differ and the recorded tensors do not: a log may have the loss of one rank, or of one micro-batch." results/*/report.md
   rm -r results
   run -1 bash "$ROOT/slurm/batch.sbatch" --local other
   grep -F "step by step beside a's: b is DIFFERENT (step 1: gradient of w: x 1/2)." results/*/report.md

@@ -100,3 +100,13 @@ recorded_again() {
   assert_line --partial "**No difference is beyond rounding**: rounding: the largest distance is "
   run -2 zs-report whole lost --kind sweep
 }
+
+@test "two different models are not comparable, and that is the headline" {
+  cp -r "$ROOT/tests/data/probe/plain" plain
+  cp -r plain other
+  sed -i '1s/"id": "../"id": "zz/' other/rank-0.jsonl
+  sed -i -E 's#"([a-z0-9_]*/)?0\.(weight|bias)#"\1first.\2#g; s#"([a-z0-9_]*/)?2\.(weight|bias)#"\1last.\2#g' other/rank-*.jsonl
+  run -3 zs-verify plain other
+  [[ $output == "verdict: not comparable"$'\n'"headline: two different models: no parameter of one has a name of the other"* ]] || complain "$output"
+  verdict
+}

@@ -44,6 +44,7 @@ class Live {
   struct Seen {
     std::int64_t steps = 0;             ///< compared
     bool apart = false, ended = false;  ///< as of Answer
+    bool behind = false;                ///< what was added is not compared yet
   };
   /// Compares the steps that were added.
   Seen grow();

@@ -11,15 +11,13 @@
 #include "base/error.hpp"
 #include "base/words.hpp"
 #include "compare/ledger.hpp"
-#include "rollout/cause.hpp"
+#include "rollout/parts.hpp"
 #include "rolloutfile/form.hpp"
 
 namespace zs::rollout {
 namespace {
 
 using compare::Verdict;
-
-std::string short_text(double value) { return value == 0 ? "0" : to_rounded_text(value, 3); }
 
 /// Whether each value is one of bfloat16's.
 bool stored_as_half(const Tokens& tokens, float Token::*side) {

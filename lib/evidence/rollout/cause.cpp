@@ -29,8 +29,6 @@ struct Rival {
   }
 };
 
-std::string short_text(double value) { return to_rounded_text(value, 3); }
-
 /// The mean of |generator - other| over the tokens that have the other, as a share of their mean |d|, of the mean |d|
 /// of all, and how many they are; nothing if few have it.
 std::optional<std::pair<double, std::size_t>> left_by(const Tokens& tokens, double mean,

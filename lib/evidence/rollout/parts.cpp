@@ -22,8 +22,6 @@ struct Question {
 
 Side side(bool in) { return in ? Side::in : Side::out; }
 
-std::string short_text(double value) { return to_rounded_text(value, 3); }
-
 double middle(std::vector<double> values) {
   if (values.empty()) return 0;
   std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
@@ -122,6 +120,8 @@ double mean_of_third(const Tokens& tokens, int third) {
   }
   return count ? sum / static_cast<double>(count) : 0;
 }
+
+std::string short_text(double value) { return value == 0 ? "0" : to_rounded_text(value, 3); }
 
 Parts parts_of(const Tokens& tokens, const Floor& floor) {
   Parts made;

@@ -35,8 +35,11 @@ probe::Answer check(const std::string& folder) {
 probe::Live::Seen LiveRecording::grow() {
   probe::Live::Seen seen;
   if (!probefile::ranks_in(folder_).empty()) seen = checks_.grow(), checked_ = true;
+  using Clock = std::chrono::steady_clock;
   if (rolloutfile::has_dumps(folder_)) {
-    rollouts_ = compare(folder_, "", floor_);
+    const auto now = Clock::now();
+    seen.behind = rollouts_ && now < next_;
+    if (!seen.behind) rollouts_ = compare(folder_, "", floor_), next_ = now + 8 * (Clock::now() - now);
     seen.apart |= rollouts_->verdict > Verdict::inconclusive;
     if (!checked_)
       seen.steps = static_cast<std::int64_t>(rollouts_->curves.steps.size()), seen.ended = rollouts_->ended;
@@ -45,6 +48,7 @@ probe::Live::Seen LiveRecording::grow() {
 }
 
 probe::Answer LiveRecording::answer() {
+  if (rollouts_) rollouts_ = compare(folder_, "", floor_);
   if (checked_) {
     probe::Answer made = checks_.answer();
     if (rollouts_) join(made, *rollouts_);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks one recording of zs_probe: the relations of its tensors, and the log-probabilities that it has.
 #pragma once
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,6 +31,7 @@ class LiveRecording {
   probe::LiveChecks checks_;
   bool checked_ = false;
   std::optional<Answer> rollouts_{};
+  std::chrono::steady_clock::time_point next_{};  ///< when the dump is read again
 };
 
 }  // namespace zs::rollout

@@ -14,6 +14,7 @@
 #include "compare/ledger.hpp"
 #include "probe/relation.hpp"
 #include "probefile/read.hpp"
+#include "rollout/parts.hpp"
 
 namespace zs::rollout {
 namespace {
@@ -66,8 +67,6 @@ struct Wrong {
     return "stale by " + to_text(least) + (most > least ? " to " + to_text(most) : "");
   }
 };
-
-std::string short_text(double value) { return to_rounded_text(value, 3); }
 
 class Comparison {
  public:

@@ -35,25 +35,26 @@ probe::Live begun(const Follow& request) {
 /// `live` reads what is added, and answers.
 template <class Growth>
 probe::Answer watch(const Follow& request, Growth& live, const std::function<void(std::int64_t)>& told) {
-  bool compared = false;
+  bool compared = false, behind = false;
   std::string trouble;
   std::uintmax_t seen = 0;
   auto changed = Clock::now();
   for (;; std::this_thread::sleep_for(std::chrono::milliseconds(200))) {
     const std::uintmax_t size = size_of(request.live);
     const bool waits = std::chrono::duration<double>(Clock::now() - changed).count() < request.patience;
-    if (size == seen && waits) continue;
-    if (size == seen) {
+    if (size == seen && waits && !behind) continue;
+    if (size == seen && !waits) {
       if (!compared) throw Error(request.live, 0, trouble.empty() ? "nothing is recorded there" : trouble);
       probe::Answer last = live.answer();
       last.lines.emplace_back("followed", "nothing was added for " + to_rounded_text(request.patience, 4) + " seconds");
       return last;
     }
-    seen = size, changed = Clock::now();
+    if (size != seen) changed = Clock::now();
+    seen = size, behind = false;
     if (!input::is(request.live, input::Kind::probe) && !input::is(request.live, input::Kind::rollout)) continue;
     try {
       const probe::Live::Seen now = live.grow();
-      compared = true;
+      compared = true, behind = now.behind;
       told(now.steps);
       if (now.apart || now.ended) return live.answer();
     } catch (const Error& error) {  // a rank's file is missing so far; a damaged one is reported when nothing is added

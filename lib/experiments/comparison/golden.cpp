@@ -31,15 +31,20 @@ constexpr std::size_t kLargest = 200'000;  // bytes: more is not for a repositor
 
 bool is_recording(const std::string& folder) { return !probefile::ranks_in(folder).empty(); }
 
-std::vector<std::string> folders_in(const std::string& folder) {
+/// Entries of a folder, or with a recursive iterator all below it, as paths in it.
+template <class Iterator, class Chosen>
+std::vector<std::string> entries_in(const std::string& folder, Chosen chosen) {
   std::vector<std::string> all;
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.is_directory(ignored) && is_recording(entry.path().string()))
-      all.push_back(entry.path().filename().string());
+  for (const auto& entry : Iterator(folder, ignored)) {
+    if (chosen(entry)) all.push_back(entry.path().lexically_relative(folder).string());
   }
   std::sort(all.begin(), all.end());
   return all;
+}
+
+std::vector<std::string> folders_in(const std::string& folder) {
+  return entries_in<fs::directory_iterator>(folder, [](const auto& entry) { return is_recording(entry.path().string()); });
 }
 
 std::vector<std::string> lines_of(const std::string& path) { return split(Input(path).read_all(), "\n"); }
@@ -168,13 +173,8 @@ std::vector<std::string> recordings_in(const std::string& folder) {
 }
 
 std::vector<std::string> tests_in(const std::string& goldens) {
-  std::vector<std::string> all;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(goldens, ignored)) {
-    if (entry.is_directory(ignored) && !folders_in(entry.path().string()).empty())
-      all.push_back(entry.path().filename().string());
-  }
-  return all;
+  return entries_in<fs::directory_iterator>(
+      goldens, [](const auto& entry) { return !folders_in(entry.path().string()).empty(); });
 }
 
 GoldenAnswer compare_golden(const std::string& goldens, const std::string& recording) {
@@ -222,13 +222,9 @@ GoldenAnswer compare_golden_values(const std::string& golden, const std::string&
 }
 
 std::vector<std::string> files_in(const std::string& folder) {
-  std::vector<std::string> all;
   std::error_code ignored;
-  for (const auto& entry : fs::recursive_directory_iterator(folder, ignored)) {
-    if (entry.is_regular_file(ignored)) all.push_back(fs::relative(entry.path(), folder).string());
-  }
-  std::sort(all.begin(), all.end());
-  return all;
+  return entries_in<fs::recursive_directory_iterator>(
+      folder, [&](const auto& entry) { return entry.is_regular_file(ignored); });
 }
 
 GoldenAnswer update_golden(const std::string& goldens, const std::string& recording, const std::string& floor) {

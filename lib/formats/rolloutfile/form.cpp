@@ -77,7 +77,7 @@ bool named_so(const std::string& name) {
 }
 
 /// The dumps in a folder and in its known subfolders, by name and first bytes.
-std::vector<std::string> dumps_in(const std::string& folder, bool inside = true) {
+std::vector<std::string> dumps_in(const std::string& folder, bool inside = true, bool one = false) {
   std::vector<std::string> found;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
@@ -86,10 +86,11 @@ std::vector<std::string> dumps_in(const std::string& folder, bool inside = true)
       const bool known = name == "rollout_data" || name == "train_data" || name == "dumped_data" || name == "rollout" ||
                          (name.starts_with("step_") && parse_int(name.substr(5)));
       if (!inside || !known) continue;
-      for (std::string& one : dumps_in(path, false)) found.push_back(std::move(one));
+      for (std::string& dump : dumps_in(path, false, one)) found.push_back(std::move(dump));
     } else if (named_so(name) && form_of(path, first_of(path))) {
       found.push_back(path);
     }
+    if (one && !found.empty()) break;
   }
   std::ranges::sort(found, [](const std::string& x, const std::string& y) {
     return std::pair(last_number(x), x) < std::pair(last_number(y), y);
@@ -105,7 +106,7 @@ const Form* form_of(const std::string& path, std::string_view bytes) {
   return found == kForms.end() ? nullptr : &*found;
 }
 
-bool has_dumps(const std::string& folder) { return !dumps_in(folder).empty(); }
+bool has_dumps(const std::string& folder) { return !dumps_in(folder, true, true).empty(); }
 
 std::string text_alone(const std::string& path) {
   const std::string bytes = first_of(path);

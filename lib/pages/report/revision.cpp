@@ -11,6 +11,7 @@
 #include "base/number.hpp"
 #include "plot/figures.hpp"
 #include "report/batch.hpp"
+#include "report/sweep.hpp"
 #include "summary/unit.hpp"
 
 namespace zs::report {
@@ -42,13 +43,6 @@ std::string change(const summary::Ratio& ratio, const char* more, const char* le
                          : "no difference shown";
 }
 
-/// "3.2104 ± 0.0021 (6 runs)": mean and standard deviation.
-std::string spread(const stat::Sample& values) {
-  const std::string runs = " (" + counted(values.size(), "run") + ")";
-  if (values.size() < 2) return loss_text(stat::mean(values)) + runs;
-  return loss_text(stat::mean(values)) + " ± " + to_rounded_text(stat::deviation(values), 2) + runs;
-}
-
 Grid answers(const Comparison& one, const Condition& baseline) {
   Grid grid{one.other->name + " against " + baseline.name,
             {"what", "found", "ratio", "interval", "least found"},
@@ -58,11 +52,13 @@ Grid answers(const Comparison& one, const Condition& baseline) {
   grid.rows.push_back({{Text("numerics")}, {Text(one.numerics.found + step)}, {}, {}, {}});
   const stat::Sample now = one.other->values("final_loss"), then = baseline.values("final_loss");
   if (!now.empty() && !then.empty()) {
+    const summary::Result loss = summary::result("final_loss", {});
     const double ratio = stat::mean(now) / stat::mean(then), change = std::abs(ratio - 1);
     const std::string words =
         !std::isfinite(ratio) || ratio == 1 ? "" : ", " + percent(change) + (ratio > 1 ? " above" : " below");
     grid.rows.push_back({{Text("final loss")},
-                         {Text(spread(now) + words + (words.empty() ? " against " : " ") + spread(then))},
+                         {Text(with_spread(*one.other, loss) + words + (words.empty() ? " against " : " ") +
+                               with_spread(baseline, loss))},
                          {Text(std::isfinite(ratio) ? to_rounded_text(ratio, 6) : "-"), ratio},
                          {},
                          {}});

@@ -49,17 +49,6 @@ stat::Sample of_runs(const Condition& condition, const summary::Result& result) 
   return condition.values(summary::Member::Column(column - stat::kRunColumns.begin()));
 }
 
-/// The result; of several runs also their standard deviation and number.
-std::string with_spread(const Condition& condition, const summary::Result& result) {
-  const std::string text = result.text(result.of(condition));
-  const stat::Sample values = of_runs(condition, result);
-  if (values.size() < 2) return text;
-  const double deviation = stat::deviation(values);
-  const std::string spread =
-      result.column.row().kind == stat::Kind::loss ? to_rounded_text(deviation, 2) : result.text(deviation);
-  return fmt::format("{} ± {} ({} runs)", text, spread, values.size());
-}
-
 /// What the runs of the best two say of their order.
 std::string order_sentence(const Condition& best, const Condition& next, const summary::Result& result) {
   const stat::Sample a = of_runs(best, result), b = of_runs(next, result);
@@ -146,6 +135,16 @@ Section table_of(const Findings& found, const summary::Result& result, const std
 }
 
 }  // namespace
+
+std::string with_spread(const Condition& condition, const summary::Result& result) {
+  const std::string text = result.text(result.of(condition));
+  const stat::Sample values = of_runs(condition, result);
+  if (values.size() < 2) return text;
+  const double deviation = stat::deviation(values);
+  const std::string spread =
+      result.column.row().kind == stat::Kind::loss ? to_rounded_text(deviation, 2) : result.text(deviation);
+  return fmt::format("{} ± {} ({} runs)", text, spread, values.size());
+}
 
 Document sweep(const metric::Store& store, const Findings& found, const std::string& source, const std::string& folder,
                const plot::Options& options) {

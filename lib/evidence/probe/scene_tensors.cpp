@@ -52,7 +52,7 @@ Account::Outcome Account::Scene::field(probefile::rule::Squares, const Tensor& x
   if (same && alike && lie_alike(x, y))
     return {bits_equal(x.squares, y.squares) ? Verdict::exact : Verdict::failed, name + " has another norm than its values tell"};
   const double most = same ? 1e-6 : bound == found.judged.end() ? 1 : 4 * bound->second + 1e-6;
-  if (bits_equal(x.squares, y.squares) || close_by(std::sqrt(x.squares), std::sqrt(y.squares), most)) return {};
+  if (x.summands || y.summands || bits_equal(x.squares, y.squares) || close_by(std::sqrt(x.squares), std::sqrt(y.squares), most)) return {};
   return {same ? Verdict::failed : Verdict::different, name + " has another norm than its values tell"};
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
@@ -77,7 +78,9 @@ void place_elements(Tensor& tensor, const TensorRow& row) {
   for (std::int64_t i = 0; i < count; ++i) {
     if (!holds(row, i * every)) continue;
     if (next >= row.elements->values.size()) throw Error(row.name + " lacks an element");
-    tensor.elements[static_cast<std::size_t>(i)] = row.elements->values[next++];
+    double& element = tensor.elements[static_cast<std::size_t>(i)];
+    const double value = row.elements->values[next++];
+    element = std::isnan(element) ? value : element + value;  // of a summand
   }
   if (next != row.elements->values.size()) throw Error(row.name + " has more elements than it should");
 }
@@ -209,12 +212,20 @@ void Join::add(Tensors& into, const TensorRow& row, int rank, const std::string&
   require_sound(row);
   std::string name = without(row.name, run_.prefix);
   const std::string what = where + ": " + name;
-  Tensor::Piece piece{"", row.begin, row.count, !row.runs, row.digest.bits, rank, values};
+  Tensor::Piece piece{"", row.begin, row.count, !row.runs, row.digest.bits, rank, values, ""};
   piece.key = piece.contiguous ? to_text(piece.begin) + "+" + to_text(piece.count) : runs_text(*row.runs);
+  const bool summand = row.by && !row.micro;  // ranks have the terms of a sum each
+  if (summand) {
+    piece.place = std::exchange(piece.key, piece.key + ", summand " + to_text(*row.by));
+    piece.contiguous = false, piece.values.clear();
+  }
   if (name.starts_with("buffer/")) {  // of each rank: statistics of its own samples
+    const std::string mine = name + " of rank ";
     const Tensor* const known = into.find(name);
-    if (known && !known->pieces.empty() && known->pieces.front().digest != piece.digest)
-      name += " of rank " + std::to_string(rank);
+    bool apart = known && !known->pieces.empty() && known->pieces.front().digest != piece.digest;
+    if (apart) into.rename(name, mine + std::to_string(known->pieces.front().rank));
+    for (int other = 0; other < rank; ++other) apart |= into.find(mine + std::to_string(other)) != nullptr;
+    if (apart) name = mine + std::to_string(rank);
   }
   Tensor& tensor = into.at(name);
   if (tensor.dtype.empty()) tensor.dtype = row.dtype, tensor.of = row.of, tensor.shape = row.shape;
@@ -244,9 +255,16 @@ void Join::add(Tensors& into, const TensorRow& row, int rank, const std::string&
   }
   tensor.digest += piece.digest;
   tensor.set += row.set.bits, tensor.rows += row.rows.bits, tensor.cols += row.cols.bits;
-  tensor.squares += row.squares;
   for (std::size_t i = 0; i < row.sketch.size(); ++i) tensor.sketch[i] += row.sketch[i];
-  tensor.held += piece.count;
+  if (summand) {
+    tensor.summands |= !tensor.pieces.empty();
+    tensor.squares = 0;
+    for (const double sum : tensor.sketch) tensor.squares += sum * sum / 8;  // which it is on average
+  } else {
+    tensor.squares += row.squares;
+  }
+  if (!summand || std::ranges::none_of(tensor.pieces, [&](const auto& known) { return known.place == piece.place; }))
+    tensor.held += piece.count;
   if (row.elements) place_elements(tensor, row);
   if (tensor.held > tensor.of) throw Error(what + ": its parts overlap");
   tensor.pieces.push_back(std::move(piece));

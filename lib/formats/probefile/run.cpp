@@ -44,6 +44,13 @@ bool Tensor::same(const Tensor& other) const {
   return dtype == other.dtype && of == other.of && shape == other.shape && held == other.held && digest == other.digest;
 }
 
+void Tensors::rename(const std::string& name, const std::string& as) {
+  auto known = index_.extract(name);
+  held_[known.mapped()].first = as;
+  known.key() = as;
+  index_.insert(std::move(known));
+}
+
 Tensor& Tensors::at(const std::string& name) {
   const auto [place, added] = index_.try_emplace(name, held_.size());
   if (added) held_.emplace_back(name, Tensor());

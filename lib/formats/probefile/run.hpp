@@ -24,6 +24,7 @@ struct Tensor {
   Sketch sketch;                 ///< 8 numbers per range
   std::vector<double> elements;  ///< at spacing(of); NaN: not recorded. Empty: none is
   int copies = 0;                ///< parts that another rank holds too, with the same bits
+  bool summands = false;         ///< ranks hold terms of a sum: its squares are an estimate
   struct Piece {
     std::string key;  ///< its place
     std::int64_t begin, count;
@@ -31,6 +32,7 @@ struct Tensor {
     std::uint64_t digest;
     int rank;
     std::string values;  ///< file, or ""
+    std::string place;   ///< of a summand: its place among the elements
   };
   std::vector<Piece> pieces;
   bool whole() const { return held == of; }
@@ -41,6 +43,7 @@ struct Tensor {
 class Tensors {
  public:
   Tensor& at(const std::string& name);
+  void rename(const std::string& name, const std::string& as);
   const Tensor* find(const std::string& name) const;
   const std::vector<std::pair<std::string, Tensor>>& all() const { return held_; }
   /// Removes `prefix` from each parameter's name; a name without a place is a parameter's.

@@ -20,7 +20,7 @@ def activate():
                       "deepspeed": _watch_deepspeed, "megatron.core.optimizer.distrib_optimizer": _watch_megatron,
                       "megatron.core.optimizer.clip_grads": _watch_megatron_norm,
                       "transformers.generation.utils": _watch_generation, "trl.generation.vllm_generation": _watch_engine,
-                      "verl.utils.debug.metrics": _watch_verl, **_trainers()})
+                      "torch.distributed.pipelining.stage": _watch_stages, "verl.utils.debug.metrics": _watch_verl, **_trainers()})
     for name in list(finder.watched):
         if name in sys.modules:
             finder.watched.pop(name)(sys.modules[name])
@@ -69,10 +69,16 @@ def _watch_optimizers(module):
 
     def __init__(self, *args, **kwargs):
         made(self, *args, **kwargs)
+        _quietly(_rates, self)
         if not inside[0] and os.environ.get("ZS_PROBE", "off") not in ("", "off"):  # a test before may have been recorded
             _quietly(_optimizer, self)
 
     kind.__init__ = __init__
+
+
+def _rates(optimizer):
+    from . import schedules
+    schedules.begin(optimizer)
 
 
 def _optimizer(optimizer):
@@ -117,6 +123,11 @@ def _trainers():
 def _watch_verl(module):
     from .verl import watch_metrics
     watch_metrics(module)
+
+
+def _watch_stages(module):
+    from .pipelining import watch
+    watch(module, lambda name, value: _tell("scalar", name, value))
 
 
 def _watch_engine(module):

@@ -6,14 +6,47 @@ import sys
 
 import torch
 
-from . import names
+from . import names, schedules
 from .layouts import FlatLayout, Layout, Restored, Slice
-from .part import Part, whole
+from .part import Part, Unseen, of_axes
 from .say import guarded, say
 
 
 def is_engine(x):
     return any(kind.__name__ == "DeepSpeedEngine" for kind in type(x).__mro__)
+
+
+def part_of(p):
+    """What this rank has of a parameter: AutoTP and AutoEP describe how they cut theirs."""
+    shape = list(getattr(p, "ds_shape", p.shape))
+    experts, cut = getattr(p, "ds_autoep_uc_meta", None), getattr(p, "ds_autotp_universal_checkpoint_meta", None)
+    dim = cut["partition_dim"] if cut and not cut["replicated"] else None
+    if not experts and dim is None:
+        return Part(shape)
+    if dim is not None:
+        if cut["conversion"]["unsupported_reason"]:
+            raise Unseen(cut["conversion"]["unsupported_reason"])
+        shape[dim] = cut["original_shape"][dim]
+    if experts:
+        shape[0] = experts["logical_shape"][0]
+    axes = [torch.arange(n) for n in shape]
+    if experts:
+        axes[0] = torch.tensor(experts["local_experts"])
+    if dim is not None:
+        size, at = _tensor_parallel()
+        widths = cut["sub_param_shard_widths"] or (cut["partition_sizes"] and [cut["partition_sizes"]])
+        blocks = axes[dim].split(list(cut["sub_param_sizes"] or [len(axes[dim])]))  # a fused matrix has several
+        axes[dim] = torch.cat([(block.split(list(widths[i])) if widths else block.chunk(size))[at] for i, block in enumerate(blocks)])
+    return of_axes(shape, axes)
+
+
+def _tensor_parallel():
+    """(ranks of AutoTP, this one's place)."""
+    from deepspeed.utils import groups
+    try:
+        return groups.get_tensor_model_parallel_world_size(), groups.get_tensor_model_parallel_rank()
+    except Exception:  # noqa: BLE001  a version without it
+        return 1, 0
 
 
 def _is(x, *kinds):
@@ -23,7 +56,7 @@ def _is(x, *kinds):
 class _Engine:
     """What an engine knows, whatever its optimizer."""
 
-    _share = None
+    _share = _moves = None
     scale = scale_after = None  # the loss scale before a step's update and after it
 
     def _know(self, engine):
@@ -37,6 +70,7 @@ class _Engine:
             apart = {n: f"{prefix}stage{engine.stage_id}.{n[len(prefix):]}" for n in own if n[len(prefix):] not in ([tied] if isinstance(tied, str) else tied)}
             self._known = {at: apart.get(n, n) for at, n in self._known.items()}
         self._held = [(self._known[id(p)], p) for p in engine.module.parameters() if id(p) in self._known]
+        self._parts = {id(p): part_of(p) for _, p in self._held}
         self.name = f"ZeRO-{engine.zero_optimization_stage()}" + (" pipeline" if _is(engine, "PipelineEngine") else "")
 
     def names(self):
@@ -58,6 +92,12 @@ class _Engine:
             found["loss_scale_after"] = self.scale_after
         return found
 
+    def _schedule(self):
+        return Layout.schedules(self) or schedules.of_engine(self.engine, self.optimizer)
+
+    def schedules(self):
+        return self._moves if self._moves is not None else self._schedule()
+
     def sequence(self):
         """(ranks that share a sequence, this one's place)."""
         group = getattr(self.engine, "seq_parallel_group", None)
@@ -72,9 +112,9 @@ class _Engine:
         found = {"data": [torch.distributed.get_world_size(group=engine.data_parallel_group), torch.distributed.get_rank(group=engine.data_parallel_group)]}
         if _is(engine, "PipelineEngine"):
             found["pipeline"] = [engine.grid.get_pipe_parallel_world_size(), engine.grid.get_stage_id()]
-        size, at = self.sequence()
-        if size > 1:
-            found["sequence"] = [size, at]
+        for name, (size, at) in (("sequence", self.sequence()), ("tensor", _tensor_parallel())):
+            if size > 1:
+                found[name] = [size, at]
         for p in engine.module.parameters():
             if getattr(p, "group_name", None) is not None and not getattr(p, "allreduce", True):
                 from deepspeed.utils import groups
@@ -114,7 +154,7 @@ class _Engine:
                 self._handles.append(p.register_hook(self._shaped_hook(recorder, name, p)))
 
     def _shaped_hook(self, recorder, name, p):
-        part = Part(getattr(p, "ds_shape", p.shape))
+        part = self._parts[id(p)]
         by = functools.lru_cache(None)(lambda: self.by(p))
 
         def hook(gradient):
@@ -130,6 +170,7 @@ class Plain(_Engine, Layout):
     def __init__(self, engine):
         Layout.__init__(self, [engine.module], engine.optimizer)
         self._know(engine)
+        self.cut = {name: self._parts[id(p)] for name, p in self._held}
 
     def attach(self, recorder):
         Layout.attach(self, recorder)
@@ -168,10 +209,10 @@ class Zero(_Engine, FlatLayout):
             for p in group:
                 mapping = getattr(p, "_hp_mapping", None)
                 if mapping is None:
-                    slices.append(Slice(self._known[id(p)], Part(p.shape, 0, 0), 0))
+                    slices.append(Slice(self._known[id(p)], self._parts[id(p)].sliced(0, 0), 0))
                     continue
                 low, high = mapping.lp_fragment_address, mapping.hp_fragment_address
-                slices.append(Slice(self._known[id(p)], Part(p.shape, low.start, low.numel), high.start))
+                slices.append(Slice(self._known[id(p)], self._parts[id(p)].sliced(low.start, low.start + low.numel), high.start))
             yield flat, slices
 
     def _robin(self, zero):
@@ -185,7 +226,7 @@ class Zero(_Engine, FlatLayout):
                 begin, end = max(0, -at), min(p.numel(), size - at)
                 if end <= begin:
                     begin = end = at = 0
-                slices.append(Slice(self._known[id(p)], Part(p.shape, begin, end - begin), max(0, at)))
+                slices.append(Slice(self._known[id(p)], self._parts[id(p)].sliced(begin, end), max(0, at)))
             yield flat, slices
 
     def _partitions(self, zero):
@@ -202,12 +243,12 @@ class Zero(_Engine, FlatLayout):
         if _is(zero, "FP16_UnfusedOptimizer"):
             for low, high in zip(zero.fp16_groups, zero.fp32_groups):
                 for p, master in zip(low, high):
-                    yield master, [Slice(self._known[id(p)], Part(p.shape), 0)]
+                    yield master, [Slice(self._known[id(p)], self._parts[id(p)], 0)]
             return
         for group, flat in zip(zero.fp16_groups, zero.fp32_groups_flat):
             slices, at = [], 0
             for p in group:
-                slices.append(Slice(self._known[id(p)], Part(p.shape), at))
+                slices.append(Slice(self._known[id(p)], self._parts[id(p)], at))
                 at += p.numel()
             yield flat, slices
 
@@ -244,7 +285,7 @@ class Zero(_Engine, FlatLayout):
                 continue
             if not hasattr(p, "ds_tensor"):
                 if _place(p) not in masters:
-                    yield f"model/{name}", p, whole(p)
+                    yield f"model/{name}", p, self._parts[id(p)]
                 continue
             if getattr(p, "ds_persist", False) and p.numel() == p.ds_numel:  # small ones stay whole on every rank
                 yield f"model/{name}", p.detach().reshape(-1), Part(p.ds_shape)
@@ -277,6 +318,7 @@ class Zero(_Engine, FlatLayout):
 
         def step(*args, **kwargs):
             self.scale = _scale(zero)  # the update changes it
+            self._moves = guarded(self._schedule)()  # it takes one group after another
             with _Gathers(self.devices()):
                 result = made(*args, **kwargs)
             self.scale_after = _scale(zero)

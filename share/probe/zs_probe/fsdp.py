@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FSDP of torch: FSDP1's flat parameters, and FSDP2's gradients before they are reduced."""
+"""FSDP of torch: FSDP1's flat parameters, and FSDP2's gradients before they are reduced. Megatron-FSDP."""
 from . import names
 from .layouts import FlatLayout, Layout, Slice
 from .part import Part
@@ -109,8 +109,57 @@ class Fsdp2(Layout):
                 self._around(root, lambda *_: None, find)
 
 
+def _moved(optimizer):
+    return [p for group in optimizer.param_groups for p in group["params"]]
+
+
+class MegatronFsdp(Layout):
+    """Its DTensors are cut from a flat buffer, wherever its share ends. A micro-batch's gradient is that of the module's own parameter."""
+
+    calls_past_hooks = True
+
+    def __init__(self, roots, optimizer):
+        self._begins = {}
+        Layout.__init__(self, roots, optimizer)
+
+    def kind(self):
+        self.name = "Megatron-FSDP"
+
+    def part(self, name, tensor):
+        local, p = tensor._local_tensor.reshape(-1), next(p for p in self.moved() if self.names().get(id(p)) == name)
+        if name not in self._begins:
+            self._begins[name] = next((self._begin_in(root.param_and_grad_buffer, p.orig_param) for root in self.roots if hasattr(root, "param_and_grad_buffer")), 0)
+        return local, Part(p.shape, self._begins[name] if local.numel() < p.numel() else 0, local.numel())
+
+    def _begin_in(self, held, p):
+        """The first element of a parameter that this rank has."""
+        group = held.parameter_groups[held.param_to_param_group[p]]
+        buffer = group.main_weight_buffer or group.model_weight_buffer or group.main_grad_buffer
+        return max(0, buffer.shard_bucket_index.global_data_index - buffer.item_index_map[buffer.param_idx[p]].global_data_index)
+
+    def by(self, p):
+        return self._recorder.rank
+
+    def _hook_gradients(self, recorder, optimizers=None):
+        known = self.names()
+        for p in (p for optimizer in optimizers or self.optimizers for p in _moved(optimizer)):
+            self._handles.append(p.orig_param.register_hook(self._whole_hook(recorder, known.get(id(p)), p)))
+
+    def _whole_hook(self, recorder, name, p):
+        part = Part(p.shape)
+
+        @guarded
+        def hook(gradient):
+            if recorder.due() and name:
+                recorder.local(name, gradient.detach().reshape(-1), part, self.by(p))
+
+        return hook
+
+
 def layout(roots, optimizer):
     """FSDP's layout of these modules, or None."""
+    if any(hasattr(p, "orig_param") for p in _moved(optimizer)):
+        return MegatronFsdp(roots, optimizer)
     if handles(roots):
         return Fsdp1(roots, optimizer)
     if any(is_fsdp2(root) for root in roots):

@@ -9,7 +9,7 @@ import types
 
 import torch
 
-from . import names
+from . import names, pipelining, schedules
 from .part import Part, Unseen, held
 from .say import guarded, unseen
 from .writer import type_name
@@ -72,12 +72,14 @@ class Layout:
     name, framework = "plain", ""
     tensor_parallel = True  # where parameters are DTensors, it is by tensor parallelism
     sees_forward = False  # whether a module's forward tells of batches
+    calls_past_hooks = False  # whether a wrapper calls forward() of what it wraps
 
     def __init__(self, roots, optimizer):
         self._mesh, self._ranks, self._ordered = None, {}, (None, None, None)
         self.optimizers, self.roots, self.unseen, self._named, self.ties = [optimizer], roots, [], None, {}
         self.frozen, self._handles, self._recorder, self._watched = [], [], None, []
         self._buffers, self._changed = None, set()
+        self.cut = {}  # by name the Part of a parameter that is no DTensor and that this rank has in part
 
     @property
     def optimizer(self):
@@ -107,6 +109,7 @@ class Layout:
             found = {}
             for root in self.roots:
                 if hasattr(root, "_modules"):
+                    self.cut.update(names.experts(root))
                     of_root, ties = self.of_root(root)
                     self.ties.update(ties)
                 else:
@@ -123,7 +126,8 @@ class Layout:
 
     def part(self, name, tensor):
         """(values, Part) of what this rank holds of a tensor that belongs to a parameter. Raises Unseen."""
-        return held(tensor)
+        known = self.cut.get(name)
+        return held(tensor) if known is None or known.count != tensor.numel() else (tensor, known)
 
     def kind(self):
         wraps = {kind.__name__ for root in self.roots if hasattr(root, "modules") for m in root.modules() for kind in type(m).__mro__}
@@ -155,6 +159,8 @@ class Layout:
             mesh = getattr(p, "device_mesh", None)
             for name, size, at in zip(mesh.mesh_dim_names or (), mesh.mesh.shape, mesh.get_coordinate() or ()) if mesh is not None else ():
                 found[str(name)] = [int(size), int(at)]
+        for root in self.roots:
+            found.update(pipelining.axis(root))
         if not found and self._recorder.world_size > 1:
             found["data"] = [self._recorder.world_size, self._recorder.rank]
         return found
@@ -222,6 +228,9 @@ class Layout:
     def scalars(self):
         return {}
 
+    def schedules(self):
+        return schedules.told(self.groups())
+
     def options(self, optimizer):
         """Of each group the options, whatever they are, and the names of its parameters."""
         return [{**{key: _plain(value) for key, value in group.items() if key != "params"}, "optimizer": type(optimizer).__name__,
@@ -231,9 +240,10 @@ class Layout:
     def _seen(self, place, name, tensor):
         try:
             flat, part = self.part(name, tensor)
+            if part.summand is not None and place != "grad":
+                raise Unseen("its values are summands of several ranks (Partial)")
         except Unseen as error:
-            text = f"{place} of {name} is not recorded: {error}"
-            unseen(text)
+            unseen(f"{place} of {name} is not recorded: {error}")
             return
         yield f"{place}/{name}", flat, part
 
@@ -327,6 +337,8 @@ class Layout:
                 self._handles.append(p.register_hook(self._local_hook(recorder, known.get(id(p)), p)))
 
     def _local_hook(self, recorder, name, p):
+        root = next((i for i, one in enumerate(self.roots) if len(self.roots) > 1 and hasattr(one, "parameters") and any(p is q for q in one.parameters())), 0)
+
         @guarded
         def local(gradient):
             called = name or self.names().get(id(p))
@@ -337,7 +349,8 @@ class Layout:
             except Unseen as error:
                 unseen(f"gradients of single micro-batches are not recorded of {called}: {error}")
                 return
-            recorder.local(called, flat, part, self.by(p))
+            summands = 0 if part.summand is None else self._recorder.world_size * part.summand  # each counts for itself
+            recorder.local(called, flat, part, self.by(p) + summands, root)
 
         def hook(gradient):
             if recorder.due() and not is_compiling():
@@ -349,7 +362,7 @@ class Layout:
         """The rank among those that share the data parallelism of a parameter: ranks of one mesh of tensor parallelism hold
         parts of one gradient."""
         if self._mesh is None:
-            meshes = [q.device_mesh for q in self.moved() if hasattr(q, "device_mesh")]
+            meshes = [q.device_mesh for q in self.moved() if hasattr(q, "device_mesh")] or [m for m in map(names.mesh, self.roots) if m is not None]
             self._mesh = meshes[:1]
         for mesh in [p.device_mesh] if hasattr(p, "device_mesh") else self._mesh if self.tensor_parallel else ():
             if id(mesh) not in self._ranks:
@@ -362,8 +375,10 @@ class Layout:
     def _hook_batches(self, recorder):
         @guarded
         def batch(module, args, kwargs=None):
-            if torch.is_grad_enabled() and recorder.due():
-                recorder.samples(_tensors((args, kwargs or {})), _targets((args, kwargs or {})))
+            if pipelining.is_later(module):  # it gets activations
+                self.sees_forward = False
+            elif torch.is_grad_enabled() and recorder.due():
+                recorder.samples(_tensors((args, kwargs or {})), _targets((args, kwargs or {}), names.shifts(module)))
 
         @guarded
         def forward(module, *_):
@@ -374,7 +389,7 @@ class Layout:
             if not hasattr(root, "register_forward_pre_hook"):
                 continue
             inner = names.inner(root) if hasattr(root, "_modules") else root
-            self._around(root if names.compiled(root) else inner, batch)
+            self._around(root if self.calls_past_hooks or names.compiled(root) else inner, batch)
             self.sees_forward = True
         if self.roots and hasattr(self.roots[0], "register_forward_pre_hook"):
             self._around(self.roots[0], forward, lambda *_: recorder.left())
@@ -542,16 +557,17 @@ def _tensors(value):
     return []
 
 
-def _targets(value):
+def _targets(value, shifts=False):
     """How many labels of a batch the loss counts: of the tensor that a mapping in nested arguments calls labels. None: there is
-    none."""
+    none. shifts: the first label of a sample is no target."""
     if isinstance(value, dict):
         labels = value.get("labels")
         if torch.is_tensor(labels):
-            return (labels.detach() != _IGNORED).sum()
+            labels = labels.detach()
+            return ((labels[:, 1:] if shifts and labels.dim() == 2 else labels) != _IGNORED).sum()
         value = [value[key] for key in sorted(value, key=str)]
     if isinstance(value, (list, tuple)):
-        return next((found for found in map(_targets, value) if found is not None), None)
+        return next((found for found in (_targets(one, shifts) for one in value) if found is not None), None)
     return None
 
 

@@ -98,7 +98,7 @@ class Places:
     def of_root(self, root):
         known, ties = names.parameters(root)
         rename = renamer(root)
-        self._parameters = {**getattr(self, "_parameters", {}), **{rename(known[id(p)]): p for p in root.parameters() if id(p) in known}}
+        self.cut.update((rename(known[id(p)]), part_of(p)) for p in root.parameters() if id(p) in known)
         return {key: rename(name) for key, name in known.items()}, {rename(name): [rename(o) for o in others] for name, others in ties.items()}
 
     def axes(self):
@@ -138,10 +138,6 @@ class Chunks(Places, Layout):
 
     def kind(self):
         self.name = f"optimizers of torch, tensor parallel {_sizes('tensor_model_parallel')[0]}"
-
-    def part(self, name, tensor):
-        p = self._parameters.get(name)
-        return Layout.part(self, name, tensor) if p is None or p.shape != tensor.shape else (tensor, part_of(p))
 
 
 class Megatron(Places, FlatLayout):
@@ -226,18 +222,18 @@ class Megatron(Places, FlatLayout):
         self._handles.append(Restored(distributed, made, "step_with_ready_grads"))
 
     def _hook_gradients(self, recorder, optimizers=None):
-        for chunk in self.roots:
+        for root, chunk in enumerate(self.roots):
             for p in chunk.parameters():
                 if p.requires_grad:
-                    self._handles.append(p.register_hook(self._shaped_hook(recorder, self._model.get(id(p)), p)))
+                    self._handles.append(p.register_hook(self._shaped_hook(recorder, self._model.get(id(p)), p, root)))
 
-    def _shaped_hook(self, recorder, name, p):
+    def _shaped_hook(self, recorder, name, p, root):
         part = part_of(p)
 
         @guarded
         def hook(gradient):
             if recorder.due() and name:
-                recorder.local(name, gradient.detach().reshape(-1), part, self.by(p))
+                recorder.local(name, gradient.detach().reshape(-1), part, self.by(p), root)
 
         return hook
 

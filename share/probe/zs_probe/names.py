@@ -2,11 +2,16 @@
 """One name of a parameter under every wrapper."""
 import re
 
+import torch
+
+from .part import Part, is_dtensor
+
 # A class of wrapper, and the attribute in which it holds what it wraps: that attribute is no part of a name.
 _WRAPPERS = {
     "DistributedDataParallel": "module",
     "DataParallel": "module",
     "DeepSpeedEngine": "module",
+    "MegatronFSDP": "module",
     "Float16Module": "module",
     "OptimizedModule": "_orig_mod",
     "FullyShardedDataParallel": "_fsdp_wrapped_module",
@@ -44,6 +49,11 @@ def compiled(root):
         if not hasattr(module, "_modules") or not wrapped(module):
             return False
         module = module._modules[wrapped(module)]
+
+
+def shifts(module):
+    """Whether a module compares each position with the label of the next one, as transformers' language models do."""
+    return any(word in type(inner(module)).__name__ for word in ("ForCausalLM", "LMHeadModel"))
 
 
 def modules(root):
@@ -100,3 +110,22 @@ def parameters(root):
             elif names[id(parameter)] != name:
                 ties.setdefault(names[id(parameter)], []).append(name)
     return names, ties
+
+
+def mesh(root):
+    """The ranks that transformers gives slices of one model, where its parameters are no DTensors; None: there are none."""
+    found = getattr(inner(root), "_device_mesh", None)
+    return found if found is not None and getattr(found, "ndim", 0) == 1 and torch.distributed.is_initialized() else None
+
+
+def experts(root):
+    """{name: Part} of those slices: of the experts that the configuration counts each rank has some."""
+    ranks, config = mesh(root), getattr(inner(root), "config", None)
+    count = getattr(config, "num_experts", None) or getattr(config, "num_local_experts", None)
+    found = {}
+    for path, module in modules(root) if ranks is not None and count else ():
+        for key, p in getattr(module, "_parameters", {}).items() if path.endswith("experts") else ():
+            if p is not None and not is_dtensor(p) and p.dim() and p.shape[0] * ranks.size() == count:
+                shape = [count, *p.shape[1:]]
+                found[f"{path}.{key}"] = Part(shape, ranks.get_local_rank() * p.numel(), p.numel())
+    return found

@@ -8,7 +8,9 @@ import torch
 class Part:
     """`count` elements of a tensor of `shape`: those from `begin` on in row-major order, or, where they do not follow one
     another, those at `index` (int64, of the flattened tensor), described by `runs`: of each axis the [begin, end) held; and last,
-    where it is a slice of these, its [begin, end) among them."""
+    where it is a slice of these, its [begin, end) among them. summand: which one of several ranks' it is, where the tensor is their sum."""
+
+    summand = None
 
     def __init__(self, shape, begin=0, count=None, index=None, runs=None):
         self.shape = [int(n) for n in shape]
@@ -45,7 +47,7 @@ def whole(tensor):
 
 
 def held(tensor):
-    """(values, Part) of what this rank holds of a tensor. Raises Unseen."""
+    """(values, Part) of what this rank holds of a tensor: the part may be of a summand. Raises Unseen."""
     if not is_dtensor(tensor):
         return tensor, whole(tensor)
     placements, mesh = tensor.placements, tensor.device_mesh
@@ -55,9 +57,12 @@ def held(tensor):
     key = (tensor.shape, local.shape, placements, id(mesh))
     known = _parts.get(key)
     if known is None:
-        if any(p.is_partial() for p in placements):
-            raise Unseen("its values are summands of several ranks (Partial)")
         known = _parts[key] = (_part(tensor, local), mesh)  # which keeps its id
+        for size, at, placement in zip(mesh.mesh.shape, mesh.get_coordinate(), placements):
+            if placement.is_partial():
+                if getattr(placement, "reduce_op", "sum") != "sum":
+                    raise Unseen(f"ranks hold parts of its {placement.reduce_op}")
+                known[0].summand = (known[0].summand or 0) * int(size) + at
     return local, known[0]
 
 

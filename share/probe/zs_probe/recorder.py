@@ -36,7 +36,7 @@ class Recorder:
         self.rank, self.world_size = ranks()
         self.step, self._offset, self._counted, self._writer, self._off, self._pid = 0, None, None, None, False, os.getpid()
         self._loss, self._losses, self._scalars, self._batch, self._targets = None, [], {}, [], []
-        self._locals, self._micro, self._fired = [], 0, set()
+        self._locals, self._micro, self._fired = [], {}, {}
         self._outputs, self._inside, self._perturbed = [], False, False
         self._rows, self._kept, self._groups, self._schedules, self._open, self._stepped = [], {}, [], [], False, set()
         self._buffers, self._constant = [], {}  # of buffers that have not changed the digests
@@ -56,15 +56,17 @@ class Recorder:
         return self.every is None or step % self.every == 0 or step == 1
 
     @guarded
-    def local(self, name, gradient, part, by=0):
-        """A micro-batch's gradient of a parameter, while backward has it."""
+    def local(self, name, gradient, part, by=0, root=0):
+        """A micro-batch's gradient of a parameter, while backward has it. root: the number of its module: virtual stages take turns."""
         if not self.due():
             return
-        if name in self._fired:  # the next micro-batch has begun
-            self._micro, self._fired = self._micro + 1, set()
-        self._fired.add(name)
+        fired = self._fired.setdefault(root, set())
+        if name in fired:  # the next micro-batch has begun
+            self._micro[root] = self._micro.get(root, 0) + 1
+            fired.clear()
+        fired.add(name)
         with self._cost:
-            row = Row(name, gradient.dtype, part, None, (("micro", self._micro), ("by", by)))
+            row = Row(name, gradient.dtype, part, None, (("micro", self._micro.get(root, 0)), ("by", by)))
             self._stage.add(row, gradient.detach() if gradient.requires_grad else gradient, part)
             self._locals.append(row)
 
@@ -161,7 +163,7 @@ class Recorder:
             self._take(self.layout.gradients(optimizer), measuring.FEW if getattr(optimizer, "grad_scale", None) is not None else None)
             self._groups.extend(self.layout.options(optimizer))
             if not self._schedules:
-                self._schedules = schedules.told(self.layout.groups())
+                self._schedules = self.layout.schedules()
 
     @guarded
     def after(self, optimizer=None):
@@ -199,7 +201,7 @@ class Recorder:
     def _golden(self):
         """None while a golden has room for a step more; every rank finds the same, so that all have the same steps."""
         of_all = self.world_size * len(self.layout.names()) * _ROW
-        step, rest = of_all * (self._micro + 6), of_all * 3  # rest: the start
+        step, rest = of_all * (max(self._micro.values(), default=0) + 6), of_all * 3  # rest: the start
         if rest + step > _GOLDEN:
             say(f"golden: a step takes about {(rest + step) // 1000} kB, more than {_GOLDEN // 1000}: record a smaller model")
         made = self.step - (self._offset or 0)
@@ -325,7 +327,7 @@ class Recorder:
         items = [(flat, part) for _, flat, part in shown]
         found = self._cost.read(items, earlier)
         some = [None] * len(items) if sketch.SHORT else elements.take(items)
-        return [Row(name, flat.dtype, part, measured, elements=kept) for (name, flat, part), measured, kept in zip(shown, found, some)]
+        return [Row(name, flat.dtype, part, measured, () if part.summand is None else (("by", part.summand),), kept) for (name, flat, part), measured, kept in zip(shown, found, some)]
 
     def _take(self, shown, most=None):
         """Rows of this step. most: elements that are held at once, where a layout makes tensors as it shows them."""
@@ -397,7 +399,7 @@ class Recorder:
         self._stage.flush()
         self._found = None
         self._loss, self._losses, self._scalars, self._batch, self._targets = None, [], {}, [], []
-        self._locals, self._micro, self._fired = [], 0, set()
+        self._locals, self._micro, self._fired = [], {}, {}
         self._outputs, self._inside = [], False
         self._rows, self._kept, self._groups, self._schedules, self._stepped = [], {}, [], [], set()
 

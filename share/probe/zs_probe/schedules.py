@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules of torch that move the rates of an optimizer's groups: which there are, how often each has moved, and what its formula
-says."""
+"""Schedules that move the rates of an optimizer's groups, of torch and of DeepSpeed: which there are, how often each has moved, and what
+its formula says."""
 import gc
+import math
 import weakref
 
-_found = []
+_found, _begun = [], weakref.WeakKeyDictionary()
+
+
+def begin(optimizer):
+    """Keeps the rates that an optimizer was made with."""
+    _begun[optimizer] = [float(group["lr"]) for group in optimizer.param_groups]
 
 
 def find():
@@ -38,3 +44,53 @@ def told(groups):
             rows.append({"name": type(schedule).__name__, "count": schedule.last_epoch, "rates": [float(group["lr"]) for group in moved],
                          "formula": _formula(schedule)})
     return rows
+
+
+def of_engine(engine, optimizer):
+    """The row of DeepSpeed's own schedule: its formula is that of its settings, and of the rates that the optimizer was made with."""
+    schedule, settings = engine.lr_scheduler, engine.scheduler_params() or {}
+    moved = getattr(schedule, "last_batch_iteration", None)
+    if not isinstance(moved, int) or not type(schedule).__module__.startswith("deepspeed."):
+        return []
+    name, groups, begun = type(schedule).__name__, optimizer.param_groups, _begun.get(optimizer)
+    ratio = begun and len(begun) == len(groups) and {"WarmupLR": _warmup, "WarmupDecayLR": _warmup, "WarmupCosineLR": _warmup, "OneCycle": _cycle}.get(name)
+    low, high = {"OneCycle": ("cycle_min_lr", "cycle_max_lr")}.get(name, ("warmup_min_lr", "warmup_max_lr"))
+    formula = [_between(settings.get(low, 0), settings.get(high, rate), i, ratio(name, moved, settings))
+               for i, rate in enumerate(begun)] if ratio and engine.scheduler_name() == name else None
+    return [{"name": name, "count": moved + int(getattr(engine, "skipped_steps", 0)), "rates": [float(group["lr"]) for group in groups],
+             "formula": formula if formula and all(rate is not None for rate in formula) else None}]
+
+
+def _between(low, high, group, ratio):
+    low, high = (value[group] if isinstance(value, (list, tuple)) else value for value in (low, high))
+    return None if ratio is None else float(low + (high - low) * ratio)
+
+
+def _warmup(name, moved, settings):
+    """What a warm-up gives of the highest rate: by the logarithm of the steps or in a line, and then what follows it."""
+    steps = max(2, settings.get("warmup_num_steps", 1000))
+    if moved < 0:
+        return 0
+    if moved < steps:
+        ratio = moved / steps if settings.get("warmup_type", "log") == "linear" else math.log(moved + 1) / math.log(steps)
+        least = settings.get("warmup_min_ratio", 0) if name == "WarmupCosineLR" else 0
+        return least + (1 - least) * ratio
+    if name == "WarmupLR":
+        return 1
+    rest = max(1, settings["total_num_steps"] - steps)
+    if name == "WarmupDecayLR":
+        return max(0, (settings["total_num_steps"] - moved) / rest)
+    least = settings.get("cos_min_ratio", 0.0001)
+    return least + (1 - least) * (1 + math.cos(math.pi * min(1, (moved - steps + 1) / rest))) / 2
+
+
+def _cycle(_, moved, settings):
+    """How far a cycle is between its lowest and its highest rate; stairs hold the rate. None: behind the cycle."""
+    first = settings.get("cycle_first_step_size", 2000)
+    second = settings.get("cycle_second_step_size") or first
+    at, stairs = moved + 1, settings.get("cycle_first_stair_count", 0)
+    if at > first:
+        at, first, stairs = first + second - at, second, settings.get("cycle_second_stair_count") or stairs
+    if at < 0:
+        return None
+    return at * stairs // first / stairs if stairs else at / first

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stages of torch.distributed.pipelining: which modules are stages behind the first, and by what gradients are divided when all
+micro-batches are through."""
+import weakref
+
+_stages = weakref.WeakKeyDictionary()  # of a module its stage
+
+
+def watch(module, tell):
+    """tell(name, value): a number of the step."""
+    kind = module._PipelineStageBase
+    made, scaled = kind.__init__, kind.scale_grads
+
+    def __init__(self, submodule, *args, **kwargs):
+        made(self, submodule, *args, **kwargs)
+        _stages[submodule] = weakref.ref(self)
+
+    def scale_grads(self, factor):
+        tell("accumulation", self.chunks)
+        tell("divided", factor)
+        return scaled(self, factor)
+
+    kind.__init__, kind.scale_grads = __init__, scale_grads
+
+
+def _stage(module):
+    found = _stages.get(module)
+    return found and found()
+
+
+def is_later(module):
+    stage = _stage(module)
+    return stage is not None and stage.stage_index > 0
+
+
+def axis(module):
+    stage = _stage(module)
+    return {} if stage is None else {"pipeline": [stage.group_size, stage.group_rank]}

@@ -61,10 +61,14 @@ void Causes::add(const std::string& name, double value) {
     same->first += " or " + name;
 }
 
-void Causes::ranks(const Run& run, const Step& step) {
+void Causes::ranks(const Run& run, const Step& step, bool reduced) {
   std::set<int> shares;
   for (const auto& [key, local] : step.locals) shares.insert(key.first);
-  for (const auto& [name, size] : run.axes) add(name + " ranks", static_cast<double>(size));
+  for (const auto& [name, size] : run.axes) {
+    const bool within = name == "tensor" || name == "tp" || name == "context" || name == "cp";  // a micro-batch's backward
+    if (reduced || within) add(name + " ranks", static_cast<double>(size));
+  }
+  if (!reduced) return;
   const auto is_axis = [&](double size) {
     return std::ranges::any_of(run.axes, [&](const auto& axis) { return static_cast<double>(axis.second) == size; });
   };
@@ -109,16 +113,20 @@ Constants causes_of(const std::vector<std::string>& parameters, double factor, c
   }
   const bool reduced = !before_reduction(parameters, factor, a, b);
   for (const Side* side : {&b, &a}) {
-    if (reduced) found.ranks(side->run, side->step);
+    found.ranks(side->run, side->step, reduced);
     found.micro_batches(side->run, side->step);
     const auto scale = side->step.scalars.find("loss_scale");
     if (scale != side->step.scalars.end()) found.add("loss scale", scale->second);
   }
+  double over[2] = {1, 1};
   for (const Side* side : {&a, &b}) {  // only one side clips to it
     const auto bound = side->step.scalars.find("clip"), told = side->step.scalars.find("norm");
-    if (bound != side->step.scalars.end() && told != side->step.scalars.end() && bound->second > 0)
-      found.add("norm over clip bound", told->second / bound->second);
+    if (bound == side->step.scalars.end() || told == side->step.scalars.end() || !(bound->second > 0)) continue;
+    over[side == &b] = std::max(1.0, told->second / bound->second);
+    found.add("norm over clip bound", told->second / bound->second);
   }
+  if (over[0] > over[1]) found.add("clipping: the norm of A over that of B", over[0] / over[1]);
+  if (over[1] > over[0]) found.add("clipping: the norm of B over that of A", over[1] / over[0]);
   return found.all();
 }
 

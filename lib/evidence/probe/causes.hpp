@@ -17,8 +17,8 @@ std::string family(const Run& run, const Step& step, const std::string& place, c
 class Causes {
  public:
   void add(const std::string& name, double value);
-  /// The sizes of a side's groups of ranks.
-  void ranks(const Run& run, const Step& step);
+  /// The sizes of a side's groups of ranks; if gradients are not reduced yet, of those that share a micro-batch.
+  void ranks(const Run& run, const Step& step, bool reduced = true);
   /// The number of its micro-batches.
   void micro_batches(const Run& run, const Step& step);
   const Constants& all() const { return known_; }

@@ -138,9 +138,10 @@ bool are_other(const std::vector<double>& weights) {
   return weights.size() == 1 || *most - *least > 0.01 * std::fabs(*most);
 }
 
-/// By range: what each rank has made of the slice that it owns. As many unknowns as a range has sums, at most.
-bool by_slices(const std::vector<Apart>& apart, const Side& side, const std::vector<std::pair<int, int>>& keys,
-               double unit, double most, Finding& finding) {
+}  // namespace
+
+bool weighed_by_slices(const std::vector<Apart>& apart, const Side& side, const std::vector<std::pair<int, int>>& keys,
+                       double unit, double most, Finding& finding) {
   if (keys.size() >= kSumsOfRange) return false;
   std::map<std::vector<double>, std::size_t> found;
   std::size_t ranges = 0, fitting = 0;
@@ -167,8 +168,6 @@ bool by_slices(const std::vector<Apart>& apart, const Side& side, const std::vec
                         to_text(static_cast<std::int64_t>(ranges)) + " ranges " + weights_text(weights, keys);
   return true;
 }
-
-}  // namespace
 
 std::string micro_text(std::pair<int, int> contribution, std::size_t ranks) {
   const std::string micro = "micro-batch " + std::to_string(contribution.second + 1);
@@ -219,7 +218,7 @@ bool other_micro_batches(const std::vector<Apart>& apart, const Side& a, const S
     const Fit real = fit(columns, target_b);
     const bool fits =
         are_other(real.weights) && real.residual <= std::min(most, explained) && target_b.size() >= 4 * columns.size();
-    if (!(fits && real.residual <= most / 4) && by_slices(apart, *side, keys, *unit, most, finding)) return true;
+    if (!(fits && real.residual <= most / 4) && weighed_by_slices(apart, *side, keys, *unit, most, finding)) return true;
     if (!fits) continue;
     std::vector<double> times;
     finding.residual = real.residual;

@@ -41,13 +41,19 @@ Contributed contributed(const Step& step, const std::string& parameter, std::siz
   return found;
 }
 
-/// The squares of gradients that one rank alone holds, as of its experts: of all, and of those with one ending.
+/// The rank that alone holds a tensor, as its experts'; -1: several do.
+int sole_rank(const Tensor& tensor) {
+  if (tensor.copies > 0 || tensor.pieces.empty()) return -1;
+  const int rank = tensor.pieces.front().rank;
+  return std::ranges::all_of(tensor.pieces, [&](const auto& piece) { return piece.rank == rank; }) ? rank : -1;
+}
+
+/// The squares of gradients that one rank alone holds: of all, and of those with one ending.
 std::map<std::string, double> kept_apart(const Step& step) {
   std::map<std::string, double> found;
   for (const auto& [name, tensor] : step.tensors.all()) {
-    if (!name.starts_with("grad/") || tensor.copies > 0 || tensor.pieces.empty()) continue;
-    const int rank = tensor.pieces.front().rank;
-    if (std::ranges::any_of(tensor.pieces, [&](const Tensor::Piece& piece) { return piece.rank != rank; })) continue;
+    const int rank = name.starts_with("grad/") ? sole_rank(tensor) : -1;
+    if (rank < 0) continue;
     const std::string of = " of rank " + std::to_string(rank) + " alone", parameter = parameter_of(name);
     const std::size_t last = parameter.rfind('.'),
                       ending = last == std::string::npos ? last : parameter.rfind('.', last - 1);
@@ -57,25 +63,41 @@ std::map<std::string, double> kept_apart(const Step& step) {
   return found;
 }
 
+std::int64_t size_of(const Run& run, const char* axis) {
+  const auto found = run.axes.find(axis);
+  return found == run.axes.end() ? 1 : found->second;
+}
+
 /// By how many ranks a sum of gradients is divided. Tied stages and tensor ranks have summands of one share, and
 /// experts have the tokens of all shares.
-double shares_of(const Run& run, std::size_t summands) {
-  const auto size = [&](const char* axis) {
-    const auto found = run.axes.find(axis);
-    return found == run.axes.end() ? std::int64_t{1} : found->second;
-  };
-  const bool divided = size("pipeline") > 1 || size("tensor") > 1 || size("expert") > 1;
-  return divided ? static_cast<double>(size("data") * size("context")) : static_cast<double>(summands);
+double shares_of(const Run& run, const Step& step, const std::set<int>& summands) {
+  const bool divided = size_of(run, "pipeline") > 1 || size_of(run, "tensor") > 1 || size_of(run, "expert") > 1;
+  if (divided && run.axes.contains("data")) return static_cast<double>(size_of(run, "data") * size_of(run, "context"));
+  std::set<int> shares;  // zs_probe counts a summand's rank behind all ranks
+  for (const int by : summands) shares.insert(by % run.ranks);
+  for (const auto& [key, local] : step.locals) {
+    if (size_of(run, "ep") > 1) shares.insert(key.first % run.ranks);
+  }
+  return static_cast<double>(shares.size());
 }
 
 /// What a framework multiplies gradients with by design: "" if nothing. Sequence parallelism by an mpu sums over the
 /// ranks of a sequence in DeepSpeed.
-std::string by_contract(const Run& run, double factor) {
-  const auto sequence = run.axes.find("sequence");
-  if (run.framework.starts_with("DeepSpeed") && sequence != run.axes.end() && sequence->second > 1 &&
-      std::fabs(factor - static_cast<double>(sequence->second)) < 1e-3 * factor)
-    return "by contract: DeepSpeed sums gradients over sequence ranks (x " + to_text(sequence->second) + ")";
+std::string by_contract(const Run& run, const Step& step, double factor) {
+  const std::int64_t sequence = size_of(run, "sequence");
+  if (run.framework.starts_with("DeepSpeed") && sequence > 1 && close_to(factor, static_cast<double>(sequence), 1e-3))
+    return "by contract: DeepSpeed sums gradients over sequence ranks (x " + to_text(sequence) + ")";
+  const double micros = value_of(step.scalars, "accumulation", 1);
+  if (value_of(step.scalars, "divided", 0) == 1 && micros > 1 && close_to(factor, micros, 1e-3))
+    return "by contract: this pipeline sums the gradients of its micro-batches (scale_grads=False, x " +
+           to_text(micros) + ")";
   return "";
+}
+
+/// By what the gradients of micro-batches are divided behind backward, as by the stages of torch's pipelines.
+double micros_of(const Step& step) {
+  const double divided = value_of(step.scalars, "divided", 0);
+  return divided == 0 ? 1 : std::max(divided, value_of(step.scalars, "accumulation", 1));
 }
 
 /// "micro-batch 2 of rank 1 counts 0 times", each weight relative to the expected one; "" if no sum of them fits.
@@ -196,7 +218,7 @@ void judge_replicas(const Run& run, Tally& tally, const Moment& now) {
 
 void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
   const std::optional<double> clipped = clip_factor(now.step);
-  const double scale = value_of(now.step.scalars, "loss_scale", 1);
+  const double scale = value_of(now.step.scalars, "loss_scale", 1) * micros_of(now.step);
   std::size_t without = 0, all = 0;
   struct One {
     std::string parameter, family;
@@ -231,12 +253,16 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
     const double left = residual({in.sum}, {factor}, tensor.sketch);
     // Others divide the loss by the micro-batches before its backward.
     const bool undivided = run.framework.starts_with("zs-train");
-    const double shares = undivided ? static_cast<double>(in.columns.size()) : shares_of(run, in.ranks.size());
+    const double shares = undivided ? static_cast<double>(in.columns.size()) : shares_of(run, now.step, in.ranks);
     const double expected = clipped.value_or(1) / shares / scale;
     if (!(left <= 2 * most) || tensor.squares == 0) {
       double rest = left;
       std::string text = tensor.squares == 0 ? "is zero, and its micro-batches' gradients are not"
                                              : by_weights(in, tensor.sketch, expected, 4 * most, rest);
+      Finding slices;
+      if (text.empty() && weighed_by_slices({{parameter, &in.sum, &tensor.sketch, left, most}}, {run, now.step, nullptr},
+                                            in.keys, expected, most, slices))
+        text = slices.relation;
       if (text.empty()) text = with_another(now.step, parameter, in, tensor.sketch, 2 * most);
       if (text.empty())
         text = "is no multiple of the sum of its micro-batches' gradients (x " + to_rounded_text(factor / expected, 3) +
@@ -248,7 +274,8 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
       tally.breach({now.number, name, text, left, 2 * most});
       continue;
     }
-    held.push_back({parameter, family(run, now.step, "grad", parameter), factor * shares, std::max(1e-4, 4 * most)});
+    held.push_back(
+        {parameter, family(run, now.step, "grad", parameter), factor * shares * scale, std::max(1e-4, 4 * most)});
   }
   if (all > 0 && without == all)
     tally.lacks("gradients of micro-batches were not recorded: attach before the first forward");
@@ -264,7 +291,7 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
   const double median = sorted[sorted.size() / 2];
   const bool known = clipped.has_value();
   const bool unseen = !known && median > 0 && median < 1 - 1e-3;  // clipped or scaled by what nothing tells
-  const double wanted = known ? *clipped / scale : unseen ? median : 1 / scale;
+  const double wanted = known ? *clipped : unseen ? median : 1;
   if (unseen)
     tally.lacks(
         "all gradients are multiplied by one factor below 1, and no clipping was seen: clip by "
@@ -279,7 +306,7 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
     std::int64_t others = 0;
     for (std::size_t j = 0; j < held.size(); ++j)
       others += held[j].family == one.family && !close_to(relative[j], relative[i], one.bound);
-    if (const std::string text = by_contract(run, relative[i] / wanted); others == 0 && !text.empty()) {
+    if (const std::string text = by_contract(run, now.step, relative[i] / wanted); others == 0 && !text.empty()) {
       tally.holds();
       tally.note(text);
       continue;
@@ -313,13 +340,20 @@ void judge_norm(const Run& run, Tally& tally, const Moment& now) {
   bool half = false, unknown = false;
   std::vector<std::pair<std::string, double>> of;
   for (const auto& [name, tensor] : now.step.tensors.all()) {
-    if (name.starts_with("direction/")) unknown = true;
+    if (name.starts_with("direction/")) unknown = true, squares += tensor.squares;
     if (!name.starts_with("grad/")) continue;
+    if (tensor.summands) return tally.lacks("ranks have summands of " + parameter_of(name) + ", whose norm is not known");
     squares += tensor.squares;
     half |= tensor.dtype == "BF16" || tensor.dtype == "F16";
     of.emplace_back(parameter_of(name), tensor.squares);
   }
-  if (unknown) return tally.lacks("Muon's directions replace gradients, whose norm is not known");
+  if (unknown) {
+    const double bound = value_of(now.step.scalars, "clip", 0);
+    if (bound > 0 && told->second > bound && close_to(std::sqrt(squares), bound, 1e-3))
+      return tally.breach({now.number, "norm", "Muon's directions have together the norm of the bound of clipping, " + to_text(bound) +
+                                                   ": they are clipped, and not the gradients", 1, 1e-3});
+    return tally.lacks("Muon's directions replace gradients, whose norm is not known");
+  }
   if (of.empty() || !std::isfinite(squares)) return;
   const double factor = clip_factor(now.step).value_or(1);
   const double expected = told->second * factor, found = std::sqrt(squares), most = half ? 4e-3 : 2e-5;
@@ -348,17 +382,25 @@ void judge_norm(const Run& run, Tally& tally, const Moment& now) {
   }
   if (by.empty() && !likely.empty()) by = joined(likely, " or ") + (more > 0 ? " count twice" : " are left out");
   // Of the parameters that one rank holds: a stage, or the rank's experts. Each rank's own norm, and their mean.
-  std::map<int, double> of_ranks;
+  std::map<int, double> of_ranks, own;
+  double shared = 0;
   for (const auto& [name, tensor] : now.step.tensors.all()) {
     if (!name.starts_with("grad/") || tensor.pieces.empty()) continue;
+    const int sole = sole_rank(tensor);
+    (sole < 0 ? shared : own[sole]) += tensor.squares / (factor * factor);
     for (const Tensor::Piece& piece : tensor.pieces)
       of_ranks[piece.rank] += tensor.squares * static_cast<double>(piece.count) /
                               static_cast<double>(std::max<std::int64_t>(1, tensor.held)) / (factor * factor);
   }
+  double mean = 0;
+  for (const auto& [rank, square] : own) mean += std::sqrt(shared + square) / static_cast<double>(own.size());
   for (const auto& [rank, square] : of_ranks) {
-    if (by.empty() && of_ranks.size() > 1 && close_to(told->second, std::sqrt(square), 1e-4))
+    if (by.empty() && of_ranks.size() > 1 && close_to(told->second, std::sqrt(square), 1e-4) &&
+        !close_to(told->second, mean, 1e-6))
       by = "that of the parameters of rank " + std::to_string(rank) + " alone";
   }
+  if (by.empty() && own.size() > 1 && close_to(told->second, mean, 1e-4))
+    by = "the mean of the ranks' norms, each with what it alone holds";
   if (by.empty()) {
     Causes sizes, causes;
     sizes.ranks(run, now.step), sizes.micro_batches(run, now.step);

@@ -211,7 +211,12 @@ void CounterJudge::step(const Moment& now) {
 
 void RateJudge::step(const Moment& now) {
   schedules(now);
-  // One schedule moves all groups of an optimizer by the same factor, of what each began with.
+  // A schedule whose formula is known says each group's rate. Another one moves all groups of an optimizer by the same
+  // factor, of what each began with.
+  if (std::ranges::any_of(now.step.ranks, [](const auto& rank) {
+        return std::ranges::any_of(rank.second.schedules, [](const auto& one) { return one.formula.has_value(); });
+      }))
+    return;
   std::map<std::string, std::pair<double, std::size_t>> factor;
   for (std::size_t i = 0; i < now.step.groups.size(); ++i) {
     const Group& group = now.step.groups[i];

@@ -133,7 +133,11 @@ void MotionJudge::end() {
         tally_.holds();
       continue;
     }
-    if (seen.gradients == 0)
+    if (seen.gradients == 0 && std::ranges::any_of(run_.unseen, [&](const std::string& text) {
+          return text.starts_with("grad of " + parameter + " ");
+        }))
+      tally_.lacks("the gradient of " + parameter);
+    else if (seen.gradients == 0)
       tally_.breach(
           {0, "grad/" + parameter, "there is none in all " + steps_text(seen.steps) + ", though the optimizer has it"});
     else if (seen.zero == seen.gradients)

@@ -171,6 +171,34 @@ std::string cause(const Subject& s, const Sampled& e, double unit,
          to_rounded_text(along(expected, real).weights[0], 3) + " along it)";
 }
 
+/// Muon moves a matrix by its rate along a direction whose singular values are near 1. Some record the direction, others
+/// the gradient that it is made of.
+void judge_direction(const Subject& s, const Moment& now, Tally& tally) {
+  if (s.after->shape.size() != 2 || s.before->sketch.size() != s.after->sketch.size()) return;
+  const Rule& rule = s.rule;
+  const double rows = static_cast<double>(s.after->shape[0]), columns = static_cast<double>(s.after->shape[1]);
+  const double longest = 1.5 * std::sqrt(std::min(rows, columns)) *
+                         std::max({1.0, std::sqrt(rows / columns), 0.2 * std::sqrt(std::max(rows, columns))});
+  Sketch moved = s.after->sketch;
+  for (std::size_t i = 0; i < moved.size(); ++i) moved[i] -= (1 - rule.rate * rule.decay) * s.before->sketch[i];
+  const Tensor* const direction = now.step.tensors.find("direction/" + s.parameter);
+  const double size = direction ? std::sqrt(direction->squares) : norm(moved) / std::sqrt(8.0) / rule.rate;
+  const Fit along = fit({direction ? direction->sketch : s.gradient ? s.gradient->sketch : s.before->sketch}, moved);
+  const std::string place = "param/" + s.parameter, times = to_rounded_text(along.weights[0], 4) + " x ";
+  if (size > longest)
+    tally.breach({now.number, (direction ? "direction/" : "param/") + s.parameter,
+                  (direction ? "is longer" : "moves by more") + std::string(" than an orthogonal direction") +
+                      (direction ? ": x " + to_rounded_text(1.5 * size / longest, 3) + " of it" : " times the rate"),
+                  size / longest - 1, 0});
+  else if (direction && !(along.residual <= 1e-2 && close_to(along.weights[0], -rule.rate, 1e-3)))
+    tally.breach({now.number, place, "moves by " + times + "its direction, expected " + to_text(-rule.rate), along.residual, 1e-2});
+  else if (!direction && s.gradient && along.residual <= 1e-3)
+    tally.breach({now.number, place, "moves by " + times + "gradient: plain SGD, expected the orthogonal direction of " + s.group->optimizer,
+                  1, 1e-3});
+  else
+    tally.holds();
+}
+
 }  // namespace
 
 void judge_moments(const Run& run, Tally& tally, const Moment& now) {
@@ -248,24 +276,14 @@ void judge_updates(const Run& run, Tally& tally, const Moment& now) {
     return tally.lacks("the recording does not say which parameters a group holds: record it with this zs_probe");
   std::size_t without = 0;
   for (const Subject& s : subjects(now, run, unknown)) {
-    if (!s.before || !s.gradient) continue;
+    if (!s.before) continue;
     const Rule& rule = s.rule;
     const double unit = half_unit(s.after->dtype);
     if (rule.kind == Kind::muon) {
-      if (s.after->shape.size() != 2 || s.before->sketch.size() != s.after->sketch.size()) continue;
-      Sketch moved = s.after->sketch;
-      for (std::size_t i = 0; i < moved.size(); ++i) moved[i] -= (1 - rule.rate * rule.decay) * s.before->sketch[i];
-      const double rows = static_cast<double>(s.after->shape[0]), columns = static_cast<double>(s.after->shape[1]);
-      const double most = 1.5 * rule.rate * std::sqrt(std::min(rows, columns)) *
-                          std::max({1.0, std::sqrt(rows / columns), 0.2 * std::sqrt(std::max(rows, columns))});
-      const double size = norm(moved) / std::sqrt(8.0);
-      if (size <= most)
-        tally.holds();
-      else
-        tally.breach({now.number, "param/" + s.parameter, "moves by more than an orthogonal direction times the rate",
-                      size / most - 1, 0});
+      judge_direction(s, now, tally);
       continue;
     }
+    if (!s.gradient) continue;
     const auto e = elements_of(s);
     if (!e) {
       if (rule.kind == Kind::sgd && (rule.momentum == 0 || s.first)) {  // linear: by sketches

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each judge of one recording, on steps that are made by hand: what holds, and a fault that it must name.
+#include "probe/judges.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+namespace zs::probe {
+namespace {
+
+/// A matrix of 4 x 4 with these sums; their mean square is its norm's.
+Tensor matrix(const Sketch& sums, const std::vector<int>& ranks = {0}) {
+  Tensor made;
+  made.dtype = "F32", made.shape = {4, 4}, made.of = made.held = 16, made.sketch = sums;
+  made.squares = std::inner_product(sums.begin(), sums.end(), sums.begin(), 0.0) / static_cast<double>(kSumsOfRange);
+  made.digest = std::hash<double>()(sums[0]) + std::hash<double>()(sums[1]);
+  for (const int rank : ranks) made.pieces.push_back({"0+16", 0, 16, true, made.digest, rank, "", ""});
+  return made;
+}
+
+Sketch times(double factor, Sketch sums) {
+  for (double& sum : sums) sum *= factor;
+  return sums;
+}
+
+Sketch plus(Sketch a, const Sketch& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+  return a;
+}
+
+const Sketch kA{1, -2, 3, 0.5, -1, 2, -0.25, 4}, kB{2, 1, -1, 3, 0.5, -2, 1, -1}, kC{0.5, 3, 1, -1, 2, 1, -2, 0.25};
+
+/// A run of one step, and what was there before it.
+struct Made {
+  Run run;
+  Tensors from;
+  Step& step = run.steps[2];
+
+  Made() { run.ranks = 2; }
+  void group(const std::string& optimizer, std::map<std::string, Option> options, const std::vector<std::string>& of) {
+    step.groups.push_back({std::move(options), of, optimizer});
+  }
+  void micro(int by, int number, const std::string& parameter, const Sketch& sums) {
+    Contribution& into = step.locals[{by, number}];
+    into.by = by, into.micro = number;
+    into.tensors.at(parameter) = matrix(sums);
+  }
+  Moment moment() { return {2, step, nullptr, &from}; }
+};
+
+using OfStep = void (*)(const Run&, Tally&, const Moment&);
+
+Tally judged(Made& made, OfStep judge) {
+  Tally tally;
+  judge(made.run, tally, made.moment());
+  return tally;
+}
+
+std::string said(const Tally& tally) {
+  return tally.breaches().empty() ? "" : tally.breaches().front().place + ": " + tally.breaches().front().relation;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+Option number(double value) { return {{value}, ""}; }
+
+/// Muon at rate 0.1: the direction, and by how much the parameter moves.
+Made muon(const std::string& place, const Sketch& direction, const Sketch& moved) {
+  Made made;
+  made.group("Muon", {{"lr", number(0.1)}}, {"w"});
+  made.from.at("param/w") = matrix(kA);
+  made.step.tensors.at(place + "/w") = matrix(direction);
+  made.step.tensors.at("param/w") = matrix(plus(kA, moved));
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("judges: Muon moves by its rate along a direction of orthogonal size") {
+  const Sketch direction = times(0.4, kB);
+  Made right = muon("direction", direction, times(-0.1, direction));
+  CHECK(judged(right, judge_updates).held() == 1);
+  Made more = muon("direction", direction, times(-0.2, direction));
+  CHECK(has(said(judged(more, judge_updates)), "param/w: moves by -0.2"));
+  Made longer = muon("direction", times(3, kB), times(-0.3, kB));
+  CHECK(has(said(judged(longer, judge_updates)), "direction/w: is longer than an orthogonal direction"));
+  Made plain = muon("grad", direction, times(-0.1, direction));
+  CHECK(has(said(judged(plain, judge_updates)), "gradient: plain SGD, expected the orthogonal direction of Muon"));
+  Made other = muon("grad", kC, times(-0.1, direction));
+  CHECK(judged(other, judge_updates).held() == 1);
+}
+
+TEST_CASE("judges: Muon's directions are not clipped") {
+  Made made = muon("direction", times(0.4, kB), times(-0.04, kB));
+  const double size = std::sqrt(made.step.tensors.find("direction/w")->squares);
+  made.step.scalars = {{"norm", 5}, {"clip", size}};
+  CHECK(has(said(judged(made, judge_norm)), "Muon's directions have together the norm of the bound of clipping"));
+  made.step.scalars["clip"] = size / 2;
+  CHECK(judged(made, judge_norm).broken() == 0);
+}
+
+TEST_CASE("judges: a gradient is the mean of its micro-batches' gradients") {
+  const auto made = [](double factor) {
+    Made one;
+    for (int by = 0; by < 2; ++by) one.micro(by, 0, "w", by == 0 ? kA : kB), one.micro(by, 1, "w", kC);
+    one.step.tensors.at("grad/w") = matrix(times(factor / 2, plus(plus(kA, kB), times(2, kC))));
+    return one;
+  };
+  Made right = made(1), twice = made(2);
+  CHECK(judged(right, judge_gradients).held() == 1);
+  CHECK(has(said(judged(twice, judge_gradients)), "grad/w: x 2"));
+  Made lost = made(1);
+  lost.step.tensors.at("grad/w") = matrix(times(0.5, plus(plus(kA, kB), kC)));
+  CHECK(has(said(judged(lost, judge_gradients)), "is missing"));
+}
+
+TEST_CASE("judges: stages of torch divide by the micro-batches behind backward, unless they are told not to") {
+  const auto made = [](double divided, double by) {
+    Made one;
+    one.run.ranks = 1;
+    for (int micro = 0; micro < 4; ++micro) one.micro(0, micro, "w", micro % 2 == 0 ? kA : kB);
+    one.step.scalars = {{"accumulation", 4}, {"divided", divided}};
+    one.step.tensors.at("grad/w") = matrix(times(2 / by, plus(kA, kB)));
+    return one;
+  };
+  Made mean = made(4, 4), sum = made(1, 1), other = made(4, 2);
+  CHECK(judged(mean, judge_gradients).held() == 1);
+  CHECK(judged(mean, judge_gradients).notes().empty());
+  const Tally meant = judged(sum, judge_gradients);
+  CHECK(meant.broken() == 0);
+  CHECK(has(*meant.notes().begin(), "scale_grads=False, x 4"));
+  CHECK(has(said(judged(other, judge_gradients)), "grad/w: x 2"));
+}
+
+TEST_CASE("judges: experts have the tokens of all shares, and summands of ranks are one share") {
+  Made made;
+  made.run.axes = {{"fsdp", 2}, {"ep", 2}};
+  made.micro(0, 0, "expert", kA), made.micro(0, 0, "w", kB), made.micro(1, 0, "w", kC);
+  made.step.tensors.at("grad/expert") = matrix(times(0.5, kA));
+  made.step.tensors.at("grad/w") = matrix(times(0.5, plus(kB, kC)));
+  CHECK(judged(made, judge_gradients).held() == 2);
+  Made summed;
+  summed.run.axes = {{"tp", 2}};
+  summed.micro(0, 0, "norm", kA), summed.micro(2, 0, "norm", kB);  // rank 1 behind both ranks
+  summed.step.tensors.at("grad/norm") = matrix(plus(kA, kB));
+  CHECK(judged(summed, judge_gradients).held() == 1);
+}
+
+TEST_CASE("judges: a norm is that of all gradients, each once") {
+  const auto made = [](double norm) {
+    Made one;
+    one.step.tensors.at("grad/a") = matrix(kA, {0});
+    one.step.tensors.at("grad/b") = matrix(kB, {1});
+    one.step.tensors.at("grad/c") = matrix(kC, {0});
+    one.step.tensors.at("grad/c").copies = 1;
+    one.step.scalars = {{"norm", norm}};
+    return one;
+  };
+  Made parts = made(1);
+  const auto square = [&](const char* name) { return parts.step.tensors.find(name)->squares; };
+  const double a = square("grad/a"), b = square("grad/b"), c = square("grad/c");
+  const auto told = [&](double norm) {
+    Made one = made(norm);
+    return said(judged(one, judge_norm));
+  };
+  CHECK(told(std::sqrt(a + b + c)) == "");
+  CHECK(has(told(std::sqrt(a + b + 2 * c)), "c counts twice"));
+  CHECK(has(told(std::sqrt(a + c)), "b is left out"));
+  CHECK(has(told((std::sqrt(a + c) + std::sqrt(b + c)) / 2), "the mean of the ranks' norms, each with what it alone holds"));
+  Made terms = made(1);
+  terms.step.tensors.at("grad/a").summands = true;
+  CHECK(judged(terms, judge_norm).broken() == 0);
+  CHECK(judged(terms, judge_norm).missing().size() == 1);
+}
+
+TEST_CASE("judges: a rate is what its schedule's formula says, and without a formula groups move alike") {
+  const auto told = [](std::optional<std::vector<probefile::Real>> formula, double first, double second) {
+    Made made;
+    made.step.ranks[0].schedules.push_back({"WarmupLR", 1, {{first}, {second}}, std::move(formula)});
+    made.group("AdamW", {{"lr", number(first)}, {"initial_lr", number(0.1)}}, {"a"});
+    made.group("AdamW", {{"lr", number(second)}, {"initial_lr", number(0.2)}}, {"b"});
+    Tally tally;
+    RateJudge judge(made.run, tally);
+    judge.step(made.moment());
+    return said(tally);
+  };
+  using Rates = std::vector<probefile::Real>;
+  CHECK(told(Rates{{0.05}, {0.1}}, 0.05, 0.1) == "");
+  CHECK(told(Rates{{0.05}, {0.02}}, 0.05, 0.02) == "");  // each group has a formula of its own
+  CHECK(has(told(Rates{{0.05}, {0.1}}, 0.05, 0.2), "WarmupLR"));
+  CHECK(told(std::nullopt, 0.05, 0.1) == "");
+  CHECK(has(told(std::nullopt, 0.05, 0.2), "lr of group 1"));
+}
+
+TEST_CASE("judges: a step has as many micro-batches as it is told") {
+  Made made;
+  made.micro(0, 0, "w", kA), made.micro(0, 1, "w", kB);
+  made.step.scalars = {{"accumulation", 2}};
+  CHECK(judged(made, judge_micro_batches).held() == 1);
+  made.step.scalars = {{"accumulation", 4}};
+  CHECK(has(said(judged(made, judge_micro_batches)), "2 for an accumulation of 4: x 1/2"));
+}
+
+TEST_CASE("judges: a counter that moves without a gradient is named") {
+  Made made;
+  made.group("AdamW", {{"lr", number(0.1)}, {"betas", {{0.9, 0.999}, ""}}}, {"w"});
+  made.step.tensors.at("grad/w") = matrix(Sketch(8, 0));
+  made.step.tensors.at("state.exp_avg/w") = matrix(Sketch(8, 0));
+  made.step.ranks[0].counters = {{"1", {"w"}}};
+  Tally tally;
+  CounterJudge judge(made.run, tally);
+  judge.step(made.moment());
+  CHECK(has(said(tally), "counter: the optimizer made a step without a backward: all gradients and all state are zero"));
+  CHECK(has(said(tally), "x 0.7441"));
+}
+
+TEST_CASE("judges: Adam's first moment follows from the gradient and the state before") {
+  const auto told = [](double beta) {
+    Made made;
+    made.group("AdamW", {{"lr", number(0.1)}, {"betas", {{0.9, 0.999}, ""}}}, {"w"});
+    made.from.at("param/w") = made.step.tensors.at("param/w") = matrix(kA);
+    made.from.at("state.exp_avg/w") = matrix(kC);
+    made.step.tensors.at("grad/w") = matrix(kB);
+    made.step.tensors.at("state.exp_avg/w") = matrix(plus(times(beta, kC), times(1 - beta, kB)));
+    return said(judged(made, judge_moments));
+  };
+  CHECK(told(0.9) == "");
+  CHECK(has(told(0.8), "state.exp_avg/w: is 0.2"));
+}
+
+TEST_CASE("judges: forward computes with what the last update left") {
+  Made made;
+  made.run.steps[1].tensors.at("param/w") = matrix(kA);
+  const Moment now{2, made.step, &made.run.steps.at(1), &made.from};
+  made.step.tensors.at("begin/w") = matrix(times(0.5, kA));
+  Tally tally;
+  judge_found(made.run, tally, now);
+  CHECK(has(said(tally), "begin/w: forward computes with other values than the update of step 1 left: x 1/2"));
+}
+
+TEST_CASE("judges: what is trained moves, and what is frozen does not") {
+  const auto told = [](bool frozen, bool moves, double rate) {
+    Made made;
+    if (frozen) made.run.frozen.insert("w");
+    Tally tally;
+    MotionJudge judge(made.run, tally);
+    for (int number = 0; number < 3; ++number) {
+      Step& step = made.run.steps[number];
+      step.groups.assign({{{{"lr", {{rate}, ""}}}, {"w"}, "AdamW"}});
+      step.tensors.at("param/w") = matrix(moves ? times(number + 1, kA) : kA);
+      if (!frozen) step.tensors.at("grad/w") = matrix(kB);
+      judge.step({number, step, nullptr, nullptr});
+    }
+    judge.end();
+    return said(tally);
+  };
+  CHECK(told(false, true, 0.1) == "");
+  CHECK(told(true, false, 0.1) == "");
+  CHECK(has(told(true, true, 0.1), "is frozen, and moves"));
+  CHECK(has(told(false, false, 0.1), "never moves in 2 steps, though its gradient is not zero"));
+  CHECK(has(told(false, false, 0), "its group's rate is 0"));
+}
+
+}  // namespace zs::probe

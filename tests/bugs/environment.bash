@@ -44,6 +44,7 @@ release() {
 }
 
 # packages_of NAME-VERSION[+NAME-VERSION]: a folder of them. Accelerate's own needs are here: PyTorch among them.
+# Of others no package is taken that would bring another PyTorch.
 packages_of() {
   local into=$cache/$1 part package needs=()
   if [[ ! -d $into ]]; then
@@ -55,7 +56,10 @@ packages_of() {
       [[ $1 != accelerate* ]] || "$python" -m pip install --quiet --no-cache-dir --disable-pip-version-check --target "$part" safetensors pyyaml 'huggingface_hub<1' >&2
       for package in ${1//+/ }; do
         needs=()
-        [[ $package != accelerate* ]] || needs=(--no-deps)
+        case $package in
+          accelerate* | megatron_fsdp* | spmd_types* | torchtitan*) needs=(--no-deps) ;;
+          megatron_core*) needs=(--no-deps --python-version 3.12 --only-binary :all:) ;; # which run with 3.11
+        esac
         "$python" -m pip install --quiet --no-cache-dir --disable-pip-version-check --upgrade --target "$part" "${needs[@]}" "${package%-*}==${package##*-}" >&2
       done
       mv -T "$part" "$into"

@@ -78,3 +78,30 @@ def _synced(generation):
 
         engine.generate = generating
     engine.zs_pending = number
+
+
+def watch_llm(llm, watch):
+    """An engine in the trainer's own process, before TRL 1: its log-probabilities stand in what it generates."""
+    made = getattr(llm, "generate", None)
+    if made is None:
+        return
+
+    @functools.wraps(made)
+    def generate(prompts, sampling_params=None, *args, **kwargs):
+        outputs = made(prompts, sampling_params, *args, **kwargs)
+        guarded(_drew)(watch, outputs, sampling_params)
+        return outputs
+
+    llm.generate = generate
+
+
+def _drew(watch, outputs, settings):
+    watch.flush()
+    number = 0
+    for one in outputs:
+        prompt = list(one.prompt_token_ids)
+        for drawn in one.outputs:
+            tokens = list(drawn.token_ids)
+            if drawn.logprobs:
+                watch.wait(number, prompt + tokens, len(prompt), {"gen": [float(at[token].logprob) for token, at in zip(tokens, drawn.logprobs)]}, settings)
+            number += 1

@@ -5,6 +5,7 @@ import atexit
 import functools
 import os
 
+from .engines import watch_llm
 from .say import guarded, say
 from .variants import UNITS, evaluating, moved, variants
 
@@ -189,6 +190,7 @@ class Watch:
         for one in (model, getattr(trainer, "ref_model", None)):
             if hasattr(one, "register_forward_hook"):
                 one.register_forward_hook(guarded(self._forwarded), with_kwargs=True)
+        watch_llm(getattr(trainer, "llm", None), self)
         atexit.register(guarded(self.flush))
 
     # ---- the generator
@@ -211,8 +213,8 @@ class Watch:
         import torch
         gen = result.get("sampling_per_token_logps")
         if gen is None:
-            if getattr(self.trainer, "use_vllm", False):
-                say("vLLM's log-probabilities are not recorded: its batch has none: it needs vllm_importance_sampling_correction and TRL 1")
+            if getattr(self.trainer, "use_vllm", False) and not self.waiting:
+                say("vLLM's log-probabilities are not recorded: neither the batch nor the engine has any: set vllm_importance_sampling_correction")
             return
         self.flush()
         prompt = result["prompt_ids"]
@@ -220,19 +222,23 @@ class Watch:
 
     def _wait(self, sequences, length, sides, settings):
         """Rows of prompt and completion that wait for their score. `settings` has those of sampling."""
-        step = self.trainer.state.global_step
         for i, whole in enumerate(sequences.tolist()):
-            ids, padded, end = self._stripped(whole)
-            count = end - length
-            if count <= 0:
-                continue
-            row = {"ids": ids, "prompt": len(ids) - count, "padded": padded, "step": step, "version": step, "n": i,
-                   **{side: values[i, :count].tolist() for side, values in sides.items()}}
-            for name, kind, neutral in (("temperature", float, 1), ("top_k", int, 0), ("top_p", float, 1), ("min_p", float, 0)):
-                row[name] = kind(getattr(settings, name, None) or neutral)
-            row["top_k"] = max(0, row["top_k"])
-            row["sample"] = str(self.prompts.setdefault(tuple(ids[:row["prompt"]]), len(self.prompts)))
-            self.waiting.setdefault(tuple(ids), []).append(row)
+            self.wait(i, whole, length, {side: values[i].tolist() for side, values in sides.items()}, settings)
+
+    def wait(self, number, whole, length, sides, settings):
+        """One row: its prompt has so many of the ids; `sides` have log-probabilities of what follows it."""
+        step = self.trainer.state.global_step
+        ids, padded, end = self._stripped(whole)
+        count = end - length
+        if count <= 0:
+            return
+        row = {"ids": ids, "prompt": len(ids) - count, "padded": padded, "step": step, "version": step, "n": number,
+               **{side: values[:count] for side, values in sides.items()}}
+        for name, kind, neutral in (("temperature", float, 1), ("top_k", int, 0), ("top_p", float, 1), ("min_p", float, 0)):
+            row[name] = kind(getattr(settings, name, None) or neutral)
+        row["top_k"] = max(0, row["top_k"])
+        row["sample"] = str(self.prompts.setdefault(tuple(ids[:row["prompt"]]), len(self.prompts)))
+        self.waiting.setdefault(tuple(ids), []).append(row)
 
     def _stripped(self, ids):
         """(ids without padding on either side, how many there were on the left, the end)."""

@@ -189,7 +189,7 @@ class Layout:
 
     def called(self, p):
         """The names of the parameters that lie in a tensor which an optimizer moves."""
-        return [self.names().get(id(p), "unnamed")]
+        return [(self._named or (0, self.names()))[1].get(id(p), "unnamed")]
 
     def counters(self):
         """(names, what the optimizer's state has as its number of steps)."""

@@ -366,16 +366,17 @@ class Recorder:
             said["unseen"] = new
         rows, found, outputs, micros, kept, step = self._rows, self._found or [], self._outputs, self._locals, self._kept, self.step
         buffers = self._buffers
-        singles = {id(t): t.detach().double() for t in _tensors([said[key] for key in ("loss", "losses", "scalars", "groups", "targets", "counters")])}
+        joined, place = _joined(_tensors([said[key] for key in ("loss", "losses", "scalars", "groups", "targets", "counters")]))
         transfer = Transfer([row.measured[0] for row in (*rows, *found, *micros, *buffers, *(row for _, _, row in outputs))],
-                            [*singles.values(), *self._batch, *vectors((*rows, *found, *buffers))])
+                            [*joined, *self._batch, *vectors((*rows, *found, *buffers))])
         timed = self._cost.timed()
 
         def write():
             said["batch"] = [[f"{digest & _MASK:016x}" for digest in transfer.numbers(vector, "q")] for vector in said["batch"]]
+            singles = [number for vector in joined for number in transfer.numbers(vector)]
             for key in ("loss", "losses", "scalars", "groups", "counters"):
-                said[key] = _numbers(said[key], lambda t: transfer.numbers(singles[id(t)])[0])
-            said["targets"] = _numbers(said["targets"], lambda t: int(transfer.numbers(singles[id(t)])[0]))
+                said[key] = _numbers(said[key], lambda t: singles[place[id(t)]])
+            said["targets"] = _numbers(said["targets"], lambda t: int(singles[place[id(t)]]))
             said["counters"] = _by_value(said["counters"])
             said["values"] = self._writer.values(step, kept) if kept else None
             for micro, number, row in outputs:
@@ -442,6 +443,17 @@ def _tensors(value):
         return [value]
     held = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
     return [t for one in held for t in _tensors(one)]
+
+
+def _joined(tensors):
+    """(vectors of the first element of each, one of each type and device; the place of each tensor's, by its id)."""
+    kinds, place = {}, {}
+    for t in tensors:
+        kinds.setdefault((t.device, t.dtype), {})[id(t)] = t.detach().reshape(-1)[:1]
+    for held in kinds.values():
+        for key in held:
+            place[key] = len(place)
+    return [torch.cat(list(held.values())).double() for held in kinds.values()], place
 
 
 def _numbers(value, number):

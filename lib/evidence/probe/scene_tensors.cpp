@@ -14,43 +14,54 @@ using compare::Verdict;
 bool bits_equal(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
 bool close_by(double a, double b, double by) { return std::fabs(a - b) <= by * std::max(std::fabs(a), std::fabs(b)); }
 
-/// Whether each rank holds the same part, of the same bits: the sums over the parts are then the same.
+/// Whether each rank holds the same part, of the same bits.
 bool lie_alike(const Tensor& x, const Tensor& y) {
-  return std::equal(x.pieces.begin(), x.pieces.end(), y.pieces.begin(), y.pieces.end(), [](const auto& p, const auto& q) {
-    return p.key == q.key && p.rank == q.rank && p.digest == q.digest;
-  });
+  return std::equal(
+      x.pieces.begin(), x.pieces.end(), y.pieces.begin(), y.pieces.end(),
+      [](const auto& p, const auto& q) { return p.key == q.key && p.rank == q.rank && p.digest == q.digest; });
 }
+
+/// Whether equal values have sums of equal bits: both were added up in one order.
+bool sum_alike(const Tensor& x, const Tensor& y) { return x.shortened == y.shortened && lie_alike(x, y); }
 
 }  // namespace
 
 // ---- the fields of a tensor
-Account::Outcome Account::Scene::field(probefile::rule::Row, const Tensor&, const Tensor&, const std::string&) const { return {}; }   // its name
+Account::Outcome Account::Scene::field(probefile::rule::Row, const Tensor&, const Tensor&, const std::string&) const {
+  return {};
+}  // its name
 /// In one layout each rank holds the same part, of the same bits where the whole has the same.
-Account::Outcome Account::Scene::field(probefile::rule::Part, const Tensor& x, const Tensor& y, const std::string& name) const {
+Account::Outcome Account::Scene::field(probefile::rule::Part, const Tensor& x, const Tensor& y,
+                                       const std::string& name) const {
   if (!alike || x.digest != y.digest) return {};
   return unjudged(lie_alike(x, y), name + " lies otherwise on the ranks");
 }
-Account::Outcome Account::Scene::field(probefile::rule::Form, const Tensor& x, const Tensor& y, const std::string& name) const {
+Account::Outcome Account::Scene::field(probefile::rule::Form, const Tensor& x, const Tensor& y,
+                                       const std::string& name) const {
   if (x.dtype == y.dtype && x.of == y.of && x.shape == y.shape && x.held == y.held) return {};
   const bool own = !alike && !name.starts_with("grad/") && !name.starts_with("param/") && x.shape == y.shape;
   if (own && found.judged.contains(prefix + name)) return {Verdict::rounding, ""};
   return {own ? Verdict::inconclusive : Verdict::different, name + " has another type or shape"};
 }
 
-Account::Outcome Account::Scene::field(probefile::rule::Bits, const Tensor& x, const Tensor& y, const std::string& name) const {
+Account::Outcome Account::Scene::field(probefile::rule::Bits, const Tensor& x, const Tensor& y,
+                                       const std::string& name) const {
   if (x.digest == y.digest) return {};
   if (!tolerance.exact()) return {Verdict::within, ""};  // which the elements decide
   if (found.judged.contains(prefix + name)) return {Verdict::rounding, ""};
   return {Verdict::inconclusive, name + " differs, and nothing recorded shows by how much it may"};
 }
 
-Account::Outcome Account::Scene::field(probefile::rule::Squares, const Tensor& x, const Tensor& y, const std::string& name) const {
+Account::Outcome Account::Scene::field(probefile::rule::Squares, const Tensor& x, const Tensor& y,
+                                       const std::string& name) const {
   if (!std::isfinite(x.squares) && !std::isfinite(y.squares)) return {Verdict::failed, name};
-  if (std::isfinite(x.squares) != std::isfinite(y.squares)) return {Verdict::different, name + " is finite on one side"};
+  if (std::isfinite(x.squares) != std::isfinite(y.squares))
+    return {Verdict::different, name + " is finite on one side"};
   const bool same = x.digest == y.digest && x.dtype == y.dtype;
   const auto bound = found.judged.find(prefix + name);
-  if (same && alike && lie_alike(x, y))
-    return {bits_equal(x.squares, y.squares) ? Verdict::exact : Verdict::failed, name + " has another norm than its values tell"};
+  if (same && alike && sum_alike(x, y))
+    return {bits_equal(x.squares, y.squares) ? Verdict::exact : Verdict::failed,
+            name + " has another norm than its values tell"};
   const double most = same ? 1e-6 : bound == found.judged.end() ? 1 : 4 * bound->second + 1e-6;
   if (x.summands || y.summands || bits_equal(x.squares, y.squares) || close_by(std::sqrt(x.squares), std::sqrt(y.squares), most)) return {};
   return {same ? Verdict::failed : Verdict::different, name + " has another norm than its values tell"};
@@ -63,10 +74,11 @@ Account::Outcome Account::Scene::field(probefile::rule::Orders, const Tensor& x,
   return {Verdict::failed, name + ": equal bits have other digests of their set, rows or columns"};
 }
 
-Account::Outcome Account::Scene::field(probefile::rule::Sums, const Tensor& x, const Tensor& y, const std::string& name) const {
+Account::Outcome Account::Scene::field(probefile::rule::Sums, const Tensor& x, const Tensor& y,
+                                       const std::string& name) const {
   if (x.digest != y.digest || x.dtype != y.dtype || x.sketch.size() != y.sketch.size()) return {};
   for (std::size_t i = 0; i < x.sketch.size(); ++i) {
-    const double most = alike && lie_alike(x, y) ? 0 : 1e-9 * std::sqrt(x.squares * static_cast<double>(x.of));
+    const double most = alike && sum_alike(x, y) ? 0 : 1e-9 * std::sqrt(x.squares * static_cast<double>(x.of));
     if (!bits_equal(x.sketch[i], y.sketch[i]) && !(std::fabs(x.sketch[i] - y.sketch[i]) <= most) &&
         std::isfinite(x.squares))
       return {Verdict::failed, name + " has equal values and another sketch"};
@@ -75,7 +87,8 @@ Account::Outcome Account::Scene::field(probefile::rule::Sums, const Tensor& x, c
 }
 
 /// Elements are those of the values: equal where the bits are, else no further apart than the whole may be.
-Account::Outcome Account::Scene::field(probefile::rule::Sample, const Tensor& x, const Tensor& y, const std::string& name) const {
+Account::Outcome Account::Scene::field(probefile::rule::Sample, const Tensor& x, const Tensor& y,
+                                       const std::string& name) const {
   if (x.elements.size() != y.elements.size()) return unjudged(!alike, name + " has elements on one side alone");
   const bool same = x.digest == y.digest && x.dtype == y.dtype;
   const auto bound = found.judged.find(prefix + name);

@@ -80,6 +80,7 @@ void Tensors::shorten() {
   for (auto& [name, tensor] : held_) {
     for (std::size_t i = 8; i < tensor.sketch.size(); ++i) tensor.sketch[i % 8] += tensor.sketch[i];
     tensor.sketch.resize(std::min<std::size_t>(8, tensor.sketch.size()));
+    tensor.elements.clear(), tensor.shortened = true;
   }
 }
 

@@ -22,6 +22,7 @@ struct Tensor {
   std::uint64_t set = 0, rows = 0, cols = 0;  ///< of weights: whatever the order of elements, of rows; of columns
   double squares = 0;
   Sketch sketch;                 ///< 8 numbers per range
+  bool shortened = false;        ///< as beside a golden: its sums were made in another order
   std::vector<double> elements;  ///< at spacing(of); NaN: not recorded. Empty: none is
   int copies = 0;                ///< parts that another rank holds too, with the same bits
   bool summands = false;         ///< ranks hold terms of a sum: its squares are an estimate
@@ -50,7 +51,7 @@ class Tensors {
   void strip(const std::string& prefix);
   /// Whether a tensor of several ranges has a sketch of one, as in a golden.
   bool is_short() const;
-  /// Adds up the ranges of each sketch.
+  /// Leaves what a golden keeps: adds up the ranges of each sketch, drops elements.
   void shorten();
 
  private:

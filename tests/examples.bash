@@ -12,7 +12,7 @@ not_here() {
     man\ *) echo "it shows pages of this system" ;;
     *'$zs/slurm/'*) echo "a day with DeepSpeed: tests/trainers/run" ;;
     sbatch\ * | slurm/sandbox/* | eval\ *slurm/sandbox/*) echo "a cluster: tests/sandbox.bats" ;;
-    *probe-one* | *probe-two* | *' seen'* | *golden:seen* | *check-golden*)  # torchrun of Debian's PyTorch 1.13 fails
+    *probe-one* | *probe-two* | *probe-bad* | *' seen'* | *golden:* | *check-golden*)  # torchrun of Debian's PyTorch 1.13 fails
       python3 -c 'import torch; exit(torch.__version__ < "2")' 2>/dev/null && return 1
       echo "it needs PyTorch 2: tests/trainers/run first_job"
       ;;

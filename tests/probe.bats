@@ -134,7 +134,7 @@ END
   recorded_again nan nan-too
   run -1 zs-verify nan nan-too
   assert_line "verdict: FAILED"
-  assert_line --partial "not finite: step 1: loss of rank 0 is nan and nan"
+  assert_line --partial "failure: step 1: loss of rank 0 is nan and nan"
 }
 
 @test "a probe of every second step is compared with one of every step, where both strides explain it" {

@@ -27,7 +27,7 @@ void Account::enter(const std::string& thing, const Outcome& outcome) {
   const std::string text = thing.substr(0, thing.find(": ") + 2) + outcome.text;
   if (outcome.verdict == Verdict::different) different_.push_back(text);
   if (outcome.verdict == Verdict::failed) wild_.push_back(text);
-  if (outcome.verdict == Verdict::inconclusive) open_.push_back(text);
+  if (outcome.verdict == Verdict::inconclusive && !outcome.text.empty()) open_.push_back(text);
 }
 
 void Account::alone(Holder holder, const std::string& thing, const char* excuse) {

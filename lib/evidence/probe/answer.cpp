@@ -156,7 +156,7 @@ class Report {
     if (!account.loss().empty()) add("loss", account.loss());
     if (!account.different().empty()) add("different", some(account.different()));
     if (!failures.empty()) add("failure", some(failures));
-    if (!account.wild().empty()) add("not finite", some(account.wild()));
+    if (!account.wild().empty()) add("failure", some(account.wild()));
     if (!account.open().empty()) add("not judged", some(account.open()));
     if (unseen_) add("note", "the tolerance is of elements, and no values were kept: it was not tried");
     if (!found_.left_out.empty()) add("left_out", found_.left_out);

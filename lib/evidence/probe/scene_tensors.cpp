@@ -49,12 +49,13 @@ Account::Outcome Account::Scene::field(probefile::rule::Bits, const Tensor& x, c
   if (x.digest == y.digest) return {};
   if (!tolerance.exact()) return {Verdict::within, ""};  // which the elements decide
   if (found.judged.contains(prefix + name)) return {Verdict::rounding, ""};
+  if (found.first) return {Verdict::inconclusive, ""};  // it follows the first difference, which is told
   return {Verdict::inconclusive, name + " differs, and nothing recorded shows by how much it may"};
 }
 
 Account::Outcome Account::Scene::field(probefile::rule::Squares, const Tensor& x, const Tensor& y,
                                        const std::string& name) const {
-  if (!std::isfinite(x.squares) && !std::isfinite(y.squares)) return {Verdict::failed, name};
+  if (!std::isfinite(x.squares) && !std::isfinite(y.squares)) return {Verdict::failed, name + " is not finite on either side"};
   if (std::isfinite(x.squares) != std::isfinite(y.squares))
     return {Verdict::different, name + " is finite on one side"};
   const bool same = x.digest == y.digest && x.dtype == y.dtype;

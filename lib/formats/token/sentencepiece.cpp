@@ -18,6 +18,9 @@
 namespace zs::token {
 namespace {
 
+using protobuf::Field;
+using protozero::pbf_reader;
+
 constexpr std::string_view kSpace = "\u2581";  // replaces a blank
 
 // Fields of sentencepiece_model.proto.
@@ -45,40 +48,19 @@ struct Habits {
 };
 
 Habits habits_of(const std::string& proto) {
-  Habits its;
-  const auto trainer = [&](protozero::pbf_reader spec) {
-    while (spec.next()) {
-      if (spec.tag() == kModelType)
-        its.bpe = spec.get_enum() == kBpe;
-      else if (spec.tag() == kBlankAsSuffix)
-        its.suffix = spec.get_bool();
-      else
-        spec.skip();
-    }
+  Habits habits;
+  const auto type = [&](pbf_reader& spec) { habits.bpe = spec.get_enum() == kBpe; };
+  const auto maps = [&](pbf_reader& spec) { habits.maps |= spec.get_view().size() > 0; };
+  const auto trainer = [&](pbf_reader& message) {
+    protobuf::read(message.get_message(), Field{kModelType, type}, Field{kBlankAsSuffix, habits.suffix});
   };
-  const auto normalizer = [&](protozero::pbf_reader spec) {
-    while (spec.next()) {
-      if (spec.tag() == kAddDummyPrefix)
-        its.prefix = spec.get_bool();
-      else if (spec.tag() == kRemoveExtraBlanks)
-        its.removes = spec.get_bool();
-      else if (spec.tag() == kEscapeBlanks)
-        its.escapes = spec.get_bool();
-      else if (spec.tag() == kPrecompiledMap || spec.tag() == kNormalizationRules)
-        its.maps |= spec.get_view().size() > 0;
-      else
-        spec.skip();
-    }
+  const auto normalizer = [&](pbf_reader& message) {
+    protobuf::read(message.get_message(), Field{kAddDummyPrefix, habits.prefix},
+                   Field{kRemoveExtraBlanks, habits.removes}, Field{kEscapeBlanks, habits.escapes},
+                   Field{kPrecompiledMap, maps}, Field{kNormalizationRules, maps});
   };
-  for (protozero::pbf_reader message(proto); message.next();) {
-    if (message.tag() == kTrainerSpec)
-      trainer(message.get_message());
-    else if (message.tag() == kNormalizerSpec)
-      normalizer(message.get_message());
-    else
-      message.skip();
-  }
-  return its;
+  protobuf::read(pbf_reader(proto), Field{kTrainerSpec, trainer}, Field{kNormalizerSpec, normalizer});
+  return habits;
 }
 
 /// Whether a text may be split at a blank between two words, with the rest tokenized separately: true for a BPE that
@@ -130,17 +112,11 @@ Beside added_of(const sentencepiece::SentencePieceProcessor& model, const std::s
     return std::ranges::any_of(beside.tokens, is) || std::ranges::any_of(beside.normalized, is);
   };
   Id id = 0;
-  for (protozero::pbf_reader message(proto); message.next(kPieces); ++id) {
+  for (pbf_reader message(proto); message.next(kPieces); ++id) {
     std::string content;
     int type = 1;
-    for (protozero::pbf_reader piece = message.get_message(); piece.next();) {
-      if (piece.tag() == kPiece)
-        content = piece.get_string();
-      else if (piece.tag() == kType)
-        type = piece.get_enum();
-      else
-        piece.skip();
-    }
+    protobuf::read(message.get_message(), Field{kPiece, content},
+                   Field{kType, [&](pbf_reader& piece) { type = piece.get_enum(); }});
     if ((type == kControl || type == kOfTheUser) && !content.empty() && !has(content))
       beside.tokens.push_back({id, content});
   }

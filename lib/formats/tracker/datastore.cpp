@@ -12,6 +12,7 @@
 namespace zs::tracker {
 namespace {
 
+using protobuf::Field;
 using protozero::pbf_reader;
 using protozero::pbf_writer;
 
@@ -43,115 +44,39 @@ constexpr std::uint32_t kNum = 1, kHistory = 2, kSummary = 3, kConfig = 5, kOutp
 constexpr std::uint32_t kRunId = 1, kEntity = 2, kProject = 3, kRunConfig = 4, kGroup = 6, kJobType = 7,
                         kDisplayName = 8, kNotes = 9, kTags = 10, kHost = 13, kStartTime = 17, kGit = 21;
 
-Item read_item(pbf_reader message) {
+Item read_item(const pbf_reader& message) {
   Item item;
   std::string nested;
-  while (message.next()) {
-    switch (message.tag()) {
-      case 1:
-        item.key = message.get_string();
-        break;
-      case 2:
-        nested += (nested.empty() ? "" : ".") + message.get_string();
-        break;
-      case 16:
-        item.json = message.get_string();
-        break;
-      default:
-        message.skip();
-    }
-  }
+  const auto add = [&](pbf_reader& part) { nested += (nested.empty() ? "" : ".") + part.get_string(); };
+  protobuf::read(message, Field{1, item.key}, Field{2, add}, Field{16, item.json});
   if (item.key.empty()) item.key = nested;
   return item;
 }
 
-void read_items(pbf_reader message, WandbRecord& record) {
-  while (message.next()) {
-    const bool row = record.kind == WandbRecord::Kind::history;
-    if (message.tag() == 1) {
-      record.items.push_back(read_item(message.get_message()));
-    } else if (message.tag() == 2 && row) {
-      pbf_reader step = message.get_message();
-      while (step.next()) step.tag() == 1 ? void(record.step = step.get_int64()) : step.skip();
-    } else {
-      message.skip();
-    }
-  }
+void read_items(const pbf_reader& message, WandbRecord& record) {
+  protobuf::read(message, Field{1, [&](pbf_reader& item) { record.items.push_back(read_item(item.get_message())); }},
+                 Field{2, [&](pbf_reader& step) {
+                         if (record.kind != WandbRecord::Kind::history) return step.skip();
+                         protobuf::read(step.get_message(), Field{1, record.step});
+                       }});
 }
 
-double read_time(pbf_reader message) {
+double read_time(const pbf_reader& message) {
   double seconds = 0;
-  while (message.next()) {
-    if (message.tag() == 1)
-      seconds += static_cast<double>(message.get_int64());
-    else if (message.tag() == 2)
-      seconds += message.get_int32() * 1e-9;
-    else
-      message.skip();
-  }
+  protobuf::read(message, Field{1, [&](pbf_reader& whole) { seconds += static_cast<double>(whole.get_int64()); }},
+                 Field{2, [&](pbf_reader& part) { seconds += part.get_int32() * 1e-9; }});
   return seconds;
 }
 
-void read_run(pbf_reader message, WandbRecord& record) {
-  while (message.next()) {
-    switch (message.tag()) {
-      case kRunId:
-        record.id = message.get_string();
-        break;
-      case kEntity:
-        record.entity = message.get_string();
-        break;
-      case kProject:
-        record.project = message.get_string();
-        break;
-      case kRunConfig:
-        read_items(message.get_message(), record);
-        break;
-      case kGroup:
-        record.group = message.get_string();
-        break;
-      case kJobType:
-        record.job_type = message.get_string();
-        break;
-      case kDisplayName:
-        record.name = message.get_string();
-        break;
-      case kNotes:
-        record.notes = message.get_string();
-        break;
-      case kTags:
-        record.tags.push_back(message.get_string());
-        break;
-      case kHost:
-        record.host = message.get_string();
-        break;
-      case kStartTime:
-        record.start_time = read_time(message.get_message());
-        break;
-      case kGit: {
-        pbf_reader git = message.get_message();
-        while (git.next()) git.tag() == 2 ? void(record.commit = git.get_string()) : git.skip();
-        break;
-      }
-      default:
-        message.skip();
-    }
-  }
-}
-
-void read_exit(pbf_reader message, WandbRecord& record) {
-  while (message.next()) {
-    if (message.tag() == 1)
-      record.exit_code = message.get_int32();
-    else if (message.tag() == 2)
-      record.runtime = message.get_int32();
-    else
-      message.skip();
-  }
-}
-
-void read_output(pbf_reader message, WandbRecord& record) {
-  while (message.next()) message.tag() == 3 ? void(record.line = message.get_string()) : message.skip();
+void read_run(const pbf_reader& message, WandbRecord& record) {
+  protobuf::read(message, Field{kRunId, record.id}, Field{kEntity, record.entity}, Field{kProject, record.project},
+                 Field{kRunConfig, [&](pbf_reader& config) { read_items(config.get_message(), record); }},
+                 Field{kGroup, record.group}, Field{kJobType, record.job_type}, Field{kDisplayName, record.name},
+                 Field{kNotes, record.notes}, Field{kTags, record.tags}, Field{kHost, record.host},
+                 Field{kStartTime, [&](pbf_reader& time) { record.start_time = read_time(time.get_message()); }},
+                 Field{kGit, [&](pbf_reader& git) {
+                         protobuf::read(git.get_message(), Field{2, record.commit});
+                       }});
 }
 
 void write_items(pbf_writer& out, const std::vector<Item>& items) {
@@ -336,47 +261,30 @@ std::string to_bytes(const WandbRecord& record) {
 WandbRecord wandb_record(std::string_view bytes) {
   using Kind = WandbRecord::Kind;
   WandbRecord record;
-  pbf_reader message(bytes.data(), bytes.size());
-  const auto is = [&](Kind kind) {
-    record.kind = kind;
-    return message.get_message();
+  const auto is = [&](Kind kind, const auto&... fields) {
+    return [&record, kind, fields...](pbf_reader& part) {
+      record.kind = kind;
+      protobuf::read(part.get_message(), fields...);
+    };
   };
-  while (message.next()) {
-    switch (message.tag()) {
-      case kNum:
-        record.number = message.get_int64();
-        break;
-      case kHistory:
-        read_items(is(Kind::history), record);
-        break;
-      case kSummary:
-        read_items(is(Kind::summary), record);
-        break;
-      case kConfig:
-        read_items(is(Kind::config), record);
-        break;
-      case kRun:
-        read_run(is(Kind::run), record);
-        break;
-      case kExit:
-        read_exit(is(Kind::exit), record);
-        break;
-      case kOutputRaw:
-        read_output(is(Kind::output), record);
-        break;
-      case kHeader:
-        is(Kind::header);
-        break;
-      case kFinal:
-        is(Kind::final);
-        break;
-      case kFooter:
-        is(Kind::footer);
-        break;
-      default:
-        message.skip();
-    }
-  }
+  const auto has_items = [&](Kind kind) {
+    return [&record, kind](pbf_reader& part) {
+      record.kind = kind;
+      read_items(part.get_message(), record);
+    };
+  };
+  const auto exit_code = [&](pbf_reader& exit) { record.exit_code = exit.get_int32(); };
+  const auto runtime = [&](pbf_reader& exit) { record.runtime = exit.get_int32(); };
+  const auto line = [&](pbf_reader& output) { record.line = output.get_string(); };
+  const auto run = [&](pbf_reader& part) {
+    record.kind = Kind::run;
+    read_run(part.get_message(), record);
+  };
+  protobuf::read({bytes.data(), bytes.size()}, Field{kNum, record.number}, Field{kHistory, has_items(Kind::history)},
+                 Field{kSummary, has_items(Kind::summary)}, Field{kConfig, has_items(Kind::config)}, Field{kRun, run},
+                 Field{kExit, is(Kind::exit, Field{1, exit_code}, Field{2, runtime})},
+                 Field{kOutputRaw, is(Kind::output, Field{3, line})}, Field{kHeader, is(Kind::header)},
+                 Field{kFinal, is(Kind::final)}, Field{kFooter, is(Kind::footer)});
   return record;
 }
 

@@ -12,6 +12,7 @@
 namespace zs::tracker {
 namespace {
 
+using protobuf::Field;
 using protozero::pbf_reader;
 using protozero::pbf_writer;
 
@@ -73,46 +74,25 @@ double bfloat16_value(std::uint32_t bits) { return std::bit_cast<float>(bits << 
 
 /// The only element of a tensor, as TensorFlow stores it: raw bytes, or a repeated field of its type. False if there is
 /// none, several, or one of another type.
-bool read_tensor(pbf_reader tensor, EventValue& value) {
+bool read_tensor(const pbf_reader& tensor, EventValue& value) {
   std::int32_t dtype = 0;
   std::string_view content;
   std::vector<double> numbers;
   std::vector<std::string> texts;
-  const auto add = [&](const auto& range) {
-    for (const auto one : range) numbers.push_back(static_cast<double>(one));
+  // A number, or a packed range of them.
+  const auto numbers_of = [&](auto packed, auto one) {
+    return [&numbers, packed, one](pbf_reader& field) {
+      if (field.wire_type() != protozero::pbf_wire_type::length_delimited)
+        return numbers.push_back(static_cast<double>((field.*one)()));
+      for (const auto number : (field.*packed)()) numbers.push_back(static_cast<double>(number));
+    };
   };
-  while (tensor.next()) {
-    const bool packed = tensor.wire_type() == protozero::pbf_wire_type::length_delimited;
-    switch (tensor.tag()) {
-      case kDtype:
-        dtype = tensor.get_int32();
-        break;
-      case kContent:
-        content = protobuf::view(tensor.get_view());
-        break;
-      case kFloat:
-        packed ? add(tensor.get_packed_float()) : numbers.push_back(tensor.get_float());
-        break;
-      case kDouble:
-        packed ? add(tensor.get_packed_double()) : numbers.push_back(tensor.get_double());
-        break;
-      case kInt:
-      case kHalf:
-        packed ? add(tensor.get_packed_int32()) : numbers.push_back(tensor.get_int32());
-        break;
-      case kInt64:
-        packed ? add(tensor.get_packed_int64()) : numbers.push_back(static_cast<double>(tensor.get_int64()));
-        break;
-      case kBool:
-        packed ? add(tensor.get_packed_bool()) : numbers.push_back(tensor.get_bool());
-        break;
-      case kString:
-        texts.push_back(tensor.get_string());
-        break;
-      default:
-        tensor.skip();
-    }
-  }
+  const auto ints = numbers_of(&pbf_reader::get_packed_int32, &pbf_reader::get_int32);
+  protobuf::read(tensor, Field{kDtype, dtype}, Field{kContent, content},
+                 Field{kFloat, numbers_of(&pbf_reader::get_packed_float, &pbf_reader::get_float)},
+                 Field{kDouble, numbers_of(&pbf_reader::get_packed_double, &pbf_reader::get_double)}, Field{kInt, ints},
+                 Field{kHalf, ints}, Field{kInt64, numbers_of(&pbf_reader::get_packed_int64, &pbf_reader::get_int64)},
+                 Field{kBool, numbers_of(&pbf_reader::get_packed_bool, &pbf_reader::get_bool)}, Field{kString, texts});
   if (dtype == kDtString) {
     value.is_text = true;
     value.text = joined(texts, "\n");
@@ -156,30 +136,17 @@ std::string plugin_of(pbf_reader metadata) {
   return {};
 }
 
-void read_value(pbf_reader message, Event& event) {
+void read_value(const pbf_reader& message, Event& event) {
   EventValue value;
   std::string plugin;
   bool scalar = false, known = false;
   std::string_view tensor;
-  while (message.next()) {
-    switch (message.tag()) {
-      case kTag:
-        value.tag = message.get_string();
-        break;
-      case kSimpleValue:
-        value.scalar = message.get_float();
-        scalar = known = true;
-        break;
-      case kTensor:
-        tensor = protobuf::view(message.get_view());
-        break;
-      case kMetadata:
-        plugin = plugin_of(message.get_message());
-        break;
-      default:
-        message.skip();
-    }
-  }
+  const auto simple = [&](pbf_reader& field) {
+    value.scalar = field.get_float();
+    scalar = known = true;
+  };
+  protobuf::read(message, Field{kTag, value.tag}, Field{kSimpleValue, simple}, Field{kTensor, tensor},
+                 Field{kMetadata, [&](pbf_reader& metadata) { plugin = plugin_of(metadata.get_message()); }});
   if (!scalar && tensor.data() && (plugin.empty() || plugin == "scalars" || plugin == "text"))
     known = read_tensor(pbf_reader(tensor.data(), tensor.size()), value);
   if (known)
@@ -190,42 +157,12 @@ void read_value(pbf_reader message, Event& event) {
 
 Event event_of(std::string_view bytes) {
   Event event;
-  pbf_reader message(bytes.data(), bytes.size());
-  while (message.next()) {
-    switch (message.tag()) {
-      case kWallTime:
-        event.wall_time = message.get_double();
-        break;
-      case kStep:
-        event.step = message.get_int64();
-        break;
-      case kFileVersion:
-        event.version = message.get_string();
-        break;
-      case kEventSummary: {
-        pbf_reader summary = message.get_message();
-        while (summary.next()) {
-          if (summary.tag() == 1)
-            read_value(summary.get_message(), event);
-          else
-            summary.skip();
-        }
-        break;
-      }
-      case kSessionLog: {
-        pbf_reader log = message.get_message();
-        while (log.next()) {
-          if (log.tag() == 1)
-            event.restarts = log.get_int32() == 1;
-          else
-            log.skip();
-        }
-        break;
-      }
-      default:
-        message.skip();
-    }
-  }
+  const auto read_one = [&](pbf_reader& value) { read_value(value.get_message(), event); };
+  const auto summary = [&](pbf_reader& part) { protobuf::read(part.get_message(), Field{1, read_one}); };
+  const auto begins = [&](pbf_reader& status) { event.restarts = status.get_int32() == 1; };
+  const auto log = [&](pbf_reader& part) { protobuf::read(part.get_message(), Field{1, begins}); };
+  protobuf::read({bytes.data(), bytes.size()}, Field{kWallTime, event.wall_time}, Field{kStep, event.step},
+                 Field{kFileVersion, event.version}, Field{kEventSummary, summary}, Field{kSessionLog, log});
   return event;
 }
 

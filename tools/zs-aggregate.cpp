@@ -8,8 +8,8 @@
 #include "base/file.hpp"
 #include "base/words.hpp"
 #include "cli/form.hpp"
+#include "cli/progress.hpp"
 #include "cli/run.hpp"
-#include "cli/terminal.hpp"
 #include "input/source.hpp"
 #include "metric/file.hpp"
 #include "metric/summary_text.hpp"
@@ -19,7 +19,7 @@
 #include "stat/outlier.hpp"
 #include "stat/print.hpp"
 #include "stat/summary.hpp"
-#include "summary/choice.hpp"
+#include "summary/source.hpp"
 
 namespace {
 

@@ -2,7 +2,6 @@
 #include "base/file.hpp"
 #include "cli/run.hpp"
 #include "experiment/action.hpp"
-#include "experiment/actions.hpp"
 #include "pretrained/export.hpp"
 
 namespace {

@@ -9,7 +9,6 @@
 #include "input/named.hpp"
 #include "token/document.hpp"
 #include "token/file.hpp"
-#include "token/ids.hpp"
 #include "token/tokenize.hpp"
 
 namespace {

@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "fuzz/input.hpp"
 #include "metric/file.hpp"
-#include "metric/guard.hpp"
+#include "metric/hdf5.hpp"
 
 namespace metric = zs::metric;
 

@@ -6,9 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gradient/layer.hpp"
 #include "gradient/measure.hpp"
-#include "gradient/source.hpp"
 #include "tensorfile/tensor.hpp"
 
 namespace zs::gradient {

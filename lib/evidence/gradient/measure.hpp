@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics of gradient elements in constant memory. Sums are float64; nan and inf are counted separately.
+// Gradients of checkpoints, and statistics of their elements by layer, in constant memory. Sums are float64;
+// nan and inf are counted separately.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "input/named.hpp"
 
 namespace zs::gradient {
 
@@ -37,5 +45,36 @@ double dot(std::span<const float> a, std::span<const float> b);
 /// Cosine of the angle between two gradients, from their inner product: within [-1, 1]; nan if a norm is 0 or not
 /// finite.
 double cosine(double dot, double norm_a, double norm_b);
+
+// The layers of a model, derived from the names of its tensors: a block, an embedding, a head.
+
+struct Layer {
+  std::string name;                  ///< "h.0", "wte", "encoder.layer.3"
+  bool block = false;                ///< one of several equal ones: its name ends in a number
+  std::vector<std::size_t> tensors;  ///< indices among the names
+};
+
+/// Tensors belong to one layer if their names are equal up to the first part that is a number ("h.0" of
+/// "transformer.h.0.attn.c_proj.weight"), or without a number in their first part ("wte" of "transformer.wte.weight").
+/// A first part that all blocks share is removed. In order of first appearance.
+std::vector<Layer> layers(const std::vector<std::string>& names);
+
+// Finds gradients: the gradients.pt of a run's checkpoints, of single checkpoints, or named directly.
+
+struct Source {
+  std::string path;                  ///< of the file
+  std::string checkpoint;            ///< "checkpoint_100", its folder's name
+  std::optional<std::int64_t> step;  ///< steps done; nothing if neither state.json nor the folder's name has it
+};
+
+struct Sources {
+  std::vector<Source> found;         ///< in the order of the operands; a run's checkpoints by step
+  std::vector<std::string> without;  ///< paths of a run's checkpoints without gradients
+  std::string subject;               ///< the run's name, or the first checkpoint's path
+};
+
+/// The gradients of runs, of checkpoints, and files of them. Throws Error, located, with the reason, if there are none.
+/// REQUIRES: kinds of gradients.
+Sources find(const std::vector<input::Named>& named);
 
 }  // namespace zs::gradient

@@ -3,14 +3,19 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <map>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "base/text.hpp"
 #include "config/known.hpp"
 #include "registry/query.hpp"
+#include "stat/sample.hpp"
 
 namespace zs::registry {
 namespace {
@@ -68,6 +73,46 @@ std::vector<std::string> telling_columns(const Runs& runs, const std::vector<std
   for (const char* const name : {"slurm_job_id", "slurm_job_nodelist", "restarts"}) add_known(name);
   add("timestamp");
   return names;
+}
+
+/// A name of letters, digits and '_', as a metric may have; no other column's.
+std::string metric_name(const std::string& column, std::set<std::string>& taken) {
+  std::string name = "zs_run_";
+  for (const char c : column) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    name += plain ? c : '_';
+  }
+  while (!taken.insert(name).second) name += "_";
+  return name;
+}
+
+std::string quoted(const std::string& text) {
+  std::string out;
+  for (const char c : printable(text)) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string value_text(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  return to_text(value);
+}
+
+constexpr std::size_t kMost = 5;  // values of a column that are listed one by one
+
+std::string count_text(std::size_t count) { return to_text(static_cast<std::int64_t>(count)); }
+
+/// "gpt2 (3), tiny (1), 4 more".
+std::string frequent(const std::map<std::string, std::size_t>& counts) {
+  std::vector<std::pair<std::string, std::size_t>> order(counts.begin(), counts.end());
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(order.size(), kMost); ++i)
+    text += (i ? ", " : "") + order[i].first + " (" + count_text(order[i].second) + ")";
+  return order.size() > kMost ? text + ", " + count_text(order.size() - kMost) + " more" : text;
 }
 
 }  // namespace
@@ -163,6 +208,79 @@ Sheet difference(const Runs& runs, std::size_t a, std::size_t b) {
     }
   }
   return sheet;
+}
+
+std::string to_openmetrics(const Sheet& sheet) {
+  const auto cell = [&](const std::vector<std::string>& row, const char* column) {
+    const auto at = std::find(sheet.header.begin(), sheet.header.end(), column);
+    return at == sheet.header.end() ? std::string() : row[static_cast<std::size_t>(at - sheet.header.begin())];
+  };
+  const auto labels = [&](const std::vector<std::string>& row, const std::string& more) {
+    std::string text;
+    for (const char* const column : {"run_id", "run_name", "sweep_name"}) {
+      if (const std::string value = cell(row, column); !value.empty())
+        text += (text.empty() ? "" : ",") + std::string(column) + "=\"" + quoted(value) + "\"";
+    }
+    return "{" + text + (text.empty() || more.empty() ? "" : ",") + more + "}";
+  };
+  std::set<std::string> taken = {"zs_run_status"};
+  std::string text;
+  for (std::size_t i = 0; i < sheet.header.size(); ++i) {
+    const std::string& column = sheet.header[i];
+    if (topic(column) != Topic::metric) continue;
+    std::string samples;
+    for (const auto& row : sheet.rows) {
+      if (const auto number = parse_real(row[i])) samples += labels(row, "") + " " + value_text(*number) + "\n";
+    }
+    if (samples.empty()) continue;
+    const std::string name = metric_name(column, taken);
+    text += "# TYPE " + name + " gauge\n# HELP " + name + " " + quoted(std::string(attribute::label(column))) + "\n";
+    for (std::size_t at = 0; at < samples.size(); at = samples.find('\n', at) + 1)
+      text += name + samples.substr(at, samples.find('\n', at) + 1 - at);
+  }
+  std::string states;
+  for (const auto& row : sheet.rows) {
+    if (const std::string status = cell(row, "status"); !status.empty())
+      states += "zs_run_status" + labels(row, "status=\"" + quoted(status) + "\"") + " 1\n";
+  }
+  if (!states.empty()) text += "# TYPE zs_run_status gauge\n# HELP zs_run_status what has become of the run\n" + states;
+  return text + "# EOF\n";
+}
+
+Sheet statistics(const Sheet& sheet) {
+  Sheet made{{"column", "runs", "values", "mean", "std", "min", "25%", "50%", "75%", "max", "not_finite", "which"}, {}};
+  for (std::size_t column = 0; column < sheet.header.size(); ++column) {
+    if (sheet.header[column] == "run_id") continue;
+    std::map<std::string, std::size_t> counts;
+    stat::Sample finite;
+    std::set<double> different;
+    std::size_t runs = 0, numbers = 0;
+    for (const auto& row : sheet.rows) {
+      if (row[column].empty()) continue;
+      ++runs, ++counts[row[column]];
+      const auto number = parse_real(row[column]);
+      if (!number) continue;
+      ++numbers;
+      if (!std::isfinite(*number)) continue;
+      finite.push_back(*number), different.insert(*number);
+    }
+    if (runs == 0) continue;
+    const bool numeric = numbers == runs && !finite.empty();
+    std::vector<std::string> cells(made.header.size());
+    cells[0] = sheet.header[column], cells[1] = count_text(runs), cells[2] = count_text(counts.size());
+    if (numeric) {
+      cells[2] = count_text(different.size());
+      std::size_t at = 3;
+      for (const double value :
+           {stat::mean(finite), stat::deviation(finite), stat::quantile(finite, 0), stat::quantile(finite, 0.25),
+            stat::median(finite), stat::quantile(finite, 0.75), stat::quantile(finite, 1)})
+        cells[at++] = std::isnan(value) ? "" : to_text(value);
+      if (finite.size() < runs) cells[at] = count_text(runs - finite.size());
+    }
+    if (!numeric || (counts.size() <= kMost && counts.size() < runs)) cells.back() = frequent(counts);
+    made.rows.push_back(std::move(cells));
+  }
+  return made;
 }
 
 }  // namespace zs::registry

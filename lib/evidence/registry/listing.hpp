@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The listings of zs-runs: which columns matter, the fields of one run, the differences of two.
+// The listings of zs-runs: which columns matter, the fields of one run, the differences of two;
+// statistics, and OpenMetrics.
 #pragma once
 #include <optional>
 #include <string>
@@ -51,5 +52,19 @@ Sheet run_listing(const Runs& runs, std::size_t row);
 /// The fields in which two runs differ: topic, field, and both values, under their ids. Numbers are compared as
 /// numbers; the identity of the runs is left out.
 Sheet difference(const Runs& runs, std::size_t a, std::size_t b);
+
+// Outcomes of runs as OpenMetrics text, for the textfile collector of a Prometheus node exporter.
+
+/// Each numeric outcome column is a gauge, zs_run_COLUMN, with a sample for each run that has it, labelled with its id,
+/// name and sweep; zs_run_status is 1 for a run's status. Ends with "# EOF".
+std::string to_openmetrics(const Sheet& sheet);
+
+// Statistics of the columns of some runs.
+
+/// A row for each nonempty column of `sheet` except run_id: the number of runs that have a value, and of distinct
+/// values; for numbers mean, standard deviation (n - 1), minimum, quartiles and maximum of the finite ones, and the
+/// number of those not finite; for other values, and for few numbers, the values and how many runs have each, the most
+/// frequent first.
+Sheet statistics(const Sheet& sheet);
 
 }  // namespace zs::registry

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stat/duration.hpp"
+#include "stat/steps.hpp"
 
 #include <doctest/doctest.h>
 

@@ -34,4 +34,10 @@ struct MissingSteps {
 /// log_interval() is unknown. The result points into `series`.
 MissingSteps missing_steps(const metric::Run& run, const Series& series);
 
+// The total time of trainings.
+
+/// Seconds of all steps of a run: a logged time also counts for the unlogged steps before it. metric::absent_real() if
+/// no step has a time.
+double time_of_all_steps(const Series& series);
+
 }  // namespace zs::stat

@@ -10,7 +10,7 @@
 #include "checkpoints/optimizer.hpp"
 #include "checkpoints/outgoing.hpp"
 #include "checkpoints/read.hpp"
-#include "checkpoints/safetensors.hpp"
+#include "checkpoints/weights.hpp"
 #include "state/diff.hpp"
 #include "tensorfile/safetensors.hpp"
 

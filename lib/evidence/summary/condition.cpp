@@ -8,7 +8,7 @@
 #include "base/name.hpp"
 #include "metric/unit.hpp"
 #include "stat/divergence.hpp"
-#include "stat/duration.hpp"
+#include "stat/steps.hpp"
 #include "stat/summary.hpp"
 
 namespace zs::summary {

@@ -5,7 +5,6 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <map>
-#include <optional>
 
 #include "base/number.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads operands as a summary.
+// Reads operands as a summary, and chooses conditions of it.
 #pragma once
 #include <functional>
 #include <string>
@@ -7,6 +7,7 @@
 
 #include "input/source.hpp"
 #include "metric/table.hpp"
+#include "registry/runs.hpp"
 #include "stat/work.hpp"
 
 namespace zs::summary {
@@ -16,5 +17,24 @@ namespace zs::summary {
 /// the same name. They are grouped by attributes only if all runs have these.
 metric::Store read(const std::vector<input::Named>& named, const input::Listener& listener,
                    const std::function<void(const std::string&)>& warn, stat::SummaryRule rule = {});
+
+// The conditions of a summary as a table of runs: filtered and sorted like runs of a registry, or imported into one.
+
+/// A row per condition, in the summary's order: its columns, run_name with the condition's name, and the attributes
+/// that all of its runs share. REQUIRES: `store` has a summary.
+registry::Runs as_runs(const metric::Store& store);
+
+struct Choice {
+  std::vector<std::string> filters{};  ///< as zs-runs --filter; all must match
+  std::string sort_by{};               ///< a column, or ""
+  bool descending = false;
+};
+
+/// The runs of the conditions that `choice` selects, in its order. Throws Error if it selects none, or names an unknown
+/// column; UsageError at an invalid filter. REQUIRES: `store` has a summary.
+std::vector<metric::Run> chosen(metric::Store store, const Choice& choice);
+
+/// The conditions of the summary in the metric file `path`, as a tab-separated table. Throws Error if it has none.
+std::string table_of(const std::string& path);
 
 }  // namespace zs::summary

@@ -10,7 +10,7 @@
 #include "base/process.hpp"
 #include "base/shell.hpp"
 #include "base/text.hpp"
-#include "checkpoints/newest.hpp"
+#include "checkpoints/folders.hpp"
 #include "checkpoints/read.hpp"
 #include "compare/answer_lines.hpp"
 #include "experiment/foreign.hpp"

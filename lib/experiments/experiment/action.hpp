@@ -36,4 +36,12 @@ registry::Question question_of(const cli::Args& args);
 /// The status of an action that had so many faults.
 inline Status verdict(std::int64_t faults) { return faults ? Status::no : Status::done; }
 
+// The actions of zs-runs.
+
+/// zs-runs without an action: the runs as a table, or with --output as a page.
+Status list(const cli::Args& args);
+/// The action that the first operand names, of these rooms or of `further`. Throws UsageError, with the nearest, if
+/// there is none.
+Status act(const cli::Args& args, const Actions& further = {});
+
 }  // namespace zs::experiment

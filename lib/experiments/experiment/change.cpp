@@ -2,7 +2,6 @@
 // The actions of zs-runs that change the registry.
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <set>
@@ -21,7 +20,7 @@
 #include "registry/import.hpp"
 #include "registry/index.hpp"
 #include "registry/query.hpp"
-#include "summary/choice.hpp"
+#include "summary/source.hpp"
 
 namespace zs::experiment {
 namespace {

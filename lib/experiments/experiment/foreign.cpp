@@ -11,24 +11,18 @@
 #include "base/name.hpp"
 #include "base/shell.hpp"
 #include "base/words.hpp"
-#include "checkpoints/newest.hpp"
+#include "checkpoints/folders.hpp"
 #include "config/foreign.hpp"
+#include "registry/record.hpp"
 
 namespace zs::experiment {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
+using registry::set;
 
 constexpr std::string_view kCheckpoint = "{checkpoint}", kResume = "{resume}";
-
-void set(Options& options, const std::string& key, const std::string& value) {
-  const auto same = std::find_if(options.begin(), options.end(), [&](const auto& each) { return each.first == key; });
-  if (same == options.end())
-    options.emplace_back(key, value);
-  else
-    same->second = value;
-}
 
 /// The configuration at the front of a cell's words; "" if there is none.
 std::string configuration_path(const Cell& cell) {

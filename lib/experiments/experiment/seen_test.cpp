@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiment/seen.hpp"
+#include "experiment/page.hpp"
 
 #include <doctest/doctest.h>
 

@@ -9,23 +9,20 @@
 
 #include "attribute/difference.hpp"
 #include "base/file.hpp"
-#include "base/name.hpp"
 #include "base/text.hpp"
 #include "cli/form.hpp"
+#include "cli/progress.hpp"
 #include "cli/run.hpp"
-#include "cli/terminal.hpp"
 #include "compare/records.hpp"
 #include "experiment/action.hpp"
-#include "experiment/actions.hpp"
 #include "experiment/experiment.hpp"
 #include "experiment/page.hpp"
 #include "experiment/rerun.hpp"
 #include "experiment/state.hpp"
 #include "input/named.hpp"
 #include "registry/index.hpp"
-#include "registry/openmetrics.hpp"
+#include "registry/listing.hpp"
 #include "registry/query.hpp"
-#include "registry/statistics.hpp"
 
 namespace zs::experiment {
 namespace {

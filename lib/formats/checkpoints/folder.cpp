@@ -13,7 +13,6 @@
 #include "checkpoints/fact.hpp"
 #include "checkpoints/optimizer.hpp"
 #include "checkpoints/read.hpp"
-#include "checkpoints/safetensors.hpp"
 #include "checkpoints/weights.hpp"
 #include "tensorfile/state_dict.hpp"
 #include "tensorfile/torch.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoints/newest.hpp"
+#include "checkpoints/folders.hpp"
 
 #include <doctest/doctest.h>
 

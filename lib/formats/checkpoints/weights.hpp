@@ -4,6 +4,7 @@
 #include <string>
 
 #include "checkpoints/state.hpp"
+#include "tensorfile/safetensors.hpp"
 #include "tensorfile/value.hpp"
 
 namespace zs::checkpoints {
@@ -17,5 +18,16 @@ void add_model(State& into, const std::string& path);
 
 /// Adds gradients.pt, gradient_norms.pt and config.json, where the folder has them; a damaged one is a fault.
 void add_documents(State& into, const std::string& folder);
+
+// The state besides weights as one safetensors file: "master.NAME", "exp_avg.NAME" and so on, and in its `__metadata__`
+// under "zs_state" a JSON of steps, settings, ties and values.
+
+inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
+
+tensorfile::Metadata metadata_of(const State& state);
+
+/// Adds the content of the file. A file of another program, without "zs_state", is a fault. Throws Error if it is
+/// damaged.
+void add_safetensors(State& into, const std::string& path);
 
 }  // namespace zs::checkpoints

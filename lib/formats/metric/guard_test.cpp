@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "metric/guard.hpp"
+#include "metric/hdf5.hpp"
 
 #include <doctest/doctest.h>
 

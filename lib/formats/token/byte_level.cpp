@@ -5,9 +5,8 @@
 #include <bit>
 #include <deque>
 
-#include "base/error.hpp"
+#include "token/tokenize.hpp"
 #include "token/unicode.hpp"
-#include "token/work.hpp"
 
 namespace zs::token {
 namespace {

@@ -11,9 +11,9 @@
 #include "base/protobuf.hpp"
 #include "base/text.hpp"
 #include "token/beside.hpp"
+#include "token/tokenize.hpp"
 #include "token/tokenizer.hpp"
 #include "token/unicode.hpp"
-#include "token/work.hpp"
 
 namespace zs::token {
 namespace {

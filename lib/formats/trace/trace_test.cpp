@@ -11,7 +11,6 @@
 #include "trace/analysis.hpp"
 #include "trace/folder.hpp"
 #include "trace/launch.hpp"
-#include "trace/queue.hpp"
 #include "trace/straggler.hpp"
 #include "trace/sums.hpp"
 

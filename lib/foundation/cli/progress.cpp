@@ -8,14 +8,22 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "base/watch.hpp"
 
 namespace zs::cli {
+namespace {
+
+std::mutex line_mutex;
+bool line_shown = false;  // the terminal's last line is one of progress
+
+}  // namespace
 
 std::string clock_text(double seconds) {
   if (!(seconds >= 0 && seconds < 1e9)) return "?";
@@ -43,13 +51,6 @@ std::string bar(double share, std::size_t width) {
   const auto full = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * static_cast<double>(inside));
   return "[" + std::string(full, '#') + std::string(inside - full, '-') + "]";
 }
-
-namespace {
-
-std::mutex line_mutex;
-bool line_shown = false;  // the terminal's last line is one of progress
-
-}  // namespace
 
 ProgressLine::ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1) {}
 
@@ -115,6 +116,15 @@ void show_reading() {
     else
       file->progress.reset();
   });
+}
+
+std::size_t line_width() {
+  if (::isatty(STDOUT_FILENO)) {
+    winsize window{};
+    return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0 ? window.ws_col : 80;
+  }
+  const char* const columns = std::getenv("COLUMNS");
+  return static_cast<std::size_t>(std::max<std::int64_t>(0, parse_int(columns ? columns : "").value_or(0)));
 }
 
 }  // namespace zs::cli

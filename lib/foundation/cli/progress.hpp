@@ -2,6 +2,7 @@
 // Progress of long work, for people: one line on a terminal, overwritten repeatedly.
 #pragma once
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -55,5 +56,10 @@ class Progress {
 
 /// From now on shows how much of a file on disk has been read, if reading takes seconds.
 void show_reading();
+
+// The terminal that a tool writes to.
+
+/// Characters in a line of stdout: of its terminal, 80 where that does not say; elsewhere $COLUMNS; 0 is no limit.
+std::size_t line_width();
 
 }  // namespace zs::cli

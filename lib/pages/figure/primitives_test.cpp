@@ -8,7 +8,7 @@
 
 #include "figure/axis.hpp"
 #include "figure/layout.hpp"
-#include "figure/script.hpp"
+#include "figure/picture.hpp"
 #include "figure/svg.hpp"
 #include "figure/terminal.hpp"
 #include "figure/theme.hpp"

@@ -15,7 +15,6 @@
 #include "figure/canvas.hpp"
 #include "figure/curves_json.hpp"
 #include "figure/picture.hpp"
-#include "figure/script.hpp"
 #include "figure/svg.hpp"
 #include "figure/terminal.hpp"
 #include "plot/figures.hpp"

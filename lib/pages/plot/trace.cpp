@@ -10,7 +10,7 @@
 #include "base/number.hpp"
 #include "figure/axis.hpp"
 #include "plot/curve.hpp"
-#include "trace/queue.hpp"
+#include "trace/launch.hpp"
 
 namespace zs::plot {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/number.hpp"
-#include "gradient/between.hpp"
+#include "gradient/finding.hpp"
 #include "report/gradient_tables.hpp"
 #include "report/words.hpp"
 #include "stat/columns.hpp"

@@ -15,7 +15,7 @@
 #include "report/render.hpp"
 #include "report/style.hpp"
 #include "stat/summary_columns.hpp"
-#include "summary/choice.hpp"
+#include "summary/source.hpp"
 
 namespace zs::report {
 namespace {

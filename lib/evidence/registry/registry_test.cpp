@@ -18,8 +18,8 @@
 #include "base/sheet.hpp"
 #include "registry/image.hpp"
 #include "registry/index.hpp"
+#include "registry/listing.hpp"
 #include "registry/run.hpp"
-#include "registry/statistics.hpp"
 
 namespace fs = std::filesystem;
 namespace zs::registry {

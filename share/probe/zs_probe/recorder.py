@@ -384,8 +384,8 @@ class Recorder:
             made, digests = finish(rows, transfer)
             begun = dict(zip((row.name for row in found), finish(found, transfer)[1]))
             changed = [row for row in found if begun[row.name] != self._digests.get(row.name, begun[row.name])]
-            self._digests = {_BEGIN[place] + of: digest for (place, _, of), digest in zip((row.name.partition("/") for row in rows), digests)
-                             if place in _BEGIN}
+            self._digests = {_BEGIN[kind] + of: digest for (kind, _, of), digest in zip((row.name.partition("/") for row in rows), digests)
+                             if kind in _BEGIN}
             moved = [row for row, digest in zip(buffers, finish(buffers, transfer)[1]) if self._constant.get(row.name) != digest]
             for row in moved:
                 self._constant.pop(row.name, None)

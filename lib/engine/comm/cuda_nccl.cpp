@@ -7,7 +7,7 @@
 // start records a, wait() makes the compute stream wait for b: the host never waits. A thread watches the events b. If
 // one does not come within the deadline, the thread names its collective and the ranks that have not reached it, and
 // ends the job.
-#include "comm/nccl.hpp"
+#include "comm/gpu_group.hpp"
 
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -25,7 +25,6 @@
 
 #include "base/error.hpp"
 #include "comm/agree.hpp"
-#include "comm/gpu_group.hpp"
 #include "comm/nodes.hpp"
 #include "device/cuda.hpp"
 #include "device/operations.hpp"

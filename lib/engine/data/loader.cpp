@@ -1,12 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/loader.hpp"
 
+#include <xxhash.h>
+
+#include <cstdint>
 #include <future>
+#include <numeric>
+#include <random>
 #include <vector>
 
-#include "data/sampler.hpp"
-
 namespace zs::data {
+namespace {
+
+// The order of samples: depends only on the seed, not on ranks or accumulation.
+
+/// The numbers 0..n-1, shuffled again in every epoch.
+class Sampler {
+ public:
+  Sampler(std::int64_t samples, std::uint64_t seed);
+
+  /// The sample at `position` of the endless sequence of epochs.
+  std::int64_t at(std::int64_t position);
+  /// The epoch of a position, from 0.
+  std::int64_t epoch(std::int64_t position) const { return position / samples_; }
+  std::int64_t samples() const { return samples_; }
+
+ private:
+  std::int64_t samples_, epoch_ = -1;
+  std::uint64_t seed_;
+  std::vector<std::int64_t> order_;
+};
+
+Sampler::Sampler(std::int64_t samples, std::uint64_t seed)
+    : samples_(samples), seed_(seed), order_(static_cast<std::size_t>(samples)) {}
+
+std::int64_t Sampler::at(std::int64_t position) {
+  if (epoch(position) != epoch_) {
+    epoch_ = epoch(position);
+    std::iota(order_.begin(), order_.end(), 0);
+    std::mt19937_64 random(XXH3_64bits_withSeed(&epoch_, sizeof epoch_, seed_));
+    // std::shuffle would not do: its order depends on the library.
+    for (std::size_t i = order_.size(); i > 1; --i) {
+      const auto j = static_cast<std::size_t>((static_cast<unsigned __int128>(random()) * i) >> 64);
+      std::swap(order_[i - 1], order_[j]);
+    }
+  }
+  return order_[static_cast<std::size_t>(position % samples_)];
+}
+
+}  // namespace
 
 struct Loader::State {
   struct Leaf {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <utility>
 
 #include "base/error.hpp"

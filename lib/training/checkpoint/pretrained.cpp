@@ -4,8 +4,8 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "checkpoint/adapter.hpp"
 #include "checkpoint/checkpoint.hpp"
+#include "checkpoint/weights.hpp"
 #include "comm/agree.hpp"
 #include "pretrained/export.hpp"
 #include "tensorfile/safetensors.hpp"

@@ -3,6 +3,9 @@
 #pragma once
 #include <string>
 
+#include "tensorfile/safetensors.hpp"
+#include "tensorfile/state_dict.hpp"
+
 namespace zs::pretrained {
 
 /// Copies the files of the tokenizer `from`, a folder or a file, and of the image preprocessing, into the folder `to`.
@@ -20,5 +23,12 @@ struct Exported {
 /// is created and must be empty. `checkpoint` is a step or a name, "40", "checkpoint_40", "final_checkpoint"; "" is the
 /// final one. Throws Error if the run has none, if its checksums do not match, and if `to` is not empty.
 Exported export_run(const std::string& run, const std::string& checkpoint, const std::string& to);
+
+// Merges a checkpoint's adapters into the products: W + scale B A.
+
+/// The tensors of `weights`, whose file must outlive them, with their adapters merged: adds the adapters of
+/// `configuration`, an adapter_config.json, to their products, in float64, rounded once to float32. Throws zs::Error,
+/// located, if an adapter has no product or the file has no scale.
+tensorfile::NamedTensors merged(const tensorfile::StateDict& weights, const std::string& configuration);
 
 }  // namespace zs::pretrained

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pretrained/merge.hpp"
+#include "pretrained/export.hpp"
 
 #include <doctest/doctest.h>
 

@@ -8,7 +8,6 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
-#include "checkpoint/adapter.hpp"
 #include "checkpoint/weights.hpp"
 #include "comm/agree.hpp"
 #include "tensorfile/state_dict.hpp"

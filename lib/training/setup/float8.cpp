@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "setup/choices.hpp"
 
-#include "base/error.hpp"
 #include "base/number.hpp"
 
 namespace zs::setup {

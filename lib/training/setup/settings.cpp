@@ -9,7 +9,6 @@
 #include "base/error.hpp"
 #include "base/folder.hpp"
 #include "base/host.hpp"
-#include "base/number.hpp"
 #include "config/reading.hpp"
 #include "device/memory.hpp"
 #include "device/tensor.hpp"

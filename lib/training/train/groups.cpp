@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <string>
 #include <utility>
 #include <vector>
 

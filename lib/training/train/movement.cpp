@@ -5,7 +5,6 @@
 #include <iterator>
 
 #include "base/words.hpp"
-#include "comm/agree.hpp"
 #include "device/operations.hpp"
 
 namespace zs::train {

@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "checkpoint/adapter.hpp"
 #include "checkpoint/weights.hpp"
 #include "device/tensor.hpp"
 #include "model/model.hpp"

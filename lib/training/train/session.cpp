@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -16,7 +15,6 @@
 #include "metric/file.hpp"
 #include "parse/step_line.hpp"
 #include "plan/cost.hpp"
-#include "registry/index.hpp"
 #include "registry/run.hpp"
 #include "registry/status.hpp"
 #include "setup/agreement.hpp"
@@ -24,8 +22,6 @@
 #include "setup/memory.hpp"
 #include "train/calibrate.hpp"
 #include "train/deepspeed.hpp"
-#include "train/export.hpp"
-#include "train/progress.hpp"
 #include "train/results.hpp"
 #include "train/tracking.hpp"
 #include "train/trainer.hpp"

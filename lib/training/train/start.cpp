@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/start.hpp"
 
-#include <array>
-#include <filesystem>
-
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "config/known.hpp"

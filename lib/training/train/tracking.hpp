@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configured trackers of a training: TensorBoard and W&B.
+// What a training reports while it runs: the configured trackers, TensorBoard and W&B, and its lines for people.
 #pragma once
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/progress.hpp"
+#include "cli/run.hpp"
+#include "metric/table.hpp"
 #include "registry/run.hpp"
 #include "setup/settings.hpp"
 #include "tracker/tensorboard.hpp"
@@ -31,6 +35,38 @@ class Tracking {
   std::optional<tracker::TensorboardWriter> tensorboard_;
   std::optional<tracker::WandbWriter> wandb_;
   registry::Fields fields_;
+};
+
+// The output of a training for people: one line on a terminal, or the log if stdout is a file or a pipe.
+
+/// "[####----] step 40/100  loss 3.1416  12.3 k tokens/s  0:01:23 left": `per_second` is the rate of `what`; `left` in
+/// seconds.
+std::string progress_line(std::int64_t step, std::int64_t steps, double loss, double per_second,
+                          const std::string& what, double left);
+
+class Display {
+ public:
+  /// For a training with the log file `log`.
+  Display(const cli::Command& command, std::string log);
+
+  /// A line of the log: to stdout, as long as it is read; on a terminal only notes.
+  void log(const std::string& line);
+  /// After each step; `records` are the records of the run so far.
+  void step(const metric::Table& records, std::int64_t steps);
+  /// At the end, on a terminal: the result.
+  void end(double loss, const std::string& digest);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const cli::Command& command_;
+  std::string log_;
+  bool on_terminal_, closed_ = false, announced_ = false;
+  cli::ProgressLine line_;
+  Clock::time_point first_{};  ///< the end of the first step, which is slower than the rest
+  std::int64_t counted_ = 0;   ///< steps since then
+
+  void print(const std::string& line);
 };
 
 }  // namespace zs::train

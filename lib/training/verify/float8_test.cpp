@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verify/float8.hpp"
+#include "verify/arithmetic.hpp"
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>

@@ -6,13 +6,11 @@
 #include <array>
 #include <cmath>
 #include <iterator>
-#include <optional>
 
 #include "unit/arithmetic.hpp"
 #include "unit/autocast.hpp"
 #include "unit/random.hpp"
-#include "verify/float8.hpp"
-#include "verify/integers.hpp"
+#include "verify/arithmetic.hpp"
 #include "verify/plain_optimizer.hpp"
 
 namespace zs::verify {

@@ -5,9 +5,12 @@
 //   reduce_scatter   GPU full -> host full | the host group's reduce-scatter | host mine -> GPU mine, in wait()
 //   all_gather       GPU mine -> host mine | the host group's all-gather     | host full -> GPU full, in wait()
 //   all_to_all       the same, for the data to each rank and from each rank
-#include "comm/staged.hpp"
-
 #include "comm/gpu_group.hpp"
+
+#include <map>
+
+#include "comm/nodes.hpp"
+#include "device/backend.hpp"
 #include "device/tensor.hpp"
 
 namespace zs::comm {
@@ -92,6 +95,27 @@ class StagedGroup final : public GpuGroup {
 };
 
 }  // namespace
+
+std::string shared_gpu(Group& host, const device::Device& device) {
+  const std::string mine = host.host(host.rank()) + " " + device::cuda::backend().bus_id(device.index);
+  const auto all = host.all_gather_object(mine, "GPUs of the ranks");
+  std::map<std::string, int> taken;
+  for (int rank = 0; rank < host.size(); ++rank) {
+    const auto [place, fresh] = taken.emplace(all[static_cast<std::size_t>(rank)], rank);
+    if (!fresh)
+      return "ranks " + std::to_string(place->second) + " and " + std::to_string(rank) + " share the GPU " +
+             place->first;
+  }
+  return "";
+}
+
+std::unique_ptr<Group> nccl(std::unique_ptr<Group> host, const device::Device& device, const Options& options,
+                            bool repeat) {
+  const auto make =
+      device::cuda::function<Group*(Group*, const device::Device&, const Options&, int, bool)>("zs_cuda_nccl");
+  const int node = ranks_of_node(*host);
+  return std::unique_ptr<Group>(make(host.release(), device, options, node, repeat));
+}
 
 std::unique_ptr<Group> staged(std::unique_ptr<Group> host, const device::Device& device) {
   return std::make_unique<StagedGroup>(std::move(host), device);

@@ -10,11 +10,9 @@
 #include <vector>
 
 namespace zs::data {
-namespace {
 
-// The order of samples: depends only on the seed, not on ranks or accumulation.
-
-/// The numbers 0..n-1, shuffled again in every epoch.
+/// The order of samples: the numbers 0..n-1, shuffled again in every epoch. It depends only on the seed, not on ranks or
+/// accumulation.
 class Sampler {
  public:
   Sampler(std::int64_t samples, std::uint64_t seed);
@@ -47,8 +45,6 @@ std::int64_t Sampler::at(std::int64_t position) {
   }
   return order_[static_cast<std::size_t>(position % samples_)];
 }
-
-}  // namespace
 
 struct Loader::State {
   struct Leaf {

@@ -274,8 +274,7 @@ void Comparison::replicas(Finding& finding) const {
   for (const std::string& parameter : finding.tensors) {
     const auto apart = b_.replicas.find({finding.step, finding.place + "/" + parameter});
     if (apart == b_.replicas.end()) continue;
-    finding.relation += (finding.relation.empty() ? "rank " : "; rank ") + std::to_string(apart->second.second) +
-                        " holds other values than rank " + std::to_string(apart->second.first);
+    finding.relation += (finding.relation.empty() ? "" : "; ") + replica_text(apart->second);
     return;
   }
 }

@@ -17,4 +17,8 @@ Diagnosing::~Diagnosing() = default;
 Diagnosis Diagnosing::next() { return comparison_->next(); }
 std::int64_t Diagnosing::last() const { return comparison_->last(); }
 
+std::string replica_text(const probefile::Replica& apart) {
+  return "rank " + std::to_string(apart.second) + " holds other values than rank " + std::to_string(apart.first);
+}
+
 }  // namespace zs::probe

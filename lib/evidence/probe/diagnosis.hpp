@@ -28,6 +28,9 @@ inline std::string parameter_of(const std::string& name) { return name.substr(na
 /// "micro-batch 2 of rank 1", or "micro-batch 2" where there is one rank.
 std::string micro_text(std::pair<int, int> contribution, std::size_t ranks);
 
+/// "rank 1 holds other values than rank 0".
+std::string replica_text(const probefile::Replica& apart);
+
 /// The name of what a step, or a start after so many steps, holds: "step 3: grad/w".
 std::string thing(std::int64_t step, const std::string& name);
 std::string start_thing(std::int64_t step, const std::string& name);

@@ -186,9 +186,7 @@ void judge_replicas_of_start(const Run& run, Tally& tally, std::int64_t number, 
   for (const auto& [name, tensor] : tensors.all()) {
     const auto apart = run.replicas.find({-1 - number, name});
     if (apart != run.replicas.end())
-      tally.breach({number, "the start's " + name,
-                    "rank " + std::to_string(apart->second.second) + " holds other values than rank " +
-                        std::to_string(apart->second.first)});
+      tally.breach({number, "the start's " + name, replica_text(apart->second)});
     else if (tensor.copies > 0)
       tally.holds();
   }
@@ -201,8 +199,7 @@ void judge_replicas(const Run& run, Tally& tally, const Moment& now) {
       if (tensor.copies > 0) tally.holds();
       continue;
     }
-    std::string text = "rank " + std::to_string(apart->second.second) + " holds other values than rank " +
-                       std::to_string(apart->second.first);
+    std::string text = replica_text(apart->second);
     if (name.starts_with("grad/") && is_own_share(now.step, name, apart->second)) {
       std::string groups;
       for (const auto& [axis, size] : run.axes) {
@@ -385,12 +382,12 @@ void judge_norm(const Run& run, Tally& tally, const Moment& now) {
   std::map<int, double> of_ranks, own;
   double shared = 0;
   for (const auto& [name, tensor] : now.step.tensors.all()) {
-    if (!name.starts_with("grad/") || tensor.pieces.empty()) continue;
-    const int sole = sole_rank(tensor);
-    (sole < 0 ? shared : own[sole]) += tensor.squares / (factor * factor);
-    for (const Tensor::Piece& piece : tensor.pieces)
-      of_ranks[piece.rank] += tensor.squares * static_cast<double>(piece.count) /
-                              static_cast<double>(std::max<std::int64_t>(1, tensor.held)) / (factor * factor);
+    if (!name.starts_with("grad/")) continue;
+    if (tensor.copies > 0) shared += tensor.squares / (factor * factor);
+    for (const Tensor::Piece& piece : tensor.pieces) {
+      of_ranks[piece.rank] += piece.squares / (factor * factor);
+      if (tensor.copies == 0) own[piece.rank] += piece.squares / (factor * factor);
+    }
   }
   double mean = 0;
   for (const auto& [rank, square] : own) mean += std::sqrt(shared + square) / static_cast<double>(own.size());

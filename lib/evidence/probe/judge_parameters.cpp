@@ -80,9 +80,7 @@ void judge_found(const Run& run, Tally& tally, const Moment& now) {
       if (older && older->digest == found.digest) relation += ": those of the step before, it is stale";
     }
     const auto replica = run.replicas.find({now.number, name});
-    if (replica != run.replicas.end())
-      relation += "; rank " + std::to_string(replica->second.second) + " holds other values than rank " +
-                  std::to_string(replica->second.first);
+    if (replica != run.replicas.end()) relation += "; " + replica_text(replica->second);
     tally.breach({now.number, name, relation, by, 0});
   }
   if (!any && std::ranges::any_of(now.step.ranks, [](const auto& rank) { return !rank.second.batch.empty(); }))

@@ -17,7 +17,7 @@ Tensor matrix(const Sketch& sums, const std::vector<int>& ranks = {0}) {
   made.dtype = "F32", made.shape = {4, 4}, made.of = made.held = 16, made.sketch = sums;
   made.squares = std::inner_product(sums.begin(), sums.end(), sums.begin(), 0.0) / static_cast<double>(kSumsOfRange);
   made.digest = std::hash<double>()(sums[0]) + std::hash<double>()(sums[1]);
-  for (const int rank : ranks) made.pieces.push_back({"0+16", 0, 16, true, made.digest, rank, "", ""});
+  for (const int rank : ranks) made.pieces.push_back({"0+16", 0, 16, true, made.digest, rank, "", "", made.squares});
   return made;
 }
 

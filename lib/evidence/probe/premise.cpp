@@ -42,9 +42,7 @@ std::string tied_to(const Run& run, const std::string& name) {
 std::string changed(const Tensor& left, const Tensor& now, const Side& side, bool copy, const std::string& parameter,
                     std::int64_t step) {
   const auto replica = side.run.replicas.find({step, (copy ? "begin.model/" : "begin/") + parameter});
-  if (replica != side.run.replicas.end())
-    return ": rank " + std::to_string(replica->second.second) + " holds other values than rank " +
-           std::to_string(replica->second.first);
+  if (replica != side.run.replicas.end()) return ": " + replica_text(replica->second);
   if (norm(now.sketch) == 0) return ": it is zero";
   Sketch by = now.sketch;
   for (std::size_t i = 0; i < by.size(); ++i) by[i] -= left.sketch[i];

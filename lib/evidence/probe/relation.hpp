@@ -26,6 +26,7 @@ double distance(const Sketch& a, const Sketch& b);
 
 /// Whether two numbers are within a relative tolerance.
 bool close_to(double a, double b, double by);
+bool same_bits(double a, double b);
 /// Half a unit in the last place of a type, relative to its largest share.
 double half_unit(const std::string& dtype);
 

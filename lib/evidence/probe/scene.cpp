@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <set>
 
@@ -34,8 +33,6 @@ bool same_batches(const Step& a, const Step& b) {
                     [](const auto& x, const auto& y) { return x.second.batch == y.second.batch; });
 }
 
-bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
-bool near(double a, double b, double by) { return std::fabs(a - b) <= by * std::max(std::fabs(a), std::fabs(b)); }
 std::string pair_text(double a, double b) { return to_text(a) + " and " + to_text(b); }
 
 std::map<std::string, const Tensor*> listed(const Tensors& tensors, const std::string& before = "") {
@@ -86,7 +83,7 @@ Account::Outcome Account::Scene::number(const std::string& name, double x, doubl
   if (same_bits(x, y)) return {};
   const auto bound = found.judged.find(prefix + (name.starts_with("norm") ? "norm" : "number"));
   const double most = bound == found.judged.end() ? 0 : bound->second;
-  if (tolerance.exact() ? near(x, y, most) : tolerance.accepts(x, y))
+  if (tolerance.exact() ? close_to(x, y, most) : tolerance.accepts(x, y))
     return {tolerance.exact() ? Verdict::rounding : Verdict::within, ""};
   return {Verdict::different,
           name + ": " + pair_text(x, y) + (x != 0 && std::isfinite(y / x) ? ", x " + to_rounded_text(y / x, 4) : "")};
@@ -197,7 +194,7 @@ void Account::Scene::enter(rule::Losses) {
       [&](const std::string& name, double x, double y) {
         if (micro_batch() && std::isfinite(x) && std::isfinite(y)) return excused();  // divided by another number
         const auto factor = found.judged.find(prefix + "loss factor");  // a loss scale: gradients have it, too
-        if (factor != found.judged.end() && near(x * factor->second, y, 0.02)) return excused();
+        if (factor != found.judged.end() && close_to(x * factor->second, y, 0.02)) return excused();
         return number(name, x, y);
       },
       [&](const std::string&) { return micro_batch(); });
@@ -275,7 +272,7 @@ void Account::Scene::enter(rule::Scalars) {
         }
         if (!std::isfinite(x) || !std::isfinite(y)) return Outcome{Verdict::failed, name + " is " + pair_text(x, y)};
         if (same_bits(x, y)) return Outcome{};
-        return Outcome{near(x, y, 1e-6) ? Verdict::rounding : Verdict::different, name + ": " + pair_text(x, y)};
+        return Outcome{close_to(x, y, 1e-6) ? Verdict::rounding : Verdict::different, name + ": " + pair_text(x, y)};
       },
       [&](const std::string&) { return layout(); });
 }

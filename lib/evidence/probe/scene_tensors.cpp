@@ -11,9 +11,6 @@ namespace {
 
 using compare::Verdict;
 
-bool bits_equal(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
-bool close_by(double a, double b, double by) { return std::fabs(a - b) <= by * std::max(std::fabs(a), std::fabs(b)); }
-
 /// Whether each rank holds the same part, of the same bits.
 bool lie_alike(const Tensor& x, const Tensor& y) {
   return std::equal(
@@ -61,10 +58,10 @@ Account::Outcome Account::Scene::field(probefile::rule::Squares, const Tensor& x
   const bool same = x.digest == y.digest && x.dtype == y.dtype;
   const auto bound = found.judged.find(prefix + name);
   if (same && alike && sum_alike(x, y))
-    return {bits_equal(x.squares, y.squares) ? Verdict::exact : Verdict::failed,
+    return {same_bits(x.squares, y.squares) ? Verdict::exact : Verdict::failed,
             name + " has another norm than its values tell"};
   const double most = same ? 1e-6 : bound == found.judged.end() ? 1 : 4 * bound->second + 1e-6;
-  if (x.summands || y.summands || bits_equal(x.squares, y.squares) || close_by(std::sqrt(x.squares), std::sqrt(y.squares), most)) return {};
+  if (x.summands || y.summands || same_bits(x.squares, y.squares) || close_to(std::sqrt(x.squares), std::sqrt(y.squares), most)) return {};
   return {same ? Verdict::failed : Verdict::different, name + " has another norm than its values tell"};
 }
 
@@ -80,7 +77,7 @@ Account::Outcome Account::Scene::field(probefile::rule::Sums, const Tensor& x, c
   if (x.digest != y.digest || x.dtype != y.dtype || x.sketch.size() != y.sketch.size()) return {};
   for (std::size_t i = 0; i < x.sketch.size(); ++i) {
     const double most = alike && sum_alike(x, y) ? 0 : 1e-9 * std::sqrt(x.squares * static_cast<double>(x.of));
-    if (!bits_equal(x.sketch[i], y.sketch[i]) && !(std::fabs(x.sketch[i] - y.sketch[i]) <= most) &&
+    if (!same_bits(x.sketch[i], y.sketch[i]) && !(std::fabs(x.sketch[i] - y.sketch[i]) <= most) &&
         std::isfinite(x.squares))
       return {Verdict::failed, name + " has equal values and another sketch"};
   }
@@ -97,7 +94,7 @@ Account::Outcome Account::Scene::field(probefile::rule::Sample, const Tensor& x,
   const double most = same ? 0 : bound == found.judged.end() ? 2 * size : (4 * bound->second + 1e-6) * size;
   for (std::size_t i = 0; i < x.elements.size(); ++i) {
     const double p = x.elements[i], q = y.elements[i];
-    if (!bits_equal(p, q) && std::isfinite(x.squares) && !(std::fabs(p - q) <= most))
+    if (!same_bits(p, q) && std::isfinite(x.squares) && !(std::fabs(p - q) <= most))
       return {same ? Verdict::failed : Verdict::different, name + " has other elements than its values tell"};
   }
   return {};

@@ -212,7 +212,7 @@ void Join::add(Tensors& into, const TensorRow& row, int rank, const std::string&
   require_sound(row);
   std::string name = without(row.name, run_.prefix);
   const std::string what = where + ": " + name;
-  Tensor::Piece piece{"", row.begin, row.count, !row.runs, row.digest.bits, rank, values, ""};
+  Tensor::Piece piece{"", row.begin, row.count, !row.runs, row.digest.bits, rank, values, "", row.squares};
   piece.key = piece.contiguous ? to_text(piece.begin) + "+" + to_text(piece.count) : runs_text(*row.runs);
   const bool summand = row.by && !row.micro;  // ranks have the terms of a sum each
   if (summand) {

@@ -34,6 +34,7 @@ struct Tensor {
     int rank;
     std::string values;  ///< file, or ""
     std::string place;   ///< of a summand: its place among the elements
+    double squares;
   };
   std::vector<Piece> pieces;
   bool whole() const { return held == of; }

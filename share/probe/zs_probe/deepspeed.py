@@ -82,7 +82,9 @@ class _Engine:
     def scalars(self):
         zero = self.engine.optimizer
         norm = getattr(zero, "_global_grad_norm", None)
-        found = {"norm": norm, "accumulation": self.engine.gradient_accumulation_steps()}
+        found = {"norm": norm}
+        if getattr(self.engine, "_is_gradient_accumulation_boundary", None) is None:  # else the training tells each step's last micro-batch
+            found["accumulation"] = self.engine.gradient_accumulation_steps()
         bound = self.engine.gradient_clipping()
         if bound:
             found["clip"] = bound

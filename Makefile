@@ -266,8 +266,9 @@ check-peers: all  ## compare with the Python packages that zs stands in for, whi
 	@for peer in tests/peers/*; do [ ! -x $$peer ] || BUILD=$(BUILD) PEERS=$(PEERS) $$peer || exit 1; done
 	@BUILD=$(BUILD) tests/checkpoints/read
 
-check-bugs: all  ## train with the silent bugs that DeepSpeed, transformers and Accelerate released, which it gets from PyPI: zs-verify is to name each; DeepSpeed and FSDP go on from what zs-checkpoint converts (an hour)
+check-bugs: all  ## train with the silent bugs that DeepSpeed, transformers, Accelerate, Megatron and torchtitan released, which it gets from PyPI, and under layouts: zs-verify is to name each; DeepSpeed and FSDP go on from what zs-checkpoint converts (an hour and a half)
 	@BUILD=$(BUILD) tests/bugs/run
+	@BUILD=$(BUILD) tests/bugs/layouts
 	@BUILD=$(BUILD) tests/bugs/muon
 	@BUILD=$(BUILD) tests/bugs/resume
 	@BUILD=$(BUILD) tests/checkpoints/run

@@ -110,3 +110,25 @@ recorded_again() {
   [[ $output == "verdict: not comparable"$'\n'"headline: two different models: no parameter of one has a name of the other"* ]] || complain "$output"
   verdict
 }
+
+@test "Megatron-core's ranks are one model: tensor, sequence and pipeline parallelism beside one process, and a fault is named" {
+  python_with torch python3-torch
+  "$PYTHON" -c "import megatron.core" 2>/dev/null ||
+    skip "needs Megatron-core: pip install --no-deps megatron-core, and name its Python in ZS_TORCH_PYTHON"
+  local laid=$ROOT/tests/bugs/laid name
+  line() { echo "$2 ZS_PROBE=$1 DONE=$1.done SEEN=$1.log CLIP=1 ${*:3} $laid/core.py"; }
+  {
+    line core 1
+    line sequence 2 TP=2 SP=1
+    line stages 2 PP=2
+    line faulty 2 TP=2 FAULT=layers.1.mlp.linear_fc1.weight
+  } | ZS_PROBE=unused ZS_PROBE_EVERY=1 OMP_NUM_THREADS=1 PYTHONPATH=$ROOT/share/probe:${PYTHONPATH:-} "$PYTHON" -m zs_probe "$laid/gangs.py"
+  for name in sequence stages; do
+    run -0 zs-verify $name
+    assert_line "verdict: consistent"
+    run -0 zs-verify --allow rounding core $name
+    assert_line "verdict: equal up to rounding"
+  done
+  run -1 zs-verify faulty
+  assert_line --partial "headline: step 2: grad/decoder.layers.1.mlp.linear_fc1.weight: x 1.5"
+}

@@ -131,7 +131,7 @@ def slime(all_rows, folder, fault):
                                     "loss_mask": [1] * LENGTH, "weight_versions": [str(step)], "rollout_log_probs": row["gen"], "status": "completed"})
                 else:
                     samples.append({"data_parallel_rank": 0, "sample_index": index, "rollout_position": index, "tokens": row["ids"], "response_lengths": LENGTH,
-                                    "loss_masks": [1] * LENGTH, "log_probs": row["train"]})
+                                    "loss_masks": [1] * LENGTH, "log_probs": row["train"], "rollout_log_probs": row["gen"], "total_lengths": PROMPT + LENGTH})
             root = {"rollout_id": step, "samples": samples} if name == "gen" else {"format_version": 2, "rollout_id": step, "rank": 0, "samples": samples, "dp_shards": []}
             with zipfile.ZipFile(os.path.join(folder, side, f"{step}.pt"), "w", zipfile.ZIP_STORED) as archive:
                 archive.writestr(f"{step}/data.pkl", pickle.dumps(root, 2))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stages of torch.distributed.pipelining: which modules are stages behind the first, and by what gradients are divided when all
 micro-batches are through."""
+import functools
 import weakref
 
 _stages = weakref.WeakKeyDictionary()  # of a module its stage
@@ -9,18 +10,25 @@ _stages = weakref.WeakKeyDictionary()  # of a module its stage
 def watch(module, tell):
     """tell(name, value): a number of the step."""
     kind = module._PipelineStageBase
-    made, scaled = kind.__init__, kind.scale_grads
+    made = kind.__init__
 
     def __init__(self, submodule, *args, **kwargs):
         made(self, submodule, *args, **kwargs)
         _stages[submodule] = weakref.ref(self)
 
-    def scale_grads(self, factor):
+    kind.__init__ = __init__
+    for name in ("scale_grads", "perform_reduce_grad"):  # the second also where nothing is divided
+        if hasattr(kind, name):
+            setattr(kind, name, _telling(getattr(kind, name), tell))
+
+
+def _telling(made, tell):
+    @functools.wraps(made)
+    def divide(self, factor, *args, **kwargs):
         tell("accumulation", self.chunks)
         tell("divided", factor)
-        return scaled(self, factor)
-
-    kind.__init__, kind.scale_grads = __init__, scale_grads
+        return made(self, factor, *args, **kwargs)
+    return divide
 
 
 def _stage(module):

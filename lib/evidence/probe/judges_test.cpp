@@ -131,6 +131,7 @@ TEST_CASE("judges: stages of torch divide by the micro-batches behind backward, 
   CHECK(judged(mean, judge_gradients).notes().empty());
   const Tally meant = judged(sum, judge_gradients);
   CHECK(meant.broken() == 0);
+  REQUIRE(meant.notes().size() == 1);
   CHECK(has(*meant.notes().begin(), "scale_grads=False, x 4"));
   CHECK(has(said(judged(other, judge_gradients)), "grad/w: x 2"));
 }
@@ -202,6 +203,9 @@ TEST_CASE("judges: a step has as many micro-batches as it is told") {
   CHECK(judged(made, judge_micro_batches).held() == 1);
   made.step.scalars = {{"accumulation", 4}};
   CHECK(has(said(judged(made, judge_micro_batches)), "2 for an accumulation of 4: x 1/2"));
+  made.step.scalars = {{"accumulation", 1}};  // the training's own loop accumulates
+  CHECK(judged(made, judge_micro_batches).broken() == 0);
+  CHECK(judged(made, judge_micro_batches).notes().size() == 1);
 }
 
 TEST_CASE("judges: a counter that moves without a gradient is named") {

@@ -226,10 +226,9 @@ planned_by() {
     [[ $stderr == "zs-runs: $bad/record/00000009-x.tsv: is "*": this run is left out" ]] || complain "$put: $stderr"
     rm -rf "$bad"
   done
-  for put in 'mkfifo saved_models/.runs.index' 'ln -s /dev/zero saved_models/.runs.index' 'mkdir saved_models/.runs.index' \
-    'truncate -s 3T saved_models/.runs.index' 'mkfifo saved_models/runs.csv' 'ln -s /dev/zero saved_models/runs.csv' \
+  for put in 'mkfifo saved_models/runs.csv' 'ln -s /dev/zero saved_models/runs.csv' \
     'mkfifo "saved_models/$a/metrics.h5" "saved_models/$b/metrics.h5"' 'ln -s . saved_models/loop'; do
-    rm -rf saved_models/{.runs.index,runs.csv,zs-runs.csv,loop}
+    rm -rf saved_models/{runs.csv,zs-runs.csv,loop}
     eval "$put"
     for words in "--show run_name" "--status --show run_name" "show a" "--format table"; do
       # shellcheck disable=SC2086
@@ -329,7 +328,7 @@ sys.exit(p.wait())' >piped.json
 
 @test "zs-runs: a registry that may not be written is read all the same" {
   some_runs
-  rm saved_models/.runs.index saved_models/runs.csv
+  rm saved_models/runs.csv
   if ((EUID == 0)); then
     unshare -m bash -c 'mount --bind saved_models saved_models && mount -o remount,ro,bind saved_models && zs-runs --show run_name' >out || skip "root may always write, and may not mount here"
   else

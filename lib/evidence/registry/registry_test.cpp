@@ -16,7 +16,6 @@
 #include "base/file.hpp"
 #include "base/folder.hpp"
 #include "base/sheet.hpp"
-#include "registry/image.hpp"
 #include "registry/index.hpp"
 #include "registry/listing.hpp"
 #include "registry/run.hpp"
@@ -25,9 +24,8 @@ namespace fs = std::filesystem;
 namespace zs::registry {
 namespace {
 
-Runs read(const std::string& registry, bool anew = false) {
-  return read_runs(
-      registry, [](const zs::Fault& fault) { FAIL(fault.what); }, anew);
+Runs read(const std::string& registry) {
+  return read_runs(registry, [](const zs::Fault& fault) { FAIL(fault.what); });
 }
 
 std::string content(const std::string& path) { return zs::Input(path).read_all(); }
@@ -80,66 +78,19 @@ TEST_CASE("registry: an empty value takes a field back") {
   CHECK_THROWS_AS(run.update({{"run_id", "y"}}), zs::Error);
 }
 
-TEST_CASE("registry: the index is only a copy") {
+TEST_CASE("registry: runs.csv is only a copy") {
   const zs::TemporaryFolder place;
   const Run a = Run::create(place.path(), "a", {{"x", "1"}});
   const Run b = Run::create(place.path(), "b", {{"x", "2"}});
   const std::string csv = (read(place.path()), content(place.path() + "/runs.csv"));
   CHECK(std::count(csv.begin(), csv.end(), '\n') == 3);
-  SUBCASE("deleted") {
-    fs::remove(place.path() + "/runs.csv");
-    fs::remove(place.path() + "/.runs.index");
-  }
-  SUBCASE("runs.csv deleted") { fs::remove(place.path() + "/runs.csv"); }
-  SUBCASE("runs.csv changed by another tool") { std::ofstream(place.path() + "/runs.csv") << csv.substr(0, 40); }
-  SUBCASE("damaged") {
-    std::fstream index(place.path() + "/.runs.index", std::ios::in | std::ios::out);
-    index.seekp(60);
-    index.put('\x7f');
-  }
-  SUBCASE("cut short") { fs::resize_file(place.path() + "/.runs.index", 40); }
-  SUBCASE("empty") { fs::resize_file(place.path() + "/.runs.index", 0); }
-  SUBCASE("read anew") { read(place.path(), true); }
+  SUBCASE("deleted") { fs::remove(place.path() + "/runs.csv"); }
+  SUBCASE("cut short") { std::ofstream(place.path() + "/runs.csv") << csv.substr(0, 40); }
   const Runs runs = read(place.path());
   REQUIRE(runs.size() == 2);
   CHECK(runs.text(0, "run_id") == a.id());
   CHECK(runs.text(1, "x") == "2");
   CHECK(content(place.path() + "/runs.csv") == csv);
-}
-
-TEST_CASE("registry: what changed since the index was written is read anew, also within the grain of a file's time") {
-  const zs::TemporaryFolder place;
-  const Run run = Run::create(place.path(), "a", {});
-  for (int i = 0; i < 50; ++i) {
-    run.update({{"x", std::to_string(i)}});
-    REQUIRE(read(place.path()).text(0, "x") == std::to_string(i));
-  }
-}
-
-TEST_CASE("registry: an old index is trusted for what did not change, and only for that") {
-  const zs::TemporaryFolder place;
-  const Run a = Run::create(place.path(), "a", {{"x", "1"}});
-  const Run b = Run::create(place.path(), "b", {{"x", "1"}});
-  std::this_thread::sleep_for(std::chrono::milliseconds(2100));  // within its grain a folder's time tells nothing
-  read(place.path());
-  // Behind the index's back, the time left as it was: not seen, which shows that records are not read again.
-  const std::string record = fs::directory_iterator(a.folder() + "/record")->path().string();
-  std::ofstream(record) << record_text({{"run_id", a.id()}, {"x", "9"}});
-  b.update({{"x", "2"}});
-  CHECK(read(place.path()).text(0, "x") == "1");
-  CHECK(read(place.path()).text(1, "x") == "2");
-  CHECK(read(place.path(), true).text(0, "x") == "9");
-}
-
-TEST_CASE("registry: an update is seen though the folder's time was set back, as rsync and touch do") {
-  const zs::TemporaryFolder place;
-  const Run run = Run::create(place.path(), "a", {{"x", "1"}});
-  std::this_thread::sleep_for(std::chrono::milliseconds(2100));
-  read(place.path());
-  const auto then = fs::last_write_time(run.folder());
-  run.update({{"x", "2"}});
-  fs::last_write_time(run.folder(), then);
-  CHECK(read(place.path()).text(0, "x") == "2");
 }
 
 TEST_CASE("registry: a damaged record is a fault, the other runs are listed") {
@@ -150,8 +101,7 @@ TEST_CASE("registry: a damaged record is a fault, the other runs are listed") {
   std::ofstream(record) << "nonsense";
   fs::create_directory(place.path() + "/no_run");
   std::vector<std::string> faults;
-  const Runs runs = read_runs(
-      place.path(), [&](const zs::Fault& fault) { faults.push_back(fault.what); }, true);
+  const Runs runs = read_runs(place.path(), [&](const zs::Fault& fault) { faults.push_back(fault.what); });
   CHECK(runs.size() == 1);
   REQUIRE(faults.size() == 1);
   CHECK(faults[0] == record + ":1: is not a record of a run: this run is left out");
@@ -168,20 +118,17 @@ TEST_CASE("registry: a runs.csv that zs has not written is never touched: the ru
     fs::create_symlink("elsewhere", theirs);
     text = "x";
   }
-  fs::remove(place.path() + "/.runs.index");
   if (text != "x") std::ofstream(theirs) << text;
   for (const char* const name : {"a", "b"}) {
     Run::create(place.path(), name, {{"note", "line\nline, \"quoted\""}});
     CHECK(read(place.path()).csv == "zs-runs.csv");
   }
   CHECK(content(theirs) == text);
-  CHECK(fs::exists(place.path() + "/.runs.index"));
   const std::string ours = content(place.path() + "/zs-runs.csv");
-  CHECK(ours == to_csv(read(place.path(), true)));
+  CHECK(ours == to_csv(read(place.path())));
   // When theirs is gone, runs.csv is ours again; that it is ours is seen without the index too.
   fs::remove(theirs);
   CHECK(read(place.path()).csv == "runs.csv");
-  fs::remove(place.path() + "/.runs.index");
   CHECK(read(place.path()).csv == "runs.csv");
   CHECK(content(theirs) == ours);
 }
@@ -191,48 +138,14 @@ TEST_CASE("registry: with a folder that somebody has renamed, the table is still
   const Run run = Run::create(place.path(), "a", {});
   fs::rename(run.folder(), place.path() + "/renamed");
   CHECK(read(place.path()).text(0, "run_id") == "renamed");
-  CHECK(read(place.path(), true).csv == "runs.csv");
+  CHECK(read(place.path()).csv == "runs.csv");
   // Copied, as a whole registry may be.
   const std::string csv = place.path() + "/runs.csv", text = content(csv);
   fs::remove(csv);
   std::ofstream(csv) << text;
   CHECK(read(place.path()).csv == "runs.csv");
   std::ofstream(csv, std::ios::app) << "exp-1,x,,,\n";  // and what another has added to is another's
-  CHECK(read(place.path(), true).csv == "zs-runs.csv");
-}
-
-TEST_CASE("registry: an index with a right checksum and wrong numbers is no index") {
-  const zs::TemporaryFolder place;
-  Run::create(place.path(), "a", {{"x", "1"}});
-  Run::create(place.path(), "b", {{"x", "2"}});
-  const Runs before = read(place.path());
-  const std::string path = place.path() + "/.runs.index", whole = content(path);
-  const std::array trusted = {::geteuid()};
-  REQUIRE(read_image(path, trusted).found);
-  std::size_t refused = 0;
-  // Every 32 bits of it as 0, 1, many and all, with the checksum made right again; then cut at every place.
-  const auto look = [&](std::string bytes) {
-    const std::uint64_t sum = hash(std::string_view(bytes).substr(0, bytes.size() - 8));
-    std::memcpy(bytes.data() + bytes.size() - 8, &sum, 8);
-    zs::write_file(path, bytes);
-    const Image image = read_image(path, trusted);
-    refused += !image.found;
-    for (std::size_t row = 0; row < image.runs.size(); ++row) CHECK(image.runs.fields(row).size() < 100);
-  };
-  for (std::size_t at = 0; at + 12 <= whole.size(); at += 4) {
-    for (const std::uint32_t value : {0U, 1U, 0x10000U, 0xFFFFFFFFU}) {
-      std::string bytes = whole;
-      std::memcpy(bytes.data() + at, &value, 4);
-      look(bytes);
-    }
-  }
-  for (std::size_t size = 8; size < whole.size(); size += 3) look(whole.substr(0, size));
-  CHECK(refused > whole.size() / 2);
-  // One that is whole, but another's.
-  zs::write_file(path, whole);
-  CHECK_FALSE(read_image(path, std::array<uid_t, 1>{::geteuid() + 1}).found);
-  const Runs after = read(place.path());
-  CHECK(to_csv(after) == to_csv(before));
+  CHECK(read(place.path()).csv == "zs-runs.csv");
 }
 
 TEST_CASE("registry: pipes, devices, links and huge files where others may write: one run is left out, none waits") {
@@ -259,10 +172,8 @@ TEST_CASE("registry: pipes, devices, links and huge files where others may write
     std::ofstream(name) << "#zs-record 1\n";
     what = name + ": has no name of a record's file: move it away" + what;
   }
-  for (const char* const name : {".runs.index", "runs.csv"}) {
-    fs::remove(place.path() + "/" + name);
-    REQUIRE(::mkfifo((place.path() + "/" + name).c_str(), 0666) == 0);
-  }
+  fs::remove(place.path() + "/runs.csv");
+  REQUIRE(::mkfifo((place.path() + "/runs.csv").c_str(), 0666) == 0);
   std::vector<std::string> faults;
   const Runs runs = read_runs(place.path(), [&](const zs::Fault& fault) { faults.push_back(fault.what); });
   REQUIRE(runs.size() == 1);
@@ -290,17 +201,15 @@ TEST_CASE("registry: what is not for everybody who may enter the registry is not
   const Run hidden = Run::create(place.path(), "private", {{"x", "unseen"}});
   SUBCASE("made so") {}
   SUBCASE("a part of the record only") { fs::permissions(hidden.folder(), fs::perms(0755)); }
-  const Runs runs = read(place.path(), true);
+  const Runs runs = read(place.path());
   ::umask(before);
   CHECK(runs.size() == 2);
   CHECK(runs.closed == 0);
-  for (const char* const name : {"runs.csv", ".runs.index"}) {
-    const std::string bytes = content(place.path() + "/" + name);
-    CHECK(bytes.find("unseen") == std::string::npos);
-    CHECK(bytes.find("seen") != std::string::npos);
-    CHECK(fs::status(place.path() + "/" + name).permissions() == fs::perms(0644));
-  }
-  // Closed later, while the index has it.
+  const std::string bytes = content(place.path() + "/runs.csv");
+  CHECK(bytes.find("unseen") == std::string::npos);
+  CHECK(bytes.find("seen") != std::string::npos);
+  CHECK(fs::status(place.path() + "/runs.csv").permissions() == fs::perms(0644));
+  // Closed later, while runs.csv has it.
   fs::permissions(hidden.folder(), fs::perms(0755));
   fs::permissions(hidden.folder() + "/record", fs::perms(0755));
   for (const auto& file : fs::directory_iterator(hidden.folder() + "/record"))
@@ -408,8 +317,7 @@ TEST_CASE("registry: what killed writers left is cleared away when it is old, no
   const auto old = fs::file_time_type::clock::now() - std::chrono::hours(2);
   const std::vector<std::string> left = {place.path() + "/.zs-tmp-abcdefghjkmn", place.path() + "/.removed_x_abc",
                                          run.folder() + "/.zs-tmp-abcdefghjkmn"};
-  const std::vector<std::string> kept = {place.path() + "/.notes", place.path() + "/.runs.index",
-                                         run.folder() + "/.hidden"};
+  const std::vector<std::string> kept = {place.path() + "/.notes", run.folder() + "/.hidden"};
   for (const auto& names : {left, kept}) {
     for (const std::string& name : names) {
       std::ofstream(name) << "x";

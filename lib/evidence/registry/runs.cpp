@@ -2,7 +2,6 @@
 #include "registry/runs.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <unordered_map>
 
 #include "attribute/table.hpp"
@@ -10,8 +9,6 @@
 
 namespace zs::registry {
 namespace {
-
-constexpr std::uint32_t kUnset = std::numeric_limits<std::uint32_t>::max();
 
 /// The columns that name a run: always present, so that readers of runs.csv can rely on them.
 const std::vector<const attribute::Attribute*>& leading() {
@@ -26,21 +23,6 @@ std::size_t rank(const std::string& name) {
   if (lead != first.end()) return static_cast<std::size_t>(lead - first.begin());
   const config::Known* const row = config::known(name);
   return first.size() + (row ? static_cast<std::size_t>(row - config::known().data()) : config::known().size());
-}
-
-/// Drops values that no row has, and numbers the others in order of appearance.
-void compact(Column& column) {
-  std::vector<std::uint32_t> places(column.values.size(), kUnset);
-  places[0] = 0;
-  std::vector<std::string> values = {""};
-  for (std::uint32_t& code : column.codes) {
-    if (places[code] == kUnset) {
-      places[code] = static_cast<std::uint32_t>(values.size());
-      values.push_back(std::move(column.values[code]));
-    }
-    code = places[code];
-  }
-  column.values = std::move(values);
 }
 
 }  // namespace
@@ -65,41 +47,28 @@ Fields Runs::fields(std::size_t row) const {
   return fields;
 }
 
-Runs assemble(const Runs& earlier, const std::vector<Row>& rows) {
+Runs assemble(const std::vector<Fields>& rows) {
   Runs runs;
-  runs.times.reserve(rows.size());
-  for (const Row& row : rows) runs.times.push_back(row.time);
   std::unordered_map<std::string, std::size_t> places;
-  for (const attribute::Attribute* const row : leading()) {
-    const std::string name(row->name);
-    if (earlier.find(name)) continue;
-    places[name] = runs.columns.size();
-    runs.columns.push_back({name, {""}, std::vector<std::uint32_t>(rows.size())});
-  }
-  for (const Column& old : earlier.columns) {
-    places[old.name] = runs.columns.size();
-    Column& column = runs.columns.emplace_back(Column{old.name, old.values, {}});
-    column.codes.reserve(rows.size());
-    for (const Row& row : rows) column.codes.push_back(row.fresh ? 0 : old.codes[row.earlier]);
-  }
-  // Values are looked up only in the columns that fresh rows touch.
-  std::unordered_map<std::size_t, std::unordered_map<std::string, std::uint32_t>> codes;
+  std::vector<std::unordered_map<std::string, std::uint32_t>> codes;
+  const auto column_of = [&](const std::string& name) {
+    const auto [place, is_new] = places.try_emplace(name, runs.columns.size());
+    if (is_new) {
+      runs.columns.push_back({name, {""}, std::vector<std::uint32_t>(rows.size())});
+      codes.push_back({{"", 0}});
+    }
+    return place->second;
+  };
+  for (const attribute::Attribute* const row : leading()) column_of(std::string(row->name));
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    if (!rows[r].fresh) continue;
-    for (const auto& [key, value] : *rows[r].fresh) {
-      const auto [place, is_new] = places.try_emplace(key, runs.columns.size());
-      if (is_new) runs.columns.push_back({key, {""}, std::vector<std::uint32_t>(rows.size())});
-      Column& column = runs.columns[place->second];
-      auto& known = codes[place->second];
-      if (known.empty()) {
-        for (std::uint32_t code = 0; code < column.values.size(); ++code) known.emplace(column.values[code], code);
-      }
-      const auto [code, unseen] = known.try_emplace(value, static_cast<std::uint32_t>(column.values.size()));
+    for (const auto& [key, value] : rows[r]) {
+      const std::size_t at = column_of(key);
+      Column& column = runs.columns[at];
+      const auto [code, unseen] = codes[at].try_emplace(value, static_cast<std::uint32_t>(column.values.size()));
       if (unseen) column.values.push_back(value);
       column.codes[r] = code->second;
     }
   }
-  for (Column& column : runs.columns) compact(column);
   std::erase_if(runs.columns, [](const Column& column) {
     return column.values.size() == 1 && rank(column.name) >= leading().size();
   });

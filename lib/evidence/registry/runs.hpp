@@ -21,7 +21,7 @@ struct Column {
 
 class Runs {
  public:
-  std::size_t size() const { return times.size(); }
+  std::size_t size() const { return columns.empty() ? 0 : columns.front().codes.size(); }
   /// The column called `name`, or nothing.
   const Column* find(std::string_view name) const;
   /// The cell, or "".
@@ -30,21 +30,12 @@ class Runs {
   Fields fields(std::size_t row) const;
 
   std::vector<Column>
-      columns;  ///< run_id, run_name, timestamp, sweep_name, status, known settings, then the others by name
-  std::vector<std::int64_t> times;  ///< per row, the change time (ns) of the run's folder when it was read; 0 if a
-                                    ///< later change could go unnoticed
-  std::size_t closed = 0;           ///< runs that the caller may not read, which are not in the table
-  std::string csv;  ///< the name of the file with this table; "" if another program's file has that name
-};
-
-/// One row of a new table: a row of an earlier table, or newly read fields.
-struct Row {
-  std::size_t earlier = 0;  ///< used if `fresh` is null
-  const Fields* fresh = nullptr;
-  std::int64_t time = 0;
+      columns;             ///< run_id, run_name, timestamp, sweep_name, status, known settings, then the others by name
+  std::size_t closed = 0;  ///< runs that the caller may not read, which are not in the table
+  std::string csv;         ///< the name of the file with this table; "" if another program's file has that name
 };
 
 /// The table of `rows`, in that order.
-Runs assemble(const Runs& earlier, const std::vector<Row>& rows);
+Runs assemble(const std::vector<Fields>& rows);
 
 }  // namespace zs::registry

@@ -84,9 +84,7 @@ registry::Runs as_runs(const metric::Store& store) {
       if (shared && registry::value(fields[row], key).empty()) registry::set(fields[row], key, value);
     }
   }
-  std::vector<registry::Row> rows;
-  for (const registry::Fields& one : fields) rows.push_back({0, &one, 0});
-  return registry::assemble({}, rows);
+  return registry::assemble(fields);
 }
 
 std::vector<metric::Run> chosen(metric::Store store, const Choice& choice) {

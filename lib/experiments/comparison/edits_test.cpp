@@ -303,7 +303,7 @@ TEST_CASE("edits: runs.csv is never believed, and a difference of two records is
     registry::Fields edited = runs.fields(1);
     const std::string before = registry::value(edited, column.name);
     registry::set(edited, column.name, before.empty() ? "7" : before + "7");
-    registry::Runs other = registry::assemble(runs, {{0}, {0, &edited}, {2}});
+    registry::Runs other = registry::assemble({runs.fields(0), edited, runs.fields(2)});
     ++all;
     CHECK_MESSAGE(told(other) == usual + 1, column.name);
   }

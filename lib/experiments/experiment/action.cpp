@@ -206,8 +206,8 @@ Words operands(const cli::Args& args, std::size_t count, bool more, const std::s
 
 std::string place_of(const cli::Args& args) { return registry::place(args.text("registry")); }
 
-registry::Runs read(const cli::Args& args, const std::string& place, std::int64_t& faults, bool anew) {
-  registry::Runs runs = registry::read_runs(place, cli::fault_printer(args.command(), faults), anew);
+registry::Runs read(const cli::Args& args, const std::string& place, std::int64_t& faults) {
+  registry::Runs runs = registry::read_runs(place, cli::fault_printer(args.command(), faults));
   if (runs.csv != "runs.csv")
     cli::warn(args.command(), place + "/runs.csv: zs has not written this, so it stays as it is; " +
                                   (runs.csv.empty() ? "and so does zs-runs.csv" : "the runs of zs are in " + runs.csv) +

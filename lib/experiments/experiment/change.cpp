@@ -178,7 +178,7 @@ Status reindex(const cli::Args& args) {
   std::int64_t faults = 0;
   operands(args, 0, false, "alone");
   registry::tidy(place_of(args));
-  print(std::to_string(read(args, place_of(args), faults, true).size()) + " runs\n");
+  print(std::to_string(read(args, place_of(args), faults).size()) + " runs\n");
   return verdict(faults);
 }
 

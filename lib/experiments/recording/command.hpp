@@ -59,4 +59,13 @@ class Command {
   int ended_ = -1;
 };
 
+/// The live children of a process, as far as /proc shows them.
+std::vector<pid_t> children(pid_t process);
+
+/// A process and its live descendants, as far as /proc shows them.
+std::vector<pid_t> family(pid_t process);
+
+/// Files of W&B and TensorBoard that these processes have open.
+std::vector<std::string> open_tracker_files(const std::vector<pid_t>& processes);
+
 }  // namespace zs::recording

@@ -27,7 +27,6 @@
 #include "recording/hang.hpp"
 #include "recording/kernel_log.hpp"
 #include "recording/metrics.hpp"
-#include "recording/open_files.hpp"
 #include "recording/relay.hpp"
 #include "recording/use.hpp"
 #include "recording/wakers.hpp"

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of conditions: a row each, and a column for each figure.
 #pragma once
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "metric/table.hpp"
 #include "report/document.hpp"
 #include "report/findings.hpp"
 #include "report/words.hpp"
@@ -54,5 +57,15 @@ class GridMaker {
   Grid grid_;
   bool marked_ = false;
 };
+
+// Tables with rows that depend on the data: facts by name, outliers.
+
+/// A number on which the runs of a condition agree; "-" if there is none.
+/// A fraction of samples that are right is shown in per cent.
+Cell fact_cell(const Condition& condition, const std::string& name);
+/// A row for each fact whose name begins with `beginning`, a column per condition; nothing if there is none.
+std::optional<Grid> fact_grid(const Findings& found, std::string_view beginning, const std::string& title);
+/// Every outlier among similar runs; nothing if the summary has no such table.
+std::optional<Grid> outlier_grid(const metric::Store& store);
 
 }  // namespace zs::report

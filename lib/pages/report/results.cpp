@@ -9,7 +9,6 @@
 #include "plot/figures.hpp"
 #include "report/batch.hpp"
 #include "report/grid_maker.hpp"
-#include "report/grids.hpp"
 #include "summary/unit.hpp"
 
 namespace zs::report {

@@ -45,7 +45,7 @@ class RecordComparison {
   RecordComparison(const Side& a, const Side& b, const Tolerance& tolerance) : a_(a), b_(b), tolerance_(tolerance) {}
 
   Records run(const std::vector<std::string>& names) {
-    // An epoch that only one side counts tells no rows apart.
+    // If only one side counts epochs, rows are not matched by them.
     const bool epochs = has_values(a_.records->find("epoch")) && has_values(b_.records->find("epoch"));
     choose(names);
     rows_a_ = wanted(*a_.records, epochs, names), rows_b_ = wanted(*b_.records, epochs, names);
@@ -65,7 +65,7 @@ class RecordComparison {
     std::map<std::int64_t, double> so_far;  ///< by rank
   };
 
-  /// The steps that a side's stride omits: between two of its rows, and as far before and after them.
+  /// The steps that a side's stride omits: between two of its rows, and up to a stride before and after them.
   struct Gaps {
     std::int64_t stride = 0, phase = 0, first = 0, last = 0;
     bool have(std::int64_t step) const {
@@ -129,7 +129,7 @@ class RecordComparison {
       if (in_b && !in_a) made_.only_b.push_back(name);
       if (!in_a || !in_b) continue;
       const Precision pa = precision(a_, name), pb = precision(b_, name);
-      // Equal digits of one format are equal; of two formats, what the coarser one does not tell apart.
+      // Equal digits of one format are equal. In two formats, values are equal if they agree in the coarser one.
       const bool whole = left->type() == Type::integer && right->type() == Type::integer;
       const bool text = left->type() == Type::text || right->type() == Type::text;
       const double slack = pa == pb ? 0 : std::max(pa.uncertainty(), pb.uncertainty());
@@ -213,7 +213,7 @@ class RecordComparison {
     const auto meet = [&](const Row& left, const Row& right) {
       if (pairs.emplace(&left, &right).second) pair(left, right);
     };
-    // Compares final rows with each other, whatever their attempts.
+    // Compares final rows with each other, in any attempt.
     if (standing_a != a_end && standing_b != b_end) meet(*standing_a, *standing_b);
     for (Iterator row = a; row != a_end; ++row) {
       made_.repeated_a += row->replaced;
@@ -235,7 +235,7 @@ class RecordComparison {
       if (!at_a && !at_b) continue;
       loss = loss || column.result.name.ends_with("loss");
       if (!at_a || !at_b) {
-        // An attempt that was given up need not have got to every value of its last step.
+        // An attempt that ended early may lack values of its last step.
         if (left.replaced != right.replaced) {
           if (at_a && column.seen_a.insert(&left).second) ledger_->excuse(Holder::a, column.result.name);
           if (at_b && column.seen_b.insert(&right).second) ledger_->excuse(Holder::b, column.result.name);

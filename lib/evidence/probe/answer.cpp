@@ -107,7 +107,7 @@ class Report {
         found_(std::move(found)),
         floor_(std::move(floor)) {}
 
-  /// Whether something is apart in the steps after that one.
+  /// Whether something differs in the steps after that one.
   bool apart(std::int64_t after) const {
     const Account account(a_, b_, found_, tolerance_, after);
     const bool fails = !a_.faults.empty() || !b_.faults.empty() || copied();
@@ -181,7 +181,7 @@ class Report {
     if (called(a_) == called(b_)) add("layouts", "the same on both sides: nothing is said of another layout");
     if (a_.torch != b_.torch) add("torch", a_.torch + " in A, " + b_.torch + " in B: other bits are expected");
     if (!floor_.empty()) add("floor", floor_);
-    if (verdict == Verdict::different) {  // what one recording decides names the cause
+    if (verdict == Verdict::different) {  // a check of one recording names the cause
       for (const auto& [name, run] : {std::pair{"A", &a_}, {"B", &b_}}) {
         if (const std::string broken = headline_of(*run); !broken.empty())
           add(std::string(name) + " alone", "INCONSISTENT: " + broken);
@@ -200,7 +200,7 @@ class Report {
       lines_.emplace_back(key, value);
   }
 
-  /// Of what differs beside tensors, the first that is of an earlier step than the first tensor; "" if there is none.
+  /// The first difference outside tensors in an earlier step than the first tensor that differs; "" if there is none.
   std::string before_first(const std::vector<std::string>& different) const {
     const auto step_of = [](const std::string& sentence) {
       constexpr std::string_view kStep = "step ";
@@ -247,7 +247,7 @@ class Report {
            std::ranges::none_of(left, [&](const std::string& name) { return right.contains(name); });
   }
 
-  /// A tolerance that was asked for is one of elements.
+  /// A tolerance that the user sets applies to elements.
   void tolerate() {
     for (const auto& [number, step] : a_.steps) {
       const auto other = b_.steps.find(number);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far apart two sides may be at a place. The bound is that of what went in: where all inputs have the same bits on
-// both sides, the output may differ by the rounding of its own type alone, whatever type the forward pass has. Else it
-// is the rounding of the type in which the gradient was computed, and what earlier steps have left.
+// The largest difference of two sides at a place. If all inputs have the same bits on both sides, the output may differ
+// only by the rounding of its type, also if the forward pass has another type. Else it may differ by the rounding of
+// the type in which the gradient was computed, and by the difference that earlier steps have left.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -22,18 +22,18 @@ class Bounds {
   /// Looks at the inputs of a step. `from`: parameters and state before it, or null.
   void begin(std::int64_t number, const Side& a, const Side& b, const Tensors* from_a, const Tensors* from_b);
 
-  /// Of a gradient, or of what is as far apart: a local one, a copy.
+  /// The bound of a gradient, a local gradient, or a copy of one.
   double gradient(const std::string& parameter, const std::string& place = "grad") const;
   double state(const std::string& place, const std::string& parameter) const;
   double output(const std::string& name, const std::string& dtype) const;
   double buffer(const std::string& parameter) const;
-  /// Of a copy in 16 bits beside that of the same parameter.
+  /// The bound of a copy in 16 bits, from the bound of its parameter.
   double copy(const std::string& parameter) const;
-  /// Of a number that the whole step makes: a loss, or a norm of gradients, whose sums may be of 16 bits.
+  /// The bound of a number of the whole step: a loss, or a norm of gradients, whose sums may be of 16 bits.
   double number(bool norm) const;
-  /// Of an update, relative to it. `size`: the parameter's norm. `moved`: the norm of the update.
+  /// The bound of an update, relative to it. `size`: the parameter's norm. `moved`: the norm of the update.
   double update(const std::string& parameter, double size, double moved) const;
-  /// Of a parameter itself, relative, where the step before was not recorded. `moved`: how far it went since the last
+  /// The relative bound of a parameter, if the step before was not recorded. `moved`: how far it went since the last
   /// step that was, `apart`: how far apart the sides were there, `steps`: how many steps ago.
   double parameter(const std::string& name, double size, double moved, double apart, std::int64_t steps) const;
 
@@ -79,7 +79,7 @@ std::optional<double> clip_factor(const Step& step);
 /// The rounding of a sum of some terms, each with the same bits on both sides.
 double sum_rounding(const std::string& dtype, std::size_t terms);
 
-inline constexpr double kFloors = 8;  ///< so many times as far apart as the floor is rounding
+inline constexpr double kFloors = 8;  ///< a difference of up to this many floors is rounding
 /// The bound in Diagnosis::judged of a tensor that is rounding alone: its norm may be any.
 inline constexpr double kLeftOut = 1e9;
 

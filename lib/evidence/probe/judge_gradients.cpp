@@ -41,14 +41,14 @@ Contributed contributed(const Step& step, const std::string& parameter, std::siz
   return found;
 }
 
-/// The rank that alone holds a tensor, as its experts'; -1: several do.
+/// The only rank that holds a tensor, such as an expert's; -1: several ranks hold it.
 int sole_rank(const Tensor& tensor) {
   if (tensor.copies > 0 || tensor.pieces.empty()) return -1;
   const int rank = tensor.pieces.front().rank;
   return std::ranges::all_of(tensor.pieces, [&](const auto& piece) { return piece.rank == rank; }) ? rank : -1;
 }
 
-/// The squares of gradients that one rank alone holds: of all, and of those with one ending.
+/// Sums of squares of the gradients that only one rank holds: all of them, and those with one ending.
 std::map<std::string, double> kept_apart(const Step& step) {
   std::map<std::string, double> found;
   for (const auto& [name, tensor] : step.tensors.all()) {
@@ -68,8 +68,8 @@ std::int64_t size_of(const Run& run, const char* axis) {
   return found == run.axes.end() ? 1 : found->second;
 }
 
-/// By how many ranks a sum of gradients is divided. Tied stages and tensor ranks have summands of one share, and
-/// experts have the tokens of all shares.
+/// The number of ranks by which a sum of gradients is divided. Tied stages and tensor ranks have summands of one share,
+/// and experts have the tokens of all shares.
 double shares_of(const Run& run, const Step& step, const std::set<int>& summands) {
   const bool divided = size_of(run, "pipeline") > 1 || size_of(run, "tensor") > 1 || size_of(run, "expert") > 1;
   if (divided && run.axes.contains("data")) return static_cast<double>(size_of(run, "data") * size_of(run, "context"));
@@ -81,8 +81,8 @@ double shares_of(const Run& run, const Step& step, const std::set<int>& summands
   return static_cast<double>(shares.size());
 }
 
-/// What a framework multiplies gradients with by design: "" if nothing. Sequence parallelism by an mpu sums over the
-/// ranks of a sequence in DeepSpeed.
+/// Explains a factor with which a framework multiplies gradients by design; "" if there is none. With the sequence
+/// parallelism of an mpu, DeepSpeed sums over the ranks of a sequence.
 std::string by_contract(const Run& run, const Step& step, double factor) {
   const std::int64_t sequence = size_of(run, "sequence");
   if (run.framework.starts_with("DeepSpeed") && sequence > 1 && close_to(factor, static_cast<double>(sequence), 1e-3))
@@ -94,7 +94,7 @@ std::string by_contract(const Run& run, const Step& step, double factor) {
   return "";
 }
 
-/// By what the gradients of micro-batches are divided behind backward, as by the stages of torch's pipelines.
+/// The number by which the stages of torch's pipelines divide the gradients of micro-batches after backward.
 double micros_of(const Step& step) {
   const double divided = value_of(step.scalars, "divided", 0);
   return divided == 0 ? 1 : std::max(divided, value_of(step.scalars, "accumulation", 1));
@@ -119,7 +119,7 @@ std::string by_weights(const Contributed& in, const Sketch& gradient, double uni
   return text;
 }
 
-/// "has the gradient of w.2 added", or "is that of w.2": another parameter explains it; "" if none does.
+/// "has the gradient of w.2 added", or "is that of w.2", if another parameter explains the gradient; else "".
 std::string with_another(const Step& step, const std::string& parameter, const Contributed& in, const Sketch& gradient,
                          double most) {
   std::string text;
@@ -161,7 +161,7 @@ std::string by_slices(const Sketch& sum, const Sketch& gradient, double unit, do
   return text + " of the mean of its micro-batches' gradients";
 }
 
-/// Whether each of the two ranks has the sum of its own micro-batches' gradients alone.
+/// Whether each of the two ranks has only the sum of the gradients of its micro-batches.
 bool is_own_share(const Step& step, const std::string& name, const probefile::Replica& ranks) {
   const Tensor* const first = step.tensors.find(name);
   if (!first || !first->whole() || ranks.sketch.size() != first->sketch.size()) return false;
@@ -240,7 +240,7 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
       tally.holds();
       continue;
     }
-    // What cancels in the sum leaves the rounding of its terms. Ranks may reduce in the type of the forward pass.
+    // If terms of a sum cancel, their rounding remains. Ranks may reduce in the type of the forward pass.
     const std::string added = coarser(in.dtype, tensor.dtype);
     const double most =
         std::max(sum_rounding(run.ranks > 1 ? coarser(added, now.step.computed) : added, in.columns.size()), 1e-6) *
@@ -280,14 +280,14 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
     tally.lacks("of " + to_text(static_cast<std::int64_t>(without)) +
                 " parameters the micro-batches' gradients were not recorded");
   if (held.empty()) return;
-  // Where the factor of clipping is not known, it is one for all parameters, and at most 1.
+  // If the factor of clipping is not known: all parameters have the same factor, at most 1.
   std::vector<double> relative;
   for (const One& one : held) relative.push_back(one.factor);
   std::vector<double> sorted = relative;
   std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
   const double median = sorted[sorted.size() / 2];
   const bool known = clipped.has_value();
-  const bool unseen = !known && median > 0 && median < 1 - 1e-3;  // clipped or scaled by what nothing tells
+  const bool unseen = !known && median > 0 && median < 1 - 1e-3;  // clipped or scaled by an unrecorded factor
   const double wanted = known ? *clipped : unseen ? median : 1;
   if (unseen)
     tally.lacks(
@@ -299,7 +299,7 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
       tally.holds();
       continue;
     }
-    // A cause, and a contract, move all of a family.
+    // A cause or a contract changes all parameters of a family.
     std::int64_t others = 0;
     for (std::size_t j = 0; j < held.size(); ++j)
       others += held[j].family == one.family && !close_to(relative[j], relative[i], one.bound);
@@ -378,7 +378,7 @@ void judge_norm(const Run& run, Tally& tally, const Moment& now) {
     if (close_to(std::fabs(more), square / (factor * factor), 1e-3)) likely.push_back(what);
   }
   if (by.empty() && !likely.empty()) by = joined(likely, " or ") + (more > 0 ? " count twice" : " are left out");
-  // Of the parameters that one rank holds: a stage, or the rank's experts. Each rank's own norm, and their mean.
+  // The norm over the parameters of each rank, such as a stage or its experts, and the mean of these norms.
   std::map<int, double> of_ranks, own;
   double shared = 0;
   for (const auto& [name, tensor] : now.step.tensors.all()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of what goes into a step: numbers, samples, micro-batches, the optimizer's counter, rates, losses.
+// Checks of the inputs of a step: numbers, samples, micro-batches, the optimizer's counter, rates, losses.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -78,7 +78,7 @@ void SampleJudge::step(const Moment& now) {
       }
       std::set<std::string> told;
       const std::set<std::string> distinct(batch[micro].begin(), batch[micro].end());
-      // Reinforcement learning takes each prompt as many times.
+      // Reinforcement learning repeats each prompt equally often.
       const bool grouped = distinct.size() * 2 <= batch[micro].size() && batch[micro].size() % distinct.size() == 0;
       for (const std::string& sample : batch[micro]) {
         ++count;
@@ -149,7 +149,7 @@ void CounterJudge::start(std::int64_t number, const Tensors& tensors) {
                  static_cast<double>(counted->second)});
 }
 
-/// An update without a gradient moves the counter all the same: Adam's next update has the bias correction of a later
+/// An update without a gradient also moves the counter: Adam's next update has the bias correction of a later
 /// step. Reading an optimizer's state before its first step makes one, in some libraries.
 void CounterJudge::empty_update(const Moment& now) {
   const bool forward = std::ranges::any_of(

@@ -65,7 +65,8 @@ void Causes::ranks(const Run& run, const Step& step, bool reduced) {
   std::set<int> shares;
   for (const auto& [key, local] : step.locals) shares.insert(key.first);
   for (const auto& [name, size] : run.axes) {
-    const bool within = name == "tensor" || name == "tp" || name == "context" || name == "cp";  // a micro-batch's backward
+    const bool within =
+        name == "tensor" || name == "tp" || name == "context" || name == "cp";  // a micro-batch's backward
     if (reduced || within) add(name + " ranks", static_cast<double>(size));
   }
   if (!reduced) return;

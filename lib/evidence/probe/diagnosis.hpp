@@ -115,8 +115,8 @@ Finding made(std::int64_t step, const std::string& place, const std::vector<Apar
 /// A finding without tensors, whose relation is the whole sentence.
 Finding said(std::int64_t step, const std::string& place, const std::string& parameter, const std::string& relation);
 
-/// By range: what each rank has made of the slice that it owns, as weights of the contributions `keys` relative to `unit`.
-/// False if no weights fit; else `finding` has them. As many unknowns as a range has sums, at most.
+/// By range: what each rank has made of the slice that it owns, as weights of the contributions `keys` relative to
+/// `unit`. False if no weights fit; else `finding` has them. As many unknowns as a range has sums, at most.
 bool weighed_by_slices(const std::vector<Apart>& apart, const Side& side, const std::vector<std::pair<int, int>>& keys,
                        double unit, double most, Finding& finding);
 

@@ -218,7 +218,8 @@ bool other_micro_batches(const std::vector<Apart>& apart, const Side& a, const S
     const Fit real = fit(columns, target_b);
     const bool fits =
         are_other(real.weights) && real.residual <= std::min(most, explained) && target_b.size() >= 4 * columns.size();
-    if (!(fits && real.residual <= most / 4) && weighed_by_slices(apart, *side, keys, *unit, most, finding)) return true;
+    if (!(fits && real.residual <= most / 4) && weighed_by_slices(apart, *side, keys, *unit, most, finding))
+      return true;
     if (!fits) continue;
     std::vector<double> times;
     finding.residual = real.residual;

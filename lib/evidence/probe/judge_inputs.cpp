@@ -122,8 +122,9 @@ void judge_micro_batches(const Run&, Tally& tally, const Moment& now) {
     if (count == told->second)
       tally.holds();
     else if (std::fmod(count, told->second) == 0)
-      tally.note("the training makes " + to_text(static_cast<std::int64_t>(count)) + " micro-batches of a step for an accumulation of " +
-                 to_text(told->second) + ": the gradient shows whether all count");
+      tally.note("the training makes " + to_text(static_cast<std::int64_t>(count)) +
+                 " micro-batches of a step for an accumulation of " + to_text(told->second) +
+                 ": the gradient shows whether all count");
     else
       tally.breach({now.number, "micro-batches of rank " + std::to_string(by),
                     to_text(static_cast<std::int64_t>(count)) + " for an accumulation of " + to_text(told->second) +

@@ -171,8 +171,8 @@ std::string cause(const Subject& s, const Sampled& e, double unit,
          to_rounded_text(along(expected, real).weights[0], 3) + " along it)";
 }
 
-/// Muon moves a matrix by its rate along a direction whose singular values are near 1. Some record the direction, others
-/// the gradient that it is made of.
+/// Muon moves a matrix by its rate along a direction whose singular values are near 1. Some record the direction,
+/// others the gradient that it is made of.
 void judge_direction(const Subject& s, const Moment& now, Tally& tally) {
   if (s.after->shape.size() != 2 || s.before->sketch.size() != s.after->sketch.size()) return;
   const Rule& rule = s.rule;
@@ -191,10 +191,13 @@ void judge_direction(const Subject& s, const Moment& now, Tally& tally) {
                       (direction ? ": x " + to_rounded_text(1.5 * size / longest, 3) + " of it" : " times the rate"),
                   size / longest - 1, 0});
   else if (direction && !(along.residual <= 1e-2 && close_to(along.weights[0], -rule.rate, 1e-3)))
-    tally.breach({now.number, place, "moves by " + times + "its direction, expected " + to_text(-rule.rate), along.residual, 1e-2});
+    tally.breach({now.number, place, "moves by " + times + "its direction, expected " + to_text(-rule.rate),
+                  along.residual, 1e-2});
   else if (!direction && s.gradient && along.residual <= 1e-3)
-    tally.breach({now.number, place, "moves by " + times + "gradient: plain SGD, expected the orthogonal direction of " + s.group->optimizer,
-                  1, 1e-3});
+    tally.breach(
+        {now.number, place,
+         "moves by " + times + "gradient: plain SGD, expected the orthogonal direction of " + s.group->optimizer, 1,
+         1e-3});
   else
     tally.holds();
 }

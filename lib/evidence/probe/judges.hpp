@@ -70,7 +70,10 @@ class LossJudge : public Judge {
   bool begun_ = false;
 };
 
-// ---- gradients: judge_gradients.cpp
+/// A number of a step; `otherwise` if it has none.
+double value_of(const std::map<std::string, double>& scalars, const std::string& name, double otherwise);
+
+// ---- gradients: judge_gradients.cpp, judge_norm.cpp
 
 void judge_replicas_of_start(const Run& run, Tally& tally, std::int64_t number, const Tensors& tensors);
 void judge_replicas(const Run& run, Tally& tally, const Moment& now);

@@ -170,7 +170,8 @@ TEST_CASE("judges: a norm is that of all gradients, each once") {
   CHECK(told(std::sqrt(a + b + c)) == "");
   CHECK(has(told(std::sqrt(a + b + 2 * c)), "c counts twice"));
   CHECK(has(told(std::sqrt(a + c)), "b is left out"));
-  CHECK(has(told((std::sqrt(a + c) + std::sqrt(b + c)) / 2), "the mean of the ranks' norms, each with what it alone holds"));
+  CHECK(has(told((std::sqrt(a + c) + std::sqrt(b + c)) / 2),
+            "the mean of the ranks' norms, each with what it alone holds"));
   Made terms = made(1);
   terms.step.tensors.at("grad/a").summands = true;
   CHECK(judged(terms, judge_norm).broken() == 0);
@@ -217,7 +218,8 @@ TEST_CASE("judges: a counter that moves without a gradient is named") {
   Tally tally;
   CounterJudge judge(made.run, tally);
   judge.step(made.moment());
-  CHECK(has(said(tally), "counter: the optimizer made a step without a backward: all gradients and all state are zero"));
+  CHECK(
+      has(said(tally), "counter: the optimizer made a step without a backward: all gradients and all state are zero"));
   CHECK(has(said(tally), "x 0.7441"));
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fields of a tensor, as the ledger compares them.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "probe/scene.hpp"

@@ -113,10 +113,12 @@ Tokens tokens_of(const Dump& a, const Dump* b) {
                         (a.lacks.empty() ? "" : ": " + a.lacks) + "; or name two dumps, one of each side");
     }
     made.sequences = a.sequences;
-    std::map<std::pair<std::int64_t, std::vector<std::int64_t>>, int> whole;  // a trainer's rows may repeat the generator's
+    std::map<std::pair<std::int64_t, std::vector<std::int64_t>>, int>
+        whole;  // a trainer's rows may repeat the generator's
     for (const Sequence& one : made.sequences) whole[{one.step, one.ids}] += !one.gen.empty() && !one.train.empty();
-    std::erase_if(made.sequences,
-                  [&](const Sequence& one) { return one.train.empty() && whole[{one.step, one.ids}]-- > 0; });
+    std::erase_if(made.sequences, [&](const Sequence& one) {
+      return one.train.empty() && whole[{one.step, one.ids}]-- > 0;
+    });
   }
   for (Sequence& one : made.sequences) one.step = std::max<std::int64_t>(0, one.step);
   std::ranges::stable_sort(made.sequences, {}, &Sequence::step);

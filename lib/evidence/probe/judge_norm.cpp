@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// The check of the norm and of its bound of clipping.
+#include <algorithm>
+#include <cmath>
+
+#include "base/number.hpp"
+#include "base/words.hpp"
+#include "probe/bounds.hpp"
+#include "probe/causes.hpp"
+#include "probe/judges.hpp"
+
+namespace zs::probe {
+namespace {
+
+/// The rank that alone holds a tensor, as its experts'; -1: several do.
+int sole_rank(const Tensor& tensor) {
+  if (tensor.copies > 0 || tensor.pieces.empty()) return -1;
+  const int rank = tensor.pieces.front().rank;
+  return std::ranges::all_of(tensor.pieces, [&](const auto& piece) { return piece.rank == rank; }) ? rank : -1;
+}
+
+/// The squares of gradients that one rank alone holds: of all, and of those with one ending.
+std::map<std::string, double> kept_apart(const Step& step) {
+  std::map<std::string, double> found;
+  for (const auto& [name, tensor] : step.tensors.all()) {
+    const int rank = name.starts_with("grad/") ? sole_rank(tensor) : -1;
+    if (rank < 0) continue;
+    const std::string of = " of rank " + std::to_string(rank) + " alone", parameter = parameter_of(name);
+    const std::size_t last = parameter.rfind('.'),
+                      ending = last == std::string::npos ? last : parameter.rfind('.', last - 1);
+    found["the parameters" + of] += tensor.squares;
+    if (ending != std::string::npos) found["the " + parameter.substr(ending + 1) + of] += tensor.squares;
+  }
+  return found;
+}
+
+}  // namespace
+
+void judge_norm(const Run& run, Tally& tally, const Moment& now) {
+  const auto told = now.step.scalars.find("norm");
+  if (now.step.scalars.contains("clips"))
+    tally.note(
+        "a part of the gradients was clipped, or by another norm than the square root of the sum of squares: not "
+        "checked");
+  if (told == now.step.scalars.end() || !std::isfinite(told->second)) return;
+  double squares = 0;
+  bool half = false, unknown = false;
+  std::vector<std::pair<std::string, double>> of;
+  for (const auto& [name, tensor] : now.step.tensors.all()) {
+    if (name.starts_with("direction/")) unknown = true, squares += tensor.squares;
+    if (!name.starts_with("grad/")) continue;
+    if (tensor.summands)
+      return tally.lacks("ranks have summands of " + parameter_of(name) + ", whose norm is not known");
+    squares += tensor.squares;
+    half |= tensor.dtype == "BF16" || tensor.dtype == "F16";
+    of.emplace_back(parameter_of(name), tensor.squares);
+  }
+  if (unknown) {
+    const double bound = value_of(now.step.scalars, "clip", 0);
+    if (bound > 0 && told->second > bound && close_to(std::sqrt(squares), bound, 1e-3))
+      return tally.breach({now.number, "norm",
+                           "Muon's directions have together the norm of the bound of clipping, " + to_text(bound) +
+                               ": they are clipped, and not the gradients",
+                           1, 1e-3});
+    return tally.lacks("Muon's directions replace gradients, whose norm is not known");
+  }
+  if (of.empty() || !std::isfinite(squares)) return;
+  const double factor = clip_factor(now.step).value_or(1);
+  const double expected = told->second * factor, found = std::sqrt(squares), most = half ? 4e-3 : 2e-5;
+  if (close_to(expected, found, most)) {
+    tally.holds();
+    return;
+  }
+  const double whole = factor > 0 ? found / factor : found;  // before clipping
+  const double more = told->second * told->second - whole * whole;
+  std::string text =
+      "norm of gradients before clipping " + to_rounded_text(whole, 6) + ", " + to_text(told->second) + " is told: ";
+  std::string by;
+  if (clip_factor(now.step).value_or(1) < 1 && close_to(found, told->second, most)) {
+    text = "gradients are not clipped: their norm is " + to_rounded_text(found, 6) + ", the bound " +
+           to_text(now.step.scalars.at("clip"));
+    by = " ";
+  }
+  std::vector<std::string> likely;  // parameters of the same norm are rivals
+  for (const auto& [parameter, square] : of) {
+    const double mine = square / (factor * factor);
+    if (by.empty() && mine > 1e-4 * whole * whole && close_to(std::fabs(more), mine, 1e-3)) likely.push_back(parameter);
+  }
+  if (!likely.empty()) by = joined(likely, " or ") + (more > 0 ? " counts twice" : " is left out");
+  for (const auto& [what, square] : by.empty() ? kept_apart(now.step) : std::map<std::string, double>()) {
+    if (close_to(std::fabs(more), square / (factor * factor), 1e-3)) likely.push_back(what);
+  }
+  if (by.empty() && !likely.empty()) by = joined(likely, " or ") + (more > 0 ? " count twice" : " are left out");
+  // Of the parameters that one rank holds: a stage, or the rank's experts. Each rank's own norm, and their mean.
+  std::map<int, double> of_ranks, own;
+  double shared = 0;
+  for (const auto& [name, tensor] : now.step.tensors.all()) {
+    if (!name.starts_with("grad/")) continue;
+    if (tensor.copies > 0) shared += tensor.squares / (factor * factor);
+    for (const Tensor::Piece& piece : tensor.pieces) {
+      of_ranks[piece.rank] += piece.squares / (factor * factor);
+      if (tensor.copies == 0) own[piece.rank] += piece.squares / (factor * factor);
+    }
+  }
+  double mean = 0;
+  for (const auto& [rank, square] : own) mean += std::sqrt(shared + square) / static_cast<double>(own.size());
+  for (const auto& [rank, square] : of_ranks) {
+    if (by.empty() && of_ranks.size() > 1 && close_to(told->second, std::sqrt(square), 1e-4) &&
+        !close_to(told->second, mean, 1e-6))
+      by = "that of the parameters of rank " + std::to_string(rank) + " alone";
+  }
+  if (by.empty() && own.size() > 1 && close_to(told->second, mean, 1e-4))
+    by = "the mean of the ranks' norms, each with what it alone holds";
+  if (by.empty()) {
+    Causes sizes, causes;
+    sizes.ranks(run, now.step), sizes.micro_batches(run, now.step);
+    for (const auto& [name, value] : sizes.all())
+      causes.add("square root of " + name, std::sqrt(value)), causes.add(name, value);
+    by = factor_text(told->second / whole, causes.all(), 1e-3);
+  }
+  if (by == " ") by.clear();
+  tally.breach({now.number, "norm", text + by, std::fabs(expected / found - 1), most});
+}
+
+}  // namespace zs::probe

@@ -43,7 +43,7 @@ HDF5_CFLAGS := $(shell pkg-config --cflags hdf5 2>/dev/null || echo -I/usr/inclu
 # The archive where there is one: the shared library loads libcurl, Kerberos and LDAP, 9 ms at every start of a tool.
 HDF5_DIR := $(or $(patsubst -L%,%,$(firstword $(shell pkg-config --libs-only-L hdf5 2>/dev/null))),/usr/lib/$(MULTIARCH)/hdf5/serial)
 HDF5_LIBS := $(if $(wildcard $(HDF5_DIR)/libhdf5.a),$(HDF5_DIR)/libhdf5.a -lsz -ldl,-L$(HDF5_DIR) -lhdf5)
-LIGHT_LIBS := -Wl,--as-needed $(HDF5_LIBS) -lyaml-cpp -lboost_program_options -lboost_iostreams -lboost_filesystem -lfmt -lz -lcrypto -lre2 -lxxhash -lpcre2-8 -lutf8proc -lsentencepiece -lzstd -ljpeg -lpng16
+LIGHT_LIBS := -Wl,--as-needed $(HDF5_LIBS) -lyaml-cpp -lboost_program_options -lboost_iostreams -lboost_filesystem -lfmt -lz -lcrypto -lre2 -lxxhash -lpcre2-8 -lutf8proc -lsentencepiece -lzstd -ljpeg -lpng16 -lsqlite3
 MPI_CFLAGS := $(patsubst -I%,-isystem %,$(shell mpicxx --showme:compile 2>/dev/null))
 MPI_LIBS := $(shell mpicxx --showme:link 2>/dev/null)
 # LibTorch: what `make deps` fetched, or TORCH_HOME=FOLDER (of a PyTorch), or TORCH=debian (libtorch-dev).

@@ -105,6 +105,12 @@ END
   refute grep -q stages_00 loss.svg
 }
 
+@test "sweep: one file that is a sweep is expanded over the usual base" {
+  printf 'run: python3 train.py {options}\nlr: [0.5, 0.25]\n' >own.yaml
+  run -0 bash "$ROOT/slurm/sweep.sbatch" --local own.yaml
+  [ "$(runs run_name training.learning_rate | xargs)" = "own_001 0.5 own_002 0.25" ] || complain "$(runs run_name training.learning_rate)"
+}
+
 @test "sweep: seeds and --repeats are repetitions, of which the report gives mean and spread; two folders lie side by side" {
   echo 'width: 8' >base.yaml
   printf 'run: python3 train.py {options}\nsweep_name: s\nparameters:\n  lr: [0.5, 0.25]\n  seed: [1, 2, 3]\n' >sweep.yaml

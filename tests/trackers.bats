@@ -167,3 +167,36 @@ train() { zs-train --model_name tiny --num_layers 1 --seq_length 16 --output_dir
   run -2 zs-parse --set wandb_api_key=1 plain/a.log
   assert_output --partial "names a secret"
 }
+
+@test "MLflow's database of SQLite is read as its runs, and a torn one is an error" {
+  python3 - <<'PY'
+import sqlite3
+store = sqlite3.connect("mlflow.db")
+store.executescript("""
+CREATE TABLE runs (run_uuid TEXT PRIMARY KEY, name TEXT, status TEXT, start_time INTEGER, lifecycle_stage TEXT);
+CREATE TABLE metrics (key TEXT, value FLOAT, timestamp INTEGER, run_uuid TEXT, step INTEGER, is_nan BOOLEAN);
+CREATE TABLE params (key TEXT, value TEXT, run_uuid TEXT);
+CREATE TABLE tags (key TEXT, value TEXT, run_uuid TEXT);""")
+for number, name, stage in ((1, "first", "active"), (2, "second", "active"), (3, "empty", "active"), (4, "gone", "deleted")):
+    store.execute("INSERT INTO runs VALUES (?, ?, 'FINISHED', ?, ?)", (f"id{number}", name, number, stage))
+    store.execute("INSERT INTO params VALUES ('learning_rate', ?, ?)", (str(number / 1000), f"id{number}"))
+    store.execute("INSERT INTO params VALUES ('api_key', 'geheim', ?)", (f"id{number}",))
+    store.execute("INSERT INTO tags VALUES ('mlflow.source.git.commit', 'abc', ?)", (f"id{number}",))
+    for step in range(1, 4) if name != "empty" else ():
+        store.execute("INSERT INTO metrics VALUES ('train_loss', ?, ?, ?, ?, 0)", (4 / step + number, 1700000000000 + 500 * step, f"id{number}", step))
+    if name == "second":
+        store.execute("INSERT INTO metrics VALUES ('eval_loss', 0, 1700000002000, 'id2', 3, 1)")
+store.commit()
+PY
+  run -1 --separate-stderr zs-parse mlflow.db  # one has no metric
+  [[ $stderr == *"1 of 3 runs of MLflow have no metric, and are left out"* ]] || complain "$stderr"
+  [ "$(grep -v '^#\|^run' <<<"$output" | cut -f1,2 | xargs)" = "first 1 first 2 first 3 second 1 second 2 second 3" ] || complain "$output"
+  [[ $output == *"#@ second learning_rate=0.002"* && $output == *"#@ first commit=abc"* && $output != *geheim* && $output != *gone* ]] || complain "$output"
+  mkdir store && cp mlflow.db store/  # a folder with it
+  zs-parse store 2>/dev/null | zs-aggregate --format tsv >table || true
+  [ "$(cut -f1 table | sed 1d | xargs)" = "first second" ] || complain "$(cat table)"
+  head -c 6000 mlflow.db >torn.db
+  run -2 zs-parse torn.db
+  [[ $output == *"torn.db: cannot be read as MLflow's database: "* ]] || complain "$output"
+  verdict
+}

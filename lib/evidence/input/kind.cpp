@@ -128,7 +128,7 @@ std::vector<Kind> kinds_of_folder(const std::string& folder) {
     const std::string path = entry->path().string();
     const std::string name = entry->path().filename().string();
     foreign = foreign || marks_checkpoint(name) || checkpoints::holds_tensors(path);
-    tracked = tracked || parse::source_of(name) != parse::Source::log || name.starts_with("offline-run-") ||
+    tracked = tracked || parse::source_of(path) != parse::Source::log || name.starts_with("offline-run-") ||
               name.starts_with("run-2");  // W&B's: run-20261122_030357-ID
     registry = registry || is_there(path + "/metrics.h5");
   }

@@ -27,12 +27,13 @@ void name_loss_unit(metric::Store& store, const std::string& unit) {
   }
 }
 
-/// A note about points left out at the start, and a warning for every run that had fewer points than requested.
+/// A note about points left out at the start, and a warning if runs had fewer points than requested.
 std::string warmup_note(const std::vector<Condition>& conditions, const TimingRule& rule,
                         std::vector<std::string>& warnings) {
   const std::size_t usual = rule.warmup.value_or(kWarmup);
   const std::string asked = rule.find_warmup ? "auto" : std::to_string(usual);
-  std::string used;
+  std::string used, few;
+  std::size_t more = 0;  // runs with few points, behind the first
   for (const Condition& condition : conditions) {
     for (const Member& member : condition.members) {
       const Timing& timing = member.timing;
@@ -40,11 +41,13 @@ std::string warmup_note(const std::vector<Condition>& conditions, const TimingRu
       const std::string counts = std::to_string(timing.warmup) + " of " + std::to_string(timing.given);
       used += (used.empty() ? "" : ", ") + member.run->name + " " + counts;
       if (timing.asked == timing.warmup) continue;
-      warnings.push_back("run '" + member.run->name + "' has only " + std::to_string(timing.given) +
-                         " timed points: warm-up of " + std::to_string(timing.asked) + " cut to " +
-                         std::to_string(timing.warmup));
+      more += !few.empty();
+      if (few.empty())
+        few = "run '" + member.run->name + "' has only " + std::to_string(timing.given) + " timed points: warm-up of " +
+              std::to_string(timing.asked) + " cut to " + std::to_string(timing.warmup);
     }
   }
+  if (!few.empty()) warnings.push_back(few + (more > 0 ? "; so it is in " + counted(more, "more run") : ""));
   const bool own = !rule.warmup && !rule.find_warmup && !used.empty();
   return asked + (used.empty() ? "" : (own ? " or the runs' own; used: " : " asked; used: ") + used);
 }

@@ -5,6 +5,8 @@
 #include "parse/document.hpp"
 
 #include <algorithm>
+#include <array>
+#include <deque>
 #include <map>
 #include <optional>
 #include <utility>
@@ -19,8 +21,8 @@ namespace {
 constexpr std::size_t kLargest = 1 << 28;  // bytes
 constexpr std::string_view kValues = ".values";
 
-/// Where a value stands: "log_history[3].loss" is row 3 of column "loss" of the table "log_history[]"; "lm loss.values.1"
-/// is row 1 of column "lm loss" of the table "".
+/// Where a value stands: "log_history[3].loss" is row 3 of column "loss" of the table "log_history[]"; "lm
+/// loss.values.1" is row 1 of column "lm loss" of the table "".
 struct Cell {
   std::string table, column;
   std::int64_t row = 0;
@@ -46,6 +48,51 @@ std::optional<Cell> cell_of(std::string_view path) {
   return Cell{"", std::string(head), *row, keyed};
 }
 
+constexpr std::string_view kLosses = ".train_losses[";
+
+/// Emits the results of methods, a record for each epoch with the columns of each run; false for another document.
+bool read_methods(const FlatJson& json, std::int64_t line, Emitter& emitter) {
+  static constexpr auto kColumns =
+      std::to_array<std::pair<std::string_view, std::string_view>>({{"epoch_duration", "epoch_time"},
+                                                                    {"throughput", "samples_per_second"},
+                                                                    {"final_accuracy", "valid_accuracy"},
+                                                                    {"final_valid_loss", "valid_loss"},
+                                                                    {"peak_memory_gb", "peak_mem"}});
+  std::deque<std::string> made;
+  std::map<std::string, std::vector<std::vector<Field>>> methods;
+  const auto field = [&](const std::string& method, std::string_view column, std::string_view value, Kind kind) {
+    return Field{made.emplace_back(method + std::string(kSeries) + std::string(column)), value, kind};
+  };
+  for (const Field& one : json.fields()) {
+    if (const std::size_t at = one.key.find(kLosses); at != std::string_view::npos) {
+      const std::string method(one.key.substr(0, at));
+      auto& rows = methods[method];
+      const std::string_view epoch = made.emplace_back(to_text(static_cast<std::int64_t>(rows.size()) + 1));
+      rows.push_back(std::vector<Field>{{"epoch", epoch, Kind::integer}, field(method, "loss", one.value, Kind::real)});
+    }
+  }
+  for (const Field& one : json.fields()) {
+    const std::size_t point = one.key.rfind('.');
+    const auto method = methods.find(std::string(one.key.substr(0, std::min(point, one.key.size()))));
+    if (method == methods.end()) continue;
+    if (one.key.substr(point + 1) == "error") {  // JSON has no nan, and the lists of a method that failed end before it
+      const std::string_view epoch = made.emplace_back(to_text(static_cast<std::int64_t>(method->second.size()) + 1));
+      method->second.push_back({{"epoch", epoch, Kind::integer}, field(method->first, "loss", "nan", Kind::real)});
+    }
+    if (one.kind == Kind::word) continue;
+    const auto column = std::find_if(kColumns.begin(), kColumns.end(),
+                                     [&](const auto& row) { return row.first == one.key.substr(point + 1); });
+    if (column == kColumns.end()) continue;
+    const bool bytes = column->second == "peak_mem";  // the tools that write it divide by 1e9
+    const std::string_view value = bytes ? made.emplace_back(shifted(one.value, 9)) : one.value;
+    method->second.back().push_back(field(method->first, column->second, value, one.kind));
+  }
+  for (const auto& [name, rows] : methods) {
+    for (const std::vector<Field>& row : rows) emitter.record(row, {}, line);
+  }
+  return !methods.empty();
+}
+
 using Table = std::map<std::int64_t, std::vector<Field>>;
 
 }  // namespace
@@ -65,6 +112,18 @@ bool Document::scan(std::string_view line) {
     if (c == '}' || c == ']') --depth_;
   }
   return true;
+}
+
+std::vector<std::string> methods_of(std::string_view document) {
+  std::string text(document);
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  FlatJson json;
+  std::vector<std::string> methods;
+  if (text.find("\"train_losses\"") == std::string::npos || !json.read_all(text)) return methods;
+  for (const Field& one : json.fields()) {
+    if (one.key.ends_with(std::string(kLosses) + "0]")) methods.emplace_back(one.key.substr(0, one.key.find(kLosses)));
+  }
+  return methods;
 }
 
 bool Document::add(std::string_view line, std::int64_t number) {
@@ -104,6 +163,7 @@ void Document::finish(Emitter& emitter) {
   if (state != State::whole && state != State::open) return;
   FlatJson json;
   const bool whole = json.read_all(text);
+  if (whole && read_methods(json, lines.front().second, emitter)) return;
   std::map<std::string, Table> tables;
   std::map<std::string, std::size_t> sizes;
   std::map<std::string, std::string_view> facts;
@@ -120,8 +180,8 @@ void Document::finish(Emitter& emitter) {
     tables[cell->table][cell->row].push_back({names.emplace_back(cell->column), field.value, field.kind});
     ++sizes[cell->table];
   }
-  const auto most = std::max_element(sizes.begin(), sizes.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most =
+      std::max_element(sizes.begin(), sizes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   const auto has = [](const Table& table, auto test) {
     return std::any_of(table.begin(), table.end(),
                        [&](const auto& row) { return std::any_of(row.second.begin(), row.second.end(), test); });

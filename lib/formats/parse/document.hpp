@@ -11,6 +11,13 @@
 
 namespace zs::parse {
 
+/// Between the name of a run and a column of it, in a table of several runs.
+inline constexpr std::string_view kSeries = " - ";
+
+/// The methods of a document with what came of each, {"zero2": {"train_losses": [2.3, ...], ...}, ...}, each a run;
+/// empty for any other text.
+std::vector<std::string> methods_of(std::string_view document);
+
 class Document {
  public:
   /// Takes the next line of the log; true while it belongs to a document that has begun and not ended. A line that is a

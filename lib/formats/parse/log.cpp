@@ -10,6 +10,7 @@
 #include "base/checksum.hpp"
 #include "base/number.hpp"
 #include "parse/custom.hpp"
+#include "parse/document.hpp"
 
 namespace zs::parse {
 namespace {
@@ -19,7 +20,6 @@ constexpr std::int64_t kHeaderLines = 100;      // shown to all dialects
 constexpr std::int64_t kSearched = 10'000;      // the same, if none of them has found a record
 constexpr int kFaulty = -2;
 constexpr std::size_t kRecent = 4096;
-constexpr std::string_view kSeries = " - ";  // between a run's name and its column
 
 /// Adds the user's attributes for all logs.
 Options with_custom(Options options) {

@@ -9,6 +9,8 @@
 #include "base/secret.hpp"
 #include "metric/file.hpp"
 #include "parse/dialect.hpp"
+#include "parse/document.hpp"
+#include "parse/mlflow.hpp"
 #include "parse/names.hpp"
 #include "parse/text.hpp"
 #include "parse/tracked.hpp"
@@ -23,14 +25,6 @@ struct LogName {
   std::string run;
   std::int64_t rotation = 0;
 };
-
-/// A run's name is one word.
-std::string as_word(std::string name) {
-  for (char& c : name) {
-    if (is_blank(c) || static_cast<unsigned char>(c) < 32) c = '_';
-  }
-  return name;
-}
 
 LogName name_of(const std::string& path) {
   if (path == "-") return {"stdin"};
@@ -71,17 +65,19 @@ std::string tracked_name_of(const std::string& path, Source source) {
   return as_word(name.starts_with("run-") ? name.substr(4) : name);
 }
 
-/// The runs of a table that W&B exported, whose columns are "NAME - loss", "NAME - loss__MIN"; empty for any other
-/// file.
+/// The runs of a table that W&B exported, whose columns are "NAME - loss", "NAME - loss__MIN", or of a document with
+/// the results of methods; empty for any other file.
 std::vector<std::string> runs_of_table(const std::string& path) {
   constexpr std::size_t kLongest = 1 << 20;
   std::string name = path;
   if (name.ends_with(".gz")) name.resize(name.size() - 3);
   std::error_code ignored;
-  if (!name.ends_with(".csv") || !std::filesystem::is_regular_file(path, ignored)) return {};
+  const bool document = name.ends_with(".json");
+  if (!(document || name.ends_with(".csv")) || !std::filesystem::is_regular_file(path, ignored)) return {};
   Input input(path);
   std::string head(kLongest, '\0');
   head.resize(input.read(head.data(), head.size()));
+  if (document) return methods_of(head);
   head.resize(std::min(head.find('\n'), head.size()));
   std::vector<std::string> runs;
   for (const std::string_view cell : cells_of(head, ',')) {
@@ -95,6 +91,13 @@ std::vector<std::string> runs_of_table(const std::string& path) {
 }
 
 }  // namespace
+
+std::string as_word(std::string name) {
+  for (char& c : name) {
+    if (static_cast<unsigned char>(c) <= 32 || c == '/') c = '_';
+  }
+  return name;
+}
 
 Job job_of(const std::vector<std::string>& logs, const std::string& name) {
   Job job{name, logs, {}};
@@ -113,7 +116,10 @@ std::vector<Job> jobs_of(const std::vector<std::string>& logs) {
   };
   std::vector<Part> parts;
   for (const std::string& operand : logs) {
-    if (const Source source = source_of(operand); source != Source::log) {
+    if (const Source source = source_of(operand); source == Source::mlflow) {
+      std::ranges::move(mlflow_jobs(operand), std::back_inserter(jobs));
+      continue;
+    } else if (source != Source::log) {
       const std::string run = tracked_name_of(operand, source);
       const auto same =
           std::find_if(jobs.begin(), jobs.end(), [&](const Job& j) { return j.run == run && j.source == source; });
@@ -201,7 +207,7 @@ Count read_tracked(const Job& job, const Options& options, metric::Writer& rows,
   if (job.source == Source::tensorboard)
     reader.read_tensorboard(job.logs);
   else if (job.source == Source::mlflow)
-    reader.read_mlflow(job.logs.front());
+    reader.read_mlflow(job.logs.front(), job.series);
   else
     reader.read_wandb(job.logs);
   for (const auto& [key, value] : job.attributes) reader.set_attribute(key, value);

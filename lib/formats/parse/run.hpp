@@ -14,6 +14,9 @@ namespace zs::parse {
 /// The kind of a run's files.
 enum class Source { log, tensorboard, wandb, mlflow };
 
+/// A name of a run that is one word: blanks and slashes become underscores.
+std::string as_word(std::string name);
+
 /// A run and its logs, in order.
 struct Job {
   std::string run;

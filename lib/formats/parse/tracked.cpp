@@ -15,6 +15,7 @@
 #include "base/words.hpp"
 #include "config/config.hpp"
 #include "parse/flat_json.hpp"
+#include "parse/mlflow.hpp"
 #include "tracker/datastore.hpp"
 #include "tracker/tensorboard.hpp"
 #include "tracker/tfevents.hpp"
@@ -174,67 +175,16 @@ void TrackedReader::read_tensorboard(const std::vector<std::string>& files) {
   steps.each([&](const std::vector<Field>& fields, std::int64_t number, int part) { row(fields, number, part); });
 }
 
-void TrackedReader::read_mlflow(const std::string& folder) {
-  namespace fs = std::filesystem;
-  const auto each = [&](const char* part, auto use) {  // the files below a folder, by their path, which is the name
-    std::error_code error;
-    std::vector<std::string> names;
-    const fs::path place = fs::path(folder) / part;
-    for (const auto& entry : fs::recursive_directory_iterator(place, error)) {
-      if (entry.is_regular_file(error)) names.push_back(entry.path().lexically_relative(place).string());
-    }
-    std::sort(names.begin(), names.end());
-    for (const std::string& name : names) use(name, place / name);
-  };
-  const auto meta = (fs::path(folder) / "meta.yaml").string();
-  const config::Config told = config::Config::parse(read_file(meta), meta);
-  for (const config::Entry& entry : told.entries()) {
-    static constexpr std::array<std::string_view, 6> kStates = {"", "running", "scheduled", "finished", "failed", "killed"};
-    const auto state = entry.key == "status" ? parse_int(entry.value).value_or(0) : 0;
-    if (state == 3 || state == 4) fact("exit_state", kStates[static_cast<std::size_t>(state)]);
-    if (entry.key == "run_name") fact("mlflow_run_name", entry.value);
-  }
-  each("params", [&](const std::string& name, const fs::path& path) { fact(name, Input(path.string()).read_all()); });
-  each("tags", [&](const std::string& name, const fs::path& path) {
-    if (name == "mlflow.runName") fact("mlflow_run_name", Input(path.string()).read_all());
-    if (name == "mlflow.source.git.commit") fact("commit", Input(path.string()).read_all());
-  });
-  struct Logged {
-    double time;
-    std::int64_t number, step;
-    std::string name, value;
-    Kind kind;
-  };
-  std::vector<Logged> all;
-  each("metrics", [&](const std::string& name, const fs::path& path) {
-    path_ = path.string();
-    const std::string content = Input(path_).read_all();
-    std::int64_t number = 0;
-    for (std::string_view rest = content; !rest.empty();) {  // "1665035303022 0.185 0": time in ms, value, step
-      std::string_view line = rest.substr(0, std::min(rest.find('\n'), rest.size()));
-      const bool ended = line.size() < rest.size();
-      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-      ++number;
-      ++stats_.lines;
-      const auto time = parse_real(take_number(line).text);
-      skip_blanks(line);
-      const Token value = take_number(line);
-      skip_blanks(line);
-      const auto step = line.empty() ? 0 : parse_int(take_number(line).text);  // old files have no step
-      if (!time || value.text.empty() || !step || !trimmed(line).empty() || !ended) {
-        fault("malformed line: expected a time, a value and a step", number);
-        continue;
-      }
-      ++stats_.matched["mlflow"];
-      all.push_back({*time / 1000, number, *step, name, std::string(value.text), value.kind});
-    }
-  });
-  // Each metric has a file: time tells which values of a step were logged together.
-  std::ranges::stable_sort(all, {}, [](const Logged& one) { return std::tuple(one.time, one.number); });
+void TrackedReader::read_mlflow(const std::string& path, const std::string& id) {
+  MlflowRun run = parse::read_mlflow(path, id, faults_);
+  path_ = path;
+  for (const auto& [key, value] : run.facts) fact(key, value);
+  stats_.lines += run.lines;
   TrackedSteps steps;
-  for (Logged& one : all)
+  for (MlflowValue& one : run.values) {
+    ++stats_.matched["mlflow"];
     steps.add({one.step, one.number, 1, one.time}, std::move(one.name), std::move(one.value), one.kind);
-  path_ = folder;
+  }
   steps.each([&](const std::vector<Field>& fields, std::int64_t number, int part) { row(fields, number, part); });
 }
 

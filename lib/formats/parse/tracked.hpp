@@ -37,8 +37,8 @@ class TrackedReader {
   void read_tensorboard(const std::vector<std::string>& files);
   /// Reads the files of one W&B run, in order.
   void read_wandb(const std::vector<std::string>& files);
-  /// Reads one run of MLflow: a folder with meta.yaml and a file for each metric, parameter and tag.
-  void read_mlflow(const std::string& folder);
+  /// Reads one run, as parse::read_mlflow() does.
+  void read_mlflow(const std::string& path, const std::string& id);
   void set_attribute(const std::string& key, const std::string& value) { attributes_[key] = value; }
   /// Like LogReader::finish().
   void finish();

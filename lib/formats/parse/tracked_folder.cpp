@@ -11,6 +11,7 @@
 #include "base/secret.hpp"
 #include "config/config.hpp"
 #include "parse/flat_json.hpp"
+#include "parse/mlflow.hpp"
 #include "parse/names.hpp"
 #include "parse/tracked.hpp"
 #include "tracker/datastore.hpp"
@@ -99,13 +100,6 @@ Job wandb_job(const std::string& id, std::vector<std::string> files) {
   return job;
 }
 
-std::string run_name(std::string name) {
-  for (char& c : name) {
-    if (static_cast<unsigned char>(c) <= 32 || c == '/') c = '_';
-  }
-  return name;
-}
-
 /// The name that people gave a run of W&B, of the run's record near the beginning of its file; "" if there is none.
 std::string given_name(const std::string& path) {
   constexpr std::size_t kEnough = 1 << 20;
@@ -124,7 +118,7 @@ std::string given_name(const std::string& path) {
     tracker::read_datastore(bytes, path, use, [](const Fault&) {});
   } catch (const Error&) {
   }
-  return run_name(name);
+  return as_word(name);
 }
 
 /// Whether a folder is what add_hparams() of a SummaryWriter makes below a run: named by the time, it has the settings
@@ -142,7 +136,7 @@ bool holds_hparams(const fs::path& folder, const std::vector<std::string>& logs)
 void find_events(const fs::path& folder, const std::string& name, int depth, std::vector<Job>& jobs,
                  bool below_run = false) {
   const std::vector<fs::path> all = entries(folder);
-  Job job{run_name(name), {}, {}};
+  Job job{as_word(name), {}, {}};
   job.source = Source::tensorboard;
   for (const fs::path& path : all) {
     if (is_event_file(file_name(path))) job.logs.push_back(path.string());
@@ -156,47 +150,13 @@ void find_events(const fs::path& folder, const std::string& name, int depth, std
   }
 }
 
-/// Whether a folder is a run of MLflow's file store: mlruns/EXPERIMENT/RUN.
-bool is_mlflow(const fs::path& folder) {
-  std::error_code error;
-  if (!fs::is_regular_file(folder / "meta.yaml", error)) return false;
-  return fs::is_directory(folder / "metrics", error) || fs::is_directory(folder / "params", error) ||
-         fs::is_directory(folder / "tags", error);
-}
-
-/// The runs of MLflow in a store, an experiment, or the folder of one run, which have a metric.
-std::vector<Job> mlflow_jobs(const fs::path& folder) {
-  std::vector<fs::path> runs;
-  const auto look = [&](const fs::path& place) {
-    if (is_mlflow(place)) runs.push_back(place);
-  };
-  std::error_code error;
-  look(folder);
-  for (const fs::path& path : entries(folder)) {
-    look(path);
-    if (!fs::is_directory(path, error) || is_mlflow(path) || !fs::is_regular_file(path / "meta.yaml", error)) continue;
-    for (const fs::path& run : entries(path)) look(run);
-  }
-  std::vector<Job> jobs;
-  for (const fs::path& run : runs) {
-    const bool measured = fs::is_directory(run / "metrics", error) && !fs::is_empty(run / "metrics", error);
-    if (!measured) continue;
-    Job& job = jobs.emplace_back(Job{run_name(file_name(fs::weakly_canonical(run))), {run.string()}, {}});
-    job.source = Source::mlflow;
-  }
-  if (jobs.size() < runs.size() && !jobs.empty())
-    jobs.front().faults.push_back({folder.string(), 0,
-                                   std::to_string(runs.size() - jobs.size()) + " of " + std::to_string(runs.size()) +
-                                       " runs of MLflow have no metric, and are left out"});
-  return jobs;
-}
-
 }  // namespace
 
 Source source_of(const std::string& path) {
   const std::string name = file_name(path);
   if (is_event_file(name)) return Source::tensorboard;
-  return name.ends_with(".wandb") ? Source::wandb : Source::log;
+  if (name.ends_with(".wandb")) return Source::wandb;
+  return is_mlflow_store(path) ? Source::mlflow : Source::log;
 }
 
 void name_as_given(std::vector<Job>& jobs) {

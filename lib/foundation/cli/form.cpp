@@ -83,8 +83,19 @@ std::string decided(const Args& args) {
       break;
     }
   }
+  // Forms of tables that a library of Python alone writes.
+  const bool table = std::find(endings.begin(), endings.end(), ".csv") != endings.end();
+  const std::string writer = ending == ".parquet"   ? "to_parquet"
+                             : ending == ".feather" ? "to_feather"
+                             : ending == ".xlsx"    ? "to_excel"
+                                                    : "";
+  const std::string stem = path.substr(0, path.size() - ending.size());
   throw UsageError("cannot write '" + path + "': " + args.command().name + " writes " + joined(endings, ", ") +
-                   (output->forms.empty() ? "; any other name needs --format" : ""));
+                   (table && !writer.empty()
+                        ? "; write " + stem + ".csv, then: python3 -c \"import pandas; pandas.read_csv('" + stem +
+                              ".csv')." + writer + "('" + path + "')\""
+                    : output->forms.empty() ? "; any other name needs --format"
+                                            : ""));
 }
 
 }  // namespace

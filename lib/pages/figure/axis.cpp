@@ -171,9 +171,10 @@ std::vector<Tick> fitting(double width, double pitch, const std::function<std::v
 }
 
 std::vector<Tick> y_ticks(const Panel& panel, const Range& range, int count) {
-  const bool counts = std::ranges::all_of(panel.series, [](const Series& series) {  // a band's middle may be between two
-    return series.low.empty() ? whole(series.y) : whole(series.low) && whole(series.high);
-  });
+  const bool counts =
+      std::ranges::all_of(panel.series, [](const Series& series) {  // a band's middle may be between two
+        return series.low.empty() ? whole(series.y) : whole(series.low) && whole(series.high);
+      });
   return ticks(range.low, range.high, count, panel.log_y, counts);
 }
 

@@ -62,9 +62,8 @@ double Layout::bars(const Panel& panel, const Frame& frame) {
   const Axis px{bar_range(panel, x1 - x0), x0, x1, panel.log_x};
   if (std::isfinite(panel.shade_low))
     box(px(panel.shade_low), head, px(panel.shade_high) - px(panel.shade_low), foot - head, Ink::Role::grid, 0.45);
-  for (const Tick& tick : fitting(x1 - x0, above ? 60 : 85, [&](int count) {
-         return ticks(px.range.low, px.range.high, count, panel.log_x);
-       })) {
+  for (const Tick& tick : fitting(x1 - x0, above ? 60 : 85,
+                                  [&](int count) { return ticks(px.range.low, px.range.high, count, panel.log_x); })) {
     line({{px(tick.at), head}, {px(tick.at), foot}}, Ink::Role::grid);
     const bool edge = above && px(tick.at) < x0 + 8;
     text(tick.label, px(tick.at), foot + 13, edge ? Anchor::start : Anchor::middle, Ink::Role::note);

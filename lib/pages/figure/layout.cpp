@@ -128,7 +128,7 @@ double Layout::curves(const Panel& panel, std::size_t index, const Frame& frame)
     line({{x0, py(tick.at)}, {x1, py(tick.at)}}, Ink::Role::grid);
     text(tick.label, x0 - 7, py(tick.at), Anchor::end, Ink::Role::note);
   }
-  for (const Tick& tick : 
+  for (const Tick& tick :
        fitting(x1 - x0, frame.phone() ? 55 : 85, [&](int count) { return x_ticks(panel, xs, count); })) {
     line({{px(tick.at), y1}, {px(tick.at), y1 + 5}}, Ink::Role::note);
     text(tick.label, px(tick.at), y1 + 15, Anchor::middle, Ink::Role::note);
@@ -225,7 +225,8 @@ void Layout::curve(const Series& series, const Axis& px, const Axis& py, bool ma
   }
   for (const Point& at : dots) dot(at.x, at.y, series.x.size() == 1 ? 6 : 3, ink);  // a finding alone, as the best
   if (series.note.empty() || !std::isfinite(last.x)) return;
-  std::size_t end = series.y.size();  // the cross is where the value is no number any more, at the height of the last one
+  std::size_t end =
+      series.y.size();  // the cross is where the value is no number any more, at the height of the last one
   while (end > 0 && !std::isfinite(series.y[end - 1])) --end;
   if (end < series.x.size()) last.x = px(series.x[end]);
   line({{last.x - 5, last.y - 5}, {last.x + 5, last.y + 5}}, Ink::Role::failure, 2.5);

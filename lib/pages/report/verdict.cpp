@@ -269,10 +269,13 @@ void write_verdict(const Findings& found, Document& document) {
     if (document.verdict == Verdict::good) document.verdict = Verdict::open;
     said.push_back(say("Whether {} complete is not known: the records do not say how many steps were expected.",
                        found.unknown.size() == found.conditions.size() ? Text("they are")
-                       : found.mixed() ? say("{} are", shares_of_kinds(found, [&](const Condition& one) {
-                                           return std::ranges::find(found.unknown, &one) != found.unknown.end();
-                                         }))
-                           : say(found.unknown.size() == 1 ? "{} is" : "{} are", names(found.unknown))));
+                       : found.mixed()                                 ? say("{} are", shares_of_kinds(found,
+                                                                                                       [&](const Condition& one) {
+                                                                         return std::ranges::find(found.unknown,
+                                                                                                                                  &one) !=
+                                                                                found.unknown.end();
+                                                                       }))
+                                       : say(found.unknown.size() == 1 ? "{} is" : "{} are", names(found.unknown))));
   }
   if (found.conditions.size() == 1) {
     const Condition& one = found.conditions[0];

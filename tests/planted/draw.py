@@ -217,8 +217,6 @@ def suited(kind, o, layout):
         return False
     if kind.startswith("swapped") and o.get("frozen"):  # one of the two is
         return False
-    if kind.startswith("swapped") and o.get("frozen"):  # one of the two is
-        return False
     if kind == "gradients in bfloat16" and half or kind == "stale weights" and half:
         return False
     return not (kind == "a parameter in no group" and ("second" in o or o.get("frozen")))
@@ -241,6 +239,9 @@ def draw_fault(pool, kind):
             continue
         if o.get("frozen") and "blocks.0.up" in fault.get("tensor", ""):  # nothing moves it
             continue
+        shares = 1 if layout == "tp" else faulty["ranks"]
+        if kind == "outputs of another sample" and faulty["accumulation"] * shares == 8:  # a micro-batch has one alone
+            continue
         if fault.get("rank") == 1 and faulty["ranks"] < 2 or kind.startswith("a rank") and faulty["ranks"] < 2:
             continue
         fault = dict(fault)
@@ -249,7 +250,7 @@ def draw_fault(pool, kind):
         shared, both = fault.pop("all", {}), fault.pop("both", False)
         faulty |= shared
         # Only the same layout shows a small fault: other layouts round differently.
-        elsewhere = r.random() < 0.35 and not bound(o) and not both and not shared and "fault" in fault and not fault["fault"] in ("element", "second_scaled", "clock", "half_gradient", "row_stuck", "not_decayed") and \
+        elsewhere = r.random() < 0.35 and not bound(o) and not both and not shared and "fault" in fault and not (fault["fault"] == "undivided" and o["clip"]) and not fault["fault"] in ("element", "second_scaled", "clock", "half_gradient", "row_stuck", "not_decayed") and \
             not (o.get("precision") == "bfloat16" and fault["fault"] in ("noised", "noise", "nudged", "half_master", "activation", "scores", "update_scaled", "decayed_twice", "weighed"))
         if "size" in fault and fault["size"] is None:
             fault["size"] = r.choice(LARGE if elsewhere else SIZES)

@@ -23,7 +23,7 @@ void Account::enter(const std::string& thing, const Outcome& outcome) {
     return;
   }
   compared_.emplace_back(thing, outcome.verdict);
-  if (outcome.verdict > Verdict::rounding) unsound_ = at_;
+  if (outcome.verdict > Verdict::rounding) unsound_ = std::max(unsound_, at_);
   const std::string text = thing.substr(0, thing.find(": ") + 2) + outcome.text;
   if (outcome.verdict == Verdict::different) different_.push_back(text);
   if (outcome.verdict == Verdict::failed) wild_.push_back(text);
@@ -33,12 +33,13 @@ void Account::enter(const std::string& thing, const Outcome& outcome) {
 void Account::alone(Holder holder, const std::string& thing, const char* excuse) {
   if (excuse) return void(excused_.emplace_back(holder, thing));
   alone_.push_back(thing + " is only in " + (holder == Holder::a ? "A" : "B"));
-  unsound_ = at_;
+  unsound_ = std::max(unsound_, at_);
 }
 
 Account::Account(const Run& a, const Run& b, const Diagnosis& found, const compare::Tolerance& tolerance,
                  std::int64_t after) {
   Scene scene{*this, a, b, found, tolerance, "", nullptr, nullptr, probe::alike(a, b)};
+  scene.in_one = frozen_in_one(a, b);
   const auto never = [](const std::string&) -> const char* { return nullptr; };
   const auto layout = [&](const std::string&) { return scene.alike ? nullptr : kLayout; };
 
@@ -157,6 +158,7 @@ Account::Account(const Run& a, const Run& b, const Diagnosis& found, const compa
     if (scene.shows_draws()) shows_draws_.insert(*at);
     probefile::each(probefile::kStep, [&](const auto& field) { scene.enter(field.rule); });
   }
+  scene.samples();
   scene.generators();
 
   // ---- the end

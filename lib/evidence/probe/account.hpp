@@ -49,10 +49,11 @@ class Account {
   std::vector<std::pair<std::string, compare::Verdict>> compared_;
   std::vector<std::pair<compare::Holder, std::string>> excused_;
   std::vector<std::string> different_, wild_, open_, alone_, notes_;
-  struct States {  ///< of a random generator: steps after which both sides have the same one, and another one
+  struct Steps {  ///< in which both sides have the same, and in which not
     std::vector<std::int64_t> same, apart;
   };
-  std::map<std::string, States> states_;
+  std::map<std::string, Steps> states_;  ///< of random generators
+  Steps samples_;                        ///< apart: no digest is on both sides, and what they lead to is the same
   std::set<std::int64_t> shows_draws_;      ///< steps with all that random numbers decide
   std::int64_t at_ = -1, unsound_ = -1;     ///< the step that is entered; the last one that has more than rounding
   std::string loss_;

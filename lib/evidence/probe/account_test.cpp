@@ -82,6 +82,13 @@ TEST_CASE("probe: a ledger of two equal recordings is exact; what one side lacks
   CHECK(lacks([](Run& b) { b.starts.clear(); }) == Verdict::inconclusive);
   CHECK(lacks([](Run& b) { b.frozen.insert("w"); }) == Verdict::inconclusive);
   CHECK(lacks([](Run& b) { b.end = -1; }) == Verdict::inconclusive);
+  Run frozen = a;  // one optimizer has the frozen parameter, too
+  frozen.frozen.insert("f");
+  Run held = frozen;
+  put(held.starts[0], "param/f", 2), put(held.steps[1].tensors, "param/f", 2);
+  CHECK(compared(held, frozen).verdict == Verdict::exact);
+  frozen.steps[1].tensors = held.steps[1].tensors;  // the other recorded it once
+  CHECK(compared(held, frozen).verdict == Verdict::inconclusive);
   CHECK(lacks([](Run& b) { b.steps[1].ranks[0].scalars["norm"] = {1}; }) == Verdict::inconclusive);
   CHECK(lacks([](Run& b) { b.steps[1].ranks[0].generators["torch"] = "0"; }) == Verdict::inconclusive);
   CHECK(lacks([](Run& b) { b.steps[1].ranks[0].batch = {{"0"}}; }) == Verdict::inconclusive);
@@ -90,7 +97,7 @@ TEST_CASE("probe: a ledger of two equal recordings is exact; what one side lacks
   CHECK(lacks([](Run& b) { put(b.steps[1].outputs, "head/0", 1); }) == Verdict::inconclusive);
 }
 
-TEST_CASE("probe: a generator that is in another state is excused where later steps show that nothing depends on it") {
+TEST_CASE("probe: what differs by its digest alone is excused where all that it leads to has the same bits") {
   using compare::Verdict;
   Run a = training();
   a.steps[1].ranks[0].batch = {{"0"}}, a.steps[1].ranks[0].generators["torch"] = "1";
@@ -114,6 +121,13 @@ TEST_CASE("probe: a generator that is in another state is excused where later st
   CHECK(moved({2}) == Verdict::inconclusive);
   CHECK(moved({2, 3}, [](Run& b) { b.steps[3].ranks[0].batch = {{"9"}}; }) > Verdict::rounding);
   CHECK(moved({2, 3}, [](Run& b) { b.steps[3].ranks[0].loss = probefile::Real{1.6}; }) == Verdict::different);
+  const auto renamed = [&](std::int64_t last) {
+    return moved({}, [&](Run& b) {
+      for (std::int64_t step = 1; step <= last; ++step) b.steps[step].ranks[0].batch = {{"9"}};
+    });
+  };
+  CHECK(renamed(3) == Verdict::exact);  // labels are handed to the model on one side
+  CHECK(renamed(2) == Verdict::inconclusive);
   for (std::int64_t step = 1; step <= 3; ++step) a.steps[step].ranks[0].batch.clear();  // samples were not seen
   CHECK(moved({1, 2, 3}) == Verdict::inconclusive);
 }

@@ -25,7 +25,14 @@ bool all_same(const Step& a, const Step& b) {
 
 bool is_gradient(const std::string& name) { return name.starts_with("grad/") || name.starts_with("direction/"); }
 
-/// Whether all gradients have the same bits; false if there are none.
+bool computes_in_bfloat16(const Group& group) {
+  const auto muon = group.options.find("use_muon");
+  return group.optimizer.find("Muon") != std::string::npos || group.options.contains("ns_steps") ||
+         (muon != group.options.end() && muon->second.text == "true");
+}
+
+}  // namespace
+
 bool gradients_same(const Step& a, const Step& b) {
   bool any = false;
   for (const auto& [name, tensor] : a.tensors.all()) {
@@ -39,13 +46,9 @@ bool gradients_same(const Step& a, const Step& b) {
          });
 }
 
-bool computes_in_bfloat16(const Group& group) {
-  const auto muon = group.options.find("use_muon");
-  return group.optimizer.find("Muon") != std::string::npos || group.options.contains("ns_steps") ||
-         (muon != group.options.end() && muon->second.text == "true");
+bool effects_same(const Step& a, const Step& b) {
+  return gradients_same(a, b) && ((a.locals.empty() && b.locals.empty()) || all_same(a, b));
 }
-
-}  // namespace
 
 std::optional<double> clip_factor(const Step& step) {
   constexpr double kEps = 1e-6;  // which clipping adds to the norm

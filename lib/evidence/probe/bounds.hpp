@@ -73,6 +73,11 @@ class Bounds {
   double drift_ = 0, clipped_ = 0;  ///< clipped_: by how much the two factors of clipping have differed
 };
 
+/// Whether all gradients have the same bits; false if there are none.
+bool gradients_same(const Step& a, const Step& b);
+/// Whether those of each micro-batch have, too, where they are recorded: what the samples of the step lead to.
+bool effects_same(const Step& a, const Step& b);
+
 /// The factor by which clipping multiplies gradients; 1 without a bound, nothing if the norm is not known.
 std::optional<double> clip_factor(const Step& step);
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/number.hpp"
+#include "probe/bounds.hpp"
 #include "probe/matching.hpp"
 #include "probe/options.hpp"
 
@@ -66,6 +67,19 @@ std::map<std::string, T> of_micro_batches(const Step& step, bool by_samples, con
 
 }  // namespace
 
+std::set<std::string> frozen_in_one(const Run& a, const Run& b) {
+  const auto recorded = [](const Run& run, const std::string& name) {
+    return std::ranges::any_of(run.starts, [&](const auto& one) { return one.second.find(name) != nullptr; }) ||
+           std::ranges::any_of(run.steps, [&](const auto& one) { return one.second.tensors.find(name) != nullptr; });
+  };
+  std::set<std::string> found;
+  for (const std::string& parameter : a.frozen) {
+    const std::string name = "param/" + parameter;
+    if (b.frozen.contains(parameter) && recorded(a, name) != recorded(b, name)) found.insert(parameter);
+  }
+  return found;
+}
+
 /// Equality alone.
 Account::Outcome equal(const std::string& a, const std::string& b) {
   if (a == b) return {};
@@ -91,7 +105,7 @@ Account::Outcome Account::Scene::number(const std::string& name, double x, doubl
 
 bool Account::Scene::frozen_elsewhere(const std::string& name) const {
   const std::string parameter = parameter_of(name);
-  return !alike && a.frozen.contains(parameter) && b.frozen.contains(parameter);
+  return in_one.contains(parameter) || (!alike && a.frozen.contains(parameter) && b.frozen.contains(parameter));
 }
 
 // ---- the fields of a step
@@ -241,6 +255,9 @@ void Account::Scene::enter(rule::Samples) {
       mine, theirs,
       [&](const std::string&, const auto& x, const auto& y) {
         const bool common = std::any_of(x.begin(), x.end(), [&](const std::string& one) { return y.contains(one); });
+        const bool renamed = alike && !common && x.size() == y.size() && cut && effects_same(*left, *right);
+        (renamed ? to.samples_.apart : to.samples_.same).push_back(to.at_);
+        if (renamed) return excused();  // samples() enters it
         if (resumed && !cut) return excused();    // a part of the step was made before the stop
         if (!alike && !common) return excused();  // made in another type
         if (alike && x == y && !by_samples && !same_batches(*left, *right))
@@ -248,6 +265,22 @@ void Account::Scene::enter(rule::Samples) {
         return unjudged(x == y, "the samples are others");
       },
       [&](const std::string&) { return layout(); });
+}
+
+void Account::Scene::samples() {
+  const auto& [known, renamed] = to.samples_;
+  if (renamed.empty()) return;
+  const bool of_all = known.empty() && renamed.size() > 1;
+  for (const std::int64_t step : renamed) {
+    const std::string entry = thing(step, "samples by name");
+    to.at_ = step;
+    to.add(compare::Holder::a, entry), to.add(compare::Holder::b, entry);
+    to.enter(entry, of_all ? excused() : unjudged(false, "the samples are others"));
+  }
+  if (of_all)
+    to.notes_.push_back(
+        "no sample of a step has the digest of one on the other side, and all gradients have the same bits: the two "
+        "hand other arguments to the model, such as labels, or values that nothing depends on");
 }
 
 void Account::Scene::enter(rule::Scalars) {

@@ -2,6 +2,7 @@
 // A step, or a start, that both sides have, as the ledger walks its fields: a function for each rule.
 #pragma once
 #include <map>
+#include <set>
 #include <string>
 
 #include "probe/account.hpp"
@@ -18,6 +19,10 @@ inline constexpr const char* kCut = "the batch is cut otherwise, and the sum is 
 Account::Outcome equal(const std::string& a, const std::string& b);
 Account::Outcome unjudged(bool same, const std::string& text);
 
+/// Parameters that are frozen on both sides and that one side alone records, as its optimizer has them, too: their values
+/// show in all gradients.
+std::set<std::string> frozen_in_one(const Run& a, const Run& b);
+
 /// A step, or a start, that both sides have.
 struct Account::Scene {
   Account& to;
@@ -27,6 +32,7 @@ struct Account::Scene {
   std::string prefix;  ///< "step 3: "
   const Step *left = nullptr, *right = nullptr;
   bool alike = false, cut = false, by_samples = false, partial = false, resumed = false;
+  std::set<std::string> in_one{};  ///< frozen_in_one()
 
   /// Enters what two maps hold: `judge` compares a pair, `excuse` is the reason why one side may lack a thing, or null.
   template <class T, class Judge, class Excuse>
@@ -50,6 +56,7 @@ struct Account::Scene {
   /// Where both sides say which parameters a group holds, each says all of them.
   const char* names_lack(const std::string& parameter, bool both_say) const {
     const bool frozen = a.frozen.contains(parameter) || b.frozen.contains(parameter);
+    if (in_one.contains(parameter)) return kLayout;
     return layout() && (partial || !both_say || frozen) ? layout() : nullptr;
   }
   /// Whether the step has what random numbers decide: samples, gradients, parameters.
@@ -93,7 +100,9 @@ struct Account::Scene {
   void enter(probefile::rule::Counters);
   void enter(probefile::rule::Generators);
   void enter(probefile::rule::Computed);
-  /// After all steps: of each generator that left its state, whether later steps show that nothing is drawn from it.
+  /// After all steps: whether the samples of both sides are the same by other digests.
+  void samples();
+  /// After samples(): of each generator that left its state, whether later steps show that nothing is drawn from it.
   void generators();
 };
 

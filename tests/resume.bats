@@ -42,7 +42,7 @@ schedule||^step 4: the rate of group 0 is 0.00875 for
 rate||^step 3: the rate of group 0 is 0.015 for 0.0075, x 2
 scaler||^scaler scale is 32 for 128 in the checkpoints
 data||^step 3: batch: 5 of 5 samples are missing, 5 samples are others: those of step 1
-random||^step 3: .*random generators \(torch\) are in another state
+random||^step 3: .*the random generator torch of rank 0 is in another state
 accumulation|--accumulate|^step 3: batch: 5 of 10 samples are missing: .* only the last of 2 micro-batches counts
 END
   run -0 resumes '' --accumulate # the control: what was in flight is saved too

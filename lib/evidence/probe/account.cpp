@@ -181,6 +181,12 @@ Account::Account(const Run& a, const Run& b, const Diagnosis& found, const compa
       never);
 }
 
+std::string Account::drawn_otherwise(std::int64_t step) const {
+  const auto begins = [&](const auto& one) { return !one.second.apart.empty() && one.second.apart.front() == step; };
+  const auto first = std::ranges::find_if(states_, begins);
+  return first == states_.end() ? "" : "; " + first->first + " is in another state";
+}
+
 compare::Ledger Account::ledger() const {
   compare::Ledger made(held_a_, held_b_);
   for (const auto& [thing, verdict] : compared_) made.compared(thing, verdict);

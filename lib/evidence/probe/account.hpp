@@ -29,6 +29,8 @@ class Account {
   const std::vector<std::string>& notes() const { return notes_; }
   /// The first loss that differs: "step 3, rank 0: 1 and 2"; "".
   const std::string& loss() const { return loss_; }
+  /// "; the random generator torch of rank 0 is in another state", if that begins with this step; "".
+  std::string drawn_otherwise(std::int64_t step) const;
   /// Whether a tensor differs, which a tolerance of elements must judge.
   bool tensors_differ() const { return tensors_differ_; }
 

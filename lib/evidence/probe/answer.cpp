@@ -118,6 +118,8 @@ class Report {
   Answer answer() {
     const bool is_apart = apart(-1);
     const Account account(a_, b_, found_, tolerance_, -1);
+    if (found_.first && found_.first->relation.starts_with("no simple"))
+      found_.first->relation += account.drawn_otherwise(found_.first->step);
     if (!tolerance_.exact() && account.tensors_differ()) tolerate();
     std::vector<std::string> failures;
     for (const auto& [name, run] : {std::pair{&name_a_, &a_}, {&name_b_, &b_}}) {

@@ -91,11 +91,6 @@ void Comparison::starts() {
   }
 }
 
-void Comparison::generators(std::int64_t number, const Side& a, const Side& b) {
-  if (!done() || found_.first->step != number || found_.first->place == "resume") return;
-  if (const std::string text = generators_apart(number, a, b); !text.empty()) found_.first->relation += "; " + text;
-}
-
 /// The beginning of a training: parameters are those that were loaded or drawn.
 void Comparison::start(std::int64_t step, const Tensors& left, const Tensors& right, bool tell) {
   std::vector<Apart> apart;
@@ -195,7 +190,6 @@ void Comparison::step(std::int64_t number, const Side& a, const Side& b) {
   first(copies_apart(number, a, "A"));
   first(std::exchange(buffer_, std::nullopt));
   first(std::exchange(begun_apart_, std::nullopt));
-  generators(number, a, b);
   for (const bool norm : {false, true}) {
     if (!done()) found_.judged[thing(number, norm ? "norm" : "number")] = bounds_.number(norm);
   }

@@ -46,7 +46,6 @@ class Comparison {
   double bound(const std::string& place, const std::string& parameter) const;
   static double copied(const std::string& parameter, Sketch& copy, const Side& a, const Side& b);
   void batch(std::int64_t number, const Side& a, const Side& b);
-  void generators(std::int64_t number, const Side& a, const Side& b);
   void replicas(Finding& finding) const;
   void sized(std::int64_t number, const std::string& name, const Tensor& left, const Tensor& right);
   void outputs(std::int64_t number, const Side& a, const Side& b);

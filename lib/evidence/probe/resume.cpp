@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -12,14 +11,6 @@
 
 namespace zs::probe {
 namespace {
-
-/// The digest of a random generator's state after a step; "" if it was not recorded.
-std::string digest_of(const Step& step, int rank, const std::string& name) {
-  const auto of = step.ranks.find(rank);
-  if (of == step.ranks.end()) return "";
-  const auto digest = of->second.generators.find(name);
-  return digest == of->second.generators.end() ? "" : digest->second;
-}
 
 /// Parameters alone, and each as if it had been a 16-bit weight in between.
 bool rounded(const std::vector<Apart>& apart) {
@@ -65,26 +56,6 @@ std::optional<Finding> resumed_apart(std::int64_t number, const Run& a, const Ru
     return finding;
   }
   return std::nullopt;
-}
-
-std::string generators_apart(std::int64_t number, const Side& a, const Side& b) {
-  // Those that differed before say nothing: Python's own begins otherwise in every process.
-  const auto differed = [&](int rank, const std::string& name) {
-    const auto left = a.run.steps.find(number - 1), right = b.run.steps.find(number - 1);
-    if (left == a.run.steps.end() || right == b.run.steps.end()) return false;
-    return digest_of(left->second, rank, name) != digest_of(right->second, rank, name);
-  };
-  const auto resumes = [&](const Run& run) { return number > 1 && run.starts.contains(number - 1); };
-  if (a.run.ranks != b.run.ranks || resumes(a.run) == resumes(b.run)) return "";
-  std::set<std::string> apart;
-  for (const auto& [rank, mine] : a.step.ranks) {
-    for (const auto& [name, digest] : mine.generators) {
-      const std::string other = digest_of(b.step, rank, name);
-      if (!other.empty() && other != digest && !differed(rank, name)) apart.insert(name);
-    }
-  }
-  if (apart.empty()) return "";
-  return fmt::format("the random generators ({}) are in another state", fmt::join(apart, ", "));
 }
 
 }  // namespace zs::probe

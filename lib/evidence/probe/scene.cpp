@@ -80,13 +80,11 @@ std::set<std::string> frozen_in_one(const Run& a, const Run& b) {
   return found;
 }
 
-/// Equality alone.
 Account::Outcome equal(const std::string& a, const std::string& b) {
   if (a == b) return {};
   return {Verdict::different, b + " for " + a};
 }
 
-/// What two sides may have otherwise without another result, so far: it is not compared by a value.
 Account::Outcome unjudged(bool same, const std::string& text) {
   return same ? Account::Outcome() : Account::Outcome{Verdict::inconclusive, text};
 }

@@ -19,8 +19,8 @@ inline constexpr const char* kCut = "the batch is cut otherwise, and the sum is 
 Account::Outcome equal(const std::string& a, const std::string& b);
 Account::Outcome unjudged(bool same, const std::string& text);
 
-/// Parameters that are frozen on both sides and that one side alone records, as its optimizer has them, too: their values
-/// show in all gradients.
+/// Parameters that are frozen on both sides and that one side alone records, as its optimizer has them, too: their
+/// values show in all gradients.
 std::set<std::string> frozen_in_one(const Run& a, const Run& b);
 
 /// A step, or a start, that both sides have.

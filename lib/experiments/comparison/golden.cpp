@@ -44,7 +44,8 @@ std::vector<std::string> entries_in(const std::string& folder, Chosen chosen) {
 }
 
 std::vector<std::string> folders_in(const std::string& folder) {
-  return entries_in<fs::directory_iterator>(folder, [](const auto& entry) { return is_recording(entry.path().string()); });
+  return entries_in<fs::directory_iterator>(folder,
+                                            [](const auto& entry) { return is_recording(entry.path().string()); });
 }
 
 std::vector<std::string> lines_of(const std::string& path) { return split(Input(path).read_all(), "\n"); }

@@ -106,7 +106,7 @@ END
 }
 
 @test "sweep: one file that is a sweep is expanded over the usual base" {
-  printf 'run: python3 train.py {options}\nlr: [0.5, 0.25]\n' >own.yaml
+  printf 'run: python3 train.py --lr {lr} --steps 200\nlr: [0.5, 0.25]\n' >own.yaml
   run -0 bash "$ROOT/slurm/sweep.sbatch" --local own.yaml
   [ "$(runs run_name training.learning_rate | xargs)" = "own_001 0.5 own_002 0.25" ] || complain "$(runs run_name training.learning_rate)"
 }

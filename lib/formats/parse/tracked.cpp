@@ -177,6 +177,10 @@ void TrackedReader::read_tensorboard(const std::vector<std::string>& files) {
 
 void TrackedReader::read_mlflow(const std::string& path, const std::string& id) {
   MlflowRun run = parse::read_mlflow(path, id, faults_);
+  if (id.empty())
+    read_file(path + "/meta.yaml");  // the source of the run, with its checksum
+  else
+    attributes_["source"] = path;
   path_ = path;
   for (const auto& [key, value] : run.facts) fact(key, value);
   stats_.lines += run.lines;

@@ -21,28 +21,43 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using Variables = torch::autograd::variable_list;
 
+/// x times a weight [I, O], or, `transposed`, [O, I], plus a bias where there is one. c10: LibTorch 1.13 has its own
+/// optional; later it is the name of std::optional.
 struct Linear : torch::autograd::Function<Linear> {
-  static Tensor forward(AutogradContext* ctx, const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O) {
-    ctx->save_for_backward({x_BTI, weight_IO, bias_O});
+  static Tensor forward(AutogradContext* ctx, const Tensor& x_BTI, const Tensor& weight, bool transposed,
+                        const c10::optional<Tensor>& bias) {
+    const Tensor bias_O = bias.value_or(Tensor()), weight_IO = transposed ? weight.t() : weight;
+    ctx->save_for_backward({x_BTI, weight, bias_O});
+    ctx->saved_data["transposed"] = transposed;
     const Tensor x_NI = x_BTI.reshape({-1, weight_IO.size(0)});
     const Tensor y_NO = at::empty({x_NI.size(0), weight_IO.size(1)}, x_NI.options());
-    y_NO.copy_(bias_O);
-    multiply(y_NO, x_NI, weight_IO, 1);
+    if (bias_O.defined()) y_NO.copy_(bias_O);
+    multiply(y_NO, x_NI, weight_IO, bias_O.defined() ? 1 : 0);
     return y_NO.view({x_BTI.size(0), x_BTI.size(1), weight_IO.size(1)});
   }
 
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
     const Variables saved = ctx->get_saved_variables();
-    const Tensor &x_BTI = saved[0], &weight_IO = saved[1];
-    const Tensor dy_NO = gradients[0].reshape({-1, weight_IO.size(1)}), x_NI = x_BTI.reshape({-1, weight_IO.size(0)});
-    Gradient weight(weight_IO), bias(saved[2]);
-    if (weight.wanted()) multiply(weight.sum(), x_NI.t(), dy_NO, 1);
-    if (bias.wanted()) bias.sum().add_(dy_NO.sum(0));
+    const bool transposed = ctx->saved_data["transposed"].toBool();
+    const Tensor &x_BTI = saved[0], &bias_O = saved[2], weight_OI = transposed ? saved[1] : saved[1].t();
+    const Tensor dy_NO = gradients[0].reshape({-1, weight_OI.size(0)}), x_NI = x_BTI.reshape({-1, weight_OI.size(1)});
+    Gradient weight(saved[1]);
+    if (weight.wanted()) multiply(weight.sum(), transposed ? dy_NO.t() : x_NI.t(), transposed ? x_NI : dy_NO, 1);
+    Tensor dbias_O;
+    if (bias_O.defined() && bias_O.requires_grad()) {
+      Gradient bias(bias_O);
+      bias.sum().add_(dy_NO.sum(0));
+      dbias_O = bias.returned();
+    }
     const Tensor dx_NI = at::empty_like(x_NI);
-    multiply(dx_NI, dy_NO, weight_IO.t(), 0);
-    return {dx_NI.view(x_BTI.sizes()), weight.returned(), bias.returned()};
+    multiply(dx_NI, dy_NO, weight_OI, 0);
+    return {dx_NI.view(x_BTI.sizes()), weight.returned(), Tensor(), dbias_O};
   }
 };
+
+Tensor linear(const Tensor& x_BTI, const Tensor& weight, const Tensor& bias_O, bool transposed = false) {
+  return Linear::apply(x_BTI, weight, transposed, bias_O.defined() ? c10::optional<Tensor>(bias_O) : c10::nullopt);
+}
 
 struct Gelu : torch::autograd::Function<Gelu> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x) {
@@ -191,37 +206,6 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
   }
 };
 
-// c10: LibTorch 1.13 has its own optional; later it is the name of std::optional.
-struct Project : torch::autograd::Function<Project> {
-  static Tensor forward(AutogradContext* ctx, const Tensor& x_BTI, const Tensor& weight_OI,
-                        const c10::optional<Tensor>& bias) {
-    const Tensor bias_O = bias.value_or(Tensor());
-    ctx->save_for_backward({x_BTI, weight_OI, bias_O});
-    const Tensor x_NI = x_BTI.reshape({-1, weight_OI.size(1)});
-    const Tensor y_NO = at::empty({x_NI.size(0), weight_OI.size(0)}, x_NI.options());
-    if (bias_O.defined()) y_NO.copy_(bias_O);
-    multiply(y_NO, x_NI, weight_OI.t(), bias_O.defined() ? 1 : 0);
-    return y_NO.view({x_BTI.size(0), x_BTI.size(1), weight_OI.size(0)});
-  }
-
-  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
-    const Variables saved = ctx->get_saved_variables();
-    const Tensor &x_BTI = saved[0], &weight_OI = saved[1];
-    const Tensor dy_NO = gradients[0].reshape({-1, weight_OI.size(0)}), x_NI = x_BTI.reshape({-1, weight_OI.size(1)});
-    Gradient weight(weight_OI);
-    if (weight.wanted()) multiply(weight.sum(), dy_NO.t(), x_NI, 1);
-    Tensor dbias_O;
-    if (saved[2].defined() && saved[2].requires_grad()) {
-      Gradient bias(saved[2]);
-      bias.sum().add_(dy_NO.sum(0));
-      dbias_O = bias.returned();
-    }
-    const Tensor dx_NI = at::empty_like(x_NI);
-    multiply(dx_NI, dy_NO, weight_OI, 0);
-    return {dx_NI.view(x_BTI.sizes()), weight.returned(), dbias_O};
-  }
-};
-
 struct Swiglu : torch::autograd::Function<Swiglu> {
   static Tensor forward(AutogradContext* ctx, const Tensor& gate, const Tensor& up) {
     ctx->save_for_backward({gate, up});
@@ -277,13 +261,13 @@ const Kernels& fused() {
   static const Kernels kernels = {
       plain().norm,
       [](const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O) {
-        return Linear::apply(x_BTI, weight_IO, bias_O);
+        return linear(x_BTI, weight_IO, bias_O);
       },
       [](const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O) {
-        return Gelu::apply(Linear::apply(x_BTI, weight_IO, bias_O));
+        return Gelu::apply(linear(x_BTI, weight_IO, bias_O));
       },
       [](const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O, const Tensor& residual_BTO) {
-        return residual_BTO + Linear::apply(x_BTI, weight_IO, bias_O);
+        return residual_BTO + linear(x_BTI, weight_IO, bias_O);
       },
       [](const Tensor& qkv_BTE, std::int64_t heads, double dropout, std::uint64_t key) {
         return fused_attention(qkv_BTE, {heads, dropout, key});
@@ -298,7 +282,7 @@ const Kernels& fused() {
         return Normed{made[0], made[1]};
       },
       [](const Tensor& x_BTI, const Tensor& weight_OI, const Tensor& bias_O) {
-        return Project::apply(x_BTI, weight_OI, bias_O.defined() ? c10::optional<Tensor>(bias_O) : c10::nullopt);
+        return linear(x_BTI, weight_OI, bias_O, /*transposed=*/true);
       },
       [](const Tensor& gate_BTI, const Tensor& up_BTI) { return Swiglu::apply(gate_BTI, up_BTI); },
       [](const Tensor& gate_BTI, const Tensor& up_BTI) { return Gelu::apply(gate_BTI) * up_BTI; },

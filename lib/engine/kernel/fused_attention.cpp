@@ -41,9 +41,10 @@ struct Heads {
   std::int64_t seen(std::int64_t query) const { return causal ? query + 1 : q_BTE.size(1); }
   /// Heads that share keys and values.
   std::int64_t sharing() const { return q_BTE.size(2) / k_BTF.size(2); }
-  static Heads packed(const Tensor& qkv_BTE, const Attending& how) {
-    const std::int64_t C = qkv_BTE.size(2) / 3;
-    return {qkv_BTE.narrow(2, 0, C), qkv_BTE.narrow(2, C, C), qkv_BTE.narrow(2, 2 * C, C), how};
+  static Heads of(const Variables& given, const Attending& how, bool causal) {
+    if (given.size() == 3) return {given[0], given[1], given[2], how, causal};
+    const std::int64_t C = given[0].size(2) / 3;
+    return {given[0].narrow(2, 0, C), given[0].narrow(2, C, C), given[0].narrow(2, 2 * C, C), how, causal};
   }
 };
 
@@ -157,60 +158,56 @@ void attend_backward(const Heads& all, const Attended& attended, const Tensor& d
   }
 }
 
+/// Attention of queries, keys and values, which are one tensor or three.
 struct Attention : torch::autograd::Function<Attention> {
-  static Tensor forward(AutogradContext* ctx, const Tensor& qkv_BTE, const Attending& how) {
-    const Attended attended = attended_or_kept(Heads::packed(qkv_BTE.to(at::kFloat), how));
-    ctx->save_for_backward({qkv_BTE, attended.weights_BHTT, attended.mask_BHTT});
-    ctx->saved_data["heads"] = how.heads;
-    return attended.out_BTE.to(qkv_BTE.scalar_type());
-  }
-
-  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
-    const Variables saved = ctx->get_saved_variables();
-    const Attending how{ctx->saved_data["heads"].toInt()};
-    const Tensor qkv_BTE = saved[0].to(at::kFloat), dqkv_BTE = at::empty_like(qkv_BTE);
-    attend_backward(Heads::packed(qkv_BTE, how), {{}, saved[1], saved[2]}, gradients[0].to(at::kFloat),
-                    Heads::packed(dqkv_BTE, how));
-    return {dqkv_BTE.to(saved[0].scalar_type()), Tensor()};
-  }
-};
-
-struct GroupedAttention : torch::autograd::Function<GroupedAttention> {
-  static Tensor forward(AutogradContext* ctx, const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF,
-                        const Attending& how, bool causal) {
-    const Attended attended =
-        attended_or_kept({q_BTE.to(at::kFloat), k_BTF.to(at::kFloat), v_BTF.to(at::kFloat), how, causal});
-    ctx->save_for_backward({q_BTE, k_BTF, v_BTF, attended.weights_BHTT, attended.mask_BHTT});
+  static Tensor forward(AutogradContext* ctx, const at::TensorList& given, const Attending& how, bool causal) {
+    const Attended attended = attended_or_kept(Heads::of(in_float(given), how, causal));
+    Variables kept(given.begin(), given.end());
+    kept.insert(kept.end(), {attended.weights_BHTT, attended.mask_BHTT});
+    ctx->save_for_backward(std::move(kept));
     ctx->saved_data["heads"] = how.heads;
     ctx->saved_data["scale"] = how.scale;
     ctx->saved_data["cap"] = how.cap;
     ctx->saved_data["window"] = how.window;
     ctx->saved_data["causal"] = causal;
-    return attended.out_BTE.to(q_BTE.scalar_type());
+    return attended.out_BTE.to(given[0].scalar_type());
   }
 
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
     const Variables saved = ctx->get_saved_variables();
+    const std::size_t count = saved.size() - 2;
     const Attending how{.heads = ctx->saved_data["heads"].toInt(),
                         .scale = ctx->saved_data["scale"].toDouble(),
                         .cap = ctx->saved_data["cap"].toDouble(),
                         .window = ctx->saved_data["window"].toInt()};
     const bool causal = ctx->saved_data["causal"].toBool();
-    const auto type = saved[0].scalar_type();
-    const Heads all = {saved[0].to(at::kFloat), saved[1].to(at::kFloat), saved[2].to(at::kFloat), how, causal};
-    const Heads d = {at::empty_like(all.q_BTE), at::empty_like(all.k_BTF), at::empty_like(all.v_BTF), how};
-    attend_backward(all, {{}, saved[3], saved[4]}, gradients[0].to(at::kFloat), d);
-    return {d.q_BTE.to(type), d.k_BTF.to(type), d.v_BTF.to(type), Tensor(), Tensor()};
+    const Variables given = in_float({saved.data(), count});
+    Variables d;
+    for (const Tensor& one : given) d.push_back(at::empty_like(one));
+    attend_backward(Heads::of(given, how, causal), {{}, saved[count], saved[count + 1]}, gradients[0].to(at::kFloat),
+                    Heads::of(d, how, causal));
+    for (Tensor& one : d) one = one.to(saved[0].scalar_type());
+    d.resize(count + 2);  // the other arguments have no gradient
+    return d;
+  }
+
+ private:
+  static Variables in_float(at::TensorList given) {
+    Variables made;
+    for (const Tensor& one : given) made.push_back(one.to(at::kFloat));
+    return made;
   }
 };
 
 }  // namespace
 
-Tensor fused_attention(const Tensor& qkv_BTE, const Attending& how) { return Attention::apply(qkv_BTE, how); }
+Tensor fused_attention(const Tensor& qkv_BTE, const Attending& how) {
+  return Attention::apply(at::TensorList(qkv_BTE), how, /*causal=*/true);
+}
 
 Tensor fused_grouped_attention(const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF, const Attending& how,
                                bool causal) {
-  return GroupedAttention::apply(q_BTE, k_BTF, v_BTF, how, causal);
+  return Attention::apply(at::TensorList({q_BTE, k_BTF, v_BTF}), how, causal);
 }
 
 }  // namespace zs::kernel

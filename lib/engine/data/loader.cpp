@@ -11,8 +11,8 @@
 
 namespace zs::data {
 
-/// The order of samples: the numbers 0..n-1, shuffled again in every epoch. It depends only on the seed, not on ranks or
-/// accumulation.
+/// The order of samples: the numbers 0..n-1, shuffled again in every epoch. It depends only on the seed, not on ranks
+/// or accumulation.
 class Sampler {
  public:
   Sampler(std::int64_t samples, std::uint64_t seed);

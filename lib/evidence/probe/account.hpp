@@ -56,8 +56,8 @@ class Account {
   };
   std::map<std::string, Steps> states_;  ///< of random generators
   Steps samples_;                        ///< apart: no digest is on both sides, and what they lead to is the same
-  std::set<std::int64_t> shows_draws_;      ///< steps with all that random numbers decide
-  std::int64_t at_ = -1, unsound_ = -1;     ///< the step that is entered; the last one that has more than rounding
+  std::set<std::int64_t> shows_draws_;   ///< steps with all that random numbers decide
+  std::int64_t at_ = -1, unsound_ = -1;  ///< the step that is entered; the last one that has more than rounding
   std::string loss_;
   bool tensors_differ_ = false;
 };

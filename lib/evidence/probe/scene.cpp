@@ -255,7 +255,7 @@ void Account::Scene::enter(rule::Samples) {
         const bool common = std::any_of(x.begin(), x.end(), [&](const std::string& one) { return y.contains(one); });
         const bool renamed = alike && !common && x.size() == y.size() && cut && effects_same(*left, *right);
         (renamed ? to.samples_.apart : to.samples_.same).push_back(to.at_);
-        if (renamed) return excused();  // samples() enters it
+        if (renamed) return excused();            // samples() enters it
         if (resumed && !cut) return excused();    // a part of the step was made before the stop
         if (!alike && !common) return excused();  // made in another type
         if (alike && x == y && !by_samples && !same_batches(*left, *right))
@@ -402,11 +402,9 @@ bool Account::Scene::shows_draws() const {
   return std::ranges::all_of(std::array{left, right}, [](const Step* step) {
     const auto& all = step->tensors.all();
     const bool moved = std::ranges::any_of(all, [](const auto& one) { return one.first.starts_with("param/"); });
-    const bool made = std::ranges::any_of(all, [](const auto& one) {
-      return one.first.starts_with("grad/") || one.first.starts_with("direction/");
-    });
-    return moved && made &&
-           std::ranges::all_of(step->ranks, [](const auto& row) { return !row.second.batch.empty(); });
+    const bool made = std::ranges::any_of(
+        all, [](const auto& one) { return one.first.starts_with("grad/") || one.first.starts_with("direction/"); });
+    return moved && made && std::ranges::all_of(step->ranks, [](const auto& row) { return !row.second.batch.empty(); });
   });
 }
 

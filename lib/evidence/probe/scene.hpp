@@ -78,8 +78,9 @@ struct Account::Scene {
   template <class Excuse>
   void tensors(const std::map<std::string, const Tensor*>& mine, const std::map<std::string, const Tensor*>& theirs,
                Excuse excuse) {
-    each(mine, theirs, [&](const std::string& name, const Tensor* x, const Tensor* y) { return tensor(name, *x, *y); },
-         excuse);
+    each(
+        mine, theirs, [&](const std::string& name, const Tensor* x, const Tensor* y) { return tensor(name, *x, *y); },
+        excuse);
   }
 
   // ---- the fields of a step

@@ -51,7 +51,8 @@ Account::Outcome Account::Scene::field(probefile::rule::Bits, const Tensor& x, c
 
 Account::Outcome Account::Scene::field(probefile::rule::Squares, const Tensor& x, const Tensor& y,
                                        const std::string& name) const {
-  if (!std::isfinite(x.squares) && !std::isfinite(y.squares)) return {Verdict::failed, name + " is not finite on either side"};
+  if (!std::isfinite(x.squares) && !std::isfinite(y.squares))
+    return {Verdict::failed, name + " is not finite on either side"};
   if (std::isfinite(x.squares) != std::isfinite(y.squares))
     return {Verdict::different, name + " is finite on one side"};
   const bool same = x.digest == y.digest && x.dtype == y.dtype;
@@ -60,7 +61,9 @@ Account::Outcome Account::Scene::field(probefile::rule::Squares, const Tensor& x
     return {same_bits(x.squares, y.squares) ? Verdict::exact : Verdict::failed,
             name + " has another norm than its values tell"};
   const double most = same ? 1e-6 : bound == found.judged.end() ? 1 : 4 * bound->second + 1e-6;
-  if (x.summands || y.summands || same_bits(x.squares, y.squares) || close_to(std::sqrt(x.squares), std::sqrt(y.squares), most)) return {};
+  if (x.summands || y.summands || same_bits(x.squares, y.squares) ||
+      close_to(std::sqrt(x.squares), std::sqrt(y.squares), most))
+    return {};
   return {same ? Verdict::failed : Verdict::different, name + " has another norm than its values tell"};
 }
 

@@ -9,7 +9,7 @@
 
 namespace zs::figure {
 
-inline constexpr double kLine = 19;   // height of a line of text
+inline constexpr double kLine = 19;  // height of a line of text
 
 /// The name of a curve in a legend.
 inline std::string legend_name(const Series& series) {

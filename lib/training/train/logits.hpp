@@ -11,8 +11,8 @@
 namespace zs::train {
 
 /// Gathers the results of the ranks into an HDF5 file: float32 `logits`, [samples, tokens, vocabulary] or [samples,
-/// labels], int64 `targets`, and of texts int64 `input_ids`, [samples, tokens], and int64 `sample`, [samples], in the order
-/// of the samples. Kept in memory until commit().
+/// labels], int64 `targets`, and of texts int64 `input_ids`, [samples, tokens], and int64 `sample`, [samples], in the
+/// order of the samples. Kept in memory until commit().
 class Logits {
  public:
   Logits(comm::Group& group, const std::string& path) : group_(group), path_(path) {}

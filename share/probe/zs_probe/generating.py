@@ -5,7 +5,6 @@ import atexit
 import functools
 import os
 
-from .engines import watch_llm
 from .say import guarded, say
 from .variants import UNITS, evaluating, moved, variants
 
@@ -190,6 +189,7 @@ class Watch:
         for one in (model, getattr(trainer, "ref_model", None)):
             if hasattr(one, "register_forward_hook"):
                 one.register_forward_hook(guarded(self._forwarded), with_kwargs=True)
+        from .engines import watch_llm
         watch_llm(getattr(trainer, "llm", None), self)
         atexit.register(guarded(self.flush))
 

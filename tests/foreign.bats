@@ -142,6 +142,9 @@ END
   [ "$(runs state steps training.learning_rate)" = $'COMPLETE\t5/5\t2' ]
   run -1 env ZS_RANKS=2 bash "$ROOT/slurm/train.sbatch" --run '$ZS_LAUNCH python3 train.py' -- --fail_at 2
   [ "$(runs state | tail -n 1)" = FAILED ]
+  run -1 env ZS_RANKS=2 bash "$ROOT/slurm/train.sbatch" --run '$ZS_LAUNCH python3 train.py --fail_at 2'
+  run -0 zs-runs rerun --failed --dry_run
+  [ "$(grep -c 'train.sbatch --resume' <<<"$output")" = 2 ] || complain "$output"
 }
 
 # A training that saves when it is warned, as a folder of safetensors, and goes on from one.

@@ -97,7 +97,10 @@ recorded_again() {
   grep -q '<title>lost beside whole' page.html
   [ "$(grep -o '<svg' page.html | wc -l)" -ge 2 ]
   run -0 zs-report whole sharded
-  assert_line --partial "**No difference is beyond rounding**: rounding: the largest distance is "
+  assert_line --partial "**No difference is beyond rounding**: the largest distance is "
+  recorded_again whole again
+  run -0 zs-report whole again
+  assert_line --regexp '\*\*There is no difference\*\*: all bits of [1-9][0-9]* tensors are the same\. A is'
   run -2 zs-report whole lost --kind sweep
 }
 

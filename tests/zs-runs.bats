@@ -323,7 +323,7 @@ sys.exit(p.wait())' >piped.json
   zs-runs --registry one add run_name=x
   ZS_REGISTRY=two zs-runs add run_name=y
   [ "$(names --registry one) $(ZS_REGISTRY=two names) $(ZS_REGISTRY=two names --registry one)" = "x y x" ]
-  refuses_with "zs-runs: saved_models: no such registry" zs-runs
+  refuses_with "zs-runs: saved_models: no such registry; a training makes it, --registry names another" zs-runs
 }
 
 @test "zs-runs: a registry that may not be written is read all the same" {

@@ -180,7 +180,7 @@ class Report {
     add("layout_b", called(b_));
     add("ranks_a", std::to_string(a_.ranks));
     add("ranks_b", std::to_string(b_.ranks));
-    if (called(a_) == called(b_)) add("layouts", "the same on both sides: nothing is said of another layout");
+    if (called(a_) == called(b_)) add("layouts", "the same on both sides, so this says nothing about other layouts");
     if (a_.torch != b_.torch) add("torch", a_.torch + " in A, " + b_.torch + " in B: other bits are expected");
     if (!floor_.empty()) add("floor", floor_);
     if (verdict == Verdict::different) {  // a check of one recording names the cause

@@ -38,7 +38,7 @@ struct Folder {
 struct stat status_of(const std::string& registry) {
   struct stat status {};
   if (::stat(registry.c_str(), &status) != 0)
-    throw Error(registry, 0, errno == ENOENT ? "no such registry" : errno_text());
+    throw Error(registry, 0, errno == ENOENT ? "no such registry; a training makes it, --registry names another" : errno_text());
   if (!S_ISDIR(status.st_mode)) throw Error(registry, 0, "is not a folder, so no registry");
   return status;
 }

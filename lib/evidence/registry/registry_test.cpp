@@ -308,7 +308,9 @@ TEST_CASE("registry: a removed run is gone with its files, a registry that is no
   CHECK(read(place.path()).size() == 1);
   CHECK_FALSE(fs::exists(a.folder()));
   CHECK_THROWS_AS(remove(place.path(), a.id()), zs::Error);
-  CHECK_THROWS_WITH_AS(read(place.path() + "/none"), (place.path() + "/none: no such registry").c_str(), zs::Error);
+  const std::string missing = place.path() + "/none";
+  CHECK_THROWS_WITH_AS(read(missing), (missing + ": no such registry; a training makes it, --registry names another").c_str(),
+                       zs::Error);
 }
 
 TEST_CASE("registry: what killed writers left is cleared away when it is old, nothing else") {

@@ -32,13 +32,17 @@ std::string warmup_note(const std::vector<Condition>& conditions, const TimingRu
                         std::vector<std::string>& warnings) {
   const std::size_t usual = rule.warmup.value_or(kWarmup);
   const std::string asked = rule.find_warmup ? "auto" : std::to_string(usual);
-  std::string used, few;
+  std::string used, few, same;
   std::size_t more = 0;  // runs with few points, behind the first
+  std::size_t timed = 0, named = 0, alike = 0;
   for (const Condition& condition : conditions) {
     for (const Member& member : condition.members) {
       const Timing& timing = member.timing;
+      timed += timing.given > 0;
       if (timing.given == 0 || (!rule.find_warmup && timing.warmup == usual)) continue;
       const std::string counts = std::to_string(timing.warmup) + " of " + std::to_string(timing.given);
+      if (named++ == 0) same = counts;
+      alike += counts == same;
       used += (used.empty() ? "" : ", ") + member.run->name + " " + counts;
       if (timing.asked == timing.warmup) continue;
       more += !few.empty();
@@ -48,6 +52,7 @@ std::string warmup_note(const std::vector<Condition>& conditions, const TimingRu
     }
   }
   if (!few.empty()) warnings.push_back(few + (more > 0 ? "; so it is in " + counted(more, "more run") : ""));
+  if (timed > 1 && alike == timed) used = same + " in every run";
   const bool own = !rule.warmup && !rule.find_warmup && !used.empty();
   return asked + (used.empty() ? "" : (own ? " or the runs' own; used: " : " asked; used: ") + used);
 }

@@ -129,9 +129,12 @@ void compare_checkpoints(const std::string& a, const std::string& b, const compa
 std::string lost(const ResumeTest& test, const Answer& answer) {
   const std::string headline = compare::line_of(answer.lines, {"headline"});
   const std::int64_t step = parse_int(compare::line_of(answer.lines, {"step"})).value_or(0);
-  if (step > 0 && step <= test.at)
-    return "nothing is said of the resume: the two trainings part before it, at step " + to_text(step) +
-           ": the training does not repeat itself";
+  if (step > 0 && step <= test.at) {
+    const bool rate = compare::line_of(answer.lines, {"stage"}).starts_with("learning rate");
+    return "nothing is said of the resume: the two trainings part before it, at step " + to_text(step) + ": " +
+           (rate ? "the learning rate depends on {steps}: give the schedule a length of its own in the command"
+                 : "the training does not repeat itself");
+  }
   if (!headline.empty()) return headline;
   if (answer.verdict == compare::Verdict::rounding) return "nothing beyond rounding";
   if (compare::equal(answer.verdict)) return "nothing";

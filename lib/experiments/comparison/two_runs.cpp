@@ -281,7 +281,7 @@ class Comparison {
         note(key, "ZeRO stage " + stage + " on " + ranks + (ranks == "1" ? " rank" : " ranks"));
     }
     if (known && attribute::of_role(all, attribute::Role::layout).empty())
-      note("layouts", "the same on both sides: nothing is said of another layout");
+      note("layouts", "the same on both sides, so this says nothing about other layouts");
   }
 
   void verdict() {

@@ -129,7 +129,9 @@ std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& r
                   : "no script has planned it; it was started as: " + command});
       continue;
     }
-    std::vector<std::string> paths = {folder, folder + "/record", folder + "/config.yaml"};
+    std::vector<std::string> paths = {folder, folder + "/record"};
+    // A command without options has no configuration.
+    if (const std::string config = folder + "/config.yaml"; fs::exists(fs::symlink_status(config))) paths.push_back(config);
     if (!experiment.empty()) paths.insert(paths.end(), {experiment, experiment + "/metadata.json"});
     const std::string script = own_script(planned);
     if (script.empty()) {

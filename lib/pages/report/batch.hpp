@@ -34,6 +34,8 @@ Section appendix_section(const metric::Store& store, const Findings& found, cons
 
 /// "2 of 6 conditions did not complete: ".
 std::string failed_count(const Findings& found);
+/// "The one run", "Both runs", "All 6 runs".
+std::string all_counted(std::size_t count, const std::string& noun);
 /// The conclusion from the state digests of healthy conditions.
 Text bits_sentence(const Findings& found);
 /// The conclusions from time and memory: one sentence each.

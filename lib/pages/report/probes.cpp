@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "base/number.hpp"
@@ -123,6 +124,15 @@ Grid details(const compare::AnswerLines& lines) {
   return grid;
 }
 
+/// Why two recordings are equal: their largest distance, or that no bit differs, and what one of them lacks.
+static std::string likeness(const probe::Answer& answer) {
+  constexpr std::string_view kRounding = "rounding: ";  // the sentence says it already
+  const std::string kind = answer.line({"kind"}), left = answer.line({"missing", "not compared"});
+  if (!kind.empty()) return kind.substr(kind.starts_with(kRounding) ? kRounding.size() : 0);
+  return "all bits of " + answer.line({"tensors_compared"}) + " tensors are the same" +
+         (left.empty() ? "" : "; not compared: " + left);
+}
+
 Document probes(const std::string& a, const std::string& b) {
   const probe::Answer answer = probe::compare(a, b, {});
   const std::string verdict = answer.line({"verdict"}), headline = answer.line({"headline"});
@@ -138,9 +148,8 @@ Document probes(const std::string& a, const std::string& b) {
     document.verdict_text = say("{}.", bad(headline));
   else if (document.verdict == Verdict::good)
     document.verdict_text =
-        say("{}: {}.", strong("No difference is beyond rounding"),
-            verdict == "exact" ? "all bits of " + answer.line({"tensors_compared"}) + " tensors are the same"
-                               : answer.line({"kind"}));
+        say("{}: {}.", strong(verdict == "exact" ? "There is no difference" : "No difference is beyond rounding"),
+            likeness(answer));
   else
     document.verdict_text =
         say("{}.", verdict + (answer.line({"failure"}).empty() ? "" : ": " + answer.line({"failure"})));

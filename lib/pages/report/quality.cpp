@@ -128,6 +128,12 @@ std::string failed_count(const Findings& found) {
          " did not complete: ";
 }
 
+std::string all_counted(std::size_t count, const std::string& noun) {
+  if (count == 1) return "The one " + noun;
+  if (count == 2) return "Both " + noun + "s";
+  return "All " + counted(count, noun);
+}
+
 Section quality_section(const metric::Store& store, const Findings& found) {
   Section section{"Data quality", {}};
   List list;

@@ -57,6 +57,9 @@ summary::Unit binary(const summary::Unit& unit) {
 
 }  // namespace
 
+/// Says that failed conditions are left out, if there are some.
+static std::string healthy(const Findings& found) { return found.bad.empty() ? "" : " that did not fail"; }
+
 Text loss_sentence(const Findings& found) {
   const summary::Losses& all = found.losses;
   if (found.conditions.size() == 1) {
@@ -69,7 +72,7 @@ Text loss_sentence(const Findings& found) {
     if (const auto valid = one["valid_loss"]) text += say("; the validation loss is {}", loss_text(*valid));
     return text += ".";
   }
-  if (all.pairs == 0) return "Losses cannot be compared: no two conditions that did not fail share a step with a loss.";
+  if (all.pairs == 0) return "Losses cannot be compared: no two conditions" + healthy(found) + " share a step with a loss.";
   const std::string but = all.beside.empty() ? "." : "; what differs is " + all.beside + ".";
   if (all.equal)
     return "The loss curves are equal at all " + counted(all.fewest_steps, "logged step") + ", as logged" + but;
@@ -125,8 +128,8 @@ Section loss_section(const Findings& found, Tracer& tracer) {
   section.blocks.emplace_back(maker.take());
   if (marked)
     section.blocks.emplace_back(
-        Paragraph{"In bold: the lowest final loss of the conditions that did not fail. Where no intervals lie apart it "
-                  "is no reason to choose."});
+        Paragraph{"In bold: the lowest final loss of the conditions" + healthy(found) +
+                  ". Where no intervals lie apart it is no reason to choose."});
   for (const auto& [beginning, title] :
        {std::pair{"train_loss_epoch.", "mean loss of epoch"}, {"class_accuracy.", "accuracy of class"}}) {
     if (auto grid = fact_grid(found, beginning, title)) section.blocks.emplace_back(*std::move(grid));
@@ -151,7 +154,7 @@ Text time_sentence(const Findings& found) {
     const double half = one["time_high"].value_or(figure::kNone) - *mean;
     return say("A step takes {} on average.", summary::time_unit(*mean).measured(*mean, half));
   }
-  if (time.compared == 0) return "No condition that did not fail has an iteration time.";
+  if (time.compared == 0) return "No condition" + healthy(found) + " has an iteration time.";
   if (found.mixed()) return unranked(found, "time");
   const double best = *(*time.winner)["time_mean"];
   const Text mean = say("{} ({})", code(time.winner->name), summary::time_unit(best).text(best));
@@ -245,7 +248,7 @@ Text memory_sentence(const Findings& found) {
     if (!bytes) return "No peak memory was logged.";
     return say("A rank takes {} of memory at its peak.", summary::bytes_unit(*bytes).text(*bytes));
   }
-  if (memory.compared == 0) return "No condition that did not fail has a peak memory.";
+  if (memory.compared == 0) return "No condition" + healthy(found) + " has a peak memory.";
   if (found.mixed()) return unranked(found, "memory");
   const auto peak = [](const Condition& c) { return *c["peak_mem"]; };
   const double least = peak(*memory.winner);
@@ -253,7 +256,9 @@ Text memory_sentence(const Findings& found) {
   const char* const only = found.bad.empty() ? "Only" : "Of the conditions that did not fail, only";
   if (memory.compared == 1) return say("{} {} has a peak memory.", only, winner);
   if (memory.level.size() + 1 == memory.compared)
-    return "All conditions that did not fail peak within one percent of the same memory: it gives no reason to choose.";
+    return say("{}{} peak within one percent of the same memory: it gives no reason to choose.",
+               all_counted(memory.compared, "condition"),
+               memory.compared == found.conditions.size() ? "" : " of known memory");
   if (!memory.level.empty())
     return say("{} has the lowest peak memory, with {} within one percent of it.", winner, names(memory.level));
   return say("{} has the lowest peak memory: {} less than the next, {}.", winner,
@@ -314,7 +319,7 @@ static Text completed(const Findings& found) {
                       return c["final_step"] == first["final_step"];
                     });
   return (found.conditions.size() == 1 ? found.conditions[0].name
-                                       : "All " + counted(found.conditions.size(), "condition")) +
+                                       : all_counted(found.conditions.size(), "condition")) +
          " completed" + (same ? " " + counted(first.count("final_step"), "step") + "." : ".");
 }
 

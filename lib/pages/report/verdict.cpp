@@ -12,12 +12,6 @@ namespace {
 
 constexpr std::size_t kDigestsShown = 3;  // more of them would hide the sentence
 
-std::string all_of(std::size_t count, const std::string& noun) {
-  if (count == 1) return "The one " + noun;
-  if (count == 2) return "Both " + noun + "s";
-  return "All " + counted(count, noun);
-}
-
 /// "z2 FAILED (exit code 9) at step 30 of 100" for each bad condition.
 Text failures(const Findings& found) {
   std::vector<Text> each;
@@ -80,8 +74,8 @@ Text same(const Findings& found) {
   const std::size_t with = found.healthy.size() - found.without_digest.size();
   const bool all = found.without_digest.empty();
   const std::string who = all && found.bad.empty() && with == 1 ? "All " + counted(found.digests[0].runs, "run")
-                          : all && found.bad.empty()            ? all_of(with, "condition")
-                          : all && with > 1                     ? all_of(with, "condition") + " that did not fail"
+                          : all && found.bad.empty()            ? all_counted(with, "condition")
+                          : all && with > 1                     ? all_counted(with, "condition") + " that did not fail"
                                                                 : counted(with, "condition") + " of " +
                                                   std::to_string(found.healthy.size()) + " that did not fail";
   return say("{}, {}: their parameters are the same to the last bit.", strong(who + " end with the same state digest"),

@@ -25,6 +25,12 @@ resumes() {
   assert_output --partial "kept-: is there already: give --keep a folder that is not"
 }
 
+@test "resume: a schedule that ends with the training is named, not called a training that does not repeat itself" {
+  python_with torch python3-torch
+  run -1 resumes '' --total '{steps}'
+  assert_line --regexp '^lost: nothing is said of the resume: .* at step 2: the learning rate depends on \{steps\}; a schedule has to be \{total\} steps long'
+}
+
 @test "resume: what a training loses is named: ten things" {
   python_with torch python3-torch
   local lost words expected

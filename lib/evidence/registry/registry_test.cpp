@@ -309,7 +309,8 @@ TEST_CASE("registry: a removed run is gone with its files, a registry that is no
   CHECK_FALSE(fs::exists(a.folder()));
   CHECK_THROWS_AS(remove(place.path(), a.id()), zs::Error);
   const std::string missing = place.path() + "/none";
-  CHECK_THROWS_WITH_AS(read(missing), (missing + ": no such registry; a training makes it, --registry names another").c_str(),
+  CHECK_THROWS_WITH_AS(read(missing),
+                       (missing + ": no such registry; a training makes it, --registry names another").c_str(),
                        zs::Error);
 }
 

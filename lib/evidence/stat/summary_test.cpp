@@ -174,10 +174,10 @@ TEST_CASE("a loss that has grown out of any scale has diverged, although it is f
     return judged("#@ a expected_steps=6\n", rows);
   };
   CHECK(with({"5.49", "6.1", "80", "900", "4100", "6615"}) == "DIVERGED: the loss has grown from 5.49 to 6615");
-  CHECK(with({"5.49", "6.1", "80", "900", "41", "6"}) == "COMPLETE: ");         // it came back
-  CHECK(with({"12.4", "12.1", "30", "38", "40", "41"}) == "COMPLETE: ");        // too little to be sure
-  CHECK(with({"0.01", "0.02", "0.5", "0.9", "1.1", "1.2"}) == "COMPLETE: ");    // within the scale of losses
-  CHECK(with({"-0.5", "-0.1", "50", "90", "110", "120"}) == "COMPLETE: ");      // no loss of likelihoods
+  CHECK(with({"5.49", "6.1", "80", "900", "41", "6"}) == "COMPLETE: ");       // it came back
+  CHECK(with({"12.4", "12.1", "30", "38", "40", "41"}) == "COMPLETE: ");      // too little to be sure
+  CHECK(with({"0.01", "0.02", "0.5", "0.9", "1.1", "1.2"}) == "COMPLETE: ");  // within the scale of losses
+  CHECK(with({"-0.5", "-0.1", "50", "90", "110", "120"}) == "COMPLETE: ");    // no loss of likelihoods
 }
 
 TEST_CASE("a step that is missing is a failure with its place") {

@@ -69,7 +69,8 @@ std::vector<cli::Option> options() {
   resuming(
       "resume", "COMMAND",
       "train with a shell command to the end, train again, stop and resume, and report what the resume lost; in the "
-      "command {steps} is the step after which it ends, {run} its folder, {resume} the argument of --resume_with");
+      "command {steps} is the step after which it ends, {total} the last step of all (for a schedule), {run} its "
+      "folder, {resume} the argument of --resume_with");
   resuming("resume_with", "ARGS", "arguments that resume a training; {checkpoint} is its newest whole checkpoint");
   resuming("resume_command", "COMMAND", "command that resumes, if it differs: on other ranks, under another stage");
   resuming("at", "N", "the step after which the training is stopped");

@@ -132,7 +132,7 @@ std::string lost(const ResumeTest& test, const Answer& answer) {
   if (step > 0 && step <= test.at) {
     const bool rate = compare::line_of(answer.lines, {"stage"}).starts_with("learning rate");
     return "nothing is said of the resume: the two trainings part before it, at step " + to_text(step) + ": " +
-           (rate ? "the learning rate depends on {steps}: give the schedule a length of its own in the command"
+           (rate ? "the learning rate depends on {steps}; a schedule has to be {total} steps long in each training"
                  : "the training does not repeat itself");
   }
   if (!headline.empty()) return headline;

@@ -131,7 +131,8 @@ std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& r
     }
     std::vector<std::string> paths = {folder, folder + "/record"};
     // A command without options has no configuration.
-    if (const std::string config = folder + "/config.yaml"; fs::exists(fs::symlink_status(config))) paths.push_back(config);
+    if (const std::string config = folder + "/config.yaml"; fs::exists(fs::symlink_status(config)))
+      paths.push_back(config);
     if (!experiment.empty()) paths.insert(paths.end(), {experiment, experiment + "/metadata.json"});
     const std::string script = own_script(planned);
     if (script.empty()) {

@@ -72,7 +72,8 @@ Text loss_sentence(const Findings& found) {
     if (const auto valid = one["valid_loss"]) text += say("; the validation loss is {}", loss_text(*valid));
     return text += ".";
   }
-  if (all.pairs == 0) return "Losses cannot be compared: no two conditions" + healthy(found) + " share a step with a loss.";
+  if (all.pairs == 0)
+    return "Losses cannot be compared: no two conditions" + healthy(found) + " share a step with a loss.";
   const std::string but = all.beside.empty() ? "." : "; what differs is " + all.beside + ".";
   if (all.equal)
     return "The loss curves are equal at all " + counted(all.fewest_steps, "logged step") + ", as logged" + but;
@@ -127,9 +128,8 @@ Section loss_section(const Findings& found, Tracer& tracer) {
   const bool marked = maker.marked();
   section.blocks.emplace_back(maker.take());
   if (marked)
-    section.blocks.emplace_back(
-        Paragraph{"In bold: the lowest final loss of the conditions" + healthy(found) +
-                  ". Where no intervals lie apart it is no reason to choose."});
+    section.blocks.emplace_back(Paragraph{"In bold: the lowest final loss of the conditions" + healthy(found) +
+                                          ". Where no intervals lie apart it is no reason to choose."});
   for (const auto& [beginning, title] :
        {std::pair{"train_loss_epoch.", "mean loss of epoch"}, {"class_accuracy.", "accuracy of class"}}) {
     if (auto grid = fact_grid(found, beginning, title)) section.blocks.emplace_back(*std::move(grid));
@@ -318,8 +318,7 @@ static Text completed(const Findings& found) {
   const bool same = first["final_step"] && std::ranges::all_of(found.conditions, [&](const Condition& c) {
                       return c["final_step"] == first["final_step"];
                     });
-  return (found.conditions.size() == 1 ? found.conditions[0].name
-                                       : all_counted(found.conditions.size(), "condition")) +
+  return (found.conditions.size() == 1 ? found.conditions[0].name : all_counted(found.conditions.size(), "condition")) +
          " completed" + (same ? " " + counted(first.count("final_step"), "step") + "." : ".");
 }
 

@@ -322,6 +322,9 @@ first_paragraph() { sed -n 3p "$1"; }
   [[ $(zs-report --kind revision summary.h5 -f json | jq -r '.label, .comparisons[0].time.verdict') == $'Worse or different\nbad' ]]
   run -0 zs-report --kind revision --max_slowdown 15 summary.h5
   run -1 zs-report --kind revision --baseline old summary.h5
+  printf '#zs-metrics 1\n#@ a revision=old\n#@ b revision=new\nrun\tstep\tloss\na\t1\t2\nb\t1\t2\n' | zs-aggregate --by revision -o untimed.h5
+  run -3 zs-report --kind revision --baseline old untimed.h5 -f md
+  [[ $output == *"Time: not known: at least one revision logged none. Memory: not logged."* ]] || complain "$output"
   revisions 1 110
   run -3 zs-report --kind revision summary.h5
   run -2 --separate-stderr zs-report summary.h5 -o summary.json

@@ -139,7 +139,7 @@ Numerics numerics(const metric::Store& store, const Condition& baseline, const C
 
 /// `more` and `less` are the words for a ratio above and below 1: "slower", "faster".
 Answer judged(const summary::Ratio& ratio, double gate, const std::string& more, const std::string& less) {
-  if (!std::isfinite(ratio.value)) return {Verdict::open, "not known: the runs of a revision have no value"};
+  if (!std::isfinite(ratio.value)) return {Verdict::open, "not known: at least one revision logged none"};
   const std::string change =
       ratio.value == 1 ? "no change" : percent(std::abs(ratio.value - 1)) + " " + (ratio.value > 1 ? more : less);
   if (ratio.exact && ratio.value == 1) return {Verdict::good, "the same in every run"};

@@ -279,6 +279,14 @@ with zipfile.ZipFile(sys.argv[1], "w") as z:
     [ "$(ls hf)" = model.safetensors ] || complain "$name: $(ls hf)"
     rm -r from all hf
   done
+  unpack plain from
+  run -0 zs-checkpoint convert --to hf from hf
+  assert_line --regexp "^to load it +copy the model's config.json, and its tokenizer, into hf: "
+  rm -r hf
+  echo '{}' >from/config.json
+  run -0 zs-checkpoint convert --to hf from hf
+  assert_line --regexp "^to load it +from_pretrained reads it; copy the model's tokenizer into hf$"
+  rm -r from hf
   unpack $z2 z2
   rm "$(shards 0)"
   run -2 zs-checkpoint convert --to hf z2 out

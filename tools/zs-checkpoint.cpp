@@ -173,9 +173,13 @@ Status convert(const Args& args, const std::string& from, const std::string& to)
                  {"read back", "equal, every bit"}};
   for (const std::string& what : made.assumed) found.lines.emplace_back("assumed", what);
   for (const std::string& what : made.left_out) found.lines.emplace_back("left out", what);
-  if (form.name == "hf")
-    found.lines.emplace_back(
-        "to load it", "copy the model's config.json, and its tokenizer, into " + to + ": from_pretrained reads them");
+  if (form.name == "hf") {
+    const bool configured = std::filesystem::exists(to + "/config.json");
+    found.lines.emplace_back("to load it",
+                             std::string(configured ? "from_pretrained reads it; copy the model's tokenizer into "
+                                                    : "copy the model's config.json, and its tokenizer, into ") +
+                                 to + (configured ? "" : ": from_pretrained reads them"));
+  }
   return print(args, found, Status::done);
 }
 

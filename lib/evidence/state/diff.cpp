@@ -170,13 +170,14 @@ class Comparison {
                     found.compared);
     if (found.not_finite > 0) not_finite_.push_back(what);
     if (found.first >= 0) {
+      const bool earliest = first_.empty();
       const compare::Spelt u = compare::spelt(left, found.first), v = compare::spelt(right, found.first);
       first(what + ", element " + to_text(found.first), u.decimal + " (" + u.hexadecimal + ")",
             v.decimal + " (" + v.hexadecimal + ")",
             to_text(compare::ulp_at(left, right, found.first)) + " ulp; " + to_text(found.differing) + " of " +
                 to_text(found.compared) + " elements differ" +
                 (tolerance_.exact() ? "" : ", " + to_text(found.refused) + " beyond the tolerance"));
-      if (x.tensor->shape.size() > 1) first_.emplace_back("place", place_of(found.first, x.tensor->shape));
+      if (earliest && x.tensor->shape.size() > 1) first_.emplace_back("place", place_of(found.first, x.tensor->shape));
     }
     left.storage->forget(), right.storage->forget();
   }

@@ -119,6 +119,11 @@ TEST_CASE("diff: another name, shape or type is no equal pair; strides are") {
   for (Tensor* const turned : {&columns, &changed}) turned->shape = {2, 3}, turned->strides = {1, 2};
   CHECK(of(rows, columns).verdict == Verdict::exact);
   CHECK(line(of(rows, changed), "place") == "[1, 2]");
+  // Only the first that differs is told, with its place.
+  const Difference two =
+      diff(state_of("A", {{"v", f32({1})}, {"w", rows}}), state_of("B", {{"v", f32({2})}, {"w", changed}}), {});
+  CHECK(line(two, "what") == "float32 of v, element 0");
+  CHECK(line(two, "place").empty());
   CHECK(of(f32({}), f32({})).verdict == Verdict::failed);  // nothing was compared
 }
 

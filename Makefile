@@ -111,8 +111,8 @@ TEST_OPT ?= -O0
 UNITY := $(or $(UNITY),$(if $(wildcard $(BUILD)/unity),1,$(if $(wildcard $(BUILD)/obj),0,1)))
 $(if $(filter 0,$(UNITY)),$(shell rm -rf $(BUILD)/unity))
 vpath unity/%.cpp $(BUILD)
-# What has flags of its own stays out of groups.
-own = $(foreach s,$(1),$(if $(FLAGS_$(s)),$(s)))
+# What has flags of its own stays out of groups, and what ALONE names: a source that another takes the place of when linked.
+own = $(foreach s,$(1),$(if $(FLAGS_$(s))$(filter $(s),$(ALONE)),$(s)))
 all_sources := $(call sources,$(LIGHT) $(HEAVY)) $(call tests,$(LIGHT) $(HEAVY))
 # Targets that compile nothing do not look for groups.
 compiles := $(filter-out help deps clean lint light-tools heavy-tools flags,$(or $(MAKECMDGOALS),all))

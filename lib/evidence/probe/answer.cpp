@@ -108,16 +108,17 @@ class Report {
         floor_(std::move(floor)) {}
 
   /// Whether something differs in the steps after that one.
-  bool apart(std::int64_t after) const {
-    const Account account(a_, b_, found_, tolerance_, after);
+  bool apart(std::int64_t after) const { return apart(Account(a_, b_, found_, tolerance_, after)); }
+
+  bool apart(const Account& account) const {
     const bool fails = !a_.faults.empty() || !b_.faults.empty() || copied();
     return found_.first || !account.different().empty() || !account.wild().empty() ||
            (found_.steps > 0 && (fails || found_.tensors == 0));
   }
 
   Answer answer() {
-    const bool is_apart = apart(-1);
     const Account account(a_, b_, found_, tolerance_, -1);
+    const bool is_apart = apart(account);
     if (found_.first && found_.first->relation.starts_with("no simple"))
       found_.first->relation += account.drawn_otherwise(found_.first->step);
     if (!tolerance_.exact() && account.tensors_differ()) tolerate();

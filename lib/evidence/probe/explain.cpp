@@ -155,11 +155,8 @@ Fit decayed_by_gradient(const std::vector<Update>& updates, const Side& b) {
   Fit all{{0}, 1};
   for (const Update& u : updates) {
     const Tensor* const gradient = b.step.tensors.find("grad/" + u.parameter);
-    if (!gradient || gradient->squares == 0) return {{0}, 1};  // no gradient is no SGD
-    const Fit one = fit({b.step.tensors.find("grad/" + u.parameter) ? b.step.tensors.find("grad/" + u.parameter)->sketch
-                                                                    : Sketch(u.b.size(), 0),
-                         u.before_b},
-                        u.b);
+    if (!gradient || gradient->squares == 0) return {{0}, 1};  // SGD needs a gradient
+    const Fit one = fit({gradient->sketch, u.before_b}, u.b);
     const bool first = &u == &updates.front();
     if (!(one.residual < 1e-2) ||
         (!first && std::fabs(one.weights[0] - all.weights[0]) > 1e-2 * std::fabs(all.weights[0])))

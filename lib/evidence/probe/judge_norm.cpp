@@ -12,14 +12,14 @@
 namespace zs::probe {
 namespace {
 
-/// The rank that alone holds a tensor, as its experts'; -1: several do.
+/// The only rank that holds a tensor, such as an expert's; -1: several ranks hold it.
 int sole_rank(const Tensor& tensor) {
   if (tensor.copies > 0 || tensor.pieces.empty()) return -1;
   const int rank = tensor.pieces.front().rank;
   return std::ranges::all_of(tensor.pieces, [&](const auto& piece) { return piece.rank == rank; }) ? rank : -1;
 }
 
-/// The squares of gradients that one rank alone holds: of all, and of those with one ending.
+/// Sums of squares of the gradients that only one rank holds: all of them, and those with one ending.
 std::map<std::string, double> kept_apart(const Step& step) {
   std::map<std::string, double> found;
   for (const auto& [name, tensor] : step.tensors.all()) {
@@ -76,7 +76,7 @@ void judge_norm(const Run& run, Tally& tally, const Moment& now) {
   std::string text =
       "norm of gradients before clipping " + to_rounded_text(whole, 6) + ", " + to_text(told->second) + " is told: ";
   std::string by;
-  if (clip_factor(now.step).value_or(1) < 1 && close_to(found, told->second, most)) {
+  if (factor < 1 && close_to(found, told->second, most)) {
     text = "gradients are not clipped: their norm is " + to_rounded_text(found, 6) + ", the bound " +
            to_text(now.step.scalars.at("clip"));
     by = " ";

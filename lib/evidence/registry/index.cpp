@@ -38,7 +38,8 @@ struct Folder {
 struct stat status_of(const std::string& registry) {
   struct stat status {};
   if (::stat(registry.c_str(), &status) != 0)
-    throw Error(registry, 0, errno == ENOENT ? "no such registry; a training makes it, --registry names another" : errno_text());
+    throw Error(registry, 0,
+                errno == ENOENT ? "no such registry; a training makes it, --registry names another" : errno_text());
   if (!S_ISDIR(status.st_mode)) throw Error(registry, 0, "is not a folder, so no registry");
   return status;
 }
@@ -123,9 +124,10 @@ std::string write_csv(const std::string& registry, const struct stat& status, co
     } catch (const Error&) {
       if (::access(path.c_str(), F_OK) == 0 || errno != ENOENT || std::filesystem::is_symlink(path)) continue;
     }
+    if (bytes == csv) return name;
     if (bytes && !ours(*bytes, runs)) continue;
     try {
-      if (bytes != csv) replace(path, status, csv);
+      replace(path, status, csv);
     } catch (const std::exception&) {
       // A full disk, a folder where other users' files cannot be replaced, or a race with another writer: the records
       // are complete, and the next reader tries again.
@@ -140,14 +142,15 @@ std::string write_csv(const std::string& registry, const struct stat& status, co
 Runs read_runs(const std::string& registry, const FaultSink& faults) {
   const struct stat status = status_of(registry);
   const std::vector<Folder> all = folders(registry);
-  std::vector<Fields> seen, open;  // what the caller may see, and what everybody may
+  std::vector<Fields> seen;   // what the caller may see
+  std::vector<bool> is_open;  // whether everybody may see it
   std::size_t closed = 0;
   for (const Folder& folder : all) {
     try {
       Record record = record_of(registry + "/" + folder.id);
       if (record.fields.empty()) continue;  // no run, or one that is not registered yet
       set(record.fields, "run_id", folder.id);
-      if (open_to_all(status, folder.status, record.mode)) open.push_back(record.fields);
+      is_open.push_back(open_to_all(status, folder.status, record.mode));
       seen.push_back(std::move(record.fields));
     } catch (const NotReadable&) {
       ++closed;
@@ -157,7 +160,15 @@ Runs read_runs(const std::string& registry, const FaultSink& faults) {
   }
   Runs runs = assemble(seen);
   runs.closed = closed;
-  runs.csv = write_csv(registry, status, all, to_csv(seen.size() == open.size() ? runs : assemble(open)));
+  if (std::ranges::find(is_open, false) == is_open.end()) {
+    runs.csv = write_csv(registry, status, all, to_csv(runs));
+  } else {
+    std::vector<Fields> open;
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      if (is_open[i]) open.push_back(std::move(seen[i]));
+    }
+    runs.csv = write_csv(registry, status, all, to_csv(assemble(open)));
+  }
   return runs;
 }
 

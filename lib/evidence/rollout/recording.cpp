@@ -38,8 +38,8 @@ probe::Live::Seen LiveRecording::grow() {
   using Clock = std::chrono::steady_clock;
   if (rolloutfile::has_dumps(folder_)) {
     const auto now = Clock::now();
-    seen.behind = rollouts_ && now < next_;
-    if (!seen.behind) rollouts_ = compare(folder_, "", floor_), next_ = now + 8 * (Clock::now() - now);
+    seen.behind = behind_ = rollouts_ && now < next_;
+    if (!behind_) rollouts_ = compare(folder_, "", floor_), next_ = now + 8 * (Clock::now() - now);
     seen.apart |= rollouts_->verdict > Verdict::inconclusive;
     if (!checked_)
       seen.steps = static_cast<std::int64_t>(rollouts_->curves.steps.size()), seen.ended = rollouts_->ended;
@@ -48,7 +48,7 @@ probe::Live::Seen LiveRecording::grow() {
 }
 
 probe::Answer LiveRecording::answer() {
-  if (rollouts_) rollouts_ = compare(folder_, "", floor_);
+  if (behind_) rollouts_ = compare(folder_, "", floor_);
   if (checked_) {
     probe::Answer made = checks_.answer();
     if (rollouts_) join(made, *rollouts_);

@@ -29,7 +29,7 @@ class LiveRecording {
  private:
   std::string folder_, floor_;
   probe::LiveChecks checks_;
-  bool checked_ = false;
+  bool checked_ = false, behind_ = false;  ///< behind_: the dump was not read when it was looked at last
   std::optional<Answer> rollouts_{};
   std::chrono::steady_clock::time_point next_{};  ///< when the dump is read again
 };

@@ -119,17 +119,19 @@ class MegatronFsdp(Layout):
     calls_past_hooks = True
 
     def __init__(self, roots, optimizer):
-        self._begins = {}
+        self._cuts = {}  # of a parameter's name (its shape, the first element that this rank has)
         Layout.__init__(self, roots, optimizer)
 
     def kind(self):
         self.name = "Megatron-FSDP"
 
     def part(self, name, tensor):
-        local, p = tensor._local_tensor.reshape(-1), next(p for p in self.moved() if self.names().get(id(p)) == name)
-        if name not in self._begins:
-            self._begins[name] = next((self._begin_in(root.param_and_grad_buffer, p.orig_param) for root in self.roots if hasattr(root, "param_and_grad_buffer")), 0)
-        return local, Part(p.shape, self._begins[name] if local.numel() < p.numel() else 0, local.numel())
+        local = tensor._local_tensor.reshape(-1)
+        if name not in self._cuts:
+            p = next(p for p in self.moved() if self.names().get(id(p)) == name)
+            self._cuts[name] = p.shape, next((self._begin_in(root.param_and_grad_buffer, p.orig_param) for root in self.roots if hasattr(root, "param_and_grad_buffer")), 0)
+        shape, begin = self._cuts[name]
+        return local, Part(shape, begin if local.numel() < shape.numel() else 0, local.numel())
 
     def _begin_in(self, held, p):
         """The first element of a parameter that this rank has."""

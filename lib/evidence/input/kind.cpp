@@ -86,7 +86,7 @@ bool is_trace_file(const std::string& path) {
   return fs::is_regular_file(path, ignored) && kind_of_file(path) == Kind::trace;
 }
 
-/// Names of files that only checkpoints have, in addition to those of checkpoints::is_plain().
+/// Names of files that only checkpoints have, next to the names that checkpoints::is_plain() knows.
 bool marks_checkpoint(const std::string& name) {
   static const std::set<std::string> kNames = {".metadata", "latest", "latest_universal", "zero_to_fp32.py"};
   return kNames.contains(name) || name.starts_with("mp_rank_") || name.find("zero_pp_rank_") != std::string::npos ||

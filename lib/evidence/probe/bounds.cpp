@@ -120,8 +120,8 @@ bool Bounds::same(const std::string& name) const {
 }
 
 bool Bounds::same_before(const std::string& name) const {
-  const Tensor *const left = from_a_ ? from_a_->find(name) : nullptr, *const right =
-                                                                          from_b_ ? from_b_->find(name) : nullptr;
+  const Tensor* const left = from_a_ ? from_a_->find(name) : nullptr;
+  const Tensor* const right = from_b_ ? from_b_->find(name) : nullptr;
   return left && right && left->same(*right);
 }
 
@@ -138,8 +138,8 @@ bool Bounds::same_states(const std::string& parameter) const {
   return any || clean_before_;
 }
 
-/// Whether an update has the same inputs on both sides, as far as they are recorded. The parameter before it is the
-/// same, too, where all gradients are: they were computed with it.
+/// Whether an update has the same inputs on both sides, as far as they are recorded. If all gradients are the same, the
+/// parameter before it is the same, too: they were computed with it.
 bool Bounds::same_inputs(const std::string& parameter) const {
   return (same("grad/" + parameter) || same("direction/" + parameter)) &&
          (same_before("param/" + parameter) || (gradients_same_ && !(from_a_ && from_b_))) && same_states(parameter) &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares two recordings step by step and place by place: counts, judges each place by its bound, and relates what is
-// beyond. What it has judged as rounding it notes by name (Diagnosis::judged): the ledger takes nothing else for it.
+// beyond. It lists by name what it judged as rounding (Diagnosis::judged): the ledger accepts only these as rounding.
 #pragma once
 #include <map>
 #include <optional>

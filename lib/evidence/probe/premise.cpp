@@ -202,7 +202,7 @@ std::optional<Finding> copies_apart(std::int64_t step, const Side& b, const char
     const Tensor* const master = b.step.tensors.find("param/" + parameter);
     if (!master || master->sketch.size() != copy.sketch.size() || !copy.whole() || !master->whole()) continue;
     ++of;
-    // A number of 16 bits is half a unit in the last place from what it was made of.
+    // A number of 16 bits is up to half a unit in the last place away from its source.
     const double most = copy.dtype == master->dtype ? 1e-9 : rounding(coarser(copy.dtype, master->dtype)) / 8;
     const double apart = distance(copy.sketch, master->sketch);
     if (apart <= most) continue;

@@ -23,9 +23,10 @@ bool sum_alike(const Tensor& x, const Tensor& y) { return x.shortened == y.short
 }  // namespace
 
 // ---- the fields of a tensor
+/// Tensors are paired by name.
 Account::Outcome Account::Scene::field(probefile::rule::Row, const Tensor&, const Tensor&, const std::string&) const {
   return {};
-}  // its name
+}
 /// In one layout each rank holds the same part, of the same bits where the whole has the same.
 Account::Outcome Account::Scene::field(probefile::rule::Part, const Tensor& x, const Tensor& y,
                                        const std::string& name) const {

@@ -113,8 +113,8 @@ Tokens tokens_of(const Dump& a, const Dump* b) {
                         (a.lacks.empty() ? "" : ": " + a.lacks) + "; or name two dumps, one of each side");
     }
     made.sequences = a.sequences;
-    std::map<std::pair<std::int64_t, std::vector<std::int64_t>>, int>
-        whole;  // a trainer's rows may repeat the generator's
+    // A trainer's rows may repeat the generator's: rows of one side alone go where one has both.
+    std::map<std::pair<std::int64_t, std::vector<std::int64_t>>, int> whole;
     for (const Sequence& one : made.sequences) whole[{one.step, one.ids}] += !one.gen.empty() && !one.train.empty();
     std::erase_if(made.sequences, [&](const Sequence& one) {
       return one.train.empty() && whole[{one.step, one.ids}]-- > 0;

@@ -142,10 +142,9 @@ struct HeadRow {
   std::string torch, id, layout, framework;
   std::map<std::string, std::vector<std::string>> tied;
   std::vector<std::string> frozen, unseen;
-  std::vector<std::string> loose;  ///< trained parameters that no optimizer moves
-  std::map<std::string, std::vector<std::int64_t>>
-      axes;                                        ///< of parallelism: of each the number of ranks, and this one's
-  std::map<std::string, std::string> environment;  ///< processor, instruction set, kernels, ...
+  std::vector<std::string> loose;                         ///< trained parameters that no optimizer moves
+  std::map<std::string, std::vector<std::int64_t>> axes;  ///< of each axis of parallelism: ranks, this one's place
+  std::map<std::string, std::string> environment;         ///< processor, instruction set, kernels, ...
 };
 inline constexpr std::tuple kHead{Field{"zs_probe", &HeadRow::version, rule::Row{}, true},
                                   Field{"rank", &HeadRow::rank, rule::Rank{}, true},

@@ -172,7 +172,7 @@ as_words() { local line; printf -v line '%q ' "$@"; printf '%s' "${line% }"; }
 # zs-runs watch shows it. Sets `code`, its exit code; `child` is its process meanwhile, which leads a separate session.
 # With `patience`, a command that writes nothing for so many seconds is ended.
 attended() {
-  local follower='' guard=''
+  local follower=''
   setsid "${@:4}" </dev/null >"$1" 2>&1 &
   child=$!
   if [[ -t 2 && -n $2 ]]; then
@@ -184,8 +184,8 @@ attended() {
     guard=$!
   fi
   wait "$child" && code=0 || code=$?
-  [[ -z $guard ]] || { kill "$guard" 2>/dev/null || true; wait "$guard" 2>/dev/null || true; }
   child=
+  end_guard
   [[ -z $follower ]] || wait "$follower" || true
   rank_code "$1"
 }
@@ -205,6 +205,14 @@ end_silent() {
   kill -KILL -- "-$1" 2>/dev/null || true
 }
 
+# end_guard: ends the end_silent() that attended() started, which else sleeps on after us.
+end_guard() {
+  [[ -n ${guard-} ]] || return 0
+  kill "$guard" 2>/dev/null || true
+  wait "$guard" 2>/dev/null || true
+  guard=
+}
+
 # rank_code OUTPUT: when srun has to kill the other ranks after one fails, it ends with 143. This puts the failed rank's
 # code, which srun prints, into `code`.
 rank_code() {
@@ -216,6 +224,7 @@ rank_code() {
 # end_attended: ends what attended() runs, if anything, with all that it started: asks, and after 10 s insists.
 end_attended() {
   local leader=${child-}
+  end_guard
   [[ -n $leader ]] || return 0
   child=
   kill -TERM -- "-$leader" 2>/dev/null || kill -TERM "$leader" 2>/dev/null || true

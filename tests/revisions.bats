@@ -224,6 +224,7 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
     [ -z "$(ls -A "$TMPDIR")" ]
     # shellcheck disable=SC2046
     none_runs $(cat "$PIDS")
+    run -1 pgrep -f -- "--repo $repo .*out.$signal" # nothing of the script is left that would wait out --patience
     [ -s out.$signal/logs_base_run1/run.log ]
     state | diff before -
   done

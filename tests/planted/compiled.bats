@@ -64,3 +64,29 @@ END
   run -0 zs-verify whole-after parts-after
   assert_line "verdict: exact"
 }
+
+@test "a compiled step of the optimizer is recorded, and the recorder is not compiled with it" {
+  cat >train.py <<'END'
+import sys, torch
+from torch._dynamo.utils import counters
+torch.manual_seed(1)
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.AdamW(model.parameters())
+
+def step():
+    optimizer.step()
+
+step = torch.compile(step, backend="aot_eager") if sys.argv[1:] else step
+for _ in range(3):
+    model(torch.ones(4, 8)).square().mean().backward()
+    step()
+    optimizer.zero_grad()
+assert not sys.argv[1:] or counters["stats"]["unique_graphs"] < 4, counters["stats"]
+END
+  export PYTHONPATH=$ROOT/share/probe TORCHDYNAMO_DISABLE=0
+  ZS_PROBE=eager run -0 "$PYTHON" -m zs_probe train.py
+  ZS_PROBE=compiled run -0 "$PYTHON" -m zs_probe train.py compiled
+  refute_output --partial recompile_limit
+  run -0 zs-verify --allow rounding eager compiled
+  assert_line "steps_compared: 3"
+}

@@ -315,8 +315,10 @@ class Layout:
             return changed
 
         if hasattr(optimizer, "register_step_pre_hook"):
-            self._handles.append(optimizer.register_step_pre_hook(pre))
-            self._handles.append(optimizer.register_step_post_hook(guarded(lambda *_: after())))
+            # A compiled step breaks its graph at them: without this, torch.compile compiles the recorder.
+            eager = getattr(getattr(torch, "compiler", None), "disable", lambda hook: hook)
+            self._handles.append(optimizer.register_step_pre_hook(eager(pre)))
+            self._handles.append(optimizer.register_step_post_hook(eager(guarded(lambda *_: after()))))
             return
         plain = optimizer.step  # torch 1.13, whose schedules take the method of an object
 

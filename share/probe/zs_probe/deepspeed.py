@@ -7,7 +7,8 @@ import sys
 import torch
 
 from . import names, schedules
-from .layouts import FlatLayout, Layout, Restored, Slice
+from .hooks import Restored
+from .layouts import FlatLayout, Layout, Slice
 from .part import Part, Unseen, of_axes
 from .say import guarded, say
 

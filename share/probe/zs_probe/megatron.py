@@ -6,7 +6,8 @@ import re
 import torch
 
 from . import names
-from .layouts import FlatLayout, Layout, Restored, Slice
+from .hooks import Restored
+from .layouts import FlatLayout, Layout, Slice
 from .part import Part, of_axes
 from .say import guarded, say
 

@@ -11,7 +11,8 @@ from . import elements, measuring, say as said_so, schedules, sketch
 from .boot import how_it_ends, inside
 from .cost import Cost
 from .environment import environment
-from .part import Unseen, is_dtensor, whole
+from .hooks import tensors_in
+from .part import is_dtensor, whole
 from .say import guarded, say, unseen
 from .sketch import perturb, samples
 from .writer import Pen, Row, Taken, Transfer, Writer, finish, raw, vectors
@@ -366,7 +367,7 @@ class Recorder:
             said["unseen"] = new
         rows, found, outputs, micros, kept, step = self._rows, self._found or [], self._outputs, self._locals, self._kept, self.step
         buffers = self._buffers
-        joined, place = _joined(_tensors([said[key] for key in ("loss", "losses", "scalars", "groups", "targets", "counters")]))
+        joined, place = _joined(tensors_in([said[key] for key in ("loss", "losses", "scalars", "groups", "targets", "counters")]))
         transfer = Transfer([row.measured[0] for row in (*rows, *found, *micros, *buffers, *(row for _, _, row in outputs))],
                             [*joined, *self._batch, *vectors((*rows, *found, *buffers))])
         timed = self._cost.timed()
@@ -438,13 +439,6 @@ def _squares(norm):
     return norm.to_local().detach().double().square()
 
 
-def _tensors(value):
-    if torch.is_tensor(value):
-        return [value]
-    held = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
-    return [t for one in held for t in _tensors(one)]
-
-
 def _joined(tensors):
     """(vectors of the first element of each, one of each type and device; the place of each tensor's, by its id)."""
     kinds, place = {}, {}
@@ -483,6 +477,3 @@ def _generators():
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         found["cuda"] = of(raw(torch.cuda.get_rng_state()))
     return found
-
-
-__all__ = ["Recorder", "Unseen", "ranks"]

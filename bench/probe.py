@@ -42,6 +42,7 @@ parser.add_argument("--forms", nargs="+", choices=("plain", "fsdp2", "zero0", "z
                     help="plain: of several ranks DDP; fsdp2: each block sharded; zeroN: DeepSpeed; the last two compute in bfloat16 [plain]")
 parser.add_argument("--compile", action="store_true", help="compile each block")
 parser.add_argument("--turns", type=int, default=4)
+parser.add_argument("--each", action="store_true", help="each step recorded alone, without the default stride")
 parser.add_argument("--profile", action="store_true")
 parser.add_argument("--record", metavar="FOLDER")
 parser.add_argument("--double", metavar="NAME")
@@ -56,6 +57,28 @@ if ranks > 1 or o.forms != ["plain"]:
     for key, value in {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511", "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}.items():
         os.environ.setdefault(key, value)
     torch.distributed.init_process_group("nccl" if cuda else "gloo")
+
+
+class Spent:
+    """Where this process is while it makes steps: seconds of its main thread, of those the garbage collector's, and how often memory was
+    asked for of the driver."""
+
+    def __init__(self):
+        self.collecting, self._begun = 0.0, 0.0
+        gc.callbacks.append(self._collect)
+
+    def _collect(self, phase, _):
+        if phase == "start":
+            self._begun = time.perf_counter()
+        else:
+            self.collecting += time.perf_counter() - self._begun
+
+    def now(self):
+        asked = torch.cuda.memory_stats().get("num_device_alloc", 0) + torch.cuda.host_memory_stats().get("num_host_alloc", 0) if cuda else 0
+        return time.thread_time(), self.collecting, asked
+
+
+spent = Spent()
 
 
 class Training:
@@ -138,10 +161,12 @@ class Training:
         if not cuda:
             return sum(self.step(probe) for _ in range(steps)) / steps
         torch.cuda.synchronize()
-        started = time.perf_counter()
+        started, before = time.perf_counter(), spent.now()
         for _ in range(steps):
             self.step(probe)
+        after = spent.now()
         torch.cuda.synchronize()
+        self.spent = [(b - a) / steps for a, b in zip(before, after)]
         return (time.perf_counter() - started) / steps
 
     def attached(self, folder, every):
@@ -215,25 +240,32 @@ def row(size, form, folder):
     training = Training(size, form)
     for _ in range(3):
         training.step()
-    plain, probed, memory, more = [], [], 0, 0
+    plain, probed, memory, more, where = [], [], 0, 0, []
     for number in range(o.turns if cuda else o.steps):
         peak()
         plain.append(training.turn(o.steps if cuda else 1))
         memory = peak()
+        where.append(getattr(training, "spent", ()))
         probed.append(training.recorded(f"{folder}/{number}", 1, o.steps if cuda else 1))
         more = peak() - memory
+        where[-1] = list(zip(where[-1], getattr(training, "spent", ())))
     if o.profile:
         profiled(training, f"{folder}/profile")
-    every, sparse, without = training.by_default(f"{folder}/default")
+    every, sparse, without = (0, 1, 1) if o.each else training.by_default(f"{folder}/default")
     least, most = (statistics.median(plain), statistics.median(probed)) if cuda else (min(plain), min(probed))
     if rank == 0:
         unit, scale, kind = ("ms", 1e3, "the clock") if cuda else ("s ", 1, "the processor")
         print(f"a step                 {least * scale:8.3f} {unit} of {kind} ({training.named})")
         print(f"a step that is probed  {most * scale:8.3f} {unit}: {100 * (most - least) / least:.1f} % more (goal: 5)")
-        print(f"by default every {every:4}  {sparse * scale:8.3f} {unit}, and {without * scale:.3f} beside it: {100 * (sparse - without) / without:.2f} % more (goal: 1)")
+        if not o.each:
+            print(f"by default every {every:4}  {sparse * scale:8.3f} {unit}, and {without * scale:.3f} beside it: {100 * (sparse - without) / without:.2f} % more (goal: 1)")
         if memory:
             print(f"memory                 {memory / 2**30:8.2f} GiB, probed {100 * more / memory:.2f} % more (goal: 1)")
         print(f"# each turn: {' '.join(f'{a * scale:.1f}/{b * scale:.1f}' for a, b in zip(plain, probed))}; PyTorch {torch.__version__}, {torch.get_num_threads()} threads", flush=True)
+        for text, number in (("main thread", 0), ("garbage collector", 1)) if cuda else ():
+            print(f"# ms of the {text}: {' '.join(f'{a * 1e3:.1f}/{b * 1e3:.1f}' for a, b in (w[number] for w in where))}", flush=True)
+        if cuda:
+            print(f"# calls for memory: {' '.join(f'{a:.1f}/{b:.1f}' for a, b in (w[2] for w in where))}", flush=True)
     return (sparse - without) / without
 
 

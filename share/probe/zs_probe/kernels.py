@@ -13,25 +13,20 @@ from .sketch import PATTERNS, tables
 _TYPES = {torch.float32: (tl.float32, tl.int32), torch.float64: (tl.float64, tl.int64), torch.bfloat16: (tl.bfloat16, tl.int16),
           torch.float16: (tl.float16, tl.int16), torch.int8: (tl.int8, tl.int8), torch.int16: (tl.int16, tl.int16),
           torch.int32: (tl.int32, tl.int32), torch.int64: (tl.int64, tl.int64), torch.uint8: (tl.uint8, tl.int8)}
-_BLOCK, _DEEP, _HIGH, _WARPS = 256, 8, 4, 4  # columns, how many times as many, and of several rows how many, that a block of threads loads at once
+_BLOCK, _DEEP, _WARPS = 128, 8, 2  # columns, and how many times as many, that a block of threads loads at once
 
 
 @triton.jit
-def _sign(signs, k: tl.constexpr):
-    """-1 where bit 8 + k of `signs` is set, else 1."""
-    return (((signs << (55 - k)) & -0x8000000000000000) | 0x3FF0000000000000).to(tl.float64, bitcast=True)
-
-
-@triton.jit
-def _signed(values, of_rows, of_columns, k: tl.constexpr):
-    """Of each column the sum of its values, each by the sign of its row, by that of the column."""
-    return tl.sum(values * _sign(of_rows, k), 0) * _sign(of_columns, k)
+def _signed(bits, signs, k: tl.constexpr):
+    """The sum over the first axis of values whose sign turns where bit 8 + k of `signs` is set."""
+    turned = (bits ^ ((signs << (55 - k)) & -0x8000000000000000)).to(tl.float64, bitcast=True)
+    return tl.sum(turned, 0)
 
 
 @triton.jit(do_not_specialize=["address", "count"])
 def _read(stretches, addresses, address, wanted, hashes, factors, row_signs, sums, count,
           kind: tl.constexpr, pattern: tl.constexpr, one: tl.constexpr, some: tl.constexpr, digests_only: tl.constexpr,
-          width: tl.constexpr, block: tl.constexpr, deep: tl.constexpr, high: tl.constexpr):
+          width: tl.constexpr, block: tl.constexpr, deep: tl.constexpr):
     number = tl.program_id(0)
     at = stretches + number * 5
     tensor, base, begin, end, column = tl.load(at), tl.load(at + 1), tl.load(at + 2), tl.load(at + 3), tl.load(at + 4)
@@ -43,67 +38,49 @@ def _read(stretches, addresses, address, wanted, hashes, factors, row_signs, sum
     else:
         place = tl.load(addresses + tensor)
     held = place.to(tl.int64).to(tl.pointer_type(kind))
+    lanes = tl.arange(0, deep)[:, None] * block + tl.arange(0, block)[None, :]
     digest = tl.zeros([block], tl.int64)
     squares = tl.zeros([block], tl.float64)
     a0, a1, a2, a3 = squares, squares, squares, squares
     a4, a5, a6, a7 = squares, squares, squares, squares
-    first, last = begin // 65536, (end + 65535) // 65536
-    single = last if last - first < 4 else first  # up to this row each row is read by itself
-    lanes = tl.arange(0, deep)[:, None] * block + tl.arange(0, block)[None, :]
-    for row in range(first, single):
+    for row in range(begin // 65536, (end + 65535) // 65536):
         start = row * 65536
         low = tl.maximum(begin - start, column).to(tl.int32)
-        until = tl.minimum(end - start, column + width).to(tl.int32)
+        high = tl.minimum(end - start, column + width).to(tl.int32)
         of_row = tl.zeros([block], tl.int64)
         row_sign = tl.load(row_signs + row)
         here = held + (start - base)
-        for c in range(column + (low - column) // (deep * block) * (deep * block), until, deep * block):
+        for c in range(column + (low - column) // (deep * block) * (deep * block), high, deep * block):
             columns = tl.multiple_of(c, block) + lanes
-            x = tl.load(here + columns, mask=(columns >= low) & (columns < until), other=0)
+            x = tl.load(here + columns, mask=(columns >= low) & (columns < high), other=0)
             hashed = tl.load(hashes + columns)
             of_row += tl.sum(x.to(pattern, bitcast=True).to(tl.int64) * (hashed | 1), 0)
             if not digests_only:
-                values, signs = x.to(tl.float64), hashed ^ row_sign
-                squares += tl.sum(values * values, 0)
-                a0 += tl.sum(values * _sign(signs, 0), 0)
-                a1 += tl.sum(values * _sign(signs, 1), 0)
-                a2 += tl.sum(values * _sign(signs, 2), 0)
-                a3 += tl.sum(values * _sign(signs, 3), 0)
-                a4 += tl.sum(values * _sign(signs, 4), 0)
-                a5 += tl.sum(values * _sign(signs, 5), 0)
-                a6 += tl.sum(values * _sign(signs, 6), 0)
-                a7 += tl.sum(values * _sign(signs, 7), 0)
-        digest += of_row * tl.load(factors + row)
-    for top in range(single, last, high):  # several rows at once: a column has one sign in all of them
-        rows = top + tl.arange(0, high)[:, None]
-        start = tl.arange(0, high)[:, None] * 65536
-        low = tl.maximum(tl.maximum(begin - top * 65536, 0).to(tl.int32) - start, column)
-        until = tl.minimum(tl.minimum(end - top * 65536, high * 65536).to(tl.int32) - start, column + width)
-        row_sign = tl.load(row_signs + rows, mask=rows < last, other=0)
-        factor = tl.load(factors + rows, mask=rows < last, other=0)
-        here = held + (top * 65536 - base) + start
-        for c in range(column, column + width, block):
-            columns = tl.multiple_of(c, block) + tl.arange(0, block)
-            x = tl.load(here + columns[None, :], mask=(columns[None, :] >= low) & (columns[None, :] < until), other=0)
-            hashed = tl.load(hashes + columns)
-            digest += tl.sum(x.to(pattern, bitcast=True).to(tl.int64) * factor, 0) * (hashed | 1)
-            if not digests_only:
                 values = x.to(tl.float64)
                 squares += tl.sum(values * values, 0)
-                a0 += _signed(values, row_sign, hashed, 0)
-                a1 += _signed(values, row_sign, hashed, 1)
-                a2 += _signed(values, row_sign, hashed, 2)
-                a3 += _signed(values, row_sign, hashed, 3)
-                a4 += _signed(values, row_sign, hashed, 4)
-                a5 += _signed(values, row_sign, hashed, 5)
-                a6 += _signed(values, row_sign, hashed, 6)
-                a7 += _signed(values, row_sign, hashed, 7)
+                bits, signs = values.to(tl.int64, bitcast=True), hashed ^ row_sign
+                a0 += _signed(bits, signs, 0)
+                a1 += _signed(bits, signs, 1)
+                a2 += _signed(bits, signs, 2)
+                a3 += _signed(bits, signs, 3)
+                a4 += _signed(bits, signs, 4)
+                a5 += _signed(bits, signs, 5)
+                a6 += _signed(bits, signs, 6)
+                a7 += _signed(bits, signs, 7)
+        digest += of_row * tl.load(factors + row)
     tl.store(sums + number, tl.sum(digest, 0))
     if not digests_only:
         into = sums.to(tl.pointer_type(tl.float64)) + count
         tl.store(into + number, tl.sum(squares, 0))
-        joined = tl.join(tl.join(tl.join(a0, a4), tl.join(a2, a6)), tl.join(tl.join(a1, a5), tl.join(a3, a7)))
-        tl.store(into + count + number * 8 + tl.arange(0, 8), tl.sum(tl.reshape(joined, [block, 8]), 0))
+        into += count + number * 8
+        tl.store(into, tl.sum(a0, 0))
+        tl.store(into + 1, tl.sum(a1, 0))
+        tl.store(into + 2, tl.sum(a2, 0))
+        tl.store(into + 3, tl.sum(a3, 0))
+        tl.store(into + 4, tl.sum(a4, 0))
+        tl.store(into + 5, tl.sum(a5, 0))
+        tl.store(into + 6, tl.sum(a6, 0))
+        tl.store(into + 7, tl.sum(a7, 0))
 
 
 @triton.jit(do_not_specialize=["count", "slots"])
@@ -157,7 +134,7 @@ def measure(cut, flats, digests_only=False, wanted=None):
         if cut.count:
             _read[(cut.count,)](stretches, stretches if one else _addresses(cut, flats, device), flats[0].data_ptr() if one else 0,
                                 stretches if wanted is None else wanted, hashes, factors, row_signs, sums, cut.count, kind, pattern, one,
-                                wanted is not None, digests_only, WIDTH, _BLOCK, _DEEP, _HIGH, num_warps=_WARPS)
+                                wanted is not None, digests_only, WIDTH, _BLOCK, _DEEP, num_warps=_WARPS)
         _add[(cut.slots,)](sums, first, out, cut.count, cut.slots, digests_only, 32, num_warps=1)
     return out.view(torch.float64)
 

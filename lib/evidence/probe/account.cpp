@@ -25,6 +25,7 @@ void Account::enter(const std::string& thing, const Outcome& outcome) {
   compared_.emplace_back(thing, outcome.verdict);
   if (outcome.verdict > Verdict::rounding) unsound_ = std::max(unsound_, at_);
   const std::string text = thing.substr(0, thing.find(": ") + 2) + outcome.text;
+  if (outcome.verdict == Verdict::rounding && !outcome.text.empty()) rounded_.push_back(text);
   if (outcome.verdict == Verdict::different) different_.push_back(text);
   if (outcome.verdict == Verdict::failed) wild_.push_back(text);
   if (outcome.verdict == Verdict::inconclusive && !outcome.text.empty()) open_.push_back(text);

@@ -21,7 +21,9 @@ class Account {
   Account(const Run& a, const Run& b, const Diagnosis& found, const compare::Tolerance& tolerance, std::int64_t after);
 
   compare::Ledger ledger() const;
-  /// Sentences: what differs, what is not finite, what differs and was not judged, what only one side holds.
+  /// Sentences: numbers that differ by rounding, what differs, what is not finite, what differs and was not judged,
+  /// what only one side holds.
+  const std::vector<std::string>& rounded() const { return rounded_; }
   const std::vector<std::string>& different() const { return different_; }
   const std::vector<std::string>& wild() const { return wild_; }
   const std::vector<std::string>& open() const { return open_; }
@@ -50,7 +52,7 @@ class Account {
   compare::Holdings held_a_, held_b_;
   std::vector<std::pair<std::string, compare::Verdict>> compared_;
   std::vector<std::pair<compare::Holder, std::string>> excused_;
-  std::vector<std::string> different_, wild_, open_, alone_, notes_;
+  std::vector<std::string> rounded_, different_, wild_, open_, alone_, notes_;
   struct Steps {  ///< in which both sides have the same, and in which not
     std::vector<std::int64_t> same, apart;
   };

@@ -97,6 +97,30 @@ TEST_CASE("probe: a ledger of two equal recordings is exact; what one side lacks
   CHECK(lacks([](Run& b) { put(b.steps[1].outputs, "head/0", 1); }) == Verdict::inconclusive);
 }
 
+TEST_CASE("probe: numbers that differ by rounding are told, and copies of parameters are compared with the others'") {
+  using compare::Verdict;
+  Run a = training(), b = training();
+  b.layout = "ZeRO-2";
+  a.steps[1].scalars["norm"] = 0.5, b.steps[1].scalars["norm"] = 0.5 + 1e-9;
+  const Diagnosis found = diagnose(a, b);
+  CHECK(Account(a, b, found, {}, -1).rounded() == std::vector<std::string>{"step 1: norm: 0.5 and 0.500000001"});
+  b.steps[1].scalars["norm"] = 0.5;
+  put(b.steps[1].tensors, "model/w", 0.5 - 0.01);
+  const Said same = compared(a, b), other_way = compared(b, a);
+  CHECK(same.verdict == Verdict::exact);
+  REQUIRE(same.found.notes.size() == 1);
+  CHECK(
+      same.found.notes[0] ==
+      "the forward pass of B computes with copies of 1 parameters (model), that of the other side with the parameters "
+      "themselves: all have the same bits");
+  CHECK(other_way.found.notes[0].starts_with("the forward pass of A "));
+  b.steps[1].tensors.at("model/w").digest += 1;
+  const Said apart = compared(a, b);
+  CHECK(apart.found.notes.empty());
+  REQUIRE(apart.found.only.size() == 1);
+  CHECK(apart.found.only[0].ends_with("; `zs-verify B` checks that they are the rounded parameters"));
+}
+
 TEST_CASE("probe: what differs by its digest alone is excused where all that it leads to has the same bits") {
   using compare::Verdict;
   Run a = training();

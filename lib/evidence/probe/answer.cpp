@@ -156,6 +156,8 @@ class Report {
                                                        " times the bound of rounding"
                                                  : ""));
     }
+    if (found_.differing == 0 && !account.rounded().empty())
+      add("kind", "rounding: all tensors have the same bits, and these numbers differ: " + some(account.rounded()));
     if (!account.loss().empty()) add("loss", account.loss());
     if (!account.different().empty()) add("different", some(account.different()));
     if (!failures.empty()) add("failure", some(failures));
@@ -355,7 +357,7 @@ std::string called(const Run& run) {
 std::string Answer::sentence() const {
   if (verdict == Verdict::exact)
     return "all bits of " + line({"tensors_compared"}) + " tensors are the same, over " + to_text(steps) + " steps";
-  const std::string why = line({"headline", "failure", "missing", "not compared", "loss", "kind"});
+  const std::string why = line({"headline", "failure", "missing", "not judged", "loss", "kind", "not compared"});
   return why.empty() ? line({"verdict"}) : why;
 }
 

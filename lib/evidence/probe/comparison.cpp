@@ -27,6 +27,15 @@ Diagnosis Comparison::next() {
   for (const auto& [what, count] : only_)
     said.only.push_back(what.second + " of " + to_text(static_cast<std::int64_t>(count.size())) + " tensors only in " +
                         what.first);
+  for (const auto& [side, copies] : copies_) {
+    const std::string text = "the forward pass of " + side + " computes with copies of " +
+                             to_text(static_cast<std::int64_t>(copies.names.size())) +
+                             " parameters (model), that of the other side with the parameters themselves";
+    if (copies.same)
+      said.notes.push_back(text + ": all have the same bits");
+    else
+      said.only.push_back(text + "; `zs-verify " + side + "` checks that they are the rounded parameters");
+  }
   said.missing.assign(missing_.begin(), missing_.end());
   said.left_out = negligible_.text();
   return said;
@@ -36,7 +45,7 @@ Diagnosis Comparison::next() {
 const Tensor* Comparison::pair(const std::string& name, const Tensor& left, const Tensors& right) {
   const Tensor* const other = right.find(name);
   if (!other) {
-    lone(name, "A", right);
+    lone(name, left, "A", right);
     return nullptr;
   }
   ++found_.tensors;
@@ -46,8 +55,16 @@ const Tensor* Comparison::pair(const std::string& name, const Tensor& left, cons
 }
 
 /// A gradient is not missing if the other side's optimizer gets the direction computed from it.
-void Comparison::lone(const std::string& name, const char* side, const Tensors& other) {
+/// The copy with which one side's forward pass computes is compared with the other's parameter, with which that
+/// computes.
+void Comparison::lone(const std::string& name, const Tensor& tensor, const char* side, const Tensors& other) {
   const std::string place = place_of(name);
+  if (place == "model") {
+    const Tensor* const parameter = other.find("param/" + parameter_of(name));
+    copies_[side].names.insert(parameter_of(name));
+    copies_[side].same &= parameter && parameter->same(tensor);
+    return;
+  }
   const bool frozen = a_.frozen.contains(parameter_of(name)) && b_.frozen.contains(parameter_of(name));
   if ((place == "param" && !frozen) || (place == "grad" && !other.find("direction/" + parameter_of(name))))
     missing_.insert(name + " is only in " + side);
@@ -158,7 +175,7 @@ void Comparison::step(std::int64_t number, const Side& a, const Side& b) {
     by_place[place_of(name)].emplace_back(parameter_of(name), std::pair{&tensor, other});
   }
   for (const auto& [name, tensor] : b.step.tensors.all()) {
-    if (!a.step.tensors.find(name)) lone(name, "B", a.step.tensors);
+    if (!a.step.tensors.find(name)) lone(name, tensor, "B", a.step.tensors);
   }
   bounds_.begin(number, a, b, before(a_, number), before(b_, number));
   negligible_.step(a, b, [&](const std::string& parameter) { return bounds_.gradient(parameter, "unit"); });

@@ -33,7 +33,7 @@ class Comparison {
     if (!done() && finding) found_.first = std::move(finding);
   }
   const Tensor* pair(const std::string& name, const Tensor& left, const Tensors& right);
-  void lone(const std::string& name, const char* side, const Tensors& other);
+  void lone(const std::string& name, const Tensor& tensor, const char* side, const Tensors& other);
   void draw(std::int64_t step, const std::string& place, const std::string& name, double ratio);
   /// Within its bound: that is rounding.
   /// `moved`: how far apart what went in is, where the distance is without it.
@@ -66,6 +66,11 @@ class Comparison {
   Samples samples_;
   Diagnosis found_;
   std::map<std::pair<std::string, std::string>, std::set<std::string>> only_;
+  struct Copies {
+    std::set<std::string> names{};
+    bool same = true;  // as the other side's parameters
+  };
+  std::map<std::string, Copies> copies_;  // of parameters that one side alone has, by side
   std::set<std::string> missing_;
   std::optional<Finding> pending_, local_, sliced_, buffer_, begun_apart_;
   Negligible negligible_;

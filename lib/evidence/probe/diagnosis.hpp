@@ -27,6 +27,8 @@ inline std::string place_of(const std::string& name) { return name.substr(0, nam
 inline std::string parameter_of(const std::string& name) { return name.substr(name.find('/') + 1); }
 /// "micro-batch 2 of rank 1", or "micro-batch 2" where there is one rank.
 std::string micro_text(std::pair<int, int> contribution, std::size_t ranks);
+/// "only the last of 4 micro-batches counts, on every rank", if the weights are those of one rank on all; else "".
+std::string alike_text(const std::vector<double>& weights, const std::vector<std::pair<int, int>>& contributions);
 
 /// "rank 1 holds other values than rank 0".
 std::string replica_text(const probefile::Replica& apart);

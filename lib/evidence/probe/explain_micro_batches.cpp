@@ -10,22 +10,6 @@
 #include "probe/diagnosis.hpp"
 
 namespace zs::probe {
-namespace {
-
-/// Each (rank, micro-batch) of a side that has a gradient of all the tensors.
-std::vector<std::pair<int, int>> contributions(const Side& side, const std::vector<Apart>& apart) {
-  std::vector<std::pair<int, int>> keys;
-  for (const auto& [key, local] : side.step.locals) {
-    if (std::all_of(apart.begin(), apart.end(), [&](const Apart& t) {
-          const Tensor* const found = local.tensors.find(t.parameter);
-          return found && found->sketch.size() == t.a->size();
-        }))
-      keys.push_back(key);
-  }
-  return keys;
-}
-
-/// "only the last of 4 micro-batches counts, on every rank", if the weights are those of one rank on all; else "".
 std::string alike_text(const std::vector<double>& weights, const std::vector<std::pair<int, int>>& keys) {
   std::map<int, std::map<int, double>> by_rank;
   for (std::size_t i = 0; i < keys.size(); ++i) by_rank[keys[i].first][keys[i].second] = weights[i];
@@ -51,6 +35,21 @@ std::string alike_text(const std::vector<double>& weights, const std::vector<std
   return (one_counts ? "only " + which + " counts" + times
                      : which + " is missing" + (times.empty() ? "" : "; each other counts" + times.substr(1))) +
          (by_rank.size() > 1 ? ", on every rank" : "");
+}
+
+namespace {
+
+/// Each (rank, micro-batch) of a side that has a gradient of all the tensors.
+std::vector<std::pair<int, int>> contributions(const Side& side, const std::vector<Apart>& apart) {
+  std::vector<std::pair<int, int>> keys;
+  for (const auto& [key, local] : side.step.locals) {
+    if (std::all_of(apart.begin(), apart.end(), [&](const Apart& t) {
+          const Tensor* const found = local.tensors.find(t.parameter);
+          return found && found->sketch.size() == t.a->size();
+        }))
+      keys.push_back(key);
+  }
+  return keys;
 }
 
 /// "only micro-batch 4 of rank 0, micro-batch 4 of rank 1, each counted 4 times".

@@ -81,13 +81,18 @@ std::string by_weights(const Contributed& in, const Sketch& gradient, double uni
   residual_left = real.residual;
   std::string text;
   std::size_t shown = 0;
+  std::vector<double> weights;
   for (std::size_t i = 0; i < in.keys.size(); ++i) {
-    const double times = real.weights[i] / unit;
-    if (std::fabs(times - 1) <= std::max(0.02, 8 * most)) continue;
-    if (++shown <= 4)
-      text += (text.empty() ? "" : ", ") + micro_text(in.keys[i], in.ranks.size()) +
-              (std::fabs(times) < 0.02 ? " is missing" : " counts " + to_rounded_text(times, 3) + " times");
+    const double exact = real.weights[i] / unit;
+    const double times = std::fabs(exact - 1) <= std::max(0.02, 8 * most) ? 1
+                         : std::fabs(exact) < 0.02                        ? 0
+                                                                          : std::round(exact * 1000) / 1000;
+    weights.push_back(times);
+    if (times == 1 || ++shown > 4) continue;
+    text += (text.empty() ? "" : ", ") + micro_text(in.keys[i], in.ranks.size()) +
+            (times == 0 ? " is missing" : " counts " + to_rounded_text(times, 3) + " times");
   }
+  if (const std::string alike = alike_text(weights, in.keys); !alike.empty()) return alike;
   if (shown > 4) text += ", and " + to_text(static_cast<std::int64_t>(shown - 4)) + " more";
   return text;
 }

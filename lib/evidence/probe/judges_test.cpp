@@ -115,6 +115,10 @@ TEST_CASE("judges: a gradient is the mean of its micro-batches' gradients") {
   Made lost = made(1);
   lost.step.tensors.at("grad/w") = matrix(times(0.5, plus(plus(kA, kB), kC)));
   CHECK(has(said(judged(lost, judge_gradients)), "is missing"));
+  Made last;
+  last.micro(0, 0, "w", kA), last.micro(0, 1, "w", kB), last.micro(0, 2, "w", kC);
+  last.step.tensors.at("grad/w") = matrix(kC);
+  CHECK(has(said(judged(last, judge_gradients)), "only the last of 3 micro-batches counts"));
 }
 
 TEST_CASE("judges: stages of torch divide by the micro-batches behind backward, unless they are told not to") {

@@ -95,10 +95,10 @@ Account::Outcome Account::Scene::number(const std::string& name, double x, doubl
   if (same_bits(x, y)) return {};
   const auto bound = found.judged.find(prefix + (name.starts_with("norm") ? "norm" : "number"));
   const double most = bound == found.judged.end() ? 0 : bound->second;
+  const std::string text = name + ": " + pair_text(x, y);
   if (tolerance.exact() ? close_to(x, y, most) : tolerance.accepts(x, y))
-    return {tolerance.exact() ? Verdict::rounding : Verdict::within, ""};
-  return {Verdict::different,
-          name + ": " + pair_text(x, y) + (x != 0 && std::isfinite(y / x) ? ", x " + to_rounded_text(y / x, 4) : "")};
+    return {tolerance.exact() ? Verdict::rounding : Verdict::within, text};
+  return {Verdict::different, text + (x != 0 && std::isfinite(y / x) ? ", x " + to_rounded_text(y / x, 4) : "")};
 }
 
 bool Account::Scene::frozen_elsewhere(const std::string& name) const {
@@ -259,7 +259,7 @@ void Account::Scene::enter(rule::Samples) {
         if (resumed && !cut) return excused();    // a part of the step was made before the stop
         if (!alike && !common) return excused();  // made in another type
         if (alike && x == y && !by_samples && !same_batches(*left, *right))
-          return Outcome{Verdict::rounding, ""};  // cut otherwise
+          return Outcome{Verdict::rounding, "the ranks hold the samples in another order"};
         return unjudged(x == y, "the samples are others");
       },
       [&](const std::string&) { return layout(); });

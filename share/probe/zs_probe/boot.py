@@ -5,6 +5,7 @@ import importlib.abc
 import importlib.util
 import os
 import sys
+import time
 
 inside = [0]  # calls of deepspeed.initialize under way: the optimizers that it makes are its own
 _active, _ends = [], []
@@ -20,7 +21,7 @@ def activate():
                       "deepspeed": _watch_deepspeed, "megatron.core.optimizer.distrib_optimizer": _watch_megatron,
                       "megatron.core.optimizer.clip_grads": _watch_megatron_norm,
                       "transformers.generation.utils": _watch_generation, "trl.generation.vllm_generation": _watch_engine,
-                      "torch.distributed.pipelining.stage": _watch_stages, "verl.utils.debug.metrics": _watch_verl, **_trainers()})
+                      "torch.utils.cpp_extension": _watch_compiling, "torch.distributed.pipelining.stage": _watch_stages, "verl.utils.debug.metrics": _watch_verl, **_trainers()})
     for name in list(finder.watched):
         if name in sys.modules:
             finder.watched.pop(name)(sys.modules[name])
@@ -118,6 +119,27 @@ def _trainers():
             watch_trainer(kind, module)
         return watch
     return {module: watcher(kind) for module, kind in TRAINERS.items()}
+
+
+def _watch_compiling(module):
+    """DeepSpeed and others compile operations at their first use, and print nothing meanwhile."""
+    made = module.load
+
+    def load(name, *args, **kwargs):
+        _quietly(_compiles, name, kwargs.get("build_directory") or module._get_build_directory(name, False))
+        return made(name, *args, **kwargs)
+
+    module.load = load
+
+
+def _compiles(name, folder):
+    from .say import say
+    lock = os.path.join(folder, "lock")
+    age = time.time() - os.path.getmtime(lock) if os.path.exists(lock) else 0
+    if age > 60:
+        say(f"{name} waits for another process to compile it: {lock} is {age / 60:.0f} minutes old; if no process compiles, delete that file")
+    elif os.environ.get("LOCAL_RANK", "0") == "0" and not os.path.exists(os.path.join(folder, f"{name}.so")):
+        say(f"PyTorch compiles {name} for its first use, which can take minutes; later runs find it in {folder}")
 
 
 def _watch_verl(module):

@@ -39,15 +39,17 @@ setup() {
   [[ $output == *"verdict: exact"* ]]
 }
 
-@test "export: the tokens that begin and end a text are those of the model's folder" {
+@test "export: the tokens that begin and end a text, and the chat template, are those of the model's folder" {
   cp -r reference named
   jq '.bos_token_id = 5 | .eos_token_id = 7' reference/config.json >named/config.json
   echo '{"eos_token_id": 7}' >named/generation_config.json
+  echo '{{ messages[0].content }}' >named/chat_template.jinja
   zs-train --model_name named --seq_length 16 --dataset d.txt --max_steps 1 --registry ids --run_name ids --save_pretrained saved >log3
   zs-runs -r ids export ids exported
   for folder in saved exported; do
     [ "$(jq -c '[.bos_token_id, .eos_token_id]' $folder/config.json)" = '[5,7]' ]
     cmp $folder/generation_config.json named/generation_config.json
+    cmp $folder/chat_template.jinja named/chat_template.jinja
   done
 }
 

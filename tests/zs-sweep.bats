@@ -55,6 +55,18 @@ setup() {
   [ "$(grep -ho 'learning_rate: [0-9e-]*' flat/*_00*.yaml | xargs)" = "learning_rate: 1e-4 learning_rate: 3e-4" ]
 }
 
+@test "zs-sweep: names of options in the base are their settings, and a sweep replaces them" {
+  printf 'model_name: tiny\nlora_rank: 8\nmax_steps: 3\n' >words.yaml
+  echo 'lora_rank: [4, 16]' >ranks.yaml
+  run -0 --separate-stderr zs-sweep words.yaml ranks.yaml -o words
+  [ -z "$stderr" ]
+  [ "$(grep -ho 'lora_rank: [0-9]*' words/*_00*.yaml | xargs)" = "lora_rank: 4 lora_rank: 16" ]
+  grep -q 'max_steps: 3' words/*_001.yaml
+  [ -z "$(zs-sweep words.yaml ranks.yaml --run 'python train.py {options}' --dry_run 2>&1 | grep warning)" ]
+  printf 'max_steps: 3\ntraining: {max_steps: 4}\n' >twice.yaml
+  refuses_with "zs-sweep: twice.yaml:1: max_steps and training.max_steps are one setting: give it once" zs-sweep twice.yaml ranks.yaml -o out
+}
+
 @test "zs-sweep: either file may be stdin" {
   zs-sweep base.yaml - --dry_run <grid.yaml | diff - <(zs-sweep base.yaml grid.yaml --dry_run)
   zs-sweep - grid.yaml --dry_run <base.yaml | diff - <(zs-sweep base.yaml grid.yaml --dry_run)

@@ -122,8 +122,9 @@ zs::Status sweep(const Args& args) {
   const auto files = own_operands(args);
   if (files.size() != 2) throw zs::UsageError("expected BASE.yaml SWEEP.yaml");
   const auto named = zs::input::named(files, "", kCommand.name);
-  const auto base = zs::config::Config::read(named[0].path);
+  auto base = zs::config::Config::read(named[0].path);
   const auto plan = zs::config::read_sweep(named[1].path, args.text("run"));
+  if (plan.run.empty()) base = zs::experiment::with_names_of_options(base);
   if (args.has("print_run")) return print_run(args, plan.run), zs::Status::done;
   if (args.has("print_resume")) return zs::print(plan.resume), zs::Status::done;
   if (plan.run.empty()) {

@@ -101,7 +101,8 @@ std::string configuration_file(const cli::Args& args) {
       .path;
 }
 
-/// A key outside any section that is an option of zs-train is that option's key: "learning_rate: 0.1".
+}  // namespace
+
 config::Config with_names_of_options(const config::Config& read) {
   config::Config config;
   for (config::Entry entry : read.entries()) {
@@ -116,8 +117,6 @@ config::Config with_names_of_options(const config::Config& read) {
   }
   return config;
 }
-
-}  // namespace
 
 config::Config configuration(const cli::Args& args, const std::string& stored) {
   config::Config config = !stored.empty() ? config::Config::read(stored)

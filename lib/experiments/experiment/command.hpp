@@ -21,6 +21,10 @@ cli::Option set_option();
 /// The table of zs-train.
 cli::Command train_command();
 
+/// A key of a file outside any section that is an option of zs-train is that option's key: "learning_rate: 0.1". Throws
+/// Error, located, if the file has that key, too.
+config::Config with_names_of_options(const config::Config& read);
+
 /// The effective configuration: the file (an operand of `args`, if any), overridden by typed options, overridden by
 /// --set; of several options, or several --set, for one key the last one wins. `stored` replaces the operand if it is
 /// not empty. Throws UsageError at a --set of an unknown key that looks like a setting.

@@ -278,7 +278,7 @@ Sweep parse_sweep(std::string_view yaml, const std::string& name, const std::str
       if (pair.value.IsNull()) continue;
       sweep.num_runs = integer(pair, name, 1);
       num_runs_line = pair.line;
-    } else if (pair.key == "seed") {
+    } else if (pair.key == "seed" && !pair.value.IsSequence()) {
       sweep.seed = static_cast<std::uint64_t>(integer(pair, name, 0));
     } else if (pair.key == "parameters") {
       add_parameters(pair.value, "", name, sweep, of_wandb);

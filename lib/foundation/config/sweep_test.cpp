@@ -156,6 +156,9 @@ TEST_CASE("sweep: a list is its values, a flat name is the setting of that optio
   CHECK(sweep.parameters[2].key == "mine");
   CHECK(run_count(sweep) == 8);
   CHECK(parse_sweep("parameters: {seed: [1]}\n", "stdin").name == "sweep");
+  const Sweep repeated = parse_sweep("learning_rate: [1, 2]\nseed: [1, 2]\n", "s.yaml");
+  REQUIRE(repeated.parameters.size() == 2);
+  CHECK(repeated.parameters[1].key == "training.seed");
   CHECK(parse_sweep("parameters: {seed: [1]}\n", "a b.yaml").name == "sweep");
   CHECK(error_of("parameters:\n  learning_rate: [1]\n  training.learning_rate: [2]\n") ==
         "s.yaml:3: training.learning_rate is given twice, first as training.learning_rate in s.yaml:2");

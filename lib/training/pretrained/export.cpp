@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 constexpr std::array kTokenizer = {"tokenizer.json",
                                    "tokenizer.model",
                                    "tokenizer_config.json",
+                                   "chat_template.jinja",
                                    "vocab.json",
                                    "merges.txt",
                                    "special_tokens_map.json",

@@ -30,6 +30,11 @@ names() { zs-runs --show run_name "$@" | tail -n +2 | xargs; }
   [ "$(names --filter model.name=tiny final_valid_loss=3.5 --or)" = "a c" ]
   [ "$(names --filter_sweep lr)" = "a b" ]
   [ -z "$(names --filter zero.stage=3)" ]
+  # An empty list says what the columns hold.
+  run -0 --separate-stderr zs-runs --filter model.name=nosuch final_valid_loss=3.5
+  [[ $stderr == "zs-runs: warning: none of 4 runs passes: model.name is gpt2"*"; final_valid_loss is "*"absent in others" ]]
+  run -0 --separate-stderr zs-runs --filter model.name=gpt2
+  [ -z "$stderr" ]
 }
 
 @test "zs-runs: sorting, limits and columns" {

@@ -130,7 +130,8 @@ TEST_CASE("named: a refusal says what it is, what the tool takes, and which tool
   write_file(file, random_bytes(4096));
   CHECK(refusal(file, "zs-checkpoint") ==
         file + ": is not a file that zs knows; zs-checkpoint takes checkpoints and files of tensors");
-  CHECK(refusal(folder.file("z"), "zs-trace") == folder.file("z") + ": No such file or directory");
+  CHECK(refusal(folder.file("z"), "zs-trace") ==
+        folder.file("z") + ": No such file or directory; zs-trace takes profiler traces and folders of them");
 }
 
 TEST_CASE("run: by its id, its beginning, its name or its folder, in any registry; what is no run is refused") {

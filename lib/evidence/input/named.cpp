@@ -109,6 +109,9 @@ Named named(const std::string& operand, const std::string& registry, std::string
   };
   const bool path = operand == "-" || registry.empty() || is_there(operand);
   if (path) {
+    std::error_code denied;
+    if (operand != "-" && fs::status(operand, denied).type() == fs::file_type::not_found)
+      throw Error(operand, 0, "No such file or directory; " + std::string(tool) + " takes " + std::string(taker->what));
     if (const std::optional<Named> made = resolve({operand, operand})) return *made;
     if (operand == "-" || registry.empty() || operand.find('/') != std::string::npos)
       refuse(operand, kinds_of(operand).front(), *taker);

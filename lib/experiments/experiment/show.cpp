@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "attribute/difference.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "base/words.hpp"
 #include "cli/form.hpp"
 #include "cli/progress.hpp"
 #include "cli/run.hpp"
@@ -153,6 +155,23 @@ Status diff(const cli::Args& args) {
   return differ ? Status::no : verdict(faults);
 }
 
+/// Why no run is listed, by what the columns of the tests hold: "none of 5 runs passes: model.name is gpt2, tiny".
+std::string none_passes(const registry::Runs& runs, const registry::Question& question) {
+  std::vector<std::string> columns, clauses;
+  for (const std::string& test : question.filters) columns.push_back(registry::parse_filter(runs, test).column);
+  if (question.sweep) columns.emplace_back("sweep_name");
+  for (const std::string& column : columns) {
+    std::set<std::string> values;
+    for (std::size_t row = 0; row < runs.size(); ++row) values.insert(runs.text(row, column));
+    const bool some_lack = values.erase("") > 0;
+    std::vector<std::string> texts(values.begin(), values.end());
+    if (some_lack) texts.emplace_back(texts.empty() ? "in no run" : "absent in others");
+    clauses.push_back(column + " is " + some_of(texts, 6));
+  }
+  return "none of " + counted(runs.size(), "run") +
+         " passes: " + joined(clauses, "; ", [](const std::string& one) { return one; });
+}
+
 }  // namespace
 
 /// The question that the options ask.
@@ -209,6 +228,7 @@ Status list(const cli::Args& args) {
            "\n";
   });
   if (!whole.rows.empty()) print_statistics(whole);
+  if (answer.matching == 0 && runs.size() > 0) cli::warn(args.command(), none_passes(runs, question));
   return verdict(faults);
 }
 

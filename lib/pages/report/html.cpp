@@ -32,6 +32,13 @@ std::string unbroken(std::string text) {
   return text;
 }
 
+/// Long names in a cell may be broken behind "_", "," and "/" alone.
+std::string breakable(std::string text) {
+  for (std::size_t at = 0; (at = text.find_first_of("_,/", at)) != std::string::npos; at += 6)
+    text.insert(at + 1, "<wbr>");
+  return text;
+}
+
 class Html {
  public:
   Html(const Document& document, const figure::Theme& theme) : document_(document), theme_(theme) {}
@@ -72,10 +79,11 @@ class Html {
   const figure::Theme& theme_;
   std::string out_;
 
-  std::string inline_text(const Text& text) const {
+  std::string inline_text(const Text& text, bool cell = false) const {
     std::string result;
     for (const Span& span : text.spans) {
       std::string piece = unbroken(escaped(span.text));
+      if (cell) piece = breakable(std::move(piece));
       if (span.look == Span::Look::code) piece = "<code>" + piece + "</code>";
       if (span.look == Span::Look::strong) piece = "<strong>" + piece + "</strong>";
       if (span.look == Span::Look::bad) piece = "<span class=\"bad\">" + piece + "</span>";
@@ -131,7 +139,7 @@ class Html {
         const bool wide = row[i].text.plain().size() > 48;
         out_ += std::string("<td") + (grid.numeric[i] ? " class=\"n\"" : wide ? " class=\"long\"" : "");
         if (std::isfinite(row[i].key)) out_ += " data-key=\"" + to_text(row[i].key) + "\"";
-        out_ += ">" + inline_text(row[i].text) + "</td>";
+        out_ += ">" + inline_text(row[i].text, !grid.numeric[i]) + "</td>";
       }
       out_ += "</tr>\n";
     }

@@ -52,12 +52,13 @@ details summary{cursor:pointer;margin:1rem 0 .4rem;font-weight:600}
 main{padding:1rem .9rem 3rem}h1{font-size:1.4rem}
 svg.wide{display:none}svg.narrow{display:block}.row{display:block}
 table{font-size:.86rem}th,td{padding-right:.6rem}
+td:nth-child(2):last-child{min-width:0;white-space:normal;overflow-wrap:anywhere}td:has(+td:last-child):first-child{white-space:normal}
 }
 @media print{
 body{font-size:10.5pt}main{max-width:none;padding:0}nav,.tip{display:none!important}
 svg.wide{display:block}svg.narrow{display:none}
 figure,tr,.verdict{break-inside:avoid}h2,h3{break-after:avoid}.scroll{overflow:visible}.scroll.more{-webkit-mask-image:none;mask-image:none}.row{grid-template-columns:1fr 1fr}
-table{font-size:8.5pt}th,td{padding-right:.4rem}td code{white-space:normal}th{white-space:normal}
+table{font-size:8.5pt}th,td{padding-right:.4rem;white-space:normal;overflow-wrap:break-word}td code{overflow-wrap:break-word}
 th button::after{content:none}a{color:inherit;text-decoration:none}
 }
 )css";

@@ -23,7 +23,7 @@ DEB_VERSION = $(shell git log -1 --date=format:%Y%m%d.%H%M --format=0~git%cd.%h 
 # ---- what there is to build: folders and files, found, not listed --------------------------------------------------
 LIGHT := $(shell awk '$$2 == "tools" { print $$1 }' lib/LAYERS)
 HEAVY := $(shell awk '$$2 == "train" { print $$1 }' lib/LAYERS)
-# An include names a room without its floor: "parse/log.hpp".
+# An include names a room without its layer: "parse/log.hpp".
 FLOORS := $(sort $(patsubst %/,-Ilib/%,$(dir $(LIGHT) $(HEAVY))))
 # A GPU's library, libzs-cuda.so: sources cuda*.cpp and *.cu (lib/engine/device/backend.hpp).
 gpu_sources := $(wildcard lib/*/*/cuda*.cpp lib/*/*/*.cu)

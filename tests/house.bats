@@ -138,7 +138,7 @@ compares_a_stage() {
 }
 
 @test "man: mandoc finds nothing to complain about" {
-  # EXAMPLES come right behind OPTIONS, earlier than mdoc's custom.
+  # EXAMPLES and EXIT STATUS come in front of OPTIONS, earlier than mdoc's custom.
   for page in man/*.[0-9]; do
     ! mandoc -T lint -W warning "$page" | grep -v 'sections out of conventional order' || complain "$page"
   done
@@ -162,12 +162,12 @@ compares_a_stage() {
   verdict
 }
 
-@test "man: the DESCRIPTION of a tool has at most 15 lines, and EXAMPLES follow OPTIONS" {
+@test "man: the DESCRIPTION of a tool has at most 15 lines, and examples and the exit status come before the options" {
   for page in man/*.1; do
     mandoc -T ascii -O width=100 "$page" | sed 's/.\x08//g' >"$BATS_TEST_TMPDIR/text"
     lines=$(awk '/^[A-Z]/ { here = /^DESCRIPTION/; next } here && NF' "$BATS_TEST_TMPDIR/text" | wc -l)
     ((lines >= 1 && lines <= 15)) || complain "$page: the DESCRIPTION has $lines lines"
-    [ "$(grep -E '^[A-Z][A-Z ]+$' "$BATS_TEST_TMPDIR/text" | sed -n 2,5p | xargs)" = 'SYNOPSIS DESCRIPTION OPTIONS EXAMPLES' ] || complain "$page: $(grep -E '^[A-Z][A-Z ]+$' "$BATS_TEST_TMPDIR/text" | xargs)"
+    [ "$(grep -E '^[A-Z][A-Z ]+$' "$BATS_TEST_TMPDIR/text" | grep -vx VERDICTS | sed -n 2,6p | xargs)" = 'SYNOPSIS DESCRIPTION EXAMPLES EXIT STATUS OPTIONS' ] || complain "$page: $(grep -E '^[A-Z][A-Z ]+$' "$BATS_TEST_TMPDIR/text" | xargs)"
   done
   verdict
 }

@@ -116,18 +116,19 @@ TEST_CASE("help ends with the examples and the name of the page, which has the s
                   "$ zs\\-x \\-\\-warmup 3 b\n.Ed\n.Sh EXIT STATUS\n") != std::string::npos);
 }
 
-TEST_CASE("a page has examples behind the options, then details and the other sections") {
+TEST_CASE("a page has examples, verdicts and exit status, then the options, details and the other sections") {
   Command command = kCommand;
   command.examples = {"zs-x a"};
   const std::string prose =
       ".Dd November 20, 2026\ndoes.\n.Ss More\nIt is.\n.Sh CHECKPOINTS\nAre.\n.Sh EXAMPLES\nOne:\n.Sh BUGS\nNone.\n"
-      ".Sh SEE ALSO\n.Xr zs 7\n";
+      ".Sh VERDICTS\nYes.\n.Sh SEE ALSO\n.Xr zs 7\n";
   const std::string page = zs::cli::man_page(command, prose);
-  CHECK(page.find(".Sh DESCRIPTION\ndoes.\n.Sh OPTIONS\n") != std::string::npos);
-  CHECK(page.find("are alike.\n.Sh EXAMPLES\nOne:\n.Pp\nIn short:\n") != std::string::npos);
-  CHECK(page.find(".Ed\n.Sh DETAILS\n.Ss More\nIt is.\n.Sh CHECKPOINTS\nAre.\n.Sh BUGS\nNone.\n.Sh EXIT STATUS\n") !=
-        std::string::npos);
-  CHECK(page.ends_with(".El\n.Sh SEE ALSO\n.Xr zs 7\n"));
+  CHECK(page.find(".Sh DESCRIPTION\ndoes.\n.Sh EXAMPLES\nOne:\n.Pp\nIn short:\n") != std::string::npos);
+  CHECK(page.find(".Ed\n.Sh VERDICTS\nYes.\n.Sh EXIT STATUS\n") != std::string::npos);
+  CHECK(page.find(".El\n.Sh OPTIONS\n") != std::string::npos);
+  CHECK(
+      page.ends_with("are alike.\n.Sh DETAILS\n.Ss More\nIt is.\n.Sh CHECKPOINTS\nAre.\n.Sh BUGS\nNone.\n"
+                     ".Sh SEE ALSO\n.Xr zs 7\n"));
   const std::string none = ".Dd November 20, 2026\ndoes.\n.Sh BUGS\nNone.\n";
   CHECK(zs::cli::man_page(command, none).find(".Sh EXAMPLES\n.Pp\nIn short:\n") != std::string::npos);
 }

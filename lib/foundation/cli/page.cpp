@@ -128,7 +128,7 @@ std::string help_text(const Command& command, bool all) {
 
 std::string man_page(const Command& command, const std::string& prose) {
   std::istringstream lines(prose);
-  std::string line, description, examples, details, sections, surroundings, references;
+  std::string line, description, examples, verdicts, details, sections, surroundings, references;
   std::getline(lines, line);
   if (!line.starts_with(".Dd ")) throw Error("the first line of the prose must be its date: .Dd November 20, 2026");
   std::ostringstream out;
@@ -138,19 +138,30 @@ std::string man_page(const Command& command, const std::string& prose) {
   purpose[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(purpose[0])));
   out << roff(purpose) << "\n.Sh SYNOPSIS\n.Nm\n.Op Ar OPTION ...\n";
   if (!command.operands.empty()) out << ".Ar " << roff(command.operands) << "\n";
-  // EXAMPLES follow the options, then details: subsections of the prose in front of its first section.
+  // What a newcomer needs comes first: examples, verdicts, exit status. Then the options, and details: subsections of
+  // the prose in front of its first section.
   std::string* part = &description;
   while (std::getline(lines, line)) {
     if (line.starts_with(".Ss ") && part == &description) part = &details;
     if (line.starts_with(".Sh ")) {
       part = line == ".Sh EXAMPLES"                             ? &examples
+             : line == ".Sh VERDICTS"                           ? &verdicts
              : line == ".Sh SEE ALSO"                           ? &references
              : line == ".Sh ENVIRONMENT" || line == ".Sh FILES" ? &surroundings
                                                                 : &sections;
     }
     if (line != ".Sh EXAMPLES") *part += line + "\n";
   }
-  out << ".Sh DESCRIPTION\n" << description << ".Sh OPTIONS\n";
+  out << ".Sh DESCRIPTION\n" << description;
+  if (!examples.empty() || !command.examples.empty()) out << ".Sh EXAMPLES\n" << examples;
+  if (!command.examples.empty()) {
+    out << ".Pp\nIn short:\n.Bd -literal -offset indent\n";
+    for (const std::string& example : command.examples) out << "$ " << roff(example) << "\n";
+    out << ".Ed\n";
+  }
+  out << verdicts << ".Sh EXIT STATUS\n.Bl -tag -width Ds\n";
+  for (const auto& [status, meaning] : statuses(command)) out << ".It " << status << "\n" << roff(meaning) << "\n";
+  out << ".El\n.Sh OPTIONS\n";
   const std::vector<Option> options = all_options(command);
   std::string group;
   bool open = false;
@@ -169,16 +180,8 @@ std::string man_page(const Command& command, const std::string& prose) {
     out << "\n" << roff(with_default(option)) << "\n";
   }
   out << ".El\n.Pp\nIn option names\n.Sq _\nand\n.Sq \\-\nare alike.\n";
-  if (!examples.empty() || !command.examples.empty()) out << ".Sh EXAMPLES\n" << examples;
-  if (!command.examples.empty()) {
-    out << ".Pp\nIn short:\n.Bd -literal -offset indent\n";
-    for (const std::string& example : command.examples) out << "$ " << roff(example) << "\n";
-    out << ".Ed\n";
-  }
   if (!details.empty()) out << ".Sh DETAILS\n" << details;
-  out << sections << surroundings << ".Sh EXIT STATUS\n.Bl -tag -width Ds\n";
-  for (const auto& [status, meaning] : statuses(command)) out << ".It " << status << "\n" << roff(meaning) << "\n";
-  out << ".El\n" << references;
+  out << sections << surroundings << references;
   return out.str();
 }
 

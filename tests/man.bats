@@ -9,13 +9,12 @@ setup_file() {
   cp "$ROOT/share/configs/config.yaml" "$ROOT/share/configs/sweep.yaml" .
   tar xzf "$ROOT/tests/data/checkpoints/0.19.8-deepspeed-stage2-ranks2-dtypebf16.tar.gz" && mv checkpoint checkpoints
   cp -r "$ROOT/tests/data/probe/plain" probe
-  cp -r "$ROOT/tests/data/probe/fsdp" probe-two
   zs-verify --golden goldens probe --update
   sed -i '1s/"id": "/&1/' probe/rank-*.jsonl # a recording of its own
   small=(--model_name tiny --num_layers 2 --batch_size 2 --seq_length 32 --max_steps 12 --save_steps 10 --log_interval 2)
   [ -x "$BUILD/zs-train" ] || return 0
-  mpirun --oversubscribe --bind-to none -n 2 zs-train "${small[@]}" --zero_stage 1 --run_name a >a.log
-  mpirun --oversubscribe --bind-to none -n 2 zs-train "${small[@]}" --zero_stage 2 --run_name b >b.log
+  mpirun --oversubscribe --bind-to none -n 2 zs-train "${small[@]}" --zero_stage 1 --run_name a --probe first >a.log
+  mpirun --oversubscribe --bind-to none -n 2 zs-train "${small[@]}" --zero_stage 2 --run_name b --probe second >b.log
   cp a.log run.log
   zs-parse a.log b.log | zs-aggregate -o summary.h5
 }

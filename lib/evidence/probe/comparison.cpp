@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "probe/options.hpp"
 #include "probe/resume.hpp"
 #include "tensorfile/tensor.hpp"
@@ -29,8 +30,8 @@ Diagnosis Comparison::next() {
                         what.first);
   for (const auto& [side, copies] : copies_) {
     const std::string text = "the forward pass of " + side + " computes with copies of " +
-                             to_text(static_cast<std::int64_t>(copies.names.size())) +
-                             " parameters (model), that of the other side with the parameters themselves";
+                             counted(copies.names.size(), "parameter") +
+                             " (model), that of the other side with the parameters themselves";
     if (copies.same)
       said.notes.push_back(text + ": all have the same bits");
     else

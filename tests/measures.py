@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "share" / "probe"))
-from zs_probe import measuring, sketch, writer  # noqa: E402
+from zs_probe import elements, measuring, sketch, writer  # noqa: E402
 from zs_probe.part import Part  # noqa: E402
 
 device = torch.device(sys.argv[1] if len(sys.argv) > 1 else "cpu")
@@ -60,6 +60,12 @@ for dtype in TYPES:
             if not agree(flat, part, reading.numbers, slot, count, reading.slots):
                 wrong += 1
                 print(f"{dtype}, {part.count} of {part.of} from {part.begin}: other numbers")
+    for (flat, part), kept in zip(items, elements.take(items)):
+        compared += 1
+        wanted = flat.reshape(-1)[elements.places(part).to(device)].double() if dtype.is_floating_point else flat[:0]
+        if kept is None and wanted.numel() or kept and not torch.equal(kept[0][kept[1]:kept[1] + kept[2]], wanted):
+            wrong += 1
+            print(f"{dtype}, {part.count} of {part.of} from {part.begin}: other elements")
     before = measuring.readings(measuring.read(items))  # what is equal to an earlier reading is not read again; a change is seen
     flat = items[6][0]
     flat.view(-1)[5] += 1

@@ -29,7 +29,7 @@ class Cut:
         tensor_of = torch.repeat_interleave(torch.tensor([len(f) for f in firsts]))
         self.rows = int(rows[:, 3].max()) // ROW + 1 if count else 1
         self._held = {torch.device("cpu"): (rows, torch.cat([*firsts, torch.tensor([count])]), tensor_of)}
-        self.tables = {}  # of a device: addresses, and the same there
+        self.tables, self.kept = {}, None  # of a device: addresses, and the same there; elements.places() of each part
 
     def on(self, device):
         if device not in self._held:

@@ -133,6 +133,7 @@ class Hooks:
 
     def _local_hook(self, recorder, name, p):
         root = next((i for i, one in enumerate(self.roots) if len(self.roots) > 1 and hasattr(one, "parameters") and any(p is q for q in one.parameters())), 0)
+        by = functools.lru_cache(None)(lambda: self.by(p))
 
         @guarded
         def local(gradient):
@@ -145,7 +146,7 @@ class Hooks:
                 unseen(f"gradients of single micro-batches are not recorded of {called}: {error}")
                 return
             summands = 0 if part.summand is None else self._recorder.world_size * part.summand  # each counts for itself
-            recorder.local(called, flat, part, self.by(p) + summands, root)
+            recorder.local(called, flat, part, by() + summands, root)
 
         def hook(gradient):
             if recorder.due() and not is_compiling():
@@ -260,10 +261,8 @@ def in_trainer(module):
     return getattr(module, "_trainer", None) is not None and callable(getattr(module, "training_step", None))
 
 
-def is_compiling():
-    """Whether torch.compile looks at the code that runs."""
-    asked = getattr(getattr(torch, "compiler", None), "is_compiling", None)
-    return asked() if asked else False
+# Whether torch.compile looks at the code that runs.
+is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
 
 
 def tensors_in(value):

@@ -105,6 +105,14 @@ def _add(sums, first, out, count, slots, digests_only: tl.constexpr, block: tl.c
         tl.store(into + slots + slot * 8 + patterns, tl.sum(sketch, 0))
 
 
+@triton.jit(do_not_specialize=["count"])
+def _pick(addresses, tensors, places, out, count, kind: tl.constexpr, block: tl.constexpr):
+    lanes = tl.program_id(0) * block + tl.arange(0, block)
+    inside = lanes < count
+    held = tl.load(addresses + tl.load(tensors + lanes, mask=inside, other=0)).to(tl.pointer_type(kind))
+    tl.store(out + lanes, tl.load(held + tl.load(places + lanes, mask=inside, other=0), mask=inside, other=0).to(tl.float64), mask=inside)
+
+
 def takes(dtype):
     return dtype in _TYPES
 
@@ -137,6 +145,20 @@ def measure(cut, flats, digests_only=False, wanted=None):
                                 wanted is not None, digests_only, WIDTH, _BLOCK, _DEEP, num_warps=_WARPS)
         _add[(cut.slots,)](sums, first, out, cut.count, cut.slots, digests_only, 32, num_warps=1)
     return out.view(torch.float64)
+
+
+def pick(cut, flats):
+    """The elements of cut.kept, of contiguous tensors, as one float64 vector on their device."""
+    device, known = flats[0].device, cut.tables.setdefault("kept", {})
+    if device not in known:
+        counts = torch.tensor([len(kept) for kept in cut.kept])
+        known[device] = torch.repeat_interleave(counts).to(device), torch.cat(cut.kept).to(device)
+    tensors, places = known[device]
+    out = torch.empty(len(places), dtype=torch.float64, device=device)
+    if len(places):
+        with torch.cuda.device(device):
+            _pick[(-(-len(places) // 256),)](_addresses(cut, flats, device), tensors, places, out, len(places), _TYPES[flats[0].dtype][0], 256, num_warps=4)
+    return out
 
 
 @functools.lru_cache(None)

@@ -152,7 +152,7 @@ class Layout(Hooks):
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 for p in group["params"]:
-                    state = optimizer.state.get(p) if p in optimizer.state else None
+                    state = optimizer.state.get(p)
                     step = state.get("step") if isinstance(state, dict) else None
                     if isinstance(step, (int, float)) or (torch.is_tensor(step) and step.numel() == 1):
                         yield self.called(p), step
@@ -211,11 +211,10 @@ class Layout(Hooks):
                 yield from self._seen("grad", name, gradient)
 
     def states(self):
-        state_of = {id(p): optimizer.state[p] for optimizer in self.optimizers for group in optimizer.param_groups
-                    for p in group["params"] if p in optimizer.state}
+        state_of = {id(p): optimizer.state.get(p) for optimizer in self.optimizers for group in optimizer.param_groups for p in group["params"]}
         for name, p in self.ordered(self.moved()):
             for key, value in (state_of.get(id(p)) or {}).items():
-                if torch.is_tensor(value) and value.shape == p.shape and value.dim() > 0:
+                if torch.is_tensor(value) and value.dim() > 0 and value.shape == p.shape:
                     yield from self._seen(f"state.{key}", name, value)
 
     def parameters(self):

@@ -10,6 +10,7 @@ from .cut import cut_of
 from .say import say
 
 _STAGED = 1 << 24  # bytes of a tensor that is copied
+_WAITING = 1 << 26  # bytes of copies, at most
 _MOST = 1 << 28  # elements that are read by one launch
 FEW = 1 << 26  # where the tensors are made for it alone, and live no longer
 
@@ -24,7 +25,7 @@ class Reading:
 
 
 @functools.lru_cache(None)
-def _way(device, dtype):
+def way(device, dtype):
     """The module that reads tensors of this type there; None: PyTorch's own operations."""
     if device.type == "cpu":
         return native if native.takes(dtype) else None
@@ -41,7 +42,7 @@ def _way(device, dtype):
 def prepare(device):
     """Makes what is made once."""
     sketch.tables(device)
-    _way(device, torch.float32)
+    way(device, torch.float32)
 
 
 def _flat(tensor):
@@ -53,12 +54,15 @@ def _flat(tensor):
     return tensor.contiguous().view(-1)
 
 
-def _groups(items):
-    """Numbers of the items that one launch reads."""
-    groups = {}
-    for number, (flat, part) in enumerate(items):
-        groups.setdefault((flat.device, flat.dtype), []).append(number)
-    for numbers in groups.values():
+def groups(items):
+    """Numbers of the items that one launch reads: of one device and type."""
+    found = {}
+    for number, (flat, _) in enumerate(items):
+        key = (flat.get_device(), flat.dtype)
+        if key not in found:
+            found[key] = []
+        found[key].append(number)
+    for numbers in found.values():
         group, size = [], 0
         for number in numbers:
             if group and size + items[number][1].count > _MOST:
@@ -74,10 +78,10 @@ def read(items, earlier=()):
     the same list before; only what differs from them is read whole."""
     items = [(_flat(tensor), part) for tensor, part in items]
     found, launches = [None] * len(items), 0
-    for numbers in _groups(items):
+    for numbers in groups(items):
         flats, parts = [items[n][0] for n in numbers], [items[n][1] for n in numbers]
-        way = _way(flats[0].device, flats[0].dtype)
-        cut = cut_of(parts) if way else None
+        how = way(flats[0].device, flats[0].dtype)
+        cut = cut_of(parts) if how else None
         if cut is None:
             for n in numbers:
                 count = sketch.ranges(items[n][1].of)
@@ -86,9 +90,9 @@ def read(items, earlier=()):
         before = earlier[launches] if launches < len(earlier) else None
         launches += 1
         if before is not None and before.cut is cut and before.numbers.device == flats[0].device:
-            reading = _again(way, cut, flats, before)
+            reading = _again(how, cut, flats, before)
         else:
-            reading = Reading(way.measure(cut, flats), cut.slots, cut)
+            reading = Reading(how.measure(cut, flats), cut.slots, cut)
         for n, (slot, count) in zip(numbers, cut.slots_of):
             found[n] = (reading, slot, count)
     return found
@@ -99,14 +103,14 @@ def readings(found):
     return list({id(reading): reading for reading, _, _ in found if reading.cut is not None}.values())
 
 
-def _again(way, cut, flats, before):
-    digests = way.measure(cut, flats, digests_only=True)
+def _again(how, cut, flats, before):
+    digests = how.measure(cut, flats, digests_only=True)
     changed = digests.view(torch.int64)[:cut.slots] != before.numbers.view(torch.int64)[:cut.slots]
     wanted = torch.zeros(cut.tensors, dtype=torch.int32, device=digests.device)
     wanted.index_add_(0, cut.on(digests.device)[2], changed.to(torch.int32))
     if wanted.device.type == "cpu" and not wanted.any():
         return Reading(digests.new_zeros((2 + sketch.PATTERNS) * cut.slots), cut.slots, cut, digests[:cut.slots])
-    return Reading(way.measure(cut, flats, wanted=wanted), cut.slots, cut, digests[:cut.slots])
+    return Reading(how.measure(cut, flats, wanted=wanted), cut.slots, cut, digests[:cut.slots])
 
 
 class Stage:
@@ -114,38 +118,34 @@ class Stage:
     there are some; one by one each would cost this process more time than the GPU."""
 
     def __init__(self, read_all):
-        self._read, self._buffers, self._waiting, self._streams, self._sizes = read_all, {}, {}, {}, {}
+        self._read, self._waiting, self._most = read_all, {}, None
 
     def add(self, row, tensor, part):
         """row.measured is there after flush(). Where no gradients are computed."""
         size = tensor.element_size() * part.count
-        if not tensor.is_cuda or size > _STAGED or tensor.is_complex() or part.count == 0:
+        if not tensor.is_cuda or size > _STAGED or size == 0 or tensor.is_complex():
             row.measured, = self._read([(tensor, part)])
             return
-        stream = torch._C._cuda_getCurrentRawStream(tensor.device.index)
-        key = (tensor.device, tensor.dtype, stream)
-        if key not in self._buffers:
-            self._sizes.setdefault(key, min(4 * _STAGED, max(_STAGED, torch.cuda.memory_allocated(tensor.device) // 200)))
-            self._buffers[key] = torch.empty(self._sizes[key] // tensor.element_size(), dtype=tensor.dtype, device=tensor.device)
-            self._waiting[key], self._streams[key] = [], torch.cuda.current_stream(tensor.device)
-        waiting, buffer = self._waiting[key], self._buffers[key]
-        at = waiting[-1][3] if waiting else 0
-        if at + part.count > buffer.numel():
-            self._flush(key)
-            waiting, at = self._waiting[key], 0
-        copy = buffer[at:at + part.count]
-        copy.copy_(tensor.view(-1) if tensor.is_contiguous() else tensor.reshape(-1))
-        waiting.append((row, copy, part, -(-(at + part.count) // 16) * 16))
+        if self._most is None:
+            self._most = min(_WAITING, max(_STAGED, torch.cuda.memory_allocated(tensor.device) // 200))
+        key = torch._C._cuda_getCurrentRawStream(tensor.get_device())
+        if key not in self._waiting:
+            self._waiting[key] = [0, [], torch.cuda.current_stream(tensor.device)]
+        waiting = self._waiting[key]
+        if waiting[0] + size > self._most:
+            self._flush(waiting)
+        waiting[0] += size
+        waiting[1].append((row, tensor.clone(memory_format=torch.contiguous_format), part))
 
-    def _flush(self, key):
-        waiting, self._waiting[key] = self._waiting[key], []
-        if waiting:
-            with torch.cuda.stream(self._streams[key]):
-                for (row, *_), measured in zip(waiting, self._read([(copy, part) for _, copy, part, _ in waiting])):
+    def _flush(self, waiting):
+        items, waiting[0], waiting[1] = waiting[1], 0, []
+        if items:
+            with torch.cuda.stream(waiting[2]):
+                for (row, *_), measured in zip(items, self._read([(copy, part) for _, copy, part in items])):
                     row.measured = measured
 
     def flush(self):
-        """Reads what waits, and lets the buffers go."""
-        for key in list(self._buffers):
-            self._flush(key)
-        self._buffers, self._waiting = {}, {}
+        """Reads what waits."""
+        for waiting in self._waiting.values():
+            self._flush(waiting)
+        self._waiting, self._most = {}, None

@@ -35,7 +35,7 @@ def is_dtensor(tensor):
     return hasattr(tensor, "placements") and hasattr(tensor, "device_mesh") and hasattr(tensor, "to_local")
 
 
-_parts, _wholes = {}, {}
+_parts, _wholes, _of_spec = {}, {}, {}
 
 
 def whole(tensor):
@@ -48,8 +48,24 @@ def whole(tensor):
 
 def held(tensor):
     """(values, Part) of what this rank holds of a tensor: the part may be of a summand. Raises Unseen."""
-    if not is_dtensor(tensor):
+    if type(tensor) in _PLAIN or not is_dtensor(tensor):
         return tensor, whole(tensor)
+    spec = getattr(tensor, "_spec", None)
+    known = _of_spec.get(id(spec))
+    if known is not None and type(tensor._local_tensor) is torch.Tensor and tensor._local_tensor.shape == known[2]:
+        return tensor._local_tensor, known[0]
+    local, part = _held(tensor)
+    if spec is not None and type(local) is torch.Tensor:
+        if len(_of_spec) >= 1 << 14:
+            _of_spec.clear()
+        _of_spec[id(spec)] = part, spec, local.shape  # which keeps its id
+    return local, part
+
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def _held(tensor):
     placements, mesh = tensor.placements, tensor.device_mesh
     local = tensor._local_tensor if hasattr(tensor, "_local_tensor") else tensor.to_local()
     if hasattr(local, "wait"):

@@ -61,12 +61,14 @@ class Recorder:
         """A micro-batch's gradient of a parameter, while backward has it. root: the number of its module: virtual stages take turns."""
         if not self.due():
             return
-        fired = self._fired.setdefault(root, set())
-        if name in fired:  # the next micro-batch has begun
-            self._micro[root] = self._micro.get(root, 0) + 1
-            fired.clear()
-        fired.add(name)
         with self._cost:
+            fired = self._fired.get(root)
+            if fired is None:
+                fired = self._fired[root] = set()
+            elif name in fired:  # the next micro-batch has begun
+                self._micro[root] = self._micro.get(root, 0) + 1
+                fired.clear()
+            fired.add(name)
             row = Row(name, gradient.dtype, part, None, (("micro", self._micro.get(root, 0)), ("by", by)))
             self._stage.add(row, gradient.detach() if gradient.requires_grad else gradient, part)
             self._locals.append(row)
@@ -114,7 +116,8 @@ class Recorder:
             with self._cost, torch.no_grad():
                 self._found = self._taken(self.layout.parameters(), self._left[1])
                 for row in self._found:
-                    row.name = _BEGIN[row.name.partition("/")[0]] + row.name.partition("/")[2]
+                    place, _, name = row.name.partition("/")
+                    row.name = _BEGIN[place] + name
 
     @guarded
     def backward(self, loss):
@@ -358,10 +361,15 @@ class Recorder:
         scalars = {key: value for key, value in {**self.layout.scalars(), **self._scalars}.items() if value is not None}
         said = {"step": self.step, "computed": self._computed, "loss": self._loss, "losses": self._losses, "scalars": scalars,
                 "groups": self._groups, "schedules": self._schedules, "batch": self._batch, "targets": self._targets, "rng": _generators(),
-                "counters": list(self.layout.counters())}
+                "counters": []}
+        counted, steps = [], []
+        for names, count in () if only else self.layout.counters():
+            counted.append(names)
+            steps.append(count)
         if only:
             said = {"step": self.step, "only": list(only), "computed": None, "loss": None, "losses": [], "scalars": {}, "groups": [], "schedules": [],
                     "batch": [], "targets": [], "counters": []}
+        said["counters"] = steps
         new = self._unseen()
         if new:
             said["unseen"] = new
@@ -378,7 +386,7 @@ class Recorder:
             for key in ("loss", "losses", "scalars", "groups", "counters"):
                 said[key] = _numbers(said[key], lambda t: singles[place[id(t)]])
             said["targets"] = _numbers(said["targets"], lambda t: int(singles[place[id(t)]]))
-            said["counters"] = _by_value(said["counters"])
+            said["counters"] = _by_value(zip(counted, said["counters"]))
             said["values"] = self._writer.values(step, kept) if kept else None
             for micro, number, row in outputs:
                 row.more = (("sample", said["batch"][micro][number]),)
@@ -439,15 +447,30 @@ def _squares(norm):
     return norm.to_local().detach().double().square()
 
 
+<<<<<<< HEAD
+=======
+def _tensors(value):
+    if torch.is_tensor(value):
+        return [value]
+    held = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) and not _is_texts(value) else ()
+    return [t for one in held for t in _tensors(one)]
+
+
+def _is_texts(value):
+    """Names of parameters: some hundreds in each group."""
+    return len(value) > 0 and isinstance(value[0], str)
+
+
+>>>>>>> 1e34a875 (Take a recorded step's samples of elements by one launch on GPUs)
 def _joined(tensors):
     """(vectors of the first element of each, one of each type and device; the place of each tensor's, by its id)."""
     kinds, place = {}, {}
     for t in tensors:
-        kinds.setdefault((t.device, t.dtype), {})[id(t)] = t.detach().reshape(-1)[:1]
+        kinds.setdefault((t.get_device(), t.dtype, t.dim() == 0), {})[id(t)] = t.detach()
     for held in kinds.values():
         for key in held:
             place[key] = len(place)
-    return [torch.cat(list(held.values())).double() for held in kinds.values()], place
+    return [torch.stack([t if single else t.reshape(-1)[0] for t in held.values()]).double() for (_, _, single), held in kinds.items()], place
 
 
 def _numbers(value, number):
@@ -456,7 +479,7 @@ def _numbers(value, number):
         return number(value)
     if isinstance(value, dict):
         return {key: _numbers(held, number) for key, held in value.items()}
-    return [_numbers(held, number) for held in value] if isinstance(value, (list, tuple)) else value
+    return [_numbers(held, number) for held in value] if isinstance(value, (list, tuple)) and not _is_texts(value) else value
 
 
 def _by_value(counters):

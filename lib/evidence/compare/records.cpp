@@ -2,11 +2,11 @@
 #include "compare/records.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <set>
 
 #include "attribute/table.hpp"
+#include "base/closeness.hpp"
 #include "base/number.hpp"
 #include "compare/ledger.hpp"
 
@@ -37,8 +37,6 @@ bool has_values(const Column* column) {
   }
   return false;
 }
-
-bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
 
 class RecordComparison {
  public:

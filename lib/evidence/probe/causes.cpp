@@ -89,6 +89,14 @@ void Causes::micro_batches(const Run& run, const Step& step) {
   if (!known) add(run.ranks > 1 ? "accumulation" : "micro-batches", count);
 }
 
+double Causes::clipping(const Step& step) {
+  const auto bound = step.scalars.find("clip"), told = step.scalars.find("norm");
+  if (bound == step.scalars.end() || told == step.scalars.end() || !(bound->second > 0)) return 1;
+  const double over = told->second / bound->second;
+  add("norm over clip bound", over);
+  return std::max(1.0, over);
+}
+
 Constants causes_of(const std::vector<std::string>& parameters, double factor, const std::string& place, const Side& a,
                     const Side& b) {
   if (place != "grad" && place != "local" && place != "direction") return {};
@@ -120,12 +128,8 @@ Constants causes_of(const std::vector<std::string>& parameters, double factor, c
     if (scale != side->step.scalars.end()) found.add("loss scale", scale->second);
   }
   double over[2] = {1, 1};
-  for (const Side* side : {&a, &b}) {  // only one side clips to it
-    const auto bound = side->step.scalars.find("clip"), told = side->step.scalars.find("norm");
-    if (bound == side->step.scalars.end() || told == side->step.scalars.end() || !(bound->second > 0)) continue;
-    over[side == &b] = std::max(1.0, told->second / bound->second);
-    found.add("norm over clip bound", told->second / bound->second);
-  }
+  for (const Side* side : {&a, &b}) over[side == &b] = found.clipping(side->step);
+  if (std::min(over[0], over[1]) <= 1) return found.all();  // one side clips, at most
   if (over[0] > over[1]) found.add("clipping: the norm of A over that of B", over[0] / over[1]);
   if (over[1] > over[0]) found.add("clipping: the norm of B over that of A", over[1] / over[0]);
   return found.all();

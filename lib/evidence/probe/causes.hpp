@@ -21,6 +21,8 @@ class Causes {
   void ranks(const Run& run, const Step& step, bool reduced = true);
   /// The number of its micro-batches.
   void micro_batches(const Run& run, const Step& step);
+  /// The norm over the bound of clipping. Returns it; 1 where nothing is clipped.
+  double clipping(const Step& step);
   const Constants& all() const { return known_; }
 
  private:

@@ -292,13 +292,7 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
       continue;
     }
     Causes causes;
-    if (others == 0) {
-      causes.ranks(run, now.step), causes.micro_batches(run, now.step);
-      const auto bound = now.step.scalars.find("clip"), told = now.step.scalars.find("norm");
-      if (bound != now.step.scalars.end() && told != now.step.scalars.end() && bound->second > 0 &&
-          told->second > bound->second)
-        causes.add("norm over the bound of clipping", told->second / bound->second);
-    }
+    if (others == 0) causes.ranks(run, now.step), causes.micro_batches(run, now.step), causes.clipping(now.step);
     tally.breach({now.number, "grad/" + one.parameter,
                   factor_text(relative[i] / wanted, causes.all(), std::max(one.bound, 1e-3)) +
                       " of the mean of its micro-batches' gradients" + (wanted == 1 ? "" : ", clipped") +

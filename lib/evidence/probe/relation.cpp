@@ -21,10 +21,6 @@ double dot(const Sketch& a, const Sketch& b) {
   return sum;
 }
 
-bool close_to(double a, double b, double by) { return std::fabs(a - b) <= by * std::max(std::fabs(a), std::fabs(b)); }
-
-bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
-
 double half_unit(const std::string& dtype) {
   return dtype == "BF16" ? 0x1p-8 : dtype == "F16" ? 0x1p-11 : dtype == "F64" ? 0x1p-53 : 0x1p-24;
 }

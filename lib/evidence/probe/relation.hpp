@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/closeness.hpp"
 #include "probefile/fields.hpp"
 
 namespace zs::probe {
@@ -24,9 +25,6 @@ double dot(const Sketch& a, const Sketch& b);
 /// |a - b| / max(|a|, |b|); 0 if both are 0, 2 if a number is not finite.
 double distance(const Sketch& a, const Sketch& b);
 
-/// Whether two numbers are within a relative tolerance.
-bool close_to(double a, double b, double by);
-bool same_bits(double a, double b);
 /// Half a unit in the last place of a type, relative to its largest share.
 double half_unit(const std::string& dtype);
 

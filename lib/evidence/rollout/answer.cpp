@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "base/brief.hpp"
 #include "base/error.hpp"
 #include "base/words.hpp"
 #include "compare/ledger.hpp"
@@ -175,15 +176,15 @@ Answer compare(const std::string& a, const std::string& b, const std::string& fl
   line("compared", counted(found.tokens, "token") + " of " + counted(tokens.sequences.size(), "sequence") + " in " +
                        counted(steps.size(), "step") + "; " + to_text(static_cast<std::int64_t>(found.equal)) +
                        " equal in bits");
-  line("difference", "mean |d| " + short_text(found.mean_abs) + ", p99 " + short_text(found.p99) + ", largest " +
-                         short_text(found.max) + "; d is the generator's minus the trainer's");
-  line("bound", "mean " + short_text(3 * bound.mean) + ", p99 " + short_text(3 * bound.p99) +
+  line("difference", "mean |d| " + to_brief_text(found.mean_abs) + ", p99 " + to_brief_text(found.p99) + ", largest " +
+                         to_brief_text(found.max) + "; d is the generator's minus the trainer's");
+  line("bound", "mean " + to_brief_text(3 * bound.mean) + ", p99 " + to_brief_text(3 * bound.p99) +
                     ", three times the rounding " + bound.said);
-  line("estimators", "k1 " + short_text(found.bias) + " +- " + short_text(found.bias_error) + ", k2 " +
-                         short_text(found.k2) + ", k3 " + short_text(found.k3) + ", mean w " +
-                         short_text(found.mean_w) + " +- " + short_text(found.w_error) + ", ESS " +
-                         short_text(found.ess) + ", outside 0.9..1.1 " + short_text(found.outside) + ", Pearson " +
-                         short_text(found.pearson));
+  line("estimators", "k1 " + to_brief_text(found.bias) + " +- " + to_brief_text(found.bias_error) + ", k2 " +
+                         to_brief_text(found.k2) + ", k3 " + to_brief_text(found.k3) + ", mean w " +
+                         to_brief_text(found.mean_w) + " +- " + to_brief_text(found.w_error) + ", ESS " +
+                         to_brief_text(found.ess) + ", outside 0.9..1.1 " + to_brief_text(found.outside) + ", Pearson " +
+                         to_brief_text(found.pearson));
   for (const Partition& part : cause.partitions) line("by " + part.name, part.text);
   if (outcome == Verdict::different) line("tested", cause.tested);
   for (const bool gen : {true, false}) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/brief.hpp"
 #include "base/words.hpp"
 #include "probe/relation.hpp"
 #include "rollout/parts.hpp"
@@ -114,14 +115,14 @@ std::optional<Rival> temperature(const Tokens& tokens, const Estimate& estimate)
   if (!(scale > 0.1) || std::fabs(slope) < 0.005) return std::nullopt;
   const double set = sampling_of(tokens).temperature;
   const auto near = [&](double value) { return std::fabs(scale - value) < 0.25 * std::fabs(value - 1); };
-  std::string text = "temperature: the generator's logits are the trainer's x " + short_text(scale);
+  std::string text = "temperature: the generator's logits are the trainer's x " + to_brief_text(scale);
   if (set != 1 && near(1 / set))
     text = "temperature " + to_text(set) + " on the generator's side alone";
   else if (set != 1 && near(set))
     text = "temperature " + to_text(set) + " on the trainer's side alone: the generator's values are raw";
   else
-    text += " (a temperature of " + short_text(1 / scale) + " on the generator's side alone, or of " +
-            short_text(scale) + " on the trainer's)";
+    text += " (a temperature of " + to_brief_text(1 / scale) + " on the generator's side alone, or of " +
+            to_brief_text(scale) + " on the trainer's)";
   return Rival{text, std::sqrt(left) * estimate.mean_abs};
 }
 
@@ -181,7 +182,7 @@ std::vector<Rival> rivals_of(const Tokens& tokens, const Estimate& estimate, con
   if (above && estimate.mean_w < 1 - 5 * estimate.w_error && estimate.bias > 5 * estimate.bias_error)
     all.push_back({(sampling.cut ? sampling.text + " on the generator's side alone"
                                  : "top-k or top-p on the generator's side alone") +
-                       ": each of its values is higher, as the kept tokens have " + short_text(estimate.mean_w) +
+                       ": each of its values is higher, as the kept tokens have " + to_brief_text(estimate.mean_w) +
                        " of the trainer's probability",
                    0.1 * estimate.mean_abs});
   return all;
@@ -208,7 +209,7 @@ Cause cause_of(const Tokens& tokens, const Estimate& estimate, const Floor& floo
   Cause made;
   const std::vector<Rival> rivals = rivals_of(tokens, estimate, floor);
   made.tested = joined(rivals, "; ", [](const Rival& one) {
-    return one.text.substr(0, one.text.find(": ")) + " leaves " + short_text(one.residual);
+    return one.text.substr(0, one.text.find(": ")) + " leaves " + to_brief_text(one.residual);
   });
   const double most = std::min(std::max(estimate.mean_abs / 10, 3 * floor.mean), estimate.mean_abs / 3);
   const Rival* best = nullptr;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 
+#include "base/brief.hpp"
 #include "base/words.hpp"
 
 namespace zs::rollout {
@@ -121,8 +122,6 @@ double mean_of_third(const Tokens& tokens, int third) {
   return count ? sum / static_cast<double>(count) : 0;
 }
 
-std::string short_text(double value) { return value == 0 ? "0" : to_rounded_text(value, 3); }
-
 Parts parts_of(const Tokens& tokens, const Floor& floor) {
   Parts made;
   double best = 0;
@@ -145,8 +144,8 @@ Parts parts_of(const Tokens& tokens, const Floor& floor) {
       return Of{found.mean / count, values[values.size() * 3 / 4], found.bad / count};
     };
     const Of x = of(in), y = of(out);
-    made.shown.push_back({question.name, question.in + " " + short_text(x.mean) + ", " + question.out + " " +
-                                             short_text(y.mean) + " (mean |d|)"});
+    made.shown.push_back({question.name, question.in + " " + to_brief_text(x.mean) + ", " + question.out + " " +
+                                             to_brief_text(y.mean) + " (mean |d|)"});
     const bool tells = x.mean > 3 * y.mean && x.most > 2 * y.most && x.mean > 3 * floor_of("F32").mean &&
                        (x.mean > floor.mean || question.name == "steps");
     if (!tells || question.relation.empty() || !(x.bad - y.bad > best)) continue;
@@ -156,7 +155,7 @@ Parts parts_of(const Tokens& tokens, const Floor& floor) {
   std::size_t count = 0;
   for (const auto& [step, pair] : by_step(tokens)) {
     if (++count > 12) break;
-    steps += (steps.empty() ? "" : ", ") + to_text(step) + ": " + short_text(pair.first);
+    steps += (steps.empty() ? "" : ", ") + to_text(step) + ": " + to_brief_text(pair.first);
   }
   if (count > 1) made.shown.insert(made.shown.begin(), {"step", steps + " (mean |d|)"});
   return made;

@@ -8,9 +8,6 @@
 
 namespace zs::rollout {
 
-/// Three digits; "0" for 0.
-std::string short_text(double value);
-
 struct Parts {
   std::vector<Partition> shown{};
   std::string relation;  ///< of the partition that tells best; "" if none does

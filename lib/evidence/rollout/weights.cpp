@@ -3,18 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <optional>
 
+#include "base/brief.hpp"
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "base/words.hpp"
 #include "compare/ledger.hpp"
 #include "probe/relation.hpp"
 #include "probefile/read.hpp"
-#include "rollout/parts.hpp"
 
 namespace zs::rollout {
 namespace {
@@ -99,7 +98,7 @@ class Comparison {
       return {
           Verdict::different,
           "the trainer's own base has moved under its adapter, as merging and unmerging in " + base->dtype + " does",
-          "by " + short_text(probe::distance(base->sketch, now.find("base/" + name)->sketch))};
+          "by " + to_brief_text(probe::distance(base->sketch, now.find("base/" + name)->sketch))};
     if (same && same->digest == held.digest && same->shape == held.shape)
       return {same == exact ? Verdict::exact : Verdict::rounding, same == exact ? "" : "rounded to " + held.dtype};
     if (place == "buffer") return {Verdict::different, "a buffer that differs"};
@@ -195,10 +194,10 @@ class Comparison {
       for (std::size_t i = 0; i < delta.size(); ++i) delta[i] -= base->sketch[i], got[i] -= base->sketch[i];
       const probe::Fit fit = probe::fit({delta}, got);
       if (fit.residual < 0.2 && std::fabs(fit.weights[0] - 1) > 0.02)
-        return {Verdict::different, "the adapter is merged x " + short_text(fit.weights[0])};
+        return {Verdict::different, "the adapter is merged x " + to_brief_text(fit.weights[0])};
       const double lost = probe::norm(delta) > 0 ? probe::distance(delta, got) : 0;
       if (apart < 0.004 && lost > 0.2)
-        return {Verdict::different, "the adapter is merged with loss", short_text(lost) + " of what it adds"};
+        return {Verdict::different, "the adapter is merged with loss", to_brief_text(lost) + " of what it adds"};
     }
     struct Type {
       const char *name, *said;
@@ -211,22 +210,22 @@ class Comparison {
       if (held.dtype.starts_with(type.name))
         return apart <= type.most
                    ? Found{Verdict::rounding,
-                           std::string("quantised to ") + type.said + ", distance " + short_text(apart)}
+                           std::string("quantised to ") + type.said + ", distance " + to_brief_text(apart)}
                    : Found{Verdict::different, std::string("further apart than ") + type.said + " explains",
-                           "distance " + short_text(apart)};
+                           "distance " + to_brief_text(apart)};
     }
     const probe::Fit fit = probe::fit({trained.sketch}, held.sketch);
     if (fit.residual < 0.02 && std::fabs(fit.weights[0] - 1) > 0.02)
       return {Verdict::different, "scaled: " + probe::factor_text(fit.weights[0], {}, 0.01)};
     if (apart < 0.004)
       return {Verdict::different, "not the trainer's bits rounded to " + held.dtype,
-              "distance " + short_text(apart) + ", as small as rounding or as a step of training"};
+              "distance " + to_brief_text(apart) + ", as small as rounding or as a step of training"};
     for (const auto& [said, low, high] :
          {std::tuple{"INT8", 0.004, 0.013}, {"FP8", 0.013, 0.04}, {"INT4", 0.08, 0.18}}) {
       if (apart > low && apart < high)
-        return {Verdict::inconclusive, std::string("may be quantised to ") + said, "distance " + short_text(apart)};
+        return {Verdict::inconclusive, std::string("may be quantised to ") + said, "distance " + to_brief_text(apart)};
     }
-    return {Verdict::different, "matches no version", "distance " + short_text(apart)};
+    return {Verdict::different, "matches no version", "distance " + to_brief_text(apart)};
   }
 
   std::map<std::int64_t, const Tensors*> trainer_, generator_;
@@ -234,12 +233,7 @@ class Comparison {
 
 }  // namespace
 
-bool of_generator(const std::string& folder) {
-  std::ifstream file(folder + "/rank-0.jsonl");
-  std::string line;
-  std::getline(file, line);
-  return line.find("\"layout\": \"generator\"") != line.npos;
-}
+bool of_generator(const std::string& folder) { return probefile::head_of(folder).layout == "generator"; }
 
 Answer compare_weights(const std::string& trainer, const std::string& generator) {
   const Run ours = probefile::read(trainer), theirs = probefile::read(generator);

@@ -56,8 +56,7 @@ void add(Answer& into, const std::string& checkpoint, const Answer& found) {
 
 Answer compare_recordings(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,
                           std::int64_t after, const std::string& floor) {
-  if (rollout::of_generator(a) != rollout::of_generator(b)) {
-    const bool first = rollout::of_generator(a);
+  if (const bool first = rollout::of_generator(a); first != rollout::of_generator(b)) {
     rollout::Answer weights = rollout::compare_weights(first ? b : a, first ? a : b);
     return {.verdict = weights.verdict, .lines = std::move(weights.lines)};
   }

@@ -12,13 +12,12 @@
 #include "base/base64.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
-#include "base/start.hpp"
 #include "base/words.hpp"
 #include "comparison/two_runs.hpp"
 #include "input/named.hpp"
 #include "probe/answer.hpp"
 #include "probefile/folder.hpp"
-#include "probefile/parse.hpp"
+#include "probefile/read.hpp"
 
 namespace zs::comparison {
 namespace {
@@ -50,25 +49,11 @@ std::vector<std::string> folders_in(const std::string& folder) {
 
 std::vector<std::string> lines_of(const std::string& path) { return split(Input(path).read_all(), "\n"); }
 
-/// The first line of a file, of which no more is read than that needs: a recording may be large.
-std::string first_line_of(const std::string& path) {
-  Input input(path);
-  std::string text;
-  for (std::string part = "?"; !part.empty() && text.find('\n') == std::string::npos; text += part)
-    part = read_start(input, 1 << 16);
-  return text.substr(0, text.find('\n'));
-}
-
 /// Where a recording was computed, from its first line.
 Environment environment_of(const std::string& folder) {
-  const auto ranks = probefile::ranks_in(folder);
-  if (ranks.empty()) throw Error(folder, 0, "is no recording of zs_probe: it has no rank-0.jsonl");
-  const std::string path = probefile::path_of(folder, static_cast<int>(ranks.front()));
-  const auto row = probefile::parse(first_line_of(path));
-  const auto* const head = std::get_if<probefile::HeadRow>(&row);
-  if (!head) throw Error(path, 1, "is not the first line of a recording");
-  Environment found = head->environment;
-  found.emplace("torch", head->torch);
+  probefile::HeadRow head = probefile::head_of(folder);
+  Environment found = std::move(head.environment);
+  found.emplace("torch", head.torch);
   return found;
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/brief.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
 #include "base/sheet.hpp"
@@ -73,15 +74,13 @@ std::string to_github(const Lines& lines) {
 
 }  // namespace
 
-std::string cell(double difference) { return difference == 0 ? "0" : to_rounded_text(difference, 3); }
-
 std::string columns_text(const metric::Table& columns) {
   Sheet sheet;
   for (const metric::Column& column : columns.columns) sheet.header.push_back(column.name);
   sheet.rows.resize(columns.rows());
   for (std::size_t row = 0; row < columns.rows(); ++row) {
     for (const metric::Column& column : columns.columns) {
-      sheet.rows[row].push_back(column.type() == metric::Type::real ? cell(column.reals()[row]) : column.text(row));
+      sheet.rows[row].push_back(column.type() == metric::Type::real ? to_brief_text(column.reals()[row]) : column.text(row));
     }
   }
   return sheet.rows.empty() ? "" : aligned(sheet);

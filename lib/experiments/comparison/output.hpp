@@ -13,9 +13,6 @@ namespace zs::comparison {
 /// A verdict and its details: "verdict", "reason", "step", "what", "stage", "parameter", ... in that order.
 using Lines = std::vector<std::pair<std::string, std::string>>;
 
-/// A difference as a table cell: three digits, "0" if there is none.
-std::string cell(double difference);
-
 /// The columns of two recorded runs as a table.
 std::string columns_text(const metric::Table& columns);
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/closeness.hpp"
 #include "base/error.hpp"
 #include "base/number.hpp"
 
@@ -23,9 +24,8 @@ std::string runs_text(const Runs& runs) {
   return text;
 }
 
-bool near(double a, double b, double by) {
-  return a == b || std::fabs(a - b) <= by * std::max(std::fabs(a), std::fabs(b)) || (std::isnan(a) && std::isnan(b));
-}
+/// NaN or infinity on several ranks are the same number.
+bool repeated(double a, double b, double by) { return same_bits(a, b) || close_to(a, b, by); }
 
 bool is_known_type(const std::string& dtype) {
   static const std::set<std::string> kTypes{"F64",    "F32",    "BF16", "F16",       "int64",
@@ -239,7 +239,7 @@ void Join::add(Tensors& into, const TensorRow& row, int rank, const std::string&
       if (known.digest != piece.digest && current_ != 0)
         run_.replicas[{current_, name}] = {known.rank, rank, row.sketch};
       const bool sole = tensor.pieces.size() == 1 && known.digest == piece.digest;
-      bool apart = known.digest != piece.digest || (sole && !near(tensor.squares, row.squares, 1e-12));
+      bool apart = known.digest != piece.digest || (sole && !repeated(tensor.squares, row.squares, 1e-12));
       for (std::size_t i = 0; sole && i < row.sketch.size(); ++i)
         apart |= std::fabs(tensor.sketch[i] - row.sketch[i]) > 1e-9 * std::sqrt(tensor.squares * 8);
       if (apart)
@@ -314,7 +314,7 @@ void Join::scalars(std::int64_t number, Step& step) {
         continue;
       }
       const auto [known, added] = step.scalars.emplace(key, value.value);
-      if (!added && alike && !row.scalars.contains("norm_squares") && !near(known->second, value, 1e-5))
+      if (!added && alike && !row.scalars.contains("norm_squares") && !repeated(known->second, value, 1e-5))
         differ(number, step,
                key + " is " + to_text(value.value) + " on rank " + std::to_string(rank) + ", " +
                    to_text(known->second) + " on another");

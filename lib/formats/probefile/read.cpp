@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "base/start.hpp"
 #include "probefile/check.hpp"
 #include "probefile/folder.hpp"
 #include "probefile/join.hpp"
@@ -30,6 +31,23 @@ std::string read_from(const std::string& path, std::uintmax_t at) {
 }
 
 }  // namespace
+
+HeadRow head_of(const std::string& folder) {
+  const auto ranks = ranks_in(folder);
+  if (ranks.empty()) throw Error(folder, 0, "is no recording of zs_probe: it has no rank-0.jsonl");
+  const std::string path = path_of(folder, static_cast<int>(ranks.front()));
+  Input input(path);
+  std::string text;  // no more is read than the line needs: a recording may be large
+  for (std::string part = "?"; !part.empty() && text.find('\n') == std::string::npos; text += part)
+    part = read_start(input, 1 << 16);
+  try {
+    auto row = parse(std::string_view(text).substr(0, text.find('\n')));
+    if (auto* const head = std::get_if<HeadRow>(&row)) return std::move(*head);
+  } catch (const Error& error) {
+    throw Error(path, 1, error.what());
+  }
+  throw Error(path, 1, "is not the first line of a recording");
+}
 
 class Growing::Reader {
  public:

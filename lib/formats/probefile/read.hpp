@@ -15,6 +15,9 @@ namespace zs::probefile {
 /// with their result.
 Run read(const std::string& folder, std::int64_t after = 0);
 
+/// The first row of the first rank that has a file. Reads no more than that. Throws Error, located, if there is none.
+HeadRow head_of(const std::string& folder);
+
 /// A recording that is still being written. read() reads the lines that were added since the last call and returns
 /// everything; an incomplete last line waits, and a step waits for all ranks. Throws Error as the function does, and
 /// continues there at the next call.

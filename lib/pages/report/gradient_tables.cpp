@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/brief.hpp"
 #include "base/number.hpp"
 #include "plot/gradients.hpp"
 #include "report/words.hpp"
@@ -19,7 +20,7 @@ using gradient::Measure;
 
 constexpr std::size_t kMostColumns = 10;  // checkpoints side by side in a table
 
-Cell number(double value) { return {Text(value == 0 ? "0" : to_rounded_text(value, 4)), value}; }
+Cell number(double value) { return {Text(to_brief_text(value, 4)), value}; }
 Cell whole(std::int64_t value) { return {Text(to_text(value)), static_cast<double>(value)}; }
 Cell word(const std::string& text) { return {Text(code(text))}; }
 /// A cosine; "-" where there is none.

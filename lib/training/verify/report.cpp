@@ -5,13 +5,14 @@
 
 #include <cmath>
 
+#include "base/brief.hpp"
 #include "base/number.hpp"
 
 namespace zs::verify {
 namespace {
 
 std::string triple(const Difference& d) {
-  return fmt::format("  {:>9} {:>9} {:>6}", comparison::cell(d.absolute), comparison::cell(d.relative),
+  return fmt::format("  {:>9} {:>9} {:>6}", to_brief_text(d.absolute), to_brief_text(d.relative),
                      compare::ulp_text(d.ulp));
 }
 

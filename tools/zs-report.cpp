@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/file.hpp"
+#include "base/folder.hpp"
 #include "base/number.hpp"
 #include "base/words.hpp"
 #include "cli/form.hpp"
@@ -168,9 +169,13 @@ zs::report::Document of_gradients(const zs::cli::Args& args, Format format) {
 zs::report::Document document(const zs::cli::Args& args, const Kind& kind, Format format, const std::string& folder,
                               std::int64_t& faults) {
   const auto& operands = args.operands();
+  std::vector<std::vector<zs::input::Kind>> kinds;  // of one operand or two
+  for (const std::string& operand : operands) {
+    if (operands.size() <= 2 && zs::is_there(operand)) kinds.push_back(zs::input::kinds_of(operand));
+  }
   const auto all_are = [&](zs::input::Kind what) {
-    return !operands.empty() && operands.size() <= 2 &&
-           std::ranges::all_of(operands, [&](const std::string& operand) { return zs::input::is(operand, what); });
+    return !kinds.empty() && kinds.size() == operands.size() &&
+           std::ranges::all_of(kinds, [&](const auto& each) { return each.front() == what; });
   };
   const bool rollouts = all_are(zs::input::Kind::rollout);
   if (rollouts || all_are(zs::input::Kind::probe)) {
@@ -178,7 +183,9 @@ zs::report::Document document(const zs::cli::Args& args, const Kind& kind, Forma
       if (args.has(option)) throw zs::UsageError("--" + std::string(option) + " says nothing about probes");
     }
     if (rollouts) return zs::report::rollouts(operands[0], operands.size() > 1 ? operands[1] : "");
-    return operands.size() == 1 ? zs::report::probe(operands[0]) : zs::report::probes(operands[0], operands[1]);
+    if (operands.size() == 2) return zs::report::probes(operands[0], operands[1]);
+    const bool generates = std::ranges::find(kinds[0], zs::input::Kind::rollout) != kinds[0].end();
+    return zs::report::probe(operands[0], generates);
   }
   if (!args.has("trace"))
     return args.has("gradients") ? of_gradients(args, format) : of_inputs(args, kind, folder, faults);

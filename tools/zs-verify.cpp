@@ -6,8 +6,9 @@
 int main(int argc, char** argv) {
   const zs::cli::Command command = zs::comparison::command();
   const auto body = [&](const zs::cli::Args& args) {
-    if (zs::comparison::trains(args)) zs::cli::become_engine(command.name, argv);
-    return zs::comparison::compare(args);
+    const zs::comparison::Request request(args);
+    if (request.trains()) zs::cli::become_engine(command.name, argv);
+    return request.compare();
   };
   return zs::cli::run(command, argc, argv, body, zs::cli::engine_hooks());
 }

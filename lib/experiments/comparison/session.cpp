@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
 #include "base/sheet.hpp"
@@ -23,7 +24,7 @@
 #include "comparison/output.hpp"
 #include "comparison/resume.hpp"
 #include "comparison/two_runs.hpp"
-#include "input/kind.hpp"
+#include "input/named.hpp"
 #include "parse/custom.hpp"
 #include "probe/checks.hpp"
 #include "registry/run.hpp"
@@ -151,11 +152,11 @@ Status followed(const cli::Args& args) {
 }
 
 /// One recording, by the relations that hold within it.
-Status checked(const cli::Args& args) {
+Status checked(const cli::Args& args, bool rollouts) {
   require_only(args, {"format", "output", "registry"}, "one recording");
-  const input::Named operand =
-      input::named(args.operands().front(), registry::place(args.text("registry")), "zs-verify");
-  const probe::Answer answer = rollout::check(operand.path);
+  std::string folder = args.operands().front();
+  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();  // as a shell completes it
+  const probe::Answer answer = rollout::check(folder, rollouts);
   metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, {}};
   output(args, run, answer.lines, "");
   return compare::status(answer.verdict);
@@ -237,23 +238,24 @@ Status recorded(const cli::Args& args) {
   return compare::status(answer.verdict, args.text("allow") == "rounding");
 }
 
-/// Whether the only operand is of this kind.
-bool is_one(const cli::Args& args, input::Kind kind) {
-  return args.operands().size() == 1 && input::is(args.operands().front(), kind);
-}
-
 }  // namespace
 
-bool trains(const cli::Args& args) {
-  const bool one = is_one(args, input::Kind::rollout) || is_one(args, input::Kind::probe);
-  return !args.has("resume") && !args.has("follow") && !args.has("golden") && args.operands().size() < 2 && !one;
+Request::Request(const cli::Args& args) : args_(args) {
+  const auto& operands = args.operands();
+  const bool other = args.has("resume") || args.has("follow") || args.has("golden");
+  if (!other && operands.size() == 1 && is_there(operands[0])) kinds_ = input::kinds_of(operands[0]);
+  const bool recorded = is(input::Kind::rollout) || is(input::Kind::probe);
+  trains_ = !other && operands.size() < 2 && !recorded;
 }
 
-Status compare(const cli::Args& args) {
-  if (args.has("resume")) return resumed(args);
-  if (args.has("follow")) return followed(args);
-  if (args.has("golden")) return beside_golden(args);
-  return is_one(args, input::Kind::probe) ? checked(args) : recorded(args);
+bool Request::is(input::Kind kind) const { return !kinds_.empty() && kinds_.front() == kind; }
+
+Status Request::compare() const {
+  if (args_.has("resume")) return resumed(args_);
+  if (args_.has("follow")) return followed(args_);
+  if (args_.has("golden")) return beside_golden(args_);
+  if (!is(input::Kind::probe)) return recorded(args_);
+  return checked(args_, std::ranges::find(kinds_, input::Kind::rollout) != kinds_.end());
 }
 
 }  // namespace zs::comparison

@@ -16,7 +16,6 @@
 #include "report/rollouts.hpp"
 #include "report/words.hpp"
 #include "rollout/recording.hpp"
-#include "rolloutfile/form.hpp"
 
 namespace zs::report {
 namespace {
@@ -168,9 +167,8 @@ Document probes(const std::string& a, const std::string& b) {
   return document;
 }
 
-Document probe(const std::string& folder) {
-  const bool generates = rolloutfile::has_dumps(folder);
-  const probe::Answer answer = rollout::check(folder);
+Document probe(const std::string& folder, bool generates) {
+  const probe::Answer answer = rollout::check(folder, generates);
   const std::string verdict = answer.line({"verdict"}), headline = answer.line({"headline"});
   Document document;
   document.title = folder;

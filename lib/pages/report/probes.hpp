@@ -17,7 +17,8 @@ Grid details(const compare::AnswerLines& lines);
 /// lacks something that the other has. Throws Error if a record is damaged.
 Document probes(const std::string& a, const std::string& b);
 
-/// One probe, by the relations that hold within it. Throws Error if it is damaged.
-Document probe(const std::string& folder);
+/// One probe, by the relations that hold within it, with the log-probabilities of its generator if it `generates`.
+/// Throws Error if it is damaged.
+Document probe(const std::string& folder, bool generates);
 
 }  // namespace zs::report

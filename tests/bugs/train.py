@@ -141,6 +141,7 @@ def with_trainer():
 def with_accelerate():
     """A loop as Accelerate's pages have it."""
     alone()
+    sys.modules["transformers"] = None  # which this Python has for tests/trainers: a release of Accelerate would import another's
     from accelerate import Accelerator
     helper = Accelerator(gradient_accumulation_steps=o.accumulation, cpu=True)
     model = WithLoss()

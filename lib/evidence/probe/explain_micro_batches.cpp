@@ -10,6 +10,14 @@
 #include "probe/diagnosis.hpp"
 
 namespace zs::probe {
+namespace {
+
+std::string times_text(double weight) {
+  return weight == 1 ? "once" : weight == 2 ? "twice" : to_rounded_text(weight, 4) + " times";
+}
+
+}  // namespace
+
 std::string alike_text(const std::vector<double>& weights, const std::vector<std::pair<int, int>>& keys) {
   std::map<int, std::map<int, double>> by_rank;
   for (std::size_t i = 0; i < keys.size(); ++i) by_rank[keys[i].first][keys[i].second] = weights[i];
@@ -31,7 +39,7 @@ std::string alike_text(const std::vector<double>& weights, const std::vector<std
     if (!is_lost(one)) others.insert(one.second);
   }
   if (others.size() > 1) return "";
-  const std::string times = *others.begin() == 1 ? "" : ", " + to_rounded_text(*others.begin(), 4) + " times";
+  const std::string times = *others.begin() == 1 ? "" : ", " + times_text(*others.begin());
   return (one_counts ? "only " + which + " counts" + times
                      : which + " is missing" + (times.empty() ? "" : "; each other counts" + times.substr(1))) +
          (by_rank.size() > 1 ? ", on every rank" : "");
@@ -70,8 +78,8 @@ std::string weights_text(const std::vector<double>& weights, const std::vector<s
   std::string text;
   for (const auto& [weight, names] : by_weight) {
     if (weight == 0) continue;
-    text += (text.empty() ? "" : "; ") + enumerated(names) + (names.size() > 1 ? " count " : " counts ");
-    text += weight == 1 ? "once" : weight == 2 ? "twice" : to_rounded_text(weight, 4) + " times";
+    text += (text.empty() ? "" : "; ") + enumerated(names) + (names.size() > 1 ? " count " : " counts ") +
+            times_text(weight);
   }
   if (lost == keys.size()) return "none of the micro-batches";
   if (lost > 0)

@@ -60,6 +60,10 @@ TEST_CASE("diagnosis: the update of a gradient that is rounding alone is nobody'
   CHECK(same.left_out ==
         "2 of 6 ranges of gradients, 4 of 6 ranges of optimizer state exp_avg_sq, 4 of 6 ranges of updates, over all "
         "steps: the gradient there is rounding alone (bias)");
+  // The ledger compares the elements of all ranges with the bound of the parameter.
+  const Run left = fused_bias(1e-9, 1e-4), right = fused_bias(-2e-9, -2e-4);
+  const auto bias = [](const Run& run) { return run.steps.at(1).tensors.find("param/bias")->sketch; };
+  CHECK(same.judged.at(thing(1, "param/bias")) >= distance(bias(left), bias(right)));
   const Diagnosis beside = diagnose(fused_bias(1e-9, 1e-4), fused_bias(-2e-9, -2e-4, 0.002));
   REQUIRE(beside.first);
   CHECK(beside.first->parameter == "bias");

@@ -12,6 +12,9 @@ namespace {
 
 constexpr double kUseless = 0.25;  // a bound of a parameter's norm that proves nothing
 
+/// How much further apart two tensors are than their ranges that count: the elements of the others may differ so far.
+double of_left_out(const Sketch& a, const Sketch& b, double by) { return std::max(0.0, distance(a, b) - by); }
+
 }  // namespace
 
 /// Compares the outputs of modules for each common sample, on any rank, in the order of completion.
@@ -140,7 +143,7 @@ void Comparison::state_apart(std::int64_t number, const std::string& place, cons
     if (!(by <= most) || bounds_.is_factor(of_a, of_b, by, most, sides.first->of))
       apart.push_back({parameter, &left, &right, by, std::min(by, most)});
     else
-      judge(name, by, most, at);
+      judge(name, by, most, at, of_left_out(left, right, by));
   }
   if (apart.empty() || pending_) return;
   Finding finding = made(number, place, apart, tensors.size());
@@ -225,7 +228,8 @@ void Comparison::updates(std::int64_t number, const Side& a, const Side& b) {
         const double whole = norm(after.sketch);  // the ledger asks for the bound of the parameter itself
         if (!done() && whole > 0)
           found_.judged[thing(number, name)] =
-              judged ? u.bound * std::max(norm(u.a), norm(u.b)) / whole + by : kLeftOut;
+              judged ? u.bound * std::max(norm(u.a), norm(u.b)) / whole + by + of_left_out(after.sketch, other->sketch, by)
+                     : kLeftOut;
       }
     }
     if (after.same(*other) || found_.judged.contains(thing(number, name)))
@@ -272,7 +276,8 @@ void Comparison::parameter(std::int64_t number, const std::string& name, const T
   if (!(by <= most))
     apart.push_back({name.substr(6), &left.sketch, &right.sketch, by, most});
   else if (most <= kUseless)
-    judge(thing(number, name), by, most, "step " + to_text(number) + ", parameter " + name.substr(6));
+    judge(thing(number, name), by, most, "step " + to_text(number) + ", parameter " + name.substr(6),
+          of_left_out(left.sketch, right.sketch, by));
 }
 /// The floor's update of a parameter; empty if unknown.
 Sketch Comparison::floor_update(std::int64_t number, const std::string& name) const {

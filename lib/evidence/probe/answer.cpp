@@ -205,13 +205,14 @@ class Report {
       lines_.emplace_back(key, value);
   }
 
-  /// The first difference outside tensors in an earlier step than the first tensor that differs; "" if there is none.
+  /// The first difference outside tensors at a start or in a step before the first tensor that differs; "" if there is
+  /// none.
   std::string before_first(const std::vector<std::string>& different) const {
     const auto step_of = [](const std::string& sentence) {
-      constexpr std::string_view kStep = "step ";
-      const auto number =
-          parse_int(sentence.substr(0, sentence.find(':')).substr(std::min(kStep.size(), sentence.size())));
-      return sentence.starts_with(kStep) && number ? *number : std::numeric_limits<std::int64_t>::max();
+      const std::string_view head = std::string_view(sentence).substr(0, sentence.find(':'));
+      const auto number = parse_int(head.substr(head.find(' ') + 1));
+      const bool placed = head.starts_with("step ") || head.starts_with("start ");
+      return placed && number ? *number : std::numeric_limits<std::int64_t>::max();
     };
     const auto first = std::ranges::min_element(different, {}, step_of);
     if (first == different.end()) return "";

@@ -51,6 +51,7 @@ class Bounds {
   void drifted(double distance) { drift_ = std::max(drift_, distance); }
   /// Something had other bits.
   void differed() { clean_ = false; }
+  bool clean() const { return clean_; }
 
  private:
   double grown(const Tensors& mine, const Tensors* moved, const std::string& name) const;

@@ -5,6 +5,8 @@
 
 #include <random>
 
+#include "base/words.hpp"
+
 namespace zs::probe {
 namespace {
 
@@ -86,6 +88,31 @@ TEST_CASE(
   CHECK(turned.first->place == "grad");
   CHECK(turned.left_out.empty());
   CHECK(diagnose(own_bias(1e-9, 1e-3), own_bias(1e-3, 1e-3)).first);  // one of them is no rounding
+}
+
+TEST_CASE("diagnosis: a note says which step is the first with other bits, unless it is the first") {
+  const auto trained = [](int from, double apart) {
+    Run run;
+    run.ranks = 1, run.end = 3;
+    const auto add = [](Tensors& tensors, const std::string& name, double value) {
+      Tensor& tensor = tensors.at(name);
+      tensor.dtype = "F32", tensor.shape = {32}, tensor.of = tensor.held = 32;
+      for (std::size_t i = 0; i < 16; ++i) tensor.sketch.push_back(value * (i % 3 == 0 ? 1 : -1));
+      for (const double sum : tensor.sketch) tensor.squares += sum * sum;
+      tensor.digest = std::hash<double>()(value);
+    };
+    add(run.starts[0], "param/w", 0.5);
+    for (int number = 1; number <= 3; ++number) {
+      const double other = number >= from ? 1 + apart : 1;
+      add(run.steps[number].tensors, "grad/w", 0.125 * other);
+      add(run.steps[number].tensors, "param/w", 0.5 - 0.01 * number * other);
+    }
+    return run;
+  };
+  const auto notes = [&](int from) { return joined(diagnose(trained(9, 0), trained(from, 1e-8)).notes); };
+  CHECK(notes(2).find("step 2 is the first with other bits") != std::string::npos);
+  CHECK(notes(1).empty());
+  CHECK(notes(9).empty());
 }
 
 TEST_CASE("diagnosis: in bfloat16 a factor of some ranges is no rounding, and noise as large is") {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "probe/scene.hpp"
+#include "tensorfile/tensor.hpp"
 
 namespace zs::probe {
 namespace {
@@ -38,7 +39,12 @@ Account::Outcome Account::Scene::field(probefile::rule::Form, const Tensor& x, c
   if (x.dtype == y.dtype && x.of == y.of && x.shape == y.shape && x.held == y.held) return {};
   const bool own = !alike && !name.starts_with("grad/") && !name.starts_with("param/") && x.shape == y.shape;
   if (own && found.judged.contains(prefix + name)) return {Verdict::rounding, ""};
-  return {own ? Verdict::inconclusive : Verdict::different, name + " has another type or shape"};
+  const auto form = [](const Tensor& one) { return one.dtype + " " + tensorfile::to_text(one.shape); };
+  std::string text = name + " is " + form(y) + " for " + form(x);
+  if (x.shape == y.shape && x.dtype != y.dtype && name.starts_with("param/"))
+    text += ": only one side has float32 masters, the other rounds each update";
+  if (form(x) == form(y)) text = name + " has another number of elements";
+  return {own ? Verdict::inconclusive : Verdict::different, text};
 }
 
 Account::Outcome Account::Scene::field(probefile::rule::Bits, const Tensor& x, const Tensor& y,

@@ -6,7 +6,7 @@ import functools
 import os
 
 from .say import guarded, say
-from .variants import UNITS, evaluating, moved, variants
+from .variants import UNITS, best_of, evaluating, families, moved, variants
 
 TRAINERS = {
     "trl.trainer.grpo_trainer": "GRPOTrainer",
@@ -17,6 +17,7 @@ TRAINERS = {
 _SCORES = ("_get_per_token_logps_and_entropies", "_get_per_token_logps", "_forward")
 _now = []  # the Watch of the training step under way
 _REPLAYED = 8  # batches that differ and are scored again under variants
+_SEARCHED = 3  # of these: settings are searched for
 _KEPT = 1 << 28  # bytes of weights that are kept for that
 _MEASURED = 1024  # tokens that are scored again to measure rounding
 
@@ -357,15 +358,31 @@ class Watch:
             heat = min(plain, key=plain.get)
             if plain[heat] > max(most / 10, self.rough):
                 return
-            for name, around, change in variants(self.trainer, self.kept, model, mask, ({1.0} | {row["temperature"] for _, row, _, _ in fresh}) - {heat}):
+            def scored(name, around, change):  # nothing if the model takes no such argument
                 try:
                     with around():
-                        made = scores(change.pop("heat", heat), **change)
-                except Exception as error:  # noqa: BLE001  a model that takes no such argument
+                        return scores(change.pop("heat", heat), **change)
+                except Exception as error:  # noqa: BLE001
                     say(f"the trainer is not scored with {name}: {type(error).__name__}: {error}")
-                    continue
+                    return None
+
+            def left(made):
+                """How far the generator is from this, summed over its tokens."""
+                return sum(abs(made[i, begin + k].item() - g) for i, row, begin, _ in fresh for k, g in enumerate(row["gen"]))
+
+            def kept(name, made):
                 for i, row, begin, count in fresh:
                     row.setdefault("replays", {})[name] = made[i, begin:begin + count].tolist()
+                return left(made)
+
+            other_heats = ({1.0} | {row["temperature"] for _, row, _, _ in fresh}) - {heat}
+            tried = [(one[0], scored(*one)) for one in variants(self.trainer, self.kept, model, mask, other_heats)]
+            least = min((kept(name, made) for name, made in tried if made is not None), default=1e300)
+            whole = left(scores(heat))
+            for family in families(model) if least > whole / 3 and self.replayed <= _SEARCHED else ():
+                found = best_of(family, lambda name, around: scored(name, around, {}), left, whole / 2)
+                if found:
+                    kept(*found)
 
     def said(self):
         """What the training's log says of the samples since it said so last."""

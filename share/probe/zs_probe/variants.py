@@ -18,7 +18,7 @@ def variants(trainer, kept, model, mask, heats):
         yield "the adapter off", model.disable_adapter, {}
     config = getattr(model, "config", None)
     if getattr(config, "final_logit_softcapping", None):
-        yield "no soft cap", lambda: _without(config, "final_logit_softcapping"), {}
+        yield "no soft cap", lambda: _setting([config], "final_logit_softcapping", None), {}
     step = trainer.state.global_step
     for at, weights in kept[:-1]:
         back = step - at
@@ -26,6 +26,44 @@ def variants(trainer, kept, model, mask, heats):
         said += [f"the weights of {back} step{'s' if back > 1 else ''} before"] if back < 3 else []
         for name in said:
             yield name, lambda weights=weights: _with(trainer.model, weights), {}
+
+
+def families(model):
+    """(text, values, context, whether all numbers between are values): settings of which the trainer and the generator may have
+    another value each. text and context are functions of the value."""
+    counts = {m: m.top_k for m in model.modules() if type(getattr(m, "top_k", None)) is int}  # of routers
+    for most in sorted(set(counts.values())):
+        routers = [m for m in counts if counts[m] == most]
+        yield ("{} of the experts for each token".format, [k for k in range(1, min(8, 2 * most) + 1) if k != most],
+               lambda k, routers=routers: _setting(routers, "top_k", k), False)
+    scaled = [m for m in model.modules() if type(getattr(m, "norm_topk_prob", None)) is bool]
+    if scaled:
+        yield ("norm_topk_prob {}".format, [not scaled[0].norm_topk_prob], lambda on: _setting(scaled, "norm_topk_prob", on), False)
+    rotary = [m for m in model.modules() if len(getattr(m, "inv_freq", ())) > 1]
+    if rotary:
+        half = rotary[0].inv_freq  # each but the first is the one before times base^(-1 / their number)
+        base, powers = (half[0] / half[1]).item() ** len(half), -half.new_tensor(range(len(half))) / len(half)
+        bases = {base * k for k in (0.5, 2, 0.2, 5, 0.1, 10)} | {b for b in (1e4, 5e5, 1e6, 5e6, 1e7) if abs(b / base - 1) > 1e-3}
+        yield (lambda b: f"a rotary base of {float(f'{b:.3g}'):.0f}", bases, lambda b: _setting(rotary, "inv_freq", half[0] * b ** powers), True)
+        yield ("rotary positions x {:.3g}".format, (0.125, 0.25, 0.5, 2, 4, 8), lambda k: _setting(rotary, "inv_freq", half * k), True)
+
+
+def best_of(family, scored, left, most):
+    """(text, score) of the value that leaves least; between the given ones, too, if that is at most `most`. scored(text, context):
+    None if it is not possible. left: how far a score is from the generator."""
+    text, values, around, smooth = family
+    tried = {}  # by value
+    for by in (1, 1.5, 1.2, 1.1, 1.05, 1.02):
+        for value in values if by == 1 else (best * by, best / by):
+            made = scored(text(value), lambda: around(value))
+            if made is not None:
+                tried[value] = left(made), made
+        if not tried:
+            return None
+        best = min(tried, key=lambda one: tried[one][0])
+        if not smooth or tried[best][0] > most:
+            break
+    return text(best), tried[best][1]
 
 
 @contextlib.contextmanager
@@ -62,13 +100,15 @@ def moved(model, unit):
 
 
 @contextlib.contextmanager
-def _without(config, key):
-    held = getattr(config, key)
-    setattr(config, key, None)
+def _setting(objects, key, value):
+    held = [getattr(one, key) for one in objects]
+    for one in objects:
+        setattr(one, key, value)
     try:
         yield
     finally:
-        setattr(config, key, held)
+        for one, before in zip(objects, held):
+            setattr(one, key, before)
 
 
 @contextlib.contextmanager

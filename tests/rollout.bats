@@ -41,6 +41,8 @@ relation() {
   relation padding 1 "relation: mask or positions of rows that are padded on the left"
   relation cache 1 "relation: a prefix cache of older weights"
   relation noise 1 "relation: no simple relation"
+  relation embedding 1 "relation: only tokens that stand behind token 9 differ: its row of the embedding"
+  relation embeddings 1 "relation: no simple relation"
 }
 
 @test "rollout: a value that is not finite has its place" {
@@ -195,7 +197,7 @@ synced() {
 @test "rollout: weights of a sync: what was delivered, and how what was not differs" {
   python_with torch python3-torch
   "$PYTHON" "$BATS_TEST_DIRNAME/synced.py" . none fused shards cast quantised never stale head transposed rows interleaved \
-    other exchanged ahead adapter merged scaled zero ranks
+    other exchanged half columns row qkv ahead adapter merged scaled zero ranks
   synced none 0 "verdict: exact"
   says "delivered: 0: 9 of 9, 1: 9 of 9"
   synced fused 0 "verdict: exact"
@@ -212,6 +214,10 @@ synced() {
   synced other 1 "relation: holds the bytes of model.layers.0.self_attn.v_proj.weight: model.layers.0.self_attn.k_proj.weight"
   synced exchanged 1 "relation: exchanged: model.layers.0.self_attn.k_proj.weight with model.layers.0.self_attn.v_proj.weight: "
   [[ $output != *also:* ]]
+  synced half 1 "relation: a part of it has the bits of version 0: model.layers.0.mlp.down_proj.weight (rows 16 to 31 of 32)$"
+  synced columns 1 "relation: a part of it has the bits of version 0: model.layers.0.self_attn.o_proj.weight (about [67]. % of what has moved since)$"
+  synced row 1 "relation: a part of it matches no version: model.embed_tokens.weight (rows 5 to 9 of 40)$"
+  synced qkv 1 "relation: never delivered: bits of version 0: model.layers.0.self_attn.k_proj.weight, model.layers.0.self_attn.v_proj.weight$"
   synced ahead 3 "not compared: version 3 is only in the trainer's"
   synced adapter 0 "verdict: exact"
   synced merged 1 "relation: the trainer's own base has moved under its adapter, as merging and unmerging in BF16 does: layer.weight"

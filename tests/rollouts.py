@@ -60,6 +60,8 @@ def rows(fault, seed=7):
                     drawn = [x + noise.gauss(0, 0.012) for x in drawn]
                 if fault in ("rough", "again"):
                     drawn = [x + noise.gauss(0, 0.06) for x in drawn]
+                if fault in ("embedding", "embeddings") and (9 in ids or fault == "embeddings" and n % 5 == 0):
+                    drawn = [x + noise.gauss(0, 0.6) for x in drawn]
                 if fault == "noise":
                     drawn = [x + noise.gauss(0, 0.6) for x in drawn]
                 raw = softmax(drawn if fault != "top-k" else list(drawn))

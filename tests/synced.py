@@ -13,7 +13,8 @@ H, I = 32, 48
 CONFIG = types.SimpleNamespace(num_attention_heads=4, num_key_value_heads=2, head_dim=8, hidden_size=H, vocab_size=40)
 Q, K, V = (f"model.layers.0.self_attn.{x}_proj.weight" for x in "qkv")
 O, GATE, UP, DOWN = "model.layers.0.self_attn.o_proj.weight", *(f"model.layers.0.mlp.{x}_proj.weight" for x in ("gate", "up", "down"))
-SHAPES = {"model.embed_tokens.weight": (40, H), Q: (H, H), K: (16, H), V: (16, H), O: (H, H), GATE: (I, H), UP: (I, H), DOWN: (H, I), "model.norm.weight": (H,)}
+EMBED = "model.embed_tokens.weight"
+SHAPES = {EMBED: (40, H), Q: (H, H), K: (16, H), V: (16, H), O: (H, H), GATE: (I, H), UP: (I, H), DOWN: (H, I), "model.norm.weight": (H,)}
 
 
 class Engine(torch.nn.Module):
@@ -66,6 +67,14 @@ def faulty(fault, held, version, history):
         held[DOWN] = held[DOWN] * 2
     elif fault == "zero":
         held[O] = torch.zeros_like(held[O])
+    elif fault == "half" and version:
+        held[DOWN] = torch.cat([held[DOWN][:H // 2], history[version - 1][DOWN][H // 2:]])
+    elif fault == "columns" and version:
+        held[O] = torch.cat([held[O][:, :10], history[version - 1][O][:, 10:]], 1)
+    elif fault == "row":
+        held[EMBED] = torch.cat([held[EMBED][:7], held[EMBED][8:9], held[EMBED][8:]])
+    elif fault == "qkv":
+        held[K], held[V] = history[0][K], history[0][V]
     elif fault == "head" and version:
         held[DOWN] = history[version - 1][DOWN]
     elif fault == "quantised":
@@ -127,7 +136,7 @@ def main(fault, folder):
         dtype = torch.bfloat16 if fault in ("cast", "shards") else torch.float32
         held = {name: tensor.to(dtype) for name, tensor in faulty(fault, state, version, history).items()}
         for rank in range(ranks):
-            mine = fused(held, rank, ranks) if fault in ("fused", "shards", "ranks") else dict(held)
+            mine = fused(held, rank, ranks) if fault in ("fused", "shards", "ranks", "qkv") else dict(held)
             if fault == "ranks" and rank == 1 and version == 2:
                 mine[O] = mine[O] + 1
             synced.weights(Engine(mine), version, f"{folder}/generator", "generator", tp=(rank, ranks), rank=rank, world_size=ranks)

@@ -61,9 +61,7 @@ Floor bound_of(const Tokens& tokens, const std::vector<const Dump*>& dumps, cons
   }
   Floor made = scored_again(tokens);
   if (made.mean > 0) return {std::max(made.mean, least.mean), std::max(made.p99, least.p99), made.said};
-  made = floor_of(exact_types                                                                             ? "F32"
-                  : types == std::set<std::string>{"F16"} || types == std::set<std::string>{"F16", "F32"} ? "F16"
-                                                                                                          : "BF16");
+  made = floor_of(exact_types ? "F32" : types.contains("F16") && !types.contains("BF16") ? "F16" : "BF16");
   double heat = 1;
   if (types.empty()) made.said += " (the dump does not name its types)";
   // Logits that are divided by a temperature have their rounding divided, too.
@@ -99,15 +97,9 @@ Curves curves_of(const Tokens& tokens, const Floor& bound) {
     }
   }
   const std::size_t wide = (longest + kBins - 1) / kBins;
-  std::map<std::int64_t, double> at_step, at_position;  // how many
-  for (const Token& token : tokens.all) {
-    const std::int64_t step = tokens.sequences[token.sequence].step;
-    const auto position = static_cast<std::int64_t>(token.position / wide * wide);
-    made.steps[step] += std::fabs(token.d()), ++at_step[step];
-    made.positions[position] += std::fabs(token.d()), ++at_position[position];
-  }
-  for (auto& [step, sum] : made.steps) sum /= at_step[step];
-  for (auto& [position, sum] : made.positions) sum /= at_position[position];
+  made.steps = mean_by_step(tokens);
+  made.positions =
+      mean_by(tokens, [&](const Token& token) { return static_cast<std::int64_t>(token.position / wide * wide); });
   return made;
 }
 
@@ -183,8 +175,8 @@ Answer compare(const std::string& a, const std::string& b, const std::string& fl
   line("estimators", "k1 " + to_brief_text(found.bias) + " +- " + to_brief_text(found.bias_error) + ", k2 " +
                          to_brief_text(found.k2) + ", k3 " + to_brief_text(found.k3) + ", mean w " +
                          to_brief_text(found.mean_w) + " +- " + to_brief_text(found.w_error) + ", ESS " +
-                         to_brief_text(found.ess) + ", outside 0.9..1.1 " + to_brief_text(found.outside) + ", Pearson " +
-                         to_brief_text(found.pearson));
+                         to_brief_text(found.ess) + ", outside 0.9..1.1 " + to_brief_text(found.outside) +
+                         ", Pearson " + to_brief_text(found.pearson));
   for (const Partition& part : cause.partitions) line("by " + part.name, part.text);
   if (outcome == Verdict::different) line("tested", cause.tested);
   for (const bool gen : {true, false}) {

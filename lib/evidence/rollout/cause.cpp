@@ -30,31 +30,18 @@ struct Rival {
   }
 };
 
-/// The mean of |generator - other| over the tokens that have the other, as a share of their mean |d|, of the mean |d|
-/// of all, and how many they are; nothing if few have it.
+/// The mean of `distance` as a share of the mean |d| of the tokens that have it, of the mean |d| of all, and how many
+/// they are; nothing if few have it.
 std::optional<std::pair<double, std::size_t>> left_by(const Tokens& tokens, double mean,
-                                                      const std::function<double(const Token&)>& other) {
+                                                      const std::function<double(const Token&)>& distance) {
   double sum = 0, apart = 0;
   std::size_t count = 0;
   for (const Token& token : tokens.all) {
-    const double value = other(token);
-    if (std::isfinite(value)) sum += std::fabs(token.gen - value), apart += std::fabs(token.d()), ++count;
+    const double value = std::fabs(distance(token));
+    if (std::isfinite(value)) sum += value, apart += std::fabs(token.d()), ++count;
   }
   if (count < std::min<std::size_t>(64, tokens.all.size()) || apart == 0) return std::nullopt;
   return std::pair(sum / apart * mean, count);
-}
-
-/// Least squares of d on columns: the weights, and the share of the sum of d^2 that they leave.
-std::pair<std::vector<double>, double> least_squares(const std::vector<Token>& tokens,
-                                                     const std::vector<double (*)(const Token&)>& columns) {
-  std::vector<double> d;
-  std::vector<std::vector<double>> x(columns.size());
-  for (const Token& token : tokens) {
-    d.push_back(token.d());
-    for (std::size_t i = 0; i < columns.size(); ++i) x[i].push_back(columns[i](token));
-  }
-  const probe::Fit found = probe::fit(x, d);
-  return {found.weights, found.residual * found.residual};
 }
 
 /// The settings of sampling, as far as the dump has them and they are not neutral.
@@ -68,48 +55,42 @@ Sampling sampling_of(const Tokens& tokens) {
   Sampling made;
   for (const Sequence& one : tokens.sequences) {
     if (one.temperature > 0) made.temperature = one.temperature;
-    if (one.top_k > 0) made.cut = true, made.text = "top-k " + to_text(one.top_k);
-    if (one.top_p > 0 && one.top_p < 1) made.cut = true, made.text = "top-p " + to_text(one.top_p);
-    if (one.min_p > 0) made.cut = true, made.text = "min-p " + to_text(one.min_p);
+    if (one.top_k > 0) made.text = "top-k " + to_text(one.top_k);
+    if (one.top_p > 0 && one.top_p < 1) made.text = "top-p " + to_text(one.top_p);
+    if (one.min_p > 0) made.text = "min-p " + to_text(one.min_p);
   }
+  made.cut = !made.text.empty();
   return made;
 }
 
 /// The generator is raw where it should be processed, or the other way: which setting it is.
 std::string raw_text(const Sampling& sampling) {
-  if (sampling.temperature == 1 && !sampling.cut)
+  std::string text = sampling.temperature == 1 ? "" : "temperature " + to_text(sampling.temperature);
+  if (sampling.cut) text += (text.empty() ? "" : " and ") + sampling.text;
+  if (text.empty())
     return "a processor of logits (a penalty, a ban) on the generator's side alone: the trainer equals its raw values";
-  const std::string heat = "temperature " + to_text(sampling.temperature);
-  if (sampling.temperature != 1 && sampling.cut)
-    return heat + " and " + sampling.text +
-           " on the generator's side alone: the trainer equals the generator's raw values";
-  if (sampling.cut)
-    return sampling.text +
-           " on the generator's side alone: the trainer does not renormalise, and equals the raw values";
-  return heat + " on the generator's side alone: the trainer equals the generator's raw values";
+  return text + " on the generator's side alone: the trainer " +
+         (sampling.temperature == 1 ? "does not renormalise, and equals the raw values"
+                                    : "equals the generator's raw values");
 }
 
 /// d is a multiple of the trainer's log-probability and entropy: the logits have another scale.
 std::optional<Rival> temperature(const Tokens& tokens, const Estimate& estimate) {
   const bool known = std::ranges::all_of(tokens.all, [](const Token& t) { return std::isfinite(t.entropy); });
-  double slope = 0, left = 1;
+  probe::Sketch d, ones(tokens.all.size(), 1.0), logp, scaled, entropy, square;
+  for (const Token& t : tokens.all) {
+    d.push_back(t.d()), logp.push_back(t.train), scaled.push_back(t.train + t.entropy);
+    entropy.push_back(t.entropy), square.push_back(t.entropy * t.entropy);
+  }
+  // To second order the logits' scale also moves d by the spread of log-probabilities, which follows the entropy.
+  const probe::Fit fit = known ? probe::fit({scaled, entropy, square}, d) : probe::fit({logp, ones}, d);
+  const double slope = fit.weights[0], left = fit.residual * fit.residual;
+  if (!(left < (known ? 0.05 : 0.1))) return std::nullopt;
   if (known) {
-    // To second order the logits' scale also moves d by the spread of log-probabilities, which follows the entropy.
-    const auto scale = +[](const Token& t) { return t.train + t.entropy; };
-    const double rough = least_squares(tokens.all, {scale}).second;
-    const auto [curve, fine] = least_squares(tokens.all, {scale, +[](const Token& t) { return t.entropy; },
-                                                          +[](const Token& t) { return t.entropy * t.entropy; }});
-    if (!(rough < 0.2)) return std::nullopt;
-    slope = curve[0], left = fine;
     double moved = 0;
-    for (const Token& t : tokens.all) moved += (curve[1] + curve[2] * t.entropy) * t.entropy;
-    moved /= static_cast<double>(tokens.all.size());
-    if (!(std::fabs(moved) < slope * slope + 0.01) || !(left < 0.05)) return std::nullopt;
-  } else {
-    const auto [line, rest] = least_squares(
-        tokens.all, {+[](const Token&) { return 1.0; }, +[](const Token& t) -> double { return t.train; }});
-    slope = line[1], left = rest;
-    if (!(left < 0.1)) return std::nullopt;
+    for (const double h : entropy) moved += (fit.weights[1] + fit.weights[2] * h) * h / static_cast<double>(d.size());
+    if (!(std::fabs(moved) < slope * slope + 0.01) || !(std::pow(probe::fit({scaled}, d).residual, 2) < 0.2))
+      return std::nullopt;
   }
   const double scale = 1 + slope;
   if (!(scale > 0.1) || std::fabs(slope) < 0.005) return std::nullopt;
@@ -133,37 +114,21 @@ std::vector<Rival> rivals_of(const Tokens& tokens, const Estimate& estimate, con
     if (left) all.push_back({std::move(text), left->first, left->second});
   };
   for (const int by : {1, -1, 2, -2}) {
-    double sum = 0;
-    std::size_t count = 0;
-    for (const Token& token : tokens.all) {
-      const auto at = static_cast<std::int64_t>(token.position) + by;
-      const Numbers& gen = numbers(token).gen;
-      if (at < 0 || at >= static_cast<std::int64_t>(gen.size()) || !std::isfinite(gen[static_cast<std::size_t>(at)]))
-        continue;
-      sum += std::fabs(gen[static_cast<std::size_t>(at)] - token.train), ++count;
-    }
-    if (count > 0)
-      all.push_back({std::string("shift by ") + (by > 0 ? "+" : "") + to_text(std::int64_t{by}) +
-                         ": the generator's value of a token stands " + to_text(std::int64_t{std::abs(by)}) +
-                         (by > 0 ? " behind it" : " before it"),
-                     sum / static_cast<double>(count)});
+    const std::string far = to_text(std::int64_t{std::abs(by)});
+    offer(std::string("shift by ") + (by > 0 ? "+" : "-") + far + ": the generator's value of a token stands " + far +
+              (by > 0 ? " behind it" : " before it"),
+          left_by(tokens, estimate.mean_abs, [&](const Token& token) {
+            const auto at = static_cast<std::size_t>(static_cast<std::int64_t>(token.position) + by);
+            const Numbers& gen = numbers(token).gen;
+            return at < gen.size() ? static_cast<double>(gen[at]) - token.train : kNan;
+          }));
   }
-  const auto raw = [&] {  // the trainer against the generator's raw values
-    double sum = 0;
-    std::size_t count = 0, moved = 0;
-    for (const Token& token : tokens.all) {
-      if (!std::isfinite(token.raw)) continue;
-      sum += std::fabs(token.raw - token.train), ++count;
-      moved += std::fabs(token.raw - token.gen) > 1e-6;
-    }
-    return count * 2 < tokens.all.size() || moved == 0
-               ? std::nullopt
-               : std::optional(std::pair(sum / static_cast<double>(count), count));
-  };
   const Sampling sampling = sampling_of(tokens);
-  offer(raw_text(sampling), raw());
+  if (std::ranges::any_of(tokens.all, [](const Token& t) { return std::fabs(t.raw - t.gen) > 1e-6; }))
+    offer(raw_text(sampling),
+          left_by(tokens, estimate.mean_abs, [](const Token& token) { return token.raw - token.train; }));
   offer("the generator equals the reference model: the trained weights were never delivered, or the adapter is off",
-        left_by(tokens, estimate.mean_abs, [](const Token& token) { return token.ref; }));
+        left_by(tokens, estimate.mean_abs, [](const Token& token) { return token.gen - token.ref; }));
   std::set<std::string> names;
   for (const Sequence& one : tokens.sequences) {
     for (const auto& [name, values] : one.replays) names.insert(name);
@@ -172,7 +137,9 @@ std::vector<Rival> rivals_of(const Tokens& tokens, const Estimate& estimate, con
     offer("the generator equals the trainer's score with " + name,
           left_by(tokens, estimate.mean_abs, [&](const Token& token) {
             const auto found = numbers(token).replays.find(name);
-            return found == numbers(token).replays.end() ? kNan : static_cast<double>(found->second[token.position]);
+            return found == numbers(token).replays.end()
+                       ? kNan
+                       : token.gen - static_cast<double>(found->second[token.position]);
           }));
   }
   if (tokens.all.size() < kEnough) return all;
@@ -191,7 +158,10 @@ std::vector<Rival> rivals_of(const Tokens& tokens, const Estimate& estimate, con
 /// One side computes in 16 bits, though both are said to compute in 32: bounded, flat in position, unbiased.
 bool like_half(const Tokens& tokens, const Estimate& estimate) {
   const Floor half = floor_of("BF16");
-  const double first = mean_of_third(tokens, 0), last = mean_of_third(tokens, 2);
+  std::size_t longest = 1;
+  for (const Sequence& one : tokens.sequences) longest = std::max(longest, one.length());
+  auto thirds = mean_by(tokens, [&](const Token& t) { return static_cast<std::int64_t>(3 * t.position / longest); });
+  const double first = thirds[0], last = thirds[2];
   return estimate.mean_abs <= 3 * half.mean && estimate.p99 <= 3 * half.p99 && estimate.max <= 60 * estimate.mean_abs &&
          last < 2 * first && first < 2 * last && std::fabs(estimate.bias) <= 5 * estimate.bias_error;
 }

@@ -2,91 +2,83 @@
 #include "rollout/estimate.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <functional>
 #include <map>
 
 namespace zs::rollout {
 namespace {
 
-double mean_of(const std::vector<Token>& tokens, const std::function<double(const Token&)>& value) {
-  double sum = 0;
-  for (const Token& token : tokens) sum += value(token);
-  return tokens.empty() ? kNan : sum / static_cast<double>(tokens.size());
-}
-
-double largest(const std::vector<Token>& tokens, const std::function<double(const Token&)>& value) {
-  double most = 0;
-  for (const Token& token : tokens) most = std::max(most, value(token));
-  return most;
-}
+using OfToken = double (*)(const Token&);
 
 double weight(const Token& token) { return std::exp(-token.d()); }
 double size(const Token& token) { return std::fabs(token.d()); }
 double of_probabilities(const Token& token) { return std::fabs(std::exp(token.gen) - std::exp(token.train)); }
 double third(const Token& token) { return weight(token) - 1 + token.d(); }
+double squared(const Token& token) { return std::exp(-2 * token.d()) - 1; }
+double reverse(const Token& token) { return std::exp(token.d()) - 1 - token.d(); }
 
-double deviation(const std::vector<Token>& tokens, double (*value)(const Token&)) {
-  const double mean = mean_of(tokens, value), count = static_cast<double>(tokens.size());
-  return std::sqrt(mean_of(tokens, [&](const Token& t) { return std::pow(value(t) - mean, 2); }) * count /
-                   std::max(1.0, count - 1));
+double mean(const Tokens& tokens, OfToken value) {
+  double sum = 0;
+  for (const Token& token : tokens.all) sum += value(token);
+  return tokens.all.empty() ? kNan : sum / static_cast<double>(tokens.all.size());
 }
 
-/// The mean over sequences of the mean over their tokens, of `value`; `after` is applied to each sequence's mean.
-double over_sequences(const Tokens& tokens, double (*value)(const Token&), double (*after)(double)) {
+double largest(const Tokens& tokens, OfToken value) {
+  double most = 0;
+  for (const Token& token : tokens.all) most = std::max(most, value(token));
+  return most;
+}
+
+double deviation(const Tokens& tokens, OfToken value) {
+  const double middle = mean(tokens, value), count = static_cast<double>(tokens.all.size());
+  double sum = 0;
+  for (const Token& token : tokens.all) sum += std::pow(value(token) - middle, 2);
+  return count > 0 ? std::sqrt(sum / std::max(1.0, count - 1)) : kNan;
+}
+
+/// The mean over sequences of `after` of the mean over their tokens.
+template <double (*after)(double)>
+double of_sequences(const Tokens& tokens, OfToken value) {
   std::map<std::size_t, std::pair<double, double>> sums;
   for (const Token& token : tokens.all) sums[token.sequence].first += value(token), ++sums[token.sequence].second;
   double sum = 0;
   for (const auto& [sequence, pair] : sums) sum += after(pair.first / pair.second);
   return sums.empty() ? kNan : sum / static_cast<double>(sums.size());
 }
-
 double same(double x) { return x; }
 
 struct Metric {
   const char *system, *name;
-  double (*value)(const Tokens&);
+  double (*over)(const Tokens&, OfToken);
+  OfToken value;
 };
 
-constexpr std::array kMetrics{
-    Metric{"TRL", "sampling/sampling_logp_difference/mean", [](const Tokens& t) { return mean_of(t.all, size); }},
-    Metric{"TRL", "sampling/sampling_logp_difference/max", [](const Tokens& t) { return largest(t.all, size); }},
-    Metric{"verl", "training/rollout_probs_diff_mean",
-           [](const Tokens& t) { return mean_of(t.all, of_probabilities); }},
-    Metric{"verl", "training/rollout_probs_diff_max", [](const Tokens& t) { return largest(t.all, of_probabilities); }},
-    Metric{"verl", "training/rollout_probs_diff_std",
-           [](const Tokens& t) { return deviation(t.all, of_probabilities); }},
-    Metric{"verl", "training/rollout_actor_probs_pearson_corr",
-           [](const Tokens& t) { return estimate(t.all).pearson; }},
-    Metric{"verl", "rollout_corr/kl", [](const Tokens& t) { return estimate(t.all).bias; }},
-    Metric{"verl", "rollout_corr/k3_kl", [](const Tokens& t) { return mean_of(t.all, third); }},
-    Metric{"verl", "rollout_corr/chi2_token",
-           [](const Tokens& t) { return mean_of(t.all, [](const Token& x) { return std::exp(-2 * x.d()); }) - 1; }},
-    Metric{"verl", "rollout_corr/ppl_ratio",
-           [](const Tokens& t) {
-             return over_sequences(
-                 t, [](const Token& x) { return x.d(); }, std::exp);
-           }},
-    Metric{"NeMo-RL", "token_mult_prob_error",
-           [](const Tokens& t) { return mean_of(t.all, [](const Token& x) { return std::exp(size(x)); }); }},
-    Metric{"NeMo-RL", "gen_kl_error", [](const Tokens& t) { return mean_of(t.all, third); }},
-    Metric{"NeMo-RL", "policy_kl_error",
-           [](const Tokens& t) { return mean_of(t.all, [](const Token& x) { return std::exp(x.d()) - 1 - x.d(); }); }},
-    Metric{"NeMo-RL", "sampling_importance_ratio", [](const Tokens& t) { return mean_of(t.all, weight); }},
-    Metric{"slime", "train_rollout_logprob_abs_diff", [](const Tokens& t) { return over_sequences(t, size, same); }},
-    Metric{"SkyRL", "policy/rollout_train_logprobs_abs_diff_mean",
-           [](const Tokens& t) { return mean_of(t.all, size); }},
-    Metric{"SkyRL", "policy/rollout_train_logprobs_abs_diff_std",
-           [](const Tokens& t) { return deviation(t.all, size); }},
-    Metric{"SkyRL", "policy/rollout_train_logprobs_abs_diff_max", [](const Tokens& t) { return largest(t.all, size); }},
-    Metric{"prime-rl", "mismatch_kl/all/mean", [](const Tokens& t) { return mean_of(t.all, third); }},
-    Metric{"prime-rl", "mismatch_kl/all/max", [](const Tokens& t) { return largest(t.all, third); }},
-    Metric{"torchtitan", "bit_wise/logprob_diff/mean",
-           [](const Tokens& t) { return mean_of(t.all, [](const Token& x) { return -x.d(); }); }},
-    Metric{"torchtitan", "bit_wise/logprob_diff/max", [](const Tokens& t) { return largest(t.all, size); }},
-    Metric{"torchtitan", "bit_wise/ratio_tokens_different",
-           [](const Tokens& t) { return mean_of(t.all, [](const Token& x) { return size(x) > 1e-6 ? 1.0 : 0.0; }); }},
+constexpr OfToken kD = [](const Token& t) { return t.d(); };
+constexpr Metric kMetrics[] = {
+    {"TRL", "sampling/sampling_logp_difference/mean", mean, size},
+    {"TRL", "sampling/sampling_logp_difference/max", largest, size},
+    {"verl", "training/rollout_probs_diff_mean", mean, of_probabilities},
+    {"verl", "training/rollout_probs_diff_max", largest, of_probabilities},
+    {"verl", "training/rollout_probs_diff_std", deviation, of_probabilities},
+    {"verl", "training/rollout_actor_probs_pearson_corr",
+     [](const Tokens& t, OfToken) { return estimate(t.all).pearson; }, size},
+    {"verl", "rollout_corr/kl", mean, kD},
+    {"verl", "rollout_corr/k3_kl", mean, third},
+    {"verl", "rollout_corr/chi2_token", mean, squared},
+    {"verl", "rollout_corr/ppl_ratio", of_sequences<std::exp>, kD},
+    {"NeMo-RL", "token_mult_prob_error", mean, [](const Token& t) { return std::exp(size(t)); }},
+    {"NeMo-RL", "gen_kl_error", mean, third},
+    {"NeMo-RL", "policy_kl_error", mean, reverse},
+    {"NeMo-RL", "sampling_importance_ratio", mean, weight},
+    {"slime", "train_rollout_logprob_abs_diff", of_sequences<same>, size},
+    {"SkyRL", "policy/rollout_train_logprobs_abs_diff_mean", mean, size},
+    {"SkyRL", "policy/rollout_train_logprobs_abs_diff_std", deviation, size},
+    {"SkyRL", "policy/rollout_train_logprobs_abs_diff_max", largest, size},
+    {"prime-rl", "mismatch_kl/all/mean", mean, third},
+    {"prime-rl", "mismatch_kl/all/max", largest, third},
+    {"torchtitan", "bit_wise/logprob_diff/mean", mean, [](const Token& t) { return -t.d(); }},
+    {"torchtitan", "bit_wise/logprob_diff/max", largest, size},
+    {"torchtitan", "bit_wise/ratio_tokens_different", mean, [](const Token& t) { return size(t) > 1e-6 ? 1.0 : 0.0; }},
 };
 
 }  // namespace
@@ -122,7 +114,7 @@ Estimate estimate(const std::vector<Token>& tokens) {
 std::vector<std::pair<std::string, double>> metrics(const Tokens& tokens, const std::string& system) {
   std::vector<std::pair<std::string, double>> all;
   for (const Metric& metric : kMetrics) {
-    if (system == metric.system) all.emplace_back(metric.name, metric.value(tokens));
+    if (system == metric.system) all.emplace_back(metric.name, metric.over(tokens, metric.value));
   }
   return all;
 }

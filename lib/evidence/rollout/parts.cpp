@@ -29,27 +29,17 @@ double middle(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-std::map<std::int64_t, std::pair<double, std::size_t>> by_step(const Tokens& tokens) {
-  std::map<std::int64_t, std::pair<double, std::size_t>> sums;
-  for (const Token& token : tokens.all) {
-    auto& [sum, count] = sums[tokens.sequences[token.sequence].step];
-    sum += std::fabs(token.d()), ++count;
-  }
-  for (auto& [step, pair] : sums) pair.first /= static_cast<double>(pair.second);
-  return sums;
-}
-
 /// The first step that is apart behind one that is not; -1 if there is none. And what the later ones say.
 std::pair<std::int64_t, std::string> turning_step(const Tokens& tokens, const Floor& floor) {
-  const auto steps = by_step(tokens);
+  const auto steps = mean_by_step(tokens);
   std::int64_t first = -1;
   std::vector<double> later;
   double before = 0;
-  for (const auto& [step, pair] : steps) {
-    const bool apart = pair.first > std::max(3 * before, 3 * floor_of("F32").mean);
+  for (const auto& [step, mean] : steps) {
+    const bool apart = mean > std::max(3 * before, 3 * floor_of("F32").mean);
     if (first < 0 && step != steps.begin()->first && apart) first = step;
-    if (first < 0) before = std::max(before, pair.first);
-    if (first >= 0) later.push_back(pair.first);
+    if (first < 0) before = std::max(before, mean);
+    if (first >= 0) later.push_back(mean);
   }
   if (first < 0 || before > 3 * floor.mean) return {-1, ""};
   const bool grows = later.size() >= 2 && later.back() > 1.4 * later.front();
@@ -61,6 +51,29 @@ std::pair<std::int64_t, std::string> turning_step(const Tokens& tokens, const Fl
                        "about as much at each step"
                      : "the generator's weights are old: never delivered, or stale. Until step " + to_text(first) +
                            " both sides are equal"};
+}
+
+/// The token behind which most sequences begin to differ, more than chance explains; -1 if there is none.
+std::int64_t marked_token(const Tokens& tokens, const Floor& floor) {
+  const double bound = 3 * std::max(floor.p99, floor_of("F32").p99);
+  std::map<std::int64_t, double> drawn, marked;
+  std::vector<bool> begun(tokens.sequences.size());
+  double begins = 0;
+  for (const Token& token : tokens.all) {
+    const Sequence& one = tokens.sequences[token.sequence];
+    const auto id = one.ids.begin() + static_cast<std::ptrdiff_t>(one.prompt + token.position);
+    ++drawn[*id];
+    if (begun[token.sequence] || std::fabs(token.d()) <= bound) continue;
+    begun[token.sequence] = true;
+    if (token.position > 0) ++marked[*(id - 1)], ++begins;
+  }
+  const auto most = std::ranges::max_element(marked, {}, [](const auto& one) { return one.second; });
+  if (most == marked.end() || most->second < 3) return -1;
+  // The chance that so many of them follow one token, of all that were drawn.
+  const double k = most->second, share = drawn[most->first] / static_cast<double>(tokens.all.size());
+  const double ways = std::lgamma(begins + 1) - std::lgamma(k + 1) - std::lgamma(begins - k + 1);
+  const double chance = ways + k * std::log(share) + std::log(static_cast<double>(drawn.size()));
+  return chance < std::log(1e-4) ? most->first : -1;
 }
 
 std::vector<Question> questions(const Tokens& tokens, const Floor& floor) {
@@ -79,6 +92,14 @@ std::vector<Question> questions(const Tokens& tokens, const Floor& floor) {
   if (turning >= 0)
     all.push_back({"steps", "from step " + to_text(turning) + " on", "before", weights,
                    [turning](const Sequence& s, const Token&) { return side(s.step >= turning); }});
+  if (const std::int64_t id = marked_token(tokens, floor); id >= 0)
+    all.push_back({"token", "behind token " + to_text(id), "others",
+                   "only tokens that stand behind token " + to_text(id) + " differ: its row of the embedding",
+                   [id, last = static_cast<const Sequence*>(nullptr), first = std::ptrdiff_t{0}](
+                       const Sequence& s, const Token& t) mutable {
+                     if (last != &s) last = &s, first = std::ranges::find(s.ids, id) - s.ids.begin();
+                     return side(s.prompt + t.position > static_cast<std::size_t>(first));
+                   }});
   all.push_back({"turns", "later turns", "the first turn", "turns behind the first: their template, mask or positions",
                  [](const Sequence& s, const Token& t) {
                    return s.turn.empty() ? Side::neither : side(s.turn[t.position] > 0);
@@ -111,15 +132,19 @@ std::vector<Question> questions(const Tokens& tokens, const Floor& floor) {
 
 }  // namespace
 
-double mean_of_third(const Tokens& tokens, int third) {
-  std::size_t longest = 0, count = 0;
-  for (const Sequence& one : tokens.sequences) longest = std::max(longest, one.length());
-  double sum = 0;
+std::map<std::int64_t, double> mean_by(const Tokens& tokens, const std::function<std::int64_t(const Token&)>& key) {
+  std::map<std::int64_t, std::pair<double, double>> sums;
   for (const Token& token : tokens.all) {
-    if (static_cast<int>(3 * token.position / std::max<std::size_t>(1, longest)) != third) continue;
+    auto& [sum, count] = sums[key(token)];
     sum += std::fabs(token.d()), ++count;
   }
-  return count ? sum / static_cast<double>(count) : 0;
+  std::map<std::int64_t, double> means;
+  for (const auto& [at, pair] : sums) means[at] = pair.first / pair.second;
+  return means;
+}
+
+std::map<std::int64_t, double> mean_by_step(const Tokens& tokens) {
+  return mean_by(tokens, [&](const Token& token) { return tokens.sequences[token.sequence].step; });
 }
 
 Parts parts_of(const Tokens& tokens, const Floor& floor) {
@@ -147,15 +172,15 @@ Parts parts_of(const Tokens& tokens, const Floor& floor) {
     made.shown.push_back({question.name, question.in + " " + to_brief_text(x.mean) + ", " + question.out + " " +
                                              to_brief_text(y.mean) + " (mean |d|)"});
     const bool tells = x.mean > 3 * y.mean && x.most > 2 * y.most && x.mean > 3 * floor_of("F32").mean &&
-                       (x.mean > floor.mean || question.name == "steps");
+                       (x.mean > floor.mean || question.name == "steps") && (y.bad < 0.05 || question.name != "token");
     if (!tells || question.relation.empty() || !(x.bad - y.bad > best)) continue;
     best = x.bad - y.bad, made.relation = question.relation;
   }
   std::string steps;
   std::size_t count = 0;
-  for (const auto& [step, pair] : by_step(tokens)) {
+  for (const auto& [step, mean] : mean_by_step(tokens)) {
     if (++count > 12) break;
-    steps += (steps.empty() ? "" : ", ") + to_text(step) + ": " + to_brief_text(pair.first);
+    steps += (steps.empty() ? "" : ", ") + to_text(step) + ": " + to_brief_text(mean);
   }
   if (count > 1) made.shown.insert(made.shown.begin(), {"step", steps + " (mean |d|)"});
   return made;

@@ -17,19 +17,17 @@ std::string name_of(const Sequence& one) {
 
 /// Adds to a sequence what its partner of the other side has.
 void join(Sequence& into, const Sequence& other) {
-  const auto take = [](Numbers& to, const Numbers& from) {
-    if (to.empty()) to = from;
-  };
-  take(into.gen, other.gen), take(into.train, other.train), take(into.ref, other.ref), take(into.raw, other.raw);
-  take(into.entropy, other.entropy), take(into.turn, other.turn);
-  take(into.again, other.again);
+  for (const auto side : {&Sequence::gen, &Sequence::train, &Sequence::ref, &Sequence::raw, &Sequence::entropy,
+                          &Sequence::turn, &Sequence::again}) {
+    if ((into.*side).empty()) into.*side = other.*side;
+  }
   into.replays.insert(other.replays.begin(), other.replays.end());
   if (into.mask.empty()) into.mask = other.mask;
   into.step = std::max(into.step, other.step);
   if (into.versions.empty()) into.versions = other.versions;
-  if (into.temperature == 0) into.temperature = other.temperature;
-  if (into.top_p == 0) into.top_p = other.top_p;
-  if (into.min_p == 0) into.min_p = other.min_p;
+  for (const auto set : {&Sequence::temperature, &Sequence::top_p, &Sequence::min_p}) {
+    if (into.*set == 0) into.*set = other.*set;
+  }
   if (into.top_k == 0) into.top_k = other.top_k;
   into.padded = std::max(into.padded, other.padded), into.cached = std::max(into.cached, other.cached);
 }

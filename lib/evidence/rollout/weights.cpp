@@ -44,6 +44,26 @@ struct Found {
   std::int64_t newest = -1;  ///< the version whose bits it has, if an older one
 };
 
+/// Which ranges of a tensor have the sums of another one.
+std::vector<bool> same_ranges(const Tensor& a, const Tensor& b) {
+  std::vector<bool> same(a.sketch.size() / probe::kSumsOfRange);
+  for (std::size_t i = 0; i < same.size() && a.sketch.size() == b.sketch.size(); ++i)
+    same[i] = probe::distance(probe::range(a.sketch, i), probe::range(b.sketch, i)) < 1e-11;
+  return same;
+}
+
+/// The rows from the first to the last of the ranges that are `marked`: "rows 32 to 63 of 64".
+std::string rows_text(const Tensor& tensor, const std::vector<bool>& marked) {
+  const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape.front(), ranges = std::ssize(marked);
+  const auto row_at = [&](std::int64_t range) {
+    return static_cast<double>(range * rows) / static_cast<double>(ranges);
+  };
+  const auto first = std::ranges::find(marked, true) - marked.begin();
+  const auto end = ranges - (std::find(marked.rbegin(), marked.rend(), true) - marked.rbegin());
+  return "rows " + to_text(static_cast<std::int64_t>(row_at(first))) + " to " +
+         to_text(static_cast<std::int64_t>(std::ceil(row_at(end))) - 1) + " of " + to_text(rows);
+}
+
 /// A tensor that is wrong, over all versions.
 struct Wrong {
   Found first{};                                             ///< of the first version in which it is
@@ -127,6 +147,12 @@ class Comparison {
     if (held.squares == 0) return {Verdict::different, "is zero"};
     if (const std::string parts = siblings(version, place, name, held); !parts.empty())
       return {Verdict::different, parts};
+    if (const auto found = partly_old(version, place, name, held)) return *found;
+    if (std::vector<bool> other = same ? same_ranges(held, *same) : std::vector<bool>{};
+        2 * std::ranges::count(other, true) > std::ssize(other)) {
+      other.flip();
+      return {Verdict::different, "a part of it matches no version", rows_text(held, other)};
+    }
     const Tensor& like = exact ? *exact : same ? *same : held;
     if (like.shape != held.shape && &like != &held) return {Verdict::different, "has another shape"};
     return by_distance(now, name, like, held, base != nullptr);
@@ -142,6 +168,37 @@ class Comparison {
       if (number < version && then && then->digest == held.digest) newest = number;
     }
     return newest;
+  }
+
+  /// A tensor of which a part is an older version's: whole ranges, or so that what it lacks and what it has of all that
+  /// has moved since are orthogonal.
+  std::optional<Found> partly_old(std::int64_t version, const std::string& place, const std::string& name,
+                                  const Tensor& held) const {
+    const Tensor* const now = in_type(*trained(version), place, name, held);
+    for (auto it = trainer_.rbegin(); now && it != trainer_.rend(); ++it) {
+      const Tensor* const then = it->first < version ? in_type(*it->second, place, name, held) : nullptr;
+      if (!then || then->digest == now->digest || then->sketch.size() != held.sketch.size()) continue;
+      const std::string relation = "a part of it has the bits of version " + to_text(it->first);
+      const std::vector<bool> fresh = same_ranges(held, *now);
+      std::vector<bool> old = same_ranges(held, *then);
+      std::size_t both = 0, neither = 0;
+      for (std::size_t i = 0; i < old.size(); ++i) {
+        both += old[i] && fresh[i], neither += !old[i] && !fresh[i];
+        old[i] = old[i] && !fresh[i];
+      }
+      const auto stale = static_cast<std::size_t>(std::ranges::count(old, true));
+      if (stale > 0 && stale + both + neither < old.size() && neither <= 2)
+        return Found{.relation = relation, .detail = (neither ? "about " : "") + rows_text(held, old)};
+      probe::Sketch moved = now->sketch, lacks = now->sketch, has = held.sketch;
+      for (std::size_t i = 0; i < moved.size(); ++i)
+        moved[i] -= then->sketch[i], lacks[i] -= held.sketch[i], has[i] -= then->sketch[i];
+      const double lacking = std::pow(probe::norm(lacks) / probe::norm(moved), 2);
+      const double along = probe::dot(lacks, has) / (probe::norm(lacks) * probe::norm(has));
+      if (moved.size() >= 128 && std::fabs(along) < 0.25 && lacking > 0.2 && lacking < 0.8)
+        return Found{.relation = relation,
+                     .detail = "about " + to_rounded_text(100 * lacking, 2) + " % of what has moved since"};
+    }
+    return std::nullopt;
   }
 
   /// What the trainer's base of a weight with an adapter was at first, if it is another one now.
@@ -189,6 +246,7 @@ class Comparison {
   Found by_distance(const Tensors& now, const std::string& name, const Tensor& trained, const Tensor& held,
                     bool adapted) const {
     const double apart = probe::distance(trained.sketch, held.sketch);
+    const std::string far = "distance " + to_brief_text(apart);
     if (const Tensor* const base = adapted ? now.find("base/" + name) : nullptr) {
       probe::Sketch delta = trained.sketch, got = held.sketch;
       for (std::size_t i = 0; i < delta.size(); ++i) delta[i] -= base->sketch[i], got[i] -= base->sketch[i];
@@ -201,31 +259,29 @@ class Comparison {
     }
     struct Type {
       const char *name, *said;
-      double most;
+      double least, most;
     };
     // The largest relative distances of a rounding to nearest, by tensor or by block, and half as much again.
-    static constexpr Type kTypes[] = {{"F8", "FP8", 0.04},     {"float8", "FP8", 0.04}, {"I8", "INT8", 0.013},
-                                      {"int8", "INT8", 0.013}, {"U8", "INT4", 0.18},    {"I4", "INT4", 0.18}};
+    static constexpr Type kTypes[] = {{"I8", "INT8", 0.004, 0.013}, {"int8", "INT8", 0.004, 0.013},
+                                      {"F8", "FP8", 0.013, 0.04},   {"float8", "FP8", 0.013, 0.04},
+                                      {"U8", "INT4", 0.08, 0.18},   {"I4", "INT4", 0.08, 0.18}};
     for (const Type& type : kTypes) {
       if (held.dtype.starts_with(type.name))
         return apart <= type.most
-                   ? Found{Verdict::rounding,
-                           std::string("quantised to ") + type.said + ", distance " + to_brief_text(apart)}
-                   : Found{Verdict::different, std::string("further apart than ") + type.said + " explains",
-                           "distance " + to_brief_text(apart)};
+                   ? Found{Verdict::rounding, std::string("quantised to ") + type.said + ", " + far}
+                   : Found{Verdict::different, std::string("further apart than ") + type.said + " explains", far};
     }
     const probe::Fit fit = probe::fit({trained.sketch}, held.sketch);
     if (fit.residual < 0.02 && std::fabs(fit.weights[0] - 1) > 0.02)
       return {Verdict::different, "scaled: " + probe::factor_text(fit.weights[0], {}, 0.01)};
     if (apart < 0.004)
       return {Verdict::different, "not the trainer's bits rounded to " + held.dtype,
-              "distance " + to_brief_text(apart) + ", as small as rounding or as a step of training"};
-    for (const auto& [said, low, high] :
-         {std::tuple{"INT8", 0.004, 0.013}, {"FP8", 0.013, 0.04}, {"INT4", 0.08, 0.18}}) {
-      if (apart > low && apart < high)
-        return {Verdict::inconclusive, std::string("may be quantised to ") + said, "distance " + to_brief_text(apart)};
+              far + ", as small as rounding or as a step of training"};
+    for (const Type& type : kTypes) {
+      if (apart > type.least && apart < type.most)
+        return {Verdict::inconclusive, std::string("may be quantised to ") + type.said, far};
     }
-    return {Verdict::different, "matches no version", "distance " + to_brief_text(apart)};
+    return {Verdict::different, "matches no version", far};
   }
 
   std::map<std::int64_t, const Tensors*> trainer_, generator_;

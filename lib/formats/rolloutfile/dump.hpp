@@ -39,7 +39,6 @@ struct Dump {
   std::string path{}, system{};                    ///< "NeMo-RL"
   std::string generator_dtype{}, trainer_dtype{};  ///< "BF16"; "" if unknown
   std::string lacks{};                             ///< how to switch on what a system does not dump by default
-  bool experts = false;
   std::int64_t open = -1;  ///< parts that say that they begin and not yet that they end; -1: the form says neither
   std::vector<Sequence> sequences{};  ///< by step, in the order of the files
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Binary dumps: files of torch.save, pickles, HDF5.
 #include <algorithm>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -17,24 +16,24 @@ namespace {
 
 using tensorfile::Value;
 
+std::vector<double> numbers_of(const tensorfile::Tensor& tensor) {
+  const auto count = static_cast<std::size_t>(tensor.count());
+  if (tensor.dtype == tensorfile::Dtype::i64) {  // exact beyond float32
+    std::vector<std::int64_t> whole(count);
+    tensorfile::read_raw(tensor, {reinterpret_cast<char*>(whole.data()), count * 8});
+    return {whole.begin(), whole.end()};
+  }
+  std::vector<float> read(count);
+  tensorfile::read_f32(tensor, read);
+  return {read.begin(), read.end()};
+}
+
 /// Numbers of a Python value: a number, a list or tuple of them, a tensor; none for anything else.
 std::vector<double> numbers_of(const Value& value) {
   if (const bool* const one = value.get<bool>()) return {*one ? 1.0 : 0.0};
   if (const auto* const one = value.get<std::int64_t>()) return {static_cast<double>(*one)};
   if (const double* const one = value.get<double>()) return {*one};
-  if (const auto* const tensor = value.get<tensorfile::Tensor>()) {
-    std::vector<double> all(static_cast<std::size_t>(tensor->count()));
-    if (tensor->dtype == tensorfile::Dtype::i64) {  // exact beyond float32
-      std::vector<std::int64_t> whole(all.size());
-      tensorfile::read_raw(*tensor, {reinterpret_cast<char*>(whole.data()), whole.size() * 8});
-      std::ranges::copy(whole, all.begin());
-    } else {
-      std::vector<float> read(all.size());
-      tensorfile::read_f32(*tensor, read);
-      std::ranges::copy(read, all.begin());
-    }
-    return all;
-  }
+  if (const auto* const tensor = value.get<tensorfile::Tensor>()) return numbers_of(*tensor);
   const auto* const list = value.get<tensorfile::List>();
   const auto* const tuple = value.get<tensorfile::Tuple>();
   std::vector<double> all;
@@ -55,28 +54,19 @@ struct Padded {
   double at(std::size_t row, std::size_t column) const { return values[row * columns + column]; }
 };
 
-template <class T>
-void widen(const std::string& bytes, std::vector<double>& into) {
-  std::vector<T> read(bytes.size() / sizeof(T));
-  std::memcpy(read.data(), bytes.data(), read.size() * sizeof(T));
-  into.assign(read.begin(), read.end());
-}
-
 Padded padded_of(const Value& value, const std::string& name) {
   Padded made;
   const Value *const data = value.find("data"), *const shape = value.find("shape"), *const dtype = value.find("dtype");
   if (!data || !data->get<std::string>() || !shape || !dtype || !dtype->get<std::string>()) return made;
   const std::vector<double> sizes = numbers_of(*shape);
   if (sizes.size() != 2) return made;
-  const std::string &bytes = *data->get<std::string>(), &type = *dtype->get<std::string>();
-  type == "int64"     ? widen<std::int64_t>(bytes, made.values)
-  : type == "int32"   ? widen<std::int32_t>(bytes, made.values)
-  : type == "float32" ? widen<float>(bytes, made.values)
-  : type == "float64" ? widen<double>(bytes, made.values)
-  : type == "bool"    ? widen<std::int8_t>(bytes, made.values)
-                      : throw Error(name + " has the type " + type + ", which is not read");
+  const std::string& type = *dtype->get<std::string>();
+  const auto known = tensorfile::from_torch_name(type);
+  if (!known) throw Error(name + " has the type " + type + ", which is not read");
+  made.values = numbers_of(
+      tensorfile::make_tensor(*known, {static_cast<std::int64_t>(sizes[0]), static_cast<std::int64_t>(sizes[1])},
+                              tensorfile::Storage::borrow(*data->get<std::string>())));
   made.rows = static_cast<std::size_t>(sizes[0]), made.columns = static_cast<std::size_t>(sizes[1]);
-  if (made.rows * made.columns != made.values.size()) throw Error(name + " has another size than its shape");
   return made;
 }
 

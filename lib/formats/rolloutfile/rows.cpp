@@ -95,7 +95,6 @@ void Rows::header(const Json& row) {
   into_.system = row.value("system", into_.system);
   into_.generator_dtype = row.value("generator_dtype", into_.generator_dtype);
   into_.trainer_dtype = row.value("trainer_dtype", into_.trainer_dtype);
-  into_.experts = row.value("experts", into_.experts);
 }
 
 Rows::Row Rows::row_of(const Json& value) const {
@@ -147,7 +146,7 @@ void Rows::lines() {
 void Rows::msgpack() {
   // The order of the fields of a micro-batch: ids, mask, advantages, log-probabilities, positions, lengths,
   // temperatures, environments, lengths again, log-probabilities of the reference model.
-  constexpr std::size_t kLengths = 5, kTemperatures = 6;
+  constexpr std::size_t kLengths = 5;
   Input input(path_);
   const Json batches = Json::from_msgpack(input.read_all());
   for (const Json& batch : batches) {
@@ -164,7 +163,6 @@ void Rows::msgpack() {
         for (std::size_t i = at; i < at + size; ++i) into.push_back(numbers_of(batch[field][i]).at(0));
       }
       if (const auto* heat = row.find("6"); heat && !heat->empty()) row.numbers["temperature"] = {heat->back()};
-      static_assert(kTemperatures == 6);
       at += size;
       if (size > 0) add(row);
     }

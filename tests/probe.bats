@@ -498,23 +498,3 @@ END
   run -2 zs-verify --follow a b floor
   assert_output --partial "--follow takes the recording of a training that runs"
 }
-
-@test "zs_probe says that PyTorch compiles an operation, and names a lock that another process has left" {
-  python_with torch python3-torch
-  cat >compile.py <<'END'
-import torch.utils.cpp_extension as extension
-extension._jit_compile = lambda *args, **kwargs: None
-extension.load("zs_two", ["two.cpp"])
-END
-  export PYTHONPATH=$ROOT/share/probe TORCH_EXTENSIONS_DIR=$PWD/made ZS_PROBE=$PWD/none
-  run --separate-stderr "$PYTHON" -m zs_probe compile.py
-  [[ $stderr == *"zs_probe: PyTorch compiles zs_two for its first use, which can take minutes; later runs find it in $PWD/made"* ]]
-  folder=$(dirname "$(find made -type d -name zs_two)")/zs_two
-  touch -d '3 minutes ago' "$folder/lock"
-  run --separate-stderr "$PYTHON" -m zs_probe compile.py
-  [[ $stderr == *"zs_two waits for another process to compile it: "*"/zs_two/lock is 3 minutes old; if no process compiles, delete that file"* ]]
-  rm "$folder/lock"
-  touch "$folder/zs_two.so"
-  run --separate-stderr "$PYTHON" -m zs_probe compile.py
-  [[ $stderr != *zs_two* ]]
-}

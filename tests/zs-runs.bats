@@ -288,8 +288,9 @@ planned_by() {
 @test "zs-runs: a filter's expression takes no time that grows beyond the value's length" {
   zs-runs add run_name=a note="$(head -c 30000 /dev/zero | tr '\0' a)"
   for pattern in '.*b' 'a+b' '(a+)+b' '(a|aa)+$b'; do
-    run -0 timeout "$HANG" zs-runs --show run_name --filter "note~$pattern"
+    run -0 --separate-stderr timeout "$HANG" zs-runs --show run_name --filter "note~$pattern"
     [ "$output" = run_name ] || complain "$pattern: $output"
+    ((${#stderr} < 200)) || complain "$pattern: a warning of ${#stderr} characters"
   done
   run -2 zs-runs --filter 'note~(a'
   [[ $output == "zs-runs: '(a' is not a regular expression: missing ): (a (see zs-runs --help)" ]]

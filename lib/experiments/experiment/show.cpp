@@ -162,7 +162,8 @@ std::string none_passes(const registry::Runs& runs, const registry::Question& qu
   if (question.sweep) columns.emplace_back("sweep_name");
   for (const std::string& column : columns) {
     std::set<std::string> values;
-    for (std::size_t row = 0; row < runs.size(); ++row) values.insert(runs.text(row, column));
+    for (std::size_t row = 0; row < runs.size(); ++row)
+      values.emplace(first_characters(runs.text(row, column), 60));
     const bool some_lack = values.erase("") > 0;
     std::vector<std::string> texts(values.begin(), values.end());
     if (some_lack) texts.emplace_back(texts.empty() ? "in no run" : "absent in others");

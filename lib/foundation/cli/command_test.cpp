@@ -166,6 +166,6 @@ TEST_CASE("help has every option with its default, and the page escapes what mdo
   const std::string page =
       zs::cli::man_page(kCommand, ".Dd November 20, 2026\nIt does.\n.Sh FILES\nx\n.Sh EXAMPLES\nNone.\n");
   CHECK(page.find(".It Fl \\-sort_by Ar COL\n") != std::string::npos);
-  CHECK(page.find(".Sh FILES\nx\n") < page.find(".Sh EXIT STATUS"));
-  CHECK(page.find(".Sh EXAMPLES\nNone.\n") < page.find(".Sh FILES\nx\n"));
+  CHECK(page.find(".Sh EXAMPLES\nNone.\n") < page.find(".Sh EXIT STATUS"));
+  CHECK(page.find(".Sh EXIT STATUS") < page.find(".Sh FILES\nx\n"));
 }

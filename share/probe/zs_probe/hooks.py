@@ -265,6 +265,11 @@ def in_trainer(module):
 is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
 
 
+def is_texts(value):
+    """Names of parameters: some hundreds in each group."""
+    return len(value) > 0 and all(isinstance(one, str) for one in value)
+
+
 def tensors_in(value):
     """The tensors in nested values, in order."""
     if torch.is_tensor(value):
@@ -272,7 +277,7 @@ def tensors_in(value):
     if isinstance(value, dict):
         return [t for key in sorted(value, key=str) for t in tensors_in(value[key])]
     if isinstance(value, (list, tuple)):
-        return [t for v in value for t in tensors_in(v)]
+        return [] if is_texts(value) else [t for v in value for t in tensors_in(v)]
     return []
 
 

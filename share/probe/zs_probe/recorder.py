@@ -11,7 +11,7 @@ from . import elements, measuring, say as said_so, schedules, sketch
 from .boot import how_it_ends, inside
 from .cost import Cost
 from .environment import environment
-from .hooks import tensors_in
+from .hooks import is_texts, tensors_in
 from .part import is_dtensor, whole
 from .say import guarded, say, unseen
 from .sketch import perturb, samples
@@ -447,21 +447,6 @@ def _squares(norm):
     return norm.to_local().detach().double().square()
 
 
-<<<<<<< HEAD
-=======
-def _tensors(value):
-    if torch.is_tensor(value):
-        return [value]
-    held = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) and not _is_texts(value) else ()
-    return [t for one in held for t in _tensors(one)]
-
-
-def _is_texts(value):
-    """Names of parameters: some hundreds in each group."""
-    return len(value) > 0 and isinstance(value[0], str)
-
-
->>>>>>> 1e34a875 (Take a recorded step's samples of elements by one launch on GPUs)
 def _joined(tensors):
     """(vectors of the first element of each, one of each type and device; the place of each tensor's, by its id)."""
     kinds, place = {}, {}
@@ -479,7 +464,7 @@ def _numbers(value, number):
         return number(value)
     if isinstance(value, dict):
         return {key: _numbers(held, number) for key, held in value.items()}
-    return [_numbers(held, number) for held in value] if isinstance(value, (list, tuple)) and not _is_texts(value) else value
+    return [_numbers(held, number) for held in value] if isinstance(value, (list, tuple)) and not is_texts(value) else value
 
 
 def _by_value(counters):

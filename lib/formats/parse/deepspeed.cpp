@@ -37,6 +37,8 @@ class DeepSpeed : public Dialect {
     if (const std::size_t at = text.find("***** Evaluating "); at != std::string_view::npos)
       return read_heading(text.substr(at));
     if (!evaluated_.empty()) return read_evaluation(line, emitter);
+    if (text.find("[launch.py:") != std::string_view::npos && text.ends_with(" exits successfully."))
+      return emitter.attribute("exit_state", "finished"), Verdict{true};
     if (const std::size_t at = text.find("time (ms) | "); at != std::string_view::npos) return read_breakdown(line, at);
     if (const std::size_t at = text.find("MA ");
         at != std::string_view::npos && text.find("Max_MA ") != std::string_view::npos) {
@@ -250,12 +252,17 @@ class DeepSpeed : public Dialect {
     do {
       skip_blanks(rest);
       const std::string_view key = take_key(rest);
+      skip(rest, " (higher is better) ");
       if (key.empty() || !skip(rest, ": ")) return {};
       const Token value = take_number(rest);
       if (value.text.empty() || (!rest.empty() && rest.front() != ',')) return {};
       if (!line.ended && rest.empty())
         return {false, "malformed evaluation line: the log ends within the value of '" + std::string(key) + "'"};
-      fields.push_back({key == "ppl" ? "valid_perplexity" : key == "loss" ? "valid_loss" : key, value.text, value.kind});
+      static constexpr auto kNames = std::to_array<std::pair<std::string_view, std::string_view>>(
+          {{"ppl", "valid_perplexity"}, {"loss", "valid_loss"}, {"acc", "valid_accuracy"}});
+      const auto* const name =
+          std::find_if(kNames.begin(), kNames.end(), [&](const auto& n) { return n.first == key; });
+      fields.push_back({name == kNames.end() ? key : name->second, value.text, value.kind});
     } while (skip(rest, ","));
     emit(emitter);
     emitter.record(fields, {}, line.number);

@@ -99,14 +99,11 @@ std::unique_ptr<Dialect> make_csv();
 std::unique_ptr<Dialect> make_json();
 std::unique_ptr<Dialect> make_mllog();
 std::unique_ptr<Dialect> make_paragraph();
+/// A dialect that is rows of the table in forms.cpp.
+std::unique_ptr<Dialect> make_forms(std::string_view dialect);
 std::unique_ptr<Dialect> make_deepspeed();
-std::unique_ptr<Dialect> make_nanogpt();
 std::unique_ptr<Dialect> make_huggingface();
-std::unique_ptr<Dialect> make_torchtitan();
-std::unique_ptr<Dialect> make_llmc();
-std::unique_ptr<Dialect> make_megatron();
 std::unique_ptr<Dialect> make_lightning();
-std::unique_ptr<Dialect> make_verl();
 std::unique_ptr<Dialect> make_general();
 
 }  // namespace zs::parse

@@ -56,6 +56,7 @@ const std::vector<Sample> kSamples = {
      "loss"},
     {"megatron", "", " validation loss at iteration 100 | lm loss value: @ | lm loss PPL: 4.084491E+02 | ",
      "valid_loss"},
+    {"nanogpt", "", "250 train @", "loss"},
     // Lightning 2.5 (pytorch/callbacks/progress/tqdm_progress.py), and 1.0, which draws its own loss.
     {"lightning", "", "Epoch 0:  22%|██▏       | 4/18 [00:17<01:02,  4.47s/it, train_loss=@, v_num=0]", "loss"},
     {"lightning", "", "Steps:  10%|█  | 50/500 [00:10<01:30,  5.00it/s, lr=1e-5, step_loss=@]", "loss"},
@@ -208,6 +209,8 @@ const std::vector<Sample> kFurther = {
     {"megatron", "", " iteration        5/     100 | elapsed time per iteration (ms): @ | lm loss: 2.5 |",
      "iteration_time"},
     {"megatron", "", " iteration        5/     100 | elapsed time per iteration (ms): 5 | grad norm: @ |", "grad_norm"},
+    {"megatron", "", "[Rank 0] (after 9 iterations) memory (MB) | allocated: @ | max allocated: 7.5 | reserved: 8.5",
+     "memory.alloc_mem="},
     {"lightning", "", "Epoch 0: 5%|█| 4/18 [00:17<01:02,  4.47s/it, loss=2.5, acc=@]", "acc"},
     {"verl", "", "step:1 - perf/max_memory_allocated_gb:@ - timing_s/step:123.456", "peak_mem"},
     {"general", "", "step 5/12 loss 2.5 time @ms", "iteration_time"},

@@ -180,8 +180,6 @@ void Document::finish(Emitter& emitter) {
     tables[cell->table][cell->row].push_back({names.emplace_back(cell->column), field.value, field.kind});
     ++sizes[cell->table];
   }
-  const auto most =
-      std::max_element(sizes.begin(), sizes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   const auto has = [](const Table& table, auto test) {
     return std::any_of(table.begin(), table.end(),
                        [&](const auto& row) { return std::any_of(row.second.begin(), row.second.end(), test); });
@@ -189,6 +187,14 @@ void Document::finish(Emitter& emitter) {
   const auto is = [](std::string_view wanted) {
     return [wanted](const Field& f) { return f.kind != Kind::word && column_named(f.key).column == wanted; };
   };
+  // The largest table that has steps or losses.
+  auto most = sizes.end();
+  for (auto one = sizes.begin(); one != sizes.end(); ++one) {
+    const Table& table = tables[one->first];
+    const bool told = (one->first.empty() && keyed) || has(table, is("step")) || has(table, is("loss"));
+    if (told && (most == sizes.end() || most->second < one->second)) most = one;
+  }
+  if (most == sizes.end() && !sizes.empty()) return;
   if (most == sizes.end()) {  // the Trainer's eval_results.json
     if (!whole || lines.size() == 1) return;
     std::vector<Field> record;
@@ -203,8 +209,6 @@ void Document::finish(Emitter& emitter) {
   }
   const std::string& name = most->first;
   const Table& table = tables[name];
-  const bool step = has(table, is("step"));
-  if (!step && !keyed && !has(table, is("loss"))) return;
   if (!whole) emitter.fault(lines.back().second, "malformed JSON document: " + json.fault());
   if (facts.contains("max_steps")) emitter.attribute("expected_steps", facts["max_steps"]);
   for (const auto& [row, fields] : table) {

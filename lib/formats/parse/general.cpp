@@ -44,8 +44,8 @@ bool is_prose(std::string_view prefix) {
 /// "train" + "loss": words that belong to the next key.
 bool qualifies(std::string_view word) {
   static constexpr std::array<std::string_view, 21> kWords = {
-      "train", "training", "val",     "valid",  "validation", "eval", "test", "lm",   "total", "avg",
-      "mean",  "average",  "running", "smooth", "smoothed",   "grad", "step", "iter", "batch", "learning", "max"};
+      "train",   "training", "val",    "valid",    "validation", "eval", "test", "lm",    "total",    "avg", "mean",
+      "average", "running",  "smooth", "smoothed", "grad",       "step", "iter", "batch", "learning", "max"};
   return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
 }
 
@@ -123,7 +123,12 @@ class General : public Dialect {
     const bool named = !found.rest.empty() && is_alpha(found.rest.front());
     if (!named || !line.ended) return {};
     const std::string fault = read_pairs(line, found);
-    if (!found.rest.empty() || !found.has_loss || found.fields.size() < 2) return {};
+    if (!found.rest.empty() || !found.has_loss) return {};
+    if (found.fields.size() < 2) {  // "validation loss: 2.31": of the step before; "val_loss = 0.0" is a program's text
+      const bool told = line.text.find('=') == std::string_view::npos;
+      if (!told || column_named(found.fields.front().key).column != "valid_loss") return {};
+      found.step = last_step_;
+    }
     return record(line, found, emitter, fault);
   }
 
@@ -300,6 +305,7 @@ class General : public Dialect {
       if (field.key != "step" && !(field.key == "epoch" && !found.epoch.empty())) fields.push_back(field);
     }
     if (!found.total.empty()) emitter.attribute("expected_steps", found.total);
+    if (last_step_ != found.step) last_step_ = found.step;
     emitter.record(fields, found.prefix, line.number);
     if (!matched_) describe(fields);
     matched_ = true;
@@ -318,6 +324,7 @@ class General : public Dialect {
   std::deque<std::string> made_;  // texts that are not the log's
   std::string reading_;
   StepHeads heads_;
+  std::string last_step_;
   bool matched_ = false;
 };
 

@@ -68,16 +68,16 @@ std::string tracked_name_of(const std::string& path, Source source) {
 /// The runs of a table that W&B exported, whose columns are "NAME - loss", "NAME - loss__MIN", or of a document with
 /// the results of methods; empty for any other file.
 std::vector<std::string> runs_of_table(const std::string& path) {
-  constexpr std::size_t kLongest = 1 << 20;
+  constexpr std::size_t kLongest = 1 << 20;  // a table's header
   std::string name = path;
   if (name.ends_with(".gz")) name.resize(name.size() - 3);
   std::error_code ignored;
   const bool document = name.ends_with(".json");
   if (!(document || name.ends_with(".csv")) || !std::filesystem::is_regular_file(path, ignored)) return {};
   Input input(path);
+  if (document) return methods_of(input.read_all());
   std::string head(kLongest, '\0');
   head.resize(input.read(head.data(), head.size()));
-  if (document) return methods_of(head);
   head.resize(std::min(head.find('\n'), head.size()));
   std::vector<std::string> runs;
   for (const std::string_view cell : cells_of(head, ',')) {

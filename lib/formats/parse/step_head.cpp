@@ -57,7 +57,8 @@ bool StepHeads::take(std::string_view& rest, StepHead& head) {
     return take_counted(epoch, samples, rest, head);
   }
   if (word == "epoch") return take_epoch(text, of_mmengine, rest, head);
-  if (!is_step_word(word)) return false;
+  const bool counter = word == "i" && text.starts_with('=');  // "i=5/530"
+  if (!is_step_word(word) && !counter) return false;
   skip_marks(text);
   const std::string_view step = take_digits(text);
   if (step.empty() || step.size() > 15) return false;
@@ -69,6 +70,8 @@ bool StepHeads::take(std::string_view& rest, StepHead& head) {
     if (total.empty()) return false;
     head.total = total;
     text = ahead;
+  } else if (counter) {
+    return false;
   }
   if (!ends_word(text)) return false;
   head.step = step;
@@ -105,7 +108,7 @@ bool StepHeads::take_epoch(std::string_view text, bool of_mmengine, std::string_
   while (!ahead.empty() && is_mark(ahead.front())) ahead.remove_prefix(1);
   std::string_view next = ahead;
   head.epoch = epoch;
-  if (is_step_word(lower(take_word(next)))) {
+  if (const std::string word = lower(take_word(next)); is_step_word(word) || word == "i") {
     if (!take(ahead, head)) return head.epoch = {}, false;
     rest = ahead;
     head.step = of_all_epochs(head);

@@ -185,6 +185,8 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "skipped", .role = measurement, .label = "steps skipped so far", .type = kInt, .recorded = true, .repeats = true},
     {.name = "state_digest", .role = measurement, .label = "state digest", .aliases = "digest", .recorded = true, .repeats = true},
     {.name = "gpu_utilization", .role = measurement, .label = "time in which an accelerator worked", .unit = "%", .type = kReal, .recorded = true},
+    {.name = "reserved_mem", .role = measurement, .label = "memory that a rank's allocator holds", .unit = "bytes", .type = kInt, .recorded = true},
+    {.name = "peak_reserved_mem", .role = measurement, .label = "peak memory that a rank's allocator held", .unit = "bytes", .type = kInt, .recorded = true},
     {.name = "gpu_memory", .role = measurement, .label = "memory in use on the fullest accelerator", .unit = "bytes", .type = kInt, .recorded = true},
     {.name = "gpu_power", .role = measurement, .label = "power of the accelerators", .unit = "W", .type = kReal, .recorded = true},
     {.name = "host_cpus", .role = measurement, .label = "processors of the host that worked", .unit = "", .type = kReal, .recorded = true},

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dialects whose lines are a step and cells of a key and a number, such as "iter 100: loss 2.1234, time 135.12ms". A
+// row of kForms is one kind of line; a new dialect of that kind needs rows here and its row in dialects.cpp.
+#include "parse/dialect.hpp"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <deque>
+#include <map>
+#include <optional>
+
+#include "base/number.hpp"
+
+namespace zs::parse {
+namespace {
+
+/// What else holds for the lines of a form.
+enum Trait : unsigned {
+  kAlone = 1,     ///< the line begins with it and has nothing else
+  kClosed = 2,    ///< each cell ends with the separator, and nothing else stands in it
+  kFull = 4,      ///< a line with fewer cells than one before it is torn
+  kOfBefore = 8,  ///< it has no step: it is of the step line before
+  kStamped = 16,  ///< a step's time is the difference of the stamps of the logger
+  kOfRun = 64,    ///< each rank has one: the largest values are facts about the run
+  kExact = 32     ///< nothing may follow the last number either
+};
+
+struct Form {
+  std::string_view dialect;
+  std::string_view what;  ///< for messages
+  std::string_view
+      head;  ///< '#' is the step, '@' the number of steps, '~' any blanks, '*' any text before what follows
+  std::string_view separator;  ///< of cells; a blank: any number of blanks
+  std::string_view mark;       ///< between key and number
+  std::string_view first;      ///< how its first cell begins: "loss;train loss"; "": with anything
+  std::string_view names;  ///< "key=column;key=column" where the column is not the key's usual one; no column: left out
+  unsigned traits = 0;
+  std::string_view has{}, lacks{};  ///< the rest of the line has this, and none of these
+};
+
+constexpr std::string_view kMegatron =
+    "lm loss=loss;lm-loss=loss;elapsed time per iteration=iteration_time;throughput per GPU=tflops;"
+    "number of skipped iterations=skipped_iterations;number of nan iterations=nan_iterations;"
+    "allocated=alloc_mem;max allocated=peak_mem;reserved=reserved_mem;max reserved=peak_reserved_mem;"
+    "lm loss value=valid_loss;lm loss PPL=valid_perplexity;approx flops per GPU=";
+constexpr std::string_view kVerl =
+    "perf/max_memory_allocated_gb=peak_mem;perf/max_memory_reserved_gb=peak_reserved_mem";
+
+constexpr auto kForms = std::to_array<Form>({
+    {"nanogpt", "iter line", "iter #: ", ", ", " ", "loss", "time=iteration_time"},
+    {"nanogpt", "evaluation line", "step #: ", ", ", " ", "train loss",
+     "train loss=train_split_loss;val loss=valid_loss", kFull, "", " (took ; |"},
+    // Of build-nanogpt, in its log.txt.
+    {"nanogpt", "step line", "# ", " ", " ", "train;val;hella", "train=loss;val=valid_loss;hella=valid_accuracy",
+     kAlone},
+    {"llm.c", "step line", "step ~#/~@ | ", "|", " ", "loss;train loss", "train loss=loss", kFull},
+    {"llm.c", "step line", "step #: ", " (", " ", "train loss", "train loss=loss;took=iteration_time", kExact,
+     " (took "},
+    {"llm.c", "validation line", "", "|", " ", "val loss ", "val loss=valid_loss", kOfBefore},
+    {"llm.c", "step line", "s:# ", " ", ":", "trl;tel;eval", "trl=loss;tel=valid_loss", kAlone},
+    {"torchtitan", "step line", "validate step:~#  ~", " ", ":", "loss", "loss=valid_loss;memory=peak_reserved_mem"},
+    {"torchtitan", "step line", "step:~#  ~", " ", ":", "loss", "memory=peak_reserved_mem", kFull | kStamped},
+    {"verl", "step line", "step:# - ", " - ", ":", "", kVerl, kExact},
+    {"megatron", "validation line", "validation loss at iteration #*|", "|", ":", "lm loss", kMegatron, kClosed},
+    {"megatron", "validation line", "validation loss at *|", "|", ":", "lm loss", kMegatron, kClosed | kOfBefore},
+    {"megatron", "memory line", "(after # iterations) memory (MB) |", "|", ":", "allocated", kMegatron, kOfRun},
+    {"megatron", "iteration line", "iteration ~#/~@ |", "|", ":", "consumed;elapsed;learning;lm", kMegatron, kClosed},
+});
+
+/// A line that says something of the whole run.
+struct Closing {
+  std::string_view dialect, text, milliseconds;  ///< `milliseconds`: the attribute that the number behind the text is
+};
+constexpr auto kClosings = std::to_array<Closing>({
+    {"llm.c", "total average iteration time: ", "summary.iteration_time"},
+    {"torchtitan", "INFO - Training completed", ""},
+});
+
+/// The columns of numbers that have a unit and no key.
+constexpr auto kUnits = std::to_array<std::pair<std::string_view, std::string_view>>(
+    {{"ms", "iteration_time"}, {"%", "mfu"}, {" ms", "iteration_time"}, {" tok/s", "tokens_per_second"}});
+
+/// Whether one of the entries of "a;b" fits.
+template <typename Fits>
+bool any_of(std::string_view entries, const Fits& fits) {
+  while (!entries.empty()) {
+    const std::string_view entry = entries.substr(0, entries.find(';'));
+    if (fits(entry)) return true;
+    entries.remove_prefix(std::min(entries.size(), entry.size() + 1));
+  }
+  return false;
+}
+
+/// The column that a form gives to a key; nothing if it names none.
+std::optional<std::string_view> named(std::string_view names, std::string_view key) {
+  while (!names.empty()) {
+    std::string_view entry = names.substr(0, names.find(';'));
+    names.remove_prefix(std::min(names.size(), entry.size() + 1));
+    if (skip(entry, key) && skip(entry, "=")) return entry;
+  }
+  return {};
+}
+
+/// The last stamp of a logger in `text`, "2025-06-01 12:00:00,123", in seconds, and where it begins.
+std::optional<std::pair<double, std::size_t>> stamp_in(std::string_view text) {
+  static const RE2 kStamp(R"(.*(?:^|[^0-9])((\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d))(?:[.,](\d{1,9}))?)", RE2::Latin1);
+  re2::StringPiece part[5];
+  if (!kStamp.Match({text.data(), text.size()}, 0, text.size(), RE2::ANCHOR_START, part, 5)) return {};
+  std::tm time{};
+  const std::string date(part[2].data(), part[2].size()), clock(part[3].data(), part[3].size());
+  if (!::strptime((date + " " + clock).c_str(), "%Y-%m-%d %H:%M:%S", &time)) return {};
+  const auto fraction = parse_real("0." + std::string(part[4].data() ? part[4].data() : "", part[4].size()) + "0");
+  return std::pair(static_cast<double>(::timegm(&time)) + fraction.value_or(0),
+                   static_cast<std::size_t>(part[1].data() - text.data()));
+}
+
+/// What the head of a line says, and the cells behind it.
+struct Headed {
+  std::size_t at = 0;  ///< where the head begins
+  std::string_view step, total, rest;
+};
+
+/// Follows `head` from the start of `text`; false if it is another.
+bool follow(std::string_view head, std::string_view text, Headed& found) {
+  for (std::size_t i = 0; i < head.size(); ++i) {
+    const char c = head[i];
+    if (c == '~') {
+      skip_blanks(text);
+    } else if (c == '*') {
+      const std::size_t end = text.find(head[i + 1]);
+      if (end == std::string_view::npos) return false;
+      text.remove_prefix(end);
+    } else if (c == '#' || c == '@') {
+      // With more than digits it is no step, and a fault: "1,000".
+      std::string_view& number = c == '#' ? found.step : found.total;
+      number = text.substr(0, std::min(text.find_first_not_of("0123456789,._"), text.size()));
+      if (number.empty() || !is_digit(number.front())) return false;
+      text.remove_prefix(number.size());
+    } else {
+      if (text.empty() || text.front() != c) return false;
+      text.remove_prefix(1);
+    }
+  }
+  found.rest = text;
+  return true;
+}
+
+class Forms : public Dialect {
+ public:
+  explicit Forms(std::string_view dialect) : last_step_(dialect == "llm.c" ? "0" : "") {
+    for (const Form& form : kForms) {
+      if (form.dialect == dialect) rows_.push_back({&form, 0});
+    }
+    for (const Closing& closing : kClosings) {
+      if (closing.dialect == dialect) closing_ = &closing;
+    }
+  }
+
+  bool wants_all() const override { return alone_; }
+
+  Verdict read(const Line& line, Emitter& emitter) override {
+    for (Row& row : rows_) {
+      Headed found;
+      if (!find(*row.form, line.text, found)) continue;
+      const Verdict verdict = read_cells(row, line, found, emitter);
+      if (verdict.matched || !verdict.fault.empty()) return verdict;
+    }
+    return closing_ ? read_closing(line, emitter) : Verdict{};
+  }
+
+ private:
+  struct Row {
+    const Form* form;
+    std::size_t width;  ///< cells of its widest line so far
+  };
+  struct Cell {
+    std::string_view key, text;
+    bool last = false;  ///< no separator follows
+  };
+
+  static bool find(const Form& form, std::string_view text, Headed& found) {
+    if (form.head.empty()) {
+      found.at = text.find(form.first);
+      if (found.at == std::string_view::npos) return false;
+      found.rest = text.substr(found.at);
+      const std::string_view before = text.substr(0, found.at);
+      std::string_view after = found.rest.substr(form.first.size());
+      const bool number = !take_number(after).text.empty() && (trimmed(after).empty() || !number_ends(after));
+      return number && (before.empty() || (is_blank(before.back()) && before.find("loss") == std::string_view::npos));
+    }
+    const std::string_view fixed = form.head.substr(0, form.head.find_first_of("#~*"));
+    for (std::size_t at = text.find(fixed); at != std::string_view::npos; at = text.find(fixed, at + 1)) {
+      if (form.traits & kAlone && at > 0) return false;
+      if (at > 0 && is_key(text[at - 1])) continue;
+      found.at = at;
+      if (follow(form.head, text.substr(at), found) && fits(form, trimmed(found.rest))) return true;
+    }
+    return false;
+  }
+
+  /// Whether the text behind a head is a form's.
+  static bool fits(const Form& form, std::string_view rest) {
+    const auto begins = [&](std::string_view entry) {
+      return rest.starts_with(entry) && (rest.size() == entry.size() || !is_key(rest[entry.size()]));
+    };
+    const auto holds = [&](std::string_view entry) { return rest.find(entry) != std::string_view::npos; };
+    return (form.first.empty() || any_of(form.first, begins)) && holds(form.has) && !any_of(form.lacks, holds);
+  }
+
+  /// Removes and returns the cell in front.
+  static Cell take(const Form& form, std::string_view& rest) {
+    Cell cell;
+    std::size_t end = 0;
+    if (form.separator == " ") {  // the key's mark ends it, and its value ends at a blank
+      skip_blanks(rest);
+      const std::string_view all = rest;
+      cell.key = take_key(rest);
+      if (cell.key.empty() || !skip(rest, form.mark)) return rest = all, Cell{};
+      skip_blanks(rest);
+      end = std::min(rest.find_first_of(" \t"), rest.size());
+      if (!number_ends(rest.substr(end))) end = rest.size();  // "1 234"
+      cell.text = rest.substr(0, end);
+      cell.last = end == rest.size();
+      rest.remove_prefix(end);
+      return cell;
+    }
+    end = rest.find(form.separator);
+    cell.last = end == std::string_view::npos;
+    std::string_view text = trimmed(rest.substr(0, end));
+    rest.remove_prefix(cell.last ? rest.size() : end + form.separator.size());
+    skip(text, "(");
+    std::string_view number = text;
+    if (form.mark == " " && !take_number(number).text.empty()) return cell.text = text, cell;  // "2747.19 ms"
+    std::size_t split = form.separator == "|" ? text.find(form.mark) : text.rfind(form.mark);
+    if (form.mark == " ") {  // "train loss 2.4 (+nanz)": the key ends where a number begins
+      for (split = text.find(' '); split != std::string_view::npos; split = text.find(' ', split + 1)) {
+        if (!number_at(trimmed(text.substr(split))).text.empty()) break;
+      }
+    } else if (split == std::string_view::npos) {
+      split = text.rfind(' ');  // older Megatrons leave out the colons
+    }
+    if (split == std::string_view::npos) split = text.find(' ');  // without a number
+    if (split == std::string_view::npos) return cell.text = text, cell;
+    cell.key = trimmed(text.substr(0, split));
+    cell.text = trimmed(text.substr(split + form.mark.size()));
+    return cell;
+  }
+
+  Verdict read_cells(Row& row, const Line& line, const Headed& found, Emitter& emitter) {
+    const Form& form = *row.form;
+    const auto has = [&](Trait trait) { return (form.traits & trait) != 0; };
+    const auto wrong = [&](const std::string& what) { return "malformed " + std::string(form.what) + ": " + what; };
+    std::string_view prefix = line.text.substr(0, found.at), rest = found.rest;
+    if (found.step.find_first_not_of("0123456789") != std::string_view::npos)
+      return {false, wrong("'" + std::string(found.step) + "' is no step")};
+    made_.clear();
+    of_test_ =
+        line.text.substr(found.at, line.text.size() - rest.size() - found.at).find("test") != std::string_view::npos;
+    const std::string_view step = has(kOfBefore) ? std::string_view(last_step_) : found.step;
+    std::vector<Field> fields = {{"step", step, Kind::integer}};
+    if (const std::size_t speed = prefix.find("samples/sec:"); speed != std::string_view::npos) {  // of GPT-NeoX
+      const std::string_view value = prefix.substr(speed + 12, prefix.find('|', speed) - speed - 12);
+      read_value({"samples/sec", trimmed(value), false}, row, line, fields);
+      prefix = prefix.substr(0, speed);
+    }
+    std::string what;
+    while (what.empty() && !rest.empty()) {
+      const Cell cell = take(form, rest);
+      if (cell.key.empty() && cell.text.empty()) {
+        if (form.separator == " ") break;  // other text
+        if (!cell.last && has(kFull)) what = "an empty cell";
+        continue;
+      }
+      // Of one GPU at one time: no column holds it.
+      const bool sizes = cell.key.find("mem usage") != std::string_view::npos &&
+                         (cell.text.ends_with('B') || cell.text.ends_with('%'));
+      if (cell.last && has(kClosed) && !(sizes && line.ended))
+        what = "it ends in '" + std::string((cell.key.empty() ? cell.text : cell.key).substr(0, 40)) + "'";
+      else if (!sizes)
+        what = read_value(cell, row, line, fields);
+    }
+    if (has(kAlone) && !trimmed(rest).empty()) return {};
+    if (fields.size() < 2) return {false, what.empty() ? "" : wrong(what)};
+    if (what.empty() && has(kFull) && fields.size() < row.width) what = "it ends early";
+    const bool loss = std::any_of(fields.begin(), fields.end(), [](const Field& f) { return f.key.ends_with("loss"); });
+    if (what.empty() && has(kClosed) && !line.ended && !loss) what = "the log ends in it";
+    row.width = std::max(row.width, fields.size());
+    if (has(kOfRun)) {
+      for (const Field& field : fields) {
+        std::int64_t& most = most_[std::string(field.key)];
+        const std::int64_t value = parse_int(field.value).value_or(0);
+        if (field.key == "step" || value <= most) continue;
+        most = value;
+        emitter.attribute("memory." + std::string(field.key), field.value, true);
+      }
+      return {true};
+    }
+    if (!found.total.empty()) emitter.attribute("expected_steps", found.total);
+    if (has(kStamped)) add_time(prefix, fields);
+    alone_ = alone_ || has(kAlone);
+    if (!has(kOfBefore)) last_step_ = found.step;
+    emitter.record(fields, prefix, line.number);
+    return {true, what.empty() ? "" : wrong(what)};
+  }
+
+  /// Adds the field of a cell; gives what is wrong with it.
+  std::string read_value(const Cell& cell, const Row& row, const Line& line, std::vector<Field>& fields) {
+    const Form& form = *row.form;
+    std::string_view text = cell.text, name = cell.key;
+    const std::string quoted = "'" + std::string(name.empty() ? text.substr(0, 24) : name) + "'";
+    if (skip(text, "np.") || skip(text, "numpy.")) text.remove_prefix(std::min(text.find('(') + 1, text.size()));
+    const bool grouped = name == "tps" || name == "tflops";
+    const Token number = grouped ? take_grouped_number(text, made_) : take_number(text);
+    if (number.text.empty()) {
+      const bool word =
+          form.traits & kClosed ? !name.ends_with("loss") && name != "learning rate" : text.starts_with('\'');
+      return word ? "" : "no number after " + quoted;
+    }
+    const bool at_end = text.data() + text.size() == line.text.data() + line.text.size();
+    if (!line.ended && at_end && text.find_first_not_of(",0123456789") == std::string_view::npos)
+      return "the log ends within the value of " + quoted;
+    bool thousandths = name.ends_with(" (ms)") || name.ends_with("(1e-3)");
+    if (name.ends_with("(1e-3)")) name.remove_suffix(6);
+    name = name.substr(0, name.find(" ("));
+    if (const auto given = named(form.names, name)) name = *given;
+    const auto* const unit =
+        std::find_if(kUnits.begin(), kUnits.end(), [&](const auto& one) { return text.starts_with(one.first); });
+    if (name.empty() && cell.key.empty() && unit == kUnits.end()) return quoted + " is no value with a known unit";
+    if (name.empty() && !cell.key.empty()) return "";  // it is left out
+    if (name.empty()) name = unit->second;
+    Token value = number;
+    if (name.ends_with("_mem")) {
+      const std::string_view word = take_key(text);
+      value = {made_.emplace_back(bytes_of(number.text, !word.empty()                   ? word
+                                                        : form.head.ends_with("(MB) |") ? "MB"
+                                                                                        : "GB")),
+               Kind::integer};
+      if (value.text.empty()) return "no size of memory after " + quoted;
+      if (skip(text, "(")) text.remove_prefix(std::min(text.size(), text.find(')') + 1));
+    }
+    thousandths = thousandths || (unit != kUnits.end() && unit->first.ends_with("ms"));
+    if (thousandths) value = {made_.emplace_back(shifted(number.text, -3)), Kind::real};
+    if (skip(text, "/")) take_number(text);  // "1234.5/1230.1": this one, and the mean
+    skip(text, ")");
+    const bool exact = form.traits & (kExact | kClosed) || !cell.last;
+    const bool ends = exact ? text.empty() || text.starts_with(" (") : number_ends(text);
+    if (!ends && unit == kUnits.end()) return "other text within " + quoted;
+    std::string& column = made_.emplace_back(name);
+    if (of_test_ && column.starts_with("valid_")) column.replace(0, 5, "test");
+    std::replace(column.begin(), column.end(), ' ', '_');
+    fields.push_back({column, value.text, value.kind});
+    return "";
+  }
+
+  /// The time of a step since the step line before, of the same rank.
+  void add_time(std::string_view before, std::vector<Field>& fields) {
+    const auto stamp = stamp_in(before);
+    const auto step = parse_int(fields[0].value);
+    if (!stamp || !step) return;
+    auto& [last, seconds] = logged_.try_emplace(std::string(before.substr(0, stamp->second)), -1, 0.0).first->second;
+    if (last >= 0 && *step > last && stamp->first > seconds) {
+      const double each = (stamp->first - seconds) / static_cast<double>(*step - last);
+      fields.push_back({"iteration_time", made_.emplace_back(to_rounded_text(each, 6)), Kind::real});
+    }
+    last = *step, seconds = stamp->first;
+  }
+
+  Verdict read_closing(const Line& line, Emitter& emitter) const {
+    const std::size_t at = line.text.find(closing_->text);
+    if (at == std::string_view::npos || (closing_->milliseconds.empty() && last_step_.empty())) return {};
+    if (std::string_view rest = line.text.substr(at + closing_->text.size()); !closing_->milliseconds.empty()) {
+      const Token time = take_number(rest);
+      if (time.text.empty() || !skip(rest, " ms")) return {false, "malformed closing line: no time in ms"};
+      emitter.attribute(closing_->milliseconds, shifted(time.text, -3));
+    }
+    emitter.attribute("exit_state", "finished");
+    return {true};
+  }
+
+  std::vector<Row> rows_;
+  const Closing* closing_ = nullptr;
+  std::map<std::string, std::int64_t> most_;  // of kOfRun
+  std::string last_step_;
+  bool alone_ = false;                                             // lines without a marker were read
+  bool of_test_ = false;                                           // the line is of the test's data
+  std::map<std::string, std::pair<std::int64_t, double>> logged_;  // step and seconds, by what stands before its stamp
+  std::deque<std::string> made_;                                   // texts that are not the log's
+};
+
+}  // namespace
+
+std::unique_ptr<Dialect> make_forms(std::string_view dialect) { return std::make_unique<Forms>(dialect); }
+
+}  // namespace zs::parse

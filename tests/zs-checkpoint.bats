@@ -56,6 +56,31 @@ faulty() {
   verdict
 }
 
+@test "Accelerate's states in a folder beside the weights, adapters, and an index without its files" {
+  unpack accelerate-ranks2 flat
+  mkdir -p checkpoint_3/accelerator_states
+  cp flat/* checkpoint_3/accelerator_states/
+  cp flat/model.safetensors checkpoint_3/
+  run -0 zs-checkpoint show checkpoint_3
+  assert_line --regexp '^framework +Accelerate$'
+  assert_line --regexp '^ranks +2$'
+  diff <(zs-checkpoint show --tensors --digests -f tsv flat | cut -f 1-6,9) <(zs-checkpoint show --tensors --digests -f tsv checkpoint_3 | cut -f 1-6,9)
+  run -0 zs-checkpoint diff flat checkpoint_3
+  rm checkpoint_3/accelerator_states/random_states_0.pkl
+  run --separate-stderr -1 zs-checkpoint verify checkpoint_3
+  [[ $stderr == *"the random states of rank 0 are missing"* ]]
+  mkdir adapter
+  cp flat/model.safetensors adapter/adapter_model.safetensors
+  echo '{"global_step": 7}' >adapter/trainer_state.json
+  run -0 zs-checkpoint show adapter
+  assert_line --regexp '^layout +adapter$'
+  assert_line --regexp '^step +7$'
+  mkdir index
+  echo '{"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}' >index/model.safetensors.index.json
+  run --separate-stderr -1 zs-checkpoint show index
+  [[ $stderr == *"names 2 files of weights, and 2 of them are not beside it, the first model-1.safetensors"* ]]
+}
+
 @test "show says framework, version, step, ranks, layout, ties and what is frozen" {
   unpack $z2 z2
   run -0 zs-checkpoint show z2

@@ -77,6 +77,8 @@ State Reader::read() {
   layers();
   if (universal())
     read_universal(first->root);
+  else if (!experts_.empty())
+    experts();
   else if (divided().optimizer_state)
     partitions();
   else
@@ -95,7 +97,6 @@ stage::Division Reader::divided() const { return stage::divided_by(state_.stage.
 bool Reader::universal() const { return fs::is_directory(folder_ + "/zero"); }
 
 void Reader::scan() {
-  std::vector<std::string> experts;
   for (const auto& entry : fs::directory_iterator(folder_)) {
     const std::string name = entry.path().filename().string();
     std::error_code failure;
@@ -126,14 +127,12 @@ void Reader::scan() {
       }
     }
     if (role.kind == Role::Kind::layer) layers_[role.layer].push_back(name);
-    if (role.kind == Role::Kind::expert) experts.push_back(name);
+    if (role.kind == Role::Kind::expert) experts_.push_back(name);
   }
   std::sort(state_.files.begin(), state_.files.end(),
             [](const File& a, const File& b) { return std::tie(a.rank, a.name) < std::tie(b.rank, b.name); });
   std::sort(state_.unread.begin(), state_.unread.end());
-  if (!experts.empty())
-    fault(*std::min_element(experts.begin(), experts.end()),
-          "is of a mixture of experts, whose files zs does not read");
+  std::sort(experts_.begin(), experts_.end());
 }
 
 bool Reader::open(const std::string& name, int dp, std::vector<Opened>& into) {
@@ -358,6 +357,22 @@ void Reader::layers() {
     for (const auto& [name, tensor] : tensors_of(&opened[0].root))
       state_.parameter(std::to_string(layer) + "." + name).weight = whole(tensor, files[0]);
   }
+}
+
+void Reader::experts() {
+  std::vector<Opened> states;
+  for (const std::string& name : experts_) {
+    std::vector<Opened> opened;
+    const bool state = name.starts_with("expp_rank_");
+    if (!open(name, -1, state ? states : opened) || state) continue;
+    for (const auto& [key, tensor] : tensors_of(&opened[0].root)) state_.parameter(key).weight = whole(tensor, name);
+  }
+  if (state_.ranks == 1 && divided().optimizer_state)
+    partitions();
+  else if (states.size() == 1 && !divided().optimizer_state)
+    unpartitioned(states.front());
+  else
+    fault(experts_.front(), "is of experts on several ranks: their weights are read, the optimizer's state is not");
 }
 
 void Reader::finish() {

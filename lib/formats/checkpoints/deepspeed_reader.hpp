@@ -50,6 +50,7 @@ class Reader {
   std::map<int, std::map<int, std::string>> models_, optimizers_;  // mp -> dp -> file; dp is -1 for the one model file
   std::map<int, std::vector<std::string>> layers_;                 // layer -> files
   std::map<int, std::vector<Opened>> model_files_, optimizer_files_;
+  std::vector<std::string> experts_;     // files
   std::set<std::string> shared_;         // names that are aliases
   std::map<std::string, int> said_;      // the rank whose settings a parameter has
   std::map<std::string, bool> stepped_;  // whether the first rank has the step of a group
@@ -81,6 +82,9 @@ class Reader {
   void weights(const Opened& file);
 
   void layers();
+
+  /// The weights of experts, of which each has a file, and the optimizer's state beside them.
+  void experts();
 
   /// The parameters of one model-parallel rank, by group.
   std::vector<std::vector<Listed>> listed(int mp);

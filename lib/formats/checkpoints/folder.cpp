@@ -24,12 +24,18 @@ namespace fs = std::filesystem;
 using tensorfile::Value;
 
 constexpr const char* kTrainer = "trainer_state.json";
+constexpr const char* kStates = "accelerator_states";
 
 class Folder {
  public:
   explicit Folder(const std::string& folder) : folder_(folder) {
     state_.path = state_.folder = folder;
     for (const auto& entry : fs::directory_iterator(folder)) names_.insert(entry.path().filename().string());
+    if (names_.erase(kStates) > 0) {  // Accelerate's save_state in a folder beside the weights
+      states_ = std::string(kStates) + "/";
+      for (const auto& entry : fs::directory_iterator(folder + "/" + states_))
+        names_.insert(states_ + entry.path().filename().string());
+    }
   }
 
   State read() {
@@ -44,6 +50,7 @@ class Folder {
   std::string folder_;
   State state_;
   std::set<std::string> names_, read_;
+  std::string states_;  // the folder of states, with a slash; "": this one
 
   bool has(const std::string& name) const { return names_.contains(name); }
   std::string path(const std::string& name) const { return folder_ + "/" + name; }
@@ -84,6 +91,13 @@ class Folder {
     if (has("pytorch_model_fsdp.bin")) {
       if (const auto value = open("pytorch_model_fsdp.bin")) add_weights(state_, &*value, "pytorch_model_fsdp.bin");
       state_.layout = "FSDP, whole";
+    } else if (const auto adapter = std::ranges::find_if(
+                   names_,
+                   [](const auto& name) { return name == "adapter_model.safetensors" || name == "adapter_model.bin"; });
+               adapter != names_.end()) {
+      add_model(state_, path(*adapter));
+      took(*adapter);
+      state_.layout = "adapter";
     } else if (tensorfile::has_state_dict(folder_)) {
       try {
         add_model(state_, folder_);
@@ -94,6 +108,9 @@ class Folder {
         if (name.starts_with("model") || name.starts_with("pytorch_model")) {
           if (!read_.contains(name) && fs::is_regular_file(path(name))) took(name);
         }
+        const bool again =
+            !states_.empty() && (name == states_ + "model.safetensors" || name == states_ + "pytorch_model.bin");
+        if (again) took(name);  // the same weights once more
       }
     }
     for (const std::string& name : names_) {
@@ -107,15 +124,15 @@ class Folder {
   }
 
   void optimizer() {
-    if (has(kOptimizerFile)) {
-      took(kOptimizerFile);
+    if (const std::string file = states_ + kOptimizerFile; has(file)) {
+      took(file);
       try {
-        add_safetensors(state_, path(kOptimizerFile));
+        add_safetensors(state_, path(file));
       } catch (const Error& error) {
         state_.faults.emplace_back(error.what());
       }
     }
-    for (const char* const name : {"optimizer.pt", "optimizer.bin"}) {
+    for (const std::string& name : {states_ + "optimizer.pt", states_ + "optimizer.bin"}) {
       if (!has(name)) continue;
       const auto value = open(name);
       if (!value) continue;
@@ -131,26 +148,27 @@ class Folder {
     for (const char* const name : {"gradients.pt", "gradient_norms.pt", "config.json"}) {
       if (has(name)) took(name);
     }
-    for (const char* const name : {"scheduler.pt", "scheduler.bin"}) {
+    for (const std::string& name : {states_ + "scheduler.pt", states_ + "scheduler.bin"}) {
       if (!has(name)) continue;
       if (const auto value = open(name)) add_facts(state_, "schedule", *value);
     }
-    if (has("scaler.pt")) {
-      if (const auto value = open("scaler.pt")) add_facts(state_, "scaler", *value);
+    if (const std::string file = states_ + "scaler.pt"; has(file)) {
+      if (const auto value = open(file)) add_facts(state_, "scaler", *value);
     }
     std::int64_t ranks = 0;
-    for (const std::string& name : names_) {
+    for (const std::string& file : names_) {
       int rank = -1, end = -1;
+      const std::string name = file.starts_with(states_) ? file.substr(states_.size()) : file;
       const bool of_rank = (std::sscanf(name.c_str(), "random_states_%d.pkl%n", &rank, &end) == 1 ||
                             std::sscanf(name.c_str(), "rng_state_%d.pth%n", &rank, &end) == 1) &&
                            end == static_cast<int>(name.size());
       if (!of_rank && name != "rng_state.pth") continue;
-      if (const auto value = open(name, std::max(rank, 0)))
+      if (const auto value = open(file, std::max(rank, 0)))
         add_facts(state_, "random." + std::to_string(std::max(rank, 0)), *value);
       ranks = std::max<std::int64_t>(ranks, std::max(rank, 0) + 1);
     }
     for (std::int64_t rank = 0; rank < ranks && ranks > 1; ++rank) {
-      if (!has("random_states_" + to_text(rank) + ".pkl") && !has("rng_state_" + to_text(rank) + ".pth"))
+      if (!has(states_ + "random_states_" + to_text(rank) + ".pkl") && !has("rng_state_" + to_text(rank) + ".pth"))
         state_.faults.push_back(located(folder_, 0, "the random states of rank " + to_text(rank) + " are missing"));
     }
     if (ranks > 0) state_.ranks = std::max(ranks, state_.ranks.value_or(0));
@@ -184,8 +202,8 @@ class Folder {
   }
 
   void name_it() {
-    const bool accelerate = std::any_of(names_.begin(), names_.end(),
-                                        [](const std::string& name) { return name.starts_with("random_states_"); });
+    const bool accelerate = std::ranges::any_of(
+        names_, [&](const std::string& name) { return name.starts_with(states_ + "random_states_"); });
     state_.framework = is_trainer() ? "Hugging Face Trainer" : accelerate ? "Accelerate" : "Hugging Face";
     if (state_.framework == "Hugging Face" && (state_.layout.starts_with("FSDP"))) state_.framework = "PyTorch";
     if (accelerate && state_.layout.empty() && state_.ranks && *state_.ranks > 1 &&

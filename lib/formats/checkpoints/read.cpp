@@ -79,10 +79,10 @@ State read_any(const std::string& path) {
     }
     return read_torch_file(path);
   }
-  if (is_there(path + "/accelerator_states") || is_there(path + "/" + kSums)) return read_zs(path);
+  if (is_there(path + "/accelerator_states/state.json") || is_there(path + "/" + kSums)) return read_zs(path);
   if (is_dcp(path)) return read_dcp(path);
   if (is_deepspeed(path)) return read_deepspeed(path);
-  const bool known = tensorfile::has_state_dict(path) || is_trainers(path);
+  const bool known = tensorfile::has_state_dict(path) || is_trainers(path) || is_there(path + "/accelerator_states");
   if (!known) {
     // One file of a trainer, or folders of checkpoints.
     std::vector<std::string> files;

@@ -84,7 +84,16 @@ void add_index(StateDict& into, const std::string& path) {
     throw Error(path, 0, "malformed index: expected {\"weight_map\": {NAME: FILE}}");
   }
   std::map<std::string, StateDict> shards;
-  std::set<std::string> wanted;
+  std::set<std::string> wanted, named, missing;
+  for (const auto& [name, value] : index["weight_map"].items()) {
+    const std::string shard = value.is_string() ? value.get<std::string>() : "";
+    if (named.insert(shard).second && !shard.empty() && !fs::exists(fs::path(path).parent_path() / shard))
+      missing.insert(shard);
+  }
+  if (!missing.empty() && named.size() > 1)
+    throw Error(path, 0,
+                "names " + std::to_string(named.size()) + " files of weights, and " + std::to_string(missing.size()) +
+                    " of them are not beside it, the first " + *missing.begin());
   for (const auto& [name, value] : index["weight_map"].items()) {
     const std::string shard = value.is_string() ? value.get<std::string>() : "";
     if (shard.empty() || shard == "." || shard == ".." || shard.find('/') != std::string::npos) {

@@ -16,12 +16,12 @@
 namespace zs::trace {
 namespace {
 
-/// The events of a rank on its streams, which `wanted` takes.
+/// The work of a rank on its streams, which `wanted` takes; a synchronisation is none.
 template <typename Wanted>
 std::vector<Span> spans_of(const Trace& trace, const Wanted& wanted) {
   std::vector<Span> spans;
   for (const Event& event : trace.events) {
-    if (event.stream != -1 && wanted(event)) spans.push_back({event.ts, event.end()});
+    if (on_stream(event) && wanted(event)) spans.push_back({event.ts, event.end()});
   }
   return merged(std::move(spans));
 }

@@ -2,6 +2,7 @@
 #include "config/foreign.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <map>
@@ -78,8 +79,35 @@ class Collected {
   Config config_;
 };
 
-/// A file's keys, below `prefix`; of DeepSpeed's also under their names in zs.
-void add_file(const Config& file, const std::string& prefix, Collected& collected, bool replace) {
+void add_named_file(const std::string& path, Collected& collected);
+
+/// What Accelerate's and axolotl's files call a setting of zs, and its values: "theirs=ours;...", or the same.
+struct Called {
+  std::string_view theirs, key, values{};
+};
+constexpr std::string_view kReshards = "true=3;false=2;FULL_SHARD=3;SHARD_GRAD_OP=2;NO_SHARD=0";
+constexpr auto kCalled = std::to_array<Called>({
+    {"fsdp_config.fsdp_sharding_strategy", "zero.stage",
+     "FULL_SHARD=3;HYBRID_SHARD=3;SHARD_GRAD_OP=2;HYBRID_SHARD_ZERO2=2;NO_SHARD=0;1=3;2=2;3=0;4=3;5=2"},
+    {"fsdp_config.fsdp_reshard_after_forward", "zero.stage", kReshards},
+    {"fsdp_config.reshard_after_forward", "zero.stage", kReshards},
+    {"deepspeed_config.zero_stage", "zero.stage"},
+    {"deepspeed_config.gradient_accumulation_steps", "training.gradient_accumulation_steps"},
+    {"mixed_precision", "training.dtype", "bf16=bfloat16;fp16=float16;no=float32"},
+    {"sequence_len", "model.context_length"},
+    {"base_model", "model.name"},
+});
+
+std::string our_value(const Called& called, const std::string& value) {
+  if (called.values.empty()) return value;
+  const std::string all = ";" + std::string(called.values) + ";", sign = ";" + value + "=";
+  const std::size_t at = all.find(sign);
+  return at == std::string::npos ? "" : all.substr(at + sign.size(), all.find(';', at + 1) - at - sign.size());
+}
+
+/// A file's keys; of DeepSpeed's, Accelerate's and axolotl's also under their names in zs. `path`: the
+/// file, beside which the files that it names may be.
+void add_file(const Config& file, const std::string& path, Collected& collected, bool replace) {
   const bool deepspeed = file.find("zero_optimization.stage") || file.find("train_micro_batch_size_per_gpu") ||
                          file.find("train_batch_size");
   for (const Entry& entry : file.entries()) {
@@ -90,7 +118,18 @@ void add_file(const Config& file, const std::string& prefix, Collected& collecte
     if (deepspeed)
       collected.add("deepspeed." + entry.key, entry, true);
     else
-      collected.add(prefix + entry.key, entry, replace);
+      collected.add(entry.key, entry, replace);
+    if (deepspeed) continue;
+    for (const Called& called : kCalled) {
+      Entry ours = entry;
+      ours.value = called.theirs == entry.key ? our_value(called, entry.value) : "";
+      if (!ours.value.empty()) collected.add(std::string(called.key), std::move(ours), replace);
+    }
+    const bool names_file = entry.key == "deepspeed" || entry.key == "deepspeed_config.deepspeed_config_file";
+    if (names_file && entry.value.ends_with(".json")) {
+      add_named_file(entry.value, collected);
+      add_named_file((fs::path(path).parent_path() / entry.value).string(), collected);
+    }
   }
 }
 
@@ -106,7 +145,7 @@ void add_named_file(const std::string& path, Collected& collected) {
   if (!is_configuration(path)) return;
   try {
     const Config file = Config::parse(read_regular(fs::canonical(path).string(), kLargestFile).bytes, path);
-    if (file.entries().size() <= kMostKeys) add_file(file, "", collected, false);
+    if (file.entries().size() <= kMostKeys) add_file(file, path, collected, false);
   } catch (const std::exception&) {
   }
 }
@@ -157,6 +196,8 @@ void add_arguments(const std::vector<std::string>& words, std::size_t begin, Col
       if (override_at(word) != std::string::npos) {
         const std::size_t from = word.find_first_not_of('+');
         collected.add(word.substr(from, equals - from), {"", word.substr(equals + 1), "command", Kind::plain}, true);
+      } else {
+        add_named_file(word, collected);
       }
       continue;
     }
@@ -191,8 +232,12 @@ Config foreign_configuration(const std::vector<std::string>& typed, const std::v
   // Without secrets at once: the value of "--cookie session=X" would be read as a setting of its own.
   const std::vector<std::string> command = without_secrets(words_of_shell(typed));
   Collected collected;
-  for (const std::string& file : files) add_file(Config::read(file), "", collected, true);
-  add_arguments(command, begin_of_arguments(command), collected);
+  for (const std::string& file : files) add_file(Config::read(file), file, collected, true);
+  const std::size_t begin = begin_of_arguments(command);
+  add_arguments(command, begin, collected);
+  for (std::size_t i = 0; i + 1 < begin; ++i) {  // of the launcher, as Accelerate's
+    if (option_name(command[i]) == "config_file") add_named_file(command[i + 1], collected);
+  }
   for (const std::string& setting : settings) {
     const std::size_t equals = setting.find('=');
     if (equals == std::string::npos || equals == 0) throw UsageError("--set: '" + setting + "' is not KEY=VALUE");

@@ -48,6 +48,38 @@ TEST_CASE("files that the command names are read, DeepSpeed's keys under both na
   CHECK_THROWS_AS(foreign_configuration({"train"}, {folder.file("torn.yaml")}, {}), Error);
 }
 
+TEST_CASE("Accelerate's and axolotl's files say stage, number format, ranks and sizes in their own words") {
+  const TemporaryFolder folder;
+  const auto read = [&](const std::string& text) {
+    write_file(folder.file("launch.yaml"), text);
+    return foreign_configuration({"accelerate", "launch", "--config_file", folder.file("launch.yaml"), "train.py"}, {},
+                                 {});
+  };
+  const auto fsdp = read(
+      "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 4\n"
+      "fsdp_config:\n  fsdp_sharding_strategy: SHARD_GRAD_OP\n  fsdp_offload_params: true\n");
+  CHECK(fsdp.text("zero.stage") == "2");
+  CHECK(fsdp.text("training.dtype") == "bfloat16");
+  CHECK(fsdp.text("num_processes") == "4");
+  CHECK(fsdp.text("fsdp_config.fsdp_offload_params") == "true");
+  CHECK(read("fsdp_config: {fsdp_version: 2, fsdp_reshard_after_forward: true}\n").text("zero.stage") == "3");
+  CHECK(read("fsdp_config: {fsdp_sharding_strategy: 1}\n").text("zero.stage") == "3");
+  CHECK_FALSE(read("fsdp_config: {fsdp_sharding_strategy: OTHER}\n").has("zero.stage"));
+  CHECK(read("deepspeed_config: {zero_stage: 1, gradient_accumulation_steps: 8}\n")
+            .text("training.gradient_accumulation_steps") == "8");
+  // The file that it points to lies beside it.
+  write_file(folder.file("ds.json"), R"({"zero_optimization": {"stage": 3}})");
+  CHECK(read("deepspeed_config: {deepspeed_config_file: ds.json}\n").text("zero.stage") == "3");
+  write_file(folder.file("lora.yaml"),
+             "base_model: gpt2\nsequence_len: 512\nmicro_batch_size: 2\nlearning_rate: 2e-5\ndeepspeed: ds.json\n");
+  const auto axolotl = foreign_configuration({"axolotl", "train", folder.file("lora.yaml")}, {}, {});
+  CHECK(axolotl.text("model.name") == "gpt2");
+  CHECK(axolotl.text("model.context_length") == "512");
+  CHECK(axolotl.text("training.batch_size") == "2");
+  CHECK(axolotl.text("training.learning_rate") == "2e-5");
+  CHECK(axolotl.text("zero.stage") == "3");
+}
+
 TEST_CASE("--set holds over all, secrets are withheld") {
   const auto config = foreign_configuration({"train.py", "--lr", "1", "--hf_token", "abc"}, {}, {"lr=2", "note=x y"});
   CHECK(config.text("training.learning_rate") == "2");

@@ -89,24 +89,29 @@ class Fsdp2(Layout):
     def _hook_gradients(self, recorder, optimizers=None):
         if optimizers is not None:  # a further one: the parameters' hooks are there
             return
-        hooked = {}
+        hooked, sharded = {}, []
 
         @guarded
         def find(*_):
-            for root in self.roots:
-                for path, module in names.modules(root) if hasattr(root, "_modules") else ():
-                    state = module._get_fsdp_state() if hasattr(module, "_get_fsdp_state") else None
-                    group = getattr(state, "_fsdp_param_group", None)
-                    for held in getattr(group, "fsdp_params", ()):
-                        whole = getattr(held, "_unsharded_param", None)
-                        if whole is None or hooked.get(id(held)) is whole or not whole.requires_grad:
-                            continue
-                        hooked[id(held)] = whole
-                        self._handles.append(whole.register_hook(self._local_hook(recorder, self.names().get(id(held.sharded_param)), whole)))
+            if not sharded:
+                sharded.extend(self._sharded())
+            for held in sharded:
+                whole = getattr(held, "_unsharded_param", None)
+                if whole is None or hooked.get(id(held)) is whole or not whole.requires_grad:
+                    continue
+                hooked[id(held)] = whole
+                self._handles.append(whole.register_hook(self._local_hook(recorder, self.names().get(id(held.sharded_param)), whole)))
 
         for root in self.roots:
             if hasattr(root, "register_forward_hook"):
                 self._around(root, lambda *_: None, find)
+
+    def _sharded(self):
+        """What FSDP2 holds of each parameter, once a forward was run."""
+        for root in self.roots:
+            for _, module in names.modules(root) if hasattr(root, "_modules") else ():
+                state = module._get_fsdp_state() if hasattr(module, "_get_fsdp_state") else None
+                yield from getattr(getattr(state, "_fsdp_param_group", None), "fsdp_params", ())
 
 
 def _moved(optimizer):

@@ -148,22 +148,23 @@ def _head(row):
 
 def finish(rows, transfer):
     """(the JSON texts of rows, joined by commas; their digests)."""
-    places, known = array.array("q"), {}
+    places, heads, known, numbers = [], [], {}, memoryview(transfer.bytes())
     for row in rows:
         held, slot, count = row.measured
         at = known.get(id(held))
         if at is None:
-            numbers = transfer.place(held.numbers)
-            at = known[id(held)] = (numbers if held.digests is None else transfer.place(held.digests), numbers + held.slots, numbers + 2 * held.slots)
-        places.extend((at[0] + slot, at[1] + slot, at[2] + 8 * slot, count))
-    heads = [_head(row) if row.elements is None else b'%s, "elements": "%s"' % (_head(row), _elements(row.elements, transfer)) for row in rows]
-    return (native.rows if native.library() else _rows)(heads, places, transfer.bytes())
-
-
-def _elements(kept, transfer):
-    vector, at, count = kept
-    begin = (transfer.place(vector) + at) * 8
-    return binascii.b2a_base64(transfer.bytes()[begin:begin + 8 * count], newline=False)
+            first = transfer.place(held.numbers)
+            at = known[id(held)] = (first if held.digests is None else transfer.place(held.digests), first + held.slots, first + 2 * held.slots)
+        places += (at[0] + slot, at[1] + slot, at[2] + 8 * slot, count)
+        head = _head(row)
+        if row.elements is not None:
+            vector, at, count = row.elements
+            begin = known.get(id(vector))
+            if begin is None:
+                begin = known[id(vector)] = transfer.place(vector)
+            head = b'%s, "elements": "%s"' % (head, binascii.b2a_base64(numbers[(begin + at) * 8:(begin + at + count) * 8], newline=False))
+        heads.append(head)
+    return (native.rows if native.library() else _rows)(heads, array.array("q", places), transfer.bytes())
 
 
 def _rows(heads, places, numbers):

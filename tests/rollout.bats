@@ -265,6 +265,36 @@ END
   says "verl training/rollout_probs_diff_mean: 0"
 }
 
+@test "rollout: OpenRLHF's experience is recorded when both sides have scored it" {
+  python_with torch python3-torch
+  mkdir -p openrlhf/trainer/ppo_utils
+  touch openrlhf/__init__.py openrlhf/trainer/__init__.py openrlhf/trainer/ppo_utils/__init__.py
+  cat >openrlhf/trainer/ppo_utils/experience_maker.py <<'END'
+class RemoteExperienceMaker:
+    def make_experience(self, samples_list):
+        for one in samples_list:
+            one.action_log_probs = one.rollout_log_probs.clone()
+        return samples_list
+END
+  cat >main.py <<'END'
+import types
+import torch
+from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
+# padded on the right; masks and log-probabilities begin with the second token
+one = types.SimpleNamespace(
+    sequences=torch.tensor([[7, 8, 3, 4, 5], [6, 8, 9, 4, 0]]), attention_mask=torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 1, 0]]),
+    action_mask=torch.tensor([[0, 1, 1, 1], [0, 0, 1, 0]]), rollout_log_probs=torch.tensor([[0.0, -1.0, -2.0, -3.0], [0.0, 0.0, -4.0, 0.0]]))
+maker = RemoteExperienceMaker()
+maker.strategy = types.SimpleNamespace(args=types.SimpleNamespace(rollout=types.SimpleNamespace(temperature=0.7)))
+assert maker.make_experience([one]) == [one]
+END
+  ZS_PROBE=rl PYTHONPATH=.:$ROOT/share/probe "$PYTHON" -m zs_probe main.py
+  run -0 zs-verify rl/rollout
+  says "verdict: exact"
+  says "compared: 4 tokens of 2 sequences in 1 step"
+  jq -se 'map(select(.n == 1))[0] | .ids == [6, 8, 9, 4] and .prompt == 3 and .temperature == 0.7' rl/rollout/rollout-0.jsonl
+}
+
 # generates ALGORITHM FAULT STATUS TEXT: a training of TRL, attached without a change, and what is said of it
 generates() {
   ZS_PROBE=$1-$2 PYTHONPATH=$ROOT/share/probe:${PYTHONPATH:-} HF_HUB_OFFLINE=1 "$PYTHON" -m zs_probe "$BATS_TEST_DIRNAME/generates.py" "$1" "$2" >log 2>&1 ||

@@ -31,7 +31,7 @@ def main():
 def tell_if_empty(folder):
     if folder.partition(":")[0] == "golden":
         folder = folder.partition(":")[2] or "golden"
-    if folder != "off" and not (os.path.isdir(folder) and any(name.startswith("rank-") for name in os.listdir(folder))):
+    if folder != "off" and not (os.path.isdir(folder) and any(name.startswith(("rank-", "rollout")) for name in os.listdir(folder))):
         print("zs_probe: nothing was recorded: no optimizer of torch made a step", file=sys.stderr)
 
 

@@ -21,7 +21,9 @@ def activate():
                       "deepspeed": _watch_deepspeed, "megatron.core.optimizer.distrib_optimizer": _watch_megatron,
                       "megatron.core.optimizer.clip_grads": _watch_megatron_norm,
                       "transformers.generation.utils": _watch_generation, "trl.generation.vllm_generation": _watch_engine,
-                      "torch.utils.cpp_extension": _watch_compiling, "torch.distributed.pipelining.stage": _watch_stages, "verl.utils.debug.metrics": _watch_verl, **_trainers()})
+                      "torch.utils.cpp_extension": _watch_compiling, "torch.distributed.pipelining.stage": _watch_stages,
+                      "verl.utils.debug.metrics": _watch_batches("watch_verl"),
+                      "openrlhf.trainer.ppo_utils.experience_maker": _watch_batches("watch_openrlhf"), **_trainers()})
     for name in list(finder.watched):
         if name in sys.modules:
             finder.watched.pop(name)(sys.modules[name])
@@ -142,9 +144,11 @@ def _compiles(name, folder):
         say(f"PyTorch compiles {name} for its first use, which can take minutes; later runs find it in {folder}")
 
 
-def _watch_verl(module):
-    from .verl import watch_metrics
-    watch_metrics(module)
+def _watch_batches(name):
+    def watch(module):
+        from . import batches
+        getattr(batches, name)(module)
+    return watch
 
 
 def _watch_stages(module):

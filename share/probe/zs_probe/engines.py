@@ -8,6 +8,7 @@ The workers write to $ZS_PROBE/generator, a file each. An engine in the same pro
 TRL's engine is recorded by itself.
 """
 import functools
+import types
 
 from .say import guarded, say
 from .synced import weights
@@ -93,6 +94,31 @@ def watch_llm(llm, watch):
         return outputs
 
     llm.generate = generate
+
+
+def watch_client(client, watch):
+    """The same of a server, whose answers have them."""
+    for name in ("generate", "chat"):
+        made = getattr(client, name, None)
+        if made is not None:
+            setattr(client, name, _answering(made, watch))
+
+
+def _answering(made, watch):
+    @functools.wraps(made)
+    def answer(*args, **kwargs):
+        found = made(*args, **kwargs)
+        guarded(_answered)(watch, found, types.SimpleNamespace(**kwargs))
+        return found
+    return answer
+
+
+def _answered(watch, found, settings):
+    drawn, prompts = found["completion_ids"], found["prompt_ids"]
+    watch.flush()
+    for number, (tokens, values) in enumerate(zip(drawn, found.get("logprobs") or ())):
+        prompt = list(prompts[number * len(prompts) // len(drawn)])
+        watch.wait(number, prompt + tokens, len(prompt), {"gen": [one[0] if isinstance(one, list) else one for one in values]}, settings)
 
 
 def _drew(watch, outputs, settings):

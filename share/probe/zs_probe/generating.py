@@ -190,8 +190,9 @@ class Watch:
         for one in (model, getattr(trainer, "ref_model", None)):
             if hasattr(one, "register_forward_hook"):
                 one.register_forward_hook(guarded(self._forwarded), with_kwargs=True)
-        from .engines import watch_llm
+        from .engines import watch_client, watch_llm
         watch_llm(getattr(trainer, "llm", None), self)
+        watch_client(getattr(trainer, "vllm_client", None), self)
         atexit.register(guarded(self.flush))
 
     # ---- the generator

@@ -107,6 +107,9 @@ def _rows(model, side, tp):
         if ".lora_" in name or "original_module" in name or tensor.is_complex():
             continue
         plain = _plain(name)
+        if tensor.numel() == 0 and not buffer:
+            unseen(f"{name} is empty, as where an engine has packed its weights for a kernel, and is not recorded")
+            continue
         if not tensor.is_floating_point():
             tensor = tensor.float() if tensor.dtype in (torch.int64, torch.int32, torch.uint8, torch.bool) and tensor.numel() < 1 << 20 else None
             if tensor is None:

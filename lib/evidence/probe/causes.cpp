@@ -10,13 +10,6 @@
 namespace zs::probe {
 namespace {
 
-std::int64_t size_of(const Run& run, const std::string& axis, const char* other) {
-  for (const char* const name : {axis.c_str(), other}) {
-    if (const auto known = run.axes.find(name); known != run.axes.end()) return known->second;
-  }
-  return 1;
-}
-
 /// Whether the micro-batches' own gradients have the factor. False where they cannot be matched.
 bool before_reduction(const std::vector<std::string>& parameters, double factor, const Side& a, const Side& b) {
   const auto pairs = matched(a.step, b.step);
@@ -34,6 +27,13 @@ bool before_reduction(const std::vector<std::string>& parameters, double factor,
 }
 
 }  // namespace
+
+std::int64_t size_of(const Run& run, const char* axis, const char* other) {
+  for (const char* const name : {axis, other}) {
+    if (const auto known = run.axes.find(name); known != run.axes.end()) return known->second;
+  }
+  return 1;
+}
 
 std::string family(const Run& run, const Step& step, const std::string& place, const std::string& parameter) {
   std::set<int> shares;

@@ -10,6 +10,9 @@
 
 namespace zs::probe {
 
+/// The ranks along an axis, by either of its names; 1 if there is none.
+std::int64_t size_of(const Run& run, const char* axis, const char* other = "");
+
 /// The family of the parameter that ranks recorded at PLACE/PARAMETER.
 std::string family(const Run& run, const Step& step, const std::string& place, const std::string& parameter);
 

@@ -211,10 +211,9 @@ void Comparison::step(std::int64_t number, const Side& a, const Side& b) {
   for (const bool norm : {false, true}) {
     if (!done()) found_.judged[thing(number, norm ? "norm" : "number")] = bounds_.number(norm);
   }
-  if (!same && !done() && bounds_.clean() && found_.steps > 1)
-    found_.notes.push_back("step " + to_text(number) + " is the first with other bits: kernels that do not " +
-                           "repeat their bits, or a training that computes something else from this step on. Another " +
-                           "layout or kernel makes other bits from the first step on");
+  if (!same && !done() && bounds_.clean() && found_.steps > 1 && a_.layout == b_.layout && a_.ranks == b_.ranks)
+    found_.notes.push_back("step " + to_text(number) + " is the first with other bits, in one layout: kernels that " +
+                           "do not repeat their bits, or a training that computes something else from this step on");
   if (!same) bounds_.differed();
 }
 

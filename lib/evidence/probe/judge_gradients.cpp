@@ -36,11 +36,6 @@ Contributed contributed(const Step& step, const std::string& parameter, std::siz
   return found;
 }
 
-std::int64_t size_of(const Run& run, const char* axis) {
-  const auto found = run.axes.find(axis);
-  return found == run.axes.end() ? 1 : found->second;
-}
-
 /// The number of ranks by which a sum of gradients is divided. Tied stages and tensor ranks have summands of one share,
 /// and experts have the tokens of all shares.
 double shares_of(const Run& run, const Step& step, const std::set<int>& summands) {

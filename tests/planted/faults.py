@@ -73,6 +73,8 @@ class Faults:
         o = self.o
         if self.now("lost_micro") and micro == o.micro:
             self.opt.zero_grad()
+        if self.now("clip_micro"):  # in place of the sum
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), o.clip, foreach=False)
         if o.fault == "twice_micro" and self.step + 1 == o.at and micro == o.micro:
             (self.loss(self.model, self.step, micro) / o.accumulation).backward()
 
@@ -105,6 +107,19 @@ class Faults:
         elif self.now("clock"):
             for state in self.opt.state.values():
                 state["step"] += 1
+        elif self.now("clock_one"):
+            for _, p in self.chosen():
+                self.opt.state[p]["step"] += o.size
+        elif self.now("wrong_group"):  # a resume gives each group the options of the other
+            a, b = self.opt.param_groups
+            a["weight_decay"], b["weight_decay"] = b["weight_decay"], a["weight_decay"]
+        elif self.now("moved_group"):
+            self.opt.param_groups[1]["params"].append(self.opt.param_groups[0]["params"].pop())
+        elif o.fault == "kept_gradient":  # of one parameter, which was not set to zero
+            if self.step == o.at:
+                for g, old in zip(found, self.old):
+                    g.add_(old)
+            self.old = [g.clone() for g in found]
         elif self.now("moments_swapped"):
             held = [self.opt.state[p]["exp_avg"] for _, p in self.chosen()]
             a, b = held[0], next(t for t in held[1:] if t.shape == held[0].shape)
@@ -138,7 +153,7 @@ class Faults:
                 g.copy_(g.to(torch.float8_e4m3fn).to(g.dtype) if o.size else g.to(torch.bfloat16).to(g.dtype))
 
     AFTER = ("stands_still", "decayed_twice", "half_master", "stale_weights", "update_scaled", "nudged", "noised", "row_stuck", "not_decayed", "second_scaled",
-             "last_scaled")
+             "last_scaled", "rank_behind")
 
     def kept(self):
         return [(p, p.detach().clone()) for _, p in self.chosen()] if self.o.fault in self.AFTER else []
@@ -149,7 +164,9 @@ class Faults:
         with torch.no_grad():
             for p, old in kept:
                 local, before = (t.to_local() if hasattr(t, "to_local") else t for t in (p.detach(), old))
-                if self.now("stands_still"):
+                if self.now("rank_behind"):  # its replica is not updated
+                    p.copy_(old if self.rank == o.rank else p)
+                elif self.now("stands_still"):
                     p.copy_(old)
                 elif self.since("decayed_twice"):
                     p.sub_(old * (o.rate * o.decay * o.size))
@@ -179,6 +196,8 @@ class Faults:
                 return gradient * (o.size or 2)
             if self.now("lost_micro") and self.micro == o.micro:
                 return gradient * 0
+            if self.now("lost_bucket") and self.rank == o.rank:
+                return gradient * (self.micro != o.micro)
             if self.now("lost_rank") and self.rank == o.rank:
                 return gradient * 0
             if self.now("doubled_rank") and self.rank == o.rank:
@@ -187,7 +206,7 @@ class Faults:
                 return -gradient
             return None
 
-        if o.fault in ("scale", "twice_micro", "lost_micro", "lost_rank", "doubled_rank", "sign"):
+        if o.fault in ("scale", "twice_micro", "lost_micro", "lost_rank", "doubled_rank", "sign", "lost_bucket"):
             for name, p in self.net.named_parameters():
                 if o.tensor in name and p.requires_grad:
                     p.register_hook(hook)

@@ -147,6 +147,8 @@ class Training(Faults, Loops):
             data_rank = (o.rank + 1) % self.data_ranks
         if o.fault == "old_batch" and step + 1 == o.at:
             step -= 1
+        if o.fault == "epoch_again" and step + 1 == o.at:
+            step = 0
         first = (data_rank * o.accumulation + micro) * each
         made = []
         for i in range(first, first + each):
@@ -175,6 +177,8 @@ class Training(Faults, Loops):
             loss = loss * (o.size if micro == o.micro else 1)
         if o.fault == "dropout_off":
             model.eval()
+        if o.fault == "eval_step":  # from here on: the next forward pass
+            model.train(step + 2 != o.at)
         return loss
 
     def torch(self):
@@ -189,12 +193,14 @@ class Training(Faults, Loops):
         if o.compiled and not o.blocks:
             model.compile(backend=o.compiled)
         self.model, self.opt = model, self.optimizer(self.groups(model))
+        if o.fault == "lost_bucket":
+            self.hooked()
         second = torch.optim.SGD([p for n, p in model.named_parameters() if "words" in n], lr=o.second) if o.second else None
         schedule = torch.optim.lr_scheduler.LambdaLR(self.opt, lambda s: 1 / (1 + 0.1 * s)) if o.schedule else None
         for step in range(o.steps):
             self.step = step
             for micro in range(o.accumulation):
-                last = micro == o.accumulation - 1
+                self.micro, last = micro, micro == o.accumulation - 1
                 unsynced = model.no_sync() if o.layout == "ddp" and not (last and not self.now("unreduced")) else contextlib.nullcontext()
                 if o.layout in ("fsdp2", "fsdp2tp", "hsdp"):
                     model.set_requires_gradient_sync(last)

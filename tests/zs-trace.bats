@@ -31,6 +31,19 @@ some_trace() {
 
 rows() { zs-trace --format tsv --show "$@" | tail -n +2; }
 
+@test "a synchronisation on a stream is no work of the GPU" {
+  {
+    echo '{"traceEvents": ['
+    event cuda_runtime cudaLaunchKernel 0 5 '"correlation": 1'
+    event kernel gemm 10 20 '"stream": 7, "correlation": 1'
+    event cuda_sync 'Stream Sync' 20 80 '"stream": 7, "correlation": 2'
+    event kernel gemm 40 10 '"stream": 7, "correlation": 1'
+    echo '{}]}'
+  } >s.json
+  # From 10 to 50, 30 of them busy.
+  assert_equal "$(rows temporal s.json | cut -f 2-3)" $'40\t10'
+}
+
 @test "each analysis of a small trace, worked out by hand" {
   some_trace >t.json
   # From 120 to 450; busy 120-200, 210-300, 420-450; computing 80 + 40.

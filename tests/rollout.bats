@@ -60,6 +60,7 @@ relation() {
   dump nemo shift shifted
   run -1 zs-verify shifted
   says "relation: shift by +1"
+  says "where: step 0, sample 0, token"
   run -1 zs-verify nemo/train_data_step2.jsonl
   says "192 tokens of 12 sequences in 1 step"
   dump slime stale slime

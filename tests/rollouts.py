@@ -111,14 +111,15 @@ def zs(all_rows, folder, fault, sides=("gen", "train")):
 
 
 def nemo(all_rows, folder, fault):
+    """As the logger of NeMo-RL 0.7.0 writes: micro-batches of one sample, so that each value is a list of one."""
     for step in range(STEPS):
         with open(os.path.join(folder, f"train_data_step{step}.jsonl"), "w") as file:
-            for row in (r for r in all_rows if r["step"] == step):
+            for i, row in enumerate(r for r in all_rows if r["step"] == step):
                 pad = [0] * 3
                 file.write(json.dumps({
-                    "content": "text", "rewards": 1.0, "input_lengths": len(row["ids"]), "token_ids": row["ids"] + pad,
-                    "token_loss_mask": [0] * PROMPT + [1] * LENGTH + pad, "sample_loss_mask": 1.0, "advantages": [0.0] * (PROMPT + LENGTH) + pad,
-                    "generation_logprobs": [0.0] * PROMPT + row["gen"] + pad, "prev_logprobs": [-1.0] * PROMPT + row["train"] + pad}) + "\n")
+                    "content": ["text"], "rewards": [1.0], "input_lengths": [len(row["ids"])], "token_ids": [row["ids"] + pad],
+                    "token_loss_mask": [[0.0] * PROMPT + [1.0] * LENGTH + pad], "sample_loss_mask": [1.0], "advantages": [[0.0] * (PROMPT + LENGTH) + pad],
+                    "generation_logprobs": [[0.0] * PROMPT + row["gen"] + pad], "prev_logprobs": [[-1.0] * PROMPT + row["train"] + pad], "idx": i}) + "\n")
 
 
 def slime(all_rows, folder, fault):

@@ -227,7 +227,7 @@ void Rows::add(const Row& row) {
   for (const char* name : {"sample", "sample_id"}) {
     if (const auto text = row.texts.find(name); text != row.texts.end()) made.sample = text->second;
   }
-  for (const char* name : {"index", "sample_index"}) {
+  for (const char* name : {"index", "sample_index", "idx"}) {
     if (const double index = row.number(name, kNan); made.sample.empty() && index >= 0)
       made.sample = to_text(static_cast<std::int64_t>(index));
   }

@@ -106,12 +106,13 @@ train() { zs-train --model_name tiny --num_layers 1 --seq_length 16 --output_dir
 }
 
 @test "a training writes for both, and zs-parse reads the same values back" {
-  train --max_steps 6 --use_tensorboard --use_wandb --wandb_project p --wandb_tags a,b >log
+  train --max_steps 6 --use_tensorboard --use_wandb --wandb_project p --wandb_tags a b >log
   local folder=(runs/*/) wandb
   zs-parse "${folder[0]}" -o own.tsv
   wandb=$(jq -r .wandb_run <(zs-runs --registry runs --format json | jq '.[0]'))
   zs-parse "${folder[0]}wandb" -o wandb.tsv
   grep -qx "#@ [^ ]* wandb_run=$wandb" wandb.tsv
+  grep -qx '#@ [^ ]* wandb_tags=a,b' wandb.tsv
   grep -qx "run: wandb_run=$wandb" log
   local name
   for name in step loss grad_norm learning_rate iteration_time peak_mem; do

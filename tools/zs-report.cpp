@@ -34,7 +34,9 @@ const zs::cli::Command kCommand = {
     {
         {'o', "output", "FILE",
          "write the report to FILE (.md, .html, .pdf; for revisions also .json, for gradients .json and .tsv), '-' for "
-         "stdout; without it, for a folder, write report.html, report.md and the pictures into that folder",
+         "stdout; without it, for a folder, write report.html, report.md and the pictures into that folder, of "
+         "revisions "
+         "revision_comparison_report.html, .md and revision_comparison_data.json",
          "-"},
         {'f',
          "format",
@@ -70,6 +72,7 @@ const zs::cli::Command kCommand = {
          "",
          true},
         {0, "baseline", "CONDITION", "revision: the condition to compare with [the first]"},
+        {0, "test_config", "WORDS", "revision: the options of every run, where the folder does not record them"},
         {0, "max_slowdown", "PERCENT", "revision: largest allowed growth of time and memory", "3"},
         {0, "rows", "KEY", "sweep: the attribute down the side of the map [the first that differs]"},
         {0, "columns", "KEY", "sweep: the attribute along its top [the next that differs]"},
@@ -144,8 +147,12 @@ zs::report::Document of_inputs(const zs::cli::Args& args, const Kind& kind, cons
   const zs::input::Listener listener = {
       .progress = [&](std::size_t done, std::size_t all, const std::string& name) { progress.at(done, all, name); },
       .fault = zs::cli::fault_printer(kCommand, faults)};
-  const zs::metric::Store store = zs::summary::read(
+  zs::metric::Store store = zs::summary::read(
       named(args, inputs, ""), listener, [](const std::string& text) { zs::cli::warn(kCommand, text); }, kind.rule);
+  if (args.has("test_config")) {
+    store.attributes["test_config"] = args.text("test_config");
+    for (zs::metric::Run& run : store.runs) run.attributes.emplace("test_config", args.text("test_config"));
+  }
   return document(args, kind, store,
                   inputs.size() > 1  ? std::to_string(inputs.size()) + " inputs"
                   : inputs[0] == "-" ? "stdin"
@@ -202,7 +209,10 @@ zs::report::Document document(const zs::cli::Args& args, const Kind& kind, Forma
 
 /// Throws if another file has the name of the report, and zs-report did not write it.
 void require_ours(const std::string& path) {
-  if (fs::exists(path) && zs::Input(path).read_all().find("Written by zs-report") == std::string::npos)
+  if (!fs::exists(path)) return;
+  const std::string text = zs::Input(path).read_all();
+  const bool json = text.starts_with("{\n  \"verdict\": ") && text.find("\"revisions\": ") != std::string::npos;
+  if (!json && text.find("Written by zs-report") == std::string::npos)
     throw zs::Error(path, 0, "is not a report of zs-report, and would be written over: name another file with -o");
 }
 
@@ -213,10 +223,15 @@ zs::Status report(const zs::cli::Args& args) {
       !args.has("output") && !args.has("format") && args.operands().size() == 1 && fs::is_directory(first);
   const zs::figure::Theme theme = args.has("theme") ? zs::figure::read_theme(args.text("theme")) : zs::figure::Theme();
   std::vector<std::string> outputs = {args.text("output")};
-  if (beside) outputs = {(fs::path(first) / "report.html").string(), (fs::path(first) / "report.md").string()};
-  if (beside) std::for_each(outputs.begin(), outputs.end(), require_ours);
-  std::int64_t faults = 0;
   const Kind kind = kind_of(args);
+  if (beside) {
+    outputs = {"report.html", "report.md"};
+    if (kind.name == "revision")  // the names of slurm/compare-revisions.sbatch
+      outputs = {"revision_comparison_report.html", "revision_comparison_report.md", "revision_comparison_data.json"};
+    for (std::string& output : outputs) output = (fs::path(first) / output).string();
+    std::for_each(outputs.begin(), outputs.end(), require_ours);
+  }
+  std::int64_t faults = 0;
   const std::string folder = zs::report::folder_of(outputs[0]);
   const auto format_of = [&](const std::string& output) {
     return zs::report::format_named(beside ? output.substr(output.rfind('.') + 1) : zs::cli::form_of(args, "md"));

@@ -96,7 +96,8 @@ bool marks_checkpoint(const std::string& name) {
 /// Whether a file without a description may be a log.
 bool like_log(std::string name) {
   static const std::set<std::string> kEndings = {".out", ".txt", ".jsonl", ".json", ".csv", ".h5", ".tsv"};
-  if (name.starts_with(".") || name == "summary.h5" || name.ends_with("_numbers.tsv"))
+  if (name.starts_with(".") || name == "summary.h5" || name.ends_with("_numbers.tsv") ||
+      name == "revision_comparison_data.json")
     return false;                                                 // files that zs writes next to logs
   if (name == "runs.csv" || name == "zs-runs.csv") return false;  // tables of runs, of zs or of others
   if (name.ends_with(".gz")) name.resize(name.size() - 3);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/program_options.hpp>
+#include <filesystem>
 
 #include "base/name.hpp"
 #include "base/number.hpp"
@@ -151,6 +152,17 @@ Args Args::parse(const Command& command, const std::vector<std::string>& words) 
     const std::string underscored = with_underscores(word);
     const bool value = !normal.empty() && takes_next(command, normal.back()) && !is_option(command, underscored);
     normal.push_back(options_end || value ? word : underscored);
+    // "--wandb_tags a b": the words of a list, up to an option or a file.
+    const auto is_list = [&](const Option& o) {
+      return o.value == "LIST" && normal[normal.size() - 2] == "--" + o.name;
+    };
+    if (value && std::any_of(command.options.begin(), command.options.end(), is_list)) {
+      std::error_code ignored;
+      for (; i + 1 < words.size() && !words[i + 1].starts_with("-") &&
+             !std::filesystem::exists(words[i + 1], ignored) && words[i + 1].find(".y") == std::string::npos;
+           ++i)
+        normal.back() += "," + words[i + 1];
+    }
     const Option* const option = options_end || value ? nullptr : may_stand_alone(command, underscored);
     if (!option) continue;
     // A word like its choices is meant as one, and is checked below.

@@ -287,6 +287,7 @@ void Reader::header(const Value& root, const std::string& name) {
           return !known.contains(key) || key == "module" || key == "frozen_param_fragments" || key == "shared_params";
         });
     for (const Opened& file : opened) {
+      if (!file.root.find("module")) fault(file.name, "has no entry module");
       State said;
       for (const Item& item : items_of(&file.root)) {
         const std::string key = key_text(item.key);

@@ -140,8 +140,11 @@ void Comparison::start(std::int64_t step, const Tensors& left, const Tensors& ri
   if (parameters) std::erase_if(apart, [](const Apart& t) { return t.parameter.find('/') != std::string::npos; });
   Finding finding = made(step, "start", apart, of);
   if (!parameters) finding.place = place_of(finding.parameter), finding.parameter = parameter_of(finding.parameter);
-  finding.relation = parameters ? "the parameters differ before the first step"
-                                : "the optimizer's state or a buffer differs before the first step";
+  const bool moved = finding.place == "buffer";  // a recording starts in the first backward
+  finding.step += moved;
+  finding.relation = moved        ? "differs after the first forward pass, where the recording starts"
+                     : parameters ? "the parameters differ before the first step"
+                                  : "the optimizer's state differs before the first step";
   std::set<std::string> factors;
   for (const Apart& t : apart) {
     const Fit one = fit({*t.a}, *t.b);

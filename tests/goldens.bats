@@ -125,6 +125,18 @@ golden() { run --separate-stderr "$1" zs-verify --golden "${@:2}"; }
   [[ $output == *"other.txt: code: from step 3 on, loss: 6.5 and 6.6"* ]] || complain "$output"
   golden -0 kept new --atol 0.2
   golden -0 kept/gpt/values.txt new/gpt/values.txt
+  # Megatron's columns: zs does not know num-zeros, and a time is no value of a training. A folder means its file of that name.
+  megatron() {
+    jq -n --argjson zeros "$1" --argjson time "$2" '{"lm loss": {"start_step": 1, "end_step": 2, "step_interval": 1, "values": {"1": 10.5, "2": 10.25}},
+      "num-zeros": {"start_step": 1, "end_step": 2, "step_interval": 1, "values": {"1": 50, "2": $zeros}},
+      "forward-time": {"start_step": 1, "end_step": 2, "step_interval": 1, "values": {"1": 0.5, "2": $time}}}'
+  }
+  megatron 60 0.5 >kept/m.json
+  megatron 60 0.75 >new/m.json
+  golden -0 kept new/m.json
+  megatron 61 0.5 >new/m.json
+  golden -1 kept new/m.json
+  [[ $output == *"headline: from step 2 on, num-zeros: 60 and 61"* ]] || complain "$output"
   run -2 --separate-stderr zs-verify --golden kept new --update
   verdict
 }

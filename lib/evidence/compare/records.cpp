@@ -107,20 +107,19 @@ class RecordComparison {
     return all;
   }
 
-  /// The values of a side by column. Only columns that the training decides count, and of these `names` (empty: all).
+  /// The values of a side by column: of `names`, or of all columns that the training decides.
   static Holdings holdings(const Side& side, const std::vector<Row>& rows, const std::vector<std::string>& names) {
     Holdings all;
-    for (const std::string& name : decided()) {
+    for (const std::string& name : names.empty() ? decided() : names) {
       const Column* const column = side.records->find(name);
-      if (!column || (!names.empty() && std::find(names.begin(), names.end(), name) == names.end())) continue;
+      if (!column) continue;
       for (const Row& row : rows) all.add(name, cell(*column, row) ? 1 : 0);
     }
     return all;
   }
 
   void choose(const std::vector<std::string>& names) {
-    for (const std::string& name : decided()) {
-      if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) continue;
+    for (const std::string& name : names.empty() ? decided() : names) {
       const Column *const left = a_.records->find(name), *const right = b_.records->find(name);
       const bool in_a = has_values(left), in_b = has_values(right);
       if (in_a && !in_b) made_.only_a.push_back(name);

@@ -2,6 +2,7 @@
 #include "comparison/golden.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstring>
 #include <filesystem>
@@ -9,10 +10,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "attribute/table.hpp"
 #include "base/base64.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
 #include "base/words.hpp"
+#include "compare/records.hpp"
 #include "comparison/two_runs.hpp"
 #include "input/named.hpp"
 #include "probe/answer.hpp"
@@ -142,6 +145,24 @@ std::size_t write_short(const std::string& from, const std::string& to, bool flo
   return size;
 }
 
+/// What a golden of values keeps: all that the training decides, and each column of numbers that zs does not know, such
+/// as Megatron's num-zeros, unless its name says that it is a measurement.
+std::vector<std::string> columns_of(const Recorded& golden, const Recorded& values) {
+  static constexpr std::array kMeasured = {"time", "second", "_ms", "-ms", "mem", "byte", "flop", "throughput", "util"};
+  std::vector<std::string> all = compare::decided();
+  for (const Recorded* const one : {&golden, &values}) {
+    for (const metric::Column& column : one->run.records.columns) {
+      const std::string name = lower(column.name);
+      const bool measured =
+          std::ranges::any_of(kMeasured, [&](const char* word) { return name.find(word) != name.npos; });
+      if (!measured && column.type() != metric::Type::text && !attribute::find(column.name) &&
+          std::ranges::find(all, column.name) == all.end())
+        all.push_back(column.name);
+    }
+  }
+  return all;
+}
+
 GoldenAnswer made(const std::string& verdict, const std::string& headline) {
   return {verdict, headline, {{"verdict", verdict}, {"headline", headline}}, false};
 }
@@ -188,10 +209,13 @@ GoldenAnswer compare_golden(const std::string& goldens, const std::string& recor
   return answer;
 }
 
-GoldenAnswer compare_golden_values(const std::string& golden, const std::string& values,
+GoldenAnswer compare_golden_values(const std::string& goldens, const std::string& values,
                                    const compare::Tolerance& tolerance) {
+  const std::string same_name = goldens + "/" + fs::path(values).filename().string();
+  const std::string golden = fs::is_directory(goldens) && fs::exists(same_name) ? same_name : goldens;
   const auto read = [](const std::string& path) { return read_recorded(input::named(path, "", "zs-verify")); };
-  const Answer found = compare_runs(read(golden), read(values), tolerance);
+  const Recorded kept = read(golden), seen = read(values);
+  const Answer found = compare_runs(kept, seen, tolerance, columns_of(kept, seen));
   const auto line = [&](const std::string& key) { return compare::line_of(found.lines, {key}); };
   const std::string first = line("step").empty() ? ""
                                                  : "from step " + line("step") + " on, " + line("what") + ": " +

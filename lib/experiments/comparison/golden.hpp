@@ -31,8 +31,9 @@ GoldenAnswer compare_golden(const std::string& goldens, const std::string& recor
 /// recording of the effect of rounding, kept with it; or "". Throws Error if it begins with the golden's parameters.
 GoldenAnswer update_golden(const std::string& goldens, const std::string& recording, const std::string& floor);
 
-/// Compares the values of a run as a log or a table has them, such as Megatron's golden_values.json, with those kept.
-GoldenAnswer compare_golden_values(const std::string& golden, const std::string& values,
+/// Compares the values of a run as a log or a table has them, such as Megatron's golden_values.json, with those kept:
+/// the file `goldens`, or the file of the same name in that folder.
+GoldenAnswer compare_golden_values(const std::string& goldens, const std::string& values,
                                    const compare::Tolerance& tolerance);
 
 /// The files below a folder, as paths in it.

@@ -123,6 +123,7 @@ import h5py
 f = h5py.File("logits.h5")
 logits, targets = f["logits"][:], f["targets"][:]
 assert logits.shape == (24, 3) and targets.shape == (24,), (logits.shape, targets.shape)
+assert f["sample"][:].tolist() == list(range(24)), f["sample"][:]
 print((logits.argmax(1) == targets).mean())'
   awk "BEGIN { exit !(($output - $accuracy)^2 < 1e-12) }" || complain "logits say $output, the log $accuracy"
   verdict

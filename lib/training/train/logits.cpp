@@ -88,15 +88,13 @@ void Logits::commit(std::int64_t first) {
       return std::vector<std::uint64_t>(extents.begin(), extents.end());
     };
     h5::Image image = h5::Image::create();
+    const std::vector<std::uint64_t> shape_of_targets = with_all(target_shape, targets.size());
+    std::vector<std::int64_t> numbers(shape_of_targets.at(0));
+    std::iota(numbers.begin(), numbers.end(), first);
     image.root().write_array("logits", logits, with_all(shape, logits.size()));
-    image.root().write_array("targets", targets, with_all(target_shape, targets.size()));
-    if (!inputs.empty()) {
-      const std::vector<std::uint64_t> shape_of_inputs = with_all(input_shape, inputs.size());
-      std::vector<std::int64_t> numbers(shape_of_inputs.at(0));
-      std::iota(numbers.begin(), numbers.end(), first);
-      image.root().write_array("input_ids", inputs, shape_of_inputs);
-      image.root().write_array("sample", numbers, {numbers.size()});
-    }
+    image.root().write_array("targets", targets, shape_of_targets);
+    if (!inputs.empty()) image.root().write_array("input_ids", inputs, with_all(input_shape, inputs.size()));
+    image.root().write_array("sample", numbers, {numbers.size()});
     write_file(path_, image.finish());
   });
 }

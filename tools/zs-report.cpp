@@ -184,6 +184,11 @@ zs::report::Document document(const zs::cli::Args& args, const Kind& kind, Forma
     return !kinds.empty() && kinds.size() == operands.size() &&
            std::ranges::all_of(kinds, [&](const auto& each) { return each.front() == what; });
   };
+  const bool probe = std::ranges::any_of(
+      operands, [](const std::string& operand) { return zs::input::is(operand, zs::input::Kind::probe); });
+  for (const std::string& operand : operands) {
+    if (probe) zs::input::kinds_of(operand);  // throws if it is not there, which the refusal of a probe would hide
+  }
   const bool rollouts = all_are(zs::input::Kind::rollout);
   if (rollouts || all_are(zs::input::Kind::probe)) {
     for (const char* const option : {"kind", "gradients", "trace"}) {

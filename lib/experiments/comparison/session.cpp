@@ -246,6 +246,8 @@ Request::Request(const cli::Args& args) : args_(args) {
   if (!other && operands.size() == 1 && is_there(operands[0])) kinds_ = input::kinds_of(operands[0]);
   const bool recorded = is(input::Kind::rollout) || is(input::Kind::probe);
   trains_ = !other && operands.size() < 2 && !recorded;
+  // What is no configuration is told before an engine is looked for.
+  if (trains_ && operands.size() == 1) input::named(operands[0], "", "zs-verify of one operand");
 }
 
 bool Request::is(input::Kind kind) const { return !kinds_.empty() && kinds_.front() == kind; }

@@ -55,6 +55,21 @@ Run own_bias(double gradient, double moved) {
 
 }  // namespace
 
+TEST_CASE("diagnosis: what draws random numbers in each step says so, as dropout does") {
+  Run still = own_bias(1e-3, 1e-3), drawing_run = still;
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    StepRow row;
+    row.generators["torch"] = "same";
+    still.steps[step].ranks[0] = row;
+    row.generators["torch"] = std::to_string(step);
+    drawing_run.steps[step].ranks[0] = row;
+  }
+  const Side a{still, still.steps[2], nullptr}, b{drawing_run, drawing_run.steps[2], nullptr};
+  CHECK(drawing(a, a, 2).empty());
+  CHECK(drawing(a, b, 2) == "; only B draws random numbers in each step, as active dropout does");
+  CHECK(drawing(b, b, 2).ends_with("as active dropout does: other micro-batches get other masks"));
+}
+
 TEST_CASE("diagnosis: the update of a gradient that is rounding alone is nobody's, that of another is judged") {
   const Diagnosis same = diagnose(fused_bias(1e-9, 1e-4), fused_bias(-2e-9, -2e-4));
   CHECK_FALSE(same.first);

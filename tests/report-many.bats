@@ -28,6 +28,14 @@ setup() {
   verdict
 }
 
+@test "zs-report: all that a shell finds in a registry is its runs" {
+  for loss in 2 3; do zs-record -r saved -- echo "step 1 loss $loss" >/dev/null; done
+  [ -s saved/runs.csv ] || complain "no table of runs"
+  run -0 --separate-stderr zs-report saved/*
+  [[ ${lines[0]} == "# Comparison of 2 conditions"* ]] || complain "$output"
+  verdict
+}
+
 @test "zs-report: a single run has a report of its own" {
   printf '#zs-metrics 1\n#@ mine model.name=gpt2\n#@ mine expected_steps=3\n#@ mine exit_code=0\nrun\tstep\tloss\titeration_time\npeak\n' |
     sed '$d' >one.tsv

@@ -130,8 +130,15 @@ Named named(const std::string& operand, const std::string& registry, std::string
 }
 
 std::vector<Named> named(const std::vector<std::string>& operands, const std::string& registry, std::string_view tool) {
+  const auto is_table_of_runs = [](const std::string& operand) {  // as a shell finds it by saved_models/*
+    const fs::path path = operand;
+    return (path.filename() == "runs.csv" || path.filename() == "zs-runs.csv") &&
+           is(path.has_parent_path() ? path.parent_path().string() : ".", Kind::registry);
+  };
   std::vector<Named> all;
-  for (const std::string& operand : operands) all.push_back(named(operand, registry, tool));
+  for (const std::string& operand : operands) {
+    if (operands.size() == 1 || !is_table_of_runs(operand)) all.push_back(named(operand, registry, tool));
+  }
   return all;
 }
 

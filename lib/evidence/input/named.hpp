@@ -23,6 +23,7 @@ struct Named {
 /// as registry::place_of() does, and if the tool does not accept it: "PATH: is a profiler trace;
 /// zs-parse takes ...; zs-trace takes it". With `registry` "" only paths are resolved.
 Named named(const std::string& operand, const std::string& registry, std::string_view tool);
+/// Of several operands, leaves out the table of runs in a registry (saved_models/*).
 std::vector<Named> named(const std::vector<std::string>& operands, const std::string& registry, std::string_view tool);
 
 /// The run that `operand` means, as named(): its folder, in any registry, or its id, the beginning of it or its name in

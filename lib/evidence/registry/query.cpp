@@ -120,9 +120,8 @@ std::string resolve_column(const Runs& runs, const std::string& name) {
       if (name == asked && runs.find(twin)) return twin;
     }
   }
-  const std::string other = near(runs, name), how = source_of(name);
-  if (!other.starts_with(", did you mean") && !how.empty()) throw Error("no run has a '" + name + "' yet: " + how);
-  throw Error("no run has a column '" + name + "'" + other);
+  if (const std::string how = source_of(name); !how.empty()) throw Error("no run has a '" + name + "' yet: " + how);
+  throw Error("no run has a column '" + name + "'" + near(runs, name));
 }
 
 bool Filter::holds(const std::string& cell) const {

@@ -95,6 +95,15 @@ TEST_CASE("probe: a ledger of two equal recordings is exact; what one side lacks
   CHECK(lacks([](Run& b) { b.steps[1].ranks[0].loss = probefile::Real{1.6}; }) == Verdict::different);
   CHECK(lacks([](Run& b) { b.steps[1].ranks[0].loss = probefile::Real{std::nan("")}; }) == Verdict::different);
   CHECK(lacks([](Run& b) { put(b.steps[1].outputs, "head/0", 1); }) == Verdict::inconclusive);
+  // A part that is missing is no difference of the trainings.
+  Run torn = a;
+  for (const auto& name : {"grad/w", "param/w"}) {
+    torn.steps[1].tensors.at(name).held = 0, torn.steps[1].tensors.at(name).digest = 0;
+    torn.steps[1].tensors.at(name).sketch.assign(kSums, 0);
+  }
+  const Said said = compared(a, torn);
+  CHECK(said.verdict == Verdict::failed);
+  CHECK_FALSE(said.found.first);
 }
 
 TEST_CASE("probe: numbers that differ by rounding are told, and copies of parameters are compared with the others'") {

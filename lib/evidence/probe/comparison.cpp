@@ -117,7 +117,7 @@ void Comparison::start(std::int64_t step, const Tensors& left, const Tensors& ri
     const bool parameter = name.starts_with("param/");
     if (!parameter && !name.starts_with("state.") && !name.starts_with("buffer/")) continue;
     const Tensor* const other = right.find(name);
-    if (!other) continue;
+    if (!other || !tensor.whole() || !other->whole()) continue;  // a part that is missing is a fault of the recording
     if (other->sketch.size() != tensor.sketch.size() || other->shape != tensor.shape) {
       if (!done() && tell) sized(step, name, tensor, *other);
       continue;
@@ -171,6 +171,7 @@ void Comparison::step(std::int64_t number, const Side& a, const Side& b) {
   bool same = true;
   for (const auto& [name, tensor] : a.step.tensors.all()) {
     const Tensor* const other = pair(name, tensor, b.step.tensors);
+    if (other && (!tensor.whole() || !other->whole())) continue;
     if (!other || other->sketch.size() != tensor.sketch.size() || other->shape != tensor.shape) {
       if (other && !done()) sized(number, name, tensor, *other);
       continue;

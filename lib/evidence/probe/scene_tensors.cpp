@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/number.hpp"
 #include "probe/scene.hpp"
 #include "tensorfile/tensor.hpp"
 
@@ -36,7 +37,11 @@ Account::Outcome Account::Scene::field(probefile::rule::Part, const Tensor& x, c
 }
 Account::Outcome Account::Scene::field(probefile::rule::Form, const Tensor& x, const Tensor& y,
                                        const std::string& name) const {
-  if (x.dtype == y.dtype && x.of == y.of && x.shape == y.shape && x.held == y.held) return {};
+  if (x.dtype == y.dtype && x.of == y.of && x.shape == y.shape) {
+    if (x.held == y.held) return {};
+    return {Verdict::failed,
+            name + " is not whole: A has " + to_text(x.held) + " of its elements, B " + to_text(y.held)};
+  }
   const bool own = !alike && !name.starts_with("grad/") && !name.starts_with("param/") && x.shape == y.shape;
   if (own && found.judged.contains(prefix + name)) return {Verdict::rounding, ""};
   const auto form = [](const Tensor& one) { return one.dtype + " " + tensorfile::to_text(one.shape); };

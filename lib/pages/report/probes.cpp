@@ -88,7 +88,12 @@ figure::Figure curves_of(const probe::Map& map) {
                                                             {"param", "parameters"}, {"output", "outputs"}};
   figure::Panel panel;
   std::size_t hue = 0;
+  const auto is_equal = [](const auto& place) {
+    return std::ranges::all_of(place.second, [](const auto& one) { return !(one.second > 0); });
+  };
+  const bool all_equal = std::ranges::all_of(map.places, is_equal);
   for (const auto& [place, steps] : map.places) {
+    if (!all_equal && is_equal(std::pair(place, steps))) continue;  // a logarithmic axis has no place for zero
     figure::Series series;
     const auto name = kNames.find(place);
     series.name = name == kNames.end() ? place : name->second;

@@ -52,8 +52,9 @@ details summary{cursor:pointer;margin:1rem 0 .4rem;font-weight:600}
 main{padding:1rem .9rem 3rem}h1{font-size:1.4rem}
 svg.wide{display:none}svg.narrow{display:block}.row{display:block}
 table{font-size:.86rem}th,td{padding-right:.6rem}
-td:nth-child(2):last-child{min-width:0;white-space:normal;overflow-wrap:anywhere}td:has(+td:last-child):first-child{white-space:normal}
+td:nth-child(2):last-child{min-width:0;white-space:normal;overflow-wrap:anywhere}td:has(+td:last-child):first-child{white-space:normal;overflow-wrap:anywhere}
 }
+@media screen{td:not(.long) wbr{display:none}}
 @media print{
 body{font-size:10.5pt}main{max-width:none;padding:0}nav,.tip{display:none!important}
 svg.wide{display:block}svg.narrow{display:none}

@@ -29,7 +29,7 @@ setup() {
 }
 
 @test "zs-report: all that a shell finds in a registry is its runs" {
-  for loss in 2 3; do zs-record -r saved -- echo "step 1 loss $loss" >/dev/null; done
+  for loss in 2 3; do zs-record --registry saved -- echo "step 1 loss $loss" >/dev/null; done
   [ -s saved/runs.csv ] || complain "no table of runs"
   run -0 --separate-stderr zs-report saved/*
   [[ ${lines[0]} == "# Comparison of 2 conditions"* ]] || complain "$output"

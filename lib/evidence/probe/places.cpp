@@ -197,15 +197,15 @@ void Comparison::updates(std::int64_t number, const Side& a, const Side& b) {
   for (const auto& [name, after] : a.step.tensors.all()) {
     if (!name.starts_with("param/")) continue;
     const Tensor* const other = b.step.tensors.find(name);
-    if (!other || other->sketch.size() != after.sketch.size()) continue;
+    if (!other || !after.whole() || !other->whole() || other->sketch.size() != after.sketch.size()) continue;
     ++held;
     Sketch now_a = after.sketch, now_b = other->sketch;
     negligible_.leave_out(name.substr(6), now_a, now_b);
     const Tensor* const old_a = from_a ? from_a->find(name) : nullptr;
     const Tensor* const old_b = from_b ? from_b->find(name) : nullptr;
     const double by = distance(now_a, now_b);
-    const bool known =
-        old_a && old_b && old_a->sketch.size() == after.sketch.size() && old_b->sketch.size() == after.sketch.size();
+    const bool known = old_a && old_b && old_a->whole() && old_b->whole() &&
+                       old_a->sketch.size() == after.sketch.size() && old_b->sketch.size() == after.sketch.size();
     if (!known) {
       parameter(number, name, after, *other, now_a, now_b, direct);
     } else {

@@ -52,7 +52,7 @@ details summary{cursor:pointer;margin:1rem 0 .4rem;font-weight:600}
 main{padding:1rem .9rem 3rem}h1{font-size:1.4rem}
 svg.wide{display:none}svg.narrow{display:block}.row{display:block}
 table{font-size:.86rem}th,td{padding-right:.6rem}
-td:nth-child(2):last-child{min-width:0;white-space:normal;overflow-wrap:anywhere}td:has(+td:last-child):first-child{white-space:normal;overflow-wrap:anywhere}
+td:nth-child(2):last-child{min-width:0;white-space:normal;overflow-wrap:anywhere}td:has(+td:last-child):first-child{white-space:normal;overflow-wrap:break-word}
 }
 @media screen{td:not(.long) wbr{display:none}}
 @media print{

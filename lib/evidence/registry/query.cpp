@@ -120,8 +120,11 @@ std::string resolve_column(const Runs& runs, const std::string& name) {
       if (name == asked && runs.find(twin)) return twin;
     }
   }
-  if (const std::string how = source_of(name); !how.empty()) throw Error("no run has a '" + name + "' yet: " + how);
-  throw Error("no run has a column '" + name + "'" + near(runs, name));
+  const std::string other = near(runs, name), how = source_of(name);
+  const bool asked = how.starts_with("no run has been ");  // evaluated or tested: a similar name is of another outcome
+  if (!how.empty() && (asked || !other.starts_with(", did you mean")))
+    throw Error("no run has a '" + name + "' yet: " + how);
+  throw Error("no run has a column '" + name + "'" + other);
 }
 
 bool Filter::holds(const std::string& cell) const {

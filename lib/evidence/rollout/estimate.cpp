@@ -101,7 +101,7 @@ Estimate estimate(const std::vector<Token>& tokens) {
   }
   std::ranges::sort(sizes);
   const auto at = [&](double share) { return sizes[static_cast<std::size_t>(share * (n - 1))]; };
-  made.median = at(0.5), made.p99 = at(0.99), made.max = sizes.back();
+  made.p99 = at(0.99), made.max = sizes.back();
   made.bias = d / n, made.bias_error = std::sqrt(std::max(0.0, dd / n - made.bias * made.bias) / n);
   made.k2 = dd / n / 2, made.outside /= n;
   made.mean_w = w / n, made.w_error = std::sqrt(std::max(0.0, ww / n - made.mean_w * made.mean_w) / n);

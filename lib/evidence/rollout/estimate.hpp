@@ -13,7 +13,7 @@ namespace zs::rollout {
 
 struct Estimate {
   std::size_t tokens = 0, equal = 0;                     ///< equal: in bits
-  double mean_abs = 0, p99 = 0, max = 0, median = 0;     ///< of |d|
+  double mean_abs = 0, p99 = 0, max = 0;                 ///< of |d|
   double bias = 0, bias_error = 0;                       ///< mean d, which is k1, and its standard error
   double k2 = 0, k3 = 0;                                 ///< mean d^2 / 2; mean of w - 1 + d
   double mean_w = 1, w_error = 0, ess = 1, outside = 0;  ///< ess: mean(w)^2 / mean(w^2); outside: of 0.9..1.1

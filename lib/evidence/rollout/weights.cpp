@@ -45,10 +45,10 @@ struct Found {
 };
 
 /// Which ranges of a tensor have the sums of another one.
-std::vector<bool> same_ranges(const Tensor& a, const Tensor& b) {
+std::vector<bool> same_ranges(const Tensor& a, const Tensor& b, double by = 1e-11) {
   std::vector<bool> same(a.sketch.size() / probe::kSumsOfRange);
   for (std::size_t i = 0; i < same.size() && a.sketch.size() == b.sketch.size(); ++i)
-    same[i] = probe::distance(probe::range(a.sketch, i), probe::range(b.sketch, i)) < 1e-11;
+    same[i] = probe::distance(probe::range(a.sketch, i), probe::range(b.sketch, i)) < by;
   return same;
 }
 
@@ -98,15 +98,7 @@ class Comparison {
     return found == trainer_.end() ? nullptr : found->second;
   }
 
-  /// The trainer's versions behind the generator's last one. Those between are no syncs.
-  std::vector<std::int64_t> not_seen() const {
-    std::vector<std::int64_t> all;
-    for (const auto& [version, tensors] : trainer_) {
-      if (generator_.empty() || version > generator_.rbegin()->first) all.push_back(version);
-    }
-    return all;
-  }
-
+  const std::map<std::int64_t, const Tensors*>& trainers() const { return trainer_; }
   std::int64_t oldest() const { return trainer_.empty() ? 0 : trainer_.begin()->first; }
 
   Found judge(std::int64_t version, const std::string& place, const std::string& name, const Tensor& held) const {
@@ -148,11 +140,10 @@ class Comparison {
     if (const std::string parts = siblings(version, place, name, held); !parts.empty())
       return {Verdict::different, parts};
     if (const auto found = partly_old(version, place, name, held)) return *found;
-    if (std::vector<bool> other = same ? same_ranges(held, *same) : std::vector<bool>{};
-        2 * std::ranges::count(other, true) > std::ssize(other)) {
-      other.flip();
-      return {Verdict::different, "a part of it matches no version", rows_text(held, other)};
-    }
+    std::vector<bool> apart = same ? same_ranges(held, *same, 0.02) : std::vector<bool>{};  // further than by rounding
+    apart.flip();
+    if (const auto count = std::ranges::count(apart, true); count > 0 && 2 * count <= std::ssize(apart))
+      return {Verdict::different, "a part of it matches no version", rows_text(held, apart)};
     const Tensor& like = exact ? *exact : same ? *same : held;
     if (like.shape != held.shape && &like != &held) return {Verdict::different, "has another shape"};
     return by_distance(now, name, like, held, base != nullptr);
@@ -348,9 +339,12 @@ Answer compare_weights(const std::string& trainer, const std::string& generator)
     by_version += (by_version.empty() ? "" : ", ") + to_text(version) + ": " +
                   to_text(static_cast<std::int64_t>(delivered)) + " of " + to_text(static_cast<std::int64_t>(here));
   }
-  for (const std::int64_t version : comparison.not_seen()) {
-    left.add("version " + to_text(version));
-    alone.push_back("version " + to_text(version) + " is only in the trainer's");
+  // The trainer's versions between the generator's are no syncs.
+  const auto& held = comparison.versions();
+  for (auto it = held.empty() ? comparison.trainers().begin() : comparison.trainers().upper_bound(held.rbegin()->first);
+       it != comparison.trainers().end(); ++it) {
+    left.add("version " + to_text(it->first));
+    alone.push_back("version " + to_text(it->first) + " is only in the trainer's");
   }
   compare::Ledger ledger(left, right);
   for (const auto& [thing, verdict] : entries) ledger.compared(thing, verdict);

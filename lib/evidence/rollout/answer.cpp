@@ -163,11 +163,9 @@ Answer compare(const std::string& a, const std::string& b, const std::string& fl
   }
   line("not compared", some_of(tokens.alone, 3, "; "));
   if (found.tokens == 0) return made;
-  std::set<std::int64_t> steps;
-  for (const Sequence& one : tokens.sequences) steps.insert(one.step);
   line("compared", counted(found.tokens, "token") + " of " + counted(tokens.sequences.size(), "sequence") + " in " +
-                       counted(steps.size(), "step") + "; " + to_text(static_cast<std::int64_t>(found.equal)) +
-                       " equal in bits");
+                       counted(made.curves.steps.size(), "step") + "; " +
+                       to_text(static_cast<std::int64_t>(found.equal)) + " equal in bits");
   line("difference", "mean |d| " + to_brief_text(found.mean_abs) + ", p99 " + to_brief_text(found.p99) + ", largest " +
                          to_brief_text(found.max) + "; d is the generator's minus the trainer's");
   line("bound", "mean " + to_brief_text(3 * bound.mean) + ", p99 " + to_brief_text(3 * bound.p99) +

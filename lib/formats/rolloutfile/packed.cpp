@@ -17,13 +17,7 @@ namespace {
 using tensorfile::Value;
 
 std::vector<double> numbers_of(const tensorfile::Tensor& tensor) {
-  const auto count = static_cast<std::size_t>(tensor.count());
-  if (tensor.dtype == tensorfile::Dtype::i64) {  // exact beyond float32
-    std::vector<std::int64_t> whole(count);
-    tensorfile::read_raw(tensor, {reinterpret_cast<char*>(whole.data()), count * 8});
-    return {whole.begin(), whole.end()};
-  }
-  std::vector<float> read(count);
+  std::vector<float> read(static_cast<std::size_t>(tensor.count()));  // token ids are exact in float32
   tensorfile::read_f32(tensor, read);
   return {read.begin(), read.end()};
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains a small Llama by reinforcement with TRL, as its users do: generates.py ALGORITHM FAULT. The algorithm is grpo or rloo; the
-fault is none, temperature (the generator draws at 0.7, the trainer scores at 1), never (it draws from the first weights) or
-mask (it attends to the padding). Nothing here knows of zs_probe."""
+fault is none, temperature (the generator draws at 0.7, the trainer scores at 1), never (it draws from the first weights),
+mask (it attends to the padding) or rotary (its base is twice as large). Nothing here knows of zs_probe."""
 import sys
 import tempfile
 
@@ -33,6 +33,14 @@ class Llama(transformers.LlamaForCausalLM):
             kwargs["generation_config"].temperature = 0.7
         if FAULT == "mask":
             kwargs["attention_mask"] = torch.ones_like(kwargs["attention_mask"])
+        if FAULT == "rotary":
+            rotary = self.model.rotary_emb
+            held, powers = rotary.inv_freq, torch.arange(len(rotary.inv_freq)) / len(rotary.inv_freq)
+            rotary.inv_freq = held * 2.0 ** -powers
+            try:
+                return super().generate(*args, **kwargs)
+            finally:
+                rotary.inv_freq = held
         if FAULT != "never":
             return super().generate(*args, **kwargs)
         now = {name: tensor.clone() for name, tensor in self.state_dict().items()}

@@ -321,4 +321,5 @@ generates() {
   says "headline: generator and trainer differ: temperature 0.7 on the generator's side alone"
   generates grpo never 1 "relation: the generator equals the trainer's score with the weights of the first step"
   generates grpo mask 1 "relation: the generator equals the trainer's score with no attention mask"
+  generates grpo rotary 1 "relation: the generator equals the trainer's score with a rotary base of 20000"
 }

@@ -9,7 +9,7 @@
 #include "base/json.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
-#include "chat/program.hpp"
+#include "config/share.hpp"
 #include "token/beside.hpp"
 
 namespace zs::chat {
@@ -61,9 +61,10 @@ void add_special(const Json& tokens, std::vector<std::string>& special) {
 
 /// The program's output, line by line.
 std::vector<Json> answers(const Template& by, const std::string& input) {
+  const std::string program = config::share_path("chat/render.py");
   Ended ended;
   for (const char* const python : {"python3", "/usr/bin/python3"}) {
-    ended = run({.words = {python, "-I", "-c", kProgram},
+    ended = run({.words = {python, "-I", program},
                  .input = [&](std::FILE* to) { std::fwrite(input.data(), 1, input.size(), to); },
                  .captured = true});
     if (ended.status != 3 && ended.status != 127) break;

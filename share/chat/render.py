@@ -1,10 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "chat/program.hpp"
+# SPDX-License-Identifier: Apache-2.0
+"""Renders chat templates with Jinja2, as transformers does: its filters, functions and flags.
 
-namespace zs::chat {
-
-// Filters, functions and flags are those that transformers gives a template.
-const char* const kProgram = R"py(
+Reads from stdin a line of JSON with the template, the special tokens and the loss mode, then one line per conversation;
+prints one line for each. Exits with 3 if jinja2 is missing.
+"""
 import contextlib, datetime, io, json, os, resource, signal, sys
 try:
     import jinja2
@@ -193,6 +192,3 @@ def main():
             answer({"failed": f"{type(error).__name__}: {error}"})
 
 main()
-)py";
-
-}  // namespace zs::chat

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/number.hpp"
+#include "base/word_list.hpp"
 #include "base/words.hpp"
 
 namespace zs::model {
@@ -83,10 +84,9 @@ void Configuration::require(const char* key, std::initializer_list<nlohmann::jso
                   joined(values, " or ", [](const nlohmann::json& value) { return value.dump(); }));
 }
 
-void Configuration::require_known(std::span<const std::string_view> keys, const std::string& what) const {
+void Configuration::require_known(std::string_view keys, const std::string& what) const {
   for (const auto& [key, value] : values_->items()) {
-    if (value.is_null() || value == false || value == "" || std::find(keys.begin(), keys.end(), key) != keys.end())
-      continue;
+    if (value.is_null() || value == false || value == "" || has_word(keys, key)) continue;
     refuse(key, "is not known, of " + what + ": what it changes zs does not compute, leave it out if that is nothing");
   }
 }

@@ -5,7 +5,6 @@
 #include <initializer_list>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -30,12 +29,9 @@ class Configuration {
 
   /// Throws zs::Error unless the key is missing or has one of the supported `values`.
   void require(const char* key, std::initializer_list<nlohmann::json> values) const;
-  /// Throws zs::Error at a key that is not one of `keys`, unless it is off: null, false or a text that means none.
-  /// `what` is the owner of the keys.
-  void require_known(std::span<const std::string_view> keys, const std::string& what) const;
-  void require_known(std::initializer_list<std::string_view> keys, const std::string& what) const {
-    require_known(std::span(keys.begin(), keys.size()), what);
-  }
+  /// Throws zs::Error at a key that is not one of `keys`, words with blanks between, unless it is off: null, false or a
+  /// text that means none. `what` is the owner of the keys.
+  void require_known(std::string_view keys, const std::string& what) const;
   /// Throws zs::Error: where, the key and `why`.
   [[noreturn]] void refuse(const std::string& key, const std::string& why) const;
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A decoder's config.json, read and written.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/number.hpp"
+#include "base/word_list.hpp"
+#include "base/words.hpp"
 #include "model/decoder.hpp"
 
 namespace zs::model {
@@ -14,91 +15,35 @@ namespace {
 using Json = nlohmann::json;
 
 /// Keys of every decoder that decide what a model computes.
-constexpr std::array<std::string_view, 16> kDecide = {"hidden_size",
-                                                      "intermediate_size",
-                                                      "num_hidden_layers",
-                                                      "num_attention_heads",
-                                                      "num_key_value_heads",
-                                                      "head_dim",
-                                                      "hidden_act",
-                                                      "rms_norm_eps",
-                                                      "vocab_size",
-                                                      "max_position_embeddings",
-                                                      "tie_word_embeddings",
-                                                      "rope_parameters",
-                                                      "rope_theta",
-                                                      "rope_scaling",
-                                                      "partial_rotary_factor",
-                                                      "model_type"};
+constexpr std::string_view kDecide =
+    "hidden_size intermediate_size num_hidden_layers num_attention_heads num_key_value_heads head_dim hidden_act "
+    "rms_norm_eps vocab_size max_position_embeddings tie_word_embeddings rope_parameters rope_theta rope_scaling "
+    "partial_rotary_factor model_type";
 /// Keys of every model that change no step of a training, or that zs takes from options (dropout, initial values,
 /// dtype).
-constexpr std::array<std::string_view, 47> kElsewhere = {"architectures",
-                                                         "attention_dropout",
-                                                         "auto_map",
-                                                         "begin_suppress_tokens",
-                                                         "bos_token_id",
-                                                         "cache_implementation",
-                                                         "chunk_size_feed_forward",
-                                                         "decoder_start_token_id",
-                                                         "diversity_penalty",
-                                                         "dtype",
-                                                         "early_stopping",
-                                                         "embd_pdrop",
-                                                         "eos_token_id",
-                                                         "exponential_decay_length_penalty",
-                                                         "id2label",
-                                                         "initializer_range",
-                                                         "label2id",
-                                                         "length_penalty",
-                                                         "max_length",
-                                                         "min_length",
-                                                         "no_repeat_ngram_size",
-                                                         "encoder_no_repeat_ngram_size",
-                                                         "num_beam_groups",
-                                                         "num_beams",
-                                                         "num_return_sequences",
-                                                         "pad_token_id",
-                                                         "prefix",
-                                                         "problem_type",
-                                                         "repetition_penalty",
-                                                         "resid_pdrop",
-                                                         "return_dict",
-                                                         "sep_token_id",
-                                                         "suppress_tokens",
-                                                         "task_specific_params",
-                                                         "temperature",
-                                                         "tokenizer_class",
-                                                         "top_k",
-                                                         "top_p",
-                                                         "torch_dtype",
-                                                         "transformers.js_config",
-                                                         "transformers_version",
-                                                         "typical_p",
-                                                         "unsloth_fixed",
-                                                         "unsloth_version",
-                                                         "use_cache",
-                                                         "pruned_heads",
-                                                         "num_labels"};
+constexpr std::string_view kElsewhere =
+    "architectures attention_dropout auto_map begin_suppress_tokens bos_token_id cache_implementation "
+    "chunk_size_feed_forward decoder_start_token_id diversity_penalty dtype early_stopping embd_pdrop eos_token_id "
+    "exponential_decay_length_penalty id2label initializer_range label2id length_penalty max_length min_length "
+    "no_repeat_ngram_size encoder_no_repeat_ngram_size num_beam_groups num_beams num_return_sequences pad_token_id "
+    "prefix problem_type repetition_penalty resid_pdrop return_dict sep_token_id suppress_tokens "
+    "task_specific_params temperature tokenizer_class top_k top_p torch_dtype transformers.js_config "
+    "transformers_version typical_p unsloth_fixed unsloth_version use_cache pruned_heads num_labels";
 /// For these keys null means none; it does not select the fallback.
-constexpr std::array<std::string_view, 3> kNullable = {"sliding_window", "attn_logit_softcapping",
-                                                       "final_logit_softcapping"};
+constexpr std::string_view kNullable = "sliding_window attn_logit_softcapping final_logit_softcapping";
 /// More experts than any model has; each has separate parameters.
 constexpr std::int64_t kMostExperts = 1 << 14;
 /// The keys that windows() reads.
-constexpr std::array<std::string_view, 5> kWindows = {"sliding_window", "use_sliding_window", "max_window_layers",
-                                                      "layer_types", "sliding_window_pattern"};
+constexpr std::string_view kWindows =
+    "sliding_window use_sliding_window max_window_layers layer_types sliding_window_pattern";
 
 /// Keys of every decoder with experts.
-constexpr std::array<std::string_view, 4> kMixture = {"num_experts_per_tok", "router_aux_loss_coef",
-                                                      "output_router_logits", "router_jitter_noise"};
+constexpr std::string_view kMixture =
+    "num_experts_per_tok router_aux_loss_coef output_router_logits router_jitter_noise";
 /// Keys that decide the loss, and no shape or output.
-constexpr std::array<std::string_view, 2> kOfLoss = {"router_aux_loss_coef", "output_router_logits"};
+constexpr std::string_view kOfLoss = "router_aux_loss_coef output_router_logits";
 /// The keys that sparse() reads.
-constexpr std::array<std::string_view, 2> kSparse = {"decoder_sparse_step", "mlp_only_layers"};
-
-bool among(std::span<const std::string_view> all, std::string_view key) {
-  return std::find(all.begin(), all.end(), key) != all.end();
-}
+constexpr std::string_view kSparse = "decoder_sparse_step mlp_only_layers";
 
 /// The file's values over the family's own.
 Configuration complete(const Description& family, const Configuration& config) {
@@ -106,19 +51,17 @@ Configuration complete(const Description& family, const Configuration& config) {
   if (family.rope && !config.has("rope_parameters") && !config.has("rope_scaling"))
     values["rope_parameters"] = Json::parse(family.rope);
   for (const auto& [key, value] : config.values().items()) {
-    if (!value.is_null() || among(kNullable, key)) values[key] = value;
+    if (!value.is_null() || has_word(kNullable, key)) values[key] = value;
   }
   return {config.where(), values};
 }
 
 void require_known(const Description& family, const Configuration& config) {
-  std::vector<std::string_view> known(kDecide.begin(), kDecide.end());
-  known.insert(known.end(), kElsewhere.begin(), kElsewhere.end());
-  known.insert(known.end(), family.keys.begin(), family.keys.end());
-  known.insert(known.end(), family.ignored.begin(), family.ignored.end());
-  if (family.experts) known.insert(known.end(), kMixture.begin(), kMixture.end());
+  std::string known = std::string(kDecide) + " " + std::string(kElsewhere);
+  if (family.experts) known += " " + std::string(kMixture);
+  for (const auto* const keys : {&family.keys, &family.ignored}) known += " " + joined(*keys, " ");
   for (const auto& [key, value] : config.values().items()) {
-    if (key.starts_with('_')) known.push_back(key);  // transformers' notes for itself
+    if (key.starts_with('_')) known += " " + key;  // transformers' notes for itself
   }
   config.require_known(known, "a model of type " + family.type);
 }
@@ -223,7 +166,7 @@ Ropes ropes(const Description& family, const Configuration& config, std::int64_t
   RopeDefaults local = defaults;
   local.theta = config.real("rope_local_base_freq", local.theta);
   const Configuration both = config.part("rope_parameters"), scaling = config.part("rope_scaling");
-  both.require_known({"full_attention", "sliding_attention"}, "rotary positions by kind of layer");
+  both.require_known("full_attention sliding_attention", "rotary positions by kind of layer");
   const Ropes read{rope_in(config.has("rope_parameters") ? both.part("full_attention") : scaling, defaults),
                    rope_in(both.part("sliding_attention"), local)};
   if (config.has("rope_parameters") && config.has("rope_scaling")) {
@@ -260,7 +203,7 @@ Json rope_scaling(const Description& family, const Decoder& s, std::int64_t posi
 
 }  // namespace
 
-bool Description::has(std::string_view key) const { return among(keys, key); }
+bool Description::has(std::string_view key) const { return std::ranges::count(keys, key) > 0; }
 
 Size decoder_size(const Description& family, const Configuration& given) {
   const Configuration config = complete(family, given);
@@ -388,12 +331,12 @@ std::string decoder_json(const Description& family, const Decoder& s, const Mode
 Json decoder_meaning(const Description& family, const Configuration& config) {
   Json decides = Json::object();
   const auto take = [&](std::string_view key) {
-    if (!key.starts_with("rope_") && !among(kOfLoss, key) && !among(kSparse, key) && key != "partial_rotary_factor" &&
-        key != "original_max_position_embeddings" && key != "model_type" && !among(kWindows, key) &&
-        config.has(std::string(key).c_str()))
+    if (!key.starts_with("rope_") && !has_word(kOfLoss, key) && !has_word(kSparse, key) &&
+        key != "partial_rotary_factor" && key != "original_max_position_embeddings" && key != "model_type" &&
+        !has_word(kWindows, key) && config.has(std::string(key).c_str()))
       decides[std::string(key)] = config.values()[std::string(key)];
   };
-  for (const std::string_view key : kDecide) take(key);
+  for (const std::string_view key : words_of(kDecide)) take(key);
   for (const std::string_view key : family.keys) take(key);
   if (family.experts) take("num_experts_per_tok");
   const Configuration whole = complete(family, config);

@@ -48,30 +48,11 @@ Adaptation read_peft(const std::string& folder) {
   config.require("init_lora_weights", {true, false, "gaussian"});
   config.require("target_parameters", {nlohmann::json::array()});  // of experts, which are stacked
   for (const char* const key : {"rank_pattern", "alpha_pattern", "loftq_config"}) config.require(key, {none});
-  config.require_known({"peft_type",
-                        "task_type",
-                        "auto_mapping",
-                        "peft_version",
-                        "base_model_name_or_path",
-                        "revision",
-                        "inference_mode",
-                        "r",
-                        "target_modules",
-                        "target_parameters",
-                        "lora_alpha",
-                        "lora_dropout",
-                        "fan_in_fan_out",
-                        "bias",
-                        "use_rslora",
-                        "modules_to_save",
-                        "init_lora_weights",
-                        "rank_pattern",
-                        "alpha_pattern",
-                        "loftq_config",
-                        "megatron_core",
-                        "qalora_group_size",
-                        "runtime_config"},
-                       "a LoRA of peft");
+  config.require_known(
+      "peft_type task_type auto_mapping peft_version base_model_name_or_path revision inference_mode r "
+      "target_modules target_parameters lora_alpha lora_dropout fan_in_fan_out bias use_rslora modules_to_save "
+      "init_lora_weights rank_pattern alpha_pattern loftq_config megatron_core qalora_group_size runtime_config",
+      "a LoRA of peft");
   return {.rank = static_cast<int>(config.integer("r", 8)),
           .alpha = config.real("lora_alpha", 8),
           .rank_stabilized = config.boolean("use_rslora", false),

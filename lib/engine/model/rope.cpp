@@ -99,10 +99,11 @@ at::Tensor frequencies(const Rope& rope, std::int64_t D, std::int64_t T) {
 }  // namespace
 
 Rope rope_in(const Configuration& part, const RopeDefaults& defaults) {
-  part.require_known({"rope_type", "type", "rope_theta", "partial_rotary_factor", "factor", "low_freq_factor",
-                      "high_freq_factor", "original_max_position_embeddings", "attention_factor", "beta_fast",
-                      "beta_slow", "mscale", "mscale_all_dim", "truncate", "short_factor", "long_factor"},
-                     "rotary positions");
+  part.require_known(
+      "rope_type type rope_theta partial_rotary_factor factor low_freq_factor high_freq_factor "
+      "original_max_position_embeddings attention_factor beta_fast beta_slow mscale mscale_all_dim truncate "
+      "short_factor long_factor",
+      "rotary positions");
   Rope rope;
   rope.type = type_of(part, defaults.phi);
   rope.theta = part.real("rope_theta", defaults.theta);

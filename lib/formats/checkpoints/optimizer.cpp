@@ -2,10 +2,10 @@
 #include "checkpoints/optimizer.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "base/number.hpp"
+#include "base/word_list.hpp"
 #include "checkpoints/fact.hpp"
 
 namespace zs::checkpoints {
@@ -20,41 +20,10 @@ using tensorfile::Value;
 
 /// Names of modules in Hugging Face's GPT-2 and
 /// other decoders, in their order of creation.
-constexpr std::array kModules = {"model",
-                                 "transformer",
-                                 "embed_tokens",
-                                 "wte",
-                                 "wpe",
-                                 "layers",
-                                 "h",
-                                 "ln_1",
-                                 "self_attn",
-                                 "attn",
-                                 "ln_2",
-                                 "mlp",
-                                 "input_layernorm",
-                                 "post_attention_layernorm",
-                                 "pre_feedforward_layernorm",
-                                 "post_feedforward_layernorm",
-                                 "norm",
-                                 "ln_f",
-                                 "q_proj",
-                                 "k_proj",
-                                 "v_proj",
-                                 "o_proj",
-                                 "qkv_proj",
-                                 "q_norm",
-                                 "k_norm",
-                                 "c_attn",
-                                 "c_fc",
-                                 "c_proj",
-                                 "gate_proj",
-                                 "up_proj",
-                                 "gate_up_proj",
-                                 "down_proj",
-                                 "weight",
-                                 "bias",
-                                 "lm_head"};
+constexpr std::string_view kModules =
+    "model transformer embed_tokens wte wpe layers h ln_1 self_attn attn ln_2 mlp input_layernorm "
+    "post_attention_layernorm pre_feedforward_layernorm post_feedforward_layernorm norm ln_f q_proj k_proj v_proj "
+    "o_proj qkv_proj q_norm k_norm c_attn c_fc c_proj gate_proj up_proj gate_up_proj down_proj weight bias lm_head";
 
 /// Counts the ways to assign parameters to groups, each group in order, up to 2, and keeps one of them.
 class Matching {
@@ -152,16 +121,17 @@ std::vector<std::vector<std::size_t>> match(const std::vector<std::vector<Shape>
 }
 
 bool sort_as_modules(std::vector<std::string>& names) {
+  static const std::vector<std::string_view> modules = words_of(kModules);
   std::vector<std::pair<std::vector<std::int64_t>, std::string>> keyed;
   for (const std::string& name : names) {
     std::vector<std::int64_t> key;
     for (std::size_t at = 0; at <= name.size();) {
       const std::size_t end = std::min(name.find('.', at), name.size());
       const std::string_view word = std::string_view(name).substr(at, end - at);
-      const auto found = std::find(kModules.begin(), kModules.end(), word);
+      const auto found = std::ranges::find(modules, word);
       const auto number = parse_int(word);
-      if (found == kModules.end() && !number) return false;
-      key.push_back(number ? *number : found - kModules.begin());
+      if (found == modules.end() && !number) return false;
+      key.push_back(number ? *number : found - modules.begin());
       at = end + 1;
     }
     keyed.emplace_back(std::move(key), name);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "image/image.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "image/format.hpp"
 
 namespace zs::image {
@@ -74,8 +73,7 @@ void check(std::string_view bytes, const std::string& path) {
 bool names_image(std::string_view path) {
   const std::size_t dot = path.rfind('.');
   if (dot == std::string_view::npos) return false;
-  std::string ending(path.substr(dot));
-  std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string ending = lower(path.substr(dot));
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "attribute/table.hpp"
+#include "base/word_list.hpp"
 
 namespace zs::attribute {
 namespace {
@@ -22,11 +23,7 @@ struct Index {
       for (std::string_view name : {row.name, row.key, row.column}) {
         if (!name.empty()) names.emplace(name, &row);
       }
-      for (std::string_view rest = row.aliases; !rest.empty();) {
-        const std::size_t end = std::min(rest.find(' '), rest.size());
-        names.emplace(rest.substr(0, end), &row);
-        rest.remove_prefix(std::min(end + 1, rest.size()));
-      }
+      for (const std::string_view alias : words_of(row.aliases)) names.emplace(alias, &row);
     }
   }
 };

@@ -11,7 +11,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 /// "hub.hfToken_ID" as "hub", "hf", "token", "id": in small letters.
-Words words_of(std::string_view name) {
+Words name_words(std::string_view name) {
   Words words(1);
   bool was_small = false;
   for (const char letter : name) {
@@ -235,10 +235,10 @@ std::string withheld(std::string_view name, std::string_view value) {
 }
 
 bool names_secret(std::string_view name) {
-  for (const std::string& word : words_of(name)) {
+  for (const std::string& word : name_words(name)) {
     if (contains(kAnywhere, word)) return true;
   }
-  const Words words = words_of(name.substr(name.rfind('.') + 1));
+  const Words words = name_words(name.substr(name.rfind('.') + 1));
   const std::string_view last = words.back(), before = words.size() > 1 ? words[words.size() - 2] : std::string_view();
   if (contains(kAtEnd, last)) return true;
   if (last == "key" || last == "keys") return (before.empty() && last == "key") || contains(kKeysOf, before);

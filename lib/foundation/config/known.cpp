@@ -2,32 +2,14 @@
 #include "config/known.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <functional>
 #include <unordered_map>
 
 #include "base/number.hpp"
+#include "base/word_list.hpp"
 #include "base/words.hpp"
 
 namespace zs::config {
-namespace {
-
-void each_word(std::string_view field, const std::function<void(std::string_view)>& use) {
-  while (!field.empty()) {
-    const std::size_t end = std::min(field.find(' '), field.size());
-    use(field.substr(0, end));
-    field.remove_prefix(std::min(end + 1, field.size()));
-  }
-}
-
-bool has_word(std::string_view field, std::string_view word) {
-  bool found = false;
-  each_word(field, [&](std::string_view one) { found = found || one == word; });
-  return found;
-}
-
-}  // namespace
 
 std::span<const Known> known() { return kSettings; }
 
@@ -36,7 +18,7 @@ const Known* known(std::string_view key) {
     std::unordered_map<std::string_view, const Known*> all;
     for (const Known& row : kSettings) {
       all.emplace(row.key, &row);
-      each_word(row.aliases, [&](std::string_view alias) { all.emplace(alias, &row); });
+      for (const std::string_view alias : words_of(row.aliases)) all.emplace(alias, &row);
     }
     return all;
   }();
@@ -51,9 +33,8 @@ const Known* known_option(std::string_view option) {
 }
 
 std::vector<std::string> words(std::string_view field) {
-  std::vector<std::string> all;
-  each_word(field, [&](std::string_view word) { all.emplace_back(word); });
-  return all;
+  const std::vector<std::string_view> all = words_of(field);
+  return {all.begin(), all.end()};
 }
 
 std::string same_form(const Known& row, const std::string& value) {

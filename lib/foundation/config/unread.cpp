@@ -23,7 +23,7 @@ struct Names {
 
   Names() {
     for (const Known& row : known()) {
-      for (const std::string& key : words_of(row.aliases, row.key)) {
+      for (const std::string& key : config::words(std::string(row.key) + " " + std::string(row.aliases))) {
         add(keys, key, row.key);
         if (key.find('.') != std::string::npos) add(words, std::string(last_word(key)), row.key);
       }
@@ -38,11 +38,6 @@ struct Names {
   }
 
  private:
-  static std::vector<std::string> words_of(std::string_view aliases, std::string_view key) {
-    std::vector<std::string> all = config::words(aliases);
-    all.insert(all.begin(), std::string(key));
-    return all;
-  }
   void add(std::vector<std::string>& list, const std::string& name, std::string_view key) {
     if (meaning.emplace(name, key).second) list.push_back(name);
   }

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 
 namespace zs::config {
 namespace {
@@ -83,9 +84,7 @@ Pairs merged_pairs(const YAML::Node& map, const std::string& name, std::string_v
 /// Whether bare `text` would be null, a truth value or a number to a reader of YAML.
 bool looks_typed(const std::string& text) {
   static constexpr std::array kWords = {"~", "null", "true", "false", "yes", "no", "on", "off"};
-  std::string lower = text;
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text.empty() || parse_real(text) || std::find(kWords.begin(), kWords.end(), lower) != kWords.end();
+  return text.empty() || parse_real(text) || std::find(kWords.begin(), kWords.end(), lower(text)) != kWords.end();
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
+
+#include "base/word_list.hpp"
+#include "base/words.hpp"
 
 namespace zs::optimizer {
 namespace {
@@ -27,15 +29,6 @@ constexpr auto kAll = std::to_array<Description>({
 
 constexpr std::array<std::string_view, 3> kStates = {"exp_avg", "exp_avg_sq", "momentum_buffer"};
 
-std::vector<std::string_view> words(std::string_view text) {
-  std::vector<std::string_view> all;
-  while (!text.empty()) {
-    all.push_back(text.substr(0, text.find(' ')));
-    text.remove_prefix(std::min(all.back().size() + 1, text.size()));
-  }
-  return all;
-}
-
 }  // namespace
 
 std::span<const Description> all() { return kAll; }
@@ -49,17 +42,13 @@ const Description* named(std::string_view name) {
 }
 
 const Description* named_by_deepspeed(std::string_view type) {
-  const auto same = [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-  };
-  const auto* const found = std::find_if(kAll.begin(), kAll.end(), [&](const Description& one) {
-    return !type.empty() && std::equal(type.begin(), type.end(), one.deepspeed.begin(), one.deepspeed.end(), same);
-  });
+  const auto* const found = std::ranges::find_if(
+      kAll, [&](const Description& one) { return !type.empty() && lower(type) == lower(one.deepspeed); });
   return found == kAll.end() ? nullptr : &*found;
 }
 
 bool reads(const Description& one, std::string_view setting) {
-  const std::vector<std::string_view> all = words(one.reads);
+  const std::vector<std::string_view> all = words_of(one.reads);
   return std::find(all.begin(), all.end(), setting) != all.end();
 }
 
@@ -117,6 +106,6 @@ std::span<const std::string_view> states(Rule rule) {
   return {};
 }
 
-std::vector<std::string_view> kept_names(const Description& one) { return words(one.keeps); }
+std::vector<std::string_view> kept_names(const Description& one) { return words_of(one.keeps); }
 
 }  // namespace zs::optimizer

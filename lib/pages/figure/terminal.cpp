@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdlib>
 
 #include "base/number.hpp"
 #include "base/text.hpp"
+#include "base/words.hpp"
 #include "figure/axis.hpp"
 #include "figure/canvas.hpp"
 
@@ -217,14 +217,6 @@ class Drawing {
 
   // ---- bars ---------------------------------------------------------------------------------------------------------
   std::string block(double cells, double inner) const {
-    static const std::array<const char*, 8> kEighths = {"",
-                                                        "\xE2\x96\x8F",
-                                                        "\xE2\x96\x8E",
-                                                        "\xE2\x96\x8D",
-                                                        "\xE2\x96\x8C",
-                                                        "\xE2\x96\x8B",
-                                                        "\xE2\x96\x8A",
-                                                        "\xE2\x96\x89"};
     const long eighths = std::lround(std::max(0.0, cells) * 8),
                full = screen_.unicode ? eighths / 8 : std::lround(cells);
     const long mark = std::isfinite(inner) ? std::lround(inner - 0.5) : -1;
@@ -235,7 +227,9 @@ class Drawing {
       else
         text += i == mark ? '|' : '#';
     }
-    return text + (screen_.unicode ? kEighths[static_cast<std::size_t>(eighths % 8)] : "");
+    // U+258F to U+2589 are blocks of one to seven eighths.
+    if (screen_.unicode && eighths % 8 > 0) text += "\xE2\x96" + std::string(1, static_cast<char>(0x90 - eighths % 8));
+    return text;
   }
 
   void bars(const Panel& panel) {
@@ -331,7 +325,7 @@ Screen screen_of_stdout() {
   std::string locale = environment("LC_ALL");
   if (locale.empty()) locale = environment("LC_CTYPE");
   if (locale.empty()) locale = environment("LANG");
-  std::transform(locale.begin(), locale.end(), locale.begin(), [](unsigned char c) { return std::tolower(c); });
+  locale = lower(locale);
   screen.unicode = locale.find("utf-8") != std::string::npos || locale.find("utf8") != std::string::npos;
   screen.colour = terminal && environment("NO_COLOR").empty() && environment("TERM") != "dumb";
   return screen;

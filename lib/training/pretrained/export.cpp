@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/word_list.hpp"
 #include "checkpoints/sums.hpp"
 #include "config/config.hpp"
 #include "registry/record.hpp"
@@ -23,16 +23,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kTokenizer = {"tokenizer.json",
-                                   "tokenizer.model",
-                                   "tokenizer_config.json",
-                                   "chat_template.jinja",
-                                   "vocab.json",
-                                   "merges.txt",
-                                   "special_tokens_map.json",
-                                   "added_tokens.json",
-                                   "preprocessor_config.json",
-                                   "generation_config.json"};
+constexpr std::string_view kTokenizer =
+    "tokenizer.json tokenizer.model tokenizer_config.json chat_template.jinja vocab.json merges.txt "
+    "special_tokens_map.json "
+    "added_tokens.json preprocessor_config.json generation_config.json";
 
 void put(const fs::path& from, const fs::path& to) {
   std::error_code failure;
@@ -166,7 +160,7 @@ int copy_tokenizer(const std::string& from, const std::string& to) {
     put(file, fs::path(to) / (file.extension() == ".model" ? "tokenizer.model" : "tokenizer.json"));
     return 1;
   }
-  for (const char* const name : kTokenizer) {
+  for (const std::string_view name : words_of(kTokenizer)) {
     const fs::path file = fs::path(from) / name;
     if (!fs::exists(file) || fs::equivalent(from, to, failure)) continue;
     put(file, fs::path(to) / name);

@@ -98,13 +98,8 @@ Json to_json(const Shape& shape) {
           {"units", units}};
 }
 
-/// An earlier zs wrote whether there are any: where it says yes, their shapes are missing.
 std::vector<Matrix> read_matrices(const Reader& unit) {
   constexpr std::int64_t kLongest = 1 << 24;
-  const auto given = unit.get<Json>("matrices");
-  if (given.is_boolean() && given.get<bool>())
-    unit.fail("matrices", "has no shapes, since an earlier zs wrote it: measure the step again");
-  if (given.is_boolean()) return {};
   std::vector<Matrix> all;
   for (const auto& [begin, rows, columns] : unit.get<std::vector<std::array<std::int64_t, 3>>>("matrices")) {
     all.push_back({begin, rows, columns});
@@ -139,7 +134,6 @@ Shape read_shape(const Reader& json) {
   for (const Reader& unit : units) {
     shape.units.push_back({unit.get<std::string>("name"), unit.within<std::int64_t>("numel", 0, kParameters),
                            unit.within<int>("tied_to", -1, static_cast<std::int64_t>(units.size()) - 1)});
-    if (!unit.has("kept")) continue;  // of an earlier zs, which had AdamW alone
     shape.units.back().kept = unit.within<std::int64_t>("kept", -1, kParameters);
     shape.units.back().matrices = read_matrices(unit);
     if (unit.has("frozen"))

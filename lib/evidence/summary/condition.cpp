@@ -91,33 +91,6 @@ std::string Condition::attribute(const std::string& key) const {
   return common;
 }
 
-void mark_timed(metric::Store& store) {
-  const auto entry = store.tables.find("runs");
-  std::map<std::string, stat::Sample> totals;
-  for (std::size_t row = 0; entry != store.tables.end() && row < entry->second.rows(); ++row) {
-    const std::string name = text(entry->second, "run", row);
-    const auto run = std::ranges::find(store.runs, name, &metric::Run::name);
-    if (run == store.runs.end() || run->records.find("timed")) continue;
-    Member old;
-    old.read(entry->second, row);
-    const auto least = old["time_min"], most = old["time_max"];
-    stat::Series series = stat::series(*run);
-    std::size_t before = 0;
-    for (stat::Point& point : series.points) {
-      const bool started = !metric::is_absent(point.time) && before++ >= old.count("warmup_points");
-      point.timed = started && least && most && point.time >= *least && point.time <= *most;
-    }
-    stat::mark_timed(*run, series);
-    const double total = stat::time_of_all_steps(series);
-    if (!metric::is_absent(total)) totals[text(entry->second, "condition", row)].push_back(total);
-  }
-  if (totals.empty() || store.summary->find("time_total")) return;
-  metric::Column column("time_total", "s", metric::Type::real);
-  for (std::size_t row = 0; row < store.summary->rows(); ++row)
-    column.reals().push_back(stat::mean_of(totals[text(*store.summary, "condition", row)]));
-  store.summary->columns.push_back(std::move(column));
-}
-
 /// Whether a run says that it trains on tokens: nothing else makes a loss one of tokens.
 static bool says_tokens(const metric::Run& run) {
   for (const char* const column : {"tokens", "tokens_per_second"}) {

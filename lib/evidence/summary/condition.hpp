@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of a summary as named values for figures and reports. Statistics come from the summary. Only mark_timed()
-// computes: it marks the timed records in summaries of older versions.
+// The rows of a summary as named values for figures and reports. Statistics come from the summary.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -73,10 +72,6 @@ struct Condition : Figures<stat::kSummaryColumns> {
   /// The value of each run that has it.
   std::vector<double> values(Member::Column column) const;
 };
-
-/// Adds the columns "timed" and "time_total" to a summary of an older zs-aggregate, from its table "runs" and its runs.
-/// REQUIRES: store.summary.
-void mark_timed(metric::Store& store);
 
 /// The conditions of a summary in its order. `store` must outlive them. Throws Error, naming `source`, if the store has
 /// no summary, or its summary no column "condition".

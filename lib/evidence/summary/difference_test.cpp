@@ -99,18 +99,4 @@ TEST_CASE("a run's statistics are those of the summary") {
   CHECK(all.at(0)["time_mean"] == member["time_mean"]);
 }
 
-TEST_CASE("a summary of an older zs-aggregate: what it lacks follows from what it holds") {
-  stat::SummaryRule rule;
-  rule.timing.warmup = 1;
-  rule.timing.outliers = stat::Outliers::above_p99;
-  const metric::Store made = stat::summarize(of({{{"model.name", "tiny"}}}), rule).store;
-  metric::Store old = made;
-  std::erase_if(old.runs[0].records.columns, [](const metric::Column& column) { return column.name == "timed"; });
-  std::erase_if(old.summary->columns, [](const metric::Column& column) { return column.name == "time_total"; });
-  mark_timed(old);
-  CHECK(old.runs[0].records.find("timed")->integers() == made.runs[0].records.find("timed")->integers());
-  CHECK(old.summary->find("time_total")->reals() == made.summary->find("time_total")->reals());
-  CHECK(made.summary->find("time_total")->reals() == std::vector<double>{0.125 + 0.25 + 9});
-}
-
 }  // namespace zs::summary

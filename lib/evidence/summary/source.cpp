@@ -47,10 +47,7 @@ std::vector<std::vector<const metric::Run*>> members(const metric::Store& store)
 metric::Store read(const std::vector<input::Named>& named, const input::Listener& listener,
                    const std::function<void(const std::string&)>& warn, stat::SummaryRule rule) {
   metric::Store store = input::read(named, listener);
-  if (store.summary && named.size() == 1) {
-    mark_timed(store);
-    return store;
-  }
+  if (store.summary && named.size() == 1) return store;
   if (store.runs.empty()) throw Error(named.front().name, 0, "holds no run with a metric line");
   metric::Store records;
   records.runs = std::move(store.runs);

@@ -110,10 +110,6 @@ TEST_CASE("another way to one global batch is layout, another global batch is an
   // The tree of sums has micro-batches for leaves: how large they are rounds.
   const Facts larger = {{"world_size", "2"}, {"batch_size", "2"}, {"gradient_accumulation_steps", "1"}};
   CHECK(bits_of(two, larger) == Bits::other_arithmetic);
-  // Sums in any order: the number of ranks rounds.
-  Facts any_two = two, any_four = four;
-  any_two["reduction"] = any_four["reduction"] = "any";
-  CHECK(bits_of(any_two, any_four) == Bits::other_arithmetic);
 }
 
 TEST_CASE("what only one run says is a difference") {

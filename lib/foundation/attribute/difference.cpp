@@ -79,9 +79,7 @@ Role role_in(const Facts& settled, std::string_view name) {
   if (!row) return Role::decides;
   if (row->role != Role::layout) return row->role;
   if (!row->through.empty() && settled.count(std::string(row->through)) == 0) return Role::decides;
-  if (row->rounds) return Role::arithmetic;
-  const auto reduction = settled.find("reduction");
-  return row->sums && reduction != settled.end() && reduction->second == "any" ? Role::arithmetic : Role::layout;
+  return row->rounds ? Role::arithmetic : Role::layout;
 }
 
 Facts of_role(const Facts& facts, Role role) {

@@ -24,8 +24,7 @@ Facts named(const Facts& facts);
 Facts settled(const Facts& facts);
 
 /// The role of an attribute in this run. As role(), but a layout whose `through` is unknown decides (2 ranks with an
-/// unknown batch may be another global batch), and a layout that orders sums is arithmetic: a micro-batch always,
-/// others if `reduction` is "any".
+/// unknown batch may be another global batch), and a layout that orders sums is arithmetic: a micro-batch.
 Role role_in(const Facts& settled, std::string_view name);
 
 /// The settled facts of one role. Two runs train the same thing if their facts of Role::decides are equal.

@@ -38,7 +38,6 @@ struct Attribute {
   bool main = false;          ///< shown first in a report
   bool recorded = false;      ///< a column of the records: a value for every step
   bool repeats = false;       ///< an outcome that is equal to the last bit in runs of the same training: loss, not time
-  bool sums = false;          ///< a layout that changed the order of sums if an earlier zs had `reduction` "any"
   bool rounds = false;        ///< a layout that always changes the order of sums, and so is arithmetic
   bool work = false;          ///< it changes how much a step computes
   bool scaled = false;        ///< varied together with the ranks in a study of scaling

@@ -151,14 +151,6 @@ void Config::choose(const std::string& key, const std::string& value) {
 
 void Config::mark_stored() {
   for (Entry& entry : entries_) entry.from = From::stored;
-  // Earlier versions stored this promise, which zs now keeps for any number of ranks.
-  const std::string retired = "zero.reduction";
-  if (!has(retired) || text(retired) != "exact") return;
-  Config kept;
-  for (const Entry& entry : entries_) {
-    if (entry.key != retired) kept.set(entry);
-  }
-  entries_ = std::move(kept.entries_), places_ = std::move(kept.places_), sections_ = std::move(kept.sections_);
 }
 
 void Config::check() const {

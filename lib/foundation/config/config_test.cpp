@@ -243,17 +243,6 @@ TEST_CASE("config: the name of a file cannot write into the configuration that i
   CHECK(again.integer("training.seed") == 3);
 }
 
-TEST_CASE(
-    "config: what an earlier zs stored of a setting that is gone is left out, and every other key keeps its value") {
-  Config config = Config::parse("zero: {stage: 2, reduction: exact, compile: true}\ntraining: {seed: 3}\n", "old.yaml");
-  config.mark_stored();
-  CHECK_FALSE(config.has("zero.reduction"));
-  CHECK(config.integer("zero.stage") == 2);
-  CHECK(config.boolean("zero.compile"));
-  CHECK(config.integer("training.seed") == 3);
-  CHECK(Config::parse(config.to_yaml(), "again.yaml").integer("training.seed") == 3);
-}
-
 TEST_CASE("config: a list is words joined by commas, or a YAML list") {
   CHECK(Config::parse("zero.passes: prefetch,selective_gather\n", "c").list("zero.passes") ==
         std::vector<std::string>{"prefetch", "selective_gather"});

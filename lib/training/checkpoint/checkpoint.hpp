@@ -37,8 +37,7 @@ struct Progress {
   /// For other programs that resume from it; zs uses its own settings.
   double next_learning_rate = 0;  ///< of the next step
   std::string dataset_sha256;
-  /// The settings that affect rounding, by their names in the table of attributes; only some in checkpoints of older
-  /// versions of zs.
+  /// The settings that affect rounding, by their names in the table of attributes.
   std::map<std::string, std::string> arithmetic{};
 };
 

@@ -94,12 +94,7 @@ Progress read_progress(const StateFile& state) {
   progress.sampler_position = state.integer("sampler/position", 0, kMost);
   progress.learning_rate = state.real("learning_rate", 0);
   progress.dataset_sha256 = state.text("dataset_sha256");
-  if (state.has("arithmetic")) {
-    progress.arithmetic = state.texts("arithmetic");
-  } else {  // of an earlier zs; before it had autocast it wrote none
-    progress.arithmetic = {{"dtype", state.text("dtype")},
-                           {"autocast", state.has("autocast") ? state.text("autocast") : "none"}};
-  }
+  progress.arithmetic = state.texts("arithmetic");
   std::int64_t taken = 0;
   if (__builtin_mul_overflow(progress.leaves * progress.batch_size, progress.step, &taken) ||
       taken != progress.sampler_position) {
@@ -195,8 +190,7 @@ class Parts {
 /// Throws if a checkpoint belongs to another optimizer, whose state this one cannot use.
 void require_optimizer(const zero::Engine& engine, const StateFile& state) {
   const std::string_view ours = optimizer::description(engine.settings().optimizer.kind).name;
-  const std::string theirs =
-      state.has("optimizer/name") ? state.text("optimizer/name") : "adamw";  // an earlier zs had no other
+  const std::string theirs = state.text("optimizer/name");
   if (theirs != ours)
     throw Error(state.path(), 0,
                 "optimizer is " + theirs + ", and this training has " + std::string(ours) + ": use --optimizer " +

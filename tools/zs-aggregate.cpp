@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <sstream>
 
 #include "base/file.hpp"
 #include "base/words.hpp"

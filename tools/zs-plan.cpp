@@ -15,7 +15,7 @@
 #include "input/named.hpp"
 #include "plan/candidate.hpp"
 #include "plan/layers.hpp"
-#include "plan/offloaded_share.hpp"
+#include "plan/offload.hpp"
 #include "plot/plan.hpp"
 #include "registry/run.hpp"
 

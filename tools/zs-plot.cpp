@@ -15,7 +15,7 @@
 #include "plot/trace.hpp"
 #include "registry/run.hpp"
 #include "summary/source.hpp"
-#include "trace/folder.hpp"
+#include "trace/trace.hpp"
 
 namespace {
 

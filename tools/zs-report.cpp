@@ -15,15 +15,11 @@
 #include "parse/custom.hpp"
 #include "registry/run.hpp"
 #include "report/batch.hpp"
-#include "report/gradients.hpp"
+#include "report/pages.hpp"
 #include "report/probes.hpp"
-#include "report/revision.hpp"
-#include "report/rollouts.hpp"
-#include "report/sweep.hpp"
-#include "report/trace.hpp"
 #include "report/write.hpp"
 #include "summary/source.hpp"
-#include "trace/folder.hpp"
+#include "trace/trace.hpp"
 
 namespace {
 

@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "base/file.hpp"
-#include "base/number.hpp"
 #include "chat/tokens.hpp"
 #include "cli/run.hpp"
 #include "input/named.hpp"

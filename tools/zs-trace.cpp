@@ -16,7 +16,7 @@
 #include "metric/file.hpp"
 #include "registry/run.hpp"
 #include "trace/analysis.hpp"
-#include "trace/folder.hpp"
+#include "trace/trace.hpp"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include "fuzz/input.hpp"
 #include "trace/analysis.hpp"
 #include "trace/critical_path.hpp"
-#include "trace/folder.hpp"
+#include "trace/trace.hpp"
 
 namespace trace = zs::trace;
 

@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 
 #include <filesystem>
-#include <optional>
 
 #include "base/error.hpp"
 

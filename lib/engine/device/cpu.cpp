@@ -2,9 +2,7 @@
 // The host's operations. Each loop is compiled for several instruction sets, and the machine's widest runs; all have
 // the same bits, since nothing is reordered or contracted (the Makefile's -ffp-contract=off).
 #include <algorithm>
-#include <array>
 
-#include "base/error.hpp"
 #include "base/vectorised.hpp"
 #include "device/backend.hpp"
 #include "device/coded.hpp"

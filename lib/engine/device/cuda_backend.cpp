@@ -12,7 +12,7 @@
 
 #include "base/error.hpp"
 #include "device/cuda.hpp"
-#include "device/out_of_memory.hpp"
+#include "device/memory.hpp"
 
 namespace zs::device::cuda {
 

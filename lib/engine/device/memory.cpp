@@ -4,7 +4,6 @@
 #include <c10/core/CPUAllocator.h>
 #include <malloc.h>
 #include <torch/version.h>
-
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -13,7 +12,6 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "device/backend.hpp"
-#include "device/out_of_memory.hpp"
 
 namespace zs::device {
 namespace {

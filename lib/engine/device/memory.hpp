@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/error.hpp"
 #include "device/view.hpp"
 
 namespace zs::device {
@@ -61,5 +62,11 @@ void count_tensors();
 /// Keeps freed host memory in this process: every step allocates and frees the same blocks, and new pages from the
 /// system cost 6 % of a step, for a small batch 18 %.
 void keep_freed_memory();
+
+/// Thrown by allocate() without memory: the text has the requested bytes, and those that this process uses there.
+class OutOfMemory : public Error {
+ public:
+  OutOfMemory(const Device& device, std::int64_t asked);
+};
 
 }  // namespace zs::device

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "model/next_token.hpp"
 #include "model/parameters.hpp"

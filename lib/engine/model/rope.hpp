@@ -2,7 +2,6 @@
 // Rotary positions (Su et al. 2021) from config.json, in the form of transformers 5 (rope_parameters) or the one before
 // (rope_theta and rope_scaling).
 #pragma once
-#include <optional>
 #include <vector>
 
 #include "model/configuration.hpp"

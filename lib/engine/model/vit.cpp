@@ -8,7 +8,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
 #include "base/number.hpp"
 #include "kernel/kernels.hpp"
 #include "model/parameters.hpp"

@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
-#include "plan/offloaded_share.hpp"
+#include "plan/offload.hpp"
 #include "plan/pass.hpp"
 
 namespace zs::plan {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/coalesce.hpp"
+#include "plan/pass.hpp"
 
 #include <algorithm>
 

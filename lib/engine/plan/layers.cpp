@@ -2,43 +2,25 @@
 #include "plan/layers.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/word_list.hpp"
 #include "base/words.hpp"
 #include "plan/memory.hpp"
-#include "plan/offloaded_share.hpp"
+#include "plan/offload.hpp"
 
 namespace zs::plan {
 namespace {
 
 /// Keys that the sizes of units and activations depend on, besides the number of layers.
-constexpr std::array kSizes = {"num_experts",
-                               "num_local_experts",
-                               "moe_intermediate_size",
-                               "num_experts_per_tok",
-                               "model_type",
-                               "n_embd",
-                               "n_inner",
-                               "n_head",
-                               "n_positions",
-                               "hidden_size",
-                               "intermediate_size",
-                               "num_attention_heads",
-                               "num_key_value_heads",
-                               "head_dim",
-                               "vocab_size",
-                               "tie_word_embeddings",
-                               "attention_bias",
-                               "mlp_bias",
-                               "image_size",
-                               "patch_size",
-                               "num_channels",
-                               "qkv_bias"};
-constexpr std::array kLayers = {"num_hidden_layers", "n_layer"};
+constexpr std::string_view kSizes =
+    "num_experts num_local_experts moe_intermediate_size num_experts_per_tok model_type n_embd n_inner n_head "
+    "n_positions hidden_size intermediate_size num_attention_heads num_key_value_heads head_dim vocab_size "
+    "tie_word_embeddings attention_bias mlp_bias image_size patch_size num_channels qkv_bias";
+constexpr std::string_view kLayers = "num_hidden_layers n_layer";
 
 /// Units [begin, end), layers of `period` units each.
 struct Run {
@@ -84,16 +66,18 @@ std::int64_t layers_of(const std::string& folder, const Profile& profile) {
   const nlohmann::json theirs = read_json(path);
   if (!theirs.is_object()) throw Error(path, 0, "is not a JSON object");
   const nlohmann::json ours = nlohmann::json::parse(profile.config, nullptr, /*allow_exceptions=*/false);
-  for (const char* const key : kSizes) {
+  for (const std::string_view word : words_of(kSizes)) {
+    const std::string key(word);
     // A null follows from the other keys.
     if (theirs.value(key, nlohmann::json()).is_null() || ours.value(key, nlohmann::json()).is_null() ||
         theirs[key] == ours[key])
       continue;
     throw Error(path, 0,
-                std::string(key) + " is " + theirs[key].dump() + ", and of the profile's model " + ours[key].dump() +
+                key + " is " + theirs[key].dump() + ", and of the profile's model " + ours[key].dump() +
                     ": measure a step of this one, with zs-train --deepcompile; some of its layers are enough");
   }
-  for (const char* const key : kLayers) {
+  for (const std::string_view word : words_of(kLayers)) {
+    const std::string key(word);
     if (theirs.contains(key) && theirs[key].is_number_unsigned() && theirs[key].get<std::int64_t>() > 0)
       return theirs[key].get<std::int64_t>();
   }

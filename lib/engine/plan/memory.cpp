@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "plan/memory_curve.hpp"
-#include "plan/offloaded_share.hpp"
+#include "plan/offload.hpp"
 #include "plan/profile.hpp"
 
 namespace zs::plan {

@@ -2,6 +2,7 @@
 #include "plan/offload.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -175,6 +176,29 @@ Plan offload_activation(const Plan& plan, const Budget& budget) {
     }
     return insertions.plan();
   });
+}
+
+namespace {
+
+/// Of all ranks that divide the unit.
+double elements(const Unit& unit) { return static_cast<double>(unit.trained()) * unit.among; }
+
+}  // namespace
+
+void offload_share(Shape& shape, double ratio) {
+  double surplus = 0;  // elements that are away beyond `ratio` of those so far
+  for (Unit& unit : shape.units) {
+    const double numbers = elements(unit), stays = surplus - ratio * numbers, away = stays + numbers;
+    unit.stays = ratio <= 0 || std::abs(stays) < std::abs(away);
+    surplus = unit.stays ? stays : away;
+  }
+}
+
+double offloaded_share(const Shape& shape) {
+  double away = 0;
+  for (const Unit& unit : shape.units) away += shape.offloads(unit) ? elements(unit) : 0;
+  const double all = trained(shape);
+  return all > 0 ? away / all : 0;
 }
 
 }  // namespace zs::plan

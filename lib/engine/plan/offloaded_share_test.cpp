@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which units' optimizer state is offloaded for a share, and the plans, bytes and predictions that follow.
-#include "plan/offloaded_share.hpp"
+#include "plan/offload.hpp"
 
 #include <doctest/doctest.h>
 

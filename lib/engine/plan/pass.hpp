@@ -43,4 +43,9 @@ std::vector<std::string> free_passes();
 /// or repeated name, at a broken contract (with an order that works), and if the result does not pass check().
 Plan compile(const Plan& plan, const std::vector<std::string>& names, const Budget& budget);
 
+/// The plan with adjacent gathers started together if the profile predicts that together they take less than 1.2 times
+/// the longest of them, and they are less than 1 GB (DeepCompile's bounds); within the budget. Unchanged without a
+/// profile.
+Plan coalesced(const Plan& plan, const Budget& budget);
+
 }  // namespace zs::plan

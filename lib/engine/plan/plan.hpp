@@ -66,7 +66,7 @@ struct Unit {
   /// experts for the micro-batches of all of these ranks. A forward exchanges `exchanged` bytes of rows between them if
   /// experts get equal numbers of tokens.
   int among = 1;
-  /// Its optimizer state stays in device memory while the state of other units is offloaded (plan/offloaded_share.hpp).
+  /// Its optimizer state stays in device memory while the state of other units is offloaded (plan/offload.hpp).
   bool stays = false;
   std::int64_t float8 = 0;  ///< of numel: weights of products of 8 bits
   int float8_scales = 0;    ///< of these, each for some of them

@@ -26,14 +26,6 @@ std::int64_t state_bytes(Engine& engine) {
   return bytes;
 }
 
-std::int64_t offloaded_bytes(const Engine& engine) {
-  const Memory& memory = engine.memory();
-  std::int64_t bytes = 0;
-  for (const auto* const store : {&memory.optimizer, &memory.parameters, &memory.inputs})
-    bytes += *store ? (*store)->bytes() : 0;
-  return bytes;
-}
-
 double ideal_state_bytes(const Engine& engine) {
   return plan::state_bytes(engine.plan().shape, bytes_per_parameter(engine));
 }

@@ -12,8 +12,6 @@ namespace zs::zero {
 /// buffers for gathered parameters, sums of gradients and offloaded state in use. After a step this is the peak of
 /// training.
 std::int64_t state_bytes(Engine& engine);
-/// Bytes of offloaded state.
-std::int64_t offloaded_bytes(const Engine& engine);
 
 /// By the formulas: bytes of parameters, gradients and optimizer state only, and bytes sent in a step without passes.
 double ideal_state_bytes(const Engine& engine);

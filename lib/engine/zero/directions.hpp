@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "comm/group.hpp"
-#include "optimizer/optimizer.hpp"
 #include "plan/matrix.hpp"
 #include "unit/unit.hpp"
 #include "zero/layout.hpp"

@@ -2,7 +2,6 @@
 #include "zero/engine.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <future>
 

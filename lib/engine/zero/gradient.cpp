@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "device/tensor.hpp"
-#include "zero/quantized_check.hpp"
+#include "zero/encoding.hpp"
 
 namespace zs::zero {
 

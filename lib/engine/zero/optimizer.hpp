@@ -4,14 +4,16 @@
 // memory or offloaded. The update is zs's own kernel, or LibTorch's AdamW.
 #pragma once
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "comm/group.hpp"
 #include "device/memory.hpp"
+#include "device/operations.hpp"
+#include "optimizer/optimizer.hpp"
 #include "unit/unit.hpp"
 #include "zero/directions.hpp"
-#include "zero/rule.hpp"
 #include "zero/store.hpp"
 
 namespace zs::zero {
@@ -135,5 +137,16 @@ std::unique_ptr<Optimizer> coded_adamw(const OptimizerOf& of);
 /// torch::optim::AdamW over the same memory. REQUIRES: AdamW, correct_bias, no offload of the state, parameters that
 /// stay in place.
 std::unique_ptr<Optimizer> torch_adamw(const OptimizerOf& of);
+
+// Converts an optimizer's rules to rules of the elementwise kernels (device::Operations::update).
+
+/// `update` counts from 1. `decay` false disables weight decay. REQUIRES: not Rule::muon.
+device::Rule factors(const optimizer::Settings& settings, optimizer::Rule rule, double learning_rate,
+                     std::int64_t update, bool decay);
+
+/// For a matrix under Muon: the step along the orthogonalised direction, adjusted to its shape.
+device::Rule matrix_step(const optimizer::Settings& settings, double learning_rate, bool decay, std::int64_t rows,
+                         std::int64_t columns);
+device::DirectionFactors direction(const optimizer::Settings& settings);
 
 }  // namespace zs::zero

@@ -3,9 +3,8 @@
 
 #include <stdexcept>
 
-#include "comm/agree.hpp"
 #include "device/tensor.hpp"
-#include "zero/quantized_check.hpp"
+#include "zero/encoding.hpp"
 
 namespace zs::zero {
 namespace {

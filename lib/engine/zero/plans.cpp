@@ -9,7 +9,7 @@
 #include "base/words.hpp"
 #include "comm/agree.hpp"
 #include "device/tensor.hpp"
-#include "plan/offloaded_share.hpp"
+#include "plan/offload.hpp"
 #include "unit/arithmetic.hpp"
 
 namespace zs::zero {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "zero/rule.hpp"
+#include "zero/optimizer.hpp"
 
 #include <algorithm>
 #include <cmath>

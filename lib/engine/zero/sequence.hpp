@@ -5,8 +5,6 @@
 //   backward   the same two, with gradients, the other way round
 #pragma once
 #include <cstdint>
-#include <memory>
-#include <string>
 
 #include "comm/group.hpp"
 #include "unit/sequence.hpp"

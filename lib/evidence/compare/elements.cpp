@@ -11,7 +11,7 @@
 
 #include "base/number.hpp"
 #include "base/vectorised.hpp"
-#include "tensorfile/half.hpp"
+#include "tensorfile/dtype.hpp"
 
 namespace zs::compare {
 namespace {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "metric/table.hpp"
-#include "tensorfile/half.hpp"
+#include "tensorfile/dtype.hpp"
 #include "tensorfile/tensor.hpp"
 
 namespace zs::compare {

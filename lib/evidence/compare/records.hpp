@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares the records of two runs row by row (rows.hpp), in every column that the training determines.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

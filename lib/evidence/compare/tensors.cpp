@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <string_view>
 
 #include "base/number.hpp"
 #include "compare/elements.hpp"

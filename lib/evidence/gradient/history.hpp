@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradients of a model over its checkpoints: measures of each tensor and each layer.
 #pragma once
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>

@@ -3,10 +3,10 @@
 
 #include <filesystem>
 
+#include "base/compressed.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/folder.hpp"
-#include "base/gzip.hpp"
 #include "checkpoints/folders.hpp"
 #include "h5/image.hpp"
 #include "input/named.hpp"

@@ -9,7 +9,6 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/folder.hpp"
-#include "base/number.hpp"
 #include "base/start.hpp"
 #include "base/text.hpp"
 #include "checkpoints/folders.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Detects what a path is: a file by its first bytes, through compression; a folder by the names in it.
 #pragma once
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -2,13 +2,11 @@
 #include "probe/answer.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <filesystem>
 #include <limits>
 #include <optional>
 #include <set>
-#include <tuple>
 
 #include "base/error.hpp"
 #include "base/number.hpp"

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "compare/answer_lines.hpp"
 #include "compare/measure.hpp"

@@ -3,7 +3,6 @@
 // if the factor holds for the whole family. Causes that make the same factor are named together.
 #pragma once
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "probe/diagnosis.hpp"

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/number.hpp"
-#include "base/words.hpp"
 #include "probe/bounds.hpp"
 #include "probe/causes.hpp"
 #include "probe/judges.hpp"

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/number.hpp"
-#include "base/words.hpp"
 
 namespace zs::probe {
 namespace {

@@ -14,8 +14,8 @@
 #include "base/secret.hpp"
 #include "base/text.hpp"
 #include "config/known.hpp"
-#include "registry/index.hpp"
 #include "registry/run.hpp"
+#include "registry/runs.hpp"
 
 namespace zs::registry {
 namespace {

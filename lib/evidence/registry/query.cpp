@@ -14,8 +14,8 @@
 #include "base/name.hpp"
 #include "base/number.hpp"
 #include "config/known.hpp"
-#include "registry/index.hpp"
 #include "registry/run.hpp"
+#include "registry/runs.hpp"
 #include "stat/summary_columns.hpp"
 
 namespace zs::registry {

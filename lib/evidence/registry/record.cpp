@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -19,7 +18,6 @@
 #include "base/host.hpp"
 #include "base/number.hpp"
 #include "base/secret.hpp"
-#include "registry/fields.hpp"
 
 namespace zs::registry {
 namespace {

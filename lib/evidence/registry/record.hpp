@@ -3,7 +3,6 @@
 // file wins. Any number of processes may add files at once, without a lock.
 #pragma once
 #include <sys/types.h>
-
 #include <set>
 #include <string>
 #include <string_view>
@@ -57,4 +56,21 @@ std::string record_text(const Fields& fields);
 /// Adds the fields of `text` to `fields`. Throws Error, located in `name`, if it is not such a file.
 void merge_record_text(std::string_view text, const std::string& name, Fields& fields);
 
+/// Sets each of `more` as set() does, in time linear in the number of fields of both.
+void set(Fields& fields, const Fields& more);
+
+// The words of "status" in a run's record, written by the run or by who recorded it. For its actual state see
+// attribute::RunState, which experiment/state.cpp derives from the status, the lease, the steps and Slurm.
+namespace status {
+
+inline constexpr char planned[] = "planned";      ///< registered for a job that will train it
+inline constexpr char running[] = "running";      ///< training, or its process ended without recording it
+inline constexpr char recorded[] = "recorded";    ///< known only by fields
+inline constexpr char complete[] = "complete";    ///< ended after all its steps
+inline constexpr char preempted[] = "preempted";  ///< stopped with everything saved
+inline constexpr char cancelled[] = "cancelled";  ///< its user cancelled its job
+inline constexpr char diverged[] = "diverged";    ///< ended with a loss that is not finite
+inline constexpr char failed[] = "failed";        ///< ended with an error
+
+}  // namespace status
 }  // namespace zs::registry

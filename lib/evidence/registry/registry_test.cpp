@@ -16,9 +16,9 @@
 #include "base/file.hpp"
 #include "base/folder.hpp"
 #include "base/sheet.hpp"
-#include "registry/index.hpp"
 #include "registry/listing.hpp"
 #include "registry/run.hpp"
+#include "registry/runs.hpp"
 
 namespace fs = std::filesystem;
 namespace zs::registry {

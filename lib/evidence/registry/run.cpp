@@ -24,9 +24,8 @@
 #include "base/temporary.hpp"
 #include "base/words.hpp"
 #include "config/known.hpp"
-#include "registry/fields.hpp"
-#include "registry/index.hpp"
-#include "registry/status.hpp"
+#include "registry/record.hpp"
+#include "registry/runs.hpp"
 
 namespace zs::registry {
 namespace {

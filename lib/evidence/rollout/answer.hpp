@@ -5,7 +5,6 @@
 #include <map>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "compare/answer_lines.hpp"
 #include "compare/verdict.hpp"

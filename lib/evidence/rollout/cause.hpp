@@ -2,9 +2,7 @@
 // Why a generator and a trainer differ: relations that are tested against each other, and parts of the tokens that
 // differ while others do not.
 #pragma once
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "rollout/estimate.hpp"

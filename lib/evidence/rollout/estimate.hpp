@@ -2,7 +2,6 @@
 // Numbers that describe how far two distributions are apart, from the tokens that one of them drew. d is the
 // generator's log-probability minus the trainer's, w = exp(-d) the importance ratio.
 #pragma once
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tokens of dumps that both a generator and a trainer have scored, in order of step, sequence and position.
 #pragma once
-#include <cstdint>
 #include <string>
 #include <vector>
 

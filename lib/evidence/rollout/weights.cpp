@@ -5,7 +5,6 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <optional>
 
 #include "base/brief.hpp"
 #include "base/error.hpp"

@@ -2,7 +2,6 @@
 // The definition of a summary's column: one row has its name, how it is computed, its titles and where it is shown. The
 // two tables of such rows are in summary_columns.hpp.
 #pragma once
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>

@@ -2,7 +2,6 @@
 #include "stat/columns.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <tuple>
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/sheet.hpp"
 #include "stat/condition.hpp"
-#include "stat/print.hpp"
 #include "stat/row.hpp"
 
 namespace zs::stat {

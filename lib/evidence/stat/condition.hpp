@@ -2,7 +2,6 @@
 // The unit of comparison: runs that share a name or an attribute, each with its points, its verdict and its timings.
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stat/loss.hpp"
+#include "stat/series.hpp"
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/number.hpp"
-#include "metric/escape.hpp"
 #include "stat/summary_columns.hpp"
 
 namespace zs::stat {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "attribute/ending.hpp"
+#include "attribute/state.hpp"
 #include "base/number.hpp"
 #include "stat/steps.hpp"
 

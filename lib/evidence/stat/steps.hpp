@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The logged steps of a run, and the missing ones among the expected steps.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stat/summary.hpp"
 
-#include <algorithm>
-
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "base/words.hpp"

@@ -10,9 +10,9 @@
 #include "base/number.hpp"
 #include "metric/table.hpp"
 #include "stat/condition.hpp"
-#include "stat/loss.hpp"
 #include "stat/row.hpp"
 #include "stat/sample.hpp"
+#include "stat/series.hpp"
 #include "stat/steps.hpp"
 
 namespace zs::stat {

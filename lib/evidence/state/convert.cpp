@@ -2,7 +2,6 @@
 #include "state/convert.hpp"
 
 #include <filesystem>
-#include <set>
 
 #include "base/error.hpp"
 #include "base/number.hpp"

@@ -2,7 +2,6 @@
 // Compares two checkpoints of any frameworks: weights, masters, moments, steps, settings, schedules, scalers, random
 // states.
 #pragma once
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>

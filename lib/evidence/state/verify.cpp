@@ -7,7 +7,7 @@
 #include "base/number.hpp"
 #include "compare/elements.hpp"
 #include "state/describe.hpp"
-#include "tensorfile/half.hpp"
+#include "tensorfile/dtype.hpp"
 
 namespace zs::state {
 namespace {

@@ -20,9 +20,9 @@
 #include "config/config.hpp"
 #include "metric/file.hpp"
 #include "metric/summary_text.hpp"
-#include "registry/index.hpp"
 #include "registry/listing.hpp"
 #include "registry/run.hpp"
+#include "registry/runs.hpp"
 #include "stat/summary.hpp"
 
 namespace zs::comparison {

@@ -10,7 +10,7 @@
 #include "base/file.hpp"
 #include "base/folder.hpp"
 #include "checkpoints/sums.hpp"
-#include "comparison/operand.hpp"
+#include "comparison/session.hpp"
 #include "comparison/two_runs.hpp"
 #include "metric/file.hpp"
 #include "tensorfile/safetensors.hpp"

@@ -9,7 +9,6 @@
 #include "base/number.hpp"
 #include "base/process.hpp"
 #include "base/shell.hpp"
-#include "base/text.hpp"
 #include "checkpoints/folders.hpp"
 #include "checkpoints/read.hpp"
 #include "compare/answer_lines.hpp"

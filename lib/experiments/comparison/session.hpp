@@ -5,6 +5,7 @@
 
 #include "cli/command.hpp"
 #include "input/kind.hpp"
+#include "input/named.hpp"
 
 namespace zs::comparison {
 
@@ -27,5 +28,11 @@ class Request {
   std::vector<input::Kind> kinds_{};  ///< of the lone operand, the main one first
   bool trains_ = false;
 };
+
+/// Whether it is a run; else it is tensors: a checkpoint, a file of them, a probe.
+bool is_run(const input::Named& operand);
+
+/// Throws zs::UsageError if both are the same run or tensors, or one is a run and the other is not.
+void require_two(const input::Named& a, const input::Named& b);
 
 }  // namespace zs::comparison

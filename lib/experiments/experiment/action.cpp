@@ -27,7 +27,7 @@
 #include "input/named.hpp"
 #include "parse/custom.hpp"
 #include "parse/log.hpp"
-#include "registry/index.hpp"
+#include "registry/runs.hpp"
 
 namespace zs::experiment {
 namespace {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the actions of zs-runs share: their operands, the registry, the form of a table.
 #pragma once
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>

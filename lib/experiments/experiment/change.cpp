@@ -18,8 +18,8 @@
 #include "experiment/state.hpp"
 #include "input/named.hpp"
 #include "registry/import.hpp"
-#include "registry/index.hpp"
 #include "registry/query.hpp"
+#include "registry/runs.hpp"
 #include "summary/source.hpp"
 
 namespace zs::experiment {

@@ -12,13 +12,13 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/folder.hpp"
+#include "experiment/lease.hpp"
 #include "experiment/plan.hpp"
-#include "experiment/queue.hpp"
 #include "experiment/rerun.hpp"
 #include "experiment/state.hpp"
 #include "metric/file.hpp"
-#include "registry/index.hpp"
 #include "registry/run.hpp"
+#include "registry/runs.hpp"
 
 namespace fs = std::filesystem;
 namespace zs::experiment {

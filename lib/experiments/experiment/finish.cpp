@@ -7,7 +7,7 @@
 #include <sstream>
 #include <vector>
 
-#include "attribute/ending.hpp"
+#include "attribute/state.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
@@ -22,8 +22,8 @@
 #include "parse/run.hpp"
 #include "probe/answer.hpp"
 #include "probe/checks.hpp"
+#include "registry/record.hpp"
 #include "registry/run.hpp"
-#include "registry/status.hpp"
 
 namespace zs::experiment {
 namespace {

@@ -13,7 +13,7 @@
 #include "experiment/rerun.hpp"
 #include "experiment/state.hpp"
 #include "input/source.hpp"
-#include "registry/index.hpp"
+#include "registry/runs.hpp"
 #include "report/runs_page.hpp"
 #include "report/write.hpp"
 #include "stat/summary.hpp"

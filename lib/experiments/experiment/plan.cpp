@@ -16,9 +16,9 @@
 #include "config/reading.hpp"
 #include "experiment/command.hpp"
 #include "experiment/foreign.hpp"
-#include "registry/index.hpp"
+#include "registry/record.hpp"
 #include "registry/run.hpp"
-#include "registry/status.hpp"
+#include "registry/runs.hpp"
 
 namespace zs::experiment {
 namespace {

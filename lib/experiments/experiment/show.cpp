@@ -22,9 +22,9 @@
 #include "experiment/rerun.hpp"
 #include "experiment/state.hpp"
 #include "input/named.hpp"
-#include "registry/index.hpp"
 #include "registry/listing.hpp"
 #include "registry/query.hpp"
+#include "registry/runs.hpp"
 
 namespace zs::experiment {
 namespace {

@@ -24,8 +24,8 @@
 #include "experiment/foreign.hpp"
 #include "experiment/plan.hpp"
 #include "parse/step_line.hpp"
+#include "registry/record.hpp"
 #include "registry/run.hpp"
-#include "registry/status.hpp"
 
 extern char** environ;
 namespace zs::experiment {

@@ -7,15 +7,15 @@
 #include <filesystem>
 #include <map>
 
-#include "attribute/ending.hpp"
+#include "attribute/state.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/host.hpp"
 #include "base/number.hpp"
 #include "metric/file.hpp"
 #include "metric/hdf5.hpp"
+#include "registry/record.hpp"
 #include "registry/run.hpp"
-#include "registry/status.hpp"
 #include "stat/series.hpp"
 #include "stat/status.hpp"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "attribute/state.hpp"
-#include "experiment/queue.hpp"
+#include "experiment/lease.hpp"
 #include "metric/table.hpp"
 #include "registry/record.hpp"
 #include "registry/runs.hpp"

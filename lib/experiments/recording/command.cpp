@@ -24,7 +24,6 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "base/number.hpp"
 #include "parse/tracked.hpp"
 
 namespace zs::recording {

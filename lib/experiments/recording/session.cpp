@@ -11,7 +11,7 @@
 #include <optional>
 #include <thread>
 
-#include "attribute/ending.hpp"
+#include "attribute/state.hpp"
 #include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "base/number.hpp"
@@ -30,8 +30,8 @@
 #include "recording/relay.hpp"
 #include "recording/use.hpp"
 #include "recording/wakers.hpp"
+#include "registry/record.hpp"
 #include "registry/run.hpp"
-#include "registry/status.hpp"
 
 namespace zs::recording {
 namespace {

@@ -2,7 +2,6 @@
 #include "checkpoints/dcp.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <set>

@@ -9,10 +9,10 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
-#include "checkpoints/deepspeed.hpp"
+#include "base/word_list.hpp"
 #include "checkpoints/fact.hpp"
 #include "checkpoints/flat.hpp"
-#include "checkpoints/optimizer.hpp"
+#include "checkpoints/read.hpp"
 #include "tensorfile/torch.hpp"
 
 namespace zs::checkpoints::deepspeed {
@@ -263,28 +263,16 @@ void Reader::header(const Value& root, const std::string& name) {
   state_.ranks = integer_of(root.find("dp_world_size"));
   if (state_.ranks && (*state_.ranks < 1 || *state_.ranks > 1000000))
     throw Error(folder_ + "/" + name, 0, "has a dp_world_size of " + to_text(*state_.ranks));
-  static const std::set<std::string> known = {"module",
-                                              "buffer_names",
-                                              "optimizer",
-                                              "param_shapes",
-                                              "frozen_param_shapes",
-                                              "frozen_param_fragments",
-                                              "shared_params",
-                                              "lr_scheduler",
-                                              "global_steps",
-                                              "skipped_steps",
-                                              "dp_world_size",
-                                              "mp_world_size",
-                                              "ds_config",
-                                              "ds_version",
-                                              "sparse_tensor_module_names",
-                                              "checkpoint_parallel_dimensions"};
+  static constexpr std::string_view kKnown =
+      "module buffer_names optimizer param_shapes frozen_param_shapes frozen_param_fragments shared_params "
+      "lr_scheduler global_steps skipped_steps dp_world_size mp_world_size ds_config ds_version "
+      "sparse_tensor_module_names checkpoint_parallel_dimensions";
   note_objects(state_, root);
   for (const auto& [mp, opened] : model_files_) {
     repeated(
         opened, [](const Opened& file) { return &file.root; },
         [](const std::string& key) {
-          return !known.contains(key) || key == "module" || key == "frozen_param_fragments" || key == "shared_params";
+          return !has_word(kKnown, key) || key == "module" || key == "frozen_param_fragments" || key == "shared_params";
         });
     for (const Opened& file : opened) {
       if (!file.root.find("module")) fault(file.name, "has no entry module");
@@ -292,7 +280,7 @@ void Reader::header(const Value& root, const std::string& name) {
       for (const Item& item : items_of(&file.root)) {
         const std::string key = key_text(item.key);
         if (key == "lr_scheduler" && !item.value.is_none()) add_facts(said, "schedule", item.value);
-        if (!known.contains(key) && !item.value.is_none()) add_facts(said, "training." + key, item.value);
+        if (!has_word(kKnown, key) && !item.value.is_none()) add_facts(said, "training." + key, item.value);
       }
       repeat(file, said, opened.front());
       const auto step = integer_of(file.root.find("global_steps"));

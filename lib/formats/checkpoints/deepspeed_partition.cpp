@@ -2,14 +2,12 @@
 #include "checkpoints/deepspeed_reader.hpp"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "checkpoints/fact.hpp"
 #include "checkpoints/flat.hpp"
 #include "checkpoints/optimizer.hpp"
-#include "tensorfile/torch.hpp"
 
 namespace zs::checkpoints::deepspeed {
 

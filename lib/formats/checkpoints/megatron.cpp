@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoints/megatron.hpp"
+#include "checkpoints/read.hpp"
 
 #include <filesystem>
 #include <set>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "base/error.hpp"
 #include "checkpoints/fact.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <png.h>
 
-#include <algorithm>
 #include <csetjmp>
 #include <cstring>
 

@@ -2,7 +2,6 @@
 // Combines the records of many ranks: all of them, only rank 0's, or their mean per step.
 #pragma once
 #include <deque>
-#include <memory>
 #include <set>
 #include <string>
 #include <vector>

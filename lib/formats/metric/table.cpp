@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "attribute/table.hpp"
-#include "base/error.hpp"
 #include "base/number.hpp"
 #include "metric/unit.hpp"
 

@@ -6,7 +6,6 @@
 // number that grows and a real one, as torchtitan keeps losses: a step and its loss.
 //   1 8.049097061157227
 #include <algorithm>
-#include <deque>
 #include <utility>
 
 #include "base/number.hpp"

@@ -16,7 +16,7 @@
 #include <set>
 #include <utility>
 
-#include "attribute/ending.hpp"
+#include "attribute/state.hpp"
 #include "base/number.hpp"
 #include "parse/dialect.hpp"
 #include "parse/exception.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include "attribute/ending.hpp"
+#include "attribute/state.hpp"
 #include "base/file.hpp"
 #include "base/folder.hpp"
 #include "parse/run.hpp"

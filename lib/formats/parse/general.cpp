@@ -15,10 +15,8 @@
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <optional>
 #include <utility>
 
-#include "base/number.hpp"
 #include "base/words.hpp"
 #include "parse/dialect.hpp"
 #include "parse/names.hpp"

@@ -2,7 +2,6 @@
 #include "parse/likeliest.hpp"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "base/number.hpp"

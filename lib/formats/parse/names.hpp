@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Translates names of other programs' logs to names of zs.
 #pragma once
-#include <map>
 #include <string>
 #include <string_view>
 

@@ -2,7 +2,6 @@
 // Converts the fields of a log's record to a row:
 // finds the column of each key and checks its value.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <map>
 #include <set>

@@ -2,11 +2,8 @@
 #include "parse/tracked.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <deque>
-#include <filesystem>
-#include <tuple>
 
 #include "base/checksum.hpp"
 #include "base/number.hpp"

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <set>
 
 #include "base/file.hpp"
 #include "base/protobuf.hpp"

@@ -5,7 +5,6 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "base/number.hpp"
 #include "h5/image.hpp"
 #include "rolloutfile/rows.hpp"
 #include "tensorfile/pickle.hpp"

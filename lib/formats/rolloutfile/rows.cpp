@@ -2,7 +2,6 @@
 #include "rolloutfile/rows.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>

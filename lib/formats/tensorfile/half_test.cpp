@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorfile/half.hpp"
+#include "tensorfile/dtype.hpp"
 
 #include <doctest/doctest.h>
 

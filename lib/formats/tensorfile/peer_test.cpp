@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tensorfile/dtype.hpp"
 #include "tensorfile/folder_test.hpp"
-#include "tensorfile/half.hpp"
 #include "tensorfile/safetensors.hpp"
 #include "tensorfile/state_dict.hpp"
 #include "tensorfile/torch.hpp"

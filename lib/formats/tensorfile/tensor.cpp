@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "tensorfile/half.hpp"
+#include "tensorfile/dtype.hpp"
 
 namespace zs::tensorfile {
 namespace {

@@ -2,7 +2,6 @@
 // A tensor in a file or for one: an element type and a strided view of a Storage.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>

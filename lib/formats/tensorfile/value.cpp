@@ -2,7 +2,6 @@
 #include "tensorfile/value.hpp"
 
 #include <array>
-#include <cstring>
 
 #include "base/error.hpp"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "base/error.hpp"
 #include "tensorfile/zip.hpp"
 
 namespace zs::tensorfile {

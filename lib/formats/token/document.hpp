@@ -2,7 +2,6 @@
 // Documents, the units of tokenizing: a text file is one; a file of JSON Lines has one per line.
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>

@@ -2,7 +2,6 @@
 // Tokenizes files in batches that fit into memory.
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>

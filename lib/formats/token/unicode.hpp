@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Unicode for tokenizers: UTF-8, and characters that are too new for this machine's PCRE2.
 #pragma once
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -10,7 +10,6 @@
 #include "base/number.hpp"
 #include "trace/critical_path.hpp"
 #include "trace/launch.hpp"
-#include "trace/straggler.hpp"
 #include "trace/sums.hpp"
 
 namespace zs::trace {

@@ -2,8 +2,6 @@
 // Analyses of traces: where time is spent, and which rank the others wait for. Definitions and figures are the same as
 // in Holistic Trace Analysis. Times are in microseconds.
 #pragma once
-#include <functional>
-#include <string>
 #include <vector>
 
 #include "base/sheet.hpp"

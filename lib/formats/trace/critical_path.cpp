@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 
-#include "base/number.hpp"
 #include "trace/analysis.hpp"
 #include "trace/sums.hpp"
 

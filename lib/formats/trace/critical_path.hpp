@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The critical path: the chain of work that determined when the trace ended.
 #pragma once
-#include <string>
 #include <vector>
 
 #include "base/sheet.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/folder.hpp"
+#include "trace/trace.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -28,4 +28,12 @@ std::map<std::int32_t, Queue> queues(const Trace& trace);
 /// A row per stream.
 Sheet queue(const std::vector<Trace>& traces, const Settings& settings);
 
+// Stragglers: which rank the others wait for, by collective.
+
+/// A row for each collective and the rank that most often entered it last, the longest waits first. The n-th call with
+/// a name is one collective on all ranks. The rank with the shortest call came last, and the longer calls of the others
+/// include their wait: so no common clock is needed. Uses NCCL's kernels if there are any, else what PyTorch and zs
+/// annotate as communication. Empty for fewer than two ranks.
+Sheet stragglers(const std::vector<Trace>& traces, const Settings& settings);
+
 }  // namespace zs::trace

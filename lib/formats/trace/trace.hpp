@@ -6,7 +6,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/error.hpp"
@@ -65,5 +64,15 @@ void prepare(Trace& trace, bool with_last_step);
 enum class Kind : std::uint8_t { computation, communication, memory, other };
 Kind kind_of(std::string_view name);
 std::string_view name(Kind kind);
+
+struct Reading {
+  bool with_last_step = false;      ///< as prepare()
+  bool whole_microseconds = false;  ///< as read()
+};
+
+/// The traces in files, prepared, by rank. Faults are those of read(), and also
+/// two traces of one rank, kernels that begin before their launch, and operators
+/// that end after their caller (the clock went back). Throws Error as read().
+std::vector<Trace> read_all(const std::vector<std::string>& files, const Reading& how, const FaultSink& faults);
 
 }  // namespace zs::trace

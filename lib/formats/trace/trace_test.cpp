@@ -9,9 +9,7 @@
 #include "base/file.hpp"
 #include "base/folder.hpp"
 #include "trace/analysis.hpp"
-#include "trace/folder.hpp"
 #include "trace/launch.hpp"
-#include "trace/straggler.hpp"
 #include "trace/sums.hpp"
 
 namespace zs::trace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/compressed.hpp"
 #include "base/temporary.hpp"
-#include "base/zstandard.hpp"
 
 namespace zs {
 

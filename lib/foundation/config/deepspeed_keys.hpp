@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The keys of DeepSpeed's configuration file and how zs treats each: one table.
 #pragma once
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -10,7 +10,6 @@
 #include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "base/number.hpp"
 #include "base/secret.hpp"
 #include "base/shell.hpp"
 #include "config/deepspeed_keys.hpp"

@@ -4,8 +4,6 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "base/number.hpp"
-#include "base/text.hpp"
 #include "config/known.hpp"
 
 namespace zs::config {

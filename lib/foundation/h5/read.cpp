@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 #include "base/error.hpp"
 #include "base/number.hpp"

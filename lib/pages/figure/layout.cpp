@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace zs::figure {

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdio>
-#include <sstream>
 
 #include "base/number.hpp"
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reduces curves to the number of points that a picture can show.
+// Curves for pictures and pages: reduced to the points that a picture can show, and as JSON.
 #pragma once
 #include <cstddef>
+#include <string>
 
 #include "figure/figure.hpp"
+#include "figure/theme.hpp"
 
 namespace zs::figure {
 
@@ -16,5 +18,10 @@ inline constexpr std::size_t kThinColumns = 1000;
 /// lost. Curves of at most four points per column are unchanged. Returns the number of removed points. REQUIRES: x
 /// ascends.
 std::size_t thin(Panel& panel, std::size_t columns = kThinColumns);
+
+/// The curves of a panel as JSON:
+/// {"x":LABEL,"series":[{"name":..,"colour":N,"x":[..],"y":[..]}|{"name":..,"colour":N,"same":INDEX}]}, null for a
+/// value that is not finite; "same" if all values are equal to an earlier curve's.
+std::string curves_json(const Panel& panel, const Theme& theme);
 
 }  // namespace zs::figure

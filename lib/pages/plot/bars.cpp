@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/no_data.hpp"
-#include "plot/duration.hpp"
 #include "plot/figures.hpp"
 #include "plot/many.hpp"
 

@@ -69,4 +69,7 @@ Figure revision_figure(const std::vector<Condition>& conditions, const Options& 
 /// A heat map of one result over two attributes, or bars over one; the best is marked.
 Figure sweep_figure(const std::vector<Condition>& conditions, const Options& options = {});
 
+/// Bars: the total time of all steps of a run; for several runs the mean.
+Figure duration_figure(const std::vector<Condition>& conditions, const Options& options);
+
 }  // namespace zs::plot

@@ -6,6 +6,7 @@
 
 #include "metric/table.hpp"
 #include "plot/figures.hpp"
+#include "summary/condition.hpp"
 
 namespace zs::plot {
 
@@ -27,5 +28,14 @@ void require_kind(const std::string& kind);
 /// kind. With `by_stage` conditions are named by stage_names().
 Figure figure(const std::string& kind, const metric::Store& store, const std::string& source, Options options = {},
               bool by_stage = false);
+
+// Describes conditions by their stage instead of their names.
+
+/// "ZeRO-1 (baseline)", "ZeRO-3 (DeepCompile, offload cpu)", "FSDP". A condition with an unknown stage keeps its name;
+/// if descriptions are equal, the name is appended.
+std::vector<std::string> stage_names(const std::vector<summary::Condition>& conditions);
+
+/// "learning rate 0.001": what a sweep varied, if the conditions' names only count, sweep_001; else their names.
+std::vector<std::string> setting_names(const std::vector<summary::Condition>& conditions);
 
 }  // namespace zs::plot

@@ -5,7 +5,6 @@
 
 #include "figure/theme.hpp"
 #include "plot/many.hpp"
-#include "summary/difference.hpp"
 #include "summary/result.hpp"
 
 namespace zs::plot {

@@ -4,7 +4,6 @@
 #include <map>
 
 #include "base/no_data.hpp"
-#include "base/number.hpp"
 #include "figure/thin.hpp"
 #include "plot/curve.hpp"
 #include "plot/many.hpp"

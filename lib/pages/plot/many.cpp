@@ -6,10 +6,8 @@
 #include <map>
 
 #include "base/words.hpp"
-#include "plot/curve.hpp"
 #include "stat/alike.hpp"
 #include "stat/outlier.hpp"
-#include "summary/difference.hpp"
 
 namespace zs::plot {
 namespace {

@@ -13,14 +13,13 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "figure/canvas.hpp"
-#include "figure/curves_json.hpp"
 #include "figure/picture.hpp"
 #include "figure/svg.hpp"
 #include "figure/terminal.hpp"
+#include "figure/thin.hpp"
 #include "plot/figures.hpp"
 #include "plot/kind.hpp"
 #include "plot/sample_test.hpp"
-#include "plot/stage.hpp"
 
 namespace zs::plot {
 

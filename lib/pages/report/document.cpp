@@ -2,7 +2,6 @@
 #include "report/document.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace zs::report {
 

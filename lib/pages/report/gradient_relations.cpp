@@ -3,10 +3,9 @@
 #include <cmath>
 #include <map>
 
-#include "base/number.hpp"
+#include "base/words.hpp"
 #include "gradient/finding.hpp"
 #include "report/gradient_tables.hpp"
-#include "report/words.hpp"
 #include "stat/columns.hpp"
 
 namespace zs::report {

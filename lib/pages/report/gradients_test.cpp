@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/gradients.hpp"
+#include "report/pages.hpp"
 
 #include <doctest/doctest.h>
 

@@ -3,10 +3,9 @@
 #include <cmath>
 
 #include "base/number.hpp"
-#include "figure/curves_json.hpp"
 #include "figure/svg.hpp"
+#include "figure/thin.hpp"
 #include "report/render.hpp"
-#include "report/style.hpp"
 
 namespace zs::report {
 namespace {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "probe/answer.hpp"
 #include "probe/checks.hpp"
-#include "report/rollouts.hpp"
-#include "report/words.hpp"
+#include "report/pages.hpp"
 #include "rollout/recording.hpp"
 
 namespace zs::report {

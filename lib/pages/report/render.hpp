@@ -32,4 +32,14 @@ std::string html_head(const std::string& title, const figure::Theme& theme, cons
 /// The names and figures of all pictures, in order.
 std::vector<const Picture*> pictures(const Document& document);
 
+// The style and the script inside an HTML report.
+
+extern const char* const kStyle;   ///< CSS; colours are the variables of figure::css
+extern const char* const kScript;  ///< JavaScript: sorts tables, shows values under the pointer
+
+/// For the page of all runs (runs_page.hpp), in addition to kStyle: its style, its controls, and its script.
+extern const char* const kRunsStyle;
+extern const char* const kRunsBody;
+extern const char* const kRunsScript;
+
 }  // namespace zs::report

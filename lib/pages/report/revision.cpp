@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/revision.hpp"
+#include "report/pages.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 #include <set>
@@ -11,7 +10,6 @@
 #include "base/number.hpp"
 #include "plot/figures.hpp"
 #include "report/batch.hpp"
-#include "report/sweep.hpp"
 #include "summary/unit.hpp"
 
 namespace zs::report {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "report/revision.hpp"
+#include "report/pages.hpp"
 #include "stat/columns.hpp"
 #include "stat/sample.hpp"
 

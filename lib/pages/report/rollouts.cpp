@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/rollouts.hpp"
-
-#include <algorithm>
-#include <filesystem>
 
 #include "compare/answer_lines.hpp"
+#include "report/pages.hpp"
 #include "report/probes.hpp"
 #include "report/words.hpp"
 

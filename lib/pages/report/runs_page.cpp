@@ -9,11 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/base64.hpp"
-#include "base/number.hpp"
 #include "compare/precision.hpp"
 #include "figure/svg.hpp"
 #include "report/render.hpp"
-#include "report/style.hpp"
 #include "stat/summary_columns.hpp"
 #include "summary/source.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page of all runs in the browser. Rows are drawn where they are seen alone, so that 10,000 take no longer than 50.
-#include "report/style.hpp"
+#include "report/render.hpp"
 
 namespace zs::report {
 

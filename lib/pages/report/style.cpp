@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/style.hpp"
+#include "report/render.hpp"
 
 namespace zs::report {
 

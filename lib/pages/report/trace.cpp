@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/trace.hpp"
+#include "report/pages.hpp"
 
 #include <algorithm>
 
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "plot/trace.hpp"
-#include "report/words.hpp"
 #include "trace/analysis.hpp"
 
 namespace zs::report {

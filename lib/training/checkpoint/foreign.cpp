@@ -2,7 +2,6 @@
 #include "checkpoint/foreign.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <map>
 

@@ -9,9 +9,8 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "device/memory.hpp"
-#include "device/out_of_memory.hpp"
 #include "device/tensor.hpp"
-#include "plan/offloaded_share.hpp"
+#include "plan/offload.hpp"
 
 namespace zs::setup {
 namespace {

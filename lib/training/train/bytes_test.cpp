@@ -64,7 +64,9 @@ Cost cost(int stage, int ranks, int micro_steps, at::ScalarType dtype = at::kFlo
         for (const auto& unit : model.units) sizes.insert(unit->numel());
         cost.largest = *sizes.rbegin();
         cost.first = model.units.front()->numel();
-        cost.offloaded = zero::offloaded_bytes(engine);
+        const zero::Memory& memory = engine.memory();
+        for (const auto* const store : {&memory.optimizer, &memory.parameters, &memory.inputs})
+          cost.offloaded += *store ? (*store)->bytes() : 0;
         cost.collectives = result.collectives;
         cost.planned_collectives = plan::collectives(engine.plan());
         cost.held = result.held;

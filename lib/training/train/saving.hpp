@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides when a training saves, and from which checkpoint it may resume.
 #pragma once
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>

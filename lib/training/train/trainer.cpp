@@ -24,7 +24,6 @@
 #include "setup/memory.hpp"
 #include "setup/schedule.hpp"
 #include "setup/signals.hpp"
-#include "train/measuring.hpp"
 #include "train/movement.hpp"
 #include "train/profile.hpp"
 #include "train/saving.hpp"
@@ -354,13 +353,9 @@ Outcome Trainer::outcome(const std::string& digest, bool stopped) const {
   const auto& times = records.find("iteration_time")->reals();
   const auto skipped = static_cast<std::size_t>(
       std::min<std::int64_t>(settings_.timing_warmup, static_cast<std::int64_t>(times.size()) - 1));
-  const metric::Column* const counts = records.find(counted());
-  double sum = 0, counted_sum = 0, counted_time = 0;
-  for (std::size_t i = skipped; i < times.size(); ++i) {
-    sum += times[i];
-    if (!counts || counts->absent(i)) continue;  // of a step that an older zs made
-    counted_sum += static_cast<double>(counts->integers()[i]), counted_time += times[i];
-  }
+  const auto& counts = records.find(counted())->integers();
+  double sum = 0, counted_sum = 0;
+  for (std::size_t i = skipped; i < times.size(); ++i) sum += times[i], counted_sum += static_cast<double>(counts[i]);
   Outcome outcome;
   outcome.state_digest = digest;
   outcome.stopped = stopped;
@@ -372,7 +367,7 @@ Outcome Trainer::outcome(const std::string& digest, bool stopped) const {
     for (const double loss : valid->reals()) outcome.valid_loss = metric::is_absent(loss) ? outcome.valid_loss : loss;
   }
   outcome.iteration_time = sum / static_cast<double>(times.size() - skipped);
-  outcome.throughput = counted_time > 0 ? counted_sum / counted_time : 0;
+  outcome.throughput = sum > 0 ? counted_sum / sum : 0;
   outcome.samples_per_second = static_cast<double>(batches_.samples_per_step()) / outcome.iteration_time;
   outcome.alloc_mem = records.find("alloc_mem")->integers().back();
   outcome.peak_mem = records.find("peak_mem")->integers().back();

@@ -2,7 +2,6 @@
 // A difference and its place, for the negative answer of zs-verify.
 #pragma once
 #include <cstdint>
-#include <string>
 
 #include "compare/measure.hpp"
 #include "plan/plan.hpp"

@@ -3,7 +3,6 @@
 
 #include <torch/optim/adamw.h>
 
-#include <array>
 #include <cmath>
 
 #include "unit/arithmetic.hpp"

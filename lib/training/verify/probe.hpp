@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Observes one rank's engine during a step, and compares everything it holds with the reference.
 #pragma once
-#include <map>
 #include <optional>
 #include <vector>
 

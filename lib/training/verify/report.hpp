@@ -2,7 +2,6 @@
 // The output of zs-verify for a training: a line per step and a verdict; and its records.
 #pragma once
 #include <string>
-#include <vector>
 
 #include "base/number.hpp"
 #include "comparison/output.hpp"

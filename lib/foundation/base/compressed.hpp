@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Zstandard decompression of a stream.
+// Compression: streams of Zstandard are read, files of gzip written.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -35,5 +35,8 @@ class Unzstd {
   bool within_ = true;               // inside a frame
   void* stream_ = nullptr;           // ZSTD_DStream
 };
+
+/// Compresses the file `from` into the file `to`, which appears whole or not at all. Throws Error.
+void gzip(const std::string& from, const std::string& to);
 
 }  // namespace zs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "attribute/ending.hpp"
+#include "attribute/state.hpp"
 
 #include <csignal>
 #include <cstring>

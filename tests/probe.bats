@@ -102,7 +102,7 @@ END
   assert_line "steps_compared: 2"
   rm half/rank-1.jsonl
   run -2 zs-verify fsdp half
-  assert_output --partial "half: has no rank-1.jsonl, and its rank-0.jsonl is of 2 ranks: copy the files of all nodes into one folder"
+  assert_output --partial "half/rank-1.jsonl: is not there, and rank-0.jsonl is of 2 ranks: copy the files of all nodes into one folder"
   sed -i '2s/digest": "./digest": "g/' fault/rank-0.jsonl
   run -2 zs-verify plain fault
   assert_output --partial "fault/rank-0.jsonl:2: "
@@ -241,7 +241,7 @@ END
   assert_output --partial "half/rank-1.jsonl:3: lacks 'digest'"
   rm half/rank-1.jsonl
   run -2 zs-verify whole half
-  assert_output --partial "half: has no rank-1.jsonl, and its rank-0.jsonl is of 2 ranks: copy the files of all nodes into one folder"
+  assert_output --partial "half/rank-1.jsonl: is not there, and rank-0.jsonl is of 2 ranks: copy the files of all nodes into one folder"
 }
 
 @test "zs_probe records a training as it is, where PyTorch is here: its steps, accumulation, rate and loss; nothing goes to stdout" {

@@ -70,8 +70,8 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
   run -1 zs-report out -o -
   [[ $output == *'**Worse or different.** `slow` against `base`: **identical bits**'*'slower**, beyond the 3 % allowed.'* ]] || complain "$output"
   run -1 zs-report out
-  [[ $output == "Worse or different: out/report.html, out/report.md" ]] || complain "$output"
-  grep -qx '# Comparison of slow with base' out/report.md || complain "$(head -n 1 out/report.md)"
+  [[ $output == "Worse or different: out/revision_comparison_report.html, out/revision_comparison_report.md, out/revision_comparison_data.json" ]] || complain "$output"
+  grep -qx '# Comparison of slow with base' out/revision_comparison_report.md || complain "$(head -n 1 out/revision_comparison_report.md)"
   run -0 --separate-stderr compare --revision1=base --revision2=slow --runs-per-revision=4 --output-dir=wide --max_slowdown 12%
   run -0 zs-report wide -o -
   run -0 --separate-stderr compare --revision1 slow --revision2 base --runs_per_revision 4 --output_dir back

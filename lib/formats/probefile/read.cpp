@@ -112,9 +112,9 @@ class Growing::Reader {
     File& known = files_[rank];
     known.seen.path = path;
     if (rank > 0 && !fs::exists(path))
-      throw Error(folder_, 0,
-                  "has no rank-" + std::to_string(rank) + ".jsonl, and its rank-0.jsonl is of " +
-                      std::to_string(run_.ranks) + " ranks: copy the files of all nodes into one folder");
+      throw Error(path, 0,
+                  "is not there, and rank-0.jsonl is of " + std::to_string(run_.ranks) +
+                      " ranks: copy the files of all nodes into one folder");
     const std::string content = read_from(path, known.at);
     known.seen.torn = false;
     for (std::size_t at = 0; at < content.size() && known.damage.empty();) {

@@ -223,15 +223,13 @@ rank_code() {
 
 # end_attended: ends what attended() runs, if anything, with all that it started: asks, and after 10 s insists.
 end_attended() {
-  local leader=${child-}
+  local leader=${child-} deadline
   end_guard
   [[ -n $leader ]] || return 0
   child=
   kill -TERM -- "-$leader" 2>/dev/null || kill -TERM "$leader" 2>/dev/null || true
-  for _ in {1..100}; do
-    [[ $(ps -o stat= -p "$leader") == [!Z]* ]] || break
-    sleep 0.1
-  done
+  deadline=$((SECONDS + 10)) # by the clock: on a busy node Slurm's KillWait would end us before we clean up
+  while ((SECONDS < deadline)) && [[ $(ps -o stat= -p "$leader") == [!Z]* ]]; do sleep 0.1; done
   kill -KILL -- "-$leader" 2>/dev/null || true
   wait "$leader" 2>/dev/null || true
 }

@@ -346,8 +346,8 @@ submit_training() {
   [ "$state $code" = "COMPLETED 0" ]
   grep -q '^Same or better: HEAD.2 against HEAD.1: identical bits' out
   [[ $(jq -r '[.conditions[] | .launch, .host] | unique | join(" ")' one/metadata.json) == *n[12]*"srun --mpi=pmix"* ]]
-  job=$(sbatch --parsable --output=out2 --ntasks=2 "${compare[@]}" --run '$ZS_LAUNCH sleep 60' --output_dir two)
-  await [ -e two/logs_HEAD.1_run1/run.log ]
+  job=$(sbatch --parsable --output=out2 --ntasks=2 "${compare[@]}" --run '$ZS_LAUNCH bash -c "echo begun; sleep 60"' --output_dir two)
+  await grep -qs begun two/logs_HEAD.1_run1/run.log
   [ -n "$(ls -A "$TMPDIR")" ]
   scancel "$job"
   ended "$job"

@@ -306,7 +306,7 @@ class Training(Faults, Loops):
         if o.precision == "bfloat16":
             config["bf16"] = {"enabled": True}
         if o.precision == "float16":  # which DeepSpeed refuses on a processor, though PyTorch computes in it
-            here.is_fp16_supported = lambda: True
+            deepspeed.accelerator.get_accelerator().is_fp16_supported = lambda: True
             config["fp16"] = {"enabled": True, "initial_scale_power": 8, "loss_scale_window": 2}
         optimizer = self.optimizer(self.groups(self.net))
         schedule = (lambda opt: torch.optim.lr_scheduler.LambdaLR(opt, lambda s: 1 / (1 + 0.1 * s))) if o.schedule else None

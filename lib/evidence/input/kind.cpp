@@ -17,6 +17,7 @@
 #include "parse/run.hpp"
 #include "parse/tracked.hpp"
 #include "probefile/folder.hpp"
+#include "registry/runs.hpp"
 #include "rolloutfile/form.hpp"
 #include "token/file.hpp"
 
@@ -97,8 +98,8 @@ bool like_log(std::string name) {
   static const std::set<std::string> kEndings = {".out", ".txt", ".jsonl", ".json", ".csv", ".h5", ".tsv"};
   if (name.starts_with(".") || name == "summary.h5" || name.ends_with("_numbers.tsv") ||
       name == "revision_comparison_data.json")
-    return false;                                                 // files that zs writes next to logs
-  if (name == "runs.csv" || name == "zs-runs.csv") return false;  // tables of runs, of zs or of others
+    return false;  // files that zs writes next to logs
+  if (registry::is_csv_name(name)) return false;
   if (name.ends_with(".gz")) name.resize(name.size() - 3);
   const fs::path plain = name;
   const std::string rotation = plain.extension().string();

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/folder.hpp"
 #include "registry/query.hpp"
+#include "registry/runs.hpp"
 
 namespace zs::input {
 namespace {
@@ -132,7 +133,7 @@ Named named(const std::string& operand, const std::string& registry, std::string
 std::vector<Named> named(const std::vector<std::string>& operands, const std::string& registry, std::string_view tool) {
   const auto is_table_of_runs = [](const std::string& operand) {  // as a shell finds it by saved_models/*
     const fs::path path = operand;
-    return (path.filename() == "runs.csv" || path.filename() == "zs-runs.csv") &&
+    return registry::is_csv_name(path.filename().string()) &&
            is(path.has_parent_path() ? path.parent_path().string() : ".", Kind::registry);
   };
   std::vector<Named> all;

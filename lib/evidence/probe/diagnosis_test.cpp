@@ -31,17 +31,19 @@ Run fused_bias(double key, double moved, double values = 0.001) {
   return run;
 }
 
+/// A tensor of 32 elements whose sums are `value`, negative but for each `period`th.
+void add(Tensors& tensors, const std::string& name, double value, std::size_t period = 2) {
+  Tensor& tensor = tensors.at(name);
+  tensor.dtype = "F32", tensor.shape = {32}, tensor.of = tensor.held = 32;
+  for (std::size_t i = 0; i < 16; ++i) tensor.sketch.push_back(value * (i % period == 0 ? 1 : -1));
+  for (const double sum : tensor.sketch) tensor.squares += sum * sum;
+  tensor.digest = std::hash<double>()(value);
+}
+
 /// The same of a bias of its own, beside the weight that it belongs to.
 Run own_bias(double gradient, double moved) {
   Run run;
   run.ranks = 1, run.end = 1;
-  const auto add = [](Tensors& tensors, const std::string& name, double value) {
-    Tensor& tensor = tensors.at(name);
-    tensor.dtype = "F32", tensor.shape = {32}, tensor.of = tensor.held = 32;
-    for (std::size_t i = 0; i < 16; ++i) tensor.sketch.push_back(value * (i % 2 == 0 ? 1 : -1));
-    for (const double sum : tensor.sketch) tensor.squares += sum * sum;
-    tensor.digest = std::hash<double>()(value);
-  };
   add(run.starts[0], "param/keys.weight", 0.5);
   add(run.starts[0], "param/keys.bias", 0.5);
   Tensors& step = run.steps[1].tensors;
@@ -109,18 +111,11 @@ TEST_CASE("diagnosis: a note says which step is the first with other bits, unles
   const auto trained = [](int from, double apart) {
     Run run;
     run.ranks = 1, run.end = 3;
-    const auto add = [](Tensors& tensors, const std::string& name, double value) {
-      Tensor& tensor = tensors.at(name);
-      tensor.dtype = "F32", tensor.shape = {32}, tensor.of = tensor.held = 32;
-      for (std::size_t i = 0; i < 16; ++i) tensor.sketch.push_back(value * (i % 3 == 0 ? 1 : -1));
-      for (const double sum : tensor.sketch) tensor.squares += sum * sum;
-      tensor.digest = std::hash<double>()(value);
-    };
-    add(run.starts[0], "param/w", 0.5);
+    add(run.starts[0], "param/w", 0.5, 3);
     for (int number = 1; number <= 3; ++number) {
       const double other = number >= from ? 1 + apart : 1;
-      add(run.steps[number].tensors, "grad/w", 0.125 * other);
-      add(run.steps[number].tensors, "param/w", 0.5 - 0.01 * number * other);
+      add(run.steps[number].tensors, "grad/w", 0.125 * other, 3);
+      add(run.steps[number].tensors, "param/w", 0.5 - 0.01 * number * other, 3);
     }
     return run;
   };
@@ -141,7 +136,8 @@ TEST_CASE("diagnosis: in bfloat16 a factor of some ranges is no rounding, and no
       Tensor& tensor = tensors.at(name);
       tensor.dtype = "F32", tensor.shape = {96}, tensor.of = tensor.held = 96;
       for (std::size_t i = 0; i < 48; ++i)
-        tensor.sketch.push_back(normal(values) * (moves && i < 16 ? factor : 1) * (moves ? 1 + noise * normal(errors) : 1));
+        tensor.sketch.push_back(normal(values) * (moves && i < 16 ? factor : 1) *
+                                (moves ? 1 + noise * normal(errors) : 1));
       for (const double sum : tensor.sketch) tensor.squares += sum * sum;
       tensor.digest = moves ? seed : 1;
       return tensor;

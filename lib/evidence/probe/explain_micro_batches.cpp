@@ -16,6 +16,19 @@ std::string times_text(double weight) {
   return weight == 1 ? "once" : weight == 2 ? "twice" : to_rounded_text(weight, 4) + " times";
 }
 
+/// Each (rank, micro-batch) of a side that has a gradient of all the tensors.
+std::vector<std::pair<int, int>> contributions(const Side& side, const std::vector<Apart>& apart) {
+  std::vector<std::pair<int, int>> keys;
+  for (const auto& [key, local] : side.step.locals) {
+    if (std::all_of(apart.begin(), apart.end(), [&](const Apart& t) {
+          const Tensor* const found = local.tensors.find(t.parameter);
+          return found && found->sketch.size() == t.a->size();
+        }))
+      keys.push_back(key);
+  }
+  return keys;
+}
+
 }  // namespace
 
 std::string alike_text(const std::vector<double>& weights, const std::vector<std::pair<int, int>>& keys) {
@@ -46,19 +59,6 @@ std::string alike_text(const std::vector<double>& weights, const std::vector<std
 }
 
 namespace {
-
-/// Each (rank, micro-batch) of a side that has a gradient of all the tensors.
-std::vector<std::pair<int, int>> contributions(const Side& side, const std::vector<Apart>& apart) {
-  std::vector<std::pair<int, int>> keys;
-  for (const auto& [key, local] : side.step.locals) {
-    if (std::all_of(apart.begin(), apart.end(), [&](const Apart& t) {
-          const Tensor* const found = local.tensors.find(t.parameter);
-          return found && found->sketch.size() == t.a->size();
-        }))
-      keys.push_back(key);
-  }
-  return keys;
-}
 
 /// "only micro-batch 4 of rank 0, micro-batch 4 of rank 1, each counted 4 times".
 std::string weights_text(const std::vector<double>& weights, const std::vector<std::pair<int, int>>& keys) {

@@ -247,6 +247,8 @@ Runs read_runs(const std::string& registry, const FaultSink& faults) {
   return runs;
 }
 
+bool is_csv_name(std::string_view name) { return std::ranges::find(kCsvNames, name) != kCsvNames.end(); }
+
 void refresh_soon(const std::string& registry) {
   for (const char* const name : kCsvNames) {
     struct stat status {};

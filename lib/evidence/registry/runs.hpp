@@ -52,6 +52,9 @@ Runs read_runs(const std::string& registry, const FaultSink& faults);
 /// more than some thousand runs). Never fails: runs.csv is only a copy.
 void refresh_soon(const std::string& registry);
 
+/// Whether that is a name of runs.csv; other programs use it for their tables, too.
+bool is_csv_name(std::string_view name);
+
 /// Removes what killed writers left more than an hour ago: half-written files, half-removed runs.
 void tidy(const std::string& registry);
 

@@ -162,15 +162,13 @@ std::string none_passes(const registry::Runs& runs, const registry::Question& qu
   if (question.sweep) columns.emplace_back("sweep_name");
   for (const std::string& column : columns) {
     std::set<std::string> values;
-    for (std::size_t row = 0; row < runs.size(); ++row)
-      values.emplace(first_characters(runs.text(row, column), 60));
+    for (std::size_t row = 0; row < runs.size(); ++row) values.emplace(first_characters(runs.text(row, column), 60));
     const bool some_lack = values.erase("") > 0;
     std::vector<std::string> texts(values.begin(), values.end());
     if (some_lack) texts.emplace_back(texts.empty() ? "in no run" : "absent in others");
     clauses.push_back(column + " is " + some_of(texts, 6));
   }
-  return "none of " + counted(runs.size(), "run") +
-         " passes: " + joined(clauses, "; ", [](const std::string& one) { return one; });
+  return "none of " + counted(runs.size(), "run") + " passes: " + joined(clauses, "; ");
 }
 
 }  // namespace

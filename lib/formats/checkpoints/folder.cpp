@@ -91,12 +91,10 @@ class Folder {
     if (has("pytorch_model_fsdp.bin")) {
       if (const auto value = open("pytorch_model_fsdp.bin")) add_weights(state_, &*value, "pytorch_model_fsdp.bin");
       state_.layout = "FSDP, whole";
-    } else if (const auto adapter = std::ranges::find_if(
-                   names_,
-                   [](const auto& name) { return name == "adapter_model.safetensors" || name == "adapter_model.bin"; });
-               adapter != names_.end()) {
-      add_model(state_, path(*adapter));
-      took(*adapter);
+    } else if (const std::string adapter = has("adapter_model.bin") ? "adapter_model.bin" : "adapter_model.safetensors";
+               has(adapter)) {
+      add_model(state_, path(adapter));
+      took(adapter);
       state_.layout = "adapter";
     } else if (tensorfile::has_state_dict(folder_)) {
       try {

@@ -42,7 +42,7 @@ def places(part):
 
 def _kept(flat, part):
     where = _slice(part.of, part.begin, part.count) if part.index is None else places(part).to(flat.device)
-    return flat[:0] if where is None else (flat if flat.dim() == 1 else flat.reshape(-1))[where]
+    return flat[:0] if where is None else flat[where]
 
 
 def take(items):

@@ -355,10 +355,11 @@ class Watch:
             return max(abs(made[i, begin + k].item() - t) for i, row, begin, _ in fresh for k, t in enumerate(row["train"]))
 
         with torch.no_grad(), evaluating(model):
-            plain = {heat: apart(scores(heat)) for heat in heats}
-            heat = min(plain, key=plain.get)
-            if plain[heat] > max(most / 10, self.rough):
+            plain = {heat: scores(heat) for heat in heats}
+            heat = min(plain, key=lambda one: apart(plain[one]))
+            if apart(plain[heat]) > max(most / 10, self.rough):
                 return
+
             def scored(name, around, change):  # nothing if the model takes no such argument
                 try:
                     with around():
@@ -379,7 +380,7 @@ class Watch:
             other_heats = ({1.0} | {row["temperature"] for _, row, _, _ in fresh}) - {heat}
             tried = [(one[0], scored(*one)) for one in variants(self.trainer, self.kept, model, mask, other_heats)]
             least = min((kept(name, made) for name, made in tried if made is not None), default=1e300)
-            whole = left(scores(heat))
+            whole = left(plain[heat])
             for family in families(model) if least > whole / 3 and self.replayed <= _SEARCHED else ():
                 found = best_of(family, lambda name, around: scored(name, around, {}), left, whole / 2)
                 if found:

@@ -118,10 +118,9 @@ TEST_CASE("probe: numbers that differ by rounding are told, and copies of parame
   const Said same = compared(a, b), other_way = compared(b, a);
   CHECK(same.verdict == Verdict::exact);
   REQUIRE(same.found.notes.size() == 1);
-  CHECK(
-      same.found.notes[0] ==
-      "the forward pass of B computes with copies of 1 parameter (model), that of the other side with the parameters "
-      "themselves: all have the same bits");
+  CHECK(same.found.notes[0] ==
+        "the forward pass of B computes with copies of 1 parameter (model), that of the other side with the parameters "
+        "themselves: all have the same bits");
   CHECK(other_way.found.notes[0].starts_with("the forward pass of A "));
   b.steps[1].tensors.at("model/w").digest += 1;
   const Said apart = compared(a, b);

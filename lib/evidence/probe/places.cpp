@@ -227,9 +227,9 @@ void Comparison::updates(std::int64_t number, const Side& a, const Side& b) {
         judge(thing(number, name), u.distance, u.bound, "step " + to_text(number) + ", update of " + u.parameter);
         const double whole = norm(after.sketch);  // the ledger asks for the bound of the parameter itself
         if (!done() && whole > 0)
-          found_.judged[thing(number, name)] =
-              judged ? u.bound * std::max(norm(u.a), norm(u.b)) / whole + by + of_left_out(after.sketch, other->sketch, by)
-                     : kLeftOut;
+          found_.judged[thing(number, name)] = judged ? u.bound * std::max(norm(u.a), norm(u.b)) / whole + by +
+                                                            of_left_out(after.sketch, other->sketch, by)
+                                                      : kLeftOut;
       }
     }
     if (after.same(*other) || found_.judged.contains(thing(number, name)))

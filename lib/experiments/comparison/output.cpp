@@ -80,7 +80,8 @@ std::string columns_text(const metric::Table& columns) {
   sheet.rows.resize(columns.rows());
   for (std::size_t row = 0; row < columns.rows(); ++row) {
     for (const metric::Column& column : columns.columns) {
-      sheet.rows[row].push_back(column.type() == metric::Type::real ? to_brief_text(column.reals()[row]) : column.text(row));
+      sheet.rows[row].push_back(column.type() == metric::Type::real ? to_brief_text(column.reals()[row])
+                                                                    : column.text(row));
     }
   }
   return sheet.rows.empty() ? "" : aligned(sheet);

@@ -2,8 +2,8 @@
 // Tables in text, separated by commas, semicolons or tabs, with a header that names a step, or an epoch and a loss:
 //   step,train_loss,learning_rate
 //   10,2.0751,0.0003
-// A line is taken for a header only if the next line is a row of it. Or without a header, from the first line on a whole
-// number that grows and a real one, as torchtitan keeps losses: a step and its loss.
+// A line is taken for a header only if the next line is a row of it. Or without a header, from the first line on a
+// whole number that grows and a real one, as torchtitan keeps losses: a step and its loss.
 //   1 8.049097061157227
 #include <algorithm>
 #include <utility>
@@ -161,9 +161,9 @@ class Csv : public Dialect {
   std::vector<std::string> header_;
   std::vector<Field> fields_;
   std::string_view place_;  // the column that each row must have
-  std::string twice_;   // a name that several columns have; their values are left out
-  char separator_ = 0;  // 0: no header was seen
-  bool begun_ = false;  // a row was seen
+  std::string twice_;       // a name that several columns have; their values are left out
+  char separator_ = 0;      // 0: no header was seen
+  bool begun_ = false;      // a row was seen
 };
 
 }  // namespace

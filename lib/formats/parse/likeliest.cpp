@@ -142,8 +142,8 @@ void Likeliest::see(std::string_view line, std::int64_t number) {
 
 std::string Likeliest::pattern() const {
   // The simplest line has the fewest columns that others may lack.
-  const auto shortest = std::min_element(lines_.begin(), lines_.end(),
-                                         [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  const auto shortest =
+      std::min_element(lines_.begin(), lines_.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
   for (const std::string& from : {line_, shortest == lines_.end() ? "" : *shortest}) {
     const std::string pattern = pattern_for(from);
     if (pattern.empty()) continue;

@@ -18,8 +18,8 @@ enum class Category : std::uint8_t { other, cpu_op, annotation, gpu_annotation, 
 struct Event {
   double ts = 0, dur = 0;  ///< since the first event of the trace
   std::int64_t correlation = -1;
-  double bandwidth = 0;    ///< GB/s, of a copy
-  std::uint32_t name = 0;  ///< index in Trace::names
+  double bandwidth = 0;      ///< GB/s, of a copy
+  std::uint32_t name = 0;    ///< index in Trace::names
   std::int32_t stream = -1;  ///< of a device's event; -1: none
   std::int32_t thread = 0;
   std::int32_t partner = -1;  ///< the event that launched this one, or that it launched; -1: none

@@ -157,7 +157,8 @@ void add_parameters(const YAML::Node& map, const std::string& prefix, const std:
 
 /// A key that only W&B's sweeps have. Its program becomes the command; what W&B alone does is named as without effect.
 bool take_wandb(const Pair& pair, const std::string& file, Sweep& sweep) {
-  static const std::vector<std::string> kIdle = {"metric", "project", "entity", "early_terminate", "program", "command"};
+  static const std::vector<std::string> kIdle = {"metric",          "project", "entity",
+                                                 "early_terminate", "program", "command"};
   if (pair.key == "method") {
     const std::string& method = scalar(pair, file);
     if (method != "grid" && method != "random")
@@ -192,7 +193,7 @@ void add_hydra(const Pair& hydra, const std::string& file, Sweep& sweep) {
   if (params && params.IsMap()) {
     for (const Pair& pair : pairs(params, file, "sweeper.params")) swept.emplace_back(pair.key, scalar(pair, file));
   }
-  for (const YAML::Node& override : task && task.IsSequence() ? task : YAML::Node()) {
+  for (const YAML::Node& override : task&& task.IsSequence() ? task : YAML::Node()) {
     const std::string text = override.IsScalar() ? override.Scalar() : "";
     const std::size_t equals = text.find('=');
     if (equals != std::string::npos) swept.emplace_back(text.substr(0, equals), text.substr(equals + 1));

@@ -11,7 +11,7 @@
 
 namespace zs::rollout {
 
-/// What the figures show: means of |d|.
+/// The figures show means of |d|.
 struct Curves {
   std::map<std::int64_t, double> steps{}, positions{};  ///< a position stands for those up to the next one
   std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> versions{};  ///< by step: the oldest and the newest

@@ -21,7 +21,7 @@ struct Rival {
   double residual;         ///< mean |d| that it leaves
   std::size_t tokens = 0;  ///< that it was tested on; 0: all
 
-  /// Of two that explain alike, the one that explains more tokens.
+  /// If two explain equally well, the one that explains more tokens.
   bool better(const Rival& other) const {
     if (residual < 2 * other.residual && other.residual < 2 * residual && tokens && other.tokens)
       return tokens > other.tokens;

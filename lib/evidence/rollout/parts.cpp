@@ -69,7 +69,7 @@ std::int64_t marked_token(const Tokens& tokens, const Floor& floor) {
   }
   const auto most = std::ranges::max_element(marked, {}, [](const auto& one) { return one.second; });
   if (most == marked.end() || most->second < 3) return -1;
-  // The chance that so many of them follow one token, of all that were drawn.
+  // The chance that this number of them follow one token, if drawn from all.
   const double k = most->second, share = drawn[most->first] / static_cast<double>(tokens.all.size());
   const double ways = std::lgamma(begins + 1) - std::lgamma(k + 1) - std::lgamma(begins - k + 1);
   const double chance = ways + k * std::log(share) + std::log(static_cast<double>(drawn.size()));

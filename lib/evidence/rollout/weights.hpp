@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the weights of a generator with those of the trainer: recordings of zs_probe.weights(), or of a training and
+// Compares the weights of a generator with the trainer's: recordings of zs_probe.weights(), or of a training and
 // of its generator.
 #pragma once
 #include <string>

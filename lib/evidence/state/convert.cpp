@@ -40,7 +40,7 @@ void require_whole(const State& state) {
               "; a checkpoint that is not whole is not converted");
 }
 
-/// Writes the file and compares it with what it was made of.
+/// Writes the file and compares it with its source.
 void write(const std::string& path, const Outgoing& outgoing, const tensorfile::Metadata& metadata, Converted& made) {
   tensorfile::NamedTensors tensors;
   for (const auto& [name, whole] : outgoing) tensors.emplace_back(name, streamed(*whole, name));
@@ -125,7 +125,7 @@ Converted convert_safetensors(const State& state, const std::string& to) {
     for (const auto& [kind, whole] : parameter.moments) optimizer.emplace_back(kind + "." + parameter.name, &whole);
   }
   write(folder.path() + "/" + kOptimizerFile, optimizer, metadata_of(state), made);
-  // The values that are no tensors are read back too.
+  // Values other than tensors are read back too.
   State back;
   for (const Parameter& parameter : state.parameters) back.parameter(parameter.name);
   add_safetensors(back, folder.path() + "/" + kOptimizerFile);

@@ -89,7 +89,7 @@ DiffItem made_of(const Join& join, const std::string& kind, const std::string& n
   return made;
 }
 
-/// Puts what a line makes in place of its parts.
+/// Replaces the parts of a line by its result.
 void apply(const Join& join, const Rename& rename, const Rename& result, Items& items) {
   std::map<std::string, std::map<std::string, const DiffItem*>> by_kind;
   const std::vector<std::string> names = join.expression.names();

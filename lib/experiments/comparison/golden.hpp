@@ -23,7 +23,7 @@ struct GoldenAnswer {
   Status status() const;       ///< 0 same or environment, 1 code, 3 undecided
 };
 
-/// Compares a recording with the golden of its environment, else with that of the one that differs in least.
+/// Compares a recording with the golden of its environment, else with the golden of the nearest environment.
 /// Throws Error, located, if a record is damaged.
 GoldenAnswer compare_golden(const std::string& goldens, const std::string& recording);
 

@@ -9,7 +9,7 @@
 
 namespace zs::comparison {
 
-/// What the arguments ask for.
+/// The task that the arguments ask for.
 class Request {
  public:
   /// Finds out what a lone operand is, once.

@@ -36,7 +36,7 @@ std::vector<std::pair<std::string, tensorfile::Tensor>> tensors_of(const tensorf
 const std::vector<tensorfile::Value>& list_of(const tensorfile::Value* value);
 /// The items of a dict, or of an object that is one; none if `value` is neither or null.
 const std::vector<tensorfile::Item>& items_of(const tensorfile::Value* value);
-/// The sizes in a torch.Size; 0 for anything that is no number.
+/// The sizes in a torch.Size; 0 for anything but a number.
 tensorfile::Shape shape_of(const tensorfile::Value& value);
 
 /// A key of a dict as text: "fc1.weight", "0".

@@ -31,7 +31,7 @@ class Folder {
   explicit Folder(const std::string& folder) : folder_(folder) {
     state_.path = state_.folder = folder;
     for (const auto& entry : fs::directory_iterator(folder)) names_.insert(entry.path().filename().string());
-    if (names_.erase(kStates) > 0) {  // Accelerate's save_state in a folder beside the weights
+    if (names_.erase(kStates) > 0) {  // Accelerate's save_state, in the folder of the weights
       states_ = std::string(kStates) + "/";
       for (const auto& entry : fs::directory_iterator(folder + "/" + states_))
         names_.insert(states_ + entry.path().filename().string());

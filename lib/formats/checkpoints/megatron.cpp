@@ -21,7 +21,7 @@ using Settings = std::map<std::string, std::string>;
 
 constexpr const char* kCommon = "common.pt";
 
-/// The settings of all groups below a value: those of one optimizer, or of a chain of them.
+/// The settings of all groups below a value: of one optimizer, or of a chain of them.
 void collect_groups(const Value& value, std::vector<Settings>& groups) {
   for (const Value& each : list_of(&value)) collect_groups(each, groups);
   const Dict* const dict = value.get<Dict>();

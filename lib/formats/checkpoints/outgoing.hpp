@@ -61,13 +61,13 @@ bool is_own(const State& state, const Parameter& parameter);
 /// The numbers that an optimizer updates: the master, or the
 /// weight if there is none; nullptr if there is neither.
 const Whole* numbers(const Parameter& parameter);
-/// The same; for a tied name, those of its owner.
+/// The same; for a tied name, its owner's.
 const Whole* numbers(const State& state, const Parameter& parameter);
 
 /// The parameters of each of the optimizer's groups, in order; if a checkpoint has no groups, those with the same
 /// settings.
 std::vector<std::vector<const Parameter*>> groups(const State& state);
-/// The settings of a group as Python values; missing ones are those of torch.optim.AdamW.
+/// The settings of a group as Python values; missing ones are torch.optim.AdamW's.
 std::vector<tensorfile::Item> settings(const Parameter& parameter);
 
 }  // namespace zs::checkpoints

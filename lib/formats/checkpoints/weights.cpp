@@ -44,7 +44,7 @@ void add_others(State& into, const StateDict& dict) {
   }
 }
 
-/// Files of weights in `folder` beside the one that was read: they say the same, or they are a fault.
+/// Other files of weights in `folder`: they must say the same, else they are a fault.
 void compare_others(State& into, const std::string& folder, const StateDict& dict) {
   for (const char* const file :
        {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"}) {

@@ -46,7 +46,7 @@ class DcpWriter {
     ends_.resize(files_.size());
   }
 
-  /// A tensor, cut along its first dimension as FSDP cuts it: each rank has as many rows, the last ones fewer.
+  /// A tensor, cut along its first dimension as FSDP cuts it: each rank has the same number of rows, the last ones fewer.
   void tensor(const Path& path, const Whole& whole) {
     if (const std::string what = defect(whole); !what.empty()) throw Error(name_of(path), 0, what);
     const std::int64_t rows = whole.shape.empty() ? 1 : whole.shape[0];
@@ -65,7 +65,7 @@ class DcpWriter {
 
   void scalar(const Path& path, Tensor tensor) { tensors(path, tensor.dtype, {}, {{{}, tensor}}); }
 
-  /// A value that is no tensor: one rank writes it unchanged.
+  /// A value other than a tensor: one rank writes it unchanged.
   void bytes(const Path& path, const Value& value) {
     const std::string fqn = name_of(path);
     place(path, fqn, made(kMetadata + "BytesStorageMetadata", {}));

@@ -46,7 +46,7 @@ DeepSpeedWriter::DeepSpeedWriter(const State& state, const std::string& folder, 
   for (const Parameter& parameter : state.parameters) {
     if (type.empty() && parameter.weight && !parameter.buffer) type = name_of(parameter.weight->dtype);
   }
-  // ZeRO-3 saves no 16-bit weights; the names of its files tell.
+  // ZeRO-3 saves no 16-bit weights, and its files have other names.
   const bool named = std::ranges::any_of(state.files, [](const File& file) { return file.name.starts_with("bf16_"); });
   if (named && form.dtype.empty()) type = "bf16";
   if (type == "bf16") prefix_ = "bf16_";

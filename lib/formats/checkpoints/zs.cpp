@@ -115,7 +115,7 @@ void optimizer_file(State& into, const std::string& file, const std::vector<std:
   }
 }
 
-/// What the optimizer of that name keeps; that of a checkpoint of an older zs, which does not name it, is AdamW.
+/// The state of the optimizer of that name. Checkpoints of an older zs do not name it: it is AdamW.
 std::vector<std::string_view> kept_names(const State& state) {
   const auto said = state.facts.find("training.optimizer");
   const std::string name = said == state.facts.end() ? "adamw" : said->second;

@@ -109,6 +109,22 @@ std::string with_another(const Step& step, const std::string& parameter, const C
   return text;
 }
 
+/// "has that of the step before added", or "is that of the step before", if these explain the gradient; else "". A
+/// framework clips gradients in place, or a copy.
+std::string with_earlier(const Moment& now, const std::string& name, const Contributed& in, const Sketch& gradient,
+                         double unit, double most) {
+  const Tensor* const old = now.before ? now.before->tensors.find(name) : nullptr;
+  if (!old || old->sketch.size() != gradient.size() || old->squares == 0) return "";
+  const Fit both = fit({in.sum, old->sketch}, gradient);
+  const double own = both.weights[0] / unit, earlier = both.weights[1] / clip_factor(now.step).value_or(1);
+  const double near = 4 * most + 1e-3;
+  if (!(both.residual <= most) ||
+      !(close_to(earlier, 1, near) || close_to(earlier * clip_factor(*now.before).value_or(1), 1, near)))
+    return "";
+  if (close_to(own, 1, near)) return "has the gradient of the step before added, which was not set to zero";
+  return std::fabs(own) < near ? "is that of the step before" : "";
+}
+
 /// "x 1.1 in 8 of 16 ranges, ...": factors of ranges that explain far more than one factor of all does, though it is
 /// within the bound of a 16-bit type; "" if there are none.
 std::string by_slices(const Sketch& sum, const Sketch& gradient, double unit, double left) {
@@ -237,6 +253,7 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
       if (text.empty() && weighed_by_slices({{parameter, &in.sum, &tensor.sketch, left, most}},
                                             {run, now.step, nullptr}, in.keys, expected, most, slices))
         text = slices.relation;
+      if (text.empty()) text = with_earlier(now, name, in, tensor.sketch, expected, 2 * most);
       if (text.empty()) text = with_another(now.step, parameter, in, tensor.sketch, 2 * most);
       if (text.empty())
         text = "is no multiple of the sum of its micro-batches' gradients (x " + to_rounded_text(factor / expected, 3) +

@@ -109,6 +109,11 @@ double worst(const Sampled& e, double unit, const Made& made) {
   return most;
 }
 
+/// What is added to a sentence if the elements are the expected ones in bfloat16.
+std::string as_rounded(const std::vector<double>& expected, const std::vector<double>& found) {
+  return rounded_elements(expected, found) > 0 ? ", as far apart as rounding to bfloat16 leaves" : "";
+}
+
 /// x = factor * y by least squares, with the relative residual.
 Fit along(const std::vector<double>& y, const std::vector<double>& x) { return fit({y}, x); }
 
@@ -236,7 +241,11 @@ void judge_moments(const Run& run, Tally& tally, const Moment& now) {
       std::vector<Sketch> columns{s.gradient->sketch};
       if (begun) columns.push_back(s.first_before->sketch);
       const Fit real = fit(columns, s.first->sketch);
-      std::string text = "does not follow from the state before and the gradient";
+      std::vector<double> made;
+      const auto e = elements_of(s);
+      for (std::size_t i = 0; e && i < e->first.size(); ++i)
+        made.push_back((begun ? keeps * e->first_before[i] : 0) + takes * taken(rule, e->gradient[i], e->before[i]));
+      std::string text = "does not follow from the state before and the gradient" + (e ? as_rounded(made, e->first) : "");
       if (real.residual <= 4 * most)
         text = "is " + to_rounded_text(real.weights[0], 4) + " x gradient" +
                (begun ? " + " + to_rounded_text(real.weights[1], 4) + " x the state before" : "") + ", expected " +
@@ -248,14 +257,14 @@ void judge_moments(const Run& run, Tally& tally, const Moment& now) {
     if (rule.kind != Kind::adam || !s.second) continue;
     const auto e = elements_of(s);
     if (!e) continue;
-    std::vector<double> squares, real;
+    std::vector<double> squares, real, whole;
     double over = 0;
     for (std::size_t i = 0; i < e->before.size(); ++i) {
       const double g = taken(rule, e->gradient[i], e->before[i]);
       const double made = rule.beta2 * e->second_before[i] + (1 - rule.beta2) * g * g;
       const double bound = 16 * half_unit(s.second->dtype) * made + 1e-37;
       over = std::max(over, std::fabs(e->second[i] - made) / bound);
-      squares.push_back(g * g), real.push_back(e->second[i] - rule.beta2 * e->second_before[i]);
+      squares.push_back(g * g), real.push_back(e->second[i] - rule.beta2 * e->second_before[i]), whole.push_back(made);
     }
     if (over <= 1) {
       tally.holds();
@@ -265,7 +274,8 @@ void judge_moments(const Run& run, Tally& tally, const Moment& now) {
     tally.breach({now.number, "state." + s.slots.second + "/" + s.parameter,
                   f.residual < 1e-3 ? "takes " + to_rounded_text(f.weights[0], 4) +
                                           " x the squared gradient, expected " + to_rounded_text(1 - rule.beta2, 4)
-                                    : "does not follow from the state before and the squared gradient",
+                                    : "does not follow from the state before and the squared gradient" +
+                                          as_rounded(whole, e->second),
                   over, 1});
   }
 }

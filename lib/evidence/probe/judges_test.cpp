@@ -121,6 +121,26 @@ TEST_CASE("judges: a gradient is the mean of its micro-batches' gradients") {
   CHECK(has(said(judged(last, judge_gradients)), "only the last of 3 micro-batches counts"));
 }
 
+TEST_CASE("judges: a gradient that is not set to zero has that of the step before") {
+  Step before;
+  before.tensors.at("grad/w") = matrix(kC);
+  const auto told = [&](const Sketch& gradient) {
+    Made made;
+    made.run.ranks = 1;
+    made.micro(0, 0, "w", kA), made.micro(0, 1, "w", kB);
+    made.step.tensors.at("grad/w") = matrix(gradient);
+    Tally tally;
+    judge_gradients(made.run, tally, {2, made.step, &before, &made.from});
+    return said(tally);
+  };
+  CHECK(told(plus(kA, kB)).empty());
+  CHECK(has(told(plus(plus(kA, kB), kC)), "grad/w: has the gradient of the step before added"));
+  CHECK(has(told(kC), "grad/w: is that of the step before"));
+  CHECK(has(told(plus(plus(kA, kB), times(0.5, kC))), "is no multiple of the sum"));
+  before.scalars = {{"norm", 4}, {"clip", 2}};
+  CHECK(has(told(plus(plus(kA, kB), times(2, kC))), "has the gradient of the step before added"));
+}
+
 TEST_CASE("judges: stages of torch divide by the micro-batches behind backward, unless they are told not to") {
   const auto made = [](double divided, double by) {
     Made one;
@@ -228,17 +248,23 @@ TEST_CASE("judges: a counter that moves without a gradient is named") {
 }
 
 TEST_CASE("judges: Adam's first moment follows from the gradient and the state before") {
-  const auto told = [](double beta) {
+  const auto told = [](double beta, bool half = false) {
     Made made;
     made.group("AdamW", {{"lr", number(0.1)}, {"betas", {{0.9, 0.999}, ""}}}, {"w"});
+    Sketch moment = plus(times(beta, kC), times(1 - beta, kB));
+    for (double& x : moment) x = half ? rounded_to(x, "BF16") : x;
     made.from.at("param/w") = made.step.tensors.at("param/w") = matrix(kA);
     made.from.at("state.exp_avg/w") = matrix(kC);
     made.step.tensors.at("grad/w") = matrix(kB);
-    made.step.tensors.at("state.exp_avg/w") = matrix(plus(times(beta, kC), times(1 - beta, kB)));
+    made.step.tensors.at("state.exp_avg/w") = matrix(moment);
+    for (Tensors* const all : {&made.from, &made.step.tensors}) {
+      for (const auto& [name, tensor] : all->all()) all->at(name).elements = tensor.sketch;
+    }
     return said(judged(made, judge_moments));
   };
   CHECK(told(0.9) == "");
   CHECK(has(told(0.8), "state.exp_avg/w: is 0.2"));
+  CHECK(has(told(0.9, true), "does not follow from the state before and the gradient, as far apart as rounding to"));
 }
 
 TEST_CASE("judges: forward computes with what the last update left") {

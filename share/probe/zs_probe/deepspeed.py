@@ -83,6 +83,8 @@ class _Engine:
     def scalars(self):
         zero = self.engine.optimizer
         norm = getattr(zero, "_global_grad_norm", None)
+        if norm is not None and self.scale and _is(zero, "FP16_UnfusedOptimizer"):  # which tells that of the scaled gradients
+            norm = norm / self.scale
         found = {"norm": norm}
         if getattr(self.engine, "_is_gradient_accumulation_boundary", None) is None:  # else the training tells each step's last micro-batch
             found["accumulation"] = self.engine.gradient_accumulation_steps()
@@ -293,10 +295,12 @@ class Zero(_Engine, FlatLayout):
             if getattr(p, "ds_persist", False) and p.numel() == p.ds_numel:  # small ones stay whole on every rank
                 yield f"model/{name}", p.detach().reshape(-1), Part(p.ds_shape)
                 continue
-            held = p.ds_tensor
+            held, group = getattr(p, "ds_secondary_tensor", None), getattr(p, "ds_zero_param_process_group", None)  # hpZ gathers from the former
+            if held is None or hasattr(held, "ds_quant_scale"):
+                held, group = p.ds_tensor, p.ds_process_group
             if _place(held) in masters or str(getattr(held, "status", "AVAILABLE")).endswith("NOT_AVAILABLE"):
                 continue
-            begin = min(torch.distributed.get_rank(group=p.ds_process_group) * held.ds_numel, p.ds_numel)
+            begin = min(torch.distributed.get_rank(group=group) * held.ds_numel, p.ds_numel)
             size = min(held.ds_numel, p.ds_numel - begin)
             yield f"model/{name}", held.detach().reshape(-1)[:size], Part(p.ds_shape, begin, size)
 

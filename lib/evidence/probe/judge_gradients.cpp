@@ -109,7 +109,7 @@ std::string with_another(const Step& step, const std::string& parameter, const C
   return text;
 }
 
-/// "has that of the step before added", or "is that of the step before", if these explain the gradient; else "". A
+/// "has the gradient of the step before added", or "is the gradient of the step before"; "" if neither holds. A
 /// framework clips gradients in place, or a copy.
 std::string with_earlier(const Moment& now, const std::string& name, const Contributed& in, const Sketch& gradient,
                          double unit, double most) {
@@ -121,8 +121,9 @@ std::string with_earlier(const Moment& now, const std::string& name, const Contr
   if (!(both.residual <= most) ||
       !(close_to(earlier, 1, near) || close_to(earlier * clip_factor(*now.before).value_or(1), 1, near)))
     return "";
-  if (close_to(own, 1, near)) return "has the gradient of the step before added, which was not set to zero";
-  return std::fabs(own) < near ? "is that of the step before" : "";
+  if (residual({old->sketch}, {both.weights[1]}, gradient) <= most) return "is the gradient of the step before";
+  return "has the gradient of the step before added, which was not set to zero" +
+         (close_to(own, 1, near) ? "" : ", to " + factor_text(own, {}, near) + " of its own");
 }
 
 /// "x 1.1 in 8 of 16 ranges, ...": factors of ranges that explain far more than one factor of all does, though it is
@@ -209,6 +210,7 @@ void judge_replicas(const Run& run, Tally& tally, const Moment& now) {
 void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
   const std::optional<double> clipped = clip_factor(now.step);
   const double scale = value_of(now.step.scalars, "loss_scale", 1) * micros_of(now.step);
+  const auto by_value = now.step.scalars.find("clip_value");
   std::size_t without = 0, all = 0;
   struct One {
     std::string parameter, family;
@@ -245,6 +247,13 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
     const bool undivided = run.framework.starts_with("zs-train");
     const double shares = undivided ? static_cast<double>(in.columns.size()) : shares_of(run, now.step, in.ranks);
     const double expected = clipped.value_or(1) / shares / scale;
+    if (!(left <= 2 * most) && by_value != now.step.scalars.end() &&
+        std::ranges::all_of(tensor.elements, [&](double x) {
+          return !(std::fabs(x) > by_value->second * (1 + 2 * half_unit(tensor.dtype)));
+        })) {
+      tally.lacks("of gradients that are clipped by value, only the bound is checked");
+      continue;
+    }
     if (!(left <= 2 * most) || tensor.squares == 0) {
       double rest = left;
       std::string text = tensor.squares == 0 ? "is zero, and its micro-batches' gradients are not"

@@ -18,6 +18,17 @@ bool is_lost(const Group& group, const Tensor& gradient, const Tensor& parameter
          rule->rate * std::sqrt(gradient.squares) < half_unit(parameter.dtype) * std::sqrt(parameter.squares);
 }
 
+/// ": elements are set to zero, as pruning does" if that is all that changed; else "".
+std::string pruned(const Tensor& left, const Tensor& found) {
+  if (left.elements.size() != found.elements.size() || !(found.squares < left.squares)) return "";
+  bool kept = false;
+  for (std::size_t i = 0; i < found.elements.size(); ++i) {
+    if (found.elements[i] != 0 && found.elements[i] != left.elements[i]) return "";
+    kept |= found.elements[i] != 0;
+  }
+  return kept ? ": elements are set to zero, as pruning does" : "";
+}
+
 }  // namespace
 
 void judge_masters(const Run& run, Tally& tally, const Moment& now) {
@@ -74,6 +85,8 @@ void judge_found(const Run& run, Tally& tally, const Moment& now) {
       by = distance(left->sketch, found.sketch);
       if (one.residual < 1e-4 && std::fabs(one.weights[0] - 1) > 1e-6)
         relation += ": " + factor_text(one.weights[0], {}, 1e-4);
+      else
+        relation += pruned(*left, found);
       const Tensor* const older =
           run.steps.contains(now.number - 2) ? run.steps.at(now.number - 2).tensors.find(place) : nullptr;
       if (older && older->digest == found.digest) relation += ": those of the step before, it is stale";

@@ -245,7 +245,8 @@ void judge_moments(const Run& run, Tally& tally, const Moment& now) {
       const auto e = elements_of(s);
       for (std::size_t i = 0; e && i < e->first.size(); ++i)
         made.push_back((begun ? keeps * e->first_before[i] : 0) + takes * taken(rule, e->gradient[i], e->before[i]));
-      std::string text = "does not follow from the state before and the gradient" + (e ? as_rounded(made, e->first) : "");
+      std::string text =
+          "does not follow from the state before and the gradient" + (e ? as_rounded(made, e->first) : "");
       if (real.residual <= 4 * most)
         text = "is " + to_rounded_text(real.weights[0], 4) + " x gradient" +
                (begun ? " + " + to_rounded_text(real.weights[1], 4) + " x the state before" : "") + ", expected " +
@@ -272,10 +273,10 @@ void judge_moments(const Run& run, Tally& tally, const Moment& now) {
     }
     const Fit f = fit({squares}, real);
     tally.breach({now.number, "state." + s.slots.second + "/" + s.parameter,
-                  f.residual < 1e-3 ? "takes " + to_rounded_text(f.weights[0], 4) +
-                                          " x the squared gradient, expected " + to_rounded_text(1 - rule.beta2, 4)
-                                    : "does not follow from the state before and the squared gradient" +
-                                          as_rounded(whole, e->second),
+                  f.residual < 1e-3
+                      ? "takes " + to_rounded_text(f.weights[0], 4) + " x the squared gradient, expected " +
+                            to_rounded_text(1 - rule.beta2, 4)
+                      : "does not follow from the state before and the squared gradient" + as_rounded(whole, e->second),
                   over, 1});
   }
 }

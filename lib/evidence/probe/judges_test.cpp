@@ -135,8 +135,9 @@ TEST_CASE("judges: a gradient that is not set to zero has that of the step befor
   };
   CHECK(told(plus(kA, kB)).empty());
   CHECK(has(told(plus(plus(kA, kB), kC)), "grad/w: has the gradient of the step before added"));
-  CHECK(has(told(kC), "grad/w: is that of the step before"));
+  CHECK(has(told(kC), "grad/w: is the gradient of the step before"));
   CHECK(has(told(plus(plus(kA, kB), times(0.5, kC))), "is no multiple of the sum"));
+  CHECK(has(told(plus(times(0.5, plus(kA, kB)), kC)), "which was not set to zero, to x 1/2 of its own"));
   before.scalars = {{"norm", 4}, {"clip", 2}};
   CHECK(has(told(plus(plus(kA, kB), times(2, kC))), "has the gradient of the step before added"));
 }
@@ -233,6 +234,26 @@ TEST_CASE("judges: a step has as many micro-batches as it is told") {
   CHECK(judged(made, judge_micro_batches).notes().size() == 1);
 }
 
+TEST_CASE("judges: a gradient that is clipped by value has no element beyond the bound") {
+  Made made;
+  made.micro(0, 0, "w", kA), made.micro(0, 1, "w", kB);
+  made.step.tensors.at("grad/w") = matrix(kC);
+  made.step.tensors.at("grad/w").elements = {0.5, -1};
+  made.step.scalars = {{"clip_value", 1}};
+  CHECK(judged(made, judge_gradients).broken() == 0);
+  CHECK(judged(made, judge_gradients).missing().size() == 1);
+  made.step.scalars = {{"clip_value", 0.75}};
+  CHECK(judged(made, judge_gradients).broken() == 1);
+}
+
+TEST_CASE("judges: a norm is finite, and the bound of clipping need not be") {
+  Made made;
+  made.step.ranks[0].scalars = {{"norm", {4}}, {"clip", {INFINITY}}};
+  CHECK(judged(made, judge_finite).broken() == 0);
+  made.step.ranks[0].scalars["norm"] = {INFINITY};
+  CHECK(has(said(judged(made, judge_finite)), "norm of rank 0: is inf"));
+}
+
 TEST_CASE("judges: a counter that moves without a gradient is named") {
   Made made;
   made.group("AdamW", {{"lr", number(0.1)}, {"betas", {{0.9, 0.999}, ""}}}, {"w"});
@@ -275,6 +296,13 @@ TEST_CASE("judges: forward computes with what the last update left") {
   Tally tally;
   judge_found(made.run, tally, now);
   CHECK(has(said(tally), "begin/w: forward computes with other values than the update of step 1 left: x 1/2"));
+  Sketch some = kA;
+  some[1] = some[4] = 0;
+  made.step.tensors.at("begin/w") = matrix(some);
+  made.run.steps[1].tensors.at("param/w").elements = kA, made.step.tensors.at("begin/w").elements = some;
+  Tally fewer;
+  judge_found(made.run, fewer, now);
+  CHECK(has(said(fewer), "left: elements are set to zero, as pruning does"));
 }
 
 TEST_CASE("judges: what is trained moves, and what is frozen does not") {

@@ -242,6 +242,13 @@ def _watch_clipping(module):
         return norm
 
     module.clip_grad_norm_ = clip_grad_norm_
+    by_value = module.clip_grad_value_
+
+    def clip_grad_value_(parameters, clip_value, *args, **kwargs):
+        by_value(parameters, clip_value, *args, **kwargs)
+        _tell("scalar", "clip_value", clip_value)
+
+    module.clip_grad_value_ = clip_grad_value_
 
 
 def _watch_fsdp1(module):

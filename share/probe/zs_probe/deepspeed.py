@@ -320,20 +320,35 @@ class Zero(_Engine, FlatLayout):
         self._hook_step(self.optimizer, recorder, ends=False)
         self._hook_gradients(recorder)
         self._hook_batches(recorder)
-        zero = self.engine.optimizer
-        made = zero.step
+        zero, engine, given = self.engine.optimizer, self.engine, []
+        made, backward = zero.step, engine.backward
+
+        def watched(loss, *args, **kwargs):  # what the training gives it; what backward then begins with the recorder has
+            given[:] = [loss.detach()] if recorder.due() and torch.is_tensor(loss) else []
+            return backward(loss, *args, **kwargs)
+
+        engine.backward = watched
+        self._handles.append(Restored(engine, backward, "backward"))
 
         def step(*args, **kwargs):
             self.scale = _scale(zero)  # the update changes it
+            self._unscaled(given, recorder.begun)
             self._moves = guarded(self._schedule)()  # it takes one group after another
             with _Gathers(self.devices()):
                 result = made(*args, **kwargs)
-            self.scale_after = _scale(zero)
+            self.scale_after = self.scale and _scale(zero)
             recorder.after()
             return result
 
         zero.step = step
         self._handles.append(Restored(zero, made))
+
+    @guarded
+    def _unscaled(self, given, begun):
+        """Forgets the scale where no loss was multiplied by it: in bfloat16 some releases divide all gradients nevertheless."""
+        if given and begun is not None and (self.scale or 1) > 1:
+            times = float(begun) / (float(given[0]) or 1) * self.engine.gradient_accumulation_steps()
+            self.scale = self.scale if abs(times) > self.scale ** 0.5 else None
 
     def devices(self):
         return {p.device for p in self.engine.module.parameters() if p.device.type != "meta"}

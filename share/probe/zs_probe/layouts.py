@@ -214,7 +214,7 @@ class Layout(Hooks):
         state_of = {id(p): optimizer.state.get(p) for optimizer in self.optimizers for group in optimizer.param_groups for p in group["params"]}
         for name, p in self.ordered(self.moved()):
             for key, value in (state_of.get(id(p)) or {}).items():
-                if torch.is_tensor(value) and value.dim() > 0 and value.shape == p.shape:
+                if torch.is_tensor(value) and key != "step" and value.shape == p.shape:
                     yield from self._seen(f"state.{key}", name, value)
 
     def parameters(self):

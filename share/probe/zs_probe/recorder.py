@@ -125,6 +125,11 @@ class Recorder:
         if self.due() and len(self._losses) < 4096:
             self._losses.append(_single(loss))
 
+    @property
+    def begun(self):
+        """The loss that the last backward began with; None where it was not seen."""
+        return self._losses[-1] if self._losses else None
+
     @guarded
     def scalar(self, name, value):
         """A number of this step: norm, clip, loss_scale."""

@@ -248,7 +248,11 @@ void RateJudge::schedules(const Moment& now) {
       const auto last = counts_.find({rank, i});
       const std::int64_t steps = last == counts_.end() ? 0 : now.number - last->second.first;
       const std::int64_t moved = last == counts_.end() ? 0 : schedule.count - last->second.second;
-      if (moved == steps)
+      const bool by_rank = moved == steps * run_.ranks && schedule.name.ends_with(" of Accelerate");
+      if (by_rank)
+        tally_.note("by contract: Accelerate moves a schedule once for each rank, " + std::to_string(run_.ranks) +
+                    " times a step, unless it splits batches");
+      if (moved == steps || by_rank)
         tally_.holds();
       else
         tally_.breach({now.number, name,

@@ -246,6 +246,34 @@ TEST_CASE("judges: a gradient that is clipped by value has no element beyond the
   CHECK(judged(made, judge_gradients).broken() == 1);
 }
 
+TEST_CASE("judges: ranks may reduce gradients in bfloat16") {
+  Made made;
+  made.micro(0, 0, "w", kA), made.micro(1, 0, "w", kB);
+  Sketch mean = times(0.5, plus(kA, kB));
+  for (std::size_t i = 0; i < mean.size(); ++i) mean[i] *= i % 2 == 0 ? 1.002 : 0.998;
+  made.step.tensors.at("grad/w") = matrix(mean);
+  CHECK(judged(made, judge_gradients).held() == 1);
+  CHECK(judged(made, judge_gradients).notes().size() == 1);
+  made.micro(0, 0, "v", kB), made.micro(1, 0, "v", kC);  // all gradients are rounded, or none is
+  made.step.tensors.at("grad/v") = matrix(times(0.5, plus(kB, kC)));
+  CHECK(has(said(judged(made, judge_gradients)), "grad/w: is no multiple"));
+}
+
+TEST_CASE("judges: Accelerate moves a schedule once for each rank") {
+  const auto broken = [](const std::string& name) {
+    Made made;
+    Tally tally;
+    RateJudge judge(made.run, tally);
+    for (std::int64_t step = 2; step < 4; ++step) {
+      made.step.ranks[0].schedules = {{name, 2 * step, {}, std::nullopt}};
+      judge.step({step, made.step, nullptr, nullptr});
+    }
+    return tally.broken();
+  };
+  CHECK(broken("LambdaLR") == 1);
+  CHECK(broken("LambdaLR of Accelerate") == 0);
+}
+
 TEST_CASE("judges: a norm is finite, and the bound of clipping need not be") {
   Made made;
   made.step.ranks[0].scalars = {{"norm", {4}}, {"clip", {INFINITY}}};

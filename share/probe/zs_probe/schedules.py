@@ -3,9 +3,10 @@
 its formula says."""
 import gc
 import math
+import sys
 import weakref
 
-_found, _begun = [], weakref.WeakKeyDictionary()
+_found, _by_rank, _begun = [], weakref.WeakSet(), weakref.WeakKeyDictionary()
 
 
 def begin(optimizer):
@@ -20,6 +21,10 @@ def find():
         kinds = {kind.__name__ for kind in type(one).__mro__}
         if kinds & {"LRScheduler", "_LRScheduler"} and id(one) not in known:
             _found.append(weakref.ref(one))
+        if "AcceleratedScheduler" in kinds and one.step_with_optimizer and not one.split_batches:  # it moves once for each rank
+            state = sys.modules["accelerate.state"].AcceleratorState
+            if state().num_processes > 1:
+                _by_rank.add(one.scheduler)
 
 
 def _formula(schedule):
@@ -41,7 +46,7 @@ def told(groups):
         schedule = ref()
         moved = getattr(getattr(schedule, "optimizer", None), "param_groups", ())
         if any(id(group) in mine for group in moved) and isinstance(getattr(schedule, "last_epoch", None), int):
-            rows.append({"name": type(schedule).__name__, "count": schedule.last_epoch, "rates": [float(group["lr"]) for group in moved],
+            rows.append({"name": type(schedule).__name__ + " of Accelerate" * (schedule in _by_rank), "count": schedule.last_epoch, "rates": [float(group["lr"]) for group in moved],
                          "formula": _formula(schedule)})
     return rows
 

@@ -245,20 +245,29 @@ void RateJudge::schedules(const Moment& now) {
     for (std::size_t i = 0; i < row.schedules.size(); ++i) {
       const probefile::Schedule& schedule = row.schedules[i];
       const std::string name = schedule.name + " of rank " + std::to_string(rank);
-      const auto last = counts_.find({rank, i});
-      const std::int64_t steps = last == counts_.end() ? 0 : now.number - last->second.first;
-      const std::int64_t moved = last == counts_.end() ? 0 : schedule.count - last->second.second;
+      const auto [known, first] = moves_.try_emplace({rank, i}, Moves{now.number, schedule.count});
+      Moves& seen = known->second;
+      const std::int64_t steps = now.number - seen.step, moved = schedule.count - seen.count;
       const bool by_rank = moved == steps * run_.ranks && schedule.name.ends_with(" of Accelerate");
-      if (by_rank)
+      if (by_rank && !first)
         tally_.note("by contract: Accelerate moves a schedule once for each rank, " + std::to_string(run_.ranks) +
                     " times a step, unless it splits batches");
-      if (moved == steps || by_rank)
+      const bool whole = moved == steps || by_rank;
+      // One that does not move in each step moves where an epoch ends: not in two steps that follow one another.
+      if (first)
+        tally_.holds();
+      else if (whole && seen.still > 0 && seen.last && steps == 1)
+        tally_.breach({seen.still, name, "moved 0 times in 1 step, and moves in each of several steps later", 1});
+      else if (whole || (moved >= 0 && moved < steps && !seen.each))
         tally_.holds();
       else
         tally_.breach({now.number, name,
                        "moved " + to_text(moved) + " times in " + to_text(steps) + (steps == 1 ? " step" : " steps"),
                        std::fabs(static_cast<double>(moved - steps))});
-      counts_[{rank, i}] = {now.number, schedule.count};
+      if (!first) {
+        if (moved < steps && seen.still == 0 && !seen.each) seen.still = now.number;
+        seen = {now.number, schedule.count, seen.still, seen.each || (whole && seen.still == 0), whole};
+      }
       if (!schedule.formula || schedule.formula->size() != schedule.rates.size()) continue;
       for (std::size_t g = 0; g < schedule.rates.size(); ++g) {
         if (close_to(schedule.rates[g], (*schedule.formula)[g], 1e-6) ||

@@ -57,7 +57,12 @@ class RateJudge : public Judge {
 
  private:
   void schedules(const Moment& now);
-  std::map<std::pair<int, std::size_t>, std::pair<std::int64_t, std::int64_t>> counts_;  // of a rank's: step and count
+  struct Moves {
+    std::int64_t step = 0, count = 0;  // as it was seen last
+    std::int64_t still = 0;            // the first step in which it did not move: it moves by epochs
+    bool each = false, last = false;   // it moves in each step; it moved in the last one
+  };
+  std::map<std::pair<int, std::size_t>, Moves> moves_;  // of a rank's schedule
 };
 
 class LossJudge : public Judge {

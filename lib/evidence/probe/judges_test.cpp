@@ -259,19 +259,24 @@ TEST_CASE("judges: ranks may reduce gradients in bfloat16") {
   CHECK(has(said(judged(made, judge_gradients)), "grad/w: is no multiple"));
 }
 
-TEST_CASE("judges: Accelerate moves a schedule once for each rank") {
-  const auto broken = [](const std::string& name) {
+TEST_CASE("judges: a schedule moves once a step, or where epochs end; with Accelerate once for each rank") {
+  const auto told = [](const std::string& name, const std::vector<std::int64_t>& counts) {
     Made made;
     Tally tally;
     RateJudge judge(made.run, tally);
-    for (std::int64_t step = 2; step < 4; ++step) {
-      made.step.ranks[0].schedules = {{name, 2 * step, {}, std::nullopt}};
-      judge.step({step, made.step, nullptr, nullptr});
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      made.step.ranks[0].schedules = {{name, counts[i], {}, std::nullopt}};
+      judge.step({static_cast<std::int64_t>(i) + 1, made.step, nullptr, nullptr});
     }
-    return tally.broken();
+    return said(tally);
   };
-  CHECK(broken("LambdaLR") == 1);
-  CHECK(broken("LambdaLR of Accelerate") == 0);
+  CHECK(told("LambdaLR", {1, 2, 3, 4}) == "");
+  CHECK(has(told("LambdaLR", {1, 2, 4, 5}), "moved 2 times in 1 step"));
+  CHECK(has(told("LambdaLR", {1, 2, 3, 3}), "moved 0 times in 1 step"));
+  CHECK(told("StepLR", {0, 0, 0, 1, 1, 2, 2}) == "");
+  CHECK(has(told("StepLR", {1, 1, 2, 3}), "moves in each of several steps later"));
+  CHECK(has(told("LambdaLR", {2, 4, 6}), "moved 2 times in 1 step"));
+  CHECK(told("LambdaLR of Accelerate", {2, 4, 6}) == "");
 }
 
 TEST_CASE("judges: a norm is finite, and the bound of clipping need not be") {

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "cli/engine.hpp"
 #include "comm/agree.hpp"
 #include "comparison/command.hpp"
 #include "experiment/command.hpp"
@@ -59,9 +60,8 @@ void all(zs::setup::Ranks& ranks, const std::string& path) {
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+// What the ranks hold is gone when this returns.
+int run(int argc, char** argv) {
   try {
     zs::setup::Ranks ranks;
     ranks.start(50);
@@ -74,3 +74,7 @@ int main(int argc, char** argv) {
   }
   return 0;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { zs::cli::leave_engine(run(argc, argv)); }

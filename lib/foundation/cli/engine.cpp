@@ -6,8 +6,10 @@
 
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <thread>
 
 #include "base/error.hpp"
@@ -51,6 +53,12 @@ void become_engine(const std::string& name, char** argv) {
   argv[0] = called.data();
   ::execv(path.c_str(), argv);
   throw Error(path.string(), 0, "cannot be started: " + errno_text());
+}
+
+void leave_engine(int status) {
+  std::cout.flush();
+  std::fflush(nullptr);
+  ::_exit(status);
 }
 
 int launched_rank() {

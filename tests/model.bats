@@ -137,16 +137,38 @@ still() { zs-train --seq_length 32 --max_steps 1 --learning_rate 0 --save_final 
   verdict
 }
 
+# noted_still KIND FAMILY FILTER [WORDS]: notes a training of one step from the family's folder with another config.json, for
+# `as_noted`. By KIND it has `other` bits than the folder itself, the `same` bits, or is refused (`bad`) with exactly these WORDS.
+declare -gA plain=()
+noted_still() {
+  [[ $1 == @(bad|plain) || ${plain[$2]:-} ]] || noted_still plain "$2" .
+  cp -r "$2" "bad$((++stills))"
+  jq "$3" "$2/config.json" >"bad$stills/config.json"
+  echo "$stills --seq_length 32 --max_steps 1 --learning_rate 1e-3 --save_final false --output_dir out --model_name bad$stills" >>stills
+  kinds[stills]=$1 families[stills]=$2 filters[stills]=$3 words[stills]=${4:-}
+  [[ $1 != plain ]] || plain[$2]=$stills
+}
+changed() { noted_still other "$@"; }  # keys that change what is computed
+kept() { noted_still same "$@"; }      # keys of published files that transformers' class does not read
+bad() { noted_still bad "$@"; }
+# as_noted: trains what is noted, in one program, and says what of it is otherwise.
+as_noted() {
+  local i got expected
+  digests stills 1 >came
+  for ((i = 1; i <= stills; ++i)); do
+    got=$(sed -n "s/^$i //p" came)
+    expected=$(sed -n "s/^${plain[${families[i]}]:-0} //p" came)
+    case ${kinds[i]} in
+      bad) [[ $got == "! ${words[i]/bad\//bad$i/}" ]] ;;
+      other) [[ $got =~ ^[0-9a-f]{32}$ && $got != "$expected" ]] ;;
+      *) [[ $got =~ ^[0-9a-f]{32}$ && $got == "$expected" ]] ;;
+    esac || complain "${kinds[i]} ${families[i]} ${filters[i]}: $got"
+  done
+  rm -r bad[0-9]* stills
+}
+
 @test "model: keys that a family has of its own are honoured or refused" {
   command -v jq >/dev/null || no_package jq
-  changed() { # changed FAMILY FILTER: the folder with another config.json trains to other bits
-    rm -rf other
-    cp -r "$1" other
-    jq "$2" "$1/config.json" >other/config.json
-    still --model_name other --learning_rate 1e-3 >log
-    still --model_name "$1" --learning_rate 1e-3 >named.log
-    [[ $(digest log) != "$(digest named.log)" ]] || complain "$1: $2 changes nothing"
-  }
   changed qwen2 '.use_sliding_window = false | .layer_types = null'
   changed qwen2 '.layer_types = ["sliding_attention", "sliding_attention"]'
   changed mistral '.sliding_window = null'
@@ -157,41 +179,29 @@ still() { zs-train --seq_length 32 --max_steps 1 --learning_rate 0 --save_final 
   changed gemma2 '.query_pre_attn_scalar = 1'
   changed gemma2 '.layer_types = ["full_attention", "full_attention"]'
   changed gemma3 '.rope_local_base_freq = 100 | del(.rope_parameters)'
-  kept() { # kept FAMILY FILTER: keys of published files that transformers' class does not read
-    rm -rf other
-    cp -r "$1" other
-    jq "$2" "$1/config.json" >other/config.json
-    still --model_name other >log
-    [[ $(digest log) == "$(digest "$1.log")" ]] || complain "$1: $2: other bits"
-  }
   kept llama '.is_llama_config = true | .rope_interleaved = false | .["transformers.js_config"] = {dtype: "q4"} | .unsloth_fixed = true'
   kept phi3 '.full_attn_mod = 1 | .interpolate_factor = 1 | .lm_head_bias = false | .mlp_bias = false'
-  bad() { # bad FAMILY FILTER WORDS
-    rm -rf bad
-    cp -r "$1" bad
-    jq "$2" "$1/config.json" >bad/config.json
-    refused "bad/config.json: $3"
-  }
-  bad qwen2 '.layer_types = ["full_attention"]' "layer_types is not a list of num_hidden_layers texts"
-  bad qwen2 '.layer_types[1] = "chunked_attention"' 'layer_types has "chunked_attention", zs knows full_attention and sliding_attention'
-  bad qwen2 '.use_sliding_window = false' "layer_types has sliding_attention, but sliding_window is not in use"
-  bad olmo2 '.sliding_window = 8' "sliding_window is not known, of a model of type olmo2: what it changes zs does not compute, leave it out if that is nothing"
-  bad gemma2 '.hidden_activation = "gelu"' 'hidden_activation is "gelu", zs knows "gelu_pytorch_tanh"'
-  bad gemma3 '.use_bidirectional_attention = true' 'use_bidirectional_attention is true, zs knows false'
-  bad gemma3 '.attn_logit_softcapping = 50' "attn_logit_softcapping is not known, of a model of type gemma3_text: what it changes zs does not compute, leave it out if that is nothing"
+  bad qwen2 '.layer_types = ["full_attention"]' "bad/config.json: layer_types is not a list of num_hidden_layers texts"
+  bad qwen2 '.layer_types[1] = "chunked_attention"' 'bad/config.json: layer_types has "chunked_attention", zs knows full_attention and sliding_attention'
+  bad qwen2 '.use_sliding_window = false' "bad/config.json: layer_types has sliding_attention, but sliding_window is not in use"
+  bad olmo2 '.sliding_window = 8' "bad/config.json: sliding_window is not known, of a model of type olmo2: what it changes zs does not compute, leave it out if that is nothing"
+  bad gemma2 '.hidden_activation = "gelu"' 'bad/config.json: hidden_activation is "gelu", zs knows "gelu_pytorch_tanh"'
+  bad gemma3 '.use_bidirectional_attention = true' 'bad/config.json: use_bidirectional_attention is true, zs knows false'
+  bad gemma3 '.attn_logit_softcapping = 50' "bad/config.json: attn_logit_softcapping is not known, of a model of type gemma3_text: what it changes zs does not compute, leave it out if that is nothing"
   changed mixtral '.num_experts_per_tok = 1'
   changed mixtral '.router_aux_loss_coef = 1'
   changed mixtral '.output_router_logits = false'
   changed qwen3-moe '.norm_topk_prob = false'
   changed gpt-oss '.swiglu_limit = 0.01'
   changed gpt-oss '.swiglu_alpha = 0.1'
-  bad mixtral '.num_experts_per_tok = 5' "num_experts_per_tok is 5, of 4 experts"
-  bad mixtral '.num_local_experts = 1000000' "num_local_experts is 1000000, expected at most 16384"
-  bad mixtral '.router_jitter_noise = 0.1' "router_jitter_noise is 0.1, zs knows 0"
-  bad qwen3-moe '.mlp_only_layers = ["0"]' 'mlp_only_layers is ["0"], expected a list of numbers of layers'
-  bad qwen3-moe '.shared_expert_intermediate_size = 8' "shared_expert_intermediate_size is not known, of a model of type qwen3_moe: what it changes zs does not compute, leave it out if that is nothing"
-  bad gpt-oss '.quantization_config = {"quant_method": "mxfp4"}' "quantization_config is mxfp4: zs reads weights of 16 bits and more, give it the model as transformers' Mxfp4Config(dequantize=True) loads and saves it"
-  bad mistral '.sliding_window = 0' "sliding_window is 0, expected a whole number from 1 on"
+  bad mixtral '.num_experts_per_tok = 5' "bad/config.json: num_experts_per_tok is 5, of 4 experts"
+  bad mixtral '.num_local_experts = 1000000' "bad/config.json: num_local_experts is 1000000, expected at most 16384"
+  bad mixtral '.router_jitter_noise = 0.1' "bad/config.json: router_jitter_noise is 0.1, zs knows 0"
+  bad qwen3-moe '.mlp_only_layers = ["0"]' 'bad/config.json: mlp_only_layers is ["0"], expected a list of numbers of layers'
+  bad qwen3-moe '.shared_expert_intermediate_size = 8' "bad/config.json: shared_expert_intermediate_size is not known, of a model of type qwen3_moe: what it changes zs does not compute, leave it out if that is nothing"
+  bad gpt-oss '.quantization_config = {"quant_method": "mxfp4"}' "bad/config.json: quantization_config is mxfp4: zs reads weights of 16 bits and more, give it the model as transformers' Mxfp4Config(dequantize=True) loads and saves it"
+  bad mistral '.sliding_window = 0' "bad/config.json: sliding_window is 0, expected a whole number from 1 on"
+  as_noted
   run -2 zs-train --model_name mistral --seq_length 32 --output_dir out --checkpoint qwen2
   verdict
 }
@@ -212,50 +222,30 @@ config() {
 
 @test "model: a config.json that zs does not know, or that contradicts the weights, is told by key, tensor and shapes" {
   command -v jq >/dev/null || no_package jq
-  config '.model_type = "mamba"'
-  refused "bad/config.json: model_type 'mamba' is not known (zs knows gpt2, llama, qwen2, qwen3, mistral, olmo2, phi3, gemma2, gemma3_text, mixtral, qwen3_moe, gpt_oss, vit)"
-  config 'del(.model_type)'
-  refused "bad/config.json: model_type is missing (zs knows gpt2, llama, qwen2, qwen3, mistral, olmo2, phi3, gemma2, gemma3_text, mixtral, qwen3_moe, gpt_oss, vit)"
-  config '.rope_parameters.rope_type = "proportional"'
-  refused "bad/config.json: rope_parameters.rope_type 'proportional' is not known (zs knows default, linear, dynamic, llama3, yarn, longrope)"
-  config 'del(.rope_parameters) | .rope_scaling = {"type": "longrope", "factor": 2, "short_factor": [1]}'
-  refused "bad/config.json: rope_scaling.long_factor is missing, which rope_type 'longrope' needs"
-  config '.rope_parameters = {"rope_type": "longrope", "short_factor": [1], "long_factor": [2]}'
-  refused "bad/config.json: rope_scaling has lists of 1 factors, expected 16, half of what is rotated"
-  config '.rope_parameters.partial_rotary_factor = 0.5'
-  refused "bad/config.json: rope_parameters.partial_rotary_factor is 0.5, zs knows 1 of this model_type"
-  config '.rope_parameters.wavelength = 3'
-  refused "bad/config.json: rope_parameters.wavelength is not known, of rotary positions: what it changes zs does not compute, leave it out if that is nothing"
-  config '.residual_multiplier = 0.22 | .use_mrope = false'
-  refused "bad/config.json: residual_multiplier is not known, of a model of type llama: what it changes zs does not compute, leave it out if that is nothing"
-  config '.rope_parameters = {"rope_type": "llama3", "rope_theta": 1e4, "factor": 8, "low_freq_factor": 1}'
-  refused "bad/config.json: rope_parameters.high_freq_factor is missing, which rope_type 'llama3' needs"
-  config '.rope_scaling = {"type": "linear", "factor": 2}'
-  refused 'bad/config.json: rope_scaling is {"factor":2,"type":"linear"}, unlike rope_parameters: leave one of them out'
-  config '.hidden_act = "relu"'
-  refused 'bad/config.json: hidden_act is "relu", zs knows "silu"'
-  config '.quantization_config = {"bits": 4}'
-  refused "bad/config.json: quantization_config is set: zs reads weights of 16 bits and more, give it the model as it was"
-  config '.num_key_value_heads = 3'
-  refused "bad/config.json: num_key_value_heads is 3, which does not divide num_attention_heads 4"
-  config '.head_dim = 31'
-  refused "bad/config.json: head_dim is 31: halves are rotated, so it must be even"
-  config '.hidden_size = "wide"'
-  refused 'bad/config.json: hidden_size is "wide", expected a whole number from 1 on'
-  config '.rms_norm_eps = null | .vocab_size = -1'
-  refused "bad/config.json: vocab_size is -1, expected a whole number from 1 on"
-  config '.num_key_value_heads = 4'
-  refused "bad/model.safetensors: model.layers.0.self_attn.k_proj.weight has the shape [64, 128], the model [128, 128] by num_key_value_heads, head_dim, hidden_size, unlike its config.json"
-  config '.vocab_size = 300'
-  refused "bad/model.safetensors: model.embed_tokens.weight has the shape [256, 128], the model [300, 128] by vocab_size, hidden_size, unlike its config.json"
-  config '.num_hidden_layers = 3'
-  refused "bad/model.safetensors: no tensor 'model.layers.2.input_layernorm.weight', did you mean 'model.layers.0.input_layernorm.weight'?"
-  config '.num_hidden_layers = 1'
-  refused "bad/model.safetensors: has model.layers.1.input_layernorm.weight, which the model has not, unlike its config.json"
-  config '.num_hidden_layers = 1000000000'
-  refused "bad/config.json: has 1000000000 layers, expected 1 to 100000"
-  config '.tie_word_embeddings = true'
-  refused "bad/model.safetensors: lm_head.weight is not model.embed_tokens.weight, to which this model ties it"
+  bad llama '.model_type = "mamba"' "bad/config.json: model_type 'mamba' is not known (zs knows gpt2, llama, qwen2, qwen3, mistral, olmo2, phi3, gemma2, gemma3_text, mixtral, qwen3_moe, gpt_oss, vit)"
+  bad llama 'del(.model_type)' "bad/config.json: model_type is missing (zs knows gpt2, llama, qwen2, qwen3, mistral, olmo2, phi3, gemma2, gemma3_text, mixtral, qwen3_moe, gpt_oss, vit)"
+  bad llama '.rope_parameters.rope_type = "proportional"' "bad/config.json: rope_parameters.rope_type 'proportional' is not known (zs knows default, linear, dynamic, llama3, yarn, longrope)"
+  bad llama 'del(.rope_parameters) | .rope_scaling = {"type": "longrope", "factor": 2, "short_factor": [1]}' "bad/config.json: rope_scaling.long_factor is missing, which rope_type 'longrope' needs"
+  bad llama '.rope_parameters = {"rope_type": "longrope", "short_factor": [1], "long_factor": [2]}' "bad/config.json: rope_scaling has lists of 1 factors, expected 16, half of what is rotated"
+  bad llama '.rope_parameters.partial_rotary_factor = 0.5' "bad/config.json: rope_parameters.partial_rotary_factor is 0.5, zs knows 1 of this model_type"
+  bad llama '.rope_parameters.wavelength = 3' "bad/config.json: rope_parameters.wavelength is not known, of rotary positions: what it changes zs does not compute, leave it out if that is nothing"
+  bad llama '.residual_multiplier = 0.22 | .use_mrope = false' "bad/config.json: residual_multiplier is not known, of a model of type llama: what it changes zs does not compute, leave it out if that is nothing"
+  bad llama '.rope_parameters = {"rope_type": "llama3", "rope_theta": 1e4, "factor": 8, "low_freq_factor": 1}' "bad/config.json: rope_parameters.high_freq_factor is missing, which rope_type 'llama3' needs"
+  bad llama '.rope_scaling = {"type": "linear", "factor": 2}' 'bad/config.json: rope_scaling is {"factor":2,"type":"linear"}, unlike rope_parameters: leave one of them out'
+  bad llama '.hidden_act = "relu"' 'bad/config.json: hidden_act is "relu", zs knows "silu"'
+  bad llama '.quantization_config = {"bits": 4}' "bad/config.json: quantization_config is set: zs reads weights of 16 bits and more, give it the model as it was"
+  bad llama '.num_key_value_heads = 3' "bad/config.json: num_key_value_heads is 3, which does not divide num_attention_heads 4"
+  bad llama '.head_dim = 31' "bad/config.json: head_dim is 31: halves are rotated, so it must be even"
+  bad llama '.hidden_size = "wide"' 'bad/config.json: hidden_size is "wide", expected a whole number from 1 on'
+  bad llama '.rms_norm_eps = null | .vocab_size = -1' "bad/config.json: vocab_size is -1, expected a whole number from 1 on"
+  bad llama '.num_key_value_heads = 4' "bad/model.safetensors: model.layers.0.self_attn.k_proj.weight has the shape [64, 128], the model [128, 128] by num_key_value_heads, head_dim, hidden_size, unlike its config.json"
+  bad llama '.vocab_size = 300' "bad/model.safetensors: model.embed_tokens.weight has the shape [256, 128], the model [300, 128] by vocab_size, hidden_size, unlike its config.json"
+  bad llama '.num_hidden_layers = 3' "bad/model.safetensors: no tensor 'model.layers.2.input_layernorm.weight', did you mean 'model.layers.0.input_layernorm.weight'?"
+  bad llama '.num_hidden_layers = 1' "bad/model.safetensors: has model.layers.1.input_layernorm.weight, which the model has not, unlike its config.json"
+  bad llama '.num_hidden_layers = 1000000000' "bad/config.json: has 1000000000 layers, expected 1 to 100000"
+  bad llama '.tie_word_embeddings = true' "bad/model.safetensors: lm_head.weight is not model.embed_tokens.weight, to which this model ties it"
+  as_noted
+  config .
   echo '{' >bad/config.json
   run -2 still --model_name bad
   [[ $output == "zs-train: bad/config.json: "*"parse error"* ]] || complain "$output"

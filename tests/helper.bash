@@ -41,6 +41,20 @@ python_with() {
   no_package "${@:2}"
 }
 
+# warm_up: in setup_file, starts a Python that has imported PyTorch (tests/warm.py), where there is one.
+warm_up() {
+  CI=true python_with torch python3-torch >/dev/null || return 0
+  "$PYTHON" "$ROOT/tests/warm.py" serve "$BATS_FILE_TMPDIR/socket" </dev/null >"$BATS_FILE_TMPDIR/warm.log" 2>&1 3>&- &
+  printf '#!/bin/bash\nexec "%s" -IS "%s/tests/warm.py" run "%s" "$@"\n' "$PYTHON" "$ROOT" "$BATS_FILE_TMPDIR/socket" >"$BATS_FILE_TMPDIR/python"
+  chmod +x "$BATS_FILE_TMPDIR/python"
+}
+# warm_python: as python_with torch python3-torch, with the one that is warm.
+warm_python() {
+  [[ -e $BATS_FILE_TMPDIR/python ]] || python_with torch python3-torch
+  await test -S "$BATS_FILE_TMPDIR/socket"
+  export PYTHON=$BATS_FILE_TMPDIR/python
+}
+
 # The built tools, by name.
 tools() { basename -a "$BUILD"/zs-*; }
 

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Trainings of PyTorch under share/probe/zs_probe: recorded by tests/peers/probe.py, compared by zs-verify.
+setup_file() {
+  load helper
+  warm_up
+}
+
 setup() {
   bats_load_library bats-support
   bats_load_library bats-assert
@@ -262,6 +267,7 @@ END
   export PYTHONPATH=$ROOT/share/probe
   ZS_PROBE=one run -0 "$PYTHON" -m zs_probe train.py
   [ -z "$output" ]
+  warm_python
   ZS_PROBE=two run -0 "$PYTHON" -m zs_probe train.py
   ZS_PROBE=other run -0 "$PYTHON" -m zs_probe train.py twice
   run -0 zs-verify one two
@@ -326,7 +332,7 @@ END
 }
 
 @test "what a training does beside its first optimizer is recorded: a second one, buffers, a crash, a stride, a counter that began again" {
-  python_with torch python3-torch
+  warm_python
   cat >train.py <<'END'
 import os, sys, torch
 torch.manual_seed(1)
@@ -380,7 +386,7 @@ END
 }
 
 @test "target tokens are counted for each micro-batch: labels that are others, and a mean of means, are told by their numbers" {
-  python_with torch python3-torch
+  warm_python
   cat >train.py <<'END'
 import sys, torch
 torch.manual_seed(1)
@@ -449,7 +455,7 @@ END
 }
 
 @test "outputs of modules are compared by sample, a floor is measured, and a training is followed to its first wrong step" {
-  python_with torch python3-torch
+  warm_python
   cat >train.py <<'END'
 import sys, time, torch
 torch.manual_seed(1)

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # zs-verify --resume: a training of PyTorch, and one of zs, stopped and resumed under the probe.
+setup_file() {
+  load helper
+  warm_up
+}
+
 setup() {
   bats_load_library bats-support
   bats_load_library bats-assert
@@ -15,7 +20,7 @@ resumes() {
 }
 
 @test "resume: a training that keeps all is exact, its checkpoints too" {
-  python_with torch python3-torch
+  warm_python
   run -0 resumes ''
   assert_line "verdict: exact"
   assert_line "lost: nothing"
@@ -26,13 +31,13 @@ resumes() {
 }
 
 @test "resume: a schedule that ends with the training is named, not called a training that does not repeat itself" {
-  python_with torch python3-torch
+  warm_python
   run -1 resumes '' --total '{steps}'
   assert_line --regexp '^lost: nothing is said of the resume: .* at step 2: the learning rate depends on \{steps\}; a schedule has to be \{total\} steps long'
 }
 
 @test "resume: what a training loses is named: ten things" {
-  python_with torch python3-torch
+  warm_python
   local lost words expected
   while IFS='|' read -r lost words expected; do
     # shellcheck disable=SC2086
@@ -57,7 +62,7 @@ END
 }
 
 @test "resume: where the recordings differ by rounding, so may weights in the checkpoints, and nothing else" {
-  python_with torch python3-torch
+  warm_python
   run -1 resumes bits
   assert_line "verdict: equal up to rounding"
   assert_line --partial "checkpoints: DIFFERENT: "

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first promise: one state digest whatever the stage, the ranks, the accumulation, the passes. Any two settings
-// meet in a training (covering_test.hpp). `make check-matrix` trains every stage with every schedule and number of
-// ranks.
+// meet in a training (setup/covering_test.hpp). `make check-matrix` trains every stage with every schedule and number
+// of ranks.
 #include <ATen/record_function.h>
 #include <doctest/doctest.h>
 
@@ -12,8 +12,8 @@
 
 #include "base/error.hpp"
 #include "base/folder.hpp"
+#include "setup/covering_test.hpp"
 #include "train/case_test.hpp"
-#include "train/covering_test.hpp"
 
 namespace zs::train {
 namespace {
@@ -43,13 +43,13 @@ TEST_CASE("exact: stages, ranks, accumulation, passes and checkpointing give the
     CHECK(expected.back().loss > 1);
     CHECK(expected.back().norm > 0.5);
   }
-  for (const auto& row : covering({static_cast<int>(kinds.size()), 4, 4, 2, 2})) {
+  for (const auto& row : setup::covering({static_cast<int>(kinds.size()), 4, 4, 2, 2})) {
     const auto kind = static_cast<std::size_t>(row[0]);
     const auto& [fused, max_grad_norm, name, dtype] = kinds[kind];
     const int ranks = 1 << row[2];
     CAPTURE(name);
     CAPTURE(dtype);
-    CAPTURE(shown(row));
+    CAPTURE(setup::shown(row));
     Case c{{row[1], ranks, 8 / ranks}, row[3] == 1, row[4] == 1, max_grad_norm, fused, name};
     c.dtype = dtype;
     CHECK(trained(c) == expected[kind]);
@@ -123,11 +123,11 @@ TEST_CASE("exact: micro-batches that do not divide among the ranks, on any numbe
                                        {3, zero::Place::host},
                                        {3, zero::Place::host, zero::Place::host}};
   const std::vector<int> ranks = {2, 3, 4, 5, 6, 7, 12};
-  for (const auto& row : covering({static_cast<int>(numbers.size()), static_cast<int>(ranks.size()),
-                                   static_cast<int>(layouts.size()), 2, 2})) {
+  for (const auto& row : setup::covering({static_cast<int>(numbers.size()), static_cast<int>(ranks.size()),
+                                          static_cast<int>(layouts.size()), 2, 2})) {
     const auto number = static_cast<std::size_t>(row[0]);
     const Layout& layout = layouts[static_cast<std::size_t>(row[2])];
-    CAPTURE(shown(row));
+    CAPTURE(setup::shown(row));
     Case c = whole[number];
     c.layout.stage = layout.stage, c.layout.ranks = ranks[static_cast<std::size_t>(row[1])];
     c.layout.divide(numbers[number]);
@@ -213,8 +213,8 @@ TEST_CASE("exact: what is offloaded, in the host's memory or on a disk, changes 
   const CaseResult wide = trained({.max_grad_norm = 0.5}),
                    narrow = trained({.max_grad_norm = 0.5, .dtype = at::kBFloat16});
   // Stages 1, 2 and 3, and stage 3 whose parameters are away too; places, ranks, number formats, schedules.
-  for (const auto& row : covering({4, 2, 3, 2, 2, 2})) {
-    CAPTURE(shown(row));
+  for (const auto& row : setup::covering({4, 2, 3, 2, 2, 2})) {
+    CAPTURE(setup::shown(row));
     const zero::Place place = row[1] == 0 ? zero::Place::host : zero::Place::disk;
     const int ranks = 1 << row[2];
     Case c{.layout = {std::min(row[0] + 1, 3), ranks, 8 / ranks}, .max_grad_norm = 0.5};
@@ -287,8 +287,8 @@ TEST_CASE("exact: one digest whatever share of the optimizer state is offloaded,
     whole.back().optimizer.kind = kind;
     expected.push_back(trained(whole.back()));
   }
-  for (const auto& row : covering({3, 3, 4, 3})) {  // the last: on a disk, in the host's memory, there with passes
-    CAPTURE(shown(row));
+  for (const auto& row : setup::covering({3, 3, 4, 3})) {  // the last: on a disk, in memory, there with passes
+    CAPTURE(setup::shown(row));
     const auto kind = static_cast<std::size_t>(row[0]);
     const zero::Place place = row[3] == 0 ? zero::Place::disk : zero::Place::host;
     Case c = whole[kind];

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "base/folder.hpp"
+#include "setup/covering_test.hpp"
 #include "train/case_test.hpp"
 
 namespace zs::train {
@@ -17,6 +18,8 @@ TEST_CASE("exact: divided experts have the digest, loss and norm of whole ones")
     at::ScalarType dtype = at::kFloat;
     optimizer::Kind optimizer = optimizer::Kind::adamw;
   };
+  // Any two of stage, division, groups of ranks, schedule, checkpointing and offloading meet in some kind.
+  setup::Turns turns({4, 2, 3, 2, 2, 3});
   int number = 0;
   for (const auto& [name, fused, dtype, kind] :
        {Kind{"tiny-mixtral", false}, Kind{"tiny-qwen3-moe", true}, Kind{"tiny-mixtral", true, at::kBFloat16},
@@ -32,21 +35,22 @@ TEST_CASE("exact: divided experts have the digest, loss and norm of whole ones")
     one.layout.micro_steps = 12;
     const CaseResult expected = trained(one);
     ++number;
-    // Each stage once; any two of stage, division, schedule, checkpointing and offloading meet in some kind.
-    for (const int stage : {0, 1, 2, 3}) {
-      const int turn = 4 * number + stage, experts = (number + stage) % 2 == 0 ? 2 : 4;
+    for (int layout = 0; layout < 2; ++layout) {
+      const auto row = turns.next([](const std::vector<int>&) { return true; });
+      const int stage = row[0], experts = 2 << row[1];
       Case c = one;
-      c.layout.stage = stage, c.layout.experts = experts, c.layout.ranks = experts * (1 + turn % 3);
+      c.layout.stage = stage, c.layout.experts = experts, c.layout.ranks = experts * (1 + row[2]);
       c.layout.divide(12);
-      c.compiled = number / 2 % 2 == stage % 2, c.checkpointing = turn / 3 % 2 == 0;
-      if (stage > 0 && turn % 5 == 1) c.offload.optimizer = zero::Place::host;
-      if (stage == 3 && turn % 5 >= 3) c.offload = {zero::Place::host, zero::Place::disk, folder.path()};
+      c.compiled = row[3] == 1, c.checkpointing = row[4] == 1;
+      if (stage > 0 && row[5] > 0) c.offload.optimizer = zero::Place::host;
+      if (stage == 3 && row[5] == 2) c.offload = {zero::Place::host, zero::Place::disk, folder.path()};
       CAPTURE(stage);
       CAPTURE(experts);
       CAPTURE(c.layout.ranks);
       CHECK(trained(c) == expected);
     }
   }
+  CHECK(turns.all());
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "base/file.hpp"
 #include "base/folder.hpp"
+#include "setup/covering_test.hpp"
 #include "train/case_test.hpp"
 
 namespace zs::train {
@@ -15,6 +16,9 @@ TEST_CASE("exact: chunks of sequences have one digest, however many ranks share 
   at::globalContext().setDeterministicAlgorithms(true, false);
   const TemporaryFolder folder;
   std::set<std::string> digests;
+  constexpr int kLeaves = 5;  // one, two and three groups of ranks have as many, or not
+  // Any two of stage, ranks that share, groups of them, schedule, checkpointing and offloading meet in some kind.
+  setup::Turns turns({4, 3, 3, 2, 2, 3});
   struct Kind {
     const char* name;
     int chunks;
@@ -35,6 +39,7 @@ TEST_CASE("exact: chunks of sequences have one digest, however many ranks share 
     CAPTURE(packed);
     Case one{.max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype, .packed = packed};
     one.dropout = 0;
+    one.layout.divide(kLeaves);
     const CaseResult whole = trained(one);
     one.layout.chunks = chunks;
     const CaseResult divided = trained(one);
@@ -44,22 +49,22 @@ TEST_CASE("exact: chunks of sequences have one digest, however many ranks share 
     one.dropout = 0.1;
     const CaseResult expected = trained(one);
     CHECK(digests.insert(expected.digest).second);
-    // Each stage once; any two of stage, ranks that share, schedule, checkpointing and offloading meet in some kind.
-    for (const int stage : {0, 1, 2, 3}) {
-      const int turn = 4 * kinds + stage;
-      const int sequence = 1 << (kinds + stage) % (chunks == 4 ? 3 : 2);
+    for (int layout = 0; layout < 2; ++layout) {
+      const auto row = turns.next([&](const std::vector<int>& one_of) { return 1 << one_of[1] <= chunks; });
+      const int stage = row[0], sequence = 1 << row[1];
       Case c = one;
-      c.layout.stage = stage, c.layout.sequence = sequence, c.layout.ranks = sequence * (1 + kinds % 3);
-      c.layout.divide(8);
-      c.compiled = (kinds / 2 + stage) % 2 == 0, c.checkpointing = turn / 3 % 2 == 0;
-      if (stage > 0 && turn % 5 == 1) c.offload.optimizer = zero::Place::host;
-      if (stage == 3 && turn % 5 >= 3) c.offload = {zero::Place::host, zero::Place::disk, folder.path()};
+      c.layout.stage = stage, c.layout.sequence = sequence, c.layout.ranks = sequence * (1 + row[2]);
+      c.layout.divide(kLeaves);
+      c.compiled = row[3] == 1, c.checkpointing = row[4] == 1;
+      if (stage > 0 && row[5] > 0) c.offload.optimizer = zero::Place::host;
+      if (stage == 3 && row[5] == 2) c.offload = {zero::Place::host, zero::Place::disk, folder.path()};
       CAPTURE(stage);
       CAPTURE(sequence);
       CAPTURE(c.layout.ranks);
       CHECK(trained(c) == expected);
     }
   }
+  CHECK(turns.all());
 }
 
 TEST_CASE("exact: chunks of samples that end in padding have the auxiliary loss of whole ones, and one digest") {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/covering_test.hpp"
+#include "setup/covering_test.hpp"
 
 #include <doctest/doctest.h>
 
-namespace zs::train {
+namespace zs::setup {
 namespace {
 
 TEST_CASE("covering: of any two factors each pair of values is in a row, and no row is superfluous") {
@@ -20,4 +20,4 @@ TEST_CASE("covering: of any two factors each pair of values is in a row, and no 
 }
 
 }  // namespace
-}  // namespace zs::train
+}  // namespace zs::setup

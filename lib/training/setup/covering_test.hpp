@@ -2,12 +2,14 @@
 // Few trainings in which any two settings meet: what a fault needs is mostly one setting, or two together. All of them
 // with all others are trained by tests/matrix.
 #pragma once
+#include <algorithm>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>
 
-namespace zs::train {
+namespace zs::setup {
 
 /// Rows of one number for each factor, below its size, in which each pair of values of each two factors occurs.
 inline std::vector<std::vector<int>> covering(const std::vector<int>& sizes) {
@@ -46,6 +48,28 @@ inline std::vector<std::vector<int>> covering(const std::vector<int>& sizes) {
   return rows;
 }
 
+/// The rows of a covering in turn: one is taken again when all that fit have been.
+class Turns {
+ public:
+  explicit Turns(const std::vector<int>& sizes) : rows_(covering(sizes)) {}
+  /// The next row that `fits` says true of.
+  template <class Fits>
+  std::vector<int> next(const Fits& fits) {
+    const auto found = std::find_if(rows_.begin(), rows_.end(), fits);
+    if (found == rows_.end()) throw std::logic_error("no row fits");
+    std::vector<int> row = *found;
+    taken_.insert(row);
+    std::rotate(found, found + 1, rows_.end());
+    return row;
+  }
+  /// Whether each row was taken.
+  bool all() const { return taken_.size() == rows_.size(); }
+
+ private:
+  std::vector<std::vector<int>> rows_;
+  std::set<std::vector<int>> taken_;
+};
+
 /// "2 0 1": a row, for what a failed check says.
 inline std::string shown(const std::vector<int>& row) {
   std::string text;
@@ -53,4 +77,4 @@ inline std::string shown(const std::vector<int>& row) {
   return text;
 }
 
-}  // namespace zs::train
+}  // namespace zs::setup

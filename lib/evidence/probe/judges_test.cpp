@@ -287,6 +287,19 @@ TEST_CASE("judges: a norm is finite, and the bound of clipping need not be") {
   CHECK(has(said(judged(made, judge_finite)), "norm of rank 0: is inf"));
 }
 
+TEST_CASE("judges: samples of a micro-batch that were not seen are not checked") {
+  Made made;
+  Tally tally;
+  SampleJudge judge(made.run, tally);
+  made.step.ranks[0].batch = {{}, {"a", "b"}, {}};
+  judge.step(made.moment());
+  CHECK(tally.held() == 1);
+  CHECK(tally.broken() == 0);
+  made.step.ranks[0].batch = {{}, {}};
+  judge.step(made.moment());
+  CHECK(tally.held() == 1);
+}
+
 TEST_CASE("judges: a counter that moves without a gradient is named") {
   Made made;
   made.group("AdamW", {{"lr", number(0.1)}, {"betas", {{0.9, 0.999}, ""}}}, {"w"});

@@ -198,7 +198,7 @@ submit_training() {
   waits() { [[ $(state_of "$job") == PENDING ]]; }
   await_in "$job" waits
   run -0 zs-runs --status --show state basis
-  [[ ${lines[1]} == PENDING$'\t'"squeue: job $job PENDING, continues after "*"/400 steps in the metrics" ]]
+  [[ ${lines[1]} == PENDING$'\t'"squeue: job $job PENDING"*", continues after "*"/400 steps in the metrics" ]]
   run -0 zs-runs rerun --failed
   [ "$output" = "nothing to run again" ]
   ended "$job"

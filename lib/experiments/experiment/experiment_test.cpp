@@ -60,12 +60,14 @@ Progress steps(std::int64_t done, std::int64_t expected, bool finished) {
 
 TEST_CASE("queue: what squeue and sacct print, steps and other lines passed over, the first of a job holds") {
   std::map<std::string, Job> jobs;
-  add_jobs("12_3|RUNNING|n[1-2]\n13|PENDING|\nslurm_load_jobs error: Invalid job id specified\n", jobs);
+  add_jobs("12_3|RUNNING|n[1-2]|None\n13|PENDING||JobHeldUser\nslurm_load_jobs error: Invalid job id specified\n", jobs);
   add_jobs("12_3|COMPLETED|n1\n14|CANCELLED by 1000|None assigned\n14.batch|CANCELLED|n1\n||\n15|FAILED\n", jobs);
   REQUIRE(jobs.size() == 3);
   CHECK(jobs["12_3"].state == "RUNNING");
   CHECK(jobs["12_3"].nodes == "n[1-2]");
+  CHECK(jobs["12_3"].reason == "");
   CHECK(jobs["13"].live());
+  CHECK(jobs["13"].reason == "JobHeldUser");
   CHECK(jobs["14"].state == "CANCELLED");
   CHECK(jobs["14"].nodes == "");
   CHECK_FALSE(jobs["14"].live());
@@ -156,6 +158,10 @@ TEST_CASE("state: planned, requeued and preempted runs wait as long as somebody 
   zs::registry::set(run.record, "status", "running");
   CHECK(judge(run).state == RunState::pending);
   CHECK(judge(run).basis == "squeue: job 5_3 PENDING, continues after 3/9 steps in the metrics");
+  run.job->reason = "launch failed requeued held";
+  CHECK(judge(run).basis.starts_with("squeue: job 5_3 PENDING (launch failed requeued held; scontrol release 5_3), "));
+  run.job->reason = "Priority";
+  CHECK(judge(run).basis.starts_with("squeue: job 5_3 PENDING (Priority), "));
 }
 
 TEST_CASE("state: what its user has cancelled is CANCELLED, whether it saved or not, and when Slurm has forgotten it") {

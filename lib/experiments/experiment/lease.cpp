@@ -16,6 +16,7 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "base/process.hpp"
+#include "base/words.hpp"
 #include "experiment/state.hpp"
 #include "registry/run.hpp"
 
@@ -58,15 +59,13 @@ void add_jobs(std::string_view lines, std::map<std::string, Job>& jobs) {
     const std::size_t end = std::min(lines.find('\n'), lines.size());
     const std::string_view line = lines.substr(0, end);
     lines.remove_prefix(std::min(end + 1, lines.size()));
-    const std::size_t first = line.find('|'), second = line.find('|', std::min(first, line.size() - 1) + 1);
-    if (first == std::string_view::npos || second == std::string_view::npos) continue;
-    const std::string_view id = line.substr(0, first);
-    if (id.empty() || id.find_first_not_of("0123456789_") != std::string_view::npos) continue;
-    const std::string_view state = line.substr(first + 1, second - first - 1);
-    std::string nodes(line.substr(second + 1));
-    if (nodes == "None assigned") nodes.clear();
-    // "CANCELLED by 1000"
-    jobs.try_emplace(std::string(id), Job{std::string(state.substr(0, state.find(' '))), nodes});
+    const std::vector<std::string> fields = split(line, "|");
+    if (fields.size() < 3 || fields[0].empty() || fields[0].find_first_not_of("0123456789_") != std::string::npos)
+      continue;
+    Job job{fields[1].substr(0, fields[1].find(' ')), fields[2], {}};  // "CANCELLED by 1000"
+    if (job.nodes == "None assigned") job.nodes.clear();
+    if (fields.size() > 3 && job.state == "PENDING" && fields[3] != "None") job.reason = fields[3];
+    jobs.try_emplace(fields[0], job);
   }
 }
 
@@ -82,7 +81,7 @@ Queue ask_slurm(const std::vector<std::string>& ids) {
     const auto from = unique.begin() + static_cast<std::ptrdiff_t>(begin);
     const auto to = from + static_cast<std::ptrdiff_t>(std::min(kIdsAtOnce, unique.size() - begin));
     const std::string list = fmt::format("{}", fmt::join(from, to, ","));
-    const Ended now = ask({"squeue", "-h", "-a", "-r", "-t", "all", "-j", list, "-o", "%i|%T|%N"});
+    const Ended now = ask({"squeue", "-h", "-a", "-r", "-t", "all", "-j", list, "-o", "%i|%T|%N|%r"});
     // It fails if it knows none of the jobs.
     if (now.status != 0 && now.errors.find("Invalid job id") == std::string::npos) return {"", silence(now), {}};
     add_jobs(now.output, queue.jobs);

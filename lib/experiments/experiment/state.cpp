@@ -12,6 +12,7 @@
 #include "base/file.hpp"
 #include "base/host.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "metric/file.hpp"
 #include "metric/hdf5.hpp"
 #include "registry/record.hpp"
@@ -61,6 +62,10 @@ std::optional<std::string> end_of(const Facts& facts, std::string& sign_of_life)
   if (!facts.job_id.empty() && facts.silence.empty()) {
     if (facts.job && facts.job->live()) {
       sign_of_life = "squeue: job " + facts.job_id + " " + facts.job->state;
+      const std::string& reason = facts.job->reason;
+      const bool held = lower(reason).find("held") != std::string::npos;  // "JobHeldUser", "launch failed requeued held"
+      if (!reason.empty())
+        sign_of_life += " (" + reason + (held ? "; scontrol release " + facts.job_id : std::string()) + ")";
       return {};
     }
     return "job " + facts.job_id + " " + (facts.job ? facts.job->state : "is not in the queue");

@@ -230,7 +230,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   [ "$stderr" = $'[1/1] a\nzs-runs: '"$PWD/no-such-launcher: No such file or directory" ]
   echo >>bin/zs-train
   run -125 --separate-stderr zs-runs start "$results" a -- touch started
-  [ "$stderr" = "zs-runs: changed since this was submitted: $PWD/bin/zs-train; submit again" ]
+  [ "$stderr" = "zs-runs: changed since this was submitted: $PWD/bin/zs-train; restore it, or submit a new run" ]
   [ ! -e started ]
 }
 

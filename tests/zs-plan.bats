@@ -115,6 +115,9 @@ measured() {
   jq '.shape.ranks = 0' profile.json >wrong.json
   run -2 --separate-stderr zs-plan wrong.json
   [ "$stderr" = "zs-plan: wrong.json: shape.ranks is 0, not in 1..16777216: is this the profile.json of a run?" ] || complain "$stderr"
+  echo 'step 1' >notes.txt
+  run -2 --separate-stderr zs-plan notes.txt
+  [ "$stderr" = "zs-plan: notes.txt: is a text; zs-plan takes the profile.json of a run, and a run that has one; zs-train --deepcompile writes it" ] || complain "$stderr"
   jq '.zs_profile = 1' profile.json >old.json
   run -2 --separate-stderr zs-plan old.json
   [[ $stderr == "zs-plan: old.json: is the profile of an earlier zs: measure again"* ]] || complain "$stderr"

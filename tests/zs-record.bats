@@ -77,6 +77,14 @@ END
   zs-runs --filter run_name=raised --show basis | grep -q 'bad batch at step 3, exit code 1, 2'
 }
 
+@test "zs-record: a name with a slash names the run in each tool, as any other does" {
+  run -0 zs-record --name team/four -- echo 'step 1 loss 2'
+  run -0 zs-parse team/four
+  assert_line --partial ' run_name=team/four'
+  run -2 zs-parse team/five
+  assert_output --partial "team/five: No such file or directory"
+}
+
 @test "zs-record: a program's complaint about its options is why it failed" {
   cat >train.py <<'END'
 import argparse

@@ -295,7 +295,7 @@ reseal() {
   [[ $output == *"are the same run"* ]]
   run -2 zs-verify "runs/$first" "runs/$first/run.log"
   run -2 zs-verify one "runs/$second/checkpoint_2" -r runs
-  [[ $output == *"name two runs, or a checkpoint of the run"* ]]
+  [[ $output == *"name two runs, two recordings, or a checkpoint of the run"* ]]
   cp -r "runs/$first" copy
   run -1 zs-verify one copy -r runs
   [[ $output == *"one is a copy of the other"* ]]

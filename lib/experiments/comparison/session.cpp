@@ -155,7 +155,8 @@ Status checked(const cli::Args& args, bool rollouts) {
   require_only(args, {"format", "output", "registry"}, "one recording");
   std::string folder = args.operands().front();
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();  // as a shell completes it
-  const probe::Answer answer = rollout::check(folder, rollouts);
+  const probe::Answer answer =
+      rollout::check(folder, rollouts ? std::optional(rollout::compare(folder, "", "")) : std::nullopt);
   metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, {}};
   output(args, run, answer.lines, "");
   return compare::status(answer.verdict);
@@ -281,10 +282,9 @@ bool is_run(const input::Named& operand) {
 }
 
 void require_two(const input::Named& a, const input::Named& b) {
-  if (is_run(a) != is_run(b)) {
-    throw UsageError((is_run(a) ? a : b).name + " is a run and " + (is_run(a) ? b : a).name +
-                     " holds tensors: name two runs, or a checkpoint of the run");
-  }
+  if (is_run(a) != is_run(b))
+    throw UsageError(a.name + " is " + std::string(input::name(a.kind)) + " and " + b.name + " is " +
+                     std::string(input::name(b.kind)) + ": name two runs, two recordings, or a checkpoint of the run");
   std::error_code ignored;
   if (home(a) == home(b) || fs::equivalent(a.path, b.path, ignored))
     throw UsageError(a.name + " and " + b.name + " are the same " + (is_run(a) ? "run" : "tensors") +

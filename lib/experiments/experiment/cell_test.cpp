@@ -201,7 +201,7 @@ TEST_CASE("experiment: what was frozen must be what it was, of configurations on
   };
   CHECK(refusal("a") == "");
   zs::write_file(planned.run("a") + "/config.yaml", "a: 1\n");
-  CHECK(refusal("a") == "changed since this was submitted: " + planned.run("a") + "/config.yaml; submit again");
+  CHECK(refusal("a") == "changed since this was submitted: " + planned.run("a") + "/config.yaml; restore it, or submit a new run");
   CHECK(refusal("b") == "");
   zs::write_file(planned.place.file("bin/zs-train"), "another");
   CHECK(refusal("b").starts_with("changed since this was submitted: "));

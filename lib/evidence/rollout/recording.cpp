@@ -26,9 +26,9 @@ void join(probe::Answer& into, const Answer& found) {
   }
 }
 
-probe::Answer check(const std::string& folder, bool rollouts) {
+probe::Answer check(const std::string& folder, const std::optional<Answer>& rollouts) {
   probe::Answer made = probe::check(folder);
-  if (rollouts) join(made, compare(folder, "", ""));
+  if (rollouts) join(made, *rollouts);
   return made;
 }
 

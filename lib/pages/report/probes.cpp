@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -145,7 +146,7 @@ Document probes(const std::string& a, const std::string& b) {
   document.title =
       name(a) == name(b) || name(a).empty() || name(b).empty() ? b + " beside " + a : name(b) + " beside " + name(a);
   document.label = verdict;
-  document.verdict = answer.apart                                              ? Verdict::bad
+  document.verdict = answer.apart || verdict == "FAILED"                       ? Verdict::bad
                      : verdict == "exact" || verdict == "equal up to rounding" ? Verdict::good
                                                                                : Verdict::open;
   if (!headline.empty())
@@ -173,7 +174,9 @@ Document probes(const std::string& a, const std::string& b) {
 }
 
 Document probe(const std::string& folder, bool generates) {
-  const probe::Answer answer = rollout::check(folder, generates);
+  std::optional<rollout::Answer> generated;
+  if (generates) generated = rollout::compare(folder, "", "");
+  const probe::Answer answer = rollout::check(folder, generated);
   const std::string verdict = answer.line({"verdict"}), headline = answer.line({"headline"});
   Document document;
   document.title = folder;
@@ -185,7 +188,7 @@ Document probe(const std::string& folder, bool generates) {
                               : say("{}.", verdict + ": " + answer.line({"failure", "not checked"}));
   document.verdict_text += say(" {} is {}; {} were checked.", code(folder), answer.line({"layout"}),
                                counted(static_cast<std::size_t>(answer.steps), "step"));
-  if (generates) document.sections.push_back(rollout_section(rollout::compare(folder, "", "")));
+  if (generated) document.sections.push_back(rollout_section(*generated));
   document.sections.push_back({"The checks of one recording", {details(answer.lines)}});
   return document;
 }

@@ -67,7 +67,7 @@ END
   run -1 env ZS_CONDITIONS=conditions.yaml ZS_RANKS=2 bash "$ROOT/slurm/batch.sbatch" --local --run '$ZS_LAUNCH python3 train.py' mine
   echo '# changed' >>train.py
   run -1 zs-runs rerun results/results_*
-  [[ $output == *"changed since this was submitted: "*"train.py; submit again"* ]]
+  [[ $output == *"changed since this was submitted: "*"train.py; restore it, or submit a new run"* ]]
 }
 
 @test "batch: a name that a condition has no option of is told before anything is made" {
@@ -226,6 +226,7 @@ YAML
   rm -r results
   run -0 bash "$ROOT/slurm/batch.sbatch" --local printed
   grep -F "The logged losses differ and the recorded tensors do not: a log may have the loss of one rank, or of one micro-batch." results/*/report.md
+  refute grep -E "tells noise|No condition logged a state digest" results/*/report.md
   rm -r results
   run -1 bash "$ROOT/slurm/batch.sbatch" --local other
   grep -F "step by step beside a's: b is DIFFERENT (step 1: gradient of w: x 1/2)." results/*/report.md

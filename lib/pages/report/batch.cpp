@@ -7,10 +7,9 @@ namespace {
 /// If conditions were probed, the result is the first sentence: it covers every tensor of every step, while losses are
 /// numbers as printed.
 void write_probes(const metric::Store& store, const Findings& found, Document& document) {
-  const auto fact = [&](const char* name) { return store.runs.empty() ? "" : store.runs.front().attribute(name); };
-  const std::string said = fact("probe_comparison"), verdict = fact("probe_verdict");
+  const std::string said = store.runs.empty() ? "" : store.runs.front().attribute("probe_comparison");
   if (said.empty()) return;
-  const bool exact = verdict == "exact", equal = exact || verdict == "equal up to rounding";
+  const bool equal = found.recorded_equal();
   const bool other_loss = equal && found.losses.largest && !found.losses.printed;
   document.verdict_text = say("{} {}{}", equal ? strong(said + ".") : bad(said + "."), document.verdict_text,
                               other_loss ? " The logged losses differ and the recorded tensors do not: a log may have "
@@ -18,10 +17,10 @@ void write_probes(const metric::Store& store, const Findings& found, Document& d
                                          : "");
   if (document.verdict == Verdict::open) document.verdict = equal ? Verdict::good : Verdict::bad;
   if (document.verdict != Verdict::bad || !equal)
-    document.label = exact                       ? "Same bits"
-                     : equal                     ? "Equal up to rounding"
-                     : verdict == "inconclusive" ? "Bits not known"
-                                                 : "Different";
+    document.label = found.recordings == "exact"          ? "Same bits"
+                     : equal                              ? "Equal up to rounding"
+                     : found.recordings == "inconclusive" ? "Bits not known"
+                                                          : "Different";
 }
 
 }  // namespace

@@ -163,6 +163,7 @@ Findings findings(const metric::Store& store, const std::string& source) {
   }
   merge(found.digests);
   if (found.digests.size() > 1) found.unlike = unlike(found.digests), found.shared = shared(found.digests);
+  if (!store.runs.empty()) found.recordings = store.runs.front().attribute("probe_verdict");
   found.losses = summary::losses(store, found.healthy, found.conditions.size());
   found.unlike_work = summary::unlike_work(found.healthy);
   found.outliers = stat::outlier_sentences(store);

@@ -55,12 +55,14 @@ struct Findings {
   std::vector<std::string> outliers;                    ///< outliers among similar runs; stat/outlier.hpp
   std::vector<stat::Alike> kinds;                       ///< groups of similar conditions: their places in `conditions`
   std::string unlike_work;  ///< why the times and memories of healthy conditions cannot be compared fairly; or ""
+  std::string recordings;   ///< the verdict on the conditions' recordings, "exact"; "" if there are none
   summary::Losses losses;   ///< of healthy conditions
   Best time, memory;        ///< among healthy conditions
   Best loss;                ///< final loss, among healthy conditions; with intervals if each ran at least twice
   /// There are too many conditions of several kinds for one sentence about all of them.
   bool mixed() const { return conditions.size() > kMany && kinds.size() > 1 && !unlike_work.empty(); }
   static constexpr std::size_t kMany = 16;
+  bool recorded_equal() const { return recordings == "exact" || recordings == "equal up to rounding"; }
   /// Digests of runs that certainly train the same thing in the same arithmetic differ: a fault.
   bool digests_differ() const;
   /// At least two runs trained the same thing and have a digest.

@@ -6,7 +6,6 @@
 
 #include "base/number.hpp"
 #include "report/batch.hpp"
-#include "stat/columns.hpp"
 #include "summary/unit.hpp"
 
 namespace zs::report {
@@ -94,34 +93,6 @@ std::pair<std::string, std::string> checksum(const metric::Run& run) {
 
 }  // namespace
 
-namespace {
-
-/// The number of values that each condition has of the compared quantities.
-Grid points_grid(const Findings& found) {
-  Grid grid{"Data points",
-            {"condition", "losses", "times", "times after warm-up", "memory"},
-            {false, true, true, true, true},
-            {}};
-  grid.folded = true;
-  const auto cell = [](std::size_t count) { return Cell{Text(std::to_string(count)), static_cast<double>(count)}; };
-  for (const Condition& condition : found.conditions) {
-    std::size_t losses = 0, given = 0, used = 0, memory = 0;
-    for (const summary::Member& member : condition.members) {
-      for (const stat::Point& point : member.series().points) losses += !metric::is_absent(point.loss);
-      given += member.count("time_given"), used += member.count("time_points");
-      memory += stat::column_points(*member.run, "peak_mem").size();
-    }
-    grid.rows.push_back({{Text(code(condition.name)), static_cast<double>(condition.place)},
-                         cell(losses),
-                         cell(given),
-                         cell(used),
-                         cell(memory)});
-  }
-  return grid;
-}
-
-}  // namespace
-
 std::string failed_count(const Findings& found) {
   return std::to_string(found.bad.size()) + " of " + counted(found.conditions.size(), "condition") +
          " did not complete: ";
@@ -178,7 +149,6 @@ Section quality_section(const metric::Store& store, const Findings& found) {
     section.blocks.emplace_back(Paragraph{say("{} on {}:", counted(list.items.size(), "remark"), size)});
     section.blocks.emplace_back(std::move(list));
   }
-  if (!store.runs.empty()) section.blocks.emplace_back(points_grid(found));
   return section;
 }
 

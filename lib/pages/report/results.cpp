@@ -269,9 +269,7 @@ Section memory_section(const Findings& found, Tracer& tracer) {
   Section section{"Memory", {}};
   section.blocks.emplace_back(Paragraph{memory_sentence(found)});
   const double most = largest(values(found, "peak_mem"));
-  if (most == 0) {
-    return section;
-  }
+  if (most == 0) return section;
   const summary::Unit unit = summary::bytes_unit(most);
   GridMaker maker(found, tracer);
   maker.number("peak_mem", unit);

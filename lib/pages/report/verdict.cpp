@@ -87,7 +87,7 @@ Text too_few(const Findings& found) {
   const std::size_t with = found.healthy.size() - found.without_digest.size();
   if (with == 1 && found.healthy.size() == 1 && found.bad.empty())
     return say("It ends with the state digest {}.", code(found.digests[0].groups[0].digest));
-  if (found.healthy.size() < 2) return {};
+  if (found.healthy.size() < 2 || (with == 0 && found.recorded_equal())) return {};
   return say("{} logged a state digest, so the report cannot say whether the parameters are the same bits.",
              with == 0 ? "No condition" : "Only one condition");
 }
@@ -138,7 +138,8 @@ Text largest_difference(const Findings& found) {
           std::isfinite(most.difference) ? strong(loss_text(most.difference, most.a->loss_unit))
                                          : bad("more than any number (one is not finite)"),
           to_text(most.step), code(most.a->name), loss_text(most.loss_a), code(most.b->name), loss_text(most.loss_b));
-  if (!found.losses.envelope) return text += "; with one run of each condition nothing here tells noise from a fault.";
+  if (!found.losses.envelope)
+    return text += found.recorded_equal() ? "." : "; with one run of each condition nothing here tells noise from a fault.";
   const std::string envelope = loss_text(*found.losses.envelope, most.a->loss_unit);
   if (found.losses.outside.empty()) {
     return text += say(", no more than repeated runs of one condition do ({}): that is within their noise.", envelope);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <re2/re2.h>
+
 #include <cctype>
 #include <cmath>
 
@@ -23,11 +25,11 @@ std::string anchor(const std::string& title) {
   return id;
 }
 
-/// "95 %" stays on one line.
+/// "95 %" and "7.15e-07" stay on one line.
 std::string unbroken(std::string text) {
-  for (std::size_t at = 0; (at = text.find(" %", at + 1)) != std::string::npos;) {
-    if (std::isdigit(static_cast<unsigned char>(text[at - 1]))) text.replace(at, 1, "&nbsp;");
-  }
+  static const re2::RE2 kPercent("([0-9]) %"), kSmall("([0-9][0-9.]*e-[0-9]+)");
+  re2::RE2::GlobalReplace(&text, kPercent, "\\1&nbsp;%");
+  re2::RE2::GlobalReplace(&text, kSmall, "<span class=\"n\">\\1</span>");
   return text;
 }
 
@@ -81,8 +83,7 @@ class Html {
   std::string inline_text(const Text& text, bool cell = false) const {
     std::string result;
     for (const Span& span : text.spans) {
-      std::string piece = unbroken(escaped(span.text));
-      if (cell) piece = breakable(std::move(piece));
+      std::string piece = unbroken(cell ? breakable(escaped(span.text)) : escaped(span.text));
       if (span.look == Span::Look::code) piece = "<code>" + piece + "</code>";
       if (span.look == Span::Look::strong) piece = "<strong>" + piece + "</strong>";
       if (span.look == Span::Look::bad) piece = "<span class=\"bad\">" + piece + "</span>";

@@ -29,7 +29,7 @@ td a:hover,p a.from:hover{color:var(--link);text-decoration-style:solid}
 table{border-collapse:collapse;font-size:.92rem;font-variant-numeric:tabular-nums}
 th,td{padding:.35rem .8rem .35rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--grid)}
 th{font-weight:600;vertical-align:bottom;border-bottom:2px solid var(--quiet)}
-th.n,td.n{text-align:right}td{white-space:nowrap}
+th.n,td.n{text-align:right}td,span.n{white-space:nowrap}
 th button{all:unset;cursor:pointer;font-weight:600}
 th button:focus-visible{outline:2px solid var(--link);outline-offset:2px}
 th button::after{content:"\2195";opacity:.35;margin-left:.15em;font-weight:400}
@@ -59,7 +59,8 @@ td:nth-child(2):last-child{min-width:0;white-space:normal;overflow-wrap:anywhere
 body{font-size:10.5pt}main{max-width:none;padding:0}nav,.tip{display:none!important}
 svg.wide{display:block}svg.narrow{display:none}
 figure,tr,.verdict{break-inside:avoid}h2,h3{break-after:avoid}.scroll{overflow:visible}.scroll.more{-webkit-mask-image:none;mask-image:none}.row{grid-template-columns:1fr 1fr}
-table{font-size:8.5pt}th,td{padding-right:.4rem;white-space:normal;overflow-wrap:break-word}td code{overflow-wrap:break-word}
+table{font-size:8.5pt}th,td{padding-right:.4rem;white-space:normal;overflow-wrap:break-word}td.n{white-space:nowrap}td code{overflow-wrap:break-word}
+details::details-content{content-visibility:visible}summary{list-style:none}
 th button::after{content:none}a{color:inherit;text-decoration:none}
 }
 )css";

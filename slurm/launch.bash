@@ -199,10 +199,12 @@ end_silent() {
     [[ -e /proc/$1 ]] || return 0
   done
   trap '' TERM # what we end is ended to its last process
-  say "$2: no line for $patience s: ended (--patience). Its last line: $(tail -n 1 "$2" | cut -c -200)"
+  local why="no line for $patience s: ended (--patience)"
+  say "$2: $why. Its last line: $(tail -n 1 "$2" | cut -c -200)"
   kill -TERM -- "-$1" 2>/dev/null || true
   read -r -t 10 -u "$never" || true
   kill -KILL -- "-$1" 2>/dev/null || true
+  printf '\n%s\n' "$why" >>"$2" # the reason of the failure, for the report
 }
 
 # end_guard: ends the end_silent() that attended() started, which else sleeps on after us.

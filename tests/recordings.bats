@@ -102,6 +102,15 @@ recorded_again() {
   run -0 zs-report whole again
   assert_line --regexp '\*\*There is no difference\*\*: all bits of [1-9][0-9]* tensors are the same\. A is'
   run -2 zs-report whole lost --kind sweep
+  cp -r whole cut # the status is that of zs-verify
+  head -c -300 whole/rank-0.jsonl >cut/rank-0.jsonl
+  run -1 zs-report whole cut
+  assert_line --partial "cut/rank-0.jsonl"
+  run -3 zs-report cut
+  assert_output --partial "inconclusive: cut/report.html"
+  run -3 zs-verify cut
+  [[ $output == "verdict: inconclusive"$'\n'"failure: cut/rank-0.jsonl:"*" is cut: "* ]] || complain "$output"
+  verdict
 }
 
 @test "two different models are not comparable, and that is the headline" {

@@ -80,8 +80,8 @@ const zs::cli::Command kCommand = {
     {{0, "done: every condition is complete, or not known to be otherwise, and no state digests disagree"},
      {1,
       "a condition is neither COMPLETE nor UNKNOWN, or state digests of the same training disagree; "
-      "revisions: worse or different; gradients: a layer's gradient is not sound"},
-     {3, "revisions: the data cannot decide"}},
+      "revisions: worse or different; recordings: not equal; gradients: a layer's gradient is not sound"},
+     {3, "revisions and recordings: the data cannot decide"}},
     {"zs-report saved_models", "zs-report a.log b.log -o report.html", "zs-report --gradients a -o gradients.html"}};
 
 namespace fs = std::filesystem;
@@ -247,8 +247,8 @@ zs::Status report(const zs::cli::Args& args) {
   }
   if (outputs[0] != "-") zs::write_file("-", text.label + ": " + zs::joined(outputs) + "\n");
   if (text.verdict == zs::report::Verdict::bad || faults > 0) return zs::Status::no;
-  return text.verdict == zs::report::Verdict::open && kind.name == "revision" ? zs::Status::inconclusive
-                                                                              : zs::Status::done;
+  const bool decides = kind.name == "revision" || text.label == "inconclusive";  // of revisions, of recordings
+  return text.verdict == zs::report::Verdict::open && decides ? zs::Status::inconclusive : zs::Status::done;
 }
 
 }  // namespace

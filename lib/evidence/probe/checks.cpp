@@ -163,6 +163,7 @@ Answer Checking::answer(bool ended) {
     add("distance", to_rounded_text(first->distance, 3));
     add("bound", to_rounded_text(first->bound, 3));
   }
+  if (!told.empty()) add("failure", some_of(told, kMostShown, "; ", "; and "));
   std::string checked;
   for (const Check& row : checks()) {
     const Tally& tally = tallies_.at(row.name);
@@ -186,7 +187,6 @@ Answer Checking::answer(bool ended) {
   for (const Check& row : checks()) {
     for (const std::string& text : tallies_.at(row.name).notes()) add("note " + std::string(row.name), text);
   }
-  if (!told.empty()) add("failure", some_of(told, kMostShown, "; ", "; and "));
   if (!run_.unseen.empty()) add("not recorded", some_of(run_.unseen, kMostShown, "; ", "; and "));
   add("steps_checked", to_text(steps_));
   add("layout", called(run_));

@@ -44,7 +44,7 @@ python_with() {
 # warm_up: in setup_file, starts a Python that has imported PyTorch (tests/warm.py), where there is one.
 warm_up() {
   CI=true python_with torch python3-torch >/dev/null || return 0
-  "$PYTHON" "$ROOT/tests/warm.py" serve "$BATS_FILE_TMPDIR/socket" </dev/null >"$BATS_FILE_TMPDIR/warm.log" 2>&1 3>&- &
+  "$PYTHON" "$ROOT/tests/warm.py" serve "$BATS_FILE_TMPDIR/socket" $BASHPID </dev/null >"$BATS_FILE_TMPDIR/warm.log" 2>&1 3>&- &
   printf '#!/bin/bash\nexec "%s" -IS "%s/tests/warm.py" run "%s" "$@"\n' "$PYTHON" "$ROOT" "$BATS_FILE_TMPDIR/socket" >"$BATS_FILE_TMPDIR/python"
   chmod +x "$BATS_FILE_TMPDIR/python"
 }
@@ -124,3 +124,9 @@ refuses_with() {
 # trained_on RANKS OPTION...: trains the suite's model, ${small[@]}, into log; prints the digest.
 # shellcheck disable=SC2154 # the suite's setup says small
 trained_on() { mpirun -np "$1" --oversubscribe zs-train "${small[@]}" "${@:2}" | tee log | sed -n 's/^state_digest: //p'; }
+
+# recorded_again FROM TO: the same training, recorded a second time.
+recorded_again() {
+  cp -r "$1" "$2"
+  sed -i "1s/\"id\": \"[0-9a-f]*\"/\"id\": \"$(printf '%s' "$2" | cksum | cut -d' ' -f1)\"/" "$2"/rank-*.jsonl
+}

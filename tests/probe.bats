@@ -14,12 +14,6 @@ setup() {
   cd probe
 }
 
-# recorded_again FROM TO: the same training, recorded a second time.
-recorded_again() {
-  cp -r "$1" "$2"
-  sed -i "1s/\"id\": \"[0-9a-f]*\"/\"id\": \"$(printf '%s' "$2" | cksum | cut -d' ' -f1)\"/" "$2"/rank-*.jsonl
-}
-
 @test "the same training has the same bits; a probe is not compared with itself, nor with its copy" {
   recorded_again plain again
   run -0 zs-verify plain again

@@ -72,7 +72,7 @@ walk() {
     for name in $(grep -oE '(share|slurm|man|bench|docs|lib|tests)/[A-Za-z0-9_./-]+[a-z0-9]' "$ROOT/$document" | grep -vE 'zs-x|NAME|cuda$' | sort -u); do
       [[ -e $ROOT/$name || -e $ROOT/$name.cpp ]] || complain "$document: there is no $name"
     done
-    for name in $(grep -oE '\]\([^)#:]+' "$ROOT/$document" | cut -c 3- | sort -u); do
+    for name in $(awk '/^```/ { code = !code } !code' "$ROOT/$document" | grep -oE '\]\([^)#:]+' | cut -c 3- | sort -u); do
       [ -e "$(dirname "$ROOT/$document")/$name" ] || complain "$document: there is no $name"
     done
   done

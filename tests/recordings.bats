@@ -9,12 +9,6 @@ setup() {
   cd probe
 }
 
-# recorded_again FROM TO: the same training, recorded a second time.
-recorded_again() {
-  cp -r "$1" "$2"
-  sed -i "1s/\"id\": \"[0-9a-f]*\"/\"id\": \"$(printf '%s' "$2" | cksum | cut -d' ' -f1)\"/" "$2"/rank-*.jsonl
-}
-
 @test "a training of zs records the same: one process beside ZeRO-3 on two ranks, to the last bit, and where two part" {
   train() { zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 3 --save_final false "${@:2}" --probe "$1" >"$1.log"; }
   train one --gradient_accumulation_steps 2 --probe_values all

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Python that has imported PyTorch, for tests that start it often: an import takes a second of processor.
 
-warm.py serve SOCKET: imports torch, then forks for each client; ends when the process that started it is gone.
+warm.py serve SOCKET PARENT: imports torch, then forks for each client; ends when its parent, of this number, is gone.
 warm.py run SOCKET WORD...: is `python3 WORD...` (-m MODULE or a script, with arguments) in such a fork: with this process's folder,
 environment and standard streams. Ends as that ends.
 """
@@ -43,10 +43,9 @@ def run(words):
     return status
 
 
-def serve(path):
+def serve(path, parent):
     import torch  # noqa: F401 # what this is for
 
-    parent = os.getppid()
     server = socket.socket(socket.AF_UNIX)
     server.bind(path + ".new")
     server.listen(64)
@@ -113,6 +112,6 @@ def ask(path, words):
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
-        serve(sys.argv[2])
+        serve(sys.argv[2], int(sys.argv[3]))
     else:
         ask(sys.argv[2], sys.argv[3:])

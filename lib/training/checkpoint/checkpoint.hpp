@@ -81,10 +81,9 @@ class Writer {
 /// zs::Error, located.
 std::optional<Progress> peek(const std::string& folder);
 
-/// Sets the engine's parameters and, if the checkpoint has them and the
-/// engine trains, its moments and counters; returns as peek(). Throws
-/// zs::Error, located, at a file that is missing, damaged or not listed, at
-/// weights of another model, and if ranks read different content. COLLECTIVE.
+/// Sets the engine's parameters and, if the checkpoint has them and the engine trains, its moments and counters;
+/// returns as peek(). Throws zs::Error, located, at a file that is missing, damaged or not listed, at weights of
+/// another model, and if ranks read different content. COLLECTIVE.
 std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder);
 
 /// Writes the parameters as Hugging Face's from_pretrained loads them: model.safetensors, config.json, and copies of
@@ -96,15 +95,5 @@ void save_pretrained(comm::Group& group, zero::Engine& engine, const std::string
 /// Creates the folder for that. Throws zs::Error if it cannot be created, or has weights in other files, which loaders
 /// would read as the same model. COLLECTIVE.
 void prepare_pretrained(comm::Group& group, const std::string& folder);
-
-/// The newest checkpoint_STEP of a run's folder, else its final_checkpoint; "" if there is neither.
-std::string latest(const std::string& run_folder);
-
-/// Removes what killed writers left in a run's folder; restores a checkpoint that one was about to replace. REQUIRES:
-/// no process writes there.
-void remove_leftovers(const std::string& run_folder);
-
-/// Removes all but the newest `keep` checkpoint_STEP folders.
-void prune(const std::string& run_folder, std::int64_t keep);
 
 }  // namespace zs::checkpoint

@@ -30,4 +30,7 @@ void choose_observation(const config::Reading& config, Settings& s);
 /// experts.
 void choose_checkpoints(const config::Reading& config, Settings& s);
 
+/// The settings of an evaluation, if there is one.
+void choose_evaluation(const config::Reading& config, Settings& settings);
+
 }  // namespace zs::setup

@@ -24,4 +24,16 @@ attribute::Facts chosen_arithmetic(const Settings& settings);
 /// LibTorch and BLAS, products, threads, processor.
 attribute::Facts arithmetic(const device::Device& device, const Settings& settings);
 
+/// "float32", "bfloat16" or "float16".
+std::string dtype_name(at::ScalarType dtype);
+
+/// The same for autocast; "none" if it is off.
+std::string autocast_name(const Settings& settings);
+
+/// "none", "tensorwise" or "rowwise".
+std::string float8_name(kernel::Scales scales);
+
+/// The number format of matrix products: the name of the type, "tf32", or "float8".
+std::string matrix_format(const Settings& settings);
+
 }  // namespace zs::setup

@@ -2,6 +2,7 @@
 #include "setup/choices.hpp"
 
 #include "base/number.hpp"
+#include "setup/describe.hpp"
 
 namespace zs::setup {
 namespace {

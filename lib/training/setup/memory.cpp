@@ -11,6 +11,7 @@
 #include "device/memory.hpp"
 #include "device/tensor.hpp"
 #include "plan/offload.hpp"
+#include "setup/describe.hpp"
 
 namespace zs::setup {
 namespace {

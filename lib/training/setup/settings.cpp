@@ -16,6 +16,8 @@
 #include "plan/pass.hpp"
 #include "plan/profile.hpp"
 #include "setup/choices.hpp"
+#include "setup/describe.hpp"
+#include "setup/memory.hpp"
 
 namespace zs::setup {
 

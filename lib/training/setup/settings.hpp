@@ -93,27 +93,8 @@ struct Settings : plan::Layout {
   std::vector<std::string> notes;  ///< for the log: values that were chosen by default, or that never apply
 };
 
-/// "float32", "bfloat16" or "float16".
-std::string dtype_name(at::ScalarType dtype);
-
-/// The same for autocast; "none" if it is off.
-std::string autocast_name(const Settings& settings);
-
-/// "none", "tensorwise" or "rowwise".
-std::string float8_name(kernel::Scales scales);
-
-/// The number format of matrix products: the name of the type, "tf32", or "float8".
-std::string matrix_format(const Settings& settings);
-
-/// The settings for `ranks` ranks, on GPUs or not; throws zs::Error if the
-/// configuration asks for something unsupported ("not supported yet"). Reads a
-/// setting only where it has an effect: the rest is for Reading::require_read().
+/// The settings for `ranks` ranks, on GPUs or not; throws zs::Error if the configuration asks for something
+/// unsupported. Reads a setting only where it has an effect: the rest is for Reading::require_read().
 Settings settings(const config::Reading& config, int ranks, bool gpu = false);
-
-/// The settings of an evaluation, if there is one.
-void choose_evaluation(const config::Reading& config, Settings& settings);
-
-/// Bytes of `all` that a rank may fill by default: other data needs some of it.
-double usual_memory(std::int64_t all);
 
 }  // namespace zs::setup

@@ -8,6 +8,7 @@
 #include "device/memory.hpp"
 #include "device/tensor.hpp"
 #include "kernel/calibration.hpp"
+#include "setup/describe.hpp"
 #include "train/trainer.hpp"
 
 namespace zs::train {
@@ -30,8 +31,8 @@ std::string roofline(std::vector<kernel::Measured> all, std::int64_t steps, doub
   };
   double seconds = 0, operations = 0;
   for (const kernel::Measured& its : all) {
-    row(calls(its) * its.best, calls(its) * its.operations,
-        {to_text(calls(its)), micro(its.first), micro(its.best)}, its.product);
+    row(calls(its) * its.best, calls(its) * its.operations, {to_text(calls(its)), micro(its.first), micro(its.best)},
+        its.product);
     seconds += calls(its) * its.best, operations += calls(its) * its.operations;
   }
   if (seconds > 0) row(seconds, operations, {"", "", ""}, "all");

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/deepspeed.hpp"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "setup/describe.hpp"
 
 namespace zs::train {
 namespace {
@@ -63,6 +66,38 @@ Json fp16(const zero::LossScaling& rules) {
           {"min_loss_scale", rules.minimum}};
 }
 
+Json zero_optimization(const Settings& s) {
+  Json json = {{"stage", s.stage}};
+  const auto offload = [&](const char* key, zero::Place place) {
+    if (place == zero::Place::device) return;
+    Json its = {{"device", place == zero::Place::host ? "cpu" : "nvme"}, {"pin_memory", true}};
+    if (place == zero::Place::disk) its["nvme_path"] = s.engine.offload.nvme_path;
+    json[key] = std::move(its);
+  };
+  offload("offload_optimizer", s.engine.offload.optimizer);
+  if (s.engine.offload.ratio < 1) json["offload_optimizer"]["ratio"] = s.engine.offload.ratio;
+  offload("offload_param", s.engine.offload.parameters);
+  const zero::ZeroPlusPlus& zeropp = s.engine.zeropp;
+  if (zeropp.secondary > 0) json["zero_hpz_partition_size"] = zeropp.secondary;
+  if (zeropp.quantized_weights) json["zero_quantized_weights"] = true;
+  if (zeropp.quantized_gradients) json["zero_quantized_gradients"] = true;
+  return json;
+}
+
+/// The passes that DeepCompile has too.
+Json compile(const Settings& s) {
+  Json json = {{"deepcompile", true}};
+  for (const auto& [key, pass] :
+       {std::pair{"offload_parameters", "offload_parameters"}, std::pair{"offload_opt_states", "offload_adam_states"},
+        std::pair{"offload_activation", "offload_activation"}}) {
+    for (const plan::Scheduled& entry : s.passes) {
+      if (std::ranges::any_of(entry.passes, [&](const std::string& name) { return name.starts_with(pass); }))
+        json[key] = true;
+    }
+  }
+  return json;
+}
+
 }  // namespace
 
 DeepSpeedConfig deepspeed_config(const Settings& s) {
@@ -94,32 +129,8 @@ DeepSpeedConfig deepspeed_config(const Settings& s) {
   if (s.engine.autocast != at::kFloat)
     json["torch_autocast"] = {{"enabled", true}, {"dtype", setup::dtype_name(s.engine.autocast)}};
   if (s.engine.dtype != at::kFloat) json["data_types"] = {{"grad_accum_dtype", "fp32"}};
-  json["zero_optimization"] = {{"stage", s.stage}};
-  const auto offload = [&](const char* key, zero::Place place) {
-    if (place == zero::Place::device) return;
-    Json its = {{"device", place == zero::Place::host ? "cpu" : "nvme"}, {"pin_memory", true}};
-    if (place == zero::Place::disk) its["nvme_path"] = s.engine.offload.nvme_path;
-    json["zero_optimization"][key] = std::move(its);
-  };
-  offload("offload_optimizer", s.engine.offload.optimizer);
-  if (s.engine.offload.ratio < 1) json["zero_optimization"]["offload_optimizer"]["ratio"] = s.engine.offload.ratio;
-  offload("offload_param", s.engine.offload.parameters);
-  const zero::ZeroPlusPlus& zeropp = s.engine.zeropp;
-  if (zeropp.secondary > 0) json["zero_optimization"]["zero_hpz_partition_size"] = zeropp.secondary;
-  if (zeropp.quantized_weights) json["zero_optimization"]["zero_quantized_weights"] = true;
-  if (zeropp.quantized_gradients) json["zero_optimization"]["zero_quantized_gradients"] = true;
-  if (s.deepcompile) {
-    json["compile"] = {{"deepcompile", true}};
-    for (const auto& [key, pass] :
-         {std::pair{"offload_parameters", "offload_parameters"}, std::pair{"offload_opt_states", "offload_adam_states"},
-          std::pair{"offload_activation", "offload_activation"}}) {
-      for (const plan::Scheduled& entry : s.passes) {
-        for (const std::string& name : entry.passes) {
-          if (name.starts_with(pass)) json["compile"][key] = true;
-        }
-      }
-    }
-  }
+  json["zero_optimization"] = zero_optimization(s);
+  if (s.deepcompile) json["compile"] = compile(s);
   if (!s.engine.decay_all)
     result.remaining.emplace_back("weight decay of matrices only: give the optimizer two groups of parameters");
   if (s.activation_checkpointing)

@@ -4,6 +4,7 @@
 #include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "checkpoint/folder.hpp"
 #include "checkpoint/foreign.hpp"
 #include "comm/agree.hpp"
 #include "config/known.hpp"

@@ -2,7 +2,6 @@
 #include "train/session.hpp"
 
 #include <chrono>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -11,6 +10,7 @@
 #include "base/host.hpp"
 #include "base/number.hpp"
 #include "base/shell.hpp"
+#include "checkpoint/folder.hpp"
 #include "cli/run.hpp"
 #include "metric/file.hpp"
 #include "parse/step_line.hpp"
@@ -154,6 +154,104 @@ metric::Run earlier_metrics(const std::string& folder, std::int64_t done) {
   return run;
 }
 
+void warn_of(const cli::Args& args, const Start& start) {
+  for (const std::string& warning : start.config.warnings()) cli::warn(args.command(), warning);
+  for (const std::string& slow : {setup::idle_gpus(start.config.text("run.device")), unit::slow_products()}) {
+    if (!slow.empty()) cli::warn(args.command(), slow);
+  }
+}
+
+void require_same_start(comm::Group& group, const cli::Args& args, const Start& start) {
+  const auto given = [](bool is) { return std::string(is ? "given" : "not given"); };
+  setup::require_same_start(group, start.config,
+                            {{"the device", start.device},
+                             {"the run to go on with", start.run ? start.run->id() : "none"},
+                             {"ZS_RUN", start.planned ? "set" : "not set"},
+                             {"the task", start.task},
+                             {"--timeout", args.text("timeout")},
+                             {"the registry", registry::place(start.settings.output_dir)},
+                             {"--debug_log", given(start.settings.digest_every == 1)}});
+}
+
+/// Tasks that need no ranks; false if the task is another. Rank 0 prints.
+bool print_configuration(const cli::Args& args, const Start& start, bool first) {
+  if (start.task != "--print_deepspeed_config" && start.task != "--print_model_config") return false;
+  if (!first) return true;
+  if (start.task == "--print_model_config") {
+    print(model::make(start.settings.model).config_json);
+    return true;
+  }
+  const DeepSpeedConfig config = deepspeed_config(start.settings);
+  for (const std::string& what : config.remaining) cli::warn(args.command(), "the program must see to " + what);
+  print(config.json);
+  return true;
+}
+
+void print_calibration(comm::Group& group, const Start& start) {
+  if (group.size() > 1) throw comm::SharedError("--calibrate measures one GPU: start one rank");
+  if (start.device == "cpu") throw Error("--calibrate measures a GPU, and --device is cpu here");
+  if (!start.settings.model.fused) throw Error("--calibrate measures the products of --compile, which is not set");
+  print(calibrate(group, start.settings));
+}
+
+/// On rank 0, before the model is made: micro-steps in which ranks have no micro-batch, and memory that may not do.
+void tell_early(const cli::Args& args, const Start& start, comm::Group& group) {
+  const Settings& settings = start.settings;
+  if (settings.short_ranks > 0) {
+    cli::tell(args.command(), to_text(settings.micro_batches()) + " micro-batches a step on " +
+                                  std::to_string(settings.ranks) + " ranks: " + std::to_string(settings.short_ranks) +
+                                  (settings.short_ranks == 1 ? " has" : " have") + " none in the last of " +
+                                  std::to_string(settings.micro_steps) + " micro-steps");
+  }
+  if (start.device != "cpu" || start.task == "--print_plan") return;
+  const std::string word = setup::early_word(group, model::make(settings.model), settings, host_memory());
+  if (!word.empty()) cli::tell(args.command(), word);
+}
+
+/// Tasks of a model that is not trained; false if the task is another. Rank 0 prints. COLLECTIVE.
+bool print_untrained(const Start& start, Trainer& trainer, bool first) {
+  std::string text;
+  if (start.task == "--print_plan") {
+    if (first) text = plans_text(trainer, start.cost ? start.settings.plan_profile.get() : nullptr);
+  } else if (start.task == "--eval_only") {
+    for (const std::string& line : trainer.evaluate()) text += line + "\n";
+  } else {
+    return false;
+  }
+  if (first) print(text);
+  return true;
+}
+
+/// The attributes of a run's records. `before`: the records that it goes on with, or null.
+attribute::Facts recorded_attributes(const registry::Run& run, const Start& begun, const registry::Fields& fields,
+                                     const std::string& host, std::int64_t done, const metric::Run* before) {
+  attribute::Facts attributes = setup::configured(begun.config);
+  attributes["run_id"] = run.id();
+  for (const char* const name : {"command", "revision"}) attributes[name] = registry::value(fields, name);
+  attributes["host"] = host;
+  if (before) attributes["resumed_after_step"] = to_text(done);
+  const std::string begun_after = before ? before->attribute("begun_after_step") : done > 0 ? to_text(done) : "";
+  if (!begun_after.empty()) attributes["begun_after_step"] = begun_after;
+  return attributes;
+}
+
+/// The end of a run that was trained: its status in the registry, and a line for people.
+void finish(const cli::Args& args, const registry::Run& run, const Outcome& outcome, double wall_time) {
+  if (outcome.stopped) {
+    run.finish(registry::status::preempted, {{"steps_done", to_text(outcome.steps)}});
+    cli::tell(args.command(),
+              "stopped after step " + to_text(outcome.steps) + ", saved; resume: " + resume_command(run.folder()));
+  } else if (!outcome.diverged.empty()) {
+    registry::Fields result = result_fields(outcome, wall_time);
+    registry::set(result, "steps_done", to_text(outcome.steps));
+    registry::set(result, "error", outcome.diverged);
+    run.finish(registry::status::diverged, result);
+    cli::tell(args.command(), run.folder() + ": " + outcome.diverged + ": the training has diverged and ends here");
+  } else {
+    run.finish(registry::status::complete, result_fields(outcome, wall_time));
+  }
+}
+
 }  // namespace
 
 void Session::choose_checkpoint(Start& start) {
@@ -188,41 +286,14 @@ Status Session::train(const cli::Args& args) {
   Start start;
   comm::together(ranks_.group(), "reading of the configuration",
                  [&] { start = train::start(args, ranks_.group().size()); });
-  const std::string& device = start.device;
-  if (first) {
-    for (const std::string& warning : start.config.warnings()) cli::warn(args.command(), warning);
-    if (const std::string idle = setup::idle_gpus(start.config.text("run.device")); !idle.empty())
-      cli::warn(args.command(), idle);
-    if (const std::string slow = unit::slow_products(); !slow.empty()) cli::warn(args.command(), slow);
-  }
-  const auto given = [](bool is) { return std::string(is ? "given" : "not given"); };
-  setup::require_same_start(ranks_.group(), start.config,
-                            {{"the device", device},
-                             {"the run to go on with", start.run ? start.run->id() : "none"},
-                             {"ZS_RUN", start.planned ? "set" : "not set"},
-                             {"the task", start.task},
-                             {"--timeout", args.text("timeout")},
-                             {"the registry", registry::place(start.settings.output_dir)},
-                             {"--debug_log", given(start.settings.digest_every == 1)}});
-  if (start.task == "--print_deepspeed_config") {
-    if (!first) return Status::done;
-    const DeepSpeedConfig config = deepspeed_config(start.settings);
-    for (const std::string& what : config.remaining) cli::warn(args.command(), "the program must see to " + what);
-    print(config.json);
-    return Status::done;
-  }
-  if (start.task == "--print_model_config") {
-    if (first) print(model::make(start.settings.model).config_json);
-    return Status::done;
-  }
-  comm::Group& group = ranks_.use(device, start.settings.transport, start.settings.deterministic);
+  if (first) warn_of(args, start);
+  train::require_same_start(ranks_.group(), args, start);
+  if (print_configuration(args, start, first)) return Status::done;
+  comm::Group& group = ranks_.use(start.device, start.settings.transport, start.settings.deterministic);
   comm::together(group, "choice of the kernels", [&] { setup::place_on(start.settings, group); });
   start.settings.engine.trains = start.task != "--eval_only";
   if (start.task == "--calibrate") {
-    if (group.size() > 1) throw comm::SharedError("--calibrate measures one GPU: start one rank");
-    if (device == "cpu") throw Error("--calibrate measures a GPU, and --device is cpu here");
-    if (!start.settings.model.fused) throw Error("--calibrate measures the products of --compile, which is not set");
-    print(calibrate(group, start.settings));
+    print_calibration(group, start);
     return Status::done;
   }
   std::optional<experiment::Lease> lease;
@@ -234,28 +305,9 @@ Status Session::train(const cli::Args& args) {
     });
     choose_checkpoint(start);
   }
-
-  if (const Settings& its = start.settings; first && its.short_ranks > 0) {
-    cli::tell(args.command(), to_text(its.micro_batches()) + " micro-batches a step on " + std::to_string(its.ranks) +
-                                  " ranks: " + std::to_string(its.short_ranks) +
-                                  (its.short_ranks == 1 ? " has" : " have") + " none in the last of " +
-                                  std::to_string(its.micro_steps) + " micro-steps");
-  }
-  if (first && device == "cpu" && start.task != "--print_plan") {
-    const std::string word = setup::early_word(group, model::make(start.settings.model), start.settings, host_memory());
-    if (!word.empty()) cli::tell(args.command(), word);
-  }
+  if (first) tell_early(args, start, group);
   Trainer trainer(group, start.settings);
-  if (start.task == "--print_plan") {
-    if (first) print(plans_text(trainer, start.cost ? start.settings.plan_profile.get() : nullptr));
-    return Status::done;
-  }
-  if (start.task == "--eval_only") {
-    std::string text;
-    for (const std::string& line : trainer.evaluate()) text += line + "\n";
-    if (first) print(text);
-    return Status::done;
-  }
+  if (print_untrained(start, trainer, first)) return Status::done;
   if (!first) return status(trainer.run("", {}, {}));
   if (!start.save_initial.empty())
     save_initial(start.save_initial, trainer.model().units, start.settings.engine.seed, trainer.beginning());
@@ -282,23 +334,14 @@ Status Session::record(const cli::Args& args, const Start& begun, std::optional<
   Log log(run, done);
   Metrics metrics(run, *lease);
   Display display(args.command(), run.folder() + "/run.log");
-  attribute::Facts attributes = setup::configured(begun.config);
-  attributes["run_id"] = run.id();
-  attributes["command"] = args.line();
-  attributes["revision"] = cli::version();
-  attributes["host"] = ranks_.group().host(0);
-  metric::Table earlier;
   if (resumed) run.begin(done, goes_on ? resumed_fields(run, begun.config, fields, done) : fields);
+  metric::Run before;
   if (goes_on) {
     keep_configuration(run, begun, done);
-    metric::Run before = earlier_metrics(run.folder(), done);
-    earlier = std::move(before.records);
-    attributes["resumed_after_step"] = to_text(done);
-    if (const std::string begun = before.attribute("begun_after_step"); !begun.empty())
-      attributes["begun_after_step"] = begun;
-  } else if (trainer.done() > 0) {
-    attributes["begun_after_step"] = to_text(trainer.done());
+    before = earlier_metrics(run.folder(), done);
   }
+  attribute::Facts attributes = recorded_attributes(run, begun, fields, ranks_.group().host(0),
+                                                    goes_on ? done : trainer.done(), goes_on ? &before : nullptr);
   Tracking tracking(settings, run);
   if (!tracking.fields().empty()) run.update(tracking.fields());
   for (const auto& [key, value] : tracking.fields()) attributes[key] = value;
@@ -314,24 +357,11 @@ Status Session::record(const cli::Args& args, const Start& begun, std::optional<
     const Outcome outcome = trainer.run(
         run.folder(), attributes,
         {write_line, writers, [&](const metric::Table& records, std::int64_t steps) { display.step(records, steps); }},
-        earlier);
+        std::move(before.records));
     tracking.close(static_cast<int>(status(outcome)));
     display.end(outcome.final_loss, outcome.state_digest);
     if (!begun.results.empty()) write_results(begun.results, method_name(settings), outcome, trainer.records());
-    const double wall_time = std::chrono::duration<double>(Clock::now() - start).count();
-    if (outcome.stopped) {
-      run.finish(registry::status::preempted, {{"steps_done", to_text(outcome.steps)}});
-      cli::tell(args.command(),
-                "stopped after step " + to_text(outcome.steps) + ", saved; resume: " + resume_command(run.folder()));
-    } else if (!outcome.diverged.empty()) {
-      registry::Fields result = result_fields(outcome, wall_time);
-      registry::set(result, "steps_done", to_text(outcome.steps));
-      registry::set(result, "error", outcome.diverged);
-      run.finish(registry::status::diverged, result);
-      cli::tell(args.command(), run.folder() + ": " + outcome.diverged + ": the training has diverged and ends here");
-    } else {
-      run.finish(registry::status::complete, result_fields(outcome, wall_time));
-    }
+    finish(args, run, outcome, std::chrono::duration<double>(Clock::now() - start).count());
     return status(outcome);
   } catch (const std::exception& error) {
     // A run that is another's by now, or that was removed, is left alone.

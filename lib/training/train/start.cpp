@@ -9,6 +9,7 @@
 #include "experiment/start.hpp"
 #include "input/named.hpp"
 #include "plan/profile.hpp"
+#include "setup/choices.hpp"
 #include "setup/ranks.hpp"
 #include "train/results.hpp"
 

@@ -3,31 +3,25 @@
 
 #include <ATen/Parallel.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "base/error.hpp"
 #include "base/host.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
-#include "base/words.hpp"
 #include "checkpoint/foreign.hpp"
 #include "comm/agree.hpp"
 #include "comm/nodes.hpp"
 #include "device/memory.hpp"
-#include "kernel/calibration.hpp"
 #include "model/peft.hpp"
-#include "parse/step_line.hpp"
 #include "setup/agreement.hpp"
 #include "setup/beginning.hpp"
-#include "setup/describe.hpp"
 #include "setup/memory.hpp"
 #include "setup/schedule.hpp"
 #include "setup/signals.hpp"
 #include "train/movement.hpp"
 #include "train/profile.hpp"
 #include "train/saving.hpp"
-#include "zero/accounting.hpp"
 
 namespace zs::train {
 namespace {
@@ -100,71 +94,6 @@ void Trainer::load_checkpoint() {
   comm::together(group_, "reading of " + settings_.checkpoint, require_left);
 }
 
-void Trainer::describe() {
-  const auto number = [](auto value) { return to_text(static_cast<std::int64_t>(value)); };
-  const auto some = [&](std::int64_t value) { return value > 0 ? number(value) : ""; };
-  // Records the values that result for this model, these data and these ranks instead of the values in the
-  // configuration.
-  attribute::Facts known = {
-      {"model.name", model_.name},
-      {"model.num_layers", number(model_.num_layers)},
-      {"model.parameters", number(unit::numel(model_.units))},
-      {"model.trained",
-       unit::trained(model_.units) < unit::numel(model_.units) ? number(unit::trained(model_.units)) : ""},
-      {"model.active",
-       unit::idle(model_.units) > 0 ? number(unit::numel(model_.units) - unit::idle(model_.units)) : ""},
-      {"vocab_size", some(model_.vocab_size)},
-      {"image_size", some(model_.image_size)},
-      {"num_labels", some(model_.num_labels)},
-      {"seq_length", number(settings_.model.seq_length)},
-      {"kernels", settings_.model.fused ? "fused" : "plain"},
-      {"dtype", setup::dtype_name(settings_.engine.dtype)},
-      {"backend", settings_.backend == "deepspeed" ? "zero" : settings_.backend},
-      {"zero_stage", number(settings_.stage)},
-      {"world_size", number(group_.size())},
-      {"gradient_accumulation_steps", number(settings_.micro_steps)},
-      {"sequence_parallel", number(settings_.sequence)},
-      {"sequence_chunks", number(settings_.chunks)},
-      {"expert_parallel", number(settings_.experts)},
-      {"batch_size", number(settings_.batch_size)},
-      {"global_batch_size", number(batches_.samples_per_step())},
-      {"passes", plan::to_text(passes())},
-      {"expected_steps", number(steps_)},
-      {"dataset", batches_.data().path},
-      {"dataset_sha256", batches_.data().sha256},
-      {"dataset_tokens", some(batches_.data().tokens)},
-      {"tokenizer", model_.takes_images()         ? ""
-                    : settings_.tokenizer.empty() ? "bytes"
-                                                  : settings_.tokenizer},
-      {"packing", model_.takes_images() ? "" : data::name(settings_.packing)},
-      {"dataset_images", model_.takes_images() ? number(batches_.data().training->size()) : ""},
-      {"steps_per_epoch", to_text(batches_.steps_per_epoch())},
-      {"ideal_state_bytes", number(zero::ideal_state_bytes(*engine_))},
-      {"ideal_comm_bytes", number(zero::ideal_comm_bytes(*engine_))}};
-  if (const auto between = zero::ideal_bytes_between_nodes(*engine_); between && several_nodes_)
-    known["ideal_comm_bytes_between_nodes"] = number(*between);
-  known.merge(setup::arithmetic(group_.device(), settings_));
-  known.merge(run_.attributes);
-  std::erase_if(known, [](const auto& fact) { return fact.second.empty(); });
-  run_.attributes = std::move(known);
-  describe_plan();
-}
-
-void Trainer::describe_plan() {
-  const std::string effects = joined(engine_->plan().effects, " | ");
-  if (!effects.empty()) run_.attributes["pass_effects"] = effects;
-}
-
-void Trainer::tell_plan(std::int64_t step) {
-  describe_plan();
-  if (!sink_.log) return;
-  const plan::Plan& plan = engine_->plan();
-  const std::string passes = joined(plan.passes);
-  sink_.log("note: passes from step " + to_text(step) + " on: " + (passes.empty() ? "none" : passes));
-  if (!settings_.verbose) return;
-  for (const std::string& effect : plan.effects) sink_.log("note: pass " + effect);
-}
-
 Outcome Trainer::run(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
                      metric::Table earlier) {
   try {
@@ -180,16 +109,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
                        metric::Table earlier) {
   sink_ = std::move(sink);
   run_ = {"", std::move(attributes), std::move(earlier)};
-  describe();
-  if (sink_.log) {
-    for (const auto& [key, value] : run_.attributes) sink_.log("run: " + printable(key) + "=" + printable(value));
-    for (const std::string& note : settings_.notes) sink_.log("note: " + printable(note));
-  }
-  if (settings_.verbose && !engine_->plan().passes.empty()) tell_plan(done_ + 1);
-  for (metric::Writer* const writer : sink_.metrics) {
-    writer->begin(run_.attribute("run_id"), run_.attributes);
-    for (std::size_t row = 0; row < run_.records.rows(); ++row) metric::write_row(run_.records, row, *writer);
-  }
+  begin_records();
   Saving saving(group_, *engine_, settings_, model_, folder);
   probing_ = std::make_unique<Probing>(group_, *engine_, settings_);
   Movement movement(group_, *engine_, settings_.model.adaptation.adapts());
@@ -197,16 +117,14 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
   const ProfiledSteps profiled =
       settings_.profile ? profiled_steps(settings_.profiled, settings_.timing_warmup, done_, steps_) : ProfiledSteps{};
   Profile profile(group_, profiled, settings_.profile_dir.empty() ? folder : settings_.profile_dir);
-  if (sink_.log && profiled.last > 0) {
-    sink_.log("note: steps " + to_text(profiled.first) + " to " + to_text(profiled.last) +
-              " are profiled, and take longer for it");
-  }
+  if (profiled.last > 0)
+    log("note: steps " + to_text(profiled.first) + " to " + to_text(profiled.last) +
+        " are profiled, and take longer for it");
   setup::catch_stop_signals();
   device::reset_peak(group_.device());
-  std::string digest;
   std::int64_t step = done_;
   bool stopped = false;
-  if (step == steps_) digest = engine_->digest();  // only the result was missing
+  if (step == steps_) digest_ = engine_->digest();  // only the result was missing
   while (step < steps_ && !stopped && diverged_.empty()) {
     ++step;
     const bool last = step == steps_;
@@ -220,61 +138,22 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     saving.step_ended(train_step(step));
     profile.end(step);
     const std::string still = movement.after(run_.records.find("learning_rate")->reals().back(), last);
-    if (!still.empty() && sink_.log) sink_.log("note: " + printable(still));
-    const bool measured = measuring.after(step, run_.records.find("iteration_time")->reals().back(), folder);
-    if (measured && sink_.log) sink_.log("note: the times of a step's operations are in " + folder + "/profile.json");
+    if (!still.empty()) log("note: " + printable(still));
+    if (measuring.after(step, run_.records.find("iteration_time")->reals().back(), folder))
+      log("note: the times of a step's operations are in " + folder + "/profile.json");
     const bool saves = saving.due(step, last) || saving.stopping();
     if (diverged_.empty() && (saves || last) && !finite_parameters())
       diverged_ = "a parameter is not finite after step " + to_text(step);
     const bool sound = diverged_.empty();
     stopped = saving.stopping() && !last && sound;
-    const bool evaluates =
-        sound && ((settings_.eval_steps > 0 && step % settings_.eval_steps == 0) || (settings_.eval && last));
-    if (evaluates) evaluate_all(last);
-    const bool digests = settings_.digest_every > 0 && step % settings_.digest_every == 0;
-    if (last || stopped || !sound) run_.records.column("iteration_time").reals().back() += engine_->rest_of_step();
-    if (digests || last || stopped || !sound) digest = engine_->digest();
-    if (digests) run_.records.column("state_digest").texts().back() = digest;
-    if (sink_.log &&
-        (step == 1 || step % settings_.log_interval == 0 || last || stopped || !sound || evaluates || digests))
-      sink_.log(parse::step_line(run_.records, run_.records.rows() - 1));
-    // The metrics first: a checkpoint must never be ahead of them.
-    for (metric::Writer* const writer : sink_.metrics) {
-      metric::write_row(run_.records, run_.records.rows() - 1, *writer);
-      writer->flush(saves);
-    }
+    record_step(step, last || stopped || !sound, saves);
     // A checkpoint that is not finite must not replace one that is.
     if (sound) saving.after(progress(step), last);
     if (sink_.progress) sink_.progress(run_.records, steps_);
   }
   profile.finish();
   probing_->finish(stopped, diverged_);
-  run_.attributes["state_digest"] = digest;
-  const auto held = comm::exchange_values(group_, zero::state_bytes(*engine_), "exchange of memory use");
-  const std::int64_t state_bytes = *std::max_element(held.begin(), held.end());
-  run_.attributes["state_bytes"] = to_text(state_bytes);
-  Outcome result = outcome(digest, stopped);
-  result.facts = totals(result);
-  for (const auto& [key, value] : result.facts) {
-    run_.attributes[key] = value;
-    if (sink_.log) sink_.log("run: " + printable(key) + "=" + printable(value));
-  }
-  if (const double rate = kernel::matrix_rate(matrix_format(settings_)); rate > 0) {
-    const double tokens = result.throughput * static_cast<double>(model_.takes_images() ? model_.seq_length : 1);
-    run_.attributes["mfu"] = to_rounded_text(model_.flops_per_token * tokens / group_.size() / rate, 3);
-  }
-  if (sink_.log) {
-    if (const std::string why = batches_.cut_short(); !stopped && !why.empty()) sink_.log("note: " + why);
-    sink_.log("Summary: steps: " + to_text(step) + " final_loss: " + to_plain_text(result.final_loss) +
-              " iteration_time: " + to_plain_text(result.iteration_time) +
-              (model_.takes_images() ? "" : " tokens_per_second: " + to_plain_text(result.throughput)) +
-              " samples_per_second: " + to_plain_text(result.samples_per_second) +
-              " alloc_mem: " + to_text(result.alloc_mem) + " peak_mem: " + to_text(result.peak_mem) + " state_bytes: " +
-              to_text(state_bytes) + (run_.attributes.contains("mfu") ? " mfu: " + run_.attributes["mfu"] : ""));
-    sink_.log("state_digest: " + digest);
-  }
-  for (metric::Writer* const writer : sink_.metrics) writer->finish(run_.attributes);
-  return result;
+  return end_records(step, stopped);
 }
 
 double Trainer::learning_rate(std::int64_t step) const {
@@ -307,21 +186,7 @@ bool Trainer::train_step(std::int64_t step) {
   metric::Table& records = run_.records;
   const auto integer = [&](const char* name, std::int64_t value) { records.column(name).integers().push_back(value); };
   const auto real = [&](const char* name, double value) { records.column(name).reals().push_back(value); };
-  // The columns in the order of the log line; the first call makes them.
-  if (records.columns.empty()) {
-    for (const char* name : {"step", "epoch", "loss", "iteration_time", "alloc_mem", "peak_mem", "grad_norm",
-                             "clipped_norm", "learning_rate", counted(), "comm_bytes"}) {
-      records.column(name);
-    }
-    if (several_nodes_) records.column("comm_bytes_between_nodes");
-    if (settings_.engine.scales()) records.column("loss_scale"), records.column("skipped");
-    if (settings_.eval || settings_.eval_steps > 0) {
-      records.column("valid_loss");
-      if (model_.takes_images()) records.column("valid_accuracy");
-    }
-    if (settings_.digest_every > 0) records.column("state_digest");
-    metric::set_loss_unit(records.columns);
-  }
+  if (records.columns.empty()) make_columns();
   integer("step", step);
   integer("epoch", batches_.epoch(step));
   real("loss", result.loss);
@@ -346,32 +211,6 @@ bool Trainer::train_step(std::int64_t step) {
   }
   for (metric::Column& column : records.columns) column.pad(records.rows());
   return result.stop;
-}
-
-Outcome Trainer::outcome(const std::string& digest, bool stopped) const {
-  const metric::Table& records = run_.records;
-  const auto& times = records.find("iteration_time")->reals();
-  const auto skipped = static_cast<std::size_t>(
-      std::min<std::int64_t>(settings_.timing_warmup, static_cast<std::int64_t>(times.size()) - 1));
-  const auto& counts = records.find(counted())->integers();
-  double sum = 0, counted_sum = 0;
-  for (std::size_t i = skipped; i < times.size(); ++i) sum += times[i], counted_sum += static_cast<double>(counts[i]);
-  Outcome outcome;
-  outcome.state_digest = digest;
-  outcome.stopped = stopped;
-  outcome.diverged = diverged_;
-  outcome.steps = records.find("step")->integers().back();
-  outcome.final_loss = records.find("loss")->reals().back();
-  outcome.valid_loss = metric::absent_real();
-  if (const metric::Column* const valid = records.find("valid_loss")) {
-    for (const double loss : valid->reals()) outcome.valid_loss = metric::is_absent(loss) ? outcome.valid_loss : loss;
-  }
-  outcome.iteration_time = sum / static_cast<double>(times.size() - skipped);
-  outcome.throughput = sum > 0 ? counted_sum / sum : 0;
-  outcome.samples_per_second = static_cast<double>(batches_.samples_per_step()) / outcome.iteration_time;
-  outcome.alloc_mem = records.find("alloc_mem")->integers().back();
-  outcome.peak_mem = records.find("peak_mem")->integers().back();
-  return outcome;
 }
 
 bool Trainer::finite_parameters() {
@@ -404,40 +243,12 @@ void Trainer::evaluate_all(bool last) {
   }
 }
 
-void Trainer::tell(const Evaluation& evaluation, Part part) {
-  if (!sink_.log) return;
-  for (const std::string& line : lines(evaluation, part, batches_.data().labels)) sink_.log(line);
-}
-
 std::vector<std::string> Trainer::evaluate() {
   std::vector<std::string> all;
   for (const Part part : {Part::validation, Part::test}) {
     if (batches_.micro_batches(part) == 0) continue;
     const Evaluation evaluation = evaluate(part, part == Part::test || batches_.micro_batches(Part::test) == 0);
     for (std::string& line : lines(evaluation, part, batches_.data().labels)) all.push_back(std::move(line));
-  }
-  return all;
-}
-
-std::vector<std::pair<std::string, std::string>> Trainer::totals(const Outcome& outcome) const {
-  std::vector<std::pair<std::string, std::string>> all(evaluated_.begin(), evaluated_.end());
-  all.emplace_back("total_steps", to_text(outcome.steps));
-  all.emplace_back("total_epochs", to_rounded_text(batches_.epochs(outcome.steps), 4));
-  all.emplace_back("epoch_time", to_text(outcome.iteration_time * batches_.steps_per_epoch()));
-  all.emplace_back("model_size_M", to_rounded_text(static_cast<double>(unit::numel(model_.units)) / 1e6, 4));
-  all.emplace_back("samples_per_second", to_text(outcome.samples_per_second));
-  // The mean of each epoch that was begun, over its steps.
-  struct Sum {
-    double loss = 0;
-    std::int64_t steps = 0;
-  };
-  std::map<std::int64_t, Sum> epochs;
-  const auto& epoch = run_.records.find("epoch")->integers();
-  const auto& loss = run_.records.find("loss")->reals();
-  for (std::size_t i = 0; i < epoch.size(); ++i) epochs[epoch[i]].loss += loss[i], ++epochs[epoch[i]].steps;
-  if (epochs.size() > 1) {
-    for (const auto& [number, sum] : epochs)
-      all.emplace_back("train_loss_epoch." + to_text(number), to_text(sum.loss / static_cast<double>(sum.steps)));
   }
   return all;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training run from settings to digest: the loop, its log lines and its metric stream.
 #pragma once
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,11 +9,11 @@
 #include "checkpoint/checkpoint.hpp"
 #include "comm/group.hpp"
 #include "metric/unit.hpp"
-#include "metric/writer.hpp"
 #include "model/model.hpp"
 #include "setup/batches.hpp"
 #include "setup/settings.hpp"
 #include "train/evaluation.hpp"
+#include "train/outcome.hpp"
 #include "train/probing.hpp"
 
 namespace zs::train {
@@ -22,29 +21,6 @@ namespace zs::train {
 using setup::Batches;
 using setup::Part;
 using setup::Settings;
-
-/// Receives a run's output; called only on rank 0.
-struct Sink {
-  std::function<void(const std::string& line)> log;  ///< a line for the log, without its end
-  std::vector<metric::Writer*> metrics;              ///< each gets every step; flush(true) before a checkpoint
-  std::function<void(const metric::Table& records, std::int64_t steps)> progress;  ///< after every step
-};
-
-/// The result of a training.
-struct Outcome {
-  std::string state_digest;
-  double final_loss = 0;                     ///< of the last step
-  double valid_loss = 0;                     ///< of the last evaluation; absent_real() if there was none
-  double iteration_time = 0;                 ///< s, mean without the first timing_warmup steps
-  double throughput = 0;                     ///< tokens, or images, per second over the same steps
-  double samples_per_second = 0;             ///< over the same steps
-  std::int64_t alloc_mem = 0, peak_mem = 0;  ///< bytes, the maximum over ranks
-  std::int64_t steps = 0;                    ///< done
-  /// About the whole training, by the names of the attribute table: its size, its epochs, its evaluations.
-  std::vector<std::pair<std::string, std::string>> facts{};
-  bool stopped = false;  ///< by a signal, with everything saved
-  std::string diverged;  ///< the quantity that is not finite, and its step: "the loss is nan at step 3"; or ""
-};
 
 class Trainer {
  public:
@@ -87,13 +63,23 @@ class Trainer {
   std::unique_ptr<zero::Engine> engine_;
   std::unique_ptr<Probing> probing_;
   metric::Run run_;
-  std::string diverged_;                          // Outcome::diverged
+  std::string digest_, diverged_;                 // of Outcome
   std::map<std::string, std::string> evaluated_;  // facts of the newest evaluations
 
   void load_checkpoint();
   Outcome train(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
                 metric::Table earlier);
   void describe();
+  /// Logs the run's facts, and begins its metrics with the records of earlier steps.
+  void begin_records();
+  void make_columns();
+  /// Evaluates if it is time, and writes the step's line and row. `ends`: no step follows; `saves`: a checkpoint does.
+  void record_step(std::int64_t step, bool ends, bool saves);
+  Outcome end_records(std::int64_t step, bool stopped);
+  /// Writes a line, on the rank that has a log.
+  void log(const std::string& line) const {
+    if (sink_.log) sink_.log(line);
+  }
   /// Returns true if a rank is asked to stop.
   bool train_step(std::int64_t step);
   /// Records the effects of passes as the run's attribute, and logs the passes from `step` on.
@@ -103,7 +89,7 @@ class Trainer {
   const char* counted() const { return model_.takes_images() ? metric::kImages : "tokens"; }
   double learning_rate(std::int64_t step) const;
   checkpoint::Progress progress(std::int64_t step) const;
-  Outcome outcome(const std::string& digest, bool stopped) const;
+  Outcome outcome(bool stopped) const;
   Evaluation evaluate(Part part, bool last);
   void evaluate_all(bool last);
   void tell(const Evaluation& evaluation, Part part);

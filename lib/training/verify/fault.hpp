@@ -9,10 +9,9 @@
 
 namespace zs::verify {
 
-/// A flipped lowest bit of one element of a gradient sum, after reduction and
-/// before clipping; or damage by a disk to an offloaded unit; or a wrong scale
-/// of a quantized unit; or a wrong number in the output of a unit's forward; or numbers of queries in each other's
-/// place, of a unit whose heads ranks or chunks share.
+/// A flipped lowest bit of one element of a gradient sum, after reduction and before clipping; or damage by a disk to
+/// an offloaded unit; or a wrong scale of a quantized unit; or a wrong number in the output of a unit's forward; or
+/// numbers of queries in each other's place, of a unit whose heads ranks or chunks share.
 struct InjectedFault {
   enum class Kind { bit, stale, swapped, torn, scale, output, heads };
   Kind kind = Kind::bit;

@@ -3,7 +3,6 @@
 
 #include <torch/csrc/autograd/autograd.h>
 
-#include <array>
 #include <cmath>
 #include <iterator>
 
@@ -121,84 +120,8 @@ class Whole final : public unit::Sequence {
 
 }  // namespace
 
-Tensors sum(const Tensors& a, const Tensors& b) {
-  Tensors total(a.size());
-  for (std::size_t unit = 0; unit < a.size(); ++unit) {
-    for (std::size_t i = 0; i < a[unit].size(); ++i)
-      total[unit].push_back(a[unit][i].defined() ? a[unit][i] + b[unit][i] : at::Tensor());
-  }
-  return total;
-}
-
-namespace {
-
-/// Size of the left subtree of a tree with this number of leaves, at least two.
-std::int64_t left_half(std::int64_t leaves) {
-  std::int64_t left = 1;
-  while (2 * left < leaves) left *= 2;
-  return left;
-}
-
-}  // namespace
-
-Tensors tree_sum(std::span<const Tensors> leaves) {
-  if (leaves.size() == 1) return leaves[0];
-  const auto left = static_cast<std::size_t>(left_half(std::ssize(leaves)));
-  return sum(tree_sum(leaves.first(left)), tree_sum(leaves.subspan(left)));
-}
-
-Tensors joined_sum(std::span<const Tensors> leaves, std::int64_t begin, std::int64_t all) {
-  const std::int64_t end = begin + std::ssize(leaves);
-  // The largest subtree that begins with the first leaf and ends within these.
-  std::int64_t from = 0, to = all;
-  while (from < begin || to > end) {
-    const std::int64_t middle = from + left_half(to - from);
-    if (begin < middle)
-      to = middle;
-    else
-      from = middle;
-  }
-  const auto first = static_cast<std::size_t>(to - begin);
-  const Tensors head = tree_sum(leaves.first(first));
-  return first == leaves.size() ? head : sum(head, joined_sum(leaves.subspan(first), to, all));
-}
-
-double sum_of_squares(const Tensors& gradients, const unit::Units& units) {
-  Tensors whole, experts;
-  for (std::size_t unit = 0; unit < units.size(); ++unit)
-    (units[unit]->experts() > 0 ? experts : whole).push_back(gradients[unit]);
-  return sum_of_squares(whole) + sum_of_squares(experts);
-}
-
-double sum_of_squares(const Tensors& gradients) {
-  double total = 0;
-  for (const auto& unit : gradients) {
-    std::vector<float> flat;
-    for (const at::Tensor& tensor : unit) {
-      if (tensor.defined())
-        flat.insert(flat.end(), tensor.data_ptr<float>(), tensor.data_ptr<float>() + tensor.numel());
-    }
-    for (std::size_t tile = 0; tile < 256; ++tile) {
-      std::array<double, 256> lanes{};
-      const std::size_t begin = flat.size() * tile / 256, end = flat.size() * (tile + 1) / 256;
-      for (std::size_t i = begin; i < end; ++i) lanes[(i - begin) % 256] += static_cast<double>(flat[i]) * flat[i];
-      for (std::size_t half = 128; half > 0; half /= 2) {
-        for (std::size_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
-      }
-      total += lanes[0];
-    }
-  }
-  return total;
-}
-
 Reference::Reference(const unit::Units& units, const ReferenceSettings& settings, std::int64_t leaves)
-    : units_(units),
-      settings_(settings),
-      leaves_(leaves),
-      loss_scale_(!settings.scales()                ? 1
-                  : settings.loss_scaling.fixed > 0 ? settings.loss_scaling.fixed
-                                                    : std::pow(2.0, settings.loss_scaling.initial_power)),
-      hysteresis_(settings.loss_scaling.hysteresis) {
+    : units_(units), settings_(settings), leaves_(leaves), scale_(settings.loss_scaling, settings.scales()) {
   for (const auto& unit : units) {
     const at::Tensor flat = at::empty({unit->numel()});
     const std::span<float> values(flat.data_ptr<float>(), static_cast<std::size_t>(flat.numel()));
@@ -246,7 +169,7 @@ Tensors Reference::parameters() const {
 /// gradient in 16 bits, as in a model of that type. The contract puts the tensors of a unit into one buffer, because a
 /// GPU's kernels are chosen by the addresses of matrices.
 Tensors Reference::leaves() const {
-  if (!own_leaves()) return masters_;
+  if (settings_.dtype == at::kFloat && settings_.device == at::kCPU && settings_.weight_bits == 0) return masters_;
   const at::NoGradGuard no_grad;
   Tensors all;
   for (std::size_t unit = 0; unit < units_.size(); ++unit) {
@@ -353,7 +276,7 @@ std::vector<Tensors> Reference::gradients(std::int64_t step, std::int64_t first,
     result.leaf_losses[static_cast<std::size_t>(first) + i] = x[divided ? i : 0].item<float>();
   // A gradient that counts for several leaves counts once for each of them.
   const double leaves_of_one = divided ? 1 : static_cast<double>(settings_.chunks);
-  for (const at::Tensor& loss : x) scales.push_back(at::full_like(loss, loss_scale_ * leaves_of_one));
+  for (const at::Tensor& loss : x) scales.push_back(at::full_like(loss, scale_.value() * leaves_of_one));
   const auto computed = torch::autograd::grad(x, all, scales);
   std::vector<Tensors> gradients;
   std::size_t next = 0;
@@ -399,8 +322,8 @@ ReferenceStep Reference::compute(std::int64_t step, const BatchOf& batch, const 
   };
   result.loss = loss(0, leaves_) / static_cast<float>(leaves_);
 
-  result.loss_scale = loss_scale_;
-  result.scale = 1 / (static_cast<double>(leaves_) * loss_scale_);
+  result.loss_scale = scale_.value();
+  result.scale = 1 / (static_cast<double>(leaves_) * scale_.value());
   result.grad_norm = std::sqrt(sum_of_squares(result.sums, units_)) * result.scale;
   // torch.nn.utils.clip_grad_norm_: times max_norm / (norm + 1e-6) where that is less than 1, or NaN.
   const double factor = settings_.max_grad_norm / (result.grad_norm + 1e-6);
@@ -411,7 +334,7 @@ ReferenceStep Reference::compute(std::int64_t step, const BatchOf& batch, const 
 }
 
 void Reference::update(const ReferenceStep& step, double learning_rate) {
-  if (settings_.scales()) scale_for_next(!step.skipped);
+  if (settings_.scales()) scale_.next(!step.skipped);
   if (step.skipped) return;
   for (std::size_t unit = 0; unit < masters_.size(); ++unit) {
     for (std::size_t i = 0; i < masters_[unit].size(); ++i) {
@@ -424,32 +347,6 @@ void Reference::update(const ReferenceStep& step, double learning_rate) {
   for (const auto& unit : masters_) {
     for (const at::Tensor& master : unit) master.mutable_grad() = at::Tensor();
   }
-}
-
-void Reference::scale_for_next(bool finite) {
-  const auto& rules = settings_.loss_scaling;
-  if (!finite) ++skipped_;
-  if (rules.fixed > 0) return;
-  if (rules.grad_scaler) {
-    growth_tracker_ = finite ? growth_tracker_ + 1 : 0;
-    if (!finite) loss_scale_ *= 0.5;
-    if (growth_tracker_ == rules.window) loss_scale_ *= 2, growth_tracker_ = 0;
-    return;
-  }
-  if (!finite) {
-    if (hysteresis_ > 1) {
-      --hysteresis_;
-    } else {
-      loss_scale_ = std::max(loss_scale_ / 2, rules.minimum);
-    }
-    last_overflow_ = iteration_;
-  } else {
-    const std::int64_t stable = iteration_ - last_overflow_ - 1;
-    const bool grows = stable > 0 && stable % rules.window == 0;
-    if (grows) loss_scale_ *= 2;
-    if (grows || rules.consecutive) hysteresis_ = rules.hysteresis;
-  }
-  ++iteration_;
 }
 
 }  // namespace zs::verify

@@ -5,19 +5,14 @@
 #pragma once
 #include <functional>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "optimizer/optimizer.hpp"
 #include "unit/unit.hpp"
+#include "verify/plain_scale.hpp"
+#include "verify/sums.hpp"
 
 namespace zs::verify {
-
-class PlainOptimizer;
-
-/// One tensor per parameter, contiguous float32 on the host, by unit and in the unit's order; gradients of frozen
-/// parameters are undefined.
-using Tensors = std::vector<std::vector<at::Tensor>>;
 
 struct ReferenceSettings {
   at::ScalarType dtype = at::kFloat;  ///< of parameters in forward and backward; masters stay float32
@@ -26,17 +21,7 @@ struct ReferenceSettings {
   bool torch_adamw = false;      ///< use torch::optim::AdamW, which always corrects the bias
   bool decay_all = true;         ///< false: no weight decay for biases and norms
   double max_grad_norm = 0;      ///< 0: no clipping
-  /// For float16: a constant scale, or 0 for one that doubles after `window` steps without overflow and halves at
-  /// overflow number `hysteresis`, a count that restarts when it doubles (consecutive: after every step without one).
-  struct LossScaling {
-    double fixed = 0;
-    int initial_power = 16;
-    std::int64_t window = 1000;
-    int hysteresis = 2;
-    bool consecutive = false;
-    double minimum = 1;
-    bool grad_scaler = false;  ///< torch.amp.GradScaler instead: it counts the steps since the last overflow or growth
-  } loss_scaling{};
+  PlainScale::Rules loss_scaling{};
   int weight_bits = 0, gradient_bits = 0;  ///< bits of quantized parameters, and of each leaf's gradient
   /// Gathers bring weights of products of 8 bits as these, in numbers that the products round to the same bits: the
   /// reference computes with the exact ones, and rounded() has those that are brought.
@@ -89,23 +74,16 @@ class Reference {
   Tensors rounded() const;
   /// The part of a leaf's gradient that is added.
   Tensors added(const Tensors& leaf) const;
-  std::int64_t skipped() const { return skipped_; }
+  std::int64_t skipped() const { return scale_.skipped(); }
 
  private:
   const unit::Units& units_;
   ReferenceSettings settings_;
   std::int64_t leaves_;
   Tensors masters_;  // on the host; torch::optim::AdamW rounds like its device, and has them there
-  std::shared_ptr<PlainOptimizer> optimizer_;
-  // Loss scaling (float16).
-  double loss_scale_;
-  std::int64_t iteration_ = 0, last_overflow_ = -1, skipped_ = 0;
-  int hysteresis_;
-  std::int64_t growth_tracker_ = 0;  // GradScaler's
+  std::shared_ptr<class PlainOptimizer> optimizer_;
+  PlainScale scale_;
 
-  bool own_leaves() const {
-    return settings_.dtype != at::kFloat || settings_.device != at::kCPU || settings_.weight_bits > 0;
-  }
   Tensors leaves() const;
   /// The loss of a micro-batch with the given leaf tensors.
   at::Tensor loss(const Tensors& leaves, const unit::Batch& batch, std::uint64_t stream) const;
@@ -116,21 +94,6 @@ class Reference {
                                  const std::vector<std::uint64_t>& streams) const;
   /// The losses of a micro-batch's leaves; `leaf` is the first of them.
   std::vector<Tensors> gradients(std::int64_t step, std::int64_t leaf, const unit::Batch& batch, ReferenceStep& result);
-  void scale_for_next(bool finite);
 };
-
-/// a + b, element by element.
-Tensors sum(const Tensors& a, const Tensors& b);
-/// The tree over neighbouring leaves, which splits behind the largest power of two below their number.
-Tensors tree_sum(std::span<const Tensors> leaves);
-/// Leaves from `begin` on of a tree over `all`: the sums of the whole subtrees that they are, joined, the last two
-/// first.
-Tensors joined_sum(std::span<const Tensors> leaves, std::int64_t begin, std::int64_t all);
-/// The sum of squares in float64: each unit's parameters, one after another, in 256 tiles (tile i begins at element
-/// floor(n * i / 256)); a tile in 256 lanes (by index modulo 256), of which the upper half is added to the lower until
-/// one is left; tiles in order, units in order.
-double sum_of_squares(const Tensors& gradients);
-/// The same where units of experts are summed apart, and added to the others' sum.
-double sum_of_squares(const Tensors& gradients, const unit::Units& units);
 
 }  // namespace zs::verify

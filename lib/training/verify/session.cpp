@@ -108,9 +108,8 @@ Answered repeated(comm::Group& group, const Request& request, std::int64_t times
   return {found.kind, lines(found, group)};
 }
 
-}  // namespace
-
-Status Session::verify(const cli::Args& args) {
+/// Throws UsageError at options that do not go together.
+void require_options(const cli::Args& args) {
   if (args.has("allow"))
     throw UsageError(
         "--allow is for two recorded trainings; a training and its reference are compared with --rtol and --atol");
@@ -118,6 +117,43 @@ Status Session::verify(const cli::Args& args) {
     if (args.has("repeat") && args.has(option))
       throw UsageError("--repeat compares bits with themselves: leave out --" + std::string(option));
   }
+}
+
+/// Throws UsageError where the reference would compute the same as the target, or something else by intent.
+void choose_reference(const std::string& reference, Request& request) {
+  request.amp = reference == "amp";
+  request.apart = reference == "apart";
+  request.merged = reference == "merged";
+  request.whole = reference == "whole";
+  const setup::Settings& train = request.train;
+  if (request.merged && !train.model.adaptation.adapts())
+    throw UsageError("--reference merged adds adapters to the weights: it needs --lora_rank or --lora_adapter");
+  if (request.whole && train.chunks == 1)
+    throw UsageError("--reference whole computes whole sequences, and so does the target: give --sequence_chunks");
+  if (request.whole && train.model.dropout > 0)
+    throw UsageError("--reference whole drops other elements, because its sequences are whole: leave --dropout out");
+  if (request.apart && model::takes_images(train.model.name))
+    throw UsageError("--reference apart computes each document alone: it needs a model that takes text");
+  if (request.apart && train.packing == data::Packing::whole)
+    throw UsageError(
+        "--reference apart computes each document alone, and joined documents are one: give --packing masked, or none");
+  if (request.apart && train.model.dropout > 0)
+    throw UsageError(
+        "--reference apart drops other elements, because it computes each document alone: leave --dropout out");
+  if (request.apart && model::has_experts(train.model.name) && train.model.router_aux_loss_coef != 0)
+    throw UsageError(
+        "--reference apart computes each document alone, and the auxiliary loss of experts is of all together: set "
+        "--router_aux_loss_coef 0");
+  if (request.amp && request.across() && train.engine.scales() && train.engine.loss_scaling.fixed == 0)
+    throw UsageError(
+        "--reference amp scales the loss by other rules than float16 here: set one scale for both, --set "
+        "training.loss_scale=1024");
+}
+
+}  // namespace
+
+Status Session::verify(const cli::Args& args) {
+  require_options(args);
   const std::int64_t times = args.has("repeat") ? args.integer("repeat", 2) : 0;
   const config::Config config = configuration(args);
   const double timeout = args.real("timeout", 0.1, 1e9);
@@ -144,32 +180,7 @@ Status Session::verify(const cli::Args& args) {
                              {"--reference", args.text("reference")}});
   comm::Group& group = ranks_->use(device, request.train.transport, request.train.deterministic);
   comm::together(group, "choice of the kernels", [&] { setup::place_on(request.train, group); });
-  request.amp = args.text("reference") == "amp";
-  request.apart = args.text("reference") == "apart";
-  request.merged = args.text("reference") == "merged";
-  if (request.merged && !request.train.model.adaptation.adapts())
-    throw UsageError("--reference merged adds adapters to the weights: it needs --lora_rank or --lora_adapter");
-  request.whole = args.text("reference") == "whole";
-  if (request.whole && request.train.chunks == 1)
-    throw UsageError("--reference whole computes whole sequences, and so does the target: give --sequence_chunks");
-  if (request.whole && request.train.model.dropout > 0)
-    throw UsageError("--reference whole drops other elements, because its sequences are whole: leave --dropout out");
-  if (request.apart && model::takes_images(request.train.model.name))
-    throw UsageError("--reference apart computes each document alone: it needs a model that takes text");
-  if (request.apart && request.train.packing == data::Packing::whole)
-    throw UsageError(
-        "--reference apart computes each document alone, and joined documents are one: give --packing masked, or none");
-  if (request.apart && request.train.model.dropout > 0)
-    throw UsageError(
-        "--reference apart drops other elements, because it computes each document alone: leave --dropout out");
-  if (request.apart && model::has_experts(request.train.model.name) && request.train.model.router_aux_loss_coef != 0)
-    throw UsageError(
-        "--reference apart computes each document alone, and the auxiliary loss of experts is of all together: set "
-        "--router_aux_loss_coef 0");
-  if (request.amp && request.across() && request.train.engine.scales() && request.train.engine.loss_scaling.fixed == 0)
-    throw UsageError(
-        "--reference amp scales the loss by other rules than float16 here: set one scale for both, --set "
-        "training.loss_scale=1024");
+  choose_reference(args.text("reference"), request);
   const bool half = request.train.engine.dtype == at::kHalf;
   // Across arithmetics: float16's smallest step. Of float32, documents alone, merged adapters and whole sequences
   // differ by the order of sums.

@@ -55,8 +55,7 @@ ReferenceSettings reference_settings(const Request& request, const device::Devic
       .begin = s.engine.begin};
 }
 
-/// Amp, documents alone and merged adapters are of LibTorch's own kernels; experts are computed by a plain
-/// loop.
+/// Amp, documents alone and merged adapters are of LibTorch's own kernels; experts are computed by a plain loop.
 model::Settings reference_kernels(const Request& request) {
   model::Settings settings = request.train.model;
   settings.fused = settings.fused && !request.amp && !request.apart && !request.merged;
@@ -65,6 +64,16 @@ model::Settings reference_kernels(const Request& request) {
 }
 
 }  // namespace
+
+/// A parameter, the elements that all ranks compared together, and the elements that they should have compared.
+struct SideBySide::Covered {
+  const unit::Parameter* parameter;
+  Coverage sum;
+  std::int64_t gradients, parameters;
+
+  /// Why nothing is proved of it after `steps` steps, or "".
+  std::string fault(std::int64_t steps) const;
+};
 
 struct SideBySide::State {
   comm::Group& group;
@@ -237,73 +246,87 @@ Verdict SideBySide::run(const Sink& sink) {
   return verdict;
 }
 
-void SideBySide::judge(Verdict& verdict) {
+std::string SideBySide::sum_coverage(const Verdict& verdict, std::vector<Covered>& covered) {
   State& s = *state_;
   std::vector<Coverage> mine;
   for (const auto& unit : s.probe.coverage()) mine.insert(mine.end(), unit.begin(), unit.end());
-  const auto all = s.group.all_gather(std::span<const Coverage>(mine), "exchange of what was covered");
-  const auto fail = [&](const std::string& reason) {  // as it is FAILED until a ledger settles it
-    verdict.reason = reason;
-  };
-  if (verdict.finding.found) {
-    const Finding& finding = verdict.finding;
-    verdict.kind.worsen(compare::Verdict::different);
-    if (!std::isfinite(finding.target) || !std::isfinite(finding.reference)) {
-      verdict.reason = std::string("the ") + name(finding.what) + " is not finite";
-    }
-    return;
-  }
-  if (verdict.steps == 0)
-    return fail("no step was compared: all " + std::to_string(s.skipped) +
-                " were skipped, their gradients being not finite");
+  const auto ranks = s.group.all_gather(std::span<const Coverage>(mine), "exchange of what was covered");
   const bool one_copy = plan::divided_by(s.request.train.stage).optimizer_state;
   const std::int64_t all_steps = verdict.steps + s.skipped;
-  const StepRow& largest = verdict.largest;
-  const auto outcome = [](const Difference& difference) {
-    return difference.none() ? compare::Verdict::exact : compare::Verdict::within;
-  };
-  compare::Holdings held;  // by the reference and by the target alike
-  std::vector<std::pair<const unit::Parameter*, Coverage>> covered;
-  held.add("loss", all_steps), held.add("norm", all_steps);
   std::size_t at = 0;
   for (const auto& unit : s.model.units) {
     const int among = unit->experts() > 0 ? s.request.train.experts : 1;  // ranks that have a copy together
     const std::int64_t copies = one_copy ? 1 : s.group.size() / among;
     for (const unit::Parameter& parameter : unit->parameters()) {
       Coverage sum;
-      for (const std::vector<Coverage>& its : all) {
-        const Coverage& coverage = its.at(at);
+      for (const std::vector<Coverage>& rank : ranks) {
+        const Coverage& coverage = rank.at(at);
         sum.gradients += coverage.gradients, sum.parameters += coverage.parameters;
         sum.gradient_seen += coverage.gradient_seen, sum.moved += coverage.moved;
       }
       ++at;
       // Every rank has, and compares, all frozen parameters.
-      const std::int64_t gradients = parameter.trained ? parameter.numel() * copies * verdict.steps : 0,
-                         parameters = parameter.numel() * (parameter.trained ? copies : s.group.size()) * all_steps;
-      if (parameter.trained) held.add("gradient of " + parameter.name, gradients);
-      held.add("parameter " + parameter.name, parameters);
-      covered.emplace_back(&parameter, sum);
-      if (sum.gradients != gradients || sum.parameters != parameters) {
-        return fail("parameter " + parameter.name + " is missing in part: of its gradient " +
-                    std::to_string(sum.gradients) + " elements were compared, of it " + std::to_string(sum.parameters) +
-                    ", in " + std::to_string(all_steps) + " steps");
-      }
-      if (!parameter.trained) continue;
-      if (sum.gradient_seen == 0)
-        return fail("the gradient of " + parameter.name + " is zero in every step: nothing was proved of it" +
-                    (parameter.expert ? "; no token went to this expert: take more --iterations" : ""));
-      if (sum.moved == 0) return fail("parameter " + parameter.name + " does not move: is the learning rate 0?");
+      covered.push_back({&parameter, sum, parameter.trained ? parameter.numel() * copies * verdict.steps : 0,
+                         parameter.numel() * (parameter.trained ? copies : s.group.size()) * all_steps});
+      const std::string fault = covered.back().fault(all_steps);
+      if (!fault.empty()) return fault;
     }
   }
-  if (all_steps > 1 && (s.lowest_loss == s.highest_loss || s.lowest_target == s.highest_target)) {
-    return fail("the loss does not move: it is " + decimal(s.lowest_loss) + " in every step");
+  return "";
+}
+
+std::string SideBySide::Covered::fault(std::int64_t steps) const {
+  if (sum.gradients != gradients || sum.parameters != parameters) {
+    return "parameter " + parameter->name + " is missing in part: of its gradient " + std::to_string(sum.gradients) +
+           " elements were compared, of it " + std::to_string(sum.parameters) + ", in " + std::to_string(steps) +
+           " steps";
   }
+  if (!parameter->trained) return "";
+  if (sum.gradient_seen == 0)
+    return "the gradient of " + parameter->name + " is zero in every step: nothing was proved of it" +
+           (parameter->expert ? "; no token went to this expert: take more --iterations" : "");
+  return sum.moved == 0 ? "parameter " + parameter->name + " does not move: is the learning rate 0?" : "";
+}
+
+void SideBySide::judge(Verdict& verdict) {
+  State& s = *state_;
+  if (verdict.finding.found) {
+    const Finding& finding = verdict.finding;
+    verdict.kind.worsen(compare::Verdict::different);
+    if (!std::isfinite(finding.target) || !std::isfinite(finding.reference))
+      verdict.reason = std::string("the ") + name(finding.what) + " is not finite";
+    return;
+  }
+  // Until a ledger settles it, the verdict is FAILED.
+  if (verdict.steps == 0) {
+    verdict.reason =
+        "no step was compared: all " + std::to_string(s.skipped) + " were skipped, their gradients being not finite";
+    return;
+  }
+  std::vector<Covered> covered;
+  verdict.reason = sum_coverage(verdict, covered);
+  if (!verdict.reason.empty()) return;
+  const std::int64_t all_steps = verdict.steps + s.skipped;
+  if (all_steps > 1 && (s.lowest_loss == s.highest_loss || s.lowest_target == s.highest_target)) {
+    verdict.reason = "the loss does not move: it is " + decimal(s.lowest_loss) + " in every step";
+    return;
+  }
+  compare::Holdings held;  // by the reference and by the target alike
+  held.add("loss", all_steps), held.add("norm", all_steps);
+  for (const Covered& each : covered) {
+    if (each.parameter->trained) held.add("gradient of " + each.parameter->name, each.gradients);
+    held.add("parameter " + each.parameter->name, each.parameters);
+  }
+  const StepRow& largest = verdict.largest;
   compare::Ledger ledger(held, held);
-  ledger.compared("loss", outcome(largest.losses), all_steps);
-  ledger.compared("norm", outcome(largest.norms), all_steps);
-  for (const auto& [parameter, sum] : covered) {
-    if (parameter->trained) ledger.compared("gradient of " + parameter->name, outcome(largest.gradient), sum.gradients);
-    ledger.compared("parameter " + parameter->name, outcome(largest.parameter), sum.parameters);
+  const auto compared = [&](const std::string& what, const Difference& difference, std::int64_t count) {
+    ledger.compared(what, difference.none() ? compare::Verdict::exact : compare::Verdict::within, count);
+  };
+  compared("loss", largest.losses, all_steps);
+  compared("norm", largest.norms, all_steps);
+  for (const Covered& each : covered) {
+    if (each.parameter->trained) compared("gradient of " + each.parameter->name, largest.gradient, each.sum.gradients);
+    compared("parameter " + each.parameter->name, largest.parameter, each.sum.parameters);
   }
   verdict.kind = ledger.settle();
 }

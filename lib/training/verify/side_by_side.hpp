@@ -67,10 +67,14 @@ class SideBySide {
 
  private:
   struct State;
+  struct Covered;
   std::unique_ptr<State> state_;
 
   bool one_step(std::int64_t step, const Sink& sink, Verdict& verdict);
   void judge(Verdict& verdict);
+  /// Sums what the ranks compared, parameter by parameter, until one of which nothing is proved; returns why.
+  /// COLLECTIVE.
+  std::string sum_coverage(const Verdict& verdict, std::vector<Covered>& covered);
   Finding join(StepRow& row);
 };
 

@@ -73,65 +73,79 @@ constexpr const char* kNoConversations =
     "holds no conversations, of which --loss_on chooses: leave it out, or name JSON Lines of messages, or token files "
     "that zs-tokenize made of them, with their .mask beside";
 
-}  // namespace
+bool trains(const Division& division) { return division.name.empty() || division.name == "train"; }
 
-Split text(const Text& text) {
+/// The files of a data set, by division, and how they hold its tokens.
+struct Sources {
+  std::vector<Division> divisions;
+  std::vector<std::string> left_out;  // files that belong to no division
+  bool token_files = false;           // else text, which the tokenizer, or bytes, make tokens of
+};
+
+Sources sources_of(const Text& text) {
   std::error_code ignored;
   const bool folder = std::filesystem::is_directory(text.path, ignored);
-  std::vector<std::string> left_out;
-  std::vector<Division> divisions = {{"", {text.path}}};
-  if (folder) divisions = token::divisions(text.path, left_out);
-  const bool token_files = folder ? holds_token_files(text.path, divisions, left_out) : is_token_file(text.path);
-  if (token_files && !text.text_key.empty())
+  Sources found{{{"", {text.path}}}, {}};
+  if (folder) found.divisions = token::divisions(text.path, found.left_out);
+  found.token_files = folder ? holds_token_files(text.path, found.divisions, found.left_out) : is_token_file(text.path);
+  if (found.token_files && !text.text_key.empty())
     throw Error(text.path, 0, "has token files, and these no fields: leave --text_key out");
-  const bool chat = !token_files && text.text_key.empty() && holds_chat(divisions);
+  const bool chat = !found.token_files && text.text_key.empty() && holds_chat(found.divisions);
   if (chat && text.tokenizer.empty())
     throw Error(text.path, 0, "holds conversations, which a tokenizer's chat template makes text of: name --tokenizer");
-  if (text.loss_on && !chat && !token_files) throw Error(text.path, 0, kNoConversations);
-  if (!token_files && !text.tokenizer.empty()) {
-    left_out.clear();
-    divisions.clear();
+  if (text.loss_on && !chat && !found.token_files) throw Error(text.path, 0, kNoConversations);
+  if (!found.token_files && !text.tokenizer.empty()) {
+    found.left_out.clear();
+    found.divisions.clear();
     const std::string cache = token::token_cache();
     const int threads = token::processors();
     for (const auto& [name, path] :
          chat ? chat::tokenized(text.path, text.tokenizer, text.loss_on.value_or(chat::LossOn::all), cache, threads,
-                                left_out)
-              : token::tokenized(text.path, text.tokenizer, cache, threads, left_out, text.text_key))
-      divisions.push_back({name, {path}});
+                                found.left_out)
+              : token::tokenized(text.path, text.tokenizer, cache, threads, found.left_out, text.text_key))
+      found.divisions.push_back({name, {path}});
   }
-  if (!token_files && text.tokenizer.empty() && text.vocabulary < Corpus::kVocabulary)
+  if (!found.token_files && text.tokenizer.empty() && text.vocabulary < Corpus::kVocabulary)
     throw Error("model.vocab_size: " + to_text(text.vocabulary) + " is too small for bytes as tokens (256)");
-
-  const auto trains = [](const Division& division) { return division.name.empty() || division.name == "train"; };
-  if (std::ranges::none_of(divisions, trains)) {
-    if (token_files || !text.tokenizer.empty())
+  if (std::ranges::none_of(found.divisions, trains)) {
+    if (found.token_files || !text.tokenizer.empty())
       throw Error(text.path, 0, "has parts to validate and test, and none to train on (train)");
     // A folder of whatever text, in which something happens to be called test.
-    std::vector<std::string> all = std::exchange(left_out, {});
-    for (const Division& division : divisions) all.insert(all.end(), division.files.begin(), division.files.end());
-    std::ranges::sort(all);
-    divisions = {{"", all}};
+    std::vector<std::string> files = std::exchange(found.left_out, {});
+    for (const Division& division : found.divisions)
+      files.insert(files.end(), division.files.begin(), division.files.end());
+    std::ranges::sort(files);
+    found.divisions = {{"", files}};
   }
+  return found;
+}
 
+/// The tokens of one division. Adds files that are not text to `no_text`.
+std::shared_ptr<const Tokens> tokens_of(const Text& text, const Division& division, bool token_files,
+                                        std::vector<std::string>& no_text) {
+  const std::int64_t most = trains(division) ? text.most : 0;
+  const std::string name = division.name.empty() ? text.path : text.path + " (" + division.name + ")";
+  if (!token_files && text.tokenizer.empty())
+    return std::make_shared<Corpus>(name, division.files, text.text_key, text.percentage, most, no_text);
+  const bool loss_on_all = text.loss_on == chat::LossOn::all;
+  if (token_files)
+    return std::make_shared<TokenFile>(division.files.front(), text.vocabulary, text.percentage, most, "", loss_on_all);
+  try {
+    return std::make_shared<TokenFile>(division.files.front(), text.vocabulary, text.percentage, most, name);
+  } catch (const Error& error) {
+    throw Error(name, 0, "through " + text.tokenizer + ": " + error.what());
+  }
+}
+
+}  // namespace
+
+Split text(const Text& text) {
+  const Sources sources = sources_of(text);
   std::vector<std::string> no_text;
-  const auto tokens = [&](const Division& division) -> std::shared_ptr<const Tokens> {
-    const std::int64_t most = trains(division) ? text.most : 0;
-    const std::string name = division.name.empty() ? text.path : text.path + " (" + division.name + ")";
-    if (!token_files && text.tokenizer.empty())
-      return std::make_shared<Corpus>(name, division.files, text.text_key, text.percentage, most, no_text);
-    const bool all = text.loss_on == chat::LossOn::all;
-    if (token_files)
-      return std::make_shared<TokenFile>(division.files.front(), text.vocabulary, text.percentage, most, "", all);
-    try {
-      return std::make_shared<TokenFile>(division.files.front(), text.vocabulary, text.percentage, most, name);
-    } catch (const Error& error) {
-      throw Error(name, 0, "through " + text.tokenizer + ": " + error.what());
-    }
-  };
   Parts parts;
-  for (const Division& division : divisions) {
+  for (const Division& division : sources.divisions) {
     auto& part = division.name == "val" ? parts.validation : division.name == "test" ? parts.test : parts.training;
-    part = tokens(division);
+    part = tokens_of(text, division, sources.token_files, no_text);
   }
   const bool marked = parts.training->marked();
   for (const auto& part : {parts.validation, parts.test}) {
@@ -139,18 +153,19 @@ Split text(const Text& text) {
       throw Error((marked ? part : parts.training)->path(), 0,
                   "has no file of marks, but another part has one: make all parts with one run of zs-tokenize");
   }
-  if (token_files && text.loss_on && !marked) throw Error(text.path, 0, kNoConversations);
+  if (sources.token_files && text.loss_on && !marked) throw Error(text.path, 0, kNoConversations);
   Cutting cutting{text.length, text.packing, 0, text.too_long};
   const bool joins = text.packing == Packing::whole;
-  if (!joins && !marked) cutting.separator = separator(text, token_files);
+  if (!joins && !marked) cutting.separator = separator(text, sources.token_files);
   Split split = windows(parts, cutting, text.held_out);
-  if (!joins && !marked && token_files && split.documents <= static_cast<std::int64_t>(divisions.size()))
+  if (!joins && !marked && sources.token_files &&
+      split.documents <= static_cast<std::int64_t>(sources.divisions.size()))
     throw Error(text.path, 0,
                 std::string("packing ") + name(text.packing) + ": the end of text, id " + to_text(cutting.separator) +
                     ", is not between documents: name the --tokenizer of these ids, or use --packing whole");
   split.path = text.path;
-  if (!left_out.empty())
-    split.notes.push_back(left_out_note(left_out, "belong to no part (train, valid, test) and are left out"));
+  if (!sources.left_out.empty())
+    split.notes.push_back(left_out_note(sources.left_out, "belong to no part (train, valid, test) and are left out"));
   if (!no_text.empty())
     split.notes.push_back(left_out_note(no_text, "are not text (they hold NUL bytes) and are left out"));
   return split;

@@ -113,133 +113,145 @@ class Walk {
     require(at_ + 1 < plan_.ops.size() && plan_.ops[at_ + 1].kind == op.kind, "no gather follows that it begins with");
   }
 
+  void norm() {
+    for (const State& state : states_) {
+      if (!trained(state)) continue;
+      const bool there = state.gradient == (divided_.optimizer_state ? GradientState::shard : GradientState::whole);
+      require(there && state.added == shape_.micro_steps, "a gradient is not complete");
+    }
+    normed_ = true;
+  }
+
+  void gather(const Op& op, State& unit) {
+    require(unit.parameters == (divided_.parameters ? Parameters::sharded : Parameters::stale),
+            "there is nothing to gather");
+    require(!divided_.parameters || !unit.stepped, "a gather after the step is not used");
+    if (unit.shard == Place::loading)
+      unit.shard = Place::away;  // it is read, and stays in the store as it is
+    else
+      use(unit.shard);
+    require_together(op);
+    unit.parameters = Parameters::gathering;
+  }
+
+  void forward(const Op& op, State& unit) {
+    require_whole(op.unit);
+    require(unit.forwards == op.micro && (unit.backwards == op.micro || !goes_back(op.unit)) &&
+                op.micro < shape_.micro_steps,
+            "the micro-step is out of order");
+    require(op.unit == 0 || of(op.unit - 1).forwards == op.micro + 1, "the unit before it has not run forward");
+    ++unit.forwards;
+    unit.graph = op.kind == Kind::forward;
+    unit.input = true;
+  }
+
+  void recompute(const Op& op, State& unit) {
+    require_whole(op.unit);
+    require(unit.input && !unit.graph && unit.forwards == op.micro + 1, "there is no input to recompute from");
+    use(unit.of_input);
+    unit.graph = true;
+  }
+
+  void backward(const Op& op, State& unit) {
+    require(goes_back(op.unit), "nothing is trained there, nor in front of it");
+    require_whole(op.unit);
+    require(unit.graph && unit.forwards == op.micro + 1 && unit.backwards == op.micro,
+            "there is no forward to go back through");
+    require_behind_done(op.unit, op.micro);
+    require_room_for_gradient(op.unit);
+    ++unit.backwards;
+    unit.graph = unit.input = false;
+    if (trained(unit)) unit.gradient = GradientState::leaf;
+  }
+
+  void accumulate(const Op& op, State& unit) const {
+    require(unit.gradient == (adds_leaves() ? GradientState::leaf : GradientState::shard),
+            "there is no gradient to add");
+    require(unit.added == op.micro && op.micro + 1 == unit.backwards, "the micro-steps would be added out of order");
+    if (++unit.added < shape_.micro_steps) unit.gradient = GradientState::none;  // otherwise the sum replaces it
+  }
+
+  void reduce(const Op& op, State& unit) const {
+    require(unit.gradient == GradientState::leaf && unit.added == (adds_leaves() ? shape_.micro_steps : op.micro),
+            adds_leaves() ? "not every micro-step is added yet" : "there is no leaf gradient to reduce");
+    unit.gradient = GradientState::reducing;
+  }
+
+  void step(State& unit) const {
+    require(normed_, "the norm is not known yet");
+    require(!unit.stepped && trained(unit), "it is stepped already, or frozen");
+    require(unit.parameters == parameters_at_rest(), "the parameters are not in their place");
+    use(unit.optimizer);
+    use(unit.shard);
+    unit.stepped = true;
+    unit.secondary = false;  // it is of the step before
+    if (divided_.optimizer_state && !divided_.parameters) unit.parameters = Parameters::stale;
+  }
+
+  /// From one state to the next, if it is in the first; `otherwise` says what is missing.
+  template <typename T>
+  void move(T& state, T from, T to, const char* otherwise) const {
+    require(state == from, otherwise);
+    state = to;
+  }
+
   void op(const Op& op) {
     require(!op.with_next || op.kind == Kind::gather, "it cannot begin with the next operation");
-    if (op.kind == Kind::norm) {
-      for (const State& state : states_) {
-        if (!trained(state)) continue;
-        const bool there = state.gradient == (divided_.optimizer_state ? GradientState::shard : GradientState::whole);
-        require(there && state.added == shape_.micro_steps, "a gradient is not complete");
-      }
-      normed_ = true;
-      return;
-    }
+    if (op.kind == Kind::norm) return norm();
     require(op.unit >= 0 && op.unit < static_cast<int>(states_.size()), "there is no such unit");
     State& unit = of(op.unit);
     switch (op.kind) {
       case Kind::gather:
-        require(unit.parameters == (divided_.parameters ? Parameters::sharded : Parameters::stale),
-                "there is nothing to gather");
-        require(!divided_.parameters || !unit.stepped, "a gather after the step is not used");
-        if (unit.shard == Place::loading)
-          unit.shard = Place::away;  // it is read, and stays in the store as it is
-        else
-          use(unit.shard);
-        require_together(op);
-        unit.parameters = Parameters::gathering;
-        break;
+        return gather(op, unit);
       case Kind::gather_secondary:
         require(unit.secondary, "there is no secondary partition to gather from");
-        require(unit.parameters == Parameters::sharded, "there is nothing to gather");
-        unit.parameters = Parameters::gathering;
-        break;
+        return move(unit.parameters, Parameters::sharded, Parameters::gathering, "there is nothing to gather");
       case Kind::partition:
         require(shape_.secondary > 0 && unit.parameters == Parameters::whole && !unit.secondary,
                 "there is nothing to partition once more");
         unit.secondary = true;
-        break;
+        return;
       case Kind::gather_wait:
-        require(unit.parameters == Parameters::gathering, "no gather is under way");
-        unit.parameters = Parameters::whole;
-        break;
+        return move(unit.parameters, Parameters::gathering, Parameters::whole, "no gather is under way");
       case Kind::release:
-        require(unit.parameters == Parameters::whole && divided_.parameters, "there is nothing to release");
-        unit.parameters = Parameters::sharded;
-        break;
+        require(divided_.parameters, "there is nothing to release");
+        return move(unit.parameters, Parameters::whole, Parameters::sharded, "there is nothing to release");
       case Kind::forward:
       case Kind::forward_no_grad:
-        require_whole(op.unit);
-        require(unit.forwards == op.micro && (unit.backwards == op.micro || !goes_back(op.unit)) &&
-                    op.micro < shape_.micro_steps,
-                "the micro-step is out of order");
-        require(op.unit == 0 || of(op.unit - 1).forwards == op.micro + 1, "the unit before it has not run forward");
-        ++unit.forwards;
-        unit.graph = op.kind == Kind::forward;
-        unit.input = true;
-        break;
+        return forward(op, unit);
       case Kind::recompute:
-        require_whole(op.unit);
-        require(unit.input && !unit.graph && unit.forwards == op.micro + 1, "there is no input to recompute from");
-        use(unit.of_input);
-        unit.graph = true;
-        break;
+        return recompute(op, unit);
       case Kind::backward:
-        require(goes_back(op.unit), "nothing is trained there, nor in front of it");
-        require_whole(op.unit);
-        require(unit.graph && unit.forwards == op.micro + 1 && unit.backwards == op.micro,
-                "there is no forward to go back through");
-        require_behind_done(op.unit, op.micro);
-        require_room_for_gradient(op.unit);
-        ++unit.backwards;
-        unit.graph = unit.input = false;
-        if (trained(unit)) unit.gradient = GradientState::leaf;
-        break;
+        return backward(op, unit);
       case Kind::accumulate:
-        require(unit.gradient == (adds_leaves() ? GradientState::leaf : GradientState::shard),
-                "there is no gradient to add");
-        require(unit.added == op.micro && op.micro + 1 == unit.backwards,
-                "the micro-steps would be added out of order");
-        if (++unit.added < shape_.micro_steps) unit.gradient = GradientState::none;  // otherwise the sum replaces it
-        break;
+        return accumulate(op, unit);
       case Kind::reduce:
-        require(unit.gradient == GradientState::leaf && unit.added == (adds_leaves() ? shape_.micro_steps : op.micro),
-                adds_leaves() ? "not every micro-step is added yet" : "there is no leaf gradient to reduce");
-        unit.gradient = GradientState::reducing;
-        break;
+        return reduce(op, unit);
       case Kind::reduce_wait:
-        require(unit.gradient == GradientState::reducing, "no reduce is under way");
-        unit.gradient = GradientState::shard;
-        break;
+        return move(unit.gradient, GradientState::reducing, GradientState::shard, "no reduce is under way");
       case Kind::gather_grad:
-        require(!divided_.optimizer_state && unit.gradient == GradientState::shard,
-                "there is no reduced gradient to gather");
-        unit.gradient = GradientState::gathering;
-        break;
+        require(!divided_.optimizer_state, "there is no reduced gradient to gather");
+        return move(unit.gradient, GradientState::shard, GradientState::gathering,
+                    "there is no reduced gradient to gather");
       case Kind::gather_grad_wait:
-        require(unit.gradient == GradientState::gathering, "no gradient gather is under way");
-        unit.gradient = GradientState::whole;
-        break;
+        return move(unit.gradient, GradientState::gathering, GradientState::whole, "no gradient gather is under way");
       case Kind::step:
-        require(normed_, "the norm is not known yet");
-        require(!unit.stepped && trained(unit), "it is stepped already, or frozen");
-        require(unit.parameters == parameters_at_rest(), "the parameters are not in their place");
-        use(unit.optimizer);
-        use(unit.shard);
-        unit.stepped = true;
-        unit.secondary = false;  // it is of the step before
-        if (divided_.optimizer_state && !divided_.parameters) unit.parameters = Parameters::stale;
-        break;
+        return step(unit);
       case Kind::load:
-        load(unit.optimizer);
-        break;
+        return load(unit.optimizer);
       case Kind::store:
-        store(unit.optimizer);
-        break;
+        return store(unit.optimizer);
       case Kind::load_shard:
-        load(unit.shard);
-        break;
+        return load(unit.shard);
       case Kind::store_shard:
-        store(unit.shard);
-        break;
+        return store(unit.shard);
       case Kind::load_input:
-        load(unit.of_input);
-        break;
+        return load(unit.of_input);
       case Kind::store_input:
         require(unit.input && !unit.graph && op.unit > 0, "there is no input of another unit that waits for backward");
-        store(unit.of_input);
-        break;
+        return store(unit.of_input);
       case Kind::norm:
-        break;
+        return;
     }
   }
 };

@@ -59,8 +59,7 @@ struct StepResult {
   /// Bytes that this rank sent in the step (without observers and self-tests), and the part that went to other hosts.
   std::int64_t sent = 0, sent_between_nodes = 0;
   std::int64_t collectives = 0;  ///< the number of collectives for these
-  /// The peak bytes of optimizer state, movable shards and
-  /// kept inputs in device memory while a unit computed.
+  /// The peak bytes of optimizer state, movable shards and kept inputs in device memory while a unit computed.
   std::int64_t held = 0;
   double seconds = 0;    ///< of the step, as StepClock counts them
   double observed = 0;   ///< seconds of these spent in an observer: copying gradients for a checkpoint
@@ -180,6 +179,7 @@ class Engine {
   void execute(const plan::Plan& plan, Run& run);
   void execute(const plan::Op& op, Run& run);
   void start_gather(const plan::Op& op, Run& run);
+  void finish_reduce(const plan::Op& op, Run& run);
   std::int64_t held();
   void execute_timed(const plan::Op& op, Run& run);
   void forward(int unit, int micro, bool keep_graph, Run& run);

@@ -158,13 +158,7 @@ void Engine::execute(const plan::Op& op, Run& run) {
     case Kind::recompute:
       return recompute(op.unit, op.micro, run);
     case Kind::backward:
-      backward(op.unit, op.micro, run);
-      if (observer_.leaf && state.trained() > 0) {
-        const auto begin = std::chrono::steady_clock::now();
-        observer_.leaf(op.unit, op.micro);
-        run.result.observed += seconds_since(begin);
-      }
-      return;
+      return backward(op.unit, op.micro, run);
     case Kind::accumulate:
       return state.gradient.accumulate(shape_of(op.unit), op.micro);
     case Kind::reduce:
@@ -172,12 +166,7 @@ void Engine::execute(const plan::Op& op, Run& run) {
         observer_.local_sum(op.unit);
       return state.gradient.start_reduce(shape_of(op.unit), op.micro);
     case Kind::reduce_wait:
-      if (run.self_test && plan().shape.quantized_gradients)
-        uncounted(run, [&] { state.gradient.finish_reduce(/*self_test=*/true); });
-      else
-        state.gradient.finish_reduce();
-      if (op.micro >= 0 && observer_.shard) observer_.shard(op.unit, op.micro);
-      return;
+      return finish_reduce(op, run);
     case Kind::gather_grad:
       return state.gradient.start_gather();
     case Kind::gather_grad_wait:
@@ -200,6 +189,15 @@ void Engine::execute(const plan::Op& op, Run& run) {
     case Kind::norm:
       return;
   }
+}
+
+void Engine::finish_reduce(const plan::Op& op, Run& run) {
+  Gradient& gradient = states_[static_cast<std::size_t>(op.unit)].gradient;
+  if (run.self_test && plan().shape.quantized_gradients)
+    uncounted(run, [&] { gradient.finish_reduce(/*self_test=*/true); });
+  else
+    gradient.finish_reduce();
+  if (op.micro >= 0 && observer_.shard) observer_.shard(op.unit, op.micro);
 }
 
 void Engine::start_gather(const plan::Op& op, Run& run) {
@@ -331,7 +329,12 @@ void Engine::backward(int unit, int micro, Run& run) {
   if (!last) states_[index + 1].input = states_[index + 1].beside = at::Tensor();
   if (unit == 0) state.input = at::Tensor();
   const std::int64_t first = run.leaf(micro) - (state.is_part() ? sharing_->rank() : 0);
-  if (state.trained() > 0) state.gradient.join(shape_of(unit), first);
+  if (state.trained() == 0) return;
+  state.gradient.join(shape_of(unit), first);
+  if (!observer_.leaf) return;
+  const auto begin = std::chrono::steady_clock::now();
+  observer_.leaf(unit, micro);
+  run.result.observed += seconds_since(begin);
 }
 
 void Engine::norm(Run& run) {

@@ -27,7 +27,7 @@ bool stored_as_half(const Tokens& tokens, float Token::*side) {
   });
 }
 
-/// Of the tokens that the trainer scored again, moved by rounding; no mean if they are few.
+/// The tokens that the trainer scored again differ by rounding; no mean if they are few.
 Floor scored_again(const Tokens& tokens) {
   std::vector<Token> twice;
   for (Token token : tokens.all) {
@@ -116,34 +116,23 @@ compare::Settled settled(const Tokens& tokens, Verdict outcome) {
   return ledger.settle();
 }
 
-}  // namespace
-
-Answer compare(const std::string& a, const std::string& b, const std::string& floor) {
-  const Dump first = rolloutfile::read(a);
-  std::optional<Dump> second;
-  if (!b.empty()) second = rolloutfile::read(b);
-  const Tokens tokens = tokens_of(first, second ? &*second : nullptr);
-  const Estimate found = estimate(tokens.all);
-  bool exact_types = false;
-  std::vector<const Dump*> dumps = {&first};
-  if (second) dumps.push_back(&*second);
-  const Floor bound = bound_of(tokens, dumps, floor, exact_types);
-  Answer made{.curves = curves_of(tokens, bound), .ended = first.open == 0 && (!second || second->open == 0)};
-  const auto line = [&](const std::string& key, const std::string& text) {
-    if (!text.empty()) made.lines.emplace_back(key, text);
-  };
-  Cause cause;
-  Verdict outcome = Verdict::exact;
-  constexpr std::size_t kEnough = 256;
-  if (found.equal < found.tokens) {
-    cause = cause_of(tokens, found, bound, exact_types);
-    const bool tiny = found.max <= 3 * floor_of("F32").p99;  // which only rounding leaves
-    outcome = !cause.relation.empty()           ? Verdict::different
-              : found.tokens < kEnough && !tiny ? Verdict::inconclusive
-                                                : Verdict::rounding;
+class Lines {
+ public:
+  explicit Lines(Answer& made) : made_(made) {}
+  /// Leaves a line without text out.
+  void operator()(const std::string& key, const std::string& text) {
+    if (!text.empty()) made_.lines.emplace_back(key, text);
   }
-  made.verdict = settled(tokens, outcome);
-  line("verdict", std::string(compare::name(made.verdict)));
+
+ private:
+  Answer& made_;
+};
+
+constexpr std::size_t kEnough = 256;  // tokens
+
+/// Why the verdict is what it is, and where the difference begins.
+void add_reason(const Tokens& tokens, const Estimate& found, const Floor& bound, const Cause& cause, Verdict outcome,
+                Lines line) {
   if (!tokens.apart.empty()) {
     line("reason", "the token ids differ: another template or tokenizer");
     line("where", tokens.apart.front());
@@ -161,11 +150,12 @@ Answer compare(const std::string& a, const std::string& b, const std::string& fl
   } else if (!tokens.alone.empty()) {
     line("reason", "sequences of one side have no partner");
   }
-  line("not compared", some_of(tokens.alone, 3, "; "));
-  if (found.tokens == 0) return made;
+}
+
+void add_figures(const Tokens& tokens, const Estimate& found, const Floor& bound, const Curves& curves, Lines line) {
   line("compared", counted(found.tokens, "token") + " of " + counted(tokens.sequences.size(), "sequence") + " in " +
-                       counted(made.curves.steps.size(), "step") + "; " +
-                       to_text(static_cast<std::int64_t>(found.equal)) + " equal in bits");
+                       counted(curves.steps.size(), "step") + "; " + to_text(static_cast<std::int64_t>(found.equal)) +
+                       " equal in bits");
   line("difference", "mean |d| " + to_brief_text(found.mean_abs) + ", p99 " + to_brief_text(found.p99) + ", largest " +
                          to_brief_text(found.max) + "; d is the generator's minus the trainer's");
   line("bound", "mean " + to_brief_text(3 * bound.mean) + ", p99 " + to_brief_text(3 * bound.p99) +
@@ -175,6 +165,37 @@ Answer compare(const std::string& a, const std::string& b, const std::string& fl
                          to_brief_text(found.mean_w) + " +- " + to_brief_text(found.w_error) + ", ESS " +
                          to_brief_text(found.ess) + ", outside 0.9..1.1 " + to_brief_text(found.outside) +
                          ", Pearson " + to_brief_text(found.pearson));
+}
+
+}  // namespace
+
+Answer compare(const std::string& a, const std::string& b, const std::string& floor) {
+  const Dump first = rolloutfile::read(a);
+  std::optional<Dump> second;
+  if (!b.empty()) second = rolloutfile::read(b);
+  const Tokens tokens = tokens_of(first, second ? &*second : nullptr);
+  const Estimate found = estimate(tokens.all);
+  bool exact_types = false;
+  std::vector<const Dump*> dumps = {&first};
+  if (second) dumps.push_back(&*second);
+  const Floor bound = bound_of(tokens, dumps, floor, exact_types);
+  Answer made{.curves = curves_of(tokens, bound), .ended = first.open == 0 && (!second || second->open == 0)};
+  Lines line(made);
+  Cause cause;
+  Verdict outcome = Verdict::exact;
+  if (found.equal < found.tokens) {
+    cause = cause_of(tokens, found, bound, exact_types);
+    const bool tiny = found.max <= 3 * floor_of("F32").p99;  // which only rounding leaves
+    outcome = !cause.relation.empty()           ? Verdict::different
+              : found.tokens < kEnough && !tiny ? Verdict::inconclusive
+                                                : Verdict::rounding;
+  }
+  made.verdict = settled(tokens, outcome);
+  line("verdict", std::string(compare::name(made.verdict)));
+  add_reason(tokens, found, bound, cause, outcome, line);
+  line("not compared", some_of(tokens.alone, 3, "; "));
+  if (found.tokens == 0) return made;
+  add_figures(tokens, found, bound, made.curves, line);
   for (const Partition& part : cause.partitions) line("by " + part.name, part.text);
   if (outcome == Verdict::different) line("tested", cause.tested);
   for (const bool gen : {true, false}) {

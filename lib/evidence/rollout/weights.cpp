@@ -43,7 +43,7 @@ struct Found {
   std::int64_t newest = -1;  ///< the version whose bits it has, if an older one
 };
 
-/// Which ranges of a tensor have the sums of another one.
+/// True for each range of a tensor that has the sums of another one.
 std::vector<bool> same_ranges(const Tensor& a, const Tensor& b, double by = 1e-11) {
   std::vector<bool> same(a.sketch.size() / probe::kSumsOfRange);
   for (std::size_t i = 0; i < same.size() && a.sketch.size() == b.sketch.size(); ++i)
@@ -191,7 +191,7 @@ class Comparison {
     return std::nullopt;
   }
 
-  /// What the trainer's base of a weight with an adapter was at first, if it is another one now.
+  /// The trainer's first base of a weight with an adapter, if it has another one now.
   const Tensor* base_before(std::int64_t version, const std::string& name, const Tensors& now) const {
     const Tensor* const base = now.find("base/" + name);
     const Tensor* const first = base && version > oldest() ? trainer_.begin()->second->find("base/" + name) : nullptr;
@@ -277,113 +277,132 @@ class Comparison {
   std::map<std::int64_t, const Tensors*> trainer_, generator_;
 };
 
+/// The generator's tensors of each version, compared with the trainer's.
+class Delivery {
+ public:
+  Delivery(const Run& trainer, const Run& generator)
+      : comparison_(trainer, generator), trainer_run_(trainer), generator_run_(generator) {
+    for (const auto& [version, tensors] : comparison_.versions()) add(version, *tensors);
+    // The trainer's versions between the generator's are not syncs.
+    const auto& held = comparison_.versions();
+    const auto& all = comparison_.trainers();
+    for (auto it = held.empty() ? all.begin() : all.upper_bound(held.rbegin()->first); it != all.end(); ++it) {
+      left_.add("version " + to_text(it->first));
+      alone_.push_back("version " + to_text(it->first) + " is only in the trainer's");
+    }
+  }
+
+  Answer answer() const {
+    compare::Ledger ledger(left_, right_);
+    for (const auto& [thing, verdict] : entries_) ledger.compared(thing, verdict);
+    std::vector<std::string> ranks;
+    for (const Run* const run : {&trainer_run_, &generator_run_}) {
+      for (const std::string& fault : run->faults) {
+        if (fault.find("differs between rank") != fault.npos) ranks.push_back(fault);
+      }
+    }
+    if (!ranks.empty()) ledger.at_least(Verdict::failed);
+    Answer made;
+    made.verdict = ledger.settle();
+    const auto line = [&](const std::string& key, const std::string& text) {
+      if (!text.empty()) made.lines.emplace_back(key, text);
+    };
+    line("verdict", std::string(compare::name(made.verdict)));
+    if (!ranks.empty()) line("reason", "ranks hold different bytes: " + some_of(ranks, 3, "; "));
+    if (!wrong_.empty()) add_wrong(made);
+    line("not decided", some_of(open_, 2, "; "));
+    line("not compared", some_of(alone_, 3, "; "));
+    line("compared", counted(entries_.size(), "tensor") + "; " + to_text(equal_) + " equal in bits, " +
+                         to_text(std::ssize(close_)) + " rounded");
+    line("rounded", some_of(close_, 2, "; "));
+    line("delivered", by_version_);
+    return made;
+  }
+
+ private:
+  void add(std::int64_t version, const Tensors& tensors) {
+    const Tensors* const now = comparison_.trained(version);
+    const std::string at = "version " + to_text(version) + ": ";
+    if (!now) {
+      alone_.push_back("version " + to_text(version) + " is only in the generator's");
+      right_.add(at);
+      return;
+    }
+    std::int64_t delivered = 0, here = 0;
+    for (const auto& [place_name, held] : tensors.all()) {
+      const std::size_t slash = place_name.find('/');
+      const std::string place = place_name.substr(0, slash), name = place_name.substr(slash + 1);
+      if (place != "param" && place != "buffer") continue;
+      if (!now->find(place_name)) {
+        if (place == "param") right_.add(at + name), alone_.push_back(at + name + " is only in the generator's");
+        continue;
+      }
+      left_.add(at + name), right_.add(at + name);
+      const Found found = comparison_.judge(version, place, name, held);
+      entries_.emplace_back(at + name, found.verdict);
+      ++here, delivered += found.verdict <= Verdict::rounding;
+      note(version, name, at, found);
+    }
+    for (const auto& [place_name, tensor] : now->all()) {
+      if (!place_name.starts_with("param/") || tensors.find(place_name)) continue;
+      const std::string name = place_name.substr(6);
+      const bool tied = std::ranges::any_of(trainer_run_.ties, [&](const auto& tie) {
+        return tie.first == name || std::ranges::find(tie.second, name) != tie.second.end();
+      });
+      if (!tied) left_.add(at + name), alone_.push_back(at + name + " is not in the generator's");
+    }
+    by_version_ +=
+        (by_version_.empty() ? "" : ", ") + to_text(version) + ": " + to_text(delivered) + " of " + to_text(here);
+  }
+
+  void note(std::int64_t version, const std::string& name, const std::string& at, const Found& found) {
+    equal_ += found.verdict == Verdict::exact;
+    if (found.verdict == Verdict::inconclusive) open_.push_back(name + " " + found.relation + ", " + found.detail);
+    if (found.verdict == Verdict::rounding) close_.push_back(name + " " + found.relation);
+    if (found.verdict <= Verdict::inconclusive) return;
+    if (first_.empty()) first_ = at + name;
+    Wrong& one = wrong_[name];
+    if (one.first.relation.empty()) one.first = found;
+    if (found.newest >= 0)
+      one.old.emplace_back(version, found.newest);
+    else
+      one.otherwise = true;
+  }
+
+  /// The headline is the relation that most tensors have.
+  void add_wrong(Answer& made) const {
+    std::map<std::string, std::vector<std::string>> relations;
+    std::vector<std::string> order;
+    for (const auto& [name, one] : wrong_) {
+      const std::string relation = one.relation(comparison_.oldest());
+      if (!relations.contains(relation)) order.push_back(relation);
+      relations[relation].push_back(name + (one.first.detail.empty() ? "" : " (" + one.first.detail + ")"));
+    }
+    std::ranges::stable_sort(order, std::greater{}, [&](const std::string& one) { return relations[one].size(); });
+    made.lines.emplace_back("reason", "the generator does not hold the trainer's weights");
+    made.lines.emplace_back("relation", order.front() + ": " + some_of(relations[order.front()], 3));
+    made.lines.emplace_back("where", first_);
+    for (std::size_t i = 1; i < std::min<std::size_t>(order.size(), 6); ++i)
+      made.lines.emplace_back("also", order[i] + ": " + some_of(relations[order[i]], 3));
+  }
+
+  Comparison comparison_;
+  const Run &trainer_run_, &generator_run_;
+  compare::Holdings left_, right_;
+  std::map<std::string, Wrong> wrong_;  // by tensor
+  std::vector<std::string> alone_, close_, open_;
+  std::string first_, by_version_;
+  std::int64_t equal_ = 0;
+  std::vector<std::pair<std::string, Verdict>> entries_;
+};
+
 }  // namespace
 
 bool of_generator(const std::string& folder) { return probefile::head_of(folder).layout == "generator"; }
 
 Answer compare_weights(const std::string& trainer, const std::string& generator) {
   const Run ours = probefile::read(trainer), theirs = probefile::read(generator);
-  const Comparison comparison(ours, theirs);
-  compare::Holdings left, right;
-  std::map<std::string, Wrong> wrong;  // by tensor
-  std::vector<std::string> alone, close, open;
-  std::string first;
-  std::size_t compared = 0, equal = 0;
-  std::vector<std::tuple<std::string, Verdict>> entries;
-  std::string by_version;
-  for (const auto& [version, tensors] : comparison.versions()) {
-    const Tensors* const now = comparison.trained(version);
-    const std::string at = "version " + to_text(version) + ": ";
-    if (!now) {
-      alone.push_back("version " + to_text(version) + " is only in the generator's");
-      right.add(at);
-      continue;
-    }
-    std::size_t delivered = 0, here = 0;
-    for (const auto& [place_name, held] : tensors->all()) {
-      const std::size_t slash = place_name.find('/');
-      const std::string place = place_name.substr(0, slash), name = place_name.substr(slash + 1);
-      if (place != "param" && place != "buffer") continue;
-      if (!now->find(place_name)) {
-        if (place == "param") right.add(at + name), alone.push_back(at + name + " is only in the generator's");
-        continue;
-      }
-      left.add(at + name), right.add(at + name);
-      const Found found = comparison.judge(version, place, name, held);
-      entries.emplace_back(at + name, found.verdict);
-      ++compared, ++here;
-      if (found.verdict == Verdict::exact) ++equal;
-      if (found.verdict == Verdict::inconclusive) open.push_back(name + " " + found.relation + ", " + found.detail);
-      if (found.verdict <= Verdict::inconclusive) {
-        delivered += found.verdict <= Verdict::rounding;
-        if (found.verdict == Verdict::rounding) close.push_back(name + " " + found.relation);
-        continue;
-      }
-      if (first.empty()) first = at + name;
-      Wrong& one = wrong[name];
-      if (one.first.relation.empty()) one.first = found;
-      if (found.newest >= 0)
-        one.old.emplace_back(version, found.newest);
-      else
-        one.otherwise = true;
-    }
-    for (const auto& [place_name, tensor] : now->all()) {
-      if (!place_name.starts_with("param/") || tensors->find(place_name)) continue;
-      const std::string name = place_name.substr(6);
-      const bool tied = std::ranges::any_of(ours.ties, [&](const auto& tie) {
-        return tie.first == name || std::ranges::find(tie.second, name) != tie.second.end();
-      });
-      if (!tied) left.add(at + name), alone.push_back(at + name + " is not in the generator's");
-    }
-    by_version += (by_version.empty() ? "" : ", ") + to_text(version) + ": " +
-                  to_text(static_cast<std::int64_t>(delivered)) + " of " + to_text(static_cast<std::int64_t>(here));
-  }
-  // The trainer's versions between the generator's are no syncs.
-  const auto& held = comparison.versions();
-  for (auto it = held.empty() ? comparison.trainers().begin() : comparison.trainers().upper_bound(held.rbegin()->first);
-       it != comparison.trainers().end(); ++it) {
-    left.add("version " + to_text(it->first));
-    alone.push_back("version " + to_text(it->first) + " is only in the trainer's");
-  }
-  compare::Ledger ledger(left, right);
-  for (const auto& [thing, verdict] : entries) ledger.compared(thing, verdict);
-  std::vector<std::string> ranks;
-  for (const Run* const run : {&ours, &theirs}) {
-    for (const std::string& fault : run->faults) {
-      if (fault.find("differs between rank") != fault.npos) ranks.push_back(fault);
-    }
-  }
-  if (!ranks.empty()) ledger.at_least(Verdict::failed);
-  Answer made;
-  made.verdict = ledger.settle();
-  const auto line = [&](const std::string& key, const std::string& text) {
-    if (!text.empty()) made.lines.emplace_back(key, text);
-  };
-  line("verdict", std::string(compare::name(made.verdict)));
-  if (!ranks.empty()) line("reason", "ranks hold different bytes: " + some_of(ranks, 3, "; "));
-  if (!wrong.empty()) {
-    line("reason", "the generator does not hold the trainer's weights");
-    std::map<std::string, std::vector<std::string>> relations;
-    std::vector<std::string> order;
-    for (const auto& [name, one] : wrong) {
-      const std::string relation = one.relation(comparison.oldest());
-      if (!relations.contains(relation)) order.push_back(relation);
-      relations[relation].push_back(name + (one.first.detail.empty() ? "" : " (" + one.first.detail + ")"));
-    }
-    // The headline is the relation that most tensors have.
-    std::ranges::stable_sort(order, std::greater{}, [&](const std::string& one) { return relations[one].size(); });
-    line("relation", order.front() + ": " + some_of(relations[order.front()], 3));
-    line("where", first);
-    for (std::size_t i = 1; i < std::min<std::size_t>(order.size(), 6); ++i)
-      line("also", order[i] + ": " + some_of(relations[order[i]], 3));
-  }
-  line("not decided", some_of(open, 2, "; "));
-  line("not compared", some_of(alone, 3, "; "));
-  line("compared", counted(compared, "tensor") + "; " + to_text(static_cast<std::int64_t>(equal)) + " equal in bits, " +
-                       to_text(static_cast<std::int64_t>(close.size())) + " rounded");
-  line("rounded", some_of(close, 2, "; "));
-  line("delivered", by_version);
-  return made;
+  return Delivery(ours, theirs).answer();
 }
 
 }  // namespace zs::rollout

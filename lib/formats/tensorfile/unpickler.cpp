@@ -88,120 +88,137 @@ class Unpickler {
   }
 
   void step(unsigned char opcode) {
+    if (step_frame(opcode) || step_value(opcode) || step_container(opcode) || step_call(opcode)) return;
+    if (objects_ && step_objects(opcode)) return;
+    constexpr const char* kHex = "0123456789abcdef";
+    throw Malformed{std::string("opcode 0x") + kHex[opcode >> 4] + kHex[opcode & 15] + " is not allowed"};
+  }
+
+  // Each takes the opcodes of one kind, and returns false at others.
+
+  /// The stream itself, the stack and the memo.
+  bool step_frame(unsigned char opcode) {
     switch (opcode) {
       case 0x80: {  // PROTO
         const auto protocol = number<std::uint8_t>();
-        if (protocol >= 2 && protocol <= 5) return;
+        if (protocol >= 2 && protocol <= 5) return true;
         throw Malformed{"pickle protocol " + std::to_string(protocol) + ", expected 2 to 5"};
       }
-      case 0x95:
-        take(8);
-        return;  // FRAME
+      case 0x95:  // FRAME
+        return take(8), true;
       case '(':
-        marks_.push_back(stack_.size());
-        return;
+        return marks_.push_back(stack_.size()), true;
       case '0':  // POP
-        if (!marks_.empty() && marks_.back() == stack_.size()) {
+        if (!marks_.empty() && marks_.back() == stack_.size())
           marks_.pop_back();
-        } else {
+        else
           pop();
-        }
-        return;
+        return true;
       case '1':
-        pop_mark();
-        return;
+        return pop_mark(), true;
       case '2':
-        push(top());
-        return;
-      // values
-      case 'N':
-        return push_new(Value());
-      case 0x88:
-        return push_new(Value(true));
-      case 0x89:
-        return push_new(Value(false));
-      case 'J':
-        return push_new(Value(number<std::int32_t>()));
-      case 'K':
-        return push_new(Value(number<std::uint8_t>()));
-      case 'M':
-        return push_new(Value(number<std::uint16_t>()));
-      case 0x8A:
-        return push_long(take(number<std::uint8_t>()));
-      case 0x8B:
-        return push_long(take(number<std::uint32_t>()));
-      case 'G':
-        return push_real(take(8));
-      case 'X':
-      case 'T':
-        return push_new(Value(take(number<std::uint32_t>())));
-      case 'U':
-      case 0x8C:
-        return push_new(Value(take(number<std::uint8_t>())));
-      case 0x8D:
-        return push_new(Value(take(number<std::uint64_t>())));
-      // containers
-      case ']':
-        return push_new(Sequence{});
-      case '}':
-        return push_new(Pairs{});
-      case ')':
-        return push_new(Sequence{{}, true});
-      case 't':
-        return push_new(Sequence{pop_mark(), true});
-      case 0x85:
-        return push_new(Sequence{pop_ids(1), true});
-      case 0x86:
-        return push_new(Sequence{pop_ids(2), true});
-      case 0x87:
-        return push_new(Sequence{pop_ids(3), true});
-      case 'a':
-        return append(pop_ids(1));
-      case 'e':
-        return append(pop_mark());
-      case 's':
-        return set_items(pop_ids(2));
-      case 'u':
-        return set_items(pop_mark());
-      // memo
+        return push(top()), true;
       case 'q':
         memo_[number<std::uint8_t>()] = top();
-        return;
+        return true;
       case 'r':
         memo_[number<std::uint32_t>()] = top();
-        return;
+        return true;
       case 0x94:
-        memo_.emplace(memo_.size(), top());
-        return;
+        return memo_.emplace(memo_.size(), top()), true;
       case 'h':
-        return recall(number<std::uint8_t>());
+        return recall(number<std::uint8_t>()), true;
       case 'j':
-        return recall(number<std::uint32_t>());
-      // names, calls, storages
+        return recall(number<std::uint32_t>()), true;
+      default:
+        return false;
+    }
+  }
+
+  bool step_value(unsigned char opcode) {
+    switch (opcode) {
+      case 'N':
+        return push_new(Value()), true;
+      case 0x88:
+        return push_new(Value(true)), true;
+      case 0x89:
+        return push_new(Value(false)), true;
+      case 'J':
+        return push_new(Value(number<std::int32_t>())), true;
+      case 'K':
+        return push_new(Value(number<std::uint8_t>())), true;
+      case 'M':
+        return push_new(Value(number<std::uint16_t>())), true;
+      case 0x8A:
+        return push_long(take(number<std::uint8_t>())), true;
+      case 0x8B:
+        return push_long(take(number<std::uint32_t>())), true;
+      case 'G':
+        return push_real(take(8)), true;
+      case 'X':
+      case 'T':
+        return push_new(Value(take(number<std::uint32_t>()))), true;
+      case 'U':
+      case 0x8C:
+        return push_new(Value(take(number<std::uint8_t>()))), true;
+      case 0x8D:
+        return push_new(Value(take(number<std::uint64_t>()))), true;
+      default:
+        return false;
+    }
+  }
+
+  bool step_container(unsigned char opcode) {
+    switch (opcode) {
+      case ']':
+        return push_new(Sequence{}), true;
+      case '}':
+        return push_new(Pairs{}), true;
+      case ')':
+        return push_new(Sequence{{}, true}), true;
+      case 't':
+        return push_new(Sequence{pop_mark(), true}), true;
+      case 0x85:
+      case 0x86:
+      case 0x87:  // TUPLE1 to TUPLE3
+        return push_new(Sequence{pop_ids(opcode - 0x84U), true}), true;
+      case 'a':
+        return append(pop_ids(1)), true;
+      case 'e':
+        return append(pop_mark()), true;
+      case 's':
+        return set_items(pop_ids(2)), true;
+      case 'u':
+        return set_items(pop_mark()), true;
+      default:
+        return false;
+    }
+  }
+
+  /// Names, calls, storages.
+  bool step_call(unsigned char opcode) {
+    switch (opcode) {
       case 'c': {
         const std::string module = line();
-        return push_global(module + "." + line());
+        return push_global(module + "." + line()), true;
       }
       case 0x93: {
         const std::vector<Id> ids = pop_ids(2);
-        return push_global(graph_.text(ids[0]) + "." + graph_.text(ids[1]));
+        return push_global(graph_.text(ids[0]) + "." + graph_.text(ids[1])), true;
       }
       case 'R':
       case 0x81: {
         const std::vector<Id> ids = pop_ids(2);
         const std::vector<Id> arguments = graph_.as<Sequence>(ids[1], "a tuple of arguments").ids;
-        return push(called(ids[0], arguments));
+        return push(called(ids[0], arguments)), true;
       }
       case 'b':
-        return build(pop());
+        return build(pop()), true;
       case 'Q':
-        return push(keep(graph_, pop(), source_));
+        return push(keep(graph_, pop(), source_)), true;
       default:
-        break;
+        return false;
     }
-    if (objects_ && step_objects(opcode)) return;
-    constexpr const char* kHex = "0123456789abcdef";
-    throw Malformed{std::string("opcode 0x") + kHex[opcode >> 4] + kHex[opcode & 15] + " is not allowed"};
   }
 
   /// The opcodes that only objects need.

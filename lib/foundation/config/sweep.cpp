@@ -229,6 +229,39 @@ void check_parameters(const Sweep& sweep) {
   }
 }
 
+/// One key of a sweep's file; notes the line of num_runs.
+void take(const Pair& pair, const std::string& name, bool of_wandb, Sweep& sweep, std::int64_t& num_runs_line) {
+  if (of_wandb && take_wandb(pair, name, sweep)) return;
+  if (pair.key == "sweep_name") {
+    sweep.name = scalar(pair, name);
+    if (!names_file(sweep.name)) throw Error(name, pair.line, cannot_name(sweep.name, "sweep"));
+  } else if (pair.key == "strategy") {
+    const std::string& strategy = scalar(pair, name);
+    if (strategy != "grid" && strategy != "random")
+      throw Error(
+          name, pair.line,
+          "strategy: '" + strategy + "' is not one of grid, random" + did_you_mean(strategy, {"grid", "random"}));
+    sweep.random = strategy == "random";
+  } else if (pair.key == "num_runs") {
+    if (pair.value.IsNull()) return;
+    sweep.num_runs = integer(pair, name, 1);
+    num_runs_line = pair.line;
+  } else if (pair.key == "seed" && !pair.value.IsSequence()) {
+    sweep.seed = static_cast<std::uint64_t>(integer(pair, name, 0));
+  } else if (pair.key == "parameters") {
+    add_parameters(pair.value, "", name, sweep, of_wandb);
+  } else if (pair.value.IsSequence()) {  // no key of a sweep takes a list: a top-level parameter
+    YAML::Node alone;
+    alone[pair.key] = pair.value;
+    add_parameters(alone, "", name, sweep);
+  } else if (pair.key != "description" && pair.key != "run" && pair.key != "resume") {
+    throw Error(name, pair.line,
+                "unknown key '" + pair.key + "'" +
+                    did_you_mean(pair.key, {"sweep_name", "strategy", "num_runs", "seed", "parameters", "description",
+                                            "run", "resume"}));
+  }
+}
+
 }  // namespace
 
 std::optional<std::uint64_t> Parameter::size() const {
@@ -263,36 +296,8 @@ Sweep parse_sweep(std::string_view yaml, const std::string& name, const std::str
     add_hydra(*hydra, name, sweep);
   }
   if (!run.empty()) sweep.run = run;
-  for (const Pair& pair : with("hydra") == all.end() ? all : std::vector<Pair>()) {
-    if (of_wandb && take_wandb(pair, name, sweep)) continue;
-    if (pair.key == "sweep_name") {
-      sweep.name = scalar(pair, name);
-      if (!names_file(sweep.name)) throw Error(name, pair.line, cannot_name(sweep.name, "sweep"));
-    } else if (pair.key == "strategy") {
-      const std::string& strategy = scalar(pair, name);
-      if (strategy != "grid" && strategy != "random")
-        throw Error(
-            name, pair.line,
-            "strategy: '" + strategy + "' is not one of grid, random" + did_you_mean(strategy, {"grid", "random"}));
-      sweep.random = strategy == "random";
-    } else if (pair.key == "num_runs") {
-      if (pair.value.IsNull()) continue;
-      sweep.num_runs = integer(pair, name, 1);
-      num_runs_line = pair.line;
-    } else if (pair.key == "seed" && !pair.value.IsSequence()) {
-      sweep.seed = static_cast<std::uint64_t>(integer(pair, name, 0));
-    } else if (pair.key == "parameters") {
-      add_parameters(pair.value, "", name, sweep, of_wandb);
-    } else if (pair.value.IsSequence()) {  // no key of a sweep takes a list: a top-level parameter
-      YAML::Node alone;
-      alone[pair.key] = pair.value;
-      add_parameters(alone, "", name, sweep);
-    } else if (pair.key != "description" && pair.key != "run" && pair.key != "resume") {
-      throw Error(name, pair.line,
-                  "unknown key '" + pair.key + "'" +
-                      did_you_mean(pair.key, {"sweep_name", "strategy", "num_runs", "seed", "parameters", "description",
-                                              "run", "resume"}));
-    }
+  if (with("hydra") == all.end()) {
+    for (const Pair& pair : all) take(pair, name, of_wandb, sweep, num_runs_line);
   }
   if (sweep.name.empty()) {
     const std::string file = std::filesystem::path(name).stem().string();

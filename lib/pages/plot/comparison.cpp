@@ -11,23 +11,26 @@
 #include "summary/ratio.hpp"
 
 namespace zs::plot {
-Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) {
-  struct Point {
-    double ranks, rate;
-  };
+namespace {
+
+struct Scaled {
+  double ranks, rate;
+};
+using Scaling = std::vector<std::pair<std::string, std::vector<Scaled>>>;  // by name, each by ranks
+
+/// A curve for each set of conditions that differ in their ranks alone; counts the conditions `without` a point.
+Scaling scaling_of(const std::vector<Condition>& conditions, const Condition::Column& speed, std::size_t& without) {
   // Attributes that a scaling study varies together with the ranks need no separate curve.
   std::vector<std::string> keys = summary::parameters(conditions);
   std::erase_if(keys, [](const std::string& key) {
     const attribute::Attribute* const row = attribute::find(key);
     return row && (row->scaled || row->found);
   });
-  const Condition::Column speed = summary::speed(conditions);
-  std::vector<std::pair<std::string, std::vector<Point>>> curves;
-  std::size_t without = 0;
+  Scaling curves;
   for (const Condition& condition : conditions) {
     const auto ranks = parse_real(condition.attribute("world_size"));
-    const auto of_all = condition[speed];
-    if (!ranks || !of_all || !std::isfinite(*of_all) || condition.bad()) {
+    const auto rate = condition[speed];
+    if (!ranks || !rate || !std::isfinite(*rate) || condition.bad()) {
       ++without;
       continue;
     }
@@ -37,12 +40,22 @@ Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) 
       if (!value.empty()) name += (name.empty() ? "" : ", ") + key + " " + value;
     }
     if (name.empty()) name = "measured";
-    const auto found = std::find_if(curves.begin(), curves.end(), [&](const auto& one) { return one.first == name; });
-    (found != curves.end() ? found : curves.insert(curves.end(), {name, {}}))->second.push_back({*ranks, *of_all});
+    const auto found = std::ranges::find(curves, name, &Scaling::value_type::first);
+    (found != curves.end() ? found : curves.insert(curves.end(), {name, {}}))->second.push_back({*ranks, *rate});
   }
+  for (auto& [name, points] : curves) std::ranges::stable_sort(points, {}, &Scaled::ranks);
+  return curves;
+}
+
+}  // namespace
+
+Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) {
+  const Condition::Column speed = summary::speed(conditions);
+  std::size_t without = 0;
+  const Scaling curves = scaling_of(conditions, speed, without);
   std::set<double> counts;
   for (const auto& [name, points] : curves) {
-    for (const Point& point : points) counts.insert(point.ranks);
+    for (const Scaled& point : points) counts.insert(point.ranks);
   }
   if (counts.size() < 2)
     throw NoData(
@@ -58,13 +71,12 @@ Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) 
   rate.y_label = speed.row().titled("1/s");
   share.y_label = "throughput of a rank, of that at the fewest ranks (%)";
   for (std::size_t i = 0; i < curves.size(); ++i) {
-    auto& points = curves[i].second;
-    std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.ranks < b.ranks; });
+    const auto& points = curves[i].second;
     Series rates, shares;
     rates.name = shares.name = curves[i].first;
     rates.colour = shares.colour = Ink(i);
     const double each = points.front().rate / points.front().ranks;
-    for (const Point& point : points) {
+    for (const Scaled& point : points) {
       rates.x.push_back(point.ranks), rates.y.push_back(point.rate);
       shares.x.push_back(point.ranks), shares.y.push_back(100 * point.rate / point.ranks / each);
     }

@@ -64,6 +64,17 @@ void name_left_out(Panel& panel, const std::vector<Condition>& conditions, const
   if (!names.empty()) panel.notes.push_back("left out without a " + what + ": " + some_of(names, kMostNamed));
 }
 
+/// The spread of a group's curves at the steps that half of them have: with fewer the median jumps.
+Series band_of(const std::map<double, stat::Sample>& steps, std::size_t members) {
+  Series series;
+  for (const auto& [x, values] : steps) {
+    if (2 * values.size() < members) continue;
+    series.x.push_back(x), series.y.push_back(stat::median(values));
+    series.low.push_back(stat::quantile(values, 0.1)), series.high.push_back(stat::quantile(values, 0.9));
+  }
+  return series;
+}
+
 }  // namespace
 
 bool gather_bars(Panel& panel, const std::vector<Condition>& conditions, const Unit& unit) {
@@ -156,14 +167,8 @@ bool gather_curves(Panel& panel, const std::vector<Condition>& conditions) {
         hidden += !band;
     }
     if (!band) continue;
-    Series series;
-    series.name = sized(group, of_group.all.size()), series.colour = Ink(bands.size());
-    for (const auto& [x, values] : steps) {
-      if (2 * values.size() < of_group.all.size()) continue;  // with fewer the median jumps
-      series.x.push_back(x), series.y.push_back(stat::median(values));
-      series.low.push_back(stat::quantile(values, 0.1)), series.high.push_back(stat::quantile(values, 0.9));
-    }
-    bands.push_back(std::move(series));
+    bands.push_back(band_of(steps, of_group.all.size()));
+    bands.back().name = sized(group, of_group.all.size()), bands.back().colour = Ink(bands.size() - 1);
   }
   std::size_t named = 0;
   const std::size_t groups = bands.size();

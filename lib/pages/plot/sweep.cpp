@@ -86,6 +86,71 @@ std::optional<Panel> over_one(const std::vector<Condition>& conditions, const su
   return panel;
 }
 
+/// A bar for each condition, by one parameter, or by none that is known ("").
+Panel bars_of(const std::vector<Condition>& conditions, const summary::Result& value, const std::string& rows,
+              const Condition* best) {
+  Panel panel;
+  panel.x_label = value.label;
+  for (const Condition& condition : conditions) {
+    Bar bar;
+    bar.name = rows.empty() ? condition.name : title(rows) + " " + condition.attribute(rows);
+    bar.colour = &condition == best ? Ink(0) : Ink(Ink::Role::grid);
+    bar.failed = condition.bad();
+    bar.value = value.of(condition);
+    bar.label = condition.bad()            ? condition.status
+                : std::isfinite(bar.value) ? value.text(bar.value)
+                                           : "no " + value.name;
+    if (&condition == best) bar.label += "  best";
+    panel.bars.push_back(std::move(bar));
+  }
+  return panel;
+}
+
+/// The best of the conditions that share a cell.
+Cell cell_of(const std::vector<const Condition*>& members, const summary::Result& value, const Condition* best) {
+  Cell cell;
+  std::string failed;
+  for (const Condition* const condition : members) {
+    if (condition->bad())
+      failed = condition->status;
+    else if (value.better(value.of(*condition), cell.value))
+      cell.value = value.of(*condition);
+    cell.best = cell.best || condition == best;
+  }
+  cell.label = std::isfinite(cell.value) ? value.text(cell.value) : failed.empty() ? "-" : failed;
+  return cell;
+}
+
+/// A cell for each pair of values of two parameters; `others`: the parameters that the cells do not show.
+Panel grid_of(const std::vector<Condition>& conditions, const summary::Result& value, const std::string& rows,
+              const std::string& columns, const std::vector<std::string>& others, const Condition* best) {
+  Panel panel;
+  panel.rows = summary::levels(conditions, rows);
+  panel.columns = summary::levels(conditions, columns);
+  panel.x_label = title(columns), panel.y_label = title(rows);
+  const auto index = [](const std::vector<std::string>& levels, std::string one) {
+    if (one.empty()) one = "-";
+    return static_cast<std::size_t>(std::ranges::find(levels, one) - levels.begin());
+  };
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<const Condition*>> cells;
+  for (const Condition& condition : conditions)
+    cells[{index(panel.rows, condition.attribute(rows)), index(panel.columns, condition.attribute(columns))}].push_back(
+        &condition);
+  for (const auto& [place, members] : cells) {
+    Cell cell = cell_of(members, value, best);
+    cell.row = place.first, cell.column = place.second;
+    panel.cells.push_back(std::move(cell));
+  }
+  for (auto* const levels : {&panel.rows, &panel.columns}) *levels = figure::labels(*levels);
+  panel.key = value.column.row().better == stat::Better::high ? "higher is better" : "lower is better";
+  panel.notes.push_back("best: " + best->name + " (" + value.text(value.of(*best)) + ")");
+  if (std::ranges::any_of(cells, [](const auto& cell) { return cell.second.size() > 1; })) {
+    const std::string names = joined(others, ", ", title);
+    panel.notes.push_back("each cell: the best over " + (names.empty() ? "its conditions" : names));
+  }
+  return panel;
+}
+
 }  // namespace
 
 Figure sweep_figure(const std::vector<Condition>& conditions, const Options& options) {
@@ -105,63 +170,12 @@ Figure sweep_figure(const std::vector<Condition>& conditions, const Options& opt
   const Condition* const best = summary::best_of(conditions, value);
   if (!best) throw NoData("no condition that did not fail has a " + value.name);
 
-  Panel panel;
-  if (columns.empty() && !rows.empty()) {
-    if (auto curve = over_one(conditions, value, rows, best)) return {"Sweep: " + value.label, {*std::move(curve)}};
-  }
-  if (columns.empty()) {  // one parameter, or none that is known: a bar for each condition
-    panel.x_label = value.label;
-    for (const Condition& condition : conditions) {
-      Bar bar;
-      bar.name = rows.empty() ? condition.name : title(rows) + " " + condition.attribute(rows);
-      bar.colour = &condition == best ? Ink(0) : Ink(Ink::Role::grid);
-      bar.failed = condition.bad();
-      bar.value = value.of(condition);
-      bar.label = condition.bad()            ? condition.status
-                  : std::isfinite(bar.value) ? value.text(bar.value)
-                                             : "no " + value.name;
-      if (&condition == best) bar.label += "  best";
-      panel.bars.push_back(std::move(bar));
-    }
-    return {"Sweep: " + value.label, {std::move(panel)}};
-  }
-  panel.rows = summary::levels(conditions, rows);
-  panel.columns = summary::levels(conditions, columns);
-  panel.x_label = title(columns), panel.y_label = title(rows);
-  std::map<std::pair<std::size_t, std::size_t>, std::vector<const Condition*>> cells;
-  const auto index = [](const std::vector<std::string>& all, std::string one) {
-    if (one.empty()) one = "-";
-    return static_cast<std::size_t>(std::find(all.begin(), all.end(), one) - all.begin());
-  };
-  bool several = false;
-  for (const Condition& condition : conditions) {
-    auto& cell =
-        cells[{index(panel.rows, condition.attribute(rows)), index(panel.columns, condition.attribute(columns))}];
-    cell.push_back(&condition);
-    several = several || cell.size() > 1;
-  }
-  for (const auto& [place, members] : cells) {
-    Cell cell;
-    cell.row = place.first, cell.column = place.second;
-    std::string failed;
-    for (const Condition* const condition : members) {
-      if (condition->bad())
-        failed = condition->status;
-      else if (value.better(value.of(*condition), cell.value))
-        cell.value = value.of(*condition);
-      cell.best = cell.best || condition == best;
-    }
-    cell.label = std::isfinite(cell.value) ? value.text(cell.value) : failed.empty() ? "-" : failed;
-    panel.cells.push_back(std::move(cell));
-  }
-  for (auto* const levels : {&panel.rows, &panel.columns}) *levels = figure::labels(*levels);
-  panel.key = value.column.row().better == stat::Better::high ? "higher is better" : "lower is better";
-  panel.notes.push_back("best: " + best->name + " (" + value.text(value.of(*best)) + ")");
-  if (several) {
-    const std::string others = joined(keys, ", ", [](const std::string& key) { return title(key); });
-    panel.notes.push_back("each cell: the best over " + (others.empty() ? "its conditions" : others));
-  }
-  return {"Sweep: " + value.label, {std::move(panel)}};
+  std::optional<Panel> panel;
+  if (columns.empty() && !rows.empty()) panel = over_one(conditions, value, rows, best);
+  if (!panel)
+    panel = columns.empty() ? bars_of(conditions, value, rows, best)
+                            : grid_of(conditions, value, rows, columns, keys, best);
+  return {"Sweep: " + value.label, {*std::move(panel)}};
 }
 
 }  // namespace zs::plot

@@ -93,6 +93,9 @@ HEAVY_FLAGS = $(COMMON) $(TORCH_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd -DFMT_HEADER
 FLAGS_lib/engine/device/cpu.cpp := -O3 -fno-math-errno
 FLAGS_lib/formats/image/transform.cpp := -O3
 FLAGS_lib/engine/kernel/vector.cpp := -O3 -fno-math-errno -fno-trapping-math
+# Styles and scripts of pages, and the list of models, are files of their own that become bytes of the program here.
+FLAGS_lib/pages/report/assets.cpp := -O1
+FLAGS_lib/engine/model/models.cpp := -O2
 FLAGS_lib/foundation/cli/version.cpp = -DZS_VERSION='"$(VERSION)"'
 # Rooms that read options and write pages have no loop to speed up: with -O1 they compile in three quarters of the time.
 EASY := cli attribute optimizer config tracker chat flight registry input summary report experiment comparison recording
@@ -154,6 +157,9 @@ $(HEAVY_OBJECTS) $(HEAVY_TESTS) $(GPU_OBJECTS) $(call object,tools/engine.cpp $(
 $(BUILD)/obj/%.cu.o: %.cu
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCC_FLAGS) $(if $(findstring lib/engine/device/,$<),-fmad=false) -MMD -MP -c $< -o $@
+
+$(BUILD)/obj/lib/engine/model/models.o: lib/engine/model/models.json
+$(BUILD)/obj/lib/pages/report/assets.o: $(foreach e,css js html,$(wildcard lib/pages/report/*.$(e)))
 
 # What is linked stands beside its place until it is whole: a program that starts meanwhile is the one before.
 ATOMICALLY = -o $@.new && mv $@.new $@

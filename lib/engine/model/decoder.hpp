@@ -66,8 +66,8 @@ void build_decoder(const Description& family, Model& model, const Configuration&
 
 /// The family of a description.
 template <const Description& description>
-Family decoder(std::vector<Known> models) {
-  return {description.type, std::move(models),
+Family decoder() {
+  return {description.type,
           [](const Configuration& config, const Settings&) { return decoder_size(description, config); },
           [](Model& model, const Configuration& config, const Settings& settings, std::int64_t total) {
             build_decoder(description, model, config, settings, total);

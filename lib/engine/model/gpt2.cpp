@@ -279,16 +279,7 @@ nlohmann::json meaning(const Configuration& config) {
 }  // namespace
 
 const Family& gpt2() {
-  static const Family family = {
-      "gpt2",
-      {{"tiny", "zs", R"({"n_layer": 4, "n_head": 4, "n_embd": 128, "n_positions": 256, "vocab_size": 256})"},
-       {"gpt2", "openai-community", "{}"},
-       {"gpt2-medium", "openai-community", R"({"n_layer": 24, "n_head": 16, "n_embd": 1024})"},
-       {"gpt2-large", "openai-community", R"({"n_layer": 36, "n_head": 20, "n_embd": 1280})"},
-       {"gpt2-xl", "openai-community", R"({"n_layer": 48, "n_head": 25, "n_embd": 1600})"}},
-      size,
-      build,
-      meaning};
+  static const Family family = {"gpt2", size, build, meaning};
   return family;
 }
 

@@ -11,6 +11,7 @@
 #include "base/words.hpp"
 #include "model/decoder.hpp"
 #include "model/gpt2.hpp"
+#include "model/models.hpp"
 #include "model/vit.hpp"
 
 namespace zs::model {
@@ -31,6 +32,22 @@ const Family& family_of(const Configuration& config) {
                                            : "'" + type + "' is not known (zs knows " + list + ")");
 }
 
+/// A model with a known name.
+struct Known {
+  std::string family, name, owner;  // "owner/name" is accepted too, as on Hugging Face's hub
+  nlohmann::json config;            // its config.json, where it differs from the defaults
+};
+
+const std::vector<Known>& known() {
+  static const std::vector<Known> all = [] {
+    std::vector<Known> list;
+    for (const nlohmann::json& row : nlohmann::json::parse(kModels))
+      list.push_back({row["family"], row["name"], row["owner"], row["config"]});
+    return list;
+  }();
+  return all;
+}
+
 /// A model's configuration, and the folder that it is in.
 struct Source {
   Configuration config;
@@ -45,14 +62,11 @@ Source find(const std::string& name) {
     while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
     return {Configuration::read(folder + "/config.json"), folder};
   }
-  for (const Family* const family : families()) {
-    for (const Known& known : family->models) {
-      if (name == known.name || name == known.owner + "/" + known.name) {
-        nlohmann::json values = nlohmann::json::parse(known.config);
-        values["model_type"] = family->name;
-        return {{"model " + known.name, std::move(values)}, "", known.owner != "zs"};
-      }
-    }
+  for (const Known& model : known()) {
+    if (name != model.name && name != model.owner + "/" + model.name) continue;
+    nlohmann::json values = model.config;
+    values["model_type"] = model.family;
+    return {{"model " + model.name, std::move(values)}, "", model.owner != "zs"};
   }
   throw Error("model '" + name + "' is not a folder, and not known" + did_you_mean(name, names()) + " (there are " +
               joined(names()) + ")");
@@ -82,9 +96,7 @@ bool has_experts(const std::string& name) {
 
 std::vector<std::string> names() {
   std::vector<std::string> all;
-  for (const Family* const family : families()) {
-    for (const Known& known : family->models) all.push_back(known.name);
-  }
+  for (const Known& model : known()) all.push_back(model.name);
   return all;
 }
 

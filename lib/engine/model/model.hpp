@@ -56,16 +56,9 @@ struct Size {
   std::int64_t experts = 0;  ///< of a layer
 };
 
-/// A model with a known name.
-struct Known {
-  std::string name, owner;  ///< "owner/name" is accepted too, as on Hugging Face's hub
-  const char* config;       ///< its config.json, where it differs from the defaults
-};
-
 /// Models of one kind. Hugging Face's names of their tensors are in unit::Parameter and unit::Extra.
 struct Family {
   std::string name;  ///< config.json's model_type
-  std::vector<Known> models;
   Size (*size)(const Configuration&, const Settings&);
   /// Sets units, flops_per_token and config_json of a model whose other members are set; `total` is the number of
   /// layers before any was left out. Throws zs::Error at anything that the family does not support.
@@ -73,7 +66,8 @@ struct Family {
   /// The keys of a config.json that affect the computation, in one form for all versions of the file.
   nlohmann::json (*meaning)(const Configuration&);
 };
-/// All families; a new one is a description in decoders.cpp, or a line in model.cpp.
+/// All families; a new one is a description in decoders.cpp, or a line in model.cpp. A model with a known name is a
+/// line of models.json.
 const std::vector<const Family*>& families();
 
 /// Whether a model's samples are images. Throws zs::Error as make() does if there is no such model.

@@ -291,22 +291,7 @@ Tensor bicubic(std::int64_t from, std::int64_t to) {
 }
 
 const Family& vit() {
-  static const Family family = {
-      "vit",
-      {{"tiny-vit", "zs",
-        R"({"hidden_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 512,
-            "image_size": 32, "patch_size": 8, "num_labels": 10})"},
-       {"vit-base-patch16-224", "google", R"({"num_labels": 1000})"},
-       {"vit-base-patch16-224-in21k", "google", "{}"},
-       {"vit-large-patch16-224", "google",
-        R"({"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096,
-            "num_labels": 1000})"},
-       {"vit-huge-patch14-224-in21k", "google",
-        R"({"hidden_size": 1280, "num_hidden_layers": 32, "num_attention_heads": 16, "intermediate_size": 5120,
-            "patch_size": 14})"}},
-      size,
-      build,
-      meaning};
+  static const Family family = {"vit", size, build, meaning};
   return family;
 }
 

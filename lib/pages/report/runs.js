@@ -1,44 +1,3 @@
-// SPDX-License-Identifier: Apache-2.0
-// The page of all runs in the browser. Rows are drawn where they are seen alone, so that 10,000 take no longer than 50.
-#include "report/render.hpp"
-
-namespace zs::report {
-
-const char* const kRunsStyle = R"css(
-main.runs{max-width:none}
-.bar{display:flex;flex-wrap:wrap;gap:.6rem 1rem;align-items:center;margin:.6rem 0}
-.bar input[type=search]{flex:1 1 18rem;min-width:0}
-input,select,.bar button{font:inherit;color:inherit;background:var(--paper);border:1px solid var(--quiet);border-radius:.3rem;padding:.25rem .5rem}
-.bar button{cursor:pointer}
-:focus-visible{outline:2px solid var(--link);outline-offset:1px}
-#box{overflow:auto;max-height:62vh;border:1px solid var(--grid);border-radius:.3rem;position:relative}
-#box table{font-size:.88rem;width:max-content;min-width:100%}
-#box th{position:sticky;top:0;background:var(--paper);z-index:1;padding:.35rem .7rem;border-bottom:2px solid var(--quiet)}
-#box td{padding:0 .7rem;height:30px;line-height:29px;max-width:26rem;overflow:hidden;text-overflow:ellipsis}
-#box tr.group td{background:var(--tint);font-weight:600;max-width:none}
-#box tr.space td{padding:0;border:0}
-#box tbody tr:not(.space):hover{background:var(--tint)}
-#status{color:var(--quiet);min-height:1.5em}#status.bad{color:var(--bad)}
-#columns{columns:14rem;margin:.4rem 0}#columns label{display:block;overflow-wrap:anywhere}
-#curves svg{width:100%;height:auto;font:12px system-ui,"DejaVu Sans",sans-serif}
-#curves li i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin-right:.4em}
-@media(max-width:560px){#box{max-height:70vh}.bar{gap:.4rem}}
-)css";
-
-const char* const kRunsBody = R"html(
-<div class="bar"><input type="search" id="filter" aria-label="filter" placeholder="status=complete training.learning_rate&lt;=6e-4 gpt2" spellcheck="false" autocomplete="off">
-<label><input type="checkbox" id="any"> any of the tests</label>
-<label>group by <select id="group"><option value="">nothing</option></select></label></div>
-<details><summary>Columns</summary><div id="columns"></div></details>
-<p id="status" role="status" aria-live="polite"></p>
-<div id="box" tabindex="0" role="region" aria-label="runs; up and down move, space chooses, enter opens the report"><table><thead><tr></tr></thead><tbody></tbody></table></div>
-<section id="curves" hidden><h2>Chosen runs</h2>
-<div class="bar"><label><input type="checkbox" id="log"> logarithmic</label> <button type="button" id="none">choose none</button></div>
-<div id="plot"></div><ul id="legend"></ul></section>
-<noscript><p>This page needs JavaScript, which it has within itself.</p></noscript>
-)html";
-
-const char* const kRunsScript = R"js(
 (function(){
 'use strict';
 var data=JSON.parse(document.getElementById('data').textContent),columns=data.columns,count=data.links.length;
@@ -278,6 +237,3 @@ var every=document.querySelector('meta[name=zs-every]');
 if(every)setInterval(function(){if(!chosen.length)location.reload()},1000*every.content);
 heads();select();
 })();
-)js";
-
-}  // namespace zs::report

@@ -1,71 +1,3 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "report/render.hpp"
-
-namespace zs::report {
-
-const char* const kStyle = R"css(
-*{box-sizing:border-box}
-html{-webkit-text-size-adjust:100%;scroll-behavior:smooth}
-body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
-main{max-width:70rem;margin:0 auto;padding:1.5rem 1.25rem 4rem}
-h1{font-size:1.7rem;line-height:1.25;margin:.5rem 0 1rem;overflow-wrap:anywhere}
-h2{font-size:1.25rem;margin:2.6rem 0 .6rem;padding-top:.6rem;border-top:1px solid var(--grid)}
-h3{font-size:1rem;margin:1.6rem 0 .4rem}
-p,li{overflow-wrap:anywhere}
-ul{padding-left:1.25rem}li{margin:.3rem 0}
-code{font:.88em ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace;overflow-wrap:anywhere}
-.verdict{border-left:.4rem solid var(--quiet);background:var(--tint);padding:.9rem 1.1rem;border-radius:.25rem;margin:0 0 1rem}
-.verdict p{margin:0;font-size:1.06rem}
-.verdict .label{display:inline-block;font-weight:700;margin-bottom:.35rem}
-.verdict.good{border-color:var(--good)}.verdict.good .label{color:var(--good)}
-.verdict.bad{border-color:var(--bad)}.verdict.bad .label{color:var(--bad)}
-span.bad{color:var(--bad);font-weight:600}
-nav{font-size:.92rem;margin:0 0 1rem;display:flex;flex-wrap:wrap;gap:.2rem 1rem}
-a{color:var(--link)}
-td a,p a.from{color:inherit;text-decoration:underline dotted;text-underline-offset:.2em;text-decoration-color:var(--quiet)}
-td a:hover,p a.from:hover{color:var(--link);text-decoration-style:solid}
-.scroll{overflow-x:auto;margin:.8rem 0;-webkit-overflow-scrolling:touch}
-.scroll.more{-webkit-mask-image:linear-gradient(to left,transparent,#000 3rem);mask-image:linear-gradient(to left,transparent,#000 3rem)}
-table{border-collapse:collapse;font-size:.92rem;font-variant-numeric:tabular-nums}
-th,td{padding:.35rem .8rem .35rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--grid)}
-th{font-weight:600;vertical-align:bottom;border-bottom:2px solid var(--quiet)}
-th.n,td.n{text-align:right}td,span.n{white-space:nowrap}
-th button{all:unset;cursor:pointer;font-weight:600}
-th button:focus-visible{outline:2px solid var(--link);outline-offset:2px}
-th button::after{content:"\2195";opacity:.35;margin-left:.15em;font-weight:400}
-th[aria-sort=ascending] button::after{content:"\2191";opacity:1}
-th[aria-sort=descending] button::after{content:"\2193";opacity:1}
-tr:target{background:var(--tint);outline:2px solid var(--link)}
-td.long{min-width:14rem;white-space:normal}td.long code{white-space:normal}
-figure{margin:1rem 0;position:relative}
-figcaption{color:var(--quiet);font-size:.88rem}
-svg.figure{display:block;width:100%;height:auto;overflow:visible;font:13px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
-svg.narrow{display:none}
-.row{display:grid;grid-template-columns:1fr 1fr;gap:0 2.5rem}
-.row figure{margin:.6rem 0}.row figcaption{display:none}
-svg .pointer rect{fill:transparent;stroke:none}svg .hair{stroke:var(--quiet);stroke-dasharray:3 3;visibility:hidden}
-.tip{position:absolute;pointer-events:none;background:var(--paper);color:var(--ink);border:1px solid var(--quiet);border-radius:.3rem;padding:.4rem .6rem;font-size:.84rem;line-height:1.4;box-shadow:0 2px 8px #0003;display:none;white-space:nowrap;z-index:1;font-variant-numeric:tabular-nums}
-.tip i{display:inline-block;width:.7em;height:.7em;border-radius:2px;margin-right:.15em}
-footer{margin-top:3rem;color:var(--quiet);font-size:.88rem}
-details summary{cursor:pointer;margin:1rem 0 .4rem;font-weight:600}
-@media(max-width:560px){
-main{padding:1rem .9rem 3rem}h1{font-size:1.4rem}
-svg.wide{display:none}svg.narrow{display:block}.row{display:block}
-table{font-size:.86rem}th,td{padding-right:.6rem}
-td:nth-child(2):last-child{min-width:0;white-space:normal;overflow-wrap:anywhere}td:has(+td:last-child):first-child{white-space:normal;overflow-wrap:break-word}
-}
-@media screen{td:not(.long) wbr{display:none}}
-@media print{
-body{font-size:10.5pt}main{max-width:none;padding:0}nav,.tip{display:none!important}
-svg.wide{display:block}svg.narrow{display:none}
-figure,tr,.verdict{break-inside:avoid}h2,h3{break-after:avoid}.scroll{overflow:visible}.scroll.more{-webkit-mask-image:none;mask-image:none}.row{grid-template-columns:1fr 1fr}
-table{font-size:8.5pt}th,td{padding-right:.4rem;white-space:normal;overflow-wrap:break-word}td.n{white-space:nowrap}td code{overflow-wrap:break-word}
-details::details-content{content-visibility:visible}summary{list-style:none}
-th button::after{content:none}a{color:inherit;text-decoration:none}
-}
-)css";
-
-const char* const kScript = R"js(
 (function(){
 'use strict';
 // Tables: a click on a heading sorts; numbers by their key, words as words; a third click gives the first order again.
@@ -158,6 +90,3 @@ document.querySelectorAll('figure').forEach(function(figure){
   });
 });
 })();
-)js";
-
-}  // namespace zs::report

@@ -6,9 +6,8 @@
 //                       | block | block | | block | block | | blocks of kBlock numbers, the last one of a tile shorter
 //   bytes that are sent | scales | codes  | scales | codes  | the same number for every tile
 //
-// A block's scale is its largest magnitude / the largest code (127 or 7), float32;
-// a code is the nearest integer to number / scale, ties to even; decoding gives
-// code * scale. A block with a number that is not finite decodes to NaN.
+// A block's scale is its largest magnitude / the largest code (127 or 7), float32; a code is the nearest integer to
+// number / scale, ties to even; decoding gives code * scale. A block with a number that is not finite decodes to NaN.
 #pragma once
 #include "comm/group.hpp"
 

@@ -48,6 +48,24 @@ std::vector<device::View> parts_of_sums(const device::View& mine, std::size_t su
   return all;
 }
 
+Work Group::reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) {
+  return reduce_scatter({full.count, full.type, tree::Addends::one_each(size()), {full}}, mine, what);
+}
+
+Work Group::all_gather(const device::View& mine, const device::View& full, const std::string& what) {
+  const Gathered one{mine, full};
+  return all_gather_coalesced({&one, 1}, what);
+}
+
+Work Group::all_to_all(const device::View& full, const device::View& received, const std::string& what) {
+  std::vector<device::View> to, from;
+  for (int other = 0; other < size(); ++other) {
+    const Slice part = slice(full.count, other, size());
+    to.push_back(full.part(part.begin, part.end)), from.push_back(received.part(part.begin, part.end));
+  }
+  return all_to_all(to, from, what);
+}
+
 void require_parts(const Group& group, std::span<const device::View> to, std::span<const device::View> from,
                    const std::string& what) {
   const auto ranks = static_cast<std::size_t>(group.size()), own = static_cast<std::size_t>(group.rank());

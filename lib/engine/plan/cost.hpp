@@ -6,9 +6,8 @@
 //   collectives                    by the bytes that a rank sends: latency + bytes / bandwidth
 //   load, store                    by the bytes of the unit's state
 //
-// "By" means a line fitted through the measured units. If collectives
-// overlap computation (on a GPU), communication and computation are two
-// lanes, joined by waits. Ranks that share processors share their time.
+// "By" means a line fitted through the measured units. If collectives overlap computation (on a GPU), communication and
+// computation are two lanes, joined by waits. Ranks that share processors share their time.
 #pragma once
 #include <map>
 #include <set>

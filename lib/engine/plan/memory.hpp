@@ -20,8 +20,7 @@ double kept_bytes(const Plan& plan, int bytes_per_parameter);
 /// measured activations. Without memory that no plan names: batches, workspaces of products.
 double peak_bytes(const Plan& plan, const Profile& profile);
 
-/// Measured bytes of activations at the peak, with or
-/// without checkpointing; negative if the profile has none.
+/// Measured bytes of activations at the peak, with or without checkpointing; negative if the profile has none.
 double activation_bytes(const Profile& profile, bool checkpointing);
 
 }  // namespace zs::plan

@@ -36,9 +36,8 @@ std::string bfloat16_products(std::string_view flags, std::string_view most);
 /// Why matrix products are slow here, with the remedy; "" if no reason is known.
 std::string slow_products();
 
-/// If OpenBLAS mistakes the processor for an old one, runs this program
-/// again, once, with the right core type in its environment, which OpenBLAS
-/// reads at its start. Call it first in main; it returns if nothing is wrong.
+/// If OpenBLAS mistakes the processor for an old one, runs this program again, once, with the right core type in its
+/// environment, which OpenBLAS reads at its start. Call it first in main; it returns if nothing is wrong.
 void choose_products(char** argv);
 
 /// The core type (a value of OPENBLAS_CORETYPE) that suits a processor with these flags (as in /proc/cpuinfo) better

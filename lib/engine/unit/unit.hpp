@@ -5,115 +5,18 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "unit/batch.hpp"
+#include "unit/context.hpp"
 #include "unit/expert_ranks.hpp"
+#include "unit/parameter.hpp"
 #include "unit/sequence.hpp"
 #include "unit/tensor.hpp"
 
 namespace zs::unit {
-
-/// Elements [begin, end) of a unit's flat buffer.
-struct Range {
-  std::int64_t begin = 0, end = 0;
-  std::int64_t size() const { return end - begin; }
-  /// The intersection; its size is 0 if they have nothing in common.
-  Range within(std::int64_t from, std::int64_t to) const;
-};
-
-/// One parameter tensor: its range in the unit's flat buffer (row-major, no padding), its initial values, and whether
-/// it is trained. Trained parameters come first in the buffer: gradients, optimizer state, reductions and the gathers
-/// after an update cover only the first part.
-struct Parameter {
-  enum class Init { normal, uniform, zeros, ones };
-  /// Whether it is the weight of a product, and its layout.
-  enum class Product { none, out_in, in_out };
-  std::string name{};  ///< the name in Hugging Face's state_dict
-  std::vector<std::int64_t> shape{};
-  Init init = Init::normal;
-  double mean = 0, std = 0;  ///< for normal; a uniform one is between mean - std and mean + std
-  bool decay = true;         ///< false for biases and norms, which can be excluded from weight decay
-  std::int64_t offset = 0;   ///< elements from the start of the flat buffer; set by Unit
-  std::string stack{};       ///< files have it as row `row` of `rows` of this tensor; "": as a tensor of its name
-  std::int64_t row = 0, rows = 1;
-  std::string other_name{};  ///< an alternative name in files of other programs, or ""
-  std::string keys{};        ///< the keys of config.json that determine its shape: "vocab_size, n_embd"
-  bool head = false;         ///< of a task's head: a folder of the model for another task lacks it, or has another
-  Product product = Product::none;
-  int float8_scale = -1;     ///< of a product that --fp8 rounds: the unit's weights with the same number share a scale
-  bool trained = true;       ///< false: frozen at its initial values
-  bool added = false;        ///< of an adapter: files of the model lack it
-  int adapter = -1;          ///< of a product: index of its lora_A among the unit's parameters, before lora_B
-  double adapter_scale = 0;  ///< factor of their product
-  bool expert = false;       ///< of an expert
-  std::int64_t idle = 0;     ///< numbers of it that a token does not meet, on average over the experts
-
-  std::int64_t numel() const;
-  Range place() const { return {offset, offset + numel()}; }
-  /// Its tensor in files: the name, and the shape.
-  const std::string& name_in_files() const { return stack.empty() ? name : stack; }
-  std::vector<std::int64_t> shape_in_files() const;
-  /// Its first element in that tensor.
-  std::int64_t begin_in_files() const { return row * numel(); }
-};
-
-/// The documents of packed samples, which do not see each other; empty if each sample is one.
-struct Documents {
-  std::vector<std::int64_t> begins{};  ///< each one's first token in the B*T tokens of a micro-batch; ascending from 0
-  at::Tensor positions{};              ///< int64 [B, T]: the position of each token in its document
-
-  explicit operator bool() const { return !begins.empty(); }
-};
-
-/// One micro-batch: the input of the first unit, and the targets of the last one.
-/// For a language model int64 [B, T], B samples of T tokens, the targets one
-/// token later; for a classifier of images float32 [B, 3, S, S], and int64 [B].
-struct Batch {
-  at::Tensor inputs, targets;
-  /// Set if negative targets are padding, which the loss ignores: the factor of the mean over the others, so that the
-  /// mean of all micro-batches is the mean over all counted targets.
-  std::optional<float> weight{};
-  Documents documents{};   ///< a document does not cross samples
-  std::int64_t first = 0;  ///< position of the first tokens in their samples; of a chunk more than 0
-  /// For a chunk with `weight`: int64 [B], the tokens of each of its samples before the padding behind the last target.
-  /// Undefined for whole samples, whose targets say it.
-  at::Tensor lengths{};
-  std::int64_t samples() const { return inputs.size(0); }
-  Batch to(const at::Device& device) const;
-  /// Chunk `number` of `chunks` equal ones of each sample, as a micro-batch: with the positions of its tokens, and with
-  /// the beginnings of documents in the whole samples. REQUIRES: chunks divides the tokens of a sample.
-  Batch chunk(std::int64_t number, std::int64_t chunks) const;
-};
-
-/// Documents with these first tokens, in consecutive samples of `length`.
-Documents documents(std::vector<std::int64_t> begins, std::int64_t samples, std::int64_t length);
-
-/// The context of a forward besides its inputs. Random streams depend on the leaf and the unit, not on the rank.
-struct ForwardContext {
-  const Batch& batch;
-  std::uint64_t stream = 0;      ///< key of (seed, step, leaf)
-  bool training = true;          ///< false disables dropout
-  at::Tensor* logits = nullptr;  ///< if not null, the last unit stores the logits of its loss, [B, T, V] or [B, L]
-  /// A running sum next to the output, float32 and differentiable: a unit gets the sum of the units before it,
-  /// undefined for the first ones, and may add a term. Null: this forward has no such sum.
-  at::Tensor* beside = nullptr;
-
-  /// The ranks among which the unit's experts are divided: `own` are this rank's, once for each leaf. Null: `own` are
-  /// all, once.
-  const ExpertRanks* experts = nullptr;
-
-  std::span<const std::int64_t> document_begins() const { return batch.documents.begins; }
-};
-
-/// The arguments of a forward of one chunk.
-struct Chunk {
-  at::Tensor x;
-  std::span<const at::Tensor> own, borrowed;
-  ForwardContext context;
-};
 
 /// A tensor that files of other programs have besides a unit's parameters, and that may be ignored.
 struct Extra {

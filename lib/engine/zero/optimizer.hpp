@@ -3,7 +3,6 @@
 // parameters and the state of each rule (optimizer/optimizer.hpp), in device
 // memory or offloaded. The update is zs's own kernel, or LibTorch's AdamW.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -14,7 +13,9 @@
 #include "optimizer/optimizer.hpp"
 #include "unit/unit.hpp"
 #include "zero/directions.hpp"
-#include "zero/store.hpp"
+#include "zero/offloadable.hpp"
+#include "zero/recipe.hpp"
+#include "zero/rule.hpp"
 
 namespace zs::zero {
 
@@ -24,54 +25,6 @@ struct Update {
   std::int64_t number = 1;  ///< counts from 1, without skipped steps
   float scale = 1;          ///< the gradient is sum * scale * clip
   float clip = 1;
-};
-
-/// A range of elements with the same update: [begin, end) of the owned part.
-struct Segment {
-  std::int64_t begin = 0, end = 0;
-  bool decay = true;
-  optimizer::Rule rule = optimizer::Rule::adamw;
-  Matrix matrix{};       ///< for Rule::muon: the matrix that contains it
-  comm::Slice tensor{};  ///< for Rule::adamw_8bit: the parameter that contains it, in the unit
-};
-
-/// A segment's part of values of all segments, or none of none.
-inline device::View part(const device::View& of, const Segment& s) {
-  return of.count > 0 ? of.part(s.begin, s.end) : of;
-}
-
-/// The updates of a unit.
-struct Recipe {
-  optimizer::Settings settings{};
-  std::vector<Segment> segments{};   ///< of the owned part, without gaps
-  std::vector<Matrix> matrices{};    ///< of the unit, orthogonalised as a whole
-  std::vector<comm::Slice> coded{};  ///< parameters of the unit whose state has 8 bits
-  bool updates = true;               ///< false: no updates, and no state
-};
-/// Whether a unit is a block: neither the first nor the last.
-inline bool is_block(const unit::Units& units, std::size_t unit) { return unit > 0 && unit + 1 < units.size(); }
-Recipe recipe(const optimizer::Settings& settings, const unit::Unit& unit, bool block, comm::Slice owned,
-              bool decay_all);
-/// The rule of a unit's parameter.
-optimizer::Rule rule(const optimizer::Settings& settings, const unit::Parameter& parameter, bool block);
-/// Numbers of optimizer state of a whole unit, besides its parameters; of 8 bits, four count as one.
-std::int64_t kept(const optimizer::Settings& settings, const unit::Unit& unit, bool block);
-/// Its matrices that are orthogonalised as a whole.
-std::vector<Matrix> matrices(const optimizer::Settings& settings, const unit::Unit& unit, bool block);
-
-/// The layout of the state: the concatenated numbers `slot` of all elements whose rule keeps more than `slot`.
-class Slots {
- public:
-  Slots() = default;
-  explicit Slots(const Recipe& recipe);
-  std::int64_t count(int slot) const { return counts_[static_cast<std::size_t>(slot)]; }
-  std::int64_t count() const { return counts_[0] + counts_[1]; }
-  /// The index in a slot of an element of the owned part. REQUIRES: its rule keeps that number.
-  std::int64_t place(int slot, std::int64_t element) const;
-
- private:
-  std::vector<Segment> segments_;
-  std::array<std::int64_t, optimizer::kMostStates> counts_{};
 };
 
 class Optimizer {
@@ -137,16 +90,5 @@ std::unique_ptr<Optimizer> coded_adamw(const OptimizerOf& of);
 /// torch::optim::AdamW over the same memory. REQUIRES: AdamW, correct_bias, no offload of the state, parameters that
 /// stay in place.
 std::unique_ptr<Optimizer> torch_adamw(const OptimizerOf& of);
-
-// Converts an optimizer's rules to rules of the elementwise kernels (device::Operations::update).
-
-/// `update` counts from 1. `decay` false disables weight decay. REQUIRES: not Rule::muon.
-device::Rule factors(const optimizer::Settings& settings, optimizer::Rule rule, double learning_rate,
-                     std::int64_t update, bool decay);
-
-/// For a matrix under Muon: the step along the orthogonalised direction, adjusted to its shape.
-device::Rule matrix_step(const optimizer::Settings& settings, double learning_rate, bool decay, std::int64_t rows,
-                         std::int64_t columns);
-device::DirectionFactors direction(const optimizer::Settings& settings);
 
 }  // namespace zs::zero

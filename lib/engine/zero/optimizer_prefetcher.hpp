@@ -11,7 +11,7 @@
 #include <functional>
 
 #include "plan/plan.hpp"
-#include "zero/store.hpp"
+#include "zero/offloadable.hpp"
 
 namespace zs::zero {
 

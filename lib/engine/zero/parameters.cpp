@@ -68,6 +68,10 @@ device::View Parameters::shard_memory() const {
   return {shard.data(), layout_.shard(), layout_.type, group_->device()};
 }
 
+device::View Parameters::part(const device::Buffer& buffer, bool frozen) const {
+  return frozen ? view(buffer).part(layout_.trained, layout_.numel) : view(buffer).part(0, layout_.trained);
+}
+
 device::View Parameters::slice(bool frozen) const {
   const std::int64_t trained = layout_.slice.size();
   if (sharded()) return frozen ? shard_memory().part(trained, layout_.shard()) : shard_memory().part(0, trained);

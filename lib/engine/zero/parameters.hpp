@@ -7,8 +7,8 @@
 
 #include "zero/encoding.hpp"
 #include "zero/layout.hpp"
+#include "zero/offloadable.hpp"
 #include "zero/pool.hpp"
-#include "zero/store.hpp"
 
 namespace zs::zero {
 
@@ -94,9 +94,7 @@ class Parameters {
   device::View secondary() const;
   device::View view(const device::Buffer& buffer) const { return buffer.view(layout_.type, layout_.numel); }
   /// The trained, or the frozen part of a whole buffer.
-  device::View part(const device::Buffer& buffer, bool frozen) const {
-    return frozen ? view(buffer).part(layout_.trained, layout_.numel) : view(buffer).part(0, layout_.trained);
-  }
+  device::View part(const device::Buffer& buffer, bool frozen) const;
 };
 
 }  // namespace zs::zero

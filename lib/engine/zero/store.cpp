@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "device/tensor.hpp"
+#include "zero/offloadable.hpp"
 
 namespace zs::zero {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is offloaded: it comes back as it went, and what a disk gives back wrongly is found and named.
-#include "zero/store.hpp"
+#include "zero/offloadable.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

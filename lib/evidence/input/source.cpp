@@ -19,8 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The name in a run's record, which its user may have
-/// set after the training; nothing if it has only its id.
+/// The name in a run's record, which its user may have set after the training; nothing if it has only its id.
 std::map<std::string, std::string> name_in_record(const std::string& folder) {
   const fs::path path = fs::weakly_canonical(folder);
   if (!registry::registered(path.parent_path().string(), path.filename().string())) return {};

@@ -63,10 +63,9 @@ struct Condition {
 /// The unit of the runs' losses; "nats/token" if no run has one, "nats" if units differ.
 std::string loss_unit(const std::vector<Condition>& conditions);
 
-/// The runs as conditions, in order of first appearance: by name, repetitions by what they repeat
-/// (attribute repetition_of), or by equal values of the attributes `by`, named
-/// after that value ("KEY=VALUE KEY=VALUE" for several keys; "(none)" without). Throws Error if no run has such an
-/// attribute. `store` must outlive the result.
+/// The runs as conditions, in order of first appearance: by name, repetitions by what they repeat (attribute
+/// repetition_of), or by equal values of the attributes `by`, named after that value ("KEY=VALUE KEY=VALUE" for several
+/// keys; "(none)" without). Throws Error if no run has such an attribute. `store` must outlive the result.
 std::vector<Condition> conditions(const metric::Store& store, const std::vector<std::string>& by,
                                   const TimingRule& rule);
 

@@ -14,8 +14,7 @@ struct Interval {
   double low, high;
 };
 
-/// Compensated (Neumaier) sum over the size, nearly
-/// independent of the order of values; exact for equal values.
+/// Compensated (Neumaier) sum over the size, nearly independent of the order of values; exact for equal values.
 double mean(const Sample& values);
 
 /// The smallest value, nan only if all are nan or there is none. greatest() likewise.
@@ -36,10 +35,9 @@ double mad(const Sample& values);
 /// Student's interval of the mean: mean -+ t(confidence, n - 1) s / sqrt(n); nan below two values.
 Interval mean_interval(const Sample& values, double confidence = 0.95);
 
-/// Percentile bootstrap interval of `statistic`, with a generator that is reproducible
-/// for a seed on every machine. One group: resamples its values. Several groups (runs):
-/// resamples whole groups, since values within one are not independent. 2000 rounds,
-/// fewer (never below 100) for very large samples. nan below two values or groups.
+/// Percentile bootstrap interval of `statistic`, with a generator that is reproducible for a seed on every machine. One
+/// group: resamples its values. Several groups (runs): resamples whole groups, since values within one are not
+/// independent. 2000 rounds, fewer (never below 100) for very large samples. nan below two values or groups.
 Interval bootstrap(const std::vector<Sample>& groups, const std::function<double(Sample&)>& statistic,
                    std::uint64_t seed, double confidence = 0.95);
 

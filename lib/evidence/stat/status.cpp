@@ -89,9 +89,8 @@ std::string dead(const metric::Run& run, const Series& series) {
   return unmoved(run);
 }
 
-/// The point whose gradient norm has destroyed the parameters, or null. With a
-/// scaled loss (float16) a norm that is not finite is a skipped step; then all
-/// must be so. If the number format is unknown, no later norm may be finite.
+/// The point whose gradient norm has destroyed the parameters, or null. With a scaled loss (float16) a norm that is not
+/// finite is a skipped step; then all must be so. If the number format is unknown, no later norm may be finite.
 const Point* poisoned(const metric::Run& run, const Series& series) {
   const std::string dtype = run.attribute("dtype");
   const bool scale = run.records.find("loss_scale") || run.records.find("skipped");

@@ -16,9 +16,8 @@ struct Converted {
       left_out{};                      ///< what the form cannot store: "moments exp_avg, exp_avg_sq of 7 parameters"
 };
 
-/// Writes the checkpoint in that form to the new folder `to`, which appears
-/// whole or not at all, after the result was read back and compared. Throws
-/// Error if the checkpoint has faults, or lacks what the form needs.
+/// Writes the checkpoint in that form to the new folder `to`, which appears whole or not at all, after the result was
+/// read back and compared. Throws Error if the checkpoint has faults, or lacks what the form needs.
 ///
 ///   hf           model.safetensors with the weights that the model computes with, or their masters where the
 ///                checkpoint has no others, as from_pretrained reads them, and config.json where the checkpoint has

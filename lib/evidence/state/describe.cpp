@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "state/describe.hpp"
 
-#include <algorithm>
 #include <set>
 
 #include "base/checksum.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows of a summary as named values for figures and reports. Statistics come from the summary.
 #pragma once
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -12,32 +11,9 @@
 #include "stat/sample.hpp"
 #include "stat/series.hpp"
 #include "stat/summary_columns.hpp"
+#include "summary/figures.hpp"
 
 namespace zs::summary {
-
-/// The figures of one row of a summary's table, by column name: row["time_mean"], which the compiler checks. Absent
-/// figures have no value.
-template <const auto& kColumns>
-class Figures {
- public:
-  using Column = stat::Place<kColumns>;
-
-  Figures() { values_.fill(metric::absent_real()); }
-  std::optional<double> operator[](Column column) const {
-    const double value = values_[column.at];
-    return metric::is_absent(value) ? std::nullopt : std::optional(value);
-  }
-  /// A count; 0 if absent.
-  std::size_t count(Column column) const {
-    const double value = values_[column.at];
-    return value > 0 ? static_cast<std::size_t>(value) : 0;
-  }
-  void set(Column column, double value) { values_[column.at] = value; }
-  void read(const metric::Table& table, std::size_t row);
-
- private:
-  std::array<double, kColumns.size()> values_;
-};
 
 /// One run of a condition: its records, and its row of the summary's table "runs".
 struct Member : Figures<stat::kRunColumns> {
@@ -90,8 +66,7 @@ bool on_images(const std::vector<Condition>& conditions);
 /// The condition with that name; "" is the first. Throws UsageError with the nearest name.
 const Condition& baseline(const std::vector<Condition>& conditions, const std::string& name);
 
-/// Whether the curves and the digests of conditions are
-/// equal, by the same comparison as the table "divergence".
+/// Whether the curves and the digests of conditions are equal, by the same comparison as the table "divergence".
 struct Agreement {
   bool curves = false;      ///< at least two conditions have curves, and their losses are equal at every common step
   bool same_steps = false;  ///< all curves have the same steps

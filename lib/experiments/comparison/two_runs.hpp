@@ -10,9 +10,8 @@
 
 namespace zs::comparison {
 
-/// Compares records, digests and the checkpoints of both folders. With `columns`,
-/// only these columns of the records. Values written with fewer digits count as
-/// equal if their digits agree; the verdict says so. The answer has the first
+/// Compares records, digests and the checkpoints of both folders. With `columns`, only these columns of the records.
+/// Values written with fewer digits count as equal if their digits agree; the verdict says so. The answer has the first
 /// record that differs, the first tensor that differs and every reason to fail.
 Answer compare_runs(const Recorded& a, const Recorded& b, const compare::Tolerance& tolerance,
                     const std::vector<std::string>& columns = {});

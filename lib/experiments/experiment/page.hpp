@@ -26,8 +26,7 @@ void write_page(const std::string& registry, const std::vector<std::string>& ope
                 const registry::Question& question, const PageFile& file, const std::string& tool,
                 const FaultSink& faults);
 
-// A cache of runs' metrics, for repeated views of
-// many runs: an unchanged file is not read again.
+// A cache of runs' metrics, for repeated views of many runs: an unchanged file is not read again.
 
 class Seen {
  public:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/environment.hpp"
 
-#include <algorithm>
 #include <filesystem>
 #include <sstream>
 

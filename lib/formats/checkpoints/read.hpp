@@ -43,7 +43,8 @@ std::string deepspeed_folder(const std::string& folder);
 /// Whether the folder has these files.
 bool is_megatron(const std::string& folder);
 
-/// Adds their content to the result of add_dcp(). A damaged file, and groups at different steps, are faults of the state.
+/// Adds their content to the result of add_dcp(). A damaged file, and groups at different steps, are faults of the
+/// state.
 void add_megatron(State& into, const std::string& folder);
 
 }  // namespace zs::checkpoints

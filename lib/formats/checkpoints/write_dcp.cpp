@@ -46,7 +46,8 @@ class DcpWriter {
     ends_.resize(files_.size());
   }
 
-  /// A tensor, cut along its first dimension as FSDP cuts it: each rank has the same number of rows, the last ones fewer.
+  /// A tensor, cut along its first dimension as FSDP cuts it: each rank has the same number of rows, the last ones
+  /// fewer.
   void tensor(const Path& path, const Whole& whole) {
     if (const std::string what = defect(whole); !what.empty()) throw Error(name_of(path), 0, what);
     const std::int64_t rows = whole.shape.empty() ? 1 : whole.shape[0];

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "metric/file.hpp"
+#include "metric/jsonl_writer.hpp"
 #include "metric/unit.hpp"
 
 namespace zs::metric {

@@ -56,22 +56,6 @@ class MemoryWriter : public Writer {
   Run& run_;
 };
 
-/// JSON lines, one per row. They have no attributes.
-class JsonlWriter : public Writer {
- public:
-  explicit JsonlWriter(Output& out) : table_(run_), out_(out) {}
-  void begin(const std::string& run, const Facts& attributes) override { table_.begin(run, attributes); }
-  void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override;
-  void finish(const Facts&) override { write(); }
-
- private:
-  void write();
-
-  Run run_;
-  MemoryWriter table_;
-  Output& out_;
-};
-
 /// The HDF5 form in a file that is complete at any time, also after a kill -9: it is always replaced as a whole. A file
 /// that grows in place cannot promise that: HDF5 refuses one whose writer was killed, and one written for SWMR (on a
 /// local file system) opens only in programs that ask for SWMR. This costs 4 ms per MB: 100,000 steps are 9 MB. At most

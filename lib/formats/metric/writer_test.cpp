@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/folder.hpp"
 #include "metric/file.hpp"
+#include "metric/jsonl_writer.hpp"
 
 namespace zs::metric {
 namespace {

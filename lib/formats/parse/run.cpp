@@ -8,6 +8,7 @@
 #include "base/number.hpp"
 #include "base/secret.hpp"
 #include "metric/file.hpp"
+#include "metric/jsonl_writer.hpp"
 #include "parse/dialect.hpp"
 #include "parse/document.hpp"
 #include "parse/mlflow.hpp"

@@ -7,6 +7,24 @@
 
 namespace zs::tensorfile {
 
+Object::Object(std::string name, std::vector<Value> arguments, std::vector<Value> state, std::vector<Value> elements,
+               std::vector<Item> items)
+    : name(std::move(name)),
+      arguments(std::move(arguments)),
+      state(std::move(state)),
+      elements(std::move(elements)),
+      items(std::move(items)) {}
+
+Value::Value(double value) : held_(value) {}
+Value::Value(std::string value) : held_(std::move(value)) {}
+Value::Value(std::string_view value) : held_(std::string(value)) {}
+Value::Value(const char* value) : held_(std::string(value)) {}
+Value::Value(List value) : held_(std::move(value)) {}
+Value::Value(Tuple value) : held_(std::move(value)) {}
+Value::Value(Dict value) : held_(std::move(value)) {}
+Value::Value(Tensor value) : held_(std::move(value)) {}
+Value::Value(Object value) : held_(std::move(value)) {}
+
 double Value::real(std::string_view name) const {
   if (const double* value = get<double>()) return *value;
   if (const std::int64_t* value = get<std::int64_t>()) return static_cast<double>(*value);

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -37,12 +36,8 @@ struct Object {
   std::vector<Item> items;       ///< set in it
 
   // Instead of default values of the members, which would need the complete type Value here.
-  Object();
-  explicit Object(std::string name);
-  Object(std::string name, std::vector<Value> arguments);
-  Object(std::string name, std::vector<Value> arguments, std::vector<Value> state);
-  Object(std::string name, std::vector<Value> arguments, std::vector<Value> state, std::vector<Value> elements,
-         std::vector<Item> items);
+  explicit Object(std::string name = {}, std::vector<Value> arguments = {}, std::vector<Value> state = {},
+                  std::vector<Value> elements = {}, std::vector<Item> items = {});
 
   /// An attribute or an item of that name; nullptr if there is none.
   const Value* find(std::string_view key) const;
@@ -54,7 +49,13 @@ class Value {
   Value() = default;  ///< None
   // Implicit, so that a dict reads as one.
   template <std::integral T>
-  Value(T value);  ///< bool or int
+  Value(T value) {  ///< bool or int
+    static_assert(sizeof(T) < 8 || std::is_signed_v<T>, "an unsigned 64-bit value may not fit: cast it");
+    if constexpr (std::is_same_v<T, bool>)
+      held_ = value;
+    else
+      held_ = static_cast<std::int64_t>(value);
+  }
   Value(double value);
   Value(std::string value);
   Value(std::string_view value);
@@ -94,39 +95,5 @@ class Value {
 struct Item {
   Value key, value;
 };
-
-inline Object::Object() = default;
-inline Object::Object(std::string name) : name(std::move(name)) {}
-inline Object::Object(std::string name, std::vector<Value> arguments)
-    : name(std::move(name)), arguments(std::move(arguments)) {}
-inline Object::Object(std::string name, std::vector<Value> arguments, std::vector<Value> state)
-    : name(std::move(name)), arguments(std::move(arguments)), state(std::move(state)) {}
-inline Object::Object(std::string name, std::vector<Value> arguments, std::vector<Value> state,
-                      std::vector<Value> elements, std::vector<Item> items)
-    : name(std::move(name)),
-      arguments(std::move(arguments)),
-      state(std::move(state)),
-      elements(std::move(elements)),
-      items(std::move(items)) {}
-
-inline Value::Value(double value) : held_(value) {}
-inline Value::Value(std::string value) : held_(std::move(value)) {}
-inline Value::Value(std::string_view value) : held_(std::string(value)) {}
-inline Value::Value(const char* value) : held_(std::string(value)) {}
-inline Value::Value(List value) : held_(std::move(value)) {}
-inline Value::Value(Tuple value) : held_(std::move(value)) {}
-inline Value::Value(Dict value) : held_(std::move(value)) {}
-inline Value::Value(Tensor value) : held_(std::move(value)) {}
-inline Value::Value(Object value) : held_(std::move(value)) {}
-
-template <std::integral T>
-Value::Value(T value) {
-  if constexpr (std::is_same_v<T, bool>) {
-    held_ = value;
-  } else {
-    static_assert(sizeof(T) < 8 || std::is_signed_v<T>, "an unsigned 64-bit value may not fit: cast it");
-    held_ = static_cast<std::int64_t>(value);
-  }
-}
 
 }  // namespace zs::tensorfile

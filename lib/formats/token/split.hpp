@@ -31,10 +31,9 @@ class Splitter {
   /// Passes every piece to `sink`, in order; the view is valid during the call. REQUIRES: text is UTF-8.
   void split(std::string_view text, const Sink& sink) { split(text, 0, sink); }
 
-  /// Splits from `begin`, as if a match ended there, until a match, or the text between
-  /// matches, ends at `limit` or later: passes the pieces to `sink` and returns that
-  /// end. Several threads can so split a text from likely boundaries; a part is valid if
-  /// the part before it ended exactly at its beginning. REQUIRES: can_split_in_parts().
+  /// Splits from `begin`, as if a match ended there, until a match, or the text between matches, ends at `limit` or
+  /// later: passes the pieces to `sink` and returns that end. Several threads can so split a text from likely
+  /// boundaries; a part is valid if the part before it ended exactly at its beginning. REQUIRES: can_split_in_parts().
   std::size_t split_part(std::string_view text, std::size_t begin, std::size_t limit, const Sink& sink);
   /// Whether the first step's matches do not depend on the text before them.
   bool can_split_in_parts() const;

@@ -3,62 +3,15 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/compressed.hpp"
+#include "base/input.hpp"
 #include "base/temporary.hpp"
 
 namespace zs {
-
-/// Bytes of memory that one input may use: a quarter of this machine's.
-std::uint64_t most_in_memory();
-
-/// A file, or stdin for "-". Gzip and Zstandard are recognised by their first bytes and decompressed. Every failure,
-/// including a directory or a truncated stream, throws Error with the path.
-class Input {
- public:
-  using Raw = std::function<void(std::string_view)>;
-
-  /// `raw` gets every byte as it is on disk (compressed, if the file is).
-  explicit Input(const std::string& path, Raw raw = {});
-  ~Input();
-  Input(const Input&) = delete;
-  Input& operator=(const Input&) = delete;
-
-  /// Reads up to `size` > 1 bytes; 0 at the (current) end.
-  std::size_t read(char* buffer, std::size_t size);
-  /// Reads the rest. Throws Error if that is more than `most` bytes (an endless device, a gzip bomb).
-  std::string read_all(std::uint64_t most = most_in_memory());
-  /// The name in messages: the path, or "stdin".
-  const std::string& name() const { return name_; }
-
-  /// True for a file on disk: read() does not wait for another program.
-  bool on_disk() const { return on_disk_; }
-  /// Bytes on disk from the start of reading, measured then; 0 if this is not a regular file.
-  std::int64_t size() const { return size_; }
-  /// Bytes that the file lost since then, usually 0. REQUIRES: at the end.
-  std::int64_t missing() const;
-  /// True if the path now names another file, or if the file is shorter than the part that was read: the log was
-  /// rotated.
-  bool replaced() const;
-
- private:
-  struct Inflater;
-  std::size_t read_raw(char* buffer, std::size_t size);
-  std::size_t inflate(char* buffer, std::size_t size);
-
-  std::string name_, path_;
-  Raw raw_;
-  int file_ = -1;
-  bool on_disk_ = false, started_ = false;
-  std::int64_t size_ = 0, raw_read_ = 0;
-  std::unique_ptr<Inflater> inflater_;
-  std::unique_ptr<Unzstd> unzstd_;
-};
 
 /// A destination: a path, or "-" for stdout. A regular file is written under a temporary name in the same folder,
 /// synced, and renamed by commit(), so a kill -9 never destroys the last good file; without commit() nothing remains. A

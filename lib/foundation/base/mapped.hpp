@@ -21,9 +21,8 @@ class MappedRange {
   void* entry_;
 };
 
-/// A file mapped for reading: its bytes are read from disk on first access. If
-/// another process truncates the file, the access raises SIGBUS, which cli::run
-/// reports with the path; zs itself replaces files and never truncates them.
+/// A file mapped for reading: its bytes are read from disk on first access. If another process truncates the file, the
+/// access raises SIGBUS, which cli::run reports with the path; zs itself replaces files and never truncates them.
 class Mapping {
  public:
   /// Throws Error with the path if it does not exist or is not a regular file.

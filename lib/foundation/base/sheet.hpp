@@ -16,8 +16,7 @@ struct Sheet {
 /// Tab-separated, with a header. In cells, tabs, line ends and backslashes are escaped as \t, \n, \r, \\, and other
 /// characters that control a terminal as \x1B or \u202E.
 std::string to_tsv(const Sheet& sheet);
-/// RFC 4180, but lines end in a line feed only, and a text that
-/// a spreadsheet would read as a formula gets a leading '.
+/// RFC 4180, but lines end in a line feed only, and a text that a spreadsheet would read as a formula gets a leading '.
 std::string to_csv(const Sheet& sheet);
 /// A list of objects; empty cells are left out, numbers and truth values are unquoted, nan and inf are texts.
 nlohmann::ordered_json to_objects(const Sheet& sheet);

@@ -14,33 +14,6 @@
 
 namespace zs::config {
 
-template <Type type>
-struct Value;
-template <>
-struct Value<Type::text> {
-  using type = std::string;
-};
-template <>
-struct Value<Type::integer> {
-  using type = std::int64_t;
-};
-template <>
-struct Value<Type::count> {
-  using type = std::int64_t;
-};
-template <>
-struct Value<Type::real> {
-  using type = double;
-};
-template <>
-struct Value<Type::boolean> {
-  using type = bool;
-};
-template <>
-struct Value<Type::list> {
-  using type = std::vector<std::string>;
-};
-
 /// The place of a setting: "train.yaml:11: training.max_gpu_batch_size".
 std::string place_of(const Entry& entry);
 /// Throws Error at a setting: "train.yaml:11: zero.stage is 4, and `why`".
@@ -54,17 +27,13 @@ class Reading {
   /// The value of a setting; without a default an optional, or an empty list. Marks it as read. Throws Error, located,
   /// as Config does.
   template <Key key>
-  auto operator[](Setting<key>) const {
+  auto operator[](Setting<key> which) const {
     constexpr const Known& row = Setting<key>::row;
-    using T = typename Value<row.type>::type;
-    read_.insert(row.key);
-    if constexpr (row.type == Type::list) {
-      return config_->list(row.key);
-    } else if constexpr (row.fallback.empty()) {
-      return config_->has(row.key) ? std::optional<T>(value<T>(row.key)) : std::optional<T>();
-    } else {
-      return value<T>(row.key);
-    }
+    settle(which);
+    if constexpr (row.type == Type::list || !row.fallback.empty())
+      return value<row.type>(row.key);
+    else
+      return config_->has(row.key) ? std::optional(value<row.type>(row.key)) : std::nullopt;
   }
 
   /// The entry of a setting, for messages and its origin; null if not set. Does not mark it as read.
@@ -104,13 +73,15 @@ class Reading {
   const Config* config_;
   mutable std::set<std::string_view> read_;
 
-  template <typename T>
-  T value(std::string_view key) const {
-    if constexpr (std::is_same_v<T, bool>)
+  template <Type type>
+  auto value(std::string_view key) const {
+    if constexpr (type == Type::list)
+      return config_->list(key);
+    else if constexpr (type == Type::boolean)
       return config_->boolean(key);
-    else if constexpr (std::is_same_v<T, double>)
+    else if constexpr (type == Type::real)
       return config_->real(key);
-    else if constexpr (std::is_same_v<T, std::int64_t>)
+    else if constexpr (type == Type::integer || type == Type::count)
       return config_->integer(key);
     else
       return config_->text(key);

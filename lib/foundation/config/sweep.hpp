@@ -35,8 +35,7 @@ struct Sweep {
   std::vector<Parameter> parameters;
   std::vector<std::string> warnings;
 
-  /// Number of combinations of values; nothing if a parameter
-  /// is continuous, or if there are more than 2^64.
+  /// Number of combinations of values; nothing if a parameter is continuous, or if there are more than 2^64.
   std::optional<std::uint64_t> combinations() const;
 };
 

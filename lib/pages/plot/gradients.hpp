@@ -9,9 +9,8 @@
 
 namespace zs::plot {
 
-/// Bars: the norm of each layer at the last checkpoint, with the range over all.
-/// Lines: the norms over the checkpoints, on a logarithmic axis; of many layers
-/// only some, including those with findings. Throws Error without a checkpoint.
+/// Bars: the norm of each layer at the last checkpoint, with the range over all. Lines: the norms over the checkpoints,
+/// on a logarithmic axis; of many layers only some, including those with findings. Throws Error without a checkpoint.
 Figure gradient_figure(const gradient::History& history);
 
 /// Lines: the cosine between each checkpoint's gradient and the one before, by layer. REQUIRES: two checkpoints or

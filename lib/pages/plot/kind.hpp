@@ -22,10 +22,9 @@ inline constexpr const char* kTrace = "trace";
 /// Throws UsageError at an unknown kind, naming the nearest, or all.
 void require_kind(const std::string& kind);
 
-/// Makes the figure of a kind from a summary. `source` names the input
-/// in errors. Throws UsageError at an unknown kind (with the nearest),
-/// at kGradients and kTrace, Error if the summary lacks data for the
-/// kind. With `by_stage` conditions are named by stage_names().
+/// Makes the figure of a kind from a summary. `source` names the input in errors. Throws UsageError at an unknown kind
+/// (with the nearest), at kGradients and kTrace, Error if the summary lacks data for the kind. With `by_stage`
+/// conditions are named by stage_names().
 Figure figure(const std::string& kind, const metric::Store& store, const std::string& source, Options options = {},
               bool by_stage = false);
 

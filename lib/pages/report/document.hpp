@@ -3,11 +3,11 @@
 #pragma once
 #include <limits>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "figure/figure.hpp"
+#include "report/text.hpp"
 
 namespace zs::report {
 
@@ -23,40 +23,6 @@ struct Origin {
   /// "z1_baseline.log:240", or "" without a path.
   std::string place() const;
 };
-
-/// A piece of a sentence.
-struct Span {
-  enum class Look { plain, strong, code, bad };
-  std::string text;
-  Look look = Look::plain;
-  int origin = -1;  ///< index into Document::origins, or -1
-};
-
-/// A sentence or a cell.
-struct Text {
-  std::vector<Span> spans;
-
-  Text() = default;
-  Text(const char* text) : spans{{text}} {}             // NOLINT: a sentence is often one plain piece
-  Text(std::string text) : spans{{std::move(text)}} {}  // NOLINT
-  Text(Span span) : spans{std::move(span)} {}           // NOLINT
-  Text& operator+=(const Text& other);
-  /// The words without formatting.
-  std::string plain() const;
-  bool empty() const { return spans.empty(); }
-};
-Text operator+(Text left, const Text& right);
-
-/// `pattern` with each "{}" replaced by the next piece: say("{} ends with {}.", code(name), code(digest)).
-Text said(std::string_view pattern, const std::vector<Text>& pieces);
-template <typename... Pieces>
-Text say(std::string_view pattern, const Pieces&... pieces) {
-  return said(pattern, {Text(pieces)...});
-}
-
-inline Span strong(std::string text) { return {std::move(text), Span::Look::strong}; }
-inline Span code(std::string text) { return {std::move(text), Span::Look::code}; }
-inline Span bad(std::string text) { return {std::move(text), Span::Look::bad}; }
 
 struct Paragraph {
   Text text;

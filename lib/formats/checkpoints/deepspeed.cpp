@@ -76,7 +76,7 @@ State Reader::read() {
   for (const auto& [mp, opened] : model_files_) weights(opened.front());
   layers();
   if (universal())
-    read_universal(first->root);
+    read_universal();
   else if (!experts_.empty())
     experts();
   else if (divided().optimizer_state)

@@ -20,7 +20,7 @@ std::vector<std::vector<Listed>> Reader::listed(int mp) {
     auto& into = groups.emplace_back();
     for (const Item& item : items_of(&group)) {
       const Shape shape = shape_of(item.value);
-      into.push_back({key_text(item.key), shape, Whole{{}, shape}.count()});
+      into.push_back({key_text(item.key), shape, Whole{{}, shape}.count(), groups.size() - 1});
     }
   };
   for (const Value& group : list_of(shapes)) add(group);
@@ -95,9 +95,9 @@ void Reader::repeat(const Opened& file, const State& said, const Opened& first) 
   }
 }
 
-Whole& Reader::place(const Listed& one, const std::string& kind, tensorfile::Dtype dtype, std::size_t group) {
+Whole& Reader::place(const Listed& one, const std::string& kind, tensorfile::Dtype dtype) {
   Parameter& parameter = state_.parameter(one.name);
-  parameter.group = static_cast<int>(group);
+  parameter.group = static_cast<int>(one.group);
   if (kind == "master") {
     if (!parameter.master) parameter.master = Whole{dtype, one.shape};
     return *parameter.master;
@@ -124,7 +124,8 @@ void Reader::step(const Opened& file, std::optional<double> number, const std::v
   }
 }
 
-void Reader::stage_1(std::size_t group, const std::vector<Listed>& list, const std::vector<Opened>& files) {
+std::optional<std::int64_t> Reader::share_of_group(std::size_t group, const std::vector<Listed>& list,
+                                                   const std::vector<Opened>& files) {
   std::int64_t all = 0, held = 0;
   for (const Listed& one : list) all += one.count;
   std::map<int, std::int64_t> lengths, padded;
@@ -141,7 +142,7 @@ void Reader::stage_1(std::size_t group, const std::vector<Listed>& list, const s
     held += master->count();
     padded[file.dp] = master->count() + (group < paddings.size() ? integer_of(&paddings[group]).value_or(0) : 0);
   }
-  if (lengths.empty()) return;
+  if (lengths.empty()) return {};
   // The masters are stored with or without the padding: by which class of optimizer, the file does not say.
   std::int64_t share = 0;
   const std::int64_t ranks = state_.ranks.value_or(static_cast<std::int64_t>(files.size()));
@@ -151,21 +152,29 @@ void Reader::stage_1(std::size_t group, const std::vector<Listed>& list, const s
   if (complete && !stripped && held < all) {
     fault(files.front().name, "group " + std::to_string(group) + " has " + to_text(held) +
                                   " elements over all ranks, param_shapes " + to_text(all));
-    return;
+    return {};
   }
   if (share * ranks < all) {
     fault(files.front().name, "group " + std::to_string(group) + ": " + to_text(ranks) + " ranks of " + to_text(share) +
                                   " elements are fewer than the " + to_text(all) + " of param_shapes");
-    return;
+    return {};
   }
+  return share;
+}
+
+void Reader::stage_1(std::size_t group, const std::vector<Listed>& list, const std::vector<Opened>& files) {
+  const auto share = share_of_group(group, list, files);
+  if (!share) return;
+  std::int64_t all = 0;
+  for (const Listed& one : list) all += one.count;
   for (const Opened& file : files) {
     const Value& root = *file.root.find("optimizer_state_dict");
-    const std::int64_t first = share * file.dp;
+    const std::int64_t first = *share * file.dp;
     const auto spread = [&](const Tensor& flat, const std::string& kind) {
       std::int64_t at = 0;
       for (const Listed& one : list) {
         const std::int64_t begin = std::max(at, first), end = std::min(at + one.count, first + flat.count());
-        Whole& into = place(one, kind, flat.dtype, group);
+        Whole& into = place(one, kind, flat.dtype);
         if (begin < end)
           into.pieces.push_back({run(flat, begin - first, end - begin), begin - at, {}, file.dp, file.name});
         at += one.count;
@@ -273,41 +282,39 @@ void Reader::hyper(const Opened& file, const Value& group, const std::vector<Lis
   }
 }
 
+void Reader::spread(const Opened& file, const std::vector<Listed>& list, const Flat& flat, const std::string& kind,
+                    std::int64_t ranks) {
+  std::int64_t at = 0, needed = 0;
+  for (const Listed& one : list) needed += (one.count + ranks - 1) / ranks;
+  if (flat.count() != needed) {
+    fault(file.name, "has " + to_text(flat.count()) + " elements of " + kind + ", expected " + to_text(needed) +
+                         " of param_shapes on " + to_text(ranks) + " ranks");
+    return;
+  }
+  for (const Listed& one : list) {
+    const std::int64_t part = (one.count + ranks - 1) / ranks, begin = std::min(part * file.dp, one.count);
+    const std::int64_t own = std::min(part, one.count - begin);
+    Whole& into = place(one, kind, flat.dtype());
+    flat.cut(at, own, [&](Tensor tensor, std::int64_t from) {
+      into.pieces.push_back({std::move(tensor), begin + from, {}, file.dp, file.name});
+    });
+    // The padding of masters is what was in memory: DeepSpeed does not clear it. No gradient reaches it.
+    if (kind != "master") {
+      flat.cut(at + own, part - own, [&](Tensor tensor, std::int64_t) {
+        state_.paddings.emplace_back(kind + " of " + one.name, Piece{std::move(tensor), 0, {}, file.dp, file.name});
+      });
+    }
+    at += part;
+  }
+}
+
 void Reader::stage_3(const std::vector<std::vector<Listed>>& groups, const std::vector<Opened>& files) {
   const std::int64_t ranks = state_.ranks.value_or(static_cast<std::int64_t>(files.size()));
   std::vector<Listed> list;
-  std::vector<std::size_t> group_of;
-  for (std::size_t group = 0; group < groups.size(); ++group) {
-    for (const Listed& one : groups[group]) list.push_back(one), group_of.push_back(group);
-  }
+  for (const auto& group : groups) list.insert(list.end(), group.begin(), group.end());
   for (const Opened& file : files) {
     const Value* const root = file.root.find("optimizer_state_dict");
     const Value* const inner = root ? root->find("optimizer_state_dict") : nullptr;
-    const auto spread = [&](const Flat& flat, const std::string& kind) {
-      std::int64_t at = 0, needed = 0;
-      for (const Listed& one : list) needed += (one.count + ranks - 1) / ranks;
-      if (flat.count() != needed) {
-        fault(file.name, "has " + to_text(flat.count()) + " elements of " + kind + ", expected " + to_text(needed) +
-                             " of param_shapes on " + to_text(ranks) + " ranks");
-        return;
-      }
-      for (std::size_t i = 0; i < list.size(); ++i) {
-        const Listed& one = list[i];
-        const std::int64_t part = (one.count + ranks - 1) / ranks, begin = std::min(part * file.dp, one.count);
-        const std::int64_t own = std::min(part, one.count - begin);
-        Whole& into = place(one, kind, flat.dtype(), group_of[i]);
-        flat.cut(at, own, [&](Tensor tensor, std::int64_t from) {
-          into.pieces.push_back({std::move(tensor), begin + from, {}, file.dp, file.name});
-        });
-        // The padding of masters is what was in memory: DeepSpeed does not clear it. No gradient reaches it.
-        if (kind != "master") {
-          flat.cut(at + own, part - own, [&](Tensor tensor, std::int64_t) {
-            state_.paddings.emplace_back(kind + " of " + one.name, Piece{std::move(tensor), 0, {}, file.dp, file.name});
-          });
-        }
-        at += part;
-      }
-    };
     Flat masters;
     for (const Value& each : list_of(root ? root->find("fp32_flat_groups") : nullptr)) {
       if (each.get<Tensor>()) masters.add(*each.get<Tensor>());
@@ -319,13 +326,12 @@ void Reader::stage_3(const std::vector<std::vector<Listed>>& groups, const std::
       fault(file.name, "has no master weights (fp32_flat_groups)");
       continue;
     }
-    spread(masters, "master");
+    spread(file, list, masters, "master", ranks);
     std::map<std::string, Flat> moments;
     std::optional<double> steps;
     std::size_t stepped = 0;
-    const auto& states = items_of(inner ? inner->find("state") : nullptr);
     std::map<std::int64_t, const Value*> by_number;
-    for (const Item& item : states)
+    for (const Item& item : items_of(inner ? inner->find("state") : nullptr))
       by_number[item.key.get<std::int64_t>() ? *item.key.get<std::int64_t>() : 0] = &item.value;
     for (const auto& [number, value] : by_number) {
       for (const Item& item : items_of(value)) {
@@ -339,26 +345,31 @@ void Reader::stage_3(const std::vector<std::vector<Listed>>& groups, const std::
     if (stepped > 0 && stepped != by_number.size())
       fault(file.name, "says of " + std::to_string(stepped) + " of " + std::to_string(by_number.size()) +
                            " sub-groups how many steps they have taken");
-    for (const auto& [kind, flat] : moments) spread(flat, kind);
+    for (const auto& [kind, flat] : moments) spread(file, list, flat, kind, ranks);
     const auto& param_groups = list_of(inner ? inner->find("param_groups") : nullptr);
     if (!steps && !param_groups.empty()) steps = number_of(param_groups.front().find("step"));
     step(file, steps, list);
-    std::set<std::string> settled;
-    for (std::size_t number = 0; number < param_groups.size(); ++number) {
-      for (const Value& id : list_of(param_groups[number].find("params"))) {
-        const auto sub = integer_of(&id);
-        if (!sub || *sub < 0 || static_cast<std::size_t>(*sub) >= groups.size()) continue;
-        hyper(file, param_groups[number], groups[static_cast<std::size_t>(*sub)]);
-        for (const Listed& one : groups[static_cast<std::size_t>(*sub)]) {
-          state_.parameter(one.name).group = static_cast<int>(number);
-          if (!settled.insert(one.name).second) fault(file.name, "has the settings of " + one.name + " twice");
-        }
+    settings(file, param_groups, groups);
+  }
+}
+
+void Reader::settings(const Opened& file, const std::vector<Value>& param_groups,
+                      const std::vector<std::vector<Listed>>& groups) {
+  std::set<std::string> settled;
+  for (std::size_t number = 0; number < param_groups.size(); ++number) {
+    for (const Value& id : list_of(param_groups[number].find("params"))) {
+      const auto sub = integer_of(&id);
+      if (!sub || *sub < 0 || static_cast<std::size_t>(*sub) >= groups.size()) continue;
+      hyper(file, param_groups[number], groups[static_cast<std::size_t>(*sub)]);
+      for (const Listed& one : groups[static_cast<std::size_t>(*sub)]) {
+        state_.parameter(one.name).group = static_cast<int>(number);
+        if (!settled.insert(one.name).second) fault(file.name, "has the settings of " + one.name + " twice");
       }
     }
-    for (const Listed& one : list) {
-      if (settled.contains(one.name)) continue;
-      fault(file.name, "has no settings of " + one.name);
-      break;
+  }
+  for (const auto& group : groups) {
+    for (const Listed& one : group) {
+      if (!settled.contains(one.name)) return fault(file.name, "has no settings of " + one.name);
     }
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Internal to the reader of DeepSpeed's checkpoints, shared by its sources.
 #pragma once
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoints/flat.hpp"
 #include "checkpoints/state.hpp"
 #include "stage/stage.hpp"
 #include "tensorfile/value.hpp"
@@ -32,6 +34,7 @@ struct Listed {
   std::string name;
   Shape shape;
   std::int64_t count = 0;
+  std::size_t group = 0;
 };
 
 class Reader {
@@ -58,81 +61,76 @@ class Reader {
   void fault(const std::string& file, const std::string& what);
   bool universal() const;
   stage::Division divided() const;
+  void finish();
 
+  // ---- files
   void scan();
-
   /// An unreadable file is a fault.
   bool open(const std::string& name, int dp, std::vector<Opened>& into);
-
   const Opened* open_models();
-
   void open_optimizers();
-
   void version(const Opened& file);
-
   void missing(const std::map<int, std::string>& files, const char* kind);
-
-  /// What the files of ranks repeat, `of` each, is the same but for the keys in `own`.
+  /// The files of ranks must repeat the value `of` each, except the keys in `own`.
   void repeated(const std::vector<Opened>& files, const std::function<const Value*(const Opened&)>& of,
                 const std::function<bool(const std::string& key)>& own);
 
+  // ---- the model
   void header(const Value& root, const std::string& name);
-
   /// The model's weights, in their computation type.
   void weights(const Opened& file);
-
   void layers();
-
-  /// The weights of experts, of which each has a file, and the optimizer's state beside them.
+  /// The weights of experts, one file each, and their optimizer state.
   void experts();
-
   /// The parameters of one model-parallel rank, by group.
   std::vector<std::vector<Listed>> listed(int mp);
-
-  void partitions();
-
-  void scaler(const Opened& file, const Value& held);
-
-  /// Takes the facts of a rank's file that `said` has. One that a lower rank has otherwise is a fault, or, of a kind
-  /// that ranks need not share, a fact of its own.
-  void repeat(const Opened& file, const State& said, const Opened& first);
-
-  /// The tensor of one kind: "master", "exp_avg".
-  Whole& place(const Listed& one, const std::string& kind, tensorfile::Dtype dtype, std::size_t group);
-
-  /// Records the step of a file; in a mixed folder they differ.
-  void step(const Opened& file, std::optional<double> number, const std::vector<Listed>& group);
-
-  /// ZeRO-1 and 2: the parameters of a group are concatenated, and each rank has an equal share of that.
-  void stage_1(std::size_t group, const std::vector<Listed>& list, const std::vector<Opened>& files);
-
-  /// The file has as many groups of each kind.
-  void counts(const Opened& file, std::size_t groups);
-
-  /// The file's own mapping from parameters to positions.
-  void mapping(const Opened& file, std::size_t group, const std::vector<Listed>& list, std::int64_t first,
-               std::int64_t held);
-
-  static const Value* entry(const Value* dict, std::size_t number);
-
-  /// The settings of a group in a rank's file, which are those of the lower ranks.
-  void hyper(const Opened& file, const Value& group, const std::vector<Listed>& list);
-
-  /// ZeRO-3: each parameter is divided into equal parts, one per rank. A rank concatenates its parts.
-  void stage_3(const std::vector<std::vector<Listed>>& groups, const std::vector<Opened>& files);
-
-  /// ZeRO-0: the whole optimizer state is in the model file, by number.
-  void unpartitioned(const Opened& file);
-
-  /// The i-th parameter of a group, in the order of names from add_optimizer().
-  std::string numbered(std::size_t group, std::size_t i, const std::string& id) const;
-
   /// Parameters that are not trained: in the module, and if that is divided, in fragments.
   void frozen(const std::vector<Opened>& files);
 
-  void read_universal(const Value& root);
+  // ---- the optimizer, in ranks' parts
+  void partitions();
+  void scaler(const Opened& file, const Value& held);
+  /// Takes the facts of a rank's file that `said` has. One that a lower rank has otherwise is a fault, or, of a kind
+  /// that ranks need not share, a fact of its own.
+  void repeat(const Opened& file, const State& said, const Opened& first);
+  /// The tensor of one kind: "master", "exp_avg".
+  Whole& place(const Listed& one, const std::string& kind, tensorfile::Dtype dtype);
+  /// Records the step of a file; in a mixed folder they differ.
+  void step(const Opened& file, std::optional<double> number, const std::vector<Listed>& group);
+  /// ZeRO-1 and 2: the parameters of a group are concatenated, and each rank has an equal share of that: its elements
+  /// with the padding, or nothing where files and param_shapes do not agree.
+  std::optional<std::int64_t> share_of_group(std::size_t group, const std::vector<Listed>& list,
+                                             const std::vector<Opened>& files);
+  void stage_1(std::size_t group, const std::vector<Listed>& list, const std::vector<Opened>& files);
+  /// The file has this number of groups of each kind.
+  void counts(const Opened& file, std::size_t groups);
+  /// The file's own mapping from parameters to positions.
+  void mapping(const Opened& file, std::size_t group, const std::vector<Listed>& list, std::int64_t first,
+               std::int64_t held);
+  static const Value* entry(const Value* dict, std::size_t number);
+  /// The settings of a group in a rank's file; lower ranks have the same.
+  void hyper(const Opened& file, const Value& group, const std::vector<Listed>& list);
+  /// ZeRO-3: each parameter is divided into equal parts, one per rank. A rank concatenates its parts.
+  void stage_3(const std::vector<std::vector<Listed>>& groups, const std::vector<Opened>& files);
 
-  void finish();
+  void spread(const Opened& file, const std::vector<Listed>& list, const Flat& flat, const std::string& kind,
+              std::int64_t ranks);
+  void settings(const Opened& file, const std::vector<Value>& param_groups,
+                const std::vector<std::vector<Listed>>& groups);
+
+  // ---- the optimizer, whole
+  /// ZeRO-0: the whole optimizer state is in the model file, by number.
+  void unpartitioned(const Opened& file);
+  /// The i-th parameter of a group, in the order of names from add_optimizer().
+  std::string numbered(std::size_t group, std::size_t i, const std::string& id) const;
+  /// A universal checkpoint: a folder for each parameter.
+  void read_universal();
+  /// The settings of its groups; returns the step of its optimizer, if it has one.
+  std::optional<double> universal_groups(const std::vector<std::vector<Listed>>& lists);
+  /// The parameter of a folder, by the shapes of the model; returns whether it counts its own steps.
+  bool universal_parameter(const std::filesystem::path& folder, const std::map<std::string, Listed>& shapes);
+  /// All parameters have the same kinds of state.
+  void require_alike(const std::map<std::string, Listed>& shapes, bool stepped);
 };
 
 }  // namespace zs::checkpoints::deepspeed

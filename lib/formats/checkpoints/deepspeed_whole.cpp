@@ -92,7 +92,7 @@ void Reader::frozen(const std::vector<Opened>& files) {
   }
 }
 
-void Reader::read_universal(const Value& root) {
+void Reader::read_universal() {
   std::map<std::string, Listed> shapes;
   std::vector<std::vector<Listed>> lists;
   for (const auto& [mp, opened] : model_files_) {
@@ -101,7 +101,6 @@ void Reader::read_universal(const Value& root) {
       for (const Listed& one : group) shapes[one.name] = one;
     }
   }
-  (void)root;
   std::vector<fs::path> folders;
   for (const auto& entry : fs::directory_iterator(folder_ + "/zero")) {
     std::error_code failure;
@@ -112,79 +111,91 @@ void Reader::read_universal(const Value& root) {
       state_.unread.push_back("zero/" + name);
   }
   std::sort(folders.begin(), folders.end());
-  std::optional<double> step;
+  const std::optional<double> step = universal_groups(lists);
   bool stepped = false;  // each parameter has its own
-  const std::string optimizer = folder_ + "/zero/optimizer_state.pt";
-  if (fs::exists(optimizer)) {
-    std::vector<Opened> opened;
-    if (open("zero/optimizer_state.pt", 0, opened)) {
-      state_.files.push_back({"zero/optimizer_state.pt", fs::file_size(optimizer), -1});
-      const Value* held = opened[0].root.find("optimizer_state_dict");
-      if (!held) held = &opened[0].root;
-      for (const Item& item : items_of(held->find("state"))) {
-        if (!step) step = number_of(item.value.find("step"));
-      }
-      scaler(opened[0], opened[0].root);
-      if (const Value* const outer = opened[0].root.find("param_groups");
-          outer && held->find("param_groups") && text_of(*outer) != text_of(*held->find("param_groups")))
-        fault(opened[0].name, "has the settings of its groups twice, and not the same");
-      const auto& groups = list_of(held->find("param_groups"));
-      for (std::size_t number = 0; number < groups.size(); ++number) {
-        for (const Value& id : list_of(groups[number].find("params"))) {
-          const auto place = integer_of(&id);
-          if (!place || *place < 0 || static_cast<std::size_t>(*place) >= lists.size()) continue;
-          hyper(opened[0], groups[number], lists[static_cast<std::size_t>(*place)]);
-          for (const Listed& one : lists[static_cast<std::size_t>(*place)])
-            state_.parameter(one.name).group = static_cast<int>(number);
-        }
-      }
-      if (groups.size() > 1) {
-        std::set<std::map<std::string, std::string>> distinct;
-        for (const Value& group : groups) distinct.insert(hyper_of(group));
-        if (distinct.size() > 1)
-          state_.notes.emplace_back(
-              "its groups have different settings; DeepSpeed 0.18.2 and later give those of the first to all when "
-              "ZeRO-3 loads a universal checkpoint");
-      }
-      note_objects(state_, opened[0].root);
-    }
-  }
   for (const fs::path& folder : folders) {
+    stepped = universal_parameter(folder, shapes) || stepped;
     const std::string name = folder.filename().string();
     Parameter& parameter = state_.parameter(name);
-    for (const auto& entry : fs::directory_iterator(folder)) {
-      const std::string file = "zero/" + name + "/" + entry.path().filename().string();
-      if (!file.ends_with(".pt")) continue;
-      std::vector<Opened> opened;
-      if (!open(file, -1, opened)) continue;
-      state_.files.push_back({file, entry.file_size(), -1});
-      const std::string kind = entry.path().stem().string();
-      if (kind == "step") {
-        stepped = true;
-        parameter.step = number_of(&opened[0].root);
-        try {
-          if (const Tensor* const number = opened[0].root.get<Tensor>()) number->storage->verify();
-        } catch (const Error& error) {
-          state_.faults.emplace_back(error.what());
-        }
-        if (!parameter.step) fault(file, "holds no number of steps");
-        continue;
-      }
-      const Tensor* tensor = opened[0].root.get<Tensor>();
-      if (const Value* const inner = opened[0].root.find("param")) tensor = inner->get<Tensor>();
-      if (!tensor) {
-        fault(file, "holds no tensor");
-        continue;
-      }
-      Whole all = whole(*tensor, file);
-      // From ZeRO-3 they are flat.
-      if (const auto found = shapes.find(name); found != shapes.end() && tensor->count() == found->second.count)
-        all.shape = found->second.shape;
-      (kind == "fp32" ? parameter.master.emplace() : parameter.moments[kind]) = all;
-    }
     if (!parameter.step && !parameter.moments.empty()) parameter.step = step;
     if (!parameter.master) fault("zero/" + name, "has no fp32.pt");
   }
+  require_alike(shapes, stepped);
+}
+
+std::optional<double> Reader::universal_groups(const std::vector<std::vector<Listed>>& lists) {
+  const std::string name = "zero/optimizer_state.pt", path = folder_ + "/" + name;
+  std::vector<Opened> opened;
+  if (!fs::exists(path) || !open(name, 0, opened)) return {};
+  std::optional<double> step;
+  state_.files.push_back({name, fs::file_size(path), -1});
+  const Value* held = opened[0].root.find("optimizer_state_dict");
+  if (!held) held = &opened[0].root;
+  for (const Item& item : items_of(held->find("state"))) {
+    if (!step) step = number_of(item.value.find("step"));
+  }
+  scaler(opened[0], opened[0].root);
+  if (const Value* const outer = opened[0].root.find("param_groups");
+      outer && held->find("param_groups") && text_of(*outer) != text_of(*held->find("param_groups")))
+    fault(opened[0].name, "has the settings of its groups twice, and not the same");
+  const auto& groups = list_of(held->find("param_groups"));
+  for (std::size_t number = 0; number < groups.size(); ++number) {
+    for (const Value& id : list_of(groups[number].find("params"))) {
+      const auto place = integer_of(&id);
+      if (!place || *place < 0 || static_cast<std::size_t>(*place) >= lists.size()) continue;
+      hyper(opened[0], groups[number], lists[static_cast<std::size_t>(*place)]);
+      for (const Listed& one : lists[static_cast<std::size_t>(*place)])
+        state_.parameter(one.name).group = static_cast<int>(number);
+    }
+  }
+  std::set<std::map<std::string, std::string>> distinct;
+  for (const Value& group : groups) distinct.insert(hyper_of(group));
+  if (distinct.size() > 1)
+    state_.notes.emplace_back(
+        "its groups have different settings; DeepSpeed 0.18.2 and later give those of the first to all when "
+        "ZeRO-3 loads a universal checkpoint");
+  note_objects(state_, opened[0].root);
+  return step;
+}
+
+bool Reader::universal_parameter(const fs::path& folder, const std::map<std::string, Listed>& shapes) {
+  const std::string name = folder.filename().string();
+  Parameter& parameter = state_.parameter(name);
+  bool stepped = false;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string file = "zero/" + name + "/" + entry.path().filename().string();
+    if (!file.ends_with(".pt")) continue;
+    std::vector<Opened> opened;
+    if (!open(file, -1, opened)) continue;
+    state_.files.push_back({file, entry.file_size(), -1});
+    const std::string kind = entry.path().stem().string();
+    if (kind == "step") {
+      stepped = true;
+      parameter.step = number_of(&opened[0].root);
+      try {
+        if (const Tensor* const number = opened[0].root.get<Tensor>()) number->storage->verify();
+      } catch (const Error& error) {
+        state_.faults.emplace_back(error.what());
+      }
+      if (!parameter.step) fault(file, "holds no number of steps");
+      continue;
+    }
+    const Tensor* tensor = opened[0].root.get<Tensor>();
+    if (const Value* const inner = opened[0].root.find("param")) tensor = inner->get<Tensor>();
+    if (!tensor) {
+      fault(file, "holds no tensor");
+      continue;
+    }
+    Whole all = whole(*tensor, file);
+    // From ZeRO-3 they are flat.
+    if (const auto found = shapes.find(name); found != shapes.end() && tensor->count() == found->second.count)
+      all.shape = found->second.shape;
+    (kind == "fp32" ? parameter.master.emplace() : parameter.moments[kind]) = all;
+  }
+  return stepped;
+}
+
+void Reader::require_alike(const std::map<std::string, Listed>& shapes, bool stepped) {
   std::set<std::string> kinds;
   for (const auto& [name, one] : shapes) {
     const Parameter* const parameter = state_.find(name);

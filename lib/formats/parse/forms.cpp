@@ -3,11 +3,9 @@
 // row of kForms is one kind of line; a new dialect of that kind needs rows here and its row in dialects.cpp.
 #include "parse/dialect.hpp"
 
-#include <re2/re2.h>
-
 #include <algorithm>
 #include <array>
-#include <ctime>
+#include <chrono>
 #include <deque>
 #include <map>
 #include <optional>
@@ -106,15 +104,29 @@ std::optional<std::string_view> named(std::string_view names, std::string_view k
 
 /// The last stamp of a logger in `text`, "2025-06-01 12:00:00,123", in seconds, and where it begins.
 std::optional<std::pair<double, std::size_t>> stamp_in(std::string_view text) {
-  static const RE2 kStamp(R"(.*(?:^|[^0-9])((\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d))(?:[.,](\d{1,9}))?)", RE2::Latin1);
-  re2::StringPiece part[5];
-  if (!kStamp.Match({text.data(), text.size()}, 0, text.size(), RE2::ANCHOR_START, part, 5)) return {};
-  std::tm time{};
-  const std::string date(part[2].data(), part[2].size()), clock(part[3].data(), part[3].size());
-  if (!::strptime((date + " " + clock).c_str(), "%Y-%m-%d %H:%M:%S", &time)) return {};
-  const auto fraction = parse_real("0." + std::string(part[4].data() ? part[4].data() : "", part[4].size()) + "0");
-  return std::pair(static_cast<double>(::timegm(&time)) + fraction.value_or(0),
-                   static_cast<std::size_t>(part[1].data() - text.data()));
+  constexpr std::string_view kShape = "0000-00-00 00:00:00";
+  for (std::size_t at = text.size() - std::min(text.size(), kShape.size() - 1); at-- > 0;) {
+    if (!is_digit(text[at]) || (at > 0 && is_digit(text[at - 1]))) continue;
+    const std::string_view stamp = text.substr(at, kShape.size());
+    if (!std::equal(stamp.begin(), stamp.end(), kShape.begin(), [](char c, char shape) {
+          return shape == '0' ? is_digit(c) : c == shape || (shape == ' ' && c == 'T');
+        }))
+      continue;
+    const auto number = [&](std::size_t from, std::size_t count) {
+      return static_cast<int>(*parse_int(stamp.substr(from, count)));
+    };
+    const std::chrono::year_month_day date(std::chrono::year(number(0, 4)),
+                                           std::chrono::month(static_cast<unsigned>(number(5, 2))),
+                                           std::chrono::day(static_cast<unsigned>(number(8, 2))));
+    if (!date.ok()) return {};
+    double seconds = std::chrono::duration<double>(std::chrono::sys_days(date).time_since_epoch()).count() +
+                     number(11, 2) * 3600 + number(14, 2) * 60 + number(17, 2);
+    std::string_view rest = text.substr(at + kShape.size());
+    if (skip(rest, ",") || skip(rest, "."))
+      seconds += *parse_real("0." + std::string(take_digits(rest).substr(0, 9)) + "0");
+    return std::pair(seconds, at);
+  }
+  return {};
 }
 
 /// What the head of a line says, and the cells behind it.
@@ -136,9 +148,9 @@ bool follow(std::string_view head, std::string_view text, Headed& found) {
     } else if (c == '#' || c == '@') {
       // With more than digits it is no step, and a fault: "1,000".
       std::string_view& number = c == '#' ? found.step : found.total;
-      number = text.substr(0, std::min(text.find_first_not_of("0123456789,._"), text.size()));
+      const auto is_part = [](char part) { return is_digit(part) || part == ',' || part == '.' || part == '_'; };
+      number = take_while(text, is_part);
       if (number.empty() || !is_digit(number.front())) return false;
-      text.remove_prefix(number.size());
     } else {
       if (text.empty() || text.front() != c) return false;
       text.remove_prefix(1);
@@ -152,7 +164,11 @@ class Forms : public Dialect {
  public:
   explicit Forms(std::string_view dialect) : last_step_(dialect == "llm.c" ? "0" : "") {
     for (const Form& form : kForms) {
-      if (form.dialect == dialect) rows_.push_back({&form, 0});
+      if (form.dialect != dialect) continue;
+      Row& row = rows_.emplace_back(&form, form.head.substr(0, form.head.find_first_of("#~*")));
+      any_of(form.first, [&](std::string_view entry) { return row.first.push_back(entry), false; });
+      row.blank_separator = form.separator == " ";
+      row.of_parts = form.names.find("valid_") != std::string_view::npos;
     }
     for (const Closing& closing : kClosings) {
       if (closing.dialect == dialect) closing_ = &closing;
@@ -164,7 +180,7 @@ class Forms : public Dialect {
   Verdict read(const Line& line, Emitter& emitter) override {
     for (Row& row : rows_) {
       Headed found;
-      if (!find(*row.form, line.text, found)) continue;
+      if (!find(row, line.text, found)) continue;
       const Verdict verdict = read_cells(row, line, found, emitter);
       if (verdict.matched || !verdict.fault.empty()) return verdict;
     }
@@ -172,16 +188,30 @@ class Forms : public Dialect {
   }
 
  private:
+  /// What a key of a form means.
+  struct Meaning {
+    std::string key, column;  ///< no column: the value's unit gives it
+    bool of_test;             ///< in a line of the test's data
+    bool left_out, thousandths, grouped, memory;
+    bool of_gpu;  ///< of one GPU at one time: no column holds it
+    bool word;    ///< a word may be its value
+  };
   struct Row {
     const Form* form;
-    std::size_t width;  ///< cells of its widest line so far
+    std::string_view fixed;               ///< of its head, in front of the first number
+    std::vector<std::string_view> first;  ///< entries of its `first`
+    bool of_parts = false;                ///< some columns are of the validation's or the test's data
+    bool blank_separator = false;         ///< a blank alone separates its cells
+    std::size_t width = 0;                ///< cells of its widest line so far
+    std::deque<Meaning> meanings{};       ///< of the cells of the line before, in order
   };
   struct Cell {
     std::string_view key, text;
     bool last = false;  ///< no separator follows
   };
 
-  static bool find(const Form& form, std::string_view text, Headed& found) {
+  static bool find(const Row& row, std::string_view text, Headed& found) {
+    const Form& form = *row.form;
     if (form.head.empty()) {
       found.at = text.find(form.first);
       if (found.at == std::string_view::npos) return false;
@@ -191,36 +221,38 @@ class Forms : public Dialect {
       const bool number = !take_number(after).text.empty() && (trimmed(after).empty() || !number_ends(after));
       return number && (before.empty() || (is_blank(before.back()) && before.find("loss") == std::string_view::npos));
     }
-    const std::string_view fixed = form.head.substr(0, form.head.find_first_of("#~*"));
-    for (std::size_t at = text.find(fixed); at != std::string_view::npos; at = text.find(fixed, at + 1)) {
+    for (std::size_t at = text.find(row.fixed); at != std::string_view::npos; at = text.find(row.fixed, at + 1)) {
       if (form.traits & kAlone && at > 0) return false;
       if (at > 0 && is_key(text[at - 1])) continue;
       found.at = at;
-      if (follow(form.head, text.substr(at), found) && fits(form, trimmed(found.rest))) return true;
+      if (follow(form.head, text.substr(at), found) && fits(row, trimmed(found.rest))) return true;
     }
     return false;
   }
 
   /// Whether the text behind a head is a form's.
-  static bool fits(const Form& form, std::string_view rest) {
+  static bool fits(const Row& row, std::string_view rest) {
+    const Form& form = *row.form;
     const auto begins = [&](std::string_view entry) {
       return rest.starts_with(entry) && (rest.size() == entry.size() || !is_key(rest[entry.size()]));
     };
     const auto holds = [&](std::string_view entry) { return rest.find(entry) != std::string_view::npos; };
-    return (form.first.empty() || any_of(form.first, begins)) && holds(form.has) && !any_of(form.lacks, holds);
+    return (row.first.empty() || std::any_of(row.first.begin(), row.first.end(), begins)) && holds(form.has) &&
+           !any_of(form.lacks, holds);
   }
 
   /// Removes and returns the cell in front.
-  static Cell take(const Form& form, std::string_view& rest) {
+  static Cell take(const Row& row, std::string_view& rest) {
+    const Form& form = *row.form;
     Cell cell;
     std::size_t end = 0;
-    if (form.separator == " ") {  // the key's mark ends it, and its value ends at a blank
+    if (row.blank_separator) {  // the key's mark ends it, and its value ends at a blank
       skip_blanks(rest);
       const std::string_view all = rest;
       cell.key = take_key(rest);
       if (cell.key.empty() || !skip(rest, form.mark)) return rest = all, Cell{};
       skip_blanks(rest);
-      end = std::min(rest.find_first_of(" \t"), rest.size());
+      end = static_cast<std::size_t>(std::find_if(rest.begin(), rest.end(), is_blank) - rest.begin());
       if (!number_ends(rest.substr(end))) end = rest.size();  // "1 234"
       cell.text = rest.substr(0, end);
       cell.last = end == rest.size();
@@ -233,14 +265,16 @@ class Forms : public Dialect {
     rest.remove_prefix(cell.last ? rest.size() : end + form.separator.size());
     skip(text, "(");
     std::string_view number = text;
-    if (form.mark == " " && !take_number(number).text.empty()) return cell.text = text, cell;  // "2747.19 ms"
-    std::size_t split = form.separator == "|" ? text.find(form.mark) : text.rfind(form.mark);
-    if (form.mark == " ") {  // "train loss 2.4 (+nanz)": the key ends where a number begins
+    const bool blank = form.mark.front() == ' ';
+    if (blank && !take_number(number).text.empty()) return cell.text = text, cell;  // "2747.19 ms"
+    std::size_t split = 0;
+    if (blank) {  // "train loss 2.4 (+nanz)": the key ends where a number begins
       for (split = text.find(' '); split != std::string_view::npos; split = text.find(' ', split + 1)) {
         if (!number_at(trimmed(text.substr(split))).text.empty()) break;
       }
-    } else if (split == std::string_view::npos) {
-      split = text.rfind(' ');  // older Megatrons leave out the colons
+    } else {
+      split = form.separator.front() == '|' ? text.find(form.mark) : text.rfind(form.mark);
+      if (split == std::string_view::npos) split = text.rfind(' ');  // older Megatrons leave out the colons
     }
     if (split == std::string_view::npos) split = text.find(' ');  // without a number
     if (split == std::string_view::npos) return cell.text = text, cell;
@@ -254,42 +288,43 @@ class Forms : public Dialect {
     const auto has = [&](Trait trait) { return (form.traits & trait) != 0; };
     const auto wrong = [&](const std::string& what) { return "malformed " + std::string(form.what) + ": " + what; };
     std::string_view prefix = line.text.substr(0, found.at), rest = found.rest;
-    if (found.step.find_first_not_of("0123456789") != std::string_view::npos)
+    if (!std::all_of(found.step.begin(), found.step.end(), is_digit))
       return {false, wrong("'" + std::string(found.step) + "' is no step")};
     made_.clear();
-    of_test_ =
-        line.text.substr(found.at, line.text.size() - rest.size() - found.at).find("test") != std::string_view::npos;
-    const std::string_view step = has(kOfBefore) ? std::string_view(last_step_) : found.step;
-    std::vector<Field> fields = {{"step", step, Kind::integer}};
+    const std::string_view head = line.text.substr(found.at, line.text.size() - rest.size() - found.at);
+    of_test_ = row.of_parts && head.find("test") != std::string_view::npos;
+    fields_.assign(1, {"step", has(kOfBefore) ? std::string_view(last_step_) : found.step, Kind::integer});
+    std::string what;
+    std::size_t place = 0;
     if (const std::size_t speed = prefix.find("samples/sec:"); speed != std::string_view::npos) {  // of GPT-NeoX
       const std::string_view value = prefix.substr(speed + 12, prefix.find('|', speed) - speed - 12);
-      read_value({"samples/sec", trimmed(value), false}, row, line, fields);
+      const Cell cell{"samples/sec", trimmed(value), false};
+      read_value(cell, meaning(row, place++, cell.key), form, line);
       prefix = prefix.substr(0, speed);
     }
-    std::string what;
     while (what.empty() && !rest.empty()) {
-      const Cell cell = take(form, rest);
+      const Cell cell = take(row, rest);
       if (cell.key.empty() && cell.text.empty()) {
-        if (form.separator == " ") break;  // other text
+        if (row.blank_separator) break;  // other text
         if (!cell.last && has(kFull)) what = "an empty cell";
         continue;
       }
-      // Of one GPU at one time: no column holds it.
-      const bool sizes = cell.key.find("mem usage") != std::string_view::npos &&
-                         (cell.text.ends_with('B') || cell.text.ends_with('%'));
+      const Meaning& meant = meaning(row, place++, cell.key);
+      const bool sizes = meant.of_gpu && (cell.text.ends_with('B') || cell.text.ends_with('%'));
       if (cell.last && has(kClosed) && !(sizes && line.ended))
         what = "it ends in '" + std::string((cell.key.empty() ? cell.text : cell.key).substr(0, 40)) + "'";
       else if (!sizes)
-        what = read_value(cell, row, line, fields);
+        what = read_value(cell, meant, form, line);
     }
     if (has(kAlone) && !trimmed(rest).empty()) return {};
-    if (fields.size() < 2) return {false, what.empty() ? "" : wrong(what)};
-    if (what.empty() && has(kFull) && fields.size() < row.width) what = "it ends early";
-    const bool loss = std::any_of(fields.begin(), fields.end(), [](const Field& f) { return f.key.ends_with("loss"); });
-    if (what.empty() && has(kClosed) && !line.ended && !loss) what = "the log ends in it";
-    row.width = std::max(row.width, fields.size());
+    if (fields_.size() < 2) return {false, what.empty() ? "" : wrong(what)};
+    if (what.empty() && has(kFull) && fields_.size() < row.width) what = "it ends early";
+    const auto is_loss = [](const Field& field) { return field.key.ends_with("loss"); };
+    if (what.empty() && has(kClosed) && !line.ended && std::none_of(fields_.begin(), fields_.end(), is_loss))
+      what = "the log ends in it";
+    row.width = std::max(row.width, fields_.size());
     if (has(kOfRun)) {
-      for (const Field& field : fields) {
+      for (const Field& field : fields_) {
         std::int64_t& most = most_[std::string(field.key)];
         const std::int64_t value = parse_int(field.value).value_or(0);
         if (field.key == "step" || value <= most) continue;
@@ -298,72 +333,95 @@ class Forms : public Dialect {
       }
       return {true};
     }
-    if (!found.total.empty()) emitter.attribute("expected_steps", found.total);
-    if (has(kStamped)) add_time(prefix, fields);
+    if (found.total != total_) emitter.attribute("expected_steps", total_ = found.total);
+    if (has(kStamped)) add_time(prefix);
     alone_ = alone_ || has(kAlone);
     if (!has(kOfBefore)) last_step_ = found.step;
-    emitter.record(fields, prefix, line.number);
+    emitter.record(fields_, prefix, line.number);
     return {true, what.empty() ? "" : wrong(what)};
   }
 
+  /// What the key of the cell at that place of a line means. Most lines of a form have the same keys, so that this is a
+  /// comparison of texts.
+  const Meaning& meaning(Row& row, std::size_t place, std::string_view key) const {
+    const bool fits =
+        place < row.meanings.size() && row.meanings[place].key == key && row.meanings[place].of_test == of_test_;
+    if (fits) return row.meanings[place];
+    std::string_view name = key;
+    if (name.ends_with("(1e-3)")) name.remove_suffix(6);
+    const bool thousandths = name.size() < key.size() || key.ends_with(" (ms)");
+    name = name.substr(0, name.find(" ("));
+    const auto given = named(row.form->names, name);
+    std::string column(given.value_or(name));
+    const bool memory = column.ends_with("_mem");
+    if (of_test_ && column.starts_with("valid_")) column.replace(0, 5, "test");
+    std::replace(column.begin(), column.end(), ' ', '_');
+    Meaning made{.key = std::string(key),
+                 .column = column,
+                 .of_test = of_test_,
+                 .left_out = column.empty() && !key.empty(),
+                 .thousandths = thousandths,
+                 .grouped = key == "tps" || key == "tflops",
+                 .memory = memory,
+                 .of_gpu = key.find("mem usage") != std::string_view::npos,
+                 .word = !key.ends_with("loss") && key != "learning rate"};
+    if (place >= row.meanings.size()) return row.meanings.emplace_back(std::move(made));
+    return row.meanings[place] = std::move(made);
+  }
+
   /// Adds the field of a cell; gives what is wrong with it.
-  std::string read_value(const Cell& cell, const Row& row, const Line& line, std::vector<Field>& fields) {
-    const Form& form = *row.form;
-    std::string_view text = cell.text, name = cell.key;
-    const std::string quoted = "'" + std::string(name.empty() ? text.substr(0, 24) : name) + "'";
-    if (skip(text, "np.") || skip(text, "numpy.")) text.remove_prefix(std::min(text.find('(') + 1, text.size()));
-    const bool grouped = name == "tps" || name == "tflops";
-    const Token number = grouped ? take_grouped_number(text, made_) : take_number(text);
+  std::string read_value(const Cell& cell, const Meaning& meant, const Form& form, const Line& line) {
+    std::string_view text = cell.text, column = meant.column;
+    const auto quoted = [&] { return "'" + std::string(cell.key.empty() ? cell.text.substr(0, 24) : cell.key) + "'"; };
+    if (text.starts_with('n') && (skip(text, "np.") || skip(text, "numpy.")))
+      text.remove_prefix(std::min(text.find('(') + 1, text.size()));
+    Token number = meant.grouped ? take_grouped_number(text, made_) : take_number(text);
     if (number.text.empty()) {
-      const bool word =
-          form.traits & kClosed ? !name.ends_with("loss") && name != "learning rate" : text.starts_with('\'');
-      return word ? "" : "no number after " + quoted;
+      const bool word = form.traits & kClosed ? meant.word : text.starts_with('\'');
+      return word ? "" : "no number after " + quoted();
     }
     const bool at_end = text.data() + text.size() == line.text.data() + line.text.size();
     if (!line.ended && at_end && text.find_first_not_of(",0123456789") == std::string_view::npos)
-      return "the log ends within the value of " + quoted;
-    bool thousandths = name.ends_with(" (ms)") || name.ends_with("(1e-3)");
-    if (name.ends_with("(1e-3)")) name.remove_suffix(6);
-    name = name.substr(0, name.find(" ("));
-    if (const auto given = named(form.names, name)) name = *given;
+      return "the log ends within the value of " + quoted();
+    if (meant.left_out) return "";
     const auto* const unit =
-        std::find_if(kUnits.begin(), kUnits.end(), [&](const auto& one) { return text.starts_with(one.first); });
-    if (name.empty() && cell.key.empty() && unit == kUnits.end()) return quoted + " is no value with a known unit";
-    if (name.empty() && !cell.key.empty()) return "";  // it is left out
-    if (name.empty()) name = unit->second;
-    Token value = number;
-    if (name.ends_with("_mem")) {
+        text.empty() ? kUnits.end() : std::find_if(kUnits.begin(), kUnits.end(), [&](const auto& one) {
+          return text.front() == one.first.front() && text.starts_with(one.first);
+        });
+    if (column.empty() && unit == kUnits.end()) return quoted() + " is no value with a known unit";
+    if (column.empty()) column = unit->second;
+    if (meant.memory) {
       const std::string_view word = take_key(text);
-      value = {made_.emplace_back(bytes_of(number.text, !word.empty()                   ? word
-                                                        : form.head.ends_with("(MB) |") ? "MB"
-                                                                                        : "GB")),
-               Kind::integer};
-      if (value.text.empty()) return "no size of memory after " + quoted;
+      number = {made_.emplace_back(bytes_of(number.text, !word.empty()                   ? word
+                                                         : form.head.ends_with("(MB) |") ? "MB"
+                                                                                         : "GB")),
+                Kind::integer};
+      if (number.text.empty()) return "no size of memory after " + quoted();
       if (skip(text, "(")) text.remove_prefix(std::min(text.size(), text.find(')') + 1));
     }
-    thousandths = thousandths || (unit != kUnits.end() && unit->first.ends_with("ms"));
-    if (thousandths) value = {made_.emplace_back(shifted(number.text, -3)), Kind::real};
+    if (meant.thousandths || (unit != kUnits.end() && unit->first.ends_with("ms")))
+      number = {made_.emplace_back(shifted(number.text, -3)), Kind::real};
     if (skip(text, "/")) take_number(text);  // "1234.5/1230.1": this one, and the mean
     skip(text, ")");
     const bool exact = form.traits & (kExact | kClosed) || !cell.last;
     const bool ends = exact ? text.empty() || text.starts_with(" (") : number_ends(text);
-    if (!ends && unit == kUnits.end()) return "other text within " + quoted;
-    std::string& column = made_.emplace_back(name);
-    if (of_test_ && column.starts_with("valid_")) column.replace(0, 5, "test");
-    std::replace(column.begin(), column.end(), ' ', '_');
-    fields.push_back({column, value.text, value.kind});
+    if (!ends && unit == kUnits.end()) return "other text within " + quoted();
+    fields_.push_back({column, number.text, number.kind});
     return "";
   }
 
   /// The time of a step since the step line before, of the same rank.
-  void add_time(std::string_view before, std::vector<Field>& fields) {
+  void add_time(std::string_view before) {
     const auto stamp = stamp_in(before);
-    const auto step = parse_int(fields[0].value);
+    const auto step = parse_int(fields_[0].value);
     if (!stamp || !step) return;
-    auto& [last, seconds] = logged_.try_emplace(std::string(before.substr(0, stamp->second)), -1, 0.0).first->second;
+    const std::string_view whose = before.substr(0, stamp->second);
+    auto logged = logged_.find(whose);
+    if (logged == logged_.end()) logged = logged_.emplace(whose, std::pair(-1, 0.0)).first;
+    auto& [last, seconds] = logged->second;
     if (last >= 0 && *step > last && stamp->first > seconds) {
       const double each = (stamp->first - seconds) / static_cast<double>(*step - last);
-      fields.push_back({"iteration_time", made_.emplace_back(to_rounded_text(each, 6)), Kind::real});
+      fields_.push_back({"iteration_time", made_.emplace_back(to_rounded_text(each, 6)), Kind::real});
     }
     last = *step, seconds = stamp->first;
   }
@@ -383,11 +441,13 @@ class Forms : public Dialect {
   std::vector<Row> rows_;
   const Closing* closing_ = nullptr;
   std::map<std::string, std::int64_t> most_;  // of kOfRun
-  std::string last_step_;
-  bool alone_ = false;                                             // lines without a marker were read
-  bool of_test_ = false;                                           // the line is of the test's data
-  std::map<std::string, std::pair<std::int64_t, double>> logged_;  // step and seconds, by what stands before its stamp
-  std::deque<std::string> made_;                                   // texts that are not the log's
+  std::string last_step_, total_;
+  bool alone_ = false;    // lines without a marker were read
+  bool of_test_ = false;  // the line is of the test's data
+  std::map<std::string, std::pair<std::int64_t, double>, std::less<>>
+      logged_;                    // step and seconds, by what stands before
+  std::vector<Field> fields_;     // of the line
+  std::deque<std::string> made_;  // texts that are not the log's
 };
 
 }  // namespace

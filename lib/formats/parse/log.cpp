@@ -59,7 +59,10 @@ LogReader::LogReader(Options options, metric::Writer& rows, const FaultSink& fau
   if (options_.dialect.empty()) {
     for (const std::string& pattern : custom().patterns) readers_.push_back({"pattern", make_pattern(pattern)});
   }
-  for (const Entry* entry : chosen(options_)) readers_.push_back({std::string(entry->name), entry->make()});
+  for (const Entry* entry : chosen(options_)) {
+    readers_.push_back({std::string(entry->name), entry->make()});
+    if (readers_.back().dialect->companion()) companions_.push_back(readers_.size() - 1);
+  }
 }
 
 LogReader::~LogReader() = default;
@@ -235,6 +238,9 @@ void LogReader::fault(std::int64_t line, const std::string& what, const std::str
 
 void LogReader::attribute(std::string_view key, std::string_view value, bool replace) {
   if (value.empty() || value == "None") return;
+  if (!options_.series.empty() && key.find(kSeries) != std::string_view::npos &&
+      !skip(key, options_.series + std::string(kSeries)))
+    return;  // of another run
   const std::string name = attribute_named(key);
   if (name.empty()) return;  // "a=1 =b": what has no name says nothing
   const std::string text(attribute_value(value));
@@ -254,8 +260,8 @@ std::vector<Field> LogReader::held_by_others(const std::vector<Field>& fields, s
     return found == fields.end() ? std::string_view() : found->value;
   };
   const std::size_t own = hint_;
-  for (hint_ = 0; hint_ < readers_.size(); ++hint_) {  // records emitted meanwhile belong to that dialect
-    Reader& other = readers_[hint_];
+  for (const std::size_t at : companions_) {
+    Reader& other = readers_[hint_ = at];  // records emitted meanwhile belong to that dialect
     if (hint_ == own || !other.dialect->holds()) continue;
     other.keys.clear();
     for (const Field& field : other.dialect->give(value_of_column("step"), rank, *this)) {
@@ -271,7 +277,9 @@ std::vector<Field> LogReader::held_by_others(const std::vector<Field>& fields, s
 
 void LogReader::record(const std::vector<Field>& fields, std::string_view prefix, std::int64_t line) {
   Records::Place place{prefix.empty() ? prefix : rank_of(prefix), line, parts_};
-  std::vector<Field> all = fields;
+  const std::vector<Field> held = held_by_others(fields, place.rank);  // may make another record
+  std::vector<Field>& all = all_;
+  all = fields;
   if (!options_.series.empty()) {
     std::erase_if(all, [&](Field& field) {
       const bool shared = field.key.find(kSeries) == std::string_view::npos;
@@ -280,7 +288,7 @@ void LogReader::record(const std::vector<Field>& fields, std::string_view prefix
     });
     if (all.size() < 2) return;  // the step alone
   }
-  for (const Field& field : held_by_others(fields, place.rank)) {
+  for (const Field& field : held) {
     if (field.key == "rank")
       place.rank = field.value;
     else

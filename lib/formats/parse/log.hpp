@@ -99,6 +99,7 @@ class LogReader : private Emitter {
   const FaultSink& faults_;
   Records records_;
   std::vector<Reader> readers_;
+  std::vector<std::size_t> companions_;  // readers that may hold fields for records of others
   Markers markers_;
   bool wants_all_ = false;
   bool settled_ = false;  // a dialect that is neither a last resort nor a companion reads this log
@@ -115,6 +116,7 @@ class LogReader : private Emitter {
   std::deque<std::pair<std::int64_t, int>> recent_;  // lines with a class, for which a fault may still follow
   int class_ = -1;                                   // index of the dialect, or -2 for a faulty line
   std::string clean_;
+  std::vector<Field> all_;  // of the record
 
   std::map<std::string, std::string> attributes_;
   Stats stats_;

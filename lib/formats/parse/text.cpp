@@ -78,16 +78,6 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-bool skip(std::string_view& text, std::string_view head) {
-  if (!text.starts_with(head)) return false;
-  text.remove_prefix(head.size());
-  return true;
-}
-
-void skip_blanks(std::string_view& text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-}
-
 Token take_number(std::string_view& text) {
   const Token number = number_at(text);
   text.remove_prefix(number.text.size());
@@ -109,20 +99,6 @@ Token take_grouped_number(std::string_view& text, std::deque<std::string>& made)
   }
   if (whole.size() > number.text.size()) number.text = made.emplace_back(std::move(whole));
   return number;
-}
-
-std::string_view take_digits(std::string_view& text) {
-  const std::string_view digits = text.substr(0, std::min(text.size(), text.find_first_not_of("0123456789")));
-  text.remove_prefix(digits.size());
-  return digits;
-}
-
-std::string_view take_key(std::string_view& text) {
-  std::size_t length = 0;
-  while (length < text.size() && is_key(text[length])) ++length;
-  const std::string_view key = text.substr(0, length);
-  text.remove_prefix(length);
-  return key;
 }
 
 std::string shifted(std::string_view text, int places) {

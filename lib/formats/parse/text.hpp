@@ -28,19 +28,33 @@ Token value_of(std::string_view text);
 
 std::string_view trimmed(std::string_view text);
 /// Removes `head` from the front of `text`; false, with `text` unchanged, if it does not start with it.
-bool skip(std::string_view& text, std::string_view head);
-void skip_blanks(std::string_view& text);
+inline bool skip(std::string_view& text, std::string_view head) {
+  if (!text.starts_with(head)) return false;
+  text.remove_prefix(head.size());
+  return true;
+}
+/// Removes and returns the characters in front of which `is` is true.
+template <typename Is>
+std::string_view take_while(std::string_view& text, const Is& is) {
+  std::size_t length = 0;
+  while (length < text.size() && is(text[length])) ++length;
+  const std::string_view taken = text.substr(0, length);
+  text.remove_prefix(length);
+  return taken;
+}
+inline void skip_blanks(std::string_view& text) { take_while(text, is_blank); }
 /// Whether a number may end before `rest`: nothing, a blank, or a comma and one of these follow. Anything else may be
 /// part of it, as in "3,25", "3.25.1", "3.25_7", "3.25e", "3;25" or "1 234", where the intended number is ambiguous.
 bool number_ends(std::string_view rest);
 /// Removes and returns the number in front; an empty token, with `text` unchanged, if there is none.
 Token take_number(std::string_view& text);
-/// The same of a number that may have commas between its thousands, "12,345" or "1,234.56"; `made` gets one without them.
+/// The same of a number that may have commas between its thousands, "12,345" or "1,234.56"; `made` gets one without
+/// them.
 Token take_grouped_number(std::string_view& text, std::deque<std::string>& made);
 /// Removes and returns the digits in front.
-std::string_view take_digits(std::string_view& text);
+inline std::string_view take_digits(std::string_view& text) { return take_while(text, is_digit); }
 /// Removes and returns the key in front.
-std::string_view take_key(std::string_view& text);
+inline std::string_view take_key(std::string_view& text) { return take_while(text, is_key); }
 
 /// The decimal number `text` with its point moved by `places`, digit for digit: ("135.12", -3) -> "0.13512".
 std::string shifted(std::string_view text, int places);

@@ -14,67 +14,52 @@
 #include "base/secret.hpp"
 #include "base/text.hpp"
 #include "config/known.hpp"
+#include "parse/dialect.hpp"
 #include "registry/run.hpp"
 #include "registry/runs.hpp"
 
 namespace zs::registry {
 namespace {
 
-/// The rows of a CSV (RFC 4180): quoted cells may contain commas, line ends and doubled quotes. Or of a table with tabs
-/// in its header, in which quotes have no meaning.
+/// The rows of a CSV (RFC 4180), or of a table with tabs in its header, in which quotes have no meaning.
 class Rows {
  public:
   explicit Rows(std::string text) : text_(std::move(text)) {
     if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;
     const std::string_view header = std::string_view(text_).substr(0, text_.find('\n'));
-    if (header.find('\t') < header.find(',')) separator_ = '\t';
+    tabs_ = header.find('\t') < header.find(',');
   }
 
   /// The next row that is not an empty line; false at the end. Throws Error, located, at a quote that is not closed.
   bool next(std::vector<std::string>& cells, const std::string& path) {
-    cells.clear();
-    while (at_ < text_.size() && (text_[at_] == '\n' || text_[at_] == '\r')) line_ += text_[at_++] == '\n';
+    for (; at_ < text_.size() && (text_[at_] == '\n' || text_[at_] == '\r'); ++at_) line_ += text_[at_] == '\n';
     if (at_ >= text_.size()) return false;
     begun_ = line_;
-    while (true) {
-      cells.push_back(cell(path));
-      if (at_ >= text_.size()) return true;
-      const char c = text_[at_++];
-      if (c == separator_) continue;
-      if (c == '\r' && at_ < text_.size() && text_[at_] == '\n') ++at_;
-      ++line_;
-      return true;
+    cells.clear();
+    for (std::size_t end = at_; cells.empty(); ++line_) {
+      if (end > text_.size()) throw Error(path, begun_, "a quote is not closed: is the file cut?");
+      end = std::min(text_.find('\n', end), text_.size());
+      std::string_view row = std::string_view(text_).substr(at_, end++ - at_);
+      if (row.ends_with('\r')) row.remove_suffix(1);
+      if (tabs_) {
+        for (std::size_t cut = 0; cut != row.npos; row.remove_prefix(std::min(cut + 1, row.size())))
+          cells.emplace_back(row.substr(0, cut = row.find('\t')));
+      } else {
+        std::deque<std::string> made;
+        const auto found = parse::cells_of(row, ',', made);
+        cells.assign(found.begin(), found.end());
+      }
+      if (!cells.empty()) at_ = end;
     }
+    return true;
   }
   /// The line on which the last row began, from 1.
   long line() const { return begun_; }
 
  private:
-  std::string cell(const std::string& path) {
-    std::string value;
-    if (at_ < text_.size() && text_[at_] == '"' && separator_ == ',') {
-      ++at_;
-      while (true) {
-        if (at_ >= text_.size()) throw Error(path, begun_, "a quote is not closed: is the file cut?");
-        const char c = text_[at_++];
-        line_ += c == '\n';
-        if (c != '"') {
-          value += c;
-        } else if (at_ < text_.size() && text_[at_] == '"') {
-          value += text_[at_++];
-        } else {
-          break;
-        }
-      }
-    }
-    while (at_ < text_.size() && text_[at_] != separator_ && text_[at_] != '\n' && text_[at_] != '\r')
-      value += text_[at_++];
-    return value;
-  }
-
   std::string text_;
   std::size_t at_ = 0;
-  char separator_ = ',';
+  bool tabs_ = false;
   long line_ = 1, begun_ = 1;
 };
 

@@ -14,15 +14,25 @@
 
 namespace zs::parse {
 
-std::vector<std::string_view> cells_of(std::string_view text, char separator) {
+std::vector<std::string_view> cells_of(std::string_view text, char separator, std::deque<std::string>& made) {
   std::vector<std::string_view> cells;
   while (true) {
     std::string_view cell;
     if (text.starts_with('"')) {
-      const std::size_t quote = text.find('"', 1);
+      std::size_t quote = text.find('"', 1);
+      bool doubled = false;
+      for (; quote != std::string_view::npos && text.substr(quote + 1).starts_with('"');
+           quote = text.find('"', quote + 2))
+        doubled = true;
       if (quote == std::string_view::npos) return {};
       cell = text.substr(1, quote - 1);
       text.remove_prefix(quote + 1);
+      if (doubled) {
+        std::string& plain = made.emplace_back(cell);
+        for (std::size_t at = plain.find('"'); at != std::string::npos; at = plain.find('"', at + 1))
+          plain.erase(at, 1);
+        cell = plain;
+      }
       if (!text.empty() && text.front() != separator) return {};
     } else {
       cell = text.substr(0, std::min(text.find(separator), text.size()));
@@ -96,7 +106,7 @@ class Csv : public Dialect {
  private:
   bool read_header(const Line& line) {
     for (const char separator : {',', '\t', ';'}) {
-      const auto cells = cells_of(line.text, separator);
+      const auto cells = cells_of(line.text, separator, made_);
       const std::size_t index = !cells.empty() && cells.front().empty() ? 1 : 0;  // pandas leaves its name out
       const bool names = cells.size() >= 2 + index &&
                          std::all_of(cells.begin() + static_cast<std::ptrdiff_t>(index), cells.end(), is_name);
@@ -119,7 +129,8 @@ class Csv : public Dialect {
   }
 
   Verdict read_row(const Line& line, Emitter& emitter) {
-    const auto cells = cells_of(line.text, separator_);
+    made_.clear();
+    const auto cells = cells_of(line.text, separator_, made_);
     fields_.clear();
     std::size_t numbers = 0, words = 0;
     bool step = false;
@@ -160,6 +171,7 @@ class Csv : public Dialect {
   Bare bare_;
   std::vector<std::string> header_;
   std::vector<Field> fields_;
+  std::deque<std::string> made_;
   std::string_view place_;  // the column that each row must have
   std::string twice_;       // a name that several columns have; their values are left out
   char separator_ = 0;      // 0: no header was seen

@@ -2,6 +2,7 @@
 // A dialect is one way to write metrics, or facts about a run, into a log line. Each has its own source file; the table
 // in dialects.cpp lists them.
 #pragma once
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -82,8 +83,9 @@ std::vector<std::string> dialect_names();
 /// The entry with that name; throws UsageError naming the nearest.
 const Entry& dialect_named(std::string_view name);
 
-/// The cells of a line of a table; a cell may be in double quotes. Empty if a quote is not closed.
-std::vector<std::string_view> cells_of(std::string_view text, char separator);
+/// The cells of a row of a table; one in double quotes may have separators and line ends in it, and two quotes for one,
+/// which `made` then holds. Empty if a quote is not closed.
+std::vector<std::string_view> cells_of(std::string_view text, char separator, std::deque<std::string>& made);
 
 /// A dialect from a user's regular expression (RE2 syntax; groups (?P<key>...)
 /// or (?<key>...)): every match in a line is a record. Throws UsageError if

@@ -81,7 +81,8 @@ std::vector<std::string> runs_of_table(const std::string& path) {
   head.resize(input.read(head.data(), head.size()));
   head.resize(std::min(head.find('\n'), head.size()));
   std::vector<std::string> runs;
-  for (const std::string_view cell : cells_of(head, ',')) {
+  std::deque<std::string> made;
+  for (const std::string_view cell : cells_of(head, ',', made)) {
     const std::size_t at = cell.rfind(" - ");
     const bool limit = cell.ends_with("__MIN");
     if (!limit || at == std::string_view::npos) continue;

@@ -34,10 +34,12 @@ bool is_odd(char c) {
 }
 
 /// Whether bytes are text: their first line is, whatever a broken machine has written after it, or few of them are
-/// control characters that no text has. UTF-16 has a null byte in each character.
+/// control characters that no text has. UTF-16 has a null byte in each character. A log that was emptied while a
+/// program wrote to it begins with null bytes.
 bool is_text(std::string_view bytes) {
   constexpr std::size_t kLine = 8;  // bytes: fewer say little
   if (bytes.starts_with("\xFF\xFE") || bytes.starts_with("\xFE\xFF")) return true;
+  bytes.remove_prefix(std::min(bytes.find_first_not_of('\0'), bytes.size()));
   std::string_view line = bytes.substr(0, std::min(bytes.find('\n'), bytes.size()));
   const bool enough = line.size() >= kLine;
   while (!line.empty() && utf8_size(line) > 0 && !is_odd(line.front())) line.remove_prefix(utf8_size(line));

@@ -94,9 +94,12 @@ class General : public Dialect {
     if (last) return read_pairs_alone(line, emitter);
     if (is_prose(found.prefix)) return {};
     const bool of_valid = found.prefix.ends_with("| valid | ");  // fairseq's lines of an epoch
-    if (found.prefix.ends_with("| train | ") && found.step.empty() && matched_) return {};  // means of its steps
-    if (const std::size_t at = found.rest.find("' subset |"); of_valid && at != std::string_view::npos)
-      found.rest.remove_prefix(at + 10);
+    const bool of_epoch = found.prefix.ends_with("| train | ") || trimmed(found.rest).starts_with("| train loss ");
+    if (of_epoch && found.step.empty() && matched_) return {};  // means of its steps
+    if (const std::size_t at = found.rest.find("' subset"); at != std::string_view::npos) {
+      found.rest = trimmed(found.rest.substr(at + 8));
+      if (!found.rest.starts_with('|')) return {};  // a bar of the validation
+    }
     std::string fault = read_pairs(line, found);
     for (Field& field : found.fields) {
       if (of_valid && field.key != "num_updates") field.key = made_.emplace_back("valid_" + std::string(field.key));

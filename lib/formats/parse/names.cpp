@@ -63,6 +63,11 @@ constexpr std::array kColumns = {
     Alias{"Step", "step", 4},
     Alias{"steps", "step", 3},
     Alias{"current_steps", "step", 4},
+    Alias{"total/steps", "step", 3},
+    Alias{"time/total_timesteps", "step", 3},
+    Alias{"total_timesteps", "step", 2},
+    Alias{"timesteps_total", "step", 2},
+    Alias{"training_iteration", "step", 3},
     Alias{"num_updates", "step", 5},
     Alias{"valid_num_updates", "step", 3},
     Alias{"_step", "step", 1},  // W&B counts its own calls

@@ -6,7 +6,13 @@
 //   2025-01-01 00:00:00.000  host0:0  olmo.train:990  INFO  [step=10/10000,epoch=0]
 //       optim/total_grad_norm=1.608
 //       throughput/total_tokens=5,242,880
-// The values end at the first line that is not indented, or no pair.
+// The values end at the first line that is not indented, or no pair. Or in a box, as Baselines and Stable-Baselines
+// draw it:
+//   -----------------------------
+//   | train/          |         |
+//   |    loss_actor   | -2.2e+3 |
+//   | total/steps     | 4668000 |
+//   -----------------------------
 #include <algorithm>
 #include <deque>
 #include <utility>
@@ -19,9 +25,18 @@ namespace {
 
 class Paragraph : public Dialect {
  public:
-  bool wants_all() const override { return line_ > 0; }
+  bool wants_all() const override { return line_ > 0 || box_; }
 
   Verdict read(const Line& line, Emitter& emitter) override {
+    if (const std::string_view text = trimmed(line.text);
+        text.size() >= kEdge && text.find_first_not_of('-') == std::string_view::npos) {
+      const bool read = line_ > 0;
+      open_box(emitter);
+      return {read};
+    } else if (box_) {
+      if (read_row(text, line)) return {line_ > 0};
+      finish(emitter);
+    }
     if (line_ > 0 && line.number > line_) {
       const std::string_view pair = trimmed(line.text);
       const bool indented = !line.text.empty() && is_blank(line.text.front());
@@ -37,9 +52,37 @@ class Paragraph : public Dialect {
   void finish(Emitter& emitter) override {
     if (line_ > 0 && fields_.size() > head_) emitter.record(fields_, prefix_, line_);
     line_ = 0;
+    box_ = false;
   }
 
  private:
+  static constexpr std::size_t kEdge = 10;  // characters of a box's edge, at least
+
+  void open_box(Emitter& emitter) {
+    finish(emitter);
+    made_.clear();
+    fields_.clear();
+    prefix_ = section_ = "";
+    head_ = 1;  // a step alone is no record
+    box_ = true;
+  }
+
+  /// "| key | value |"; a key without a value and with '/' at its end stands before those indented below it.
+  bool read_row(std::string_view text, const Line& line) {
+    if (!skip(text, "|") || !text.ends_with('|') || !line.ended) return false;
+    const std::size_t split = text.find('|');
+    const std::string_view key = text.substr(0, split),
+                           value = trimmed(text.substr(split + 1, text.size() - split - 2));
+    if (split + 1 >= text.size() || value.find('|') != std::string_view::npos) return false;
+    if (value.empty() && trimmed(key).ends_with('/')) section_ = trimmed(key);
+    const Token number = value_of(value);
+    if (number.kind == Kind::word) return true;
+    std::string name = (key.starts_with("   ") ? section_ : "") + std::string(trimmed(key));
+    if (column_named(name).column == "step") line_ = line.number;
+    fields_.push_back({made_.emplace_back(std::move(name)), made_.emplace_back(value), number.kind});
+    return true;
+  }
+
   /// "[epoch=1][batch=5/100]:" or "[step=10/10000,epoch=0]" at the end of a line.
   bool read_head(const Line& line, Emitter& emitter) {
     std::string_view text = trimmed(line.text);
@@ -101,7 +144,8 @@ class Paragraph : public Dialect {
 
   std::vector<Field> fields_;
   std::deque<std::string> made_;
-  std::string prefix_;
+  std::string prefix_, section_;
+  bool box_ = false;       // the lines are rows of a box
   std::size_t head_ = 0;   // fields of the first line
   std::int64_t line_ = 0;  // of the step; 0: none is open
 };

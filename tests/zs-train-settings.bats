@@ -200,3 +200,21 @@ END
   run ! grep -q 'Step 6,' log
   refuses_with "zs-train: --run_name has no effect with --resume: a run keeps its name; leave it out (see zs-train --help)" zs-train --resume x --registry runs --run_name y
 }
+
+@test "zs-train: of another program's options, those that change nothing are taken, and the others are translated" {
+  zs-train "${small[@]}" --max_steps 1 --save_final false --eager --attn_impl sdpa --host_ip 127.0.0.1 --machine_rank 0 \
+    --sync_before_reduce --sync_after_reduce --sync_before_allgather --sync_after_allgather >log
+  for option in eager attn_impl host_ip machine_rank sync_{before,after}_{reduce,allgather}; do
+    grep -q "^note: --$option has no effect: " log || complain "$option: $(grep ^note: log)"
+  done
+  translated() {
+    run -2 zs-train "${small[@]}" --max_steps 1 "$1"
+    [[ $output == *"unknown option '$1', did you mean '$2'?"* ]] || complain "$output"
+  }
+  translated --save_weights "--save_initial DIR"
+  translated --load_weights "--model_name FOLDER"
+  translated --offload_opt_states "--passes offload_adam_states"
+  run -2 zs-train "${small[@]}" --max_steps 1 --eager --compile
+  [[ $output == *"--eager asks for plain kernels and --compile for fused ones"* ]] || complain "$output"
+  verdict
+}

@@ -11,6 +11,7 @@
 #include "cli/rows.hpp"
 #include "config/deepspeed.hpp"
 #include "config/known.hpp"
+#include "experiment/accepted.hpp"
 #include "input/named.hpp"
 
 namespace zs::experiment {
@@ -177,9 +178,9 @@ config::Config configuration(const cli::Args& args, const std::string& stored) {
 }
 
 cli::Option local_rank_option() {
-  return {.name = "local_rank",
-          .value = "N",
-          .help = "accepted for launchers of other trainers, and not used: ranks come from mpirun, srun or torchrun",
+  return {.name = kAccepted[0].name,
+          .value = kAccepted[0].value,
+          .help = std::string("accepted and not used: ") + kAccepted[0].why,
           .group = "Running"};
 }
 
@@ -200,7 +201,8 @@ cli::Command train_command() {
   running("timeout", "SECONDS", "how long a collective waits for a rank before the run stops", "50");
   running("calibrate", "",
           "measure the matrix products of this training on this GPU, keep the fastest kernels, and stop");
-  options.push_back(local_rank_option());
+  for (const Accepted& option : kAccepted)
+    running(option.name, option.value, std::string("accepted and not used: ") + option.why);
   running("print_deepspeed_config", "", "print the configuration that gives DeepSpeed the same training, and stop");
   running("print_model_config", "", "print the model's config.json in the form of Hugging Face's class, and stop");
   running("results", "FILE",

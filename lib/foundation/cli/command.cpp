@@ -76,6 +76,7 @@ po::options_description described(const Command& command) {
 /// Names of an option in other programs, if its row has none.
 struct Synonyms {
   std::string_view option, words;
+  std::string_view value{};  ///< with which it means the same
 };
 constexpr auto kSynonyms = std::to_array<Synonyms>({
     {"output", "out outfile output_file save save_to dest"},
@@ -91,6 +92,9 @@ constexpr auto kSynonyms = std::to_array<Synonyms>({
     {"warmup", "skip burn_in discard"},
     {"zero_stage", "stage zero"},
     {"model_name", "model"},
+    {"model_name", "load_weights", "FOLDER"},
+    {"save_initial", "save_weights", "DIR"},
+    {"passes", "offload_opt_states", "offload_adam_states"},
     {"learning_rate", "lr"},
     {"batch_size", "bs batch"},
     {"weight_decay", "wd"},
@@ -99,13 +103,15 @@ constexpr auto kSynonyms = std::to_array<Synonyms>({
     {"lr_warmup_steps", "warmup warmup_steps"},
 });
 
-bool is_synonym(const std::string& word, const Option& option) {
-  if (std::find(option.meant.begin(), option.meant.end(), word) != option.meant.end()) return true;
+/// What to type for the word of another program: "zero_stage", or "save_initial DIR"; "" if it is not this option.
+std::string instead(const std::string& word, const Option& option) {
+  if (std::find(option.meant.begin(), option.meant.end(), word) != option.meant.end()) return option.name;
   for (const Synonyms& row : kSynonyms) {
     const std::string words = " " + std::string(row.words) + " ";
-    if (row.option == option.name && words.find(" " + word + " ") != std::string::npos) return true;
+    if (row.option == option.name && words.find(" " + word + " ") != std::string::npos)
+      return option.name + (row.value.empty() ? "" : " " + std::string(row.value));
   }
-  return false;
+  return "";
 }
 
 [[noreturn]] void explain(const Command& command, const po::error& error) {
@@ -115,8 +121,8 @@ bool is_synonym(const std::string& word, const Option& option) {
     const std::string word = name.substr(std::min(name.find_first_not_of('-'), name.size()));
     std::vector<std::string> known;
     for (const Option& option : command.options) {
-      if (is_synonym(word, option))
-        throw UsageError("unknown option '" + name + "', did you mean '--" + option.name + "'?");
+      if (const std::string typed = instead(word, option); !typed.empty())
+        throw UsageError("unknown option '" + name + "', did you mean '--" + typed + "'?");
       known.push_back(option.name);
     }
     const std::vector<std::string> near = nearest(word, known);

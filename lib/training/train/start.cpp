@@ -5,6 +5,7 @@
 #include "base/number.hpp"
 #include "config/known.hpp"
 #include "config/reading.hpp"
+#include "experiment/accepted.hpp"
 #include "experiment/command.hpp"
 #include "experiment/start.hpp"
 #include "input/named.hpp"
@@ -155,8 +156,12 @@ Start start(const cli::Args& args, int ranks) {
     else
       throw UsageError("--cost predicts from measurements: give --plan_profile too");
   }
-  if (args.has("local_rank"))
-    start.settings.notes.emplace_back("--local_rank has no effect: ranks come from the environment of the launcher");
+  if (args.has("eager") && start.config.boolean("zero.compile"))
+    throw UsageError("--eager asks for plain kernels and --compile for fused ones: leave out one");
+  for (const experiment::Accepted& option : experiment::kAccepted) {
+    if (args.has(option.name))
+      start.settings.notes.push_back("--" + std::string(option.name) + " has no effect: " + option.why);
+  }
   reading.require_read();
   require_all_asked(args, start.task);
   keep_choices(start.config, start.settings);

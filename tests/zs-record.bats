@@ -481,3 +481,14 @@ PY
   refuses_with "zs-record: a run's name has at most 255 letters, not 100000" zs-record --name "$(head -c 100000 /dev/zero | tr '\0' x)" -- true
   [ ! -e runs ]
 }
+
+@test "zs-record: the last value of a column that zs has no name for is a metric of the run, and decides nothing" {
+  echo 'for s in range(1, 6): print(f"step {s} loss {5 / s:.4f} my_metric {s * 1.5}", flush=True)' >train.py
+  zs-record --name one -- python3 train.py >/dev/null
+  sed -i 's/1\.5/1.75/' train.py
+  zs-record --name two -- python3 train.py >/dev/null
+  [ "$(zs-runs --show run_name my_metric --sort_by my_metric --descending --format tsv)" = $'run_name\tlast.my_metric\ntwo\t8.75\none\t7.5' ]
+  [ "$(zs-runs --filter 'my_metric>8' --show run_name --format tsv | sed 1d)" = two ]
+  run zs-runs diff one two
+  [[ $output != *"differ in"*my_metric* ]] || complain "$output"
+}

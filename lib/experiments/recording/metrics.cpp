@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/metrics.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
 
+#include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
@@ -204,6 +206,14 @@ Result Metrics::end() {
     }
     return {};
   };
+  for (const metric::Column& column : records.columns) {
+    const bool ours = std::any_of(use_columns().begin(), use_columns().end(),
+                                  [&](const metric::ColumnInfo& use) { return use.name == column.name; });
+    const bool plain = std::all_of(column.name.begin(), column.name.end(), parse::is_key);
+    if (column.type() == metric::Type::text || ours || !plain || attribute::find(column.name)) continue;
+    if (const Last value = last(column.name.c_str()); !value.text.empty())
+      result.metrics.emplace_back("last." + column.name, value.text);
+  }
   result.last_step = last_step(records);
   result.final_loss = last("loss");
   result.final_valid_loss = last("valid_loss");

@@ -14,6 +14,7 @@
 #include "metric/writer.hpp"
 #include "parse/log.hpp"
 #include "recording/use.hpp"
+#include "registry/record.hpp"
 
 namespace zs::recording {
 
@@ -28,8 +29,9 @@ struct Result {
   std::int64_t rows = 0;
   std::int64_t last_step = -1;  ///< -1: unknown
   Last final_loss, final_valid_loss;
-  std::string peak_memory;  ///< as text; "" if unknown
-  bool diverged = false;    ///< the last loss is not finite
+  registry::Fields metrics;  ///< last values of the columns that zs has no name for: "last.my_metric"
+  std::string peak_memory;   ///< as text; "" if unknown
+  bool diverged = false;     ///< the last loss is not finite
 };
 
 class Metrics {

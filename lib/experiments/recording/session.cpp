@@ -263,6 +263,7 @@ class Session {
       if (const auto found = result.facts.find(fact); found != result.facts.end()) add(fact, found->second);
     }
     if (result.last_step >= 0) add("steps_done", to_text(result.last_step));
+    for (const auto& [key, text] : result.metrics) add(key.c_str(), text);
     add("final_train_loss", result.final_loss.text);
     add("final_train_step", result.final_loss.step);
     add("final_valid_loss", result.final_valid_loss.text);

@@ -232,6 +232,7 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "lacks", .role = measurement, .label = "what it lacks", .ending = true},
     {.name = "error*", .role = measurement, .label = "error", .ending = true},
     {.name = "summary.*", .role = measurement, .label = "the run's own summary"},
+    {.name = "last.*", .role = measurement, .label = "last value in the log"},
     {.name = "memory.*", .role = measurement, .label = "memory"},
     {.name = "use.*", .role = measurement, .label = "use of the machine"},
     {.name = "log_bytes_lost", .role = measurement, .label = "bytes that the log lacks", .unit = "bytes", .type = kInt},

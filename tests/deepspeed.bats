@@ -93,6 +93,12 @@ digest() { sed -n 's/^state_digest: //p' "${1:-log}"; }
   [ "$(value zero_stage single_gpu_offload)/$(value offload single_gpu_offload)" = 2/cpu ]
   zs-train "${SMALL[@]}" --backend singlegpu --model tiny --results results.json >single # the same name again takes its place
   [ "$(jq length results.json)" = 6 ]
+  for kind in memory throughput duration; do # the results draw, by method
+    zs-plot $kind results.json -o $kind.svg
+    grep -q '>zero3<' $kind.svg || complain "$kind"
+  done
+  zs-report results.json -o results.md
+  grep -q '^| .*samples (k\?/s) | an epoch' results.md || complain "$(grep '^| condition' results.md)"
   run -2 --separate-stderr zs-train "${SMALL[@]}" --method zero2 --zero_stage 3
   [[ $stderr == *"the method zero2 says 2, and --zero_stage says zero.stage is 3"* ]]
   run -2 mpirun --oversubscribe -n 2 zs-train "${SMALL[@]}" --method single_gpu_offload

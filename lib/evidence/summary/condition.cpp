@@ -2,14 +2,18 @@
 #include "summary/condition.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "base/error.hpp"
 #include "base/name.hpp"
+#include "base/number.hpp"
 #include "metric/unit.hpp"
 #include "stat/divergence.hpp"
+#include "stat/sample.hpp"
 #include "stat/steps.hpp"
 #include "stat/summary.hpp"
+#include "summary/facts.hpp"
 
 namespace zs::summary {
 namespace {
@@ -158,6 +162,20 @@ bool on_images(const std::vector<Condition>& conditions) {
 Condition::Column speed(const std::vector<Condition>& conditions) {
   if (on_images(conditions)) return "images_per_second";
   return "tokens_per_second";
+}
+
+double mean_fact(const Condition& condition, std::initializer_list<const char*> names) {
+  stat::Sample all;
+  for (const Member& member : condition.members) {
+    for (const char* const name : names) {
+      const auto found = member.facts.find(name);
+      const auto value = found == member.facts.end() ? std::nullopt : parse_real(found->second);
+      if (!value) continue;
+      all.push_back(*value);
+      break;
+    }
+  }
+  return all.empty() ? std::numeric_limits<double>::quiet_NaN() : stat::mean(all);
 }
 
 const Condition& baseline(const std::vector<Condition>& conditions, const std::string& name) {

@@ -85,7 +85,9 @@ bool read_methods(const FlatJson& json, std::int64_t line, Emitter& emitter) {
     if (column == kColumns.end()) continue;
     const bool bytes = column->second == "peak_mem";  // the tools that write it divide by 1e9
     const std::string_view value = bytes ? made.emplace_back(shifted(one.value, 9)) : one.value;
-    method->second.back().push_back(field(method->first, column->second, value, one.kind));
+    const Field& made_field = method->second.back().emplace_back(field(method->first, column->second, value, one.kind));
+    if (column->second == "samples_per_second" || column->second == "epoch_time")
+      emitter.attribute(made_field.key, value, true);  // of the run, as zs-train says them
   }
   for (const auto& [name, rows] : methods) {
     for (const std::vector<Field>& row : rows) emitter.record(row, {}, line);

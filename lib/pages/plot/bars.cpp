@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attribute/table.hpp"
 #include "base/no_data.hpp"
 #include "plot/figures.hpp"
 #include "plot/many.hpp"
+#include "summary/facts.hpp"
 
 namespace zs::plot {
 namespace {
@@ -45,6 +47,21 @@ std::vector<Bar> bars(const std::vector<Condition>& conditions, const Unit& unit
     made.push_back(std::move(bar));
   }
   return made;
+}
+
+/// A figure of bars of a fact about the runs: of results of methods, which have no times of steps.
+Figure fact_figure(const std::vector<Condition>& conditions, const char* fact, Unit (*unit_of)(double),
+                   const std::string& title, const std::string& missing) {
+  const auto read = [&](const Condition& condition) { return Reading{summary::mean_fact(condition, {fact})}; };
+  double largest = 0;
+  for (const Condition& condition : conditions) largest = std::fmax(largest, read(condition).value);
+  if (!(largest > 0)) throw NoData(missing);
+  const Unit unit = unit_of(largest);
+  Panel panel;
+  panel.x_label = std::string(attribute::label(fact)) + " (" + unit.name + ")";
+  panel.bars = bars(conditions, unit, "none", read);
+  gather_bars(panel, conditions, unit);
+  return {title, {std::move(panel)}};
 }
 
 /// Iteration times of a condition that its statistics are made of, ascending.
@@ -95,7 +112,9 @@ Figure time_figure(const std::vector<Condition>& conditions, const Options& opti
 Figure duration_figure(const std::vector<Condition>& conditions, const Options&) {
   double largest = 0;
   for (const Condition& condition : conditions) largest = std::fmax(largest, finite(condition["time_total"]));
-  if (largest == 0) throw NoData("no condition of the summary has an iteration time");
+  if (largest == 0)
+    return fact_figure(conditions, "epoch_time", summary::time_unit, "Time of an epoch",
+                       "no condition of the summary has an iteration time");
   const Unit unit = summary::time_unit(largest);
   Panel panel;
   panel.x_label = titled("time_total", unit);
@@ -175,7 +194,9 @@ Figure throughput_figure(const std::vector<Condition>& conditions, const Options
   const std::string noun(speed.row().label);
   double largest = 0;
   for (const Condition& condition : conditions) largest = std::fmax(largest, finite(condition[speed]));
-  if (largest == 0) throw NoData("no condition of the summary has tokens per second (the logs must say tokens)");
+  if (largest == 0)
+    return fact_figure(conditions, "samples_per_second", summary::rate_unit, "Throughput",
+                       "no condition of the summary has tokens per second (the logs must say tokens)");
   const Unit unit = summary::rate_unit(largest);
   Panel panel;
   panel.x_label = titled(speed, unit);

@@ -8,21 +8,10 @@
 #include "base/number.hpp"
 #include "figure/figure.hpp"
 #include "report/words.hpp"
-#include "stat/sample.hpp"
+#include "summary/facts.hpp"
 
 namespace zs::report {
 namespace {
-
-/// The mean over the runs that have the number; nan without one.
-double mean_fact(const Condition& condition, const std::string& name) {
-  stat::Sample all;
-  for (const summary::Member& member : condition.members) {
-    const auto found = member.facts.find(name);
-    if (const auto value = found == member.facts.end() ? std::nullopt : parse_real(found->second))
-      all.push_back(*value);
-  }
-  return all.empty() ? figure::kNone : stat::mean(all);
-}
 
 std::string titled(std::string_view title, const summary::Unit& unit) {
   return std::string(title) + (unit.name.empty() ? "" : " (" + unit.name + ")");
@@ -73,7 +62,7 @@ void GridMaker::interval(const std::string& title, Condition::Column low, Condit
 
 void GridMaker::mean(const std::string& title, const std::string& name, summary::Unit (*unit_of)(double)) {
   std::vector<double> all;
-  for (const Condition& condition : found_.conditions) all.push_back(mean_fact(condition, name));
+  for (const Condition& condition : found_.conditions) all.push_back(summary::mean_fact(condition, {name.c_str()}));
   const summary::Unit unit = unit_of(largest(all));
   for (double& value : all) value /= unit.factor;
   if (std::all_of(all.begin(), all.end(), [](double value) { return std::isnan(value); })) return;

@@ -9,6 +9,7 @@
 #include "plot/figures.hpp"
 #include "report/batch.hpp"
 #include "report/grid_maker.hpp"
+#include "summary/facts.hpp"
 #include "summary/unit.hpp"
 
 namespace zs::report {
@@ -33,19 +34,9 @@ std::vector<Condition::Column> shown(stat::Kind kind) {
   return all;
 }
 
-/// Seconds from the start of a run to its end, the mean over the runs that say it.
-double whole_run(const Condition& condition) {
-  stat::Sample all;
-  for (const summary::Member& member : condition.members) {
-    for (const char* const name : {"wall_time", "seconds"}) {
-      const auto found = member.facts.find(name);
-      const auto seconds = found == member.facts.end() ? std::nullopt : parse_real(found->second);
-      if (!seconds) continue;
-      all.push_back(*seconds);
-      break;
-    }
-  }
-  return all.empty() ? figure::kNone : stat::mean(all);
+bool any_fact(const Findings& found, const char* name) {
+  return std::ranges::any_of(found.conditions,
+                             [&](const Condition& one) { return std::isfinite(summary::mean_fact(one, {name})); });
 }
 
 /// The unit in powers of 1024, as nvidia-smi and the sizes of cards have it: GB becomes GiB; bytes stay.
@@ -192,7 +183,7 @@ void time_columns(const Findings& found, GridMaker& maker) {
   std::vector<double> steps, whole;
   for (const Condition& condition : found.conditions) {
     steps.push_back(condition["time_total"].value_or(figure::kNone));
-    whole.push_back(whole_run(condition));
+    whole.push_back(summary::mean_fact(condition, {"wall_time", "seconds"}));
   }
   column("all steps", steps);
   column("whole run", whole);
@@ -204,7 +195,7 @@ Section performance_section(const metric::Store& store, const Findings& found, T
   Section section{"Performance", {}};
   section.blocks.emplace_back(Paragraph{time_sentence(found)});
   const double longest = largest(values(found, "time_mean"));
-  if (longest == 0 && !has(found, "tokens_per_second")) return section;
+  if (longest == 0 && !has(found, "tokens_per_second") && !any_fact(found, "samples_per_second")) return section;
   const summary::Unit unit = summary::time_unit(longest);
   GridMaker maker(found, tracer);
   for (const Condition::Column column : shown(stat::Kind::seconds)) {
@@ -297,8 +288,12 @@ void overview(const metric::Store& store, const Findings& found, Section& sectio
                                                               [](const Condition& c) { return c.curve != nullptr; });
   if (losses) add("loss_comparison", "training loss by step, one curve per condition", plot::loss_figure);
   const bool several = found.conditions.size() > 1;  // one bar shows nothing
-  if (several && largest(values(found, "time_mean")) > 0)
+  if (several && largest(values(found, "time_mean")) > 0) {
     add("iteration_time_comparison", "mean iteration time per condition with its 95 % interval", plot::time_figure);
+  } else if (several && any_fact(found, "samples_per_second")) {  // the results of methods
+    add("throughput_comparison", "samples per second of each condition", plot::throughput_figure);
+    if (any_fact(found, "epoch_time")) add("duration_comparison", "time of an epoch", plot::duration_figure);
+  }
   if (losses && plot::nearly_equal(found.conditions))
     add("loss_difference", "loss minus that of the first condition, at the same step", plot::difference_figure);
   if (losses && std::all_of(found.conditions.begin(), found.conditions.end(), has_times)) {

@@ -356,9 +356,9 @@ void Reader::experts() {
     if (!open(name, -1, state ? states : opened) || state) continue;
     for (const auto& [key, tensor] : tensors_of(&opened[0].root)) state_.parameter(key).weight = whole(tensor, name);
   }
-  if (state_.ranks == 1 && divided().optimizer_state)
+  if (divided().optimizer_state)
     partitions();
-  else if (states.size() == 1 && !divided().optimizer_state)
+  else if (states.size() == 1)
     unpartitioned(states.front());
   else
     fault(experts_.front(), "is of experts on several ranks: their weights are read, the optimizer's state is not");

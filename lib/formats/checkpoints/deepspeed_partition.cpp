@@ -2,6 +2,9 @@
 #include "checkpoints/deepspeed_reader.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
@@ -47,7 +50,8 @@ void Reader::partitions() {
     if (divided().parameters) {
       stage_3(groups, files);
     } else {
-      for (std::size_t group = 0; group < groups.size(); ++group) stage_1(group, groups[group], files);
+      for (std::size_t group = 0; group < groups.size(); ++group)
+        experts_.empty() ? stage_1(group, groups[group], files) : stage_1_experts(group, groups[group], files);
       for (const Opened& file : files) counts(file, groups.size());
     }
     for (const Opened& file : files) {
@@ -124,8 +128,45 @@ void Reader::step(const Opened& file, std::optional<double> number, const std::v
   }
 }
 
+namespace {
+
+/// Where the number of an expert stands in a parameter's name, and the number; nothing for other parameters.
+std::optional<std::pair<std::size_t, int>> expert_in(const std::string& name) {
+  constexpr std::string_view kExperts = ".deepspeed_experts.";
+  const std::size_t at = name.find(kExperts);
+  if (at == std::string::npos) return {};
+  const std::size_t begin = at + kExperts.size();
+  const auto number = parse_int(std::string_view(name).substr(begin, name.find('.', begin) - begin));
+  return number ? std::optional(std::pair(begin, static_cast<int>(*number))) : std::nullopt;
+}
+
+}  // namespace
+
+void Reader::stage_1_experts(std::size_t group, const std::vector<Listed>& list, const std::vector<Opened>& files) {
+  int each = 0, all = 0;
+  for (const Listed& one : list) {
+    if (const auto expert = expert_in(one.name)) each = std::max(each, expert->second + 1);
+  }
+  for (const Parameter& one : state_.parameters) {
+    if (const auto expert = expert_in(one.name)) all = std::max(all, expert->second + 1);
+  }
+  const int divided = each > 0 ? std::max(all / each, 1) : 1;
+  for (int place = 0; place < divided; ++place) {
+    std::vector<Listed> held = list;
+    for (Listed& one : held) {
+      if (const auto expert = expert_in(one.name))
+        one.name.replace(expert->first, std::to_string(expert->second).size(),
+                         std::to_string(expert->second + place * each));
+    }
+    std::vector<Opened> of_place;
+    std::ranges::copy_if(files, std::back_inserter(of_place),
+                         [&](const Opened& file) { return file.dp % divided == place; });
+    stage_1(group, held, of_place, divided);
+  }
+}
+
 std::optional<std::int64_t> Reader::share_of_group(std::size_t group, const std::vector<Listed>& list,
-                                                   const std::vector<Opened>& files) {
+                                                   const std::vector<Opened>& files, int divided) {
   std::int64_t all = 0, held = 0;
   for (const Listed& one : list) all += one.count;
   std::map<int, std::int64_t> lengths, padded;
@@ -145,7 +186,7 @@ std::optional<std::int64_t> Reader::share_of_group(std::size_t group, const std:
   if (lengths.empty()) return {};
   // The masters are stored with or without the padding: by which class of optimizer, the file does not say.
   std::int64_t share = 0;
-  const std::int64_t ranks = state_.ranks.value_or(static_cast<std::int64_t>(files.size()));
+  const std::int64_t ranks = state_.ranks ? *state_.ranks / divided : static_cast<std::int64_t>(files.size());
   const bool complete = static_cast<std::int64_t>(lengths.size()) == ranks;
   const bool stripped = complete ? held == all : lengths.begin()->second != padded.rbegin()->second;
   for (const auto& [dp, length] : lengths) share = std::max(share, stripped ? padded[dp] : length);
@@ -162,14 +203,15 @@ std::optional<std::int64_t> Reader::share_of_group(std::size_t group, const std:
   return share;
 }
 
-void Reader::stage_1(std::size_t group, const std::vector<Listed>& list, const std::vector<Opened>& files) {
-  const auto share = share_of_group(group, list, files);
+void Reader::stage_1(std::size_t group, const std::vector<Listed>& list, const std::vector<Opened>& files,
+                     int divided) {
+  const auto share = share_of_group(group, list, files, divided);
   if (!share) return;
   std::int64_t all = 0;
   for (const Listed& one : list) all += one.count;
   for (const Opened& file : files) {
     const Value& root = *file.root.find("optimizer_state_dict");
-    const std::int64_t first = *share * file.dp;
+    const std::int64_t first = *share * (file.dp / divided);
     const auto spread = [&](const Tensor& flat, const std::string& kind) {
       std::int64_t at = 0;
       for (const Listed& one : list) {

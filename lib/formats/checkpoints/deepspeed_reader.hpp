@@ -97,11 +97,14 @@ class Reader {
   Whole& place(const Listed& one, const std::string& kind, tensorfile::Dtype dtype);
   /// Records the step of a file; in a mixed folder they differ.
   void step(const Opened& file, std::optional<double> number, const std::vector<Listed>& group);
-  /// ZeRO-1 and 2: the parameters of a group are concatenated, and each rank has an equal share of that: its elements
-  /// with the padding, or nothing where files and param_shapes do not agree.
+  /// ZeRO-1 and 2: the parameters of a group are concatenated, and each rank has an equal share of that, each of
+  /// `divided` neighbouring ranks of other parameters: its elements with the padding, or nothing where files and
+  /// param_shapes do not agree.
   std::optional<std::int64_t> share_of_group(std::size_t group, const std::vector<Listed>& list,
-                                             const std::vector<Opened>& files);
-  void stage_1(std::size_t group, const std::vector<Listed>& list, const std::vector<Opened>& files);
+                                             const std::vector<Opened>& files, int divided);
+  void stage_1(std::size_t group, const std::vector<Listed>& list, const std::vector<Opened>& files, int divided = 1);
+  /// The same for a group of experts: each of `divided` neighbouring ranks has other ones, which all count from 0.
+  void stage_1_experts(std::size_t group, const std::vector<Listed>& list, const std::vector<Opened>& files);
   /// The file has this number of groups of each kind.
   void counts(const Opened& file, std::size_t groups);
   /// The file's own mapping from parameters to positions.

@@ -94,7 +94,7 @@ train() {
     --save_final false --save_pretrained learnt --dump_logits logits.h5 --output_dir taught --results results.json >log
   accuracy=$(sed -n 's/^test: .*accuracy: \([0-9.]*\).*/\1/p' log)
   awk "BEGIN { exit !($accuracy > 0.7) }" || complain "it learns nothing: $(tail -8 log)"
-  jq -e --argjson a "$accuracy" '.zero3.final_accuracy == $a' results.json || complain "another accuracy: $(cat results.json)"
+  jq -e --argjson a "$accuracy" '.zero3.final_accuracy == 100 * $a' results.json || complain "another accuracy: $(cat results.json)"
   grep -q '^class class[012]: accuracy: ' log || complain "no table of classes"
   grep -qE 'Step 30, .*valid_accuracy: ' log || complain "no accuracy in the line of a step: $(grep 'Step 30' log)"
   run -0 zs-runs show "$(basename taught/2*)" --registry taught

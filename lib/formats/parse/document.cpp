@@ -83,8 +83,8 @@ bool read_methods(const FlatJson& json, std::int64_t line, Emitter& emitter) {
     const auto column = std::find_if(kColumns.begin(), kColumns.end(),
                                      [&](const auto& row) { return row.first == one.key.substr(point + 1); });
     if (column == kColumns.end()) continue;
-    const bool bytes = column->second == "peak_mem";  // the tools that write it divide by 1e9
-    const std::string_view value = bytes ? made.emplace_back(shifted(one.value, 9)) : one.value;
+    const int places = column->second == "peak_mem" ? 9 : column->second == "valid_accuracy" ? -2 : 0;  // GB, per cent
+    const std::string_view value = places == 0 ? one.value : made.emplace_back(shifted(one.value, places));
     const Field& made_field = method->second.back().emplace_back(field(method->first, column->second, value, one.kind));
     if (column->second == "samples_per_second" || column->second == "epoch_time")
       emitter.attribute(made_field.key, value, true);  // of the run, as zs-train says them

@@ -70,10 +70,10 @@ void write_results(const std::string& path, const std::string& method, const Out
                  {"throughput", number(outcome.throughput)},
                  {"steps", outcome.steps},
                  {"state_digest", outcome.state_digest}};
-  // The accuracy on images that are held out to the end, or else on the validation images.
+  // The accuracy on images that are held out to the end, or else on the validation images, in per cent.
   for (const char* const name : {"final_valid_accuracy", "test_accuracy"}) {
     for (const auto& [key, value] : outcome.facts) {
-      if (key == name) result["final_accuracy"] = number(parse_real(value).value_or(std::nan("")));
+      if (key == name) result["final_accuracy"] = number(100 * parse_real(value).value_or(std::nan("")));
     }
   }
   if (!metric::is_absent(outcome.valid_loss)) result["final_valid_loss"] = number(outcome.valid_loss);

@@ -144,7 +144,7 @@ Answer judged(const summary::Ratio& ratio, double gate, const std::string& more,
       ratio.value == 1 ? "no change" : percent(std::abs(ratio.value - 1)) + " " + (ratio.value > 1 ? more : less);
   if (ratio.exact && ratio.value == 1) return {Verdict::good, "the same in every run"};
   if (!ratio.known())
-    return {Verdict::open, say("{}, from a single run of at least one: no interval, so nothing is shown", change)};
+    return {Verdict::open, say("{}; one of the two ran once: no interval, so nothing is shown", change)};
   const std::string found = ratio.exact ? ", the same in every run"
                             : ratio.too_few()
                                 ? "; so few runs are too few to tell: take six of each"

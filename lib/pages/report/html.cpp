@@ -40,6 +40,12 @@ std::string breakable(std::string text) {
   return text;
 }
 
+/// The beginning of what is folded. Print opens it, unless it would take pages.
+std::string folded(const std::string& title, std::size_t rows) {
+  return std::string("<details") + (rows > 100 ? " class=\"pages\"" : "") + "><summary>" + escaped(title) +
+         "</summary>\n";
+}
+
 class Html {
  public:
   Html(const Document& document, const figure::Theme& theme) : document_(document), theme_(theme) {}
@@ -50,9 +56,9 @@ class Html {
     const char* const look = document_.verdict == Verdict::good  ? "good"
                              : document_.verdict == Verdict::bad ? "bad"
                                                                  : "open";
-    const std::string sign = document_.verdict == Verdict::good  ? "\xE2\x9C\x93 "
+    const char* const sign = document_.verdict == Verdict::good  ? "\xE2\x9C\x93 "
                              : document_.verdict == Verdict::bad ? "\xE2\x9C\x97 "
-                                                                 : "? ";
+                                                                 : "";
     out_ += std::string("<div class=\"verdict ") + look + "\"><span class=\"label\">" + sign +
             escaped(document_.label) + "</span>\n<p>" + inline_text(document_.verdict_text) + "</p></div>\n<nav>";
     for (const Section& section : document_.sections)
@@ -123,7 +129,7 @@ class Html {
   }
   void write(const Grid& grid) {
     if (grid.folded)
-      out_ += "<details><summary>" + escaped(grid.title) + "</summary>\n";
+      out_ += folded(grid.title, grid.rows.size());
     else if (!grid.title.empty())
       out_ += "<h3>" + escaped(grid.title) + "</h3>\n";
     const bool sortable = grid.rows.size() > 1 && grid.header.size() > 2;
@@ -148,8 +154,9 @@ class Html {
 
   void origins() {
     if (document_.origins.empty()) return;
+    out_ += folded("Where the numbers come from", document_.origins.size());
     out_ +=
-        "<details><summary>Where the numbers come from</summary>\n<div class=\"scroll\"><table "
+        "<div class=\"scroll\"><table "
         "class=\"sortable\"><thead><tr><th scope=\"col\">number</th>"
         "<th scope=\"col\" class=\"n\">value</th><th scope=\"col\">run</th><th scope=\"col\" class=\"n\">step</th>"
         "<th scope=\"col\">log and line</th></tr></thead><tbody>\n";

@@ -15,7 +15,8 @@ namespace zs::rollout {
 /// beyond rounding makes the recording inconsistent.
 void join(probe::Answer& into, const Answer& found);
 
-/// Checks a recording, and joins the answer about its log-probabilities, if any. Throws Error, located, if it is damaged.
+/// Checks a recording, and joins the answer about its log-probabilities, if any. Throws Error, located, if it is
+/// damaged.
 probe::Answer check(const std::string& folder, const std::optional<Answer>& rollouts);
 
 /// The same of one that is still being written, or of a dump that is. `floor`: as of compare().

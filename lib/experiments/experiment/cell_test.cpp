@@ -153,7 +153,8 @@ TEST_CASE("experiment: a cell that is planned can start, and ends as what its me
   CHECK(finish(planned.folder, "b", {{"exit_code", "42"}, {"seconds", "1"}}) ==
         "[2/2] b: FAILED with exit code 42 after 1 s (see " + before.folder +
             "/b.log):\n    zs-train: out of memory\n[2/2] b failed; 2 of 2 have ended");
-  CHECK(conclude(planned.folder) == "b: FAILED with exit code 42: zs-train: out of memory\nto go on: zs-runs rerun " + before.folder + "\n");
+  CHECK(conclude(planned.folder) ==
+        "b: FAILED with exit code 42: zs-train: out of memory\nto go on: zs-runs rerun " + before.folder + "\n");
   const std::string log = text_of(before.folder + "/experiment_log.txt");
   CHECK(log.find("| a | SUCCESS | 0 | 3 | " + std::string(32, 'a') + " |\n| b | FAILED | 42 | 1 | none |") !=
         std::string::npos);
@@ -201,7 +202,8 @@ TEST_CASE("experiment: what was frozen must be what it was, of configurations on
   };
   CHECK(refusal("a") == "");
   zs::write_file(planned.run("a") + "/config.yaml", "a: 1\n");
-  CHECK(refusal("a") == "changed since this was submitted: " + planned.run("a") + "/config.yaml; restore it, or submit a new run");
+  CHECK(refusal("a") ==
+        "changed since this was submitted: " + planned.run("a") + "/config.yaml; restore it, or submit a new run");
   CHECK(refusal("b") == "");
   zs::write_file(planned.place.file("bin/zs-train"), "another");
   CHECK(refusal("b").starts_with("changed since this was submitted: "));

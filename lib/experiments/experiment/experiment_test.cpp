@@ -60,7 +60,8 @@ Progress steps(std::int64_t done, std::int64_t expected, bool finished) {
 
 TEST_CASE("queue: what squeue and sacct print, steps and other lines passed over, the first of a job holds") {
   std::map<std::string, Job> jobs;
-  add_jobs("12_3|RUNNING|n[1-2]|None\n13|PENDING||JobHeldUser\nslurm_load_jobs error: Invalid job id specified\n", jobs);
+  add_jobs("12_3|RUNNING|n[1-2]|None\n13|PENDING||JobHeldUser\nslurm_load_jobs error: Invalid job id specified\n",
+           jobs);
   add_jobs("12_3|COMPLETED|n1\n14|CANCELLED by 1000|None assigned\n14.batch|CANCELLED|n1\n||\n15|FAILED\n", jobs);
   REQUIRE(jobs.size() == 3);
   CHECK(jobs["12_3"].state == "RUNNING");

@@ -16,8 +16,8 @@ namespace zs::experiment {
 // Slurm's information about jobs: squeue, and sacct if the cluster keeps accounts.
 
 struct Job {
-  std::string state;  ///< "RUNNING", "PENDING", "NODE_FAIL", ...
-  std::string nodes;  ///< "n[1-2]"; may be empty
+  std::string state;     ///< "RUNNING", "PENDING", "NODE_FAIL", ...
+  std::string nodes;     ///< "n[1-2]"; may be empty
   std::string reason{};  ///< why it is pending: "Priority", "JobHeldUser"; "" if unknown
 
   /// Whether it is in the queue: it runs, waits, or is about to end or to restart.
@@ -34,8 +34,8 @@ struct Queue {
 /// missing in the answer. Never fails: a cluster that does not answer within 20 s counts as silent.
 Queue ask_slurm(const std::vector<std::string>& ids);
 
-/// Adds to `jobs` the lines ID|STATE|NODES of squeue (then |REASON) or sacct; existing jobs are kept. Skips other lines, and sacct's
-/// lines of steps.
+/// Adds to `jobs` the lines ID|STATE|NODES of squeue (then |REASON) or sacct; existing jobs are kept. Skips other
+/// lines, and sacct's lines of steps.
 void add_jobs(std::string_view lines, std::map<std::string, Job>& jobs);
 
 /// The owner of a run.

@@ -231,7 +231,8 @@ void require_frozen(const std::string& path, const std::vector<std::string>& con
       now = sha256(read_regular(file, kLargest).bytes);
     } catch (const Error&) {  // it is gone
     }
-    if (now != line.substr(0, gap)) throw Error("changed since this was submitted: " + file + "; restore it, or submit a new run");
+    if (now != line.substr(0, gap))
+      throw Error("changed since this was submitted: " + file + "; restore it, or submit a new run");
   }
 }
 

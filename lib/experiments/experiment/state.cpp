@@ -63,7 +63,8 @@ std::optional<std::string> end_of(const Facts& facts, std::string& sign_of_life)
     if (facts.job && facts.job->live()) {
       sign_of_life = "squeue: job " + facts.job_id + " " + facts.job->state;
       const std::string& reason = facts.job->reason;
-      const bool held = lower(reason).find("held") != std::string::npos;  // "JobHeldUser", "launch failed requeued held"
+      const bool held =
+          lower(reason).find("held") != std::string::npos;  // "JobHeldUser", "launch failed requeued held"
       if (!reason.empty())
         sign_of_life += " (" + reason + (held ? "; scontrol release " + facts.job_id : std::string()) + ")";
       return {};

@@ -139,7 +139,8 @@ Text largest_difference(const Findings& found) {
                                          : bad("more than any number (one is not finite)"),
           to_text(most.step), code(most.a->name), loss_text(most.loss_a), code(most.b->name), loss_text(most.loss_b));
   if (!found.losses.envelope)
-    return text += found.recorded_equal() ? "." : "; with one run of each condition nothing here tells noise from a fault.";
+    return text +=
+           found.recorded_equal() ? "." : "; with one run of each condition nothing here tells noise from a fault.";
   const std::string envelope = loss_text(*found.losses.envelope, most.a->loss_unit);
   if (found.losses.outside.empty()) {
     return text += say(", no more than repeated runs of one condition do ({}): that is within their noise.", envelope);

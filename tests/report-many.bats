@@ -8,6 +8,7 @@ setup() {
 @test "zs-report: of 300 logs the runs that stand out are named first, and the page stays small" {
   python3 "$ROOT/tests/many_logs.py" logs
   run -1 zs-report logs -o report.html
+  grep -q '<details class="pages"><summary>Where the numbers come from' report.html # folded in print: 125 sheets
   head -c 60000 report.html | sed -n 's|.*<div class="verdict[^>]*>||; s|<[^>]*>||g; /stand out/p' >first
   for sentence in 'hf_055 DIVERGED' 'ref_070 to ref_074 are ' 'slower than the 195 runs like them' 'ref_120 and ref_150 have ' 'higher loss than the 198 runs like them' \
     'hf_077 has ' 'lower throughput than the 98 runs like it'; do

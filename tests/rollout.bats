@@ -160,6 +160,8 @@ grow() {
   grep -q "stale by a fixed number of steps" stale.html
   for figure in "Distance at each step" "Distance by position" "Versions at each step"; do grep -q "$figure" stale.html; done
   dump zs exact exact
+  run -0 zs-report exact -o exact.html
+  grep -Eq '<span class="n">[0-9.]+e-[0-9]+</span>' exact.html # no line end behind its hyphen
   run -0 zs-report exact -o exact.md
   grep -q "The generator is the model that is trained" exact.md
 }

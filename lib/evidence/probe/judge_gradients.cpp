@@ -20,11 +20,12 @@ struct Contributed {
   std::string dtype;
 };
 
-Contributed contributed(const Step& step, const std::string& parameter, std::size_t size) {
+/// Those of all ranks, or of the data-parallel rank `by`.
+Contributed contributed(const Step& step, const std::string& parameter, std::size_t size, int by = -1) {
   Contributed found;
   found.sum.assign(size, 0);
   for (const auto& [key, local] : step.locals) {
-    const Tensor* const one = local.tensors.find(parameter);
+    const Tensor* const one = by < 0 || key.first == by ? local.tensors.find(parameter) : nullptr;
     if (!one || one->sketch.size() != size) continue;
     for (std::size_t i = 0; i < size; ++i) found.sum[i] += one->sketch[i];
     found.columns.push_back(one->sketch);
@@ -155,14 +156,8 @@ bool is_own_share(const Step& step, const std::string& name, const probefile::Re
   const Tensor* const first = step.tensors.find(name);
   if (!first || !first->whole() || ranks.sketch.size() != first->sketch.size()) return false;
   const auto alone = [&](int rank, const Sketch& gradient) {
-    const auto share = step.by.find(rank);
-    if (share == step.by.end()) return false;
-    Sketch sum(gradient.size(), 0);
-    for (const auto& [key, local] : step.locals) {
-      const Tensor* const one = local.tensors.find(parameter_of(name));
-      for (std::size_t i = 0; key.first == share->second && one && i < sum.size(); ++i) sum[i] += one->sketch[i];
-    }
-    return fit({sum}, gradient).residual < 1e-3;
+    const Contributed own = contributed(step, parameter_of(name), gradient.size(), step.by.at(rank));
+    return fit({own.sum}, gradient).residual < 1e-3;
   };
   return step.by.contains(ranks.first) && step.by.contains(ranks.second) &&
          step.by.at(ranks.first) != step.by.at(ranks.second) && alone(ranks.first, first->sketch) &&

@@ -97,12 +97,16 @@ void SampleJudge::step(const Moment& now) {
     }
   }
   if (all.empty()) return;
+  if (all == last_)
+    ++runs_.back();
+  else
+    runs_.push_back(1), last_ = all;
   if (old == 0) {  // new samples only: no epoch ended since a step that repeated an earlier one
     for (const Read& read : steps_) {
       if (read.like > 0)
-        tally_.breach({read.step, "batch",
-                       "has the samples of step " + to_text(read.like) + " again, and step " + to_text(now.number) +
-                           " has new ones: no epoch ends between them"});
+        again_.push_back({read.step, "batch",
+                          "has the samples of step " + to_text(read.like) + " again, and step " + to_text(now.number) +
+                              " has new ones: no epoch ends between them"});
     }
     steps_.clear();
   }
@@ -111,9 +115,23 @@ void SampleJudge::step(const Moment& now) {
     steps_.push_back({now.number, count, old, like->second});
   batches_.emplace(all, now.number);
   for (const std::string& sample : all) seen_[sample] = now.number;
+  settle(false);
 }
 
-void SampleJudge::end() { steps_.clear(); }
+/// Reinforcement learning may make several steps with each batch.
+void SampleJudge::settle(bool ended) {
+  const std::size_t known = runs_.size() - (ended || runs_.empty() ? 0 : 1);
+  if (again_.empty() || (known < 2 && !ended)) return;
+  if (known >= 2 && runs_[0] > 1 &&
+      std::all_of(runs_.begin(), runs_.begin() + static_cast<std::ptrdiff_t>(known),
+                  [&](std::size_t run) { return run == runs_[0]; }))
+    tally_.note("each batch is read in " + whole_text(runs_[0]) + " steps that follow one another");
+  else
+    std::ranges::for_each(again_, [&](const Breach& one) { tally_.breach(one); });
+  again_.clear();
+}
+
+void SampleJudge::end() { steps_.clear(), settle(true); }
 
 void judge_micro_batches(const Run&, Tally& tally, const Moment& now) {
   const auto told = now.step.scalars.find("accumulation");

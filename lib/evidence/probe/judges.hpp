@@ -33,7 +33,11 @@ class SampleJudge : public Judge {
     std::int64_t like;         ///< the earlier step with the same samples, or 0
   };
   std::map<std::string, std::int64_t> seen_;  // the last step that read a sample
+  void settle(bool ended);
   std::map<std::set<std::string>, std::int64_t> batches_;
+  std::set<std::string> last_;     // the last step's samples
+  std::vector<std::size_t> runs_;  // how often each batch was read in steps that follow one another
+  std::vector<Breach> again_;      // until the next batch shows that not each one is read so often
   std::vector<Read> steps_;
 };
 

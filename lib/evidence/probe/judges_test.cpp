@@ -259,6 +259,26 @@ TEST_CASE("judges: ranks may reduce gradients in bfloat16") {
   CHECK(has(said(judged(made, judge_gradients)), "grad/w: is no multiple"));
 }
 
+TEST_CASE("judges: a batch is not read again, unless each one is") {
+  const auto told = [](const std::string& batches) {
+    Made made;
+    Tally tally;
+    SampleJudge judge(made.run, tally);
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+      made.step.ranks[0].batch = {{std::string(1, batches[i])}};
+      judge.step({static_cast<std::int64_t>(i) + 1, made.step, nullptr, nullptr});
+    }
+    judge.end();
+    return said(tally);
+  };
+  CHECK(told("abcd") == "");
+  CHECK(told("abcabc") == "");
+  CHECK(told("aabbcc") == "");
+  CHECK(has(told("aabc"), "has the samples of step 1 again, and step 3 has new ones"));
+  CHECK(has(told("aab"), "has the samples of step 1 again"));
+  CHECK(has(told("abbc"), "has the samples of step 2 again"));
+}
+
 TEST_CASE("judges: a schedule moves once a step, or where epochs end; with Accelerate once for each rank") {
   const auto told = [](const std::string& name, const std::vector<std::int64_t>& counts) {
     Made made;

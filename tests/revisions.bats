@@ -283,3 +283,17 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
   run -2 --separate-stderr compare --revision1 base --revision2 silent --patience long
   verdict
 }
+
+@test "revisions: git bisect run, as the guide writes it, finds the commit that needs more memory" {
+  commit same "base=1000 peak=2000000 # same"
+  commit worse "base=1000 peak=3000000"
+  commit after "base=1000 peak=3000000 # after"
+  line=$(sed -n 's/^`git bisect run \(.*\)`\.$/\1/p' "$ROOT/docs/experiments.md")
+  line=${line//\~\/zs/$ROOT}
+  line=${line/GOOD/base}
+  line=${line/--output_dir/--run \"bash train.sh\" --runs_per_revision 2 --output_dir}
+  cd "$repo"
+  git bisect start HEAD base >/dev/null
+  run -0 bash -c "git bisect run $line"
+  [[ $output == *"$(git rev-parse worse) is the first bad commit"* ]] || complain "$output"
+}

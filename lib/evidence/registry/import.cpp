@@ -37,7 +37,10 @@ class Rows {
     begun_ = line_;
     cells.clear();
     for (std::size_t end = at_; cells.empty(); ++line_) {
-      if (end > text_.size()) throw Error(path, begun_, "a quote is not closed: is the file cut?");
+      if (end > text_.size())
+        throw Error(
+            path, begun_,
+            begun_ == 1 ? "a quote is not closed: is it a table of runs?" : "a quote is not closed: is the file cut?");
       end = std::min(text_.find('\n', end), text_.size());
       std::string_view row = std::string_view(text_).substr(at_, end++ - at_);
       if (row.ends_with('\r')) row.remove_suffix(1);

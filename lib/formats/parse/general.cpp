@@ -226,24 +226,14 @@ class General : public Dialect {
     const bool glued = before == ahead.size();
     std::string_view word = take_word(ahead);
     if (ahead.starts_with('/') || word.ends_with('/')) word = {};
-    static constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kRates = {
-        {{"it/s", "iterations_per_second"},
-         {"tok/s", "tokens_per_second"},
-         {"tokens/s", "tokens_per_second"},
-         {"tokens/sec", "tokens_per_second"},
-         {"tok/sec", "tokens_per_second"},
-         {"samples/s", "samples_per_second"},
-         {"samples/sec", "samples_per_second"},
-         {"img/s", "images_per_second"},
-         {"imgs/s", "images_per_second"},
-         {"images/s", "images_per_second"}}};
     if (ahead.starts_with(':') || ahead.starts_with('=')) word = {};  // the next key
-    const auto rate = std::find_if(kRates.begin(), kRates.end(), [&](const auto& one) { return one.first == word; });
+    const std::string_view rate = column_named(word).column;
+    const bool is_rate = rate.ends_with("_per_second") && word.find('/') != std::string_view::npos;
     const bool of_step = word == "s/it" || word == "s/step" || word == "s/iter" || word == "sec/step";
     const bool ms_of_step = word == "ms/step" || word == "ms/it" || word == "ms/iter" || word == "ms/batch";
     std::string name(key);
-    if (rate != kRates.end() || of_step || ms_of_step) {
-      if (name.empty()) name = rate != kRates.end() ? std::string(rate->second) : "iteration_time";
+    if (is_rate || of_step || ms_of_step) {
+      if (name.empty()) name = is_rate ? rate : "iteration_time";
       unit = ms_of_step ? "ms" : "s";
       rest = ahead;
     } else if (is_unit(word) && (ahead.empty() || is_separator(ahead.front()))) {

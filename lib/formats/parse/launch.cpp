@@ -4,8 +4,8 @@
 //   Logging to logs/debug_n0_Meta-Llama-3-8B_deepspeed_np8z3c1dc1E0b1seq512g4a1pALL.log
 //   Namespace(model_name='gpt2', batch_size=1, compile=True, passes=None, ...)
 #include <algorithm>
-#include <array>
 
+#include "base/word_list.hpp"
 #include "parse/dialect.hpp"
 
 namespace zs::parse {
@@ -87,16 +87,10 @@ class Launch : public Dialect {
   }
 
   static Verdict read_header(std::string_view text, Emitter& emitter) {
-    static constexpr std::array<std::string_view, 10> kKeys = {"BACKEND",
-                                                               "ZERO_STAGE",
-                                                               "NUM_PROCESSES",
-                                                               "NUM_NODES",
-                                                               "NGPUS_PER_NODE",
-                                                               "MODEL",
-                                                               "GRADIENT_ACCUMULATION_STEPS",
-                                                               "EXTRA_OPTS",
-                                                               "HOST_IP",
-                                                               "COMPILE"};
+    static const std::vector<std::string_view> kKeys = words_of(
+        "BACKEND ZERO_STAGE NUM_PROCESSES NUM_NODES NGPUS_PER_NODE MODEL GRADIENT_ACCUMULATION_STEPS EXTRA_OPTS "
+        "HOST_IP "
+        "COMPILE");
     bool found = false;
     while (true) {
       skip_blanks(text);

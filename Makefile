@@ -236,8 +236,9 @@ $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o
 	$(CXX) $< $(HEAVY_LIBS) $(ATOMICALLY)
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
+# The library comes first and whole: of a template that both instantiate the linker keeps the first, which is not that of -O0.
 $(BUILD)/test-light: $(BUILD)/obj/tests/doctest_main.o $(LIGHT_TESTS) $(BUILD)/libzs.a
-	$(CXX) $(filter %.o,$^) -L$(BUILD) $(PLANTED) -lzs $(LIGHT_LIBS) $(ATOMICALLY)
+	$(CXX) $(PLANTED) -Wl,--whole-archive $(BUILD)/libzs.a -Wl,--no-whole-archive $(filter %.o,$^) $(LIGHT_LIBS) $(ATOMICALLY)
 $(BUILD)/test-train: $(BUILD)/obj/tests/doctest_main.o $(HEAVY_TESTS) $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
 	$(CXX) $(filter-out $(IN_PLACE),$(filter %.o,$^)) $(HEAVY_LIBS) $(ATOMICALLY)
 

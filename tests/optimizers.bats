@@ -15,12 +15,12 @@ value() { sed -n "s/^run: $1=//p" "$2"; }
 ranks() { mpirun --oversubscribe --bind-to none -n "$@"; }
 
 @test "optimizers: one digest for each, on two ranks and four, at every stage, offloaded, after passes" {
-  for kind in "${!KINDS[@]}"; do
+  for kind in "${!KINDS[@]}"; do # each beside two of three layouts, in turn
     run="${SMALL[*]} --max_steps 4 --save_final false --optimizer ${KINDS[kind]}"
     training "$kind" 1 "$run --zero_stage 0 --gradient_accumulation_steps 4"
-    training "$kind" 2 "$run --zero_stage 1 --gradient_accumulation_steps 2 --offload_device cpu"
-    training "$kind" 4 "$run --zero_stage 3 --deepcompile"
-    training "$kind" 2 "$run --zero_stage 2 --gradient_accumulation_steps 2 --offload_device nvme --nvme_path nvme"
+    ((kind % 3 == 0)) || training "$kind" 2 "$run --zero_stage 1 --gradient_accumulation_steps 2 --offload_device cpu"
+    ((kind % 3 == 1)) || training "$kind" 4 "$run --zero_stage 3 --deepcompile"
+    ((kind % 3 == 2)) || training "$kind" 2 "$run --zero_stage 2 --gradient_accumulation_steps 2 --offload_device nvme --nvme_path nvme"
   done
   run -0 one_digest_each
   [ "$(cut -d' ' -f2 <<<"$output" | sort -u | wc -l)" = "${#KINDS[@]}" ]

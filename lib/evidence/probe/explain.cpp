@@ -296,8 +296,7 @@ void explain_updates(const std::vector<Update>& updates, const Side& a, const Si
   Sketch gradients, target, theirs;
   bool known = true;
   for (const Update& u : updates) {
-    const Tensor* found = b.step.tensors.find("grad/" + u.parameter);
-    if (!found) found = b.step.tensors.find("direction/" + u.parameter);
+    const Tensor* const found = b.step.tensors.find("grad/" + u.parameter);
     if (!found || found->sketch.size() != u.b.size()) {
       known = false;
       break;

@@ -259,6 +259,15 @@ TEST_CASE("judges: ranks may reduce gradients in bfloat16") {
   CHECK(has(said(judged(made, judge_gradients)), "grad/w: is no multiple"));
 }
 
+TEST_CASE("judges: the norm of a large tensor has the rounding of its sum") {
+  Made made;
+  Tensor& gradient = made.step.tensors.at("grad/w") = matrix(kA);
+  made.step.scalars = {{"norm", 1.0002 * std::sqrt(gradient.squares)}};
+  CHECK(judged(made, judge_norm).broken() == 1);
+  gradient.of = 1 << 22;
+  CHECK(judged(made, judge_norm).held() == 1);
+}
+
 TEST_CASE("judges: a batch is not read again, unless each one is") {
   const auto told = [](const std::string& batches) {
     Made made;

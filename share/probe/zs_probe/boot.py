@@ -73,7 +73,8 @@ def _watch_optimizers(module):
     def __init__(self, *args, **kwargs):
         made(self, *args, **kwargs)
         _quietly(_rates, self)
-        if not inside[0] and os.environ.get("ZS_PROBE", "off") not in ("", "off"):  # a test before may have been recorded
+        held = getattr(self, "optimizers", None)  # of one that only calls others, as torchtitan's
+        if not inside[0] and not held and os.environ.get("ZS_PROBE", "off") not in ("", "off"):  # a test before may have been recorded
             _quietly(_optimizer, self)
 
     kind.__init__ = __init__
@@ -242,6 +243,19 @@ def _watch_clipping(module):
         return norm
 
     module.clip_grad_norm_ = clip_grad_norm_
+    with_norm, total, kind = getattr(module, "clip_grads_with_norm_", None), getattr(module, "get_total_norm", None), [2.0]
+    if with_norm and total:  # the two halves of it, which a loop may call by itself
+
+        def get_total_norm(tensors, norm_type=2.0, *args, **kwargs):
+            kind[0] = norm_type
+            return total(tensors, norm_type, *args, **kwargs)
+
+        def clip_grads_with_norm_(parameters, max_norm, total_norm, *args, **kwargs):
+            parameters = [parameters] if hasattr(parameters, "grad") else list(parameters)
+            with_norm(parameters, max_norm, total_norm, *args, **kwargs)
+            _tell("clipped", total_norm, max_norm, kind[0], parameters)
+
+        module.get_total_norm, module.clip_grads_with_norm_ = get_total_norm, clip_grads_with_norm_
     by_value = module.clip_grad_value_
 
     def clip_grad_value_(parameters, clip_value, *args, **kwargs):

@@ -11,7 +11,8 @@ _found, _by_rank, _begun = [], weakref.WeakSet(), weakref.WeakKeyDictionary()
 
 def begin(optimizer):
     """Keeps the rates that an optimizer was made with."""
-    _begun[optimizer] = [float(group["lr"]) for group in optimizer.param_groups]
+    if all("lr" in group for group in optimizer.param_groups):  # one that holds others has none
+        _begun[optimizer] = [float(group["lr"]) for group in optimizer.param_groups]
 
 
 def find():

@@ -7,7 +7,7 @@ setup() {
   SMALL=(--num_layers 2 --seq_length 32 --output_dir runs)
   KINDS=("tiny --lora_rank 4 --lora_alpha 8" "tiny-llama --lora_rank 2 --lora_targets q_proj,v_proj --use_rslora"
     "tiny-phi3 --lora_rank 3 --lora_targets qkv_proj --modules_to_save lm_head" "tiny-llama --freeze embed_tokens,layers.0"
-    "tiny --freeze *.bias,wte --optimizer sgd --learning_rate 0.05")
+    "tiny --freeze *.bias,wte --optimizer sgd --learning_rate 0.05" "tiny-llama --lora_rank 4 --nf4 double")
 }
 
 digest() { sed -n 's/^state_digest: //p' "$1"; }
@@ -74,6 +74,13 @@ ranks() { mpirun --oversubscribe --bind-to none -n "$@"; }
   [ "$(value ideal_state_bytes log)" = $((all * 4 + trained * 4 + trained * 8)) ]
   zs-checkpoint show --format json runs/*/final_checkpoint >show.json
   [ "$(jq -r '.kinds[] | select(.kind == "exp_avg") | .elements' show.json)" = "$trained" ]
+  # In 4 bits: the matrices of a block of tiny-llama, held once more in full by the block that computes.
+  zs-train "${SMALL[@]}" --model_name tiny-llama --max_steps 2 --zero_stage 0 --lora_rank 4 --save_final false >full
+  zs-train "${SMALL[@]}" --model_name tiny-llama --max_steps 2 --zero_stage 0 --lora_rank 4 --save_final false --nf4 single >four
+  held() { sed -n 's/^Summary: .* state_bytes: \([0-9]*\).*/\1/p' "$1"; }
+  numbers=$((2 * 128 * 128 + 2 * 64 * 128 + 3 * 352 * 128)) saved=$(($(value ideal_state_bytes full) - $(value ideal_state_bytes four)))
+  [ "$saved" = $((2 * numbers * 4 - 2 * numbers * 9 / 16 - numbers * 4)) ]
+  [ $(($(held full) - $(held four))) = "$saved" ]
   # Between two ranks at stage 2: a sum of gradients, and what was updated.
   ranks 2 zs-train "${SMALL[@]}" --model_name tiny --max_steps 2 --zero_stage 2 --lora_rank 4 --save_final false >two
   [ "$(value ideal_comm_bytes two)" = $((trained * 4)) ]
@@ -135,6 +142,10 @@ refuse() {  # refuse MESSAGE OPTION...
   refuse "--freeze: no parameter of the model is named 'embed_token', did you mean 'embed_tokens'?" --freeze embed_token
   refuse "--freeze: nothing is left to be trained" --freeze '*'
   refuse "--lora_alpha has no effect here: it needs --lora_rank; leave it out" --lora_alpha 2
+  refuse "--nf4 has no effect here: it needs --lora_rank or --lora_adapter" --nf4 double
+  refuse "model.nf4 is double, and dtype is float16: matrices of 4 bits are widened to 16 or 32 bits" --lora_rank 2 --nf4 double --dtype float16
+  refuse "model.nf4 is single, and matrices of 4 bits stay in device memory: leave out --offload_param" --lora_rank 2 --nf4 single --zero_stage 3 --offload_param cpu
+  refuse "--nf4: this model has no frozen matrix that bitsandbytes holds in 4 bits" --model_name tiny --lora_rank 2 --nf4 double
   refuse "some parameters are frozen" --freeze norm --zero_stage 3 --zero_quantized_gradients
   refuse "takes images, and adapters are for models of text: leave --lora_rank out" --model_name tiny-vit --lora_rank 2 --seq_length 1
   mkdir adapter

@@ -63,6 +63,11 @@ bool is_trained(const Parameter& parameter, const Adaptation& how) {
   return (!how.adapts() || is_saved(parameter, how)) && !any(how.frozen, parameter.name_in_files(), names_part);
 }
 
+/// Frozen matrices that bitsandbytes holds in 4 bits: the linear layers of blocks.
+bool is_packed(const Parameter& parameter, const Adaptation& how) {
+  return how.adapts() && !parameter.trained && parameter.product == Product::out_in && !parameter.expert;
+}
+
 void add_adapter(std::vector<Parameter>& all, std::size_t place, const Adaptation& how) {
   Parameter& weight = all[place];
   weight.adapter = static_cast<int>(all.size());
@@ -157,7 +162,10 @@ std::string module_of(const std::string& parameter) { return parameter.substr(0,
 
 std::vector<Parameter> adapted(std::vector<Parameter> parameters, const Adaptation& how) {
   const std::size_t own = parameters.size();
-  for (std::size_t i = 0; i < own; ++i) parameters[i].trained = is_trained(parameters[i], how);
+  for (std::size_t i = 0; i < own; ++i) {
+    parameters[i].trained = is_trained(parameters[i], how);
+    if (is_packed(parameters[i], how)) parameters[i].packing = how.packing;
+  }
   for (std::size_t i = 0; i < own; ++i) {
     if (is_adapted(parameters[i], how)) add_adapter(parameters, i, how);
   }
@@ -187,6 +195,11 @@ void require_matches(const unit::Units& units, const Adaptation& how) {
     require_each(how.modules, modules, says_modules(how), "module", saves_module);
     require_untied(units, how);
   }
+  const auto is_held = [](const auto& unit) { return unit->packed() > 0; };
+  if (how.packing != Parameter::Packing::none && std::ranges::none_of(units, is_held))
+    throw Error(
+        "--nf4: this model has no frozen matrix that bitsandbytes holds in 4 bits (linear layers, stored "
+        "[out, in]): leave it out");
   require_each(how.frozen, names, "--freeze", "parameter", names_part);
   if (unit::trained(units) == 0) throw Error("--freeze: nothing is left to be trained: all parameters are frozen");
 }

@@ -17,6 +17,7 @@ struct Adaptation {
   std::vector<std::string> targets{};  ///< products with an adapter: suffixes of their modules' names, or all-linear
   std::vector<std::string> modules{};  ///< modules trained as a whole besides adapters: suffixes of their names
   std::vector<std::string> frozen{};   ///< frozen parameters: whole words of names: "embed_tokens", "layers.0"
+  unit::Parameter::Packing packing{};  ///< of the blocks' frozen matrices, beside adapters
   std::string file{};                  ///< peft's, which says targets and modules; empty: options say them
 
   bool adapts() const { return rank > 0; }

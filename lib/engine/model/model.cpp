@@ -104,11 +104,16 @@ Model make(const Settings& settings) {
   const auto [config, folder, published] = find(settings.name);
   const Family& family = family_of(config);
   if (config.has("quantization_config")) {
-    const bool mxfp4 = config.part("quantization_config").text("quant_method", "") == "mxfp4";
-    config.refuse("quantization_config",
-                  mxfp4 ? "is mxfp4: zs reads weights of 16 bits and more, give it the model as transformers' "
-                          "Mxfp4Config(dequantize=True) loads and saves it"
-                        : "is set: zs reads weights of 16 bits and more, give it the model as it was");
+    const Configuration how = config.part("quantization_config");
+    const std::string method = how.text("quant_method", "");
+    const bool nf4 = method == "bitsandbytes" && how.text("bnb_4bit_quant_type", "") == "nf4";
+    if (!nf4)
+      config.refuse(
+          "quantization_config",
+          method == "mxfp4"
+              ? "is mxfp4: zs reads weights of 16 bits and more, give it the model as transformers' "
+                "Mxfp4Config(dequantize=True) loads and saves it"
+              : "is set: zs reads weights of 16 bits and more, and bitsandbytes' NF4: give it the model as it was");
   }
   const Size size = family.size(config, settings);
   if (settings.num_layers > size.layers && !folder.empty()) {

@@ -56,6 +56,7 @@ double operand_bytes(const Op& op, const Shape& shape, int bytes_per_parameter) 
   if (op.kind == Kind::gather && encoded_bytes(unit_of(op, shape), shape) > 0)
     return encoded_bytes(unit_of(op, shape), shape);
   if (reduces && shape.quantized_gradients) return codec_bytes(numel, 4);
+  if (gathers(op.kind) && shape.divided().parameters) return held_bytes(unit_of(op, shape), bytes_per_parameter);
   return static_cast<double>(numel) * (moves_sums(op, shape) ? kSum : bytes_per_parameter) *
          (reduces ? terms_of_a_rank(shape.of(unit_of(op, shape)), op.micro) : 1);
 }
@@ -145,12 +146,24 @@ double kept_numbers(const Shape& shape) {
   return sum(shape, [](const Unit& unit) { return unit.kept_numbers(); });
 }
 
+double held_bytes(const Unit& unit, int bytes_per_parameter) {
+  return static_cast<double>((unit.numel - unit.packed) * bytes_per_parameter + unit.packed_bytes);
+}
+
+double workspace_bytes(const Shape& shape, int bytes_per_parameter) {
+  std::int64_t most = 0;
+  for (const Unit& unit : shape.units) most = std::max(most, unit.packed);
+  return static_cast<double>(most * bytes_per_parameter);
+}
+
 double state_bytes(const Shape& shape, int bytes_per_parameter) {
-  double bytes = 0;
+  double bytes = workspace_bytes(shape, bytes_per_parameter);
   for (const Unit& unit : shape.units) {
     bytes += state_bytes(static_cast<double>(unit.numel), shape.stage, shape.ranks / unit.among, bytes_per_parameter,
                          shape.offloads(unit), shape.offload_parameters, shape.secondary, unit.kept_numbers(),
                          static_cast<double>(unit.frozen));
+    bytes -= share(static_cast<double>(unit.packed * bytes_per_parameter - unit.packed_bytes),
+                   shape.divided().parameters, shape.ranks / unit.among);
   }
   return bytes;
 }

@@ -66,16 +66,17 @@ class Ledger {
       divided_.push_back(divided_in_memory(shape_.of(unit), shards_move));
       const auto numel = static_cast<double>(unit.numel);
       const bool divided = divided_[i].parameters;
-      if (!divided) pool_.take(numel * bytes_);
-      if (divided && !shape_.offload_parameters) pool_.take(slice(unit) * bytes_);
-      if (divided) largest_shard_ = std::max(largest_shard_, slice(unit) * bytes_);
+      if (!divided) pool_.take(held(unit));
+      if (divided && !shape_.offload_parameters) pool_.take(slice(unit));
+      if (divided) largest_shard_ = std::max(largest_shard_, slice(unit));
       if (shape_.secondary > 0) lasting_ += numel / shape_.secondary * bytes_;
       if (!shape_.offloads(unit)) lasting_ += state(static_cast<int>(i));
     }
+    lasting_ += workspace_bytes(shape_, bytes_per_parameter);
     for (std::size_t at = 0; at < plan.ops.size(); ++at) {
       const Op& op = plan.ops[at];
       if (shard_gives_way(plan, at, bytes_per_parameter)) {
-        pool_.give_back(slice(shape_.units[static_cast<std::size_t>(op.unit)]) * bytes_);
+        pool_.give_back(slice(shape_.units[static_cast<std::size_t>(op.unit)]));
         given_way_.push_back(op.unit);
       }
       run(op);
@@ -121,7 +122,9 @@ class Ledger {
   double kept(const Unit& unit) const {
     return share(static_cast<double>(unit.trained()), divided(unit).gradients, ranks(unit));
   }
-  double slice(const Unit& unit) const { return static_cast<double>(unit.numel) / ranks(unit); }
+  /// Bytes of its parameters, and of a rank's part.
+  double held(const Unit& unit) const { return held_bytes(unit, static_cast<int>(bytes_)); }
+  double slice(const Unit& unit) const { return held(unit) / ranks(unit); }
   /// Ranks that divide its state.
   double ranks(const Unit& unit) const { return shape_.ranks / static_cast<double>(unit.among); }
   const Division& divided(const Unit& unit) const {
@@ -144,16 +147,15 @@ class Ledger {
     if (op.unit < 0) return;
     const auto index = static_cast<std::size_t>(op.unit);
     const Unit& unit = shape_.units[index];
-    const auto numel = static_cast<double>(unit.numel);
     const double encoded = op.kind == Kind::gather || op.kind == Kind::gather_wait ? encoded_bytes(unit, shape_) : 0;
     switch (op.kind) {
       case Kind::gather:
-        if (divided(unit).parameters) load_shard(), pool_.take(numel * bytes_);
+        if (divided(unit).parameters) load_shard(), pool_.take(held(unit));
         // An encoded buffer is freed when it has arrived: no two units travel in one such buffer.
         if (encoded > 0) pool_.take(encoded), encoded_.push_back(op.unit);
         return;
       case Kind::gather_secondary:
-        return pool_.take(numel * bytes_);
+        return pool_.take(held(unit));
       case Kind::gather_wait:
         if (divided(unit).parameters && !from_secondary(index)) drop_shard();
         if (std::erase(encoded_, op.unit) > 0) pool_.give_back(encoded);
@@ -162,7 +164,7 @@ class Ledger {
         partitioned_.push_back(op.unit);
         return;
       case Kind::release:
-        if (divided(unit).parameters) pool_.give_back(numel * bytes_);
+        if (divided(unit).parameters) pool_.give_back(held(unit));
         return;
       case Kind::backward:
         begin(index);
@@ -179,7 +181,7 @@ class Ledger {
         gradients_[index].whole = static_cast<double>(unit.trained()) * kFloat;
         return pool_.take(gradients_[index].whole);
       case Kind::step:
-        if (std::erase(given_way_, op.unit) > 0) pool_.take(slice(unit) * bytes_);
+        if (std::erase(given_way_, op.unit) > 0) pool_.take(slice(unit));
         return step(gradients_[index], unit);
       case Kind::store:
         // A buffer for offloaded state has room for any that moves.

@@ -296,6 +296,8 @@ std::string header(const Plan& plan) {
   if (plan.shape.secondary > 0) text += "secondary partition of " + std::to_string(plan.shape.secondary) + " ranks, ";
   if (plan.shape.quantized_weights) text += "parameters in 8 bits, ";
   if (plan.shape.float8_gathers) text += "weights in FP8, ";
+  const auto is_held = [](const Unit& unit) { return unit.packed > 0; };
+  if (std::ranges::any_of(plan.shape.units, is_held)) text += "frozen matrices in 4 bits, ";
   if (plan.shape.quantized_gradients) text += "gradients in 4 bits, ";
   text += "passes:";
   for (const std::string& pass : plan.passes) text += " " + pass;

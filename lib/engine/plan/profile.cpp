@@ -78,7 +78,9 @@ Json to_json(const Shape& shape) {
                      {"among", unit.among},
                      {"stays", unit.stays},
                      {"float8", unit.float8},
-                     {"float8_scales", unit.float8_scales}});
+                     {"float8_scales", unit.float8_scales},
+                     {"packed", unit.packed},
+                     {"packed_bytes", unit.packed_bytes}});
   }
   return {{"stage", shape.stage},
           {"ranks", shape.ranks},
@@ -143,6 +145,10 @@ Shape read_shape(const Reader& json) {
     if (unit.has("float8")) {
       shape.units.back().float8 = unit.within<std::int64_t>("float8", 0, shape.units.back().numel);
       shape.units.back().float8_scales = unit.within<int>("float8_scales", 0, kMost);
+    }
+    if (unit.has("packed")) {
+      shape.units.back().packed = unit.within<std::int64_t>("packed", 0, shape.units.back().frozen);
+      shape.units.back().packed_bytes = unit.within<std::int64_t>("packed_bytes", 0, kParameters);
     }
     if (unit.has("among")) shape.units.back().among = unit.within<int>("among", 1, shape.experts);
     if (unit.has("stays")) shape.units.back().stays = unit.get<bool>("stays");

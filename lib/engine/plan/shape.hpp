@@ -30,8 +30,10 @@ struct Unit {
   int among = 1;
   /// Its optimizer state stays in device memory while the state of other units is offloaded (plan/offload.hpp).
   bool stays = false;
-  std::int64_t float8 = 0;  ///< of numel: weights of products of 8 bits
-  int float8_scales = 0;    ///< of these, each for some of them
+  std::int64_t float8 = 0;        ///< of numel: weights of products of 8 bits
+  int float8_scales = 0;          ///< of these, each for some of them
+  std::int64_t packed = 0;        ///< of numel: held in 4 bits, frozen; a unit that computes has them in full besides
+  std::int64_t packed_bytes = 0;  ///< of these
 
   /// Elements with a gradient and an update.
   std::int64_t trained() const { return numel - frozen; }

@@ -17,11 +17,13 @@ struct Range {
 
 /// One parameter tensor: its range in the unit's flat buffer (row-major, no padding), its initial values, and whether
 /// it is trained. Trained parameters come first in the buffer: gradients, optimizer state, reductions and the gathers
-/// after an update cover only the first part.
+/// after an update cover only the first part. What is held in 4 bits comes last.
 struct Parameter {
   enum class Init { normal, uniform, zeros, ones };
   /// Whether it is the weight of a product, and its layout.
   enum class Product { none, out_in, in_out };
+  /// Whether a frozen matrix is held in 4 bits, with scales of 32 bits or of 8 (device/nf4.hpp).
+  enum class Packing { none, nf4, nested_nf4 };
   std::string name{};  ///< the name in Hugging Face's state_dict
   std::vector<std::int64_t> shape{};
   Init init = Init::normal;
@@ -34,8 +36,9 @@ struct Parameter {
   std::string keys{};        ///< the keys of config.json that determine its shape: "vocab_size, n_embd"
   bool head = false;         ///< of a task's head: a folder of the model for another task lacks it, or has another
   Product product = Product::none;
-  int float8_scale = -1;     ///< of a product that --fp8 rounds: the unit's weights with the same number share a scale
-  bool trained = true;       ///< false: frozen at its initial values
+  int float8_scale = -1;  ///< of a product that --fp8 rounds: the unit's weights with the same number share a scale
+  bool trained = true;    ///< false: frozen at its initial values
+  Packing packing = Packing::none;
   bool added = false;        ///< of an adapter: files of the model lack it
   int adapter = -1;          ///< of a product: index of its lora_A among the unit's parameters, before lora_B
   double adapter_scale = 0;  ///< factor of their product

@@ -30,14 +30,18 @@ std::vector<std::int64_t> Parameter::shape_in_files() const {
 
 Unit::Unit(std::string name, std::vector<Parameter> parameters, int tied_to, std::vector<Extra> extras)
     : name_(std::move(name)), parameters_(std::move(parameters)), tied_to_(tied_to), extras_(std::move(extras)) {
-  for (const bool trained : {true, false}) {
+  const auto place = [&](bool trained, bool packed) {
+    const std::int64_t begin = numel_;
     for (Parameter& parameter : parameters_) {
-      if (parameter.trained != trained) continue;
+      if (parameter.trained != trained || (parameter.packing != Parameter::Packing::none) != packed) continue;
       parameter.offset = numel_;
       numel_ += parameter.numel();
     }
-    if (trained) trained_ = numel_;
-  }
+    return numel_ - begin;
+  };
+  trained_ = place(true, false);
+  place(false, false);
+  packed_ = place(false, true);
 }
 
 Batch Batch::to(const at::Device& device) const {

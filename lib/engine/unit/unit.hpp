@@ -28,6 +28,9 @@ struct Extra {
 /// Fills a part of a unit's flat buffer with initial values: values.size() elements from `begin` on.
 using Beginning = std::function<void(std::size_t unit, std::int64_t begin, std::span<float> values)>;
 
+/// The bytes of a matrix that is held in 4 bits, where a file has them; false: it has numbers.
+using PackedBeginning = std::function<bool(std::size_t unit, std::size_t parameter, std::span<std::byte> bytes)>;
+
 /// Immutable; forward gets the tensors of its parameters, views of a flat buffer in parameters() order.
 class Unit {
  public:
@@ -39,6 +42,8 @@ class Unit {
   std::int64_t numel() const { return numel_; }
   /// Elements of those that are trained: the first ones of the flat buffer.
   std::int64_t trained() const { return trained_; }
+  /// Elements that are held in 4 bits: the last ones.
+  std::int64_t packed() const { return packed_; }
   /// Index of the unit whose parameters forward reads as `borrowed` (a tied head), or -1.
   int tied_to() const { return tied_to_; }
   const std::vector<Extra>& extras() const { return extras_; }
@@ -63,7 +68,7 @@ class Unit {
  private:
   std::string name_;
   std::vector<Parameter> parameters_;
-  std::int64_t numel_ = 0, trained_ = 0;
+  std::int64_t numel_ = 0, trained_ = 0, packed_ = 0;
   int tied_to_;
   std::vector<Extra> extras_;
 };

@@ -15,7 +15,7 @@ int bytes_per_parameter(const Engine& engine) { return static_cast<int>(at::elem
 
 std::int64_t state_bytes(Engine& engine) {
   const Memory& memory = engine.memory();
-  std::int64_t bytes = memory.pool.bytes();
+  std::int64_t bytes = memory.pool.bytes() + memory.workspace.memory.bytes();
   for (const auto* const pool : {&memory.secondary_pool, &memory.replica_pool}) bytes += *pool ? (*pool)->bytes() : 0;
   for (UnitState& state : engine.states()) {
     const OffloadableBuffer* const shard = state.parameters.shard();

@@ -103,6 +103,12 @@ Engine::Engine(comm::Group& group, const unit::Units& units, const Strategy& str
   for (std::size_t i = 0; i < units.size(); ++i) {
     add_state(i);
     states_.back().set_kept(beginnings.next());
+    // Initial values come from a generator for each parameter: several are drawn at once.
+    states_.back().parameters.packed().set([&](std::int64_t from, std::span<float> values) { begin(i, from, values); },
+                                           [&](std::size_t parameter, std::span<std::byte> bytes) {
+                                             return settings.packed && settings.packed(i, parameter, bytes);
+                                           },
+                                           /*at_once=*/!settings.begin);
   }
 }
 
@@ -139,7 +145,7 @@ void Engine::add_state(std::size_t unit) {
             : coded                  ? coded_adamw
                     : fused_optimizer)({whole.name(), std::move(its), parameters, layout, &pool, state_residency});
   };
-  const Places places{shard_residency, memory_.secondary_pool ? &*memory_.secondary_pool : nullptr};
+  const Places places{shard_residency, memory_.secondary_pool ? &*memory_.secondary_pool : nullptr, &memory_.workspace};
   states_.emplace_back(computed(unit), group, pool, layout(unit), optimizer, places);
   if (shared) states_.back().is_part_of(whole, first(unit), *sharing_);
 }

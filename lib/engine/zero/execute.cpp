@@ -226,6 +226,7 @@ void Engine::start_gather(const plan::Op& op, Run& run) {
 at::Tensor Engine::compute(int unit, int micro, Run& run) {
   const auto index = static_cast<std::size_t>(unit);
   UnitState& state = states_[index];
+  state.parameters.packed().widen();
   const int tied_to = units_[index]->tied_to();
   const at::DeviceType device = device::torch_device(group_.device()).type();
   const bool widens = unit::computed_in(settings_.dtype, device) != settings_.dtype;
@@ -321,6 +322,7 @@ void Engine::backward(int unit, int micro, Run& run) {
     outputs.push_back(state.beside_output);
     seeds.push_back(states_[index + 1].beside.grad());
   }
+  state.parameters.packed().widen();  // another unit's may have taken their place
   torch::autograd::backward(outputs, seeds);
 
   forget_gradient(state, &Parameters::leaves, leaves);

@@ -3,9 +3,9 @@
 // plan/layout.hpp, and the elements of the slice. This rank owns and updates its slice of the optimizer state (master,
 // m, v).
 //
-//   0                       trained                numel
-//   | what is trained       | what is frozen        |
-//   |    [ slice )          |       [ frozen )      |    a rank's share of each
+//   0                       trained                 dense          numel
+//   | what is trained       | what is frozen        | in 4 bits    |
+//   |    [ slice )          |       [ frozen )      |    a rank's share of each; of what is in 4 bits: zero/packed.hpp
 //
 // Gradients, optimizer state and updates only use the first part. If parameters are divided, a rank keeps both slices,
 // concatenated, and a gather collects both.
@@ -30,14 +30,17 @@ struct Layout {
   device::Type type = device::Type::float32;  ///< of parameters in forward and backward
   int weight_bits = 0, gradient_bits = 0;     ///< of quantized collectives; 0: none
   bool float8_gathers = false;                ///< weights of products of 8 bits travel as these
+  std::int64_t packed = 0;                    ///< the last elements, frozen: held in 4 bits
   int chunks = 1;                             ///< of a micro-batch on this rank, each a leaf of the sum of gradients
+  /// Elements that are not held in 4 bits.
+  std::int64_t dense() const { return numel - packed; }
   /// Elements of both slices.
   std::int64_t shard() const { return slice.size() + frozen.size(); }
-  /// The parameters that this rank keeps: its slices, or all.
+  /// The dense parameters that this rank keeps: its slices, or all.
   std::vector<comm::Slice> kept() const {
-    return divided.parameters ? std::vector{slice, frozen} : std::vector{comm::Slice{0, numel}};
+    return divided.parameters ? std::vector{slice, frozen} : std::vector{comm::Slice{0, dense()}};
   }
-  std::int64_t kept_numel() const { return divided.parameters ? shard() : numel; }
+  std::int64_t kept_numel() const { return divided.parameters ? shard() : dense(); }
 };
 
 /// REQUIRES: the group has the shape's ranks.
@@ -45,7 +48,7 @@ inline Layout layout(const unit::Unit& unit, const comm::Group& group, const pla
                      bool shards_move = false) {
   const std::int64_t n = unit.numel(), trained = unit.trained();
   const comm::Slice slice = comm::slice(trained, group.rank(), group.size());
-  const comm::Slice frozen = comm::slice(n - trained, group.rank(), group.size());
+  const comm::Slice frozen = comm::slice(n - unit.packed() - trained, group.rank(), group.size());
   const plan::Division divided = plan::divided_in_memory(shape, shards_move);
   return {n,
           trained,
@@ -57,6 +60,7 @@ inline Layout layout(const unit::Unit& unit, const comm::Group& group, const pla
           shape.quantized_weights ? kWeightBits : 0,
           shape.quantized_gradients ? kGradientBits : 0,
           shape.float8_gathers,
+          unit.packed(),
           shape.chunks_of_rank()};
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "zero/packed.hpp"
 #include "zero/plans.hpp"
 #include "zero/pool.hpp"
 #include "zero/store.hpp"
@@ -15,6 +16,7 @@ struct Memory {
   Memory(comm::Group& group, const Plans& plans, const Settings& settings);
 
   Pool pool;
+  Workspace workspace;                           ///< for units with matrices in 4 bits
   std::unique_ptr<comm::Group> secondary_group;  ///< of the ranks that share a secondary partition, or null
   std::optional<Pool> secondary_pool;
   std::unique_ptr<comm::Group> replicas;  ///< of the ranks with the same experts, where these are divided, or null

@@ -9,11 +9,16 @@
 namespace zs::zero {
 namespace {
 
-std::vector<std::vector<at::Tensor>> leaves_of(const unit::Unit& unit, const at::Tensor& flat, int chunks) {
+std::vector<std::vector<at::Tensor>> leaves_of(const unit::Unit& unit, const at::Tensor& flat, const Packed& packed,
+                                               int chunks) {
   std::vector<std::vector<at::Tensor>> leaves(static_cast<std::size_t>(chunks));
   for (auto& tensors : leaves) {
-    for (const unit::Parameter& parameter : unit.parameters())
-      tensors.push_back(unit::view(parameter, flat).detach().requires_grad_(parameter.trained));
+    for (std::size_t i = 0; i < unit.parameters().size(); ++i) {
+      const unit::Parameter& parameter = unit.parameters()[i];
+      const bool dense = parameter.packing == unit::Parameter::Packing::none;
+      tensors.push_back((dense ? unit::view(parameter, flat) : packed.view(i)).detach());
+      tensors.back().requires_grad_(parameter.trained);
+    }
   }
   return leaves;
 }
@@ -37,10 +42,11 @@ Parameters::Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, c
       pool_(&pool),
       secondary_pool_(places.secondary),
       layout_(layout),
-      flat_(device::placeholder(layout.numel, device::torch_type(layout.type), group.device())),
+      flat_(device::placeholder(layout.dense(), device::torch_type(layout.type), group.device())),
       encoding_(encoding(unit, group, layout)),
-      leaves_(leaves_of(unit, flat_, layout.chunks)),
-      tied_(leaves_of(unit, flat_, layout.chunks)) {
+      packed_(unit, group, pool, layout, places.workspace),
+      leaves_(leaves_of(unit, flat_, packed_, layout.chunks)),
+      tied_(leaves_of(unit, flat_, packed_, layout.chunks)) {
   if (secondary_pool_) {
     const comm::Group& secondary_group = secondary_pool_->group();
     secondary_ = secondary_pool_->take(
@@ -52,7 +58,7 @@ Parameters::Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, c
   } else if (sharded()) {
     take_shard();
   } else {
-    whole_ = pool.take(layout.type, layout.numel);
+    whole_ = pool.take(layout.type, layout.dense());
     device::point_at(flat_, whole_.data());
   }
 }
@@ -69,7 +75,7 @@ device::View Parameters::shard_memory() const {
 }
 
 device::View Parameters::part(const device::Buffer& buffer, bool frozen) const {
-  return frozen ? view(buffer).part(layout_.trained, layout_.numel) : view(buffer).part(0, layout_.trained);
+  return frozen ? view(buffer).part(layout_.trained, layout_.dense()) : view(buffer).part(0, layout_.trained);
 }
 
 device::View Parameters::slice(bool frozen) const {
@@ -92,12 +98,12 @@ at::Tensor Parameters::whole() {
   std::optional<ScopedLoad> loaded;
   if (offloadable_) loaded.emplace(*offloadable_);
   const at::Tensor all = gathered(/*frozen=*/false);
-  if (layout_.trained < layout_.numel) return at::cat({all, gathered(/*frozen=*/true)}).to(at::kFloat);
+  if (layout_.trained < layout_.numel) return at::cat({all.to(at::kFloat), frozen()});
   return (encoding_ ? encoding_->travelled(all.to(at::kCPU)) : all).to(at::kFloat);
 }
 
 at::Tensor Parameters::gathered(bool frozen) const {
-  const std::int64_t count = frozen ? layout_.numel - layout_.trained : layout_.trained;
+  const std::int64_t count = frozen ? layout_.dense() - layout_.trained : layout_.trained;
   if (count == 0) return at::empty({0}, device::options(group_->device(), device::torch_type(layout_.type)));
   return gather(*group_, sharded() ? slice(frozen) : part(whole_, frozen), count,
                 "all-gather of the parameters of " + name_);
@@ -106,7 +112,8 @@ at::Tensor Parameters::gathered(bool frozen) const {
 at::Tensor Parameters::frozen() {
   std::optional<ScopedLoad> loaded;
   if (offloadable_) loaded.emplace(*offloadable_);
-  return gathered(/*frozen=*/true).to(at::kFloat);
+  const at::Tensor dense = gathered(/*frozen=*/true).to(at::kFloat);
+  return packed_.empty() ? dense : at::cat({dense, packed_.values()});
 }
 
 void Parameters::start_gather() {
@@ -116,7 +123,7 @@ void Parameters::start_gather() {
 
 std::vector<comm::Gathered> Parameters::ready_to_gather() {
   if (group_->size() == 1 && !sharded()) return {};
-  if (sharded()) pending_whole_ = pool_->take(layout_.type, layout_.numel);
+  if (sharded()) pending_whole_ = pool_->take(layout_.type, layout_.dense());
   if (offloadable_) {
     loaded_to_gather_ = !offloadable_->memory();
     offloadable_->load();
@@ -135,6 +142,7 @@ std::vector<comm::Gathered> Parameters::ready_to_gather() {
     const device::View whole = part(sharded() ? pending_whole_ : whole_, frozen);
     if (whole.count > 0 && (sharded() || !frozen)) all.push_back({slice(frozen), whole});
   }
+  if (const auto bytes = packed_.ready_to_gather()) all.push_back(*bytes);
   return all;
 }
 
@@ -185,6 +193,7 @@ void Parameters::release() {
   if (!sharded()) return;
   device::point_at(flat_, nullptr);
   whole_.reset();
+  packed_.release();
 }
 
 }  // namespace zs::zero

@@ -8,14 +8,16 @@
 #include "zero/encoding.hpp"
 #include "zero/layout.hpp"
 #include "zero/offloadable.hpp"
+#include "zero/packed.hpp"
 #include "zero/pool.hpp"
 
 namespace zs::zero {
 
 /// The places of parameters besides the device's own memory.
 struct Places {
-  Residency shards{};         ///< for the slices of sharded parameters
-  Pool* secondary = nullptr;  ///< for the secondary partition, within its group of ranks, or null
+  Residency shards{};              ///< for the slices of sharded parameters
+  Pool* secondary = nullptr;       ///< for the secondary partition, within its group of ranks, or null
+  Workspace* workspace = nullptr;  ///< for what is held in 4 bits; null: nothing is
 };
 
 class Parameters {
@@ -31,6 +33,8 @@ class Parameters {
   }
   /// The part that this rank owns, in permanent memory. REQUIRES: shard() is in device memory.
   device::View owned() const;
+  /// The matrices that are held in 4 bits.
+  Packed& packed() { return packed_; }
   /// All frozen parameters, as float32 on the group's device. COLLECTIVE.
   at::Tensor frozen();
   /// The slices, if they can be moved; null if they stay in device memory.
@@ -79,6 +83,7 @@ class Parameters {
   device::Buffer secondary_;                      // this rank's share of it, in its group
   std::unique_ptr<Encoding> encoding_;            // of gathers
   device::Buffer encoded_;
+  Packed packed_;
   std::vector<std::vector<at::Tensor>> leaves_, tied_;  // by chunk
   std::shared_ptr<comm::Pending> gather_;
   std::optional<OffloadableBuffer> offloadable_;  // instead of slice_
@@ -92,7 +97,7 @@ class Parameters {
   at::Tensor gathered(bool frozen) const;
   device::View encoded() const { return encoded_.view(device::Type::byte, encoding_->bytes()); }
   device::View secondary() const;
-  device::View view(const device::Buffer& buffer) const { return buffer.view(layout_.type, layout_.numel); }
+  device::View view(const device::Buffer& buffer) const { return buffer.view(layout_.type, layout_.dense()); }
   /// The trained, or the frozen part of a whole buffer.
   device::View part(const device::Buffer& buffer, bool frozen) const;
 };

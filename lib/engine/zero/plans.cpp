@@ -11,6 +11,7 @@
 #include "device/tensor.hpp"
 #include "plan/offload.hpp"
 #include "unit/arithmetic.hpp"
+#include "zero/packed.hpp"
 
 namespace zs::zero {
 namespace {
@@ -72,6 +73,8 @@ plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const S
         among > 1 ? unit.routed() * among : unit.exchanged(std::int64_t{shape.sequence} * shape.chunks_of_rank());
     shape.units.back().exchanged = numbers * strategy.tokens * exchanged_bytes(group, settings);
     shape.units.back().among = among;
+    shape.units.back().packed = computed.packed();
+    shape.units.back().packed_bytes = packed_bytes(computed);
     for (const unit::Parameter& parameter : computed.parameters()) {
       if (parameter.float8_scale < 0) continue;
       shape.units.back().float8 += parameter.numel();

@@ -43,8 +43,9 @@ struct Settings {
   std::uint64_t seed = 1;
   Offload offload{};
   ZeroPlusPlus zeropp{};
-  bool float8_gathers = false;  ///< in stage 3 weights of products of 8 bits travel as these
-  unit::Beginning begin{};      ///< null: every unit's own initial values, by the seed
+  bool float8_gathers = false;     ///< in stage 3 weights of products of 8 bits travel as these
+  unit::PackedBeginning packed{};  ///< what a file has in 4 bits; null: nothing
+  unit::Beginning begin{};         ///< null: every unit's own initial values, by the seed
 };
 
 /// How a step is computed. Its ranks are the group's.

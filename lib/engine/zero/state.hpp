@@ -14,8 +14,6 @@
 
 namespace zs::zero {
 
-/// Gives elements of a unit's flat buffer, from `begin` on.
-using Fill = std::function<void(std::int64_t begin, std::span<float> values)>;
 /// Fills float32[layout.kept_numel()] on the host with a rank's part of a unit, one slice after another; the layout's
 /// element 0 is the unit's element `begin`.
 void fill_kept(const Layout& layout, std::int64_t begin, const at::Tensor& values, const Fill& fill);
@@ -46,7 +44,7 @@ class UnitState {
   /// This rank's share of the trained elements, in every stage.
   comm::Slice slice() const { return {begin_ + layout_.slice.begin, begin_ + layout_.slice.end}; }
 
-  /// Sets parameters to the values of `fill`: requests only the elements that this rank keeps.
+  /// Sets dense parameters to the values of `fill`: requests only the elements that this rank keeps.
   void set_parameters(const Fill& fill);
   /// The same from float32[layout().kept_numel()] on the host, as fill_kept() fills it.
   void set_kept(const at::Tensor& values);

@@ -101,6 +101,7 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "deterministic", .role = arithmetic, .label = "deterministic operations", .key = "training.deterministic"},
     {.name = "device", .role = arithmetic, .label = "device", .key = "run.device", .found = true},
     {.name = "tf32", .role = arithmetic, .label = "TF32 products", .key = "training.tf32"},
+    {.name = "nf4", .role = arithmetic, .label = "frozen matrices of 4 bits", .key = "model.nf4"},
     {.name = "fp8", .role = arithmetic, .label = "products of 8 bits", .key = "training.fp8"},
     {.name = "products", .role = arithmetic, .label = "kernels of matrix products", .key = "training.products", .found = true},
     {.name = "cuda", .role = arithmetic, .label = "CUDA", .found = true},

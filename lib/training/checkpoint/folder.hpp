@@ -7,6 +7,9 @@
 
 namespace zs::checkpoint {
 
+/// The matrices of a training that holds them in 4 bits: bytes by name.
+inline constexpr const char* kPackedFile = "/nf4.bin";
+
 /// Steps of the checkpoint_STEP folders in `run_folder`, ascending.
 std::vector<std::int64_t> steps(const std::string& run_folder);
 

@@ -229,6 +229,23 @@ void load_optimizer(zero::Engine& engine, const std::string& folder, std::int64_
   }
 }
 
+/// Sets what is held in 4 bits: to the bytes of this training's checkpoint, or of a model's file, else to its numbers.
+void load_packed(zero::Engine& engine, const std::string& folder, const Weights& weights) {
+  std::optional<tensorfile::StateDict> bytes;
+  if (fs::exists(folder + kPackedFile)) bytes.emplace(tensorfile::open_state_dict(folder + kPackedFile));
+  for (std::size_t unit = 0; unit < engine.states().size(); ++unit) {
+    engine.states()[unit].parameters.packed().set(
+        [&](std::int64_t begin, std::span<float> values) { weights.read(unit, begin, values); },
+        [&](std::size_t index, std::span<std::byte> into) {
+          const unit::Parameter& parameter = engine.units()[unit]->parameters()[index];
+          const tensorfile::Tensor* const found = bytes ? bytes->find(parameter.name) : nullptr;
+          if (!found || found->byte_count() != into.size()) return weights.packed(unit, parameter, into);
+          tensorfile::read_raw(*found, {reinterpret_cast<char*>(into.data()), into.size()});
+          return true;
+        });
+  }
+}
+
 /// The list of checksums, or its replacement if a checkpoint has none.
 std::string content_of(const std::string& folder, bool ours) {
   return ours ? Input(folder + "/SHA256SUMS").read_all() : "no state of zs";
@@ -258,6 +275,7 @@ std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std
       engine.states()[unit].set_parameters(
           [&](std::int64_t begin, std::span<float> values) { weights->read(unit, begin, values); });
     }
+    load_packed(engine, folder, *weights);
     progress = peek(folder);
     if (!progress || !engine.trains()) return;
     const StateFile state(folder);

@@ -90,9 +90,10 @@ void read(const std::vector<Placed>& unit, std::int64_t begin, std::span<float> 
   for (const Placed& found : unit) {
     const unit::Range part = found.place.within(begin, end);
     if (part.size() == 0) continue;
-    tensorfile::read_f32(
-        found.tensor, found.first + part.begin - found.place.begin,
-        values.subspan(static_cast<std::size_t>(part.begin - begin), static_cast<std::size_t>(part.size())));
+    const std::int64_t first = found.first + part.begin - found.place.begin;
+    const std::span<float> into =
+        values.subspan(static_cast<std::size_t>(part.begin - begin), static_cast<std::size_t>(part.size()));
+    found.packed ? found.packed->read(first, into) : tensorfile::read_f32(found.tensor, first, into);
     found.tensor.storage->forget();
   }
 }
@@ -114,6 +115,10 @@ Weights::Weights(const unit::Units& units, const std::string& folder, const std:
       }
       // Adapters are not part of the model's files: a checkpoint has them.
       if (parameter.added && heads != Heads::required && !file_.find(name)) continue;
+      if (auto packed = Nf4Tensor::find(file_, name, parameter.shape, taken)) {
+        units_.back().push_back({parameter.place(), file_.at(name), 0, std::move(packed)});
+        continue;
+      }
       const Placed found = placed(file_, name, parameter, otherwise);
       if (!holds_weights(found.tensor.dtype)) {
         throw Error(file_.path(), 0,
@@ -129,6 +134,18 @@ Weights::Weights(const unit::Units& units, const std::string& folder, const std:
   }
 }
 
+bool Weights::packed(std::size_t unit, const unit::Parameter& parameter, std::span<std::byte> bytes) const {
+  const auto found = std::ranges::find(units_[unit], parameter.offset, [](const Placed& p) { return p.place.begin; });
+  if (found == units_[unit].end() || !found->packed) return false;
+  const bool nested = found->packed->form().nested;
+  if (nested != (parameter.packing == unit::Parameter::Packing::nested_nf4))
+    throw Error(file_.path(), 0,
+                parameter.name + " has scales of " + (nested ? "8" : "32") + " bits: use --nf4 " +
+                    (nested ? "double" : "single"));
+  found->packed->read(bytes);
+  return true;
+}
+
 void Weights::check(comm::Group& group) const {
   // Tensor i is rank i's, modulo their number, and read by the rank before it too.
   const int ranks = group.size();
@@ -139,11 +156,15 @@ void Weights::check(comm::Group& group) const {
       for (const Placed& place : unit) {
         if (place.first > 0) continue;  // of a tensor that was read with its first row
         if (static_cast<int>(number++ % static_cast<std::size_t>(ranks)) != rank) continue;
-        place.tensor.storage->verify();
-        if (ranks == 1) continue;
-        tensorfile::stream(
-            place.tensor, [&](std::string_view bytes) { hash.add(bytes); }, path());
-        place.tensor.storage->forget();
+        std::vector<const Tensor*> tensors = {&place.tensor};
+        if (place.packed) tensors = place.packed->tensors();
+        for (const Tensor* const tensor : tensors) {
+          tensor->storage->verify();
+          if (ranks == 1) continue;
+          tensorfile::stream(
+              *tensor, [&](std::string_view bytes) { hash.add(bytes); }, path());
+          tensor->storage->forget();
+        }
       }
     }
     return hash.text();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/nf4.hpp"
 #include "comm/group.hpp"
 #include "tensorfile/state_dict.hpp"
 #include "unit/unit.hpp"
@@ -27,6 +28,7 @@ struct Placed {
   unit::Range place;
   tensorfile::Tensor tensor;
   std::int64_t first;
+  std::optional<Nf4Tensor> packed{};  ///< the file has it in 4 bits; then `tensor` has the codes
 };
 
 /// The place of a parameter in the tensor `name` of the file. Throws zs::Error, located, which ends with `otherwise`,
@@ -51,6 +53,9 @@ class Weights {
   void read(std::size_t unit, std::int64_t begin, std::span<float> values) const {
     checkpoint::read(units_[unit], begin, values);
   }
+  /// The bytes of a parameter that is held in 4 bits; false if the file has numbers. Throws zs::Error, located, if the
+  /// file has scales of another form.
+  bool packed(std::size_t unit, const unit::Parameter& parameter, std::span<std::byte> bytes) const;
   /// Throws comm::SharedError at a wrong checksum in the file, and if a rank has different weights than the next, for
   /// example from a file on its node. Two neighbouring ranks read each tensor. COLLECTIVE.
   void check(comm::Group& group) const;

@@ -55,6 +55,36 @@ void write_units(int rank, std::vector<zero::UnitState>& states, const std::stri
   if (rank == 0) tensorfile::write_torch(path, dict);
 }
 
+/// Writes name -> bytes for every matrix that is held in 4 bits; COLLECTIVE. Numbers alone do not say scales of 8 bits.
+void write_packed(int rank, std::vector<zero::UnitState>& states, const std::string& path) {
+  tensorfile::Dict dict;
+  at::Tensor whole;
+  for (zero::UnitState& state : states) {
+    zero::Packed& packed = state.parameters.packed();
+    if (packed.empty()) continue;
+    if (rank != 0) {
+      packed.bytes();
+      continue;
+    }
+    bool first = true;
+    const auto& parameters = state.unit().parameters();
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      if (parameters[i].packing == unit::Parameter::Packing::none) continue;
+      const auto [begin, count] = packed.place(i);
+      const auto produce = [&whole, &packed, begin, count,
+                            first = std::exchange(first, false)](const tensorfile::Sink& sink) {
+        if (first) whole = packed.bytes();
+        sink(bytes_of(whole, begin, count));
+      };
+      dict.items.push_back(
+          {parameters[i].name,
+           tensorfile::make_tensor(tensorfile::Dtype::u8, {count},
+                                   tensorfile::Storage::produce(static_cast<std::uint64_t>(count), produce))});
+    }
+  }
+  if (!dict.items.empty()) tensorfile::write_torch(path, dict);
+}
+
 /// A parameter's elements of a unit's flat buffer, from `begin` on.
 struct Piece {
   const unit::Parameter* parameter;
@@ -224,6 +254,7 @@ void Writer::commit(const Progress& progress) {
     return whole;
   };
   write_units(group_.rank(), engine_.states(), temporary_ + "/pytorch_model.bin", /*trained=*/false, gather);
+  write_packed(group_.rank(), engine_.states(), temporary_ + kPackedFile);
   // Compares state that may differ between ranks since the start. It takes no more messages than the wait for all
   // ranks.
   const zero::LossScaler::State scaler = engine_.scaler().state();

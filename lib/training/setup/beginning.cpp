@@ -33,6 +33,10 @@ unit::Beginning of_model(comm::Group& group, Settings& settings, const model::Mo
   for (const std::string& name : weights->lacking())
     settings.notes.push_back(name + " starts from initial values: " + weights->path() + " has none of " +
                              to_text(model.num_labels) + " labels");
+  settings.engine.packed = [weights, &units = model.units](std::size_t unit, std::size_t parameter,
+                                                           std::span<std::byte> bytes) {
+    return weights->packed(unit, units[unit]->parameters()[parameter], bytes);
+  };
   return [weights, &units = model.units, seed = settings.engine.seed](std::size_t unit, std::int64_t begin,
                                                                       std::span<float> values) {
     const auto may_lack = [](const unit::Parameter& parameter) { return parameter.head || parameter.added; };

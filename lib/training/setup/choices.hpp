@@ -13,6 +13,9 @@ void choose_inputs(const config::Reading& config, Settings& s);
 /// number format and ZeRO++.
 void choose_float8(const config::Reading& config, Settings& s);
 
+/// Whether frozen matrices are held in 4 bits. REQUIRES: settings of model, number format, FP8, offloading and ZeRO++.
+void choose_nf4(const config::Reading& config, Settings& s);
+
 /// How sequences are divided: in how many chunks they are computed, and how many ranks share them. REQUIRES: settings
 /// of model, ranks and ZeRO++.
 void choose_sequences(const config::Reading& config, Settings& s);

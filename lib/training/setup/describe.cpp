@@ -37,6 +37,7 @@ attribute::Facts chosen_arithmetic(const Settings& settings) {
                             {"sequence_chunks", to_text(std::int64_t{settings.chunks})},
                             {"deterministic", truth(settings.deterministic)},
                             {"tf32", truth(settings.tf32)},
+                            {"nf4", nf4_name(settings)},
                             {"fp8", float8_name(settings.float8)},
                             {"fp8_all_gather", truth(engine.float8_gathers)},
                             {"quantized_weights", truth(engine.zeropp.quantized_weights)},

@@ -32,6 +32,8 @@ std::string autocast_name(const Settings& settings);
 
 /// "none", "tensorwise" or "rowwise".
 std::string float8_name(kernel::Scales scales);
+/// How frozen matrices are held in 4 bits: "none", "single", "double".
+std::string nf4_name(const Settings& settings);
 
 /// The number format of matrix products: the name of the type, "tf32", or "float8".
 std::string matrix_format(const Settings& settings);

@@ -27,6 +27,7 @@ plan::Shape shape_of(const model::Model& model, const Settings& settings, int st
     part.kept = zero::kept(settings.engine.optimizer, unit, zero::is_block(model.units, i)) / among;
     part.frozen = (unit.numel() - unit.trained()) / among;
     part.among = among;
+    part.packed = unit.packed(), part.packed_bytes = zero::packed_bytes(unit);
     shape.units.push_back(part);
   }
   plan::offload_share(shape, settings.engine.offload.ratio);
@@ -43,10 +44,12 @@ double least_memory(const model::Model& model, const Settings& settings, int ran
   plan::Shape shape = shape_of(model, settings, settings.stage, ranks);
   shape.offload_optimizer = offload.optimizer == zero::Place::disk;
   shape.offload_parameters = offload.parameters == zero::Place::disk;
-  const double state = settings.engine.trains     ? plan::state_bytes(shape, bytes)
-                       : shape.offload_parameters ? 0
-                                                  : plan::share(real(unit::numel(model.units)) * bytes,
-                                                                plan::divided_by(settings.stage).parameters, ranks);
+  double held = 0;
+  for (const plan::Unit& unit : shape.units) held += plan::held_bytes(unit, bytes) * unit.among;
+  const double state = settings.engine.trains ? plan::state_bytes(shape, bytes)
+                       : shape.offload_parameters
+                           ? 0
+                           : plan::share(held, plan::divided_by(settings.stage).parameters, ranks);
   // Two indices of 8 bytes for each token, and what one unit hands to the next, in no less than 16 bits.
   const double batch =
       real(settings.batch_size) * real(model.seq_length) / real(settings.sequence) * (2 * 8 + 2 * real(model.width));

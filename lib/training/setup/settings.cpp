@@ -317,6 +317,7 @@ Settings settings(const config::Reading& config, int ranks, bool gpu) {
     if (ranks > 1 && s.passes.empty()) s.passes = plan::from_the_start(plan::free_passes());
   }
 
+  choose_nf4(config, s);
   choose_sequences(config, s);
   choose_experts(config, s);
   choose_steps(config, s);

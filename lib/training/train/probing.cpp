@@ -40,9 +40,10 @@ auto trained_at(const char* place) {
   };
 }
 
-auto frozen_at(const char* place) {
+auto frozen_at(const char* place, bool packed) {
   return [=](const unit::Parameter& parameter) {
-    return parameter.trained ? std::nullopt : std::optional<std::string>(place);
+    const bool is_packed = parameter.packing != unit::Parameter::Packing::none;
+    return parameter.trained || is_packed != packed ? std::nullopt : std::optional<std::string>(place);
   };
 }
 
@@ -159,10 +160,17 @@ std::vector<Held> Probing::parameters(std::size_t unit, std::vector<Held>& compu
   }
   if (state.trained() == state.numel()) return found;
   const bool divided = state.layout().divided.optimizer_state;
-  const comm::Slice mine = divided ? state.layout().frozen : comm::Slice{state.trained(), state.numel()};
+  const std::int64_t dense = state.layout().dense(), end = state.numel();
   held_.push_back(state.parameters.frozen().to(at::kCPU));
-  std::ranges::move(parts(unit, mine, frozen_at("param/"), bytes_of(held_.back(), state.trained())),
-                    std::back_inserter(found));
+  const auto add_frozen = [&](bool packed, comm::Slice whole, comm::Slice own) {
+    std::ranges::move(
+        parts(unit, divided ? own : whole, frozen_at("param/", packed), bytes_of(held_.back(), state.trained())),
+        std::back_inserter(found));
+  };
+  add_frozen(false, {state.trained(), dense}, state.layout().frozen);
+  // Ranks divide the bytes of what is held in 4 bits; of its numbers each records a share.
+  const comm::Slice share = comm::slice(end - dense, group_.rank(), group_.size());
+  if (dense < end) add_frozen(true, {dense, end}, {dense + share.begin, dense + share.end});
   return found;
 }
 

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify/arithmetic.hpp"
 
+#include <ATen/ops/bucketize.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/linspace.h>
 #include <ATen/ops/maximum.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 
 #include <algorithm>
@@ -47,6 +52,45 @@ void as_float8(const std::vector<unit::Parameter>& parameters, std::vector<at::T
     const at::Tensor back = at::where(rounded.abs() == most, rounded.sign().mul(its), rounded.mul(scale.reciprocal()));
     unit[i] = back.to(unit[i].scalar_type());
   }
+}
+
+at::Tensor as_nf4(const at::Tensor& matrix, bool nested) {
+  // The quantiles of a normal distribution, by Dettmers et al. 2023, as bitsandbytes rounds them.
+  const at::Tensor values = at::tensor(
+      {-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,
+       -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+       0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0},
+      at::kFloat);
+  const at::Tensor flat = matrix.reshape({-1}).to(at::kFloat);
+  const std::int64_t rest = (64 - flat.numel() % 64) % 64;
+  const at::Tensor blocks = at::constant_pad_nd(flat, {0, rest}).reshape({-1, 64});
+  at::Tensor scales = blocks.abs().amax(1, /*keepdim=*/true);
+  const at::Tensor least = scales.clamp_min(1e-38F);
+  at::Tensor parts = blocks * least.reciprocal();
+  if (rest > 0) parts[-1] = blocks[-1] / least[-1];
+  const at::Tensor middles = (values.narrow(0, 0, 15) + values.narrow(0, 1, 15)) / 2;
+  const at::Tensor codes = at::bucketize(parts.clamp(-1, 1), middles);
+  if (nested) {
+    // bitsandbytes' dynamic map of 8 bits with a sign: middles of 2^i parts of a decade.
+    std::vector<at::Tensor> map = {at::tensor({0.0F, 1.0F})};
+    for (int i = 0; i < 7; ++i) {
+      const at::Tensor borders = at::linspace(0.1, 1, (1 << i) + 1, at::kFloat);
+      const at::Tensor decade =
+          (borders.slice(0, 0, -1) + borders.slice(0, 1)) / 2 * static_cast<float>(std::pow(10.0, i - 6));
+      map.push_back(decade), map.push_back(-decade);
+    }
+    const at::Tensor table = std::get<0>(at::cat(map).sort());
+    const at::Tensor mean = scales.sum(at::kDouble).to(at::kFloat) / static_cast<float>(scales.numel());
+    std::vector<at::Tensor> widened;
+    for (const at::Tensor& group : (scales.reshape({-1}) - mean).split(256)) {
+      const at::Tensor most = group.abs().max();
+      const at::Tensor distance = (group.unsqueeze(1) / most - table).abs();
+      widened.push_back(table.index_select(0, distance.argmin(1)) * most + mean);
+    }
+    scales = at::cat(widened).reshape({-1, 1});
+  }
+  const at::Tensor numbers = values.index_select(0, codes.reshape({-1})).reshape({-1, 64}) * scales;
+  return numbers.reshape({-1}).narrow(0, 0, flat.numel()).reshape(matrix.sizes());
 }
 
 std::vector<at::Tensor> as_integers(const std::vector<at::Tensor>& unit, int bits) {

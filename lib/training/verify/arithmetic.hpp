@@ -11,6 +11,9 @@ namespace zs::verify {
 
 /// Replaces each product's weights x in a unit's tensors on the host by q / s, where q is x s in E4M3, s = 448 / the
 /// largest magnitude of all weights that share the scale; if |q| is 448, by that magnitude. In the tensors' type.
+/// The numbers of a frozen matrix that is held in 4 bits (QLoRA's NF4), from its first ones.
+at::Tensor as_nf4(const at::Tensor& matrix, bool nested);
+
 void as_float8(const std::vector<unit::Parameter>& parameters, std::vector<at::Tensor>& unit);
 
 // Quantization for ZeRO++, for the reference: written only from the definition.

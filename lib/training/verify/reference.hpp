@@ -39,7 +39,8 @@ struct ReferenceSettings {
   bool undivided = false;
   bool scales() const { return dtype == at::kHalf || autocast == at::kHalf; }
   std::uint64_t seed = 1;
-  unit::Beginning begin{};  ///< initial parameters; null: the units' own, by the seed
+  unit::PackedBeginning packed{};  ///< what a file has in 4 bits: `begin` gives its numbers as they are
+  unit::Beginning begin{};         ///< initial parameters; null: the units' own, by the seed
 };
 
 /// The results of one step, before the update.

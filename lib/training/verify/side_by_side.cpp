@@ -52,6 +52,7 @@ ReferenceSettings reference_settings(const Request& request, const device::Devic
       .chunks = s.chunks,
       .undivided = request.apart || request.whole,
       .seed = s.engine.seed,
+      .packed = s.engine.packed,
       .begin = s.engine.begin};
 }
 

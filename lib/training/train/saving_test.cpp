@@ -17,6 +17,7 @@ struct Case {
   const char *name, *value, *expected, *remedy;
   const char* dtype = "float32";
   bool compiled = false;  ///< with fused kernels, before and after
+  bool adapted = false;   ///< with adapters, before and after
 };
 constexpr Case kCases[] = {
     {"dtype", "bfloat16", "float32, not bfloat16", "--dtype float32"},
@@ -32,18 +33,20 @@ constexpr Case kCases[] = {
     {"tf32", "true", "false, not true", "--set training.tf32=false"},
     {"fp8", "tensorwise", "none, not tensorwise", "--fp8 none", "bfloat16", true},
     {"fp8", "rowwise", "none, not rowwise", "--fp8 none", "bfloat16", true},
+    {"nf4", "double", "none, not double", "--nf4 none", "bfloat16", false, true},
     {"use_torch_adam", "true", "false, not true", "--set training.use_torch_adam=false"},
     {"sequence_chunks", "2", "1, not 2", "--sequence_chunks 1"},
     {"quantized_weights", "true", "false, not true", "--set zero.quantized_weights=false"},
     {"quantized_gradients", "true", "false, not true", "--set zero.quantized_gradients=false"},
 };
 
-Settings with(const char* dtype, std::string_view key, const char* value, bool compiled = false) {
+Settings with(const char* dtype, std::string_view key, const char* value, bool compiled = false, bool adapted = false) {
   config::Config config;
   config.set("model.name", "tiny", "test");
   config.set("training.dtype", dtype, "test");
   config.set("run.checkpoint", "saved", "test");
   if (compiled) config.set("zero.compile", "true", "test");
+  if (adapted) config.set("model.lora_rank", "2", "test");
   if (!key.empty()) config.set(std::string(key), value, "test");
   config.add_defaults();
   config.check();
@@ -79,9 +82,9 @@ TEST_CASE("saving: a training does not go on in another arithmetic, whichever at
     INFO(row->name);
     const Case* const its = std::ranges::find_if(kCases, [&](const Case& c) { return c.name == row->name; });
     REQUIRE(its != std::end(kCases));
-    const checkpoint::Progress before = progress_of(with(its->dtype, "", "", its->compiled));
-    CHECK(refusal(before, with(its->dtype, "", "", its->compiled)).empty());
-    CHECK(refusal(before, with(its->dtype, row->key, its->value, its->compiled)) ==
+    const checkpoint::Progress before = progress_of(with(its->dtype, "", "", its->compiled, its->adapted));
+    CHECK(refusal(before, with(its->dtype, "", "", its->compiled, its->adapted)).empty());
+    CHECK(refusal(before, with(its->dtype, row->key, its->value, its->compiled, its->adapted)) ==
           "saved: was made with " + std::string(row->name) + " " + its->expected + ": use " + its->remedy +
               ", or begin another run from its weights, --model_name saved");
   }

@@ -41,13 +41,17 @@ python_with() {
   no_package "${@:2}"
 }
 
-# warm_up: in setup_file, starts a Python that has imported PyTorch (tests/warm.py), where there is one.
+# warm_up: in setup_file, starts a Python that has imported PyTorch (tests/warm.py), where there is one. It ends when cool_down,
+# in teardown_file, removes the program that uses it.
 warm_up() {
+  local program=$BATS_FILE_TMPDIR/python socket=$BATS_FILE_TMPDIR/socket
   CI=true python_with torch python3-torch >/dev/null || return 0
-  "$PYTHON" "$ROOT/tests/warm.py" serve "$BATS_FILE_TMPDIR/socket" $BASHPID </dev/null >"$BATS_FILE_TMPDIR/warm.log" 2>&1 3>&- &
-  printf '#!/bin/bash\nexec "%s" -IS "%s/tests/warm.py" run "%s" "$@"\n' "$PYTHON" "$ROOT" "$BATS_FILE_TMPDIR/socket" >"$BATS_FILE_TMPDIR/python"
-  chmod +x "$BATS_FILE_TMPDIR/python"
+  printf '#!/bin/bash\nexec "%s" -IS "%s/tests/warm.py" run "%s" "$@"\n' "$PYTHON" "$ROOT" "$socket" >"$program"
+  chmod +x "$program"
+  "$PYTHON" "$ROOT/tests/warm.py" serve "$socket" "$program" </dev/null >"$BATS_FILE_TMPDIR/warm.log" 2>&1 3>&- &
 }
+cool_down() { rm -f "$BATS_FILE_TMPDIR/python"; }
+
 # warm_python: as python_with torch python3-torch, with the one that is warm.
 warm_python() {
   [[ -e $BATS_FILE_TMPDIR/python ]] || python_with torch python3-torch

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Trainings of PyTorch under share/probe/zs_probe: recorded by tests/peers/probe.py, compared by zs-verify.
-setup_file() {
-  load helper
-  warm_up
-}
+setup_file() { load helper && warm_up; }
+teardown_file() { cool_down; }
 
 setup() {
   bats_load_library bats-support

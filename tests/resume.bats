@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # zs-verify --resume: a training of PyTorch, and one of zs, stopped and resumed under the probe.
-setup_file() {
-  load helper
-  warm_up
-}
+setup_file() { load helper && warm_up; }
+teardown_file() { cool_down; }
 
 setup() {
   bats_load_library bats-support

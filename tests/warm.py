@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Python that has imported PyTorch, for tests that start it often: an import takes a second of processor.
 
-warm.py serve SOCKET PARENT: imports torch, then forks for each client; ends when its parent, of this number, is gone.
+warm.py serve SOCKET FILE: imports torch, then forks for each client; ends when FILE is gone, or nobody came for an hour.
 warm.py run SOCKET WORD...: is `python3 WORD...` (-m MODULE or a script, with arguments) in such a fork: with this process's folder,
 environment and standard streams. Ends as that ends.
 """
@@ -43,7 +43,7 @@ def run(words):
     return status
 
 
-def serve(path, parent):
+def serve(path, file):
     import torch  # noqa: F401 # what this is for
 
     server = socket.socket(socket.AF_UNIX)
@@ -51,7 +51,9 @@ def serve(path, parent):
     server.listen(64)
     server.settimeout(1)
     os.rename(path + ".new", path)
-    while os.getppid() == parent:
+    idle = 0
+    while os.path.exists(file) and idle < 3600:
+        idle += 1
         try:
             client = server.accept()[0]
         except socket.timeout:
@@ -59,6 +61,7 @@ def serve(path, parent):
         finally:
             while reaped():
                 pass
+        idle = 0
         if os.fork():
             client.close()
             continue
@@ -112,6 +115,6 @@ def ask(path, words):
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
-        serve(sys.argv[2], int(sys.argv[3]))
+        serve(sys.argv[2], sys.argv[3])
     else:
         ask(sys.argv[2], sys.argv[3:])

@@ -28,7 +28,8 @@ constexpr std::string_view kElsewhere =
     "no_repeat_ngram_size encoder_no_repeat_ngram_size num_beam_groups num_beams num_return_sequences pad_token_id "
     "prefix problem_type repetition_penalty resid_pdrop return_dict sep_token_id suppress_tokens "
     "task_specific_params temperature tokenizer_class top_k top_p torch_dtype transformers.js_config "
-    "transformers_version typical_p unsloth_fixed unsloth_version use_cache pruned_heads num_labels";
+    "transformers_version typical_p unsloth_fixed unsloth_version use_cache pruned_heads num_labels "
+    "quantization_config";
 /// For these keys null means none; it does not select the fallback.
 constexpr std::string_view kNullable = "sliding_window attn_logit_softcapping final_logit_softcapping";
 /// More experts than any model has; each has separate parameters.

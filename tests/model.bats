@@ -233,7 +233,7 @@ config() {
   bad llama '.rope_parameters = {"rope_type": "llama3", "rope_theta": 1e4, "factor": 8, "low_freq_factor": 1}' "bad/config.json: rope_parameters.high_freq_factor is missing, which rope_type 'llama3' needs"
   bad llama '.rope_scaling = {"type": "linear", "factor": 2}' 'bad/config.json: rope_scaling is {"factor":2,"type":"linear"}, unlike rope_parameters: leave one of them out'
   bad llama '.hidden_act = "relu"' 'bad/config.json: hidden_act is "relu", zs knows "silu"'
-  bad llama '.quantization_config = {"bits": 4}' "bad/config.json: quantization_config is set: zs reads weights of 16 bits and more, give it the model as it was"
+  bad llama '.quantization_config = {"bits": 4}' "bad/config.json: quantization_config is set: zs reads weights of 16 bits and more, and bitsandbytes' NF4: give it the model as it was"
   bad llama '.num_key_value_heads = 3' "bad/config.json: num_key_value_heads is 3, which does not divide num_attention_heads 4"
   bad llama '.head_dim = 31' "bad/config.json: head_dim is 31: halves are rotated, so it must be even"
   bad llama '.hidden_size = "wide"' 'bad/config.json: hidden_size is "wide", expected a whole number from 1 on'

@@ -99,44 +99,44 @@ log() { awk -v k="$1" 'BEGIN { for (i = 1; i <= 8; i++) print "Epoch 1, Step " i
 # zs-verify beside a run, beside a checkpoint; zs-train; zs-sweep.
 things() {
   cat <<'END_OF_TABLE'
-records.tsv|a file of metric records|0 0 0 0 - - - - - - - o - 0 - 1 o - -|holds records and no summary|is a run and
-records.h5|a file of metric records in HDF5|0 0 0 0 - - - - - - - o - - - 1 o - -|holds records and no summary|is a run and
-records.gz|a file of metric records|0 0 0 0 - - - - - - - o - 0 - 1 o - -|holds records and no summary|is a run and
-records.zst|a file of metric records|0 0 0 0 - - - - - - - o - 0 - 1 o - -|holds records and no summary|is a run and
-summary.h5|a file of metric records in HDF5|0 0 0 0 - - - - - - - 0 - - - 1 o - -|is a run and
-a.log|a text|0 0 0 0 - - - - - - - o - 0 - 1 o o o|is it a table of runs|is a run and|illegal map value
-packed.log.gz|a text|0 0 0 0 - - - - - - - o - 0 - 1 o o o|is it a table of runs|is a run and|illegal map value
-logs|a folder of logs|0 0 0 0 - - - - - - - - - 0 - o o - -|holds 2 runs, expected one|is a run and
-results|the results folder of an experiment|0 0 0 0 - - - - - - 0 - - 0 - o o - -|holds 2 runs, expected one|is a run and
-saved_models/one|the folder of a run|0 0 0 0 0 0 0 0 0 0 0 - 0 - - 3 o - -|is a run and
-alpha1|-|0 0 0 0 0 0 0 0 0 0 0 o 0 o o 3 o o o|No such file or directory|is a run and
-PREFIX|-|0 0 0 0 0 0 0 0 0 0 0 o 0 o o 3 o o o|No such file or directory|is a run and
+records.tsv|a file of metric records|0 0 0 0 - - - - - - - o - 0 - 1 o - -|holds records and no summary|name two runs
+records.h5|a file of metric records in HDF5|0 0 0 0 - - - - - - - o - - - 1 o - -|holds records and no summary|name two runs
+records.gz|a file of metric records|0 0 0 0 - - - - - - - o - 0 - 1 o - -|holds records and no summary|name two runs
+records.zst|a file of metric records|0 0 0 0 - - - - - - - o - 0 - 1 o - -|holds records and no summary|name two runs
+summary.h5|a file of metric records in HDF5|0 0 0 0 - - - - - - - 0 - - - 1 o - -|name two runs
+a.log|a text|0 0 0 0 - - - - - - - o - 0 - 1 o o o|is it a table of runs|name two runs|illegal map value
+packed.log.gz|a text|0 0 0 0 - - - - - - - o - 0 - 1 o o o|is it a table of runs|name two runs|illegal map value
+logs|a folder of logs|0 0 0 0 - - - - - - - - - 0 - o o - -|holds 2 runs, expected one|name two runs
+results|the results folder of an experiment|0 0 0 0 - - - - - - 0 - - 0 - o o - -|holds 2 runs, expected one|name two runs
+saved_models/one|the folder of a run|0 0 0 0 0 0 0 0 0 0 0 - 0 - - 3 o - -|name two runs
+alpha1|-|0 0 0 0 0 0 0 0 0 0 0 o 0 o o 3 o o o|No such file or directory|name two runs
+PREFIX|-|0 0 0 0 0 0 0 0 0 0 0 o 0 o o 3 o o o|No such file or directory|name two runs
 2|-|o o o o o o o o o o o o o o o o o o o|2 runs begin with '2': |No such file or directory
 alpha3|-|o o o o o o o o o o o o o o o o o o o|no run 'alpha3', did you mean 'alpha1'?|No such file or directory
-saved_models|a folder of runs|0 0 0 0 - - - - - - - - - - - o o - -|holds 2 runs, expected one|is a run and
-saved_models/one/final_checkpoint|a checkpoint|- - - - 0 0 - - - 0 - - - - - o 1 - -|is a run and
-saved_models/one/checkpoint_2|a checkpoint|- - - - 0 0 - - - 0 - - - - - o 0 - -|is a run and
-deepspeed|a checkpoint|- - - - o o - - - 0 - - - - - o 1 - -|has no gradients.pt|is a run and
-trainer|a folder of checkpoints|- - - - o o - - - 0 - - - - - o 1 - -|has no gradients.pt|is a run and
-model.safetensors|a file of tensors|- - - - 0 0 - - - 0 - - - - - o 0 - -|is a run and
-weights.pt|a file of tensors|- - - - 0 0 - - - 0 - - - - - o 1 - -|is a run and
-gradients.pt|a file of tensors|- - - - 0 0 - - - 0 - - - - - o 1 - -|is a run and
-probe|the folder of a probe|- - 0 - - - - - - - - - - o - o o - -|has no "text"|is a run and|is a record of zs_probe
-dump|a dump of log-probabilities|- - 0 - - - - - - - - - - o - o o - -|zs-tokenize takes text|is a run and|holds log-probabilities, and another
+saved_models|a folder of runs|0 0 0 0 - - - - - - - - - - - o o - -|holds 2 runs, expected one|name two runs
+saved_models/one/final_checkpoint|a checkpoint|- - - - 0 0 - - - 0 - - - - - o 1 - -|name two runs
+saved_models/one/checkpoint_2|a checkpoint|- - - - 0 0 - - - 0 - - - - - o 0 - -|name two runs
+deepspeed|a checkpoint|- - - - o o - - - 0 - - - - - o 1 - -|has no gradients.pt|name two runs
+trainer|a folder of checkpoints|- - - - o o - - - 0 - - - - - o 1 - -|has no gradients.pt|name two runs
+model.safetensors|a file of tensors|- - - - 0 0 - - - 0 - - - - - o 0 - -|name two runs
+weights.pt|a file of tensors|- - - - 0 0 - - - 0 - - - - - o 1 - -|name two runs
+gradients.pt|a file of tensors|- - - - 0 0 - - - 0 - - - - - o 1 - -|name two runs
+probe|the folder of a probe|- - 3 - - - - - - - - - - o - o o - -|has no "text"|name two runs|is a record of zs_probe
+dump|a dump of log-probabilities|- - 0 - - - - - - - - - - o - o o - -|zs-tokenize takes text|name two runs|holds log-probabilities, and another
 trace.gz|a profiler trace|- - - - - - 0 0 0 - - - - 0 - - - - -
 execution.json|an execution trace of PyTorch, without times|- - - - - - - - - - - - - 0 - - - - -
 traces|a folder of profiler traces|- - - - - - 0 0 0 - - - - 0 - - - - -
-wandb|a folder of runs of TensorBoard, W&B or MLflow|0 1 1 0 - - - - - - - - - - - 3 o - -|is a run and
-run-peer0001.wandb|a run of TensorBoard or W&B|0 1 1 0 - - - - - - - - - - - 3 o - -|is a run and
-tensorboard|a folder of runs of TensorBoard, W&B or MLflow|0 1 1 0 - - - - - - - - - - - o o - -|holds 2 runs, expected one|is a run and
-events.out.tfevents.1|a run of TensorBoard or W&B|0 1 1 0 - - - - - - - - - - - 1 o - -|is a run and
+wandb|a folder of runs of TensorBoard, W&B or MLflow|0 1 1 0 - - - - - - - - - - - 3 o - -|name two runs
+run-peer0001.wandb|a run of TensorBoard or W&B|0 1 1 0 - - - - - - - - - - - 3 o - -|name two runs
+tensorboard|a folder of runs of TensorBoard, W&B or MLflow|0 1 1 0 - - - - - - - - - - - o o - -|holds 2 runs, expected one|name two runs
+events.out.tfevents.1|a run of TensorBoard or W&B|0 1 1 0 - - - - - - - - - - - 1 o - -|name two runs
 tokens.bin|a token file|- - - - - - - - - - - - - - 0 - - - -
-config.yaml|a text|1 o o o - - - - - - - o - 0 - 1 o 0 0|no metric line of a log|is it a table of runs|is a run and
-vocab.json|a text|1 o o o - - - - - - - o - 0 - 1 o o o|no metric line of a log|is it a table of runs|is a run and|is not a key
+config.yaml|a text|1 o o o - - - - - - - o - 0 - 1 o 0 0|no metric line of a log|is it a table of runs|name two runs
+vocab.json|a text|1 o o o - - - - - - - o - 0 - 1 o o o|no metric line of a log|is it a table of runs|name two runs|is not a key
 profile.json|a profile of a step's operations|- - - - - - - - - - - - 0 0 - - - - -
 image.png|a picture|- - - - - - - - - - - - - - - - - - -
-table.csv|a text|1 o o o - - - - - - - 0 - 0 - 1 o o o|no metric line of a log|is a run and|must be a mapping
-empty.log|empty|o o o o - - - - - - - o - 0 - o o o o|is empty, expected|is empty: a table of runs|is a run and
+table.csv|a text|1 o o o - - - - - - - 0 - 0 - 1 o o o|no metric line of a log|name two runs|must be a mapping
+empty.log|empty|o o o o - - - - - - - o - 0 - o o o o|is empty, expected|is empty: a table of runs|name two runs
 empty|a folder without anything that zs knows|- - - - - - - - - - - - - o - - - - -|holds no file
 missing|-|o o o o o o o o o o o o o o o o o o o|no run 'missing'|No such file or directory
 a/missing|-|o o o o o o o o o o o o o o o o o o o|a/missing: No such file or directory|no run 'a/missing'

@@ -34,7 +34,8 @@ std::int64_t capacity_here(const Device& device) {
 
 Statistics statistics_here(const Device& device) {
   const auto all = allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device.index));
-  return {all.allocated_bytes[0].current, all.allocated_bytes[0].peak};
+  const auto &allocated = all.allocated_bytes[0], &reserved = all.reserved_bytes[0];
+  return {allocated.current, allocated.peak, reserved.current, reserved.peak};
 }
 
 void reset_peak_here(const Device& device) { allocator::resetPeakStats(static_cast<c10::DeviceIndex>(device.index)); }

@@ -45,9 +45,10 @@ Buffer counted(std::shared_ptr<std::byte> memory, std::int64_t bytes, const Devi
 /// Total bytes of a GPU. REQUIRES: a GPU.
 std::int64_t capacity(const Device& device);
 
-/// Bytes of a device in use, and the peak since reset_peak().
+/// Bytes of a device in use, and of a GPU those that LibTorch's allocator holds, as torch.cuda.memory_reserved counts
+/// them; each with its peak since reset_peak().
 struct Statistics {
-  std::int64_t allocated = 0, peak = 0;
+  std::int64_t allocated = 0, peak = 0, reserved = 0, peak_reserved = 0;
 };
 Statistics statistics(const Device& device);
 void reset_peak(const Device& device);

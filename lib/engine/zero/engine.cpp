@@ -217,7 +217,8 @@ void Engine::exchange(StepResult& result, const std::vector<float>& losses) {
     bool stop;
   };
   std::string mine;
-  comm::put(mine, Own{{memory.allocated, memory.peak, result.sent, result.sent_between_nodes},
+  comm::put(mine, Own{{memory.allocated, memory.peak, memory.reserved, memory.peak_reserved, result.sent,
+                       result.sent_between_nodes},
                       observer_.stop && observer_.stop()});
   for (const float loss : losses) comm::put(mine, loss);
   const std::vector<std::string> all = group_.all_gather_object(mine, "exchange at the end of the step");

@@ -37,11 +37,13 @@ struct Observer {
 /// Bytes.
 struct Usage {
   std::int64_t allocated = 0, peak = 0;           ///< device memory, current and peak
+  std::int64_t reserved = 0, peak_reserved = 0;   ///< the same of what a GPU's allocator holds
   std::int64_t sent = 0, sent_between_nodes = 0;  ///< in a step
   /// The larger of each.
   Usage or_more(const Usage& other) const {
-    return {std::max(allocated, other.allocated), std::max(peak, other.peak), std::max(sent, other.sent),
-            std::max(sent_between_nodes, other.sent_between_nodes)};
+    return {std::max(allocated, other.allocated), std::max(peak, other.peak),
+            std::max(reserved, other.reserved),   std::max(peak_reserved, other.peak_reserved),
+            std::max(sent, other.sent),           std::max(sent_between_nodes, other.sent_between_nodes)};
   }
 };
 

@@ -139,6 +139,9 @@ std::optional<double> Reader::universal_groups(const std::vector<std::vector<Lis
       outer && held->find("param_groups") && text_of(*outer) != text_of(*held->find("param_groups")))
     fault(opened[0].name, "has the settings of its groups twice, and not the same");
   const auto& groups = list_of(held->find("param_groups"));
+  if (!groups.empty() && !lists.empty() && groups.size() != lists.size())
+    fault(opened[0].name,
+          "has " + std::to_string(groups.size()) + " groups of settings, param_shapes " + std::to_string(lists.size()));
   for (std::size_t number = 0; number < groups.size(); ++number) {
     for (const Value& id : list_of(groups[number].find("params"))) {
       const auto place = integer_of(&id);

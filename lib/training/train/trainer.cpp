@@ -16,6 +16,7 @@
 #include "model/peft.hpp"
 #include "setup/agreement.hpp"
 #include "setup/beginning.hpp"
+#include "setup/describe.hpp"
 #include "setup/memory.hpp"
 #include "setup/schedule.hpp"
 #include "setup/signals.hpp"
@@ -51,7 +52,7 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
       several_nodes_(comm::ranks_of_first_node(group) < group.size()) {
   note_what_never_comes(settings_, steps_);
   for (const std::string& note : batches_.data().notes) settings_.notes.push_back(note);
-  if (group_.device().kind == device::Device::Kind::cpu) require_memory(group_, model_, settings_, host_memory());
+  if (!on_gpu()) require_memory(group_, model_, settings_, host_memory());
   set_arithmetic(group_, settings_);
   if (!settings_.save_pretrained.empty()) checkpoint::prepare_pretrained(group_, settings_.save_pretrained);
   if (settings_.checkpoint.empty()) settings_.engine.begin = beginning_of(group_, settings_, model_);
@@ -193,6 +194,7 @@ bool Trainer::train_step(std::int64_t step) {
   real("iteration_time", result.seconds - result.observed);
   integer("alloc_mem", result.most.allocated);
   integer("peak_mem", result.most.peak);
+  if (on_gpu()) integer("reserved_mem", result.most.reserved), integer("peak_reserved_mem", result.most.peak_reserved);
   real("grad_norm", result.grad_norm);
   real("clipped_norm", result.clipped_norm);
   real("learning_rate", learning_rate);

@@ -66,6 +66,7 @@ class Trainer {
   std::string digest_, diverged_;                 // of Outcome
   std::map<std::string, std::string> evaluated_;  // facts of the newest evaluations
 
+  bool on_gpu() const { return group_.device().kind != device::Device::Kind::cpu; }
   void load_checkpoint();
   Outcome train(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
                 metric::Table earlier);

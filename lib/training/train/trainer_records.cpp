@@ -98,6 +98,7 @@ void Trainer::make_columns() {
     records.column(name);
   }
   if (several_nodes_) records.column("comm_bytes_between_nodes");
+  if (on_gpu()) records.column("reserved_mem"), records.column("peak_reserved_mem");
   if (settings_.engine.scales()) records.column("loss_scale"), records.column("skipped");
   if (settings_.eval || settings_.eval_steps > 0) {
     records.column("valid_loss");

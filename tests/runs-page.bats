@@ -30,6 +30,7 @@ record() {
   [ "$(jq -r '.curves[2].loss' data.json | base64 -d | od -An -tf4 | xargs)" = '3 2.5 2.25 nan' ] || complain "$(jq -c '.curves[2]' data.json)"
   [ "$(jq -c '.columns[] | select(.name == "run_name") | [.values[.codes[]]]' data.json)" = '["a","b","</script><b>"]' ] || complain "$(jq -c '.columns[].name' data.json)"
   while read -r link; do [ -e "$link" ] || complain "no $link"; done < <(jq -r '.links[]' data.json)
+  [[ $(jq -r '.columns[].name' data.json | xargs) == *\ status\ final_train_loss\ command\ * ]] || complain "$(jq -c '.columns[].name' data.json)"
   verdict
 }
 

@@ -65,10 +65,21 @@ std::string script_json(const ordered_json& value) {
   return text;
 }
 
+/// Columns that say which run it is come first, then its losses: what it was configured with may be many columns.
+int place_of(const registry::Column* column) {
+  const registry::Topic topic = registry::topic(column->name);
+  if (topic == registry::Topic::identity) return 0;
+  return topic == registry::Topic::metric && column->name.find("loss") != std::string::npos ? 1 : 2;
+}
+
 ordered_json data_of(const registry::Runs& runs, const RunsPage& page) {
   ordered_json data;
   data["columns"] = ordered_json::array();
-  for (const registry::Column& column : runs.columns) {
+  std::vector<const registry::Column*> columns;
+  for (const registry::Column& column : runs.columns) columns.push_back(&column);
+  std::ranges::stable_sort(columns, {}, place_of);
+  for (const registry::Column* const from : columns) {
+    const registry::Column& column = *from;
     std::vector<std::uint32_t> places(column.values.size(), UINT32_MAX), codes;
     ordered_json values = {""};
     if (!places.empty()) places[0] = 0;

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify/arithmetic.hpp"
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/bucketize.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/linspace.h>
 #include <ATen/ops/maximum.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
@@ -54,6 +57,33 @@ void as_float8(const std::vector<unit::Parameter>& parameters, std::vector<at::T
   }
 }
 
+at::Tensor in_8_bits(const at::Tensor& values, bool has_sign) {
+  std::vector<at::Tensor> all = {at::zeros({1}), at::ones({1})};
+  for (int decade = 0; decade < 7; ++decade) {
+    const int parts = (has_sign ? 1 : 2) << decade;
+    const at::Tensor index = at::arange(parts + 1, at::kFloat);
+    const float part = (1 - 0.1F) / static_cast<float>(parts);
+    const at::Tensor borders =
+        at::where(index * 2 < parts + 1, index.mul(part).add(0.1F), index.sub(parts).mul(part).add(1));
+    const at::Tensor middles = borders.slice(0, 0, parts).add(borders.slice(0, 1)).div(2).mul(std::pow(10, decade - 6));
+    all.push_back(middles);
+    if (has_sign) all.push_back(-middles);
+  }
+  const at::Tensor table = std::get<0>(at::cat(all).sort());
+  constexpr std::int64_t kBlock = 256, kAtOnce = 64;
+  const std::int64_t n = values.numel(), blocks = (n + kBlock - 1) / kBlock;
+  const at::Tensor padded = at::zeros({blocks * kBlock});
+  padded.slice(0, 0, n).copy_(values.flatten());
+  const at::Tensor rows = padded.view({blocks, kBlock});
+  for (std::int64_t begin = 0; begin < blocks; begin += kAtOnce) {
+    const at::Tensor some = rows.slice(0, begin, std::min(blocks, begin + kAtOnce));
+    const at::Tensor scale = some.abs().amax(1, /*keepdim=*/true);
+    const at::Tensor share = some.div(at::where(scale == 0, at::ones_like(scale), scale));
+    some.copy_(table.index({share.unsqueeze(2).sub(table).abs().argmin(2)}).mul(scale));
+  }
+  return padded.slice(0, 0, n).view(values.sizes()).to(values.device()).clone();
+}
+
 at::Tensor as_nf4(const at::Tensor& matrix, bool nested) {
   // The quantiles of a normal distribution, by Dettmers et al. 2023, as bitsandbytes rounds them.
   const at::Tensor values = at::tensor(
@@ -71,23 +101,8 @@ at::Tensor as_nf4(const at::Tensor& matrix, bool nested) {
   const at::Tensor middles = (values.narrow(0, 0, 15) + values.narrow(0, 1, 15)) / 2;
   const at::Tensor codes = at::bucketize(parts.clamp(-1, 1), middles);
   if (nested) {
-    // bitsandbytes' dynamic map of 8 bits with a sign: middles of 2^i parts of a decade.
-    std::vector<at::Tensor> map = {at::tensor({0.0F, 1.0F})};
-    for (int i = 0; i < 7; ++i) {
-      const at::Tensor borders = at::linspace(0.1, 1, (1 << i) + 1, at::kFloat);
-      const at::Tensor decade =
-          (borders.slice(0, 0, -1) + borders.slice(0, 1)) / 2 * static_cast<float>(std::pow(10.0, i - 6));
-      map.push_back(decade), map.push_back(-decade);
-    }
-    const at::Tensor table = std::get<0>(at::cat(map).sort());
     const at::Tensor mean = scales.sum(at::kDouble).to(at::kFloat) / static_cast<float>(scales.numel());
-    std::vector<at::Tensor> widened;
-    for (const at::Tensor& group : (scales.reshape({-1}) - mean).split(256)) {
-      const at::Tensor most = group.abs().max();
-      const at::Tensor distance = (group.unsqueeze(1) / most - table).abs();
-      widened.push_back(table.index_select(0, distance.argmin(1)) * most + mean);
-    }
-    scales = at::cat(widened).reshape({-1, 1});
+    scales = in_8_bits(scales - mean, /*has_sign=*/true) + mean;
   }
   const at::Tensor numbers = values.index_select(0, codes.reshape({-1})).reshape({-1, 64}) * scales;
   return numbers.reshape({-1}).narrow(0, 0, flat.numel()).reshape(matrix.sizes());

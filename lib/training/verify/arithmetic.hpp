@@ -9,11 +9,15 @@
 
 namespace zs::verify {
 
-/// Replaces each product's weights x in a unit's tensors on the host by q / s, where q is x s in E4M3, s = 448 / the
-/// largest magnitude of all weights that share the scale; if |q| is 448, by that magnitude. In the tensors' type.
+/// As bitsandbytes rounds state and scales: in blocks of 256, each divided by its largest magnitude, to the nearest of
+/// 256 values: 0, 1, and in seven decades the middles of 1, 2, 4 ... 64 parts (without sign: 2 ... 128) of [0.1, 1].
+at::Tensor in_8_bits(const at::Tensor& values, bool has_sign);
+
 /// The numbers of a frozen matrix that is held in 4 bits (QLoRA's NF4), from its first ones.
 at::Tensor as_nf4(const at::Tensor& matrix, bool nested);
 
+/// Replaces each product's weights x in a unit's tensors on the host by q / s, where q is x s in E4M3, s = 448 / the
+/// largest magnitude of all weights that share the scale; if |q| is 448, by that magnitude. In the tensors' type.
 void as_float8(const std::vector<unit::Parameter>& parameters, std::vector<at::Tensor>& unit);
 
 // Quantization for ZeRO++, for the reference: written only from the definition.

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "unit/arithmetic.hpp"
+#include "verify/arithmetic.hpp"
 
 namespace zs::verify {
 
@@ -98,35 +99,6 @@ void PlainOptimizer::adam(Plain& p, double learning_rate, bool decay_in_gradient
   // In float64, then rounded: the correctly rounded root, whatever LibTorch's library does.
   const at::Tensor root = p.kept[1].to(at::kDouble).sqrt().to(at::kFloat);
   p.parameter.addcdiv_(p.kept[0], (root / std::sqrt(correction2)).add_(its.epsilon), -(learning_rate / correction1));
-}
-
-/// As bitsandbytes rounds state: in blocks of 256, each divided by its largest magnitude, to the nearest of 256 values:
-/// 0, 1, and in seven decades the middles of 1, 2, 4 ... 64 parts (without sign: 2 ... 128) of [0.1, 1].
-at::Tensor PlainOptimizer::in_8_bits(const at::Tensor& values, bool has_sign) {
-  std::vector<at::Tensor> all = {at::zeros({1}), at::ones({1})};
-  for (int decade = 0; decade < 7; ++decade) {
-    const int parts = (has_sign ? 1 : 2) << decade;
-    const at::Tensor index = at::arange(parts + 1, at::kFloat);
-    const float part = (1 - 0.1F) / static_cast<float>(parts);
-    const at::Tensor borders =
-        at::where(index * 2 < parts + 1, index.mul(part).add(0.1F), index.sub(parts).mul(part).add(1));
-    const at::Tensor middles = borders.slice(0, 0, parts).add(borders.slice(0, 1)).div(2).mul(std::pow(10, decade - 6));
-    all.push_back(middles);
-    if (has_sign) all.push_back(-middles);
-  }
-  const at::Tensor table = std::get<0>(at::cat(all).sort());
-  constexpr std::int64_t kBlock = 256, kAtOnce = 64;
-  const std::int64_t n = values.numel(), blocks = (n + kBlock - 1) / kBlock;
-  const at::Tensor padded = at::zeros({blocks * kBlock});
-  padded.slice(0, 0, n).copy_(values.flatten());
-  const at::Tensor rows = padded.view({blocks, kBlock});
-  for (std::int64_t begin = 0; begin < blocks; begin += kAtOnce) {
-    const at::Tensor some = rows.slice(0, begin, std::min(blocks, begin + kAtOnce));
-    const at::Tensor scale = some.abs().amax(1, /*keepdim=*/true);
-    const at::Tensor share = some.div(at::where(scale == 0, at::ones_like(scale), scale));
-    some.copy_(table.index({share.unsqueeze(2).sub(table).abs().argmin(2)}).mul(scale));
-  }
-  return padded.slice(0, 0, n).view(values.sizes()).to(values.device()).clone();
 }
 
 /// In the lines of torch.optim.SGD, without dampening.

@@ -35,7 +35,6 @@ class PlainOptimizer {
 
   void make_torch();
   void adam(Plain& p, double learning_rate, bool decay_in_gradient) const;
-  static at::Tensor in_8_bits(const at::Tensor& values, bool has_sign);
   void sgd(Plain& p, double learning_rate) const;
   void lion(Plain& p, double learning_rate) const;
   void muon(Plain& p, double learning_rate) const;

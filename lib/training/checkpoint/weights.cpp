@@ -142,7 +142,7 @@ bool Weights::packed(std::size_t unit, const unit::Parameter& parameter, std::sp
     throw Error(file_.path(), 0,
                 parameter.name + " has scales of " + (nested ? "8" : "32") + " bits: use --nf4 " +
                     (nested ? "double" : "single"));
-  found->packed->read(bytes);
+  if (!bytes.empty()) found->packed->read(bytes);
   return true;
 }
 

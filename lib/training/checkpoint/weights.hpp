@@ -53,8 +53,8 @@ class Weights {
   void read(std::size_t unit, std::int64_t begin, std::span<float> values) const {
     checkpoint::read(units_[unit], begin, values);
   }
-  /// The bytes of a parameter that is held in 4 bits; false if the file has numbers. Throws zs::Error, located, if the
-  /// file has scales of another form.
+  /// The bytes of a parameter that is held in 4 bits; false if the file has numbers. Empty `bytes` only ask. Throws
+  /// zs::Error, located, if the file has scales of another form.
   bool packed(std::size_t unit, const unit::Parameter& parameter, std::span<std::byte> bytes) const;
   /// Throws comm::SharedError at a wrong checksum in the file, and if a rank has different weights than the next, for
   /// example from a file on its node. Two neighbouring ranks read each tensor. COLLECTIVE.

@@ -122,10 +122,6 @@ class Whole final : public unit::Sequence {
 
 Reference::Reference(const unit::Units& units, const ReferenceSettings& settings, std::int64_t leaves)
     : units_(units), settings_(settings), leaves_(leaves), scale_(settings.loss_scaling, settings.scales()) {
-  const auto is_stored = [&](std::size_t unit, std::size_t index, const unit::Parameter& parameter) {
-    std::vector<std::byte> bytes(static_cast<std::size_t>(parameter.numel()));  // more than it has
-    return settings.packed && settings.packed(unit, index, bytes);
-  };
   for (const auto& unit : units) {
     const at::Tensor flat = at::empty({unit->numel()});
     const std::span<float> values(flat.data_ptr<float>(), static_cast<std::size_t>(flat.numel()));
@@ -137,7 +133,8 @@ Reference::Reference(const unit::Units& units, const ReferenceSettings& settings
     for (std::size_t i = 0; i < unit->parameters().size(); ++i) {
       const unit::Parameter& parameter = unit->parameters()[i];
       at::Tensor value = unit::view(parameter, flat).clone();
-      if (parameter.packing != unit::Parameter::Packing::none && !is_stored(masters_.size() - 1, i, parameter))
+      const auto is_stored = [&] { return settings.packed && settings.packed(masters_.size() - 1, i, {}); };
+      if (parameter.packing != unit::Parameter::Packing::none && !is_stored())
         value = as_nf4(value, parameter.packing == unit::Parameter::Packing::nested_nf4);
       if (parameter.trained)
         masters_.back().push_back(

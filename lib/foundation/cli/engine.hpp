@@ -12,8 +12,8 @@ namespace zs::cli {
 /// installation has no engine.
 [[noreturn]] void become_engine(const std::string& name, char** argv);
 
-/// Ends the engine once main's objects are gone, with what was written flushed. The rest is left to the system: to clear
-/// LibTorch's tables of operators takes half as long as to fill them.
+/// Ends the engine once main's objects are gone, with what was written flushed. The rest is left to the system: to
+/// clear LibTorch's tables of operators takes half as long as to fill them.
 [[noreturn]] void leave_engine(int status);
 
 /// The rank that a launcher gave this process, before MPI has started; 0 without a launcher.

@@ -16,7 +16,8 @@ using device::Nf4;
 using tensorfile::Dtype;
 using tensorfile::Tensor;
 
-constexpr const char *kState = ".quant_state.bitsandbytes__nf4", *kOfFp4 = ".quant_state.bitsandbytes__fp4";
+constexpr const char *kQuantState = ".quant_state.bitsandbytes__nf4",
+                     *kQuantStateFp4 = ".quant_state.bitsandbytes__fp4";
 
 std::string text_of(const Tensor& tensor) {
   std::string text(tensor.byte_count(), '\0');
@@ -33,10 +34,10 @@ void read_part(const Tensor& tensor, std::span<std::byte> bytes, std::int64_t be
 std::optional<Nf4Tensor> Nf4Tensor::find(const tensorfile::StateDict& file, const std::string& name,
                                          const tensorfile::Shape& shape, std::set<std::string>& taken) {
   const auto refuse = [&](const std::string& what) { throw Error(file.path(), 0, name + " " + what); };
-  if (file.find(name + kOfFp4)) refuse("is of FP4: NF4 is read");
-  const Tensor* const said = file.find(name + kState);
+  if (file.find(name + kQuantStateFp4)) refuse("is of FP4: NF4 is read");
+  const Tensor* const said = file.find(name + kQuantState);
   if (!said) return {};
-  taken.insert(name + kState);
+  taken.insert(name + kQuantState);
   const auto part = [&](const std::string& end, Dtype dtype, std::int64_t count) {
     const Tensor& its = file.at(name + end);
     taken.insert(name + end);

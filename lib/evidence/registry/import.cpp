@@ -41,8 +41,11 @@ class Rows {
         throw Error(
             path, begun_,
             begun_ == 1 ? "a quote is not closed: is it a table of runs?" : "a quote is not closed: is the file cut?");
-      end = std::min(text_.find('\n', end), text_.size());
-      std::string_view row = std::string_view(text_).substr(at_, end++ - at_);
+      const std::string_view text = text_, added = text.substr(end, text.find('\n', end) - end);
+      const bool goes_on = end > at_ && added.find('"') == added.npos;  // within quotes
+      end += added.size() + 1;
+      if (goes_on) continue;
+      std::string_view row = text.substr(at_, end - 1 - at_);
       if (row.ends_with('\r')) row.remove_suffix(1);
       if (tabs_) {
         for (std::size_t cut = 0; cut != row.npos; row.remove_prefix(std::min(cut + 1, row.size())))

@@ -9,9 +9,6 @@ namespace {
 constexpr int kThreads = 256, kEach = 8;  ///< numbers of a thread: of one block
 static_assert(kNf4Block % kEach == 0);
 
-__device__ void narrow(float x, float& to) { to = x; }
-__device__ void narrow(float x, Bfloat16& to) { to = to_bfloat16(x); }
-
 template <typename T>
 struct alignas(16) Numbers {
   T of[kEach];

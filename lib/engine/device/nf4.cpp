@@ -58,9 +58,6 @@ void nest(std::span<const float> scales, const Nf4& form, std::byte* bytes) {
   }
 }
 
-void narrow(float x, float& to) { to = x; }
-void narrow(float x, Bfloat16& to) { to = to_bfloat16(x); }
-
 template <typename T>
 void widen_matrix(const std::byte* bytes, const Nf4& form, T* numbers) {
   const Nf4Parts parts(bytes, form);

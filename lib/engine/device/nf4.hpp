@@ -75,6 +75,10 @@ struct Nf4Parts {
   }
 };
 
+/// The number nearest to x, of the type of `to`.
+ZS_EVERYWHERE void narrow(float x, float& to) { to = x; }
+ZS_EVERYWHERE void narrow(float x, Bfloat16& to) { to = to_bfloat16(x); }
+
 /// The code of number i.
 ZS_EVERYWHERE int nf4_code(const std::uint8_t* codes, std::int64_t i) {
   return i % 2 == 0 ? codes[i / 2] >> 4 : codes[i / 2] & 15;

@@ -15,9 +15,9 @@ double state_bytes(const Shape& shape, int bytes_per_parameter);
 /// The same of `parameters` in one.
 double state_bytes(double parameters, int stage, double ranks, int bytes_per_parameter, bool offload_optimizer = false,
                    bool offload_parameters = false, int secondary = 0, double kept = -1, double frozen = 0);
-/// Bytes of a unit's parameters as they are held, and sent by gathers. What a rank needs besides for the unit that
-/// computes, if units have matrices in 4 bits: these in full.
+/// Bytes of a unit's parameters as they are held, and sent by gathers.
 double held_bytes(const Unit& unit, int bytes_per_parameter);
+/// Bytes in which a rank has the matrices of the unit that computes in full, if units hold them in 4 bits.
 double workspace_bytes(const Shape& shape, int bytes_per_parameter);
 /// Sums over all units: parameters, frozen parameters, and the numbers that the optimizer keeps for them.
 double numel(const Shape& shape);

@@ -17,7 +17,7 @@ struct Range {
 
 /// One parameter tensor: its range in the unit's flat buffer (row-major, no padding), its initial values, and whether
 /// it is trained. Trained parameters come first in the buffer: gradients, optimizer state, reductions and the gathers
-/// after an update cover only the first part. What is held in 4 bits comes last.
+/// after an update cover only the first part. Matrices that are held in 4 bits come last.
 struct Parameter {
   enum class Init { normal, uniform, zeros, ones };
   /// Whether it is the weight of a product, and its layout.

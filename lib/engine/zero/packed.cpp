@@ -86,7 +86,7 @@ void Packed::set(const Fill& fill, const std::function<bool(std::size_t, std::sp
   for (std::future<void>& one : begun) one.get();
   const comm::Slice mine = divided_ ? slice() : comm::Slice{0, bytes_};
   device::copy(held_.view(device::Type::byte, mine.size()), device::view(whole).part(mine.begin, mine.end));
-  if (workspace_->holder.defined() && workspace_->holder.is_same(flat_)) workspace_->holder = at::Tensor();
+  if (workspace_->holder.is_same(flat_)) workspace_->holder = at::Tensor();
 }
 
 std::optional<comm::Gathered> Packed::ready_to_gather() {
@@ -102,7 +102,7 @@ void Packed::widen(const device::View& bytes, const device::View& numbers) const
 }
 
 void Packed::widen() {
-  if (empty() || (workspace_->holder.defined() && workspace_->holder.is_same(flat_))) return;
+  if (empty() || workspace_->holder.is_same(flat_)) return;
   if (workspace_->holder.defined()) device::point_at(workspace_->holder, nullptr);
   widen(whole(), workspace_->memory.view(type_, elements_));
   device::point_at(flat_, workspace_->memory.data());

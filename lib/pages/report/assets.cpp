@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The styles and scripts of pages, as bytes of the program: a copied zs-report needs no other file.
+// The styles and scripts of pages.
+#include "base/embedded.hpp"
 #include "report/render.hpp"
 
-// `text` is the content of lib/pages/report/FILE behind a line break, up to a NUL.
-#define ZS_PAGE(text, file)                                                                       \
-  asm(".pushsection .rodata\n.globl zs_page_" #text "\n.hidden zs_page_" #text "\nzs_page_" #text \
-      ": .byte 10\n.incbin \"lib/pages/report/" file "\"\n.byte 0\n.popsection");                 \
-  extern "C" __attribute__((visibility("hidden"))) const char zs_page_##text[]
-
-ZS_PAGE(style, "report.css");
-ZS_PAGE(script, "report.js");
-ZS_PAGE(runs_style, "runs.css");
-ZS_PAGE(runs_body, "runs.html");
-ZS_PAGE(runs_script, "runs.js");
+ZS_EMBEDDED(zs_page_style, "lib/pages/report/report.css");
+ZS_EMBEDDED(zs_page_script, "lib/pages/report/report.js");
+ZS_EMBEDDED(zs_page_runs_style, "lib/pages/report/runs.css");
+ZS_EMBEDDED(zs_page_runs_body, "lib/pages/report/runs.html");
+ZS_EMBEDDED(zs_page_runs_script, "lib/pages/report/runs.js");
 
 namespace zs::report {
 

@@ -30,59 +30,60 @@ std::string_view bytes_of(const at::Tensor& tensor, std::int64_t begin, std::int
   return {part.as<const char>(), static_cast<std::size_t>(part.bytes())};
 }
 
-/// Writes name -> tensor for every parameter, or for those that are trained, each unit's float32 given by `gather`,
-/// which is collective: rank 0 calls it as the file grows, the others as often.
-void write_units(int rank, std::vector<zero::UnitState>& states, const std::string& path, bool trained,
-                 const std::function<at::Tensor(zero::UnitState&)>& gather) {
+/// Writes the tensors that `add` makes of each state of which `holds` is true. Their values come from `gather`, which
+/// is collective: rank 0 calls it for a state as the file grows, the others as often. The first value that `add` asks
+/// for is the first that is written. No file without tensors.
+template <typename Holds, typename Gather, typename Add>
+void write_states(int rank, std::vector<zero::UnitState>& states, const std::string& path, const Holds& holds,
+                  const Gather& gather, const Add& add) {
   tensorfile::Dict dict;
   at::Tensor whole;
   for (zero::UnitState& state : states) {
-    if (trained && state.trained() == 0) continue;
+    if (!holds(state)) continue;
     if (rank != 0) {
       gather(state);
       continue;
     }
     bool first = true;
-    for (const auto& parameters : unit::tensors(state.unit())) {
-      if (trained && !parameters[0]->trained) continue;
-      const auto gathered = [&, first = std::exchange(first, false)] {
+    add(state, dict, [&]() -> std::function<at::Tensor()> {
+      return [&, first = std::exchange(first, false)] {
         if (first) whole = gather(state);
         return whole;
       };
-      dict.items.push_back({parameters[0]->name_in_files(), for_file(parameters, gathered)});
-    }
+    });
   }
-  if (rank == 0) tensorfile::write_torch(path, dict);
+  if (!dict.items.empty()) tensorfile::write_torch(path, dict);
+}
+
+/// Writes name -> tensor for every parameter, or for those that are trained, each unit's float32 given by `gather`.
+void write_units(int rank, std::vector<zero::UnitState>& states, const std::string& path, bool trained,
+                 const std::function<at::Tensor(zero::UnitState&)>& gather) {
+  const auto holds = [&](const zero::UnitState& state) { return !trained || state.trained() > 0; };
+  write_states(rank, states, path, holds, gather, [&](zero::UnitState& state, tensorfile::Dict& dict, auto gathered) {
+    for (const auto& parameters : unit::tensors(state.unit())) {
+      if (trained && !parameters[0]->trained) continue;
+      dict.items.push_back({parameters[0]->name_in_files(), for_file(parameters, gathered())});
+    }
+  });
 }
 
 /// Writes name -> bytes for every matrix that is held in 4 bits; COLLECTIVE. Numbers alone do not say scales of 8 bits.
 void write_packed(int rank, std::vector<zero::UnitState>& states, const std::string& path) {
-  tensorfile::Dict dict;
-  at::Tensor whole;
-  for (zero::UnitState& state : states) {
-    zero::Packed& packed = state.parameters.packed();
-    if (packed.empty()) continue;
-    if (rank != 0) {
-      packed.bytes();
-      continue;
-    }
-    bool first = true;
+  const auto holds = [](zero::UnitState& state) { return !state.parameters.packed().empty(); };
+  const auto gather = [](zero::UnitState& state) { return state.parameters.packed().bytes(); };
+  write_states(rank, states, path, holds, gather, [](zero::UnitState& state, tensorfile::Dict& dict, auto gathered) {
     const auto& parameters = state.unit().parameters();
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       if (parameters[i].packing == unit::Parameter::Packing::none) continue;
-      const auto [begin, count] = packed.place(i);
-      const auto produce = [&whole, &packed, begin, count,
-                            first = std::exchange(first, false)](const tensorfile::Sink& sink) {
-        if (first) whole = packed.bytes();
-        sink(bytes_of(whole, begin, count));
+      const auto [begin, count] = state.parameters.packed().place(i);
+      const auto produce = [begin, count, whole = gathered()](const tensorfile::Sink& sink) {
+        sink(bytes_of(whole(), begin, count));
       };
-      dict.items.push_back(
-          {parameters[i].name,
-           tensorfile::make_tensor(tensorfile::Dtype::u8, {count},
-                                   tensorfile::Storage::produce(static_cast<std::uint64_t>(count), produce))});
+      const auto size = static_cast<std::uint64_t>(count);
+      dict.items.push_back({parameters[i].name, tensorfile::make_tensor(tensorfile::Dtype::u8, {count},
+                                                                        tensorfile::Storage::produce(size, produce))});
     }
-  }
-  if (!dict.items.empty()) tensorfile::write_torch(path, dict);
+  });
 }
 
 /// A parameter's elements of a unit's flat buffer, from `begin` on.

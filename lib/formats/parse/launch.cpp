@@ -89,8 +89,7 @@ class Launch : public Dialect {
   static Verdict read_header(std::string_view text, Emitter& emitter) {
     static const std::vector<std::string_view> kKeys = words_of(
         "BACKEND ZERO_STAGE NUM_PROCESSES NUM_NODES NGPUS_PER_NODE MODEL GRADIENT_ACCUMULATION_STEPS EXTRA_OPTS "
-        "HOST_IP "
-        "COMPILE");
+        "HOST_IP COMPILE");
     bool found = false;
     while (true) {
       skip_blanks(text);

@@ -193,7 +193,7 @@ void add_hydra(const Pair& hydra, const std::string& file, Sweep& sweep) {
   if (params && params.IsMap()) {
     for (const Pair& pair : pairs(params, file, "sweeper.params")) swept.emplace_back(pair.key, scalar(pair, file));
   }
-  for (const YAML::Node& override : task&& task.IsSequence() ? task : YAML::Node()) {
+  for (const YAML::Node& override : (task && task.IsSequence()) ? task : YAML::Node()) {
     const std::string text = override.IsScalar() ? override.Scalar() : "";
     const std::size_t equals = text.find('=');
     if (equals != std::string::npos) swept.emplace_back(text.substr(0, equals), text.substr(equals + 1));

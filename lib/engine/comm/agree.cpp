@@ -45,10 +45,10 @@ std::string value_text(const Facts& facts, const std::string& name) {
 void require_same(const Group& group, const Facts& mine, const Facts& theirs, int rank, const std::string& what) {
   for (const Facts* const each : {&mine, &theirs}) {
     for (const auto& fact : *each) {
-      const std::string here = value_text(mine, fact.first), there = value_text(theirs, fact.first);
-      if (here == there) continue;
+      const std::string here = value_text(mine, fact.first), other = value_text(theirs, fact.first);
+      if (here == other) continue;
       throw SharedError(what + ": the ranks differ in " + fact.first + ": it is " + here + " for " + place(group, 0) +
-                        ", " + there + " for " + place(group, rank) + "; every rank must have the same");
+                        ", " + other + " for " + place(group, rank) + "; every rank must have the same");
     }
   }
 }
@@ -72,11 +72,11 @@ void together(Group& group, const std::string& what, const std::function<void()>
     problem = error.what();
     if (problem.empty()) problem = "failed";
   }
-  const std::vector<std::string> all = group.all_gather_object(problem, what);
-  const auto first = std::find_if(all.begin(), all.end(), [](const std::string& text) { return !text.empty(); });
-  if (first == all.end()) return;
-  const bool shared = std::all_of(all.begin(), all.end(), [&](const std::string& text) { return text == *first; });
-  throw SharedError(shared ? *first : place(group, static_cast<int>(first - all.begin())) + ": " + *first);
+  const std::vector<std::string> texts = group.all_gather_object(problem, what);
+  const auto first = std::find_if(texts.begin(), texts.end(), [](const std::string& text) { return !text.empty(); });
+  if (first == texts.end()) return;
+  const bool shared = std::all_of(texts.begin(), texts.end(), [&](const std::string& text) { return text == *first; });
+  throw SharedError(shared ? *first : place(group, static_cast<int>(first - texts.begin())) + ": " + *first);
 }
 
 void require_same(Group& group, const Facts& facts, const std::string& what) {
@@ -88,10 +88,10 @@ void require_same(Group& group, const Facts& facts, const std::string& what) {
                                 [&](const XXH128_hash_t& other) { return XXH128_isEqual(other, hashes[0]) != 0; });
   if (same) return;
   // Every rank has seen the same hashes, and comes here.
-  const std::vector<std::string> all = group.all_gather_object(mine, what);
-  const Facts root = unpacked(all[0]);
+  const std::vector<std::string> packets = group.all_gather_object(mine, what);
+  const Facts root = unpacked(packets[0]);
   for (int rank = 1; rank < group.size(); ++rank)
-    require_same(group, root, unpacked(all[static_cast<std::size_t>(rank)]), rank, what);
+    require_same(group, root, unpacked(packets[static_cast<std::size_t>(rank)]), rank, what);
   throw SharedError(what + ": the ranks have the same facts in another order");
 }
 

@@ -59,20 +59,20 @@ std::shared_ptr<T[]> buffer(Group& group, Memory memory, std::int64_t n) {
 }
 
 inline void reduce_scatter(Group& group, std::int64_t n, int seed, Memory memory, bool in_place) {
-  const Slice own = slice(n, group.rank(), group.size());
-  const auto full = buffer<float>(group, memory, n + 1), separate = buffer<float>(group, memory, own.size() + 1);
-  float* const mine = in_place ? full.get() + own.begin : separate.get();
+  const Slice local = slice(n, group.rank(), group.size());
+  const auto full = buffer<float>(group, memory, n + 1), separate = buffer<float>(group, memory, local.size() + 1);
+  float* const mine = in_place ? full.get() + local.begin : separate.get();
   for (std::int64_t i = 0; i < n; ++i) full[i] = value(seed, group.rank(), i);
-  const float guard = mine[own.size()];
+  const float guard = mine[local.size()];
   const std::int64_t before = group.bytes_sent();
-  group.reduce_scatter(device::view(full.get(), n), device::view(mine, own.size()), "reduce-scatter of case")->wait();
-  require(group.bytes_sent() - before == 4 * (n - own.size()), "bytes of reduce_scatter");
-  for (std::int64_t i = 0; i < own.size(); ++i) {
-    require_bits(mine[i], serial(seed, 0, group.size(), own.begin + i), "reduce_scatter", i);
+  group.reduce_scatter(device::view(full.get(), n), device::view(mine, local.size()), "reduce-scatter of case")->wait();
+  require(group.bytes_sent() - before == 4 * (n - local.size()), "bytes of reduce_scatter");
+  for (std::int64_t i = 0; i < local.size(); ++i) {
+    require_bits(mine[i], serial(seed, 0, group.size(), local.begin + i), "reduce_scatter", i);
   }
-  require_bits(mine[own.size()], guard, "behind the slice", own.size());
+  require_bits(mine[local.size()], guard, "behind the slice", local.size());
   for (std::int64_t i = 0; i < n; ++i) {
-    if (in_place && i >= own.begin && i < own.end) continue;
+    if (in_place && i >= local.begin && i < local.end) continue;
     require_bits(full[i], value(seed, group.rank(), i), "the operand", i);
   }
 }
@@ -80,35 +80,35 @@ inline void reduce_scatter(Group& group, std::int64_t n, int seed, Memory memory
 /// 16-bit numbers are sent unchanged, in half the bytes, and widened before they are added.
 template <typename T>
 void reduce_scatter_narrow(Group& group, std::int64_t n, int seed, Memory memory) {
-  const Slice own = slice(n, group.rank(), group.size());
+  const Slice local = slice(n, group.rank(), group.size());
   const auto full = buffer<T>(group, memory, n);
-  const auto mine = buffer<float>(group, memory, own.size() + 1);
+  const auto mine = buffer<float>(group, memory, local.size() + 1);
   // Every bit pattern of a finite number, including small exponents of float16.
   const auto bits_of = [&](int rank, std::int64_t i) {
     const auto bits = std::bit_cast<std::uint32_t>(value(seed, rank, i));
     return static_cast<std::uint16_t>((bits >> 16 & 0x83ff) | (bits & 0x3c00));
   };
   for (std::int64_t i = 0; i < n; ++i) full[i] = {bits_of(group.rank(), i)};
-  const float guard = mine[own.size()];
+  const float guard = mine[local.size()];
   const std::int64_t before = group.bytes_sent();
-  group.reduce_scatter(device::view(full.get(), n), device::view(mine.get(), own.size()), "narrow sum")->wait();
-  require(group.bytes_sent() - before == 2 * (n - own.size()), "bytes of a narrow reduce_scatter");
-  std::vector<float> wide(static_cast<std::size_t>(n)), expected(static_cast<std::size_t>(own.size()));
+  group.reduce_scatter(device::view(full.get(), n), device::view(mine.get(), local.size()), "narrow sum")->wait();
+  require(group.bytes_sent() - before == 2 * (n - local.size()), "bytes of a narrow reduce_scatter");
+  std::vector<float> wide(static_cast<std::size_t>(n)), expected(static_cast<std::size_t>(local.size()));
   for (std::int64_t i = 0; i < n; ++i) wide[static_cast<std::size_t>(i)] = device::widen(full[i]);
-  group.reduce_scatter(device::view(wide.data(), n), device::view(expected.data(), own.size()), "wide sum")->wait();
-  for (std::int64_t i = 0; i < own.size(); ++i)
+  group.reduce_scatter(device::view(wide.data(), n), device::view(expected.data(), local.size()), "wide sum")->wait();
+  for (std::int64_t i = 0; i < local.size(); ++i)
     require_bits(mine[i], expected[static_cast<std::size_t>(i)], "narrow reduce_scatter", i);
-  require_bits(mine[own.size()], guard, "behind the slice", own.size());
+  require_bits(mine[local.size()], guard, "behind the slice", local.size());
 }
 
 template <typename T>
 void all_gather(Group& group, std::int64_t n, Memory memory, bool in_place) {
-  const Slice own = slice(n, group.rank(), group.size());
+  const Slice local = slice(n, group.rank(), group.size());
   const auto full = buffer<T>(group, memory, n + 1);
-  const auto separate = buffer<T>(group, memory, own.size());
-  T* mine = in_place ? full.get() + own.begin : separate.get();
+  const auto separate = buffer<T>(group, memory, local.size());
+  T* mine = in_place ? full.get() + local.begin : separate.get();
   const T guard = full[n];
-  for (std::int64_t i = 0; i < own.size(); ++i) mine[i] = static_cast<T>((own.begin + i) * 31 + 5);
+  for (std::int64_t i = 0; i < local.size(); ++i) mine[i] = static_cast<T>((local.begin + i) * 31 + 5);
   const std::int64_t before = group.bytes_sent();
   const auto view = [](T* values, std::int64_t count) {
     if constexpr (sizeof(T) == 2)
@@ -116,8 +116,8 @@ void all_gather(Group& group, std::int64_t n, Memory memory, bool in_place) {
     else
       return device::view(values, count);
   };
-  group.all_gather(view(mine, own.size()), view(full.get(), n), "all-gather of case")->wait();
-  require(group.bytes_sent() - before == own.size() * (group.size() - 1) * static_cast<std::int64_t>(sizeof(T)),
+  group.all_gather(view(mine, local.size()), view(full.get(), n), "all-gather of case")->wait();
+  require(group.bytes_sent() - before == local.size() * (group.size() - 1) * static_cast<std::int64_t>(sizeof(T)),
           "bytes of all_gather");
   for (std::int64_t i = 0; i < n; ++i) {
     require(full[i] == static_cast<T>(i * 31 + 5), "all_gather", i);
@@ -130,23 +130,23 @@ void all_gather(Group& group, std::int64_t n, Memory memory, bool in_place) {
 inline void all_gather_coalesced(Group& group, int count, Memory memory) {
   const auto n_of = [](int k) { return std::int64_t{k} * k * k * 97 + k % 3; };
   std::vector<std::shared_ptr<float[]>> full, mine;
-  std::vector<Gathered> all;
+  std::vector<Gathered> gathers;
   std::int64_t sent = 0;
   for (int k = 0; k < count; ++k) {
-    const Slice own = slice(n_of(k), group.rank(), group.size());
+    const Slice local = slice(n_of(k), group.rank(), group.size());
     full.push_back(buffer<float>(group, memory, n_of(k) + 1));
-    mine.push_back(buffer<float>(group, memory, own.size() + 1));
-    for (std::int64_t i = 0; i < own.size(); ++i) mine.back()[i] = value(k, 0, own.begin + i);
-    all.push_back({device::view(mine.back().get(), own.size()), device::view(full.back().get(), n_of(k))});
-    sent += own.size() * (group.size() - 1) * 4;
+    mine.push_back(buffer<float>(group, memory, local.size() + 1));
+    for (std::int64_t i = 0; i < local.size(); ++i) mine.back()[i] = value(k, 0, local.begin + i);
+    gathers.push_back({device::view(mine.back().get(), local.size()), device::view(full.back().get(), n_of(k))});
+    sent += local.size() * (group.size() - 1) * 4;
   }
   const std::int64_t bytes = group.bytes_sent(), collectives = group.collectives();
-  group.all_gather_coalesced(all, "gathers of case")->wait();
+  group.all_gather_coalesced(gathers, "gathers of case")->wait();
   require(group.bytes_sent() - bytes == sent, "bytes of all_gather_coalesced");
   require(group.collectives() - collectives == 1, "one collective");
   for (int k = 0; k < count; ++k) {
-    const auto& its = full[static_cast<std::size_t>(k)];
-    for (std::int64_t i = 0; i < n_of(k); ++i) require_bits(its[i], value(k, 0, i), "all_gather_coalesced", i);
+    const auto& values = full[static_cast<std::size_t>(k)];
+    for (std::int64_t i = 0; i < n_of(k); ++i) require_bits(values[i], value(k, 0, i), "all_gather_coalesced", i);
   }
 }
 
@@ -165,17 +165,17 @@ inline void all_to_all(Group& group, std::int64_t each, Memory memory) {
 
 /// Each pair of ranks exchanges another size, some of them 0.
 inline void all_to_all_uneven(Group& group, std::int64_t each, Memory memory) {
-  const int ranks = group.size(), own = group.rank();
+  const int ranks = group.size(), rank = group.rank();
   const auto count = [&](int from, int to) { return (from + 2 * to) % 3 == 0 ? 0 : each + 7 * from + to; };
   std::vector<std::shared_ptr<float[]>> sent, received;
   std::vector<device::View> to, from;
   std::int64_t bytes = 0;
   for (int other = 0; other < ranks; ++other) {
-    const std::int64_t goes = count(own, other), comes = count(other, own);
+    const std::int64_t goes = count(rank, other), comes = count(other, rank);
     sent.push_back(buffer<float>(group, memory, goes)), received.push_back(buffer<float>(group, memory, comes + 1));
-    for (std::int64_t i = 0; i < goes; ++i) sent.back()[i] = value(other, own, i);
+    for (std::int64_t i = 0; i < goes; ++i) sent.back()[i] = value(other, rank, i);
     to.push_back(device::view(sent.back().get(), goes)), from.push_back(device::view(received.back().get(), comes));
-    if (other != own) bytes += 4 * goes;
+    if (other != rank) bytes += 4 * goes;
   }
   const std::int64_t before = group.bytes_sent(), collectives = group.collectives();
   group.all_to_all(to, from, "uneven all-to-all of case")->wait();
@@ -183,10 +183,10 @@ inline void all_to_all_uneven(Group& group, std::int64_t each, Memory memory) {
   require(group.collectives() - collectives == 1, "one collective");
   const float guard = *buffer<float>(group, Memory::ordinary, 1).get();
   for (int other = 0; other < ranks; ++other) {
-    const auto& its = received[static_cast<std::size_t>(other)];
-    const std::int64_t comes = count(other, own);
-    for (std::int64_t i = 0; i < comes; ++i) require_bits(its[i], value(own, other, i), "uneven all_to_all", i);
-    require_bits(its[comes], guard, "behind what is received", comes);
+    const auto& values = received[static_cast<std::size_t>(other)];
+    const std::int64_t comes = count(other, rank);
+    for (std::int64_t i = 0; i < comes; ++i) require_bits(values[i], value(rank, other, i), "uneven all_to_all", i);
+    require_bits(values[comes], guard, "behind what is received", comes);
   }
 }
 
@@ -232,8 +232,8 @@ inline void all_gather_object(Group& group, std::size_t most) {
   const auto lists = group.all_gather(std::span<const double>(mine), "lists of case");
   require(static_cast<int>(lists.size()) == group.size(), "count of lists");
   for (int rank = 0; rank < group.size(); ++rank) {
-    const std::vector<double> its(static_cast<std::size_t>(rank), rank * 0.5);
-    require(lists[static_cast<std::size_t>(rank)] == its, "list", rank);
+    const std::vector<double> expected(static_cast<std::size_t>(rank), rank * 0.5);
+    require(lists[static_cast<std::size_t>(rank)] == expected, "list", rank);
   }
 }
 
@@ -249,16 +249,17 @@ inline void overlap(Group& group, Memory memory) {
     mine.push_back(buffer<float>(group, memory, n_of(k)));
     gathered.push_back(buffer<float>(group, memory, n_of(k)));
     for (std::int64_t i = 0; i < n_of(k); ++i) full.back()[i] = value(k, group.rank(), i);
-    const Slice own = slice(n_of(k), group.rank(), group.size());
-    for (std::int64_t i = 0; i < own.size(); ++i) gathered.back()[own.begin + i] = static_cast<float>(own.begin + i);
+    const Slice local = slice(n_of(k), group.rank(), group.size());
+    for (std::int64_t i = 0; i < local.size(); ++i)
+      gathered.back()[local.begin + i] = static_cast<float>(local.begin + i);
   }
   for (int k = 0; k < kCount; ++k) {
-    const Slice own = slice(n_of(k), group.rank(), group.size());
+    const Slice local = slice(n_of(k), group.rank(), group.size());
     works.push_back(group.reduce_scatter(device::view(full[static_cast<std::size_t>(k)].get(), n_of(k)),
-                                         device::view(mine[static_cast<std::size_t>(k)].get(), own.size()),
+                                         device::view(mine[static_cast<std::size_t>(k)].get(), local.size()),
                                          "overlapping sum"));
-    const device::View all = device::view(gathered[static_cast<std::size_t>(k)].get(), n_of(k));
-    works.push_back(group.all_gather(all.part(own.begin, own.end), all, "overlapping gather"));
+    const device::View whole = device::view(gathered[static_cast<std::size_t>(k)].get(), n_of(k));
+    works.push_back(group.all_gather(whole.part(local.begin, local.end), whole, "overlapping gather"));
     if (k % 10 == group.rank() % 10) works[static_cast<std::size_t>(k)]->test();
   }
   const int count = static_cast<int>(works.size());
@@ -267,9 +268,9 @@ inline void overlap(Group& group, Memory memory) {
     works[static_cast<std::size_t>((k + 11 * group.rank()) % count)]->wait();
   }
   for (int k = 0; k < kCount; ++k) {
-    const Slice own = slice(n_of(k), group.rank(), group.size());
-    for (std::int64_t i = 0; i < own.size(); ++i) {
-      require_bits(mine[static_cast<std::size_t>(k)][i], serial(k, 0, group.size(), own.begin + i), "overlapping sum",
+    const Slice local = slice(n_of(k), group.rank(), group.size());
+    for (std::int64_t i = 0; i < local.size(); ++i) {
+      require_bits(mine[static_cast<std::size_t>(k)][i], serial(k, 0, group.size(), local.begin + i), "overlapping sum",
                    i);
     }
     for (std::int64_t i = 0; i < n_of(k); ++i) {
@@ -282,15 +283,15 @@ inline void overlap(Group& group, Memory memory) {
 /// canonical one of all; of leaves in the middle of a larger tree come the subtrees that they all are.
 inline void reduce_subtrees(Group& group, std::int64_t n, Memory memory, std::int64_t leaves) {
   constexpr int kSeed = 99;
-  const Slice own = slice(n, group.rank(), group.size());
+  const Slice local = slice(n, group.rank(), group.size());
   for (const std::int64_t first : {std::int64_t{0}, leaves + 3}) {
-    const std::int64_t all = first == 0 ? leaves : 3 * leaves + 5;
+    const std::int64_t total = first == 0 ? leaves : 3 * leaves + 5;
     std::vector<std::vector<tree::Leaves>> nodes;
     for (std::int64_t rank = 0; rank < group.size(); ++rank) {
-      const Slice its = slice(leaves, rank, group.size());
-      nodes.push_back(tree::nodes({first + its.begin, first + its.end}, all));
+      const Slice held = slice(leaves, rank, group.size());
+      nodes.push_back(tree::nodes({first + held.begin, first + held.end}, total));
     }
-    Summands summands{n, device::Type::float32, tree::Addends::of(nodes, all)};
+    Summands summands{n, device::Type::float32, tree::Addends::of(nodes, total)};
     std::vector<std::shared_ptr<float[]>> terms;
     for (const tree::Leaves& node : nodes[static_cast<std::size_t>(group.rank())]) {
       terms.push_back(buffer<float>(group, memory, n));
@@ -299,15 +300,15 @@ inline void reduce_subtrees(Group& group, std::int64_t n, Memory memory, std::in
       summands.terms.push_back(device::view(terms.back().get(), n));
     }
     const auto sums = static_cast<std::int64_t>(summands.addends.sums.size());
-    const auto mine = buffer<float>(group, memory, sums * own.size());
+    const auto mine = buffer<float>(group, memory, sums * local.size());
     const std::int64_t before = group.bytes_sent();
-    group.reduce_scatter(summands, device::view(mine.get(), sums * own.size()), "sum of subtrees")->wait();
-    require(group.bytes_sent() - before == 4 * std::ssize(terms) * (n - own.size()), "bytes of subtrees");
+    group.reduce_scatter(summands, device::view(mine.get(), sums * local.size()), "sum of subtrees")->wait();
+    require(group.bytes_sent() - before == 4 * std::ssize(terms) * (n - local.size()), "bytes of subtrees");
     for (std::int64_t sum = 0; sum < sums; ++sum) {
       const tree::Leaves node = summands.addends.sums[static_cast<std::size_t>(sum)];
-      for (std::int64_t i = 0; i < own.size(); ++i) {
-        require_bits(mine[sum * own.size() + i],
-                     serial(kSeed, static_cast<int>(node.begin), static_cast<int>(node.end), own.begin + i),
+      for (std::int64_t i = 0; i < local.size(); ++i) {
+        require_bits(mine[sum * local.size() + i],
+                     serial(kSeed, static_cast<int>(node.begin), static_cast<int>(node.end), local.begin + i),
                      "sum of subtrees", i);
       }
     }
@@ -339,9 +340,9 @@ inline void split(Group& group, Memory memory) {
   std::vector<float> in_pair(static_cast<std::size_t>(pair->size())), in_all(static_cast<std::size_t>(group.size()));
   const auto rank = static_cast<float>(group.rank());
   in_pair[static_cast<std::size_t>(pair->rank())] = in_all[static_cast<std::size_t>(group.rank())] = rank;
-  const auto gather = [](Group& of, std::vector<float>& all) {
-    return of.all_gather(device::view(&all[static_cast<std::size_t>(of.rank())], 1),
-                         device::view(all.data(), of.size()), "gather of ranks");
+  const auto gather = [](Group& within, std::vector<float>& ranks) {
+    return within.all_gather(device::view(&ranks[static_cast<std::size_t>(within.rank())], 1),
+                             device::view(ranks.data(), within.size()), "gather of ranks");
   };
   const Work first = gather(group, in_all), second = gather(*pair, in_pair);
   if (group.rank() % 3 == 0) first->wait();

@@ -90,8 +90,8 @@ void Codec::decode(const View& bytes, Slice tiles, const View& numbers) const {
   at::Tensor codes = in.narrow(1, head, rest);
   if (bits_ == 4) codes = at::stack({codes.bitwise_and(15), codes.div(16, "floor")}, 2).reshape({tiles.size(), -1});
   codes = codes.to(at::kFloat).sub(bits_ == 4 ? 8 : 128);
-  const std::int64_t all = blocks_ * kBlock;
-  codes = codes.size(1) < all ? at::constant_pad_nd(codes, {0, all - codes.size(1)}) : codes.narrow(1, 0, all);
+  const std::int64_t padded = blocks_ * kBlock;
+  codes = codes.size(1) < padded ? at::constant_pad_nd(codes, {0, padded - codes.size(1)}) : codes.narrow(1, 0, padded);
   put_back(codes.reshape({tiles.size(), blocks_, kBlock}).mul(scales), n_, tiles, widest_, numbers);
 }
 
@@ -105,9 +105,9 @@ void Codec::bound(const View& numbers, Slice tiles, const View& bounds) const {
   const at::Tensor values = blocks_of(numbers, n_, tiles, widest_, blocks_).abs();
   const at::Tensor half =
       values.amax(-1, /*keepdim=*/true).div(at::full({}, 2 * most, values.options())).mul(1 + 1e-5F);
-  const at::Tensor all =
+  const at::Tensor rounded =
       values.add(half).mul(rounding).add(half).add(std::numeric_limits<float>::min()).nan_to_num(0.0, 0.0, 0.0);
-  put_back(all, n_, tiles, widest_, bounds);
+  put_back(rounded, n_, tiles, widest_, bounds);
 }
 
 }  // namespace zs::comm

@@ -19,17 +19,17 @@ using Floats = std::vector<float>;
 std::int64_t length(const Floats& numbers) { return static_cast<std::int64_t>(numbers.size()); }
 
 Floats numbers(std::int64_t n, int seed) {
-  Floats all(static_cast<std::size_t>(n));
-  for (std::int64_t i = 0; i < n; ++i) all[static_cast<std::size_t>(i)] = cases::value(seed, 3, i);
-  return all;
+  Floats numbers(static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; i < n; ++i) numbers[static_cast<std::size_t>(i)] = cases::value(seed, 3, i);
+  return numbers;
 }
 
 /// What comes out of what goes in, by so many ranks, each of which encodes its slice.
 Floats travelled(const Codec& codec, Floats in, int ranks = 1) {
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(codec.bytes()));
   for (int rank = 0; rank < ranks; ++rank) {
-    const Slice own = slice(length(in), rank, ranks), part = slice(codec.bytes(), rank, ranks);
-    codec.encode(view(in.data(), length(in)).part(own.begin, own.end), Codec::tiles(rank, ranks),
+    const Slice local = slice(length(in), rank, ranks), part = slice(codec.bytes(), rank, ranks);
+    codec.encode(view(in.data(), length(in)).part(local.begin, local.end), Codec::tiles(rank, ranks),
                  view(bytes.data(), codec.bytes()).part(part.begin, part.end));
   }
   Floats out(in.size());
@@ -47,9 +47,9 @@ TEST_CASE("codec: what comes out is the nearest code times the block's scale, on
       Floats in = numbers(n, bits);
       const Floats out = travelled(codec, in);
       for (int tile = 0; tile < kTiles; ++tile) {
-        const Slice all = slice(n, tile, kTiles);
-        for (std::int64_t begin = all.begin; begin < all.end; begin += Codec::kBlock) {
-          const std::int64_t end = std::min(begin + Codec::kBlock, all.end);
+        const Slice whole = slice(n, tile, kTiles);
+        for (std::int64_t begin = whole.begin; begin < whole.end; begin += Codec::kBlock) {
+          const std::int64_t end = std::min(begin + Codec::kBlock, whole.end);
           float largest = 0;
           for (std::int64_t i = begin; i < end; ++i)
             largest = std::max(largest, std::fabs(in[static_cast<std::size_t>(i)]));

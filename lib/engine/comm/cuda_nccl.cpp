@@ -156,27 +156,27 @@ class NcclGroup final : public GpuGroup {
   }
 
   using Group::reduce_scatter;
-  Work reduce_scatter(const Summands& own, const device::View& mine, const std::string& what) override {
-    const bool one_each = own.addends.sums.size() == 1 && own.addends.most() == 1 &&
-                          own.addends.count() == static_cast<std::size_t>(size());
-    if (!repeat_ && one_each && size() > 1 && own.count % size() == 0)
-      return reduce_scatter_in_any_order(own.terms.front(), mine, what);
+  Work reduce_scatter(const Summands& summands, const device::View& mine, const std::string& what) override {
+    const bool one_each = summands.addends.sums.size() == 1 && summands.addends.most() == 1 &&
+                          summands.addends.count() == static_cast<std::size_t>(size());
+    if (!repeat_ && one_each && size() > 1 && summands.count % size() == 0)
+      return reduce_scatter_in_any_order(summands.terms.front(), mine, what);
     if (nodes_) {
       const c10::cuda::CUDAStreamGuard guard(begin());
-      nodes_->reduce_scatter(own, mine, what);
+      nodes_->reduce_scatter(summands, mine, what);
       return end({}, what);
     }
     // Slices of the other ranks, and this rank's own where they are.
-    const Slice part = slice(own.count, rank(), size());
-    const auto others = static_cast<std::int64_t>(own.addends.count() - own.terms.size());
-    device::Buffer scratch = device::allocate(device_, others * part.size() * device::size(own.type));
+    const Slice part = slice(summands.count, rank(), size());
+    const auto others = static_cast<std::int64_t>(summands.addends.count() - summands.terms.size());
+    device::Buffer scratch = device::allocate(device_, others * part.size() * device::size(summands.type));
     const c10::cuda::CUDAStreamGuard guard(begin());
     std::vector<device::View> terms;
     if (size() > 1) check(ncclGroupStart(), what);
     std::int64_t used = 0;
     for (int peer = 0; peer < size(); ++peer) {
-      const Slice theirs = slice(own.count, peer, size());
-      for (const device::View& term : own.terms) {
+      const Slice theirs = slice(summands.count, peer, size());
+      for (const device::View& term : summands.terms) {
         const device::View slice_of_term = term.part(theirs.begin, theirs.end);
         if (peer == rank())
           terms.push_back(slice_of_term);
@@ -184,28 +184,28 @@ class NcclGroup final : public GpuGroup {
           send(slice_of_term, peer, what);
       }
       if (peer == rank()) continue;
-      for (std::size_t i = 0; i < own.addends.terms[static_cast<std::size_t>(peer)].size(); ++i) {
-        terms.push_back(scratch.view(own.type, others * part.size()).part(used, used + part.size()));
+      for (std::size_t i = 0; i < summands.addends.terms[static_cast<std::size_t>(peer)].size(); ++i) {
+        terms.push_back(scratch.view(summands.type, others * part.size()).part(used, used + part.size()));
         used += part.size();
         receive(terms.back(), peer, what);
       }
     }
     if (size() > 1) check(ncclGroupEnd(), what);
-    device::tree_sums(own.addends, terms, parts_of_sums(mine, own.addends.sums.size(), part, part));
+    device::tree_sums(summands.addends, terms, parts_of_sums(mine, summands.addends.sums.size(), part, part));
     return end(std::move(scratch), what);
   }
 
-  Work all_gather_coalesced(std::span<const Gathered> all, const std::string& what) override {
+  Work all_gather_coalesced(std::span<const Gathered> gathers, const std::string& what) override {
     const c10::cuda::CUDAStreamGuard guard(begin());
     // NCCL's own where every slice is as long; else each rank sends each its slice.
     const auto even = [&](const Gathered& one) { return size() > 1 && one.full.count % size() == 0; };
-    for (const Gathered& one : all) {
-      const Slice own = slice(one.full.count, rank(), size());
-      if (!even(one)) device::copy(one.full.part(own.begin, own.end), one.mine);
+    for (const Gathered& one : gathers) {
+      const Slice local = slice(one.full.count, rank(), size());
+      if (!even(one)) device::copy(one.full.part(local.begin, local.end), one.mine);
     }
     if (size() == 1) return end({}, what);
     check(ncclGroupStart(), what);
-    for (const Gathered& one : all) {
+    for (const Gathered& one : gathers) {
       if (even(one)) {
         check(ncclAllGather(one.mine.data, one.full.data, static_cast<std::size_t>(one.mine.count),
                             type_of(one.mine.type), comm_, cuda::stream()),

@@ -19,41 +19,41 @@ using device::View;
 
 Float8Codec::Float8Codec(std::vector<Weights> weights, std::int64_t n, int ranks) : n_(n), ranks_(ranks) {
   std::int64_t coded = 0;
-  for (const Weights& its : weights) {
-    coded += its.end - its.begin;
-    scales_ = std::max(scales_, its.scale + 1);
+  for (const Weights& matrix : weights) {
+    coded += matrix.end - matrix.begin;
+    scales_ = std::max(scales_, matrix.scale + 1);
   }
   const std::int64_t most = slice(n, ranks - 1, ranks).size();  // the last slice is a longest
   part_ = most + std::min(n - coded, most);
   for (int rank = 0; rank < ranks; ++rank) {
-    const Slice own = slice(n, rank, ranks);
+    const Slice local = slice(n, rank, ranks);
     std::vector<Run>& runs = runs_.emplace_back();
-    std::int64_t from = own.begin, at = 0;
+    std::int64_t from = local.begin, at = 0;
     const auto add = [&](std::int64_t end, int scale) {
       if (end <= from) return;
       if (!runs.empty() && runs.back().scale == scale)
-        runs.back().end = end - own.begin;
+        runs.back().end = end - local.begin;
       else
-        runs.push_back({from - own.begin, end - own.begin, at, scale});
+        runs.push_back({from - local.begin, end - local.begin, at, scale});
       at += (end - from) * (scale < 0 ? device::size(device::Type::bfloat16) : 1);
       from = end;
     };
-    for (const Weights& its : weights) {
-      add(std::min(its.begin, own.end), -1);
-      if (its.end > from) add(std::min(its.end, own.end), its.scale);
+    for (const Weights& matrix : weights) {
+      add(std::min(matrix.begin, local.end), -1);
+      if (matrix.end > from) add(std::min(matrix.end, local.end), matrix.scale);
     }
-    add(own.end, -1);
+    add(local.end, -1);
   }
 }
 
 void Float8Codec::largest(const View& mine, int rank, const View& most) const {
   const at::NoGradGuard no_grad;
-  const at::Tensor numbers = device::tensor(mine), all = device::tensor(most).zero_();
+  const at::Tensor numbers = device::tensor(mine), scales = device::tensor(most).zero_();
   for (const Run& run : runs_[static_cast<std::size_t>(rank)]) {
     if (run.scale < 0) continue;
     const auto [low, high] = at::aminmax(numbers.narrow(0, run.begin, run.end - run.begin));
-    const at::Tensor its = all.select(0, run.scale);
-    its.copy_(at::maximum(its, at::maximum(low.neg(), high).to(at::kFloat)));  // NaN stays
+    const at::Tensor scale = scales.select(0, run.scale);
+    scale.copy_(at::maximum(scale, at::maximum(low.neg(), high).to(at::kFloat)));  // NaN stays
   }
 }
 
@@ -70,14 +70,14 @@ void Float8Codec::encode(const View& mine, int rank, const View& most, const Vie
 
 void Float8Codec::decode(const View& bytes, const View& most, const View& numbers) const {
   for (int rank = 0; rank < ranks_; ++rank) {
-    const Slice own = slice(n_, rank, ranks_);
-    const View its = numbers.part(own.begin, own.end), from = bytes.part(part(rank).begin, part(rank).end);
+    const Slice local = slice(n_, rank, ranks_);
+    const View values = numbers.part(local.begin, local.end), from = bytes.part(part(rank).begin, part(rank).end);
     for (const Run& run : runs_[static_cast<std::size_t>(rank)]) {
-      const View to = its.part(run.begin, run.end);
+      const View to = values.part(run.begin, run.end);
       if (run.scale < 0)
         device::copy(to, {from.data + run.at, to.count, to.type, from.device});
       else
-        device::operations(its.device)
+        device::operations(values.device)
             .from_e4m3(from.part(run.at, run.at + to.count), most.part(run.scale, run.scale + 1), to);
     }
   }
@@ -85,15 +85,15 @@ void Float8Codec::decode(const View& bytes, const View& most, const View& number
 
 at::Tensor Float8Codec::travelled(const at::Tensor& numbers) const {
   const at::NoGradGuard no_grad;
-  const at::Tensor most = at::zeros({scales_}), its = at::empty({scales_}), code = at::empty({bytes()}, at::kByte),
-                   out = at::empty_like(numbers);
+  const at::Tensor most = at::zeros({scales_}), largest_of_rank = at::empty({scales_}),
+                   code = at::empty({bytes()}, at::kByte), out = at::empty_like(numbers);
   const auto mine = [&](int rank) {
-    const Slice own = slice(n_, rank, ranks_);
-    return device::view(numbers).part(own.begin, own.end);
+    const Slice local = slice(n_, rank, ranks_);
+    return device::view(numbers).part(local.begin, local.end);
   };
   for (int rank = 0; rank < ranks_; ++rank) {
-    largest(mine(rank), rank, device::view(its));
-    most.copy_(at::maximum(most, its));
+    largest(mine(rank), rank, device::view(largest_of_rank));
+    most.copy_(at::maximum(most, largest_of_rank));
   }
   for (int rank = 0; rank < ranks_; ++rank)
     encode(mine(rank), rank, device::view(most), device::view(code).part(part(rank).begin, part(rank).end));

@@ -20,10 +20,10 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 TEST_CASE("float8 codec: E4M3 is LibTorch's") {
   for (int code = 0; code < 256; ++code) {
-    const float its = c10::Float8_e4m3fn(static_cast<std::uint8_t>(code), c10::Float8_e4m3fn::from_bits());
+    const float value = c10::Float8_e4m3fn(static_cast<std::uint8_t>(code), c10::Float8_e4m3fn::from_bits());
     const float number = device::widen_e4m3(static_cast<std::uint8_t>(code));
     CAPTURE(code);
-    CHECK(((std::isnan(its) && std::isnan(number)) || its == number));
+    CHECK(((std::isnan(value) && std::isnan(number)) || value == number));
   }
   for (std::uint32_t bits = 0; bits < 1U << 16; ++bits) {
     // Every bfloat16, and one between it and the next.
@@ -72,15 +72,16 @@ TEST_CASE("float8 codec: products take the same bits of what comes out, and othe
         std::int64_t from = 0, coded = 0;
         for (int scale = 0; scale < 3; ++scale) {
           std::vector<at::Tensor> before, after;
-          for (const Float8Codec::Weights& its : unit.weights) {
-            if (its.scale != scale) continue;
-            before.push_back(in.slice(0, its.begin, its.end)), after.push_back(out.slice(0, its.begin, its.end));
+          for (const Float8Codec::Weights& matrix : unit.weights) {
+            if (matrix.scale != scale) continue;
+            before.push_back(in.slice(0, matrix.begin, matrix.end)),
+                after.push_back(out.slice(0, matrix.begin, matrix.end));
           }
           if (!before.empty()) CHECK(at::equal(taken(at::cat(before)), taken(at::cat(after))));
         }
-        for (const Float8Codec::Weights& its : unit.weights) {
-          CHECK(at::equal(in.slice(0, from, its.begin), out.slice(0, from, its.begin)));
-          from = its.end, coded += its.end - its.begin;
+        for (const Float8Codec::Weights& matrix : unit.weights) {
+          CHECK(at::equal(in.slice(0, from, matrix.begin), out.slice(0, from, matrix.begin)));
+          from = matrix.end, coded += matrix.end - matrix.begin;
         }
         CHECK(at::equal(in.slice(0, from), out.slice(0, from)));
         const std::int64_t longest = (unit.n + ranks - 1) / ranks;

@@ -54,22 +54,23 @@ class StagedGroup final : public GpuGroup {
   using GpuGroup::GpuGroup;
 
   using Group::reduce_scatter;
-  Work reduce_scatter(const Summands& own, const device::View& mine, const std::string& what) override {
+  Work reduce_scatter(const Summands& summands, const device::View& mine, const std::string& what) override {
     auto staged = std::make_unique<Staged>();
     // The result is with the first; what goes back to the others is nothing.
-    const auto none = [](const device::View& of) { return of.part(0, 0); };
-    if (own.terms.empty()) staged->add(*host_, {none(mine), mine});
-    for (std::size_t i = 0; i < own.terms.size(); ++i) staged->add(*host_, {own.terms[i], i == 0 ? mine : none(mine)});
-    Summands on_host = own;
-    for (std::size_t i = 0; i < own.terms.size(); ++i) on_host.terms[i] = staged->source(i);
+    const auto none = [](const device::View& view) { return view.part(0, 0); };
+    if (summands.terms.empty()) staged->add(*host_, {none(mine), mine});
+    for (std::size_t i = 0; i < summands.terms.size(); ++i)
+      staged->add(*host_, {summands.terms[i], i == 0 ? mine : none(mine)});
+    Summands on_host = summands;
+    for (std::size_t i = 0; i < summands.terms.size(); ++i) on_host.terms[i] = staged->source(i);
     staged->start(host_->reduce_scatter(on_host, staged->result(0), what));
     return staged;
   }
-  Work all_gather_coalesced(std::span<const Gathered> all, const std::string& what) override {
+  Work all_gather_coalesced(std::span<const Gathered> gathers, const std::string& what) override {
     auto staged = std::make_unique<Staged>();
-    for (const Gathered& one : all) staged->add(*host_, {one.mine, one.full});
+    for (const Gathered& one : gathers) staged->add(*host_, {one.mine, one.full});
     std::vector<Gathered> on_host;
-    for (std::size_t i = 0; i < all.size(); ++i) on_host.push_back({staged->source(i), staged->result(i)});
+    for (std::size_t i = 0; i < gathers.size(); ++i) on_host.push_back({staged->source(i), staged->result(i)});
     staged->start(host_->all_gather_coalesced(on_host, what));
     return staged;
   }
@@ -98,10 +99,10 @@ class StagedGroup final : public GpuGroup {
 
 std::string shared_gpu(Group& host, const device::Device& device) {
   const std::string mine = host.host(host.rank()) + " " + device::cuda::backend().bus_id(device.index);
-  const auto all = host.all_gather_object(mine, "GPUs of the ranks");
+  const auto gpus = host.all_gather_object(mine, "GPUs of the ranks");
   std::map<std::string, int> taken;
   for (int rank = 0; rank < host.size(); ++rank) {
-    const auto [place, fresh] = taken.emplace(all[static_cast<std::size_t>(rank)], rank);
+    const auto [place, fresh] = taken.emplace(gpus[static_cast<std::size_t>(rank)], rank);
     if (!fresh)
       return "ranks " + std::to_string(place->second) + " and " + std::to_string(rank) + " share the GPU " +
              place->first;

@@ -38,7 +38,7 @@ class Group {
   /// slice of its first term if that is float32 and there is one sum; otherwise it must not overlap the terms. Errors
   /// name the collective by `what` ("reduce-scatter of h.2"). REQUIRES: mine.count is the slice's size for each sum.
   /// COLLECTIVE.
-  virtual Work reduce_scatter(const Summands& own, const device::View& mine, const std::string& what) = 0;
+  virtual Work reduce_scatter(const Summands& summands, const device::View& mine, const std::string& what) = 0;
   /// The same of one leaf of each rank: mine = their tree sum. COLLECTIVE.
   Work reduce_scatter(const device::View& full, const device::View& mine, const std::string& what);
 
@@ -47,16 +47,16 @@ class Group {
   Work all_gather(const device::View& mine, const device::View& full, const std::string& what);
   /// Several all-gathers as one collective, which is started and waited for once. REQUIRES: the same ones, in the same
   /// type and order, on every rank. COLLECTIVE.
-  virtual Work all_gather_coalesced(std::span<const Gathered> all, const std::string& what) = 0;
+  virtual Work all_gather_coalesced(std::span<const Gathered> gathers, const std::string& what) = 0;
 
   /// from[r] = to[this rank] of rank r, for every r, in one type; any counts, also 0. Received data overlaps nothing
   /// else. REQUIRES: a part for each rank, and from[r] has the length that rank r sends: another length is an error
   /// that names the rank. COLLECTIVE.
   virtual Work all_to_all(std::span<const device::View> to, std::span<const device::View> from,
                           const std::string& what) = 0;
-  /// The same of equal parts: received = full[slice of this rank) of rank 0, then of rank 1, and so on. REQUIRES: the
-  /// number of ranks divides full.count, and received.count is full.count. COLLECTIVE.
-  Work all_to_all(const device::View& full, const device::View& received, const std::string& what);
+  /// The same of equal parts: one = full[slice of this rank) of rank 0, then of rank 1, and so on. REQUIRES: the
+  /// number of ranks divides full.count, and one.count is full.count. COLLECTIVE.
+  Work all_to_all(const device::View& full, const device::View& one, const std::string& what);
 
   /// Small blobs of all ranks, by rank; sizes may differ. Control traffic: not counted in bytes_sent(). COLLECTIVE.
   virtual std::vector<std::string> all_gather_object(const std::string& blob, const std::string& what) = 0;
@@ -64,13 +64,13 @@ class Group {
   template <typename T>
   std::vector<std::vector<T>> all_gather(std::span<const T> mine, const std::string& what) {
     static_assert(std::is_trivially_copyable_v<T>);
-    std::vector<std::vector<T>> all;
-    for (const std::string& its :
+    std::vector<std::vector<T>> values;
+    for (const std::string& bytes :
          all_gather_object(std::string(reinterpret_cast<const char*>(mine.data()), mine.size_bytes()), what)) {
-      all.emplace_back(its.size() / sizeof(T));
-      if (!its.empty()) std::memcpy(all.back().data(), its.data(), its.size());
+      values.emplace_back(bytes.size() / sizeof(T));
+      if (!bytes.empty()) std::memcpy(values.back().data(), bytes.data(), bytes.size());
     }
-    return all;
+    return values;
   }
 
   /// A group of the ranks with the same `colour` (for example the ranks of a node), in their order here; errors use the
@@ -92,7 +92,7 @@ class Group {
 template <typename T>
 std::vector<T> exchange_values(Group& group, const T& value, const std::string& what) {
   std::vector<T> values;
-  for (const std::vector<T>& its : group.all_gather(std::span<const T>(&value, 1), what)) values.push_back(its.at(0));
+  for (const std::vector<T>& one : group.all_gather(std::span<const T>(&value, 1), what)) values.push_back(one.at(0));
   return values;
 }
 

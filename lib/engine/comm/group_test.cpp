@@ -84,8 +84,8 @@ TEST_CASE("a rank that throws ends the waits of the others, and its error is the
     run_in_process(4, [](Group& group) {
       if (group.rank() == 2) throw Error("rank two has had enough");
       float value = 1;
-      std::vector<float> all(4);
-      group.all_gather(view(&value, 1), view(all.data(), 4), "all-gather of w")->wait();
+      std::vector<float> gathered(4);
+      group.all_gather(view(&value, 1), view(gathered.data(), 4), "all-gather of w")->wait();
     });
   });
   CHECK(text == "rank two has had enough");

@@ -180,9 +180,9 @@ class ReduceScatter : public MessageCollective {
   void add() {
     const Slice part = piece_of(own_, added_);
     std::vector<View> terms;
-    std::size_t own = 0;
+    std::size_t used = 0;
     for (std::int64_t term = 0; term < terms_; ++term)
-      terms.push_back(sender(term) == rank_ ? summands_.terms[own++].part(part.begin, part.end)
+      terms.push_back(sender(term) == rank_ ? summands_.terms[used++].part(part.begin, part.end)
                                             : arrival(added_, term));
     tree_sums(summands_.addends, terms, parts_of_sums(mine_, summands_.addends.sums.size(), own_, part));
     ++added_;
@@ -245,12 +245,12 @@ class Trade : public MessageCollective {
         in_pieces(theirs.bytes(), receive);
         if (theirs.count == 0 && tells_nothing_) receive(0, 0);
       }
-      for (const View& own : from_(to)) {
+      for (const View& view : from_(to)) {
         const auto send = [&](std::int64_t begin, std::int64_t size) {
-          put(outgoing_, to, transport_.send(to, tag_, own.data + begin, size));
+          put(outgoing_, to, transport_.send(to, tag_, view.data + begin, size));
         };
-        in_pieces(own.bytes(), send);
-        if (own.count == 0 && tells_nothing_) send(0, 0);
+        in_pieces(view.bytes(), send);
+        if (view.count == 0 && tells_nothing_) send(0, 0);
       }
     }
   }
@@ -324,43 +324,43 @@ View part_of(const View& full, int rank, int ranks) {
 
 device::Buffer MessageGroup::allocate(std::int64_t bytes) { return device::allocate(device(), bytes); }
 
-std::unique_ptr<Collective> MessageGroup::make_reduce_scatter(const Summands& own, const View& mine,
+std::unique_ptr<Collective> MessageGroup::make_reduce_scatter(const Summands& summands, const View& mine,
                                                               const std::string& what) {
-  return std::make_unique<ReduceScatter>(*progress_, own, mine, what);
+  return std::make_unique<ReduceScatter>(*progress_, summands, mine, what);
 }
 
-std::unique_ptr<Collective> MessageGroup::make_all_gather(std::span<const Gathered> all, const std::string& what) {
+std::unique_ptr<Collective> MessageGroup::make_all_gather(std::span<const Gathered> gathers, const std::string& what) {
   std::vector<View> fulls;
-  for (const Gathered& one : all) fulls.push_back(one.full);
+  for (const Gathered& one : gathers) fulls.push_back(one.full);
   const auto places = [fulls, ranks = size()](int rank) {
     std::vector<View> parts;
     for (const View& full : fulls) parts.push_back(part_of(full, rank, ranks));
     return parts;
   };
-  const std::vector<View> own = places(rank());
-  for (std::size_t i = 0; i < own.size(); ++i) device::copy(own[i], all[i].mine);
+  const std::vector<View> locals = places(rank());
+  for (std::size_t i = 0; i < locals.size(); ++i) device::copy(locals[i], gathers[i].mine);
   return std::make_unique<Trade>(
-      *progress_, [own](int) { return own; }, places, what);
+      *progress_, [locals](int) { return locals; }, places, what);
 }
 
-Work MessageGroup::reduce_scatter(const Summands& own, const View& mine, const std::string& what) {
-  const auto terms = static_cast<std::int64_t>(own.terms.size());
-  count([&](int rank) { return terms * slice(own.count, rank, size()).size() * device::size(own.type); });
-  return Progress::start(progress_, make_reduce_scatter(own, mine, what));
+Work MessageGroup::reduce_scatter(const Summands& summands, const View& mine, const std::string& what) {
+  const auto terms = static_cast<std::int64_t>(summands.terms.size());
+  count([&](int rank) { return terms * slice(summands.count, rank, size()).size() * device::size(summands.type); });
+  return Progress::start(progress_, make_reduce_scatter(summands, mine, what));
 }
 
-Work MessageGroup::all_gather_coalesced(std::span<const Gathered> all, const std::string& what) {
+Work MessageGroup::all_gather_coalesced(std::span<const Gathered> gathers, const std::string& what) {
   std::int64_t bytes = 0;
-  for (const Gathered& one : all) bytes += one.mine.bytes();
+  for (const Gathered& one : gathers) bytes += one.mine.bytes();
   count([&](int) { return bytes; });
-  return Progress::start(progress_, make_all_gather(all, what));
+  return Progress::start(progress_, make_all_gather(gathers, what));
 }
 
 std::unique_ptr<Collective> MessageGroup::make_all_to_all(std::span<const View> to, std::span<const View> from,
                                                           const std::string& what) {
-  const auto parts = [](std::span<const View> all) {
-    return [all = std::vector(all.begin(), all.end())](int rank) {
-      return std::vector{all[static_cast<std::size_t>(rank)]};
+  const auto parts = [](std::span<const View> views) {
+    return [views = std::vector(views.begin(), views.end())](int rank) {
+      return std::vector{views[static_cast<std::size_t>(rank)]};
     };
   };
   return std::make_unique<Trade>(*progress_, parts(to), parts(from), what, /*tells_nothing=*/true);

@@ -25,8 +25,8 @@ class MessageGroup : public Group {
   const std::string& host(int rank) const override { return transport().host(rank); }
   device::Buffer allocate(std::int64_t bytes) override;
   using Group::reduce_scatter;
-  Work reduce_scatter(const Summands& own, const device::View& mine, const std::string& what) override;
-  Work all_gather_coalesced(std::span<const Gathered> all, const std::string& what) override;
+  Work reduce_scatter(const Summands& summands, const device::View& mine, const std::string& what) override;
+  Work all_gather_coalesced(std::span<const Gathered> gathers, const std::string& what) override;
   using Group::all_to_all;
   Work all_to_all(std::span<const device::View> to, std::span<const device::View> from,
                   const std::string& what) override;
@@ -43,9 +43,9 @@ class MessageGroup : public Group {
     return std::make_unique<MessageGroup>(std::move(progress));
   }
   /// The collective by messages, not started. Takes a tag, so every rank must make it.
-  virtual std::unique_ptr<Collective> make_reduce_scatter(const Summands& own, const device::View& mine,
+  virtual std::unique_ptr<Collective> make_reduce_scatter(const Summands& summands, const device::View& mine,
                                                           const std::string& what);
-  virtual std::unique_ptr<Collective> make_all_gather(std::span<const Gathered> all, const std::string& what);
+  virtual std::unique_ptr<Collective> make_all_gather(std::span<const Gathered> gathers, const std::string& what);
   virtual std::unique_ptr<Collective> make_all_to_all(std::span<const device::View> to,
                                                       std::span<const device::View> from, const std::string& what);
   Transport& transport() const { return progress_->transport(); }

@@ -49,9 +49,9 @@ class MpiGroup : public MessageGroup {
   std::unique_ptr<Group> make(std::shared_ptr<Progress> progress) const override {
     return std::make_unique<MpiGroup>(std::move(progress));
   }
-  std::unique_ptr<Collective> make_reduce_scatter(const Summands& own, const View& mine,
+  std::unique_ptr<Collective> make_reduce_scatter(const Summands& summands, const View& mine,
                                                   const std::string& what) override;
-  std::unique_ptr<Collective> make_all_gather(std::span<const Gathered> all, const std::string& what) override;
+  std::unique_ptr<Collective> make_all_gather(std::span<const Gathered> gathers, const std::string& what) override;
   std::unique_ptr<Collective> make_all_to_all(std::span<const View> to, std::span<const View> from,
                                               const std::string& what) override;
 
@@ -73,35 +73,36 @@ device::Buffer MpiGroup::allocate(std::int64_t bytes) {
   return block ? device::counted(std::move(block), bytes, device()) : MessageGroup::allocate(bytes);
 }
 
-std::unique_ptr<Collective> MpiGroup::make_reduce_scatter(const Summands& own, const View& mine,
+std::unique_ptr<Collective> MpiGroup::make_reduce_scatter(const Summands& summands, const View& mine,
                                                           const std::string& what) {
-  auto messages = MessageGroup::make_reduce_scatter(own, mine, what);
-  const std::size_t most = own.addends.most();
-  if (!memory_ || own.count * device::size(own.type) <= kSmall || most > Entry::kMostParts) return messages;
-  const Slice part = slice(own.count, rank(), size());
-  const auto work = [own, mine, part, most](const std::vector<std::byte*>& data) {
+  auto messages = MessageGroup::make_reduce_scatter(summands, mine, what);
+  const std::size_t most = summands.addends.most();
+  if (!memory_ || summands.count * device::size(summands.type) <= kSmall || most > Entry::kMostParts) return messages;
+  const Slice part = slice(summands.count, rank(), size());
+  const auto work = [summands, mine, part, most](const std::vector<std::byte*>& data) {
     std::vector<View> terms;
-    for (std::size_t rank = 0; rank < own.addends.terms.size(); ++rank) {
-      for (std::size_t i = 0; i < own.addends.terms[rank].size(); ++i)
-        terms.push_back(View{data[rank * most + i], own.count, own.type, mine.device}.part(part.begin, part.end));
+    for (std::size_t rank = 0; rank < summands.addends.terms.size(); ++rank) {
+      for (std::size_t i = 0; i < summands.addends.terms[rank].size(); ++i)
+        terms.push_back(
+            View{data[rank * most + i], summands.count, summands.type, mine.device}.part(part.begin, part.end));
     }
-    tree_sums(own.addends, terms, parts_of_sums(mine, own.addends.sums.size(), part, part));
+    tree_sums(summands.addends, terms, parts_of_sums(mine, summands.addends.sums.size(), part, part));
   };
   // Leaves the memory of missing terms unchanged: it is never read.
-  Entry entry{Entry::Kind::reduce_scatter, own.type, own.count, most, {}};
-  for (std::size_t i = 0; i < own.terms.size(); ++i)
-    entry.data[i] = memory_->locate(own.terms[i].data, own.terms[i].bytes());
+  Entry entry{Entry::Kind::reduce_scatter, summands.type, summands.count, most, {}};
+  for (std::size_t i = 0; i < summands.terms.size(); ++i)
+    entry.data[i] = memory_->locate(summands.terms[i].data, summands.terms[i].bytes());
   return shared(entry, work, std::move(messages));
 }
 
-std::unique_ptr<Collective> MpiGroup::make_all_gather(std::span<const Gathered> all, const std::string& what) {
+std::unique_ptr<Collective> MpiGroup::make_all_gather(std::span<const Gathered> gathers, const std::string& what) {
   // This already puts each `mine` into its place in `full`.
-  auto messages = MessageGroup::make_all_gather(all, what);
+  auto messages = MessageGroup::make_all_gather(gathers, what);
   std::int64_t bytes = 0;
-  for (const Gathered& one : all) bytes += one.full.bytes();
-  if (!memory_ || bytes <= kSmall || all.size() > Entry::kMostParts) return messages;
+  for (const Gathered& one : gathers) bytes += one.full.bytes();
+  if (!memory_ || bytes <= kSmall || gathers.size() > Entry::kMostParts) return messages;
   std::vector<View> fulls;
-  for (const Gathered& one : all) fulls.push_back(one.full);
+  for (const Gathered& one : gathers) fulls.push_back(one.full);
   const auto work = [fulls, rank = rank(), ranks = size()](const std::vector<std::byte*>& data) {
     for (int i = 1; i < ranks; ++i) {
       const int from = (rank + i) % ranks;
@@ -111,12 +112,12 @@ std::unique_ptr<Collective> MpiGroup::make_all_gather(std::span<const Gathered> 
       }
     }
   };
-  Entry entry{Entry::Kind::all_gather, all.front().full.type, 0, all.size(), {}};
-  for (std::size_t part = 0; part < all.size(); ++part) {
-    const View own = part_of(fulls[part], rank(), size());
+  Entry entry{Entry::Kind::all_gather, gathers.front().full.type, 0, gathers.size(), {}};
+  for (std::size_t part = 0; part < gathers.size(); ++part) {
+    const View local = part_of(fulls[part], rank(), size());
     entry.count += fulls[part].count;
-    entry.data[part] = memory_->locate(all[part].mine.data, own.bytes());
-    if (entry.data[part] == SharedMemory::kNotShared) entry.data[part] = memory_->locate(own.data, own.bytes());
+    entry.data[part] = memory_->locate(gathers[part].mine.data, local.bytes());
+    if (entry.data[part] == SharedMemory::kNotShared) entry.data[part] = memory_->locate(local.data, local.bytes());
   }
   return shared(entry, work, std::move(messages));
 }
@@ -128,9 +129,9 @@ std::unique_ptr<Collective> MpiGroup::make_all_to_all(std::span<const View> to, 
   auto messages = MessageGroup::make_all_to_all(to, from, what);
   const auto ranks = static_cast<std::size_t>(size());
   if (!memory_ || ranks > Entry::kMostParts) return messages;
-  const auto work = [into = std::vector(from.begin(), from.end()), own = rank(),
+  const auto work = [into = std::vector(from.begin(), from.end()), local = rank(),
                      ranks](const std::vector<std::byte*>& data) {
-    const auto rank = static_cast<std::size_t>(own);
+    const auto rank = static_cast<std::size_t>(local);
     for (std::size_t i = 1; i < ranks; ++i) {
       const std::size_t other = (rank + i) % ranks;
       std::copy_n(data[other * ranks + rank], into[other].bytes(), into[other].data);

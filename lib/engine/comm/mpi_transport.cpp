@@ -97,12 +97,12 @@ MpiTransport::MpiTransport(MPI_Comm comm) : comm_(comm) {
   check_mpi(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
   sleep_ = [](int microseconds) { std::this_thread::sleep_for(std::chrono::microseconds(microseconds)); };
-  const HostName own = node_name();
-  std::vector<HostName> all(static_cast<std::size_t>(size_));
+  const HostName host = node_name();
+  std::vector<HostName> hosts(static_cast<std::size_t>(size_));
   constexpr int kBytes = sizeof(HostName);
-  check_mpi(MPI_Allgather(own.data(), kBytes, MPI_CHAR, all.data(), kBytes, MPI_CHAR, comm_), "MPI_Allgather");
-  for (const HostName& name : all) hosts_.emplace_back(name.data());
-  shares_core_ = std::count(all.begin(), all.end(), own) > sysconf(_SC_NPROCESSORS_ONLN);
+  check_mpi(MPI_Allgather(host.data(), kBytes, MPI_CHAR, hosts.data(), kBytes, MPI_CHAR, comm_), "MPI_Allgather");
+  for (const HostName& name : hosts) hosts_.emplace_back(name.data());
+  shares_core_ = std::count(hosts.begin(), hosts.end(), host) > sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 // Spins, unless the ranks share cores; yields; then sleeps for ever longer times up to half a millisecond. A rank that

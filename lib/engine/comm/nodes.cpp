@@ -40,9 +40,9 @@ namespace {
 using Terms = std::vector<std::vector<tree::Leaves>>;
 
 /// The terms of ranks [first, first + count).
-tree::Addends addends_of(const tree::Addends& all, std::int64_t first, std::int64_t count) {
-  const auto begin = all.terms.begin() + static_cast<std::ptrdiff_t>(first);
-  return tree::Addends::of(Terms(begin, begin + static_cast<std::ptrdiff_t>(count)), all.leaves);
+tree::Addends addends_of(const tree::Addends& addends, std::int64_t first, std::int64_t count) {
+  const auto begin = addends.terms.begin() + static_cast<std::ptrdiff_t>(first);
+  return tree::Addends::of(Terms(begin, begin + static_cast<std::ptrdiff_t>(count)), addends.leaves);
 }
 
 /// A term's slices in the order [place in the node][node], each as long as the longest, `piece`: what a rank of the
@@ -63,25 +63,27 @@ void turn(const View& term, std::int64_t L, std::int64_t M, std::int64_t piece, 
 
 }  // namespace
 
-void Nodes::reduce_scatter(const Summands& own, const View& mine, const std::string& what) {
-  const std::int64_t L = node_->size(), M = across_->size(), ranks = L * M, piece = (own.count + ranks - 1) / ranks;
+void Nodes::reduce_scatter(const Summands& summands, const View& mine, const std::string& what) {
+  const std::int64_t L = node_->size(), M = across_->size(), ranks = L * M,
+                     piece = (summands.count + ranks - 1) / ranks;
   Terms by_node;
-  for (std::int64_t node = 0; node < M; ++node) by_node.push_back(addends_of(own.addends, node * L, L).sums);
-  Summands in_node{ranks * piece, own.type, addends_of(own.addends, across_->rank() * L, L)};
-  const auto terms = static_cast<std::int64_t>(own.terms.size()),
+  for (std::int64_t node = 0; node < M; ++node) by_node.push_back(addends_of(summands.addends, node * L, L).sums);
+  Summands in_node{ranks * piece, summands.type, addends_of(summands.addends, across_->rank() * L, L)};
+  const auto terms = static_cast<std::int64_t>(summands.terms.size()),
              sums = static_cast<std::int64_t>(in_node.addends.sums.size()),
-             results = static_cast<std::int64_t>(own.addends.sums.size());
-  const device::Buffer turned = node_->allocate(terms * ranks * piece * device::size(own.type)),
+             results = static_cast<std::int64_t>(summands.addends.sums.size());
+  const device::Buffer turned = node_->allocate(terms * ranks * piece * device::size(summands.type)),
                        of_node = across_->allocate(sums * M * piece * 4), sum = across_->allocate(results * piece * 4);
   for (std::int64_t i = 0; i < terms; ++i) {
-    const View all = turned.view(own.type, terms * ranks * piece);
-    in_node.terms.push_back(all.part(i * ranks * piece, (i + 1) * ranks * piece));
-    turn(own.terms[static_cast<std::size_t>(i)], L, M, piece, in_node.terms.back());
+    const View buffer = turned.view(summands.type, terms * ranks * piece);
+    in_node.terms.push_back(buffer.part(i * ranks * piece, (i + 1) * ranks * piece));
+    turn(summands.terms[static_cast<std::size_t>(i)], L, M, piece, in_node.terms.back());
   }
   const View part = of_node.view(device::Type::float32, sums * M * piece),
              whole = sum.view(device::Type::float32, results * piece);
   node_->reduce_scatter(in_node, part, what + " in a node")->wait();
-  Summands between{M * piece, device::Type::float32, {std::move(by_node), own.addends.sums, own.addends.leaves}};
+  Summands between{
+      M * piece, device::Type::float32, {std::move(by_node), summands.addends.sums, summands.addends.leaves}};
   for (std::int64_t i = 0; i < sums; ++i) between.terms.push_back(part.part(i * M * piece, (i + 1) * M * piece));
   across_->reduce_scatter(between, whole, what + " between nodes")->wait();
   const std::int64_t size = mine.count / std::max<std::int64_t>(1, results);

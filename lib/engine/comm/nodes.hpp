@@ -30,7 +30,7 @@ class Nodes {
   static std::unique_ptr<Nodes> of(Group& group, int ranks);
 
   /// Like Group::reduce_scatter of all ranks, but complete when it returns. COLLECTIVE.
-  void reduce_scatter(const Summands& own, const device::View& mine, const std::string& what);
+  void reduce_scatter(const Summands& summands, const device::View& mine, const std::string& what);
 
   std::int64_t bytes_sent() const { return node_->bytes_sent() + across_->bytes_sent(); }
   std::int64_t bytes_between_nodes() const { return across_->bytes_sent(); }

@@ -62,28 +62,29 @@ TEST_CASE("the sum within nodes first, then between them, has the bits of the su
   for (const Shape shape : {Shape{2, 2}, {2, 3}, {3, 2}, {2, 4}, {3, 4}, {3, 5}, {4, 8}}) {
     CAPTURE(shape.nodes);
     CAPTURE(shape.ranks);
-    const int all = shape.nodes * shape.ranks;
-    CHECK_NOTHROW(run_in_process(all, [&](Group& group) {
+    const int ranks = shape.nodes * shape.ranks;
+    CHECK_NOTHROW(run_in_process(ranks, [&](Group& group) {
       const auto nodes = Nodes::of(group, shape.ranks);
       int seed = 0;
       for (const std::int64_t n : {0, 1, 1000, 98304, 100003}) {
         ++seed;
-        const Slice own = slice(n, group.rank(), all);
-        std::vector<float> full(static_cast<std::size_t>(n)), mine(static_cast<std::size_t>(own.size()));
+        const Slice local = slice(n, group.rank(), ranks);
+        std::vector<float> full(static_cast<std::size_t>(n)), mine(static_cast<std::size_t>(local.size()));
         for (std::int64_t i = 0; i < n; ++i) full[static_cast<std::size_t>(i)] = cases::value(seed, group.rank(), i);
         const std::int64_t before = nodes->bytes_sent(), between = nodes->bytes_between_nodes();
         const auto of_nodes = [&](const device::View& leaf, const char* what) {
-          nodes->reduce_scatter({n, leaf.type, tree::Addends::one_each(all), {leaf}}, view(mine.data(), own.size()),
+          nodes->reduce_scatter({n, leaf.type, tree::Addends::one_each(ranks), {leaf}}, view(mine.data(), local.size()),
                                 what);
         };
         of_nodes(view(full.data(), n), "sum");
-        for (std::int64_t i = 0; i < own.size(); ++i)
-          cases::require_bits(mine[static_cast<std::size_t>(i)], cases::serial(seed, 0, all, own.begin + i), "sum", i);
-        if (n % all == 0) {
+        for (std::int64_t i = 0; i < local.size(); ++i)
+          cases::require_bits(mine[static_cast<std::size_t>(i)], cases::serial(seed, 0, ranks, local.begin + i), "sum",
+                              i);
+        if (n % ranks == 0) {
           // A node's sums are one where its ranks are a power of two.
           const auto sums = std::ssize(tree::nodes(
-              {group.rank() / shape.ranks * shape.ranks, (group.rank() / shape.ranks + 1) * shape.ranks}, all));
-          const std::int64_t far = 4 * (shape.nodes - 1) * (n / all) * sums;
+              {group.rank() / shape.ranks * shape.ranks, (group.rank() / shape.ranks + 1) * shape.ranks}, ranks));
+          const std::int64_t far = 4 * (shape.nodes - 1) * (n / ranks) * sums;
           cases::require(nodes->bytes_sent() - before == 4 * (n - n / shape.ranks) + far, "bytes", n);
           cases::require(nodes->bytes_between_nodes() - between == far, "bytes between", n);
         }
@@ -93,7 +94,7 @@ TEST_CASE("the sum within nodes first, then between them, has the bits of the su
           narrow[static_cast<std::size_t>(i)] = {
               static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(full[static_cast<std::size_t>(i)]) >> 16)};
         std::vector<float> flat(mine.size());
-        group.reduce_scatter(view(narrow.data(), n), view(flat.data(), own.size()), "flat sum")->wait();
+        group.reduce_scatter(view(narrow.data(), n), view(flat.data(), local.size()), "flat sum")->wait();
         of_nodes(view(narrow.data(), n), "narrow sum");
         for (std::size_t i = 0; i < mine.size(); ++i)
           cases::require_bits(mine[i], flat[i], "narrow sum", static_cast<std::int64_t>(i));
@@ -107,13 +108,13 @@ TEST_CASE("the sum within nodes first, then between them, has the bits of the su
 struct Deal {
   std::int64_t leaves, first = -1;
   std::vector<std::vector<tree::Leaves>> terms(std::int64_t ranks) const {
-    std::vector<std::vector<tree::Leaves>> all(static_cast<std::size_t>(ranks));
+    std::vector<std::vector<tree::Leaves>> held(static_cast<std::size_t>(ranks));
     for (std::int64_t rank = 0; rank < ranks; ++rank) {
       const std::int64_t begin = first < 0 ? leaves * rank / ranks : std::min(leaves, first + rank),
                          end = first < 0 ? leaves * (rank + 1) / ranks : std::min(leaves, begin + 1);
-      all[static_cast<std::size_t>(rank)] = tree::nodes({begin, end}, leaves);
+      held[static_cast<std::size_t>(rank)] = tree::nodes({begin, end}, leaves);
     }
-    return all;
+    return held;
   }
 };
 
@@ -139,36 +140,36 @@ TEST_CASE("a thousand ranks on nodes of eight: the bits of the tree, and the byt
     std::atomic<std::int64_t> wrong = 0, sent = 0, far = 0, other = 0;
     std::vector<std::thread> threads;
     for (int rank = 0; rank < ranks; ++rank) {
-      threads.emplace_back(
-          [&, rank, node = static_cast<std::size_t>(rank / kNode), place = static_cast<std::size_t>(rank % kNode)] {
-            Nodes nodes(std::move(in_node[node][place]), std::move(across[place][node]));
-            Summands own{n, device::Type::float32, addends};
-            std::vector<std::vector<float>> terms;
-            for (const tree::Leaves& leaves : addends.terms[static_cast<std::size_t>(rank)]) {
-              terms.emplace_back();
-              for (std::int64_t i = 0; i < n; ++i)
-                terms.back().push_back(
-                    cases::serial(kSeed, static_cast<int>(leaves.begin), static_cast<int>(leaves.end), i));
-            }
-            for (const auto& term : terms) own.terms.push_back(view(term.data(), n));
-            const auto sums = std::ssize(addends.sums);
-            std::vector<float> mine(static_cast<std::size_t>(sums * piece));
-            nodes.reduce_scatter(own, view(mine.data(), sums * piece), "sum");
-            for (std::int64_t at = 0; at < sums * piece; ++at) {
-              const tree::Leaves of = addends.sums[static_cast<std::size_t>(at / piece)];
-              const float expected =
-                  cases::serial(kSeed, static_cast<int>(of.begin), static_cast<int>(of.end), rank * piece + at % piece);
-              wrong += std::bit_cast<std::uint32_t>(expected) !=
-                       std::bit_cast<std::uint32_t>(mine[static_cast<std::size_t>(at)]);
-            }
-            const auto first = static_cast<std::ptrdiff_t>(node) * kNode;
-            const std::vector of_node(addends.terms.begin() + first, addends.terms.begin() + first + kNode);
-            const auto leaving = std::ssize(tree::Addends::of(of_node, deal.leaves).sums);
-            const std::int64_t between = leaving * (hosts - 1) * piece * 4,
-                               all = std::ssize(terms) * (n - n / kNode) * 4 + between;
-            other += nodes.bytes_sent() != all || nodes.bytes_between_nodes() != between;
-            sent += nodes.bytes_sent(), far += nodes.bytes_between_nodes();
-          });
+      threads.emplace_back([&, rank, node = static_cast<std::size_t>(rank / kNode),
+                            place = static_cast<std::size_t>(rank % kNode)] {
+        Nodes nodes(std::move(in_node[node][place]), std::move(across[place][node]));
+        Summands summands{n, device::Type::float32, addends};
+        std::vector<std::vector<float>> terms;
+        for (const tree::Leaves& leaves : addends.terms[static_cast<std::size_t>(rank)]) {
+          terms.emplace_back();
+          for (std::int64_t i = 0; i < n; ++i)
+            terms.back().push_back(
+                cases::serial(kSeed, static_cast<int>(leaves.begin), static_cast<int>(leaves.end), i));
+        }
+        for (const auto& term : terms) summands.terms.push_back(view(term.data(), n));
+        const auto sums = std::ssize(addends.sums);
+        std::vector<float> mine(static_cast<std::size_t>(sums * piece));
+        nodes.reduce_scatter(summands, view(mine.data(), sums * piece), "sum");
+        for (std::int64_t at = 0; at < sums * piece; ++at) {
+          const tree::Leaves sum = addends.sums[static_cast<std::size_t>(at / piece)];
+          const float expected =
+              cases::serial(kSeed, static_cast<int>(sum.begin), static_cast<int>(sum.end), rank * piece + at % piece);
+          wrong += std::bit_cast<std::uint32_t>(expected) !=
+                   std::bit_cast<std::uint32_t>(mine[static_cast<std::size_t>(at)]);
+        }
+        const auto first = static_cast<std::ptrdiff_t>(node) * kNode;
+        const std::vector of_node(addends.terms.begin() + first, addends.terms.begin() + first + kNode);
+        const auto leaving = std::ssize(tree::Addends::of(of_node, deal.leaves).sums);
+        const std::int64_t between = leaving * (hosts - 1) * piece * 4,
+                           expected = std::ssize(terms) * (n - n / kNode) * 4 + between;
+        other += nodes.bytes_sent() != expected || nodes.bytes_between_nodes() != between;
+        sent += nodes.bytes_sent(), far += nodes.bytes_between_nodes();
+      });
     }
     for (std::thread& thread : threads) thread.join();
     CAPTURE(deal.leaves);

@@ -41,8 +41,8 @@ struct Summands {
   std::vector<device::View> terms{};  ///< this rank's: `count` numbers for each of its nodes
 };
 
-/// The places of a part of each sum, where `mine` has the whole slice `own` of each.
-std::vector<device::View> parts_of_sums(const device::View& mine, std::size_t sums, Slice own, Slice part);
+/// The places of a part of each sum, where `mine` has the whole slice `local` of each.
+std::vector<device::View> parts_of_sums(const device::View& mine, std::size_t sums, Slice local, Slice part);
 
 /// Throws zs::Error unless an all-to-all has a part for each rank on both sides, and for this rank itself as much on
 /// either.

@@ -56,12 +56,12 @@ void CollectiveTable::wake_others() {
 }
 
 void CollectiveTable::sleep(int microseconds) {
-  Row& own = row(rank_);
+  Row& local = row(rank_);
   const timespec time{0, microseconds * 1000L};
-  own.asleep.store(1);
-  syscall(SYS_futex, &own.wakeups, FUTEX_WAIT, seen_wakeups_, &time, nullptr, 0);
-  own.asleep.store(0);
-  seen_wakeups_ = own.wakeups.load();
+  local.asleep.store(1);
+  syscall(SYS_futex, &local.wakeups, FUTEX_WAIT, seen_wakeups_, &time, nullptr, 0);
+  local.asleep.store(0);
+  seen_wakeups_ = local.wakeups.load();
 }
 
 bool CollectiveTable::has_arrived(int rank, std::int64_t number) const {

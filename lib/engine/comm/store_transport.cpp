@@ -121,9 +121,9 @@ StoreTransport::~StoreTransport() {
   if (!whole_ || failed_ || std::uncaught_exceptions() > 0) return;
   try {
     store_->set(place_ + "left/" + std::to_string(rank_), {1});
-    std::vector<std::string> all;
-    for (int rank = 0; rank < size(); ++rank) all.push_back(place_ + "left/" + std::to_string(rank));
-    if (rank_ == 0) store_->wait(all, kFarewell);
+    std::vector<std::string> left;
+    for (int rank = 0; rank < size(); ++rank) left.push_back(place_ + "left/" + std::to_string(rank));
+    if (rank_ == 0) store_->wait(left, kFarewell);
   } catch (const std::exception&) {
     // Another rank has failed, and says so.
   }
@@ -181,9 +181,9 @@ void StoreTransport::abort() {
 std::unique_ptr<Transport> StoreTransport::split(const std::vector<int>& members) {
   std::vector<std::string> hosts;
   for (const int member : members) hosts.push_back(host(member));
-  const auto own = std::find(members.begin(), members.end(), rank_) - members.begin();
+  const auto index = std::find(members.begin(), members.end(), rank_) - members.begin();
   const std::string place = place_ + "part" + std::to_string(splits_++) + "." + std::to_string(members.front()) + "/";
-  return std::unique_ptr<Transport>(new StoreTransport(store_, place, static_cast<int>(own), std::move(hosts)));
+  return std::unique_ptr<Transport>(new StoreTransport(store_, place, static_cast<int>(index), std::move(hosts)));
 }
 
 }  // namespace zs::comm

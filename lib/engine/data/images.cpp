@@ -125,8 +125,8 @@ Split generated(const Images& images) {
   constexpr std::int64_t kSize = 256;
   const std::int64_t size =
       images.most > 0 ? images.most : std::max<std::int64_t>(1, std::llround(kSize * images.percentage / 100));
-  const auto share = [&](double of) {
-    return std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(size) * of));
+  const auto share = [&](double portion) {
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(size) * portion));
   };
   Split split;
   split.path = kGenerated;

@@ -38,11 +38,11 @@ TEST_CASE("data: windows lie side by side, targets one token later; the last ten
   const Split made = split(1001, 10);
   CHECK(made.training->size() == 90);
   CHECK(made.validation->size() == 10);
-  const Samples all = read(*made.training, 0, 90), held = read(*made.validation, 0, 10);
-  CHECK(all.count == 90);
+  const Samples kept = read(*made.training, 0, 90), held = read(*made.validation, 0, 10);
+  CHECK(kept.count == 90);
   for (std::int64_t i = 0; i < 900; ++i) {
-    CHECK(all.tokens[static_cast<std::size_t>(i)] == i);
-    CHECK(all.targets[static_cast<std::size_t>(i)] == i + 1);
+    CHECK(kept.tokens[static_cast<std::size_t>(i)] == i);
+    CHECK(kept.targets[static_cast<std::size_t>(i)] == i + 1);
   }
   CHECK(held.tokens.front() == 900);
   CHECK(held.targets.back() == 1000);
@@ -90,24 +90,24 @@ TEST_CASE("data: targets are counted by leaf and by step, in the order in which 
   CHECK(made.training->size() == 180);
   Loader loader(*made.training, 3, 4, 7);
   for (std::int64_t step = 1; step <= 40; ++step) {  // an epoch is 15 steps
-    std::int64_t all = 0;
+    std::int64_t total = 0;
     for (std::int64_t leaf = 0; leaf < 4; ++leaf) {
       const Samples samples = loader.read(step, leaf);
       const std::int64_t counted = std::count_if(samples.targets.begin(), samples.targets.end(),
                                                  [](std::int64_t target) { return target != kPadding; });
       CHECK(loader.targets(step, leaf) == counted);
-      all += counted;
+      total += counted;
     }
-    CHECK(loader.targets(step) == all);
+    CHECK(loader.targets(step) == total);
   }
 }
 
 TEST_CASE("data: a leaf has the same samples whoever asks, in whatever order, read ahead or not") {
   const Split made = split(1001, 10);
-  Loader all(*made.training, 2, 4, 1);
+  Loader whole(*made.training, 2, 4, 1);
   std::vector<std::vector<std::int64_t>> expected;
   for (std::int64_t step = 1; step <= 30; ++step) {
-    for (std::int64_t leaf = 0; leaf < 4; ++leaf) expected.push_back(all.read(step, leaf).tokens);
+    for (std::int64_t leaf = 0; leaf < 4; ++leaf) expected.push_back(whole.read(step, leaf).tokens);
   }
   const auto same = [&](Loader& loader, std::int64_t step, std::int64_t leaf) {
     return loader.read(step, leaf).tokens == expected[static_cast<std::size_t>((step - 1) * 4 + leaf)];

@@ -19,12 +19,12 @@ TEST_CASE("packing: each piece lies in one row, in order, none is too full, and 
   for (int round = 0; round < 50; ++round) {
     const auto length = static_cast<std::int64_t>(1 + random() % 40);
     std::vector<Piece> pieces;
-    std::int64_t at = 0, all = 0;
+    std::int64_t at = 0, total = 0;
     for (std::size_t i = 0, count = 1 + random() % 300; i < count; ++i) {
       const auto targets = static_cast<std::int64_t>(1 + random() % static_cast<unsigned>(length));
       pieces.push_back({at, targets});
       at += targets + 1;
-      all += targets;
+      total += targets;
     }
     const Rows rows = pack(pieces, length);
     const auto count = static_cast<std::int64_t>(rows.first.size()) - 1;
@@ -46,7 +46,7 @@ TEST_CASE("packing: each piece lies in one row, in order, none is too full, and 
     std::ranges::sort(seen);
     CHECK(std::ranges::equal(seen, pieces, {}, {}, &Piece::begin));
     CHECK(static_cast<double>(count) <=
-          11.0 / 9 * std::max(1.0, 2 * static_cast<double>(all) / static_cast<double>(length)) + 1);
+          11.0 / 9 * std::max(1.0, 2 * static_cast<double>(total) / static_cast<double>(length)) + 1);
   }
 }
 

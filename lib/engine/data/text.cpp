@@ -25,12 +25,12 @@ using token::Division;
 /// which file is for what; among texts, one that is for no part is left out as what is no text.
 bool holds_token_files(const std::string& folder, const std::vector<Division>& divisions,
                        const std::vector<std::string>& left_out) {
-  std::vector<std::string> all = left_out;
-  for (const Division& division : divisions) all.insert(all.end(), division.files.begin(), division.files.end());
+  std::vector<std::string> files = left_out;
+  for (const Division& division : divisions) files.insert(files.end(), division.files.begin(), division.files.end());
   const bool of_parts = std::ranges::any_of(divisions, [](const Division& division) {
     return !division.name.empty() && std::ranges::any_of(division.files, is_token_file);
   });
-  if (!of_parts && (all.empty() || !std::ranges::all_of(all, is_token_file))) return false;
+  if (!of_parts && (files.empty() || !std::ranges::all_of(files, is_token_file))) return false;
   for (const Division& division : divisions) {
     if (division.name.empty() || division.files.size() > 1 || !is_token_file(division.files.front()))
       throw Error(folder, 0,

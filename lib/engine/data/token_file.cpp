@@ -21,11 +21,11 @@ bool is_token_file(const std::string& path) {
 }
 
 TokenFile::TokenFile(const std::string& path, std::int64_t vocabulary, double percentage, std::int64_t most,
-                     const std::string& name, bool all)
+                     const std::string& name, bool whole)
     : path_(name.empty() ? path : name),
       file_(path, static_cast<token::Id>(std::min<std::int64_t>(vocabulary, UINT32_MAX))),
       marks_(std::filesystem::exists(token::marks_path(path)) ? std::optional<token::Marks>(file_) : std::nullopt),
-      all_(all),
+      all_(whole),
       vocabulary_(vocabulary),
       count_(static_cast<std::int64_t>(static_cast<double>(file_.count()) * percentage / 100)) {
   if (most > 0) count_ = std::min(count_, most);

@@ -17,9 +17,9 @@ class TokenFile final : public Tokens {
  public:
   /// The first `percentage` of the ids, and of these the first `most` (0: all). Throws zs::Error, located, if the file
   /// is no token file or truncated, if an id is not below `vocabulary`, and if nothing remains. path() is `name`, if
-  /// given. Reads marks if there are any next to it; with `all` every token is trained on.
+  /// given. Reads marks if there are any next to it; with `whole` every token is trained on.
   TokenFile(const std::string& path, std::int64_t vocabulary, double percentage, std::int64_t most,
-            const std::string& name = "", bool all = false);
+            const std::string& name = "", bool whole = false);
 
   std::int64_t count() const override { return count_; }
   void copy(std::int64_t first, std::span<std::int64_t> out) const override {

@@ -16,14 +16,14 @@ TEST_CASE("token file: tokens as the file has them, a share of them, and a check
   token::TokenWriter writer(path, token::Layout::nanogpt, 100);
   writer.write({5, 6, 7, 8, 9, 10, 11, 12, 13, 99});
   writer.commit();
-  const TokenFile all(path, 100, 100, 0), half(path, 100, 50, 0), two(path, 100, 50, 2);
-  CHECK(all.count() == 10);
+  const TokenFile whole(path, 100, 100, 0), half(path, 100, 50, 0), two(path, 100, 50, 2);
+  CHECK(whole.count() == 10);
   CHECK(half.count() == 5);
   CHECK(two.count() == 2);
-  CHECK(all.sha256() != half.sha256());
+  CHECK(whole.sha256() != half.sha256());
   CHECK(half.sha256() == TokenFile(path, 200, 100, 5).sha256());
   std::vector<std::int64_t> row(3);
-  all.copy(7, row);
+  whole.copy(7, row);
   CHECK(row == std::vector<std::int64_t>{12, 13, 99});
   CHECK_THROWS_WITH_AS(TokenFile(path, 99, 100, 0), doctest::Contains("holds the id 99 at 9"), Error);
   CHECK_THROWS_AS(TokenFile(path, 100, 1, 0), Error);

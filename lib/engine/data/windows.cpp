@@ -84,9 +84,9 @@ class Cut {
   /// Marks of the piece's targets.
   std::vector<token::Mark> marks(const Piece& piece) const {
     if (!tokens_->marked()) return {};
-    std::vector<token::Mark> all(static_cast<std::size_t>(piece.targets));
-    tokens_->copy_marks(piece.begin + 1, all);
-    return all;
+    std::vector<token::Mark> marks(static_cast<std::size_t>(piece.targets));
+    tokens_->copy_marks(piece.begin + 1, marks);
+    return marks;
   }
   std::int64_t targets(const Piece& piece) const {
     if (!tokens_->marked()) return piece.targets;
@@ -193,7 +193,7 @@ std::string too_few(const Cut& cut, std::int64_t least) {
   return why;
 }
 
-std::string percent(double part, double of) { return to_rounded_text(100 * part / of, 2) + " %"; }
+std::string percent(double part, double total) { return to_rounded_text(100 * part / total, 2) + " %"; }
 
 /// Says how much is padding, and how much is trained on.
 void note_padding(const std::vector<std::shared_ptr<const Cut>>& cuts, Split& split) {
@@ -241,18 +241,18 @@ Split windows(const Parts& parts, const Cutting& cutting, const HeldOut& held_ou
     return made;
   };
   const bool cut_validation = !parts.validation, cut_test = !parts.test && held_out.test > 0;
-  const auto own = cut(parts.training, 1 + cut_validation + cut_test);
-  const std::int64_t all = own->size();
+  const auto training_cut = cut(parts.training, 1 + cut_validation + cut_test);
+  const std::int64_t windows = training_cut->size();
   const auto held = [&](bool holds, double share) {
-    return holds ? std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(all) * share)) : 0;
+    return holds ? std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(windows) * share)) : 0;
   };
   const std::int64_t validation = held(cut_validation, held_out.validation), test = held(cut_test, held_out.test),
-                     training = all - validation - test;
+                     training = windows - validation - test;
   if (training < 1)
     throw Error(parts.training->path(), 0,
                 "leaves nothing to train on: hold out smaller shares for validation and test");
   Split split;
-  split.training = std::make_unique<Windows>(own, 0, training);
+  split.training = std::make_unique<Windows>(training_cut, 0, training);
   split.notes = held_out.without_effect(!cut_validation, parts.test != nullptr);
   split.tokens = parts.training->count();
   std::string sums = "train " + parts.training->sha256() + "\n";
@@ -260,18 +260,18 @@ Split windows(const Parts& parts, const Cutting& cutting, const HeldOut& held_ou
   const auto make = [&](std::unique_ptr<const Dataset>& part, const char* its_name,
                         const std::shared_ptr<const Tokens>& tokens, std::int64_t first, std::int64_t size) {
     if (!tokens) {
-      part = std::make_unique<Windows>(own, first, size);
+      part = std::make_unique<Windows>(training_cut, first, size);
       return;
     }
-    const auto its = cut(tokens, 1);
-    part = std::make_unique<Windows>(its, 0, its->size());
+    const auto separate = cut(tokens, 1);
+    part = std::make_unique<Windows>(separate, 0, separate->size());
     sums += std::string(its_name) + " " + tokens->sha256() + "\n";
     split.tokens += tokens->count();
   };
   make(split.validation, "validation", parts.validation, training, validation);
   if (cut_test || parts.test) make(split.test, "test", parts.test, training + validation, test);
   split.sha256 = parts.validation || parts.test ? zs::sha256(sums) : parts.training->sha256();
-  if (!own->pads()) return split;
+  if (!training_cut->pads()) return split;
   constexpr const char* kTooLong[] = {"", ", cut", ", drop"};
   if (cutting.packing != Packing::whole)  // the same tokens, and other samples
     split.sha256 =

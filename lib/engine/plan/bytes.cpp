@@ -113,8 +113,8 @@ double state_bytes(double parameters, int stage, double ranks, int bytes_per_par
   const double trained = parameters - frozen;
   const Division divided = divided_by(stage);
   const double again = secondary > 0 ? parameters / secondary * bytes_per_parameter : 0;
-  const double own = share(parameters, divided.parameters, ranks) * bytes_per_parameter;
-  return again + (offload_parameters && divided.parameters ? 0 : own) +
+  const double local = share(parameters, divided.parameters, ranks) * bytes_per_parameter;
+  return again + (offload_parameters && divided.parameters ? 0 : local) +
          share(trained, divided.gradients, ranks) * bytes_per_parameter +
          (offload_optimizer ? 0
                             : share((kept < 0 ? 2 * trained : kept) + (bytes_per_parameter < 4 ? trained : 0),

@@ -62,7 +62,7 @@ std::string to_text(const Shape& shape) { return way(shape) + ", accumulation " 
 
 std::vector<Candidate> candidates(const std::vector<Profile>& profiles, const Cluster& cluster) {
   const int ranks = cluster.nodes * cluster.gpus_per_node;
-  std::vector<Candidate> all;
+  std::vector<Candidate> found;
   for (const Profile& profile : profiles) {
     require_same_units(profiles.front().shape, profile);
     const CostModel model(profile, cluster.network);
@@ -96,16 +96,16 @@ std::vector<Candidate> candidates(const std::vector<Profile>& profiles, const Cl
           } else if (cluster.memory > 0 && prediction.memory > cluster.memory) {
             one.why_not = "needs " + to_bytes_text(prediction.memory - cluster.memory) + " more";
           }
-          all.push_back(std::move(one));
+          found.push_back(std::move(one));
         }
       }
     }
   }
-  std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
+  std::stable_sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) {
     if (a.why_not.empty() != b.why_not.empty()) return a.why_not.empty();
     return a.rate > b.rate;
   });
-  return all;
+  return found;
 }
 
 }  // namespace zs::plan

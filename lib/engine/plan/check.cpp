@@ -116,8 +116,8 @@ class Walk {
   void norm() {
     for (const State& state : states_) {
       if (!trained(state)) continue;
-      const bool there = state.gradient == (divided_.optimizer_state ? GradientState::shard : GradientState::whole);
-      require(there && state.added == shape_.micro_steps, "a gradient is not complete");
+      const bool complete = state.gradient == (divided_.optimizer_state ? GradientState::shard : GradientState::whole);
+      require(complete && state.added == shape_.micro_steps, "a gradient is not complete");
     }
     normed_ = true;
   }

@@ -14,11 +14,11 @@ namespace {
 std::vector<Kind> alike(Kind kind) {
   const std::vector<Kind> forwards = {Kind::forward, Kind::forward_no_grad, Kind::recompute};
   if (kind == Kind::backward) return {kind};
-  std::vector<Kind> all = {kind};
+  std::vector<Kind> kinds = {kind};
   for (const Kind other : forwards) {
-    if (other != kind) all.push_back(other);
+    if (other != kind) kinds.push_back(other);
   }
-  return all;
+  return kinds;
 }
 
 bool waits(Kind kind) {
@@ -108,7 +108,7 @@ CostModel::CostModel(const Profile& profile, const Network& network) : profile_(
     points[line_of(timing.kind)].emplace_back(amount(op, profile_.shape, profile_.bytes_per_parameter), seconds);
   }
   if (profile_.shape.micro_steps == 1) points.erase(Kind::accumulate);  // nothing was added
-  for (const auto& [kind, its] : points) lines_[kind] = fit(its);
+  for (const auto& [kind, measured] : points) lines_[kind] = fit(measured);
 }
 
 const Line* CostModel::line(Kind kind) const {
@@ -135,23 +135,23 @@ double CostModel::seconds(const Op& op, const Shape& shape, std::set<std::string
   if (starts(op.kind) && shape.ranks == 1) return 0;
   if (op.kind == Kind::accumulate && shape.micro_steps == 1) return 0;
   const int bytes = profile_.bytes_per_parameter;
-  double all = amount(op, shape, bytes), elsewhere = 0;
+  double here = amount(op, shape, bytes), elsewhere = 0;
   if (starts(op.kind) && network_.bandwidth > 0) {
     const double far = over_network(op, shape, bytes, network_.node, profile_.overlaps);
     if (far > 0) elsewhere = network_.latency + far / network_.bandwidth;
-    all -= sent_between_nodes(op, shape, bytes, network_.node);
+    here -= sent_between_nodes(op, shape, bytes, network_.node);
     if (far > 0 && profile_.overlaps) {
       // Each rank has all but what its node began with from its likes on the node.
-      all = operand_bytes(op, shape, bytes) * (network_.node - 1) / network_.node;
+      here = operand_bytes(op, shape, bytes) * (network_.node - 1) / network_.node;
     }
   }
   const auto line = lines_.find(line_of(op.kind));
   if (line == lines_.end()) {
-    if (op.kind != Kind::partition && all > 0)
+    if (op.kind != Kind::partition && here > 0)
       unknown.insert(starts(op.kind) ? "collectives within a node" : name(op.kind));
     return elsewhere;
   }
-  return elsewhere + line->second.at(all) * crowding(shape);
+  return elsewhere + line->second.at(here) * crowding(shape);
 }
 
 double CostModel::crowding(const Shape& shape) const {

@@ -55,27 +55,27 @@ double true_seconds(const Plan& plan) {
   return sum;
 }
 
-Profile measured(const Shape& its, bool overlaps = false) {
+Profile measured(const Shape& layout, bool overlaps = false) {
   Timings timings;
-  const Plan plan = baseline(its);
+  const Plan plan = baseline(layout);
   for (int step = 0; step < 2; ++step) {
     std::int64_t allocated = 1000;
-    double all = 0.25;
+    double seconds_of_step = 0.25;
     for (const Op& op : plan.ops) {
       allocated += op.kind == Kind::forward ? 500 : op.kind == Kind::backward ? -500 : 0;
       // Other work on the machine delays what computes in one step, all else in the other.
-      const double seconds = true_seconds(op, its) * (computes(op.kind) == (step == 0) ? 1.5 : 1);
+      const double seconds = true_seconds(op, layout) * (computes(op.kind) == (step == 0) ? 1.5 : 1);
       timings.add(op, seconds, allocated);
-      all += seconds;
+      seconds_of_step += seconds;
     }
-    timings.end_step(all);
+    timings.end_step(seconds_of_step);
   }
   Profile profile;
   profile.model = "small";
   profile.device = "cpu";
-  profile.shape = its;
+  profile.shape = layout;
   profile.count = 64;
-  profile.node = its.ranks;
+  profile.node = layout.ranks;
   profile.overlaps = overlaps;
   profile.peak = 5e6;
   profile.state = kept_bytes(plan, 4);
@@ -118,9 +118,9 @@ TEST_CASE("profile: ranks join to the mean of their times and the most of their 
   Profile a = measured(shape_of(3, 2, 1)), b = a;
   for (Timing& timing : b.timings) timing.seconds *= 3;
   b.peak = 9e6;
-  const Profile all = profile_of({a, b});
-  CHECK(all.find(Kind::backward, 2)->seconds == doctest::Approx(2 * a.find(Kind::backward, 2)->seconds));
-  CHECK(all.peak == 9e6);
+  const Profile mean = profile_of({a, b});
+  CHECK(mean.find(Kind::backward, 2)->seconds == doctest::Approx(2 * a.find(Kind::backward, 2)->seconds));
+  CHECK(mean.peak == 9e6);
   b.timings.pop_back();
   CHECK_THROWS_WITH_AS(profile_of({a, b}), "the profiles of ranks 0 and 1 are of two plans", Error);
 }
@@ -134,10 +134,10 @@ TEST_CASE("cost: what was measured of one step predicts other stages, ranks and 
         CAPTURE(ranks);
         CAPTURE(micro_steps);
         const Plan plan = baseline(shape_of(stage, ranks, micro_steps));
-        const Prediction its = model.predict(plan);
-        CHECK(its.unknown.empty());
-        CHECK(its.seconds == doctest::Approx(true_seconds(plan) + 0.25).epsilon(0.01));
-        CHECK(its.sent == sent_bytes(plan, 4));
+        const Prediction predicted = model.predict(plan);
+        CHECK(predicted.unknown.empty());
+        CHECK(predicted.seconds == doctest::Approx(true_seconds(plan) + 0.25).epsilon(0.01));
+        CHECK(predicted.sent == sent_bytes(plan, 4));
       }
     }
   }
@@ -148,9 +148,9 @@ TEST_CASE("cost: what was measured of one step predicts other stages, ranks and 
   // of each size of unit; at stage 3 so have gathered parameters, and what is reduced a quarter of one.
   const double three = model.predict(baseline(shape_of(3, 4, 2))).memory,
                zero = model.predict(baseline(shape_of(0, 4, 2))).memory;
-  const double all = 181'600, of_each_size = 141'600;
+  const double total = 181'600, of_each_size = 141'600;
   CHECK(three == doctest::Approx(5e6));
-  CHECK(zero - three == doctest::Approx(16 * all * 0.75 - 4 * of_each_size - of_each_size));
+  CHECK(zero - three == doctest::Approx(16 * total * 0.75 - 4 * of_each_size - of_each_size));
 }
 
 TEST_CASE("cost: ranks that share processors share their time") {
@@ -195,10 +195,10 @@ TEST_CASE("layers: what was measured of some is a profile of all, as if all had 
     require_same_units(to.shape, made);
     CHECK(made.shape.units.back().tied_to == 0);
     for (const int stage : {0, 3}) {
-      Shape its = to.shape;
-      its.stage = stage, its.ranks = 8, its.micro_steps = 4;
-      const Prediction one = CostModel(made, {}).predict(baseline(its)),
-                       other = CostModel(to, {}).predict(baseline(its));
+      Shape layout = to.shape;
+      layout.stage = stage, layout.ranks = 8, layout.micro_steps = 4;
+      const Prediction one = CostModel(made, {}).predict(baseline(layout)),
+                       other = CostModel(to, {}).predict(baseline(layout));
       CHECK(one.unknown.empty());
       CHECK(one.seconds == doctest::Approx(other.seconds).epsilon(0.01));
       CHECK(one.memory == doctest::Approx(other.memory));
@@ -262,10 +262,10 @@ TEST_CASE("cost: between nodes it is the network's bandwidth that counts") {
   const Profile profile = measured(shape_of(3, 4, 2));
   const Plan plan = baseline(shape_of(3, 8, 2));
   const double bandwidth = 1e8, far = sent_between_nodes(plan, 4, 4);
-  const Prediction its = CostModel(profile, {4, bandwidth, 0}).predict(plan),
+  const Prediction predicted = CostModel(profile, {4, bandwidth, 0}).predict(plan),
                    near = CostModel(profile, {}).predict(plan);
-  CHECK(its.between_nodes == doctest::Approx(far));
-  CHECK(its.seconds - near.seconds == doctest::Approx(far / bandwidth - far * 1e-9).epsilon(0.02));
+  CHECK(predicted.between_nodes == doctest::Approx(far));
+  CHECK(predicted.seconds - near.seconds == doctest::Approx(far / bandwidth - far * 1e-9).epsilon(0.02));
 }
 
 TEST_CASE("cost: a node of GPUs gets what is gathered once, and sends one sum of its gradients") {
@@ -282,20 +282,20 @@ TEST_CASE("cost: a node of GPUs gets what is gathered once, and sends one sum of
 
 TEST_CASE("candidates: the fastest that fits is first, and why others do not is said") {
   Cluster cluster{2, 4, {4, 1e8, 1e-4}, 0, {2, 16}};
-  const auto all = candidates({measured(shape_of(3, 4, 2))}, cluster);
-  CHECK(all.size() == 10);  // stages 0 to 3, and 3 with a secondary partition, by two accumulations
-  for (std::size_t i = 1; i < all.size(); ++i) CHECK(all[i - 1].rate >= all[i].rate);
-  const auto find = [&](const std::vector<Candidate>& of, int stage, int secondary, int micro_steps) {
-    return *std::find_if(of.begin(), of.end(), [&](const Candidate& one) {
+  const auto ranking = candidates({measured(shape_of(3, 4, 2))}, cluster);
+  CHECK(ranking.size() == 10);  // stages 0 to 3, and 3 with a secondary partition, by two accumulations
+  for (std::size_t i = 1; i < ranking.size(); ++i) CHECK(ranking[i - 1].rate >= ranking[i].rate);
+  const auto find = [&](const std::vector<Candidate>& ranked, int stage, int secondary, int micro_steps) {
+    return *std::find_if(ranked.begin(), ranked.end(), [&](const Candidate& one) {
       return one.shape.stage == stage && one.shape.secondary == secondary && one.shape.micro_steps == micro_steps;
     });
   };
-  CHECK(find(all, 3, 4, 2).predicted.seconds < find(all, 3, 0, 2).predicted.seconds);
+  CHECK(find(ranking, 3, 4, 2).predicted.seconds < find(ranking, 3, 0, 2).predicted.seconds);
   // Sixteen micro-steps are extended from four, to the same.
   const double whole =
       CostModel(measured(shape_of(3, 4, 2)), cluster.network).predict(baseline(shape_of(3, 8, 16))).seconds;
-  CHECK(find(all, 3, 0, 16).predicted.seconds == doctest::Approx(whole));
-  cluster.memory = find(all, 2, 0, 2).predicted.memory;
+  CHECK(find(ranking, 3, 0, 16).predicted.seconds == doctest::Approx(whole));
+  cluster.memory = find(ranking, 2, 0, 2).predicted.memory;
   const auto some = candidates({measured(shape_of(3, 4, 2))}, cluster);
   CHECK(some.front().why_not.empty());
   CHECK(find(some, 0, 0, 2).why_not.starts_with("needs "));
@@ -315,8 +315,8 @@ TEST_CASE("passes: selective_gather keeps first what takes most time for each pa
     if (timing.kind == Kind::gather) timing.seconds = timing.unit == 2 ? 1 : 1e-9;
   }
   const Plan plan = baseline(shape_of(3, 2, 2));
-  const auto gathers_of = [](const Plan& of, int unit) {
-    return std::count(of.ops.begin(), of.ops.end(), Op{Kind::gather, unit, -1});
+  const auto gathers_of = [](const Plan& searched, int unit) {
+    return std::count(searched.ops.begin(), searched.ops.end(), Op{Kind::gather, unit, -1});
   };
   // Room for one block beside what is gathered at the peak. By size the head would be first, and no room left for it.
   const Plan by_time = compile(plan, {"selective_gather"}, {180'000, profile});

@@ -32,11 +32,11 @@ struct Run {
 /// "layers.#.experts" for "layers.3.experts", so that all layers have the same name; "" for a name without a number.
 std::string numbered(const std::string& name, const std::string& number = "#") {
   std::vector<std::string> words = zs::split(name, ".");
-  const auto its = std::ranges::find_if(words, [](const std::string& word) {
+  const auto last = std::ranges::find_if(words, [](const std::string& word) {
     return !word.empty() && std::ranges::all_of(word, [](unsigned char c) { return std::isdigit(c) != 0; });
   });
-  if (its == words.end()) return "";
-  *its = number;
+  if (last == words.end()) return "";
+  *last = number;
   return joined(words, ".");
 }
 
@@ -88,12 +88,12 @@ Profile with_layers(const Profile& profile, std::int64_t count) {
   const std::vector<Unit>& then = profile.shape.units;
   const Run run = layers(then);
   if (run.size() == 0) throw Error("the profile's model has no numbered layers: give none of another number");
-  Profile all = profile;
+  Profile made = profile;
   const std::size_t period = run.period, behind = static_cast<std::size_t>(count) * period;
   const auto shifted = [&](int unit) {
     return unit < static_cast<int>(run.end) ? unit : unit + static_cast<int>(behind) - static_cast<int>(run.size());
   };
-  std::vector<Unit>& units = all.shape.units;
+  std::vector<Unit>& units = made.shape.units;
   units.assign(then.begin(), then.begin() + static_cast<std::ptrdiff_t>(run.begin));
   for (std::size_t i = 0; i < behind; ++i) {
     Unit unit = then[run.begin + i % period];
@@ -105,9 +105,9 @@ Profile with_layers(const Profile& profile, std::int64_t count) {
     units.push_back(then[i]);
     units.back().tied_to = shifted(then[i].tied_to);
   }
-  offload_share(all.shape, offloaded_share(profile.shape));
+  offload_share(made.shape, offloaded_share(profile.shape));
 
-  all.timings.clear();
+  made.timings.clear();
   std::map<std::pair<Kind, std::size_t>, std::pair<Timing, int>> sums;  // of the layers, by unit of the period
   for (Timing timing : profile.timings) {
     if (run.has(timing.unit)) {
@@ -115,22 +115,22 @@ Profile with_layers(const Profile& profile, std::int64_t count) {
       sum.seconds += timing.seconds, sum.growth += timing.growth, ++number;
       continue;
     }
-    if (timing.kind == Kind::norm) timing.seconds *= trained(all.shape) / trained(profile.shape);
+    if (timing.kind == Kind::norm) timing.seconds *= trained(made.shape) / trained(profile.shape);
     timing.unit = shifted(timing.unit);
-    all.timings.push_back(timing);
+    made.timings.push_back(timing);
   }
-  for (const auto& [of, its] : sums) {
-    for (std::size_t i = of.second; i < behind; i += period)
-      all.timings.push_back(
-          {of.first, static_cast<int>(run.begin + i), its.first.seconds / its.second, its.first.growth / its.second});
+  for (const auto& [place, sum] : sums) {
+    for (std::size_t i = place.second; i < behind; i += period)
+      made.timings.push_back({place.first, static_cast<int>(run.begin + i), sum.first.seconds / sum.second,
+                              sum.first.growth / sum.second});
   }
   const bool checkpointing = profile.shape.activation_checkpointing;
-  all.state += kept_bytes(baseline(all.shape), all.bytes_per_parameter) -
-               kept_bytes(baseline(profile.shape), all.bytes_per_parameter);
-  all.peak += profile.overlaps ? peak_bytes(baseline(all.shape), all) - peak_bytes(baseline(profile.shape), profile)
-                               : all.state - profile.state + activation_bytes(all, checkpointing) -
-                                     activation_bytes(profile, checkpointing);
-  return all;
+  made.state += kept_bytes(baseline(made.shape), made.bytes_per_parameter) -
+                kept_bytes(baseline(profile.shape), made.bytes_per_parameter);
+  made.peak += profile.overlaps ? peak_bytes(baseline(made.shape), made) - peak_bytes(baseline(profile.shape), profile)
+                                : made.state - profile.state + activation_bytes(made, checkpointing) -
+                                      activation_bytes(profile, checkpointing);
+  return made;
 }
 
 }  // namespace zs::plan

@@ -24,14 +24,14 @@ std::vector<std::vector<Matrix>> owned(std::span<const Matrix> matrices, int ran
   std::vector<Matrix> by_cost(matrices.begin(), matrices.end());
   std::stable_sort(by_cost.begin(), by_cost.end(),
                    [](const Matrix& a, const Matrix& b) { return a.cost() > b.cost(); });
-  std::vector<std::vector<Matrix>> all(static_cast<std::size_t>(ranks));
-  std::vector<std::int64_t> costs(all.size());
+  std::vector<std::vector<Matrix>> owners(static_cast<std::size_t>(ranks));
+  std::vector<std::int64_t> costs(owners.size());
   for (const Matrix& matrix : by_cost) {
     const auto least = std::min_element(costs.begin(), costs.end());
     *least += matrix.cost();
-    all[static_cast<std::size_t>(least - costs.begin())].push_back(matrix);
+    owners[static_cast<std::size_t>(least - costs.begin())].push_back(matrix);
   }
-  return all;
+  return owners;
 }
 
 double busiest(std::span<const Matrix> matrices, int ranks) {
@@ -41,10 +41,10 @@ double busiest(std::span<const Matrix> matrices, int ranks) {
 }
 
 std::int64_t sent_numbers(std::span<const Matrix> matrices, std::int64_t trained, bool divided, int ranks, int node) {
-  const std::vector<std::vector<Matrix>> all = owned(matrices, ranks);
+  const std::vector<std::vector<Matrix>> owners = owned(matrices, ranks);
   std::int64_t sum = 0;
   for (int owner = 0; owner < ranks; ++owner) {
-    for (const Matrix& matrix : all[static_cast<std::size_t>(owner)]) {
+    for (const Matrix& matrix : owners[static_cast<std::size_t>(owner)]) {
       const int first = owner / node * node, behind = std::min(ranks, first + node);
       if (!divided) {
         sum += matrix.numel() * (ranks - (behind - first));

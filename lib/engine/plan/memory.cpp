@@ -225,8 +225,8 @@ class Ledger {
   /// The terms that a rank adds after a micro-step: its leaf, or the sums of the ranks' leaves, the same on all.
   std::vector<tree::Leaves> added(int rank, int micro) const {
     if (divided_by_stage_.gradients) return addends(shape_, micro).sums;
-    const std::int64_t own = leaf(shape_, rank, micro);
-    return own < 0 ? std::vector<tree::Leaves>{} : tree::nodes({own, own + shape_.chunks_of_rank()}, shape_.leaves());
+    const std::int64_t at = leaf(shape_, rank, micro);
+    return at < 0 ? std::vector<tree::Leaves>{} : tree::nodes({at, at + shape_.chunks_of_rank()}, shape_.leaves());
   }
 
   void accumulate(Gradient& gradient, double numel) {
@@ -277,7 +277,7 @@ bool shard_gives_way(const Plan& plan, std::size_t at, int bytes_per_parameter) 
   const Shape& shape = plan.shape;
   if (op.kind != Kind::reduce || op.micro + 1 < shape.micro_steps || bytes_per_parameter == kFloat) return false;
   const Unit& unit = unit_of(op, shape);
-  const auto moves = [](const Op& of) { return of.kind == Kind::store_shard || of.kind == Kind::load_shard; };
+  const auto moves = [](const Op& op) { return op.kind == Kind::store_shard || op.kind == Kind::load_shard; };
   if (!shape.divided().parameters || unit.frozen > 0 || unit.among > 1 || shape.secondary > 0 ||
       shape.offload_parameters || std::ranges::any_of(plan.ops, moves))
     return false;

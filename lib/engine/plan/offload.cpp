@@ -197,8 +197,8 @@ void offload_share(Shape& shape, double ratio) {
 double offloaded_share(const Shape& shape) {
   double away = 0;
   for (const Unit& unit : shape.units) away += shape.offloads(unit) ? elements(unit) : 0;
-  const double all = trained(shape);
-  return all > 0 ? away / all : 0;
+  const double total = trained(shape);
+  return total > 0 ? away / total : 0;
 }
 
 }  // namespace zs::plan

@@ -22,16 +22,16 @@ std::size_t place(const Plan& plan, const Op& op) {
   return static_cast<std::size_t>(std::find(plan.ops.begin(), plan.ops.end(), op) - plan.ops.begin());
 }
 
-/// Of a step of `its`: a gather takes `start` seconds and `each` for a byte that is sent; each unit keeps 800 bytes for
-/// backward, of which checkpointing keeps 200.
-std::shared_ptr<const Profile> measured(const Shape& its, double start = 0, double each = 1e-9) {
+/// Of a step of `layout`: a gather takes `start` seconds and `each` for a byte that is sent; each unit keeps 800 bytes
+/// for backward, of which checkpointing keeps 200.
+std::shared_ptr<const Profile> measured(const Shape& layout, double start = 0, double each = 1e-9) {
   auto profile = std::make_shared<Profile>();
-  profile->shape = its;
-  for (int unit = 0; unit < static_cast<int>(its.units.size()); ++unit) {
-    const double sent = sent_bytes({Kind::gather, unit}, its, 4);
+  profile->shape = layout;
+  for (int unit = 0; unit < static_cast<int>(layout.units.size()); ++unit) {
+    const double sent = sent_bytes({Kind::gather, unit}, layout, 4);
     profile->timings.push_back({Kind::gather, unit, start + each * sent, 0});
     profile->timings.push_back({Kind::gather_wait, unit, 0, 0});
-    const bool light = its.activation_checkpointing && unit + 1 < static_cast<int>(its.units.size());
+    const bool light = layout.activation_checkpointing && unit + 1 < static_cast<int>(layout.units.size());
     profile->timings.push_back({light ? Kind::forward_no_grad : Kind::forward, unit, 1e-3, light ? 200.0 : 800.0});
     if (light) profile->timings.push_back({Kind::recompute, unit, 1e-3, 600});
     profile->timings.push_back({Kind::backward, unit, 2e-3, -800});
@@ -92,9 +92,9 @@ TEST_CASE(
 }
 
 TEST_CASE("offload passes: with a profile as little moves as fits the budget, and comes back as soon as it does") {
-  const Shape its = shape(2, 2, 1, true);
-  const auto profile = measured(its);
-  const Plan plan = baseline(its);
+  const Shape layout = shape(2, 2, 1, true);
+  const auto profile = measured(layout);
+  const Plan plan = baseline(layout);
   const MemoryCurve curve(*profile);
   const double peak = curve.peak(plan);
   CHECK(peak == doctest::Approx(50'000));
@@ -112,8 +112,8 @@ TEST_CASE("offload passes: with a profile as little moves as fits the budget, an
   CHECK(curve.peak(two) <= peak - 65);
   // Behind the peak, the last unit's backward, there is room again: long before the update.
   CHECK(place(two, {Kind::load, 2}) == place(two, {Kind::backward, 3, 0}) + 1);
-  const Plan all = moved("offload_adam_states", 1);
-  CHECK(count(all, Kind::store) == 4);
+  const Plan whole = moved("offload_adam_states", 1);
+  CHECK(count(whole, Kind::store) == 4);
   // Inputs of the two blocks are 200 bytes each; the sync variant asks nothing.
   CHECK(count(moved("offload_activation", peak - 1), Kind::store_input) == 1);
   CHECK(count(moved("offload_adam_states_sync", peak), Kind::store) == 4);
@@ -142,24 +142,24 @@ TEST_CASE("offload passes: the check finds what is used while it is away, and wh
 TEST_CASE("prefetch: small gathers begin together where that is predicted to be cheaper, and within the budget") {
   for (const int stage : {1, 2, 3}) {
     CAPTURE(stage);
-    const Shape its = shape(stage);
-    const Plan plan = baseline(its);
+    const Shape layout = shape(stage);
+    const Plan plan = baseline(layout);
     const auto prefetched = [&](std::int64_t budget, const std::shared_ptr<const Profile>& profile) {
       return compile(plan, {"prefetch"}, {budget, profile});
     };
     const Plan alone = prefetched(1'000'000, nullptr);
     CHECK(collectives(alone) == collectives(plan));
-    Shape even = its;
+    Shape even = layout;
     for (Unit& unit : even.units) unit.numel = 400;
     CHECK(collectives(compile(baseline(even), {"prefetch"}, {1'000'000, measured(even)})) == collectives(plan));
-    const Plan together = prefetched(1'000'000, measured(its, 1e-3, 1e-12));
+    const Plan together = prefetched(1'000'000, measured(layout, 1e-3, 1e-12));
     CHECK(collectives(together) < collectives(plan));
     CHECK(count(together, Kind::gather) == count(plan, Kind::gather));
     CHECK(sent_bytes(together, 4) == sent_bytes(plan, 4));
     CHECK(hash(together) != hash(alone));
     CHECK(together.effects.front().starts_with("prefetch: collectives "));
     // Without room no more is gathered at one time than before.
-    const Plan tight = prefetched(1, measured(its, 1e-3, 1e-12));
+    const Plan tight = prefetched(1, measured(layout, 1e-3, 1e-12));
     CHECK(peak_gathered(tight) <= peak_gathered(alone));
     // A gather that begins with one that does not follow is no plan.
     Plan broken = together;

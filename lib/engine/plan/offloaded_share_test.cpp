@@ -18,11 +18,11 @@ namespace {
 
 /// GPT-2 of 1558M parameters: an embedding, 48 blocks, a head that is tied to the embedding.
 Shape gpt2_xl(int stage = 3) {
-  Shape its{{stage}, {{"embedding", 82'050'000}}};
-  for (int i = 0; i < 48; ++i) its.units.push_back({"h." + std::to_string(i), 30'740'000});
-  its.units.push_back({"head", 3'200, 0});
-  its.offload_optimizer = true;
-  return its;
+  Shape layout{{stage}, {{"embedding", 82'050'000}}};
+  for (int i = 0; i < 48; ++i) layout.units.push_back({"h." + std::to_string(i), 30'740'000});
+  layout.units.push_back({"head", 3'200, 0});
+  layout.offload_optimizer = true;
+  return layout;
 }
 
 Shape with(Shape shape, double ratio) {
@@ -40,25 +40,25 @@ std::string places(const Shape& shape) {
 TEST_CASE("share: after each unit the share so far is the ratio, but for half of the largest unit") {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
-    Shape its;
-    its.offload_optimizer = true;
+    Shape layout;
+    layout.offload_optimizer = true;
     const int units = 1 + static_cast<int>(random() % 30);
     for (int i = 0; i < units; ++i) {
-      its.units.push_back({std::to_string(i), static_cast<std::int64_t>(1 + random() % 1000)});
-      its.units.back().frozen = random() % 4 == 0 ? its.units.back().numel / 2 : 0;
-      its.units.back().among = random() % 4 == 0 ? 2 : 1;
+      layout.units.push_back({std::to_string(i), static_cast<std::int64_t>(1 + random() % 1000)});
+      layout.units.back().frozen = random() % 4 == 0 ? layout.units.back().numel / 2 : 0;
+      layout.units.back().among = random() % 4 == 0 ? 2 : 1;
     }
     const double ratio = static_cast<double>(random() % 11) / 10;
     CAPTURE(ratio);
-    its = with(its, ratio);
-    double all = 0, away = 0, largest = 0;
-    for (const Unit& unit : its.units) {
+    layout = with(layout, ratio);
+    double total = 0, away = 0, largest = 0;
+    for (const Unit& unit : layout.units) {
       const double elements = static_cast<double>(unit.trained()) * unit.among;
-      all += elements, largest = std::max(largest, elements);
-      if (its.offloads(unit)) away += elements;
-      CHECK(std::abs(away - ratio * all) <= largest / 2 + 1e-6);
+      total += elements, largest = std::max(largest, elements);
+      if (layout.offloads(unit)) away += elements;
+      CHECK(std::abs(away - ratio * total) <= largest / 2 + 1e-6);
     }
-    CHECK(offloaded_share(its) == doctest::Approx(away / all));
+    CHECK(offloaded_share(layout) == doctest::Approx(away / total));
   }
   CHECK(places(with(gpt2_xl(), 0)) == std::string(50, '-'));
   CHECK(places(with(gpt2_xl(), 1)) == std::string(50, 'a'));
@@ -89,12 +89,12 @@ TEST_CASE("share: a plan loads and stores what is away alone, one load ahead; a 
     for (const double ratio : {0.0, 0.3, 0.5, 0.7, 1.0}) {
       CAPTURE(stage);
       CAPTURE(ratio);
-      Shape its = shape(stage);
-      its.offload_optimizer = true, its.offload_parameters = stage == 3;
-      offload_share(its, ratio);
-      const Plan plan = baseline(its);
+      Shape layout = shape(stage);
+      layout.offload_optimizer = true, layout.offload_parameters = stage == 3;
+      offload_share(layout, ratio);
+      const Plan plan = baseline(layout);
       CHECK_NOTHROW(check(plan));
-      const std::string where = places(its);
+      const std::string where = places(layout);
       const auto away = std::count(where.begin(), where.end(), 'a');
       CHECK(count(plan, Kind::load) == away);
       CHECK(count(plan, Kind::store) == away);
@@ -102,7 +102,7 @@ TEST_CASE("share: a plan loads and stores what is away alone, one load ahead; a 
       int loaded = 0;  // and not yet updated
       for (const Op& op : plan.ops) {
         if (op.kind == Kind::load) CHECK(++loaded <= 2);
-        if (op.kind == Kind::step && its.offloads(its.units[static_cast<std::size_t>(op.unit)])) --loaded;
+        if (op.kind == Kind::step && layout.offloads(layout.units[static_cast<std::size_t>(op.unit)])) --loaded;
       }
       for (const char* const pass : {"offload_adam_states", "offload_adam_states_sync"}) {
         const Plan moved = compile(plan, {pass}, {});
@@ -110,9 +110,9 @@ TEST_CASE("share: a plan loads and stores what is away alone, one load ahead; a 
         CHECK(count(moved, Kind::load) == 4);
       }
       // A plan for other places is not taken for this one.
-      for (Unit& unit : its.units) {
+      for (Unit& unit : layout.units) {
         Plan other = plan;
-        Unit& changed = other.shape.units[static_cast<std::size_t>(&unit - its.units.data())];
+        Unit& changed = other.shape.units[static_cast<std::size_t>(&unit - layout.units.data())];
         changed.stays = !changed.stays;
         CHECK_THROWS_AS(check(other), Error);
       }
@@ -121,24 +121,24 @@ TEST_CASE("share: a plan loads and stores what is away alone, one load ahead; a 
 }
 
 TEST_CASE("share: bytes of state in device memory are those that stay") {
-  const double all = state_bytes(with(gpt2_xl(), 0), 2), away = state_bytes(with(gpt2_xl(), 1), 2);
-  CHECK(all - away == doctest::Approx(12 * trained(gpt2_xl())));
+  const double whole = state_bytes(with(gpt2_xl(), 0), 2), away = state_bytes(with(gpt2_xl(), 1), 2);
+  CHECK(whole - away == doctest::Approx(12 * trained(gpt2_xl())));
   for (const double ratio : {0.3, 0.7}) {
-    const Shape its = with(gpt2_xl(), ratio);
-    CHECK(all - state_bytes(its, 2) == doctest::Approx(12 * trained(its) * offloaded_share(its)));
+    const Shape layout = with(gpt2_xl(), ratio);
+    CHECK(whole - state_bytes(layout, 2) == doctest::Approx(12 * trained(layout) * offloaded_share(layout)));
   }
 }
 
 /// A profile in which a load and a store take 1 ns a byte, and a forward 1 ms.
-Profile measured(const Shape& its) {
+Profile measured(const Shape& layout) {
   Profile profile;
-  profile.shape = its;
+  profile.shape = layout;
   profile.bytes_per_parameter = 2;
   profile.count = 1000;
-  const Plan plan = baseline(its);
+  const Plan plan = baseline(layout);
   for (const Op& op : plan.ops) {
     const bool moves = op.kind == Kind::load || op.kind == Kind::store;
-    const double state = moves ? 12.0 * static_cast<double>(its.units[static_cast<std::size_t>(op.unit)].numel) : 0;
+    const double state = moves ? 12.0 * static_cast<double>(layout.units[static_cast<std::size_t>(op.unit)].numel) : 0;
     if (!profile.find(op.kind, op.unit))
       profile.timings.push_back({op.kind, op.unit, moves ? state * 1e-9 : computes(op.kind) ? 1e-3 : 0, 0});
   }
@@ -147,9 +147,9 @@ Profile measured(const Shape& its) {
 
 TEST_CASE(
     "share: a profile keeps it; a model of more layers has it too; what all of it costs is predicted from a part") {
-  const Shape its = with(gpt2_xl(), 0.7);
-  const Profile profile = measured(its), again = profile_from_json(to_json(profile), "profile.json");
-  CHECK(places(again.shape) == places(its));
+  const Shape layout = with(gpt2_xl(), 0.7);
+  const Profile profile = measured(layout), again = profile_from_json(to_json(profile), "profile.json");
+  CHECK(places(again.shape) == places(layout));
   const Shape more = with_layers(profile, 96).shape;
   CHECK(offloaded_share(more) == doctest::Approx(0.7).epsilon(0.02));
   CHECK(places(more).find("---") == std::string::npos);
@@ -159,9 +159,9 @@ TEST_CASE(
     CHECK(predicted.unknown.empty());
     CHECK(predicted.parts.at("offload") == doctest::Approx(2 * 12e-9 * trained(other) * offloaded_share(other)));
   }
-  CHECK(way(its) == "stage 3, offload of 0.70 of optimizer state");
-  CHECK(way(with(its, 1)) == "stage 3, offload of optimizer state");
-  CHECK(way(with(its, 0)) == "stage 3");
+  CHECK(way(layout) == "stage 3, offload of 0.70 of optimizer state");
+  CHECK(way(with(layout, 1)) == "stage 3, offload of optimizer state");
+  CHECK(way(with(layout, 0)) == "stage 3");
 }
 
 }  // namespace

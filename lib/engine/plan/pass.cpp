@@ -79,20 +79,20 @@ Plan keep_gathered(const Plan& plan, const std::vector<bool>& kept) {
   for (const Op& op : plan.ops) {
     if (op.kind == Kind::release) ++releases[static_cast<std::size_t>(op.unit)];
   }
-  std::vector<bool> there(plan.shape.units.size());
+  std::vector<bool> gathered(plan.shape.units.size());
   for (auto at = plan.ops.begin(); at != plan.ops.end(); ++at) {
     const Op& op = *at;
     if (op.unit >= 0 && kept[static_cast<std::size_t>(op.unit)]) {
       const auto unit = static_cast<std::size_t>(op.unit);
-      if (gathers(op.kind) && there[unit]) continue;
+      if (gathers(op.kind) && gathered[unit]) continue;
       if (op.kind == Kind::partition) continue;  // it is not gathered again
       // A shard is loaded for a gather, or for the update, which stays.
       const bool for_gather =
           op.kind == Kind::load_shard && std::find(at, plan.ops.end(), Op{Kind::gather, op.unit, -1}) != plan.ops.end();
-      if (for_gather && there[unit]) continue;
+      if (for_gather && gathered[unit]) continue;
       if (op.kind == Kind::gather_wait) {
-        if (there[unit]) continue;
-        there[unit] = true;
+        if (gathered[unit]) continue;
+        gathered[unit] = true;
       }
       if (op.kind == Kind::release && --releases[unit] > 0) continue;
     }
@@ -151,11 +151,11 @@ Plan prefetch(const Plan& plan, const Budget& budget) {
     std::size_t to = i, before = i;  // before the computation that it hides behind, or behind its own step
     while (before > 0 && to == i) {
       const Op& previous = ops[before - 1];
-      const bool own =
+      const bool ends =
           previous.unit == gather.unit && (previous.kind == Kind::release || previous.kind == Kind::step ||
                                            previous.kind == Kind::load_shard || previous.kind == Kind::partition);
-      if (own && previous.kind == Kind::step) to = before;
-      if (own) break;
+      if (ends && previous.kind == Kind::step) to = before;
+      if (ends) break;
       if (computes(previous.kind)) to = before - 1;
       --before;
     }
@@ -223,7 +223,7 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
 }  // namespace
 
 const std::vector<Pass>& passes() {
-  static const std::vector<Pass> all = {
+  static const std::vector<Pass> passes = {
       {"offload_parameters",
        "move shards of parameters out between their uses in a step",
        {},
@@ -260,7 +260,7 @@ const std::vector<Pass>& passes() {
        offload_activation,
        false},
   };
-  return all;
+  return passes;
 }
 
 std::vector<std::string> pass_names() {

@@ -77,8 +77,8 @@ class Builder {
   /// True if a unit after `unit` in this direction reads `read` too.
   bool read_later(int read, int unit, int direction) const {
     for (int next = unit + direction; inside(next, direction); next += direction) {
-      const auto its = reads(next);
-      if (std::find(its.begin(), its.end(), read) != its.end()) return true;
+      const auto inputs = reads(next);
+      if (std::find(inputs.begin(), inputs.end(), read) != inputs.end()) return true;
     }
     return false;
   }
@@ -255,20 +255,20 @@ tree::Leaves slice_of_leaves(const Shape& shape, std::int64_t rank) {
 
 std::int64_t leaf(const Shape& shape, int rank, int micro) {
   const bool neighbours = shape.divided().gradients;
-  const tree::Leaves own = neighbours ? tree::Leaves{std::int64_t{rank} * shape.chunks_of_rank(), shape.leaves()}
-                                      : slice_of_leaves(shape, rank);
-  const std::int64_t stride = neighbours ? shape.ranks : 1, leaf = own.begin + micro * stride * shape.chunks_of_rank();
-  return leaf < own.end ? leaf : -1;
+  const tree::Leaves held = neighbours ? tree::Leaves{std::int64_t{rank} * shape.chunks_of_rank(), shape.leaves()}
+                                       : slice_of_leaves(shape, rank);
+  const std::int64_t stride = neighbours ? shape.ranks : 1, leaf = held.begin + micro * stride * shape.chunks_of_rank();
+  return leaf < held.end ? leaf : -1;
 }
 
 tree::Addends addends(const Shape& shape, int micro) {
   std::vector<std::vector<tree::Leaves>> terms(static_cast<std::size_t>(shape.ranks));
   for (int rank = 0; rank < shape.ranks; ++rank) {
-    auto& its = terms[static_cast<std::size_t>(rank)];
+    auto& nodes = terms[static_cast<std::size_t>(rank)];
     if (micro < 0) {
-      its = tree::nodes(slice_of_leaves(shape, rank), shape.leaves());
-    } else if (const std::int64_t own = leaf(shape, rank, micro); own >= 0) {
-      its = tree::nodes({own, own + shape.chunks_of_rank()}, shape.leaves());
+      nodes = tree::nodes(slice_of_leaves(shape, rank), shape.leaves());
+    } else if (const std::int64_t first = leaf(shape, rank, micro); first >= 0) {
+      nodes = tree::nodes({first, first + shape.chunks_of_rank()}, shape.leaves());
     }
   }
   return tree::Addends::of(std::move(terms), shape.leaves());

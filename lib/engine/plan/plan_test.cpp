@@ -220,10 +220,10 @@ TEST_CASE("check: finds what would change the result") {
 
 /// With what a stage can offload.
 Shape offloading(int stage, int ranks = 2, int micro_steps = 2, bool checkpointing = false) {
-  Shape its = shape(stage, ranks, micro_steps, checkpointing);
-  its.offload_optimizer = true;
-  its.offload_parameters = stage == 3;
-  return its;
+  Shape layout = shape(stage, ranks, micro_steps, checkpointing);
+  layout.offload_optimizer = true;
+  layout.offload_parameters = stage == 3;
+  return layout;
 }
 
 TEST_CASE("offload: every stage gives a plan that passes its check, also after passes, and loads and stores in pairs") {
@@ -286,9 +286,9 @@ TEST_CASE("offload: the check finds a use before the load, a change that is not 
 
 /// With a secondary partition of K of N ranks.
 Shape partitioned_twice(int secondary, int ranks, int micro_steps = 2, bool checkpointing = false) {
-  Shape its = shape(3, ranks, micro_steps, checkpointing);
-  its.secondary = secondary;
-  return its;
+  Shape layout = shape(3, ranks, micro_steps, checkpointing);
+  layout.secondary = secondary;
+  return layout;
 }
 
 TEST_CASE(
@@ -296,9 +296,9 @@ TEST_CASE(
   for (const int micro_steps : {1, 4}) {
     for (const bool offloads : {false, true}) {
       for (const bool checkpointing : {false, true}) {
-        Shape its = partitioned_twice(2, 8, micro_steps, checkpointing);
-        its.offload_optimizer = its.offload_parameters = offloads;
-        const Plan plan = baseline(its);
+        Shape layout = partitioned_twice(2, 8, micro_steps, checkpointing);
+        layout.offload_optimizer = layout.offload_parameters = offloads;
+        const Plan plan = baseline(layout);
         CHECK_NOTHROW(check(plan));
         CHECK(count(plan, Kind::gather) == 4);
         CHECK(count(plan, Kind::partition) == 4);
@@ -360,31 +360,31 @@ TEST_CASE("integers: parameters travel in 8 bits from the first partition alone,
                four = codec_bytes(1000, 4) + 2 * codec_bytes(400, 4) + codec_bytes(16, 4), psi = 1816;
   CHECK(codec_bytes(256 * 1280, 8) == 256 * (1280 + 40));
   CHECK(codec_bytes(256 * 1280, 4) == 256 * (640 + 40));
-  Shape its = shape(3, 8, 2);
-  its.quantized_weights = true;
-  CHECK(sent_bytes(baseline(its), 4) == doctest::Approx((4 * eight + 2 * 4 * psi) * 7 / 8));
-  its.quantized_gradients = true;
-  CHECK(sent_bytes(baseline(its), 2) == doctest::Approx((4 * eight + 2 * four) * 7 / 8));
-  its.secondary = 4;
-  CHECK(sent_bytes(baseline(its), 2) == doctest::Approx((eight + 2 * four) * 7 / 8 + 3 * 2 * psi * 3 / 4));
-  CHECK(hash(baseline(its)) != hash(baseline(shape(3, 8, 2))));
+  Shape layout = shape(3, 8, 2);
+  layout.quantized_weights = true;
+  CHECK(sent_bytes(baseline(layout), 4) == doctest::Approx((4 * eight + 2 * 4 * psi) * 7 / 8));
+  layout.quantized_gradients = true;
+  CHECK(sent_bytes(baseline(layout), 2) == doctest::Approx((4 * eight + 2 * four) * 7 / 8));
+  layout.secondary = 4;
+  CHECK(sent_bytes(baseline(layout), 2) == doctest::Approx((eight + 2 * four) * 7 / 8 + 3 * 2 * psi * 3 / 4));
+  CHECK(hash(baseline(layout)) != hash(baseline(shape(3, 8, 2))));
 }
 
 TEST_CASE("FP8: weights of products travel in 8 bits where ranks share them, with their scales once a step") {
-  Shape its = shape(3, 8, 2);
-  its.float8_gathers = true;
-  CHECK(sent_bytes(baseline(its), 2) == sent_bytes(baseline(shape(3, 8, 2)), 2));  // no unit has such weights
-  its.units[0].float8 = 992, its.units[0].float8_scales = 4;
+  Shape layout = shape(3, 8, 2);
+  layout.float8_gathers = true;
+  CHECK(sent_bytes(baseline(layout), 2) == sent_bytes(baseline(shape(3, 8, 2)), 2));  // no unit has such weights
+  layout.units[0].float8 = 992, layout.units[0].float8_scales = 4;
   // 125 numbers of 1000 a rank, of which 8 may have 16 bits.
   CHECK(float8_bytes(1000, 992, 8) == 8 * (125 + 8));
   CHECK(float8_bytes(1000, 10, 8) == 8 * 250);
   CHECK(float8_bytes(1001, 1001, 8) == 8 * 126);
   const double saved = 4 * (2 * 1000 - 8 * 133) * 7.0 / 8 - 4 * 4 * 7;
-  CHECK(sent_bytes(baseline(its), 2) == doctest::Approx(sent_bytes(baseline(shape(3, 8, 2)), 2) - saved));
-  CHECK(sent_between_nodes(baseline(its), 2, 8) == 0);
-  CHECK(hash(baseline(its)) != hash(baseline(shape(3, 8, 2))));
-  its.ranks = 1;
-  CHECK(encoded_bytes(its.units[0], its) == 0);
+  CHECK(sent_bytes(baseline(layout), 2) == doctest::Approx(sent_bytes(baseline(shape(3, 8, 2)), 2) - saved));
+  CHECK(sent_between_nodes(baseline(layout), 2, 8) == 0);
+  CHECK(hash(baseline(layout)) != hash(baseline(shape(3, 8, 2))));
+  layout.ranks = 1;
+  CHECK(encoded_bytes(layout.units[0], layout) == 0);
 }
 
 TEST_CASE("hash: differs where ranks would do different things") {
@@ -409,10 +409,10 @@ TEST_CASE("plan: the micro-batches of a step are each of one rank's micro-steps,
         bool in_front = true;  // who has one less has none in the last micro-step alone
         for (int rank = 0; rank < ranks; ++rank) {
           for (int micro = 0; micro < shape.micro_steps; ++micro) {
-            const std::int64_t own = leaf(shape, rank, micro);
-            in_front = in_front && (own >= 0 || micro + 1 == shape.micro_steps);
-            if (own >= 0) ++owners.at(static_cast<std::size_t>(own));
-            in_last += own >= 0 && micro + 1 == shape.micro_steps;
+            const std::int64_t held = leaf(shape, rank, micro);
+            in_front = in_front && (held >= 0 || micro + 1 == shape.micro_steps);
+            if (held >= 0) ++owners.at(static_cast<std::size_t>(held));
+            in_last += held >= 0 && micro + 1 == shape.micro_steps;
           }
         }
         CHECK(in_front);
@@ -421,10 +421,10 @@ TEST_CASE("plan: the micro-batches of a step are each of one rank's micro-steps,
         // What the ranks bring is the whole step, or the whole micro-step.
         const bool by_step = !shape.divided().gradients;
         for (int micro = by_step ? -1 : 0; micro < (by_step ? 0 : shape.micro_steps); ++micro) {
-          const tree::Addends all = addends(shape, micro);
-          CHECK(all.sums.front().begin == (by_step ? 0 : std::int64_t{micro} * ranks));
-          CHECK(all.sums.back().end == (by_step ? leaves : std::min(leaves, (micro + std::int64_t{1}) * ranks)));
-          if (by_step) CHECK(all.sums.size() == 1);
+          const tree::Addends total = addends(shape, micro);
+          CHECK(total.sums.front().begin == (by_step ? 0 : std::int64_t{micro} * ranks));
+          CHECK(total.sums.back().end == (by_step ? leaves : std::min(leaves, (micro + std::int64_t{1}) * ranks)));
+          if (by_step) CHECK(total.sums.size() == 1);
         }
       }
     }

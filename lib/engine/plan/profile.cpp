@@ -46,11 +46,11 @@ class Reader {
   }
   Reader part(const char* key) const { return {get<Json>(key), where_ + key + "."}; }
   std::vector<Reader> list(const char* key) const {
-    const auto all = get<Json>(key);
-    if (!all.is_array()) fail(key, "is not a list");
+    const auto list = get<Json>(key);
+    if (!list.is_array()) fail(key, "is not a list");
     std::vector<Reader> parts;
-    for (std::size_t i = 0; i < all.size(); ++i)
-      parts.push_back({all[i], where_ + key + "[" + std::to_string(i) + "]."});
+    for (std::size_t i = 0; i < list.size(); ++i)
+      parts.push_back({list[i], where_ + key + "[" + std::to_string(i) + "]."});
     return parts;
   }
   [[noreturn]] void fail(const std::string& key, const std::string& what) const {
@@ -102,13 +102,13 @@ Json to_json(const Shape& shape) {
 
 std::vector<Matrix> read_matrices(const Reader& unit) {
   constexpr std::int64_t kLongest = 1 << 24;
-  std::vector<Matrix> all;
+  std::vector<Matrix> matrices;
   for (const auto& [begin, rows, columns] : unit.get<std::vector<std::array<std::int64_t, 3>>>("matrices")) {
-    all.push_back({begin, rows, columns});
+    matrices.push_back({begin, rows, columns});
     if (begin < 0 || rows < 1 || rows > kLongest || columns < 1 || columns > kLongest)
       unit.fail("matrices", "has a matrix of " + std::to_string(rows) + " x " + std::to_string(columns));
   }
-  return all;
+  return matrices;
 }
 
 Shape read_shape(const Reader& json) {
@@ -200,22 +200,22 @@ Profile Timings::into(Profile profile) const {
 }
 
 Profile profile_of(const std::vector<Profile>& ranks) {
-  Profile all = ranks.front();
+  Profile mean = ranks.front();
   const auto count = static_cast<double>(ranks.size());
   for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
-    all.rest += ranks[rank].rest;
-    all.peak = std::max(all.peak, ranks[rank].peak);
-    all.state = std::max(all.state, ranks[rank].state);
-    for (Timing& timing : all.timings) {
+    mean.rest += ranks[rank].rest;
+    mean.peak = std::max(mean.peak, ranks[rank].peak);
+    mean.state = std::max(mean.state, ranks[rank].state);
+    for (Timing& timing : mean.timings) {
       const Timing* const timed = ranks[rank].find(timing.kind, timing.unit);
       if (!timed) throw Error("the profiles of ranks 0 and " + std::to_string(rank) + " are of two plans");
       timing.seconds += timed->seconds;
       timing.growth = std::max(timing.growth, timed->growth);
     }
   }
-  all.rest /= count;
-  for (Timing& timing : all.timings) timing.seconds /= count;
-  return all;
+  mean.rest /= count;
+  for (Timing& timing : mean.timings) timing.seconds /= count;
+  return mean;
 }
 
 std::string to_json(const Profile& profile) {
@@ -246,24 +246,24 @@ std::string to_json(const Profile& profile) {
 
 Profile profile_from_json(const std::string& text, const std::string& file) {
   const Json json = json_of<Json>(text, file);
-  const Reader all(json, file + ": ");
-  if (const int version = all.within<int>("zs_profile", 1, kVersion); version < kVersion)
+  const Reader reader(json, file + ": ");
+  if (const int version = reader.within<int>("zs_profile", 1, kVersion); version < kVersion)
     throw Error(file, 0, "is the profile of an earlier zs: measure again, with zs-train --deepcompile");
   Profile profile;
-  profile.model = all.get<std::string>("model");
-  profile.device = all.get<std::string>("device");
-  profile.bytes_per_parameter = all.within<int>("bytes_per_parameter", 1, 8);
+  profile.model = reader.get<std::string>("model");
+  profile.device = reader.get<std::string>("device");
+  profile.bytes_per_parameter = reader.within<int>("bytes_per_parameter", 1, 8);
   if (json.contains("images")) profile.noun = "images";
-  profile.count = all.within<std::int64_t>(profile.noun.c_str(), 1, std::int64_t{1} << 50);
-  profile.node = all.within<int>("ranks_of_node", 1, 1 << 24);
-  profile.overlaps = all.get<bool>("overlaps");
-  profile.rest = all.at_least_zero("rest_seconds");
-  profile.peak = all.at_least_zero("peak_bytes");
-  profile.state = all.at_least_zero("state_bytes");
-  profile.slots = all.within<int>("slots_of_node", 0, 1 << 24);
-  profile.config = all.get<Json>("config").dump();
-  profile.shape = read_shape(all.part("shape"));
-  for (const Reader& one : all.list("operations")) {
+  profile.count = reader.within<std::int64_t>(profile.noun.c_str(), 1, std::int64_t{1} << 50);
+  profile.node = reader.within<int>("ranks_of_node", 1, 1 << 24);
+  profile.overlaps = reader.get<bool>("overlaps");
+  profile.rest = reader.at_least_zero("rest_seconds");
+  profile.peak = reader.at_least_zero("peak_bytes");
+  profile.state = reader.at_least_zero("state_bytes");
+  profile.slots = reader.within<int>("slots_of_node", 0, 1 << 24);
+  profile.config = reader.get<Json>("config").dump();
+  profile.shape = read_shape(reader.part("shape"));
+  for (const Reader& one : reader.list("operations")) {
     Timing timing;
     const auto operation = one.get<std::string>("operation");
     int kind = 0;

@@ -9,15 +9,15 @@
 namespace zs::tree {
 namespace {
 
-void add_nodes(std::vector<Leaves>& all, Leaves node, Leaves range) {
+void add_nodes(std::vector<Leaves>& found, Leaves node, Leaves range) {
   if (range.begin >= node.end || range.end <= node.begin) return;
   if (range.begin <= node.begin && node.end <= range.end) {
-    all.push_back(node);
+    found.push_back(node);
     return;
   }
   const std::int64_t middle = node.begin + left_of(node.size());
-  add_nodes(all, {node.begin, middle}, range);
-  add_nodes(all, {middle, node.end}, range);
+  add_nodes(found, {node.begin, middle}, range);
+  add_nodes(found, {middle, node.end}, range);
 }
 
 /// Adjacent nodes have all leaves between them once.
@@ -32,9 +32,9 @@ void require_adjacent(Leaves before, Leaves next) {
 }  // namespace
 
 std::vector<Leaves> nodes(Leaves range, std::int64_t leaves) {
-  std::vector<Leaves> all;
-  add_nodes(all, {0, leaves}, range);
-  return all;
+  std::vector<Leaves> found;
+  add_nodes(found, {0, leaves}, range);
+  return found;
 }
 
 bool are_halves(Leaves left, Leaves right, std::int64_t leaves) {
@@ -60,8 +60,8 @@ std::size_t Partials::add(Leaves node) {
 
 Addends Addends::of(std::vector<std::vector<Leaves>> terms, std::int64_t leaves) {
   std::optional<Leaves> range;
-  for (const auto& its : terms) {
-    for (const Leaves& node : its) {
+  for (const auto& held : terms) {
+    for (const Leaves& node : held) {
       if (range) require_adjacent(*range, node);
       range = {range ? range->begin : node.begin, node.end};
     }

@@ -9,12 +9,12 @@ namespace zs::tree {
 namespace {
 
 /// The definition: a range is a node if it is the whole, or in a half.
-bool is_node(Leaves range, Leaves of) {
-  if (range == of) return true;
-  if (of.size() < 2) return false;
-  const std::int64_t middle = of.begin + left_of(of.size());
-  return range.end <= middle     ? is_node(range, {of.begin, middle})
-         : range.begin >= middle ? is_node(range, {middle, of.end})
+bool is_node(Leaves range, Leaves node) {
+  if (range == node) return true;
+  if (node.size() < 2) return false;
+  const std::int64_t middle = node.begin + left_of(node.size());
+  return range.end <= middle     ? is_node(range, {node.begin, middle})
+         : range.begin >= middle ? is_node(range, {middle, node.end})
                                  : false;
 }
 
@@ -25,21 +25,21 @@ TEST_CASE("a range of leaves is whole nodes, in order, as few as there can be, a
         CAPTURE(leaves);
         CAPTURE(begin);
         CAPTURE(end);
-        const auto all = nodes({begin, end}, leaves);
+        const auto parts = nodes({begin, end}, leaves);
         std::int64_t at = begin;
         Partials one_by_one(leaves);
         for (std::int64_t leaf = begin; leaf < end; ++leaf) one_by_one.add({leaf, leaf + 1});
         bool are_nodes = true, is_fewest = true;
-        for (std::size_t i = 0; i < all.size(); ++i) {
-          are_nodes = are_nodes && all[i].begin == at && is_node(all[i], {0, leaves});
-          at = all[i].end;
-          if (i > 0) is_fewest = is_fewest && !is_node({all[i - 1].begin, all[i].end}, {0, leaves});
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+          are_nodes = are_nodes && parts[i].begin == at && is_node(parts[i], {0, leaves});
+          at = parts[i].end;
+          if (i > 0) is_fewest = is_fewest && !is_node({parts[i - 1].begin, parts[i].end}, {0, leaves});
         }
         CHECK(are_nodes);
         CHECK(is_fewest);
         CHECK(at == end);
-        CHECK(static_cast<double>(all.size()) <= std::max(1.0, 2 * std::log2(leaves)));
-        CHECK(one_by_one.nodes() == all);
+        CHECK(static_cast<double>(parts.size()) <= std::max(1.0, 2 * std::log2(leaves)));
+        CHECK(one_by_one.nodes() == parts);
       }
     }
   }

@@ -68,9 +68,9 @@ bool is_packed(const Parameter& parameter, const Adaptation& how) {
   return how.adapts() && !parameter.trained && parameter.product == Product::out_in && !parameter.expert;
 }
 
-void add_adapter(std::vector<Parameter>& all, std::size_t place, const Adaptation& how) {
-  Parameter& weight = all[place];
-  weight.adapter = static_cast<int>(all.size());
+void add_adapter(std::vector<Parameter>& parameters, std::size_t place, const Adaptation& how) {
+  Parameter& weight = parameters[place];
+  weight.adapter = static_cast<int>(parameters.size());
   weight.adapter_scale = how.scale();
   const bool out_in = weight.product == Product::out_in;
   const std::int64_t in = weight.shape[out_in ? 1 : 0], out = weight.shape[out_in ? 0 : 1];
@@ -88,26 +88,26 @@ void add_adapter(std::vector<Parameter>& all, std::size_t place, const Adaptatio
                     .keys = keys,
                     .trained = !any(how.frozen, module + ".lora_B.weight", names_part),
                     .added = true};
-  all.push_back(a);
-  all.push_back(b);
+  parameters.push_back(a);
+  parameters.push_back(b);
 }
 
 /// Words that name something: modules of any depth, "layers", "layers.0", "q_proj", "embed_tokens".
 std::vector<std::string> words_of(const std::vector<std::string>& names) {
-  std::set<std::string> all;
+  std::set<std::string> words;
   for (const std::string& name : names) {
     for (const std::string& word : split(name, ".")) {
-      if (!parse_int(word)) all.insert(word);
+      if (!parse_int(word)) words.insert(word);
     }
   }
-  return {all.begin(), all.end()};
+  return {words.begin(), words.end()};
 }
 
 template <typename Names>
 void require_each(const std::vector<std::string>& patterns, const std::vector<std::string>& names,
                   const std::string& option, const std::string& what, Names matches) {
   for (const std::string& pattern : patterns) {
-    if (any(names, pattern, [&](const std::string& name, const std::string& its) { return matches(its, name); }))
+    if (any(names, pattern, [&](const std::string& name, const std::string& word) { return matches(word, name); }))
       continue;
     const std::string near = did_you_mean(pattern.substr(pattern.rfind('.') + 1), words_of(names));
     throw Error(option + ": no " + what + " of the model is named '" + pattern + "'" +
@@ -161,12 +161,12 @@ double Adaptation::scale() const {
 std::string module_of(const std::string& parameter) { return parameter.substr(0, parameter.rfind('.')); }
 
 std::vector<Parameter> adapted(std::vector<Parameter> parameters, const Adaptation& how) {
-  const std::size_t own = parameters.size();
-  for (std::size_t i = 0; i < own; ++i) {
+  const std::size_t count = parameters.size();
+  for (std::size_t i = 0; i < count; ++i) {
     parameters[i].trained = is_trained(parameters[i], how);
     if (is_packed(parameters[i], how)) parameters[i].packing = how.packing;
   }
-  for (std::size_t i = 0; i < own; ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     if (is_adapted(parameters[i], how)) add_adapter(parameters, i, how);
   }
   return parameters;
@@ -185,9 +185,9 @@ void require_matches(const unit::Units& units, const Adaptation& how) {
   if (how.adapts()) {
     require_no_experts(units, how);
     for (const std::string& target : how.targets) {
-      const bool is_product = any(products, target, [](auto& name, auto& its) { return names_module(its, name); });
+      const bool is_product = any(products, target, [](auto& name, auto& word) { return names_module(word, name); });
       if (target == kAll || is_product) continue;
-      if (any(modules, target, [](auto& name, auto& its) { return names_module(its, name); }))
+      if (any(modules, target, [](auto& name, auto& word) { return names_module(word, name); }))
         throw Error(says_targets(how) + ": zs has no adapters for '" + target +
                     "': they are for the products of blocks; --modules_to_save " + target + " trains it whole");
       require_each({target}, products, says_targets(how), "product", names_module);
@@ -205,7 +205,7 @@ void require_matches(const unit::Units& units, const Adaptation& how) {
 }
 
 std::vector<std::string> target_modules(const unit::Units& units) {
-  std::set<std::string> adapted, others, all;
+  std::set<std::string> adapted, others, targets;
   for (const auto& unit : units) {
     for (const Parameter& parameter : unit->parameters()) {
       if (parameter.added || !parameter.name.ends_with(".weight")) continue;
@@ -216,9 +216,9 @@ std::vector<std::string> target_modules(const unit::Units& units) {
   for (const std::string& module : adapted) {
     const bool shared =
         std::ranges::any_of(others, [&](const std::string& other) { return end(other) == end(module); });
-    all.insert(shared ? module : end(module));
+    targets.insert(shared ? module : end(module));
   }
-  return {all.begin(), all.end()};
+  return {targets.begin(), targets.end()};
 }
 
 }  // namespace zs::model

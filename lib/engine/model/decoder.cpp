@@ -23,24 +23,24 @@ constexpr const char* kPrefix = "model.";
 /// Shared by the units of a model.
 struct Shared {
   const Description* family;
-  Decoder of;
+  Decoder decoder;
   Rotation rotation, local_rotation;
   const kernel::Kernels* kernels;
 };
 
 /// Products of what stands below each other in the matrix of one: so many rows each.
 std::vector<kernel::Projection> parts(const kernel::Projection& joined, std::initializer_list<std::int64_t> rows) {
-  std::vector<kernel::Projection> all;
+  std::vector<kernel::Projection> parts;
   std::int64_t row = 0;
   // The shared factor is a view, so that its gradients are added up before they reach the parameter, as in every graph.
   kernel::Adapter shared = joined.adapter;
   if (shared.defined()) shared.a_RI = shared.a_RI.view(shared.a_RI.sizes());
   for (const std::int64_t count : rows) {
-    all.push_back({joined.weight_OI.narrow(0, row, count), {}, shared});
-    if (shared.defined()) all.back().adapter.b_OR = joined.adapter.b_OR.narrow(0, row, count);
+    parts.push_back({joined.weight_OI.narrow(0, row, count), {}, shared});
+    if (shared.defined()) parts.back().adapter.b_OR = joined.adapter.b_OR.narrow(0, row, count);
     row += count;
   }
-  return all;
+  return parts;
 }
 
 /// A norm's weight, which begins so that it multiplies with 1.
@@ -53,19 +53,19 @@ class Embedding final : public unit::Unit {
  public:
   Embedding(const Shared& shared, const Settings& settings)
       : Unit("embedding",
-             begun(
-                 {matrix("model.embed_tokens.weight", {shared.of.V, shared.of.C}, settings, "vocab_size, hidden_size")},
-                 kPrefix, settings),
+             begun({matrix("model.embed_tokens.weight", {shared.decoder.V, shared.decoder.C}, settings,
+                           "vocab_size, hidden_size")},
+                   kPrefix, settings),
              -1,
-             shared.of.tied
+             shared.decoder.tied
                  ? std::vector<unit::Extra>{{.suffix = "lm_head.weight", .same_as = "model.embed_tokens.weight"}}
                  : std::vector<unit::Extra>{}),
         kernels_(shared.kernels),
-        scale_(shared.family->scaled_embedding ? std::sqrt(static_cast<double>(shared.of.C)) : 1) {}
+        scale_(shared.family->scaled_embedding ? std::sqrt(static_cast<double>(shared.decoder.C)) : 1) {}
 
-  Tensor forward(const Tensor&, std::span<const Tensor> own, std::span<const Tensor>,
+  Tensor forward(const Tensor&, std::span<const Tensor> owned, std::span<const Tensor>,
                  const ForwardContext& context) const override {
-    const Tensor x_BTC = kernels_->embedding(own[0], context.batch.inputs);
+    const Tensor x_BTC = kernels_->embedding(owned[0], context.batch.inputs);
     return scale_ == 1 ? x_BTC : x_BTC * at::full({}, scale_, x_BTC.options());  // of 16 bits, the scale is too
   }
 
@@ -137,25 +137,25 @@ struct Layout {
 class Block final : public unit::Unit {
  public:
   Block(std::int64_t index, const Shared& shared, const Settings& settings)
-      : Block(index, shared, settings, Layout(index, *shared.family, shared.of, settings)) {}
+      : Block(index, shared, settings, Layout(index, *shared.family, shared.decoder, settings)) {}
 
-  Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor>,
+  Tensor forward(const Tensor& x_BTC, std::span<const Tensor> owned, std::span<const Tensor>,
                  const ForwardContext& context) const override {
-    return feed_forward(shared_.kernels->attention_layer(x_BTC, attention(own, context, x_BTC.size(1))), own);
+    return feed_forward(shared_.kernels->attention_layer(x_BTC, attention(owned, context, x_BTC.size(1))), owned);
   }
 
   std::vector<Tensor> forward_chunks(std::span<const unit::Chunk> chunks,
                                      const unit::Sequence& sequence) const override {
     const kernel::Kernels& kernels = *shared_.kernels;
     std::vector<kernel::AttentionLayer> layers;
-    std::vector<Tensor> residuals, all;
+    std::vector<Tensor> residuals, outputs;
     std::vector<std::vector<Tensor>> parts;
     for (const unit::Chunk& chunk : chunks) {
-      layers.push_back(attention(chunk.own, chunk.context, chunk.x.size(1) * sequence.chunks()));
+      layers.push_back(attention(chunk.owned, chunk.context, chunk.x.size(1) * sequence.chunks()));
       const kernel::AttentionInputs in = kernel::attention_inputs(kernels, chunk.x, layers.back());
       residuals.push_back(in.x_BTC), parts.push_back({in.q_BTE, in.k_BTF, in.v_BTF});
     }
-    const std::int64_t heads[] = {shared_.of.H, shared_.of.K, shared_.of.K};
+    const std::int64_t heads[] = {shared_.decoder.H, shared_.decoder.K, shared_.decoder.K};
     const std::vector<Tensor> attended =
         sequence.attend(parts, heads, [&](std::size_t block, const std::vector<Tensor>& qkv) {
           kernel::Attending how = layers[block].attending;
@@ -167,18 +167,18 @@ class Block final : public unit::Unit {
           return kernel::attend(kernels, qkv[0], qkv[1], qkv[2], how);
         });
     for (std::size_t i = 0; i < chunks.size(); ++i)
-      all.push_back(
-          feed_forward(kernel::attention_output(kernels, residuals[i], attended[i], layers[i]), chunks[i].own));
-    return all;
+      outputs.push_back(
+          feed_forward(kernel::attention_output(kernels, residuals[i], attended[i], layers[i]), chunks[i].owned));
+    return outputs;
   }
 
   /// The tensors of the layer that its experts read. REQUIRES: it has experts.
-  Routed routed(std::span<const Tensor> own) const {
-    return {norm(own, layout_.norm2), shared_.of.epsilon, projection(own, layout_.router)};
+  Routed routed(std::span<const Tensor> owned) const {
+    return {norm(owned, layout_.norm2), shared_.decoder.epsilon, projection(owned, layout_.router)};
   }
 
   std::int64_t exchanged(std::int64_t chunks) const override {
-    const Decoder& s = shared_.of;
+    const Decoder& s = shared_.decoder;
     return 2 * s.D * (s.H + unit::heads_of_block(s.K, chunks) * chunks);
   }
 
@@ -187,18 +187,19 @@ class Block final : public unit::Unit {
   Layout layout_;
   std::int64_t window_;
 
-  kernel::Projection projection(std::span<const Tensor> own, Layer by) const {
-    return {tensor_at(own, by.weight), tensor_at(own, by.bias), adapter_of(*this, own, by.weight)};
+  kernel::Projection projection(std::span<const Tensor> owned, Layer by) const {
+    return {tensor_at(owned, by.weight), tensor_at(owned, by.bias), adapter_of(*this, owned, by.weight)};
   }
-  kernel::NormWeight norm(std::span<const Tensor> own, Layer by) const {
-    return {tensor_at(own, by.weight), shared_.family->norm_scale};
+  kernel::NormWeight norm(std::span<const Tensor> owned, Layer by) const {
+    return {tensor_at(owned, by.weight), shared_.family->norm_scale};
   }
 
   /// The attention of samples with this number of tokens.
-  kernel::AttentionLayer attention(std::span<const Tensor> own, const ForwardContext& context,
+  kernel::AttentionLayer attention(std::span<const Tensor> owned, const ForwardContext& context,
                                    std::int64_t tokens) const {
-    const Decoder& s = shared_.of;
-    kernel::Projection q = projection(own, layout_.q), k = projection(own, layout_.k), v = projection(own, layout_.v);
+    const Decoder& s = shared_.decoder;
+    kernel::Projection q = projection(owned, layout_.q), k = projection(owned, layout_.k),
+                       v = projection(owned, layout_.v);
     if (shared_.family->joined) {
       const std::vector<kernel::Projection> qkv = parts(q, {s.H * s.D, s.K * s.D, s.K * s.D});
       q = qkv[0], k = qkv[1], v = qkv[2];
@@ -207,12 +208,12 @@ class Block final : public unit::Unit {
     const bool sees_all = window_ == 0 || window_ >= tokens;
     const Rotation rotation =
         (window_ > 0 && shared_.family->two_ropes ? shared_.local_rotation : shared_.rotation).of(context.batch);
-    return {.norm_C = norm(own, layout_.norm1),
+    return {.norm_C = norm(owned, layout_.norm1),
             .epsilon = s.epsilon,
             .q = q,
             .k = k,
             .v = v,
-            .o = projection(own, layout_.o),
+            .o = projection(owned, layout_.o),
             .cos_TR = rotation.cos_TR,
             .sin_TR = rotation.sin_TR,
             .attending = {.heads = s.H,
@@ -222,28 +223,28 @@ class Block final : public unit::Unit {
                           .cap = s.score_cap,
                           .window = sees_all ? 0 : window_,
                           .documents = context.document_begins(),
-                          .sinks_H = tensor_at(own, layout_.sinks)},
-            .q_norm = norm(own, layout_.q_norm),
-            .k_norm = norm(own, layout_.k_norm),
-            .post_norm_C = norm(own, layout_.post_norm1)};
+                          .sinks_H = tensor_at(owned, layout_.sinks)},
+            .q_norm = norm(owned, layout_.q_norm),
+            .k_norm = norm(owned, layout_.k_norm),
+            .post_norm_C = norm(owned, layout_.post_norm1)};
   }
 
   /// Returns x unchanged for a block with experts: they are the next unit.
-  Tensor feed_forward(const Tensor& x_BTC, std::span<const Tensor> own) const {
-    const Decoder& s = shared_.of;
+  Tensor feed_forward(const Tensor& x_BTC, std::span<const Tensor> owned) const {
+    const Decoder& s = shared_.decoder;
     if (layout_.router.weight >= 0) return x_BTC;
-    kernel::Projection gate = projection(own, layout_.gate), up = projection(own, layout_.up);
+    kernel::Projection gate = projection(owned, layout_.gate), up = projection(owned, layout_.up);
     if (shared_.family->joined) {
       const std::vector<kernel::Projection> inner = parts(gate, {s.I, s.I});
       gate = inner[0], up = inner[1];
     }
-    return shared_.kernels->gated_layer(x_BTC, {.norm_C = norm(own, layout_.norm2),
+    return shared_.kernels->gated_layer(x_BTC, {.norm_C = norm(owned, layout_.norm2),
                                                 .epsilon = s.epsilon,
                                                 .gate = gate,
                                                 .up = up,
-                                                .down = projection(own, layout_.down),
+                                                .down = projection(owned, layout_.down),
                                                 .activation = shared_.family->activation,
-                                                .post_norm_C = norm(own, layout_.post_norm2),
+                                                .post_norm_C = norm(owned, layout_.post_norm2),
                                                 .last = true});
   }
 
@@ -252,7 +253,7 @@ class Block final : public unit::Unit {
              {{.suffix = ".rotary_emb.inv_freq"}}),  // older transformers save the frequencies with each attention
         shared_(shared),
         layout_(std::move(layout)),
-        window_(shared.of.windows[static_cast<std::size_t>(index)]) {}
+        window_(shared.decoder.windows[static_cast<std::size_t>(index)]) {}
 };
 
 /// The experts of a block, or some of them, as a separate unit: they may be divided among ranks. It reads the block's
@@ -266,44 +267,44 @@ class BlockExperts final : public unit::Unit {
     Shared shared;
     Settings settings;
   };
-  BlockExperts(const Of& of, std::int64_t begin, std::int64_t end)
-      : BlockExperts(of, begin, end, ParameterList(kPrefix + of.block->name() + ".", of.settings)) {}
+  BlockExperts(const Of& decoder, std::int64_t begin, std::int64_t end)
+      : BlockExperts(decoder, begin, end, ParameterList(kPrefix + decoder.block->name() + ".", decoder.settings)) {}
 
-  Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor> borrowed,
+  Tensor forward(const Tensor& x_BTC, std::span<const Tensor> owned, std::span<const Tensor> borrowed,
                  const ForwardContext& context) const override {
-    return experts_.forward(*of_.shared.kernels, x_BTC, of_.block->routed(borrowed), own, context);
+    return experts_.forward(*of_.shared.kernels, x_BTC, of_.block->routed(borrowed), owned, context);
   }
-  std::int64_t experts() const override { return of_.shared.of.mixture.count; }
+  std::int64_t experts() const override { return of_.shared.decoder.mixture.count; }
   std::unique_ptr<Unit> part(std::int64_t begin, std::int64_t end) const override {
     return std::make_unique<BlockExperts>(of_, begin, end);
   }
-  std::int64_t routed() const override { return 2 * of_.shared.of.mixture.chosen * of_.shared.of.C; }
+  std::int64_t routed() const override { return 2 * of_.shared.decoder.mixture.chosen * of_.shared.decoder.C; }
 
  private:
   Of of_;
   Experts experts_;
 
-  BlockExperts(const Of& of, std::int64_t begin, std::int64_t end, ParameterList list)
-      : BlockExperts(
-            of, list,
-            Experts(*of.shared.family->experts, of.shared.of.mixture, of.shared.of.C, begin, end, of.settings, list)) {}
-  BlockExperts(const Of& of, const ParameterList& list, Experts experts)
-      : Unit(of.block->name() + ".experts", begun(list.parameters(), kPrefix, of.settings), of.number),
-        of_(of),
+  BlockExperts(const Of& decoder, std::int64_t begin, std::int64_t end, ParameterList list)
+      : BlockExperts(decoder, list,
+                     Experts(*decoder.shared.family->experts, decoder.shared.decoder.mixture, decoder.shared.decoder.C,
+                             begin, end, decoder.settings, list)) {}
+  BlockExperts(const Of& decoder, const ParameterList& list, Experts experts)
+      : Unit(decoder.block->name() + ".experts", begun(list.parameters(), kPrefix, decoder.settings), decoder.number),
+        of_(decoder),
         experts_(std::move(experts)) {}
 };
 
 class Head final : public unit::Unit {
  public:
   Head(const Shared& shared, const Settings& settings, std::vector<unit::Extra> left_out)
-      : Unit("head", begun(parameters(shared, settings), kPrefix, settings), shared.of.tied ? 0 : -1,
+      : Unit("head", begun(parameters(shared, settings), kPrefix, settings), shared.decoder.tied ? 0 : -1,
              std::move(left_out)),
         shared_(shared) {}
 
-  Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor> borrowed,
+  Tensor forward(const Tensor& x_BTC, std::span<const Tensor> owned, std::span<const Tensor> borrowed,
                  const ForwardContext& context) const override {
-    const Tensor loss = of_tokens(x_BTC, own, borrowed, context);
-    const Mixture& mixture = shared_.of.mixture;
+    const Tensor loss = of_tokens(x_BTC, owned, borrowed, context);
+    const Mixture& mixture = shared_.decoder.mixture;
     return mixture.adds_auxiliary ? loss + auxiliary_loss(mixture, context) : loss;
   }
 
@@ -311,9 +312,9 @@ class Head final : public unit::Unit {
                                      const unit::Sequence& sequence) const override {
     std::vector<Tensor> losses;
     for (const unit::Chunk& chunk : chunks)
-      losses.push_back(of_tokens(chunk.x, chunk.own, chunk.borrowed, chunk.context));
-    if (!shared_.of.mixture.adds_auxiliary) return losses;
-    const std::vector<Tensor> more = auxiliary_losses(shared_.of.mixture, chunks, sequence);
+      losses.push_back(of_tokens(chunk.x, chunk.owned, chunk.borrowed, chunk.context));
+    if (!shared_.decoder.mixture.adds_auxiliary) return losses;
+    const std::vector<Tensor> more = auxiliary_losses(shared_.decoder.mixture, chunks, sequence);
     for (std::size_t i = 0; i < losses.size(); ++i) losses[i] = losses[i] + more[i];
     return losses;
   }
@@ -321,20 +322,22 @@ class Head final : public unit::Unit {
  private:
   Shared shared_;
 
-  Tensor of_tokens(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor> borrowed,
+  Tensor of_tokens(const Tensor& x_BTC, std::span<const Tensor> owned, std::span<const Tensor> borrowed,
                    const ForwardContext& context) const {
-    const Tensor y_BTC = shared_.kernels->rms_norm(x_BTC, {own[0], shared_.family->norm_scale}, shared_.of.epsilon).y;
-    return next_token_loss(*shared_.kernels, y_BTC, shared_.of.tied ? borrowed[0] : own[1], context,
-                           shared_.of.logit_cap);
+    const Tensor y_BTC =
+        shared_.kernels->rms_norm(x_BTC, {owned[0], shared_.family->norm_scale}, shared_.decoder.epsilon).y;
+    return next_token_loss(*shared_.kernels, y_BTC, shared_.decoder.tied ? borrowed[0] : owned[1], context,
+                           shared_.decoder.logit_cap);
   }
 
   static std::vector<Parameter> parameters(const Shared& shared, const Settings& settings) {
-    std::vector<Parameter> all = {norm_begun(*shared.family, scale("model.norm.weight", shared.of.C, "hidden_size"))};
-    if (!shared.of.tied) {
-      all.push_back(matrix("lm_head.weight", {shared.of.V, shared.of.C}, settings,
-                           "vocab_size, hidden_size, tie_word_embeddings"));
+    std::vector<Parameter> parameters = {
+        norm_begun(*shared.family, scale("model.norm.weight", shared.decoder.C, "hidden_size"))};
+    if (!shared.decoder.tied) {
+      parameters.push_back(matrix("lm_head.weight", {shared.decoder.V, shared.decoder.C}, settings,
+                                  "vocab_size, hidden_size, tie_word_embeddings"));
     }
-    return all;
+    return parameters;
   }
 };
 
@@ -343,11 +346,11 @@ class Head final : public unit::Unit {
 void build_decoder(const Description& family, Model& model, const Configuration& config, const Settings& settings,
                    std::int64_t total) {
   Shared shared{.family = &family,
-                .of = read_decoder(family, config, model, settings),
+                .decoder = read_decoder(family, config, model, settings),
                 .rotation = {},
                 .local_rotation = {},
                 .kernels = &kernel::chosen(settings.fused, settings.device)};
-  const Decoder& s = shared.of;
+  const Decoder& s = shared.decoder;
   model.num_key_value_heads = s.K;
   shared.rotation = rotation(s.rope, model.seq_length, s.D, settings.device);
   if (family.two_ropes) shared.local_rotation = rotation(s.local_rope, model.seq_length, s.D, settings.device);

@@ -86,46 +86,46 @@ std::int64_t key_value_heads(const Configuration& config, const Size& size) {
 
 /// The window of each layer; 0 if it has none.
 std::vector<std::int64_t> windows(const Description& family, const Configuration& config, std::int64_t layers) {
-  std::vector<std::int64_t> all(static_cast<std::size_t>(layers), 0);
-  if (!family.has("sliding_window")) return all;
+  std::vector<std::int64_t> windows(static_cast<std::size_t>(layers), 0);
+  if (!family.has("sliding_window")) return windows;
   const bool used = !family.has("use_sliding_window") || config.boolean("use_sliding_window", false);
   const std::int64_t window = used ? config.integer("sliding_window", 0) : 0;
   if (family.has("layer_types") && config.has("layer_types")) {
     const Json& types = config.values()["layer_types"];
     if (!types.is_array() || static_cast<std::int64_t>(types.size()) != config.integer("num_hidden_layers", 0))
       config.refuse("layer_types", "is not a list of num_hidden_layers texts");
-    for (std::size_t i = 0; i < std::min(all.size(), types.size()); ++i) {
+    for (std::size_t i = 0; i < std::min(windows.size(), types.size()); ++i) {
       if (types[i] != "full_attention" && types[i] != "sliding_attention")
         config.refuse("layer_types", "has " + types[i].dump() + ", zs knows full_attention and sliding_attention");
       if (types[i] == "full_attention") continue;
       if (window == 0) config.refuse("layer_types", "has sliding_attention, but sliding_window is not in use");
-      all[i] = window;
+      windows[i] = window;
     }
-    return all;
+    return windows;
   }
   const std::int64_t first = family.has("max_window_layers") ? config.integer("max_window_layers", 0, 0) : 0;
   const std::int64_t period = family.has("sliding_window_pattern")
                                   ? config.integer("sliding_window_pattern", family.window_period)
                                   : family.window_period;
   for (std::int64_t i = first; i < layers; ++i) {
-    if (period == 1 || (i + 1) % period != 0) all[static_cast<std::size_t>(i)] = window;
+    if (period == 1 || (i + 1) % period != 0) windows[static_cast<std::size_t>(i)] = window;
   }
-  return all;
+  return windows;
 }
 
 /// For each layer, whether it has experts.
 std::vector<bool> sparse(const Configuration& config, std::int64_t layers) {
   const std::int64_t step = config.integer("decoder_sparse_step", 1);
-  std::vector<bool> all(static_cast<std::size_t>(layers));
-  for (std::int64_t i = 0; i < layers; ++i) all[static_cast<std::size_t>(i)] = (i + 1) % step == 0;
-  if (!config.has("mlp_only_layers")) return all;
+  std::vector<bool> sparse(static_cast<std::size_t>(layers));
+  for (std::int64_t i = 0; i < layers; ++i) sparse[static_cast<std::size_t>(i)] = (i + 1) % step == 0;
+  if (!config.has("mlp_only_layers")) return sparse;
   const Json& dense = config.values()["mlp_only_layers"];
   for (const Json& layer : dense.is_array() ? dense : Json::array({dense})) {
     if (!layer.is_number_unsigned())
       config.refuse("mlp_only_layers", "is " + dense.dump() + ", expected a list of numbers of layers");
-    if (layer.get<std::int64_t>() < layers) all[layer.get<std::size_t>()] = false;
+    if (layer.get<std::int64_t>() < layers) sparse[layer.get<std::size_t>()] = false;
   }
-  return all;
+  return sparse;
 }
 
 /// The key in the family's files, which may have either name.
@@ -156,7 +156,7 @@ Mixture mixture(const Description& family, const Configuration& config, std::int
 }
 
 struct Ropes {
-  Rope all, local;
+  Rope global, local;
 };
 Ropes ropes(const Description& family, const Configuration& config, std::int64_t positions) {
   RopeDefaults defaults{.positions = positions, .phi = family.joined};
@@ -171,8 +171,8 @@ Ropes ropes(const Description& family, const Configuration& config, std::int64_t
   const Ropes read{rope_in(config.has("rope_parameters") ? both.part("full_attention") : scaling, defaults),
                    rope_in(both.part("sliding_attention"), local)};
   if (config.has("rope_parameters") && config.has("rope_scaling")) {
-    defaults.theta = read.all.theta;
-    if (rope_in(scaling, defaults) != read.all)
+    defaults.theta = read.global.theta;
+    if (rope_in(scaling, defaults) != read.global)
       config.refuse("rope_scaling", "is unlike rope_parameters.full_attention: leave one of them out");
   }
   return read;
@@ -243,7 +243,7 @@ Decoder read_decoder(const Description& family, const Configuration& given, cons
             .score_cap = config.real("attn_logit_softcapping", 0),
             .logit_cap = config.real("final_logit_softcapping", 0),
             .windows = windows(family, config, model.num_layers),
-            .rope = rope.all,
+            .rope = rope.global,
             .local_rope = rope.local,
             .mixture = mixture(family, config, model.num_layers, settings)};
   // The usual scale is left at 0: other scales need other kernels.
@@ -343,7 +343,7 @@ Json decoder_meaning(const Description& family, const Configuration& config) {
   const Configuration whole = complete(family, config);
   if (config.has("rope_parameters") || config.has("rope_scaling") || config.has("rope_theta")) {
     const Ropes rope = ropes(family, whole, whole.integer("max_position_embeddings", 1));
-    decides["rope_parameters"] = to_json(rope.all);
+    decides["rope_parameters"] = to_json(rope.global);
     if (family.two_ropes) decides["rope_parameters"]["sliding_attention"] = to_json(rope.local);
   }
   if (family.has("mlp_only_layers") && config.has("num_hidden_layers"))

@@ -181,11 +181,11 @@ const Description kGptOss = {
 }  // namespace
 
 const std::vector<Family>& decoders() {
-  static const std::vector<Family> all = {decoder<kLlama>(),    decoder<kQwen2>(),  decoder<kQwen3>(),
-                                          decoder<kMistral>(),  decoder<kOlmo2>(),  decoder<kPhi3>(),
-                                          decoder<kGemma2>(),   decoder<kGemma3>(), decoder<kMixtral>(),
-                                          decoder<kQwen3Moe>(), decoder<kGptOss>()};
-  return all;
+  static const std::vector<Family> families = {decoder<kLlama>(),    decoder<kQwen2>(),  decoder<kQwen3>(),
+                                               decoder<kMistral>(),  decoder<kOlmo2>(),  decoder<kPhi3>(),
+                                               decoder<kGemma2>(),   decoder<kGemma3>(), decoder<kMixtral>(),
+                                               decoder<kQwen3Moe>(), decoder<kGptOss>()};
+  return families;
 }
 
 }  // namespace zs::model

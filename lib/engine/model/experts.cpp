@@ -58,7 +58,7 @@ Experts::Experts(const ExpertNames& names, const Mixture& mixture, std::int64_t 
       parameter.idle = parameter.numel() * (E - mixture.chosen) / E;
       return list.add(std::move(parameter));
     };
-    const auto own = [&](const std::string& name, std::vector<std::int64_t> shape) {
+    const auto placed = [&](const std::string& name, std::vector<std::int64_t> shape) {
       return Layer{.weight = add(matrix(experts + std::to_string(e) + "." + name + ".weight", shape, settings, keys))};
     };
     const auto stacked = [&](const std::string& name, Parameter parameter) {
@@ -67,38 +67,38 @@ Experts::Experts(const ExpertNames& names, const Mixture& mixture, std::int64_t 
       return add(std::move(parameter));
     };
     const auto product = [&](const std::string& name, std::int64_t in, std::int64_t out) {
-      const std::string all = count + ", " + keys;
-      return Layer{stacked(name, matrix("", {in, out}, settings, all)), stacked(name + "_bias", bias("", out, all))};
+      const std::string why = count + ", " + keys;
+      return Layer{stacked(name, matrix("", {in, out}, settings, why)), stacked(name + "_bias", bias("", out, why))};
     };
     if (names.stacked())
       places_.push_back({.gate = product(names.gate, C, 2 * I), .up = {}, .down = product(names.down, I, C)});
     else
-      places_.push_back({own(names.gate, {I, C}), own(names.up, {I, C}), own(names.down, {C, I})});
+      places_.push_back({placed(names.gate, {I, C}), placed(names.up, {I, C}), placed(names.down, {C, I})});
   }
 }
 
-std::vector<kernel::Expert> Experts::networks(std::span<const Tensor> own) const {
-  std::vector<kernel::Expert> all;
+std::vector<kernel::Expert> Experts::networks(std::span<const Tensor> owned) const {
+  std::vector<kernel::Expert> networks;
   const Layer& last = places_.back().down;
   const auto each = static_cast<std::size_t>(std::max(last.weight, last.bias)) + 1;  // tensors of a leaf
-  for (std::size_t leaf = 0; leaf < own.size(); leaf += each) {
-    const std::span<const Tensor> tensors = own.subspan(leaf);
+  for (std::size_t leaf = 0; leaf < owned.size(); leaf += each) {
+    const std::span<const Tensor> tensors = owned.subspan(leaf);
     for (const auto& [gate, up, down] : places_)
-      all.push_back({.gate = tensor_at(tensors, gate.weight),
-                     .up = tensor_at(tensors, up.weight),
-                     .down = tensor_at(tensors, down.weight),
-                     .gate_bias = tensor_at(tensors, gate.bias),
-                     .down_bias = tensor_at(tensors, down.bias)});
+      networks.push_back({.gate = tensor_at(tensors, gate.weight),
+                          .up = tensor_at(tensors, up.weight),
+                          .down = tensor_at(tensors, down.weight),
+                          .gate_bias = tensor_at(tensors, gate.bias),
+                          .down_bias = tensor_at(tensors, down.bias)});
   }
-  return all;
+  return networks;
 }
 
 Tensor Experts::forward(const kernel::Kernels& kernels, const Tensor& x_BTC, const Routed& routed,
-                        std::span<const Tensor> own, const unit::ForwardContext& context) const {
+                        std::span<const Tensor> owned, const unit::ForwardContext& context) const {
   kernel::ExpertsLayer layer{};
   layer.norm_C = routed.norm_C, layer.epsilon = routed.epsilon, layer.router = routed.router;
   layer.chosen = mixture_.chosen, layer.routing = mixture_.routing;
-  layer.experts = networks(own), layer.among = context.experts;
+  layer.experts = networks(owned), layer.among = context.experts;
   layer.alpha = mixture_.alpha, layer.limit = mixture_.limit;
   layer.one_by_one = one_by_one_;
   const kernel::Mixed made = kernel::experts_layer(kernels, x_BTC, layer);
@@ -131,9 +131,9 @@ Tensor auxiliary_loss(const Mixture& mixture, const Tensor& sums_2E, const Tenso
 }
 
 /// In their order.
-Tensor sum_of(const std::vector<Tensor>& all) {
+Tensor sum_of(const std::vector<Tensor>& terms) {
   Tensor sum;
-  for (const Tensor& each : all) sum = sum.defined() ? sum + each : each;
+  for (const Tensor& each : terms) sum = sum.defined() ? sum + each : each;
   return sum;
 }
 
@@ -146,16 +146,16 @@ Tensor auxiliary_loss(const Mixture& mixture, const unit::ForwardContext& contex
 
 std::vector<Tensor> auxiliary_losses(const Mixture& mixture, std::span<const unit::Chunk> chunks,
                                      const unit::Sequence& sequence) {
-  std::vector<Tensor> own, tokens;
+  std::vector<Tensor> sums, tokens;
   for (const unit::Chunk& chunk : chunks) {
-    own.push_back(routed_sums(chunk.context));
-    tokens.push_back(tokens_of(chunk.context, own.back().options()));
+    sums.push_back(routed_sums(chunk.context));
+    tokens.push_back(tokens_of(chunk.context, sums.back().options()));
   }
-  const Tensor sums_2E = sum_of(sequence.of_all(own)).detach(), all = sum_of(sequence.of_all(tokens));
+  const Tensor sums_2E = sum_of(sequence.of_all(sums)).detach(), total = sum_of(sequence.of_all(tokens));
   std::vector<Tensor> losses;
-  for (const Tensor& its_2E : own) {
+  for (const Tensor& its_2E : sums) {
     // Its value is of all chunks, its gradient this chunk's part. A leaf counts one of as many as there are chunks.
-    const Tensor loss = auxiliary_loss(mixture, sums_2E + (its_2E - its_2E.detach()), all);
+    const Tensor loss = auxiliary_loss(mixture, sums_2E + (its_2E - its_2E.detach()), total);
     losses.push_back(loss.detach() + (loss - loss.detach()) * static_cast<double>(sequence.chunks()));
   }
   return losses;

@@ -55,7 +55,7 @@ class Experts {
 
   /// x plus the experts' output for its norm. The routing sums of the auxiliary loss are passed on next to the output.
   at::Tensor forward(const kernel::Kernels& kernels, const at::Tensor& x_BTC, const Routed& layer,
-                     std::span<const at::Tensor> own, const unit::ForwardContext& context) const;
+                     std::span<const at::Tensor> owned, const unit::ForwardContext& context) const;
 
  private:
   Mixture mixture_;
@@ -66,7 +66,7 @@ class Experts {
   std::vector<Places> places_;  // of each expert
 
   /// For each leaf.
-  std::vector<kernel::Expert> networks(std::span<const at::Tensor> own) const;
+  std::vector<kernel::Expert> networks(std::span<const at::Tensor> owned) const;
 };
 
 /// The auxiliary loss of a micro-batch, times its factor: E times the sum, over experts, of the share of tokens that

@@ -36,13 +36,13 @@ class Embedding final : public unit::Unit {
              -1, {{"lm_head.weight", "transformer.wte.weight"}}),
         shared_(shared) {}
 
-  Tensor forward(const Tensor&, std::span<const Tensor> own, std::span<const Tensor>,
+  Tensor forward(const Tensor&, std::span<const Tensor> owned, std::span<const Tensor>,
                  const ForwardContext& context) const override {
     const Tensor& tokens_BT = context.batch.inputs;
     const auto& documents = context.batch.documents;
-    const Tensor x_BTC = shared_.kernels->embedding(own[0], tokens_BT) +
-                         (documents ? shared_.kernels->embedding(own[1], documents.positions)
-                                    : own[1].narrow(0, context.batch.first, tokens_BT.size(1)));
+    const Tensor x_BTC = shared_.kernels->embedding(owned[0], tokens_BT) +
+                         (documents ? shared_.kernels->embedding(owned[1], documents.positions)
+                                    : owned[1].narrow(0, context.batch.first, tokens_BT.size(1)));
     return unit::dropout(x_BTC, context.training ? shared_.dropout : 0, unit::mix(context.stream, name()));
   }
 
@@ -61,9 +61,9 @@ class Block final : public unit::Unit {
              {{".attn.bias", ""}, {".attn.masked_bias", ""}}),
         shared_(shared) {}
 
-  Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor>,
+  Tensor forward(const Tensor& x_BTC, std::span<const Tensor> owned, std::span<const Tensor>,
                  const ForwardContext& context) const override {
-    const Layers layers(*this, own, context);
+    const Layers layers(*this, owned, context);
     const auto [x, qkv_BTE] = layers.before_attention(x_BTC);
     return layers.after_attention(x, attend(qkv_BTE, layers.attending()));
   }
@@ -71,10 +71,10 @@ class Block final : public unit::Unit {
   std::vector<Tensor> forward_chunks(std::span<const unit::Chunk> chunks,
                                      const unit::Sequence& sequence) const override {
     std::vector<Layers> layers;
-    std::vector<Tensor> residuals, all;
+    std::vector<Tensor> residuals, out;
     std::vector<std::vector<Tensor>> parts;
     for (const unit::Chunk& chunk : chunks) {
-      layers.emplace_back(*this, chunk.own, chunk.context);
+      layers.emplace_back(*this, chunk.owned, chunk.context);
       const auto [x, qkv_BTE] = layers.back().before_attention(chunk.x);
       residuals.push_back(x), parts.push_back(qkv_BTE.chunk(3, 2));
     }
@@ -85,8 +85,8 @@ class Block final : public unit::Unit {
           how.heads = unit::heads_of_block(how.heads, sequence.chunks());
           return attend(at::cat(qkv, 2), how);
         });
-    for (std::size_t i = 0; i < layers.size(); ++i) all.push_back(layers[i].after_attention(residuals[i], attended[i]));
-    return all;
+    for (std::size_t i = 0; i < layers.size(); ++i) out.push_back(layers[i].after_attention(residuals[i], attended[i]));
+    return out;
   }
 
   std::int64_t exchanged(std::int64_t) const override { return 4 * shared_.C; }
@@ -102,9 +102,9 @@ class Block final : public unit::Unit {
   /// The layers with these parameters, before and after attention.
   class Layers {
    public:
-    Layers(const Block& block, std::span<const Tensor> own, const ForwardContext& context)
+    Layers(const Block& block, std::span<const Tensor> owned, const ForwardContext& context)
         : block_(&block),
-          own_(own),
+          own_(owned),
           context_(&context),
           p_(context.training ? block.shared_.dropout : 0),
           key_(unit::mix(context.stream, block.name())) {}
@@ -157,18 +157,18 @@ class Block final : public unit::Unit {
   static std::vector<Parameter> parameters(const std::string& prefix, const Shared& shared, const Settings& settings,
                                            double residual_std) {
     const std::int64_t C = shared.C, I = shared.I;
-    std::vector<Parameter> all;
+    std::vector<Parameter> parameters;
     int scales = 0;
     const auto layer_norm = [&](const std::string& name) {
-      all.push_back(scale(prefix + name + ".weight", C, "n_embd"));
-      all.push_back(bias(prefix + name + ".bias", C, "n_embd"));
+      parameters.push_back(scale(prefix + name + ".weight", C, "n_embd"));
+      parameters.push_back(bias(prefix + name + ".bias", C, "n_embd"));
     };
     const auto linear = [&](const std::string& name, std::int64_t in, std::int64_t out, const char* keys = "n_embd") {
-      all.push_back(matrix(prefix + name + ".weight", {in, out}, settings, keys));
-      all.back().product = Parameter::Product::in_out;
-      all.back().float8_scale = scales++;
-      if (name.ends_with(".c_proj")) all.back().std = residual_std;
-      all.push_back(bias(prefix + name + ".bias", out, keys));
+      parameters.push_back(matrix(prefix + name + ".weight", {in, out}, settings, keys));
+      parameters.back().product = Parameter::Product::in_out;
+      parameters.back().float8_scale = scales++;
+      if (name.ends_with(".c_proj")) parameters.back().std = residual_std;
+      parameters.push_back(bias(prefix + name + ".bias", out, keys));
     };
     layer_norm("ln_1");
     linear("attn.c_attn", C, 3 * C);
@@ -176,7 +176,7 @@ class Block final : public unit::Unit {
     layer_norm("ln_2");
     linear("mlp.c_fc", C, I, "n_embd, n_inner");
     linear("mlp.c_proj", I, C, "n_inner, n_embd");
-    return all;
+    return parameters;
   }
 };
 
@@ -190,9 +190,9 @@ class Head final : public unit::Unit {
              /*tied_to=*/0, std::move(left_out)),
         shared_(shared) {}
 
-  Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor> borrowed,
+  Tensor forward(const Tensor& x_BTC, std::span<const Tensor> owned, std::span<const Tensor> borrowed,
                  const ForwardContext& context) const override {
-    const Tensor y_BTC = shared_.kernels->norm(x_BTC, own[0], own[1], shared_.epsilon).y;
+    const Tensor y_BTC = shared_.kernels->norm(x_BTC, owned[0], owned[1], shared_.epsilon).y;
     return next_token_loss(*shared_.kernels, y_BTC, borrowed[0], context);
   }
 

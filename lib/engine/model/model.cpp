@@ -39,13 +39,13 @@ struct Known {
 };
 
 const std::vector<Known>& known() {
-  static const std::vector<Known> all = [] {
+  static const std::vector<Known> models = [] {
     std::vector<Known> list;
     for (const nlohmann::json& row : nlohmann::json::parse(kModels))
       list.push_back({row["family"], row["name"], row["owner"], row["config"]});
     return list;
   }();
-  return all;
+  return models;
 }
 
 /// A model's configuration, and the folder that it is in.
@@ -75,13 +75,13 @@ Source find(const std::string& name) {
 }  // namespace
 
 const std::vector<const Family*>& families() {
-  static const std::vector<const Family*> all = [] {
+  static const std::vector<const Family*> families = [] {
     std::vector<const Family*> list = {&gpt2()};
     for (const Family& each : decoders()) list.push_back(&each);
     list.push_back(&vit());
     return list;
   }();
-  return all;
+  return families;
 }
 
 bool takes_images(const std::string& name) {
@@ -95,9 +95,9 @@ bool has_experts(const std::string& name) {
 }
 
 std::vector<std::string> names() {
-  std::vector<std::string> all;
-  for (const Known& model : known()) all.push_back(model.name);
-  return all;
+  std::vector<std::string> names;
+  for (const Known& model : known()) names.push_back(model.name);
+  return names;
 }
 
 Model make(const Settings& settings) {

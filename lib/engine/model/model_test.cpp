@@ -66,8 +66,8 @@ TEST_CASE("model: adapters have peft's names and shapes and begin as its do; not
       CHECK(parameter.trained == (parameter.added || parameter.name == "model.norm.weight"));
       CHECK((parameter.offset < unit->trained()) == parameter.trained);
       if (parameter.added) continue;
-      const Measured own = measured(adapted, parameter.name), before = measured(plain, parameter.name);
-      CHECK(own.mean == before.mean);
+      const Measured after = measured(adapted, parameter.name), before = measured(plain, parameter.name);
+      CHECK(after.mean == before.mean);
     }
   }
   CHECK(trained == unit::trained(adapted.units));
@@ -102,10 +102,10 @@ TEST_CASE("model: gaussian draws every tensor from N(init_mean, init_std), none 
   for (const auto& owner : model.units) {
     for (const unit::Parameter& parameter : owner->parameters()) {
       INFO(parameter.name);
-      const Measured of = measured(model, parameter.name);
+      const Measured found = measured(model, parameter.name);
       const double n = static_cast<double>(parameter.numel());  // five standard errors
-      CHECK(std::fabs(of.mean - 0.5) < 5 * 0.1 / std::sqrt(n));
-      CHECK(std::fabs(of.std - 0.1) < 5 * 0.1 / std::sqrt(2 * n));
+      CHECK(std::fabs(found.mean - 0.5) < 5 * 0.1 / std::sqrt(n));
+      CHECK(std::fabs(found.std - 0.1) < 5 * 0.1 / std::sqrt(2 * n));
       ++tensors;
     }
   }

@@ -34,11 +34,11 @@ std::vector<Parameter> begun(std::vector<Parameter> parameters, const std::strin
   return adapted(std::move(parameters), settings.adaptation);
 }
 
-kernel::Adapter adapter_of(const unit::Unit& unit, std::span<const at::Tensor> own, int place) {
+kernel::Adapter adapter_of(const unit::Unit& unit, std::span<const at::Tensor> owned, int place) {
   if (place < 0) return {};
   const Parameter& weight = unit.parameters()[static_cast<std::size_t>(place)];
   if (weight.adapter < 0) return {};
-  return {tensor_at(own, weight.adapter), tensor_at(own, weight.adapter + 1), weight.adapter_scale};
+  return {tensor_at(owned, weight.adapter), tensor_at(owned, weight.adapter + 1), weight.adapter_scale};
 }
 
 int ParameterList::add(Parameter parameter) {
@@ -75,11 +75,11 @@ void ParameterList::multiplied_together(std::initializer_list<Layer> layers) {
 
 std::vector<unit::Extra> left_out_blocks(const Model& model, std::int64_t total,
                                          std::initializer_list<std::string> prefixes) {
-  std::vector<unit::Extra> all;
+  std::vector<unit::Extra> found;
   for (std::int64_t i = model.num_layers; i < total; ++i) {
-    for (const std::string& prefix : prefixes) all.push_back({.prefix = prefix + to_text(i) + "."});
+    for (const std::string& prefix : prefixes) found.push_back({.prefix = prefix + to_text(i) + "."});
   }
-  return all;
+  return found;
 }
 
 }  // namespace zs::model

@@ -56,12 +56,12 @@ class ParameterList {
 };
 
 /// The tensor at an index; undefined for -1.
-inline at::Tensor tensor_at(std::span<const at::Tensor> own, int place) {
-  return place < 0 ? at::Tensor() : own[static_cast<std::size_t>(place)];
+inline at::Tensor tensor_at(std::span<const at::Tensor> owned, int place) {
+  return place < 0 ? at::Tensor() : owned[static_cast<std::size_t>(place)];
 }
 
 /// The adapter of the product at an index of a unit's parameters; undefined without one, and for -1.
-kernel::Adapter adapter_of(const unit::Unit& unit, std::span<const at::Tensor> own, int place);
+kernel::Adapter adapter_of(const unit::Unit& unit, std::span<const at::Tensor> owned, int place);
 
 /// The blocks of a folder that a model leaves out: those numbered from its num_layers to `total`, whose names begin
 /// with one of `prefixes` and the number.

@@ -30,14 +30,14 @@ void require(const Configuration& part, const std::string& type, const char* key
 
 std::vector<double> numbers(const Configuration& part, const char* key) {
   const nlohmann::json& list = part.values()[key];
-  std::vector<double> all;
+  std::vector<double> numbers;
   const bool good =
       list.is_array() && !list.empty() && std::all_of(list.begin(), list.end(), [](const nlohmann::json& each) {
         return each.is_number() && each.get<double>() > 0 && std::isfinite(each.get<double>());
       });
   if (!good) part.refuse(key, "is not a list of numbers of more than 0");
-  for (const nlohmann::json& each : list) all.push_back(each.get<double>());
-  return all;
+  for (const nlohmann::json& each : list) numbers.push_back(each.get<double>());
+  return numbers;
 }
 
 /// The amplitude that the paper of yarn suggests; `scale` is mscale.
@@ -76,8 +76,8 @@ at::Tensor frequencies(const Rope& rope, std::int64_t D, std::int64_t T) {
   const auto old = static_cast<double>(rope.original_positions);
   if (rope.type == "yarn") {
     const double d = static_cast<double>(D);
-    const auto turns = [&](double of) {
-      return d * std::log(old / (of * 2 * std::numbers::pi)) / (2 * std::log(rope.theta));
+    const auto turns = [&](double count) {
+      return d * std::log(old / (count * 2 * std::numbers::pi)) / (2 * std::log(rope.theta));
     };
     double low = turns(rope.beta_fast), high = turns(rope.beta_slow);
     if (rope.truncate) low = std::floor(low), high = std::ceil(high);

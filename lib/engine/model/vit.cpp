@@ -42,10 +42,10 @@ class Embeddings final : public unit::Unit {
       resized_ = bicubic(shared.own_grid, shared.grid).to(at::TensorOptions(settings.device).dtype(at::kFloat));
   }
 
-  Tensor forward(const Tensor&, std::span<const Tensor> own, std::span<const Tensor>,
+  Tensor forward(const Tensor&, std::span<const Tensor> owned, std::span<const Tensor>,
                  const ForwardContext& context) const override {
     const std::int64_t B = context.batch.inputs.size(0), G = shared_.grid, P = shared_.P, C = shared_.C;
-    const Tensor &class_11C = own[0], &positions_1TC = own[1], &weight_C3PP = own[2], &bias_C = own[3];
+    const Tensor &class_11C = owned[0], &positions_1TC = owned[1], &weight_C3PP = owned[2], &bias_C = owned[3];
     const Tensor patches_BNE = context.batch.inputs.to(weight_C3PP.scalar_type())
                                    .view({B, kChannels, G, P, G, P})
                                    .permute({0, 2, 4, 1, 3, 5})
@@ -103,17 +103,17 @@ class Block final : public unit::Unit {
   Block(std::int64_t index, const Shared& shared, const Settings& settings)
       : Block(index, shared, settings, Layout("vit.encoder.layer." + std::to_string(index) + ".", shared, settings)) {}
 
-  Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor>,
+  Tensor forward(const Tensor& x_BTC, std::span<const Tensor> owned, std::span<const Tensor>,
                  const ForwardContext& context) const override {
     const kernel::Kernels& kernels = *shared_.kernels;
     const double p = context.training ? shared_.dropout : 0;
     const std::uint64_t key = unit::mix(context.stream, name());
     const auto norm = [&](const Tensor& in, Layer by) {
-      return kernels.norm(in, tensor_at(own, by.weight), tensor_at(own, by.bias), shared_.epsilon);
+      return kernels.norm(in, tensor_at(owned, by.weight), tensor_at(owned, by.bias), shared_.epsilon);
     };
     const auto project = [&](const Tensor& in, Layer by) {
-      return kernel::adapted(kernels, in, kernels.project(in, tensor_at(own, by.weight), tensor_at(own, by.bias)),
-                             adapter_of(*this, own, by.weight));
+      return kernel::adapted(kernels, in, kernels.project(in, tensor_at(owned, by.weight), tensor_at(owned, by.bias)),
+                             adapter_of(*this, owned, by.weight));
     };
     const auto [x, normed_BTC] = norm(x_BTC, layout_.norm1);
     const Tensor attended_BTC =
@@ -141,11 +141,11 @@ class Classifier final : public unit::Unit {
       : Unit("classifier", begun(parameters(shared, settings), kPrefix, settings), -1, std::move(left_out)),
         shared_(shared) {}
 
-  Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor>,
+  Tensor forward(const Tensor& x_BTC, std::span<const Tensor> owned, std::span<const Tensor>,
                  const ForwardContext& context) const override {
     const kernel::Kernels& kernels = *shared_.kernels;
-    const Tensor class_B1C = kernels.norm(x_BTC.narrow(1, 0, 1).contiguous(), own[0], own[1], shared_.epsilon).y;
-    const Tensor logits_BL = kernels.project(class_B1C, own[2], own[3]).select(1, 0);
+    const Tensor class_B1C = kernels.norm(x_BTC.narrow(1, 0, 1).contiguous(), owned[0], owned[1], shared_.epsilon).y;
+    const Tensor logits_BL = kernels.project(class_B1C, owned[2], owned[3]).select(1, 0);
     if (context.logits) *context.logits = logits_BL;
     return at::cross_entropy_loss(logits_BL.to(at::kFloat), context.batch.targets);
   }
@@ -154,12 +154,12 @@ class Classifier final : public unit::Unit {
   Shared shared_;
 
   static std::vector<Parameter> parameters(const Shared& s, const Settings& settings) {
-    std::vector<Parameter> all = {scale("vit.layernorm.weight", s.C, "hidden_size"),
-                                  bias("vit.layernorm.bias", s.C, "hidden_size"),
-                                  matrix("classifier.weight", {s.L, s.C}, settings, "id2label, hidden_size"),
-                                  bias("classifier.bias", s.L, "id2label")};
-    for (Parameter& parameter : all) parameter.head = parameter.name.starts_with("classifier.");
-    return all;
+    std::vector<Parameter> parameters = {scale("vit.layernorm.weight", s.C, "hidden_size"),
+                                         bias("vit.layernorm.bias", s.C, "hidden_size"),
+                                         matrix("classifier.weight", {s.L, s.C}, settings, "id2label, hidden_size"),
+                                         bias("classifier.bias", s.L, "id2label")};
+    for (Parameter& parameter : parameters) parameter.head = parameter.name.starts_with("classifier.");
+    return parameters;
   }
 };
 

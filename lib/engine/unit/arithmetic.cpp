@@ -95,12 +95,12 @@ std::string processor(std::string_view key) {
 
 std::string better_core(std::string_view core, std::string_view flags) {
   if (std::find(kOldCores.begin(), kOldCores.end(), core) == kOldCores.end()) return "";
-  const auto all = [&](std::initializer_list<std::string_view> needed) {
+  const auto supports = [&](std::initializer_list<std::string_view> needed) {
     return std::all_of(needed.begin(), needed.end(), [&](std::string_view flag) { return has(flags, flag); });
   };
-  if (!all({"avx2", "fma"})) return "";
-  if (!all({"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"})) return "Haswell";
-  return all({"amx_bf16", "avx512_bf16"}) ? "SapphireRapids" : "SkylakeX";
+  if (!supports({"avx2", "fma"})) return "";
+  if (!supports({"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"})) return "Haswell";
+  return supports({"amx_bf16", "avx512_bf16"}) ? "SapphireRapids" : "SkylakeX";
 }
 
 Arithmetic arithmetic() {

@@ -19,8 +19,8 @@ struct ForwardContext {
   /// undefined for the first ones, and may add a term. Null: this forward has no such sum.
   at::Tensor* beside = nullptr;
 
-  /// The ranks among which the unit's experts are divided: `own` are this rank's, once for each leaf. Null: `own` are
-  /// all, once.
+  /// The ranks among which the unit's experts are divided: `owned` are this rank's, once for each leaf. Null: `owned`
+  /// are all, once.
   const ExpertRanks* experts = nullptr;
 
   std::span<const std::int64_t> document_begins() const { return batch.documents.begins; }
@@ -29,7 +29,7 @@ struct ForwardContext {
 /// The arguments of a forward of one chunk.
 struct Chunk {
   at::Tensor x;
-  std::span<const at::Tensor> own, borrowed;
+  std::span<const at::Tensor> owned, borrowed;
   ForwardContext context;
 };
 

@@ -25,7 +25,7 @@ class ExpertRanks {
   /// Rows on their way: those that each leaf has for each expert, [leaf][expert] of all experts.
   using Counts = std::vector<std::vector<std::int64_t>>;
   /// The counts of all leaves, from this rank's counts. COLLECTIVE: of these ranks.
-  virtual Counts counts(const std::vector<std::int64_t>& own) const = 0;
+  virtual Counts counts(const std::vector<std::int64_t>& local) const = 0;
   /// By leaf the rows for this rank's experts, in their order, from this rank's leaf's rows for all, [R, C].
   /// Differentiable. COLLECTIVE: of these ranks; its backward too.
   virtual std::vector<at::Tensor> to_experts(const at::Tensor& rows_RC, const Counts& counts) const = 0;

@@ -49,7 +49,7 @@ class Sequence {
                                          std::span<const std::int64_t> heads, const Attend& attend) const = 0;
   /// Small float32 tensors of one shape, one for each of this rank's chunks, of all chunks in their order. Without
   /// gradients. COLLECTIVE: as above.
-  virtual std::vector<at::Tensor> of_all(const std::vector<at::Tensor>& own) const = 0;
+  virtual std::vector<at::Tensor> of_all(const std::vector<at::Tensor>& local) const = 0;
 };
 
 }  // namespace zs::unit

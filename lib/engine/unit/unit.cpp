@@ -23,9 +23,9 @@ std::int64_t Parameter::numel() const {
 }
 
 std::vector<std::int64_t> Parameter::shape_in_files() const {
-  std::vector<std::int64_t> all = shape;
-  if (!stack.empty()) all.insert(all.begin(), rows);
-  return all;
+  std::vector<std::int64_t> whole = shape;
+  if (!stack.empty()) whole.insert(whole.begin(), rows);
+  return whole;
 }
 
 Unit::Unit(std::string name, std::vector<Parameter> parameters, int tied_to, std::vector<Extra> extras)
@@ -45,34 +45,34 @@ Unit::Unit(std::string name, std::vector<Parameter> parameters, int tied_to, std
 }
 
 Batch Batch::to(const at::Device& device) const {
-  const auto there = [&](const at::Tensor& x) {
+  const auto moved = [&](const at::Tensor& x) {
     if (device.is_cpu()) return x.to(device);
     // Out of pinned memory: else the host would wait until the GPU has done what it was given before.
     return at::empty_like(x, x.options().pinned_memory(true)).copy_(x).to(device, x.scalar_type(), true);
   };
-  Batch batch{there(inputs), there(targets), weight, documents, first, lengths.defined() ? there(lengths) : lengths};
-  if (documents) batch.documents.positions = there(documents.positions);
+  Batch batch{moved(inputs), moved(targets), weight, documents, first, lengths.defined() ? moved(lengths) : lengths};
+  if (documents) batch.documents.positions = moved(documents.positions);
   return batch;
 }
 
 Batch Batch::chunk(std::int64_t number, std::int64_t chunks) const {
   const std::int64_t length = inputs.size(1) / chunks, begin = number * length;
   const auto part = [&](const at::Tensor& of_BT) { return of_BT.narrow(1, begin, length).contiguous(); };
-  Batch its{part(inputs), part(targets), weight, documents, begin, {}};
-  if (documents) its.documents.positions = part(documents.positions);
-  if (!weight) return its;
+  Batch chunk{part(inputs), part(targets), weight, documents, begin, {}};
+  if (documents) chunk.documents.positions = part(documents.positions);
+  if (!weight) return chunk;
   // A leaf counts as much as any other; of their means each is weighted by its share of the targets.
-  const auto counted = [](const at::Tensor& of) { return static_cast<double>(of.ge(0).sum().item<std::int64_t>()); };
-  const double all = counted(targets), share = all > 0 ? counted(its.targets) / all : 0;
-  its.weight = static_cast<float>(static_cast<double>(*weight) * static_cast<double>(chunks) * share);
-  its.lengths = (targets.ge(0).flip(1).cumsum(1).gt(0).sum(1) - begin).clamp(0, length);
-  return its;
+  const auto counted = [](const at::Tensor& x) { return static_cast<double>(x.ge(0).sum().item<std::int64_t>()); };
+  const double total = counted(targets), share = total > 0 ? counted(chunk.targets) / total : 0;
+  chunk.weight = static_cast<float>(static_cast<double>(*weight) * static_cast<double>(chunks) * share);
+  chunk.lengths = (targets.ge(0).flip(1).cumsum(1).gt(0).sum(1) - begin).clamp(0, length);
+  return chunk;
 }
 
 std::vector<at::Tensor> Unit::forward_chunks(std::span<const Chunk> chunks, const Sequence&) const {
-  std::vector<at::Tensor> all;
-  for (const Chunk& chunk : chunks) all.push_back(forward(chunk.x, chunk.own, chunk.borrowed, chunk.context));
-  return all;
+  std::vector<at::Tensor> outputs;
+  for (const Chunk& chunk : chunks) outputs.push_back(forward(chunk.x, chunk.owned, chunk.borrowed, chunk.context));
+  return outputs;
 }
 
 Documents documents(std::vector<std::int64_t> begins, std::int64_t samples, std::int64_t length) {
@@ -120,14 +120,14 @@ std::vector<at::Tensor> views(const Unit& unit, const at::Tensor& flat) {
 }
 
 std::vector<std::vector<const Parameter*>> tensors(const Unit& unit) {
-  std::vector<std::vector<const Parameter*>> all;
+  std::vector<std::vector<const Parameter*>> stacks;
   std::map<std::string_view, std::size_t> places;
   for (const Parameter& parameter : unit.parameters()) {
-    const auto [place, is_new] = places.emplace(parameter.name_in_files(), all.size());
-    if (is_new) all.emplace_back();
-    all[place->second].push_back(&parameter);
+    const auto [place, is_new] = places.emplace(parameter.name_in_files(), stacks.size());
+    if (is_new) stacks.emplace_back();
+    stacks[place->second].push_back(&parameter);
   }
-  return all;
+  return stacks;
 }
 
 namespace {

@@ -50,8 +50,8 @@ class Unit {
 
   /// The unit's output from the one before it (undefined for the first); the last unit gives the mean loss per
   /// token, a scalar in float32. Must use every parameter that is trained.
-  virtual at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> own, std::span<const at::Tensor> borrowed,
-                             const ForwardContext& context) const = 0;
+  virtual at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> owned,
+                             std::span<const at::Tensor> borrowed, const ForwardContext& context) const = 0;
   /// The same of the chunks of a micro-batch that this rank has. By default each is computed alone, as a unit may whose
   /// tokens do not see each other. COLLECTIVE: of the ranks that share the sequences.
   virtual std::vector<at::Tensor> forward_chunks(std::span<const Chunk> chunks, const Sequence& sequence) const;

@@ -31,23 +31,23 @@ struct Places {
 
 /// First all scales, then the float32 numbers, then the codes: so everything is aligned.
 std::vector<Places> places(const Recipe& recipe, const Layout& layout, std::int64_t& bytes) {
-  std::vector<Places> all(recipe.updates ? recipe.segments.size() : 0);
+  std::vector<Places> places(recipe.updates ? recipe.segments.size() : 0);
   bytes = 0;
   for (int pass = 0; pass < 3; ++pass) {
-    for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t i = 0; i < places.size(); ++i) {
       const Segment& s = recipe.segments[i];
       const bool coded = s.rule == Rule::adamw_8bit;
       const std::int64_t n = s.end - s.begin;
-      if (coded) all[i].blocks = device::coded_blocks(offset(s, layout), n);
+      if (coded) places[i].blocks = device::coded_blocks(offset(s, layout), n);
       for (int moment = 0; moment < kMoments; ++moment) {
         const auto m = static_cast<std::size_t>(moment);
-        if (pass == 0 && coded) all[i].scales[m] = bytes, bytes += all[i].blocks * kFloat;
-        if (pass == 1 && !coded) all[i].numbers[m] = bytes, bytes += n * kFloat;
-        if (pass == 2 && coded) all[i].numbers[m] = bytes, bytes += n;
+        if (pass == 0 && coded) places[i].scales[m] = bytes, bytes += places[i].blocks * kFloat;
+        if (pass == 1 && !coded) places[i].numbers[m] = bytes, bytes += n * kFloat;
+        if (pass == 2 && coded) places[i].numbers[m] = bytes, bytes += n;
       }
     }
   }
-  return all;
+  return places;
 }
 std::int64_t bytes_of(const Recipe& recipe, const Layout& layout) {
   std::int64_t bytes = 0;
@@ -69,12 +69,12 @@ bool cuts_blocks(const Recipe& recipe, const Layout& layout, int ranks) {
 
 class CodedAdamW final : public Optimizer {
  public:
-  explicit CodedAdamW(const OptimizerOf& of)
-      : Optimizer(of.name, of.parameters, Slots(of.recipe), of.residency, bytes_of(of.recipe, of.layout)),
-        name_(of.name),
-        recipe_(of.recipe),
-        layout_(of.layout),
-        group_(of.pool ? &of.pool->group() : nullptr) {
+  explicit CodedAdamW(const OptimizerOf& unit)
+      : Optimizer(unit.name, unit.parameters, Slots(unit.recipe), unit.residency, bytes_of(unit.recipe, unit.layout)),
+        name_(unit.name),
+        recipe_(unit.recipe),
+        layout_(unit.layout),
+        group_(unit.pool ? &unit.pool->group() : nullptr) {
     std::int64_t bytes = 0;
     places_ = places(recipe_, layout_, bytes);
     shares_blocks_ = layout_.divided.optimizer_state && group_ && group_->size() > 1 &&
@@ -84,19 +84,19 @@ class CodedAdamW final : public Optimizer {
   std::vector<at::Tensor> states() override {
     if (!restored_.empty()) return restored_;
     const ScopedLoad loaded(state());
-    std::vector<at::Tensor> all;
+    std::vector<at::Tensor> moments;
     for (int moment = 0; moment < kMoments; ++moment) {
-      all.push_back(at::empty({slots().count(moment)}));
+      moments.push_back(at::empty({slots().count(moment)}));
       for (std::size_t i = 0; i < places_.size(); ++i) {
         const Segment& s = recipe_.segments[i];
-        const at::Tensor to = all.back().narrow(0, slots().place(moment, s.begin), s.end - s.begin);
+        const at::Tensor to = moments.back().narrow(0, slots().place(moment, s.begin), s.end - s.begin);
         if (s.rule == Rule::adamw_8bit)
           decode(i, moment, to);
         else
           to.copy_(device::tensor(numbers(i, moment)));
       }
     }
-    return all;
+    return moments;
   }
 
   /// They are coded by the next update, when ranks exchange what they know of shared blocks.
@@ -167,9 +167,9 @@ class CodedAdamW final : public Optimizer {
         if (!writes) next[i] = at::empty({kMoments, places_[i].blocks}, device::options(master.device));
         const device::Rule numbers_of_step =
             factors(recipe_.settings, s.rule, update.learning_rate, update.number, s.decay);
-        const device::CodedViews of = views(i, next[i], restored, update, gradient_sum, master, rounded);
+        const device::CodedViews operands = views(i, next[i], restored, update, gradient_sum, master, rounded);
         (writes ? operations.coded_update : operations.coded_scales)(std::get<device::AdamWFactors>(numbers_of_step),
-                                                                     of);
+                                                                     operands);
       }
       if (!writes) exchange(next);
     }
@@ -185,18 +185,18 @@ class CodedAdamW final : public Optimizer {
 
   /// The restored moments, on the device; those in float32 go to their place.
   std::vector<at::Tensor> take_restored(const device::Device& device) {
-    std::vector<at::Tensor> all;
-    for (const at::Tensor& state : restored_) all.push_back(state.to(device::torch_device(device)));
+    std::vector<at::Tensor> moments;
+    for (const at::Tensor& state : restored_) moments.push_back(state.to(device::torch_device(device)));
     restored_.clear();
-    for (std::size_t i = 0; !all.empty() && i < places_.size(); ++i) {
+    for (std::size_t i = 0; !moments.empty() && i < places_.size(); ++i) {
       const Segment& s = recipe_.segments[i];
       if (s.rule == Rule::adamw_8bit) continue;
       for (int moment = 0; moment < kMoments; ++moment) {
-        const at::Tensor& values = all[static_cast<std::size_t>(moment)];
+        const at::Tensor& values = moments[static_cast<std::size_t>(moment)];
         device::tensor(numbers(i, moment)).copy_(values.narrow(0, slots().place(moment, s.begin), s.end - s.begin));
       }
     }
-    return all;
+    return moments;
   }
 
   /// The blocks of a segment that continue on other ranks: the first, the last, both or none.
@@ -224,13 +224,13 @@ class CodedAdamW final : public Optimizer {
         mine.push_back({s.tensor.begin + in_tensor, {here.data_ptr<float>()[0], here.data_ptr<float>()[1]}});
       }
     }
-    const auto all = group_->all_gather(std::span<const Border>(mine), "exchange of the 8-bit scales of " + name_);
+    const auto borders = group_->all_gather(std::span<const Border>(mine), "exchange of the 8-bit scales of " + name_);
     for (std::size_t k = 0; k < mine.size(); ++k) {
       at::Tensor largest = at::empty({kMoments});
       for (int moment = 0; moment < kMoments; ++moment) {
         const auto m = static_cast<std::size_t>(moment);
         float most = mine[k].scales[m];
-        for (const std::vector<Border>& theirs : all) {
+        for (const std::vector<Border>& theirs : borders) {
           for (const Border& border : theirs) {
             if (border.begin == mine[k].begin && device::magnitude(border.scales[m]) > device::magnitude(most))
               most = border.scales[m];
@@ -245,6 +245,6 @@ class CodedAdamW final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> coded_adamw(const OptimizerOf& of) { return std::make_unique<CodedAdamW>(of); }
+std::unique_ptr<Optimizer> coded_adamw(const OptimizerOf& unit) { return std::make_unique<CodedAdamW>(unit); }
 
 }  // namespace zs::zero

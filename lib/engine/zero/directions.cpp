@@ -24,13 +24,13 @@ Directions::Directions(Pool& pool, const Layout& layout, const std::string& unit
       all_(memory_.view(device::Type::bfloat16, layout.trained)) {}
 
 std::vector<Directions::Round> Directions::rounds(const std::vector<Matrix>& matrices) const {
-  std::vector<Round> all;
+  std::vector<Round> schedule;
   const std::vector<std::vector<Matrix>> owned = plan::owned(matrices, group_->size());
   for (std::size_t owner = 0; owner < owned.size(); ++owner) {
-    all.resize(std::max(all.size(), owned[owner].size()), Round(owned.size()));
-    for (std::size_t i = 0; i < owned[owner].size(); ++i) all[i][owner] = owned[owner][i];
+    schedule.resize(std::max(schedule.size(), owned[owner].size()), Round(owned.size()));
+    for (std::size_t i = 0; i < owned[owner].size(); ++i) schedule[i][owner] = owned[owner][i];
   }
-  return all;
+  return schedule;
 }
 
 /// The elements of a matrix that a rank updates.
@@ -44,32 +44,33 @@ device::View Directions::common(const Matrix& matrix, int rank) const {
 /// Between each owner and the ranks that update parts of its matrix: to the owner, or from it.
 comm::Work Directions::exchange(const Round& round, bool to_owners) const {
   const int mine = group_->rank();
-  std::vector<device::View> of_others, own;  // this rank's part of each owner's matrix; each rank's part of this one's
+  std::vector<device::View> of_others,
+      local;  // this rank's part of each owner's matrix; each rank's part of its matrix
   for (int rank = 0; rank < group_->size(); ++rank) {
     const bool here = rank == mine;
     of_others.push_back(here ? all_.part(0, 0) : common(round[static_cast<std::size_t>(rank)], mine));
-    own.push_back(here ? all_.part(0, 0) : common(round[static_cast<std::size_t>(mine)], rank));
+    local.push_back(here ? all_.part(0, 0) : common(round[static_cast<std::size_t>(mine)], rank));
   }
   const std::string what = "directions of " + unit_ + (to_owners ? " to their owners" : " from their owners");
-  return to_owners ? group_->all_to_all(of_others, own, what) : group_->all_to_all(own, of_others, what);
+  return to_owners ? group_->all_to_all(of_others, local, what) : group_->all_to_all(local, of_others, what);
 }
 
 void Directions::orthogonalise(const std::vector<Matrix>& matrices, int steps) {
   const at::NoGradGuard no_grad;
-  const std::vector<Round> all = rounds(matrices);
+  const std::vector<Round> schedule = rounds(matrices);
   std::vector<comm::Work> coming, going;
   if (group_->size() > 1 && layout_.divided.optimizer_state) {  // else each rank has all of them
-    for (const Round& round : all) coming.push_back(exchange(round, /*to_owners=*/true));
+    for (const Round& round : schedule) coming.push_back(exchange(round, /*to_owners=*/true));
   }
-  for (std::size_t i = 0; i < all.size(); ++i) {
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
     if (!coming.empty()) coming[i]->wait();
-    const Matrix& mine = all[i][static_cast<std::size_t>(group_->rank())];
+    const Matrix& mine = schedule[i][static_cast<std::size_t>(group_->rank())];
     if (mine.numel() > 0) {
-      const at::Tensor there = device::tensor(all_.part(mine.begin, mine.end())).view({mine.rows, mine.columns});
+      const at::Tensor matrix = device::tensor(all_.part(mine.begin, mine.end())).view({mine.rows, mine.columns});
       // A copy begins at an aligned place, wherever the matrix does.
-      there.copy_(orthogonalised(there.clone(), steps));
+      matrix.copy_(orthogonalised(matrix.clone(), steps));
     }
-    if (group_->size() > 1) going.push_back(exchange(all[i], /*to_owners=*/false));
+    if (group_->size() > 1) going.push_back(exchange(schedule[i], /*to_owners=*/false));
   }
   for (const comm::Work& work : going) work->wait();
 }

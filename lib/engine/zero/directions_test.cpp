@@ -42,11 +42,11 @@ TEST_CASE("directions: a matrix becomes nearly orthogonal, wide, tall or square,
   for (const auto& [rows, columns] : {std::pair(24, 24), std::pair(24, 96), std::pair(96, 24), std::pair(1, 7)}) {
     CAPTURE(rows);
     CAPTURE(columns);
-    const at::Tensor matrix = drawn(rows, columns, 7), its = orthogonalised(matrix, 5).to(at::kDouble);
-    CHECK(its.size(0) == rows);
-    CHECK((its - polynomial(matrix, 5)).norm().item<double>() < 0.05 * its.norm().item<double>());
+    const at::Tensor matrix = drawn(rows, columns, 7), result = orthogonalised(matrix, 5).to(at::kDouble);
+    CHECK(result.size(0) == rows);
+    CHECK((result - polynomial(matrix, 5)).norm().item<double>() < 0.05 * result.norm().item<double>());
     // Singular values of about 1: as many as the shorter side, each between 0.5 and 1.3.
-    const double squares = its.pow(2).sum().item<double>() / std::min(rows, columns);
+    const double squares = result.pow(2).sum().item<double>() / std::min(rows, columns);
     CHECK(squares > 0.4);
     CHECK(squares < 1.7);
     // It does not depend on how large the matrix is, and one that is zero stays so.
@@ -71,13 +71,13 @@ TEST_CASE("directions: a matrix in parts on several ranks has the bits of the wh
         CAPTURE(ranks);
         comm::run_in_process(ranks, [&](comm::Group& group) {
           Pool pool(group);
-          const Layout its = layout(unit, group, plan::Shape{{stage, ranks}}, device::Type::float32);
-          Directions directions(pool, its, "u");
-          device::copy(directions.part(its.owned.begin, its.owned.end),
-                       device::view(flat.narrow(0, its.owned.begin, its.owned.size())));
+          const Layout cut = layout(unit, group, plan::Shape{{stage, ranks}}, device::Type::float32);
+          Directions directions(pool, cut, "u");
+          device::copy(directions.part(cut.owned.begin, cut.owned.end),
+                       device::view(flat.narrow(0, cut.owned.begin, cut.owned.size())));
           directions.orthogonalise(matrices, 5);
           for (const Matrix& m : matrices) {
-            const std::int64_t begin = std::max(m.begin, its.owned.begin), end = std::min(m.end(), its.owned.end);
+            const std::int64_t begin = std::max(m.begin, cut.owned.begin), end = std::min(m.end(), cut.owned.end);
             if (begin >= end) continue;
             CHECK(at::equal(device::tensor(directions.part(begin, end)),
                             expected(m).narrow(0, begin - m.begin, end - begin)));

@@ -73,10 +73,10 @@ class OfProducts : public Encoding {
 
   void find_largest(const View& mine) {
     const at::Tensor own_largest = at::empty_like(largest_),
-                     all = at::empty({group_->size() * own_largest.numel()}, own_largest.options());
+                     each = at::empty({group_->size() * own_largest.numel()}, own_largest.options());
     codec_.largest(mine, group_->rank(), device::view(own_largest));
-    group_->all_gather(device::view(own_largest), device::view(all), "all-gather of the scales of " + name_)->wait();
-    largest_.copy_(all.view({group_->size(), -1}).amax(0));
+    group_->all_gather(device::view(own_largest), device::view(each), "all-gather of the scales of " + name_)->wait();
+    largest_.copy_(each.view({group_->size(), -1}).amax(0));
   }
 };
 
@@ -106,7 +106,7 @@ void require_within(comm::Group& group, const QuantizedCheck& both) {
     const std::int64_t at =
         lost ? exact.isfinite().to(at::kByte).argmin().item<std::int64_t>()
              : integers.sub(exact).abs().sub(bound).masked_fill(beyond.logical_not(), -1).argmax().item<std::int64_t>();
-    const auto text = [&](const at::Tensor& of) { return to_text(of[at].item<float>()); };
+    const auto text = [&](const at::Tensor& scales) { return to_text(scales[at].item<float>()); };
     throw Error("self-test: element " + to_text(both.begin + at) + " of the " + both.name + " came as " +
                 text(integers) + " as integers, and as " + text(exact) +
                 " exactly: rounding to integers explains a difference of " + text(bound) + " at most");

@@ -97,7 +97,7 @@ Engine::Engine(comm::Group& group, const unit::Units& units, const Strategy& str
   const bool ahead = !settings.begin && device.kind != device::Device::Kind::cpu;
   Beginnings beginnings(std::move(sizes), ahead ? 4 : 0, [&](std::size_t unit, const at::Tensor& values) {
     fill_kept(layout(unit), first(unit), values,
-              [&](std::int64_t from, std::span<float> its) { begin(unit, from, its); });
+              [&](std::int64_t from, std::span<float> values) { begin(unit, from, values); });
   });
   states_.reserve(units.size());
   for (std::size_t i = 0; i < units.size(); ++i) {
@@ -114,8 +114,8 @@ Engine::Engine(comm::Group& group, const unit::Units& units, const Strategy& str
 
 void Engine::divide(std::size_t unit) {
   const unit::Unit& whole = *units_[unit];
-  const std::int64_t own = whole.experts() / among(unit);
-  parts_.push_back(among(unit) > 1 ? whole.part(sharing_->rank() * own, (sharing_->rank() + 1) * own) : nullptr);
+  const std::int64_t count = whole.experts() / among(unit);
+  parts_.push_back(among(unit) > 1 ? whole.part(sharing_->rank() * count, (sharing_->rank() + 1) * count) : nullptr);
 }
 
 Layout Engine::layout(std::size_t unit) const {
@@ -138,12 +138,13 @@ void Engine::add_state(std::size_t unit) {
   const Residency state_residency{store, !store || !plan().shape.offloads(plan().shape.units[unit])},
       shard_residency{memory_.parameters.get(), settings_.offload.parameters == Place::device};
   const auto optimizer = [&](const Layout& layout, const device::View& parameters) {
-    Recipe its = recipe(settings_.optimizer, computed(unit), is_block(units_, unit), layout.owned, settings_.decay_all);
-    its.updates = settings_.trains;
+    Recipe made =
+        recipe(settings_.optimizer, computed(unit), is_block(units_, unit), layout.owned, settings_.decay_all);
+    made.updates = settings_.trains;
     const bool coded = settings_.optimizer.kind == optimizer::Kind::adamw_8bit;
     return (settings_.use_torch_adam ? torch_adamw
             : coded                  ? coded_adamw
-                    : fused_optimizer)({whole.name(), std::move(its), parameters, layout, &pool, state_residency});
+                    : fused_optimizer)({whole.name(), std::move(made), parameters, layout, &pool, state_residency});
   };
   const Places places{shard_residency, memory_.secondary_pool ? &*memory_.secondary_pool : nullptr, &memory_.workspace};
   states_.emplace_back(computed(unit), group, pool, layout(unit), optimizer, places);
@@ -190,18 +191,18 @@ double Engine::evaluate(std::int64_t count, const BatchOf& batch, const LogitsSe
     Run run;
     run.batch = &batch;
     run.training = false;
-    const std::int64_t own = micro_batch(first, group_.rank());
-    run.leaf = [&](int) { return (std::min(own, count - 1) * sharing + group_.rank() % sharing) * chunks(); };
+    const std::int64_t local = micro_batch(first, group_.rank());
+    run.leaf = [&](int) { return (std::min(local, count - 1) * sharing + group_.rank() % sharing) * chunks(); };
     at::Tensor logits;
     if (seen) run.logits = &logits;
     const at::NoGradGuard no_grad;
     execute(plan, run);
-    if (seen && own < count) seen(own, run.batches.at(0), logits);
+    if (seen && local < count) seen(local, run.batches.at(0), logits);
     std::vector<Part> mine;
     for (const float loss : run.losses) mine.push_back({loss, run.batches.at(0).samples()});
-    const auto all = group_.all_gather(std::span<const Part>(mine), "all-gather of the validation losses");
+    const auto parts = group_.all_gather(std::span<const Part>(mine), "all-gather of the validation losses");
     for (int rank = 0; rank < group_.size() && micro_batch(first, rank) < count; ++rank) {
-      for (const Part& part : all[static_cast<std::size_t>(rank)]) {
+      for (const Part& part : parts[static_cast<std::size_t>(rank)]) {
         sum += static_cast<double>(part.loss) * static_cast<double>(part.samples);
         samples += part.samples;
       }
@@ -221,18 +222,18 @@ void Engine::exchange(StepResult& result, const std::vector<float>& losses) {
                        result.sent_between_nodes},
                       observer_.stop && observer_.stop()});
   for (const float loss : losses) comm::put(mine, loss);
-  const std::vector<std::string> all = group_.all_gather_object(mine, "exchange at the end of the step");
+  const std::vector<std::string> messages = group_.all_gather_object(mine, "exchange at the end of the step");
   result.leaf_losses.resize(static_cast<std::size_t>(leaves()));
   for (int rank = 0; rank < group_.size(); ++rank) {
-    const std::string& its = all[static_cast<std::size_t>(rank)];
+    const std::string& message = messages[static_cast<std::size_t>(rank)];
     std::size_t at = 0;
-    const auto [usage, stop] = comm::take<Own>(its, at);
+    const auto [usage, stop] = comm::take<Own>(message, at);
     result.most = result.most.or_more(usage);
     result.stop = result.stop || stop;
     for (int micro = 0; micro < plan().shape.micro_steps; ++micro) {
       const std::int64_t leaf = plan::leaf(plan().shape, rank, micro);
       for (int chunk = 0; leaf >= 0 && chunk < chunks(); ++chunk)
-        result.leaf_losses[static_cast<std::size_t>(leaf + chunk)] = comm::take<float>(its, at);
+        result.leaf_losses[static_cast<std::size_t>(leaf + chunk)] = comm::take<float>(message, at);
     }
   }
   result.loss = device::tree_sum(std::span<const float>(result.leaf_losses)) / static_cast<float>(leaves());
@@ -256,7 +257,7 @@ Engine::Sent Engine::sent() const {
   Sent sent{group_.bytes_sent(), group_.bytes_between_nodes(), group_.collectives()};
   for (const auto* const part : {&memory_.secondary_group, &memory_.replicas, &sharing_}) {
     if (!*part) continue;
-    sent.all += (*part)->bytes_sent();
+    sent.total += (*part)->bytes_sent();
     sent.between_nodes += (*part)->bytes_between_nodes();
     sent.collectives += (*part)->collectives();
   }
@@ -264,7 +265,7 @@ Engine::Sent Engine::sent() const {
 }
 
 void Engine::add(StepResult& result, const Sent& before, const Sent& after, int sign) {
-  result.sent += sign * (after.all - before.all);
+  result.sent += sign * (after.total - before.total);
   result.sent_between_nodes += sign * (after.between_nodes - before.between_nodes);
   result.collectives += sign * (after.collectives - before.collectives);
 }

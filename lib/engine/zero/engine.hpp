@@ -167,7 +167,7 @@ class Engine {
   std::optional<OptimizerPrefetcher> prefetcher_;  // for optimizer state that a GPU keeps in the host's memory
 
   struct Sent {
-    std::int64_t all = 0, between_nodes = 0, collectives = 0;
+    std::int64_t total = 0, between_nodes = 0, collectives = 0;
   };
   Sent sent() const;
   static void add(StepResult& result, const Sent& before, const Sent& after, int sign);

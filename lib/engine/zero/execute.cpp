@@ -62,21 +62,21 @@ bool is_of_leaf(Kind kind, const plan::Shape& shape) {
 
 /// Losses on their way to the host: there when the GPU has done what it was given before.
 std::vector<at::Tensor> start_to_host(const std::vector<at::Tensor>& losses) {
-  std::vector<at::Tensor> there;
+  std::vector<at::Tensor> copies;
   for (const at::Tensor& loss : losses) {
     if (!loss.defined()) continue;
     if (loss.is_cpu()) return losses;
-    there.push_back(at::empty(loss.sizes(), at::TensorOptions(loss.scalar_type()).pinned_memory(true)));
-    there.back().copy_(loss, /*non_blocking=*/true);
+    copies.push_back(at::empty(loss.sizes(), at::TensorOptions(loss.scalar_type()).pinned_memory(true)));
+    copies.back().copy_(loss, /*non_blocking=*/true);
   }
-  return there;
+  return copies;
 }
 
 /// Until a GPU has done what LibTorch gave it. Transfers of offloaded state continue.
 void settle(const device::Device& device) {
   if (device.kind == device::Device::Kind::cpu) return;
-  const at::Device of = device::torch_device(device);
-  c10::impl::VirtualGuardImpl(of.type()).getStream(of).synchronize();
+  const at::Device gpu = device::torch_device(device);
+  c10::impl::VirtualGuardImpl(gpu.type()).getStream(gpu).synchronize();
 }
 
 }  // namespace
@@ -118,8 +118,8 @@ void Engine::execute(const plan::Plan& plan, Run& run) {
 void Engine::read_losses(Run& run) {
   for (const at::Tensor& loss : run.device_losses) {
     if (!loss.defined()) continue;
-    const at::Tensor there = loss.to(at::kCPU, at::kFloat).contiguous();
-    run.losses.insert(run.losses.end(), there.data_ptr<float>(), there.data_ptr<float>() + there.numel());
+    const at::Tensor host = loss.to(at::kCPU, at::kFloat).contiguous();
+    run.losses.insert(run.losses.end(), host.data_ptr<float>(), host.data_ptr<float>() + host.numel());
   }
 }
 
@@ -234,31 +234,32 @@ at::Tensor Engine::compute(int unit, int micro, Run& run) {
     for (at::Tensor& tensor : tensors) tensor = widens ? tensor.to(at::kFloat) : tensor;
     return tensors;
   };
-  std::vector<std::vector<at::Tensor>> own, borrowed;
-  std::vector<unit::Chunk> all;
+  std::vector<std::vector<at::Tensor>> leaves, borrowed;
+  std::vector<unit::Chunk> pieces;
   const std::vector<at::Tensor> inputs = parts(state.input, chunks());
   std::vector<at::Tensor> beside = parts(state.beside, chunks());
   for (int chunk = 0; chunk < chunks(); ++chunk) {
-    own.push_back(used(state.parameters.leaves(chunk)));
+    leaves.push_back(used(state.parameters.leaves(chunk)));
     borrowed.emplace_back();
     if (tied_to >= 0) borrowed.back() = used(states_[static_cast<std::size_t>(tied_to)].parameters.tied(chunk));
     const std::uint64_t stream = unit::leaf_key(settings_.seed, run.step, run.leaf(micro) + chunk);
-    all.push_back({inputs[static_cast<std::size_t>(chunk)],
-                   own.back(),
-                   borrowed.back(),
-                   {run.batches[static_cast<std::size_t>(micro * chunks() + chunk)], stream, run.training, run.logits,
-                    &beside[static_cast<std::size_t>(chunk)]}});
+    pieces.push_back({inputs[static_cast<std::size_t>(chunk)],
+                      leaves.back(),
+                      borrowed.back(),
+                      {run.batches[static_cast<std::size_t>(micro * chunks() + chunk)], stream, run.training,
+                       run.logits, &beside[static_cast<std::size_t>(chunk)]}});
   }
   if (state.is_part()) {
     for (int leaf = 1; leaf < experts_->size(); ++leaf) {
       const std::vector<at::Tensor> further = used(state.parameters.leaves(leaf));
-      own[0].insert(own[0].end(), further.begin(), further.end());
+      leaves[0].insert(leaves[0].end(), further.begin(), further.end());
     }
-    all[0].own = own[0], all[0].context.experts = &*experts_;
+    pieces[0].owned = leaves[0], pieces[0].context.experts = &*experts_;
   }
   const unit::Autocast autocast(device, settings_.autocast);
-  const at::Tensor output = sequence_ ? joined(units_[index]->forward_chunks(all, *sequence_))
-                                      : computed(index).forward(all[0].x, all[0].own, all[0].borrowed, all[0].context);
+  const at::Tensor output =
+      sequence_ ? joined(units_[index]->forward_chunks(pieces, *sequence_))
+                : computed(index).forward(pieces[0].x, pieces[0].owned, pieces[0].borrowed, pieces[0].context);
   state.beside_output = joined(beside);
   return output;
 }

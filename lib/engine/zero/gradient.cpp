@@ -98,19 +98,19 @@ void Gradient::accumulate(const plan::Shape& shape, int micro) {
 void Gradient::start_reduce(const plan::Shape& shape, int micro) {
   const bool sums = (micro < 0 && shape.micro_steps > 1) || shape.chunks_of_rank() > 1;
   comm::Summands summands{layout_.trained, sums ? Type::float32 : layout_.type, plan::addends(shape, micro)};
-  const auto own = summands.addends.terms[static_cast<std::size_t>(group_->rank())].size();
-  if (own > 0 || state_ != State::none) summands.terms = parts();
-  require(state_ == (own > 0 ? State::leaf : State::none) && summands.terms.size() == own, "reduce");
+  const auto count = summands.addends.terms[static_cast<std::size_t>(group_->rank())].size();
+  if (count > 0 || state_ != State::none) summands.terms = parts();
+  require(state_ == (count > 0 ? State::leaf : State::none) && summands.terms.size() == count, "reduce");
   state_ = State::reducing;
   added_ = false;
   sums_ = summands.addends.sums;
-  const View source = own > 0 ? summands.terms.front() : View{};
+  const View source = count > 0 ? summands.terms.front() : View{};
   // A GPU's norm and update widen the one leaf of one rank themselves.
   if (group_->size() == 1 && source.type != Type::float32 && !codec_ && source.device.kind != device::Device::Kind::cpu)
     return;
   // A whole float32 gradient that is kept until the update is reduced in place.
   const bool whole = !layout_.divided.gradients && sums_.size() == 1;
-  const bool in_place = own > 0 && source.type == Type::float32 && whole;
+  const bool in_place = count > 0 && source.type == Type::float32 && whole;
   if (in_place)
     value_ = source.part(layout_.slice.begin, layout_.slice.end);
   else if (!layout_.divided.optimizer_state && whole)
@@ -124,7 +124,7 @@ void Gradient::start_reduce(const plan::Shape& shape, int micro) {
 }
 
 void Gradient::start_encoded_reduce() {
-  const auto bytes = [&](const device::Buffer& of) { return of.view(Type::byte, codec_->bytes()); };
+  const auto bytes = [&](const device::Buffer& buffer) { return buffer.view(Type::byte, codec_->bytes()); };
   encoded_ = pool_->take(codec_->bytes());
   received_ = pool_->take(codec_->bytes());
   codec_->encode(leaf_, {0, comm::kTiles}, bytes(encoded_));
@@ -198,10 +198,10 @@ void Gradient::drop() {
 
 at::Tensor Gradient::on_host() const {
   if (layout_.trained == 0) return at::empty({0});
-  const auto host = [](const View& of) { return device::tensor(of).to(at::kCPU).to(at::kFloat); };
-  const std::vector<View> all = parts();
-  at::Tensor joined = host(all.back());
-  for (std::size_t i = all.size() - 1; i-- > 0;) joined = host(all[i]) + joined;
+  const auto host = [](const View& view) { return device::tensor(view).to(at::kCPU).to(at::kFloat); };
+  const std::vector<View> terms = parts();
+  at::Tensor joined = host(terms.back());
+  for (std::size_t i = terms.size() - 1; i-- > 0;) joined = host(terms[i]) + joined;
   return joined;
 }
 

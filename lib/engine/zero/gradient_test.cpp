@@ -26,13 +26,13 @@ TEST_CASE("gradient: adjacent parameters have theirs adjacent in one storage, wh
     plan::Shape shape;
     shape.stage = 3, shape.ranks = 1, shape.chunks = chunks;
     Gradient gradient(unit, *group, pool, layout(unit, *group, shape, device::Type::bfloat16));
-    const auto all = gradient.leaf(chunks);
-    CHECK(std::ssize(all) == chunks);
-    for (const std::vector<at::Tensor>& of : all) {
-      CHECK_FALSE(of[1].defined());
-      CHECK(of[2].storage().is_alias_of(of[0].storage()));
-      CHECK(of[2].data_ptr() == static_cast<std::byte*>(of[0].data_ptr()) + of[0].nbytes());
-      CHECK(of[0].count_nonzero().item<std::int64_t>() + of[2].count_nonzero().item<std::int64_t>() == 0);
+    const auto leaves = gradient.leaf(chunks);
+    CHECK(std::ssize(leaves) == chunks);
+    for (const std::vector<at::Tensor>& tensors : leaves) {
+      CHECK_FALSE(tensors[1].defined());
+      CHECK(tensors[2].storage().is_alias_of(tensors[0].storage()));
+      CHECK(tensors[2].data_ptr() == static_cast<std::byte*>(tensors[0].data_ptr()) + tensors[0].nbytes());
+      CHECK(tensors[0].count_nonzero().item<std::int64_t>() + tensors[2].count_nonzero().item<std::int64_t>() == 0);
     }
   }
 }

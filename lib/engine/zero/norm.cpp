@@ -92,7 +92,7 @@ std::vector<Lanes> lanes_before(comm::Group& group, const std::vector<Shard>& sh
   std::vector<Lanes> before(shards.size(), Lanes{});
   int deepest = 0;
   for (const Shard& shard : shards) deepest = std::max(deepest, Cuts{shard.numel, group.size()}.deepest());
-  const int own = order.place(group.rank()), next = own + 1;
+  const int place = order.place(group.rank()), next = place + 1;
   for (int depth = 1; depth <= deepest; ++depth) {
     std::vector<Lanes> passed;
     for (std::size_t unit = 0; unit < shards.size(); ++unit) {
@@ -102,11 +102,11 @@ std::vector<Lanes> lanes_before(comm::Group& group, const std::vector<Shard>& sh
       passed.push_back(depth == 1 ? Lanes{} : before[unit]);
       add_squares(passed.back(), shards[unit], begin, std::max(begin, shards[unit].slice.begin), cuts.border(next));
     }
-    const auto all = group.all_gather(std::span<const Lanes>(passed), "exchange of the gradient norm's cut tiles");
+    const auto gathered = group.all_gather(std::span<const Lanes>(passed), "exchange of the gradient norm's cut tiles");
     std::size_t read = 0;
     for (std::size_t unit = 0; unit < shards.size(); ++unit) {
-      if (Cuts{shards[unit].numel, group.size()}.depth(own) == depth)
-        before[unit] = all[order.rank(own - 1)].at(read++);
+      if (Cuts{shards[unit].numel, group.size()}.depth(place) == depth)
+        before[unit] = gathered[order.rank(place - 1)].at(read++);
     }
   }
   return before;
@@ -124,9 +124,9 @@ double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool
   for (const Shard& shard : shards) {
     tiles.push_back(Cuts{shard.numel, 1}.finished(shard.slice));
     for (const std::int64_t tile : tiles.back()) {
-      const Slice of = tile_of(shard.numel, tile);
-      if (of.begin >= shard.slice.begin)
-        values.push_back(shard.values.part(of.begin - shard.slice.begin, of.end - shard.slice.begin));
+      const Slice bounds = tile_of(shard.numel, tile);
+      if (bounds.begin >= shard.slice.begin)
+        values.push_back(shard.values.part(bounds.begin - shard.slice.begin, bounds.end - shard.slice.begin));
     }
     for (int place = 0; place < ranks; ++place) {
       const Slice owned = replicated ? shard.slice : comm::slice(shard.numel, place, ranks);
@@ -140,10 +140,10 @@ double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool
   for (std::size_t unit = 0; unit < shards.size(); ++unit) {
     const Shard& shard = shards[unit];
     std::size_t left = tiles[unit].size();
-    const Slice of = left > 0 ? tile_of(shard.numel, tiles[unit][0]) : shard.slice;
-    if (of.begin < shard.slice.begin) {
+    const Slice bounds = left > 0 ? tile_of(shard.numel, tiles[unit][0]) : shard.slice;
+    if (bounds.begin < shard.slice.begin) {
       Lanes lanes = before[unit];
-      add_squares(lanes, shard, of.begin, shard.slice.begin, of.end);
+      add_squares(lanes, shard, bounds.begin, shard.slice.begin, bounds.end);
       sums.push_back(sum_of(lanes));
       --left;
     }

@@ -22,10 +22,10 @@ double serial(const std::vector<std::int64_t>& units) {
   double sum = 0;
   for (std::size_t unit = 0; unit < units.size(); ++unit) {
     for (std::int64_t tile = 0; tile < kTiles; ++tile) {
-      const comm::Slice of = comm::slice(units[unit], tile, kTiles);
+      const comm::Slice bounds = comm::slice(units[unit], tile, kTiles);
       std::array<double, device::kLanes> lanes{};
-      for (std::int64_t i = of.begin; i < of.end; ++i)
-        lanes[static_cast<std::size_t>((i - of.begin) % device::kLanes)] +=
+      for (std::int64_t i = bounds.begin; i < bounds.end; ++i)
+        lanes[static_cast<std::size_t>((i - bounds.begin) % device::kLanes)] +=
             std::pow(static_cast<double>(value(static_cast<std::int64_t>(unit), i)), 2);
       for (std::size_t half = lanes.size() / 2; half > 0; half /= 2) {
         for (std::size_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
@@ -45,12 +45,12 @@ double sum_on(int ranks, const std::vector<std::int64_t>& units, bool replicated
     std::vector<std::vector<float>> values;
     std::vector<Shard> shards;
     for (std::size_t unit = 0; unit < units.size(); ++unit) {
-      const comm::Slice own =
+      const comm::Slice slice =
           replicated ? comm::Slice{0, units[unit]} : comm::slice(units[unit], group.rank(), group.size());
       values.emplace_back();
-      for (std::int64_t i = own.begin; i < own.end; ++i)
+      for (std::int64_t i = slice.begin; i < slice.end; ++i)
         values.back().push_back(value(static_cast<std::int64_t>(unit), i));
-      shards.push_back({device::view(values.back().data(), own.size()), own, units[unit]});
+      shards.push_back({device::view(values.back().data(), slice.size()), slice, units[unit]});
     }
     const double sum = sum_of_squares(group, shards, replicated);
     const std::lock_guard lock(mutex);

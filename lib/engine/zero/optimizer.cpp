@@ -25,21 +25,21 @@ std::int64_t numbers_kept(Rule rule, std::int64_t n) {
 
 class FusedOptimizer final : public Optimizer {
  public:
-  explicit FusedOptimizer(const OptimizerOf& of)
-      : Optimizer(of.name, of.parameters, Slots(of.recipe), of.residency, Slots(of.recipe).count() * kFloat),
-        name_(of.name),
-        recipe_(of.recipe),
-        layout_(of.layout),
-        pool_(of.pool) {}
+  explicit FusedOptimizer(const OptimizerOf& unit)
+      : Optimizer(unit.name, unit.parameters, Slots(unit.recipe), unit.residency, Slots(unit.recipe).count() * kFloat),
+        name_(unit.name),
+        recipe_(unit.recipe),
+        layout_(unit.layout),
+        pool_(unit.pool) {}
 
   std::vector<at::Tensor> states() override {
     const ScopedLoad loaded(state());
-    std::vector<at::Tensor> all;
+    std::vector<at::Tensor> states;
     for (int slot = 0; slot < optimizer::kMostStates; ++slot) {
       const at::Tensor numbers = device::tensor(own(slot));
-      all.push_back(state().moves() ? numbers.clone() : numbers);
+      states.push_back(state().moves() ? numbers.clone() : numbers);
     }
-    return all;
+    return states;
   }
   void restore(const std::vector<at::Tensor>& states, std::int64_t) override {
     state().load();
@@ -56,9 +56,9 @@ class FusedOptimizer final : public Optimizer {
 
   /// The values in a slot.
   device::View own(int slot) const {
-    const device::View all = Optimizer::own();
-    return {all.data + (slot > 0 ? slots().count(0) : 0) * kFloat, slots().count(slot), device::Type::float32,
-            all.device};
+    const device::View view = Optimizer::own();
+    return {view.data + (slot > 0 ? slots().count(0) : 0) * kFloat, slots().count(slot), device::Type::float32,
+            view.device};
   }
   /// The values in a slot of a segment; empty if the rule has no such slot.
   device::View kept(int slot, const Segment& s) const {
@@ -73,16 +73,16 @@ class FusedOptimizer final : public Optimizer {
 
   /// The orthogonalised directions of the unit's matrices.
   Directions directions(const Update& update, const device::View& gradient_sum) {
-    Directions all(*pool_, layout_, name_);
+    Directions directions(*pool_, layout_, name_);
     for (const Segment& s : recipe_.segments) {
       if (s.rule != Rule::muon) continue;
       const device::View momentum = kept(0, s);
       device::operations(momentum.device)
-          .direction(direction(recipe_.settings), momentum, gradient_sum.part(s.begin, s.end), of_unit(all, s),
+          .direction(direction(recipe_.settings), momentum, gradient_sum.part(s.begin, s.end), of_unit(directions, s),
                      update.scale, update.clip);
     }
-    all.orthogonalise(recipe_.matrices, recipe_.settings.ns_steps);
-    return all;
+    directions.orthogonalise(recipe_.matrices, recipe_.settings.ns_steps);
+    return directions;
   }
 
   bool update_master(const Update& update, const device::View& gradient_sum, const device::View& master,
@@ -164,28 +164,28 @@ optimizer::Rule rule(const optimizer::Settings& settings, const unit::Parameter&
 
 Recipe recipe(const optimizer::Settings& settings, const unit::Unit& unit, bool block, comm::Slice owned,
               bool decay_all) {
-  Recipe all{settings};
+  Recipe recipe{settings};
   for (const unit::Parameter& parameter : unit.parameters()) {
     if (!parameter.trained) continue;
     const Rule chosen = rule(settings, parameter, block);
-    if (chosen == Rule::muon) all.matrices.push_back(matrix(parameter));
+    if (chosen == Rule::muon) recipe.matrices.push_back(matrix(parameter));
     const comm::Slice whole{parameter.offset, parameter.offset + parameter.numel()};
-    if (chosen == Rule::adamw_8bit) all.coded.push_back(whole);
+    if (chosen == Rule::adamw_8bit) recipe.coded.push_back(whole);
     const auto [begin, end] = parameter.place().within(owned.begin, owned.end);
     if (begin == end) continue;
     Segment s{begin - owned.begin, end - owned.begin, decay_all || parameter.decay, chosen};
     if (chosen == Rule::muon) s.matrix = matrix(parameter);
     if (chosen == Rule::adamw_8bit) s.tensor = whole;
     // Neighbours that are updated alike are one: a GPU updates them by one kernel.
-    Segment* const before = all.segments.empty() ? nullptr : &all.segments.back();
+    Segment* const before = recipe.segments.empty() ? nullptr : &recipe.segments.back();
     const bool alike = before && before->decay == s.decay && before->rule == chosen && chosen != Rule::muon &&
                        chosen != Rule::adamw_8bit;
     if (alike && before->end == s.begin)
       before->end = s.end;
     else
-      all.segments.push_back(s);
+      recipe.segments.push_back(s);
   }
-  return all;
+  return recipe;
 }
 
 std::int64_t kept(const optimizer::Settings& settings, const unit::Unit& unit, bool block) {
@@ -200,6 +200,6 @@ std::vector<Matrix> matrices(const optimizer::Settings& settings, const unit::Un
   return recipe(settings, unit, block, {0, unit.trained()}, /*decay_all=*/true).matrices;
 }
 
-std::unique_ptr<Optimizer> fused_optimizer(const OptimizerOf& of) { return std::make_unique<FusedOptimizer>(of); }
+std::unique_ptr<Optimizer> fused_optimizer(const OptimizerOf& unit) { return std::make_unique<FusedOptimizer>(unit); }
 
 }  // namespace zs::zero

@@ -83,12 +83,12 @@ struct OptimizerOf {
 };
 
 /// zs's kernels; for AdamW the bits of the class below. An update is COLLECTIVE if there are matrices.
-std::unique_ptr<Optimizer> fused_optimizer(const OptimizerOf& of);
+std::unique_ptr<Optimizer> fused_optimizer(const OptimizerOf& unit);
 /// AdamW whose moments have 8 bits (device/coded.hpp), of every parameter with at least optimizer::kLeastCoded
 /// elements: the same numbers as bitsandbytes' AdamW8bit. An update is COLLECTIVE.
-std::unique_ptr<Optimizer> coded_adamw(const OptimizerOf& of);
+std::unique_ptr<Optimizer> coded_adamw(const OptimizerOf& unit);
 /// torch::optim::AdamW over the same memory. REQUIRES: AdamW, correct_bias, no offload of the state, parameters that
 /// stay in place.
-std::unique_ptr<Optimizer> torch_adamw(const OptimizerOf& of);
+std::unique_ptr<Optimizer> torch_adamw(const OptimizerOf& unit);
 
 }  // namespace zs::zero

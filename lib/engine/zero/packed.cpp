@@ -61,8 +61,8 @@ const Packed::Matrix& Packed::matrix(std::size_t parameter) const {
 comm::Slice Packed::slice() const { return comm::slice(bytes_, group_->rank(), group_->size()); }
 
 at::Tensor Packed::view(std::size_t parameter) const {
-  const Matrix& its = matrix(parameter);
-  return flat_.narrow(0, its.element, its.form.numel).view(its.is->shape);
+  const Matrix& found = matrix(parameter);
+  return flat_.narrow(0, found.element, found.form.numel).view(found.is->shape);
 }
 
 Packed::Place Packed::place(std::size_t parameter) const {
@@ -74,13 +74,13 @@ void Packed::set(const Fill& fill, const std::function<bool(std::size_t, std::sp
   const at::Tensor whole = at::empty({bytes_}, at::TensorOptions(at::kByte));
   auto* const bytes = static_cast<std::byte*>(whole.data_ptr());
   std::vector<std::future<void>> begun;
-  for (const Matrix& its : matrices_) {
-    const std::span<std::byte> into(bytes + its.at, static_cast<std::size_t>(its.form.bytes()));
-    if (stored(its.parameter, into)) continue;
-    begun.push_back(std::async(at_once ? std::launch::async : std::launch::deferred, [&its, &fill, into] {
-      std::vector<float> values(static_cast<std::size_t>(its.form.numel));
-      fill(its.is->offset, values);
-      device::to_nf4(values, its.form, into);
+  for (const Matrix& matrix : matrices_) {
+    const std::span<std::byte> into(bytes + matrix.at, static_cast<std::size_t>(matrix.form.bytes()));
+    if (stored(matrix.parameter, into)) continue;
+    begun.push_back(std::async(at_once ? std::launch::async : std::launch::deferred, [&matrix, &fill, into] {
+      std::vector<float> values(static_cast<std::size_t>(matrix.form.numel));
+      fill(matrix.is->offset, values);
+      device::to_nf4(values, matrix.form, into);
     }));
   }
   for (std::future<void>& one : begun) one.get();
@@ -96,9 +96,9 @@ std::optional<comm::Gathered> Packed::ready_to_gather() {
 }
 
 void Packed::widen(const device::View& bytes, const device::View& numbers) const {
-  for (const Matrix& its : matrices_)
-    device::from_nf4(bytes.part(its.at, its.at + its.form.bytes()), its.form,
-                     numbers.part(its.element, its.element + its.form.numel));
+  for (const Matrix& matrix : matrices_)
+    device::from_nf4(bytes.part(matrix.at, matrix.at + matrix.form.bytes()), matrix.form,
+                     numbers.part(matrix.element, matrix.element + matrix.form.numel));
 }
 
 void Packed::widen() {
@@ -120,9 +120,9 @@ at::Tensor Packed::values() {
   const at::Tensor bytes = gather_bytes();
   const at::Tensor numbers = at::empty({elements_}, device::options(group_->device(), device::torch_type(type_)));
   widen(device::view(bytes), device::view(numbers));
-  std::vector<at::Tensor> all;
-  for (const Matrix& its : matrices_) all.push_back(numbers.narrow(0, its.element, its.form.numel));
-  return at::cat(all).to(at::kFloat);
+  std::vector<at::Tensor> matrices;
+  for (const Matrix& matrix : matrices_) matrices.push_back(numbers.narrow(0, matrix.element, matrix.form.numel));
+  return at::cat(matrices).to(at::kFloat);
 }
 
 }  // namespace zs::zero

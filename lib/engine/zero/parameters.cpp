@@ -97,9 +97,9 @@ void Parameters::set(const at::Tensor& values) {
 at::Tensor Parameters::whole() {
   std::optional<ScopedLoad> loaded;
   if (offloadable_) loaded.emplace(*offloadable_);
-  const at::Tensor all = gathered(/*frozen=*/false);
-  if (layout_.trained < layout_.numel) return at::cat({all.to(at::kFloat), frozen()});
-  return (encoding_ ? encoding_->travelled(all.to(at::kCPU)) : all).to(at::kFloat);
+  const at::Tensor trained = gathered(/*frozen=*/false);
+  if (layout_.trained < layout_.numel) return at::cat({trained.to(at::kFloat), frozen()});
+  return (encoding_ ? encoding_->travelled(trained.to(at::kCPU)) : trained).to(at::kFloat);
 }
 
 at::Tensor Parameters::gathered(bool frozen) const {
@@ -136,14 +136,14 @@ std::vector<comm::Gathered> Parameters::ready_to_gather() {
     device::copy(view(pending_whole_), shard_memory());
     return {};
   }
-  std::vector<comm::Gathered> all;
+  std::vector<comm::Gathered> gathers;
   // A frozen part is the same on every rank as long as it is whole.
   for (const bool frozen : {false, true}) {
     const device::View whole = part(sharded() ? pending_whole_ : whole_, frozen);
-    if (whole.count > 0 && (sharded() || !frozen)) all.push_back({slice(frozen), whole});
+    if (whole.count > 0 && (sharded() || !frozen)) gathers.push_back({slice(frozen), whole});
   }
-  if (const auto bytes = packed_.ready_to_gather()) all.push_back(*bytes);
-  return all;
+  if (const auto bytes = packed_.ready_to_gather()) gathers.push_back(*bytes);
+  return gathers;
 }
 
 device::View Parameters::secondary() const {

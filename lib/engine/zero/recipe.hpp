@@ -23,8 +23,8 @@ struct Segment {
 };
 
 /// A segment's part of values of all segments, or none of none.
-inline device::View part(const device::View& of, const Segment& s) {
-  return of.count > 0 ? of.part(s.begin, s.end) : of;
+inline device::View part(const device::View& view, const Segment& s) {
+  return view.count > 0 ? view.part(s.begin, s.end) : view;
 }
 
 /// The updates of a unit.

@@ -40,15 +40,15 @@ struct Moves {
 
 template <auto kForward, auto kBackward>
 struct Node : torch::autograd::Function<Node<kForward, kBackward>> {
-  static Variables forward(AutogradContext* ctx, const at::TensorList& all, const Moves& moves) {
+  static Variables forward(AutogradContext* ctx, const at::TensorList& tensors, const Moves& moves) {
     moves.keep(*ctx);
-    return (moves.sequence->*kForward)(all.vec(), moves.heads);
+    return (moves.sequence->*kForward)(tensors.vec(), moves.heads);
   }
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
     const Moves moves = Moves::kept(*ctx);
-    Variables own = (moves.sequence->*kBackward)(gradients, moves.heads);
-    own.emplace_back();  // of the moves
-    return own;
+    Variables results = (moves.sequence->*kBackward)(gradients, moves.heads);
+    results.emplace_back();  // of the moves
+    return results;
   }
 };
 using ToBlocks = Node<&SharedSequence::to_blocks, &SharedSequence::to_chunks>;
@@ -57,7 +57,7 @@ using ToChunks = Node<&SharedSequence::to_chunks, &SharedSequence::to_blocks>;
 /// Visits the regions that go to a rank, or come from it, one after another.
 class Regions {
  public:
-  explicit Regions(Tensor all) : all_(std::move(all)) {}
+  explicit Regions(Tensor buffer) : all_(std::move(buffer)) {}
   Tensor next(std::int64_t B, std::int64_t T, std::int64_t width) {
     const std::int64_t begin = std::exchange(at_, at_ + B * T * width);
     return all_.narrow(0, begin, at_ - begin).view({B, T, width});
@@ -76,14 +76,14 @@ std::vector<device::View> SharedSequence::regions(device::Buffer& buffer, std::i
     buffer.reset();
     buffer = group_->allocate(bytes);
   }
-  std::vector<device::View> all;
+  std::vector<device::View> views;
   const device::View whole = buffer.view(type, others * count);
   for (std::int64_t rank = 0, at = 0; rank < group_->size(); ++rank) {
     const std::int64_t size = rank == group_->rank() ? 0 : count;
-    all.push_back(whole.part(at, at + size));
+    views.push_back(whole.part(at, at + size));
     at += size;
   }
-  return all;
+  return views;
 }
 
 std::vector<Tensor> SharedSequence::to_blocks(const std::vector<Tensor>& chunks,
@@ -103,16 +103,18 @@ std::vector<Tensor> SharedSequence::to_blocks(const std::vector<Tensor>& chunks,
     for (std::size_t block = 0; block < own(); ++block) {
       for (std::size_t part = 0; part < parts; ++part) {
         const Tensor& chunk = chunks[part];
-        const Columns of =
+        const Columns range =
             columns(owner * own_ + static_cast<std::int64_t>(block), heads[part], C, chunk.size(2) / heads[part]);
         for (std::size_t chunk = 0; chunk < own(); ++chunk)
-          visit(block, part, chunk, of, (holder * own_ + static_cast<std::int64_t>(chunk)) * T);
+          visit(block, part, chunk, range, (holder * own_ + static_cast<std::int64_t>(chunk)) * T);
       }
     }
   };
   const int me = group_->rank();
-  each(me, me, [&](std::size_t block, std::size_t part, std::size_t chunk, Columns of, std::int64_t token) {
-    blocks[block * parts + part].narrow(1, token, T).copy_(chunks[chunk * parts + part].narrow(2, of.begin, of.width));
+  each(me, me, [&](std::size_t block, std::size_t part, std::size_t chunk, Columns range, std::int64_t token) {
+    blocks[block * parts + part]
+        .narrow(1, token, T)
+        .copy_(chunks[chunk * parts + part].narrow(2, range.begin, range.width));
   });
   const auto planted = [&] {
     if (swaps_ < 0 || swaps_-- > 0) return blocks;
@@ -125,17 +127,17 @@ std::vector<Tensor> SharedSequence::to_blocks(const std::vector<Tensor>& chunks,
   const std::vector<device::View> to = regions(sent_, count, type), from = regions(received_, count, type);
   for (int rank = 0; rank < group_->size(); ++rank) {
     if (rank == me) continue;
-    Regions all(device::tensor(to[static_cast<std::size_t>(rank)]));
-    each(rank, me, [&](std::size_t, std::size_t part, std::size_t chunk, Columns of, std::int64_t) {
-      all.next(B, T, of.width).copy_(chunks[chunk * parts + part].narrow(2, of.begin, of.width));
+    Regions regions(device::tensor(to[static_cast<std::size_t>(rank)]));
+    each(rank, me, [&](std::size_t, std::size_t part, std::size_t chunk, Columns range, std::int64_t) {
+      regions.next(B, T, range.width).copy_(chunks[chunk * parts + part].narrow(2, range.begin, range.width));
     });
   }
   group_->all_to_all(to, from, "all-to-all of heads")->wait();
   for (int rank = 0; rank < group_->size(); ++rank) {
     if (rank == me) continue;
-    Regions all(device::tensor(from[static_cast<std::size_t>(rank)]));
-    each(me, rank, [&](std::size_t block, std::size_t part, std::size_t, Columns of, std::int64_t token) {
-      blocks[block * parts + part].narrow(1, token, T).copy_(all.next(B, T, of.width));
+    Regions regions(device::tensor(from[static_cast<std::size_t>(rank)]));
+    each(me, rank, [&](std::size_t block, std::size_t part, std::size_t, Columns range, std::int64_t token) {
+      blocks[block * parts + part].narrow(1, token, T).copy_(regions.next(B, T, range.width));
     });
   }
   return planted();
@@ -160,10 +162,10 @@ std::vector<Tensor> SharedSequence::to_chunks(const std::vector<Tensor>& blocks,
     to = regions(sent_, count, type), from = regions(received_, count, type);
     for (int rank = 0; rank < group_->size(); ++rank) {
       if (rank == me) continue;
-      Regions all(device::tensor(to[static_cast<std::size_t>(rank)]));
+      Regions regions(device::tensor(to[static_cast<std::size_t>(rank)]));
       for (const Tensor& block : blocks) {
         for (std::int64_t chunk = rank * own_; chunk < (rank + 1) * own_; ++chunk)
-          all.next(B, T, block.size(2)).copy_(block.narrow(1, chunk * T, T));
+          regions.next(B, T, block.size(2)).copy_(block.narrow(1, chunk * T, T));
       }
     }
     group_->all_to_all(to, from, "all-to-all of tokens")->wait();
@@ -171,18 +173,18 @@ std::vector<Tensor> SharedSequence::to_chunks(const std::vector<Tensor>& blocks,
   // The last block first, as autograd adds up what comes from several.
   for (int rank = group_->size() - 1; rank >= 0; --rank) {
     std::vector<Tensor> regions;  // block by block, part by part, chunk by chunk
-    Regions all(rank == me ? Tensor() : device::tensor(from[static_cast<std::size_t>(rank)]));
+    Regions received(rank == me ? Tensor() : device::tensor(from[static_cast<std::size_t>(rank)]));
     for (const Tensor& block : blocks) {
       for (std::int64_t chunk = me * own_; chunk < (me + 1) * own_; ++chunk)
-        regions.push_back(rank == me ? block.narrow(1, chunk * T, T) : all.next(B, T, block.size(2)));
+        regions.push_back(rank == me ? block.narrow(1, chunk * T, T) : received.next(B, T, block.size(2)));
     }
     for (std::size_t i = regions.size(); i-- > 0;) {
       const std::size_t chunk = i % own(), part = i / own() % parts;
       const std::int64_t block = rank * own_ + static_cast<std::int64_t>(i / own() / parts), H = heads[part];
       const std::int64_t D = regions[i].size(2) / unit::heads_of_block(H, C);
-      const Columns of = columns(block, H, C, D);
-      const Tensor place = chunks[chunk * parts + part].narrow(2, of.begin, of.width);
-      const bool last = block + 1 == C || unit::first_head(block + 1, H, C) * D != of.begin;
+      const Columns range = columns(block, H, C, D);
+      const Tensor place = chunks[chunk * parts + part].narrow(2, range.begin, range.width);
+      const bool last = block + 1 == C || unit::first_head(block + 1, H, C) * D != range.begin;
       last ? place.copy_(regions[i]) : place.add_(regions[i]);
     }
   }
@@ -203,17 +205,17 @@ std::vector<Tensor> SharedSequence::attend(const std::vector<std::vector<Tensor>
   return ToChunks::apply(at::TensorList(attended), Moves{this, {heads.front()}});
 }
 
-std::vector<Tensor> SharedSequence::of_all(const std::vector<Tensor>& own) const {
-  if (group_->size() == 1) return own;
-  const Tensor mine = at::stack(own).detach().to(at::kCPU);
-  std::vector<Tensor> all;
-  for (const std::vector<float>& its :
+std::vector<Tensor> SharedSequence::of_all(const std::vector<Tensor>& local) const {
+  if (group_->size() == 1) return local;
+  const Tensor mine = at::stack(local).detach().to(at::kCPU);
+  std::vector<Tensor> chunks;
+  for (const std::vector<float>& values :
        group_->all_gather(std::span<const float>(device::floats(mine)), "exchange of the sums of all chunks")) {
     const Tensor of_rank = at::empty_like(mine);
-    std::ranges::copy(its, device::floats(of_rank).begin());
-    for (const Tensor& chunk : of_rank.unbind(0)) all.push_back(chunk.to(own[0].device()));
+    std::ranges::copy(values, device::floats(of_rank).begin());
+    for (const Tensor& chunk : of_rank.unbind(0)) chunks.push_back(chunk.to(local[0].device()));
   }
-  return all;
+  return chunks;
 }
 
 }  // namespace zs::zero

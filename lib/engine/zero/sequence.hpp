@@ -13,13 +13,13 @@ namespace zs::zero {
 
 class SharedSequence final : public unit::Sequence {
  public:
-  /// `own` chunks for each rank of the group, in the order of the ranks. The group outlives it.
-  SharedSequence(comm::Group& group, int own) : group_(&group), own_(own) {}
+  /// Each rank of the group has `chunks` chunks, in the order of the ranks. The group outlives it.
+  SharedSequence(comm::Group& group, int chunks) : group_(&group), own_(chunks) {}
 
   std::int64_t chunks() const override { return std::int64_t{own_} * group_->size(); }
   std::vector<at::Tensor> attend(const std::vector<std::vector<at::Tensor>>& parts, std::span<const std::int64_t> heads,
                                  const Attend& attend) const override;
-  std::vector<at::Tensor> of_all(const std::vector<at::Tensor>& own) const override;
+  std::vector<at::Tensor> of_all(const std::vector<at::Tensor>& local) const override;
 
   /// For tests: the halves of the first block's queries come in each other's place, in attention number `call` from now
   /// on, counted from 0.

@@ -29,35 +29,35 @@ struct Moved : torch::autograd::Function<Moved> {
   }
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
     const auto* const experts = reinterpret_cast<const SharedExperts*>(ctx->saved_data["experts"].toInt());
-    Variables all = experts->moved(gradients, ctx->saved_data["back"].toIntVector());
-    all.resize(all.size() + 2);  // of the other arguments
-    return all;
+    Variables results = experts->moved(gradients, ctx->saved_data["back"].toIntVector());
+    results.resize(results.size() + 2);  // of the other arguments
+    return results;
   }
 };
 
 /// Rows for the experts of rank `rank` of `ranks`.
 std::int64_t rows_for(const Sizes& counts, int rank, int ranks) {
-  const auto own = static_cast<std::ptrdiff_t>(counts.size()) / ranks;
-  return std::accumulate(counts.begin() + rank * own, counts.begin() + (rank + 1) * own, std::int64_t{0});
+  const auto per_rank = static_cast<std::ptrdiff_t>(counts.size()) / ranks;
+  return std::accumulate(counts.begin() + rank * per_rank, counts.begin() + (rank + 1) * per_rank, std::int64_t{0});
 }
 
 }  // namespace
 
-unit::ExpertRanks::Counts SharedExperts::counts(const Sizes& own) const {
-  return group_->all_gather(std::span<const std::int64_t>(own), "exchange of the numbers of tokens of experts");
+unit::ExpertRanks::Counts SharedExperts::counts(const Sizes& local) const {
+  return group_->all_gather(std::span<const std::int64_t>(local), "exchange of the numbers of tokens of experts");
 }
 
 Sizes SharedExperts::sent(const Counts& counts) const {
-  Sizes all;
+  Sizes sizes;
   for (int rank = 0; rank < size(); ++rank)
-    all.push_back(rows_for(counts[static_cast<std::size_t>(group_->rank())], rank, size()));
-  return all;
+    sizes.push_back(rows_for(counts[static_cast<std::size_t>(group_->rank())], rank, size()));
+  return sizes;
 }
 
 Sizes SharedExperts::received(const Counts& counts) const {
-  Sizes all;
-  for (const Sizes& leaf : counts) all.push_back(rows_for(leaf, group_->rank(), size()));
-  return all;
+  Sizes sizes;
+  for (const Sizes& leaf : counts) sizes.push_back(rows_for(leaf, group_->rank(), size()));
+  return sizes;
 }
 
 std::vector<Tensor> SharedExperts::moved(const std::vector<Tensor>& rows, const Sizes& sizes) const {
@@ -66,21 +66,21 @@ std::vector<Tensor> SharedExperts::moved(const std::vector<Tensor>& rows, const 
   std::vector<Tensor> to, from;
   std::vector<device::View> sent, received;
   for (std::size_t rank = 0; rank < rows.size(); ++rank) {
-    const bool own = static_cast<int>(rank) == group_->rank();
-    to.push_back(own ? Tensor() : rows[rank].contiguous());
-    from.push_back(own ? rows[rank].clone() : at::empty({sizes[rank], C}, rows[0].options()));
+    const bool local = static_cast<int>(rank) == group_->rank();
+    to.push_back(local ? Tensor() : rows[rank].contiguous());
+    from.push_back(local ? rows[rank].clone() : at::empty({sizes[rank], C}, rows[0].options()));
     const device::Type type = device::type_of(rows[0].scalar_type());
     const device::View none{nullptr, 0, type, group_->device()};
-    sent.push_back(own || to.back().numel() == 0 ? none : device::view(to.back()));
-    received.push_back(own || from.back().numel() == 0 ? none : device::view(from.back()));
+    sent.push_back(local || to.back().numel() == 0 ? none : device::view(to.back()));
+    received.push_back(local || from.back().numel() == 0 ? none : device::view(from.back()));
   }
   group_->all_to_all(sent, received, "all-to-all of tokens of experts")->wait();
   return from;
 }
 
 std::vector<Tensor> SharedExperts::to_experts(const Tensor& rows_RC, const Counts& counts) const {
-  const Variables own = rows_RC.split_with_sizes(sent(counts), 0);
-  return Moved::apply(at::TensorList(own), this, received(counts));
+  const Variables pieces = rows_RC.split_with_sizes(sent(counts), 0);
+  return Moved::apply(at::TensorList(pieces), this, received(counts));
 }
 
 Tensor SharedExperts::to_tokens(const std::vector<Tensor>& rows_RC, const Counts& counts) const {

@@ -13,7 +13,7 @@ class SharedExperts final : public unit::ExpertRanks {
 
   int size() const override { return group_->size(); }
   int rank() const override { return group_->rank(); }
-  Counts counts(const std::vector<std::int64_t>& own) const override;
+  Counts counts(const std::vector<std::int64_t>& local) const override;
   std::vector<at::Tensor> to_experts(const at::Tensor& rows_RC, const Counts& counts) const override;
   at::Tensor to_tokens(const std::vector<at::Tensor>& rows_RC, const Counts& counts) const override;
 

@@ -33,17 +33,17 @@ void UnitState::set_parameters(const Fill& fill) {
 
 void UnitState::set_kept(const at::Tensor& values) {
   // They go to a GPU once; it rounds them.
-  const at::Tensor there = values.to(device::torch_device(group_->device()));
-  parameters.set(there);
+  const at::Tensor on_device = values.to(device::torch_device(group_->device()));
+  parameters.set(on_device);
   // A rank that owns all keeps all; what it owns is in the first part.
   const comm::Slice owned = layout_.owned;
   const std::int64_t first = layout_.kept()[0].begin;
-  optimizer->set(device::view(there).part(owned.begin - first, owned.end - first));
+  optimizer->set(device::view(on_device).part(owned.begin - first, owned.end - first));
 }
 
 at::Tensor UnitState::whole_parameters() {
-  const at::TensorOptions there = device::options(group_->device(), at::kFloat);
-  at::Tensor trained = at::empty({0}, there);
+  const at::TensorOptions options = device::options(group_->device(), at::kFloat);
+  at::Tensor trained = at::empty({0}, options);
   if (layout_.trained > 0) {
     see_masters([&](const device::View& masters) {
       trained = gather(*group_, masters, layout_.trained, "all-gather of the fp32 parameters of " + whole_->name());
@@ -61,9 +61,9 @@ at::Tensor UnitState::all_parts(const at::Tensor& part) const {
 at::Tensor UnitState::masters() {
   at::Tensor here;
   see_masters([&](const device::View& masters) {
-    const at::Tensor there = device::tensor(masters);
+    const at::Tensor on_device = device::tensor(masters);
     const bool stays = !parameters.shard() && !optimizer->state().moves();
-    here = stays ? there.to(at::kCPU) : there.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true);
+    here = stays ? on_device.to(at::kCPU) : on_device.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true);
   });
   return here;
 }

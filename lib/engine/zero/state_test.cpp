@@ -218,9 +218,9 @@ TEST_CASE(
         Pool pool(group);
         UnitState state(
             unit, group, pool, layout(unit, group, plan::Shape{{stage, group.size()}}, type),
-            [&unit](const Layout& its, const device::View& parameters) {
+            [&unit](const Layout& layout, const device::View& parameters) {
               return fused_optimizer(
-                  {.name = "u", .recipe = recipe({}, unit, false, its.owned, true), .parameters = parameters});
+                  {.name = "u", .recipe = recipe({}, unit, false, layout.owned, true), .parameters = parameters});
             });
         const at::Tensor values = leaf_values(7, Type::float32);
         const at::Tensor rounded = values.to(device::torch_type(type)).to(at::kFloat);

@@ -19,17 +19,17 @@ class TorchAdamW final : public Optimizer {
   }
 
  public:
-  explicit TorchAdamW(const OptimizerOf& of)
-      : Optimizer(of.name, of.parameters, Slots(of.recipe), {}, /*bytes=*/0), segments_(of.recipe.segments) {
-    const optimizer::Settings& adamw = of.recipe.settings;
-    count_ = of.parameters.count;
-    device_ = of.parameters.device;
+  explicit TorchAdamW(const OptimizerOf& unit)
+      : Optimizer(unit.name, unit.parameters, Slots(unit.recipe), {}, /*bytes=*/0), segments_(unit.recipe.segments) {
+    const optimizer::Settings& adamw = unit.recipe.settings;
+    count_ = unit.parameters.count;
+    device_ = unit.parameters.device;
     std::vector<torch::optim::OptimizerParamGroup> groups;
     for (const bool decay : {true, false}) {
       std::vector<at::Tensor> tensors;
       for (const Segment& s : segments_) {
         if (s.decay != decay) continue;
-        tensors.push_back(device::tensor(master(of.parameters).part(s.begin, s.end)).requires_grad_(true));
+        tensors.push_back(device::tensor(master(unit.parameters).part(s.begin, s.end)).requires_grad_(true));
         placed_.emplace_back(s, tensors.back());
       }
       auto options = std::make_unique<torch::optim::AdamWOptions>(1e-3);
@@ -80,19 +80,19 @@ class TorchAdamW final : public Optimizer {
 
   template <typename Moment>
   at::Tensor moments(Moment moment) {
-    at::Tensor all = at::zeros({count_}, device::options(device_));
+    at::Tensor values = at::zeros({count_}, device::options(device_));
     for (auto& [segment, tensor] : placed_) {
       const auto found = optimizer_->state().find(key(tensor));
       if (found == optimizer_->state().end()) continue;
-      all.narrow(0, segment.begin, tensor.numel())
+      values.narrow(0, segment.begin, tensor.numel())
           .copy_(moment(static_cast<torch::optim::AdamWParamState&>(*found->second)));
     }
-    return all;
+    return values;
   }
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> torch_adamw(const OptimizerOf& of) { return std::make_unique<TorchAdamW>(of); }
+std::unique_ptr<Optimizer> torch_adamw(const OptimizerOf& unit) { return std::make_unique<TorchAdamW>(unit); }
 
 }  // namespace zs::zero

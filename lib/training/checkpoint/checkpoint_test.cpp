@@ -32,9 +32,9 @@ class Linear final : public unit::Unit {
       : unit::Unit(name, {{name + ".weight", {from, to}, unit::Parameter::Init::normal, 0, 0.5},
                           {name + ".bias", {to}, unit::Parameter::Init::zeros}}),
         last_(last) {}
-  at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> own, std::span<const at::Tensor>,
+  at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> owned, std::span<const at::Tensor>,
                      const unit::ForwardContext& context) const override {
-    const at::Tensor y = (x.defined() ? x : context.batch.inputs).matmul(own[0]).add(own[1]);
+    const at::Tensor y = (x.defined() ? x : context.batch.inputs).matmul(owned[0]).add(owned[1]);
     return last_ ? y.sub(context.batch.targets).square().mean() : y;
   }
 
@@ -103,8 +103,8 @@ std::string digest_after(std::int64_t to, const Layout& layout, const std::strin
       [&](comm::Group& group, zero::Engine& engine) {
         const auto done = folder.empty() ? std::nullopt : load(group, engine, folder);
         train(engine, done ? done->step + 1 : 1, to);
-        const std::string its = engine.digest();
-        if (group.rank() == 0) digest = its;
+        const std::string found = engine.digest();
+        if (group.rank() == 0) digest = found;
       },
       folder.empty() ? 1 : 2);  // other parameters to begin with, which the checkpoint replaces
   return digest;

@@ -44,21 +44,21 @@ void as_float8(const std::vector<unit::Parameter>& parameters, std::vector<at::T
   for (std::size_t i = 0; i < unit.size(); ++i) {
     const int scale = parameters[i].float8_scale;
     if (scale < 0) continue;
-    const at::Tensor its = unit[i].abs().max().to(at::kFloat);
-    largest[scale] = largest.contains(scale) ? at::maximum(largest[scale], its) : its;
+    const at::Tensor peak = unit[i].abs().max().to(at::kFloat);
+    largest[scale] = largest.contains(scale) ? at::maximum(largest[scale], peak) : peak;
   }
   for (std::size_t i = 0; i < unit.size(); ++i) {
     if (parameters[i].float8_scale < 0) continue;
-    const at::Tensor& its = largest[parameters[i].float8_scale];
-    const at::Tensor scale = most.div(its).clamp_max(std::numeric_limits<float>::max());
+    const at::Tensor& peak = largest[parameters[i].float8_scale];
+    const at::Tensor scale = most.div(peak).clamp_max(std::numeric_limits<float>::max());
     const at::Tensor rounded = unit[i].to(at::kFloat).mul(scale).to(at::kFloat8_e4m3fn).to(at::kFloat);
-    const at::Tensor back = at::where(rounded.abs() == most, rounded.sign().mul(its), rounded.mul(scale.reciprocal()));
+    const at::Tensor back = at::where(rounded.abs() == most, rounded.sign().mul(peak), rounded.mul(scale.reciprocal()));
     unit[i] = back.to(unit[i].scalar_type());
   }
 }
 
 at::Tensor in_8_bits(const at::Tensor& values, bool has_sign) {
-  std::vector<at::Tensor> all = {at::zeros({1}), at::ones({1})};
+  std::vector<at::Tensor> codes = {at::zeros({1}), at::ones({1})};
   for (int decade = 0; decade < 7; ++decade) {
     const int parts = (has_sign ? 1 : 2) << decade;
     const at::Tensor index = at::arange(parts + 1, at::kFloat);
@@ -66,10 +66,10 @@ at::Tensor in_8_bits(const at::Tensor& values, bool has_sign) {
     const at::Tensor borders =
         at::where(index * 2 < parts + 1, index.mul(part).add(0.1F), index.sub(parts).mul(part).add(1));
     const at::Tensor middles = borders.slice(0, 0, parts).add(borders.slice(0, 1)).div(2).mul(std::pow(10, decade - 6));
-    all.push_back(middles);
-    if (has_sign) all.push_back(-middles);
+    codes.push_back(middles);
+    if (has_sign) codes.push_back(-middles);
   }
-  const at::Tensor table = std::get<0>(at::cat(all).sort());
+  const at::Tensor table = std::get<0>(at::cat(codes).sort());
   constexpr std::int64_t kBlock = 256, kAtOnce = 64;
   const std::int64_t n = values.numel(), blocks = (n + kBlock - 1) / kBlock;
   const at::Tensor padded = at::zeros({blocks * kBlock});
@@ -111,18 +111,18 @@ at::Tensor as_nf4(const at::Tensor& matrix, bool nested) {
 std::vector<at::Tensor> as_integers(const std::vector<at::Tensor>& unit, int bits) {
   std::vector<at::Tensor> flats;
   for (const at::Tensor& tensor : unit) flats.push_back(tensor.detach().to(at::kCPU).to(at::kFloat).reshape({-1}));
-  const at::Tensor all = at::cat(flats);
-  auto* const values = all.data_ptr<float>();
+  const at::Tensor flat = at::cat(flats);
+  auto* const values = flat.data_ptr<float>();
   const auto most = static_cast<float>((1 << (bits - 1)) - 1);
   for (std::int64_t tile = 0; tile < 256; ++tile) {
-    const std::int64_t begin = all.numel() * tile / 256, end = all.numel() * (tile + 1) / 256;
+    const std::int64_t begin = flat.numel() * tile / 256, end = flat.numel() * (tile + 1) / 256;
     for (std::int64_t block = begin; block < end; block += 128)
       round_block(values + block, values + std::min(block + 128, end), most);
   }
   std::vector<at::Tensor> rounded;
   std::int64_t at = 0;
   for (const at::Tensor& tensor : unit) {
-    rounded.push_back(all.narrow(0, at, tensor.numel()).view(tensor.sizes()).to(tensor.scalar_type()).clone());
+    rounded.push_back(flat.narrow(0, at, tensor.numel()).view(tensor.sizes()).to(tensor.scalar_type()).clone());
     at += tensor.numel();
   }
   return rounded;

@@ -41,8 +41,8 @@ constexpr std::array kKinds = {
 
 /// Sets which unit it is, and refuses what the settings have not.
 void read_unit(InjectedFault& fault, const std::string& kind, const std::string& name, const unit::Units& units,
-               const setup::Settings& all) {
-  const zero::Settings& settings = all.engine;
+               const setup::Settings& training) {
+  const zero::Settings& settings = training.engine;
   std::vector<std::string> names;
   for (const auto& unit : units) names.push_back(unit->name());
   const auto found = std::find(names.begin(), names.end(), name);
@@ -50,8 +50,8 @@ void read_unit(InjectedFault& fault, const std::string& kind, const std::string&
   fault.unit = static_cast<int>(found - names.begin());
   if (fault.kind == InjectedFault::Kind::output) return;
   if (fault.kind == InjectedFault::Kind::heads) {
-    if (all.chunks == 1) refuse("sequences are whole and have no blocks of heads: set --sequence_chunks");
-    if (units[static_cast<std::size_t>(fault.unit)]->exchanged(all.chunks) == 0) refuse(name + " has no heads");
+    if (training.chunks == 1) refuse("sequences are whole and have no blocks of heads: set --sequence_chunks");
+    if (units[static_cast<std::size_t>(fault.unit)]->exchanged(training.chunks) == 0) refuse(name + " has no heads");
     return;
   }
   if (fault.kind == InjectedFault::Kind::scale) {
@@ -99,10 +99,10 @@ InjectedFault read_fault(const std::string& text, const unit::Units& units, std:
   if (parts.size() < 4) return fault;
   fault.rank = static_cast<int>(number(parts[3], "rank", 0, ranks - 1));
   if (!plan::divided_by(stage).optimizer_state) return fault;
-  const unit::Unit& its = *units[static_cast<std::size_t>(fault.unit)];
-  const int among = its.experts() > 0 ? settings.experts : 1;
+  const unit::Unit& unit = *units[static_cast<std::size_t>(fault.unit)];
+  const int among = unit.experts() > 0 ? settings.experts : 1;
   for (int rank = 0; rank < ranks; ++rank) {
-    const comm::Slice slice = comm::slice(its.trained(), comm::place_of(rank, ranks, among), ranks);
+    const comm::Slice slice = comm::slice(unit.trained(), comm::place_of(rank, ranks, among), ranks);
     const bool owns = slice.begin <= fault.element && fault.element < slice.end;
     if (owns && rank != fault.rank) {
       refuse("rank " + parts[3] + " does not hold that element under stage " + std::to_string(stage) + ", rank " +
@@ -118,11 +118,11 @@ void InjectedFault::apply(zero::Engine& engine, int its_rank) const {
   const auto plant = [&](zero::DiskFault fault) {
     // Optimizer state in front of parameters, where both are on the disk.
     const bool of_state = engine.on_disk() && state.optimizer->state().moves();
-    zero::OffloadableBuffer* const its = of_state ? &state.optimizer->state() : state.parameters.shard();
-    if (!its)
+    zero::OffloadableBuffer* const buffer = of_state ? &state.optimizer->state() : state.parameters.shard();
+    if (!buffer)
       refuse("the optimizer state of " + state.unit().name() +
              " is not on the disk: --offload_ratio leaves it on the device; name another unit");
-    its->plant(fault);
+    buffer->plant(fault);
   };
   switch (kind) {
     case Kind::bit:

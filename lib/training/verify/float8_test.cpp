@@ -18,8 +18,9 @@ TEST_CASE("float8: what the definition brings is what the codec brings, of every
     const model::Model made = model::make({.name = name});
     const unit::Unit& block = *made.units[1];
     std::vector<comm::Float8Codec::Weights> weights;
-    for (const unit::Parameter& its : block.parameters()) {
-      if (its.float8_scale >= 0) weights.push_back({its.offset, its.offset + its.numel(), its.float8_scale});
+    for (const unit::Parameter& parameter : block.parameters()) {
+      if (parameter.float8_scale >= 0)
+        weights.push_back({parameter.offset, parameter.offset + parameter.numel(), parameter.float8_scale});
     }
     CHECK(weights.size() >= 2);
     const at::Tensor flat = at::randn({block.numel()}).mul(0.02).to(at::kBFloat16);

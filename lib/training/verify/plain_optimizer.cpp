@@ -32,18 +32,18 @@ PlainOptimizer::~PlainOptimizer() = default;
 
 /// Uses PyTorch's own class, whose square root is LibTorch's (MKL's is off by one ulp in a fifth of all cases).
 void PlainOptimizer::make_torch() {
-  std::vector<torch::optim::OptimizerParamGroup> all;
+  std::vector<torch::optim::OptimizerParamGroup> groups;
   for (const bool decays : {true, false}) {
     std::vector<at::Tensor> tensors;
     for (const Plain& p : plain_) {
       if (p.decays == decays) tensors.push_back(p.parameter);
     }
-    const optimizer::Settings& its = settings_.optimizer;
+    const optimizer::Settings& s = settings_.optimizer;
     auto options = std::make_unique<torch::optim::AdamWOptions>(1e-3);
-    options->betas({its.beta1, its.beta2}).eps(its.epsilon).weight_decay(decays ? its.weight_decay : 0);
-    if (!tensors.empty()) all.emplace_back(tensors, std::move(options));
+    options->betas({s.beta1, s.beta2}).eps(s.epsilon).weight_decay(decays ? s.weight_decay : 0);
+    if (!tensors.empty()) groups.emplace_back(tensors, std::move(options));
   }
-  torch_ = std::make_unique<torch::optim::AdamW>(all);
+  torch_ = std::make_unique<torch::optim::AdamW>(groups);
 }
 
 void PlainOptimizer::step(double learning_rate) {
@@ -88,51 +88,51 @@ void PlainOptimizer::step(double learning_rate) {
 
 /// In the lines of torch.optim.AdamW and Adam, every operation rounded correctly.
 void PlainOptimizer::adam(Plain& p, double learning_rate, bool decay_in_gradient) const {
-  const optimizer::Settings& its = settings_.optimizer;
-  const double correction1 = its.correct_bias ? 1 - std::pow(its.beta1, steps_) : 1,
-               correction2 = its.correct_bias ? 1 - std::pow(its.beta2, steps_) : 1;
+  const optimizer::Settings& s = settings_.optimizer;
+  const double correction1 = s.correct_bias ? 1 - std::pow(s.beta1, steps_) : 1,
+               correction2 = s.correct_bias ? 1 - std::pow(s.beta2, steps_) : 1;
   at::Tensor gradient = p.parameter.grad();
-  if (p.decays && !decay_in_gradient) p.parameter.mul_(1 - learning_rate * its.weight_decay);
-  if (p.decays && decay_in_gradient && its.weight_decay != 0) gradient = gradient.add(p.parameter, its.weight_decay);
-  p.kept[0].mul_(its.beta1).add_(gradient, 1 - its.beta1);
-  p.kept[1].mul_(its.beta2).addcmul_(gradient, gradient, 1 - its.beta2);
+  if (p.decays && !decay_in_gradient) p.parameter.mul_(1 - learning_rate * s.weight_decay);
+  if (p.decays && decay_in_gradient && s.weight_decay != 0) gradient = gradient.add(p.parameter, s.weight_decay);
+  p.kept[0].mul_(s.beta1).add_(gradient, 1 - s.beta1);
+  p.kept[1].mul_(s.beta2).addcmul_(gradient, gradient, 1 - s.beta2);
   // In float64, then rounded: the correctly rounded root, whatever LibTorch's library does.
   const at::Tensor root = p.kept[1].to(at::kDouble).sqrt().to(at::kFloat);
-  p.parameter.addcdiv_(p.kept[0], (root / std::sqrt(correction2)).add_(its.epsilon), -(learning_rate / correction1));
+  p.parameter.addcdiv_(p.kept[0], (root / std::sqrt(correction2)).add_(s.epsilon), -(learning_rate / correction1));
 }
 
 /// In the lines of torch.optim.SGD, without dampening.
 void PlainOptimizer::sgd(Plain& p, double learning_rate) const {
-  const optimizer::Settings& its = settings_.optimizer;
+  const optimizer::Settings& s = settings_.optimizer;
   at::Tensor gradient = p.parameter.grad();
-  if (p.decays && its.weight_decay != 0) gradient = gradient.add(p.parameter, its.weight_decay);
-  if (its.momentum != 0) {
-    p.kept[0].mul_(its.momentum).add_(gradient);
-    gradient = its.nesterov ? gradient.add(p.kept[0], its.momentum) : p.kept[0];
+  if (p.decays && s.weight_decay != 0) gradient = gradient.add(p.parameter, s.weight_decay);
+  if (s.momentum != 0) {
+    p.kept[0].mul_(s.momentum).add_(gradient);
+    gradient = s.nesterov ? gradient.add(p.kept[0], s.momentum) : p.kept[0];
   }
   p.parameter.add_(gradient, -learning_rate);
 }
 
 /// Algorithm 2 of Chen et al. 2023. The sign of a NaN is one.
 void PlainOptimizer::lion(Plain& p, double learning_rate) const {
-  const optimizer::Settings& its = settings_.optimizer;
+  const optimizer::Settings& s = settings_.optimizer;
   const at::Tensor gradient = p.parameter.grad();
-  if (p.decays) p.parameter.mul_(1 - learning_rate * its.weight_decay);
-  const at::Tensor direction = p.kept[0].mul(its.beta1).add_(gradient, 1 - its.beta1);
+  if (p.decays) p.parameter.mul_(1 - learning_rate * s.weight_decay);
+  const at::Tensor direction = p.kept[0].mul(s.beta1).add_(gradient, 1 - s.beta1);
   p.parameter.add_(at::where(direction.isnan(), direction, direction.sign()), -learning_rate);
-  p.kept[0].mul_(its.beta2).add_(gradient, 1 - its.beta2);
+  p.kept[0].mul_(s.beta2).add_(gradient, 1 - s.beta2);
 }
 
 /// In the lines of torch.optim.Muon.
 void PlainOptimizer::muon(Plain& p, double learning_rate) const {
-  const optimizer::Settings& its = settings_.optimizer;
+  const optimizer::Settings& s = settings_.optimizer;
   const at::Tensor gradient = p.parameter.grad();
-  p.kept[0].lerp_(gradient, 1 - its.momentum);
-  const at::Tensor direction = its.nesterov ? gradient.lerp(p.kept[0], its.momentum) : p.kept[0];
+  p.kept[0].lerp_(gradient, 1 - s.momentum);
+  const at::Tensor direction = s.nesterov ? gradient.lerp(p.kept[0], s.momentum) : p.kept[0];
   const auto rows = static_cast<double>(p.parameter.size(-2)), columns = static_cast<double>(p.parameter.size(-1));
   const double ratio =
-      its.match_rms ? 0.2 * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1.0, rows / columns));
-  if (p.decays) p.parameter.mul_(1 - learning_rate * its.weight_decay);
+      s.match_rms ? 0.2 * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1.0, rows / columns));
+  if (p.decays) p.parameter.mul_(1 - learning_rate * s.weight_decay);
   p.parameter.add_(orthogonal(direction).to(p.parameter.device()).to(at::kFloat), -(learning_rate * ratio));
 }
 
@@ -143,10 +143,10 @@ at::Tensor PlainOptimizer::orthogonal(const at::Tensor& direction) const {
   const bool tall = x.size(0) > x.size(1);
   if (tall) x = x.t();
   x = x / at::clamp_min(x.to(at::kDouble).norm().to(at::kBFloat16), 1e-7);
-  const auto in = [&](const at::Tensor& of) {
-    return of.is_cpu() && unit::bfloat16_products().empty() ? of.to(at::kFloat) : of;
+  const auto in = [&](const at::Tensor& x) {
+    return x.is_cpu() && unit::bfloat16_products().empty() ? x.to(at::kFloat) : x;
   };
-  const auto rounded = [](const at::Tensor& of) { return of.to(at::kBFloat16); };
+  const auto rounded = [](const at::Tensor& x) { return x.to(at::kBFloat16); };
   for (int i = 0; i < settings_.optimizer.ns_steps; ++i) {
     const at::Tensor a = rounded(at::matmul(in(x), in(x).t()));
     const at::Tensor b = rounded(at::addmm(in(a), in(a), in(a), -4.7750, 2.0315));

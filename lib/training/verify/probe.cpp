@@ -90,14 +90,15 @@ void Probe::leaf(int unit, int micro) {
   const std::int64_t leaf = engine_.leaf(micro);
   // The values that forward and backward have just used.
   const auto& used = state.parameters.leaves();
-  const auto& all = units_[u]->parameters();
+  const auto& parameters = units_[u]->parameters();
   // For a part, its first parameter: they follow each other in the unit.
   const std::size_t first =
-      state.is_part() ? at_index(std::ranges::find(all, state.part().begin, &unit::Parameter::offset) - all.begin())
-                      : 0;
+      state.is_part()
+          ? at_index(std::ranges::find(parameters, state.part().begin, &unit::Parameter::offset) - parameters.begin())
+          : 0;
   const Tolerance tolerance = allowed(What::parameter, rounded_[u], 1);
   for (std::size_t i = 0; i < used.size(); ++i) {
-    const unit::Parameter& parameter = all[first + i];
+    const unit::Parameter& parameter = parameters[first + i];
     const at::Tensor wide = used[i].detach().to(at::kCPU).to(at::kFloat).contiguous();
     Difference ignored;
     const float* const target = wide.data_ptr<float>();
@@ -167,8 +168,8 @@ void Probe::losses(const zero::StepResult& result) {
     int rank = 0;
     for (int r = 0; r < shape.ranks; ++r) {
       for (int micro = 0; micro < shape.micro_steps; ++micro) {
-        const std::int64_t first = plan::leaf(shape, r, micro), its = static_cast<std::int64_t>(leaf);
-        if (first >= 0 && first <= its && its < first + shape.chunks_of_rank()) rank = r;
+        const std::int64_t first = plan::leaf(shape, r, micro), number = static_cast<std::int64_t>(leaf);
+        if (first >= 0 && first <= number && number < first + shape.chunks_of_rank()) rank = r;
       }
     }
     scalar(What::loss, Phase::forward, result.leaf_losses.at(leaf), reference_->leaf_losses[leaf], loss_, false,

@@ -33,19 +33,19 @@ std::vector<Document> documents(const unit::Batch& batch) {
   std::vector<std::int64_t> begins;
   if (batch.documents) begins = batch.documents.begins;
   for (std::int64_t sample = 0; !batch.documents && sample < N; sample += T) begins.push_back(sample);
-  std::vector<Document> all;
+  std::vector<Document> documents;
   for (std::size_t i = 0; i < begins.size(); ++i) {
     const std::int64_t count = (i + 1 < begins.size() ? begins[i + 1] : N) - begins[i];
-    const auto part = [&](const at::Tensor& of) { return of.reshape({1, -1}).narrow(1, begins[i], count); };
+    const auto part = [&](const at::Tensor& x) { return x.reshape({1, -1}).narrow(1, begins[i], count); };
     const std::int64_t targets = counted(part(batch.targets));
     if (targets == 0) continue;
     // Tokens after the last one that has a target are padding.
     const std::int64_t length = part(batch.targets).ge(0).nonzero().max().item<std::int64_t>() + 1;
-    all.push_back({{part(batch.inputs).narrow(1, 0, length).contiguous(),
-                    part(batch.targets).narrow(1, 0, length).contiguous(), 1.0F},
-                   static_cast<double>(targets) / static_cast<double>(counted(batch.targets))});
+    documents.push_back({{part(batch.inputs).narrow(1, 0, length).contiguous(),
+                          part(batch.targets).narrow(1, 0, length).contiguous(), 1.0F},
+                         static_cast<double>(targets) / static_cast<double>(counted(batch.targets))});
   }
-  return all;
+  return documents;
 }
 
 /// The tensors of a unit with each adapter merged into its weight; the adapter's own tensors then have no effect.
@@ -65,22 +65,22 @@ std::vector<at::Tensor> merged(const unit::Unit& unit, std::vector<at::Tensor> t
 /// One chunk of the samples of a micro-batch.
 unit::Batch cut(const unit::Batch& batch, std::int64_t chunk, std::int64_t chunks) {
   const std::int64_t T = batch.inputs.size(1), begin = chunk * (T / chunks), end = begin + T / chunks;
-  const auto tokens = [&](const at::Tensor& of) { return of.slice(1, begin, end).clone(); };
-  unit::Batch its = batch;
-  its.inputs = tokens(batch.inputs), its.targets = tokens(batch.targets), its.first = begin;
-  if (batch.documents) its.documents.positions = tokens(batch.documents.positions);
-  if (!batch.weight) return its;
+  const auto tokens = [&](const at::Tensor& x) { return x.slice(1, begin, end).clone(); };
+  unit::Batch piece = batch;
+  piece.inputs = tokens(batch.inputs), piece.targets = tokens(batch.targets), piece.first = begin;
+  if (batch.documents) piece.documents.positions = tokens(batch.documents.positions);
+  if (!batch.weight) return piece;
   // The last target of each sample is token number `last`; padding follows.
   const at::Tensor places = at::arange(1, T + 1, at::TensorOptions(at::kLong)),
                    last = std::get<0>((places * (batch.targets >= 0)).max(1));
-  its.lengths = last.clamp(begin, end) - begin;
+  piece.lengths = last.clamp(begin, end) - begin;
   const auto counted = [](const at::Tensor& targets) {
     return static_cast<double>((targets >= 0).sum().item<std::int64_t>());
   };
-  const double all = counted(batch.targets), own = counted(its.targets);
-  const double share = all == 0 ? 0 : own / all;
-  its.weight = static_cast<float>(static_cast<double>(*batch.weight) * static_cast<double>(chunks) * share);
-  return its;
+  const double total = counted(batch.targets), here = counted(piece.targets);
+  const double share = total == 0 ? 0 : here / total;
+  piece.weight = static_cast<float>(static_cast<double>(*batch.weight) * static_cast<double>(chunks) * share);
+  return piece;
 }
 
 /// Attention with all chunks and heads at hand: chunks are put together, heads taken out, and back.
@@ -92,27 +92,27 @@ class Whole final : public unit::Sequence {
                                  const Attend& attend) const override {
     std::vector<at::Tensor> whole;
     for (std::size_t part = 0; part < heads.size(); ++part) {
-      std::vector<at::Tensor> its;
-      for (const auto& chunk : parts) its.push_back(chunk[part]);
-      whole.push_back(at::cat(its, 1));
+      std::vector<at::Tensor> pieces;
+      for (const auto& chunk : parts) pieces.push_back(chunk[part]);
+      whole.push_back(at::cat(pieces, 1));
     }
     std::vector<at::Tensor> attended;
     for (std::int64_t block = 0; block < chunks_; ++block) {
-      std::vector<at::Tensor> its;
+      std::vector<at::Tensor> pieces;
       for (std::size_t part = 0; part < heads.size(); ++part) {
         const std::int64_t H = heads[part], D = whole[part].size(2) / H, count = std::max<std::int64_t>(1, H / chunks_);
-        its.push_back(whole[part].narrow(2, block * H / chunks_ * D, count * D).contiguous());
+        pieces.push_back(whole[part].narrow(2, block * H / chunks_ * D, count * D).contiguous());
       }
-      attended.push_back(attend(static_cast<std::size_t>(block), its));
+      attended.push_back(attend(static_cast<std::size_t>(block), pieces));
       // As it would come from elsewhere.
       if (attended.back().requires_grad())
         attended.back().register_hook([](const at::Tensor& gradient) { return gradient.contiguous(); });
     }
-    std::vector<at::Tensor> all = at::cat(attended, 2).chunk(chunks_, 1);
-    for (at::Tensor& chunk : all) chunk = chunk.contiguous();
-    return all;
+    std::vector<at::Tensor> chunks = at::cat(attended, 2).chunk(chunks_, 1);
+    for (at::Tensor& chunk : chunks) chunk = chunk.contiguous();
+    return chunks;
   }
-  std::vector<at::Tensor> of_all(const std::vector<at::Tensor>& own) const override { return own; }
+  std::vector<at::Tensor> of_all(const std::vector<at::Tensor>& local) const override { return local; }
 
  private:
   std::int64_t chunks_;
@@ -148,25 +148,25 @@ Reference::Reference(const unit::Units& units, const ReferenceSettings& settings
 
 Tensors Reference::rounded() const {
   const at::NoGradGuard no_grad;
-  Tensors all;
+  Tensors tensors;
   for (const auto& unit : masters_) {
-    all.emplace_back();
-    for (const at::Tensor& master : unit) all.back().push_back(master.to(at::kCPU).to(settings_.dtype));
-    if (settings_.weight_bits > 0) all.back() = as_integers(all.back(), settings_.weight_bits);
-    if (settings_.float8_gathers) as_float8(units_[all.size() - 1]->parameters(), all.back());
-    for (at::Tensor& tensor : all.back()) tensor = tensor.to(at::kFloat);
+    tensors.emplace_back();
+    for (const at::Tensor& master : unit) tensors.back().push_back(master.to(at::kCPU).to(settings_.dtype));
+    if (settings_.weight_bits > 0) tensors.back() = as_integers(tensors.back(), settings_.weight_bits);
+    if (settings_.float8_gathers) as_float8(units_[tensors.size() - 1]->parameters(), tensors.back());
+    for (at::Tensor& tensor : tensors.back()) tensor = tensor.to(at::kFloat);
   }
-  return all;
+  return tensors;
 }
 
 Tensors Reference::parameters() const {
   const at::NoGradGuard no_grad;
-  Tensors all;
+  Tensors tensors;
   for (const auto& unit : masters_) {
-    all.emplace_back();
-    for (const at::Tensor& master : unit) all.back().push_back(master.to(at::kCPU));
+    tensors.emplace_back();
+    for (const at::Tensor& master : unit) tensors.back().push_back(master.to(at::kCPU));
   }
-  return all;
+  return tensors;
 }
 
 /// The tensors that forward uses and that get gradients. Parameters of 16 bits are separate leaves: each use gives a
@@ -175,23 +175,23 @@ Tensors Reference::parameters() const {
 Tensors Reference::leaves() const {
   if (settings_.dtype == at::kFloat && settings_.device == at::kCPU && settings_.weight_bits == 0) return masters_;
   const at::NoGradGuard no_grad;
-  Tensors all;
+  Tensors tensors;
   for (std::size_t unit = 0; unit < units_.size(); ++unit) {
     const at::Tensor flat =
         at::empty({units_[unit]->numel()}, at::TensorOptions(settings_.dtype).device(settings_.device));
-    all.push_back(unit::views(*units_[unit], flat));
-    for (std::size_t i = 0; i < all.back().size(); ++i) {
-      all.back()[i] = all.back()[i].detach();
-      all.back()[i].copy_(masters_[unit][i]);
+    tensors.push_back(unit::views(*units_[unit], flat));
+    for (std::size_t i = 0; i < tensors.back().size(); ++i) {
+      tensors.back()[i] = tensors.back()[i].detach();
+      tensors.back()[i].copy_(masters_[unit][i]);
     }
     if (settings_.weight_bits > 0) {
-      const auto rounded = as_integers(all.back(), settings_.weight_bits);
-      for (std::size_t i = 0; i < rounded.size(); ++i) all.back()[i].copy_(rounded[i]);
+      const auto rounded = as_integers(tensors.back(), settings_.weight_bits);
+      for (std::size_t i = 0; i < rounded.size(); ++i) tensors.back()[i].copy_(rounded[i]);
     }
-    for (std::size_t i = 0; i < all.back().size(); ++i)
-      all.back()[i].requires_grad_(units_[unit]->parameters()[i].trained);
+    for (std::size_t i = 0; i < tensors.back().size(); ++i)
+      tensors.back()[i].requires_grad_(units_[unit]->parameters()[i].trained);
   }
-  return all;
+  return tensors;
 }
 
 Tensors Reference::added(const Tensors& leaf) const {
@@ -203,8 +203,8 @@ Tensors Reference::added(const Tensors& leaf) const {
 
 std::vector<at::Tensor> Reference::used(const Tensors& leaves, std::size_t unit) const {
   const bool widens = unit::computed_in(settings_.dtype, settings_.device.type()) != settings_.dtype;
-  const std::vector<at::Tensor> its = widens ? widened(leaves[unit]) : leaves[unit];
-  return settings_.merged != 0 ? merged(*units_[unit], its, settings_.merged) : its;
+  const std::vector<at::Tensor> tensors = widens ? widened(leaves[unit]) : leaves[unit];
+  return settings_.merged != 0 ? merged(*units_[unit], tensors, settings_.merged) : tensors;
 }
 
 at::Tensor Reference::loss(const Tensors& leaves, const unit::Batch& batch, std::uint64_t stream) const {
@@ -231,12 +231,12 @@ std::vector<at::Tensor> Reference::losses(const std::vector<Tensors>& leaves, co
   const unit::Autocast autocast(settings_.device.type(), settings_.autocast);
   for (std::size_t unit = 0; unit < units_.size(); ++unit) {
     const int tied_to = units_[unit]->tied_to();
-    std::vector<std::vector<at::Tensor>> own, borrowed;
+    std::vector<std::vector<at::Tensor>> owned, borrowed;
     std::vector<unit::Chunk> chunks;
     for (std::size_t i = 0; i < batches.size(); ++i) {
-      own.push_back(used(leaves[i], unit));
+      owned.push_back(used(leaves[i], unit));
       borrowed.push_back(tied_to < 0 ? std::vector<at::Tensor>() : used(leaves[i], static_cast<std::size_t>(tied_to)));
-      chunks.push_back({x[i], own.back(), borrowed.back(), {batches[i], streams[i], true, nullptr, &beside[i]}});
+      chunks.push_back({x[i], owned.back(), borrowed.back(), {batches[i], streams[i], true, nullptr, &beside[i]}});
     }
     x = units_[unit]->forward_chunks(chunks, sequence);
   }
@@ -257,11 +257,11 @@ std::vector<Tensors> Reference::gradients(std::int64_t step, std::int64_t first,
       }
     }
   }
-  std::vector<at::Tensor> all;
-  for (const Tensors& its : leaves) {
-    for (const auto& unit : its) {
+  std::vector<at::Tensor> wanted;
+  for (const Tensors& chunk : leaves) {
+    for (const auto& unit : chunk) {
       for (const at::Tensor& tensor : unit) {
-        if (tensor.requires_grad()) all.push_back(tensor);
+        if (tensor.requires_grad()) wanted.push_back(tensor);
       }
     }
   }
@@ -281,12 +281,12 @@ std::vector<Tensors> Reference::gradients(std::int64_t step, std::int64_t first,
   // A gradient that counts for several leaves counts once for each of them.
   const double leaves_of_one = divided ? 1 : static_cast<double>(settings_.chunks);
   for (const at::Tensor& loss : x) scales.push_back(at::full_like(loss, scale_.value() * leaves_of_one));
-  const auto computed = torch::autograd::grad(x, all, scales);
+  const auto computed = torch::autograd::grad(x, wanted, scales);
   std::vector<Tensors> gradients;
   std::size_t next = 0;
-  for (const Tensors& its : leaves) {
+  for (const Tensors& chunk : leaves) {
     gradients.emplace_back();
-    for (const auto& unit : its) {
+    for (const auto& unit : chunk) {
       gradients.back().emplace_back();
       for (const at::Tensor& tensor : unit)
         // Autograd adds to gradients that begin at 0, as after zero_grad(set_to_none=False): a -0 (in float16 what is
@@ -306,9 +306,9 @@ ReferenceStep Reference::compute(std::int64_t step, const BatchOf& batch, const 
   const auto leaf = [&](std::int64_t number) {
     const auto chunk = static_cast<std::size_t>(number % chunks);
     if (chunk == 0) newest = gradients(step, number, batch(number / chunks), result);
-    const Tensors its = std::exchange(newest[chunk], {});
-    if (seen && !settings_.undivided) seen(number, its);
-    return added(its);
+    const Tensors gradients = std::exchange(newest[chunk], {});
+    if (seen && !settings_.undivided) seen(number, gradients);
+    return added(gradients);
   };
   const std::int64_t each = settings_.undivided ? chunks : 1;
   // The tree over leaves, or whole micro-batches, [begin, begin + count).

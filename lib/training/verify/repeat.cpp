@@ -42,14 +42,14 @@ std::uint64_t digest(double value) { return XXH3_64bits(&value, sizeof value); }
 class Watched : public unit::Unit {
  public:
   /// May put another output in its place.
-  using Seen = std::function<void(std::span<const at::Tensor> own, at::Tensor& output, std::uint64_t stream)>;
-  Watched(const unit::Unit& its, Seen seen)
-      : Unit(its.name(), its.parameters(), its.tied_to(), its.extras()), its_(its), seen_(std::move(seen)) {}
+  using Seen = std::function<void(std::span<const at::Tensor> owned, at::Tensor& output, std::uint64_t stream)>;
+  Watched(const unit::Unit& unit, Seen seen)
+      : Unit(unit.name(), unit.parameters(), unit.tied_to(), unit.extras()), its_(unit), seen_(std::move(seen)) {}
 
-  at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> own, std::span<const at::Tensor> borrowed,
+  at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> owned, std::span<const at::Tensor> borrowed,
                      const unit::ForwardContext& context) const override {
-    at::Tensor output = its_.forward(x, own, borrowed, context);
-    seen_(own, output, context.stream);
+    at::Tensor output = its_.forward(x, owned, borrowed, context);
+    seen_(owned, output, context.stream);
     return output;
   }
   std::int64_t experts() const override { return its_.experts(); }
@@ -79,8 +79,8 @@ class Training {
       fault_ = read_fault(request.fault, model_.units, settings_.max_steps, group.size(), settings_);
     for (std::size_t u = 0; u < model_.units.size(); ++u) {
       watched_.push_back(std::make_unique<Watched>(
-          *model_.units[u], [this, u](std::span<const at::Tensor> own, at::Tensor& output, std::uint64_t stream) {
-            forward(static_cast<int>(u), own, output, stream);
+          *model_.units[u], [this, u](std::span<const at::Tensor> owned, at::Tensor& output, std::uint64_t stream) {
+            forward(static_cast<int>(u), owned, output, stream);
           }));
     }
   }
@@ -167,13 +167,13 @@ class Training {
     return faulty_ && fault_->step == step_ && (fault_->rank < 0 || fault_->rank == group_.rank());
   }
 
-  void forward(int unit, std::span<const at::Tensor> own, at::Tensor& output, std::uint64_t stream) {
+  void forward(int unit, std::span<const at::Tensor> owned, at::Tensor& output, std::uint64_t stream) {
     if (strikes() && fault_->kind == InjectedFault::Kind::output && fault_->unit == unit)
       output = InjectedFault::changed(output);
     const auto known = leaves_.find(stream);
     const std::int64_t leaf = known == leaves_.end() ? -1 : known->second;
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      keep({.digest = digest(own[i]),
+    for (std::size_t i = 0; i < owned.size(); ++i) {
+      keep({.digest = digest(owned[i]),
             .leaf = leaf,
             .phase = Phase::gathered,
             .what = What::parameter,
@@ -232,9 +232,9 @@ Found compare_lists(const std::vector<Result>& first, const std::vector<Result>&
 Repeated repeat(comm::Group& group, const Request& request, std::int64_t times,
                 const std::function<void(const Repetition&)>& seen) {
   Training training(group, request);
-  Repeated all;
-  all.repetitions = times;
-  all.steps = request.train.max_steps;
+  Repeated result;
+  result.repetitions = times;
+  result.steps = request.train.max_steps;
   std::int64_t earliest = -1;
   std::vector<Result> first;
   std::string wild;
@@ -246,48 +246,49 @@ Repeated repeat(comm::Group& group, const Request& request, std::int64_t times,
     const Found found = compare_lists(first, results);
     Repetition repetition{number, training.loss(), 0, 0};
     int rank = 0;
-    for (const Found& its : comm::exchange_values(group, found, "exchange of what was repeated")) {
+    for (const Found& one : comm::exchange_values(group, found, "exchange of what was repeated")) {
       repetition.results += static_cast<std::int64_t>(first.size());
-      repetition.differing += its.differing;
-      if (its.at >= 0 && (earliest < 0 || its.at < earliest)) {
-        earliest = its.at;
+      repetition.differing += one.differing;
+      if (one.at >= 0 && (earliest < 0 || one.at < earliest)) {
+        earliest = one.at;
         const Result& at = first[static_cast<std::size_t>(earliest)];
-        all.first = {number, at.step, at.phase, at.what, "", "", at.leaf, rank};
-        if (at.unit >= 0) all.first.unit = training.unit_name(at), all.first.parameter = training.parameter_name(at);
+        result.first = {number, at.step, at.phase, at.what, "", "", at.leaf, rank};
+        if (at.unit >= 0)
+          result.first.unit = training.unit_name(at), result.first.parameter = training.parameter_name(at);
       }
       ++rank;
     }
-    all.results = repetition.results;
+    result.results = repetition.results;
     if (number > 1) {
       compared.emplace_back("results of repetition " + to_text(number), repetition.results);
       held_first.add(compared.back().first, repetition.results);
       held_again.add(compared.back().first, repetition.results);
     }
-    all.differing += repetition.differing > 0;
+    result.differing += repetition.differing > 0;
     if (!std::isfinite(training.loss()) && wild.empty())
       wild = "the loss is " + decimal(training.loss()) + " in repetition " + to_text(number);
     if (seen) seen(repetition);
   }
   if (earliest >= 0) {
-    all.kind.worsen(compare::Verdict::different);
+    result.kind.worsen(compare::Verdict::different);
     // The rank that differs knows which of its micro-batches it is.
     const std::int64_t leaf = first[static_cast<std::size_t>(earliest)].leaf;
-    all.first.leaf =
-        comm::exchange_values(group, leaf, "place of the difference")[static_cast<std::size_t>(all.first.rank)];
-    return all;
+    result.first.leaf =
+        comm::exchange_values(group, leaf, "place of the difference")[static_cast<std::size_t>(result.first.rank)];
+    return result;
   }
   if (training.largest_norm() == 0) wild = "the gradient is zero in every step: nothing was proved";
-  all.reason = wild;
-  if (!wild.empty()) return all;  // FAILED, as it is until a ledger settles it
+  result.reason = wild;
+  if (!wild.empty()) return result;  // FAILED, as it is until a ledger settles it
   compare::Ledger ledger(held_first, held_again);
   for (const auto& [results, count] : compared) ledger.compared(results, compare::Verdict::exact, count);
-  all.kind = ledger.settle();
-  return all;
+  result.kind = ledger.settle();
+  return result;
 }
 
 Lines lines(const Repeated& repeated, const comm::Group& group) {
-  Lines all;
-  const auto add = [&](const char* key, const std::string& value) { all.emplace_back(key, value); };
+  Lines lines;
+  const auto add = [&](const char* key, const std::string& value) { lines.emplace_back(key, value); };
   add("verdict", std::string(compare::name(repeated.kind)));
   if (!repeated.reason.empty()) add("reason", repeated.reason);
   if (repeated.kind == compare::Verdict::different) {
@@ -306,7 +307,7 @@ Lines lines(const Repeated& repeated, const comm::Group& group) {
   add("repetitions", to_text(repeated.repetitions));
   add("steps", to_text(repeated.steps));
   add("results_compared", to_text(repeated.results));
-  return all;
+  return lines;
 }
 
 std::string repetitions_header() {

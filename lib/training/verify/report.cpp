@@ -83,8 +83,8 @@ Lines lines(const Verdict& verdict, const SideBySide& sides, const comm::Group& 
                                   "learning rates, and its rounding"
                             : both;
   };
-  Lines all;
-  const auto add = [&](const char* key, const std::string& value) { all.emplace_back(key, value); };
+  Lines lines;
+  const auto add = [&](const char* key, const std::string& value) { lines.emplace_back(key, value); };
   const auto tell_arithmetics = [&] {
     if (request.across())
       add("arithmetics",
@@ -103,7 +103,7 @@ Lines lines(const Verdict& verdict, const SideBySide& sides, const comm::Group& 
     add("steps", zs::to_text(verdict.steps));
     tell_arithmetics();
     if (verdict.kind == compare::Verdict::within) add("tolerance", within());
-    return all;
+    return lines;
   }
   const Finding& f = verdict.finding;
   add("verdict", std::string(compare::name(verdict.kind)));
@@ -127,7 +127,7 @@ Lines lines(const Verdict& verdict, const SideBySide& sides, const comm::Group& 
   add("ulp", compare::ulp_text(f.ulp));
   add("tolerance", within());
   tell_arithmetics();
-  return all;
+  return lines;
 }
 
 }  // namespace zs::verify

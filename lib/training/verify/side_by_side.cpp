@@ -117,10 +117,10 @@ SideBySide::SideBySide(comm::Group& group, const Request& request) : state_(std:
 SideBySide::~SideBySide() = default;
 
 std::vector<std::string> SideBySide::pass_effects() const {
-  std::vector<std::string> all;
+  std::vector<std::string> effects;
   for (const plan::Plan& plan : state_->engine->plans().all())
-    all.insert(all.end(), plan.effects.begin(), plan.effects.end());
-  return all;
+    effects.insert(effects.end(), plan.effects.begin(), plan.effects.end());
+  return effects;
 }
 std::size_t SideBySide::units() const { return state_->model.units.size(); }
 const std::string& SideBySide::unit_name(std::size_t unit) const { return state_->model.units[unit]->name(); }
@@ -156,15 +156,15 @@ Finding SideBySide::join(StepRow& row) {
   row.gradients.resize(units());
   row.parameters.resize(units());
   Finding first, suspect;
-  for (const std::string& its : state_->group.all_gather_object(blob, "exchange of what was compared")) {
+  for (const std::string& packet : state_->group.all_gather_object(blob, "exchange of what was compared")) {
     std::size_t at = 0;
-    if (const auto finding = comm::take<Finding>(its, at); finding.before(first)) first = finding;
-    if (const auto finding = comm::take<Finding>(its, at); finding.before(suspect)) suspect = finding;
-    row.losses.join(comm::take<Difference>(its, at));
-    row.norms.join(comm::take<Difference>(its, at));
+    if (const auto finding = comm::take<Finding>(packet, at); finding.before(first)) first = finding;
+    if (const auto finding = comm::take<Finding>(packet, at); finding.before(suspect)) suspect = finding;
+    row.losses.join(comm::take<Difference>(packet, at));
+    row.norms.join(comm::take<Difference>(packet, at));
     for (std::size_t u = 0; u < units(); ++u) {
-      row.gradients[u].join(comm::take<Difference>(its, at));
-      row.parameters[u].join(comm::take<Difference>(its, at));
+      row.gradients[u].join(comm::take<Difference>(packet, at));
+      row.parameters[u].join(comm::take<Difference>(packet, at));
     }
   }
   for (const Difference& unit : row.gradients) row.gradient.join(unit);
@@ -185,7 +185,7 @@ bool SideBySide::one_step(std::int64_t step, const Sink& sink, Verdict& verdict)
   const auto whole = [&](std::int64_t number) { return s.batches.micro_batch(step, number); };
   const plan::Shape& shape = s.engine->plan().shape;
 
-  std::vector<std::vector<Tensors>> own(static_cast<std::size_t>(settings.micro_steps));
+  std::vector<std::vector<Tensors>> by_micro(static_cast<std::size_t>(settings.micro_steps));
   std::vector<Tensors> together, shards;  // leaves of one micro-step, where gradients are divided, and their sums
   const ReferenceStep reference = s.reference.compute(step, whole, [&](std::int64_t leaf, const Tensors& gradients) {
     if (shape.divided().gradients) {
@@ -197,11 +197,11 @@ bool SideBySide::one_step(std::int64_t step, const Sink& sink, Verdict& verdict)
     for (int micro = 0; micro < settings.micro_steps; ++micro) {
       const std::int64_t first = s.engine->leaf(micro);
       if (first >= 0 && first <= leaf && leaf < first + shape.chunks_of_rank())
-        own[static_cast<std::size_t>(micro)].push_back(gradients);
+        by_micro[static_cast<std::size_t>(micro)].push_back(gradients);
     }
   });
   s.learned += learning_rate;
-  s.probe.begin(step, reference, std::move(own), std::move(shards), s.reference.rounded(), s.learned);
+  s.probe.begin(step, reference, std::move(by_micro), std::move(shards), s.reference.rounded(), s.learned);
   const zero::StepResult result = s.engine->step(step, learning_rate, batch);
   s.reference.update(reference, learning_rate);
   s.probe.end(result, s.reference.parameters(), s.reference.rounded());

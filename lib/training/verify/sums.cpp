@@ -51,10 +51,10 @@ Tensors sum(const Tensors& a, const Tensors& b) {
   return total;
 }
 
-Tensors joined_sum(std::span<const Tensors> leaves, std::int64_t begin, std::int64_t all) {
+Tensors joined_sum(std::span<const Tensors> leaves, std::int64_t begin, std::int64_t total) {
   const std::int64_t end = begin + std::ssize(leaves);
   // The largest subtree that begins with the first leaf and ends within these.
-  std::int64_t from = 0, to = all;
+  std::int64_t from = 0, to = total;
   while (from < begin || to > end) {
     const std::int64_t middle = from + left_half(to - from);
     if (begin < middle)
@@ -64,7 +64,7 @@ Tensors joined_sum(std::span<const Tensors> leaves, std::int64_t begin, std::int
   }
   const auto first = static_cast<std::size_t>(to - begin);
   const Tensors head = tree_sum(leaves.first(first));
-  return first == leaves.size() ? head : sum(head, joined_sum(leaves.subspan(first), to, all));
+  return first == leaves.size() ? head : sum(head, joined_sum(leaves.subspan(first), to, total));
 }
 
 double sum_of_squares(const Tensors& gradients, const unit::Units& units) {

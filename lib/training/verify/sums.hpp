@@ -17,9 +17,9 @@ using Tensors = std::vector<std::vector<at::Tensor>>;
 Tensors sum(const Tensors& a, const Tensors& b);
 /// Size of the left subtree of a tree with this number of leaves, at least two: the largest power of two below it.
 std::int64_t left_half(std::int64_t leaves);
-/// Leaves from `begin` on of a tree over `all`: the sums of the whole subtrees that they are, joined, the last two
+/// Leaves from `begin` on of a tree over `total`: the sums of the whole subtrees that they are, joined, the last two
 /// first.
-Tensors joined_sum(std::span<const Tensors> leaves, std::int64_t begin, std::int64_t all);
+Tensors joined_sum(std::span<const Tensors> leaves, std::int64_t begin, std::int64_t total);
 /// The sum of squares in float64: each unit's parameters, one after another, in 256 tiles (tile i begins at element
 /// floor(n * i / 256)); a tile in 256 lanes (by index modulo 256), of which the upper half is added to the lower until
 /// one is left; tiles in order, units in order. Units of experts are summed apart, and added to the others' sum.

@@ -33,21 +33,21 @@ std::vector<std::int64_t> steps(const std::string& run_folder) {
 }
 
 std::string latest(const std::string& run_folder) {
-  const auto all = steps(run_folder);
+  const auto saved = steps(run_folder);
   const std::string last = run_folder + "/final_checkpoint";
   if (fs::is_directory(last)) {
-    const auto progress = all.empty() ? std::nullopt : peek(last);
-    if (all.empty() || (progress && progress->step >= all.back())) return last;
+    const auto progress = saved.empty() ? std::nullopt : peek(last);
+    if (saved.empty() || (progress && progress->step >= saved.back())) return last;
   }
-  return all.empty() ? "" : run_folder + "/" + std::string(kPrefix) + to_text(all.back());
+  return saved.empty() ? "" : run_folder + "/" + std::string(kPrefix) + to_text(saved.back());
 }
 
 void prune(const std::string& run_folder, std::int64_t keep) {
-  auto all = steps(run_folder);
-  for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < all.size(); ++i) {
+  auto saved = steps(run_folder);
+  for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < saved.size(); ++i) {
     // Renamed first: a folder under its final name is whole at every moment.
-    const fs::path old = fs::path(run_folder) / (std::string(kPrefix) + to_text(all[i]));
-    const fs::path gone = fs::path(run_folder) / (".removed_" + to_text(all[i]));
+    const fs::path old = fs::path(run_folder) / (std::string(kPrefix) + to_text(saved[i]));
+    const fs::path gone = fs::path(run_folder) / (".removed_" + to_text(saved[i]));
     fs::rename(old, gone);
     fs::remove_all(gone);
   }

@@ -34,8 +34,8 @@ class Named {
       for (const std::string_view word : {"_orig_mod.", "_fsdp_wrapped_module.", "_forward_module."}) {
         for (std::size_t at = 0; (at = name.find(word)) != std::string::npos;) name.erase(at, word.size());
       }
-      const Parameter* const own = state.find(parameter.tied);
-      by_name_[name] = own ? own : &parameter;
+      const Parameter* const tied = state.find(parameter.tied);
+      by_name_[name] = tied ? tied : &parameter;
     }
   }
 

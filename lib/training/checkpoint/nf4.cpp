@@ -39,12 +39,12 @@ std::optional<Nf4Tensor> Nf4Tensor::find(const tensorfile::StateDict& file, cons
   if (!said) return {};
   taken.insert(name + kQuantState);
   const auto part = [&](const std::string& end, Dtype dtype, std::int64_t count) {
-    const Tensor& its = file.at(name + end);
+    const Tensor& tensor = file.at(name + end);
     taken.insert(name + end);
-    if (its.dtype != dtype || its.count() != count)
-      refuse(end + " has " + to_text(its.count()) + " numbers of " + std::string(tensorfile::name_of(its.dtype)) +
+    if (tensor.dtype != dtype || tensor.count() != count)
+      refuse(end + " has " + to_text(tensor.count()) + " numbers of " + std::string(tensorfile::name_of(tensor.dtype)) +
              ", expected " + to_text(count) + " of " + std::string(tensorfile::name_of(dtype)));
-    return its;
+    return tensor;
   };
   Nf4Tensor found;
   try {
@@ -76,9 +76,9 @@ std::optional<Nf4Tensor> Nf4Tensor::find(const tensorfile::StateDict& file, cons
 }
 
 std::vector<const Tensor*> Nf4Tensor::tensors() const {
-  std::vector<const Tensor*> all = {&codes_, &scales_};
-  if (form_.nested) all.insert(all.end(), {&*table_, &*groups_});
-  return all;
+  std::vector<const Tensor*> tensors = {&codes_, &scales_};
+  if (form_.nested) tensors.insert(tensors.end(), {&*table_, &*groups_});
+  return tensors;
 }
 
 void Nf4Tensor::read(std::span<std::byte> bytes) const {

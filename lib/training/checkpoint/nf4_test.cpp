@@ -57,9 +57,9 @@ TEST_CASE("nf4: quantized and dequantized matrices have bitsandbytes' bits, and 
       theirs->read(read);
       if (nested) {
         // torch.linspace, of which they make the table, has other last bits on other processors.
-        const auto at = [&](std::vector<std::byte>& of, std::int64_t i) {
+        const auto at = [&](std::vector<std::byte>& bytes, std::int64_t i) {
           float value;
-          std::memcpy(&value, of.data() + form.table_at() + 4 * i, sizeof value);
+          std::memcpy(&value, bytes.data() + form.table_at() + 4 * i, sizeof value);
           return value;
         };
         for (std::int64_t i = 0; i < device::kCodedBlock; ++i)

@@ -35,18 +35,18 @@ void MicroBatchNorms::add(int unit, int micro) {
 
 std::vector<std::vector<double>> MicroBatchNorms::gathered() {
   const plan::Shape& shape = engine_.plan().shape;
-  const std::string own(reinterpret_cast<const char*>(own_.data()), own_.size() * sizeof(double));
-  const std::vector<std::string> ranks = group_.all_gather_object(own, "exchange of the norms of gradients");
-  std::vector<std::vector<double>> all(tensors_, std::vector<double>(static_cast<std::size_t>(shape.leaves())));
+  const std::string mine(reinterpret_cast<const char*>(own_.data()), own_.size() * sizeof(double));
+  const std::vector<std::string> ranks = group_.all_gather_object(mine, "exchange of the norms of gradients");
+  std::vector<std::vector<double>> norms(tensors_, std::vector<double>(static_cast<std::size_t>(shape.leaves())));
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     for (std::size_t i = 0; i < own_.size(); ++i) {
       const auto leaf = plan::leaf(shape, static_cast<int>(rank), static_cast<int>(i / tensors_));
       if (leaf < 0) continue;
-      double& norm = all[i % tensors_][static_cast<std::size_t>(leaf)];
+      double& norm = norms[i % tensors_][static_cast<std::size_t>(leaf)];
       std::memcpy(&norm, ranks[rank].data() + i * sizeof(double), sizeof norm);
     }
   }
-  return all;
+  return norms;
 }
 
 }  // namespace zs::checkpoint

@@ -26,15 +26,15 @@ struct Place {
 /// In the order of the file: all are float32, so by name. With `adapters`: only the adapters and other trained
 /// parameters.
 std::vector<Place> places(zero::Engine& engine, bool adapters) {
-  std::vector<Place> all;
+  std::vector<Place> found;
   for (zero::UnitState& state : engine.states()) {
     for (const auto& parameters : unit::tensors(state.unit())) {
-      if (!adapters || parameters[0]->added || parameters[0]->trained) all.push_back({&state, parameters});
+      if (!adapters || parameters[0]->added || parameters[0]->trained) found.push_back({&state, parameters});
     }
   }
-  std::sort(all.begin(), all.end(),
+  std::sort(found.begin(), found.end(),
             [](const Place& a, const Place& b) { return a.first().name_in_files() < b.first().name_in_files(); });
-  return all;
+  return found;
 }
 
 }  // namespace
@@ -62,12 +62,12 @@ void save_pretrained(comm::Group& group, zero::Engine& engine, const std::string
     if (place.state != gathered) whole = place.state->gather_parameters();
     gathered = place.state;
   };
-  const std::vector<Place> all = places(engine, adapters);
+  const std::vector<Place> held = places(engine, adapters);
   if (group.rank() != 0) {
-    for (const Place& place : all) gather(place);
+    for (const Place& place : held) gather(place);
   } else {
     tensorfile::NamedTensors tensors;
-    for (const Place& place : all) {
+    for (const Place& place : held) {
       tensors.emplace_back((adapters ? kInPeft : "") + place.first().name_in_files(), for_file(place.parameters, [&] {
                              gather(place);
                              return whole;

@@ -61,11 +61,11 @@ class StateFile {
   }
   /// An object of texts.
   std::map<std::string, std::string> texts(const std::string& key) const {
-    std::map<std::string, std::string> all;
+    std::map<std::string, std::string> texts;
     if (!at(key.c_str()).is_object())
       throw Error(path_, 0, key + " is " + at(key.c_str()).dump() + ", expected names with a text each");
-    for (const auto& [name, value] : at(key.c_str()).items()) all[name] = text((key + "/" + name).c_str());
-    return all;
+    for (const auto& [name, value] : at(key.c_str()).items()) texts[name] = text((key + "/" + name).c_str());
+    return texts;
   }
   bool has(const char* key) const { return json_.contains(nlohmann::json::json_pointer(std::string("/") + key)); }
   const std::string& path() const { return path_; }

@@ -66,8 +66,8 @@ Tensor for_file(const std::vector<const unit::Parameter*>& parameters, std::func
   const auto produce = [parameters, whole = std::move(whole)](const tensorfile::Sink& sink) {
     const device::View values = device::view(whole());
     for (const unit::Parameter* const parameter : parameters) {
-      const device::View its = values.part(parameter->offset, parameter->offset + parameter->numel());
-      sink({its.as<const char>(), static_cast<std::size_t>(its.bytes())});
+      const device::View numbers = values.part(parameter->offset, parameter->offset + parameter->numel());
+      sink({numbers.as<const char>(), static_cast<std::size_t>(numbers.bytes())});
     }
   };
   return tensorfile::make_tensor(tensorfile::Dtype::f32, parameters.front()->shape_in_files(),
@@ -169,16 +169,16 @@ void Weights::check(comm::Group& group) const {
     }
     return hash.text();
   };
-  std::string own, next;
+  std::string mine, next;
   comm::together(group, "reading of " + path(), [&] {
-    own = hash_of(group.rank());
+    mine = hash_of(group.rank());
     next = hash_of((group.rank() + 1) % ranks);
   });
-  const std::vector<std::string> all = group.all_gather_object(own + next, "agreement on " + folder_);
+  const std::vector<std::string> hashes = group.all_gather_object(mine + next, "agreement on " + folder_);
   for (int rank = 0; rank < ranks; ++rank) {
     const int neighbour = (rank + 1) % ranks;
-    if (all[static_cast<std::size_t>(rank)].substr(own.size()) ==
-        all[static_cast<std::size_t>(neighbour)].substr(0, own.size()))
+    if (hashes[static_cast<std::size_t>(rank)].substr(mine.size()) ==
+        hashes[static_cast<std::size_t>(neighbour)].substr(0, mine.size()))
       continue;
     throw comm::SharedError(folder_, 0,
                             "the ranks differ in the weights: rank " + std::to_string(rank) + " on " +

@@ -119,7 +119,7 @@ tensorfile::Dict optimizer_state(zero::Engine& engine, std::vector<std::vector<a
   for (std::size_t unit = 0; unit < engine.states().size(); ++unit) {
     const zero::UnitState& state = engine.states()[unit];
     zero::Optimizer& optimizer = engine.optimizer(unit);
-    const comm::Slice own = state.owned(), mine = state.slice();
+    const comm::Slice owned = state.owned(), mine = state.slice();
     std::vector<at::Tensor>& values = keep.emplace_back(optimizer.states());
     for (at::Tensor& slot : values) slot = slot.to(at::kCPU);
     for (const auto& parameters : unit::tensors(state.unit())) {
@@ -130,7 +130,7 @@ tensorfile::Dict optimizer_state(zero::Engine& engine, std::vector<std::vector<a
       for (const std::string_view name : optimizer::states(engine.rule(unit, first))) {
         std::vector<std::string_view> parts;
         for (const Piece& piece : pieces) {
-          const std::int64_t place = optimizer.slots().place(slot, piece.begin - own.begin);
+          const std::int64_t place = optimizer.slots().place(slot, piece.begin - owned.begin);
           parts.push_back(bytes_of(values[static_cast<std::size_t>(slot)], place, piece.count));
         }
         named[name].items.push_back({first.name_in_files(), joined(std::move(parts))});
@@ -148,13 +148,13 @@ tensorfile::Dict optimizer_state(zero::Engine& engine, std::vector<std::vector<a
 
 /// The optimizer's settings, with the keys of a parameter group in PyTorch.
 nlohmann::ordered_json optimizer_json(const zero::Engine& engine, const Progress& progress) {
-  const optimizer::Settings& its = engine.settings().optimizer;
-  const optimizer::Description& row = optimizer::description(its.kind);
+  const optimizer::Settings& chosen = engine.settings().optimizer;
+  const optimizer::Description& row = optimizer::description(chosen.kind);
   nlohmann::ordered_json json = {{"name", row.name}, {"lr", progress.next_learning_rate}};
-  if (optimizer::reads(row, "beta1")) json["betas"] = {its.beta1, its.beta2};
-  if (optimizer::reads(row, "epsilon")) json["eps"] = its.epsilon;
-  if (optimizer::reads(row, "momentum")) json["momentum"] = its.momentum;
-  json["weight_decay"] = its.weight_decay;
+  if (optimizer::reads(row, "beta1")) json["betas"] = {chosen.beta1, chosen.beta2};
+  if (optimizer::reads(row, "epsilon")) json["eps"] = chosen.epsilon;
+  if (optimizer::reads(row, "momentum")) json["momentum"] = chosen.momentum;
+  json["weight_decay"] = chosen.weight_decay;
   if (engine.settings().decay_all) return json;
   json["no_decay"] = nlohmann::ordered_json::array();
   for (const auto& unit : engine.units()) {
@@ -199,8 +199,8 @@ Writer::Writer(comm::Group& group, zero::Engine& engine, const std::string& fold
   // No other process has this name: another training in the same folder cannot mix with it. The run's folder is not
   // made: it may have been removed.
   const fs::path path(folder);
-  const std::string own = "." + path.filename().string() + ".tmp." + host_name() + "-" + std::to_string(::getpid());
-  temporary_ = comm::broadcast(group, (path.parent_path() / own).string(), 0, "making of " + folder);
+  const std::string name = "." + path.filename().string() + ".tmp." + host_name() + "-" + std::to_string(::getpid());
+  temporary_ = comm::broadcast(group, (path.parent_path() / name).string(), 0, "making of " + folder);
   comm::together(group, "making of " + folder, [&] {
     if (group_.rank() != 0) return;
     std::error_code failure;
@@ -226,10 +226,10 @@ void Writer::gradients() {
 }
 
 void Writer::gradient_norms(MicroBatchNorms& norms) {
-  const std::vector<std::vector<double>> all = norms.gathered();
+  const std::vector<std::vector<double>> rows = norms.gathered();
   if (group_.rank() != 0) return;
   tensorfile::Dict dict;
-  auto next = all.begin();
+  auto next = rows.begin();
   for (const zero::UnitState& state : engine_.states()) {
     for (const auto& parameters : unit::tensors(state.unit())) {
       if (!parameters[0]->trained) continue;

@@ -40,13 +40,13 @@ void keep_token_ids(const std::string& from, const std::string& to) {
   using Json = nlohmann::ordered_json;
   const std::string known = from + "/config.json", path = to + "/config.json";
   if (!fs::exists(known) || !fs::exists(path)) return;
-  const Json its = read_json<Json>(known);
-  if (!its.is_object()) throw Error(known, 1, "expected an object of settings: repair the file, or remove it");
-  Json own = json_of<Json>(read_regular(path, most_in_memory()).bytes, path);  // what zs wrote is no input
+  const Json kept = read_json<Json>(known);
+  if (!kept.is_object()) throw Error(known, 1, "expected an object of settings: repair the file, or remove it");
+  Json written = json_of<Json>(read_regular(path, most_in_memory()).bytes, path);  // what zs wrote is no input
   for (const char* const key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
-    if (its.contains(key) && !own.contains(key)) own[key] = its[key];
+    if (kept.contains(key) && !written.contains(key)) written[key] = kept[key];
   }
-  write_file(path, own.dump(2) + "\n");
+  write_file(path, written.dump(2) + "\n");
 }
 
 /// The folders of checkpoints that a run has, final_checkpoint last.
@@ -64,13 +64,13 @@ std::vector<std::string> checkpoints(const std::string& run) {
 }
 
 std::string chosen(const std::string& run, const std::string& asked) {
-  const std::vector<std::string> all = checkpoints(run);
-  if (all.empty()) throw Error(run, 0, "has no checkpoint: train with --save_steps, or with --save_final true");
+  const std::vector<std::string> saved = checkpoints(run);
+  if (saved.empty()) throw Error(run, 0, "has no checkpoint: train with --save_steps, or with --save_final true");
   const std::string name = asked.empty() ? "final_checkpoint" : asked;
-  for (const std::string& each : all) {
+  for (const std::string& each : saved) {
     if (each == name || each == "checkpoint_" + name || each == name + "_checkpoint") return run + "/" + each;
   }
-  throw Error(run, 0, fmt::format("has no {}: name one of {} with --checkpoint", name, fmt::join(all, ", ")));
+  throw Error(run, 0, fmt::format("has no {}: name one of {} with --checkpoint", name, fmt::join(saved, ", ")));
 }
 
 /// Throws where a file of the checkpoint is not what it was when it was written.
@@ -129,7 +129,7 @@ std::vector<float> floats(const Tensor& tensor) {
 
 /// weight + scale B A, of A [R, I] and B [O, R].
 std::vector<float> sum(const Tensor& weight, const Tensor& a_RI, const Tensor& b_OR, Rule rule) {
-  std::vector<float> all = floats(weight);
+  std::vector<float> numbers = floats(weight);
   const std::vector<float> a = floats(a_RI), b = floats(b_OR);
   const auto R = static_cast<std::size_t>(a_RI.shape[0]), I = static_cast<std::size_t>(a_RI.shape[1]),
              O = static_cast<std::size_t>(b_OR.shape[0]);
@@ -140,11 +140,11 @@ std::vector<float> sum(const Tensor& weight, const Tensor& a_RI, const Tensor& b
       for (std::size_t i = 0; i < I; ++i) row[i] += static_cast<double>(b[o * R + r]) * a[r * I + i];
     }
     for (std::size_t i = 0; i < I; ++i) {
-      float& value = all[rule.transposed ? i * O + o : o * I + i];
+      float& value = numbers[rule.transposed ? i * O + o : o * I + i];
       value = static_cast<float>(value + rule.scale * row[i]);
     }
   }
-  return all;
+  return numbers;
 }
 
 }  // namespace
@@ -198,17 +198,17 @@ Exported export_run(const std::string& run, const std::string& checkpoint, const
 
 tensorfile::NamedTensors merged(const tensorfile::StateDict& weights, const std::string& configuration) {
   const Rule rule = rule_of(configuration);
-  tensorfile::NamedTensors all;
+  tensorfile::NamedTensors tensors;
   for (const auto& [name, tensor] : weights.entries()) {
     if (name.ends_with(kA) || name.ends_with(kB)) {
-      const std::string of = name.substr(0, name.size() - kA.size()) + std::string(kWeight);
-      if (!weights.find(of)) throw Error(weights.path(), 0, name + " adapts " + of + ", which is not there");
+      const std::string adapted = name.substr(0, name.size() - kA.size()) + std::string(kWeight);
+      if (!weights.find(adapted)) throw Error(weights.path(), 0, name + " adapts " + adapted + ", which is not there");
       continue;
     }
     const std::string module = name.ends_with(kWeight) ? name.substr(0, name.size() - kWeight.size()) : name;
     const Tensor *const a = weights.find(module + std::string(kA)), *const b = weights.find(module + std::string(kB));
     if (!a || !b) {
-      all.emplace_back(name, tensor);
+      tensors.emplace_back(name, tensor);
       continue;
     }
     const bool fits = tensor.shape.size() == 2 && a->shape.size() == 2 && b->shape.size() == 2 &&
@@ -220,10 +220,10 @@ tensorfile::NamedTensors merged(const tensorfile::StateDict& weights, const std:
       sink({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
     };
     const auto size = static_cast<std::uint64_t>(tensor.count()) * sizeof(float);
-    all.emplace_back(name, tensorfile::make_tensor(tensorfile::Dtype::f32, tensor.shape,
-                                                   tensorfile::Storage::produce(size, produce)));
+    tensors.emplace_back(name, tensorfile::make_tensor(tensorfile::Dtype::f32, tensor.shape,
+                                                       tensorfile::Storage::produce(size, produce)));
   }
-  return all;
+  return tensors;
 }
 
 }  // namespace zs::pretrained

@@ -117,11 +117,11 @@ unit::Batch Batches::batch(data::Samples samples) const {
   return made;
 }
 
-unit::Batch Batches::leaf(std::int64_t leaf, Newest& newest, std::int64_t of,
+unit::Batch Batches::leaf(std::int64_t leaf, Newest& newest, std::int64_t from,
                           const std::function<unit::Batch(std::int64_t)>& read) const {
   const std::int64_t chunks = settings_.chunks, number = leaf / chunks;
   if (chunks == 1) return read(number);
-  if (newest.of != of || newest.number != number) newest = {of, number, read(number)};
+  if (newest.from != from || newest.number != number) newest = {from, number, read(number)};
   return newest.batch.chunk(leaf % chunks, chunks);
 }
 

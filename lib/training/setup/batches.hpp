@@ -62,14 +62,14 @@ class Batches {
   data::Loader loader_;
   /// The newest micro-batch that was cut into chunks: its other chunks need no reading.
   struct Newest {
-    std::int64_t of = -1, number = -1;  // step or part, and place in it
+    std::int64_t from = -1, number = -1;  // step or part, and place in it
     unit::Batch batch{};
   };
   Newest trained_, held_out_;
 
   const data::Dataset* of(Part part) const;
   unit::Batch batch(data::Samples samples) const;
-  unit::Batch leaf(std::int64_t leaf, Newest& newest, std::int64_t of,
+  unit::Batch leaf(std::int64_t leaf, Newest& newest, std::int64_t from,
                    const std::function<unit::Batch(std::int64_t number)>& read) const;
   std::int64_t steps_of_epochs() const;
 };

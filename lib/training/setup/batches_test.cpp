@@ -88,7 +88,7 @@ TEST_CASE("batches: padded or packed: a step's mean is the same whichever micro-
       const setup::Settings settings = setup::settings(config, 1);
       setup::Batches batches(settings, model::make(settings.model), leaves);
       double weighted = 0;
-      std::vector<std::int64_t> its;
+      std::vector<std::int64_t> tokens;
       for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
         const unit::Batch batch = batches.training(2, leaf);
         const auto count = batch.targets.ge(0).sum().item<std::int64_t>();
@@ -97,12 +97,12 @@ TEST_CASE("batches: padded or packed: a step's mean is the same whichever micro-
                           static_cast<double>(leaves));
         weighted += weights.back() * static_cast<double>(count);
         const at::Tensor flat = batch.targets.reshape({-1});
-        its.insert(its.end(), flat.data_ptr<std::int64_t>(), flat.data_ptr<std::int64_t>() + flat.numel());
+        tokens.insert(tokens.end(), flat.data_ptr<std::int64_t>(), flat.data_ptr<std::int64_t>() + flat.numel());
       }
       CHECK(weighted == doctest::Approx(1).epsilon(1e-6));
       targets.push_back(batches.tokens(2));
-      if (seen.empty()) seen = its;
-      CHECK(seen == its);
+      if (seen.empty()) seen = tokens;
+      CHECK(seen == tokens);
     }
     for (const double weight : weights)
       CHECK(weight == doctest::Approx(1 / static_cast<double>(targets[0])).epsilon(1e-6));

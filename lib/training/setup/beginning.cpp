@@ -48,16 +48,16 @@ unit::Beginning of_model(comm::Group& group, Settings& settings, const model::Mo
 }  // namespace
 
 unit::Beginning beginning_of(comm::Group& group, Settings& settings, const model::Model& model) {
-  unit::Beginning own = of_model(group, settings, model);
-  if (settings.adapter.empty()) return own;
+  unit::Beginning base = of_model(group, settings, model);
+  if (settings.adapter.empty()) return base;
   std::shared_ptr<const checkpoint::AdapterWeights> adapters;
   comm::together(group, "reading of " + settings.adapter,
                  [&] { adapters = std::make_shared<checkpoint::AdapterWeights>(model.units, settings.adapter); });
   comm::require_same(group, {{"adapters", adapters->hash()}}, settings.adapter);
-  return [own, adapters, &units = model.units, seed = settings.engine.seed](std::size_t unit, std::int64_t begin,
-                                                                            std::span<float> values) {
-    if (own)
-      own(unit, begin, values);
+  return [base, adapters, &units = model.units, seed = settings.engine.seed](std::size_t unit, std::int64_t begin,
+                                                                             std::span<float> values) {
+    if (base)
+      base(unit, begin, values);
     else
       unit::initialise(*units[unit], seed, begin, values);
     adapters->read(unit, begin, values);

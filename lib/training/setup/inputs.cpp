@@ -60,35 +60,35 @@ void choose_beginning(const config::Reading& config, Settings& s) {
 
 /// The trained parameters and the adapters.
 void choose_adaptation(const config::Reading& config, Settings& s) {
-  model::Adaptation& its = s.model.adaptation;
+  model::Adaptation& adaptation = s.model.adaptation;
   s.adapter = config[setting<"model.lora_adapter">].value_or("");
   if (!s.adapter.empty()) {
     const config::Entry* const rank = config.entry(setting<"model.lora_rank">);
     if (config[setting<"model.lora_rank">] > 0)
       throw Error(rank->origin + ": the rank of adapters is asked for, and " + s.adapter + "/" + model::kAdapterConfig +
                   " says it: leave --lora_rank out");
-    its = model::read_peft(s.adapter);
-  } else if (its.rank = static_cast<int>(config[setting<"model.lora_rank">]); its.adapts()) {
-    its.alpha = config[setting<"model.lora_alpha">];
-    its.targets = config[setting<"model.lora_targets">];
-    if (its.targets.empty()) its.targets = {"all-linear"};
-    its.rank_stabilized = config[setting<"model.use_rslora">];
-    its.modules = config[setting<"model.modules_to_save">];
+    adaptation = model::read_peft(s.adapter);
+  } else if (adaptation.rank = static_cast<int>(config[setting<"model.lora_rank">]); adaptation.adapts()) {
+    adaptation.alpha = config[setting<"model.lora_alpha">];
+    adaptation.targets = config[setting<"model.lora_targets">];
+    if (adaptation.targets.empty()) adaptation.targets = {"all-linear"};
+    adaptation.rank_stabilized = config[setting<"model.use_rslora">];
+    adaptation.modules = config[setting<"model.modules_to_save">];
   }
-  its.frozen = config[setting<"training.freeze">];
+  adaptation.frozen = config[setting<"training.freeze">];
 }
 
 /// Three numbers of a list, for red, green and blue; of one number three.
 std::array<double, 3> of_channels(const std::vector<std::string>& given, const std::string& what, bool positive) {
-  std::array<double, 3> all{};
-  for (std::size_t i = 0; i < all.size(); ++i) {
+  std::array<double, 3> shares{};
+  for (std::size_t i = 0; i < shares.size(); ++i) {
     const std::optional<double> value =
         given.size() == 1 || given.size() == 3 ? parse_real(given[i % given.size()]) : std::nullopt;
     if (!value || !std::isfinite(*value) || (positive && !(*value > 0)))
       throw Error(what + ", expected one number or three, for red, green and blue");
-    all[i] = *value;
+    shares[i] = *value;
   }
-  return all;
+  return shares;
 }
 
 /// The values that the user asked for, else those in the folder of the model.

@@ -12,11 +12,11 @@ using config::setting;
 
 /// The numbers of chunks that the heads of a model allow, joined by commas.
 std::string allowed_chunks(const model::Model& model) {
-  std::vector<std::int64_t> all;
+  std::vector<std::int64_t> counts;
   for (std::int64_t chunks = 1; chunks <= model.num_heads; ++chunks) {
-    if (unit::divides_heads(chunks, model.num_heads, model.num_key_value_heads)) all.push_back(chunks);
+    if (unit::divides_heads(chunks, model.num_heads, model.num_key_value_heads)) counts.push_back(chunks);
   }
-  return joined(all, ", ", [](std::int64_t chunks) { return to_text(chunks); });
+  return joined(counts, ", ", [](std::int64_t chunks) { return to_text(chunks); });
 }
 
 using config::setting;

@@ -70,9 +70,9 @@ void place_on(Settings& s, const comm::Group& group) {
   const device::Device device = group.device();
   s.model.device = device::torch_device(device).type();
   if (device.kind == device::Device::Kind::cpu || s.has_budget) return;
-  const std::int64_t all = device::capacity(device);
-  s.memory = usual_memory(all);
-  const double room = room_for_gathers(model::make(s.model), s, group.size(), static_cast<double>(all));
+  const std::int64_t capacity = device::capacity(device);
+  s.memory = usual_memory(capacity);
+  const double room = room_for_gathers(model::make(s.model), s, group.size(), static_cast<double>(capacity));
   s.gathered_elements = static_cast<std::int64_t>(room / static_cast<double>(at::elementSize(s.engine.dtype)));
 }
 
@@ -92,8 +92,8 @@ std::string early_word(const comm::Group& group, const model::Model& model, cons
                        std::int64_t memory) {
   constexpr double kMuch = 0.25;  // of the memory
   const double rank = least_memory(model, settings, group.size());
-  const double needed = rank * ranks_here(group), there = static_cast<double>(memory);
-  if (needed < kMuch * there || needed > there) return "";  // what does not fit is refused next
+  const double needed = rank * ranks_here(group), available = static_cast<double>(memory);
+  if (needed < kMuch * available || needed > available) return "";  // what does not fit is refused next
   return model.name + " with " + to_text(model.num_layers) + " layers has " + to_text(unit::numel(model.units)) +
          " parameters, and each rank needs at least " + to_bytes_text(rank) + " of the " +
          to_bytes_text(static_cast<double>(memory)) + " here: to make it takes a while";

@@ -33,7 +33,7 @@ std::string early_word(const comm::Group& group, const model::Model& model, cons
 /// and with the settings that need less; otherwise returns.
 void explain_memory(const comm::Group& group, const model::Model& model, const Settings& settings);
 
-/// Bytes of `all` that a rank may fill by default: other data needs some of it.
-double usual_memory(std::int64_t all);
+/// Bytes of `capacity` that a rank may fill by default: other data needs some of it.
+double usual_memory(std::int64_t capacity);
 
 }  // namespace zs::setup

@@ -26,14 +26,14 @@ ProfiledSteps profiled_steps(const std::string& text, const std::string& origin)
 }
 
 ProfiledSteps profiled_steps(const ProfiledSteps& asked, std::int64_t warmup, std::int64_t done, std::int64_t steps) {
-  ProfiledSteps all = asked;
-  if (all.last == 0) {  // the usual ones, or of a short training the last ones
-    all.first = std::max(done + 1, std::min(done + warmup + 1, steps - kUsualSteps + 1));
-    all.last = all.first + kUsualSteps - 1;
+  ProfiledSteps range = asked;
+  if (range.last == 0) {  // the usual ones, or of a short training the last ones
+    range.first = std::max(done + 1, std::min(done + warmup + 1, steps - kUsualSteps + 1));
+    range.last = range.first + kUsualSteps - 1;
   }
-  all.first = std::max(all.first, done + 1);
-  all.last = std::min(all.last, steps);
-  return all.last < all.first ? ProfiledSteps{} : all;
+  range.first = std::max(range.first, done + 1);
+  range.last = std::min(range.last, steps);
+  return range.last < range.first ? ProfiledSteps{} : range;
 }
 
 }  // namespace zs::setup

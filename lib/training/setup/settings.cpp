@@ -21,7 +21,7 @@
 
 namespace zs::setup {
 
-double usual_memory(std::int64_t all) { return 0.9 * static_cast<double>(all); }
+double usual_memory(std::int64_t capacity) { return 0.9 * static_cast<double>(capacity); }
 
 namespace {
 

@@ -299,13 +299,13 @@ namespace {
 
 /// A value of a setting that is not its default and asks for no file.
 std::string other_value(const config::Known& row) {
-  static const std::map<std::string_view, std::string> own = {
+  static const std::map<std::string_view, std::string> special = {
       {"model.name", "gpt2"},        {"model.tokenizer", "bytes"},       {"model.context_length", "32"},
       {"zero.passes", "prefetch"},   {"tracking.profile_steps", "1"},    {"tracking.probe_values", "1"},
       {"data.dataset_path", ""},     {"zero.plan_profile", "none.json"}, {"training.max_gpu_batch_size", "1"},
       {"zero.deepspeed_config", ""}, {"model.lora_targets", "c_attn"},   {"model.modules_to_save", "ln_f"},
       {"model.lora_adapter", ""},    {"training.freeze", "wte"}};
-  if (const auto found = own.find(row.key); found != own.end()) return found->second;
+  if (const auto found = special.find(row.key); found != special.end()) return found->second;
   if (row.type == config::Type::boolean) return row.fallback == "true" ? "false" : "true";
   if (row.type == config::Type::text || row.type == config::Type::list) {
     for (const std::string& choice : config::words(row.choices)) {

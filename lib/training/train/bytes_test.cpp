@@ -125,10 +125,10 @@ TEST_CASE("bytes: ranks that share sequences send queries, keys and values and w
           zero::Engine engine(group, model.units, strategy, {});
           const at::Tensor tokens = at::arange(9).view({1, 9});
           const unit::Batch batch{tokens.narrow(1, 0, 8).contiguous(), tokens.narrow(1, 1, 8).contiguous()};
-          const std::int64_t all = std::int64_t{sequence} * chunks;
+          const std::int64_t total = std::int64_t{sequence} * chunks;
           zero::StepResult result;
           for (int step = 1; step <= 2; ++step)
-            result = engine.step(step, 1e-3, [&](std::int64_t leaf) { return batch.chunk(leaf % all, all); });
+            result = engine.step(step, 1e-3, [&](std::int64_t leaf) { return batch.chunk(leaf % total, total); });
           sent[static_cast<std::size_t>(group.rank())] = result.sent;
           if (group.rank() > 0) return;
           ideal = zero::ideal_comm_bytes(engine);
@@ -139,7 +139,7 @@ TEST_CASE("bytes: ranks that share sequences send queries, keys and values and w
           for (plan::Unit& unit : whole.shape.units) unit.exchanged = 0;
           CHECK(ideal - plan::sent_bytes(whole, 4) == doctest::Approx(exchanged));
         });
-        for (const std::int64_t its : sent) CHECK(static_cast<double>(its) == doctest::Approx(ideal));
+        for (const std::int64_t bytes : sent) CHECK(static_cast<double>(bytes) == doctest::Approx(ideal));
       }
     }
   }
@@ -152,20 +152,20 @@ struct ExpertsSent {
   double beside_rows = 0, planned = 0;
 };
 ExpertsSent experts_sent(int ranks, const zero::Strategy& strategy, const zero::Settings& settings) {
-  ExpertsSent all{.sent = std::vector<std::int64_t>(static_cast<std::size_t>(ranks))};
+  ExpertsSent bytes{.sent = std::vector<std::int64_t>(static_cast<std::size_t>(ranks))};
   comm::run_in_process(ranks, [&](comm::Group& group) {
     const model::Model model = tiny("tiny-mixtral");
     zero::Engine engine(group, model.units, strategy, settings);
     const at::Tensor tokens = at::arange(9).view({1, 9});
     const unit::Batch batch{tokens.narrow(1, 0, 8).contiguous(), tokens.narrow(1, 1, 8).contiguous()};
-    all.sent[static_cast<std::size_t>(group.rank())] = engine.step(1, 1e-3, [&](std::int64_t) { return batch; }).sent;
+    bytes.sent[static_cast<std::size_t>(group.rank())] = engine.step(1, 1e-3, [&](std::int64_t) { return batch; }).sent;
     if (group.rank() > 0) return;
     plan::Plan whole = engine.plan();
-    all.planned = plan::sent_bytes(whole, 4);
+    bytes.planned = plan::sent_bytes(whole, 4);
     for (plan::Unit& unit : whole.shape.units) unit.exchanged = 0;
-    all.beside_rows = plan::sent_bytes(whole, 4);
+    bytes.beside_rows = plan::sent_bytes(whole, 4);
   });
-  return all;
+  return bytes;
 }
 
 TEST_CASE("bytes: ranks that divide experts send the rows of others' experts; the plan has what balanced experts get") {
@@ -194,8 +194,8 @@ TEST_CASE("bytes: ranks that divide experts send the rows of others' experts; th
         // However the router sends them: the bounds of zs-train(1).
         const ExpertsSent any = experts_sent(4, strategy, {});
         double sum = 0;
-        for (const std::int64_t its : any.sent) {
-          const double rows = static_cast<double>(its) - any.beside_rows;
+        for (const std::int64_t bytes : any.sent) {
+          const double rows = static_cast<double>(bytes) - any.beside_rows;
           CHECK(rows <= passes * N * K * T * row);
           sum += rows;
         }
@@ -345,14 +345,14 @@ TEST_CASE("bytes: of a share that is offloaded the rest stays on the device, as 
           CAPTURE(ratio);
           zero::Offload offload{place, zero::Place::device, folder.path()};
           offload.ratio = ratio;
-          const Cost its = cost(stage, ranks, 2, at::kBFloat16, offload);
-          CHECK(its.ideal_kept == here.ideal_kept - static_cast<double>(its.offloaded));
-          CHECK(its.sent == here.sent);
-          CHECK(its.offloaded > before);
-          const double all = 12.0 * static_cast<double>(here.parameters) / ranks;
-          CHECK(std::abs(static_cast<double>(its.offloaded) - ratio * all) <=
+          const Cost offloading = cost(stage, ranks, 2, at::kBFloat16, offload);
+          CHECK(offloading.ideal_kept == here.ideal_kept - static_cast<double>(offloading.offloaded));
+          CHECK(offloading.sent == here.sent);
+          CHECK(offloading.offloaded > before);
+          const double states = 12.0 * static_cast<double>(here.parameters) / ranks;
+          CHECK(std::abs(static_cast<double>(offloading.offloaded) - ratio * states) <=
                 12.0 * static_cast<double>(here.largest) / 2 / ranks);
-          before = its.offloaded;
+          before = offloading.offloaded;
         }
         CHECK(before == 12 * here.parameters / ranks);
       }
@@ -433,8 +433,8 @@ TEST_CASE(
     zero::Engine engine(group, model.units, {{.stage = 1, .micro_steps = 2}}, {});
     const at::Tensor tokens = at::arange(9).view({1, 9});
     const auto batch = [&](std::int64_t leaf) {
-      const at::Tensor its = tokens.add(leaf);
-      return unit::Batch{its.narrow(1, 0, 8).contiguous(), its.narrow(1, 1, 8).contiguous()};
+      const at::Tensor window = tokens.add(leaf);
+      return unit::Batch{window.narrow(1, 0, 8).contiguous(), window.narrow(1, 1, 8).contiguous()};
     };
     zero::StepResult& result = results.at(static_cast<std::size_t>(group.rank()));
     CHECK_FALSE(engine.step(1, 1e-3, batch).stop);

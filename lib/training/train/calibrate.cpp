@@ -13,27 +13,27 @@
 
 namespace zs::train {
 
-std::string roofline(std::vector<kernel::Measured> all, std::int64_t steps, double rate) {
-  const auto calls = [&](const kernel::Measured& its) {
-    return static_cast<double>(its.calls) / static_cast<double>(steps);
+std::string roofline(std::vector<kernel::Measured> products, std::int64_t steps, double rate) {
+  const auto calls = [&](const kernel::Measured& product) {
+    return static_cast<double>(product.calls) / static_cast<double>(steps);
   };
-  std::ranges::stable_sort(all, std::ranges::greater(),
-                           [&](const kernel::Measured& its) { return calls(its) * its.best; });
+  std::ranges::stable_sort(products, std::ranges::greater(),
+                           [&](const kernel::Measured& product) { return calls(product) * product.best; });
   Sheet sheet{{"ms a step", "calls", "first (us)", "fastest (us)", "TFLOP/s", "of the rate", "product"}, {}};
   const auto micro = [](double seconds) { return to_rounded_text(seconds * 1e6, 4); };
   const auto row = [&](double seconds, double operations, std::vector<std::string> calls, const std::string& name) {
     std::vector<std::string> cells = {to_rounded_text(seconds * 1e3, 4)};
     cells.insert(cells.end(), calls.begin(), calls.end());
-    const double its = operations / seconds;
-    for (const std::string& cell : {to_rounded_text(its * 1e-12, 4), to_rounded_text(its / rate, 3), name})
+    const double reached = operations / seconds;
+    for (const std::string& cell : {to_rounded_text(reached * 1e-12, 4), to_rounded_text(reached / rate, 3), name})
       cells.push_back(cell);
     sheet.rows.push_back(std::move(cells));
   };
   double seconds = 0, operations = 0;
-  for (const kernel::Measured& its : all) {
-    row(calls(its) * its.best, calls(its) * its.operations, {to_text(calls(its)), micro(its.first), micro(its.best)},
-        its.product);
-    seconds += calls(its) * its.best, operations += calls(its) * its.operations;
+  for (const kernel::Measured& product : products) {
+    row(calls(product) * product.best, calls(product) * product.operations,
+        {to_text(calls(product)), micro(product.first), micro(product.best)}, product.product);
+    seconds += calls(product) * product.best, operations += calls(product) * product.operations;
   }
   if (seconds > 0) row(seconds, operations, {"", "", ""}, "all");
   return aligned(sheet);

@@ -13,7 +13,7 @@ using setup::Settings;
 
 /// The measurements of this number of steps as a table, with the largest share of a step first, and their sum: each
 /// next to the rate of a large product, in operations per second.
-std::string roofline(std::vector<kernel::Measured> all, std::int64_t steps, double rate);
+std::string roofline(std::vector<kernel::Measured> products, std::int64_t steps, double rate);
 
 /// zs-train --calibrate: trains two steps, measures each matrix product in them, adds the fastest kernels and the
 /// matrix rate to this GPU's table (kernel/calibration.hpp), and returns the roofline and these as text. Keeps nothing

@@ -89,8 +89,8 @@ inline CaseResult trained(const Case& c) {
     zero::StepResult last;
     for (std::int64_t step = 1; step <= 3; ++step) {
       last = engine.step(step, 1e-3, [&](std::int64_t leaf) {
-        const unit::Batch its = batch(model, step, leaf / c.layout.chunks, c.length);
-        const unit::Batch whole = c.packed ? packed(its, leaf / c.layout.chunks) : c.padded ? padded(its) : its;
+        const unit::Batch one = batch(model, step, leaf / c.layout.chunks, c.length);
+        const unit::Batch whole = c.packed ? packed(one, leaf / c.layout.chunks) : c.padded ? padded(one) : one;
         return c.layout.chunks > 1 ? whole.chunk(leaf % c.layout.chunks, c.layout.chunks) : whole;
       });
     }

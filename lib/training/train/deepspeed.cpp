@@ -38,21 +38,21 @@ Json scheduler(const setup::Schedule& s, std::vector<std::string>& remaining) {
 
 /// In DeepSpeed's own words.
 Json optimizer_of(const setup::Settings& s) {
-  const optimizer::Settings& its = s.engine.optimizer;
-  const optimizer::Description& row = optimizer::description(its.kind);
+  const optimizer::Settings& chosen = s.engine.optimizer;
+  const optimizer::Description& row = optimizer::description(chosen.kind);
   Json params = {{"lr", s.schedule.learning_rate}};
-  if (optimizer::reads(row, "beta1")) params["betas"] = {its.beta1, its.beta2};
-  if (optimizer::reads(row, "epsilon")) params["eps"] = its.epsilon;
-  params["weight_decay"] = its.weight_decay;
-  if (optimizer::reads(row, "momentum")) params["momentum"] = its.momentum;
-  if (its.kind == optimizer::Kind::adam) params["adam_w_mode"] = false;
-  if (its.kind == optimizer::Kind::sgd) params["nesterov"] = its.nesterov;
-  if (its.kind == optimizer::Kind::muon) {
+  if (optimizer::reads(row, "beta1")) params["betas"] = {chosen.beta1, chosen.beta2};
+  if (optimizer::reads(row, "epsilon")) params["eps"] = chosen.epsilon;
+  params["weight_decay"] = chosen.weight_decay;
+  if (optimizer::reads(row, "momentum")) params["momentum"] = chosen.momentum;
+  if (chosen.kind == optimizer::Kind::adam) params["adam_w_mode"] = false;
+  if (chosen.kind == optimizer::Kind::sgd) params["nesterov"] = chosen.nesterov;
+  if (chosen.kind == optimizer::Kind::muon) {
     params["ns_method"] = "standard";
-    params["adam_lr"] = s.schedule.learning_rate * its.adamw_rate_ratio;
+    params["adam_lr"] = s.schedule.learning_rate * chosen.adamw_rate_ratio;
   }
   if (s.engine.use_torch_adam) params["torch_adam"] = true;
-  if (!its.correct_bias) params["bias_correction"] = false;
+  if (!chosen.correct_bias) params["bias_correction"] = false;
   return {{"type", row.deepspeed}, {"params", params}};
 }
 
@@ -70,9 +70,9 @@ Json zero_optimization(const Settings& s) {
   Json json = {{"stage", s.stage}};
   const auto offload = [&](const char* key, zero::Place place) {
     if (place == zero::Place::device) return;
-    Json its = {{"device", place == zero::Place::host ? "cpu" : "nvme"}, {"pin_memory", true}};
-    if (place == zero::Place::disk) its["nvme_path"] = s.engine.offload.nvme_path;
-    json[key] = std::move(its);
+    Json target = {{"device", place == zero::Place::host ? "cpu" : "nvme"}, {"pin_memory", true}};
+    if (place == zero::Place::disk) target["nvme_path"] = s.engine.offload.nvme_path;
+    json[key] = std::move(target);
   };
   offload("offload_optimizer", s.engine.offload.optimizer);
   if (s.engine.offload.ratio < 1) json["offload_optimizer"]["ratio"] = s.engine.offload.ratio;
@@ -123,7 +123,7 @@ DeepSpeedConfig deepspeed_config(const Settings& s) {
     result.remaining.push_back("the optimizer: give deepspeed.initialize() a bitsandbytes.optim.AdamW8bit with " +
                                said);
   }
-  if (Json its = scheduler(s.schedule, result.remaining); !its.is_null()) json["scheduler"] = its;
+  if (Json written = scheduler(s.schedule, result.remaining); !written.is_null()) json["scheduler"] = written;
   if (s.engine.dtype == at::kHalf) json["fp16"] = fp16(s.engine.loss_scaling);
   if (s.engine.dtype == at::kBFloat16) json["bf16"] = {{"enabled", true}};
   if (s.engine.autocast != at::kFloat)

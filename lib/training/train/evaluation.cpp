@@ -61,11 +61,11 @@ void append(std::vector<T>& to, const char* from, std::int64_t count) {
 }
 
 void Logits::add(std::int64_t leaf, const unit::Batch& batch, const at::Tensor& logits) {
-  Leaf& its = leaves_[leaf];
+  Leaf& kept = leaves_[leaf];
   const bool texts = batch.inputs.scalar_type() == at::kLong;
-  its = {logits.to(at::kCPU, at::kFloat).contiguous(), batch.targets.to(at::kCPU).contiguous(),
-         texts ? batch.inputs.to(at::kCPU).contiguous() : at::empty({0}, at::kLong)};
-  bytes_ += its.logits.nbytes() * static_cast<std::size_t>(group_.size());
+  kept = {logits.to(at::kCPU, at::kFloat).contiguous(), batch.targets.to(at::kCPU).contiguous(),
+          texts ? batch.inputs.to(at::kCPU).contiguous() : at::empty({0}, at::kLong)};
+  bytes_ += kept.logits.nbytes() * static_cast<std::size_t>(group_.size());
   if (bytes_ > most_in_memory())
     throw Error(
         path_, 0,
@@ -76,16 +76,16 @@ void Logits::add(std::int64_t leaf, const unit::Batch& batch, const at::Tensor& 
 void Logits::commit(std::int64_t first) {
   std::string mine;
   std::vector<std::int64_t> shape, target_shape, input_shape;
-  for (const auto& [leaf, its] : leaves_) {
-    shape = its.logits.sizes().vec();
-    target_shape = its.targets.sizes().vec(), input_shape = its.inputs.sizes().vec();
-    const Header header{leaf, its.logits.numel(), its.targets.numel(), its.inputs.numel()};
+  for (const auto& [leaf, kept] : leaves_) {
+    shape = kept.logits.sizes().vec();
+    target_shape = kept.targets.sizes().vec(), input_shape = kept.inputs.sizes().vec();
+    const Header header{leaf, kept.logits.numel(), kept.targets.numel(), kept.inputs.numel()};
     mine.append(reinterpret_cast<const char*>(&header), sizeof header);
-    mine.append(static_cast<const char*>(its.logits.data_ptr()), its.logits.nbytes());
-    mine.append(static_cast<const char*>(its.targets.data_ptr()), its.targets.nbytes());
-    mine.append(static_cast<const char*>(its.inputs.data_ptr()), its.inputs.nbytes());
+    mine.append(static_cast<const char*>(kept.logits.data_ptr()), kept.logits.nbytes());
+    mine.append(static_cast<const char*>(kept.targets.data_ptr()), kept.targets.nbytes());
+    mine.append(static_cast<const char*>(kept.inputs.data_ptr()), kept.inputs.nbytes());
   }
-  const std::vector<std::string> all = group_.all_gather_object(mine, "all-gather of the logits");
+  const std::vector<std::string> packets = group_.all_gather_object(mine, "all-gather of the logits");
   comm::together(group_, "writing of " + path_, [&] {
     if (group_.rank() != 0) return;
     struct Place {
@@ -93,12 +93,12 @@ void Logits::commit(std::int64_t first) {
       Header header;
     };
     std::map<std::int64_t, Place> places;
-    for (const std::string& its : all) {
-      for (std::size_t at = 0; at < its.size();) {
+    for (const std::string& packet : packets) {
+      for (std::size_t at = 0; at < packet.size();) {
         Header header{};
-        std::memcpy(&header, its.data() + at, sizeof header);
+        std::memcpy(&header, packet.data() + at, sizeof header);
         at += sizeof header;
-        places[header.leaf] = {its.data() + at, header};
+        places[header.leaf] = {packet.data() + at, header};
         at += static_cast<std::size_t>(header.logits) * sizeof(float) +
               static_cast<std::size_t>(header.targets + header.inputs) * sizeof(std::int64_t);
       }
@@ -172,9 +172,9 @@ Evaluation evaluate(comm::Group& group, zero::Engine& engine, Batches& batches, 
   Evaluation evaluation{0, std::vector<Count>(labels)};
   std::optional<Logits> logits;
   if (!dump.empty()) logits.emplace(group, dump);
-  const auto seen = [&](std::int64_t leaf, const unit::Batch& batch, const at::Tensor& of) {
-    if (labels > 0) count(of, batch.targets, evaluation.classes);
-    if (logits) logits->add(leaf, batch, of);
+  const auto seen = [&](std::int64_t leaf, const unit::Batch& batch, const at::Tensor& output) {
+    if (labels > 0) count(output, batch.targets, evaluation.classes);
+    if (logits) logits->add(leaf, batch, output);
   };
   evaluation.loss = engine.evaluate(
       batches.micro_batches(part), [&](std::int64_t leaf) { return batches.held_out(part, leaf); },
@@ -197,19 +197,19 @@ Evaluation evaluate(comm::Group& group, zero::Engine& engine, Batches& batches, 
 std::vector<std::pair<std::string, std::string>> facts(const Evaluation& evaluation, Part part,
                                                        const std::vector<std::string>& labels) {
   const std::string lead = part == Part::validation ? "final_valid_" : "test_";
-  std::vector<std::pair<std::string, std::string>> all = {{lead + "loss", to_text(evaluation.loss)}};
+  std::vector<std::pair<std::string, std::string>> pairs = {{lead + "loss", to_text(evaluation.loss)}};
   if (evaluation.classes.empty()) {
-    all.emplace_back(lead + "perplexity", to_text(std::exp(evaluation.loss)));
-    return all;
+    pairs.emplace_back(lead + "perplexity", to_text(std::exp(evaluation.loss)));
+    return pairs;
   }
-  all.emplace_back(lead + "accuracy", to_text(evaluation.accuracy()));
-  if (evaluation.classes.size() > 5) all.emplace_back(lead + "accuracy_top5", to_text(evaluation.accuracy_of_five()));
+  pairs.emplace_back(lead + "accuracy", to_text(evaluation.accuracy()));
+  if (evaluation.classes.size() > 5) pairs.emplace_back(lead + "accuracy_top5", to_text(evaluation.accuracy_of_five()));
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    const Count& its = evaluation.classes[i];
-    if (its.samples > 0)
-      all.emplace_back("class_accuracy." + labels[i], to_text(Evaluation::share(its.best, its.samples)));
+    const Count& counted = evaluation.classes[i];
+    if (counted.samples > 0)
+      pairs.emplace_back("class_accuracy." + labels[i], to_text(Evaluation::share(counted.best, counted.samples)));
   }
-  return all;
+  return pairs;
 }
 
 std::vector<std::string> lines(const Evaluation& evaluation, Part part, const std::vector<std::string>& labels) {
@@ -217,7 +217,7 @@ std::vector<std::string> lines(const Evaluation& evaluation, Part part, const st
   if (evaluation.classes.empty()) return {first + " perplexity: " + to_plain_text(std::exp(evaluation.loss))};
   first += " accuracy: " + to_plain_text(evaluation.accuracy());
   if (evaluation.classes.size() > 5) first += " accuracy_top5: " + to_plain_text(evaluation.accuracy_of_five());
-  std::vector<std::string> all = {first};
+  std::vector<std::string> text = {first};
   std::vector<std::size_t> order(labels.size());
   std::iota(order.begin(), order.end(), 0U);
   const auto accuracy = [&](std::size_t i) {
@@ -226,10 +226,10 @@ std::vector<std::string> lines(const Evaluation& evaluation, Part part, const st
   std::erase_if(order, [&](std::size_t i) { return evaluation.classes[i].samples == 0; });
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return accuracy(a) < accuracy(b); });
   for (const std::size_t i : order) {
-    all.push_back("class " + printable(labels[i]) + ": accuracy: " + to_rounded_text(accuracy(i), 4) + " (" +
-                  to_text(evaluation.classes[i].best) + " of " + to_text(evaluation.classes[i].samples) + ")");
+    text.push_back("class " + printable(labels[i]) + ": accuracy: " + to_rounded_text(accuracy(i), 4) + " (" +
+                   to_text(evaluation.classes[i].best) + " of " + to_text(evaluation.classes[i].samples) + ")");
   }
-  return all;
+  return text;
 }
 
 }  // namespace zs::train

@@ -26,8 +26,8 @@ struct Evaluation {
   Count all() const;             ///< of all classes together
   double accuracy() const { return share(all().best, all().samples); }
   double accuracy_of_five() const { return share(all().best_five, all().samples); }
-  static double share(std::int64_t part, std::int64_t of) {
-    return static_cast<double>(part) / static_cast<double>(of);
+  static double share(std::int64_t part, std::int64_t whole) {
+    return static_cast<double>(part) / static_cast<double>(whole);
   }
 };
 

@@ -60,8 +60,8 @@ TEST_CASE("exact: selective checkpointing computes no attention twice, and chang
   at::globalContext().setDeterministicAlgorithms(true, false);
   static std::atomic<int> attentions;
   const at::CallbackHandle counting = at::addGlobalCallback(
-      at::RecordFunctionCallback([](const at::RecordFunction& its) -> std::unique_ptr<at::ObserverContext> {
-        if (std::string_view(its.name()) == "zs::attention") ++attentions;
+      at::RecordFunctionCallback([](const at::RecordFunction& function) -> std::unique_ptr<at::ObserverContext> {
+        if (std::string_view(function.name()) == "zs::attention") ++attentions;
         return nullptr;
       }).scopes({at::RecordScope::USER_SCOPE}));
   constexpr int kBlocks = 2, kLeaves = 4, kSteps = 3;
@@ -232,7 +232,7 @@ TEST_CASE("exact: every optimizer has one digest, whatever the layout, offloaded
   const TemporaryFolder folder;
   const std::vector<std::string> together = {"offload_parameters", "prefetch", "overlap_reduce", "offload_adam_states"};
   std::set<std::string> digests;
-  const std::vector<optimizer::Settings> all = {
+  const std::vector<optimizer::Settings> optimizers = {
       {.kind = Kind::adamw},
       {.kind = Kind::adam, .weight_decay = 0.1},
       {.kind = Kind::sgd, .weight_decay = 0.1},
@@ -244,7 +244,7 @@ TEST_CASE("exact: every optimizer has one digest, whatever the layout, offloaded
       {.kind = Kind::adamw_8bit},
   };
   int number = 0;
-  for (const optimizer::Settings& settings : all) {
+  for (const optimizer::Settings& settings : optimizers) {
     for (const auto& [model, dtype] : {std::pair("tiny", at::kFloat), std::pair("tiny-llama", at::kBFloat16)}) {
       CAPTURE(optimizer::description(settings.kind).name);
       CAPTURE(model);
@@ -311,7 +311,7 @@ TEST_CASE("exact: adapters and frozen parameters have one digest, whatever the l
     at::ScalarType dtype = at::kFloat;
     optimizer::Kind optimizer = optimizer::Kind::adamw;
   };
-  const model::Adaptation all{.rank = 4, .targets = {"all-linear"}};
+  const model::Adaptation adapters{.rank = 4, .targets = {"all-linear"}};
   // Of the second block alone: no backward comes to the first, and nothing of embedding and head is trained.
   const model::Adaptation late{
       .rank = 3, .alpha = 7, .rank_stabilized = true, .targets = {"layers.1.*.q_proj", "layers.1.*.v_proj"}};
@@ -319,15 +319,16 @@ TEST_CASE("exact: adapters and frozen parameters have one digest, whatever the l
   int number =
       0;  // two layouts of each: all five for adapters of all layers, those of one block, and frozen parameters
   for (const auto& [name, adaptation, fused, dtype, kind] :
-       {Kind{"tiny", all}, Kind{"tiny", all, true}, Kind{"tiny", all, true, at::kBFloat16}, Kind{"tiny-llama", late},
-        Kind{"tiny-llama", late, true, at::kBFloat16},
+       {Kind{"tiny", adapters}, Kind{"tiny", adapters, true}, Kind{"tiny", adapters, true, at::kBFloat16},
+        Kind{"tiny-llama", late}, Kind{"tiny-llama", late, true, at::kBFloat16},
         Kind{"tiny-phi3", {.rank = 2, .targets = {"qkv_proj", "down_proj"}, .modules = {"lm_head", "norm"}}, true},
-        Kind{"tiny-qwen3", all, true, at::kBFloat16, optimizer::Kind::muon},
+        Kind{"tiny-qwen3", adapters, true, at::kBFloat16, optimizer::Kind::muon},
         Kind{"tiny-gemma2", {.rank = 4, .targets = {"o_proj"}, .frozen = {"lora_A"}}},
         Kind{"tiny", {.frozen = {"wte", "h.0", "*.bias"}}, true},
         Kind{"tiny-llama", {.frozen = {"embed_tokens", "mlp"}}},
         Kind{"tiny-vit", {.frozen = {"embeddings", "layer.0"}}, true}, Kind{"tiny", {.frozen = {"h", "ln_f"}}},
-        Kind{"tiny-mixtral", all}, Kind{"tiny-qwen3-moe", {.frozen = {"embed_tokens", "layers.0", "mlp.gate"}}, true},
+        Kind{"tiny-mixtral", adapters},
+        Kind{"tiny-qwen3-moe", {.frozen = {"embed_tokens", "layers.0", "mlp.gate"}}, true},
         Kind{"tiny-gpt-oss", {.frozen = {"experts.down_proj", "sinks"}}}}) {
     CAPTURE(name);
     CAPTURE(fused);
@@ -449,7 +450,7 @@ TEST_CASE("exact: what travels as integers is rounded alike on every number of r
   };
   std::set<std::string> digests = {trained({.layout = {.stage = 3, .micro_steps = 8}}).digest,
                                    trained({.layout = {.stage = 3, .micro_steps = 8}, .dtype = at::kBFloat16}).digest};
-  for (const auto& [weights, gradients, dtype, all] :
+  for (const auto& [weights, gradients, dtype, rank_counts] :
        {Kind{true, false, at::kFloat, {2}}, Kind{false, true, at::kFloat, {4}}, Kind{true, true, at::kFloat, {2, 8}},
         Kind{true, true, at::kBFloat16, {4}}}) {
     Case c{.layout = {.stage = 3, .micro_steps = 8}, .dtype = dtype};
@@ -457,7 +458,7 @@ TEST_CASE("exact: what travels as integers is rounded alike on every number of r
     const CaseResult expected = trained(c);
     CHECK(expected.loss > 1);
     CHECK(digests.insert(expected.digest).second);  // it rounds, and each way is another
-    for (const int ranks : all) {
+    for (const int ranks : rank_counts) {
       CAPTURE(ranks);
       c.layout.ranks = ranks;
       c.layout.micro_steps = 8 / ranks;

@@ -28,13 +28,13 @@ std::vector<std::uint64_t> fingerprints(const zero::UnitState& state, const devi
 }  // namespace
 
 std::vector<std::uint64_t> Movement::masters() {
-  std::vector<std::uint64_t> all;
+  std::vector<std::uint64_t> prints;
   for (zero::UnitState& state : engine_.states()) {
     if (state.trained() == 0) continue;
     state.see_masters(
-        [&](const device::View& owned) { std::ranges::copy(fingerprints(state, owned), std::back_inserter(all)); });
+        [&](const device::View& owned) { std::ranges::copy(fingerprints(state, owned), std::back_inserter(prints)); });
   }
-  return all;
+  return prints;
 }
 
 Movement::Movement(comm::Group& group, zero::Engine& engine, bool adapters)
@@ -49,9 +49,9 @@ void Movement::gradients() {
     if (state.trained() == 0) continue;
     std::size_t count = 0;
     for (const device::View& sum : state.gradient.parts()) {
-      const std::vector<std::uint64_t> its = fingerprints(state, sum);
-      count = its.size();
-      for (std::size_t i = 0; i < count; ++i) seen_[first + i].gradient = seen_[first + i].gradient || its[i] != 0;
+      const std::vector<std::uint64_t> prints = fingerprints(state, sum);
+      count = prints.size();
+      for (std::size_t i = 0; i < count; ++i) seen_[first + i].gradient = seen_[first + i].gradient || prints[i] != 0;
     }
     first += count;
   }
@@ -71,18 +71,18 @@ std::string Movement::after(double learning_rate, bool last) {
 }
 
 std::string Movement::said() {
-  std::string own;
-  for (const Seen& seen : seen_) own += static_cast<char>(seen.gradient * 2 + seen.moved);
-  std::vector<int> all(seen_.size());
-  for (const std::string& its : group_.all_gather_object(own, "exchange of what has moved")) {
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] |= its[i];
+  std::string mine;
+  for (const Seen& seen : seen_) mine += static_cast<char>(seen.gradient * 2 + seen.moved);
+  std::vector<int> joined(seen_.size());
+  for (const std::string& flags : group_.all_gather_object(mine, "exchange of what has moved")) {
+    for (std::size_t i = 0; i < joined.size(); ++i) joined[i] |= flags[i];
   }
   std::vector<std::string> still;
   std::size_t at = 0;
   for (const auto& unit : engine_.units()) {
     for (const unit::Parameter& parameter : unit->parameters()) {
       if (!parameter.trained) continue;
-      const bool gradient = (all[at] & 2) != 0, moved = (all[at] & 1) != 0;
+      const bool gradient = (joined[at] & 2) != 0, moved = (joined[at] & 1) != 0;
       ++at;
       const bool late = adapters_ && counted_ < kUpdates && parameter.name.ends_with(".lora_A.weight");
       if ((gradient && moved) || late) continue;

@@ -25,15 +25,15 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<std::string> folders() {
-  std::vector<std::string> all;
+  std::vector<std::string> found;
   const char* const more = std::getenv("ZS_PEERS");
   for (const fs::path& root : {fs::path("tests/data/peers"), fs::path(more ? more : "")}) {
     if (root.empty()) continue;
     for (const auto& entry : fs::directory_iterator(root)) {
-      if (fs::exists(entry.path() / "expected.safetensors")) all.push_back(entry.path().string());
+      if (fs::exists(entry.path() / "expected.safetensors")) found.push_back(entry.path().string());
     }
   }
-  return all;
+  return found;
 }
 
 at::Tensor read(const tensorfile::StateDict& from, const std::string& name) {
@@ -100,14 +100,14 @@ struct Begun {
 /// Forward and backward as one graph; gradients of what is trained.
 Computed computed(const model::Model& model, const Begun& weights, const unit::Batch& batch) {
   std::vector<std::vector<at::Tensor>> parameters;
-  std::vector<at::Tensor> all;
+  std::vector<at::Tensor> wanted;
   for (std::size_t u = 0; u < model.units.size(); ++u) {
     const at::Tensor flat = at::empty({model.units[u]->numel()});
     weights.read(u, 0, device::floats(flat));
     parameters.emplace_back();
     for (const unit::Parameter& parameter : model.units[u]->parameters()) {
       parameters.back().push_back(unit::view(parameter, flat).clone().requires_grad_(parameter.trained));
-      if (parameter.trained) all.push_back(parameters.back().back());
+      if (parameter.trained) wanted.push_back(parameters.back().back());
     }
   }
   Computed result;
@@ -121,7 +121,7 @@ Computed computed(const model::Model& model, const Begun& weights, const unit::B
   }
   result.logits = result.logits.detach();
   result.loss = x.detach();
-  result.gradients = torch::autograd::grad({x}, all);
+  result.gradients = torch::autograd::grad({x}, wanted);
   return result;
 }
 
@@ -140,9 +140,9 @@ std::vector<double> trained(const model::Model& model, const Begun& weights, con
 }
 
 TEST_CASE("peer: logits, loss, gradients and five steps of AdamW as transformers has them") {
-  const std::vector<std::string> all = folders();
-  REQUIRE(all.size() >= 12);
-  for (const std::string& folder : all) {
+  const std::vector<std::string> models = folders();
+  REQUIRE(models.size() >= 12);
+  for (const std::string& folder : models) {
     CAPTURE(folder);
     const tensorfile::StateDict expected = tensorfile::open_state_dict(folder + "/expected.safetensors");
     const bool images = model::takes_images(folder);
@@ -172,29 +172,30 @@ TEST_CASE("peer: logits, loss, gradients and five steps of AdamW as transformers
         for (const unit::Parameter& parameter : unit->parameters()) {
           CAPTURE(parameter.name);
           if (!parameter.trained) continue;
-          const at::Tensor own = got.gradients[next++], all = read(expected, "gradient." + parameter.name_in_files());
-          const at::Tensor theirs = parameter.stack.empty() ? all : all[parameter.row];
+          const at::Tensor ours = got.gradients[next++],
+                           whole = read(expected, "gradient." + parameter.name_in_files());
+          const at::Tensor theirs = parameter.stack.empty() ? whole : whole[parameter.row];
           // Softmax does not see what is the same for all keys: this gradient is 0, and what is computed is rounding.
           const bool none = parameter.name.ends_with("attention.key.bias");
           if (none) {
-            CHECK(std::max(own.abs().max().item<double>(), theirs.abs().max().item<double>()) < 1e-6 * largest);
+            CHECK(std::max(ours.abs().max().item<double>(), theirs.abs().max().item<double>()) < 1e-6 * largest);
             continue;
           }
-          const double far = apart(own, theirs);
+          const double far = apart(ours, theirs);
           CHECK(far < 1e-5);
           row.gradients = std::max(row.gradients, far);
         }
       }
-      const std::vector<double> own =
+      const std::vector<double> ours =
           trained(model, weights, batch, losses.size(0), read(expected, "learning_rate").item<double>());
-      for (std::size_t step = 0; step < own.size(); ++step) {
+      for (std::size_t step = 0; step < ours.size(); ++step) {
         CAPTURE(step);
         const double theirs = losses[static_cast<std::int64_t>(step)].item<double>();
-        CHECK(std::fabs(own[step] - theirs) <= 1e-6 * std::fabs(theirs));
-        row.steps = std::max(row.steps, std::fabs(own[step] / theirs - 1));
+        CHECK(std::fabs(ours[step] - theirs) <= 1e-6 * std::fabs(theirs));
+        row.steps = std::max(row.steps, std::fabs(ours[step] / theirs - 1));
       }
       show(folder, fused, row);
-      CHECK(own.back() < own.front());
+      CHECK(ours.back() < ours.front());
     }
   }
 }

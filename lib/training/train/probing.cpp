@@ -162,9 +162,9 @@ std::vector<Held> Probing::parameters(std::size_t unit, std::vector<Held>& compu
   const bool divided = state.layout().divided.optimizer_state;
   const std::int64_t dense = state.layout().dense(), end = state.numel();
   held_.push_back(state.parameters.frozen().to(at::kCPU));
-  const auto add_frozen = [&](bool packed, comm::Slice whole, comm::Slice own) {
+  const auto add_frozen = [&](bool packed, comm::Slice whole, comm::Slice local) {
     std::ranges::move(
-        parts(unit, divided ? own : whole, frozen_at("param/", packed), bytes_of(held_.back(), state.trained())),
+        parts(unit, divided ? local : whole, frozen_at("param/", packed), bytes_of(held_.back(), state.trained())),
         std::back_inserter(found));
   };
   add_frozen(false, {state.trained(), dense}, state.layout().frozen);
@@ -222,7 +222,7 @@ void Probing::after(const zero::StepResult& result, double learning_rate) {
   }
   for (const std::string* const more : {&kept, &moved, &computing})
     rows += (rows.empty() || more->empty() ? "" : ", ") + *more;
-  probefile::StepOf of{.step = step, .computed = computed_in(settings_.engine)};
+  probefile::StepOf record{.step = step, .computed = computed_in(settings_.engine)};
   double loss = 0;
   for (int micro = 0; micro < settings_.micro_steps; ++micro) {
     if (engine_.leaf(micro) < 0) continue;
@@ -230,20 +230,20 @@ void Probing::after(const zero::StepResult& result, double learning_rate) {
     const std::int64_t first = engine_.leaf(micro) / settings_.chunks * settings_.chunks;
     for (std::int64_t leaf = first; leaf < first + settings_.chunks; ++leaf)
       of_chunks += result.leaf_losses.at(static_cast<std::size_t>(leaf));
-    of.losses.push_back(of_chunks / settings_.chunks);
-    loss += of.losses.back();
+    record.losses.push_back(of_chunks / settings_.chunks);
+    loss += record.losses.back();
   }
   // A rank's share of the mean over all ranks: the mean of its micro-batches if each rank has the same number.
-  of.loss = loss / (static_cast<double>(settings_.micro_batches()) / settings_.groups());
-  of.scalars = {{"norm", result.grad_norm}};
-  if (settings_.engine.max_grad_norm > 0) of.scalars.emplace_back("clip", settings_.engine.max_grad_norm);
-  if (settings_.engine.scales()) of.scalars.emplace_back("loss_scale", result.loss_scale);
-  of.groups = groups(engine_, learning_rate);
-  of.counters = counters(engine_);
-  of.batch = std::move(batch_);
-  of.targets = std::move(targets_);
-  if (keeps) of.values = write_values(step);
-  writer_->step(of, rows, locals_);
+  record.loss = loss / (static_cast<double>(settings_.micro_batches()) / settings_.groups());
+  record.scalars = {{"norm", result.grad_norm}};
+  if (settings_.engine.max_grad_norm > 0) record.scalars.emplace_back("clip", settings_.engine.max_grad_norm);
+  if (settings_.engine.scales()) record.scalars.emplace_back("loss_scale", result.loss_scale);
+  record.groups = groups(engine_, learning_rate);
+  record.counters = counters(engine_);
+  record.batch = std::move(batch_);
+  record.targets = std::move(targets_);
+  if (keeps) record.values = write_values(step);
+  writer_->step(record, rows, locals_);
   written_ = step;
   clear();
 }

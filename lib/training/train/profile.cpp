@@ -130,10 +130,10 @@ int slots_of_node(comm::Group& group) {
   cpu_set_t mine;
   CPU_ZERO(&mine);
   sched_getaffinity(0, sizeof mine, &mine);
-  const auto all = comm::exchange_values(group, mine, "exchange of what was measured");
-  cpu_set_t together = all.front();
+  const auto masks = comm::exchange_values(group, mine, "exchange of what was measured");
+  cpu_set_t together = masks.front();
   for (int rank = 1; rank < comm::ranks_of_first_node(group); ++rank)
-    CPU_OR(&together, &together, &all[static_cast<std::size_t>(rank)]);
+    CPU_OR(&together, &together, &masks[static_cast<std::size_t>(rank)]);
   return std::max(1, CPU_COUNT(&together) / at::get_num_threads());
 }
 
@@ -177,11 +177,11 @@ bool Measuring::after(std::int64_t step, double seconds, const std::string& fold
     profile.peak +=
         plan::peak_bytes(plan::baseline(profile.shape), profile) - plan::peak_bytes(engine_.plan(), profile);
   const std::string mine = plan::to_json(profile);
-  for (const std::string& its : group_.all_gather_object(mine, "exchange of what was measured"))
-    ranks.push_back(plan::profile_from_json(its, "the profile of a rank"));
-  const auto all = std::make_shared<const plan::Profile>(plan::profile_of(ranks));
-  if (group_.rank() == 0) write_file(folder + "/profile.json", plan::to_json(*all));
-  engine_.plans().measured(all);
+  for (const std::string& text : group_.all_gather_object(mine, "exchange of what was measured"))
+    ranks.push_back(plan::profile_from_json(text, "the profile of a rank"));
+  const auto merged = std::make_shared<const plan::Profile>(plan::profile_of(ranks));
+  if (group_.rank() == 0) write_file(folder + "/profile.json", plan::to_json(*merged));
+  engine_.plans().measured(merged);
   return true;
 }
 

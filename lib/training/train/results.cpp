@@ -34,9 +34,9 @@ Json read(const std::string& path) {
 
 /// Appends the numbers of a tensor, and notes its shape behind `outer`.
 template <typename T>
-void append(std::vector<T>& all, std::vector<std::uint64_t>& shape, std::initializer_list<std::int64_t> outer,
+void append(std::vector<T>& values, std::vector<std::uint64_t>& shape, std::initializer_list<std::int64_t> outer,
             const at::Tensor& tensor) {
-  all.insert(all.end(), tensor.data_ptr<T>(), tensor.data_ptr<T>() + tensor.numel());
+  values.insert(values.end(), tensor.data_ptr<T>(), tensor.data_ptr<T>() + tensor.numel());
   shape.assign(outer.begin(), outer.end());
   shape.insert(shape.end(), tensor.sizes().begin(), tensor.sizes().end());
 }
@@ -81,9 +81,9 @@ void write_results(const std::string& path, const std::string& method, const Out
     if (key == "final_valid_step") result[key] = parse_int(value).value_or(0);
   }
   if (!outcome.diverged.empty()) result["error"] = outcome.diverged;
-  Json all = read(path);
-  all[method] = std::move(result);
-  write_file(path, all.dump(2) + "\n");
+  Json results = read(path);
+  results[method] = std::move(result);
+  write_file(path, results.dump(2) + "\n");
 }
 
 void save_initial(const std::string& folder, const unit::Units& units, std::uint64_t seed,

@@ -80,12 +80,12 @@ TEST_CASE("saving: a training does not go on in another arithmetic, whichever at
          return row.role == attribute::Role::arithmetic && !row.key.empty() && !row.found;
        })) {
     INFO(row->name);
-    const Case* const its = std::ranges::find_if(kCases, [&](const Case& c) { return c.name == row->name; });
-    REQUIRE(its != std::end(kCases));
-    const checkpoint::Progress before = progress_of(with(its->dtype, "", "", its->compiled, its->adapted));
-    CHECK(refusal(before, with(its->dtype, "", "", its->compiled, its->adapted)).empty());
-    CHECK(refusal(before, with(its->dtype, row->key, its->value, its->compiled, its->adapted)) ==
-          "saved: was made with " + std::string(row->name) + " " + its->expected + ": use " + its->remedy +
+    const Case* const found = std::ranges::find_if(kCases, [&](const Case& c) { return c.name == row->name; });
+    REQUIRE(found != std::end(kCases));
+    const checkpoint::Progress before = progress_of(with(found->dtype, "", "", found->compiled, found->adapted));
+    CHECK(refusal(before, with(found->dtype, "", "", found->compiled, found->adapted)).empty());
+    CHECK(refusal(before, with(found->dtype, row->key, found->value, found->compiled, found->adapted)) ==
+          "saved: was made with " + std::string(row->name) + " " + found->expected + ": use " + found->remedy +
               ", or begin another run from its weights, --model_name saved");
   }
 }

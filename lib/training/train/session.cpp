@@ -95,13 +95,13 @@ std::string resume_command(const std::string& folder) {
 
 /// The cost of a plan, as lines to print next to it.
 std::string cost_text(const plan::Plan& plan, const plan::Profile& profile) {
-  const plan::Prediction its = plan::CostModel(profile, {}).predict(plan);
-  std::string text = "# predicted: step " + to_rounded_text(its.seconds, 4) + " s, peak " + to_bytes_text(its.memory) +
-                     ", sent by a rank " + to_bytes_text(its.sent) + ", of it " + to_bytes_text(its.between_nodes) +
-                     " between nodes\n#";
-  for (const auto& [lane, seconds] : its.parts) text += " " + lane + " " + to_rounded_text(seconds, 4) + " s";
+  const plan::Prediction predicted = plan::CostModel(profile, {}).predict(plan);
+  std::string text = "# predicted: step " + to_rounded_text(predicted.seconds, 4) + " s, peak " +
+                     to_bytes_text(predicted.memory) + ", sent by a rank " + to_bytes_text(predicted.sent) +
+                     ", of it " + to_bytes_text(predicted.between_nodes) + " between nodes\n#";
+  for (const auto& [lane, seconds] : predicted.parts) text += " " + lane + " " + to_rounded_text(seconds, 4) + " s";
   text += "\n";
-  for (const std::string& what : its.unknown) text += "# not in the profile, and left out: " + what + "\n";
+  for (const std::string& what : predicted.unknown) text += "# not in the profile, and left out: " + what + "\n";
   return text;
 }
 

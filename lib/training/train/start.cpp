@@ -20,8 +20,8 @@ namespace {
 /// Throws where `config` is not the one that the run in `folder` was planned with.
 void require_planned(const config::Config& config, const std::string& folder) {
   const config::Config planned = config::Config::read(folder + "/config.yaml");
-  const auto text = [](const config::Config& of, const std::string& key) {
-    const config::Entry* const entry = of.find(key);
+  const auto text = [](const config::Config& from, const std::string& key) {
+    const config::Entry* const entry = from.find(key);
     return entry ? entry->value : "not set";
   };
   for (const config::Config* const each : {&planned, &config}) {
@@ -79,16 +79,16 @@ std::vector<Change> changes(config::Config& config, const config::Config& stored
   const std::string place = "run.output_dir";
   const config::Entry* const folder = stored.find(place);
   config.set(folder ? *folder : config::Entry{place, "", "", config::Kind::null, config::From::stored});
-  std::vector<Change> all;
+  std::vector<Change> changes;
   for (const config::Entry& entry : config.entries()) {
     if (entry.from != config::From::user) continue;
     const config::Known* const row = config::known(entry.key);
     const config::Entry* const before = stored.find(entry.key);
     const std::string then = before ? before->value : "not set", now = entry.value.empty() ? "not set" : entry.value;
     if (row ? config::same_form(*row, then) != config::same_form(*row, now) : then != now)
-      all.push_back({entry.key, then, now, entry.origin});
+      changes.push_back({entry.key, then, now, entry.origin});
   }
-  return all;
+  return changes;
 }
 
 /// Throws Error at a setting that has no meaning for a continued run.

@@ -45,10 +45,10 @@ Tracking::Tracking(const Settings& settings, const registry::Run& run) {
 }
 
 std::vector<metric::Writer*> Tracking::writers() {
-  std::vector<metric::Writer*> all;
-  if (tensorboard_) all.push_back(&*tensorboard_);
-  if (wandb_) all.push_back(&*wandb_);
-  return all;
+  std::vector<metric::Writer*> writers;
+  if (tensorboard_) writers.push_back(&*tensorboard_);
+  if (wandb_) writers.push_back(&*wandb_);
+  return writers;
 }
 
 void Tracking::output(const std::string& line) {

@@ -246,13 +246,13 @@ void Trainer::evaluate_all(bool last) {
 }
 
 std::vector<std::string> Trainer::evaluate() {
-  std::vector<std::string> all;
+  std::vector<std::string> printed;
   for (const Part part : {Part::validation, Part::test}) {
     if (batches_.micro_batches(part) == 0) continue;
     const Evaluation evaluation = evaluate(part, part == Part::test || batches_.micro_batches(Part::test) == 0);
-    for (std::string& line : lines(evaluation, part, batches_.data().labels)) all.push_back(std::move(line));
+    for (std::string& line : lines(evaluation, part, batches_.data().labels)) printed.push_back(std::move(line));
   }
-  return all;
+  return printed;
 }
 
 }  // namespace zs::train

@@ -185,12 +185,12 @@ void Trainer::tell(const Evaluation& evaluation, Part part) {
 }
 
 std::vector<std::pair<std::string, std::string>> Trainer::totals(const Outcome& outcome) const {
-  std::vector<std::pair<std::string, std::string>> all(evaluated_.begin(), evaluated_.end());
-  all.emplace_back("total_steps", to_text(outcome.steps));
-  all.emplace_back("total_epochs", to_rounded_text(batches_.epochs(outcome.steps), 4));
-  all.emplace_back("epoch_time", to_text(outcome.iteration_time * batches_.steps_per_epoch()));
-  all.emplace_back("model_size_M", to_rounded_text(static_cast<double>(unit::numel(model_.units)) / 1e6, 4));
-  all.emplace_back("samples_per_second", to_text(outcome.samples_per_second));
+  std::vector<std::pair<std::string, std::string>> results(evaluated_.begin(), evaluated_.end());
+  results.emplace_back("total_steps", to_text(outcome.steps));
+  results.emplace_back("total_epochs", to_rounded_text(batches_.epochs(outcome.steps), 4));
+  results.emplace_back("epoch_time", to_text(outcome.iteration_time * batches_.steps_per_epoch()));
+  results.emplace_back("model_size_M", to_rounded_text(static_cast<double>(unit::numel(model_.units)) / 1e6, 4));
+  results.emplace_back("samples_per_second", to_text(outcome.samples_per_second));
   // The mean of each epoch that was begun, over its steps.
   struct Sum {
     double loss = 0;
@@ -202,9 +202,9 @@ std::vector<std::pair<std::string, std::string>> Trainer::totals(const Outcome& 
   for (std::size_t i = 0; i < epoch.size(); ++i) epochs[epoch[i]].loss += loss[i], ++epochs[epoch[i]].steps;
   if (epochs.size() > 1) {
     for (const auto& [number, sum] : epochs)
-      all.emplace_back("train_loss_epoch." + to_text(number), to_text(sum.loss / static_cast<double>(sum.steps)));
+      results.emplace_back("train_loss_epoch." + to_text(number), to_text(sum.loss / static_cast<double>(sum.steps)));
   }
-  return all;
+  return results;
 }
 
 }  // namespace zs::train

@@ -113,8 +113,8 @@ TEST_CASE("another way to one global batch is layout, another global batch is an
 }
 
 TEST_CASE("what only one run says is a difference") {
-  const auto all = differences({});
-  CHECK(all.empty());
+  const auto found = differences({});
+  CHECK(found.empty());
   const Facts one = {{"weight_decay", "0.1"}}, other = {};
   CHECK(bits_of(one, other) == Bits::other_training);
   CHECK(reason(differences({&one, &other})) ==

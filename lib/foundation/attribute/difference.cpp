@@ -38,10 +38,10 @@ std::string global_batch(const Facts& facts) {
 }  // namespace
 
 std::string value(const Facts& facts, std::string_view any_name) {
-  const std::string_view own = primary(any_name);
-  if (const auto found = facts.find(std::string(own)); found != facts.end()) return found->second;
+  const std::string_view name = primary(any_name);
+  if (const auto found = facts.find(std::string(name)); found != facts.end()) return found->second;
   for (const auto& [key, value] : facts) {
-    if (primary(key) == own) return value;
+    if (primary(key) == name) return value;
   }
   return "";
 }
@@ -51,11 +51,11 @@ Facts named(const Facts& facts) {
   for (const auto& [key, value] : facts) {
     if (value.empty()) continue;
     const Attribute* const row = find(key);
-    const std::string own(primary(key));
-    if (own == key)
-      known[own] = spelt(row, value);
+    const std::string name(primary(key));
+    if (name == key)
+      known[name] = spelt(row, value);
     else
-      known.emplace(own, spelt(row, value));
+      known.emplace(name, spelt(row, value));
   }
   return known;
 }
@@ -98,7 +98,7 @@ std::vector<Difference> differences(const std::vector<const Facts*>& runs) {
     known.push_back(settled(*run));
     for (const auto& [key, value] : known.back()) names.insert(key);
   }
-  std::vector<Difference> all;
+  std::vector<Difference> differing;
   for (const std::string& name : in_order({names.begin(), names.end()})) {
     Difference one{name, Role::identity, {}};
     bool differ = false;
@@ -108,21 +108,21 @@ std::vector<Difference> differences(const std::vector<const Facts*>& runs) {
       one.role = std::min(one.role, role_in(facts, name));
       differ = differ || one.values.back() != one.values.front();
     }
-    if (differ && one.role < Role::measurement) all.push_back(std::move(one));
+    if (differ && one.role < Role::measurement) differing.push_back(std::move(one));
   }
-  return all;
+  return differing;
 }
 
-std::vector<Difference> of_role(const std::vector<Difference>& all, Role role) {
+std::vector<Difference> of_role(const std::vector<Difference>& differences, Role role) {
   std::vector<Difference> some;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(some),
+  std::copy_if(differences.begin(), differences.end(), std::back_inserter(some),
                [&](const Difference& one) { return one.role == role; });
   return some;
 }
 
-Bits expected_bits(const std::vector<Difference>& all) {
+Bits expected_bits(const std::vector<Difference>& differences) {
   Bits bits = Bits::same;
-  for (const Difference& one : all) {
+  for (const Difference& one : differences) {
     if (one.role == Role::decides) return Bits::other_training;
     if (one.role == Role::arithmetic) bits = Bits::other_arithmetic;
   }
@@ -167,20 +167,21 @@ std::string text(const std::vector<Difference>& some, std::size_t most) {
     parts.resize(most - 1);
     parts.push_back(std::to_string(rest) + " more");
   }
-  std::string all;
+  std::string list;
   for (std::size_t i = 0; i < parts.size(); ++i)
-    all += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
-  return all;
+    list += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
+  return list;
 }
 
-std::string reason(const std::vector<Difference>& all) {
-  switch (expected_bits(all)) {
+std::string reason(const std::vector<Difference>& differences) {
+  switch (expected_bits(differences)) {
     case Bits::same:
       return "";
     case Bits::other_arithmetic:
-      return "are not expected to be the same bits, because they differ in " + text(of_role(all, Role::arithmetic));
+      return "are not expected to be the same bits, because they differ in " +
+             text(of_role(differences, Role::arithmetic));
     case Bits::other_training:
-      return "train different things: they differ in " + text(of_role(all, Role::decides));
+      return "train different things: they differ in " + text(of_role(differences, Role::decides));
   }
   return "";
 }

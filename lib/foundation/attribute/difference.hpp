@@ -40,7 +40,7 @@ struct Difference {
 /// unknown ones last. If an attribute has several roles among the runs, the first in Role's order counts. Measurements
 /// and identities are left out.
 std::vector<Difference> differences(const std::vector<const Facts*>& runs);
-std::vector<Difference> of_role(const std::vector<Difference>& all, Role role);
+std::vector<Difference> of_role(const std::vector<Difference>& differences, Role role);
 
 /// The expected relation of the final bits of runs with these differences.
 enum class Bits : std::uint8_t {
@@ -48,7 +48,7 @@ enum class Bits : std::uint8_t {
   other_arithmetic,  ///< bits are expected to differ, and different bits are not a fault
   other_training,    ///< the runs train different things
 };
-Bits expected_bits(const std::vector<Difference>& all);
+Bits expected_bits(const std::vector<Difference>& differences);
 std::string_view name(Bits bits);
 
 /// "layers (2 and 4) and weight decay (0.1 and not said)"; after `most` items the rest is counted.
@@ -56,7 +56,7 @@ std::string text(const std::vector<Difference>& some, std::size_t most = 6);
 
 /// The conclusion as a clause: "train different things: they differ in layers (2 and 4)"; "are not expected to be the
 /// same bits, because they differ in dtype ..."; "" if the same bits are expected.
-std::string reason(const std::vector<Difference>& all);
+std::string reason(const std::vector<Difference>& differences);
 
 /// The meaning of two runs' state digests: "a fault: one training in one arithmetic ends with different bits", "other
 /// bits: they train different things: ..."; "" if nothing follows.

@@ -18,8 +18,8 @@ TEST_CASE("base64: the vectors of RFC 4648, both ways, and what is none") {
     CHECK(to_base64(bytes) == text);
     CHECK(from_base64(text) == bytes);
   }
-  const std::string all = from_base64(to_base64(std::string("\0\xff\x80\n", 4)));
-  CHECK(all == std::string("\0\xff\x80\n", 4));
+  const std::string bytes = from_base64(to_base64(std::string("\0\xff\x80\n", 4)));
+  CHECK(bytes == std::string("\0\xff\x80\n", 4));
   for (const char* const none : {"Zg", "Zm9", "Z!9v", "Zm9vY"}) CHECK_THROWS_AS(from_base64(none), Error);
 }
 

@@ -35,8 +35,8 @@ struct Known {
 };
 
 Known& known() {
-  static Known* const all = new Known;  // threads may read files while the process ends
-  return *all;
+  static Known* const files = new Known;  // threads may read files while the process ends
+  return *files;
 }
 
 Read read_of(const struct stat& status) {
@@ -73,10 +73,10 @@ bool inside(const std::string& path, const std::string& folder) {
 void claim_output(const std::string& path, const std::string& by) {
   struct stat status {};
   const bool file = is_file(path, status);
-  Known& all = known();
-  const std::scoped_lock lock(all.guard);
-  if (file && all.reads.count(read_of(status))) refuse(path == "-" ? "stdout" : path, by);
-  all.claims.push_back({path, by, file, status.st_dev, status.st_ino});
+  Known& files = known();
+  const std::scoped_lock lock(files.guard);
+  if (file && files.reads.count(read_of(status))) refuse(path == "-" ? "stdout" : path, by);
+  files.claims.push_back({path, by, file, status.st_dev, status.st_ino});
 }
 
 void require_place(const std::string& path, const std::string& by) {
@@ -102,21 +102,21 @@ void require_folder(const std::string& path, const std::string& by) {
 void note_input(int file, const std::string& name) {
   struct stat status {};
   if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return;
-  Known& all = known();
-  const std::scoped_lock lock(all.guard);
-  for (const Claim& claim : all.claims) {
+  Known& files = known();
+  const std::scoped_lock lock(files.guard);
+  for (const Claim& claim : files.claims) {
     if (claims(claim, status)) refuse(name, claim.by);
   }
-  all.reads.insert(read_of(status));
+  files.reads.insert(read_of(status));
 }
 
 void check_output(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return;
-  Known& all = known();
-  const std::scoped_lock lock(all.guard);
-  if (!all.reads.count(read_of(status))) return;
-  for (const Claim& claim : all.claims) {
+  Known& files = known();
+  const std::scoped_lock lock(files.guard);
+  if (!files.reads.count(read_of(status))) return;
+  for (const Claim& claim : files.claims) {
     if (!claim.file && inside(path, claim.path)) refuse(path, claim.by);
   }
 }

@@ -43,8 +43,8 @@ std::int64_t group_memory() {
 std::int64_t host_memory() {
   struct sysinfo info {};
   ::sysinfo(&info);
-  const auto all = static_cast<std::int64_t>((info.totalram + info.totalswap) * info.mem_unit);
-  return std::min(all, group_memory());
+  const auto installed = static_cast<std::int64_t>((info.totalram + info.totalswap) * info.mem_unit);
+  return std::min(installed, group_memory());
 }
 
 }  // namespace zs

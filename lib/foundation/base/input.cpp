@@ -30,10 +30,10 @@ int open_stdin() {
   struct stat status {};
   if (flags < 0 || (flags & O_NONBLOCK) == 0 || ::fstat(file, &status) != 0) return file;
   if (!S_ISFIFO(status.st_mode) && !S_ISCHR(status.st_mode)) return file;
-  const int own = ::open("/proc/self/fd/0", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (own < 0 || ::fcntl(own, F_SETFL, 0) != 0) return file;
+  const int reopened = ::open("/proc/self/fd/0", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (reopened < 0 || ::fcntl(reopened, F_SETFL, 0) != 0) return file;
   ::close(file);
-  return own;
+  return reopened;
 }
 
 }  // namespace

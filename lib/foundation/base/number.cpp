@@ -78,15 +78,15 @@ std::string to_hex(std::string_view bytes) {
 }
 
 std::int64_t product(std::string_view what, std::initializer_list<std::int64_t> factors) {
-  std::int64_t all = 1;
+  std::int64_t product = 1;
   std::string text;
   bool fits = true;
   for (const std::int64_t factor : factors) {
     text += (text.empty() ? "" : " x ") + std::to_string(factor);
-    fits = !__builtin_mul_overflow(all, factor, &all) && fits;
+    fits = !__builtin_mul_overflow(product, factor, &product) && fits;
   }
   if (!fits) throw Error(std::string(what) + ": " + text + " is more than any machine counts");
-  return all;
+  return product;
 }
 
 std::optional<double> parse_real(std::string_view text) {

@@ -33,9 +33,9 @@ nlohmann::ordered_json json_object(const std::vector<std::string>& names, const 
   auto object = nlohmann::ordered_json::object();
   auto& members =
       static_cast<nlohmann::ordered_json::object_t::Container&>(object.get_ref<nlohmann::ordered_json::object_t&>());
-  std::unordered_set<std::string_view> there;  // an ordered object looks through all its members for each new one
+  std::unordered_set<std::string_view> present;  // an ordered object looks through all its members for each new one
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (!values[i].empty() && there.insert(names[i]).second) members.emplace_back(names[i], json_value(values[i]));
+    if (!values[i].empty() && present.insert(names[i]).second) members.emplace_back(names[i], json_value(values[i]));
   }
   return object;
 }

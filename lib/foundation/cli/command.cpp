@@ -145,9 +145,9 @@ std::string instead(const std::string& word, const Option& option) {
 Args Args::parse(const Command& command, const std::vector<std::string>& words) {
   Args args;
   args.command_ = &command;
-  std::vector<std::string> all = {command.name};
-  all.insert(all.end(), words.begin(), words.end());
-  args.line_ = shell_quoted(without_secrets(all));
+  std::vector<std::string> line = {command.name};
+  line.insert(line.end(), words.begin(), words.end());
+  args.line_ = shell_quoted(without_secrets(line));
 
   std::vector<std::string> normal;
   bool options_end = false;

@@ -68,8 +68,8 @@ class Args {
 
 using zs::shell_quoted;
 
-/// The --help text; of `all` groups, or of the brief ones.
-std::string help_text(const Command& command, bool all = true);
+/// The --help text; `whole`: of all groups, or only of the brief ones.
+std::string help_text(const Command& command, bool whole = true);
 
 /// The mdoc(7) man page: NAME, SYNOPSIS, OPTIONS and EXIT STATUS from the table, the rest from `prose`. The first line
 /// of `prose` is the .Dd date. The text up to the first .Ss or .Sh is the DESCRIPTION. Its subsections become DETAILS.

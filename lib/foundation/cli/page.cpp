@@ -22,9 +22,9 @@ const std::vector<Option>& common_options() {
 }
 
 std::map<int, std::string> statuses(const Command& command) {
-  std::map<int, std::string> all = {{0, "done"}, {2, "could not: usage, input, output or device"}};
-  for (const auto& [status, meaning] : command.statuses) all[status] = meaning;
-  return all;
+  std::map<int, std::string> statuses = {{0, "done"}, {2, "could not: usage, input, output or device"}};
+  for (const auto& [status, meaning] : command.statuses) statuses[status] = meaning;
+  return statuses;
 }
 
 std::string with_default(const Option& option) {
@@ -77,18 +77,18 @@ std::string upper(std::string text) {
 }
 
 std::vector<Option> all_options(const Command& command) {
-  std::vector<Option> all = command.options;
-  const std::string last_group = all.empty() ? "" : all.back().group;
+  std::vector<Option> options = command.options;
+  const std::string last_group = options.empty() ? "" : options.back().group;
   for (Option option : common_options()) {
     option.group = last_group.empty() ? "" : "General";
-    all.push_back(option);
+    options.push_back(option);
   }
-  return all;
+  return options;
 }
 
 }  // namespace
 
-std::string help_text(const Command& command, bool all) {
+std::string help_text(const Command& command, bool whole) {
   std::ostringstream out;
   out << "Usage: " << command.name << " [OPTION]..." << (command.operands.empty() ? "" : " " + command.operands) << "\n"
       << command.purpose << ".\n\n";
@@ -98,7 +98,7 @@ std::string help_text(const Command& command, bool all) {
   std::size_t hidden = 0;
   for (const Option& option : options) {
     const bool common = option.group == "General" && option.name != "help" && option.name != "version";
-    if (!all && !command.brief.empty() && !command.brief.contains(option.group) &&
+    if (!whole && !command.brief.empty() && !command.brief.contains(option.group) &&
         (option.group != "General" || common)) {
       ++hidden;
       continue;

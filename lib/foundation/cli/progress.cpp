@@ -93,10 +93,10 @@ void Progress::at(double share, const std::string& what) {
   if (seconds >= 1 && line_.due()) line_.show(progress_text(share, what, seconds));
 }
 
-void Progress::at(std::size_t done, std::size_t all, const std::string& name) {
+void Progress::at(std::size_t done, std::size_t total, const std::string& name) {
   if (done > 0)
-    at(static_cast<double>(done) / static_cast<double>(all),
-       std::to_string(done + 1) + " of " + std::to_string(all) + ": " + name);
+    at(static_cast<double>(done) / static_cast<double>(total),
+       std::to_string(done + 1) + " of " + std::to_string(total) + ": " + name);
 }
 
 void show_reading() {

@@ -45,8 +45,8 @@ std::string progress_text(double share, const std::string& what, double seconds)
 class Progress {
  public:
   void at(double share, const std::string& what);
-  /// `done` of `all` items of similar size are complete; `name` is the next, "" after the last.
-  void at(std::size_t done, std::size_t all, const std::string& name);
+  /// `done` of `total` items of similar size are complete; `name` is the next, "" after the last.
+  void at(std::size_t done, std::size_t total, const std::string& name);
 
  private:
   ProgressLine line_;

@@ -40,8 +40,8 @@ bool answered(const Command& command, const std::vector<std::string>& words, con
   if (words.empty()) return false;
   for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
     const std::string& word = words[i];
-    const bool all = word == "--help=all" || (i + 1 < words.size() && words[i + 1] == "all");
-    if (word == "--help" || word == "--help=all" || word == "-h") return print(help_text(command, all)), true;
+    const bool whole = word == "--help=all" || (i + 1 < words.size() && words[i + 1] == "all");
+    if (word == "--help" || word == "--help=all" || word == "-h") return print(help_text(command, whole)), true;
     if (word == "--version")
       return print(command.name + " " + version() + (hooks.build ? " " + hooks.build() : "") + "\n"), true;
   }

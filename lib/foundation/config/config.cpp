@@ -225,24 +225,24 @@ bool Config::boolean(std::string_view key) const {
 
 std::vector<std::string> Config::list(std::string_view key) const {
   const Entry* const entry = find(key);
-  std::vector<std::string> all;
-  if (!entry) return all;
+  std::vector<std::string> items;
+  if (!entry) return items;
   if (entry->kind == Kind::list) {
     const YAML::Node node = document(entry->value, entry->origin);
     if (!node.IsSequence()) fail(*entry, "'" + entry->value + "' is not a list");
     for (const YAML::Node& item : node) {
       if (!item.IsScalar()) fail(*entry, "'" + entry->value + "' is not a list of words");
-      all.push_back(item.Scalar());
+      items.push_back(item.Scalar());
     }
-    return all;
+    return items;
   }
   for (std::string_view rest = entry->value; !rest.empty();) {
     const std::size_t end = std::min(rest.find(','), rest.size());
     if (end == 0 || end + 1 == rest.size()) fail(*entry, "'" + entry->value + "' has an empty word");
-    all.emplace_back(rest.substr(0, end));
+    items.emplace_back(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  return all;
+  return items;
 }
 
 }  // namespace zs::config

@@ -154,10 +154,11 @@ TEST_CASE("config: the words of other trainers are known, and none of them is a 
 TEST_CASE("config: a few lines of aliases that stand for more values than fit anywhere are an error") {
   std::string lists = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n", maps = "a0: &a0 {x: 1}\n", merges = maps;
   for (int i = 1; i < 30; ++i) {
-    const std::string own = "a" + std::to_string(i) + ": &a" + std::to_string(i), before = "*a" + std::to_string(i - 1);
-    lists += own + " [" + before + ", " + before + ", " + before + "]\n";
-    maps += own + " {p: " + before + ", q: " + before + ", r: " + before + "}\n";
-    merges += own + " {<<: [" + before + ", " + before + ", " + before + "]}\n";
+    const std::string anchor = "a" + std::to_string(i) + ": &a" + std::to_string(i),
+                      before = "*a" + std::to_string(i - 1);
+    lists += anchor + " [" + before + ", " + before + ", " + before + "]\n";
+    maps += anchor + " {p: " + before + ", q: " + before + ", r: " + before + "}\n";
+    merges += anchor + " {<<: [" + before + ", " + before + ", " + before + "]}\n";
   }
   for (const std::string& bomb : {lists, maps, merges})
     CHECK(complaint_of(bomb).find(": too many values: aliases repeat one far more often than it is written") !=

@@ -246,11 +246,11 @@ class Reader {
     require_type("scheduler", "WarmupLR");
     const Entry* const asked = said_at("optimizer.type");
     if (asked && !described()) {
-      std::vector<std::string> all;
+      std::vector<std::string> names;
       for (const optimizer::Description& one : optimizer::all()) {
-        if (!one.deepspeed.empty()) all.emplace_back(one.deepspeed);
+        if (!one.deepspeed.empty()) names.emplace_back(one.deepspeed);
       }
-      fail(*asked, asked->value + " is not supported: zs has " + joined(all) + did_you_mean(asked->value, all));
+      fail(*asked, asked->value + " is not supported: zs has " + joined(names) + did_you_mean(asked->value, names));
     }
     const Entry* const type = said_at("scheduler.type");
     static constexpr std::array kTypes = {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR"};
@@ -287,25 +287,25 @@ class Reader {
   /// The class that DeepSpeed calls takes these parameters, and no others: it ends with TypeError.
   void require_parameters() const {
     if (const optimizer::Description* const row = described()) {
-      const auto& [name, own] = class_of(*row);
-      require_parameters("optimizer", name, " " + own + " ");
+      const auto& [name, parameters] = class_of(*row);
+      require_parameters("optimizer", name, " " + parameters + " ");
     }
     const Entry* const type = said_at("scheduler.type");
     if (!type) return;
     const bool cosine = type->value == "WarmupCosineLR";
-    std::string own = " warmup_num_steps warmup_type last_batch_iteration ";
-    own += cosine ? "warmup_min_ratio cos_min_ratio " : "warmup_min_lr warmup_max_lr ";
-    if (type->value != "WarmupLR") own += "total_num_steps ";
-    require_parameters("scheduler", type->value, own);
+    std::string parameters = " warmup_num_steps warmup_type last_batch_iteration ";
+    parameters += cosine ? "warmup_min_ratio cos_min_ratio " : "warmup_min_lr warmup_max_lr ";
+    if (type->value != "WarmupLR") parameters += "total_num_steps ";
+    require_parameters("scheduler", type->value, parameters);
     const Entry* const steps = said_at("scheduler.params.warmup_num_steps");
     if (steps && parse_real(steps->value).value_or(0) < 1)
       fail(*steps, "'" + steps->value + "' is not a whole number of at least 1, as DeepSpeed asks for");
   }
-  void require_parameters(const std::string& section, const std::string& name, const std::string& own) const {
+  void require_parameters(const std::string& section, const std::string& name, const std::string& parameters) const {
     const std::string front = section + ".params.";
     for (const Entry& entry : file_.entries()) {
       if (!entry.key.starts_with(front) || !deepspeed_key(entry.key)) continue;
-      if (own.find(" " + entry.key.substr(front.size()) + " ") == std::string::npos)
+      if (parameters.find(" " + entry.key.substr(front.size()) + " ") == std::string::npos)
         fail(entry, "DeepSpeed's " + name + " takes no such parameter: leave it out");
     }
   }

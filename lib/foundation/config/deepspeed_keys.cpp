@@ -250,11 +250,11 @@ bool deepspeed_section(std::string_view path) {
 }
 
 std::vector<std::string> deepspeed_paths() {
-  std::vector<std::string> all;
+  std::vector<std::string> paths;
   for (const DeepSpeedKey& key : kKeys) {
-    if (!key.path.ends_with(".*")) all.emplace_back(key.path);
+    if (!key.path.ends_with(".*")) paths.emplace_back(key.path);
   }
-  return all;
+  return paths;
 }
 
 }  // namespace zs::config

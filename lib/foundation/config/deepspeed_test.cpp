@@ -175,10 +175,10 @@ TEST_CASE("deepspeed: no key is dropped without a word") {
   const Read idle(R"({"zero_optimization": {"stage": 0, "overlap_comm": true, "sub_group_size": 1e9},
     "aio": {"queue_depth": 8}, "wandb": {"enabled": true, "project": "x"}, "fp16": {}})");
   CHECK(idle.error == "");
-  std::string all;
-  for (const std::string& one : idle.config.warnings()) all += one + "\n";
+  std::string warnings;
+  for (const std::string& one : idle.config.warnings()) warnings += one + "\n";
   for (const char* const path : {"overlap_comm", "sub_group_size", "aio.queue_depth", "wandb.enabled", "wandb.project"})
-    CHECK_MESSAGE(all.find(path) != std::string::npos, path);
+    CHECK_MESSAGE(warnings.find(path) != std::string::npos, path);
   const Read comment(R"({"_comment": "of ours", "_notes": {"a": 1}, "gradient_clipping": 1})");
   CHECK(comment.error == "");
   CHECK(comment.config.warnings().front().ends_with(
@@ -313,22 +313,22 @@ TEST_CASE("deepspeed: of 300 files zs takes what DeepSpeed 0.19.8 takes, or refu
       continue;
     }
     ++same;
-    const auto& its = json["taken"];
+    const auto& expected = json["taken"];
     const auto equal = [&](const char* key, const nlohmann::json& value) {
       const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
       CAPTURE(key);
       CHECK(taken(r.config, key) == zs::config::same_form(*zs::config::known(key), text));
     };
-    equal("training.max_grad_norm", its["gradient_clipping"]);
-    equal("zero.stage", its["stage"]);
-    equal("zero.offload_device", its["offload_optimizer"]);
-    equal("zero.offload_param", its["offload_param"]);
-    equal("training.dtype", its["dtype"]);
-    if (json["file"].contains("train_micro_batch_size_per_gpu")) equal("training.batch_size", its["micro_batch"]);
-    if (json["file"].contains("train_batch_size")) equal("training.train_batch_size", its["train_batch_size"]);
-    if (const auto& adam = its["optimizer"]; !adam.is_null()) {
+    equal("training.max_grad_norm", expected["gradient_clipping"]);
+    equal("zero.stage", expected["stage"]);
+    equal("zero.offload_device", expected["offload_optimizer"]);
+    equal("zero.offload_param", expected["offload_param"]);
+    equal("training.dtype", expected["dtype"]);
+    if (json["file"].contains("train_micro_batch_size_per_gpu")) equal("training.batch_size", expected["micro_batch"]);
+    if (json["file"].contains("train_batch_size")) equal("training.train_batch_size", expected["train_batch_size"]);
+    if (const auto& adam = expected["optimizer"]; !adam.is_null()) {
       equal("training.optimizer", adam["adamw"] == true ? "adamw" : "adam");
-      const auto& schedule = its["scheduler"];
+      const auto& schedule = expected["scheduler"];
       const bool highest = !schedule.is_null() && schedule.contains("max_lr");
       equal("training.learning_rate", highest ? schedule["max_lr"] : adam["lr"]);
       equal("training.beta1", adam["betas"][0]);
@@ -337,7 +337,7 @@ TEST_CASE("deepspeed: of 300 files zs takes what DeepSpeed 0.19.8 takes, or refu
       equal("training.weight_decay", adam["weight_decay"]);
       equal("training.use_torch_adam", adam["torch"]);
     }
-    if (const auto& schedule = its["scheduler"]; !schedule.is_null()) {
+    if (const auto& schedule = expected["scheduler"]; !schedule.is_null()) {
       equal("training.scheduler", schedule["type"]);
       // DeepSpeed takes 2 for 1, and so does the schedule of zs (train/schedule.cpp).
       CHECK(std::max<std::int64_t>(2, r.config.integer("training.lr_warmup_steps")) == schedule["warmup_num_steps"]);
@@ -347,8 +347,8 @@ TEST_CASE("deepspeed: of 300 files zs takes what DeepSpeed 0.19.8 takes, or refu
         if (schedule.contains(key) && r.config.has(setting)) equal(setting.c_str(), schedule[key]);
       }
     }
-    if (its.contains("fp16")) {
-      for (const auto& [key, value] : its["fp16"].items()) {
+    if (expected.contains("fp16")) {
+      for (const auto& [key, value] : expected["fp16"].items()) {
         const std::string setting = "training." + key;
         if (r.config.has(setting)) equal(setting.c_str(), value);
       }

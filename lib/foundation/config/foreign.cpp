@@ -25,14 +25,14 @@ constexpr std::size_t kLargestFile = 1 << 20, kMostKeys = 2000;
 /// for none.
 std::string_view key_called(const std::string& word) {
   static const auto keys = [] {
-    std::map<std::string, std::string_view> all;
+    std::map<std::string, std::string_view> keys;
     for (const Known& row : known()) {
-      for (const std::string& option : config::words(row.options)) all.emplace(option, row.key);
+      for (const std::string& option : config::words(row.options)) keys.emplace(option, row.key);
     }
     for (const Known& row : known()) {
-      for (const std::string& synonym : config::words(row.synonyms)) all.emplace(synonym, row.key);
+      for (const std::string& synonym : config::words(row.synonyms)) keys.emplace(synonym, row.key);
     }
-    return all;
+    return keys;
   }();
   const auto found = keys.find(word);
   return found == keys.end() ? "" : found->second;
@@ -99,9 +99,9 @@ constexpr auto kCalled = std::to_array<Called>({
 
 std::string our_value(const Called& called, const std::string& value) {
   if (called.values.empty()) return value;
-  const std::string all = ";" + std::string(called.values) + ";", sign = ";" + value + "=";
-  const std::size_t at = all.find(sign);
-  return at == std::string::npos ? "" : all.substr(at + sign.size(), all.find(';', at + 1) - at - sign.size());
+  const std::string pairs = ";" + std::string(called.values) + ";", sign = ";" + value + "=";
+  const std::size_t at = pairs.find(sign);
+  return at == std::string::npos ? "" : pairs.substr(at + sign.size(), pairs.find(';', at + 1) - at - sign.size());
 }
 
 /// A file's keys; of DeepSpeed's, Accelerate's and axolotl's also under their names in zs. `path`: the

@@ -15,12 +15,12 @@ std::span<const Known> known() { return kSettings; }
 
 const Known* known(std::string_view key) {
   static const auto rows = [] {
-    std::unordered_map<std::string_view, const Known*> all;
+    std::unordered_map<std::string_view, const Known*> rows;
     for (const Known& row : kSettings) {
-      all.emplace(row.key, &row);
-      for (const std::string_view alias : words_of(row.aliases)) all.emplace(alias, &row);
+      rows.emplace(row.key, &row);
+      for (const std::string_view alias : words_of(row.aliases)) rows.emplace(alias, &row);
     }
-    return all;
+    return rows;
   }();
   const auto found = rows.find(key);
   return found == rows.end() ? nullptr : found->second;
@@ -33,8 +33,8 @@ const Known* known_option(std::string_view option) {
 }
 
 std::vector<std::string> words(std::string_view field) {
-  const std::vector<std::string_view> all = words_of(field);
-  return {all.begin(), all.end()};
+  const std::vector<std::string_view> parts = words_of(field);
+  return {parts.begin(), parts.end()};
 }
 
 std::string same_form(const Known& row, const std::string& value) {

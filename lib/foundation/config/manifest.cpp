@@ -15,9 +15,9 @@ namespace {
 
 constexpr const char* kManifest = "manifest.tsv";
 
-std::string numbered(const std::string& name, std::size_t number, std::size_t of) {
+std::string numbered(const std::string& name, std::size_t number, std::size_t count) {
   std::string digits = std::to_string(number);
-  const std::size_t width = std::max<std::size_t>(3, std::to_string(of).size());
+  const std::size_t width = std::max<std::size_t>(3, std::to_string(count).size());
   digits.insert(0, width - digits.size(), '0');
   return name + "_" + digits;
 }

@@ -31,9 +31,9 @@ struct Requirement {
 };
 
 std::vector<Requirement> requirements(const Known& row) {
-  std::vector<Requirement> all;
-  for (const std::string& word : words(row.needs)) all.emplace_back(word);
-  return all;
+  std::vector<Requirement> needs;
+  for (const std::string& word : words(row.needs)) needs.emplace_back(word);
+  return needs;
 }
 
 /// Set by the user, and different from the default.
@@ -70,12 +70,12 @@ std::string as_option(const Known& row, std::string_view value) {
 }
 
 std::vector<const Entry*> Reading::unread() const {
-  std::vector<const Entry*> all;
+  std::vector<const Entry*> entries;
   for (const Entry& entry : config_->entries()) {
     const Known* const row = known(entry.key);
-    if (row && !read_.contains(row->key) && says_something(entry, *row)) all.push_back(&entry);
+    if (row && !read_.contains(row->key) && says_something(entry, *row)) entries.push_back(&entry);
   }
-  return all;
+  return entries;
 }
 
 std::string Reading::without_effect(const Entry& entry) { return explained(entry); }

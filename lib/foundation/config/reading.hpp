@@ -44,8 +44,8 @@ class Reading {
   /// Whether the user or the resumed run set it: not a default.
   template <Key key>
   bool given(Setting<key> which) const {
-    const Entry* const its = entry(which);
-    return its && its->from != From::zs;
+    const Entry* const found = entry(which);
+    return found && found->from != From::zs;
   }
   /// Marks a setting as read although its value is not used: another setting overrides it, and the log says so.
   template <Key key>

@@ -212,7 +212,7 @@ void add_hydra(const Pair& hydra, const std::string& file, Sweep& sweep) {
 
 /// Throws if two parameters are the same, or one changes nothing.
 void check_parameters(const Sweep& sweep) {
-  std::unordered_map<std::string, const Parameter*> all;
+  std::unordered_map<std::string, const Parameter*> by_key;
   for (const Parameter& parameter : sweep.parameters) {
     const Known* const row = known(parameter.key);
     const std::string key(row ? row->key : parameter.key);
@@ -220,7 +220,7 @@ void check_parameters(const Sweep& sweep) {
       throw Error(parameter.origin, 0, key + " cannot vary: the sweep itself names its runs");
     if (const std::string what = sweep.run.empty() ? unread(key) : ""; !what.empty())
       throw Error(parameter.origin, 0, "all runs would be the same: " + what);
-    const auto [earlier, added] = all.emplace(key, &parameter);
+    const auto [earlier, added] = by_key.emplace(key, &parameter);
     if (!added) {
       throw Error(
           parameter.origin, 0,
@@ -278,26 +278,26 @@ Sweep read_sweep(const std::string& path, const std::string& run) {
 Sweep parse_sweep(std::string_view yaml, const std::string& name, const std::string& run) {
   Sweep sweep;
   std::int64_t num_runs_line = 0;
-  const std::vector<Pair> all = pairs(document(yaml, name), name, "a sweep");
-  for (const Pair& pair : all) {
+  const std::vector<Pair> entries = pairs(document(yaml, name), name, "a sweep");
+  for (const Pair& pair : entries) {
     if (pair.key == "run") sweep.run = scalar(pair, name);
     if (pair.key == "resume") sweep.resume = scalar(pair, name);
   }
   const auto with = [&](const char* key) {
-    return std::find_if(all.begin(), all.end(), [&](const Pair& pair) { return pair.key == key; });
+    return std::find_if(entries.begin(), entries.end(), [&](const Pair& pair) { return pair.key == key; });
   };
-  const bool of_wandb = with("method") != all.end();
-  if (of_wandb && sweep.run.empty() && with("program") != all.end())
+  const bool of_wandb = with("method") != entries.end();
+  if (of_wandb && sweep.run.empty() && with("program") != entries.end())
     sweep.run = "python3 " + scalar(*with("program"), name) + " {options}";
-  if (const auto hydra = with("hydra"); hydra != all.end()) {  // the other keys are the task's own
+  if (const auto hydra = with("hydra"); hydra != entries.end()) {  // the other keys are the task's own
     if (sweep.run.empty() && run.empty())
       throw Error(name, hydra->line, "is of Hydra, whose task zs-sweep does not know: name its command with --run");
     if (!run.empty()) sweep.run = run;
     add_hydra(*hydra, name, sweep);
   }
   if (!run.empty()) sweep.run = run;
-  if (with("hydra") == all.end()) {
-    for (const Pair& pair : all) take(pair, name, of_wandb, sweep, num_runs_line);
+  if (with("hydra") == entries.end()) {
+    for (const Pair& pair : entries) take(pair, name, of_wandb, sweep, num_runs_line);
   }
   if (sweep.name.empty()) {
     const std::string file = std::filesystem::path(name).stem().string();

@@ -45,20 +45,20 @@ TEST_CASE(
     "sweep: a random draw repeats nothing, is the same for the same seed, and its beginning does not depend on its "
     "length") {
   const std::string head = "sweep_name: s\nstrategy: random\n" + kTwoByThree;
-  const auto three = texts(head + "num_runs: 3\nseed: 7\n"), all = texts(head + "num_runs: 6\nseed: 7\n");
+  const auto three = texts(head + "num_runs: 3\nseed: 7\n"), six = texts(head + "num_runs: 6\nseed: 7\n");
   CHECK(three == texts(head + "num_runs: 3\nseed: 7\n"));
-  CHECK(std::set(all.begin(), all.end()).size() == 6);
-  CHECK(std::equal(three.begin(), three.end(), all.begin()));
+  CHECK(std::set(six.begin(), six.end()).size() == 6);
+  CHECK(std::equal(three.begin(), three.end(), six.begin()));
   bool other = false;
   for (int seed = 8; seed < 12; ++seed)
-    other = other || texts(head + "num_runs: 6\nseed: " + std::to_string(seed) + "\n") != all;
+    other = other || texts(head + "num_runs: 6\nseed: " + std::to_string(seed) + "\n") != six;
   CHECK(other);
   const Sweep more = parse_sweep(head + "num_runs: 7\nseed: 7\n", "s.yaml");
   CHECK(more.warnings ==
         std::vector<std::string>{"s.yaml:7: num_runs is 7, the parameters have only 6 combinations: all "
                                  "of them are taken"});
   CHECK(run_count(more) == 6);
-  CHECK(texts(head + "num_runs: 7\nseed: 7\n") == all);
+  CHECK(texts(head + "num_runs: 7\nseed: 7\n") == six);
 }
 
 TEST_CASE("sweep: ranges are drawn within their bounds, in six digits, log_uniform evenly over the magnitudes") {

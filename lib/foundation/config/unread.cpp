@@ -44,16 +44,16 @@ struct Names {
 };
 
 const Names& names() {
-  static const Names all;
-  return all;
+  static const Names names;
+  return names;
 }
 
 bool in_our_section(std::string_view key) {
   static const auto sections = [] {
-    std::set<std::string_view> all;
-    for (const Known& row : known()) all.insert(row.key.substr(0, row.key.find('.')));
-    all.erase("sweep_name");  // a key
-    return all;
+    std::set<std::string_view> sections;
+    for (const Known& row : known()) sections.insert(row.key.substr(0, row.key.find('.')));
+    sections.erase("sweep_name");  // a key
+    return sections;
   }();
   if (key.find('.') == std::string_view::npos) return false;
   const std::string_view section = key.substr(0, key.find('.'));
@@ -97,14 +97,14 @@ std::string unread(std::string_view key) {
 
 std::vector<std::string> Config::warnings() const {
   constexpr std::size_t kMost = 5;
-  std::vector<std::string> all = warnings_, lost;
+  std::vector<std::string> found = warnings_, lost;
   for (const Entry& entry : entries_) {
     if (!is_unread(entry.key)) continue;
     // A training that was planned with it and runs without it is lost.
-    (in_our_section(entry.key) ? lost : all).push_back(located(entry.origin, 0, unread(entry.key)));
+    (in_our_section(entry.key) ? lost : found).push_back(located(entry.origin, 0, unread(entry.key)));
   }
   if (!lost.empty()) throw Error(some_of(lost, kMost, "; "));
-  return all;
+  return found;
 }
 
 }  // namespace zs::config

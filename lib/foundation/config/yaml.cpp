@@ -38,27 +38,27 @@ void spend(const YAML::Node& node, const std::string& name, int depth, std::size
 
 /// Pairs in order, each key once.
 struct Pairs {
-  std::vector<Pair> all;
+  std::vector<Pair> items;
   std::unordered_map<std::string, std::size_t> places;
 
   const Pair* find(const std::string& key) const {
     const auto found = places.find(key);
-    return found == places.end() ? nullptr : &all[found->second];
+    return found == places.end() ? nullptr : &items[found->second];
   }
   /// Adds `pair`, or puts it in the place of the one of its key.
   void set(Pair pair) {
-    const auto [place, added] = places.emplace(pair.key, all.size());
+    const auto [place, added] = places.emplace(pair.key, items.size());
     if (added)
-      all.push_back(std::move(pair));
+      items.push_back(std::move(pair));
     else
-      all[place->second] = std::move(pair);
+      items[place->second] = std::move(pair);
   }
 };
 
 /// Merged keys come first, in order; keys of `map` itself replace them or follow.
 Pairs merged_pairs(const YAML::Node& map, const std::string& name, std::string_view what) {
   if (!map.IsMap()) fail(name, map.Mark(), std::string(what) + " must be a mapping of keys to values");
-  Pairs own, all;
+  Pairs local, joined;
   for (const auto& pair : map) {
     if (!pair.first.IsScalar()) fail(name, pair.first.Mark(), "a key must be a plain word or a text");
     const std::string& key = pair.first.Scalar();
@@ -66,19 +66,19 @@ Pairs merged_pairs(const YAML::Node& map, const std::string& name, std::string_v
       const std::vector<YAML::Node> merged =
           pair.second.IsSequence() ? pair.second.as<std::vector<YAML::Node>>() : std::vector{pair.second};
       for (const YAML::Node& node : merged) {
-        for (Pair& inner : merged_pairs(node, name, "what '<<' merges").all) {
-          if (!all.find(inner.key)) all.set(std::move(inner));
+        for (Pair& inner : merged_pairs(node, name, "what '<<' merges").items) {
+          if (!joined.find(inner.key)) joined.set(std::move(inner));
         }
       }
       continue;
     }
     if (key.empty()) fail(name, pair.first.Mark(), "a key must not be empty");
-    if (const Pair* const earlier = own.find(key))
+    if (const Pair* const earlier = local.find(key))
       fail(name, pair.first.Mark(), "'" + key + "' is given twice, first in line " + std::to_string(earlier->line));
-    own.set({key, line_of(pair.first), pair.second});
+    local.set({key, line_of(pair.first), pair.second});
   }
-  for (Pair& pair : own.all) all.set(std::move(pair));
-  return all;
+  for (Pair& pair : local.items) joined.set(std::move(pair));
+  return joined;
 }
 
 /// Whether bare `text` would be null, a truth value or a number to a reader of YAML.
@@ -104,7 +104,7 @@ YAML::Node document(std::string_view bytes, const std::string& name) {
 }
 
 std::vector<Pair> pairs(const YAML::Node& map, const std::string& name, std::string_view what) {
-  return merged_pairs(map, name, what).all;
+  return merged_pairs(map, name, what).items;
 }
 
 std::int64_t line_of(const YAML::Node& node) { return node.Mark().is_null() ? 0 : node.Mark().line + 1; }

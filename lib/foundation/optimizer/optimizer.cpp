@@ -48,8 +48,8 @@ const Description* named_by_deepspeed(std::string_view type) {
 }
 
 bool reads(const Description& one, std::string_view setting) {
-  const std::vector<std::string_view> all = words_of(one.reads);
-  return std::find(all.begin(), all.end(), setting) != all.end();
+  const std::vector<std::string_view> words = words_of(one.reads);
+  return std::find(words.begin(), words.end(), setting) != words.end();
 }
 
 std::string readers(std::string_view setting) {
@@ -89,19 +89,19 @@ Rule rule(const Settings& settings, bool matrix_of_block, std::int64_t numel) {
 }
 
 std::span<const std::string_view> states(Rule rule) {
-  const std::span<const std::string_view> all(kStates);
+  const std::span<const std::string_view> states(kStates);
   switch (rule) {
     case Rule::adamw:
     case Rule::adam:
     case Rule::adamw_8bit:
-      return all.first(2);
+      return states.first(2);
     case Rule::sgd:
       return {};
     case Rule::lion:
-      return all.first(1);
+      return states.first(1);
     case Rule::sgd_momentum:
     case Rule::muon:
-      return all.subspan(2);
+      return states.subspan(2);
   }
   return {};
 }

@@ -72,9 +72,9 @@ void compare_at(Group& group, std::int64_t bytes) {
   const int share = static_cast<int>(n / group.size());
   const auto full_memory = group.allocate(bytes), mine_memory = group.allocate(bytes / group.size() + 4),
              sum_memory = group.allocate(bytes);
-  const zs::comm::Slice own = zs::comm::slice(n, group.rank(), group.size());
+  const zs::comm::Slice local = zs::comm::slice(n, group.rank(), group.size());
   const View full = full_memory.view(zs::device::Type::float32, n), sum = sum_memory.view(zs::device::Type::float32, n),
-             mine = mine_memory.view(zs::device::Type::float32, own.size());
+             mine = mine_memory.view(zs::device::Type::float32, local.size());
   std::vector<float> their_full(static_cast<std::size_t>(n)), their_mine(static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < n; ++i) {
     sum.as<float>()[i] = 0;
@@ -91,17 +91,19 @@ void compare_at(Group& group, std::int64_t bytes) {
   compare(
       group, "all-reduce", bytes, both_ways,
       [&] {
-        const View part = sum.part(own.begin, own.end);
+        const View part = sum.part(local.begin, local.end);
         group.reduce_scatter(full, part, "reduce-scatter")->wait();
         group.all_gather(part, sum, "all-gather")->wait();
       },
       [&] {
         MPI_Allreduce(their_full.data(), their_mine.data(), static_cast<int>(n), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
       });
-  std::vector<float> heap(static_cast<std::size_t>(n)), heap_mine(static_cast<std::size_t>(own.size()));
+  std::vector<float> heap(static_cast<std::size_t>(n)), heap_mine(static_cast<std::size_t>(local.size()));
   compare(
       group, "reduce-scatter, ordinary memory", bytes, one_way,
-      [&] { group.reduce_scatter(view(heap.data(), n), view(heap_mine.data(), own.size()), "reduce-scatter")->wait(); },
+      [&] {
+        group.reduce_scatter(view(heap.data(), n), view(heap_mine.data(), local.size()), "reduce-scatter")->wait();
+      },
       [&] {
         MPI_Reduce_scatter_block(their_full.data(), their_mine.data(), share, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
       });

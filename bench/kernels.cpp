@@ -64,7 +64,7 @@ struct Flat {
     const Tensor values = at::empty({numel}, tensors[0].options()), sums = at::full_like(values, gradient);
     std::int64_t at = 0;
     for (const Tensor& tensor : tensors) {
-      const auto view = [&](const Tensor& of) { return of.narrow(0, at, tensor.numel()).view(tensor.sizes()); };
+      const auto view = [&](const Tensor& x) { return x.narrow(0, at, tensor.numel()).view(tensor.sizes()); };
       view(values).copy_(tensor);
       leaves.push_back(view(values).detach().requires_grad_(true));
       leaves.back().mutable_grad() = view(sums);
@@ -74,42 +74,42 @@ struct Flat {
 };
 
 std::vector<Tensor> in_type(const std::vector<Tensor>& inputs, at::ScalarType type) {
-  std::vector<Tensor> all;
-  for (const Tensor& input : inputs) all.push_back(input.to(type));
-  return all;
+  std::vector<Tensor> converted;
+  for (const Tensor& input : inputs) converted.push_back(input.to(type));
+  return converted;
 }
 
 /// The gradient of y that gradients are made of: random, since sums over tokens of a regular one cancel, so that
 /// rounding is most of what is left; and of 16 bits, the same for every type.
 Tensor direction(const Tensor& y) {
   static std::map<std::int64_t, Tensor> made;
-  Tensor& all = made[y.numel()];
-  if (!all.defined()) all = at::randn({y.numel()}, y.options().dtype(at::kFloat)).to(at::kBFloat16);
-  return all.view(y.sizes()).to(y.scalar_type());
+  Tensor& drawn = made[y.numel()];
+  if (!drawn.defined()) drawn = at::randn({y.numel()}, y.options().dtype(at::kFloat)).to(at::kBFloat16);
+  return drawn.view(y.sizes()).to(y.scalar_type());
 }
 
 /// Output, then gradients by every input, each tensor by itself.
-std::vector<Tensor> apart(const Case& of, const Kernels& kernels, const std::vector<Tensor>& inputs) {
+std::vector<Tensor> apart(const Case& c, const Kernels& kernels, const std::vector<Tensor>& inputs) {
   std::vector<Tensor> leaves;
   for (const Tensor& input : inputs) leaves.push_back(input.clone().requires_grad_(true));
-  const Tensor y = of.layer(kernels, leaves);
-  std::vector<Tensor> wanted(leaves.begin() + !of.differentiates_first, leaves.end());
-  std::vector<Tensor> all = torch::autograd::grad({y}, wanted, {direction(y)});
-  all.insert(all.begin(), y.detach());
-  return all;
+  const Tensor y = c.layer(kernels, leaves);
+  std::vector<Tensor> wanted(leaves.begin() + !c.differentiates_first, leaves.end());
+  std::vector<Tensor> results = torch::autograd::grad({y}, wanted, {direction(y)});
+  results.insert(results.begin(), y.detach());
+  return results;
 }
 
 /// The same of parameters in a flat buffer, whose gradients begin as 0.
-std::vector<Tensor> together(const Case& of, const Kernels& kernels, const std::vector<Tensor>& inputs) {
-  const Tensor x = inputs[0].clone().requires_grad_(of.differentiates_first);
+std::vector<Tensor> together(const Case& c, const Kernels& kernels, const std::vector<Tensor>& inputs) {
+  const Tensor x = inputs[0].clone().requires_grad_(c.differentiates_first);
   const Flat flat({inputs.begin() + 1, inputs.end()}, 0);
   std::vector<Tensor> leaves = flat.leaves;
   leaves.insert(leaves.begin(), x);
-  const Tensor y = of.layer(kernels, leaves);
+  const Tensor y = c.layer(kernels, leaves);
   torch::autograd::backward({y}, {direction(y)});
-  std::vector<Tensor> all = {y.detach()};
-  for (std::size_t i = !of.differentiates_first; i < leaves.size(); ++i) all.push_back(leaves[i].grad());
-  return all;
+  std::vector<Tensor> results = {y.detach()};
+  for (std::size_t i = !c.differentiates_first; i < leaves.size(); ++i) results.push_back(leaves[i].grad());
+  return results;
 }
 
 double distance(const Tensor& a, const Tensor& b) {
@@ -160,7 +160,7 @@ std::vector<Case> parts(const Shape& s, const std::vector<Tensor>& attention, co
     return std::vector<Tensor>{random({R, in}, 1 / std::sqrt(static_cast<double>(in))), random({out, R}, 0.1)};
   };
   const std::vector<Tensor> of_q = low(E, s.C), of_k = low(F, s.C), of_v = low(F, s.C), of_o = low(s.C, E);
-  std::vector<Case> all = {
+  std::vector<Case> list = {
       {"attention layer, norms of heads, before and after, a window, a scale",
        with(attention, {random({s.D}, 0.2), random({s.D}, 0.2), random({s.C}, 0.2)}),
        [=](const Kernels& k, const auto& in) {
@@ -223,9 +223,9 @@ std::vector<Case> parts(const Shape& s, const std::vector<Tensor>& attention, co
        }},
   };
   if (s.T > 4000) {  // LibTorch's scores with caps, windows or sinks would not fit into memory
-    std::erase_if(all, [](const Case& of) { return of.name.find("cap") < 99 || of.name.find("window") < 99; });
+    std::erase_if(list, [](const Case& c) { return c.name.find("cap") < 99 || c.name.find("window") < 99; });
   }
-  return all;
+  return list;
 }
 
 /// The networks of four experts, of which one has no rows and one a single row, in both forms, their matrices behind
@@ -235,27 +235,28 @@ std::vector<Case> experts(const Shape& s) {
   const double by_C = 1 / std::sqrt(static_cast<double>(C)), by_I = 1 / std::sqrt(static_cast<double>(I));
   const auto run = [=](const Kernels& k, const std::vector<Tensor>& in) {
     const bool alternates = in.size() > 2;
-    std::vector<zs::kernel::Expert> all;
+    std::vector<zs::kernel::Expert> networks;
     for (std::int64_t e = 0; e < E; ++e) {
       const auto part = [&](std::int64_t begin, std::int64_t rows, std::int64_t columns) {
         return in[1].narrow(0, (3 * e + begin) * C * I, rows * columns).view({rows, columns});
       };
       if (alternates)
-        all.push_back({part(0, C, 2 * I), {}, part(2, I, C), in[2].select(0, e), in[3].select(0, e)});
+        networks.push_back({part(0, C, 2 * I), {}, part(2, I, C), in[2].select(0, e), in[3].select(0, e)});
       else
-        all.push_back({.gate = part(0, I, C), .up = part(1, I, C), .down = part(2, C, I)});
+        networks.push_back({.gate = part(0, I, C), .up = part(1, I, C), .down = part(2, C, I)});
     }
-    return zs::kernel::gated_experts(in[0].view({N, C}), std::vector<std::int64_t>{N / 2, 0, 1, N - N / 2 - 1}, all,
-                                     {alternates, 1.702, 1.5}, k.experts ? *k.experts : zs::kernel::plain_parts());
+    return zs::kernel::gated_experts(in[0].view({N, C}), std::vector<std::int64_t>{N / 2, 0, 1, N - N / 2 - 1},
+                                     networks, {alternates, 1.702, 1.5},
+                                     k.experts ? *k.experts : zs::kernel::plain_parts());
   };
   const Tensor x = random({s.B, s.T, C}),
-               all = at::cat({random({E, 2 * C * I}, by_C), random({E, C * I}, by_I)}, 1).view({-1}),
+               weights = at::cat({random({E, 2 * C * I}, by_C), random({E, C * I}, by_I)}, 1).view({-1}),
                place_R = at::randperm(N * K, at::TensorOptions(at::kLong).device(at::kCUDA));
   return {
-      {"experts' networks", {x, all}, run},
+      {"experts' networks", {x, weights}, run},
       // A gate near its limit has a gradient or none, as its product is rounded.
       {.name = "experts' networks, gates and ups that alternate, biases",
-       .inputs = {x, all, random({E, 2 * I}), random({E, C})},
+       .inputs = {x, weights, random({E, 2 * I}), random({E, C})},
        .layer = run,
        .far = 0.05},
       {"the sum of a token's experts", {x, random({N * K, C}), random({N, K})}, [=](const Kernels& k, const auto& in) {
@@ -275,7 +276,7 @@ std::vector<Case> cases(const Shape& s) {
   const Tensor x = random({s.B, s.T, s.C}), norm = random({s.C});
   const std::int64_t V = 1000;
   const Tensor tokens = at::randint(0, 40, {s.B, s.T}, at::TensorOptions(at::kLong).device(at::kCUDA));
-  std::vector<Case> all = {
+  std::vector<Case> list = {
       {"RMS norm",
        {x, norm},
        [](const Kernels& k, const auto& in) {
@@ -306,10 +307,10 @@ std::vector<Case> cases(const Shape& s) {
          return at::stack({loss, loss * 3});
        }},
   };
-  const std::vector<Tensor> attention = all[1].inputs, gated = all[2].inputs;
-  for (Case& of : experts(s)) all.push_back(std::move(of));
-  for (Case& of : parts(s, attention, gated, cos_TR, sin_TR)) all.push_back(std::move(of));
-  return all;
+  const std::vector<Tensor> attention = list[1].inputs, gated = list[2].inputs;
+  for (Case& c : experts(s)) list.push_back(std::move(c));
+  for (Case& c : parts(s, attention, gated, cos_TR, sin_TR)) list.push_back(std::move(c));
+  return list;
 }
 
 // ---- products of 8 bits ---------------------------------------------------------------------------------------------
@@ -340,9 +341,9 @@ struct Rounded : torch::autograd::Function<Rounded> {
   }
   static Variables backward(torch::autograd::AutogradContext* ctx, const Variables& gradients) {
     const Variables saved = ctx->get_saved_variables();
-    const auto rows = [](const Tensor& of) { return of.reshape({-1, of.size(-1)}); };
+    const auto rows = [](const Tensor& x) { return x.reshape({-1, x.size(-1)}); };
     const Tensor dy = gradients[0], x = rows(saved[0]);
-    const auto narrow = [&](const Tensor& of) { return of.to(saved[0].scalar_type()); };
+    const auto narrow = [&](const Tensor& x) { return x.to(saved[0].scalar_type()); };
     return {narrow(at::matmul(rounded(dy, true, -1), rounded(saved[1], false, 1).t())),
             narrow(at::mm(rounded(x, false, 0).t(), rounded(rows(dy), true, 0))),
             ctx->saved_data["bias"].toBool() ? narrow(rows(dy).to(at::kFloat).sum(0)) : Tensor()};
@@ -351,39 +352,39 @@ struct Rounded : torch::autograd::Function<Rounded> {
 
 /// LibTorch's kernels, of factors that are rounded.
 Kernels rounding() {
-  Kernels all = zs::kernel::plain();
-  all.linear = [](const Tensor& x, const Tensor& weight_IO, const Tensor& bias_O) {
+  Kernels bare = zs::kernel::plain();
+  bare.linear = [](const Tensor& x, const Tensor& weight_IO, const Tensor& bias_O) {
     return Rounded::apply(x, weight_IO, std::optional<Tensor>(bias_O));
   };
-  all.project = [](const Tensor& x, const Tensor& weight_OI, const Tensor& bias_O) {
+  bare.project = [](const Tensor& x, const Tensor& weight_OI, const Tensor& bias_O) {
     return Rounded::apply(x, weight_OI.t(), bias_O.defined() ? std::optional<Tensor>(bias_O) : std::nullopt);
   };
-  all.attention_layer = nullptr, all.gated_layer = nullptr;
-  return all;
+  bare.attention_layer = nullptr, bare.gated_layer = nullptr;
+  return bare;
 }
 
 std::vector<Case> float8_cases(const Shape& s) {
   const double by_C = 1 / std::sqrt(static_cast<double>(s.C));
-  std::vector<Case> all = {{"linear layer",
-                            {random({s.B, s.T, s.C}), random({s.C, s.I}, by_C), random({s.I})},
-                            [](const Kernels& k, const auto& in) { return k.linear(in[0], in[1], in[2]); }}};
-  for (Case& of : cases(s)) {
-    if (of.name != "attention layer" && of.name != "gated layer") continue;
-    const Layer layer = of.layer;
-    of.layer = [layer](const Kernels& k, const auto& in) {
+  std::vector<Case> list = {{"linear layer",
+                             {random({s.B, s.T, s.C}), random({s.C, s.I}, by_C), random({s.I})},
+                             [](const Kernels& k, const auto& in) { return k.linear(in[0], in[1], in[2]); }}};
+  for (Case& c : cases(s)) {
+    if (c.name != "attention layer" && c.name != "gated layer") continue;
+    const Layer layer = c.layer;
+    c.layer = [layer](const Kernels& k, const auto& in) {
       if (k.attention_layer) return layer(k, in);
       static const Kernels* by;  // what a composition is made of
       by = &k;
       Kernels composed = k;
-      composed.attention_layer = [](const Tensor& x, const auto& of) {
-        return zs::kernel::attention_layer(*by, x, of);
+      composed.attention_layer = [](const Tensor& x, const auto& call) {
+        return zs::kernel::attention_layer(*by, x, call);
       };
-      composed.gated_layer = [](const Tensor& x, const auto& of) { return zs::kernel::gated_layer(*by, x, of); };
+      composed.gated_layer = [](const Tensor& x, const auto& call) { return zs::kernel::gated_layer(*by, x, call); };
       return layer(composed, in);
     };
-    all.push_back(of);
+    list.push_back(c);
   }
-  return all;
+  return list;
 }
 
 /// One product has the same factors as LibTorch's, so results differ by their own rounding and the order of sums; in
@@ -393,31 +394,31 @@ void test_float8(const Kernels& fused, const Kernels& plain, int repeats, zs::ke
   scales = how;
   for (const Shape& s : {Shape{2, 48, 4, 2, 64, 256, 384}, Shape{1, 160, 4, 1, 128, 512, 1040},
                          Shape{4, 2048, 32, 8, 64, 2048, 8192}, Shape{2, 2048, 32, 8, 128, 4096, 14336}}) {
-    for (const Case& of : float8_cases(s)) {
+    for (const Case& c : float8_cases(s)) {
       const bool large = s.T > 1000;
-      const std::vector<Tensor> inputs = in_type(of.inputs, at::kBFloat16);
-      const std::vector<Tensor> expected = apart(of, plain, in_type(inputs, at::kFloat)),
-                                like = apart(of, emulated, inputs);
+      const std::vector<Tensor> inputs = in_type(c.inputs, at::kBFloat16);
+      const std::vector<Tensor> expected = apart(c, plain, in_type(inputs, at::kFloat)),
+                                like = apart(c, emulated, inputs);
       zs::kernel::use_float8(how);
-      const std::vector<Tensor> got = apart(of, fused, inputs);
+      const std::vector<Tensor> got = apart(c, fused, inputs);
       const double far = most(got, expected), as_far = most(like, expected), apart_by = most(got, like);
       char said[512];
       std::snprintf(said, sizeof said, "8 bits %s: %s, B %ld T %ld H %ld K %ld D %ld C %ld I %ld",
-                    how == zs::kernel::Scales::rowwise ? "by row" : "by matrix", of.name.c_str(), s.B, s.T, s.H, s.K,
+                    how == zs::kernel::Scales::rowwise ? "by row" : "by matrix", c.name.c_str(), s.B, s.T, s.H, s.K,
                     s.D, s.C, s.I);
       const std::string name = said;
       std::snprintf(said, sizeof said, ": %.2g from float32 (LibTorch's rounding %.2g), %.2g from that", far, as_far,
                     apart_by);
-      const bool single = of.name == "linear layer";
+      const bool single = c.name == "linear layer";
       result(far > 0.01 && far <= 1.25 * as_far && (!single || apart_by <= 0.01), name + said);
-      bool repeated = same(got, together(of, fused, inputs));
-      for (int i = 0; i < repeats; ++i) repeated = repeated && same(got, apart(of, fused, inputs));
+      bool repeated = same(got, together(c, fused, inputs));
+      for (int i = 0; i < repeats; ++i) repeated = repeated && same(got, apart(c, fused, inputs));
       result(repeated, name + ": the same bits in a flat buffer, and " + std::to_string(repeats) + " times");
       if (large) {
-        const double narrow = milliseconds([&] { together(of, fused, inputs); });
+        const double narrow = milliseconds([&] { together(c, fused, inputs); });
         zs::kernel::use_float8(zs::kernel::Scales::none);
         std::printf("# %s: %.3f ms, of 16 bits %.3f\n", name.c_str(), narrow,
-                    milliseconds([&] { together(of, fused, inputs); }));
+                    milliseconds([&] { together(c, fused, inputs); }));
       }
       zs::kernel::use_float8(zs::kernel::Scales::none);
     }
@@ -427,17 +428,17 @@ void test_float8(const Kernels& fused, const Kernels& plain, int repeats, zs::ke
 /// A GPU's fingerprints are the host's, of views that are no whole pieces, and a changed bit is another.
 void test_fingerprints() {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    const Tensor here = at::randn({5000003}).to(type), there = here.to(at::kCUDA);
-    const auto all = [](const Tensor& of) {
-      const zs::device::View whole = zs::device::view(of);
+    const Tensor here = at::randn({5000003}).to(type), on_gpu = here.to(at::kCUDA);
+    const auto prints = [](const Tensor& x) {
+      const zs::device::View whole = zs::device::view(x);
       const std::vector<zs::device::View> views = {whole, whole.part(1, 3), whole.part(7, 7),
                                                    whole.part(1048575, 3145729)};
       return zs::device::operations(whole.device).fingerprints(views);
     };
-    const auto before = all(there);
-    result(before == all(here), std::string("fingerprints are those of the host, ") + at::toString(type));
-    there[2000000].neg_();
-    const auto after = all(there);
+    const auto before = prints(on_gpu);
+    result(before == prints(here), std::string("fingerprints are those of the host, ") + at::toString(type));
+    on_gpu[2000000].neg_();
+    const auto after = prints(on_gpu);
     result(after[0] != before[0] && after[1] == before[1] && after[2] == 0 && after[3] != before[3],
            std::string("fingerprints of what has changed are others, ") + at::toString(type));
   }
@@ -466,28 +467,28 @@ int main(int argc, char** argv) {
                          Shape{2, 130, 4, 1, 128, 512, 1024}, Shape{4, 2048, 32, 8, 64, 2048, 8192},
                          Shape{2, 2048, 32, 8, 128, 4096, 14336}, Shape{1, 10000, 32, 8, 64, 2048, 2048}}) {
     if (!named.empty() && s.T > 1000) continue;
-    for (const Case& of : cases(s)) {
-      if (of.name.find(named) == std::string::npos) continue;
+    for (const Case& c : cases(s)) {
+      if (c.name.find(named) == std::string::npos) continue;
       for (const at::ScalarType type : {at::kBFloat16, at::kFloat}) {
         const bool large = s.T > 1000, narrow = type == at::kBFloat16;
         if (large && !narrow) continue;
-        const std::vector<Tensor> inputs = in_type(of.inputs, type);
-        const std::vector<Tensor> expected = apart(of, plain, in_type(inputs, at::kFloat));
-        const std::vector<Tensor> got = apart(of, fused, inputs);
-        const double far = most(got, expected), plain_far = most(apart(of, plain, inputs), expected);
+        const std::vector<Tensor> inputs = in_type(c.inputs, type);
+        const std::vector<Tensor> expected = apart(c, plain, in_type(inputs, at::kFloat));
+        const std::vector<Tensor> got = apart(c, fused, inputs);
+        const double far = most(got, expected), plain_far = most(apart(c, plain, inputs), expected);
         char said[512];
-        std::snprintf(said, sizeof said, "%s, %s, B %ld T %ld H %ld K %ld D %ld C %ld I %ld", of.name.c_str(),
+        std::snprintf(said, sizeof said, "%s, %s, B %ld T %ld H %ld K %ld D %ld C %ld I %ld", c.name.c_str(),
                       at::toString(type), s.B, s.T, s.H, s.K, s.D, s.C, s.I);
         std::string name = said;
         std::snprintf(said, sizeof said, ": %.2g from float32 (LibTorch's %.2g)", far, plain_far);
         // In float32 the sums have other orders; in bfloat16 each result is rounded once or more.
-        result(far <= (narrow ? of.far : 1e-5) && (!narrow || far <= 1.5 * plain_far + 1e-3), name + said);
-        bool repeated = same(got, together(of, fused, inputs));
-        for (int i = 0; i < repeats; ++i) repeated = repeated && same(got, apart(of, fused, inputs));
+        result(far <= (narrow ? c.far : 1e-5) && (!narrow || far <= 1.5 * plain_far + 1e-3), name + said);
+        bool repeated = same(got, together(c, fused, inputs));
+        for (int i = 0; i < repeats; ++i) repeated = repeated && same(got, apart(c, fused, inputs));
         result(repeated, name + ": the same bits in a flat buffer, and " + std::to_string(repeats) + " times");
         if (!large) continue;
-        const double ours = milliseconds([&] { together(of, fused, inputs); }),
-                     theirs = milliseconds([&] { together(of, plain, inputs); });
+        const double ours = milliseconds([&] { together(c, fused, inputs); }),
+                     theirs = milliseconds([&] { together(c, plain, inputs); });
         std::printf("# %s: %.3f ms, LibTorch's %.3f\n", name.c_str(), ours, theirs);
       }
     }

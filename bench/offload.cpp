@@ -49,14 +49,14 @@ int main(int argc, char** argv) {
     };
     stores();
     loads(false);  // also waits for what is written
-    const double all = static_cast<double>(bytes * count);
-    const double written = rate(all, [&] {
+    const double total = static_cast<double>(bytes * count);
+    const double written = rate(total, [&] {
       stores();
       store->start_load(static_cast<int>(count) - 1);  // waits for the last one
       store->finish_load(static_cast<int>(count) - 1, view);
     });
-    const double read = rate(all, [&] { loads(false); });
-    const double both = rate(2 * all, [&] { loads(true); });
+    const double read = rate(total, [&] { loads(false); });
+    const double both = rate(2 * total, [&] { loads(true); });
     std::printf("%.3f %.3f %.3f\n", written / 1e9, read / 1e9, both / 1e9);
     return 0;
   } catch (const zs::Error& error) {

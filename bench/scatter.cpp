@@ -15,9 +15,9 @@ namespace {
 using zs::device::View;
 
 /// Until the GPU has done all that it was given.
-void wait(const View& of) {
+void wait(const View& view) {
   float first = 0;
-  zs::device::copy(zs::device::view(&first, 1), of.part(0, 1));
+  zs::device::copy(zs::device::view(&first, 1), view.part(0, 1));
 }
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -26,9 +26,9 @@ constexpr int kTurns = 5;  // their median: a pause of the machine is not the fi
 
 void measure(zs::comm::Group& group, std::int64_t bytes) {
   const std::int64_t count = bytes / 4;
-  const zs::device::Buffer memory = group.allocate(bytes), own = group.allocate(bytes / group.size());
+  const zs::device::Buffer memory = group.allocate(bytes), part = group.allocate(bytes / group.size());
   const View full = memory.view(zs::device::Type::float32, count),
-             mine = own.view(zs::device::Type::float32, count / group.size());
+             mine = part.view(zs::device::Type::float32, count / group.size());
   zs::device::clear(full);
   const int rounds = bytes >= std::int64_t{256} << 20 ? 5 : 20;
   std::vector<double> taken;

@@ -75,18 +75,18 @@ thread_local std::vector<Operation> under_way;
 std::array<double, kKinds> took{};
 
 std::unique_ptr<at::ObserverContext> begins(const at::RecordFunction& function) {
-  const Kind own = kind_of(function.name()), caller = under_way.empty() ? kOther : under_way.back().kind;
+  const Kind found = kind_of(function.name()), caller = under_way.empty() ? kOther : under_way.back().kind;
   // What attention multiplies is attention's; the head's products are products, in the loss too.
-  const bool inherits = own == kKinds || (caller == kAttention && own == kProducts);
-  under_way.push_back({inherits ? caller : own, Clock::now()});
+  const bool inherits = found == kKinds || (caller == kAttention && found == kProducts);
+  under_way.push_back({inherits ? caller : found, Clock::now()});
   return nullptr;
 }
 void ends(const at::RecordFunction&, at::ObserverContext*) {
   const Operation operation = under_way.back();
   under_way.pop_back();
-  const double all = seconds(Clock::now() - operation.begin);
-  took[operation.kind] += all - operation.called;
-  if (!under_way.empty()) under_way.back().called += all;
+  const double spent = seconds(Clock::now() - operation.begin);
+  took[operation.kind] += spent - operation.called;
+  if (!under_way.empty()) under_way.back().called += spent;
 }
 
 void measure(std::int64_t batch_size, std::int64_t length, int steps, const std::string& kernels,
@@ -110,16 +110,16 @@ void measure(std::int64_t batch_size, std::int64_t length, int steps, const std:
           .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
   const auto begin = Clock::now();
   for (int i = 0; i < steps; ++i) step(2 + i);
-  const double all = seconds(Clock::now() - begin) / steps;
+  const double whole = seconds(Clock::now() - begin) / steps;
   at::clearCallbacks();
   double known = 0;
   for (int kind = 0; kind < kOther; ++kind) known += took[static_cast<std::size_t>(kind)] / steps;
   for (int kind = 0; kind < kKinds; ++kind) {
-    const double time = kind == kOther ? all - known : took[static_cast<std::size_t>(kind)] / steps;
+    const double time = kind == kOther ? whole - known : took[static_cast<std::size_t>(kind)] / steps;
     std::printf("%s\t%s\t%s\t%.3f\t%.1f %%\n", kernels.c_str(), dtype.c_str(), kNames[static_cast<std::size_t>(kind)],
-                time, 100 * time / all);
+                time, 100 * time / whole);
   }
-  std::printf("%s\t%s\tall\t%.3f\n", kernels.c_str(), dtype.c_str(), all);
+  std::printf("%s\t%s\tall\t%.3f\n", kernels.c_str(), dtype.c_str(), whole);
 }
 
 }  // namespace

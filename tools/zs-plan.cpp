@@ -68,19 +68,20 @@ std::vector<int> numbers(const Args& args, const std::string& option, const std:
   const auto refuse = [&](const std::string& word) {
     throw zs::UsageError("--" + option + ": '" + word + "' is not a number of " + what);
   };
-  std::vector<int> all;
+  std::vector<int> numbers;
   std::string text = args.text(option) + ",";
   for (std::size_t end = 0; (end = text.find(',')) != std::string::npos; text.erase(0, end + 1)) {
     const auto number = zs::parse_int(text.substr(0, end));
     if (!number || *number < 1 || *number > most) refuse(text.substr(0, end));
-    if (std::find(all.begin(), all.end(), *number) == all.end()) all.push_back(static_cast<int>(*number));
+    if (std::find(numbers.begin(), numbers.end(), *number) == numbers.end())
+      numbers.push_back(static_cast<int>(*number));
   }
-  return all;
+  return numbers;
 }
 
 /// The named profiles of the requested model.
 std::vector<plan::Profile> profiles(const Args& args) {
-  std::vector<plan::Profile> all;
+  std::vector<plan::Profile> profiles;
   std::vector<std::string> paths = args.all("profile");
   for (const std::string& path : paths.empty() ? args.inputs() : args.operands()) paths.push_back(path);
   const std::string model = args.text("model");
@@ -95,13 +96,13 @@ std::vector<plan::Profile> profiles(const Args& args) {
           path, 0,
           "is the profile of " + profile.model + ", not of " + model + ": measure a step of it with --deepcompile");
     if (folder) {
-      const std::int64_t its = plan::layers_of(model, profile);
-      if (layers == 0) layers = its;
+      const std::int64_t count = plan::layers_of(model, profile);
+      if (layers == 0) layers = count;
       profile.model = model;
     }
-    all.push_back(layers > 0 ? plan::with_layers(profile, layers) : std::move(profile));
+    profiles.push_back(layers > 0 ? plan::with_layers(profile, layers) : std::move(profile));
   }
-  return all;
+  return profiles;
 }
 
 /// The figure in a form that is none of a table's.
@@ -112,9 +113,9 @@ std::string drawn(const zs::figure::Figure& figure, const std::string& form) {
 }
 
 Json json_of(const plan::Candidate& one) {
-  const plan::Prediction& its = one.predicted;
+  const plan::Prediction& predicted = one.predicted;
   Json parts = Json::object();
-  for (const auto& [lane, seconds] : its.parts) parts[lane] = seconds;
+  for (const auto& [lane, seconds] : predicted.parts) parts[lane] = seconds;
   return {{"nodes", one.nodes},
           {"zero_stage", one.shape.stage},
           {"hpz_partition_size", one.shape.secondary},
@@ -127,10 +128,10 @@ Json json_of(const plan::Candidate& one) {
           {"activation_checkpointing", one.shape.activation_checkpointing},
           {"keeps_attention", one.shape.keeps_attention},
           {"gradient_accumulation_steps", one.shape.micro_steps},
-          {"memory_bytes", its.memory},
-          {"sent_bytes", its.sent},
-          {"between_nodes_bytes", its.between_nodes},
-          {"step_seconds", its.seconds},
+          {"memory_bytes", predicted.memory},
+          {"sent_bytes", predicted.sent},
+          {"between_nodes_bytes", predicted.between_nodes},
+          {"step_seconds", predicted.seconds},
           {"seconds_by_part", parts},
           {one.noun + "_per_second", one.rate},
           {"why_not", one.why_not}};
@@ -140,7 +141,7 @@ constexpr std::size_t kMostShown = 10;  // configurations on one number of nodes
 
 /// The candidates as rows, each next to the fastest on the same number of nodes. People see the fastest that fit,
 /// unless `all`.
-zs::Sheet sheet(const std::vector<plan::Candidate>& candidates, bool several, bool exact, bool all) {
+zs::Sheet sheet(const std::vector<plan::Candidate>& candidates, bool several, bool exact, bool whole) {
   const auto real = [&](double value, int digits) {
     return exact ? zs::to_text(value) : zs::to_rounded_text(value, digits);
   };
@@ -153,12 +154,13 @@ zs::Sheet sheet(const std::vector<plan::Candidate>& candidates, bool several, bo
   for (const plan::Candidate& one : candidates) {
     if (!best || best->nodes != one.nodes) best = &one, shown = 0;
     const bool any = best->why_not.empty();
-    if (!all && !exact && ((!one.why_not.empty() && any) || ++shown > kMostShown)) continue;
-    const plan::Prediction& its = one.predicted;
-    const bool known = its.unknown.empty();
-    made.rows.push_back({plan::to_text(one.shape), size(its.memory), size(its.sent), size(its.between_nodes),
-                         known ? real(its.seconds, 4) : "", known ? real(one.rate, 4) : "",
-                         known && any ? real(one.rate / best->rate, 3) : "", one.why_not});
+    if (!whole && !exact && ((!one.why_not.empty() && any) || ++shown > kMostShown)) continue;
+    const plan::Prediction& predicted = one.predicted;
+    const bool known = predicted.unknown.empty();
+    made.rows.push_back({plan::to_text(one.shape), size(predicted.memory), size(predicted.sent),
+                         size(predicted.between_nodes), known ? real(predicted.seconds, 4) : "",
+                         known ? real(one.rate, 4) : "", known && any ? real(one.rate / best->rate, 3) : "",
+                         one.why_not});
     if (several) made.rows.back().insert(made.rows.back().begin(), std::to_string(one.nodes));
   }
   if (several) made.header.insert(made.header.begin(), "nodes");
@@ -170,26 +172,26 @@ struct Counts {
 };
 
 Counts counts(const plan::Shape& shape) {
-  Counts its;
-  for (const plan::Unit& unit : shape.units) its.parameters += unit.numel, its.active += unit.numel - unit.idle;
-  return its;
+  Counts sizes;
+  for (const plan::Unit& unit : shape.units) sizes.parameters += unit.numel, sizes.active += unit.numel - unit.idle;
+  return sizes;
 }
 
 /// Parameters of a model with experts, for the title of the table: ", of 46703 million parameters of which a token
 /// meets 12880 million,". Otherwise "".
-std::string experts(const Counts& its) {
-  if (its.active == its.parameters) return "";
+std::string experts(const Counts& sizes) {
+  if (sizes.active == sizes.parameters) return "";
   const auto millions = [](std::int64_t count) { return zs::to_rounded_text(static_cast<double>(count) / 1e6, 4); };
-  return ", of " + millions(its.parameters) + " million parameters of which a token meets " + millions(its.active) +
+  return ", of " + millions(sizes.parameters) + " million parameters of which a token meets " + millions(sizes.active) +
          " million,";
 }
 
 /// "the fastest that fits is ..., in 0.12 s a step, with 3.1 GB of memory; 64 others fit" for each number of nodes.
-std::string sentences(const std::vector<plan::Candidate>& all) {
+std::string sentences(const std::vector<plan::Candidate>& candidates) {
   std::string text;
-  for (auto first = all.begin(); first != all.end();) {
+  for (auto first = candidates.begin(); first != candidates.end();) {
     const auto last =
-        std::find_if(first, all.end(), [&](const plan::Candidate& one) { return one.nodes != first->nodes; });
+        std::find_if(first, candidates.end(), [&](const plan::Candidate& one) { return one.nodes != first->nodes; });
     const auto fit = std::count_if(first, last, [](const plan::Candidate& one) { return one.why_not.empty(); });
     text += zs::counted(static_cast<std::size_t>(first->nodes), "node") + ": ";
     if (fit == 0)
@@ -212,35 +214,37 @@ zs::Status run(const Args& args) {
   cluster.memory = bytes(args, "memory");
   cluster.accumulations = numbers(args, "accumulation", "steps", 1 << 20);
   const std::vector<plan::Profile> measured = profiles(args);
-  std::vector<plan::Candidate> all;
+  std::vector<plan::Candidate> found;
   for (const int number : nodes) {
     cluster.nodes = number;
-    for (plan::Candidate& one : plan::candidates(measured, cluster)) all.push_back(std::move(one));
+    for (plan::Candidate& one : plan::candidates(measured, cluster)) found.push_back(std::move(one));
   }
-  const bool any = std::any_of(all.begin(), all.end(), [](const plan::Candidate& one) { return one.why_not.empty(); });
-  const Counts its = counts(measured.front().shape);
+  const bool any =
+      std::any_of(found.begin(), found.end(), [](const plan::Candidate& one) { return one.why_not.empty(); });
+  const Counts sizes = counts(measured.front().shape);
   const std::string form = zs::cli::form_of(args, "table");
   zs::Output out(args.text("output"));
   if (form == "json") {
     Json rows = Json::array();
-    for (const plan::Candidate& one : all) rows.push_back(json_of(one));
-    const Json json = {{"model", measured.front().model},        {"parameters", its.parameters},
-                       {"active_parameters", its.active},        {"nodes", nodes},
+    for (const plan::Candidate& one : found) rows.push_back(json_of(one));
+    const Json json = {{"model", measured.front().model},        {"parameters", sizes.parameters},
+                       {"active_parameters", sizes.active},      {"nodes", nodes},
                        {"gpus_per_node", cluster.gpus_per_node}, {"candidates", rows}};
     out.write(json.dump(2) + "\n");
   } else if (form == "tsv" || form == "csv") {
-    const zs::Sheet rows = sheet(all, nodes.size() > 1, true, true);
+    const zs::Sheet rows = sheet(found, nodes.size() > 1, true, true);
     out.write(form == "tsv" ? zs::to_tsv(rows) : zs::to_csv(rows));
   } else if (form == "table") {
-    const auto rows = sheet(all, nodes.size() > 1, false, args.has("all"));
-    const plan::Profile& of = measured.front();
-    out.write(of.model + experts(its) + " on " + args.text("nodes") + " x " + std::to_string(cluster.gpus_per_node) +
-              " ranks. Accumulation is --gradient_accumulation_steps.\n" + sentences(all) + "\n" + zs::aligned(rows) +
+    const auto rows = sheet(found, nodes.size() > 1, false, args.has("all"));
+    const plan::Profile& profile = measured.front();
+    out.write(profile.model + experts(sizes) + " on " + args.text("nodes") + " x " +
+              std::to_string(cluster.gpus_per_node) + " ranks. Accumulation is --gradient_accumulation_steps.\n" +
+              sentences(found) + "\n" + zs::aligned(rows) +
               "\nTimes are as good as the few steps that were measured on " +
-              zs::counted(static_cast<std::size_t>(of.shape.ranks), "rank") + " of " + of.device +
+              zs::counted(static_cast<std::size_t>(profile.shape.ranks), "rank") + " of " + profile.device +
               ": measure on an idle machine. --all lists all configurations.\n");
   } else {
-    out.write(drawn(zs::plot::plan_figure(all, cluster.memory), form));
+    out.write(drawn(zs::plot::plan_figure(found, cluster.memory), form));
   }
   out.commit();
   return any ? zs::Status::done : zs::Status::no;

@@ -114,11 +114,12 @@ zs::figure::Figure of_inputs(const Args& args, std::int64_t& faults) {
     throw zs::UsageError(args.operands()[0] + " needs an operand: logs, runs, folders or a summary");
   if (inputs.empty()) inputs = {"-"};
   zs::cli::Progress progress;
-  const zs::metric::Store store = zs::summary::read(
-      named(args, inputs, ""),
-      {.progress = [&](std::size_t done, std::size_t all, const std::string& name) { progress.at(done, all, name); },
-       .fault = zs::cli::fault_printer(kCommand, faults)},
-      [](const std::string& text) { zs::cli::warn(kCommand, text); });
+  const zs::metric::Store store =
+      zs::summary::read(named(args, inputs, ""),
+                        {.progress = [&](std::size_t done, std::size_t total,
+                                         const std::string& name) { progress.at(done, total, name); },
+                         .fault = zs::cli::fault_printer(kCommand, faults)},
+                        [](const std::string& text) { zs::cli::warn(kCommand, text); });
   return zs::plot::figure(args.operands()[0], store, inputs[0] == "-" ? "stdin" : inputs[0],
                           options(args, args.operands()[0]), args.text("legend") == "stage");
 }

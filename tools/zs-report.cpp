@@ -141,7 +141,7 @@ zs::report::Document of_inputs(const zs::cli::Args& args, const Kind& kind, cons
   const std::vector<std::string> inputs = args.inputs();
   zs::cli::Progress progress;
   const zs::input::Listener listener = {
-      .progress = [&](std::size_t done, std::size_t all, const std::string& name) { progress.at(done, all, name); },
+      .progress = [&](std::size_t done, std::size_t total, const std::string& name) { progress.at(done, total, name); },
       .fault = zs::cli::fault_printer(kCommand, faults)};
   zs::metric::Store store = zs::summary::read(
       named(args, inputs, ""), listener, [](const std::string& text) { zs::cli::warn(kCommand, text); }, kind.rule);

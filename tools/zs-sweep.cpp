@@ -59,13 +59,13 @@ struct Planned {
 };
 
 /// Their lines for zs-runs plan. All run once before any runs again: what slows the machine for a while then slows all.
-std::string cells(const Args& args, const std::vector<Planned>& all) {
+std::string cells(const Args& args, const std::vector<Planned>& planned) {
   const auto repeats = args.integer("repeats", 1, 1000);
   std::string text;
   for (std::int64_t k = 1; k <= repeats; ++k) {
-    for (const Planned& one : all) {
-      const std::string of = one.repetition_of.empty() && repeats > 1 ? one.name : one.repetition_of;
-      text += zs::experiment::cell_line(repeats > 1 ? one.name + "-" + std::to_string(k) : one.name, one.words, of);
+    for (const Planned& one : planned) {
+      const std::string name = one.repetition_of.empty() && repeats > 1 ? one.name : one.repetition_of;
+      text += zs::experiment::cell_line(repeats > 1 ? one.name + "-" + std::to_string(k) : one.name, one.words, name);
     }
   }
   return text;
@@ -74,19 +74,19 @@ std::string cells(const Args& args, const std::vector<Planned>& all) {
 /// The words of a condition for zs-runs plan. A default length in steps is none where epochs are asked for, and one of
 /// sequences belongs to the default model.
 std::vector<std::string> condition_words(const Args& args, const zs::config::Condition& condition) {
-  std::vector<std::string> words, own;
+  std::vector<std::string> words, added;
   try {
     words = zs::shell_words(args.text("defaults"));
-    own = zs::shell_words(condition.options);
+    added = zs::shell_words(condition.options);
   } catch (const zs::Error& error) {
     throw zs::Error("condition " + condition.name + ": " + error.what());
   }
-  own.insert(own.end(), args.behind().begin(), args.behind().end());
+  added.insert(added.end(), args.behind().begin(), args.behind().end());
   for (const auto& [length, asked] : {std::pair{"--max_steps", "num_epochs"}, {"--seq_length", "model_name"}}) {
     const auto at = std::find(words.begin(), words.end(), length);
-    if (at != words.end() && asks_for(asked, own)) words.erase(at, at + 2);
+    if (at != words.end() && asks_for(asked, added)) words.erase(at, at + 2);
   }
-  words.insert(words.end(), own.begin(), own.end());
+  words.insert(words.end(), added.begin(), added.end());
   return words;
 }
 

@@ -73,8 +73,8 @@ std::optional<Id> separator_of(const Args& args, const Tokenizer& tokenizer) {
 /// Whether all files hold conversations, or none.
 bool of_conversations(const Args& args, const std::vector<std::string>& files) {
   if (args.has("text_key")) return false;
-  const auto of = [](const std::string& file) { return zs::chat::holds_conversations(file); };
-  const auto with = std::ranges::find_if(files, of), without = std::ranges::find_if_not(files, of);
+  const auto chats = [](const std::string& file) { return zs::chat::holds_conversations(file); };
+  const auto with = std::ranges::find_if(files, chats), without = std::ranges::find_if_not(files, chats);
   if (with != files.end() && without != files.end())
     throw zs::Error(*without, 0, "holds no conversations, as " + *with + " does: name files of one kind");
   if (with == files.end() && args.has("loss_on"))

@@ -132,16 +132,16 @@ zs::Status run(const Args& args) {
   }
   zs::Output out(args.text("output"));
   if (form == "json") {
-    nlohmann::ordered_json all;
+    nlohmann::ordered_json report;
     for (const trace::Trace& each : traces)
-      all["traces"].push_back({{"path", each.path},
-                               {"rank", each.rank},
-                               {"world_size", each.world_size},
-                               {"events", each.read},
-                               {"analysed", each.events.size()},
-                               {"steps", each.steps.size()}});
-    for (const auto& [analysis, answer] : answers) all[std::string(analysis->name)] = zs::to_objects(answer);
-    out.write(all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+      report["traces"].push_back({{"path", each.path},
+                                  {"rank", each.rank},
+                                  {"world_size", each.world_size},
+                                  {"events", each.read},
+                                  {"analysed", each.events.size()},
+                                  {"steps", each.steps.size()}});
+    for (const auto& [analysis, answer] : answers) report[std::string(analysis->name)] = zs::to_objects(answer);
+    out.write(report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   } else if (form == "h5") {
     out.write(h5_of(answers));
   } else if (rows) {

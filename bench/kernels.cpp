@@ -235,19 +235,18 @@ std::vector<Case> experts(const Shape& s) {
   const double by_C = 1 / std::sqrt(static_cast<double>(C)), by_I = 1 / std::sqrt(static_cast<double>(I));
   const auto run = [=](const Kernels& k, const std::vector<Tensor>& in) {
     const bool alternates = in.size() > 2;
-    std::vector<zs::kernel::Expert> networks;
+    std::vector<zs::kernel::Expert> mlps;
     for (std::int64_t e = 0; e < E; ++e) {
       const auto part = [&](std::int64_t begin, std::int64_t rows, std::int64_t columns) {
         return in[1].narrow(0, (3 * e + begin) * C * I, rows * columns).view({rows, columns});
       };
       if (alternates)
-        networks.push_back({part(0, C, 2 * I), {}, part(2, I, C), in[2].select(0, e), in[3].select(0, e)});
+        mlps.push_back({part(0, C, 2 * I), {}, part(2, I, C), in[2].select(0, e), in[3].select(0, e)});
       else
-        networks.push_back({.gate = part(0, I, C), .up = part(1, I, C), .down = part(2, C, I)});
+        mlps.push_back({.gate = part(0, I, C), .up = part(1, I, C), .down = part(2, C, I)});
     }
-    return zs::kernel::gated_experts(in[0].view({N, C}), std::vector<std::int64_t>{N / 2, 0, 1, N - N / 2 - 1},
-                                     networks, {alternates, 1.702, 1.5},
-                                     k.experts ? *k.experts : zs::kernel::plain_parts());
+    return zs::kernel::gated_experts(in[0].view({N, C}), std::vector<std::int64_t>{N / 2, 0, 1, N - N / 2 - 1}, mlps,
+                                     {alternates, 1.702, 1.5}, k.experts ? *k.experts : zs::kernel::plain_parts());
   };
   const Tensor x = random({s.B, s.T, C}),
                weights = at::cat({random({E, 2 * C * I}, by_C), random({E, C * I}, by_I)}, 1).view({-1}),

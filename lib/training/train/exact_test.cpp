@@ -311,7 +311,7 @@ TEST_CASE("exact: adapters and frozen parameters have one digest, whatever the l
     at::ScalarType dtype = at::kFloat;
     optimizer::Kind optimizer = optimizer::Kind::adamw;
   };
-  const model::Adaptation adapters{.rank = 4, .targets = {"all-linear"}};
+  const model::Adaptation lora{.rank = 4, .targets = {"all-linear"}};
   // Of the second block alone: no backward comes to the first, and nothing of embedding and head is trained.
   const model::Adaptation late{
       .rank = 3, .alpha = 7, .rank_stabilized = true, .targets = {"layers.1.*.q_proj", "layers.1.*.v_proj"}};
@@ -319,16 +319,15 @@ TEST_CASE("exact: adapters and frozen parameters have one digest, whatever the l
   int number =
       0;  // two layouts of each: all five for adapters of all layers, those of one block, and frozen parameters
   for (const auto& [name, adaptation, fused, dtype, kind] :
-       {Kind{"tiny", adapters}, Kind{"tiny", adapters, true}, Kind{"tiny", adapters, true, at::kBFloat16},
-        Kind{"tiny-llama", late}, Kind{"tiny-llama", late, true, at::kBFloat16},
+       {Kind{"tiny", lora}, Kind{"tiny", lora, true}, Kind{"tiny", lora, true, at::kBFloat16}, Kind{"tiny-llama", late},
+        Kind{"tiny-llama", late, true, at::kBFloat16},
         Kind{"tiny-phi3", {.rank = 2, .targets = {"qkv_proj", "down_proj"}, .modules = {"lm_head", "norm"}}, true},
-        Kind{"tiny-qwen3", adapters, true, at::kBFloat16, optimizer::Kind::muon},
+        Kind{"tiny-qwen3", lora, true, at::kBFloat16, optimizer::Kind::muon},
         Kind{"tiny-gemma2", {.rank = 4, .targets = {"o_proj"}, .frozen = {"lora_A"}}},
         Kind{"tiny", {.frozen = {"wte", "h.0", "*.bias"}}, true},
         Kind{"tiny-llama", {.frozen = {"embed_tokens", "mlp"}}},
         Kind{"tiny-vit", {.frozen = {"embeddings", "layer.0"}}, true}, Kind{"tiny", {.frozen = {"h", "ln_f"}}},
-        Kind{"tiny-mixtral", adapters},
-        Kind{"tiny-qwen3-moe", {.frozen = {"embed_tokens", "layers.0", "mlp.gate"}}, true},
+        Kind{"tiny-mixtral", lora}, Kind{"tiny-qwen3-moe", {.frozen = {"embed_tokens", "layers.0", "mlp.gate"}}, true},
         Kind{"tiny-gpt-oss", {.frozen = {"experts.down_proj", "sinks"}}}}) {
     CAPTURE(name);
     CAPTURE(fused);

@@ -79,13 +79,13 @@ std::vector<Json> answers(const Template& by, const std::string& input) {
         by.place, 0,
         "the program that renders it ended with status " + std::to_string(ended.status) + ": " + printable(last));
   }
-  std::vector<Json> all;
+  std::vector<Json> answers;
   for (std::size_t at = 0; at < ended.output.size();) {
     const std::size_t end = ended.output.find('\n', at);
-    all.push_back(Json::parse(ended.output.substr(at, end - at)));
+    answers.push_back(Json::parse(ended.output.substr(at, end - at)));
     at = end + 1;
   }
-  return all;
+  return answers;
 }
 
 std::string over_limit(const Json& answer) {
@@ -153,15 +153,15 @@ std::vector<Rendered> render(const Template& by, LossOn loss_on, const std::vect
                           .dump() +
                       "\n";
   for (const Conversation& conversation : conversations) input += conversation.asked.dump() + "\n";
-  const std::vector<Json> all = answers(by, input);
-  if (all.at(0).contains("syntax")) {
-    throw Error(by.place, all[0]["line"].get<std::int64_t>(),
-                "is not a Jinja template: " + printable(all[0]["syntax"].get<std::string>()));
+  const std::vector<Json> replies = answers(by, input);
+  if (replies.at(0).contains("syntax")) {
+    throw Error(by.place, replies[0]["line"].get<std::int64_t>(),
+                "is not a Jinja template: " + printable(replies[0]["syntax"].get<std::string>()));
   }
-  if (all[0].contains("limit")) throw Error(by.place, 0, over_limit(all[0]));
+  if (replies[0].contains("limit")) throw Error(by.place, 0, over_limit(replies[0]));
   std::vector<Rendered> made;
   for (std::size_t i = 0; i < conversations.size(); ++i)
-    made.push_back(rendered(all.at(i + 1), by, file, conversations[i].line));
+    made.push_back(rendered(replies.at(i + 1), by, file, conversations[i].line));
   return made;
 }
 

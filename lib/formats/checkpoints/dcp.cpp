@@ -173,17 +173,17 @@ class DcpReader {
   std::optional<Value> read(const Stored& stored, const std::string& fqn) {
     const auto mapping = open(stored.file);
     if (!mapping) return {};
-    const std::string_view all = mapping->bytes();
-    if (stored.offset > all.size() || stored.length > all.size() - stored.offset) {
+    const std::string_view bytes = mapping->bytes();
+    if (stored.offset > bytes.size() || stored.length > bytes.size() - stored.offset) {
       if (broken_.insert(stored.file).second)
         state_.faults.push_back(located(folder_ + "/" + stored.file, 0,
                                         "is cut short: " + fqn + " needs bytes " + std::to_string(stored.offset) +
                                             " to " + std::to_string(stored.offset + stored.length) + " of " +
-                                            std::to_string(all.size())));
+                                            std::to_string(bytes.size())));
       return {};
     }
     try {
-      return tensorfile::read_torch_objects(mapping, all.substr(stored.offset, stored.length),
+      return tensorfile::read_torch_objects(mapping, bytes.substr(stored.offset, stored.length),
                                             folder_ + "/" + stored.file + ": " + fqn);
     } catch (const Error& error) {
       if (broken_.insert(stored.file + " damaged").second) state_.faults.emplace_back(error.what());
@@ -194,8 +194,8 @@ class DcpReader {
   /// In a file of safetensors the parts have names, and storage_data no offsets.
   bool is_safetensors(const Stored& stored) {
     const auto mapping = open(stored.file);
-    const std::string_view all = mapping ? mapping->bytes() : std::string_view();
-    return all.size() > 9 && all[8] == '{' && !all.starts_with("PK");
+    const std::string_view bytes = mapping ? mapping->bytes() : std::string_view();
+    return bytes.size() > 9 && bytes[8] == '{' && !bytes.starts_with("PK");
   }
 
   std::optional<Tensor> part(const Stored& stored, const std::string& fqn) {
@@ -230,8 +230,8 @@ class DcpReader {
     for (const std::int64_t extent : *size) {
       if (__builtin_mul_overflow(elements, extent, &elements)) return fault(".metadata", fqn + ": is too large");
     }
-    Whole all;
-    all.shape = *size;
+    Whole whole;
+    whole.shape = *size;
     bool typed = false;
     for (const Value& chunk : list->values) {
       const auto at = sizes_of(chunk.find("offsets")), extent = sizes_of(chunk.find("sizes"));
@@ -255,37 +255,37 @@ class DcpReader {
                                       tensorfile::to_text(*at) + ", expected " + tensorfile::to_text(*extent));
         continue;
       }
-      if (!typed) all.dtype = tensor->dtype, typed = true;
-      add_box(all, {*tensor, 0, *at, rank_of(found->second.file), place_ + found->second.file});
+      if (!typed) whole.dtype = tensor->dtype, typed = true;
+      add_box(whole, {*tensor, 0, *at, rank_of(found->second.file), place_ + found->second.file});
     }
     const auto named = fqns_.find(fqn);
-    settle(key_of(named == fqns_.end() ? fqn : named->second), std::move(all), fqn);
+    settle(key_of(named == fqns_.end() ? fqn : named->second), std::move(whole), fqn);
   }
 
-  void settle(const Key& key, Whole all, const std::string& fqn) {
-    if (all.pieces.empty()) {
-      if (all.count() > 0 && key.kind != Key::Kind::fact && key.kind != Key::Kind::hyper)
+  void settle(const Key& key, Whole whole, const std::string& fqn) {
+    if (whole.pieces.empty()) {
+      if (whole.count() > 0 && key.kind != Key::Kind::fact && key.kind != Key::Kind::hyper)
         fault(".metadata", fqn + ": none of its parts can be read");
     }
     switch (key.kind) {
       case Key::Kind::weight:
-        state_.parameter(key.name).weight = std::move(all);
+        state_.parameter(key.name).weight = std::move(whole);
         return;
       case Key::Kind::master:
-        state_.parameter(key.name).master = std::move(all);
+        state_.parameter(key.name).master = std::move(whole);
         return;
       case Key::Kind::moment:
-        state_.parameter(key.name).moments[key.moment] = std::move(all);
+        state_.parameter(key.name).moments[key.moment] = std::move(whole);
         return;
       case Key::Kind::step:
-        if (!all.pieces.empty()) {
-          const Value value(all.pieces.front().tensor);
+        if (!whole.pieces.empty()) {
+          const Value value(whole.pieces.front().tensor);
           state_.parameter(key.name).step = number_of(&value);
         }
         return;
       case Key::Kind::hyper:
       case Key::Kind::fact:
-        if (defect(all).empty() && !all.pieces.empty()) fact(key, Value(joined(all, fqn)));
+        if (defect(whole).empty() && !whole.pieces.empty()) fact(key, Value(joined(whole, fqn)));
         return;
     }
   }

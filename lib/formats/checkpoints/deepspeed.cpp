@@ -192,11 +192,11 @@ void Reader::open_optimizers() {
                                               "optimizer_state_dict", "fp32_flat_groups",
                                               "group_paddings",       "param_slice_mappings"};
   for (const auto& [mp, opened] : optimizer_files_) {
-    const auto own = [](const std::string& key) { return parts.contains(key); };
+    const auto partitioned = [](const std::string& key) { return parts.contains(key); };
     repeated(
-        opened, [](const Opened& file) { return &file.root; }, own);
+        opened, [](const Opened& file) { return &file.root; }, partitioned);
     repeated(
-        opened, [](const Opened& file) { return file.root.find("optimizer_state_dict"); }, own);
+        opened, [](const Opened& file) { return file.root.find("optimizer_state_dict"); }, partitioned);
     for (const Opened& file : opened) {
       const Value* const held = file.root.find("optimizer_state_dict");
       const Value* count = held ? held->find("partition_count") : nullptr;
@@ -229,12 +229,12 @@ void Reader::missing(const std::map<int, std::string>& files, const char* kind) 
   }
 }
 
-void Reader::repeated(const std::vector<Opened>& files, const std::function<const Value*(const Opened&)>& of,
-                      const std::function<bool(const std::string& key)>& own) {
+void Reader::repeated(const std::vector<Opened>& files, const std::function<const Value*(const Opened&)>& part,
+                      const std::function<bool(const std::string& key)>& skipped) {
   const auto texts_of = [&](const Opened& file) {
     std::map<std::string, std::string> texts;
-    for (const Item& item : items_of(of(file))) {
-      if (const std::string key = key_text(item.key); !own(key)) texts[key] = text_of(item.value);
+    for (const Item& item : items_of(part(file))) {
+      if (const std::string key = key_text(item.key); !skipped(key)) texts[key] = text_of(item.value);
     }
     return texts;
   };

@@ -84,9 +84,9 @@ void Reader::repeat(const Opened& file, const State& said, const Opened& first) 
     const auto held = tensors_of(file.root.find("module"));
     for (const auto& [name, tensor] : tensors_of(first.root.find("module"))) {
       if (tensor.count() == 0) continue;
-      const auto own = std::ranges::find(held, name, [](const auto& one) { return one.first; });
-      if (own == held.end() || !same_bits(own->second, tensor))
-        state_.facts["training." + name + of_rank] = own == held.end() ? "none" : text_of(Value(own->second));
+      const auto twin = std::ranges::find(held, name, [](const auto& one) { return one.first; });
+      if (twin == held.end() || !same_bits(twin->second, tensor))
+        state_.facts["training." + name + of_rank] = twin == held.end() ? "none" : text_of(Value(twin->second));
     }
   }
   for (const auto& [name, text] : said.facts) {
@@ -143,14 +143,14 @@ std::optional<std::pair<std::size_t, int>> expert_in(const std::string& name) {
 }  // namespace
 
 void Reader::stage_1_experts(std::size_t group, const std::vector<Listed>& list, const std::vector<Opened>& files) {
-  int each = 0, all = 0;
+  int each = 0, experts = 0;
   for (const Listed& one : list) {
     if (const auto expert = expert_in(one.name)) each = std::max(each, expert->second + 1);
   }
   for (const Parameter& one : state_.parameters) {
-    if (const auto expert = expert_in(one.name)) all = std::max(all, expert->second + 1);
+    if (const auto expert = expert_in(one.name)) experts = std::max(experts, expert->second + 1);
   }
-  const int divided = each > 0 ? std::max(all / each, 1) : 1;
+  const int divided = each > 0 ? std::max(experts / each, 1) : 1;
   for (int place = 0; place < divided; ++place) {
     std::vector<Listed> held = list;
     for (Listed& one : held) {
@@ -167,8 +167,8 @@ void Reader::stage_1_experts(std::size_t group, const std::vector<Listed>& list,
 
 std::optional<std::int64_t> Reader::share_of_group(std::size_t group, const std::vector<Listed>& list,
                                                    const std::vector<Opened>& files, int divided) {
-  std::int64_t all = 0, held = 0;
-  for (const Listed& one : list) all += one.count;
+  std::int64_t listed = 0, held = 0;
+  for (const Listed& one : list) listed += one.count;
   std::map<int, std::int64_t> lengths, padded;
   for (const Opened& file : files) {
     const Value* const root = file.root.find("optimizer_state_dict");
@@ -188,16 +188,16 @@ std::optional<std::int64_t> Reader::share_of_group(std::size_t group, const std:
   std::int64_t share = 0;
   const std::int64_t ranks = state_.ranks ? *state_.ranks / divided : static_cast<std::int64_t>(files.size());
   const bool complete = static_cast<std::int64_t>(lengths.size()) == ranks;
-  const bool stripped = complete ? held == all : lengths.begin()->second != padded.rbegin()->second;
+  const bool stripped = complete ? held == listed : lengths.begin()->second != padded.rbegin()->second;
   for (const auto& [dp, length] : lengths) share = std::max(share, stripped ? padded[dp] : length);
-  if (complete && !stripped && held < all) {
+  if (complete && !stripped && held < listed) {
     fault(files.front().name, "group " + std::to_string(group) + " has " + to_text(held) +
-                                  " elements over all ranks, param_shapes " + to_text(all));
+                                  " elements over all ranks, param_shapes " + to_text(listed));
     return {};
   }
-  if (share * ranks < all) {
+  if (share * ranks < listed) {
     fault(files.front().name, "group " + std::to_string(group) + ": " + to_text(ranks) + " ranks of " + to_text(share) +
-                                  " elements are fewer than the " + to_text(all) + " of param_shapes");
+                                  " elements are fewer than the " + to_text(listed) + " of param_shapes");
     return {};
   }
   return share;
@@ -207,8 +207,8 @@ void Reader::stage_1(std::size_t group, const std::vector<Listed>& list, const s
                      int divided) {
   const auto share = share_of_group(group, list, files, divided);
   if (!share) return;
-  std::int64_t all = 0;
-  for (const Listed& one : list) all += one.count;
+  std::int64_t listed = 0;
+  for (const Listed& one : list) listed += one.count;
   for (const Opened& file : files) {
     const Value& root = *file.root.find("optimizer_state_dict");
     const std::int64_t first = *share * (file.dp / divided);
@@ -221,7 +221,7 @@ void Reader::stage_1(std::size_t group, const std::vector<Listed>& list, const s
           into.pieces.push_back({run(flat, begin - first, end - begin), begin - at, {}, file.dp, file.name});
         at += one.count;
       }
-      const std::int64_t rest = std::max<std::int64_t>(all - first, 0);
+      const std::int64_t rest = std::max<std::int64_t>(listed - first, 0);
       if (flat.count() > rest)
         state_.paddings.emplace_back(kind + " of group " + std::to_string(group),
                                      Piece{run(flat, rest, flat.count() - rest), 0, {}, file.dp, file.name});
@@ -335,14 +335,14 @@ void Reader::spread(const Opened& file, const std::vector<Listed>& list, const F
   }
   for (const Listed& one : list) {
     const std::int64_t part = (one.count + ranks - 1) / ranks, begin = std::min(part * file.dp, one.count);
-    const std::int64_t own = std::min(part, one.count - begin);
+    const std::int64_t held = std::min(part, one.count - begin);
     Whole& into = place(one, kind, flat.dtype());
-    flat.cut(at, own, [&](Tensor tensor, std::int64_t from) {
+    flat.cut(at, held, [&](Tensor tensor, std::int64_t from) {
       into.pieces.push_back({std::move(tensor), begin + from, {}, file.dp, file.name});
     });
     // The padding of masters is what was in memory: DeepSpeed does not clear it. No gradient reaches it.
     if (kind != "master") {
-      flat.cut(at + own, part - own, [&](Tensor tensor, std::int64_t) {
+      flat.cut(at + held, part - held, [&](Tensor tensor, std::int64_t) {
         state_.paddings.emplace_back(kind + " of " + one.name, Piece{std::move(tensor), 0, {}, file.dp, file.name});
       });
     }

@@ -71,9 +71,9 @@ class Reader {
   void open_optimizers();
   void version(const Opened& file);
   void missing(const std::map<int, std::string>& files, const char* kind);
-  /// The files of ranks must repeat the value `of` each, except the keys in `own`.
-  void repeated(const std::vector<Opened>& files, const std::function<const Value*(const Opened&)>& of,
-                const std::function<bool(const std::string& key)>& own);
+  /// The files of ranks must repeat the value of `part`, except the keys that are `skipped`.
+  void repeated(const std::vector<Opened>& files, const std::function<const Value*(const Opened&)>& part,
+                const std::function<bool(const std::string& key)>& skipped);
 
   // ---- the model
   void header(const Value& root, const std::string& name);

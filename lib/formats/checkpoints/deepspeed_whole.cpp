@@ -84,10 +84,10 @@ void Reader::frozen(const std::vector<Opened>& files) {
       }
       const std::int64_t ranks = state_.ranks.value_or(1), part = (count + ranks - 1) / ranks,
                          begin = std::min(part * file.dp, count);
-      const std::int64_t own = std::min({part, count - begin, tensor.count()});
+      const std::int64_t held = std::min({part, count - begin, tensor.count()});
       Tensor flat = tensor;
-      if (flat.shape.size() == 1 && own > 0)
-        parameter.weight->pieces.push_back({run(flat, 0, own), begin, {}, file.dp, file.name});
+      if (flat.shape.size() == 1 && held > 0)
+        parameter.weight->pieces.push_back({run(flat, 0, held), begin, {}, file.dp, file.name});
     }
   }
 }
@@ -189,11 +189,11 @@ bool Reader::universal_parameter(const fs::path& folder, const std::map<std::str
       fault(file, "holds no tensor");
       continue;
     }
-    Whole all = whole(*tensor, file);
+    Whole stored = whole(*tensor, file);
     // From ZeRO-3 they are flat.
     if (const auto found = shapes.find(name); found != shapes.end() && tensor->count() == found->second.count)
-      all.shape = found->second.shape;
-    (kind == "fp32" ? parameter.master.emplace() : parameter.moments[kind]) = all;
+      stored.shape = found->second.shape;
+    (kind == "fp32" ? parameter.master.emplace() : parameter.moments[kind]) = stored;
   }
   return stepped;
 }

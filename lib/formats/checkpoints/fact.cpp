@@ -45,7 +45,7 @@ std::optional<double> single(const Tensor& tensor) {
 
 /// All of it, however long.
 void spell(const Value& value, std::string& into) {
-  const auto all = [&](const std::vector<Value>& values, const char* open, const char* close) {
+  const auto spell_list = [&](const std::vector<Value>& values, const char* open, const char* close) {
     into += open;
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (i > 0) into += ", ";
@@ -74,9 +74,9 @@ void spell(const Value& value, std::string& into) {
   } else if (const std::string* const text = value.get<std::string>()) {
     into += "'" + printable(*text) + "'";
   } else if (const List* const list = value.get<List>()) {
-    all(list->values, "[", "]");
+    spell_list(list->values, "[", "]");
   } else if (const Tuple* const tuple = value.get<Tuple>()) {
-    all(tuple->values, "(", ")");
+    spell_list(tuple->values, "(", ")");
   } else if (const Dict* const dict = value.get<Dict>()) {
     items(dict->items);
   } else if (const Tensor* const tensor = value.get<Tensor>()) {
@@ -89,8 +89,8 @@ void spell(const Value& value, std::string& into) {
     into += std::string(name_of(tensor->dtype)) + tensorfile::to_text(tensor->shape) + " sha256 " + sha256(bytes);
   } else if (const Object* const object = value.get<Object>()) {
     into += object->name;
-    all(object->arguments, "(", ")");
-    if (!object->elements.empty()) all(object->elements, "[", "]");
+    spell_list(object->arguments, "(", ")");
+    if (!object->elements.empty()) spell_list(object->elements, "[", "]");
     if (!object->items.empty()) items(object->items);
     for (const Value& state : object->state) spell(state, into);
   }
@@ -150,11 +150,11 @@ std::optional<std::int64_t> integer_of(const Value* value) {
 }
 
 void note_objects(State& into, const Value& value) {
-  const auto all = [&](const std::vector<Value>& values) {
+  const auto note_list = [&](const std::vector<Value>& values) {
     for (const Value& each : values) note_objects(into, each);
   };
-  if (const List* const list = value.get<List>()) return all(list->values);
-  if (const Tuple* const tuple = value.get<Tuple>()) return all(tuple->values);
+  if (const List* const list = value.get<List>()) return note_list(list->values);
+  if (const Tuple* const tuple = value.get<Tuple>()) return note_list(tuple->values);
   if (const Dict* const dict = value.get<Dict>()) {
     for (const Item& item : dict->items) note_objects(into, item.key), note_objects(into, item.value);
     return;
@@ -163,7 +163,7 @@ void note_objects(State& into, const Value& value) {
   if (!object) return;
   if (std::find(into.objects.begin(), into.objects.end(), object->name) == into.objects.end())
     into.objects.push_back(object->name);
-  all(object->arguments), all(object->state), all(object->elements);
+  note_list(object->arguments), note_list(object->state), note_list(object->elements);
   for (const Item& item : object->items) note_objects(into, item.key), note_objects(into, item.value);
 }
 

@@ -59,20 +59,20 @@ bool is_whole(const std::string& path) {
 }  // namespace
 
 std::vector<Checkpoint> checkpoints_in(const std::string& folder) {
-  std::vector<Checkpoint> all;
+  std::vector<Checkpoint> found;
   std::error_code failure;
   for (const auto& entry : fs::directory_iterator(folder, failure)) {
     const std::string name = entry.path().filename().string();
-    if (name == "final_checkpoint" && entry.is_directory(failure)) all.push_back({INT64_MAX, entry.path().string()});
+    if (name == "final_checkpoint" && entry.is_directory(failure)) found.push_back({INT64_MAX, entry.path().string()});
     for (const std::string_view prefix : {"checkpoint-", "checkpoint_", "step-", "iter_", "epoch_", "global_step"}) {
       if (!name.starts_with(prefix) || !entry.is_directory(failure)) continue;
       const auto step = parse_int(std::string_view(name).substr(prefix.size()));
-      if (step && *step >= 0) all.push_back({*step, entry.path().string()});
+      if (step && *step >= 0) found.push_back({*step, entry.path().string()});
     }
   }
-  std::sort(all.begin(), all.end(),
+  std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return std::tie(a.step, a.path) < std::tie(b.step, b.path); });
-  return all;
+  return found;
 }
 
 bool is_trainers(const std::string& folder) {

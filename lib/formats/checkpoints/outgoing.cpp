@@ -39,8 +39,8 @@ void stream_run(const Run& run, const tensorfile::Sink& sink) {
     order.push_back(&piece);
   }
   if (!flat) {
-    const Tensor all = joined(*run.whole, "");
-    return tensorfile::stream(all.contiguous() ? flat_run(all, run.begin, run.count) : all, sink);
+    const Tensor tensor = joined(*run.whole, "");
+    return tensorfile::stream(tensor.contiguous() ? flat_run(tensor, run.begin, run.count) : tensor, sink);
   }
   std::sort(order.begin(), order.end(), [](const Piece* a, const Piece* b) { return a->begin < b->begin; });
   for (const Piece* const piece : order) {
@@ -226,9 +226,9 @@ std::vector<std::vector<const Parameter*>> groups(const State& state) {
     }
     by_number[number].push_back(&parameter);
   }
-  std::vector<std::vector<const Parameter*>> all;
-  for (auto& [number, group] : by_number) all.push_back(std::move(group));
-  return all;
+  std::vector<std::vector<const Parameter*>> lists;
+  for (auto& [number, group] : by_number) lists.push_back(std::move(group));
+  return lists;
 }
 
 std::vector<Item> settings(const Parameter& parameter) {

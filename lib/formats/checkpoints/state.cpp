@@ -15,9 +15,9 @@ using tensorfile::Storage;
 using tensorfile::Tensor;
 
 std::int64_t product(const Shape& shape) {
-  std::int64_t all = 1;
-  for (const std::int64_t size : shape) all *= size;
-  return all;
+  std::int64_t elements = 1;
+  for (const std::int64_t size : shape) elements *= size;
+  return elements;
 }
 
 bool covers(const Whole& whole) {
@@ -120,9 +120,9 @@ std::string defect(const Whole& whole) {
              " in " + piece.file;
   }
   if (has_boxes(whole)) {
-    bool all = true;
-    for (const Piece& piece : whole.pieces) all = all && (!piece.at.empty() || piece.tensor.count() == 0);
-    if (all) {
+    bool boxed = true;
+    for (const Piece& piece : whole.pieces) boxed = boxed && (!piece.at.empty() || piece.tensor.count() == 0);
+    if (boxed) {
       Whole boxes = whole;
       std::erase_if(boxes.pieces, [](const Piece& piece) { return piece.at.empty(); });
       return box_defect(boxes);

@@ -160,12 +160,13 @@ void add_safetensors(State& into, const std::string& path) {
   }
   for (const auto& [name, tensor] : held.tensors) {
     const std::size_t point = name.find('.');
-    const std::string kind = name.substr(0, point), of = point == std::string::npos ? "" : name.substr(point + 1);
-    if (!into.find(of)) {
+    const std::string kind = name.substr(0, point),
+                      parameter_name = point == std::string::npos ? "" : name.substr(point + 1);
+    if (!into.find(parameter_name)) {
       into.faults.push_back(located(path, 0, name + ": is of no parameter"));
       continue;
     }
-    Parameter& parameter = into.parameter(of);
+    Parameter& parameter = into.parameter(parameter_name);
     (kind == "master" ? parameter.master.emplace() : parameter.moments[kind]) = whole(tensor, file);
   }
 }

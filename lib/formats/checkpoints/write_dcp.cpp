@@ -56,10 +56,10 @@ class DcpWriter {
     const std::int64_t part = std::max<std::int64_t>((rows + ranks - 1) / ranks, 1);
     std::vector<std::pair<Shape, Tensor>> chunks;
     for (std::int64_t at = 0; at < rows || chunks.empty(); at += part) {
-      const std::int64_t own = std::min(part, rows - at);
+      const std::int64_t length = std::min(part, rows - at);
       Shape shape = whole.shape, offset(whole.shape.size(), 0);
-      if (!shape.empty()) shape[0] = own, offset[0] = at;
-      chunks.emplace_back(offset, laid_out(whole.dtype, shape, {{&whole, at * row, own * row}}));
+      if (!shape.empty()) shape[0] = length, offset[0] = at;
+      chunks.emplace_back(offset, laid_out(whole.dtype, shape, {{&whole, at * row, length * row}}));
     }
     tensors(path, whole.dtype, whole.shape, chunks);
   }
@@ -164,8 +164,8 @@ std::vector<std::string> write_dcp(const State& state, const std::string& folder
   for (const Parameter& parameter : state.parameters) {
     if (const Whole* const whole = numbers(state, parameter)) writer.tensor({"model", parameter.name}, *whole);
   }
-  const auto all = groups(state);
-  for (const auto& group : all) {
+  const auto lists = groups(state);
+  for (const auto& group : lists) {
     for (const Parameter* const parameter : group) {
       for (const auto& [kind, whole] : parameter->moments)
         writer.tensor({"optimizer", "state", parameter->name, kind}, whole);
@@ -173,12 +173,12 @@ std::vector<std::string> write_dcp(const State& state, const std::string& folder
         writer.scalar({"optimizer", "state", parameter->name, "step"}, scalar(static_cast<float>(*parameter->step)));
     }
   }
-  for (std::size_t number = 0; number < all.size(); ++number) {
+  for (std::size_t number = 0; number < lists.size(); ++number) {
     const auto index = static_cast<std::int64_t>(number);
-    for (const auto& [key, value] : settings(*all[number].front()))
+    for (const auto& [key, value] : settings(*lists[number].front()))
       writer.bytes({"optimizer", "param_groups", index, key}, value);
     List names;
-    for (const Parameter* const parameter : all[number]) names.values.emplace_back(parameter->name);
+    for (const Parameter* const parameter : lists[number]) names.values.emplace_back(parameter->name);
     writer.bytes({"optimizer", "param_groups", index, "params"}, names);
   }
   std::vector<std::string> lost;

@@ -32,13 +32,13 @@ DeepSpeedWriter::DeepSpeedWriter(const State& state, const std::string& folder, 
     for (const Parameter* const parameter : group) {
       if (parameter->name.starts_with('#'))
         throw Error(state.path, 0, "numbers the optimizer's states, and shapes do not tell whose each is");
-      const Whole* const own = numbers(*parameter);
-      if (!own) throw Error(parameter->name, 0, "has no weights");
-      if (const std::string what = defect(*own); !what.empty()) throw Error(parameter->name, 0, what);
-      if (own->dtype != Dtype::f32)
+      const Whole* const whole = numbers(*parameter);
+      if (!whole) throw Error(parameter->name, 0, "has no weights");
+      if (const std::string what = defect(*whole); !what.empty()) throw Error(parameter->name, 0, what);
+      if (whole->dtype != Dtype::f32)
         throw Error(
             parameter->name, 0,
-            "has no float32 numbers, which DeepSpeed's optimizers work on, but " + std::string(name_of(own->dtype)));
+            "has no float32 numbers, which DeepSpeed's optimizers work on, but " + std::string(name_of(whole->dtype)));
     }
   }
   others();
@@ -90,13 +90,13 @@ void DeepSpeedWriter::universal() {
           Dict{{{"cat_dim", 0}, {"param", widened(whole, parameter.name)}}});
   };
   for (const Parameter& parameter : state_.parameters) {
-    const Whole* const own = numbers(state_, parameter);
-    if (!own) continue;
+    const Whole* const whole = numbers(state_, parameter);
+    if (!whole) continue;
     if (parameter.name.find('/') != std::string::npos || parameter.name == "." || parameter.name == "..")
       throw Error(parameter.name, 0, "is no name of a folder, which the universal form needs");
     fs::create_directory(folder_ + "/zero/" + parameter.name);
-    one(parameter, "fp32", *own);
-    for (const auto& [kind, whole] : parameter.moments) one(parameter, kind, whole);
+    one(parameter, "fp32", *whole);
+    for (const auto& [kind, moment] : parameter.moments) one(parameter, kind, moment);
     if (parameter.step && !parameter.moments.empty())
       write("zero/" + parameter.name + "/step.pt", scalar(static_cast<float>(*parameter.step)));
   }

@@ -59,15 +59,15 @@ Dict DeepSpeedWriter::model(std::int64_t rank) {
   List buffers, param_shapes;
   std::map<std::string, StoragePtr> tied;
   for (const Parameter& parameter : state_.parameters) {
-    const Parameter& own = own_of(parameter);
-    const Whole* const held = own.weight ? &*own.weight : numbers(own);
+    const Parameter& owner = own_of(parameter);
+    const Whole* const held = owner.weight ? &*owner.weight : numbers(owner);
     if (!held) continue;
-    if (&own != &parameter) shared.items.push_back({parameter.name, own.name});
+    if (&owner != &parameter) shared.items.push_back({parameter.name, owner.name});
     if (parameter.buffer) buffers.values.emplace_back(parameter.name);
     const bool cut = divided_.parameters && !parameter.buffer;
     Tensor tensor = cut ? laid_out(held->dtype, {0}, {}) : all_of(*held, parameter.name);
     // One storage for all names of a tensor, as the model has it.
-    if (!cut) tensor.storage = tied.try_emplace(own.name, tensor.storage).first->second;
+    if (!cut) tensor.storage = tied.try_emplace(owner.name, tensor.storage).first->second;
     module.items.push_back({parameter.name, tensor});
     if (!parameter.frozen && std::ranges::find(unknown_, parameter.name) == unknown_.end()) continue;
     frozen_shapes.items.push_back({parameter.name, size_of(held->shape)});

@@ -98,16 +98,16 @@ Value DeepSpeedWriter::stage() const {
 }
 
 std::vector<std::pair<std::size_t, DeepSpeedWriter::Group>> DeepSpeedWriter::sub_groups() const {
-  std::vector<std::pair<std::size_t, Group>> all;
+  std::vector<std::pair<std::size_t, Group>> found;
   for (std::size_t number = 0; number < groups_.size(); ++number) {
     std::int64_t held = kSubGroup;
     for (const Parameter* const parameter : groups_[number]) {
-      if (held >= kSubGroup) all.emplace_back(number, Group{}), held = 0;
-      all.back().second.push_back(parameter);
+      if (held >= kSubGroup) found.emplace_back(number, Group{}), held = 0;
+      found.back().second.push_back(parameter);
       held += share(numbers(*parameter)->count(), ranks_);
     }
   }
-  return all;
+  return found;
 }
 
 Dict DeepSpeedWriter::group_of(std::size_t number, List ids) const {
@@ -121,16 +121,16 @@ Dict DeepSpeedWriter::by_group(std::int64_t rank) const {
   Dict states;
   for (std::size_t number = 0; number < groups_.size(); ++number) {
     const Group& group = groups_[number];
-    std::int64_t all = 0;
-    for (const Parameter* const parameter : group) all += numbers(*parameter)->count();
-    const std::int64_t unit = kAlignment * ranks_, part = (all + unit - 1) / unit * unit / ranks_, first = part * rank,
-                       own = std::clamp<std::int64_t>(all - first, 0, part);
+    std::int64_t elements = 0;
+    for (const Parameter* const parameter : group) elements += numbers(*parameter)->count();
+    const std::int64_t unit = kAlignment * ranks_, part = (elements + unit - 1) / unit * unit / ranks_,
+                       first = part * rank, held = std::clamp<std::int64_t>(elements - first, 0, part);
     const auto runs = [&](const std::string& kind, Dict* mapping) {
       std::vector<Run> found;
       std::int64_t at = 0;
       for (const Parameter* const parameter : group) {
         const Whole& whole = of(*parameter, kind);
-        const std::int64_t begin = std::max(at, first), end = std::min(at + whole.count(), first + own);
+        const std::int64_t begin = std::max(at, first), end = std::min(at + whole.count(), first + held);
         if (begin < end) {
           found.push_back({&whole, begin - at, end - begin});
           if (mapping)
@@ -144,14 +144,14 @@ Dict DeepSpeedWriter::by_group(std::int64_t rank) const {
       return found;
     };
     Dict mapping;
-    masters.values.emplace_back(laid_out(Dtype::f32, {own}, runs("master", &mapping)));
+    masters.values.emplace_back(laid_out(Dtype::f32, {held}, runs("master", &mapping)));
     mappings.values.emplace_back(mapping);
-    paddings.values.emplace_back(part - own);
+    paddings.values.emplace_back(part - held);
     counts.values.emplace_back(ranks_);
     alignments.values.emplace_back(List{std::vector<Value>(group.size(), 0)});
     const auto index = static_cast<std::int64_t>(number);
     states.items.push_back({index, states_of(group, [&](const std::string& kind) {
-                              return laid_out(of(*group.front(), kind).dtype, {part}, runs(kind, nullptr), part - own);
+                              return laid_out(of(*group.front(), kind).dtype, {part}, runs(kind, nullptr), part - held);
                             })});
     param_groups.values.emplace_back(group_of(number, List{{index}}));
   }
@@ -179,8 +179,8 @@ Dict DeepSpeedWriter::by_parameter(std::int64_t rank) const {
       for (const Parameter* const parameter : group) {
         const Whole& whole = of(*parameter, kind);
         const std::int64_t part = share(whole.count(), ranks_), begin = std::min(part * rank, whole.count()),
-                           own = std::min(part, whole.count() - begin);
-        parts.push_back(laid_out(whole.dtype, {part}, {{&whole, begin, own}}, part - own));
+                           held = std::min(part, whole.count() - begin);
+        parts.push_back(laid_out(whole.dtype, {part}, {{&whole, begin, held}}, part - held));
         count += part;
       }
       return behind_each_other(Dtype::f32, count, std::move(parts));

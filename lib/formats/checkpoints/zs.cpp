@@ -85,9 +85,9 @@ void add_head(State& into) {
   const auto tied = into.config.find("tie_word_embeddings");
   if (tied == into.config.end() || tied->second != "true") return;
   for (const char* const embedding : {"transformer.wte.weight", "model.embed_tokens.weight"}) {
-    const Parameter* const own = into.find(embedding);
-    if (own && own->weight && !into.find("lm_head.weight")) {
-      const Whole weight = *own->weight;
+    const Parameter* const tied_to = into.find(embedding);
+    if (tied_to && tied_to->weight && !into.find("lm_head.weight")) {
+      const Whole weight = *tied_to->weight;
       Parameter& head = into.parameter("lm_head.weight");
       head.weight = weight, head.tied = embedding;
     }

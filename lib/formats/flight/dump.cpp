@@ -51,8 +51,8 @@ std::string text_of(const Value* value) {
 
 /// "[[1024]]" of one tensor as "[1024]".
 std::string of_one(const Value* value) {
-  const auto& all = list_of(value);
-  return all.size() == 1 ? text_of(&all[0]) : text_of(value);
+  const auto& sizes = list_of(value);
+  return sizes.size() == 1 ? text_of(&sizes[0]) : text_of(value);
 }
 
 std::int64_t integer(const Value& entry, const char* key) {
@@ -123,14 +123,14 @@ struct Group {
 };
 
 /// The last collective of a rank that did not arrive.
-std::string last_of(const std::map<std::int64_t, Collective>& all) {
-  if (all.empty()) return "it has entered none";
-  const Collective& last = all.rbegin()->second;
+std::string last_of(const std::map<std::int64_t, Collective>& collectives) {
+  if (collectives.empty()) return "it has entered none";
+  const Collective& last = collectives.rbegin()->second;
   return "its last is collective " + to_text(last.number) + ", " + last.name + at(last);
 }
 
 Finding explain(const Group& group, std::int64_t number) {
-  std::vector<int> there, missing, silent;
+  std::vector<int> present, missing, silent;
   std::vector<const Collective*> found;
   for (std::size_t i = 0; i < group.ranks.size(); ++i) {
     if (!group.collectives[i]) {
@@ -141,16 +141,16 @@ Finding explain(const Group& group, std::int64_t number) {
     if (entered == group.collectives[i]->end()) {
       missing.push_back(group.ranks[i]);
     } else {
-      there.push_back(group.ranks[i]);
+      present.push_back(group.ranks[i]);
       found.push_back(&entered->second);
     }
   }
-  if (there.empty()) return {};
+  if (present.empty()) return {};
   const Collective& first = *found[0];
   const std::string what = "collective " + to_text(number) + " of " + group.name;
   for (std::size_t i = 1; i < found.size(); ++i) {
     const Collective& other = *found[i];
-    const std::string who = ranks_text({there[0]}), others = ranks_text({there[i]});
+    const std::string who = ranks_text({present[0]}), others = ranks_text({present[i]});
     if (other.name != first.name)
       return {true, what + " is " + first.name + at(first) + " on " + who + ", and " + other.name + at(other) + " on " +
                         others};
@@ -160,7 +160,7 @@ Finding explain(const Group& group, std::int64_t number) {
   }
   const bool done = std::all_of(found.begin(), found.end(), [](const Collective* one) { return one->completed; });
   if (done) return {};
-  const std::string waiting = ranks_text(there) + (there.size() == 1 ? " waits" : " wait");
+  const std::string waiting = ranks_text(present) + (present.size() == 1 ? " waits" : " wait");
   if (!missing.empty()) {
     std::string where;
     if (missing.size() == 1) {
@@ -175,9 +175,9 @@ Finding explain(const Group& group, std::int64_t number) {
             ranks_text(silent) + " left no dump, and " + waiting + " in " + what + ", " + called(first) + at(first)};
   std::vector<int> out;
   for (std::size_t i = 0; i < found.size(); ++i) {
-    if (found[i]->completed) out.push_back(there[i]);
+    if (found[i]->completed) out.push_back(present[i]);
   }
-  return {true, "every rank entered " + what + ", " + called(first) + at(first) + ", and " +
+  return {true, "every rank present " + what + ", " + called(first) + at(first) + ", and " +
                     (out.empty() ? "none" : "only " + ranks_text(out)) +
                     " completed it: a link, a GPU or what ran before it"};
 }
@@ -259,8 +259,8 @@ Finding explain(const std::vector<Dump>& dumps) {
         group.collectives.push_back(nullptr);
         continue;
       }
-      const auto own = dump->collectives.find(name);
-      group.collectives.push_back(own == dump->collectives.end() ? &kNone : &own->second);
+      const auto collectives = dump->collectives.find(name);
+      group.collectives.push_back(collectives == dump->collectives.end() ? &kNone : &collectives->second);
       if (group.collectives.back()->empty()) continue;
       oldest = std::max(oldest, group.collectives.back()->begin()->first);
       newest = std::max(newest, group.collectives.back()->rbegin()->first);

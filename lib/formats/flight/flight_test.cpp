@@ -16,13 +16,13 @@ Collective collective(std::int64_t number, const std::string& name, bool complet
 
 /// Dumps of ranks 0, 1, ... of one group, with these collectives.
 std::vector<Dump> dumps(const std::vector<std::vector<Collective>>& ranks) {
-  std::vector<int> all;
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) all.push_back(static_cast<int>(rank));
+  std::vector<int> members;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) members.push_back(static_cast<int>(rank));
   std::vector<Dump> made;
-  for (const int rank : all) {
+  for (const int rank : members) {
     Dump& dump = made.emplace_back();
     dump.rank = rank;
-    dump.groups["world"] = all;
+    dump.groups["world"] = members;
     for (const Collective& each : ranks[static_cast<std::size_t>(rank)]) dump.collectives["world"][each.number] = each;
   }
   return made;

@@ -183,9 +183,9 @@ void divide(Part& from, Part& to, double share) {
   for (const std::int64_t label : from.labels) ++of_class[label];
   std::int64_t held = 0;
   for (const auto& [label, count] : of_class) {
-    const auto its = static_cast<std::int64_t>(static_cast<double>(count) * share);
-    kept[label] = count - its;
-    held += its;
+    const auto taken = static_cast<std::int64_t>(static_cast<double>(count) * share);
+    kept[label] = count - taken;
+    held += taken;
   }
   if (held == 0 && !from.labels.empty()) --kept[from.labels.back()];  // from the class with the most images
   Part rest;

@@ -19,14 +19,14 @@ constexpr std::array<std::string_view, 3> kTypeNames = {"int", "real", "text"};
 
 /// The standard columns: the attributes that have a value for every step.
 const std::map<std::string_view, Standard>& standards() {
-  static const std::map<std::string_view, Standard> all = [] {
+  static const std::map<std::string_view, Standard> columns = [] {
     std::map<std::string_view, Standard> made;
     for (const attribute::Attribute& row : attribute::table()) {
       if (row.recorded) made.emplace(row.name, Standard{row.name, row.unit, row.type});
     }
     return made;
   }();
-  return all;
+  return columns;
 }
 
 }  // namespace

@@ -55,8 +55,8 @@ class DeepSpeed : public Dialect {
     others_ = true;
     alone_.clear();
     if (open_.empty()) {
-      const std::string_view own = rank_of(pending_prefix_);
-      if (!rank.empty() && !own.empty() && rank != own) return {};
+      const std::string_view pending_rank = rank_of(pending_prefix_);
+      if (!rank.empty() && !pending_rank.empty() && rank != pending_rank) return {};
       given_ = std::exchange(pending_, {});
       return fields_of(given_);
     }

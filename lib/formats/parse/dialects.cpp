@@ -118,9 +118,10 @@ std::vector<std::string> dialect_names() {
 }
 
 const Entry& dialect_named(std::string_view name) {
-  const auto& all = dialects();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const Entry& entry) { return entry.name == name; });
-  if (found == all.end())
+  const auto& entries = dialects();
+  const auto found =
+      std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.name == name; });
+  if (found == entries.end())
     throw UsageError("there is no dialect '" + std::string(name) + "'" + did_you_mean(name, dialect_names()));
   return *found;
 }

@@ -248,9 +248,9 @@ class Forms : public Dialect {
     std::size_t end = 0;
     if (row.blank_separator) {  // the key's mark ends it, and its value ends at a blank
       skip_blanks(rest);
-      const std::string_view all = rest;
+      const std::string_view before = rest;
       cell.key = take_key(rest);
-      if (cell.key.empty() || !skip(rest, form.mark)) return rest = all, Cell{};
+      if (cell.key.empty() || !skip(rest, form.mark)) return rest = before, Cell{};
       skip_blanks(rest);
       end = static_cast<std::size_t>(std::find_if(rest.begin(), rest.end(), is_blank) - rest.begin());
       if (!number_ends(rest.substr(end))) end = rest.size();  // "1 234"

@@ -41,9 +41,9 @@ std::vector<const Entry*> chosen(const Options& options) {
 }
 
 Markers markers_of(const std::vector<const Entry*>& entries) {
-  std::vector<std::string_view> all;
-  for (const Entry* entry : entries) all.insert(all.end(), entry->markers.begin(), entry->markers.end());
-  return Markers(all);
+  std::vector<std::string_view> markers;
+  for (const Entry* entry : entries) markers.insert(markers.end(), entry->markers.begin(), entry->markers.end());
+  return Markers(markers);
 }
 
 }  // namespace
@@ -253,50 +253,50 @@ void LogReader::attribute(std::string_view key, std::string_view value, bool rep
 
 /// Fields that other dialects hold back for a record's step, and that the record lacks.
 std::vector<Field> LogReader::held_by_others(const std::vector<Field>& fields, std::string_view rank) {
-  std::vector<Field> all;
+  std::vector<Field> held;
   const auto value_of_column = [&](std::string_view column) {
     const auto found = std::find_if(fields.begin(), fields.end(),
                                     [&](const Field& field) { return records_.column_of(field).column == column; });
     return found == fields.end() ? std::string_view() : found->value;
   };
-  const std::size_t own = hint_;
+  const std::size_t reading = hint_;
   for (const std::size_t at : companions_) {
     Reader& other = readers_[hint_ = at];  // records emitted meanwhile belong to that dialect
-    if (hint_ == own || !other.dialect->holds()) continue;
+    if (hint_ == reading || !other.dialect->holds()) continue;
     other.keys.clear();
     for (const Field& field : other.dialect->give(value_of_column("step"), rank, *this)) {
       const std::string_view said = value_of_column(field.key);
       if (!said.empty() && (said == field.value || parse_real(said) == parse_real(field.value))) continue;
-      all.push_back(field);
-      if (!said.empty()) all.back().key = other.keys.emplace_back(other.name + "." + std::string(field.key));
+      held.push_back(field);
+      if (!said.empty()) held.back().key = other.keys.emplace_back(other.name + "." + std::string(field.key));
     }
   }
-  hint_ = own;
-  return all;
+  hint_ = reading;
+  return held;
 }
 
 void LogReader::record(const std::vector<Field>& fields, std::string_view prefix, std::int64_t line) {
   Records::Place place{prefix.empty() ? prefix : rank_of(prefix), line, parts_};
   const std::vector<Field> held = held_by_others(fields, place.rank);  // may make another record
-  std::vector<Field>& all = all_;
-  all = fields;
+  std::vector<Field>& kept = kept_;
+  kept = fields;
   if (!options_.series.empty()) {
-    std::erase_if(all, [&](Field& field) {
+    std::erase_if(kept, [&](Field& field) {
       const bool shared = field.key.find(kSeries) == std::string_view::npos;
       const bool limit = field.key.ends_with("__MIN") || field.key.ends_with("__MAX");
       return !shared && (limit || !skip(field.key, options_.series + std::string(kSeries)));
     });
-    if (all.size() < 2) return;  // the step alone
+    if (kept.size() < 2) return;  // the step alone
   }
   for (const Field& field : held) {
     if (field.key == "rank")
       place.rank = field.value;
     else
-      all.push_back(field);
+      kept.push_back(field);
   }
   const Dialect& dialect = *readers_[hint_].dialect;
   settled_ = settled_ || !(dialect.last_resort() || dialect.companion());
-  for (const std::string& what : records_.add(all, place)) fault(line, what);
+  for (const std::string& what : records_.add(kept, place)) fault(line, what);
   ++stats_.records;
 }
 

@@ -116,7 +116,7 @@ class LogReader : private Emitter {
   std::deque<std::pair<std::int64_t, int>> recent_;  // lines with a class, for which a fault may still follow
   int class_ = -1;                                   // index of the dialect, or -2 for a faulty line
   std::string clean_;
-  std::vector<Field> all_;  // of the record
+  std::vector<Field> kept_;  // of the record
 
   std::map<std::string, std::string> attributes_;
   Stats stats_;

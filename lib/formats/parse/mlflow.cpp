@@ -163,9 +163,9 @@ MlflowRun read_mlflow(const std::string& path, const std::string& id, const Faul
 
 std::vector<Job> mlflow_jobs(const std::string& path) {
   std::vector<Job> jobs;
-  std::size_t all = 0;
+  std::size_t runs_found = 0;
   const auto add = [&](Job job, bool measured) {
-    ++all;
+    ++runs_found;
     job.source = Source::mlflow;
     if (measured) jobs.push_back(std::move(job));
   };
@@ -185,7 +185,7 @@ std::vector<Job> mlflow_jobs(const std::string& path) {
       if (is_mlflow_store(entry.path().string()))
         std::ranges::move(mlflow_jobs(entry.path().string()), std::back_inserter(jobs));
     }
-    all = jobs.size();
+    runs_found = jobs.size();
     std::vector<fs::path> runs;
     find_runs(path, 2, runs);
     std::sort(runs.begin(), runs.end());
@@ -195,9 +195,9 @@ std::vector<Job> mlflow_jobs(const std::string& path) {
           fs::is_directory(run / "metrics", error) && !fs::is_empty(run / "metrics", error));
     }
   }
-  if (jobs.size() < all && !jobs.empty())
+  if (jobs.size() < runs_found && !jobs.empty())
     jobs.front().faults.push_back({path, 0,
-                                   std::to_string(all - jobs.size()) + " of " + std::to_string(all) +
+                                   std::to_string(runs_found - jobs.size()) + " of " + std::to_string(runs_found) +
                                        " runs of MLflow have no metric, and are left out"});
   return jobs;
 }

@@ -53,8 +53,8 @@ std::size_t Records::column_at(const std::string& name, const Field& field) {
   return columns_.size() - 1;
 }
 
-/// The shape of fields_, of which those from `own` on are not the log's and keep their names.
-const Records::Shape& Records::shape_of(std::size_t own) {
+/// The shape of fields_, of which those from `logged` on are not the log's and keep their names.
+const Records::Shape& Records::shape_of(std::size_t logged) {
   const auto fits = [&](const Shape& shape) {
     return shape.field_of_column.size() == columns_.size() && shape.keys.size() == fields_.size() &&
            std::equal(fields_.begin(), fields_.end(), shape.keys.begin(),
@@ -69,12 +69,12 @@ const Records::Shape& Records::shape_of(std::size_t own) {
   for (std::size_t i = 0; i < fields_.size(); ++i) {
     const ColumnName mine = column_of(fields_[i]);
     bool beaten = false;
-    for (std::size_t k = 0; k < own && i < own; ++k) {
+    for (std::size_t k = 0; k < logged && i < logged; ++k) {
       const ColumnName other = column_of(fields_[k]);
       beaten = beaten || (other.column == mine.column &&
                           (other.priority > mine.priority || (other.priority == mine.priority && k < i)));
     }
-    names.emplace_back(beaten || i >= own ? fields_[i].key : mine.column);
+    names.emplace_back(beaten || i >= logged ? fields_[i].key : mine.column);
   }
   Shape shape;
   std::vector<int> column_of_field(fields_.size(), -1);
@@ -84,7 +84,7 @@ const Records::Shape& Records::shape_of(std::size_t own) {
     if (std::find(names.begin(), before, names[i]) == before)
       column_of_field[i] = static_cast<int>(column_at(names[i], fields_[i]));
   }
-  for (std::size_t i = 0; i < own; ++i) {
+  for (std::size_t i = 0; i < logged; ++i) {
     seen_.emplace(fields_[i].key);
     doubt_units(fields_[i]);
   }
@@ -153,12 +153,12 @@ bool Records::checked(const ColumnInfo& column, const Field& field, std::string_
 
 std::vector<std::string> Records::add(const std::vector<Field>& fields, const Place& place) {
   fields_ = fields;
-  const std::size_t own = fields_.size();
+  const std::size_t logged = fields_.size();
   if (!place.rank.empty()) fields_.push_back({"rank", place.rank, Kind::integer});
   const std::string line = to_text(place.line), part = to_text(std::int64_t{place.part});
   fields_.push_back({"line", line, Kind::integer});
   if (place.part > 1) fields_.push_back({"part", part, Kind::integer});
-  const Shape& shape = shape_of(own);
+  const Shape& shape = shape_of(logged);
   std::vector<std::string> faults;
   made_.clear();
   made_.reserve(columns_.size());  // views into it must stay

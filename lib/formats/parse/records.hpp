@@ -48,7 +48,7 @@ class Records {
     std::vector<int> field_of_column;
   };
 
-  const Shape& shape_of(std::size_t own);
+  const Shape& shape_of(std::size_t logged);
   std::size_t column_at(const std::string& name, const Field& field);
   bool checked(const ColumnInfo& column, const Field& field, std::string_view& cell);
   void doubt_units(const Field& field);

@@ -183,9 +183,9 @@ void read_metrics(const Job& job, metric::Writer& rows, LogReader& reader) {
 
 /// Reads the logs of `job` and what W&B has of the run that they name.
 void read_with_wandb(const Job& job, const Options& options, metric::Writer& rows, const FaultSink& faults,
-                     LogReader& reader, metric::Run& own) {
+                     LogReader& reader, metric::Run& logged) {
   reader.finish();
-  const std::string id = own.attribute("wandb_run");
+  const std::string id = logged.attribute("wandb_run");
   const std::vector<std::string> files = id.empty() ? std::vector<std::string>() : wandb_files(job.wandb_places, id);
   if (!files.empty() && source_of(files[0]) == Source::wandb) {
     metric::Run other;
@@ -193,15 +193,15 @@ void read_with_wandb(const Job& job, const Options& options, metric::Writer& row
     TrackedReader wandb(options, memory, faults);
     wandb.read_wandb(files);
     wandb.finish();
-    if (!join(own.records, other.records))
+    if (!join(logged.records, other.records))
       faults({files[0], 0, "counts its own calls as steps, and no steps of the trainer: not joined"});
     for (const auto& [key, value] : other.attributes) {
-      if (key.starts_with("source")) own.attributes["wandb_" + key] = value;
-      own.attributes.emplace(key, value);
+      if (key.starts_with("source")) logged.attributes["wandb_" + key] = value;
+      logged.attributes.emplace(key, value);
     }
   }
-  for (std::size_t row = 0; row < own.records.rows(); ++row) metric::write_row(own.records, row, rows);
-  rows.finish(own.attributes);
+  for (std::size_t row = 0; row < logged.records.rows(); ++row) metric::write_row(logged.records, row, rows);
+  rows.finish(logged.attributes);
 }
 
 Count read_tracked(const Job& job, const Options& options, metric::Writer& rows, const FaultSink& faults) {
@@ -243,8 +243,8 @@ Count read_job(const Job& job, Options options, metric::Writer& rows, const Faul
   if (job.records) return read_records(*job.records, job, chosen);
   if (job.source != Source::log) return read_tracked(job, options, chosen, faults);
   const bool joined = !job.wandb_places.empty() && job.metrics.empty();
-  metric::Run own;
-  metric::MemoryWriter memory(own);
+  metric::Run logged;
+  metric::MemoryWriter memory(logged);
   LogReader reader(options, joined ? static_cast<metric::Writer&>(memory) : chosen, faults);
   for (const std::string& log : job.logs) reader.read(log);
   const bool empty = reader.bytes() == 0 && !job.logs.empty() && !job.of_directory;
@@ -252,7 +252,7 @@ Count read_job(const Job& job, Options options, metric::Writer& rows, const Faul
   if (options.facts_only) read_metrics(job, chosen, reader);
   for (const auto& [key, value] : job.attributes) reader.set_attribute(key, value);
   if (joined)
-    read_with_wandb(job, options, chosen, faults, reader, own);
+    read_with_wandb(job, options, chosen, faults, reader, logged);
   else
     reader.finish();
   return {job.run, reader.stats(), first.left_out()};
@@ -314,9 +314,9 @@ std::map<std::string, std::string> map_of(const std::string& text, const std::st
     if (equals == 0 || equals == std::string::npos || equals + 1 == pair.size()) {
       throw UsageError(what + ": '" + pair + "' is not COLUMN=KEY, as in loss=train/loss");
     }
-    for (const char* own : {"run", "line", "part", "ranks"}) {
-      if (pair.substr(0, equals) == own)
-        throw UsageError(what + ": column '" + std::string(own) + "' is zs-parse's own");
+    for (const char* reserved : {"run", "line", "part", "ranks"}) {
+      if (pair.substr(0, equals) == reserved)
+        throw UsageError(what + ": column '" + std::string(reserved) + "' is zs-parse's own");
     }
     const std::string column(column_named(pair.substr(0, equals)).column), key = pair.substr(equals + 1);
     for (const auto& [other, named] : map) {

@@ -257,11 +257,11 @@ void TrackedReader::finish() {
 }
 
 bool join(metric::Table& log, const metric::Table& tracked) {
-  const metric::Column *const steps = tracked.find("step"), *const own = log.find("step");
+  const metric::Column *const steps = tracked.find("step"), *const logged = log.find("step");
   const bool counts_calls = !tracked.find("_step");  // else a surer key gave the step
   if (!steps || counts_calls) return false;
   std::map<std::int64_t, std::size_t> rows;
-  for (std::size_t i = 0; own && i < own->size(); ++i) rows[own->integers()[i]] = i;
+  for (std::size_t i = 0; logged && i < logged->size(); ++i) rows[logged->integers()[i]] = i;
   std::vector<std::pair<std::size_t, std::size_t>> pairs;  // rows of log and tracked
   std::size_t size = log.rows();
   for (std::size_t i = 0; i < steps->size(); ++i) {

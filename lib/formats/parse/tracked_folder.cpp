@@ -29,11 +29,11 @@ bool is_event_file(const std::string& name) { return name.find(".tfevents.") != 
 
 /// The entries of a folder by name, which W&B and TensorBoard begin with the time.
 std::vector<fs::path> entries(const fs::path& folder) {
-  std::vector<fs::path> all;
+  std::vector<fs::path> paths;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) all.push_back(entry.path());
-  std::sort(all.begin(), all.end());
-  return all;
+  for (const auto& entry : fs::directory_iterator(folder, error)) paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 /// "offline-run-20261120_084212-p1omvm0b" -> "p1omvm0b"; "" for another name.
@@ -62,8 +62,8 @@ std::vector<std::string> wandb_in(const fs::path& folder) {
 /// Reads the files next to a separate history: the configuration and the summary, which a .wandb file contains.
 void read_beside(const fs::path& history, Job& job) {
   const auto add = [&](const std::string& prefix, const std::string& key, std::string_view value) {
-    const bool own = key.starts_with("_wandb") || key == "wandb_version" || value.empty() || value == "None";
-    if (own || names_secret(key)) return;
+    const bool internal = key.starts_with("_wandb") || key == "wandb_version" || value.empty() || value == "None";
+    if (internal || names_secret(key)) return;
     if (const std::string name = attribute_named(key); !name.empty())
       job.attributes.emplace(prefix + (prefix.empty() ? name : key), attribute_value(value));
   };
@@ -134,15 +134,15 @@ bool holds_hparams(const fs::path& folder, const std::vector<std::string>& logs)
 /// The runs of TensorBoard in a folder and those below it, the folder's own first.
 void find_events(const fs::path& folder, const std::string& name, int depth, std::vector<Job>& jobs,
                  bool below_run = false) {
-  const std::vector<fs::path> all = entries(folder);
+  const std::vector<fs::path> paths = entries(folder);
   Job job{as_word(name), {}, {}};
   job.source = Source::tensorboard;
-  for (const fs::path& path : all) {
+  for (const fs::path& path : paths) {
     if (is_event_file(file_name(path))) job.logs.push_back(path.string());
   }
   const bool run = !job.logs.empty();
   if (run && !(below_run && holds_hparams(folder, job.logs))) jobs.push_back(std::move(job));
-  for (const fs::path& path : all) {
+  for (const fs::path& path : paths) {
     std::error_code error;
     if (fs::is_symlink(path, error) || !fs::is_directory(path, error) || depth >= kDeepestFolder) continue;
     find_events(path, (depth == 0 ? "" : name + "_") + file_name(path), depth + 1, jobs, run);
@@ -206,7 +206,8 @@ std::vector<std::string> wandb_places(const std::string& folder) {
   const fs::path whole = fs::canonical(folder, error);
   std::vector<fs::path> candidates = {whole / "wandb", whole.parent_path() / "wandb",
                                       whole.parent_path().parent_path() / "wandb"};
-  if (const char* const own = std::getenv("WANDB_DIR"); own && *own) candidates.push_back(fs::path(own) / "wandb");
+  if (const char* const wandb_dir = std::getenv("WANDB_DIR"); wandb_dir && *wandb_dir)
+    candidates.push_back(fs::path(wandb_dir) / "wandb");
   for (const fs::path& path : candidates) {
     const std::string text = path.string();
     const bool known = std::find(places.begin(), places.end(), text) != places.end();

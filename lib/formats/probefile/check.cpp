@@ -138,8 +138,8 @@ class Check {
         for (const std::string& text : row.unseen) unseen(text);
       }
     }
-    for (const auto& [rank, its] : run_.parts) {
-      for (const Part& part : its) {
+    for (const auto& [rank, parts] : run_.parts) {
+      for (const Part& part : parts) {
         if (part.end) run_.unseen.insert(run_.unseen.end(), part.end->unseen.begin(), part.end->unseen.end());
       }
     }
@@ -158,10 +158,10 @@ class Check {
                 "says " + to_text(axis[0]) + " " + name + " ranks, a rank before " + to_text(known->second));
       }
     }
-    std::int64_t all = 1;
-    for (const auto& [name, size] : sizes) all *= size;
+    std::int64_t product = 1;
+    for (const auto& [name, size] : sizes) product *= size;
     std::map<std::map<std::string, std::vector<std::int64_t>>, std::size_t> places;
-    for (std::size_t rank = 0; all == run_.ranks && rank < files_.size(); ++rank) {
+    for (std::size_t rank = 0; product == run_.ranks && rank < files_.size(); ++rank) {
       const auto [known, added] = places.emplace(run_.heads.at(static_cast<int>(rank)).back().axes, rank);
       if (!added)
         fault(files_[rank], 0,

@@ -89,10 +89,10 @@ struct Group {
   std::vector<std::string> params;
   std::string optimizer;  ///< its class
 };
-/// So many elements of a tensor are kept, evenly spaced: number k lies at k * spacing(of), in row-major order.
+/// So many elements of a tensor are kept, evenly spaced: number k lies at k * spacing(total), in row-major order.
 inline constexpr std::int64_t kElements = 32;
-inline std::int64_t spacing(std::int64_t of) {
-  const std::int64_t every = of / std::min(of, kElements);
+inline std::int64_t spacing(std::int64_t total) {
+  const std::int64_t every = total / std::min(total, kElements);
   return every > 1 && every % 2 == 0 ? every - 1 : every;  // an odd one visits all columns of a matrix
 }
 /// A schedule of torch before the update.

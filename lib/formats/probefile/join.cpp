@@ -299,9 +299,9 @@ void Join::differ(std::int64_t number, Step& step, const std::string& what) {
 void Join::scalars(std::int64_t number, Step& step) {
   std::set<int> of_rank_0;  // ranks that hold parts of what rank 0 holds, so that their numbers are the same
   const auto names = [](const StepRow& row) {
-    std::set<std::string> all;
-    for (const Group& group : row.groups) all.insert(group.params.begin(), group.params.end());
-    return all;
+    std::set<std::string> params;
+    for (const Group& group : row.groups) params.insert(group.params.begin(), group.params.end());
+    return params;
   };
   const StepRow& first = step.ranks.begin()->second;
   const auto mine = names(first);

@@ -74,8 +74,8 @@ struct Cut {
 
   /// Returns the number of the part's slots.
   std::int64_t add(const Held& part, std::int64_t number) {
-    const std::int64_t of = elements(part), ranges = std::clamp<std::int64_t>(of / 16, 1, 16);
-    const auto edge = [&](std::int64_t range) { return (range * of + ranges - 1) / ranges; };
+    const std::int64_t total = elements(part), ranges = std::clamp<std::int64_t>(total / 16, 1, 16);
+    const auto edge = [&](std::int64_t range) { return (range * total + ranges - 1) / ranges; };
     const std::int64_t end = part.begin + part.count();
     for (std::int64_t range = 0; range < ranges; ++range) {
       first.push_back(std::ssize(stretches));
@@ -175,10 +175,10 @@ double value_of(const Held& part, std::int64_t at) {
 
 /// The part's own of the elements that are kept.
 std::string elements_text(const Held& part) {
-  const std::int64_t of = elements(part), end = part.begin + part.count();
+  const std::int64_t total = elements(part), end = part.begin + part.count();
   std::string bytes;
-  for (std::int64_t k = 0; k < std::min(of, kElements); ++k) {
-    const std::int64_t at = k * spacing(of);
+  for (std::int64_t k = 0; k < std::min(total, kElements); ++k) {
+    const std::int64_t at = k * spacing(total);
     if (at < part.begin || at >= end) continue;
     const double value = value_of(part, at - part.begin);
     bytes.append(reinterpret_cast<const char*>(&value), sizeof value);

@@ -18,8 +18,8 @@ std::string_view bytes(std::span<const float> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
 }
 
-Json measured(std::span<const float> values, std::int64_t begin, std::int64_t of, int threads = 1) {
-  return Json::parse(rows(std::vector<Held>{{"param/w", {of}, begin, bytes(values)}}, threads));
+Json measured(std::span<const float> values, std::int64_t begin, std::int64_t total, int threads = 1) {
+  return Json::parse(rows(std::vector<Held>{{"param/w", {total}, begin, bytes(values)}}, threads));
 }
 
 /// The bits of a row's sketch, and its digest.
@@ -70,23 +70,23 @@ TEST_CASE("recording: digest, squares and sketch have zs_probe's bits") {
 TEST_CASE("recording: measures add up over parts, whatever the threads, and see an order and a sign") {
   std::vector<float> values(1 << 21);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 977) / 8;  // sums are exact
-  const std::int64_t of = std::ssize(values);
+  const std::int64_t total = std::ssize(values);
   const std::span<const float> all(values);
   Sums whole, parts;
-  whole.add(measured(values, 0, of));
+  whole.add(measured(values, 0, total));
   for (const auto& [begin, end] : {std::pair{0, 70001}, {70001, 70002}, {70002, 1500000}, {1500000, 1 << 21}})
     parts.add(
-        measured(all.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)), begin, of, 3));
+        measured(all.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)), begin, total, 3));
   CHECK(parts == whole);
-  CHECK(measured(all.first(0), 0, of)["digest"] == "0000000000000000");
+  CHECK(measured(all.first(0), 0, total)["digest"] == "0000000000000000");
   std::swap(values[3], values[4]);
   Sums swapped;
-  swapped.add(measured(values, 0, of));
+  swapped.add(measured(values, 0, total));
   CHECK(swapped.digest != whole.digest);
   std::swap(values[3], values[4]);
   values[0] = -0.0F;
   Sums turned;
-  turned.add(measured(values, 0, of));
+  turned.add(measured(values, 0, total));
   CHECK(turned.digest != whole.digest);
   CHECK(turned.sketch == whole.sketch);
 }
@@ -126,7 +126,8 @@ TEST_CASE("recording: parameters are moved by a unit in the last place as zs_pro
 
 TEST_CASE("recording: a norm that is not finite is nan or inf, whatever its sign bit") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (const auto& [value, text] : {std::pair{nan, "nan"}, {-nan, "nan"}, {std::numeric_limits<float>::max(), "finite"}}) {
+  for (const auto& [value, text] :
+       {std::pair{nan, "nan"}, {-nan, "nan"}, {std::numeric_limits<float>::max(), "finite"}}) {
     const std::vector<float> values = {1, value};
     const Json squares = measured(values, 0, 2)["squares"];
     CHECK((squares.is_string() ? squares.get<std::string>() : "finite") == text);

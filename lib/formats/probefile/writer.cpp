@@ -32,7 +32,7 @@ Recorded recorded(const std::string& path) {
   const std::string content = Input(path).read_all();
   for (std::size_t end; (end = content.find('\n', found.bytes)) != std::string::npos; found.bytes = end + 1) {
     const auto row = Ordered::parse(content.begin() + static_cast<std::ptrdiff_t>(found.bytes),
-                                 content.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
+                                    content.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
     if (!row.is_object()) continue;
     found.lines += row.contains("step");
     for (const char* const key : {"step", "end"}) {
@@ -110,32 +110,32 @@ void Writer::start(std::int64_t done, std::int64_t counted, const std::string& t
   file_.append(line({{"start", done}, {"counted", counted}}, {{"tensors", &tensors}}));
 }
 
-void Writer::step(const StepOf& of, const std::string& tensors, const std::string& locals) {
-  add({{"step", of.step}}, of, tensors, locals);
+void Writer::step(const StepOf& measured, const std::string& tensors, const std::string& locals) {
+  add({{"step", measured.step}}, measured, tensors, locals);
 }
 
 void Writer::only(std::int64_t step, const std::vector<std::string>& places, const std::string& tensors) {
   add({{"step", step}, {"only", places}}, {}, tensors, "");
 }
 
-void Writer::add(Ordered row, const StepOf& of, const std::string& tensors, const std::string& locals) {
+void Writer::add(Ordered row, const StepOf& measured, const std::string& tensors, const std::string& locals) {
   const auto text_or_null = [](const std::string& text) { return text.empty() ? Ordered() : Ordered(text); };
   Ordered losses = Ordered::array(), scalars = Ordered::object(), batch = Ordered::array();
-  for (const double loss : of.losses) losses.push_back(number(loss));
-  for (const auto& [name, value] : of.scalars) scalars[name] = number(value);
-  for (const auto& samples : of.batch) {
+  for (const double loss : measured.losses) losses.push_back(number(loss));
+  for (const auto& [name, value] : measured.scalars) scalars[name] = number(value);
+  for (const auto& samples : measured.batch) {
     Ordered& digests = batch.emplace_back(Ordered::array());
     for (const std::uint64_t digest : samples) digests.push_back(fmt::format("{:016x}", digest));
   }
-  row.update(Ordered{{"computed", text_or_null(of.computed)},
-                  {"loss", of.loss ? number(*of.loss) : Ordered()},
-                  {"losses", losses},
-                  {"scalars", scalars},
-                  {"groups", of.groups},
-                  {"counters", of.counters},
-                  {"batch", batch},
-                  {"targets", of.targets},
-                  {"values", text_or_null(of.values)}});
+  row.update(Ordered{{"computed", text_or_null(measured.computed)},
+                     {"loss", measured.loss ? number(*measured.loss) : Ordered()},
+                     {"losses", losses},
+                     {"scalars", scalars},
+                     {"groups", measured.groups},
+                     {"counters", measured.counters},
+                     {"batch", batch},
+                     {"targets", measured.targets},
+                     {"values", text_or_null(measured.values)}});
   file_.append(line(row, {{"locals", &locals}, {"tensors", &tensors}}));
   ++lines_;
 }

@@ -46,7 +46,7 @@ class Writer {
   /// Parameters and optimizer state after `done` steps, as rows() makes them; `counted`: the optimizer's own count.
   void start(std::int64_t done, std::int64_t counted, const std::string& tensors);
   /// `tensors` in causal order, `locals`: gradients of micro-batches.
-  void step(const StepOf& of, const std::string& tensors, const std::string& locals);
+  void step(const StepOf& measured, const std::string& tensors, const std::string& locals);
   /// A row that has only these places: the parameters with which a training ends, whatever the stride.
   void only(std::int64_t step, const std::vector<std::string>& places, const std::string& tensors);
   /// The end: `steps` made, every `every`-th recorded; `how`: "whole", "signal 15", "exception WHAT".
@@ -57,7 +57,7 @@ class Writer {
   std::int64_t lines_;  // steps in the file
   tracker::AppendedFile file_;
   Writer(const std::string& path, const Training& training, struct Recorded before);
-  void add(nlohmann::ordered_json row, const StepOf& of, const std::string& tensors, const std::string& locals);
+  void add(nlohmann::ordered_json row, const StepOf& measured, const std::string& tensors, const std::string& locals);
 };
 
 }  // namespace zs::probefile

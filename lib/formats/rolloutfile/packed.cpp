@@ -29,15 +29,15 @@ std::vector<double> numbers_of(const Value& value) {
   if (const auto* const tensor = value.get<tensorfile::Tensor>()) return numbers_of(*tensor);
   const auto* const list = value.get<tensorfile::List>();
   const auto* const tuple = value.get<tensorfile::Tuple>();
-  std::vector<double> all;
+  std::vector<double> numbers;
   if (list || tuple) {
     for (const Value& one : list ? list->values : tuple->values) {
       const std::vector<double> inner = numbers_of(one);
       if (inner.size() != 1) return {};
-      all.push_back(inner.front());
+      numbers.push_back(inner.front());
     }
   }
-  return all;
+  return numbers;
 }
 
 /// A padded array of SkyRL: {"data": bytes, "shape", "dtype"}.

@@ -21,13 +21,13 @@ using Json = nlohmann::json;
 /// Numbers of a JSON value: a number, a text for one that is not finite, a list of these, or base64 of float32.
 std::vector<double> numbers_of(const Json& value) {
   if (value.is_array()) {
-    std::vector<double> all;
-    all.reserve(value.size());
+    std::vector<double> numbers;
+    numbers.reserve(value.size());
     for (const Json& one : value) {
       const std::vector<double> inner = numbers_of(one);
-      all.insert(all.end(), inner.begin(), inner.end());
+      numbers.insert(numbers.end(), inner.begin(), inner.end());
     }
-    return all;
+    return numbers;
   }
   if (value.is_number()) return {value.get<double>()};
   if (value.is_boolean()) return {value.get<bool>() ? 1.0 : 0.0};

@@ -128,20 +128,20 @@ void Tensor::check() const {
   if (strides.size() != shape.size()) throw Error("the tensor's numbers of strides and dimensions differ");
   if (offset < 0) throw Error("tensor has a negative offset");
   std::int64_t last = offset;  // the furthest element
-  std::int64_t all = 1;
+  std::int64_t elements = 1;
   bool empty = false;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] < 0 || strides[d] < 0) throw Error("tensor has a negative size or stride");
     std::int64_t reach = 0;
     if (shape[d] == 0) {
       empty = true;
-    } else if (__builtin_mul_overflow(all, shape[d], &all) ||
+    } else if (__builtin_mul_overflow(elements, shape[d], &elements) ||
                __builtin_mul_overflow(shape[d] - 1, strides[d], &reach) || __builtin_add_overflow(last, reach, &last)) {
       throw Error("tensor of shape " + to_text(shape) + " is too large");
     }
   }
   std::int64_t bytes = 0;
-  if (__builtin_mul_overflow(all, static_cast<std::int64_t>(size_of(dtype)), &bytes)) {
+  if (__builtin_mul_overflow(elements, static_cast<std::int64_t>(size_of(dtype)), &bytes)) {
     throw Error("tensor of shape " + to_text(shape) + " is too large");
   }
   const std::uint64_t held = storage->size() / size_of(dtype);

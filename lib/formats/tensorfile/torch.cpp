@@ -95,9 +95,9 @@ std::uint64_t append_torch(Output& output, std::uint64_t begin, const std::strin
 
 namespace {
 
-Value read(const std::shared_ptr<const Mapping>& file, std::string_view all, const std::string& path, Names names) {
-  if (!all.starts_with("PK")) throw Error(path, 0, describe(all));
-  const ZipReader zip(file, all);
+Value read(const std::shared_ptr<const Mapping>& file, std::string_view content, const std::string& path, Names names) {
+  if (!content.starts_with("PK")) throw Error(path, 0, describe(content));
+  const ZipReader zip(file, content);
   const std::string root = find_root(zip, path);
   if (zip.contains(root + "/byteorder")) {
     const StoragePtr order = zip.open(root + "/byteorder");

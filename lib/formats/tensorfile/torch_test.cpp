@@ -24,9 +24,9 @@ std::string content(const std::string& path) {
   const Value root = read_torch(path);
   verify(root);
   std::vector<StoragePtr> storages;
-  std::string all = pickle(root, storages);
-  for (const StoragePtr& storage : storages) all += storage->bytes();
-  return all;
+  std::string content = pickle(root, storages);
+  for (const StoragePtr& storage : storages) content += storage->bytes();
+  return content;
 }
 
 // As write_torch does it, with entries of the test's choice.

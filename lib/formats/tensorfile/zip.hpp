@@ -62,7 +62,7 @@ class ZipReader {
     bool stored = false;
   };
   std::shared_ptr<const Mapping> file_;
-  std::string_view all_;
+  std::string_view archive_;
   std::map<std::string, Entry> entries_;
 };
 

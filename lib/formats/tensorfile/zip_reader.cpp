@@ -15,15 +15,15 @@ constexpr std::uint32_t kEnd64 = 0x06064B50, kLocator64 = 0x07064B50;
 // Reads numbers from untrusted bytes: every access is checked, a failure names the file and the part.
 class Bytes {
  public:
-  Bytes(const Mapping& file, std::string_view all) : file_(file), all_(all) {}
+  Bytes(const Mapping& file, std::string_view archive) : file_(file), archive_(archive) {}
 
   [[noreturn]] void fail(const std::string& what) const { throw Error(file_.path(), 0, what); }
 
   std::string_view range(std::uint64_t at, std::uint64_t size, const char* part) const {
-    if (at > all_.size() || size > all_.size() - at) {
+    if (at > archive_.size() || size > archive_.size() - at) {
       fail("damaged zip archive: " + std::string(part) + " is outside of the file");
     }
-    return all_.substr(at, size);
+    return archive_.substr(at, size);
   }
 
   template <class T>
@@ -38,18 +38,18 @@ class Bytes {
 
  private:
   const Mapping& file_;
-  std::string_view all_;
+  std::string_view archive_;
 };
 
 // The end record is last, before a comment of up to 64 KB.
-std::optional<std::uint64_t> find_end(std::string_view all) {
+std::optional<std::uint64_t> find_end(std::string_view archive) {
   constexpr std::uint64_t kSize = 22;
-  for (std::uint64_t back = kSize; back <= std::min<std::uint64_t>(all.size(), kSize + 0xFFFF); ++back) {
-    const std::uint64_t at = all.size() - back;
+  for (std::uint64_t back = kSize; back <= std::min<std::uint64_t>(archive.size(), kSize + 0xFFFF); ++back) {
+    const std::uint64_t at = archive.size() - back;
     std::uint32_t signature = 0;
     std::uint16_t comment = 0;
-    std::memcpy(&signature, all.data() + at, sizeof signature);
-    std::memcpy(&comment, all.data() + at + 20, sizeof comment);
+    std::memcpy(&signature, archive.data() + at, sizeof signature);
+    std::memcpy(&comment, archive.data() + at + 20, sizeof comment);
     if (signature == kEnd && comment == back - kSize) return at;
   }
   return std::nullopt;
@@ -59,8 +59,8 @@ struct Directory {
   std::uint64_t count, size, begin;
 };
 
-Directory find_directory(const Bytes& bytes, std::string_view all) {
-  const std::optional<std::uint64_t> end = find_end(all);
+Directory find_directory(const Bytes& bytes, std::string_view archive) {
+  const std::optional<std::uint64_t> end = find_end(archive);
   if (!end) bytes.fail("damaged zip archive: no end record, the file may be cut short");
   constexpr const char* kPart = "the end record";
   Directory found{bytes.u16(*end + 10, kPart), bytes.u32(*end + 12, kPart), bytes.u32(*end + 16, kPart)};
@@ -81,9 +81,10 @@ Directory find_directory(const Bytes& bytes, std::string_view all) {
 
 ZipReader::ZipReader(std::shared_ptr<const Mapping> file) : ZipReader(file, file->bytes()) {}
 
-ZipReader::ZipReader(std::shared_ptr<const Mapping> file, std::string_view all) : file_(std::move(file)), all_(all) {
-  const Bytes bytes(*file_, all_);
-  const Directory directory = find_directory(bytes, all_);
+ZipReader::ZipReader(std::shared_ptr<const Mapping> file, std::string_view archive)
+    : file_(std::move(file)), archive_(archive) {
+  const Bytes bytes(*file_, archive_);
+  const Directory directory = find_directory(bytes, archive_);
   std::uint64_t at = directory.begin;
   for (std::uint64_t i = 0; i < directory.count; ++i) {
     constexpr const char* kPart = "a directory record";
@@ -148,7 +149,7 @@ StoragePtr ZipReader::open(const std::string& name) const {
   if (!found->second.stored) {
     throw Error(file_->path(), 0, name + ": is compressed or encrypted, torch.save writes neither");
   }
-  return Storage::map(file_, all_.substr(found->second.begin, found->second.size), name, found->second.crc);
+  return Storage::map(file_, archive_.substr(found->second.begin, found->second.size), name, found->second.crc);
 }
 
 }  // namespace zs::tensorfile

@@ -108,7 +108,7 @@ void add_more(const Value& config, Adding& adding) {
 /// Tokens that only some tokenizers have, such as one for images. Another file or key must give their ids: the order in
 /// this file does not.
 void add_own(const Value& config, const std::function<bool(const std::string&)>& known, Adding& adding) {
-  const auto own = [&](const Value& value) {
+  const auto add = [&](const Value& value) {
     AddedToken token = token_of(value);
     if (token.content.empty() || adding.has(token.content)) return;
     if (!known(token.content))
@@ -119,12 +119,12 @@ void add_own(const Value& config, const std::function<bool(const std::string&)>&
     return std::ranges::any_of(kSpecialTokens, [&](const char* name) { return key == name; });
   };
   for (const auto& [key, value] : config.object().items()) {
-    if (key.ends_with("_token") && !is_special(key) && value.is_string()) own(config[key]);
+    if (key.ends_with("_token") && !is_special(key) && value.is_string()) add(config[key]);
   }
   for (const char* const name : {"extra_special_tokens", "model_specific_special_tokens"}) {
     const Value map = config[name];
     if (!map.is_object()) continue;
-    for (const auto& [key, value] : map.object().items()) own(map[key]);
+    for (const auto& [key, value] : map.object().items()) add(map[key]);
   }
 }
 

@@ -15,14 +15,14 @@ bool stands_for_itself(int byte) { return (byte >= 33 && byte <= 126) || (byte >
 
 /// The code point for each byte: printable ones represent themselves, the others start at U+0100, in order.
 const std::array<char32_t, 256>& letters() {
-  static const std::array<char32_t, 256> all = [] {
+  static const std::array<char32_t, 256> by_byte = [] {
     std::array<char32_t, 256> made{};
     char32_t next = 256;
     for (int byte = 0; byte < 256; ++byte)
       made[static_cast<std::size_t>(byte)] = stands_for_itself(byte) ? static_cast<char32_t>(byte) : next++;
     return made;
   }();
-  return all;
+  return by_byte;
 }
 
 /// A part of a stretch of text, for one thread.
@@ -112,15 +112,15 @@ class ByteLevel : public Tokenizer {
   }
   /// `rooms` holds normalized copies of parts of the text.
   std::vector<Stretch> stretches(std::string_view text, std::deque<std::string>& rooms) const {
-    std::vector<Stretch> first, all;
+    std::vector<Stretch> first, parts;
     added_.find(text, first);
     for (const Stretch& stretch : first) {
       if (stretch.token)
-        all.push_back(stretch);
+        parts.push_back(stretch);
       else
-        normalized_.find(composes_ ? composed(stretch.text, rooms.emplace_back()) : stretch.text, all);
+        normalized_.find(composes_ ? composed(stretch.text, rooms.emplace_back()) : stretch.text, parts);
     }
-    return all;
+    return parts;
   }
   void encode_part(Part& part, Splitter& splitter, CachedBpe& bpe) const {
     const Sink word = [&](std::string_view piece) { bpe.encode(piece, part.ids); };

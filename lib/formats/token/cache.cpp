@@ -64,12 +64,12 @@ std::vector<Tokenized> cached(const std::string& path, const std::string& tokeni
   std::error_code failure;
   const auto parts = fs::is_directory(path, failure) ? divisions(path, left_out) : std::vector<Division>{{"", {path}}};
   std::unique_ptr<Tokenizer> opened;
-  std::vector<Tokenized> all;
+  std::vector<Tokenized> tokenized;
   for (const Division& part : parts) {
     std::string key = base;
     for (const std::string& file : part.files) key += line_of(file);
     const std::string name = folder + "/" + hex(XXH3_128bits(key.data(), key.size())) + ".bin";
-    all.push_back({part.name, name});
+    tokenized.push_back({part.name, name});
     if (fs::exists(name, failure)) continue;
     fs::create_directories(folder, failure);
     if (failure) throw Error(folder, 0, failure.message());
@@ -78,7 +78,7 @@ std::vector<Tokenized> cached(const std::string& path, const std::string& tokeni
     if (!opened) opened = open_tokenizer(tokenizer);
     making.make(part.files, *opened, name);
   }
-  return all;
+  return tokenized;
 }
 
 std::vector<Tokenized> tokenized(const std::string& path, const std::string& tokenizer, const std::string& folder,

@@ -113,7 +113,8 @@ std::vector<Division> divisions(const std::string& folder, std::vector<std::stri
   if (failure) throw Error(folder, 0, failure.message());
   if (files.empty()) throw Error(folder, 0, "holds no file");
   std::sort(files.begin(), files.end());
-  const auto arrow = std::find_if(files.begin(), files.end(), [](const fs::path& f) { return f.extension() == ".arrow"; });
+  const auto arrow =
+      std::find_if(files.begin(), files.end(), [](const fs::path& f) { return f.extension() == ".arrow"; });
   if (arrow != files.end()) {
     const bool parts = fs::exists(fs::path(folder) / "dataset_dict.json");
     throw Error(folder, 0,
@@ -131,13 +132,13 @@ std::vector<Division> divisions(const std::string& folder, std::vector<std::stri
     }
     found[name].files.push_back(file.string());
   }
-  std::vector<Division> all;
+  std::vector<Division> parts;
   for (const char* name : {"train", "val", "test"}) {
-    if (const auto at = found.find(name); at != found.end()) all.push_back({name, at->second.files});
+    if (const auto at = found.find(name); at != found.end()) parts.push_back({name, at->second.files});
   }
-  if (all.empty()) return {{"", found[""].files}};
+  if (parts.empty()) return {{"", found[""].files}};
   left_out = found[""].files;
-  return all;
+  return parts;
 }
 
 }  // namespace zs::token

@@ -66,8 +66,8 @@ Habits habits_of(const std::string& proto) {
 /// Whether a text may be split at a blank between two words, with the rest tokenized separately: true for a BPE that
 /// does not change characters, puts a blank before a text, and has no pieces that cross the end of a word. False for
 /// Unigram, which adds up the scores of a whole text and rounds.
-bool may_be_cut(const sentencepiece::SentencePieceProcessor& model, const Habits& its) {
-  if (!its.bpe || !its.prefix || its.removes || !its.escapes || its.maps || its.suffix) return false;
+bool may_be_cut(const sentencepiece::SentencePieceProcessor& model, const Habits& habits) {
+  if (!habits.bpe || !habits.prefix || habits.removes || !habits.escapes || habits.maps || habits.suffix) return false;
   for (int id = 0; id < model.GetPieceSize(); ++id) {
     std::string_view piece = model.IdToPiece(id);
     if (piece.find(' ') != std::string_view::npos) return false;
@@ -221,16 +221,16 @@ class SentencePiece : public Tokenizer {
 
   Id pieces() const { return static_cast<Id>(model_.GetPieceSize()); }
   Placed place(std::string_view text) const {
-    std::vector<Stretch> first, all;
+    std::vector<Stretch> first, parts;
     added_.find(text, first);
     for (const Stretch& stretch : first) {
       if (stretch.token)
-        all.push_back(stretch);
+        parts.push_back(stretch);
       else
-        normalized_.find(stretch.text, all);
+        normalized_.find(stretch.text, parts);
     }
     Placed placed;
-    for (const Stretch& stretch : all) {
+    for (const Stretch& stretch : parts) {
       const auto begin = static_cast<std::size_t>(stretch.text.data() - text.data());
       if (!stretch.token) {
         place(stretch.text, begin, placed);

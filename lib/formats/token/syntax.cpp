@@ -13,10 +13,10 @@
 namespace zs::token {
 namespace {
 
-std::string ranges(const std::vector<Range>& all) {
+std::string ranges(const std::vector<Range>& spans) {
   std::string text;
   std::array<char, 32> buffer;
-  for (const auto& [first, last] : all) {
+  for (const auto& [first, last] : spans) {
     std::snprintf(buffer.data(), buffer.size(), "\\x{%X}", static_cast<unsigned>(first));
     text += buffer.data();
     if (last == first) continue;

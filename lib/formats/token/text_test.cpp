@@ -16,10 +16,10 @@ std::string fixed(std::string_view text) {
 std::string found(const std::vector<AddedToken>& tokens, std::string_view text) {
   std::vector<Stretch> stretches;
   AddedTokens(tokens).find(text, stretches);
-  std::string all;
+  std::string text;
   for (const Stretch& stretch : stretches)
-    all += (stretch.token ? std::to_string(*stretch.token) : "") + "[" + std::string(stretch.text) + "]";
-  return all;
+    text += (stretch.token ? std::to_string(*stretch.token) : "") + "[" + std::string(stretch.text) + "]";
+  return text;
 }
 
 }  // namespace

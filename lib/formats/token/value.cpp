@@ -27,10 +27,10 @@ Value Value::operator[](const std::string& key) const {
 
 std::vector<Value> Value::items() const {
   if (!json_->is_array()) wrong("expected a list");
-  std::vector<Value> all;
+  std::vector<Value> items;
   for (std::size_t i = 0; i < json_->size(); ++i)
-    all.emplace_back(*path_, key_ + "[" + std::to_string(i) + "]", (*json_)[i]);
-  return all;
+    items.emplace_back(*path_, key_ + "[" + std::to_string(i) + "]", (*json_)[i]);
+  return items;
 }
 
 const Json& Value::object() const {

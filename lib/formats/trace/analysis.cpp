@@ -27,9 +27,9 @@ std::vector<Span> spans_of(const Trace& trace, const Wanted& wanted) {
 
 /// The kinds of all names of a trace.
 std::vector<Kind> kinds(const Trace& trace) {
-  std::vector<Kind> all;
-  for (const std::string& name : trace.names) all.push_back(kind_of(name));
-  return all;
+  std::vector<Kind> kinds;
+  for (const std::string& name : trace.names) kinds.push_back(kind_of(name));
+  return kinds;
 }
 
 Sheet temporal(const std::vector<Trace>& traces, const Settings&) {
@@ -38,9 +38,9 @@ Sheet temporal(const std::vector<Trace>& traces, const Settings&) {
                {}};
   for (const Trace& trace : traces) {
     const std::vector<Kind> kind = kinds(trace);
-    const auto all = spans_of(trace, [](const Event&) { return true; });
-    if (all.empty()) continue;
-    const double whole = all.back().end - all.front().begin, busy = length(all);
+    const auto busy_spans = spans_of(trace, [](const Event&) { return true; });
+    if (busy_spans.empty()) continue;
+    const double whole = busy_spans.back().end - busy_spans.front().begin, busy = length(busy_spans);
     const double computing = length(spans_of(trace, [&](const Event& e) { return kind[e.name] == Kind::computation; }));
     const double idle = whole - busy, other = whole - computing - idle;
     answer.rows.push_back({rank_of(trace), text(whole), text(idle), percent(idle, whole), text(computing),
@@ -227,13 +227,13 @@ Sheet difference(const std::vector<Trace>& control, const std::vector<Trace>& te
     std::array<std::int64_t, 2> counts{};
     std::array<double, 2> times{};
   };
-  std::map<std::pair<std::string, std::string>, Count> all;
+  std::map<std::pair<std::string, std::string>, Count> operations;
   for (const std::size_t side : {0U, 1U}) {
     for (const Trace& trace : side == 0 ? control : test) {
       for (const Event& event : trace.events) {
         const bool gpu = event.stream != -1;
         if (!gpu && event.category != Category::cpu_op) continue;
-        Count& count = all[{trace.name(event), gpu ? "gpu" : "cpu"}];
+        Count& count = operations[{trace.name(event), gpu ? "gpu" : "cpu"}];
         ++count.counts[side];
         count.times[side] += event.dur;
       }
@@ -242,7 +242,7 @@ Sheet difference(const std::vector<Trace>& control, const std::vector<Trace>& te
   Sheet answer{{"operation", "on", "sign", "count_control", "count_test", "count_change", "time_control", "time_test",
                 "time_change"},
                {}};
-  for (const auto& [key, count] : all) {
+  for (const auto& [key, count] : operations) {
     const std::int64_t more = count.counts[1] - count.counts[0];
     answer.rows.push_back({key.first, key.second,
                            more > 0   ? "+"

@@ -53,10 +53,10 @@ Sheet launch(const std::vector<Trace>& traces, const Settings&) {
       late += delays.back() > kLate;
     }
     if (delays.empty()) continue;
-    const std::vector<std::string> all = figures(delays);
+    const std::vector<std::string> columns = figures(delays);
     std::sort(delays.begin(), delays.end());
-    answer.rows.push_back(
-        {rank_of(trace), all[0], all[2], text(quantile(delays, 0.5)), all[5], text(brief), text(slow), text(late)});
+    answer.rows.push_back({rank_of(trace), columns[0], columns[2], text(quantile(delays, 0.5)), columns[5], text(brief),
+                           text(slow), text(late)});
   }
   return answer;
 }
@@ -87,10 +87,10 @@ Sheet delays(const std::vector<Trace>& traces, const Settings& settings) {
   Sheet answer{{"operator", "kernel", "launches", "late_starts", "late_percent", "delay", "delay_mean", "delay_max"},
                {}};
   for (const auto& [names, row] : late) {
-    const std::vector<std::string> all = figures(row->delays);
-    answer.rows.push_back({names->first, names->second, all[0], text(row->late),
-                           percent(static_cast<double>(row->late), static_cast<double>(row->delays.size())), all[1],
-                           all[2], all[5]});
+    const std::vector<std::string> columns = figures(row->delays);
+    answer.rows.push_back({names->first, names->second, columns[0], text(row->late),
+                           percent(static_cast<double>(row->late), static_cast<double>(row->delays.size())), columns[1],
+                           columns[2], columns[5]});
   }
   return answer;
 }
@@ -104,18 +104,18 @@ std::map<std::int32_t, Queue> queues(const Trace& trace) {
     streams[kernel.stream].emplace_back(event.ts, 1);
     streams[kernel.stream].emplace_back(kernel.ts, -1);
   }
-  std::map<std::int32_t, Queue> all;
+  std::map<std::int32_t, Queue> courses;
   for (auto& [stream, changes] : streams) {
     std::stable_sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first < b.first : a.second > b.second;
     });
     double now = 0;
     for (const auto& [time, change] : changes) {
-      all[stream].times.push_back(time);
-      all[stream].lengths.push_back(now += change);
+      courses[stream].times.push_back(time);
+      courses[stream].lengths.push_back(now += change);
     }
   }
-  return all;
+  return courses;
 }
 
 Sheet queue(const std::vector<Trace>& traces, const Settings&) {
@@ -128,11 +128,11 @@ Sheet queue(const std::vector<Trace>& traces, const Settings&) {
       for (std::size_t i = 1; i < lengths.size(); ++i) {
         if (lengths[i - 1] >= kFull) full += course.times[i] - course.times[i - 1];
       }
-      const std::vector<std::string> all = figures(lengths);
+      const std::vector<std::string> columns = figures(lengths);
       std::sort(lengths.begin(), lengths.end());
-      answer.rows.push_back({rank_of(trace), to_text(std::int64_t{stream}), all[0], all[2], all[3], all[4],
-                             text(quantile(lengths, 0.25)), text(quantile(lengths, 0.5)), text(quantile(lengths, 0.75)),
-                             all[5], text(full)});
+      answer.rows.push_back({rank_of(trace), to_text(std::int64_t{stream}), columns[0], columns[2], columns[3],
+                             columns[4], text(quantile(lengths, 0.25)), text(quantile(lengths, 0.5)),
+                             text(quantile(lengths, 0.75)), columns[5], text(full)});
     }
   }
   return answer;
@@ -163,12 +163,12 @@ std::map<std::string, std::vector<double>> calls(const Trace& trace, bool on_gpu
                : event.category == Category::annotation && annotates_collective(name))
       events[name].push_back(&event);
   }
-  std::map<std::string, std::vector<double>> all;
+  std::map<std::string, std::vector<double>> durations;
   for (auto& [name, list] : events) {
     std::stable_sort(list.begin(), list.end(), [](const Event* a, const Event* b) { return a->ts < b->ts; });
-    for (const Event* const event : list) all[name].push_back(event->dur);
+    for (const Event* const event : list) durations[name].push_back(event->dur);
   }
-  return all;
+  return durations;
 }
 
 struct Waits {
@@ -189,7 +189,7 @@ Sheet stragglers(const std::vector<Trace>& traces, const Settings& settings) {
   });
   std::vector<std::map<std::string, std::vector<double>>> ranks;
   for (const Trace& trace : traces) ranks.push_back(calls(trace, on_gpu));
-  std::map<std::string, Waits> all;
+  std::map<std::string, Waits> waits_by_name;
   for (const auto& [name, durations] : ranks.front()) {
     std::size_t shared = durations.size();
     for (const auto& rank : ranks) {
@@ -197,7 +197,7 @@ Sheet stragglers(const std::vector<Trace>& traces, const Settings& settings) {
       shared = std::min(shared, found == rank.end() ? 0 : found->second.size());
     }
     if (shared == 0) continue;
-    Waits& waits = all[label(name)];
+    Waits& waits = waits_by_name[label(name)];
     waits.last.resize(ranks.size());
     waits.caused.resize(ranks.size());
     waits.count += shared;
@@ -216,7 +216,7 @@ Sheet stragglers(const std::vector<Trace>& traces, const Settings& settings) {
     }
   }
   std::vector<std::pair<double, std::vector<std::string>>> rows;
-  for (const auto& [name, waits] : all) {
+  for (const auto& [name, waits] : waits_by_name) {
     const auto worst =
         static_cast<std::size_t>(std::max_element(waits.caused.begin(), waits.caused.end()) - waits.caused.begin());
     double whole = 0;

@@ -71,14 +71,14 @@ double quantile(const std::vector<double>& sorted, double share) {
 
 std::vector<Span> merged(std::vector<Span> spans) {
   std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
-  std::vector<Span> all;
+  std::vector<Span> united;
   for (const Span& span : spans) {
-    if (!all.empty() && span.begin <= all.back().end)
-      all.back().end = std::max(all.back().end, span.end);
+    if (!united.empty() && span.begin <= united.back().end)
+      united.back().end = std::max(united.back().end, span.end);
     else
-      all.push_back(span);
+      united.push_back(span);
   }
-  return all;
+  return united;
 }
 
 double length(const std::vector<Span>& spans) {

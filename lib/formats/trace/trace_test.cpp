@@ -78,11 +78,11 @@ TEST_CASE("trace: what a kernel is for, by its name") {
 }
 
 TEST_CASE("trace: spans that touch are one, and none counts twice") {
-  const std::vector<Span> all = merged({{5, 7}, {0, 2}, {2, 3}, {6, 6.5}, {9, 9}});
-  REQUIRE(all.size() == 3);
-  CHECK(all[0].end == 3);
-  CHECK(all[1].end == 7);
-  CHECK(length(all) == 5);
+  const std::vector<Span> spans = merged({{5, 7}, {0, 2}, {2, 3}, {6, 6.5}, {9, 9}});
+  REQUIRE(spans.size() == 3);
+  CHECK(spans[0].end == 3);
+  CHECK(spans[1].end == 7);
+  CHECK(length(spans) == 5);
   CHECK(length(merged({})) == 0);
 }
 
@@ -143,11 +143,11 @@ TEST_CASE("trace: a queue grows at a launch and shrinks where its kernel begins"
   recorder.launch("a", 0, 1, 10, 5);
   recorder.launch("b", 2, 1, 15, 5);
   recorder.launch("c", 3, 1, 4, 5, /*stream=*/9);
-  const auto all = queues(recorder.prepared());
-  REQUIRE(all.size() == 2);
-  CHECK(all.at(7).times == std::vector<double>{0, 2, 10, 15});
-  CHECK(all.at(7).lengths == std::vector<double>{1, 2, 1, 0});
-  CHECK(all.at(9).lengths == std::vector<double>{1, 0});
+  const auto streams = queues(recorder.prepared());
+  REQUIRE(streams.size() == 2);
+  CHECK(streams.at(7).times == std::vector<double>{0, 2, 10, 15});
+  CHECK(streams.at(7).lengths == std::vector<double>{1, 2, 1, 0});
+  CHECK(streams.at(9).lengths == std::vector<double>{1, 0});
 }
 
 TEST_CASE("trace: delays of launches, short kernels and slow calls") {

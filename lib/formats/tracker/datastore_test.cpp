@@ -99,35 +99,35 @@ TEST_CASE("wandb: a run's folder holds what a training told, without secrets, an
   writer.row(columns, {"1", "nan", "00"});
   const std::string path = writer.folder() + "/run-" + writer.id() + ".wandb";
   const auto records = [&] {
-    std::vector<WandbRecord> all;
-    for (const std::string& record : read_records(Input(path).read_all()).records) all.push_back(wandb_record(record));
-    return all;
+    std::vector<WandbRecord> read;
+    for (const std::string& record : read_records(Input(path).read_all()).records) read.push_back(wandb_record(record));
+    return read;
   };
   using Kind = WandbRecord::Kind;
   CHECK(records().back().kind == Kind::history);  // as after kill -9
   writer.row(columns, {"2", "0.5", ""});
   writer.finish({{"state_digest", "ff"}});
   writer.close(1);
-  const auto all = records();
-  REQUIRE(all.size() == 9);
-  for (std::size_t i = 0; i < all.size(); ++i) CHECK(all[i].number == static_cast<std::int64_t>(i) + 1);
-  const WandbRecord& run = all[1];
+  const auto written = records();
+  REQUIRE(written.size() == 9);
+  for (std::size_t i = 0; i < written.size(); ++i) CHECK(written[i].number == static_cast<std::int64_t>(i) + 1);
+  const WandbRecord& run = written[1];
   CHECK(run.kind == Kind::run);
   CHECK(run.id == writer.id());
   CHECK(run.project == "p");
   CHECK(run.tags == std::vector<std::string>{"a", "b"});
   REQUIRE(run.items.size() == 3);
   CHECK(run.items[0].json == "\"(withheld)\"");
-  CHECK(all[2].line == "first line\n");
-  CHECK(all[3].items.at(0).key == "train/global_step");
-  CHECK(all[3].items.at(1).json == "NaN");
-  CHECK(all[3].items.at(2).json == "\"00\"");
-  CHECK(all[4].step == 2);
-  CHECK(all[5].kind == Kind::summary);
-  CHECK(all[6].kind == Kind::exit);
-  CHECK(all[6].exit_code == 1);
-  CHECK(all[7].kind == Kind::final);  // empty messages, which must be there
-  CHECK(all[8].kind == Kind::footer);
+  CHECK(written[2].line == "first line\n");
+  CHECK(written[3].items.at(0).key == "train/global_step");
+  CHECK(written[3].items.at(1).json == "NaN");
+  CHECK(written[3].items.at(2).json == "\"00\"");
+  CHECK(written[4].step == 2);
+  CHECK(written[5].kind == Kind::summary);
+  CHECK(written[6].kind == Kind::exit);
+  CHECK(written[6].exit_code == 1);
+  CHECK(written[7].kind == Kind::final);  // empty messages, which must be there
+  CHECK(written[8].kind == Kind::footer);
   CHECK(Input(path).read_all().find("s3cret") == std::string::npos);
   // The run goes on: its file is written anew, with what was known.
   WandbWriter again({.place = folder.path(), .project = "p", .id = writer.id(), .folder = writer.folder()});

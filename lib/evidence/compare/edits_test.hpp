@@ -299,21 +299,21 @@ inline std::vector<Operation> operations() {
 
 /// All places where an operation of that kind may be applied.
 inline std::vector<Spot> spots(const Files& files, Operation::On on) {
-  std::vector<Spot> all;
+  std::vector<Spot> found;
   for (const auto& [name, lines] : files) {
     for (std::size_t i = 0; i < lines.size(); ++i) {
       const std::string kind = line_kind(lines[i].json());
       if (on == Operation::On::line) {
-        all.push_back({name, i, Json::json_pointer(), kind});
+        found.push_back({name, i, Json::json_pointer(), kind});
         continue;
       }
       edits::walk(lines[i].json(), lines[i].json(), Json::json_pointer(), kind + " ",
                   [&](const Json::json_pointer& path, const std::string& inner, bool element) {
-                    if (element == (on == Operation::On::element)) all.push_back({name, i, path, inner});
+                    if (element == (on == Operation::On::element)) found.push_back({name, i, path, inner});
                   });
     }
   }
-  return all;
+  return found;
 }
 
 }  // namespace zs::compare

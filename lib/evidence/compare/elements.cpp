@@ -226,11 +226,11 @@ std::vector<double> reals(const Tensor& tensor) {
   const auto size = tensorfile::size_of(tensor.dtype);
   std::string held;
   const std::string_view bytes = piece(tensor, tensor.contiguous(), 0, tensor.count(), held);
-  std::vector<double> all;
-  all.reserve(bytes.size() / size);
+  std::vector<double> values;
+  values.reserve(bytes.size() / size);
   for (std::size_t at = 0; at < bytes.size(); at += size)
-    all.push_back(value_of(tensor.dtype, bits_at(bytes.data() + at, form.width)));
-  return all;
+    values.push_back(value_of(tensor.dtype, bits_at(bytes.data() + at, form.width)));
+  return values;
 }
 
 Spelt spelt(const Tensor& tensor, std::int64_t index) {

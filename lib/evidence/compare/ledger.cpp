@@ -27,11 +27,11 @@ void Ledger::excuse(Holder holder, const std::string& thing, std::int64_t count)
 void Ledger::at_least(Verdict verdict) { least_ = std::max(least_, verdict); }
 
 std::vector<Ledger::Open> Ledger::open() const {
-  std::vector<Open> all;
+  std::vector<Open> left;
   for (const auto& [thing, at] : things_) {
-    if (!at.closed()) all.push_back({thing, at.a.held, at.b.held, std::min(at.a.compared, at.b.compared)});
+    if (!at.closed()) left.push_back({thing, at.a.held, at.b.held, std::min(at.a.compared, at.b.compared)});
   }
-  return all;
+  return left;
 }
 
 Settled Ledger::settle() const {

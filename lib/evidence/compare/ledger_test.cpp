@@ -9,9 +9,9 @@ namespace zs::compare {
 namespace {
 
 Holdings holding(const std::string& thing, std::int64_t count) {
-  Holdings all;
-  all.add(thing, count);
-  return all;
+  Holdings held;
+  held.add(thing, count);
+  return held;
 }
 
 }  // namespace
@@ -28,20 +28,22 @@ TEST_CASE("ledger: nothing but a ledger makes a verdict that says equal") {
 }
 
 TEST_CASE("ledger: each word has its name and its status") {
-  const auto of = [](Verdict outcome) {
+  const auto totals_with = [](Verdict outcome) {
     Ledger ledger(holding("loss", 1), holding("loss", 1));
     ledger.compared("loss", outcome);
     return ledger.settle();
   };
-  CHECK(name(of(Verdict::exact)) == "exact");
-  CHECK(name(of(Verdict::not_comparable)) == "not comparable");
-  CHECK(name(of(Verdict::rounding)) == "equal up to rounding");
-  for (const Verdict yes : {Verdict::exact, Verdict::printed, Verdict::within}) CHECK(status(of(yes)) == Status::done);
-  for (const Verdict no : {Verdict::rounding, Verdict::failed, Verdict::different}) CHECK(status(of(no)) == Status::no);
-  CHECK(status(of(Verdict::rounding), true) == Status::done);
-  CHECK(status(of(Verdict::different), true) == Status::no);
+  CHECK(name(totals_with(Verdict::exact)) == "exact");
+  CHECK(name(totals_with(Verdict::not_comparable)) == "not comparable");
+  CHECK(name(totals_with(Verdict::rounding)) == "equal up to rounding");
+  for (const Verdict yes : {Verdict::exact, Verdict::printed, Verdict::within})
+    CHECK(status(totals_with(yes)) == Status::done);
+  for (const Verdict no : {Verdict::rounding, Verdict::failed, Verdict::different})
+    CHECK(status(totals_with(no)) == Status::no);
+  CHECK(status(totals_with(Verdict::rounding), true) == Status::done);
+  CHECK(status(totals_with(Verdict::different), true) == Status::no);
   for (const Verdict open : {Verdict::inconclusive, Verdict::not_comparable})
-    CHECK(status(of(open), true) == Status::inconclusive);
+    CHECK(status(totals_with(open), true) == Status::inconclusive);
 }
 
 TEST_CASE("ledger: what one side lacks, and what nobody compared, is not exact") {

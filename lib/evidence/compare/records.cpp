@@ -90,32 +90,32 @@ class RecordComparison {
 
   /// The rows by step, the attempts of one step side by side; of chosen columns, those that have a value in one.
   static std::vector<Row> wanted(const metric::Table& table, bool epochs, const std::vector<std::string>& names) {
-    std::vector<Row> all = rows(table, epochs);
+    std::vector<Row> kept = rows(table, epochs);
     if (!names.empty()) {
-      std::erase_if(all, [&](const Row& row) {
+      std::erase_if(kept, [&](const Row& row) {
         return std::none_of(names.begin(), names.end(), [&](const std::string& name) {
           const Column* const column = table.find(name);
           return column && cell(*column, row);
         });
       });
     }
-    std::sort(all.begin(), all.end(), [](const Row& x, const Row& y) {
+    std::sort(kept.begin(), kept.end(), [](const Row& x, const Row& y) {
       const Place &p = x.place, &q = y.place;
       return std::tie(p.epoch, p.step, p.count, p.rank, p.attempt) <
              std::tie(q.epoch, q.step, q.count, q.rank, q.attempt);
     });
-    return all;
+    return kept;
   }
 
   /// The values of a side by column: of `names`, or of all columns that the training decides.
   static Holdings holdings(const Side& side, const std::vector<Row>& rows, const std::vector<std::string>& names) {
-    Holdings all;
+    Holdings held;
     for (const std::string& name : names.empty() ? decided() : names) {
       const Column* const column = side.records->find(name);
       if (!column) continue;
-      for (const Row& row : rows) all.add(name, cell(*column, row) ? 1 : 0);
+      for (const Row& row : rows) held.add(name, cell(*column, row) ? 1 : 0);
     }
-    return all;
+    return held;
   }
 
   void choose(const std::vector<std::string>& names) {
@@ -329,11 +329,11 @@ class RecordComparison {
 
 const std::vector<std::string>& decided() {
   static const auto names = [] {
-    std::vector<std::string> all;
+    std::vector<std::string> columns;
     for (const attribute::Attribute& row : attribute::table()) {
-      if (row.recorded && row.repeats) all.emplace_back(row.name);
+      if (row.recorded && row.repeats) columns.emplace_back(row.name);
     }
-    return all;
+    return columns;
   }();
   return names;
 }

@@ -53,25 +53,25 @@ TEST_CASE("records: what only one side has is never agreement") {
 }
 
 TEST_CASE("records: a step that the other side's stride leaves out is no fault; one that it should have is") {
-  const auto steps = [](std::vector<int> all) {
+  const auto steps = [](std::vector<int> numbers) {
     std::string text = "run\tstep\tloss\n";
-    for (const int step : all) text += "r\t" + std::to_string(step) + "\t" + std::to_string(10 - step) + "\n";
+    for (const int step : numbers) text += "r\t" + std::to_string(step) + "\t" + std::to_string(10 - step) + "\n";
     return table(text);
   };
   const auto found = [](const metric::Table& a, std::int64_t every_a, const metric::Table& b, std::int64_t every_b) {
     return records({"a", &a, {}, every_a}, {"b", &b, {}, every_b}, {});
   };
-  const metric::Table all = steps({1, 2, 3, 4, 5, 6}), second = steps({2, 4, 6}), third = steps({1, 3, 6, 9});
-  const Records thinned = found(all, 1, second, 2);
+  const metric::Table every = steps({1, 2, 3, 4, 5, 6}), second = steps({2, 4, 6}), third = steps({1, 3, 6, 9});
+  const Records thinned = found(every, 1, second, 2);
   CHECK(thinned.verdict == Verdict::exact);
   CHECK(thinned.rows == 3);
   CHECK(thinned.alone_a == 3);
-  CHECK(found(second, 2, all, 1).alone_b == 3);
+  CHECK(found(second, 2, every, 1).alone_b == 3);
   CHECK(found(second, 2, third, 3).verdict == Verdict::failed);             // step 9 is there, and 8 is not
   CHECK(found(second, 2, steps({1, 3, 6}), 3).verdict == Verdict::failed);  // two rows show no stride
-  CHECK(found(all, 1, second, 0).verdict == Verdict::failed);
+  CHECK(found(every, 1, second, 0).verdict == Verdict::failed);
   CHECK(reason(found(steps({1, 2, 3, 4, 5, 6, 7, 8}), 1, second, 2)) == "step 8 is in a and missing in b");
-  CHECK(reason(found(all, 1, steps({2, 4, 6, 10}), 2)) == "step 10 is in b and missing in a");
+  CHECK(reason(found(every, 1, steps({2, 4, 6, 10}), 2)) == "step 10 is in b and missing in a");
   CHECK(reason(found(steps({1, 2, 3, 4, 5, 6, 8}), 1, steps({2, 6, 8}), 2)) == "step 4 is in a and missing in b");
 }
 

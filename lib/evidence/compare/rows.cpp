@@ -90,7 +90,7 @@ std::vector<Row> rows(const metric::Table& table, bool epochs) {
   }
   if (is_absent(lowest)) lowest = 0;
 
-  std::vector<Row> all;
+  std::vector<Row> made;
   std::map<std::int64_t, Rank> known;
   std::int64_t last_epoch = kAbsentInteger;
   for (std::size_t row = 0; row < table.rows(); ++row) {
@@ -102,7 +102,7 @@ std::vector<Row> rows(const metric::Table& table, bool epochs) {
     place.step = steps[row];
     if (is_absent(place.step)) {
       place.count = ++rank.counts[place.epoch];
-      all.push_back({place, {row}});
+      made.push_back({place, {row}});
       continue;
     }
     std::vector<std::size_t> earlier;
@@ -110,7 +110,7 @@ std::vector<Row> rows(const metric::Table& table, bool epochs) {
     // Only a step that comes again was trained again: logs of several writers may have theirs in another order.
     if (const auto same = rank.standing.find(time); same != rank.standing.end()) {
       if (same->second == rank.latest) {
-        Row& last = all[rank.latest];
+        Row& last = made[rank.latest];
         // A repeated loss was computed again; other values may only have been logged again.
         const bool repeated = std::any_of(values.begin(), values.end(), [&](const metric::Column* column) {
           const auto before = column->absent(row) ? std::nullopt : cell(*column, last);
@@ -123,16 +123,16 @@ std::vector<Row> rows(const metric::Table& table, bool epochs) {
         earlier = still_valid(table, last.rows, row);  // values that the repeated record lacks
       }
       ++rank.attempt;
-      for (auto later = same; later != rank.standing.end(); ++later) all[later->second].replaced = true;
+      for (auto later = same; later != rank.standing.end(); ++later) made[later->second].replaced = true;
       rank.standing.erase(same, rank.standing.end());
     }
     place.attempt = rank.attempt;
-    rank.latest = all.size();
-    rank.standing.emplace(time, all.size());
+    rank.latest = made.size();
+    rank.standing.emplace(time, made.size());
     earlier.push_back(row);
-    all.push_back({place, std::move(earlier)});
+    made.push_back({place, std::move(earlier)});
   }
-  return all;
+  return made;
 }
 
 std::optional<std::size_t> cell(const metric::Column& column, const Row& row) {

@@ -10,12 +10,12 @@ namespace {
 
 /// "step 1; step 2, attempt 2; (step 3)": what a restart replaced stands in brackets.
 std::string told(const std::string& text, bool epochs = true) {
-  std::string all;
+  std::string places;
   for (const Row& row : rows(metric::parse("#zs-metrics 1\n" + text, "test").runs.at(0).records, epochs)) {
     const std::string one = to_text(row.place);
-    all += (all.empty() ? "" : "; ") + (row.replaced ? "(" + one + ")" : one);
+    places += (places.empty() ? "" : "; ") + (row.replaced ? "(" + one + ")" : one);
   }
-  return all;
+  return places;
 }
 
 }  // namespace
@@ -53,11 +53,11 @@ TEST_CASE("rows: a step that comes again and again keeps only the rows whose val
   constexpr std::size_t kTimes = 20'000;
   for (std::size_t i = 1; i < kTimes; ++i) text += "a\t1\t3\t\n";
   const metric::Run run = metric::parse(text, "test").runs.at(0);
-  const std::vector<Row> all = rows(run.records);
-  REQUIRE(all.size() == kTimes);
-  CHECK(all.back().rows == std::vector<std::size_t>{0, kTimes - 1});  // the norm, and the last loss
-  CHECK(cell(*run.records.find("grad_norm"), all.back()) == 0);
-  CHECK(cell(*run.records.find("loss"), all.back()) == kTimes - 1);
+  const std::vector<Row> read = rows(run.records);
+  REQUIRE(read.size() == kTimes);
+  CHECK(read.back().rows == std::vector<std::size_t>{0, kTimes - 1});  // the norm, and the last loss
+  CHECK(cell(*run.records.find("grad_norm"), read.back()) == 0);
+  CHECK(cell(*run.records.find("loss"), read.back()) == kTimes - 1);
 }
 
 }  // namespace zs::compare

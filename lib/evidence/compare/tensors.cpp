@@ -57,9 +57,9 @@ Elements add(Tensors& into, const std::string& name, const Tensor& a, const Tens
 }
 
 Holdings holdings(const std::vector<Part>& parts) {
-  Holdings all;
-  for (const Part& part : parts) all.add(part.name, part.tensor.count());
-  return all;
+  Holdings held;
+  for (const Part& part : parts) held.add(part.name, part.tensor.count());
+  return held;
 }
 
 }  // namespace

@@ -42,11 +42,11 @@ std::vector<std::size_t> of_one_shape(const History& history) {
     for (const std::size_t tensor : history.layers[i].tensors) shape.push_back(history.shapes[tensor]);
     if (!shape.empty()) shapes[shape].push_back(i);
   }
-  std::vector<std::size_t> all;
+  std::vector<std::size_t> largest;
   for (const auto& [shape, layers] : shapes) {
-    if (layers.size() > all.size()) all = layers;
+    if (layers.size() > largest.size()) largest = layers;
   }
-  return all.size() < 2 ? std::vector<std::size_t>{} : all;
+  return largest.size() < 2 ? std::vector<std::size_t>{} : largest;
 }
 
 }  // namespace
@@ -67,35 +67,35 @@ std::string name(Trouble trouble) {
 }
 
 double median_rms(const Checkpoint& checkpoint) {
-  std::vector<double> all;
+  std::vector<double> sizes;
   for (const Measure& layer : checkpoint.layers) {
-    if (sound(layer.rms())) all.push_back(layer.rms());
+    if (sound(layer.rms())) sizes.push_back(layer.rms());
   }
-  return all.size() < kFewLayers ? kNan : median(std::move(all));
+  return sizes.size() < kFewLayers ? kNan : median(std::move(sizes));
 }
 
 std::vector<Finding> findings(const History& history) {
-  std::vector<Finding> all;
+  std::vector<Finding> found;
   for (std::size_t checkpoint = 0; checkpoint < history.checkpoints.size(); ++checkpoint) {
     const Checkpoint& now = history.checkpoints[checkpoint];
     const double middle = median_rms(now);
     for (std::size_t layer = 0; layer < now.layers.size(); ++layer) {
       const Measure& measure = now.layers[layer];
       if (measure.non_finite() > 0) {
-        all.push_back({Trouble::not_finite, layer, checkpoint, kNan});
+        found.push_back({Trouble::not_finite, layer, checkpoint, kNan});
         continue;
       }
       if (measure.all_zero()) {
-        all.push_back({Trouble::zero, layer, checkpoint, 0});
+        found.push_back({Trouble::zero, layer, checkpoint, 0});
         continue;
       }
       const double across = measure.rms() / middle, grown = measure.norm() / earlier_norm(history, checkpoint, layer);
-      if (across < 1 / kAcross) all.push_back({Trouble::vanishing, layer, checkpoint, across});
-      if (across > kAcross) all.push_back({Trouble::exploding, layer, checkpoint, across});
-      if (grown > kGrowth) all.push_back({Trouble::growing, layer, checkpoint, grown});
+      if (across < 1 / kAcross) found.push_back({Trouble::vanishing, layer, checkpoint, across});
+      if (across > kAcross) found.push_back({Trouble::exploding, layer, checkpoint, across});
+      if (grown > kGrowth) found.push_back({Trouble::growing, layer, checkpoint, grown});
     }
   }
-  return all;
+  return found;
 }
 
 std::vector<Finding> worst_first(std::vector<Finding> findings) {
@@ -127,15 +127,15 @@ double depth_factor(const History& history, std::size_t checkpoint) {
 
 Between between(const History& history, std::size_t checkpoint, std::size_t most) {
   Between result;
-  const std::vector<std::size_t> all = of_one_shape(history);
-  if (all.empty()) return result;
-  const std::size_t count = std::min(most, all.size());
-  for (std::size_t i = 0; i < count; ++i) result.layers.push_back(all[i * (all.size() - 1) / (count - 1)]);
-  result.left_out = all.size() - count;
+  const std::vector<std::size_t> alike = of_one_shape(history);
+  if (alike.empty()) return result;
+  const std::size_t count = std::min(most, alike.size());
+  for (std::size_t i = 0; i < count; ++i) result.layers.push_back(alike[i * (alike.size() - 1) / (count - 1)]);
+  result.left_out = alike.size() - count;
   const tensorfile::StateDict file = tensorfile::open_state_dict(history.checkpoints[checkpoint].source.path);
   std::vector<double> products(count * count);
   std::vector<std::vector<float>> pieces(count, std::vector<float>(kPiece));
-  const std::size_t tensors = history.layers[all.front()].tensors.size();
+  const std::size_t tensors = history.layers[alike.front()].tensors.size();
   for (std::size_t tensor = 0; tensor < tensors; ++tensor) {
     std::vector<const tensorfile::Tensor*> each;
     for (const std::size_t layer : result.layers)

@@ -155,19 +155,19 @@ TEST_CASE("gradient: the rules, each at its threshold") {
   save(folder, "run/checkpoint_4", five(kNaN, 1));
   const History history = read_all({folder.file("run")});
   CHECK(median_rms(history.checkpoints[0]) == 1);
-  const std::vector<Finding> all = findings(history);
-  REQUIRE(all.size() == 5);
-  CHECK(all[0].trouble == Trouble::vanishing);
-  CHECK(all[0].checkpoint == 1);
-  CHECK(all[0].ratio == doctest::Approx(0.00099));
-  CHECK(all[1].trouble == Trouble::exploding);
-  CHECK(all[1].layer == 3);
-  CHECK(all[2].trouble == Trouble::growing);
-  CHECK(all[2].ratio == doctest::Approx(1001));
-  CHECK(all[3].trouble == Trouble::zero);  // 150 is no 100 times the median of 1 and 1001
-  CHECK(all[4].trouble == Trouble::not_finite);
-  CHECK(at(all, 1, 3)->trouble == Trouble::exploding);
-  CHECK_FALSE(at(all, 0, 0));
+  const std::vector<Finding> found = findings(history);
+  REQUIRE(found.size() == 5);
+  CHECK(found[0].trouble == Trouble::vanishing);
+  CHECK(found[0].checkpoint == 1);
+  CHECK(found[0].ratio == doctest::Approx(0.00099));
+  CHECK(found[1].trouble == Trouble::exploding);
+  CHECK(found[1].layer == 3);
+  CHECK(found[2].trouble == Trouble::growing);
+  CHECK(found[2].ratio == doctest::Approx(1001));
+  CHECK(found[3].trouble == Trouble::zero);  // 150 is no 100 times the median of 1 and 1001
+  CHECK(found[4].trouble == Trouble::not_finite);
+  CHECK(at(found, 1, 3)->trouble == Trouble::exploding);
+  CHECK_FALSE(at(found, 0, 0));
 }
 
 TEST_CASE("gradient: the factor over the depth, and too few layers for a median") {

@@ -117,10 +117,10 @@ const std::string kReason =
     "them then";
 
 void add_run(const fs::path& run, Sources& sources) {
-  const std::vector<checkpoints::Checkpoint> all = checkpoints::checkpoints_in(run.string());
-  if (all.empty()) throw Error(run.string(), 0, "has no checkpoint: train with --save_steps to have some");
+  const std::vector<checkpoints::Checkpoint> saved = checkpoints::checkpoints_in(run.string());
+  if (saved.empty()) throw Error(run.string(), 0, "has no checkpoint: train with --save_steps to have some");
   std::size_t added = 0;
-  for (const checkpoints::Checkpoint& checkpoint : all) {
+  for (const checkpoints::Checkpoint& checkpoint : saved) {
     if (!has_gradients(checkpoint.path)) {
       sources.without.push_back(checkpoint.path);
     } else {
@@ -128,7 +128,7 @@ void add_run(const fs::path& run, Sources& sources) {
       ++added;
     }
   }
-  if (added == 0) throw Error(all.back().path, 0, kReason + (all.size() > 1 ? "; so has no other checkpoint" : ""));
+  if (added == 0) throw Error(saved.back().path, 0, kReason + (saved.size() > 1 ? "; so has no other checkpoint" : ""));
 }
 
 }  // namespace
@@ -187,7 +187,7 @@ std::vector<Layer> layers(const std::vector<std::string>& names) {
   split.reserve(names.size());
   for (const std::string& name : names) split.push_back(parts(name));
   const std::string root = shared_root(split);
-  std::vector<Layer> all;
+  std::vector<Layer> made;
   std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const Parts& name = split[i];
@@ -195,11 +195,11 @@ std::vector<Layer> layers(const std::vector<std::string>& names) {
     const bool block = number < name.size();
     std::string layer = name[begin];
     for (std::size_t part = begin + 1; block && part <= number; ++part) layer += "." + name[part];
-    const auto [place, is_new] = places.try_emplace(layer, all.size());
-    if (is_new) all.push_back({layer, block, {}});
-    all[place->second].tensors.push_back(i);
+    const auto [place, is_new] = places.try_emplace(layer, made.size());
+    if (is_new) made.push_back({layer, block, {}});
+    made[place->second].tensors.push_back(i);
   }
-  return all;
+  return made;
 }
 
 Sources find(const std::vector<input::Named>& named) {

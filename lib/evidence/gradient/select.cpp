@@ -63,14 +63,14 @@ History only(History history, const std::vector<std::string>& names) {
     checkpoint.layers.clear(), checkpoint.layer_dots.clear(), checkpoint.layer_squares.clear();
   for (const std::string& name : names) {
     const std::size_t place = place_of(history, name);
-    const bool there = place < history.layers.size();
-    if (!there) chosen.missing.push_back(name);
-    chosen.layers.push_back(there ? history.layers[place] : Layer{name, false, {}});
+    const bool found = place < history.layers.size();
+    if (!found) chosen.missing.push_back(name);
+    chosen.layers.push_back(found ? history.layers[place] : Layer{name, false, {}});
     for (std::size_t i = 0; i < chosen.checkpoints.size(); ++i) {
       const Checkpoint& from = history.checkpoints[i];
-      chosen.checkpoints[i].layers.push_back(there ? from.layers[place] : Measure{});
-      if (from.micro_batches > 0) chosen.checkpoints[i].layer_squares.push_back(there ? from.layer_squares[place] : 0);
-      if (!from.layer_dots.empty()) chosen.checkpoints[i].layer_dots.push_back(there ? from.layer_dots[place] : 0);
+      chosen.checkpoints[i].layers.push_back(found ? from.layers[place] : Measure{});
+      if (from.micro_batches > 0) chosen.checkpoints[i].layer_squares.push_back(found ? from.layer_squares[place] : 0);
+      if (!from.layer_dots.empty()) chosen.checkpoints[i].layer_dots.push_back(found ? from.layer_dots[place] : 0);
     }
   }
   return chosen;
@@ -99,7 +99,7 @@ std::string to_tsv(const History& history) {
 }
 
 std::string to_json(const History& history) {
-  Json all = {{"subject", history.subject}, {"checkpoints", Json::array()}, {"missing", history.missing}};
+  Json document = {{"subject", history.subject}, {"checkpoints", Json::array()}, {"missing", history.missing}};
   for (std::size_t i = 0; i < history.checkpoints.size(); ++i) {
     Json checkpoint = {{"place", history.place(i)},
                        {"checkpoint", history.checkpoints[i].source.checkpoint},
@@ -130,9 +130,9 @@ std::string to_json(const History& history) {
              checkpoint[std::string(kind) + "s"].push_back(std::move(one));
            }
          });
-    all["checkpoints"].push_back(std::move(checkpoint));
+    document["checkpoints"].push_back(std::move(checkpoint));
   }
-  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace zs::gradient

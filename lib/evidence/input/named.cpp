@@ -136,11 +136,11 @@ std::vector<Named> named(const std::vector<std::string>& operands, const std::st
     return registry::is_csv_name(path.filename().string()) &&
            is(path.has_parent_path() ? path.parent_path().string() : ".", Kind::registry);
   };
-  std::vector<Named> all;
+  std::vector<Named> inputs;
   for (const std::string& operand : operands) {
-    if (operands.size() == 1 || !is_table_of_runs(operand)) all.push_back(named(operand, registry, tool));
+    if (operands.size() == 1 || !is_table_of_runs(operand)) inputs.push_back(named(operand, registry, tool));
   }
-  return all;
+  return inputs;
 }
 
 registry::Run run(const std::string& operand, const std::string& registry, std::string_view tool) {
@@ -155,21 +155,21 @@ registry::Run run(const std::string& operand, const std::string& registry, std::
 }
 
 std::vector<std::string> traces(const std::vector<Named>& named) {
-  std::vector<std::string> all;
+  std::vector<std::string> files;
   for (const Named& one : named) {
     if (one.kind != Kind::traces) {
-      all.push_back(one.path);
+      files.push_back(one.path);
       continue;
     }
-    for (std::string& file : traces_in(one.path)) all.push_back(std::move(file));
+    for (std::string& file : traces_in(one.path)) files.push_back(std::move(file));
   }
-  return all;
+  return files;
 }
 
 std::vector<std::string> paths(const std::vector<Named>& named) {
-  std::vector<std::string> all;
-  for (const Named& one : named) all.push_back(one.path);
-  return all;
+  std::vector<std::string> names;
+  for (const Named& one : named) names.push_back(one.path);
+  return names;
 }
 
 }  // namespace zs::input

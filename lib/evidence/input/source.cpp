@@ -33,23 +33,23 @@ std::map<std::string, std::string> name_in_record(const std::string& folder) {
 
 /// The sources so far, each with the operand that it is of.
 struct Found {
-  std::vector<std::pair<std::size_t, Source>> all{};
+  std::vector<std::pair<std::size_t, Source>> entries{};
   std::size_t operand = 0;
 
   void add_records(const std::string& name, const std::string& path) {
-    all.push_back({operand, {name, path, {}, operand}});
+    entries.push_back({operand, {name, path, {}, operand}});
   }
   void add_jobs(std::vector<parse::Job> jobs, bool by_name) {
     for (parse::Job& job : jobs) {
       const std::string run = job.run;
-      all.push_back({operand, {run, "", std::move(job), operand, by_name}});
+      entries.push_back({operand, {run, "", std::move(job), operand, by_name}});
     }
   }
   void add_run(const std::string& folder) {
     const auto named = name_in_record(folder);
     if (const std::string metrics = metric::file_in(folder); !metrics.empty()) {
       add_records(folder, metrics);
-      all.back().second.job.attributes = named;
+      entries.back().second.job.attributes = named;
       return;
     }
     std::vector<parse::Job> jobs = parse::jobs_in(folder);
@@ -111,8 +111,8 @@ bool tell_apart(const std::vector<Named>& named, const std::vector<Label>& label
   std::map<std::string, std::set<std::size_t>> holders;
   for (const Label& label : labels) {
     holders[*label.name].insert(label.operand);
-    if (const auto of = label.attributes->find("repetition_of"); of != label.attributes->end())
-      holders[of->second].insert(label.operand);
+    if (const auto original = label.attributes->find("repetition_of"); original != label.attributes->end())
+      holders[original->second].insert(label.operand);
   }
   if (std::ranges::all_of(holders, [](const auto& one) { return one.second.size() == 1; })) return false;
   // The folder's name if all differ, else its path; two files of one folder by their own.
@@ -123,8 +123,8 @@ bool tell_apart(const std::vector<Named>& named, const std::vector<Label>& label
     short_names.push_back(fs::weakly_canonical(folder.parent_path()).filename().string());
     files.push_back(one.path);
   }
-  const auto differ = [](const std::vector<std::string>& all) {
-    return std::set(all.begin(), all.end()).size() == all.size();
+  const auto differ = [](const std::vector<std::string>& names) {
+    return std::set(names.begin(), names.end()).size() == names.size();
   };
   if (!differ(files)) return false;  // one file twice: a mistake
   const std::vector<std::string>& prefixes = differ(short_names) ? short_names : differ(paths) ? paths : files;
@@ -184,9 +184,9 @@ std::vector<Source> sources(const std::vector<Named>& named, Prefer prefer) {
     one.push_back(std::move(job));
     found.add_jobs(std::move(one), false);
   }
-  std::ranges::stable_sort(found.all, {}, [](const auto& each) { return each.first; });
+  std::ranges::stable_sort(found.entries, {}, [](const auto& each) { return each.first; });
   std::vector<Source> sources;
-  for (auto& [operand, source] : found.all) sources.push_back(std::move(source));
+  for (auto& [operand, source] : found.entries) sources.push_back(std::move(source));
   return sources;
 }
 
@@ -222,32 +222,32 @@ std::vector<parse::Job> jobs(const std::vector<Named>& named, const std::string&
 }
 
 metric::Store read(const std::vector<Named>& named, const Listener& listener) {
-  const std::vector<Source> all = sources(named);
-  std::vector<metric::Store> parts(all.size());
+  const std::vector<Source> inputs = sources(named);
+  std::vector<metric::Store> parts(inputs.size());
   std::vector<Label> labels;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (listener.progress) listener.progress(i, all.size(), all[i].name);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (listener.progress) listener.progress(i, inputs.size(), inputs[i].name);
     metric::Store& one = parts[i];
-    if (!all[i].metrics.empty()) {
-      one = metric::read(all[i].metrics);
+    if (!inputs[i].metrics.empty()) {
+      one = metric::read(inputs[i].metrics);
       for (metric::Run& run : one.runs) {
-        for (const auto& [key, value] : all[i].job.attributes) {
+        for (const auto& [key, value] : inputs[i].job.attributes) {
           if (run.name == run.attribute(key)) run.name = value;  // zs-record calls its records by the name
           run.attributes[key] = value;
         }
       }
-    } else if (auto run = parsed(all[i], listener.fault)) {
+    } else if (auto run = parsed(inputs[i], listener.fault)) {
       one.runs.push_back(*std::move(run));
     }
-    for (metric::Run& run : one.runs) labels.push_back({all[i].operand, &run.name, &run.attributes});
+    for (metric::Run& run : one.runs) labels.push_back({inputs[i].operand, &run.name, &run.attributes});
   }
   if (tell_apart(named, labels)) {  // no summary has these names
     for (metric::Store& one : parts) one.summary.reset(), one.curves.clear(), one.tables.clear();
   }
   metric::Store store;
-  for (std::size_t i = 0; i < all.size(); ++i)
-    metric::join(store, std::move(parts[i]), all[i].metrics == "-" ? "stdin" : all[i].name);
-  if (listener.progress) listener.progress(all.size(), all.size(), "");
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    metric::join(store, std::move(parts[i]), inputs[i].metrics == "-" ? "stdin" : inputs[i].name);
+  if (listener.progress) listener.progress(inputs.size(), inputs.size(), "");
   return store;
 }
 

@@ -36,8 +36,8 @@ std::vector<parse::Job> jobs(const std::vector<Named>& named, const std::string&
 
 /// Callbacks while inputs are read.
 struct Listener {
-  std::function<void(std::size_t done, std::size_t all, const std::string& name)> progress{};  ///< before each input
-  FaultSink fault{};                                                                           ///< defects of logs
+  std::function<void(std::size_t done, std::size_t total, const std::string& name)> progress{};  ///< before each input
+  FaultSink fault{};                                                                             ///< defects of logs
 };
 
 /// All operands, read and joined. If several operands have a run of one name, each run's name begins with its

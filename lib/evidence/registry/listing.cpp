@@ -45,9 +45,9 @@ bool same(const std::string& a, const std::string& b) {
 std::vector<std::string> telling_columns(const Runs& runs, const std::vector<std::size_t>& rows,
                                          const std::vector<std::string>& wanted) {
   std::vector<std::string> names;
-  std::unordered_set<std::string_view> there;
+  std::unordered_set<std::string_view> listed;
   const auto put = [&](const Column& column) {
-    if (there.insert(column.name).second) names.push_back(column.name);
+    if (listed.insert(column.name).second) names.push_back(column.name);
   };
   const auto add = [&](const std::string& name) {
     if (const Column* const column = runs.find(name)) put(*column);

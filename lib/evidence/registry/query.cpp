@@ -256,10 +256,10 @@ Place place_of(const std::string& name, const std::string& registry) {
     const std::string folder = (std::filesystem::path(registry) / name).string();
     return {folder, value(read_record(folder), "run_name")};
   }
-  const bool there = std::filesystem::is_directory(registry, ignored);
-  const Runs runs = there ? read_runs(registry, [](const Fault&) {}) : Runs();
-  const Column* const names = there ? runs.find("run_name") : nullptr;
-  if (!there || (name.find('/') != std::string::npos && !(names && std::ranges::count(names->values, name))))
+  const bool exists = std::filesystem::is_directory(registry, ignored);
+  const Runs runs = exists ? read_runs(registry, [](const Fault&) {}) : Runs();
+  const Column* const names = exists ? runs.find("run_name") : nullptr;
+  if (!exists || (name.find('/') != std::string::npos && !(names && std::ranges::count(names->values, name))))
     throw Error(name, 0, "No such file or directory");  // a path was meant: no run has it as its name
   const std::size_t row = find_run(runs, name);
   return {(std::filesystem::path(registry) / runs.text(row, "run_id")).string(), runs.text(row, "run_name")};

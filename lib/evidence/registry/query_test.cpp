@@ -9,7 +9,7 @@
 namespace zs::registry {
 namespace {
 
-Runs table(const std::vector<Fields>& all) { return assemble(all); }
+Runs table(const std::vector<Fields>& records) { return assemble(records); }
 
 const Runs kRuns = table({
     {{"run_id", "2026_a1"},

@@ -18,6 +18,7 @@
 #include "base/host.hpp"
 #include "base/number.hpp"
 #include "base/secret.hpp"
+#include "base/text.hpp"
 
 namespace zs::registry {
 namespace {

@@ -71,11 +71,11 @@ Run create_run(const std::string& registry, const std::string& name, const std::
   const std::string id = make_folder(registry, now);
   const Run run(registry, id);
   if (!config.empty()) write_file(run.folder() + "/config.yaml", config);
-  Fields all = {{"run_id", id},
-                {"run_name", name.empty() ? id : name},
-                {"timestamp", time_text(now.tv_sec, true, "%Y-%m-%dT%H:%M:%SZ")}};
-  set(all, fields);
-  add_to_record(run.folder(), all);
+  Fields record = {{"run_id", id},
+                   {"run_name", name.empty() ? id : name},
+                   {"timestamp", time_text(now.tv_sec, true, "%Y-%m-%dT%H:%M:%SZ")}};
+  set(record, fields);
+  add_to_record(run.folder(), record);
   refresh_soon(registry);
   return run;
 }
@@ -136,7 +136,7 @@ Fields environment() {
 }
 
 Fields settings(const config::Config& config) {
-  Fields all = {{"sweep_name", config.text("sweep_name")}};
+  Fields values = {{"sweep_name", config.text("sweep_name")}};
   for (const config::Entry& entry : config.entries()) {
     if (entry.kind == config::Kind::null || entry.key == "run.name") continue;  // run_name
     const config::Known* const row = config::known(entry.key);
@@ -144,51 +144,51 @@ Fields settings(const config::Config& config) {
     if (row && row->type == config::Type::boolean) value = config.boolean(entry.key) ? "true" : "false";  // yes, on, 1
     if (row && row->type == config::Type::count) value = to_text(config.integer(entry.key));
     if (entry.key == "sweep_name")
-      all.front().second = value;
+      values.front().second = value;
     else
-      all.emplace_back(entry.key, value);  // a configuration has each key once
+      values.emplace_back(entry.key, value);  // a configuration has each key once
   }
-  return all;
+  return values;
 }
 
 Run Run::create(const std::string& registry, const config::Config& config, const Fields& fields) {
-  Fields all = settings(config);
-  set(all, "status", status::running);
-  set(all, environment());
-  set(all, fields);
-  return create_run(registry, config.text("run.name"), config.to_yaml(), all);
+  Fields record = settings(config);
+  set(record, "status", status::running);
+  set(record, environment());
+  set(record, fields);
+  return create_run(registry, config.text("run.name"), config.to_yaml(), record);
 }
 
 Run Run::create(const std::string& registry, const std::string& name, const Fields& fields) {
-  Fields all = {{"sweep_name", ""}, {"status", status::recorded}};
-  set(all, fields);
-  return create_run(registry, name, "", all);
+  Fields record = {{"sweep_name", ""}, {"status", status::recorded}};
+  set(record, fields);
+  return create_run(registry, name, "", record);
 }
 
 Run Run::plan(const std::string& registry, const config::Config& config, const std::string& name,
               const Fields& fields) {
-  Fields all = settings(config);
-  set(all, "status", status::planned);
-  set(all, fields);
-  const std::string own = config.text("run.name");
-  return create_run(registry, own.empty() ? name : own, config.to_yaml(), all);
+  Fields record = settings(config);
+  set(record, "status", status::planned);
+  set(record, fields);
+  const std::string own_name = config.text("run.name");
+  return create_run(registry, own_name.empty() ? name : own_name, config.to_yaml(), record);
 }
 
 void Run::begin(std::int64_t done, const Fields& fields) const {
   const Fields before = read_record(folder());
-  Fields all = {{"status", status::running}, {"exit_code", ""}, {"error", ""}};
-  for (const char* const name : kSlurm) set(all, lower(name), "");
+  Fields changes = {{"status", status::running}, {"exit_code", ""}, {"error", ""}};
+  for (const char* const name : kSlurm) set(changes, lower(name), "");
   const std::string earlier = value(before, "restarts");
   if (earlier.empty() && value(before, "status") == status::planned) {
-    set(all, "restarts", "0");
+    set(changes, "restarts", "0");
   } else {
     const std::string segments = value(before, "segments");
-    set(all, "restarts", std::to_string(parse_int(earlier).value_or(0) + 1));
-    set(all, "segments", (segments.empty() ? "0" : segments) + "," + std::to_string(done));
+    set(changes, "restarts", std::to_string(parse_int(earlier).value_or(0) + 1));
+    set(changes, "segments", (segments.empty() ? "0" : segments) + "," + std::to_string(done));
   }
-  set(all, environment());
-  set(all, fields);
-  update(all);
+  set(changes, environment());
+  set(changes, fields);
+  update(changes);
   refresh_soon(registry_);
 }
 
@@ -198,9 +198,9 @@ void Run::update(const Fields& fields) const {
 }
 
 void Run::finish(const std::string& status, const Fields& fields) const {
-  Fields all = fields;
-  set(all, "status", status);
-  update(all);
+  Fields changes = fields;
+  set(changes, "status", status);
+  update(changes);
   refresh_soon(registry_);
 }
 

@@ -121,7 +121,7 @@ struct stat status_of(const std::string& registry) {
 
 /// The folders of the registry, by name. A folder may vanish meanwhile.
 std::vector<Folder> folders(const std::string& registry) {
-  std::vector<Folder> all;
+  std::vector<Folder> found;
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(registry.c_str()), ::closedir);
   if (!open) throw Error(registry, 0, errno_text());
   while (const dirent* const entry = ::readdir(open.get())) {
@@ -130,10 +130,10 @@ std::vector<Folder> folders(const std::string& registry) {
     Folder folder{entry->d_name};
     if (::fstatat(::dirfd(open.get()), entry->d_name, &folder.status, 0) != 0 || !S_ISDIR(folder.status.st_mode))
       continue;
-    all.push_back(std::move(folder));
+    found.push_back(std::move(folder));
   }
-  std::sort(all.begin(), all.end(), [](const Folder& a, const Folder& b) { return a.id < b.id; });
-  return all;
+  std::sort(found.begin(), found.end(), [](const Folder& a, const Folder& b) { return a.id < b.id; });
+  return found;
 }
 
 /// Whether everyone with access to the registry may also read a run, so that its record may be in runs.csv.
@@ -216,11 +216,11 @@ std::string write_csv(const std::string& registry, const struct stat& status, co
 
 Runs read_runs(const std::string& registry, const FaultSink& faults) {
   const struct stat status = status_of(registry);
-  const std::vector<Folder> all = folders(registry);
+  const std::vector<Folder> entries = folders(registry);
   std::vector<Fields> seen;   // what the caller may see
   std::vector<bool> is_open;  // whether everybody may see it
   std::size_t closed = 0;
-  for (const Folder& folder : all) {
+  for (const Folder& folder : entries) {
     try {
       Record record = record_of(registry + "/" + folder.id);
       if (record.fields.empty()) continue;  // no run, or one that is not registered yet
@@ -236,13 +236,13 @@ Runs read_runs(const std::string& registry, const FaultSink& faults) {
   Runs runs = assemble(seen);
   runs.closed = closed;
   if (std::ranges::find(is_open, false) == is_open.end()) {
-    runs.csv = write_csv(registry, status, all, to_csv(runs));
+    runs.csv = write_csv(registry, status, entries, to_csv(runs));
   } else {
     std::vector<Fields> open;
     for (std::size_t i = 0; i < seen.size(); ++i) {
       if (is_open[i]) open.push_back(std::move(seen[i]));
     }
-    runs.csv = write_csv(registry, status, all, to_csv(assemble(open)));
+    runs.csv = write_csv(registry, status, entries, to_csv(assemble(open)));
   }
   return runs;
 }

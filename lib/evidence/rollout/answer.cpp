@@ -22,7 +22,7 @@ using compare::Verdict;
 
 /// Whether each value is one of bfloat16's.
 bool stored_as_half(const Tokens& tokens, float Token::*side) {
-  return !tokens.all.empty() && std::ranges::all_of(tokens.all, [&](const Token& token) {
+  return !tokens.counted.empty() && std::ranges::all_of(tokens.counted, [&](const Token& token) {
     return (std::bit_cast<std::uint32_t>(token.*side) & 0xFFFFu) == 0;
   });
 }
@@ -30,7 +30,7 @@ bool stored_as_half(const Tokens& tokens, float Token::*side) {
 /// The tokens that the trainer scored again differ by rounding; no mean if they are few.
 Floor scored_again(const Tokens& tokens) {
   std::vector<Token> twice;
-  for (Token token : tokens.all) {
+  for (Token token : tokens.counted) {
     const Numbers& again = tokens.sequences[token.sequence].again;
     if (!again.empty() && std::isfinite(again[token.position]))
       token.gen = again[token.position], twice.push_back(token);
@@ -54,7 +54,7 @@ Floor bound_of(const Tokens& tokens, const std::vector<const Dump*>& dumps, cons
   const Floor least = floor_of("F32");
   if (!measured.empty()) {
     const Dump healthy = rolloutfile::read(measured);
-    const Estimate found = estimate(tokens_of(healthy, nullptr).all);
+    const Estimate found = estimate(tokens_of(healthy, nullptr).counted);
     if (found.tokens == 0) throw Error(measured, 0, "has no tokens that both sides scored: it shows no bound");
     exact_types = false;
     return {std::max(found.mean_abs, least.mean), std::max(found.p99, least.p99), "measured in " + measured};
@@ -75,12 +75,12 @@ Floor bound_of(const Tokens& tokens, const std::vector<const Dump*>& dumps, cons
 /// The token with which the difference begins: the first one far beyond the bound, else the one that differs most.
 const Token& first_apart(const Tokens& tokens, const Floor& floor) {
   const auto far = [&](double by) {
-    return std::ranges::find_if(tokens.all, [&](const Token& token) { return std::fabs(token.d()) > by; });
+    return std::ranges::find_if(tokens.counted, [&](const Token& token) { return std::fabs(token.d()) > by; });
   };
   for (const double by : {10 * floor.p99, 3 * floor.p99}) {
-    if (const auto found = far(by); found != tokens.all.end()) return *found;
+    if (const auto found = far(by); found != tokens.counted.end()) return *found;
   }
-  return *std::ranges::max_element(tokens.all, {}, [](const Token& token) { return std::fabs(token.d()); });
+  return *std::ranges::max_element(tokens.counted, {}, [](const Token& token) { return std::fabs(token.d()); });
 }
 
 Curves curves_of(const Tokens& tokens, const Floor& bound) {
@@ -106,7 +106,7 @@ Curves curves_of(const Tokens& tokens, const Floor& bound) {
 compare::Settled settled(const Tokens& tokens, Verdict outcome) {
   compare::Holdings both, alone;
   std::map<std::string, std::int64_t> counts;
-  for (const Token& token : tokens.all) ++counts["step " + to_text(tokens.sequences[token.sequence].step)];
+  for (const Token& token : tokens.counted) ++counts["step " + to_text(tokens.sequences[token.sequence].step)];
   for (const auto& [step, count] : counts) both.add(step, count), alone.add(step, count);
   for (const std::string& one : tokens.alone) both.add(one);
   compare::Ledger ledger(both, alone);
@@ -174,7 +174,7 @@ Answer compare(const std::string& a, const std::string& b, const std::string& fl
   std::optional<Dump> second;
   if (!b.empty()) second = rolloutfile::read(b);
   const Tokens tokens = tokens_of(first, second ? &*second : nullptr);
-  const Estimate found = estimate(tokens.all);
+  const Estimate found = estimate(tokens.counted);
   bool exact_types = false;
   std::vector<const Dump*> dumps = {&first};
   if (second) dumps.push_back(&*second);

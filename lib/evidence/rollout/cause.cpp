@@ -35,11 +35,11 @@ std::optional<std::pair<double, std::size_t>> left_by(const Tokens& tokens, doub
                                                       const std::function<double(const Token&)>& distance) {
   double sum = 0, apart = 0;
   std::size_t count = 0;
-  for (const Token& token : tokens.all) {
+  for (const Token& token : tokens.counted) {
     const double value = std::fabs(distance(token));
     if (std::isfinite(value)) sum += value, apart += std::fabs(token.d()), ++count;
   }
-  if (count < std::min<std::size_t>(64, tokens.all.size()) || apart == 0) return std::nullopt;
+  if (count < std::min<std::size_t>(64, tokens.counted.size()) || apart == 0) return std::nullopt;
   return std::pair(sum / apart * mean, count);
 }
 
@@ -75,9 +75,9 @@ std::string raw_text(const Sampling& sampling) {
 
 /// d is a multiple of the trainer's log-probability and entropy: the logits have another scale.
 std::optional<Rival> temperature(const Tokens& tokens, const Estimate& estimate) {
-  const bool known = std::ranges::all_of(tokens.all, [](const Token& t) { return std::isfinite(t.entropy); });
-  probe::Sketch d, ones(tokens.all.size(), 1.0), logp, scaled, entropy, square;
-  for (const Token& t : tokens.all) {
+  const bool known = std::ranges::all_of(tokens.counted, [](const Token& t) { return std::isfinite(t.entropy); });
+  probe::Sketch d, ones(tokens.counted.size(), 1.0), logp, scaled, entropy, square;
+  for (const Token& t : tokens.counted) {
     d.push_back(t.d()), logp.push_back(t.train), scaled.push_back(t.train + t.entropy);
     entropy.push_back(t.entropy), square.push_back(t.entropy * t.entropy);
   }
@@ -107,10 +107,10 @@ std::optional<Rival> temperature(const Tokens& tokens, const Estimate& estimate)
 }
 
 std::vector<Rival> rivals_of(const Tokens& tokens, const Estimate& estimate, const Floor& floor) {
-  std::vector<Rival> all;
+  std::vector<Rival> rivals;
   const auto numbers = [&](const Token& token) -> const Sequence& { return tokens.sequences[token.sequence]; };
   const auto offer = [&](std::string text, const std::optional<std::pair<double, std::size_t>>& left) {
-    if (left) all.push_back({std::move(text), left->first, left->second});
+    if (left) rivals.push_back({std::move(text), left->first, left->second});
   };
   for (const int by : {1, -1, 2, -2}) {
     const std::string far = to_text(std::int64_t{std::abs(by)});
@@ -123,7 +123,7 @@ std::vector<Rival> rivals_of(const Tokens& tokens, const Estimate& estimate, con
           }));
   }
   const Sampling sampling = sampling_of(tokens);
-  if (std::ranges::any_of(tokens.all, [](const Token& t) { return std::fabs(t.raw - t.gen) > 1e-6; }))
+  if (std::ranges::any_of(tokens.counted, [](const Token& t) { return std::fabs(t.raw - t.gen) > 1e-6; }))
     offer(raw_text(sampling),
           left_by(tokens, estimate.mean_abs, [](const Token& token) { return token.raw - token.train; }));
   offer("the generator equals the reference model: the trained weights were never delivered, or the adapter is off",
@@ -141,17 +141,17 @@ std::vector<Rival> rivals_of(const Tokens& tokens, const Estimate& estimate, con
                        : token.gen - static_cast<double>(found->second[token.position]);
           }));
   }
-  if (tokens.all.size() < kEnough) return all;
-  if (const auto fitted = temperature(tokens, estimate)) all.push_back(*fitted);
-  const auto below = std::ranges::count_if(tokens.all, [&](const Token& t) { return t.d() < -floor.p99; });
-  const bool above = static_cast<double>(below) <= 0.01 * static_cast<double>(tokens.all.size());
+  if (tokens.counted.size() < kEnough) return rivals;
+  if (const auto fitted = temperature(tokens, estimate)) rivals.push_back(*fitted);
+  const auto below = std::ranges::count_if(tokens.counted, [&](const Token& t) { return t.d() < -floor.p99; });
+  const bool above = static_cast<double>(below) <= 0.01 * static_cast<double>(tokens.counted.size());
   if (above && estimate.mean_w < 1 - 5 * estimate.w_error && estimate.bias > 5 * estimate.bias_error)
-    all.push_back({(sampling.cut ? sampling.text + " on the generator's side alone"
-                                 : "top-k or top-p on the generator's side alone") +
-                       ": each of its values is higher, as the kept tokens have " + to_brief_text(estimate.mean_w) +
-                       " of the trainer's probability",
-                   0.1 * estimate.mean_abs});
-  return all;
+    rivals.push_back({(sampling.cut ? sampling.text + " on the generator's side alone"
+                                    : "top-k or top-p on the generator's side alone") +
+                          ": each of its values is higher, as the kept tokens have " + to_brief_text(estimate.mean_w) +
+                          " of the trainer's probability",
+                      0.1 * estimate.mean_abs});
+  return rivals;
 }
 
 /// One side computes in 16 bits, though both are said to compute in 32: bounded, flat in position, unbiased.
@@ -190,15 +190,15 @@ Cause cause_of(const Tokens& tokens, const Estimate& estimate, const Floor& floo
   if (estimate.mean_abs <= 3 * floor_of("F32").mean && estimate.p99 <= 3 * floor_of("F32").p99) return made;
   if (best) {
     made.relation = best->text;
-  } else if (!parts.relation.empty() && tokens.all.size() >= kEnough) {
+  } else if (!parts.relation.empty() && tokens.counted.size() >= kEnough) {
     made.relation = parts.relation;
   } else if (estimate.mean_abs > 3 * floor.mean || estimate.p99 > 3 * floor.p99) {
     made.relation =
         exact_types && like_half(tokens, estimate)
             ? "a part of one side computes in 16 bits (the head, or all): flat in position, unbiased, within "
               "the bound of bfloat16"
-        : tokens.all.size() < kEnough ? "too few tokens to tell"
-                                      : "no simple relation";
+        : tokens.counted.size() < kEnough ? "too few tokens to tell"
+                                          : "no simple relation";
   }
   return made;
 }

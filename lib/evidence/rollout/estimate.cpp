@@ -19,20 +19,20 @@ double reverse(const Token& token) { return std::exp(token.d()) - 1 - token.d();
 
 double mean(const Tokens& tokens, OfToken value) {
   double sum = 0;
-  for (const Token& token : tokens.all) sum += value(token);
-  return tokens.all.empty() ? kNan : sum / static_cast<double>(tokens.all.size());
+  for (const Token& token : tokens.counted) sum += value(token);
+  return tokens.counted.empty() ? kNan : sum / static_cast<double>(tokens.counted.size());
 }
 
 double largest(const Tokens& tokens, OfToken value) {
   double most = 0;
-  for (const Token& token : tokens.all) most = std::max(most, value(token));
+  for (const Token& token : tokens.counted) most = std::max(most, value(token));
   return most;
 }
 
 double deviation(const Tokens& tokens, OfToken value) {
-  const double middle = mean(tokens, value), count = static_cast<double>(tokens.all.size());
+  const double middle = mean(tokens, value), count = static_cast<double>(tokens.counted.size());
   double sum = 0;
-  for (const Token& token : tokens.all) sum += std::pow(value(token) - middle, 2);
+  for (const Token& token : tokens.counted) sum += std::pow(value(token) - middle, 2);
   return count > 0 ? std::sqrt(sum / std::max(1.0, count - 1)) : kNan;
 }
 
@@ -40,7 +40,7 @@ double deviation(const Tokens& tokens, OfToken value) {
 template <double (*after)(double)>
 double of_sequences(const Tokens& tokens, OfToken value) {
   std::map<std::size_t, std::pair<double, double>> sums;
-  for (const Token& token : tokens.all) sums[token.sequence].first += value(token), ++sums[token.sequence].second;
+  for (const Token& token : tokens.counted) sums[token.sequence].first += value(token), ++sums[token.sequence].second;
   double sum = 0;
   for (const auto& [sequence, pair] : sums) sum += after(pair.first / pair.second);
   return sums.empty() ? kNan : sum / static_cast<double>(sums.size());
@@ -61,7 +61,7 @@ constexpr Metric kMetrics[] = {
     {"verl", "training/rollout_probs_diff_max", largest, of_probabilities},
     {"verl", "training/rollout_probs_diff_std", deviation, of_probabilities},
     {"verl", "training/rollout_actor_probs_pearson_corr",
-     [](const Tokens& t, OfToken) { return estimate(t.all).pearson; }, size},
+     [](const Tokens& t, OfToken) { return estimate(t.counted).pearson; }, size},
     {"verl", "rollout_corr/kl", mean, kD},
     {"verl", "rollout_corr/k3_kl", mean, third},
     {"verl", "rollout_corr/chi2_token", mean, squared},
@@ -112,11 +112,11 @@ Estimate estimate(const std::vector<Token>& tokens) {
 }
 
 std::vector<std::pair<std::string, double>> metrics(const Tokens& tokens, const std::string& system) {
-  std::vector<std::pair<std::string, double>> all;
+  std::vector<std::pair<std::string, double>> values;
   for (const Metric& metric : kMetrics) {
-    if (system == metric.system) all.emplace_back(metric.name, metric.over(tokens, metric.value));
+    if (system == metric.system) values.emplace_back(metric.name, metric.over(tokens, metric.value));
   }
-  return all;
+  return values;
 }
 
 }  // namespace zs::rollout

@@ -14,9 +14,9 @@ Tokens three() {
   Sequence one;
   one.ids = {1, 2, 3}, one.prompt = 1;
   made.sequences = {one, one};
-  made.all = {{.gen = -1.0F, .train = -1.5F, .sequence = 0, .position = 0},
-              {.gen = -2.0F, .train = -2.0F, .sequence = 0, .position = 1},
-              {.gen = -0.5F, .train = -0.25F, .sequence = 1, .position = 0}};
+  made.counted = {{.gen = -1.0F, .train = -1.5F, .sequence = 0, .position = 0},
+                  {.gen = -2.0F, .train = -2.0F, .sequence = 0, .position = 1},
+                  {.gen = -0.5F, .train = -0.25F, .sequence = 1, .position = 0}};
   return made;
 }
 
@@ -28,7 +28,7 @@ double metric(const std::string& system, const std::string& name) {
 }
 
 TEST_CASE("estimate: each number by its definition") {
-  const Estimate found = estimate(three().all);  // d: 0.5, 0, -0.25
+  const Estimate found = estimate(three().counted);  // d: 0.5, 0, -0.25
   CHECK(found.tokens == 3);
   CHECK(found.equal == 1);
   CHECK(found.mean_abs == doctest::Approx(0.25));
@@ -72,7 +72,7 @@ TEST_CASE("tokens: a mask leaves tokens out, and what is not finite has its plac
   one.gen = {-1.0F, -2.0F, NAN}, one.train = {-1.0F, -9.0F, -1.0F}, one.mask = {1, 0, 1};
   dump.sequences = {one};
   const Tokens found = tokens_of(dump, nullptr);
-  CHECK(found.all.size() == 1);
+  CHECK(found.counted.size() == 1);
   REQUIRE(found.wild.size() == 1);
   CHECK(found.wild[0] == "step 0, sample 7, token 6 at position 2: the generator has nan");
 }

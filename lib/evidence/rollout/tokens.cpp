@@ -132,7 +132,7 @@ Tokens tokens_of(const Dump& a, const Dump* b) {
       const auto at = [&](const Numbers& numbers) { return numbers.empty() ? kNan : static_cast<double>(numbers[i]); };
       const Token token{one.gen[i], one.train[i], at(one.entropy), at(one.raw), at(one.ref), s, i};
       if (std::isfinite(token.gen) && std::isfinite(token.train))
-        made.all.push_back(token);
+        made.counted.push_back(token);
       else
         made.wild.push_back(made.place(token) + ": the " + (std::isfinite(token.gen) ? "trainer" : "generator") +
                             " has " + to_text(std::isfinite(token.gen) ? token.train : token.gen));

@@ -23,7 +23,7 @@ struct Token {
 
 struct Tokens {
   std::vector<Sequence> sequences{};  ///< with both sides
-  std::vector<Token> all{};           ///< those that count
+  std::vector<Token> counted{};       ///< those that count
   std::vector<std::string> alone{};  ///< sequences that only one side has: "step 3, sample 12 is only in the trainer's"
   std::vector<std::string> apart{};  ///< sequences whose token ids differ, with the first such token
   std::vector<std::string> wild{};   ///< values that are not finite, with their place

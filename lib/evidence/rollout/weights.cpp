@@ -24,10 +24,10 @@ using probefile::Tensors;
 
 /// The tensors of each version, oldest first.
 std::map<std::int64_t, const Tensors*> versions_of(const Run& run) {
-  std::map<std::int64_t, const Tensors*> all;
-  for (const auto& [number, tensors] : run.starts) all[number] = &tensors;
-  for (const auto& [number, step] : run.steps) all[number] = &step.tensors;
-  return all;
+  std::map<std::int64_t, const Tensors*> versions;
+  for (const auto& [number, tensors] : run.starts) versions[number] = &tensors;
+  for (const auto& [number, step] : run.steps) versions[number] = &step.tensors;
+  return versions;
 }
 
 /// The tensor at a place in the generator's type: as it is, or rounded to it.
@@ -285,8 +285,9 @@ class Delivery {
     for (const auto& [version, tensors] : comparison_.versions()) add(version, *tensors);
     // The trainer's versions between the generator's are not syncs.
     const auto& held = comparison_.versions();
-    const auto& all = comparison_.trainers();
-    for (auto it = held.empty() ? all.begin() : all.upper_bound(held.rbegin()->first); it != all.end(); ++it) {
+    const auto& versions = comparison_.trainers();
+    for (auto it = held.empty() ? versions.begin() : versions.upper_bound(held.rbegin()->first); it != versions.end();
+         ++it) {
       left_.add("version " + to_text(it->first));
       alone_.push_back("version " + to_text(it->first) + " is only in the trainer's");
     }

@@ -15,13 +15,13 @@ namespace {
 bool digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
 /// Attributes without a row in the table that have another value in every run: names.
-std::set<std::string> names_of_runs(const std::vector<attribute::Facts>& all) {
+std::set<std::string> names_of_runs(const std::vector<attribute::Facts>& runs) {
   struct Seen {
     std::size_t runs = 0;
     std::set<std::string> values;
   };
   std::map<std::string, Seen> seen;
-  for (const attribute::Facts& facts : all) {
+  for (const attribute::Facts& facts : runs) {
     for (const auto& [key, value] : facts) {
       if (attribute::find(key)) continue;
       Seen& one = seen[key];
@@ -72,18 +72,18 @@ std::string stem(const std::string& name) {
 }
 
 std::vector<Alike> alike(const std::vector<const metric::Run*>& runs) {
-  std::vector<attribute::Facts> all;
-  for (const metric::Run* const run : runs) all.push_back(attribute::settled(run->attributes));
-  const std::set<std::string> names = names_of_runs(all);
+  std::vector<attribute::Facts> facts;
+  for (const metric::Run* const run : runs) facts.push_back(attribute::settled(run->attributes));
+  const std::set<std::string> names = names_of_runs(facts);
   std::map<std::vector<std::string>, std::size_t> places;
   std::vector<Alike> groups;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     std::vector<std::string> key;
-    for (const auto& [name, value] : all[i]) {
+    for (const auto& [name, value] : facts[i]) {
       if (name == "seed" || names.count(name) > 0) continue;
-      if (attribute::role_in(all[i], name) <= attribute::Role::layout) key.push_back(name + "=" + value);
+      if (attribute::role_in(facts[i], name) <= attribute::Role::layout) key.push_back(name + "=" + value);
     }
-    if (all[i].count("model.name") + all[i].count("model.parameters") == 0) {
+    if (facts[i].count("model.name") + facts[i].count("model.parameters") == 0) {
       key.push_back(stem(runs[i]->name));
       for (const metric::Column& column : runs[i]->records.columns) key.push_back(column.name);
     }

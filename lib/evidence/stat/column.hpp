@@ -58,13 +58,13 @@ struct ColumnOf {
   std::string titled(std::string_view in) const {
     return std::string(label) + (in.empty() ? "" : " (" + std::string(in) + ")");
   }
-  void write(RowWriter& row, const Of& of) const {
+  void write(RowWriter& row, const Of& source) const {
     if (text)
-      row.text(name, text(of));
+      row.text(name, text(source));
     else if (whole)
-      row.integer(name, whole(of), unit(kind));
+      row.integer(name, whole(source), unit(kind));
     else
-      row.real(name, real(of), unit(kind));
+      row.real(name, real(source), unit(kind));
   }
 };
 

@@ -73,7 +73,7 @@ void require_column(const std::vector<const metric::Run*>& runs, const std::stri
 
 void write_columns(RowWriter& row, const Condition& condition, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
-    Sample firsts, lasts, means, all;
+    Sample firsts, lasts, means, points;
     std::string unit;
     for (const Member& member : condition.members) {
       Sample values;
@@ -83,14 +83,14 @@ void write_columns(RowWriter& row, const Condition& condition, const std::vector
       firsts.push_back(values.front());
       lasts.push_back(values.back());
       means.push_back(mean(values));
-      all.insert(all.end(), values.begin(), values.end());
+      points.insert(points.end(), values.begin(), values.end());
     }
     // Points of one run are not independent repetitions: with several runs their spread counts.
-    const Interval interval = mean_interval(means.size() > 1 ? means : all);
+    const Interval interval = mean_interval(means.size() > 1 ? means : points);
     row.real(name + ".first", mean_of(firsts), unit);
     row.real(name + ".last", mean_of(lasts), unit);
-    row.real(name + ".min", or_absent(all, least(all)), unit);
-    row.real(name + ".max", or_absent(all, greatest(all)), unit);
+    row.real(name + ".min", or_absent(points, least(points)), unit);
+    row.real(name + ".max", or_absent(points, greatest(points)), unit);
     row.real(name + ".mean", mean_of(means), unit);
     row.real(name + ".low", finite_or_absent(interval.low), unit);
     row.real(name + ".high", finite_or_absent(interval.high), unit);

@@ -123,8 +123,8 @@ double spread(const Table& curve) {
 Table divergence(const std::vector<Condition>& conditions, const std::map<std::string, Table>& curves) {
   Table table;
   RowWriter row(table);
-  std::vector<std::optional<RunsApart>> own;
-  for (const Condition& condition : conditions) own.push_back(within(condition));
+  std::vector<std::optional<RunsApart>> within_one;
+  for (const Condition& condition : conditions) within_one.push_back(within(condition));
   for (std::size_t b = 0; b < conditions.size(); ++b) {
     if (b > 0 && conditions.size() > kMostPaired) break;
     const LossBySteps base = losses_by_steps(curves.at(conditions[b].name));
@@ -138,7 +138,7 @@ Table divergence(const std::vector<Condition>& conditions, const std::map<std::s
       // All runs of both conditions are equal if the runs of each are equal, and one pair of both is.
       RunsApart records = compared(*conditions[b].members.front().run, *conditions[c].members.front().run);
       for (const std::size_t side : {b, c}) {
-        if (own[side] && own[side]->verdict > records.verdict) records = *own[side];
+        if (within_one[side] && within_one[side]->verdict > records.verdict) records = *within_one[side];
       }
       row.text("condition", conditions[c].name);
       row.text("baseline", conditions[b].name);

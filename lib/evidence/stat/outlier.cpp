@@ -56,7 +56,7 @@ double memory_of(const Member& member) { return is_absent(member.series.peak_mem
 
 struct Quantity {
   const char *name, *more, *less;  // in a sentence
-  double (*of)(const Member&);
+  double (*value)(const Member&);
   std::string (*unit)(const Member&);
   double least;  // relative change
   bool more_is_worse;
@@ -84,9 +84,9 @@ struct Found {
 };
 
 /// The throughput of a run whose time is named, and that is as much lower as the time is longer.
-bool follows_from_time(const Found& one, const std::vector<Found>& all) {
+bool follows_from_time(const Found& one, const std::vector<Found>& found) {
   constexpr double kAsMuch = 0.05;
-  return std::any_of(all.begin(), all.end(), [&](const Found& other) {
+  return std::any_of(found.begin(), found.end(), [&](const Found& other) {
     return other.member == one.member && std::string(other.quantity->name) == "time" &&
            std::fabs((1 + one.change()) * (1 + other.change()) - 1) < kAsMuch;
   });
@@ -122,7 +122,7 @@ metric::Table outliers(const std::vector<Condition>& conditions) {
     for (std::size_t group = 0; group < groups.size(); ++group) {
       Sample values;
       for (const std::size_t run : groups[group].runs) {
-        const double value = quantity.of(*members[run].second);
+        const double value = quantity.value(*members[run].second);
         if (std::isfinite(value)) values.push_back(value);
       }
       const Fence usual = fence(values, quantity.least);
@@ -131,7 +131,7 @@ metric::Table outliers(const std::vector<Condition>& conditions) {
       if (!std::isfinite(usual.median) || usual.median == 0) continue;
       for (const std::size_t run : groups[group].runs) {
         const Found one{
-            &quantity, members[run].first, members[run].second, quantity.of(*members[run].second), usual, inside,
+            &quantity, members[run].first, members[run].second, quantity.value(*members[run].second), usual, inside,
             group};
         const bool again = std::string(quantity.name) == "throughput" && follows_from_time(one, found);
         if (usual.outside(one.value) && !again) found.push_back(one);
@@ -168,7 +168,7 @@ std::vector<std::string> outlier_sentences(const metric::Store& store) {
     std::vector<std::string> runs;
     double least = HUGE_VAL, most = 0;
   };
-  std::vector<Together> all;
+  std::vector<Together> together;
   const auto cell = [&](const char* name, std::size_t row) {
     const metric::Column* const column = table.find(name);
     return column && !column->absent(row) ? column->text(row) : std::string();
@@ -178,16 +178,16 @@ std::vector<std::string> outlier_sentences(const metric::Store& store) {
                                        [&](const Quantity& one) { return one.name == cell("quantity", row); });
     const auto change = parse_real(cell("change", row));
     if (quantity == kQuantities.end() || !change) continue;
-    auto place = std::find_if(all.begin(), all.end(), [&](const Together& one) {
+    auto place = std::find_if(together.begin(), together.end(), [&](const Together& one) {
       return one.quantity == &*quantity && one.more == (*change > 0) && one.group == cell("group", row);
     });
-    if (place == all.end())
-      place = all.insert(place, {&*quantity, *change > 0, cell("group", row), cell("alike", row), {}});
+    if (place == together.end())
+      place = together.insert(place, {&*quantity, *change > 0, cell("group", row), cell("alike", row), {}});
     place->runs.push_back(cell("run", row));
     place->least = std::min(place->least, std::fabs(*change)), place->most = std::max(place->most, std::fabs(*change));
   }
   std::vector<std::string> sentences;
-  for (const Together& one : all) {
+  for (const Together& one : together) {
     const std::string least = percent_text(one.least), most = percent_text(one.most);
     const std::string change = (least == most ? least : least + " to " + most) + " % ";
     const bool has = std::string(one.quantity->name) != "time", single = one.runs.size() == 1;

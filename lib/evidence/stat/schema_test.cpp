@@ -71,10 +71,10 @@ Json number(metric::Type type) {
 
 template <typename Columns>
 Json properties(const Columns& columns) {
-  Json all = Json::object();
-  for (const auto& column : columns) all[std::string(column.name)] = number(column.type());
-  all["status"] = {{"enum", attribute::kRunStates}};
-  return all;
+  Json made = Json::object();
+  for (const auto& column : columns) made[std::string(column.name)] = number(column.type());
+  made["status"] = {{"enum", attribute::kRunStates}};
+  return made;
 }
 
 }  // namespace
@@ -84,11 +84,11 @@ TEST_CASE("schema: zs-metrics(5) and zs-aggregate.json have each column of a sum
   check_file(kPage, filled(filled(page, "kSummaryColumns", items(kSummaryColumns)), "kRunColumns", items(kRunColumns)));
   const std::string path = "share/schemas/zs-aggregate.json";
   Json schema = Json::parse(contents(path));
-  Json& all = schema["properties"];
-  all["conditions"]["items"]["properties"] = properties(kSummaryColumns);
-  Json runs = all["tables"]["additionalProperties"];
+  Json& sections = schema["properties"];
+  sections["conditions"]["items"]["properties"] = properties(kSummaryColumns);
+  Json runs = sections["tables"]["additionalProperties"];
   runs["items"] = {{"type", "object"}, {"properties", properties(kRunColumns)}, {"additionalProperties", false}};
-  all["tables"]["properties"] = {{"runs", std::move(runs)}};
+  sections["tables"]["properties"] = {{"runs", std::move(runs)}};
   check_file(path, schema.dump(2) + "\n");
 }
 
@@ -101,15 +101,15 @@ TEST_CASE("schema: zs-metrics(5) has each word of how a run ended") {
 TEST_CASE("schema: zs-metrics(5) and zs-parse.json have each standard column of records") {
   const std::string page = contents(kPage), path = "share/schemas/zs-parse.json";
   Json schema = Json::parse(contents(path));
-  Json all = {{"run", {{"type", "string"}}}};
+  Json columns = {{"run", {{"type", "string"}}}};
   for (const attribute::Attribute* const row : attribute::filtered([](const auto& one) { return one.recorded; })) {
     const std::string unit = row->unit.empty() ? "" : ", " + std::string(row->unit);
     const std::string item =
         ".It Cm " + std::string(row->name) + "\n" + std::string(metric::name(row->type)) + unit + ": ";
     CHECK_MESSAGE(page.find(item) != std::string::npos, kPage << " has no line " << item);
-    all[std::string(row->name)] = number(row->type);
+    columns[std::string(row->name)] = number(row->type);
   }
-  schema["properties"] = std::move(all);
+  schema["properties"] = std::move(columns);
   check_file(path, schema.dump(2) + "\n");
 }
 

@@ -34,12 +34,12 @@ std::vector<std::int64_t> distances(const Series& series) {
 }
 
 /// The distance that most have; of two as common the smaller.
-std::int64_t usual(const std::vector<std::int64_t>& all) {
+std::int64_t usual(const std::vector<std::int64_t>& distances) {
   std::map<std::int64_t, std::size_t> counts;
-  for (const std::int64_t distance : all) ++counts[distance];
+  for (const std::int64_t distance : distances) ++counts[distance];
   const auto most =
       std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == counts.end() || 2 * most->second < all.size() ? kAbsentInteger : most->first;
+  return most == counts.end() || 2 * most->second < distances.size() ? kAbsentInteger : most->first;
 }
 
 }  // namespace
@@ -68,20 +68,20 @@ std::optional<std::int64_t> expected_steps(const metric::Run& run, const Series&
 }
 
 std::int64_t log_interval(const metric::Run& run, const Series& series) {
-  std::vector<std::int64_t> all = distances(series);
-  const std::size_t size = all.size();
-  const std::int64_t first = size > 0 ? all.front() : 0;
-  if (size > 1 && (series.points.front().step == 0 || series.points.front().step == 1)) all.erase(all.begin());
-  if (all.size() > 1 && all.back() < all[all.size() - 2]) all.pop_back();
+  std::vector<std::int64_t> apart = distances(series);
+  const std::size_t size = apart.size();
+  const std::int64_t first = size > 0 ? apart.front() : 0;
+  if (size > 1 && (series.points.front().step == 0 || series.points.front().step == 1)) apart.erase(apart.begin());
+  if (apart.size() > 1 && apart.back() < apart[apart.size() - 2]) apart.pop_back();
   if (const auto said = count(run, "log_interval")) {
     const std::int64_t most =
         *said * (counts_micro_steps(run, series) ? *count(run, "gradient_accumulation_steps") : 1);
-    const std::int64_t found = size > 3 ? usual(all) : kAbsentInteger;
+    const std::int64_t found = size > 3 ? usual(apart) : kAbsentInteger;
     return is_absent(found) ? most : std::min(most, found);  // a metrics file has every step, whatever the log has
   }
   if (size == 0) return kAbsentInteger;
   if (size <= 3 && first == 1) return 1;
-  return usual(all);
+  return usual(apart);
 }
 
 MissingSteps missing_steps(const metric::Run& run, const Series& series) {

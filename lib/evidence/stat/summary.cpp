@@ -51,8 +51,8 @@ std::string warmup_note(const std::vector<Condition>& conditions, const TimingRu
   }
   if (!few.empty()) warnings.push_back(few + (more > 0 ? "; so it is in " + counted(more, "more run") : ""));
   if (timed > 1 && alike == timed) used = same + " in every run";
-  const bool own = !rule.warmup && !rule.find_warmup && !used.empty();
-  return asked + (used.empty() ? "" : (own ? " or the runs' own; used: " : " asked; used: ") + used);
+  const bool detected = !rule.warmup && !rule.find_warmup && !used.empty();
+  return asked + (used.empty() ? "" : (detected ? " or the runs' own; used: " : " asked; used: ") + used);
 }
 
 /// A note about left-out timings, and a warning if there were any.
@@ -87,9 +87,9 @@ Summary summarize(metric::Store store, const SummaryRule& rule) {
   std::vector<const metric::Run*> runs;
   for (const metric::Run& run : store.runs) runs.push_back(&run);
   for (const std::string& name : rule.columns) require_column(runs, name);
-  const std::vector<Condition> all = conditions(store, rule.by, rule.timing);
+  const std::vector<Condition> conditions = stat::conditions(store, rule.by, rule.timing);
   std::vector<Work> works;
-  for (const Condition& condition : all) works.emplace_back(condition, rule);
+  for (const Condition& condition : conditions) works.emplace_back(condition, rule);
   find_efficiencies(works);
   Summary made;
   metric::Table table;
@@ -106,21 +106,21 @@ Summary summarize(metric::Store store, const SummaryRule& rule) {
   for (const SummaryColumn& column : kSummaryColumns) {
     if (column.optional) drop_absent(table, column.name);
   }
-  made.store.tables["divergence"] = divergence(all, made.store.curves);
-  if (metric::Table unlike = outliers(all); unlike.rows() > 0) made.store.tables["outliers"] = std::move(unlike);
+  made.store.tables["divergence"] = divergence(conditions, made.store.curves);
+  if (metric::Table unlike = outliers(conditions); unlike.rows() > 0) made.store.tables["outliers"] = std::move(unlike);
   if (!rule.by.empty()) made.store.attributes["by"] = joined(rule.by, ",");
   if (!rule.columns.empty()) made.store.attributes["columns"] = joined(rule.columns, ",");
   if (rule.timing.outliers != Outliers::keep)
-    made.store.attributes["outliers"] = removed_note(all, rule.timing, made.warnings);
+    made.store.attributes["outliers"] = removed_note(conditions, rule.timing, made.warnings);
   if (rule.target) made.store.attributes["target"] = to_text(*rule.target);
   made.store.attributes["seed"] = to_text(static_cast<std::int64_t>(rule.seed));
-  made.store.attributes["warmup"] = warmup_note(all, rule.timing, made.warnings);
-  for (const Condition& condition : all) {
+  made.store.attributes["warmup"] = warmup_note(conditions, rule.timing, made.warnings);
+  for (const Condition& condition : conditions) {
     for (const Member& member : condition.members)
       mark_timed(store.runs[static_cast<std::size_t>(member.run - store.runs.data())], member.series);
   }
   made.store.summary = std::move(table);
-  name_loss_unit(made.store, loss_unit(all));
+  name_loss_unit(made.store, loss_unit(conditions));
   made.store.runs = std::move(store.runs);
   return made;
 }

@@ -132,30 +132,30 @@ Work::Work(const Condition& condition, const SummaryRule& rule)
     : condition(condition), rule(rule), curve(stat::curve(condition)) {
   std::vector<Sample> groups;
   for (const Member& member : condition.members) {
-    const std::vector<Point>& all = member.series.points;
-    points += all.size();
+    const std::vector<Point>& recorded = member.series.points;
+    points += recorded.size();
     last_step = std::max(last_step, stat::last_step(*member.run, member.series));
     if (!member.timing.seconds.empty()) groups.push_back(member.timing.seconds);
     if (const double all_steps = time_of_all_steps(member.series); !is_absent(all_steps))
       durations.push_back(all_steps);
-    Sample own;
+    Sample series_losses;
     std::vector<std::int64_t> steps;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (all[i].timed && !is_absent(all[i].tokens) && !member.series.images)
-        rates.push_back(all[i].tokens / all[i].time);
-      if (is_absent(all[i].loss)) continue;
-      own.push_back(all[i].loss);
-      steps.push_back(is_absent(all[i].step) ? static_cast<std::int64_t>(i + 1) : all[i].step);
+    for (std::size_t i = 0; i < recorded.size(); ++i) {
+      if (recorded[i].timed && !is_absent(recorded[i].tokens) && !member.series.images)
+        rates.push_back(recorded[i].tokens / recorded[i].time);
+      if (is_absent(recorded[i].loss)) continue;
+      series_losses.push_back(recorded[i].loss);
+      steps.push_back(is_absent(recorded[i].step) ? static_cast<std::int64_t>(i + 1) : recorded[i].step);
     }
     if (const double valid = valid_loss(member.series); !is_absent(valid)) valids.push_back(valid);
-    if (own.empty()) continue;
-    firsts.push_back(own.front());
-    finals.push_back(own.back());
-    smoothed.push_back(stat::smoothed(own).back());
-    heights.push_back(mean_height(steps, own));
-    const auto step = rule.target ? first_at_most(steps, own, *rule.target) : std::nullopt;
+    if (series_losses.empty()) continue;
+    firsts.push_back(series_losses.front());
+    finals.push_back(series_losses.back());
+    smoothed.push_back(stat::smoothed(series_losses).back());
+    heights.push_back(mean_height(steps, series_losses));
+    const auto step = rule.target ? first_at_most(steps, series_losses, *rule.target) : std::nullopt;
     if (step) reached.push_back(static_cast<double>(*step));
-    losses.insert(losses.end(), own.begin(), own.end());
+    losses.insert(losses.end(), series_losses.begin(), series_losses.end());
   }
   for (const Sample& group : groups) {
     times.insert(times.end(), group.begin(), group.end());
@@ -171,31 +171,31 @@ const Member& Work::worst() const {
                            [](const Member& a, const Member& b) { return a.judgement.status < b.judgement.status; });
 }
 
-void find_efficiencies(std::vector<Work>& all) {
+void find_efficiencies(std::vector<Work>& works) {
   struct Scale {
     double speed;
     std::int64_t ranks;
     attribute::Facts setup;
   };
   std::vector<Scale> scales;
-  for (const Work& work : all) {
+  for (const Work& work : works) {
     const double tokens = rate(work.condition, false);
     const std::int64_t ranks = shared_integer(work.condition, "world_size");
     scales.push_back(
         {is_absent(tokens) ? rate(work.condition, true) : tokens, is_absent(ranks) ? 0 : ranks, setup(work.condition)});
   }
   const auto per_rank = [](const Scale& one) { return one.speed / static_cast<double>(one.ranks); };
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const Scale& own = scales[i];
-    const Scale* base = &own;
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    const Scale& scale = scales[i];
+    const Scale* base = &scale;
     bool several = false;
     for (const Scale& other : scales) {
-      const bool comparable = !is_absent(own.speed) && !is_absent(other.speed) && own.ranks > 0 && other.ranks > 0;
-      if (!comparable || other.setup != own.setup) continue;
-      several = several || other.ranks != own.ranks;
+      const bool comparable = !is_absent(scale.speed) && !is_absent(other.speed) && scale.ranks > 0 && other.ranks > 0;
+      if (!comparable || other.setup != scale.setup) continue;
+      several = several || other.ranks != scale.ranks;
       if (other.ranks < base->ranks) base = &other;
     }
-    if (several) all[i].efficiency = per_rank(own) / per_rank(*base);
+    if (several) works[i].efficiency = per_rank(scale) / per_rank(*base);
   }
 }
 

@@ -46,16 +46,16 @@ struct Work {
   /// The sum of a count over the runs.
   template <typename Count>
   std::int64_t sum(Count count) const {
-    std::size_t all = 0;
-    for (const Member& member : condition.members) all += count(member);
-    return static_cast<std::int64_t>(all);
+    std::size_t total = 0;
+    for (const Member& member : condition.members) total += count(member);
+    return static_cast<std::int64_t>(total);
   }
 };
 
 /// Sets `efficiency`: tokens (or images) per second and rank, divided by the value of the condition with the fewest
 /// ranks among the conditions that differ from it only in world_size. Absent if all of these have the same number of
 /// ranks.
-void find_efficiencies(std::vector<Work>& all);
+void find_efficiencies(std::vector<Work>& works);
 
 double or_absent(const Sample& values, double value);
 /// `value`, or absent if it is nan.

@@ -59,13 +59,13 @@ std::vector<std::pair<std::string, std::string>> header(const State& state) {
 }
 
 std::vector<std::pair<std::string, const Whole*>> tensors_of(const Parameter& parameter) {
-  std::vector<std::pair<std::string, const Whole*>> all;
-  if (parameter.weight) all.emplace_back(parameter.buffer ? "buffer" : "weight", &*parameter.weight);
-  if (parameter.master) all.emplace_back("master", &*parameter.master);
+  std::vector<std::pair<std::string, const Whole*>> tensors;
+  if (parameter.weight) tensors.emplace_back(parameter.buffer ? "buffer" : "weight", &*parameter.weight);
+  if (parameter.master) tensors.emplace_back("master", &*parameter.master);
   for (const auto* const held : {&parameter.moments, &parameter.gradients}) {
-    for (const auto& [kind, whole] : *held) all.emplace_back(kind, &whole);
+    for (const auto& [kind, whole] : *held) tensors.emplace_back(kind, &whole);
   }
-  return all;
+  return tensors;
 }
 
 Sheet kinds(const State& state) {

@@ -99,8 +99,8 @@ class Comparison {
     std::erase_if(items, [&](const auto& each) {
       const auto& [key, item] = each;
       if (other.contains(key)) return false;
-      const bool own = item.kind == "training" || item.kind == "config" || item.spare;
-      const bool left = (item.alias && (forms || weights)) || (programs && own) ||
+      const bool of_program = item.kind == "training" || item.kind == "config" || item.spare;
+      const bool left = (item.alias && (forms || weights)) || (programs && of_program) ||
                         (weights && (!item.weight || weighed.contains(item.name)));
       if (left) ledger.excuse(holder, key, count(item));
       if (left && !item.alias) kinds.insert(item.kind);
@@ -187,7 +187,7 @@ class Comparison {
     std::vector<std::string> reasons;
     for (const auto& [names, path] : {std::pair{&only_a_, &a_.path}, {&only_b_, &b_.path}}) {
       std::vector<std::string> kinds;
-      for (const auto& [kind, all] : *names) kinds.push_back(kind);
+      for (const auto& [kind, held] : *names) kinds.push_back(kind);
       if (!kinds.empty())
         reasons.push_back(some_of(kinds, 4) + (kinds.size() == 1 ? " is" : " are") + " only in " + *path);
     }
@@ -213,7 +213,7 @@ class Comparison {
     lines.insert(lines.end(), first_.begin(), first_.end());
     if (!not_finite_.empty()) lines.emplace_back("not finite", some_of(not_finite_, 4));
     for (const auto& [names, path] : {std::pair{&only_a_, &a_.path}, {&only_b_, &b_.path}}) {
-      for (const auto& [kind, all] : *names) lines.emplace_back("only in " + *path, kind + ": " + some_of(all, 4));
+      for (const auto& [kind, held] : *names) lines.emplace_back("only in " + *path, kind + ": " + some_of(held, 4));
     }
     for (const std::string& what : not_compared_) lines.emplace_back("not compared", what);
     for (const auto& [key, side] : {std::pair{"layout_a", &a_}, {"layout_b", &b_}}) {
@@ -229,13 +229,13 @@ class Comparison {
 }  // namespace
 
 Sheet Difference::sheet() const {
-  Sheet all{{"kind", "compared", "elements", "differing", "abs", "rel", "only_a", "only_b"}, {}};
+  Sheet rows{{"kind", "compared", "elements", "differing", "abs", "rel", "only_a", "only_b"}, {}};
   for (const Compared& one : kinds) {
-    all.rows.push_back({one.kind, to_text(one.compared), to_text(one.elements), to_text(one.differing),
-                        to_text(one.largest.absolute), to_text(one.largest.relative), to_text(one.only_a),
-                        to_text(one.only_b)});
+    rows.rows.push_back({one.kind, to_text(one.compared), to_text(one.elements), to_text(one.differing),
+                         to_text(one.largest.absolute), to_text(one.largest.relative), to_text(one.only_a),
+                         to_text(one.only_b)});
   }
-  return all;
+  return rows;
 }
 
 Difference diff(const State& a, const State& b, const compare::Tolerance& tolerance, const Names& names,

@@ -120,24 +120,25 @@ class Editor {
     std::swap(a, b);
   }
 
-  void items(std::vector<Item>& all, const std::string& place) {
-    for (std::size_t i = 0; i < all.size() && !done_; ++i) {
-      const std::string inner = place + "." + checkpoints::key_text(all[i].key);
-      if (at("dropped", inner)) return void(all.erase(all.begin() + static_cast<std::ptrdiff_t>(i)));
-      if (std::string* const key = all[i].key.get<std::string>(); key && at("renamed", inner)) return void(*key += "x");
-      if (i + 1 < all.size() && at("moved", inner)) return swap(all[i].value, all[i + 1].value);
-      walk(all[i].value, inner);
+  void items(std::vector<Item>& items, const std::string& place) {
+    for (std::size_t i = 0; i < items.size() && !done_; ++i) {
+      const std::string inner = place + "." + checkpoints::key_text(items[i].key);
+      if (at("dropped", inner)) return void(items.erase(items.begin() + static_cast<std::ptrdiff_t>(i)));
+      if (std::string* const key = items[i].key.get<std::string>(); key && at("renamed", inner))
+        return void(*key += "x");
+      if (i + 1 < items.size() && at("moved", inner)) return swap(items[i].value, items[i + 1].value);
+      walk(items[i].value, inner);
     }
   }
 
-  void values(std::vector<Value>& all, const std::string& place, bool sized) {
-    for (std::size_t i = 0; i < all.size() && !done_; ++i) {
+  void values(std::vector<Value>& list, const std::string& place, bool sized) {
+    for (std::size_t i = 0; i < list.size() && !done_; ++i) {
       const std::string inner = place + "[" + std::to_string(i) + "]";
-      const auto here = all.begin() + static_cast<std::ptrdiff_t>(i);
-      if (sized && at("dropped", inner)) return void(all.erase(here));
-      if (sized && at("doubled", inner)) return void(all.insert(here, Value(all[i])));
-      if (sized && i + 1 < all.size() && at("moved", inner)) return swap(all[i], all[i + 1]);
-      walk(all[i], inner);
+      const auto here = list.begin() + static_cast<std::ptrdiff_t>(i);
+      if (sized && at("dropped", inner)) return void(list.erase(here));
+      if (sized && at("doubled", inner)) return void(list.insert(here, Value(list[i])));
+      if (sized && i + 1 < list.size() && at("moved", inner)) return swap(list[i], list[i + 1]);
+      walk(list[i], inner);
     }
   }
 
@@ -207,22 +208,23 @@ Value of_safetensors(const std::string& path) {
 }
 
 std::vector<Document> documents_of(const std::string& checkpoint) {
-  std::vector<Document> all;
+  std::vector<Document> documents;
   for (const auto& entry : fs::recursive_directory_iterator(checkpoint)) {
     if (!entry.is_regular_file()) continue;
     const std::string path = entry.path().string(), name = fs::relative(path, checkpoint).string();
     const std::string bytes = Input(path).read_all();
     if (name.ends_with(".json"))
-      all.push_back({name, Document::Form::json, value_of(nlohmann::ordered_json::parse(bytes))});
+      documents.push_back({name, Document::Form::json, value_of(nlohmann::ordered_json::parse(bytes))});
     else if (name.ends_with(".safetensors"))
-      all.push_back({name, Document::Form::safetensors, of_safetensors(path)});
+      documents.push_back({name, Document::Form::safetensors, of_safetensors(path)});
     else if (name == ".metadata")
-      all.push_back({name, Document::Form::pickle, tensorfile::unpickle(bytes, path, {}, tensorfile::Names::any)});
+      documents.push_back(
+          {name, Document::Form::pickle, tensorfile::unpickle(bytes, path, {}, tensorfile::Names::any)});
     else if (bytes.starts_with("PK") && !name.ends_with(".distcp"))
-      all.push_back({name, Document::Form::torch, tensorfile::read_torch_objects(path)});
+      documents.push_back({name, Document::Form::torch, tensorfile::read_torch_objects(path)});
   }
-  std::ranges::sort(all, {}, &Document::name);
-  return all;
+  std::ranges::sort(documents, {}, &Document::name);
+  return documents;
 }
 
 void write(const std::string& path, const Document& document, const Value& root) {

@@ -14,9 +14,9 @@ using tensorfile::Shape;
 using tensorfile::Tensor;
 
 std::int64_t product(const Shape& shape, std::size_t first, std::size_t last) {
-  std::int64_t all = 1;
-  for (std::size_t i = first; i < last; ++i) all *= shape[i];
-  return all;
+  std::int64_t extent = 1;
+  for (std::size_t i = first; i < last; ++i) extent *= shape[i];
+  return extent;
 }
 
 /// The names that result from {0-7} in one.
@@ -29,10 +29,10 @@ std::vector<std::string> each(const std::string& name) {
              last = dash == std::string::npos ? std::nullopt : parse_int(range.substr(dash + 1));
   if (!first || !last || *first < 0 || *last < *first || *last > 99999)
     throw Error(name + ": expected {FIRST-LAST}, two numbers");
-  std::vector<std::string> all;
+  std::vector<std::string> expanded;
   for (std::int64_t i = *first; i <= *last; ++i)
-    all.push_back(name.substr(0, open) + to_text(i) + name.substr(close + 1));
-  return all;
+    expanded.push_back(name.substr(0, open) + to_text(i) + name.substr(close + 1));
+  return expanded;
 }
 
 }  // namespace
@@ -117,16 +117,16 @@ Expression Expression::parse(const std::string& text) { return ExpressionText(te
 
 std::vector<std::string> Expression::names() const {
   if (kind_ == Kind::name) return {name_};
-  std::vector<std::string> all;
+  std::vector<std::string> names;
   for (const Expression& part : parts_) {
-    for (std::string& name : part.names()) all.push_back(std::move(name));
+    for (std::string& name : part.names()) names.push_back(std::move(name));
   }
-  return all;
+  return names;
 }
 
-Shape Expression::shape(const std::function<Shape(const std::string&)>& of) const {
-  if (kind_ == Kind::name) return of(name_);
-  Shape made = parts_.front().shape(of);
+Shape Expression::shape(const std::function<Shape(const std::string&)>& shape_of) const {
+  if (kind_ == Kind::name) return shape_of(name_);
+  Shape made = parts_.front().shape(shape_of);
   if (kind_ == Kind::transpose) {
     if (made.size() < 2) throw Error("transpose of a tensor of the shape " + tensorfile::to_text(made));
     std::swap(made[made.size() - 1], made[made.size() - 2]);
@@ -138,7 +138,7 @@ Shape Expression::shape(const std::function<Shape(const std::string&)>& of) cons
   const Shape first = made;
   if (kind_ == Kind::cat) made[axis] = 0;
   for (const Expression& part : parts_) {
-    Shape other = part.shape(of), same = first;
+    Shape other = part.shape(shape_of), same = first;
     if (kind_ == Kind::cat && axis < other.size()) {
       if (other[axis] % pieces_ != 0)
         throw Error(to_text(pieces_) + " parts of a tensor of the shape " + tensorfile::to_text(other));
@@ -153,10 +153,10 @@ Shape Expression::shape(const std::function<Shape(const std::string&)>& of) cons
   return made;
 }
 
-Tensor Expression::tensor(const std::function<Tensor(const std::string&)>& of) const {
-  if (kind_ == Kind::name) return of(name_);
+Tensor Expression::tensor(const std::function<Tensor(const std::string&)>& tensor_of) const {
+  if (kind_ == Kind::name) return tensor_of(name_);
   if (kind_ == Kind::transpose) {
-    Tensor view = parts_.front().tensor(of);
+    Tensor view = parts_.front().tensor(tensor_of);
     const std::size_t last = view.shape.size() - 1;
     std::swap(view.shape[last], view.shape[last - 1]);
     std::swap(view.strides[last], view.strides[last - 1]);
@@ -165,7 +165,7 @@ Tensor Expression::tensor(const std::function<Tensor(const std::string&)>& of) c
     return make_tensor(view.dtype, view.shape, tensorfile::Storage::own(std::move(bytes)));
   }
   std::vector<Tensor> held;
-  for (const Expression& part : parts_) held.push_back(part.tensor(of));
+  for (const Expression& part : parts_) held.push_back(part.tensor(tensor_of));
   Shape made = held.front().shape;
   const auto axis = kind_ == Kind::stack ? 0 : static_cast<std::size_t>(axis_);
   const std::int64_t outer = kind_ == Kind::stack ? 1 : product(made, 0, axis);

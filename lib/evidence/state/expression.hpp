@@ -28,9 +28,9 @@ class Expression {
   std::vector<std::string> names() const;
 
   /// The shape of the result, from the shapes of the names. Throws Error if they do not match.
-  tensorfile::Shape shape(const std::function<tensorfile::Shape(const std::string&)>& of) const;
+  tensorfile::Shape shape(const std::function<tensorfile::Shape(const std::string&)>& shape_of) const;
   /// The result, in memory. REQUIRES: all have the same type, their shapes match.
-  tensorfile::Tensor tensor(const std::function<tensorfile::Tensor(const std::string&)>& of) const;
+  tensorfile::Tensor tensor(const std::function<tensorfile::Tensor(const std::string&)>& tensor_of) const;
 
  private:
   enum class Kind { name, cat, stack, transpose };

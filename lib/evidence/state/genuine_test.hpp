@@ -30,12 +30,12 @@ inline void unpack(const std::string& archive, const std::string& folder) {
 
 /// The archives of checkpoints, by name.
 inline std::vector<std::string> archives() {
-  std::vector<std::string> all;
+  std::vector<std::string> paths;
   for (const auto& entry : std::filesystem::directory_iterator("tests/data/checkpoints")) {
-    if (entry.path().extension() == ".gz") all.push_back(entry.path().string());
+    if (entry.path().extension() == ".gz") paths.push_back(entry.path().string());
   }
-  std::sort(all.begin(), all.end());
-  return all;
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 /// The checkpoints in an unpacked archive.

@@ -94,11 +94,11 @@ void apply(const Join& join, const Rename& rename, const Rename& result, Items& 
   std::map<std::string, std::map<std::string, const DiffItem*>> by_kind;
   const std::vector<std::string> names = join.expression.names();
   for (const std::string& name : names) {
-    bool there = false;
+    bool found = false;
     for (const auto& [key, item] : items) {
-      if (item.name == rename(name) && !item.alias) by_kind[item.kind][name] = &item, there = true;
+      if (item.name == rename(name) && !item.alias) by_kind[item.kind][name] = &item, found = true;
     }
-    if (!there) throw Error(join.place, join.line, "no parameter of that side is " + name);
+    if (!found) throw Error(join.place, join.line, "no parameter of that side is " + name);
   }
   const std::set<std::string> distinct(names.begin(), names.end());
   Items made;
@@ -118,9 +118,9 @@ void apply(const Join& join, const Rename& rename, const Rename& result, Items& 
 }  // namespace
 
 std::int64_t Numbers::count() const {
-  std::int64_t all = 1;
-  for (const std::int64_t size : shape) all *= size;
-  return all;
+  std::int64_t elements = 1;
+  for (const std::int64_t size : shape) elements *= size;
+  return elements;
 }
 
 std::pair<Rename, Rename> joined_names(const State& a, const State& b, const Names& names) {
@@ -136,10 +136,11 @@ std::pair<Rename, Rename> joined_names(const State& a, const State& b, const Nam
   std::size_t most = 0;
   for (const auto& [x, y] : {std::pair<std::string, std::string>{"", ""}, {of_a, ""}, {"", of_b}, {of_a, of_b}}) {
     const Rename left = cut(first, x), right = cut(bare, y);
-    std::set<std::string> there;
-    for (const Parameter& parameter : b.parameters) there.insert(right(parameter.name));
-    const auto same = static_cast<std::size_t>(std::count_if(
-        a.parameters.begin(), a.parameters.end(), [&](const Parameter& p) { return there.contains(left(p.name)); }));
+    std::set<std::string> bare_names;
+    for (const Parameter& parameter : b.parameters) bare_names.insert(right(parameter.name));
+    const auto same =
+        static_cast<std::size_t>(std::count_if(a.parameters.begin(), a.parameters.end(),
+                                               [&](const Parameter& p) { return bare_names.contains(left(p.name)); }));
     if (same > most) best = {left, right}, most = same;
   }
   return best;
@@ -169,8 +170,8 @@ Items items_of(const State& state, const Rename& rename, const Names& names, boo
     if (wide && master && !same_bits(*weight, *master)) numbers("weight", weight);
     if (weight && !wide) numbers(std::string(name_of(weight->dtype)), weight);
     if (alias) continue;
-    for (const auto* const all : {&parameter.gradients, &parameter.moments}) {
-      for (const auto& [kind, held] : *all) add(kind, name, {.tensor = numbers_of(&held)});
+    for (const auto* const tensors : {&parameter.gradients, &parameter.moments}) {
+      for (const auto& [kind, held] : *tensors) add(kind, name, {.tensor = numbers_of(&held)});
     }
     if (parameter.step) add("step", name, {.text = to_text(*parameter.step)});
     for (const auto& [key, text] : parameter.hyper) {

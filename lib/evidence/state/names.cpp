@@ -76,7 +76,7 @@ std::string Names::renamed(const std::string& name) const {
 }
 
 std::vector<Join> Names::joins(const State& state, bool first) const {
-  std::vector<Join> all;
+  std::vector<Join> found_joins;
   for (const Line& line : joins_) {
     if (line.first != first) continue;
     const std::string pattern = Expression::parse(line.expression).names().front();
@@ -86,10 +86,10 @@ std::vector<Join> Names::joins(const State& state, bool first) const {
     }
     if (found.empty()) throw Error(path_, line.number, state.path + " has no " + pattern);
     for (const std::string& star : found)
-      all.push_back(
+      found_joins.push_back(
           {with_star(line.name, star), Expression::parse(with_star(line.expression, star)), path_, line.number});
   }
-  return all;
+  return found_joins;
 }
 
 }  // namespace zs::state

@@ -94,9 +94,9 @@ class Verifier {
     }
     ++checked_.tensors, checked_.elements += whole.count();
     if (!is_real(whole.dtype)) return;
-    const Tensor all = joined(whole, parameter.name);
+    const Tensor tensor = joined(whole, parameter.name);
     const bool square = kind == "exp_avg_sq", skipped = kind.starts_with("gradient") && state_.skipped.value_or(0) > 0;
-    in_blocks(all, [&](std::int64_t first, const std::vector<float>& values) {
+    in_blocks(tensor, [&](std::int64_t first, const std::vector<float>& values) {
       for (std::size_t i = 0; i < values.size(); ++i) {
         const auto index = first + static_cast<std::int64_t>(i);
         if (!std::isfinite(values[i]) && !skipped) {
@@ -111,7 +111,7 @@ class Verifier {
       }
       return true;
     });
-    all.storage->forget();
+    tensor.storage->forget();
   }
 
   void tied(const Parameter& parameter, const Parameter& owner) {

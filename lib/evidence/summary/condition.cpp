@@ -41,17 +41,17 @@ Member member(const metric::Run& run, const metric::Table& table, std::size_t ro
 
 /// The runs of each condition, by its name.
 std::map<std::string, std::vector<Member>> members_of(const metric::Store& store) {
-  std::map<std::string, std::vector<Member>> all;
+  std::map<std::string, std::vector<Member>> members;
   const auto entry = store.tables.find("runs");
-  if (entry == store.tables.end()) return all;
+  if (entry == store.tables.end()) return members;
   const metric::Table& table = entry->second;
   std::map<std::string, const metric::Run*> runs;
   for (const metric::Run& run : store.runs) runs.emplace(run.name, &run);
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const auto run = runs.find(text(table, "run", row));
-    if (run != runs.end()) all[text(table, "condition", row)].push_back(member(*run->second, table, row));
+    if (run != runs.end()) members[text(table, "condition", row)].push_back(member(*run->second, table, row));
   }
-  return all;
+  return members;
 }
 
 }  // namespace
@@ -76,11 +76,11 @@ const stat::Series& Member::series() const {
 bool Condition::bad() const { return is_bad(status); }
 
 std::vector<double> Condition::values(Member::Column column) const {
-  std::vector<double> all;
+  std::vector<double> present;
   for (const Member& member : members) {
-    if (const auto value = member[column]) all.push_back(*value);
+    if (const auto value = member[column]) present.push_back(*value);
   }
-  return all;
+  return present;
 }
 
 std::string Condition::attribute(const std::string& key) const {
@@ -116,7 +116,7 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
       unit != metric::kLossOfTokens || store.runs.empty() || std::ranges::any_of(store.runs, says_tokens);
   const std::string loss_unit = known ? unit : "";
   auto runs = members_of(store);
-  std::vector<Condition> all;
+  std::vector<Condition> made;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     Condition condition;
     condition.name = names->texts()[row];
@@ -127,12 +127,12 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
     condition.loss_unit = loss_unit;
     condition.state_digest = text(table, "state_digest", row);
     condition.reason = text(table, "reason", row);
-    if (const auto own = runs.find(condition.name); own != runs.end()) condition.members = std::move(own->second);
+    if (const auto entry = runs.find(condition.name); entry != runs.end()) condition.members = std::move(entry->second);
     const auto curve = store.curves.find(condition.name);
     if (curve != store.curves.end() && curve->second.rows() > 0) condition.curve = &curve->second;
-    all.push_back(std::move(condition));
+    made.push_back(std::move(condition));
   }
-  return all;
+  return made;
 }
 
 std::string model(const std::vector<Condition>& conditions) {
@@ -165,27 +165,27 @@ Condition::Column speed(const std::vector<Condition>& conditions) {
 }
 
 double mean_fact(const Condition& condition, std::initializer_list<const char*> names) {
-  stat::Sample all;
+  stat::Sample values;
   for (const Member& member : condition.members) {
     for (const char* const name : names) {
       const auto found = member.facts.find(name);
       const auto value = found == member.facts.end() ? std::nullopt : parse_real(found->second);
       if (!value) continue;
-      all.push_back(*value);
+      values.push_back(*value);
       break;
     }
   }
-  return all.empty() ? std::numeric_limits<double>::quiet_NaN() : stat::mean(all);
+  return values.empty() ? std::numeric_limits<double>::quiet_NaN() : stat::mean(values);
 }
 
 const Condition& baseline(const std::vector<Condition>& conditions, const std::string& name) {
   if (name.empty()) return conditions.front();
-  std::vector<std::string> all;
+  std::vector<std::string> names;
   for (const Condition& condition : conditions) {
     if (condition.name == name) return condition;
-    all.push_back(condition.name);
+    names.push_back(condition.name);
   }
-  throw UsageError("no condition '" + name + "' to be the baseline" + did_you_mean(name, all));
+  throw UsageError("no condition '" + name + "' to be the baseline" + did_you_mean(name, names));
 }
 
 Agreement agreement(const std::vector<Condition>& conditions) {
@@ -196,13 +196,13 @@ Agreement agreement(const std::vector<Condition>& conditions) {
   result.same_steps = true;
   for (const Condition& condition : conditions) {
     if (condition.curve) {
-      stat::LossBySteps own = stat::losses_by_steps(*condition.curve);
+      stat::LossBySteps losses = stat::losses_by_steps(*condition.curve);
       if (result.with_curve++ > 0) {
-        const stat::CurvesApart found = stat::curves_apart(known, own);
+        const stat::CurvesApart found = stat::curves_apart(known, losses);
         curves = curves && found.steps > 0 && metric::is_absent(found.first);
         result.same_steps = result.same_steps && found.missing == 0;
       }
-      known.merge(own);
+      known.merge(losses);
       for (const Member& member : condition.members) runs.push_back(member.run);
     }
     if (!condition.state_digest.empty()) {

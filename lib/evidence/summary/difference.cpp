@@ -45,15 +45,15 @@ std::vector<std::string> parameters(const std::vector<Condition>& all_conditions
       }
     }
   }
-  std::vector<std::string> all;
+  std::vector<std::string> varied;
   for (const std::string& name : attribute::in_order({names.begin(), names.end()})) {
     const std::vector<std::size_t> groups = grouping(conditions, name);
-    if (std::any_of(groups.begin(), groups.end(), [](std::size_t group) { return group > 0; })) all.push_back(name);
+    if (std::any_of(groups.begin(), groups.end(), [](std::size_t group) { return group > 0; })) varied.push_back(name);
   }
-  if (!std::all_of(all.begin(), all.end(), is_found)) std::erase_if(all, is_found);
+  if (!std::all_of(varied.begin(), varied.end(), is_found)) std::erase_if(varied, is_found);
   std::vector<std::string> kept;
   std::set<std::vector<std::size_t>> groupings;
-  for (const std::string& name : all) {
+  for (const std::string& name : varied) {
     const std::vector<std::size_t> groups = grouping(conditions, name);
     const bool each_its_own = std::set<std::size_t>(groups.begin(), groups.end()).size() == conditions.size();
     const auto same = [&](const std::string& earlier) {  // "lr" of a command line, which is training.learning_rate

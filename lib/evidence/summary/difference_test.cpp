@@ -35,9 +35,9 @@ Words varied(const std::vector<attribute::Facts>& runs) {
 
 std::string unlike(const std::vector<attribute::Facts>& runs) {
   const metric::Store store = stat::summarize(of(runs), {}).store;
-  const std::vector<Condition> all = conditions_of(store);
+  const std::vector<Condition> conditions = conditions_of(store);
   std::vector<const Condition*> pointers;
-  for (const Condition& one : all) pointers.push_back(&one);
+  for (const Condition& one : conditions) pointers.push_back(&one);
   return unlike_work(pointers);
 }
 
@@ -87,8 +87,8 @@ TEST_CASE("a run's statistics are those of the summary") {
   rule.timing.warmup = 1;
   rule.timing.outliers = stat::Outliers::above_p99;
   const metric::Store store = stat::summarize(of({{{"model.name", "tiny"}}}), rule).store;
-  const std::vector<Condition> all = conditions_of(store);
-  const Member& member = all.at(0).members.at(0);
+  const std::vector<Condition> conditions = conditions_of(store);
+  const Member& member = conditions.at(0).members.at(0);
   CHECK(member["time_given"] == 3);
   CHECK(member["warmup_points"] == 1);
   CHECK(member["time_removed"] == 1);
@@ -96,7 +96,7 @@ TEST_CASE("a run's statistics are those of the summary") {
   CHECK(member["time_mean"] == 0.25);
   CHECK(member.run->records.find("timed")->integers() == std::vector<std::int64_t>{0, 1, 0});
   CHECK(member["final_loss"] == 1);
-  CHECK(all.at(0)["time_mean"] == member["time_mean"]);
+  CHECK(conditions.at(0)["time_mean"] == member["time_mean"]);
 }
 
 }  // namespace zs::summary

@@ -13,12 +13,12 @@ namespace {
 
 /// Losses of a curve at a step, one for each time that it was logged.
 std::vector<double> losses_at(const Condition& condition, std::int64_t step) {
-  std::vector<double> all;
-  if (!condition.curve) return all;
+  std::vector<double> losses;
+  if (!condition.curve) return losses;
   for (const auto& [place, loss] : stat::losses_by_steps(*condition.curve)) {
-    if (place.second == step) all.push_back(loss);
+    if (place.second == step) losses.push_back(loss);
   }
-  return all;
+  return losses;
 }
 
 Losses::Largest largest(const Pair& pair, const Condition& first, const Condition& second) {
@@ -64,14 +64,14 @@ std::vector<Pair> pairs(const metric::Store& store) {
   const auto entry = store.tables.find("divergence");
   if (entry == store.tables.end()) return {};
   const metric::Table& table = entry->second;
-  std::vector<Pair> all(table.rows());
-  for (std::size_t row = 0; row < all.size(); ++row) {
+  std::vector<Pair> made(table.rows());
+  for (std::size_t row = 0; row < made.size(); ++row) {
     const auto text = [&](const char* name) {
       const metric::Column* const column = table.find(name);
       return column && !column->absent(row) ? column->text(row) : "";
     };
     const auto integer = [&](const char* name) { return parse_int(text(name)); };
-    Pair& pair = all[row];
+    Pair& pair = made[row];
     pair.condition = text("condition"), pair.baseline = text("baseline");
     pair.steps = integer("steps"), pair.steps_missing = integer("steps_missing");
     pair.first_difference = integer("first_difference"), pair.difference_step = integer("difference_step");
@@ -79,7 +79,7 @@ std::vector<Pair> pairs(const metric::Store& store) {
     pair.loss_difference = parse_real(text("loss_difference")), pair.envelope = parse_real(text("envelope"));
     pair.differs_in = text("differs_in"), pair.digest = text("digest"), pair.verdict = text("verdict");
   }
-  return all;
+  return made;
 }
 
 Losses losses(const metric::Store& store, const std::vector<const Condition*>& healthy, std::size_t conditions) {

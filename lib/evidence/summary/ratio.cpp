@@ -39,14 +39,14 @@ Estimate welch(const stat::Sample& a, const stat::Sample& b) {
 /// `trimmed` values at either end count as the next ones.
 Estimate of_pairs(stat::Sample differences, std::size_t trimmed) {
   std::sort(differences.begin(), differences.end());
-  const auto all = static_cast<double>(differences.size());
+  const auto count = static_cast<double>(differences.size());
   const auto left = static_cast<double>(differences.size() - 2 * trimmed);
   const auto first = differences.begin() + static_cast<std::ptrdiff_t>(trimmed);
   const auto last = differences.end() - static_cast<std::ptrdiff_t>(trimmed);
   const double change = stat::mean({first, last});
   std::fill(differences.begin(), first, *first);
   std::fill(last, differences.end(), *(last - 1));
-  const double error = stat::deviation(differences) * std::sqrt((all - 1) / (left * (left - 1)));
+  const double error = stat::deviation(differences) * std::sqrt((count - 1) / (left * (left - 1)));
   return {change, error, left - 1};
 }
 
@@ -120,17 +120,17 @@ Ratio ratio(const Samples& samples, double confidence) {
   return made;
 }
 
-std::vector<Ratio> holm(const std::vector<Samples>& all) {
+std::vector<Ratio> holm(const std::vector<Samples>& samples) {
   std::vector<Ratio> made;
-  made.reserve(all.size());
-  for (const Samples& one : all) made.push_back(ratio(one));
+  made.reserve(samples.size());
+  for (const Samples& one : samples) made.push_back(ratio(one));
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < made.size(); ++i) {
     if (made[i].known()) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return made[a].p < made[b].p; });
   for (std::size_t rank = 0; rank < order.size(); ++rank)
-    made[order[rank]] = ratio(all[order[rank]], 1 - 0.05 / static_cast<double>(order.size() - rank));
+    made[order[rank]] = ratio(samples[order[rank]], 1 - 0.05 / static_cast<double>(order.size() - rank));
   return made;
 }
 

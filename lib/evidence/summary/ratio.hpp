@@ -38,7 +38,7 @@ Ratio ratio(const Samples& samples, double confidence = 0.95);
 
 /// Several ratios of one comparison, each by ratio() at the confidence level of Holm's procedure, so that the
 /// probability that any interval misses is 5 %: the one with the smallest p has the widest interval.
-std::vector<Ratio> holm(const std::vector<Samples>& all);
+std::vector<Ratio> holm(const std::vector<Samples>& samples);
 
 /// Time and memory of one condition divided by those of another condition.
 struct Ratios {

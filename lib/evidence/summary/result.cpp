@@ -68,13 +68,13 @@ const Condition* best_of(const std::vector<Condition>& conditions, const Result&
 
 /// The different values of an attribute, in order; a condition without it counts as "-".
 std::vector<std::string> levels(const std::vector<Condition>& conditions, const std::string& key) {
-  std::vector<std::string> all;
+  std::vector<std::string> values;
   for (const Condition& condition : conditions) {
     const std::string value = condition.attribute(key).empty() ? "-" : condition.attribute(key);
-    if (std::find(all.begin(), all.end(), value) == all.end()) all.push_back(value);
+    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
   }
-  std::sort(all.begin(), all.end(), before);
-  return all;
+  std::sort(values.begin(), values.end(), before);
+  return values;
 }
 
 }  // namespace zs::summary

@@ -30,16 +30,16 @@ std::vector<std::vector<const metric::Run*>> members(const metric::Store& store)
   const metric::Column &names = *store.summary->find("condition"),
                        &conditions = *store.tables.at("runs").find("condition"),
                        &runs = *store.tables.at("runs").find("run");
-  std::vector<std::vector<const metric::Run*>> all(names.size());
+  std::vector<std::vector<const metric::Run*>> runs_of(names.size());
   for (std::size_t row = 0; row < names.size(); ++row) {
     for (std::size_t k = 0; k < runs.size(); ++k) {
       if (conditions.texts()[k] != names.texts()[row]) continue;
       const auto run = std::find_if(store.runs.begin(), store.runs.end(),
                                     [&](const metric::Run& one) { return one.name == runs.texts()[k]; });
-      if (run != store.runs.end()) all[row].push_back(&*run);
+      if (run != store.runs.end()) runs_of[row].push_back(&*run);
     }
   }
-  return all;
+  return runs_of;
 }
 
 }  // namespace

@@ -27,22 +27,22 @@ compare::Tolerance tolerance(const cli::Args& args, compare::Tolerance otherwise
 namespace {
 
 /// After the options of zs-verify alone: those of a training are many.
-void add_settings(std::vector<cli::Option>& all) {
+void add_settings(std::vector<cli::Option>& table) {
   for (cli::Option option : experiment::config_options()) {
     const config::Known* const known = config::known_option(option.name);
     if (known && !used(known->key)) continue;
-    for (const Default& own : kDefaults) {
-      if (known && known->key == own.key && option.name == config::words(known->options).front())
-        option.fallback = own.value, option.help.resize(std::min(option.help.find(';'), option.help.size()));
+    for (const Default& fallback : kDefaults) {
+      if (known && known->key == fallback.key && option.name == config::words(known->options).front())
+        option.fallback = fallback.value, option.help.resize(std::min(option.help.find(';'), option.help.size()));
     }
-    all.push_back(option);
+    table.push_back(option);
   }
 }
 
 std::vector<cli::Option> options() {
-  std::vector<cli::Option> all;
-  cli::Rows comparing(all, "Comparing"), goldens(all, "Goldens"), resuming(all, "Resuming"), output(all, "Output"),
-      beside(all, "Beside plain PyTorch"), running(all, "Running");
+  std::vector<cli::Option> table;
+  cli::Rows comparing(table, "Comparing"), goldens(table, "Goldens"), resuming(table, "Resuming"),
+      output(table, "Output"), beside(table, "Beside plain PyTorch"), running(table, "Running");
   comparing("columns", "NAME,...", "compare only these columns of recorded runs (loss,grad_norm)");
   comparing("names", "FILE", "file with two names in a line, of the first checkpoint and of the others").letter = 'n';
   comparing("allow", "WHAT", "accept this difference too: rounding gives 'equal up to rounding' status 0", "",
@@ -98,11 +98,11 @@ std::vector<cli::Option> options() {
       "STEP:KIND:UNIT[:RANK]: lose (stale), swap (swapped) or tear (torn) offloaded state of a unit on disk, send a "
       "wrong scale of its parameters (scale), exchange queries of a head where sequences have chunks (heads), or, with "
       "--repeat, change a number of its forward output (output)");
-  add_settings(all);
-  all.push_back(experiment::local_rank_option());
-  all.push_back(experiment::set_option());
+  add_settings(table);
+  table.push_back(experiment::local_rank_option());
+  table.push_back(experiment::set_option());
   running("timeout", "SECONDS", "how long a collective waits for a rank before the run stops", "50");
-  return all;
+  return table;
 }
 
 }  // namespace

@@ -76,16 +76,16 @@ struct Edit {
 
 /// All edits of a run: of each cell, row, column and attribute.
 std::vector<Edit> edits_of(const Run& run) {
-  std::vector<Edit> all;
+  std::vector<Edit> edits;
   const metric::Table& table = run.records;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     const Column& column = table.columns[c];
     const auto cell = [&](const std::string& operation, std::size_t row, auto&& text) {
-      all.push_back({"column " + column.name, operation, [=](Run& edited) {
-                       Column& at = edited.records.columns[c];
-                       const std::string now = text(at);
-                       return now != at.text(row) && put(at, row, now);
-                     }});
+      edits.push_back({"column " + column.name, operation, [=](Run& edited) {
+                         Column& at = edited.records.columns[c];
+                         const std::string now = text(at);
+                         return now != at.text(row) && put(at, row, now);
+                       }});
     };
     for (std::size_t row = 0; row < table.rows(); ++row) {
       cell("changed", row, [row](const Column& at) { return far(at, row); });
@@ -96,23 +96,23 @@ std::vector<Edit> edits_of(const Run& run) {
            [row](const Column& at) { return fmt::format("{}", std::nextafter(at.reals()[row], 1e300)); });
       cell("nan", row, [](const Column&) { return std::string("nan"); });
     }
-    all.push_back({"column " + column.name, "column dropped", [=](Run& edited) {
-                     edited.records.columns.erase(edited.records.columns.begin() + static_cast<std::ptrdiff_t>(c));
-                     return true;
-                   }});
-    all.push_back({"column " + column.name, "column renamed",
-                   [=](Run& edited) { return edited.records.columns[c].name += "_x", true; }});
+    edits.push_back({"column " + column.name, "column dropped", [=](Run& edited) {
+                       edited.records.columns.erase(edited.records.columns.begin() + static_cast<std::ptrdiff_t>(c));
+                       return true;
+                     }});
+    edits.push_back({"column " + column.name, "column renamed",
+                     [=](Run& edited) { return edited.records.columns[c].name += "_x", true; }});
   }
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const auto rows = [&](const std::string& operation, auto&& list) {
-      all.push_back({"row", operation, [=](Run& edited) {
-                       for (Column& column : edited.records.columns) {
-                         Column made(column.name, column.unit, column.type());
-                         for (const std::size_t i : list(column.size())) made.append(column.text(i));
-                         column = std::move(made);
-                       }
-                       return true;
-                     }});
+      edits.push_back({"row", operation, [=](Run& edited) {
+                         for (Column& column : edited.records.columns) {
+                           Column made(column.name, column.unit, column.type());
+                           for (const std::size_t i : list(column.size())) made.append(column.text(i));
+                           column = std::move(made);
+                         }
+                         return true;
+                       }});
     };
     const auto counted = [](std::size_t size) {
       std::vector<std::size_t> list(size);
@@ -137,14 +137,14 @@ std::vector<Edit> edits_of(const Run& run) {
       });
   }
   for (const auto& [name, value] : run.attributes) {
-    all.push_back({"attribute " + name, "changed", [name = name](Run& edited) {
-                     std::string& text = edited.attributes[name];
-                     return text += text.find_first_not_of("0123456789") == std::string::npos ? "1" : "x", true;
-                   }});
-    all.push_back(
+    edits.push_back({"attribute " + name, "changed", [name = name](Run& edited) {
+                       std::string& text = edited.attributes[name];
+                       return text += text.find_first_not_of("0123456789") == std::string::npos ? "1" : "x", true;
+                     }});
+    edits.push_back(
         {"attribute " + name, "dropped", [name = name](Run& edited) { return edited.attributes.erase(name) > 0; }});
   }
-  return all;
+  return edits;
 }
 
 /// Why an edit may go unnoticed; "" if it may not.
@@ -180,7 +180,7 @@ std::string reason_for(const Edit& edit) {
 
 TEST_CASE("edits: each edit of a run's metric file is noticed") {
   const TemporaryFolder folder;
-  int all = 0, passed = 0;
+  int tried = 0, passed = 0;
   std::map<std::string, int> reasons;
   for (const char* const log : {"reference", "ranks", "zs-train", "wandb-console"}) {
     Run run = real_run(log);
@@ -202,7 +202,7 @@ TEST_CASE("edits: each edit of a run's metric file is noticed") {
       const std::string what = std::string(log) + ": " + edit.place + ": " + edit.operation;
       for (const bool hdf5 : {false, true}) {
         write("b", edited, hdf5);
-        ++all;
+        ++tried;
         std::string said;
         bool noticed = true;
         try {
@@ -221,7 +221,7 @@ TEST_CASE("edits: each edit of a run's metric file is noticed") {
     }
   }
   for (const auto& [reason, count] : reasons) MESSAGE(count << " unnoticed: " << reason);
-  MESSAGE(all << " edits, " << passed << " unnoticed without a reason");
+  MESSAGE(tried << " edits, " << passed << " unnoticed without a reason");
 }
 
 TEST_CASE("edits: each edit of a summary is read, from both forms") {
@@ -231,12 +231,12 @@ TEST_CASE("edits: each edit of a summary is read, from both forms") {
   const metric::Store made = stat::summarize(runs, {}).store;
   REQUIRE(made.summary);
   const std::string usual = metric::to_summary_text(made);
-  int all = 0;
+  int count = 0;
   const auto noticed = [&](const metric::Store& edited, const std::string& what) {
     const std::string wanted = metric::to_summary_text(edited);
     if (wanted == usual) return;
     for (const bool hdf5 : {false, true}) {
-      ++all;
+      ++count;
       const metric::Store read = metric::parse(hdf5 ? metric::to_h5(edited) : wanted, "summary");
       CHECK_MESSAGE(metric::to_summary_text(read) == wanted, what << (hdf5 ? ", HDF5" : ", text"));
     }
@@ -268,8 +268,8 @@ TEST_CASE("edits: each edit of a summary is read, from both forms") {
     edited.attributes.erase(name);
     noticed(edited, "attribute " + name + " dropped");
   }
-  MESSAGE(all << " edits of a summary");
-  CHECK(all > 200);
+  MESSAGE(count << " edits of a summary");
+  CHECK(count > 200);
 }
 
 TEST_CASE("edits: runs.csv is never believed, and a difference of two records is told") {
@@ -280,7 +280,7 @@ TEST_CASE("edits: runs.csv is never believed, and a difference of two records is
   const auto read = [&] { return registry::read_runs(place.path(), [](const Fault& fault) { FAIL(fault.what); }); };
   const registry::Runs runs = read();
   const std::string path = place.file("runs.csv"), truth = Input(path).read_all();
-  int all = 0;
+  int count = 0;
   for (std::size_t at = 0; at < truth.size(); at += 5) {  // a character changed, lost, doubled; a line lost, doubled
     const std::size_t begin = truth.rfind('\n', at), end = truth.find('\n', at);
     const std::string line = truth.substr(begin + 1, end - begin);
@@ -291,12 +291,12 @@ TEST_CASE("edits: runs.csv is never believed, and a difference of two records is
     edits[3].erase(begin + 1, line.size());
     edits[4].insert(begin + 1, line);
     for (const std::string& edited : edits) {
-      ++all;
+      ++count;
       std::ofstream(path, std::ios::binary) << edited;
       CHECK(registry::to_csv(read()) == registry::to_csv(runs));
     }
   }
-  const auto told = [&](const registry::Runs& of) { return registry::difference(of, 0, 1).rows.size(); };
+  const auto told = [&](const registry::Runs& beside) { return registry::difference(beside, 0, 1).rows.size(); };
   const std::size_t usual = told(runs);
   for (const registry::Column& column : runs.columns) {
     if (registry::topic(column.name) == registry::Topic::identity && column.name != "status") continue;
@@ -304,11 +304,11 @@ TEST_CASE("edits: runs.csv is never believed, and a difference of two records is
     const std::string before = registry::value(edited, column.name);
     registry::set(edited, column.name, before.empty() ? "7" : before + "7");
     registry::Runs other = registry::assemble({runs.fields(0), edited, runs.fields(2)});
-    ++all;
+    ++count;
     CHECK_MESSAGE(told(other) == usual + 1, column.name);
   }
-  MESSAGE(all << " edits of runs.csv and records");
-  CHECK(all > 500);
+  MESSAGE(count << " edits of runs.csv and records");
+  CHECK(count > 500);
 }
 
 }  // namespace zs::comparison

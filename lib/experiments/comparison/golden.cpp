@@ -36,13 +36,13 @@ bool is_recording(const std::string& folder) { return !probefile::ranks_in(folde
 /// Entries of a folder, or with a recursive iterator all below it, as paths in it.
 template <class Iterator, class Chosen>
 std::vector<std::string> entries_in(const std::string& folder, Chosen chosen) {
-  std::vector<std::string> all;
+  std::vector<std::string> paths;
   std::error_code ignored;
   for (const auto& entry : Iterator(folder, ignored)) {
-    if (chosen(entry)) all.push_back(entry.path().lexically_relative(folder).string());
+    if (chosen(entry)) paths.push_back(entry.path().lexically_relative(folder).string());
   }
-  std::sort(all.begin(), all.end());
-  return all;
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 std::vector<std::string> folders_in(const std::string& folder) {
@@ -66,15 +66,15 @@ std::vector<std::string> changes(const Environment& from, const Environment& to)
   for (const Environment* const one : {&from, &to}) {
     for (const auto& [key, value] : *one) keys.insert(key);
   }
-  const auto value = [](const Environment& of, const std::string& key) {
-    const auto found = of.find(key);
-    return found == of.end() ? std::string("none") : found->second;
+  const auto value = [](const Environment& environment, const std::string& key) {
+    const auto found = environment.find(key);
+    return found == environment.end() ? std::string("none") : found->second;
   };
-  std::vector<std::string> all;
+  std::vector<std::string> changed;
   for (const std::string& key : keys) {
-    if (value(from, key) != value(to, key)) all.push_back(key + " " + value(from, key) + " -> " + value(to, key));
+    if (value(from, key) != value(to, key)) changed.push_back(key + " " + value(from, key) + " -> " + value(to, key));
   }
-  return all;
+  return changed;
 }
 
 struct Golden {
@@ -149,18 +149,18 @@ std::size_t write_short(const std::string& from, const std::string& to, bool flo
 /// as Megatron's num-zeros, unless its name says that it is a measurement.
 std::vector<std::string> columns_of(const Recorded& golden, const Recorded& values) {
   static constexpr std::array kMeasured = {"time", "second", "_ms", "-ms", "mem", "byte", "flop", "throughput", "util"};
-  std::vector<std::string> all = compare::decided();
+  std::vector<std::string> names = compare::decided();
   for (const Recorded* const one : {&golden, &values}) {
     for (const metric::Column& column : one->run.records.columns) {
       const std::string name = lower(column.name);
       const bool measured =
           std::ranges::any_of(kMeasured, [&](const char* word) { return name.find(word) != name.npos; });
       if (!measured && column.type() != metric::Type::text && !attribute::find(column.name) &&
-          std::ranges::find(all, column.name) == all.end())
-        all.push_back(column.name);
+          std::ranges::find(names, column.name) == names.end())
+        names.push_back(column.name);
     }
   }
-  return all;
+  return names;
 }
 
 GoldenAnswer made(const std::string& verdict, const std::string& headline) {

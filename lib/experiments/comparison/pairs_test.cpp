@@ -88,20 +88,20 @@ void write_checkpoint(const std::string& folder, int ranks, std::uint64_t seed) 
     return tensorfile::make_tensor(tensorfile::Dtype::f32, {static_cast<std::int64_t>(size)},
                                    tensorfile::Storage::own(compare::some_bytes(tensorfile::Dtype::f32, size, random)));
   };
-  std::map<std::string, tensorfile::Tensor> all;
+  std::map<std::string, tensorfile::Tensor> tensors;
   for (const char* const name : {"weights.w", "weights.b", "gradients.w", "gradients.b", "exp_avg.w", "exp_avg.b",
                                  "exp_avg_sq.w", "exp_avg_sq.b"})
-    all.emplace(name, tensor(std::string(name).ends_with('w') ? 12 : 6));
+    tensors.emplace(name, tensor(std::string(name).ends_with('w') ? 12 : 6));
   tensorfile::write_torch(folder + "/pytorch_model.bin",
-                          dict_of({{"w", all.at("weights.w")}, {"b", all.at("weights.b")}}));
+                          dict_of({{"w", tensors.at("weights.w")}, {"b", tensors.at("weights.b")}}));
   tensorfile::write_torch(folder + "/gradients.pt",
-                          dict_of({{"w", all.at("gradients.w")}, {"b", all.at("gradients.b")}}));
+                          dict_of({{"w", tensors.at("gradients.w")}, {"b", tensors.at("gradients.b")}}));
   for (int rank = 0; rank < ranks; ++rank) {
     tensorfile::Dict root, offsets;
     for (const char* const moment : {"exp_avg", "exp_avg_sq"}) {
       tensorfile::Dict parts;
       for (const char* const name : {"w", "b"}) {
-        tensorfile::Tensor part = all.at(std::string(moment) + "." + name);
+        tensorfile::Tensor part = tensors.at(std::string(moment) + "." + name);
         const std::int64_t size = part.count() / ranks;
         part.offset += size * rank, part.shape = {size};
         parts.items.push_back({name, part});

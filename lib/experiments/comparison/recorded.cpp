@@ -58,18 +58,18 @@ std::int64_t step_of(const std::string& checkpoint) {
 }  // namespace
 
 std::vector<std::string> Recorded::checkpoints() const {
-  std::vector<std::string> all;
-  if (folder.empty()) return all;
+  std::vector<std::string> names;
+  if (folder.empty()) return names;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     // One that begins with a point is being written or removed. One whose weights are gone is damaged, not no
     // checkpoint.
     if (name.front() == '.' || name.find("checkpoint") == std::string::npos || !entry.is_directory()) continue;
-    if (fs::exists(entry.path() / "SHA256SUMS") || checkpoints::is_plain(entry.path().string())) all.push_back(name);
+    if (fs::exists(entry.path() / "SHA256SUMS") || checkpoints::is_plain(entry.path().string())) names.push_back(name);
   }
-  std::sort(all.begin(), all.end(),
+  std::sort(names.begin(), names.end(),
             [](const auto& a, const auto& b) { return std::pair(step_of(a), a) < std::pair(step_of(b), b); });
-  return all;
+  return names;
 }
 
 Recorded read_recorded(const input::Named& named) {

@@ -102,12 +102,12 @@ void require_numbers(const std::vector<input::Named>& operands) {
 }
 
 /// Throws UsageError at a given option that is none of these.
-void require_only(const cli::Args& args, std::initializer_list<std::string_view> taken, const std::string& of) {
+void require_only(const cli::Args& args, std::initializer_list<std::string_view> taken, const std::string& subject) {
   for (const cli::Option& option : args.command().options) {
     if (!args.has(option.name) || std::find(taken.begin(), taken.end(), option.name) != taken.end()) continue;
     if (option.name == "repeat")
       throw UsageError("--repeat trains; what was recorded several times is compared by its names: zs-verify A B C");
-    throw UsageError("--" + option.name + " says nothing about " + of);
+    throw UsageError("--" + option.name + " says nothing about " + subject);
   }
 }
 
@@ -183,13 +183,13 @@ Status beside_golden(const cli::Args& args) {
     return update || (answer.rounded && args.text("allow") == "rounding") ? Status::done : answer.status();
   }
   if (values) names = files_in(operand);
-  std::set<std::string> all(names.begin(), names.end());
+  std::set<std::string> tests(names.begin(), names.end());
   for (const std::string& kept : update ? std::vector<std::string>() : values ? files_in(goldens) : tests_in(goldens))
-    all.insert(kept);
+    tests.insert(kept);
   Sheet sheet{{"golden", "verdict", "headline"}, {}};
   Status worst = Status::done;
   std::map<std::string, std::int64_t> counts;
-  for (const std::string& name : all) {
+  for (const std::string& name : tests) {
     const bool fresh = std::find(names.begin(), names.end(), name) != names.end();
     const bool kept = update || std::filesystem::exists(goldens + "/" + name);
     const GoldenAnswer answer = !fresh  ? GoldenAnswer{"no recording", "the golden has none beside it", {}, false}
@@ -200,7 +200,7 @@ Status beside_golden(const cli::Args& args) {
     const Status status = update ? Status::done : answer.status();
     if (status == Status::no || worst == Status::done) worst = status;
   }
-  if (all.empty()) throw Error(operand, 0, "has no recording and no file");
+  if (tests.empty()) throw Error(operand, 0, "has no recording and no file");
   Lines lines = {
       {"verdict", joined(counts, ", ", [](const auto& each) { return to_text(each.second) + " " + each.first; })}};
   for (const auto& row : sheet.rows) {

@@ -252,16 +252,17 @@ class Comparison {
   /// The effect of both runs' attributes on differing bits. An attribute of only one run is unknown for the other.
   void roles() {
     if (a_.run.attributes.empty() || b_.run.attributes.empty()) return;
-    auto all = attribute::differences({&a_.run.attributes, &b_.run.attributes});
-    std::erase_if(all, [](const attribute::Difference& one) { return one.values[0].empty() || one.values[1].empty(); });
-    layouts(all);
-    const attribute::Bits bits = attribute::expected_bits(all);
+    auto differences = attribute::differences({&a_.run.attributes, &b_.run.attributes});
+    std::erase_if(differences,
+                  [](const attribute::Difference& one) { return one.values[0].empty() || one.values[1].empty(); });
+    layouts(differences);
+    const attribute::Bits bits = attribute::expected_bits(differences);
     if (bits == attribute::Bits::same) {
-      if (settled() == Verdict::different && !all.empty())
-        note("layout", "they differ in " + attribute::text(all) + ", which must not change a bit");
+      if (settled() == Verdict::different && !differences.empty())
+        note("layout", "they differ in " + attribute::text(differences) + ", which must not change a bit");
       return;
     }
-    const std::string reason = "they " + attribute::reason(all);
+    const std::string reason = "they " + attribute::reason(differences);
     if (bits == attribute::Bits::other_training) {
       join(Verdict::not_comparable);
       because_ = reason;
@@ -271,7 +272,7 @@ class Comparison {
   }
 
   /// If both ran on the same layout, perhaps by mistake, their equality proves nothing about another.
-  void layouts(const std::vector<attribute::Difference>& all) {
+  void layouts(const std::vector<attribute::Difference>& differences) {
     bool known = true;
     for (const auto& [key, side] : {std::pair{"layout_a", &a_}, {"layout_b", &b_}}) {
       const std::string stage = attribute::value(side->run.attributes, "zero_stage"),
@@ -280,7 +281,7 @@ class Comparison {
       if (!stage.empty() && !ranks.empty())
         note(key, "ZeRO stage " + stage + " on " + ranks + (ranks == "1" ? " rank" : " ranks"));
     }
-    if (known && attribute::of_role(all, attribute::Role::layout).empty())
+    if (known && attribute::of_role(differences, attribute::Role::layout).empty())
       note("layouts", "the same on both sides, so this says nothing about other layouts");
   }
 

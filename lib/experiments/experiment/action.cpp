@@ -198,9 +198,9 @@ const Actions& scripting() {
 }
 
 Words operands(const cli::Args& args, std::size_t count, bool more, const std::string& what) {
-  const Words& all = args.operands();
-  const Words words(all.begin() + 1, all.end() - static_cast<std::ptrdiff_t>(args.behind().size()));
-  if (words.size() < count || (words.size() > count && !more)) throw UsageError("expected " + all[0] + " " + what);
+  const Words& given = args.operands();
+  const Words words(given.begin() + 1, given.end() - static_cast<std::ptrdiff_t>(args.behind().size()));
+  if (words.size() < count || (words.size() > count && !more)) throw UsageError("expected " + given[0] + " " + what);
   return words;
 }
 

@@ -115,10 +115,10 @@ Status rerun(const cli::Args& args) {
 }
 
 Status add(const cli::Args& args) {
-  auto all = registry::parse_fields(operands(args, 1, true, "NAME=VALUE... (run_name=NAME names it)"));
-  const std::string name = registry::value(all, "run_name");
-  std::erase_if(all, [](const auto& field) { return field.first == "run_name"; });
-  print(registry::Run::create(place_of(args), name, all).id() + "\n");
+  auto fields = registry::parse_fields(operands(args, 1, true, "NAME=VALUE... (run_name=NAME names it)"));
+  const std::string name = registry::value(fields, "run_name");
+  std::erase_if(fields, [](const auto& field) { return field.first == "run_name"; });
+  print(registry::Run::create(place_of(args), name, fields).id() + "\n");
   return Status::done;
 }
 

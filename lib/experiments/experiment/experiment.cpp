@@ -158,8 +158,8 @@ std::string Experiment::progress() const {
 }
 
 std::string Experiment::log(const Cell& cell) const {
-  const std::string own = value(cell.fields, "log");
-  return folder + "/" + (own.empty() ? cell.name + ".log" : own);
+  const std::string name = value(cell.fields, "log");
+  return folder + "/" + (name.empty() ? cell.name + ".log" : name);
 }
 
 std::string Experiment::detailed_log(const Cell& cell) const { return folder + "/" + cell.name + "_detailed.log"; }

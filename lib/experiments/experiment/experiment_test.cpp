@@ -243,9 +243,9 @@ TEST_CASE("rerun: what failed or is missing, by the script that planned it, and 
     return "[\"" + name + "\",\"--output_dir\",\"" + registry + "\"]\n";
   };
   // An installation, and the results folder of an experiment.
-  const std::string experiment = place.file("e"), own = place.file("share/slurm/batch.sbatch");
+  const std::string experiment = place.file("e"), script = place.file("share/slurm/batch.sbatch");
   for (const char* const folder : {"share/conditions", "share/slurm", "e"}) fs::create_directories(place.file(folder));
-  zs::write_file(own, "");
+  zs::write_file(script, "");
   zs::write_file(experiment + "/metadata.json", "{}");
   ::setenv("ZS_SHARE", place.file("share").c_str(), 1);
   const auto planned = plan(read_cells(line("a") + line("b") + line("c")),
@@ -265,14 +265,14 @@ TEST_CASE("rerun: what failed or is missing, by the script that planned it, and 
   };
   auto jobs = chosen({});
   REQUIRE(jobs.size() == 1);
-  CHECK(jobs[0].script == own);  // of this installation, wherever it was planned
+  CHECK(jobs[0].script == script);  // of this installation, wherever it was planned
   CHECK(jobs[0].directory == "/");
   // Runs that were planned in one tick of the clock have no order.
   std::sort(jobs[0].conditions.begin(), jobs[0].conditions.end());
   CHECK(jobs[0].conditions == std::vector<std::string>{"b", "c"});
   CHECK(jobs[0].runs.size() == 2);
   CHECK(jobs[0].command(false) ==
-        std::vector<std::string>{"bash", own, "--rerun", experiment, "--as_before", "--cells", "-"});
+        std::vector<std::string>{"bash", script, "--rerun", experiment, "--as_before", "--cells", "-"});
   REQUIRE(told.size() == 1);
   CHECK(told[0] ==
         "no script has planned it: zs-train --resume " + single.id() + " continues it if it has a checkpoint");

@@ -30,10 +30,11 @@ namespace {
 
 // Compares the probes of an experiment's conditions, each in its run's folder, with the first.
 
-std::string names(const std::vector<std::string>& all) {
+std::string names(const std::vector<std::string>& conditions) {
   std::string text;
-  for (std::size_t i = 0; i < all.size(); ++i) text += (i == 0 ? "" : i + 1 == all.size() ? " and " : ", ") + all[i];
-  return text + (all.size() == 1 ? " is" : " are");
+  for (std::size_t i = 0; i < conditions.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == conditions.size() ? " and " : ", ") + conditions[i];
+  return text + (conditions.size() == 1 ? " is" : " are");
 }
 
 /// "probe_comparison", a sentence without its period: which conditions are equal to the first, to the bit or up to

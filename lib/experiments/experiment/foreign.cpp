@@ -53,12 +53,12 @@ std::string as_words(const Options& options) {
 
 /// A value as JSON: a number, a truth value, else a text; several as a list.
 Json json_of(const std::string& quoted) {
-  Json all = Json::array();
+  Json list = Json::array();
   for (const std::string& word : shell_words(quoted)) {
     Json value = Json::parse(word, nullptr, false);
-    all.push_back(value.is_discarded() ? Json(word) : value);
+    list.push_back(value.is_discarded() ? Json(word) : value);
   }
-  return all.size() == 1 ? all[0] : all;
+  return list.size() == 1 ? list[0] : list;
 }
 
 /// A value without the quotes.
@@ -104,8 +104,8 @@ static Options options_of(const Cell& cell, const config::Config* known) {
   if (const std::string path = configuration_path(cell); !path.empty()) {
     const config::Config config = known ? *known : config::Config::read(path);
     for (const config::Entry& entry : config.entries()) {
-      const bool own = entry.key.starts_with("run.") || entry.key == "sweep_name";
-      if (own || entry.kind == config::Kind::null) continue;
+      const bool of_run = entry.key.starts_with("run.") || entry.key == "sweep_name";
+      if (of_run || entry.kind == config::Kind::null) continue;
       const bool list = entry.kind == config::Kind::list && entry.value.starts_with("[");
       set(options, entry.key.substr(entry.key.rfind('.') + 1),
           shell_quoted(list ? config.list(entry.key) : std::vector<std::string>{entry.value}));

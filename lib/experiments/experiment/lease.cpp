@@ -163,13 +163,13 @@ registry::Fields own_fields() {
 void ask_about_job(Holder& holder) {
   const std::string job = value(holder.fields, "slurm_job_id"), array = value(holder.fields, "slurm_array_job_id");
   if (job.empty()) return;
-  const auto own = [](const char* name) {
+  const auto variable = [](const char* name) {
     const char* const text = std::getenv(name);
     return std::string(text ? text : "");
   };
   // Slurm begins a job again only when the last attempt is over for it; a node that comes back loses the lease.
-  if (job == own("SLURM_JOB_ID") && value(holder.fields, "slurm_cluster_name") == own("SLURM_CLUSTER_NAME") &&
-      value(holder.fields, "slurm_restart_count") != own("SLURM_RESTART_COUNT")) {
+  if (job == variable("SLURM_JOB_ID") && value(holder.fields, "slurm_cluster_name") == variable("SLURM_CLUSTER_NAME") &&
+      value(holder.fields, "slurm_restart_count") != variable("SLURM_RESTART_COUNT")) {
     holder.live = false;
     holder.basis = "this is its job " + job + ", which Slurm began again";
     return;
@@ -212,15 +212,15 @@ Holder read_holder(const std::string& folder, std::int64_t number) {
 }  // namespace
 
 Holder holder(const std::string& folder) {
-  const std::vector<std::int64_t> all = numbers(folder);
-  return all.empty() ? Holder{} : read_holder(folder, all.back());
+  const std::vector<std::int64_t> leases = numbers(folder);
+  return leases.empty() ? Holder{} : read_holder(folder, leases.back());
 }
 
 Lease::Lease(std::string folder, bool take_over) : folder_(std::move(folder)) {
   if (::mkdir((folder_ + kFolder).c_str(), 0777) != 0 && errno != EEXIST) throw Error(folder_, 0, errno_text());
   while (number_ == 0) {
-    const std::vector<std::int64_t> all = numbers(folder_);
-    const std::int64_t newest = all.empty() ? 0 : all.back();
+    const std::vector<std::int64_t> leases = numbers(folder_);
+    const std::int64_t newest = leases.empty() ? 0 : leases.back();
     const Holder other = newest == 0 ? Holder{} : read_holder(folder_, newest);
     if (other.live && (other.here || !take_over)) {
       throw Error(folder_, 0,
@@ -242,8 +242,8 @@ Lease::~Lease() {
 }
 
 bool Lease::held() const {
-  const std::vector<std::int64_t> all = numbers(folder_);
-  return !all.empty() && all.back() == number_;
+  const std::vector<std::int64_t> leases = numbers(folder_);
+  return !leases.empty() && leases.back() == number_;
 }
 
 void Lease::check() const {

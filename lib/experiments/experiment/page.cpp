@@ -88,12 +88,12 @@ void write_page(const std::string& registry, const std::vector<std::string>& ope
 Seen::Entry& Seen::entry(const std::string& folder, bool anew) {
   Entry& entry = runs_[folder];
   struct stat found {};
-  const bool there = ::lstat((folder + "/metrics.h5").c_str(), &found) == 0;
-  const std::int64_t bytes = there ? found.st_size : 0;
-  const std::int64_t changed = there ? found.st_mtim.tv_sec * 1'000'000'000 + found.st_mtim.tv_nsec : 0;
+  const bool exists = ::lstat((folder + "/metrics.h5").c_str(), &found) == 0;
+  const std::int64_t bytes = exists ? found.st_size : 0;
+  const std::int64_t changed = exists ? found.st_mtim.tv_sec * 1'000'000'000 + found.st_mtim.tv_nsec : 0;
   if (!anew && entry.settled && entry.bytes == bytes && entry.changed == changed) return entry;
-  entry = {.bytes = bytes, .changed = changed, .settled = !there || now() - changed > kTick, .most = most_};
-  if (!there) return entry;
+  entry = {.bytes = bytes, .changed = changed, .settled = !exists || now() - changed > kTick, .most = most_};
+  if (!exists) return entry;
   ++reads_;
   try {
     const metric::Run run = metrics_of(folder);

@@ -30,7 +30,8 @@ constexpr const char* kRepetition = "repetition_of";
 
 /// The fields of a cell whose training is planned; of a repetition also what it repeats.
 registry::Fields planned_fields(const Cell& cell, registry::Fields fields) {
-  if (const std::string of = value(cell.fields, kRepetition); !of.empty()) fields.push_back({kRepetition, of});
+  if (const std::string repeated = value(cell.fields, kRepetition); !repeated.empty())
+    fields.push_back({kRepetition, repeated});
   return fields;
 }
 
@@ -142,9 +143,9 @@ std::vector<Cell> read_cells(std::string_view lines) {
 
 std::string cell_line(const std::string& name, const std::vector<std::string>& words,
                       const std::string& repetition_of) {
-  nlohmann::json all = words;
-  all.insert(all.begin(), repetition_of.empty() ? nlohmann::json(name) : nlohmann::json{name, repetition_of});
-  return all.dump() + "\n";
+  nlohmann::json line = words;
+  line.insert(line.begin(), repetition_of.empty() ? nlohmann::json(name) : nlohmann::json{name, repetition_of});
+  return line.dump() + "\n";
 }
 
 std::vector<Cell> plan(std::vector<Cell> cells, const registry::Fields& fields) {
@@ -158,15 +159,16 @@ std::vector<Cell> plan(std::vector<Cell> cells, const registry::Fields& fields) 
       cell.arguments = without_secrets(cell.arguments);
       std::vector<std::string> words = cell.arguments;
       words.insert(words.begin(), command.name);
-      registry::Fields all = fields;
-      registry::set(all, "condition", cell.name);
-      registry::set(all, "command", shell_quoted(words));
-      if (const std::string of = value(cell.fields, kRepetition); !of.empty()) registry::set(all, kRepetition, of);
+      registry::Fields run_fields = fields;
+      registry::set(run_fields, "condition", cell.name);
+      registry::set(run_fields, "command", shell_quoted(words));
+      if (const std::string repeated = value(cell.fields, kRepetition); !repeated.empty())
+        registry::set(run_fields, kRepetition, repeated);
       const std::string place = fs::absolute(registry::place(configurations[i].text("run.output_dir")));
       const registry::Run run =
-          registry::Run::plan(fs::path(place).lexically_normal().string(), configurations[i], cell.name, all);
+          registry::Run::plan(fs::path(place).lexically_normal().string(), configurations[i], cell.name, run_fields);
       cell.fields =
-          planned_fields(cell, {{"command", value(all, "command")}, {"run", run.folder()}, {"exit_code", ""}});
+          planned_fields(cell, {{"command", value(run_fields, "command")}, {"run", run.folder()}, {"exit_code", ""}});
     }
   } catch (const std::exception&) {
     withdraw(cells);
@@ -180,7 +182,7 @@ bool is_foreign(const registry::Fields& fields) { return !value(fields, "run_com
 std::vector<std::string> files_of(const Cell& cell) {
   std::vector<std::string> files;
   std::error_code none;
-  if (const std::string own = cell.run() + "/config.yaml"; fs::exists(own)) files.push_back(own);
+  if (const std::string config = cell.run() + "/config.yaml"; fs::exists(config)) files.push_back(config);
   const std::string line = value(cell.fields, "run_command");
   if (line.empty()) return files;
   for (const std::string& word : shell_words(line)) {
@@ -199,24 +201,25 @@ bool of_runs(std::string_view field) {
 
 Experiment plan_experiment(std::vector<Cell> cells, const registry::Fields& fields) {
   for (const Cell& cell : cells) check_name(cell.name);
-  registry::Fields own, common;
-  for (const auto& field : fields) (of_runs(field.first) ? common : own).push_back(field);
+  registry::Fields experiment_fields, common;
+  for (const auto& field : fields) (of_runs(field.first) ? common : experiment_fields).push_back(field);
   const std::string& folder = value(fields, "experiment");
   if (!fs::is_directory(folder)) throw Error(folder, 0, "there is no such results folder to plan the runs in");
   Experiment experiment{fs::canonical(folder).string()};
-  experiment.fields = {{"experiment_date", time_text()}, {"experiment", value(own, "title")}};
+  experiment.fields = {{"experiment_date", time_text()}, {"experiment", value(experiment_fields, "title")}};
   if (!cells.empty()) {
     registry::set(experiment.fields, "host", host_name());
     registry::set(experiment.fields, "version", "zs-train " + std::string(cli::version()));
   }
-  for (const auto& [key, text] : own) {
+  for (const auto& [key, text] : experiment_fields) {
     if (key != "title") registry::set(experiment.fields, key, text);
   }
   if (!value(common, "slurm_job_id").empty())
     registry::set(experiment.fields, "slurm_job_id", value(common, "slurm_job_id"));
   registry::set(common, "experiment", experiment.folder);
   for (const char* const field : {"run_command", "resume_with"}) {  // each run gets its own line of it
-    if (const std::string text = value(own, field); !cells.empty() && !text.empty()) registry::set(common, field, text);
+    if (const std::string text = value(experiment_fields, field); !cells.empty() && !text.empty())
+      registry::set(common, field, text);
   }
   experiment.cells = plan(std::move(cells), common);
   try {

@@ -122,11 +122,11 @@ std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& r
     const std::string planned = value(record.fields, "script"), experiment = value(record.fields, "experiment");
     if (planned.empty()) {
       const std::string command = value(record.fields, "command");
-      const bool own =
+      const bool by_zs =
           command.starts_with("zs-train") || command.find("/zs-train ") != std::string::npos || command.empty();
       faults({id, 0,
-              own ? "no script has planned it: zs-train --resume " + id + " continues it if it has a checkpoint"
-                  : "no script has planned it; it was started as: " + command});
+              by_zs ? "no script has planned it: zs-train --resume " + id + " continues it if it has a checkpoint"
+                    : "no script has planned it; it was started as: " + command});
       continue;
     }
     std::vector<std::string> paths = {folder, folder + "/record"};

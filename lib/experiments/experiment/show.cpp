@@ -143,9 +143,9 @@ Status diff(const cli::Args& args) {
   if (x && y) add_first_difference(*x, *y, sheet);
   const bool differ = !sheet.rows.empty();
   const auto facts = [&](std::size_t row, const std::optional<metric::Run>& metrics) {
-    attribute::Facts all = metrics ? metrics->attributes : attribute::Facts();
-    for (const auto& [name, value] : runs.fields(row)) all.emplace(name, value);
-    return all;
+    attribute::Facts merged = metrics ? metrics->attributes : attribute::Facts();
+    for (const auto& [name, value] : runs.fields(row)) merged.emplace(name, value);
+    return merged;
   };
   const std::string bits = attribute::verdict_on_bits(facts(a, x), facts(b, y));
   const bool table = format(args) == "table";  // which has room for a sentence below it alone

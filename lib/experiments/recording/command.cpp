@@ -31,7 +31,7 @@ namespace {
 
 /// The two ends of a stream: we read from one, the command writes to the other.
 struct Ends {
-  int ours = -1, its = -1;
+  int ours = -1, theirs = -1;
 };
 
 void must(bool done, const char* what) {
@@ -53,13 +53,13 @@ Ends make_terminal(int like) {
   must(ends.ours >= 0 && ::grantpt(ends.ours) == 0 && ::unlockpt(ends.ours) == 0, "pseudoterminal");
   std::array<char, 64> name{};
   must(::ptsname_r(ends.ours, name.data(), name.size()) == 0, "pseudoterminal");
-  ends.its = ::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC);
-  must(ends.its >= 0, name.data());
+  ends.theirs = ::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC);
+  must(ends.theirs >= 0, name.data());
   termios mode{};
-  if (::tcgetattr(ends.its, &mode) == 0) {
+  if (::tcgetattr(ends.theirs, &mode) == 0) {
     mode.c_oflag &= ~static_cast<tcflag_t>(OPOST);
     mode.c_lflag &= ~static_cast<tcflag_t>(ECHO);
-    ::tcsetattr(ends.its, TCSANOW, &mode);
+    ::tcsetattr(ends.theirs, TCSANOW, &mode);
   }
   winsize size{};
   if (::ioctl(like, TIOCGWINSZ, &size) == 0) ::ioctl(ends.ours, TIOCSWINSZ, &size);
@@ -141,7 +141,7 @@ Command::Command(std::vector<std::string> words, const std::vector<std::pair<std
     if (file == STDERR_FILENO && both) break;
     streams_.push_back({ends.ours, file});
     ::fcntl(ends.ours, F_SETFL, O_NONBLOCK);
-    if (::isatty(ends.its)) terminals_.push_back(ends.ours);
+    if (::isatty(ends.theirs)) terminals_.push_back(ends.ours);
   }
   const Ends failure = make_pipe();
   std::vector<char*> arguments;
@@ -153,11 +153,11 @@ Command::Command(std::vector<std::string> words, const std::vector<std::pair<std
   if (process_ == 0) {
     for (const auto& [name, value] : variables)
       value.empty() ? ::unsetenv(name.c_str()) : ::setenv(name.c_str(), value.c_str(), 1);
-    become(path, arguments, first.its, second.its, failure.its, parent, blocked);
+    become(path, arguments, first.theirs, second.theirs, failure.theirs, parent, blocked);
   }
-  ::close(first.its);
-  if (!both) ::close(second.its);
-  ::close(failure.its);
+  ::close(first.theirs);
+  if (!both) ::close(second.theirs);
+  ::close(failure.theirs);
   ended_ = static_cast<int>(::syscall(SYS_pidfd_open, process_, 0));
   int code = 0;
   const bool failed = ::read(failure.ours, &code, sizeof code) == sizeof code;
@@ -222,24 +222,24 @@ Command::End Command::wait() const {
 }
 
 std::vector<pid_t> children(pid_t process) {
-  std::vector<pid_t> all;
+  std::vector<pid_t> processes;
   const std::string tasks = "/proc/" + std::to_string(process) + "/task/";
   each_name(tasks, [&](const char* task) {
     std::ifstream file(tasks + task + "/children");
-    for (pid_t child = 0; file >> child;) all.push_back(child);
+    for (pid_t child = 0; file >> child;) processes.push_back(child);
   });
-  return all;
+  return processes;
 }
 
 std::vector<pid_t> family(pid_t process) {
-  std::vector<pid_t> all = {process};
+  std::vector<pid_t> members = {process};
   std::set<pid_t> seen = {process};
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    for (const pid_t child : children(all[i])) {
-      if (seen.insert(child).second) all.push_back(child);
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    for (const pid_t child : children(members[i])) {
+      if (seen.insert(child).second) members.push_back(child);
     }
   }
-  return all;
+  return members;
 }
 
 std::vector<std::string> open_tracker_files(const std::vector<pid_t>& processes) {

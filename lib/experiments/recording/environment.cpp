@@ -95,8 +95,8 @@ void add_python(const std::string& python, const std::string& folder, registry::
   for (std::string line; std::getline(lines, line);) {
     const std::size_t blank = line.find(' ');
     const std::string key = line.substr(0, blank);
-    const bool own = key == "python" || key == "torch" || key == "cuda" || key == "nccl";
-    registry::set(fields, own ? key : "package." + key, line.substr(blank + 1));
+    const bool known = key == "python" || key == "torch" || key == "cuda" || key == "nccl";
+    registry::set(fields, known ? key : "package." + key, line.substr(blank + 1));
   }
   const std::string packages = gap == std::string::npos ? "" : answer.substr(gap + 2) + "\n";
   if (packages.empty()) return;

@@ -220,14 +220,15 @@ void read_stack(const std::string& text, Where& where) {
     if (frames.empty() || frames.back().function != "<module>") continue;
     where.collective.clear();
     // The runner of a script (python -m) is the outermost frame.
-    const auto own = std::find_if(frames.begin(), frames.end(), [](const Frame& frame) { return !frame.of_library(); });
-    for (auto frame = frames.begin(); frame != own; ++frame) {
+    const auto outermost =
+        std::find_if(frames.begin(), frames.end(), [](const Frame& frame) { return !frame.of_library(); });
+    for (auto frame = frames.begin(); frame != outermost; ++frame) {
       if (frame->file.ends_with("distributed_c10d.py") && frame->function != "wrapper")
         where.collective = frame->function;
       const auto wait = kWaits.find(frame->function);
       if (where.collective.empty() && wait != kWaits.end()) where.collective = wait->second;
     }
-    where.place = place_of(own == frames.end() ? frames.front() : *own);
+    where.place = place_of(outermost == frames.end() ? frames.front() : *outermost);
   }
 }
 
@@ -305,7 +306,7 @@ std::string why_it_hangs(const std::string& folder) {
   while (!std::all_of(files.begin(), files.end(), answered) && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   std::map<long, Where> ranks;  // by rank, or by process if unknown
-  std::string all;
+  std::string stacks;
   for (File& file : files) {
     std::string text = content(file);
     if (!file.where.gone && text.find("<module>") == std::string::npos && file.where.state != '?') {
@@ -314,7 +315,7 @@ std::string why_it_hangs(const std::string& folder) {
     }
     read_stack(text, file.where);
     file.where.silent = !file.where.gone && file.where.place.empty();
-    all += "== " + file.host + ", process " + std::to_string(file.process) + ", " + file.head + "\n" + text + "\n";
+    stacks += "== " + file.host + ", process " + std::to_string(file.process) + ", " + file.head + "\n" + text + "\n";
     // A rank's own process began before those that it started.
     const long key = by_rank ? file.where.rank : file.process;
     const auto found = ranks.find(key);
@@ -326,7 +327,7 @@ std::string why_it_hangs(const std::string& folder) {
   ask_for_dumps(absolute + "/flight");
   if (const std::string flight = said_by_dumps(absolute); !flight.empty()) sentence += "; " + flight;
   try {
-    write_file(absolute + "/hang.txt", sentence + "\n\n" + all);
+    write_file(absolute + "/hang.txt", sentence + "\n\n" + stacks);
   } catch (const std::exception&) {  // the disk is full: the sentence stays
   }
   return sentence;

@@ -56,11 +56,11 @@ class Metrics::Rows : public metric::Writer {
         }
       }
     }
-    std::vector<std::string_view> all(columns_.size());
-    for (std::size_t i = 0; i < columns.size(); ++i) all[places_[i]] = cells[i];
-    for (std::size_t i = 0; i < used.size(); ++i) all[own_[i]] = used[i];
+    std::vector<std::string_view> row(columns_.size());
+    for (std::size_t i = 0; i < columns.size(); ++i) row[places_[i]] = cells[i];
+    for (std::size_t i = 0; i < used.size(); ++i) row[own_[i]] = used[i];
     const std::lock_guard lock(mutex_);
-    file_.row(columns_, all);
+    file_.row(columns_, row);
     last_ = Clock::now().time_since_epoch().count();
   }
 
@@ -229,14 +229,14 @@ Result Metrics::end() {
 
 void Metrics::write(const metric::Writer::Facts& facts, std::string& lacks) {
   metric::Run& run = rows_->file().run();
-  metric::Writer::Facts all = facts;
-  for (const auto& [key, value] : run.attributes) all.emplace(key, value);
-  for (const auto& [key, value] : rows_->facts()) all.emplace(key, value);
-  all.erase("lacks");
-  run.attributes = all;
+  metric::Writer::Facts joined_facts = facts;
+  for (const auto& [key, value] : run.attributes) joined_facts.emplace(key, value);
+  for (const auto& [key, value] : rows_->facts()) joined_facts.emplace(key, value);
+  joined_facts.erase("lacks");
+  run.attributes = joined_facts;
   lacks = experiment::progress_of(run).lacks;
-  all["lacks"] = lacks.empty() ? experiment::kNothing : lacks;
-  rows_->file().finish(all);
+  joined_facts["lacks"] = lacks.empty() ? experiment::kNothing : lacks;
+  rows_->file().finish(joined_facts);
 }
 
 }  // namespace zs::recording

@@ -31,25 +31,25 @@ Relay::Relay(const std::string& log, Tell warn) : path_(log), warn_(std::move(wa
 
 void Relay::add(const std::vector<Command::Stream>& streams) {
   for (const Command::Stream& stream : streams) {
-    Stream own{stream.from, stream.to, true, false, false, ""};
-    own.lost = ::fcntl(stream.to, F_GETFD) < 0;  // closed when we were called
-    own.plain = is_file(stream.to);
-    streams_.push_back(own);
+    Stream relayed{stream.from, stream.to, true, false, false, ""};
+    relayed.lost = ::fcntl(stream.to, F_GETFD) < 0;  // closed when we were called
+    relayed.plain = is_file(stream.to);
+    streams_.push_back(relayed);
   }
 }
 
 Relay::~Relay() { ::close(log_); }
 
 std::vector<Relay::Wait> Relay::waits() const {
-  std::vector<Wait> all;
+  std::vector<Wait> waits;
   for (const Stream& stream : streams_) {
     // A slow reader makes the command wait, as it would without zs-record.
     if (!stream.pending.empty())
-      all.push_back({stream.to, POLLOUT});
+      waits.push_back({stream.to, POLLOUT});
     else if (stream.open)
-      all.push_back({stream.from, POLLIN});
+      waits.push_back({stream.from, POLLIN});
   }
-  return all;
+  return waits;
 }
 
 void Relay::work() {

@@ -96,7 +96,7 @@ class Session {
     std::optional<Command> command;
     try {
       auto variables = recording_.timeout > 0 ? variables_to_ask(run_.folder()) : variables_to_probe();
-      for (const char* const own : {"ZS_RUN", "ZS_RESUMED"}) variables.emplace_back(own, "");
+      for (const char* const name : {"ZS_RUN", "ZS_RESUMED"}) variables.emplace_back(name, "");
       variables.emplace_back("ZS_RECORD", run_.folder());
       command.emplace(recording_.command, variables, signals_.before());
     } catch (const Error& error) {

@@ -129,7 +129,7 @@ Nvml::~Nvml() {
 }
 
 std::vector<GpuUse> Nvml::sample() const {
-  std::vector<GpuUse> all;
+  std::vector<GpuUse> uses;
   const auto utilization = function<GetUtilization>(library_, "nvmlDeviceGetUtilizationRates");
   const auto memory = function<GetMemory>(library_, "nvmlDeviceGetMemoryInfo");
   const auto power = function<GetPower>(library_, "nvmlDeviceGetPowerUsage");
@@ -141,9 +141,9 @@ std::vector<GpuUse> Nvml::sample() const {
     if (utilization && utilization(device, &busy) == kSuccess) use.busy = busy.gpu;
     if (memory && memory(device, &used) == kSuccess) use.memory = static_cast<std::int64_t>(used.used);
     if (power && power(device, &milliwatt) == kSuccess) use.power = milliwatt * 1e-3;
-    all.push_back(use);
+    uses.push_back(use);
   }
-  return all;
+  return uses;
 }
 
 using Clock = std::chrono::steady_clock;
@@ -180,8 +180,8 @@ std::int64_t used_memory() {
     rest >> value;
     return rest ? value : -1;
   };
-  const std::int64_t all = kilobytes("MemTotal"), free = kilobytes("MemAvailable");
-  return all < 0 || free < 0 ? -1 : (all - free) * 1024;
+  const std::int64_t total = kilobytes("MemTotal"), free = kilobytes("MemAvailable");
+  return total < 0 || free < 0 ? -1 : (total - free) * 1024;
 }
 
 double rounded(double value) { return static_cast<double>(static_cast<std::int64_t>(value * 100 + 0.5)) / 100; }

@@ -123,16 +123,16 @@ std::vector<std::string> labels(const std::vector<double>& values) {
                                 : largest >= 1e7  ? std::pair{1e6, " M"}
                                                   : std::pair{1.0, ""};
   const bool plain = largest / factor < 1e7 && (largest == 0 || smallest / factor >= 1e-5);
-  std::vector<std::string> all;
+  std::vector<std::string> texts;
   for (const double value : values) {
     if (value == 0 || !std::isfinite(value))
-      all.push_back(to_text(value));
+      texts.push_back(to_text(value));
     else if (plain)
-      all.push_back(to_plain_text(rounded(value / factor)) + suffix);
+      texts.push_back(to_plain_text(rounded(value / factor)) + suffix);
     else
-      all.push_back(exponent(value));
+      texts.push_back(exponent(value));
   }
-  return all;
+  return texts;
 }
 
 std::vector<std::string> labels(const std::vector<std::string>& words) {

@@ -35,15 +35,15 @@ std::vector<std::size_t> visible(const Series& series, const std::vector<double>
 template <typename Axis>
 std::vector<std::vector<Point>> paths(const Series& series, const std::vector<double>& values, const Axis& px,
                                       const Axis& py) {
-  std::vector<std::vector<Point>> all(1);
+  std::vector<std::vector<Point>> pieces(1);
   for (const std::size_t row : visible(series, values, px)) {
     if (shown_on(values[row], py.log))
-      all.back().push_back({px(series.x[row]), py(values[row])});
-    else if (!all.back().empty())
-      all.emplace_back();
+      pieces.back().push_back({px(series.x[row]), py(values[row])});
+    else if (!pieces.back().empty())
+      pieces.emplace_back();
   }
-  if (all.back().empty()) all.pop_back();
-  return all;
+  if (pieces.back().empty()) pieces.pop_back();
+  return pieces;
 }
 
 }  // namespace
@@ -234,14 +234,14 @@ void Layout::curve(const Series& series, const Axis& px, const Axis& py, bool ma
 
 void Layout::band(const Series& series, const Axis& px, const Axis& py) {
   if (series.low.empty()) return;
-  std::vector<Point> there, back;
+  std::vector<Point> outline, back;
   for (const std::size_t row : visible(series, series.y, px)) {
     if (!shown_on(series.low[row], py.log) || !std::isfinite(series.high[row])) continue;
-    there.push_back({px(series.x[row]), py(series.high[row])});
+    outline.push_back({px(series.x[row]), py(series.high[row])});
     back.push_back({px(series.x[row]), py(series.low[row])});
   }
-  there.insert(there.end(), back.rbegin(), back.rend());
-  if (there.size() > 3) area(std::move(there), series.colour, 0.18);
+  outline.insert(outline.end(), back.rbegin(), back.rend());
+  if (outline.size() > 3) area(std::move(outline), series.colour, 0.18);
 }
 
 Scene scene(const Figure& figure, const Shape& shape) { return Layout(drawable(figure), shape).take(); }

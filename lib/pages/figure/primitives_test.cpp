@@ -157,9 +157,9 @@ TEST_CASE("figure: twice as many hues as the palette has are different colours, 
   for (std::size_t hue = 0; hue < 2 * theme.palette.size(); ++hue) {
     colours.push_back(colour(Ink(hue), theme)), of_page.push_back(css_colour(Ink(hue), theme));
   }
-  for (auto* const all : {&colours, &of_page}) {
-    std::sort(all->begin(), all->end());
-    CHECK(std::adjacent_find(all->begin(), all->end()) == all->end());
+  for (auto* const colours_of : {&colours, &of_page}) {
+    std::sort(colours_of->begin(), colours_of->end());
+    CHECK(std::adjacent_find(colours_of->begin(), colours_of->end()) == colours_of->end());
   }
   Panel panel;
   panel.series = {line("few steps", {3, 2, 1.5})};
@@ -226,9 +226,9 @@ TEST_CASE("figure: names cannot break out of an SVG or a script") {
 
 TEST_CASE("figure: the numbers of an axis have one form") {
   const auto text = [](const std::vector<double>& values) {
-    std::string all;
-    for (const std::string& one : labels(values)) all += one + " ";
-    return all;
+    std::string texts;
+    for (const std::string& one : labels(values)) texts += one + " ";
+    return texts;
   };
   CHECK(text({1e-4, 1e-3, 1e-2}) == "0.0001 0.001 0.01 ");
   CHECK(text({1e-6, 1e-3}) == "1e-6 1e-3 ");

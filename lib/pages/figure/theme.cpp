@@ -45,7 +45,7 @@ Setter number_setter(Number Theme::*member, double lowest, double highest) {
 }
 
 const std::map<std::string, Setter>& setters() {
-  static const std::map<std::string, Setter> all = {
+  static const std::map<std::string, Setter> table = {
       {"palette",
        [](Theme& theme, const std::vector<std::string>& words) -> std::string {
          for (const std::string& word : words) {
@@ -72,15 +72,15 @@ const std::map<std::string, Setter>& setters() {
       {"height", number_setter(&Theme::height, 100, 10000)},
       {"scale", number_setter(&Theme::scale, 0.5, 8)},
   };
-  return all;
+  return table;
 }
 
 /// `colour` moved towards `other` by `share`.
 std::string mixed(const std::string& colour, const std::string& other, double share) {
   std::string result = "#";
   for (std::size_t channel = 0; channel < 3; ++channel) {
-    const auto level = [&](const std::string& of) {
-      return static_cast<double>(std::strtol(of.substr(1 + 2 * channel, 2).c_str(), nullptr, 16));
+    const auto level = [&](const std::string& hex) {
+      return static_cast<double>(std::strtol(hex.substr(1 + 2 * channel, 2).c_str(), nullptr, 16));
     };
     std::array<char, 8> buffer;
     const double both = level(colour) + share * (level(other) - level(colour));

@@ -66,17 +66,17 @@ Figure fact_figure(const std::vector<Condition>& conditions, const char* fact, U
 
 /// Iteration times of a condition that its statistics are made of, ascending.
 stat::Sample times_of(const Condition& condition) {
-  stat::Sample all;
+  stat::Sample seconds;
   for (const summary::Member& member : condition.members) {
     const metric::Table& records = member.run->records;
     const metric::Column *const times = records.find("iteration_time"), *const timed = records.find("timed");
     if (!times || !timed || times->type() == metric::Type::text || timed->type() == metric::Type::text) continue;
     for (std::size_t row = 0; row < records.rows(); ++row) {
-      if (timed->real(row) == 1) all.push_back(times->real(row));
+      if (timed->real(row) == 1) seconds.push_back(times->real(row));
     }
   }
-  std::sort(all.begin(), all.end());
-  return all;
+  std::sort(seconds.begin(), seconds.end());
+  return seconds;
 }
 
 }  // namespace
@@ -145,11 +145,11 @@ Figure memory_figure(const std::vector<Condition>& conditions, const Options&) {
 }
 
 Figure distribution_figure(const std::vector<Condition>& conditions, const Options& options) {
-  std::vector<stat::Sample> all;
+  std::vector<stat::Sample> samples;
   double largest = 0;
   for (const Condition& condition : conditions) {
-    all.push_back(times_of(condition));
-    if (!all.back().empty()) largest = std::max(largest, all.back().back());
+    samples.push_back(times_of(condition));
+    if (!samples.back().empty()) largest = std::max(largest, samples.back().back());
   }
   if (largest == 0) throw NoData("no run of the summary has iteration times");
   const Unit unit = summary::time_unit(largest);
@@ -161,7 +161,7 @@ Figure distribution_figure(const std::vector<Condition>& conditions, const Optio
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     Bar bar;
     bar.name = conditions[i].name, bar.colour = look[i].ink, bar.failed = conditions[i].bad();
-    const stat::Sample& times = all[i];
+    const stat::Sample& times = samples[i];
     const bool few = times.size() < kFewPoints;
     if (!times.empty()) {
       const auto at = [&](double share) { return stat::quantile(times, share) / unit.factor; };

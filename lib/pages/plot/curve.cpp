@@ -65,10 +65,10 @@ std::vector<double> epochs(const std::vector<double>& steps, const Condition& co
 /// A single step that takes longer than a fifth of all others together, such as one that compiles, counts as a usual
 /// one: it would squash the axis.
 void level(std::map<std::int64_t, double>& each) {
-  stat::Sample all;
+  stat::Sample durations;
   double total = 0;
-  for (const auto& [step, seconds] : each) all.push_back(seconds), total += seconds;
-  const double usual = stat::median(all);
+  for (const auto& [step, seconds] : each) durations.push_back(seconds), total += seconds;
+  const double usual = stat::median(durations);
   for (auto& [step, seconds] : each) {
     if (slow(seconds, usual, total)) seconds = usual;
   }
@@ -192,10 +192,10 @@ std::string slow_steps(const std::vector<Condition>& conditions) {
   options.x_axis = "time";
   for (const Condition& condition : conditions) {
     const auto each = increments(condition, options);
-    stat::Sample all;
+    stat::Sample durations;
     double total = 0;
-    for (const auto& [step, seconds] : each) all.push_back(seconds), total += seconds;
-    const double usual = all.empty() ? 0 : stat::median(all);
+    for (const auto& [step, seconds] : each) durations.push_back(seconds), total += seconds;
+    const double usual = durations.empty() ? 0 : stat::median(durations);
     for (const auto& [step, seconds] : each) {
       if (slow(seconds, usual, total))
         text += (text.empty() ? "" : ", ") + condition.name + " at step " + zs::to_text(step) + " (" +

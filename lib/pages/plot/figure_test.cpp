@@ -99,13 +99,13 @@ TEST_CASE("a condition that failed is marked in every figure, also without a sin
   sample.failing = "z3_deepcompile";
   sample.absent = "z2_deepcompile";
   const metric::Store store = sample_batch(sample);
-  const auto all = summary::conditions(store, "s");
-  CHECK(loss_figure(all).panels[0].series[4].note == "FAILED, no loss");
-  CHECK(loss_figure(all).panels[0].series[5].note == "FAILED");
-  const Figure time = time_figure(all);
+  const auto conditions = summary::conditions(store, "s");
+  CHECK(loss_figure(conditions).panels[0].series[4].note == "FAILED, no loss");
+  CHECK(loss_figure(conditions).panels[0].series[5].note == "FAILED");
+  const Figure time = time_figure(conditions);
   CHECK(time.panels[0].bars[4].label == "FAILED");
   CHECK(time.panels[0].bars[4].failed);
-  CHECK(memory_figure(all).panels[0].bars[5].label == "1.443 GB  FAILED");
+  CHECK(memory_figure(conditions).panels[0].bars[5].label == "1.443 GB  FAILED");
 }
 
 TEST_CASE("one unit for a figure, by its largest value") {
@@ -117,9 +117,9 @@ TEST_CASE("one unit for a figure, by its largest value") {
 }
 
 TEST_CASE("ticks are round and within the range") {
-  const auto labels = [](const std::vector<Tick>& all) {
+  const auto labels = [](const std::vector<Tick>& ticks) {
     std::string text;
-    for (const Tick& tick : all) text += tick.label + " ";
+    for (const Tick& tick : ticks) text += tick.label + " ";
     return text;
   };
   CHECK(labels(ticks(0, 10, 5, false)) == "0 2 4 6 8 10 ");

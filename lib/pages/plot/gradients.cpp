@@ -18,12 +18,13 @@ using gradient::Finding;
 using gradient::History;
 using gradient::Measure;
 
-/// Places of `count` out of `all` ones, evenly, the first and the last among them.
-std::vector<std::size_t> spread(const std::vector<std::size_t>& all, std::size_t count) {
-  if (all.size() <= count) return all;
-  if (count == 1) return {all.front()};
+/// `count` of the places, evenly, the first and the last among them.
+std::vector<std::size_t> spread(const std::vector<std::size_t>& places, std::size_t count) {
+  if (places.size() <= count) return places;
+  if (count == 1) return {places.front()};
   std::vector<std::size_t> chosen;
-  for (std::size_t i = 0; i < count; ++i) chosen.push_back(all[(i * (all.size() - 1) + (count - 1) / 2) / (count - 1)]);
+  for (std::size_t i = 0; i < count; ++i)
+    chosen.push_back(places[(i * (places.size() - 1) + (count - 1) / 2) / (count - 1)]);
   return chosen;
 }
 
@@ -98,13 +99,13 @@ void add_curves(const History& history, const std::vector<std::size_t>& shown, s
 /// For a deep model: layer by checkpoint, tinted by the norm's logarithm.
 Panel depth_map(const History& history) {
   constexpr std::size_t kMostColumns = 12;
-  std::vector<std::size_t> all(history.checkpoints.size());
-  std::iota(all.begin(), all.end(), std::size_t{0});
+  std::vector<std::size_t> columns(history.checkpoints.size());
+  std::iota(columns.begin(), columns.end(), std::size_t{0});
   Panel panel;
   panel.title = "Norms by " + noun(history) + " and checkpoint";
   panel.x_label = history.by_step ? "step" : "checkpoint, in the order given", panel.y_label = noun(history);
   panel.key = "L2 norm; tinted by its logarithm";
-  const std::vector<std::size_t> shown = spread(all, kMostColumns);
+  const std::vector<std::size_t> shown = spread(columns, kMostColumns);
   for (const auto& layer : history.layers) panel.rows.push_back(layer.name);
   for (std::size_t column = 0; column < shown.size(); ++column) {
     panel.columns.push_back(zs::to_text(history.place(shown[column])));
@@ -113,8 +114,8 @@ Panel depth_map(const History& history) {
       panel.cells.push_back({column, row, norm > 0 ? std::log(norm) : kNone, to_rounded_text(norm, 2)});
     }
   }
-  if (shown.size() < all.size())
-    panel.notes.push_back(counted(shown.size(), "checkpoint") + " of " + std::to_string(all.size()));
+  if (shown.size() < columns.size())
+    panel.notes.push_back(counted(shown.size(), "checkpoint") + " of " + std::to_string(columns.size()));
   return panel;
 }
 

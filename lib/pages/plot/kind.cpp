@@ -19,7 +19,7 @@ struct Row {
 };
 
 const std::vector<Row>& table() {
-  static const std::vector<Row> all = {
+  static const std::vector<Row> rows = {
       {{"loss", "training loss, a curve per condition"}, loss_figure},
       {{"curve", "any column of the records, --value NAME, a curve per condition"}, curve_figure},
       {{"difference", "loss minus that of a baseline"}, difference_figure},
@@ -32,17 +32,17 @@ const std::vector<Row>& table() {
       {{"revision", "ratios of time and memory to a baseline, and loss curves"}, revision_figure},
       {{"sweep", "a result over the parameters of a sweep, the best marked"}, sweep_figure},
   };
-  return all;
+  return rows;
 }
 
 }  // namespace
 
 std::vector<Kind> kinds() {
-  std::vector<Kind> all;
-  for (const Row& row : table()) all.push_back(row.kind);
-  all.push_back({kGradients, "gradient norms of the layers of a run, and how they went over its checkpoints"});
-  all.push_back({kTrace, "profiler traces: what each rank did, kernels, critical path, queues, memory, who waited"});
-  return all;
+  std::vector<Kind> known;
+  for (const Row& row : table()) known.push_back(row.kind);
+  known.push_back({kGradients, "gradient norms of the layers of a run, and how they went over its checkpoints"});
+  known.push_back({kTrace, "profiler traces: what each rank did, kernels, critical path, queues, memory, who waited"});
+  return known;
 }
 
 Figure figure(const std::string& kind, const metric::Store& store, const std::string& source, Options options,
@@ -102,11 +102,11 @@ std::string stage_name(const Condition& condition) {
 }  // namespace
 
 std::vector<std::string> stage_names(const std::vector<Condition>& conditions) {
-  std::vector<std::string> all;
-  for (const Condition& condition : conditions) all.push_back(stage_name(condition));
-  std::vector<std::string> unlike = all;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (std::count(all.begin(), all.end(), all[i]) > 1) unlike[i] += ", " + conditions[i].name;
+  std::vector<std::string> names;
+  for (const Condition& condition : conditions) names.push_back(stage_name(condition));
+  std::vector<std::string> unlike = names;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (std::count(names.begin(), names.end(), names[i]) > 1) unlike[i] += ", " + conditions[i].name;
   }
   return unlike;
 }

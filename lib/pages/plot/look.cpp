@@ -40,11 +40,11 @@ bool comparable(const std::vector<const Condition*>& conditions) {
 }
 
 std::vector<const Condition*> healthy(const std::vector<Condition>& conditions) {
-  std::vector<const Condition*> all;
+  std::vector<const Condition*> kept;
   for (const Condition& condition : conditions) {
-    if (!condition.bad() && std::isfinite(condition["final_loss"].value_or(HUGE_VAL))) all.push_back(&condition);
+    if (!condition.bad() && std::isfinite(condition["final_loss"].value_or(HUGE_VAL))) kept.push_back(&condition);
   }
-  return all;
+  return kept;
 }
 
 }  // namespace

@@ -15,19 +15,21 @@ namespace {
 /// How much is known about conditions with coinciding curves: the larger, the more.
 enum class Known { close, curves, bits };
 
-Known known(const summary::Agreement& all) {
-  if (all.curves && all.same_steps && all.digests && all.with_digest == all.with_curve) return Known::bits;
-  return all.curves ? Known::curves : Known::close;
+Known known(const summary::Agreement& agreement) {
+  if (agreement.curves && agreement.same_steps && agreement.digests && agreement.with_digest == agreement.with_curve)
+    return Known::bits;
+  return agreement.curves ? Known::curves : Known::close;
 }
 
 /// The note about coinciding curves. `series` has the curves of the conditions.
 std::string coincidence(const std::vector<Condition>& conditions, const std::vector<Series>& series) {
-  const summary::Agreement all = summary::agreement(conditions);
-  if (known(all) == Known::bits)
-    return counted(all.with_curve, "condition") + ", identical to the last bit (state digest " + all.digest + ")";
-  if (all.curves)
-    return counted(all.with_curve, "condition") + " with the same loss at every " +
-           (all.same_steps ? "logged step" : "step they share");
+  const summary::Agreement agreement = summary::agreement(conditions);
+  if (known(agreement) == Known::bits)
+    return counted(agreement.with_curve, "condition") + ", identical to the last bit (state digest " +
+           agreement.digest + ")";
+  if (agreement.curves)
+    return counted(agreement.with_curve, "condition") + " with the same loss at every " +
+           (agreement.same_steps ? "logged step" : "step they share");
   std::map<std::size_t, std::size_t> groups;  // how many there are of each size
   Known least = Known::bits;
   for (std::size_t first = 0; first < series.size(); ++first) {
@@ -128,10 +130,10 @@ Figure loss_figure(const std::vector<Condition>& conditions, const Options& opti
     panel.series.push_back(std::move(series));
   }
   if (drawn == 0) throw NoData("no condition of the summary has a loss curve");
-  const std::size_t all = panel.series.size();
-  if (all <= kMostCurves) figure::stripe_coinciding(panel.series, 0.004, options.log);
+  const std::size_t curves = panel.series.size();
+  if (curves <= kMostCurves) figure::stripe_coinciding(panel.series, 0.004, options.log);
   const std::string note = coincidence(conditions, panel.series);
-  if (all > kMostCurves) panel.notes.clear();  // notes of single curves
+  if (curves > kMostCurves) panel.notes.clear();  // notes of single curves
   if (!note.empty()) panel.notes.insert(panel.notes.begin(), note);
   if (!gather_curves(panel, conditions)) {
     for (std::string& one : method(conditions, panel.series, options)) panel.notes.push_back(std::move(one));
@@ -215,7 +217,7 @@ Figure difference_figure(const std::vector<Condition>& conditions, const Options
 
 bool nearly_equal(const std::vector<Condition>& conditions) {
   constexpr double kClose = 0.03;  // share of the range of all losses: a line's width or two
-  Range all;
+  Range whole;
   double furthest = 0;
   bool shared = false;
   std::map<double, Range> by_step;
@@ -223,15 +225,15 @@ bool nearly_equal(const std::vector<Condition>& conditions) {
   plain.smooth = 1;
   for (const Condition& condition : conditions) {
     const Series curve = loss_curve(condition, {}, plain);
-    for (std::size_t i = 0; i < curve.x.size(); ++i) all.include(curve.y[i]), by_step[curve.x[i]].include(curve.y[i]);
+    for (std::size_t i = 0; i < curve.x.size(); ++i) whole.include(curve.y[i]), by_step[curve.x[i]].include(curve.y[i]);
   }
-  if (all.empty() || conditions.size() < 2) return false;
+  if (whole.empty() || conditions.size() < 2) return false;
   for (const auto& [step, range] : by_step) {
     if (range.empty()) continue;
     furthest = std::max(furthest, range.high - range.low);
     shared = shared || range.high > range.low;
   }
-  return shared && furthest < kClose * (all.high - all.low);
+  return shared && furthest < kClose * (whole.high - whole.low);
 }
 
 }  // namespace zs::plot

@@ -36,15 +36,15 @@ std::string sized(const stat::Alike& group, std::size_t size) {
 
 /// The members of a group with a value, and their fence.
 struct Values {
-  stat::Sample all;
+  stat::Sample values;
   stat::Fence fence;
 };
 Values values_of(const stat::Alike& group, const std::vector<Condition>& conditions, const std::vector<double>& value) {
   Values made;
   for (const std::size_t i : group.runs) {
-    if (std::isfinite(value[i]) && !conditions[i].bad()) made.all.push_back(value[i]);
+    if (std::isfinite(value[i]) && !conditions[i].bad()) made.values.push_back(value[i]);
   }
-  made.fence = stat::fence(made.all, kLeast);
+  made.fence = stat::fence(made.values, kLeast);
   return made;
 }
 
@@ -107,13 +107,13 @@ bool gather_bars(Panel& panel, const std::vector<Condition>& conditions, const U
   const std::vector<stat::Alike> groups = groups_of(conditions);
   for (std::size_t place = 0; place < groups.size(); ++place) {
     const Values of_group = values_of(groups[place], conditions, value);
-    const bool box = of_group.all.size() >= kFewestOfBox && boxes.size() < kMostGroups;
+    const bool box = of_group.values.size() >= kFewestOfBox && boxes.size() < kMostGroups;
     if (box) {
-      const auto at = [&](double share) { return stat::quantile(of_group.all, share); };
+      const auto at = [&](double share) { return stat::quantile(of_group.values, share); };
       Bar bar;
-      bar.name = sized(groups[place], of_group.all.size()), bar.colour = Ink(boxes.size());
+      bar.name = sized(groups[place], of_group.values.size()), bar.colour = Ink(boxes.size());
       bar.from = at(0.25), bar.value = at(0.75), bar.inner = at(0.5), bar.low = at(0.05), bar.high = at(0.95);
-      for (const double one : of_group.all) {
+      for (const double one : of_group.values) {
         if (!(one >= bar.low && one <= bar.high)) bar.dots.push_back(one);
       }
       bar.label = unit.text(bar.inner * unit.factor);
@@ -150,7 +150,7 @@ bool gather_curves(Panel& panel, const std::vector<Condition>& conditions) {
   name_left_out(panel, conditions, "curve", [&](std::size_t i) { return panel.series[i].x.empty(); });
   for (const stat::Alike& group : groups_of(conditions)) {
     const Values of_group = values_of(group, conditions, ends);
-    const bool band = of_group.all.size() >= kFewestOfBox && bands.size() < kMostGroups;
+    const bool band = of_group.values.size() >= kFewestOfBox && bands.size() < kMostGroups;
     std::map<double, stat::Sample> steps;
     for (const std::size_t i : group.runs) {
       const Series& series = panel.series[i];
@@ -167,8 +167,8 @@ bool gather_curves(Panel& panel, const std::vector<Condition>& conditions) {
         hidden += !band;
     }
     if (!band) continue;
-    bands.push_back(band_of(steps, of_group.all.size()));
-    bands.back().name = sized(group, of_group.all.size()), bands.back().colour = Ink(bands.size() - 1);
+    bands.push_back(band_of(steps, of_group.values.size()));
+    bands.back().name = sized(group, of_group.values.size()), bands.back().colour = Ink(bands.size() - 1);
   }
   std::size_t named = 0;
   const std::size_t groups = bands.size();

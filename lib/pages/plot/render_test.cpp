@@ -104,12 +104,12 @@ TEST_CASE("a map with long names has them whole on a phone too, above cells that
 
 TEST_CASE("no line is wider than the screen, whatever the names, in any of the modes") {
   metric::Store store = sample_batch();
-  auto all = summary::conditions(store, "s");
-  all[0].name = std::string(200, 'x');
-  all[1].name = "\xE4\xB8\xAD name \x1b[31m with \"quotes\" and \\ 'all'";
+  auto conditions = summary::conditions(store, "s");
+  conditions[0].name = std::string(200, 'x');
+  conditions[1].name = "\xE4\xB8\xAD name \x1b[31m with \"quotes\" and \\ 'all'";
   for (const bool unicode : {false, true}) {
     const Screen screen = {60, 20, unicode, false};
-    for (const Figure& figure : {loss_figure(all), time_figure(all), memory_figure(all)}) {
+    for (const Figure& figure : {loss_figure(conditions), time_figure(conditions), memory_figure(conditions)}) {
       std::string line;
       for (const char c : terminal_text(figure, Theme(), screen)) {
         if (c != '\n') {
@@ -155,7 +155,7 @@ TEST_CASE("a name cannot break out of the script or the SVG") {
 
 TEST_CASE("a picture is laid out once: SVG and gnuplot have the same texts, and all of it lies within") {
   const metric::Store store = sample_batch();
-  const auto all = summary::conditions(store, "s");
+  const auto conditions = summary::conditions(store, "s");
   const Figure map{"Map", {[] {
                      Panel panel;
                      panel.rows = {"a", "b"}, panel.columns = {"x", "y"};
@@ -163,7 +163,8 @@ TEST_CASE("a picture is laid out once: SVG and gnuplot have the same texts, and 
                        panel.cells.push_back({i % 2, i / 2, static_cast<double>(i), std::to_string(i), i == 0});
                      return panel;
                    }()}};
-  for (const Figure& figure : {loss_figure(all), time_figure(all), memory_figure(all), distribution_figure(all), map}) {
+  for (const Figure& figure : {loss_figure(conditions), time_figure(conditions), memory_figure(conditions),
+                               distribution_figure(conditions), map}) {
     for (const double width : {380.0, 520.0, 880.0}) {
       const Scene drawn = scene(figure, Shape{width});
       CHECK(drawn.marks.size() > 10);
@@ -272,10 +273,10 @@ TEST_CASE("a summary without what a figure needs is an error that says so") {
   CHECK_THROWS_WITH_AS(summary::conditions(store, "x.h5"),
                        "x.h5: the summary has no column 'condition' (make it with zs-aggregate)", Error);
   store.summary->column("condition", metric::Type::text).texts() = {"only"};
-  const auto all = summary::conditions(store, "x.h5");
-  CHECK_THROWS_WITH_AS(loss_figure(all), "no condition of the summary has a loss curve", Error);
-  CHECK_THROWS_WITH_AS(time_figure(all), "no condition of the summary has an iteration time", Error);
-  CHECK_THROWS_WITH_AS(memory_figure(all), "no condition of the summary has a peak memory", Error);
+  const auto conditions = summary::conditions(store, "x.h5");
+  CHECK_THROWS_WITH_AS(loss_figure(conditions), "no condition of the summary has a loss curve", Error);
+  CHECK_THROWS_WITH_AS(time_figure(conditions), "no condition of the summary has an iteration time", Error);
+  CHECK_THROWS_WITH_AS(memory_figure(conditions), "no condition of the summary has a peak memory", Error);
 }
 
 }  // namespace zs::plot

@@ -19,8 +19,9 @@ using trace::Trace;
 constexpr double kSecond = 1e6;  // in the microseconds of traces
 
 Sheet answer(std::string_view analysis, const trace::Question& question, std::size_t most) {
-  const auto& all = trace::analyses();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == analysis; });
+  const auto& analyses = trace::analyses();
+  const auto found =
+      std::find_if(analyses.begin(), analyses.end(), [&](const auto& one) { return one.name == analysis; });
   return found->run(question, most);
 }
 
@@ -67,8 +68,8 @@ void tell_apart(std::vector<std::string*> names) {
     while (common > 0 && std::isalnum(static_cast<unsigned char>((*group.front())[common - 1]))) --common;
     const std::string head = group.front()->substr(0, std::min(kHead, group.front()->find('<')));
     for (std::size_t i = 0; i < group.size(); ++i) {
-      const std::string own = group[i]->substr(std::min(common, group[i]->size()));
-      *group[i] = own.empty() ? *group[i] + " #" + std::to_string(i + 1) : head + ".. " + own;
+      const std::string tail = group[i]->substr(std::min(common, group[i]->size()));
+      *group[i] = tail.empty() ? *group[i] + " #" + std::to_string(i + 1) : head + ".. " + tail;
     }
   }
 }

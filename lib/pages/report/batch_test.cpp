@@ -119,10 +119,10 @@ TEST_CASE("of a model that takes images a report says nats and images, and nothi
   CHECK(says(text, "16 images"));
   CHECK(says(text, "85.8"));
   CHECK_FALSE(says(text, "token"));
-  const std::vector<Condition> all = summary::conditions(store, "s.h5");
-  CHECK(plot::loss_figure(all, {}).panels[0].y_label == "loss (nats)");
-  CHECK(plot::difference_figure(all, {}).panels[0].y_label == "loss minus that of z1_baseline (nats)");
-  CHECK(plot::throughput_figure(all, {}).panels[0].x_label == "images (k/s)");
+  const std::vector<Condition> conditions = summary::conditions(store, "s.h5");
+  CHECK(plot::loss_figure(conditions, {}).panels[0].y_label == "loss (nats)");
+  CHECK(plot::difference_figure(conditions, {}).panels[0].y_label == "loss minus that of z1_baseline (nats)");
+  CHECK(plot::throughput_figure(conditions, {}).panels[0].x_label == "images (k/s)");
 }
 
 TEST_CASE("ranks and accumulation may differ as long as the global batch does not") {

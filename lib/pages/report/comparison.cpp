@@ -18,15 +18,15 @@ namespace {
 /// The differences of two revisions besides their revision, among attributes of both: an older program may record less.
 /// Attributes that vary equally over the runs of both, such as a seed, do not count as a difference.
 std::vector<attribute::Difference> beside_revision(const Condition& baseline, const Condition& other) {
-  std::vector<attribute::Difference> all = summary::differences({&baseline, &other});
+  std::vector<attribute::Difference> differences = summary::differences({&baseline, &other});
   const auto split = static_cast<std::ptrdiff_t>(baseline.members.size());
-  std::erase_if(all, [&](const attribute::Difference& one) {
+  std::erase_if(differences, [&](const attribute::Difference& one) {
     const std::set<std::string> here(one.values.begin(), one.values.begin() + split),
-        there(one.values.begin() + split, one.values.end());
+        others(one.values.begin() + split, one.values.end());
     const attribute::Attribute* const row = attribute::find(one.name);
-    return here == there || here.count("") + there.count("") > 0 || (row && row->program);
+    return here == others || here.count("") + others.count("") > 0 || (row && row->program);
   });
-  return all;
+  return differences;
 }
 
 /// Every run has a digest, and not all are equal.

@@ -41,15 +41,15 @@ void add_digests(const Condition& condition, Findings& found) {
       add(found.digests, condition, condition.state_digest, {});
     return;
   }
-  bool all = true;
+  bool complete = true;
   for (const summary::Member& member : condition.members) {
     const std::string digest = member.run->attribute("state_digest");
     if (digest.empty())
-      all = false;
+      complete = false;
     else
       add(found.digests, condition, digest, member.facts);
   }
-  if (!all) found.without_digest.push_back(&condition);
+  if (!complete) found.without_digest.push_back(&condition);
 }
 
 /// Another arithmetic is an excuse for other bits, not against the same: classes of one training that end with one
@@ -75,9 +75,9 @@ void merge(std::vector<DigestClass>& classes) {
 std::vector<attribute::Difference> unlike(const std::vector<DigestClass>& classes) {
   std::vector<const attribute::Facts*> facts;
   for (const DigestClass& one : classes) facts.push_back(&one.facts);
-  std::vector<attribute::Difference> all = attribute::differences(facts);
-  std::erase_if(all, [](const auto& one) { return one.role == attribute::Role::layout; });
-  return all;
+  std::vector<attribute::Difference> differing = attribute::differences(facts);
+  std::erase_if(differing, [](const auto& one) { return one.role == attribute::Role::layout; });
+  return differing;
 }
 
 /// The digests that classes share.
@@ -91,7 +91,7 @@ std::vector<DigestGroup> shared(const std::vector<DigestClass>& classes) {
   std::erase_if(groups, [&](const DigestGroup& group) {
     return std::count_if(classes.begin(), classes.end(), [&](const DigestClass& one) {
              return std::any_of(one.groups.begin(), one.groups.end(),
-                                [&](const DigestGroup& own) { return own.digest == group.digest; });
+                                [&](const DigestGroup& shown) { return shown.digest == group.digest; });
            }) < 2;
   });
   return groups;

@@ -26,9 +26,9 @@ Cell word(const std::string& text) { return {Text(code(text))}; }
 /// A cosine; "-" where there is none.
 /// A variance or a noise scale; "-" where micro-batches say nothing.
 Cell noise_cell(double value) { return std::isnan(value) ? Cell{Text("-")} : number(value); }
-Cell share(std::int64_t part, std::int64_t all) {
-  if (all == 0) return {Text("-")};
-  const double ratio = static_cast<double>(part) / static_cast<double>(all);
+Cell share(std::int64_t part, std::int64_t total) {
+  if (total == 0) return {Text("-")};
+  const double ratio = static_cast<double>(part) / static_cast<double>(total);
   return {Text(part == 0 ? "0 %" : percent(ratio)), ratio};
 }
 Cell non_finite_cell(std::int64_t count) {
@@ -38,10 +38,11 @@ Cell non_finite_cell(std::int64_t count) {
 /// Checkpoints that tables show side by side: all, or some evenly, the last among them.
 std::vector<std::size_t> columns(const History& history, std::size_t first) {
   const std::size_t count = history.checkpoints.size() - first;
-  std::vector<std::size_t> all;
+  std::vector<std::size_t> chosen;
   const std::size_t most = std::min(count, kMostColumns);
-  for (std::size_t i = 0; i < most; ++i) all.push_back(first + (most == 1 ? count - 1 : i * (count - 1) / (most - 1)));
-  return all;
+  for (std::size_t i = 0; i < most; ++i)
+    chosen.push_back(first + (most == 1 ? count - 1 : i * (count - 1) / (most - 1)));
+  return chosen;
 }
 
 /// A row for each layer, a column for each of some checkpoints.

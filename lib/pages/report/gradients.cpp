@@ -72,9 +72,9 @@ LoggedNorms logged(const History& history, const LoggedRuns& runs) {
     const gradient::Source& source = history.checkpoints[i].source;
     const metric::Run* const run = runs.of(source);
     if (run && norms.count(run) == 0) norms[run] = logged_norms(*run);
-    const std::map<std::int64_t, double>& its = norms[run];
-    const auto found = source.step ? its.find(*source.step) : its.end();
-    result.known.push_back(found != its.end());
+    const std::map<std::int64_t, double>& by_step = norms[run];
+    const auto found = source.step ? by_step.find(*source.step) : by_step.end();
+    result.known.push_back(found != by_step.end());
     result.norms.push_back(result.known.back() ? found->second : std::nan(""));
     if (!result.known.back()) continue;
     ++result.compared;
@@ -93,13 +93,13 @@ Text layer_names(const History& history, const std::vector<Finding>& findings, c
     if (gradient::name(finding.trouble) == kind) layers.insert(finding.layer);
   }
   constexpr std::size_t kMost = 6;
-  std::vector<Text> all;
+  std::vector<Text> texts;
   for (const std::size_t layer : layers) {
-    if (all.size() == kMost && layers.size() > kMost + 1)
-      return say("{} and {} more", joined(all, ", ", ", "), std::to_string(layers.size() - kMost));
-    all.push_back(code(history.layers[layer].name));
+    if (texts.size() == kMost && layers.size() > kMost + 1)
+      return say("{} and {} more", joined(texts, ", ", ", "), std::to_string(layers.size() - kMost));
+    texts.push_back(code(history.layers[layer].name));
   }
-  return joined(all, ", ", ", ");
+  return joined(texts, ", ", ", ");
 }
 
 /// The findings: a row for each layer and trouble, with the last checkpoint that has it.
@@ -107,12 +107,12 @@ Grid findings_grid(const History& history, const std::vector<Finding>& findings)
   Grid grid{"What is wrong", {"layer", "what", "checkpoints", "the last"}, {false, false, true, false}, {}};
   std::map<std::pair<std::size_t, Trouble>, std::vector<Finding>> grouped;
   for (const Finding& finding : findings) grouped[{finding.layer, finding.trouble}].push_back(finding);
-  for (const auto& [key, all] : grouped) {
+  for (const auto& [key, found] : grouped) {
     grid.rows.push_back({{Text(code(history.layers[key.first].name)), static_cast<double>(key.first)},
                          {Text(bad(gradient::name(key.second)))},
-                         {Text(std::to_string(all.size()) + " of " + std::to_string(history.checkpoints.size())),
-                          static_cast<double>(all.size())},
-                         {Text(said(history, all.back()))}});
+                         {Text(std::to_string(found.size()) + " of " + std::to_string(history.checkpoints.size())),
+                          static_cast<double>(found.size())},
+                         {Text(said(history, found.back()))}});
   }
   return grid;
 }
@@ -173,15 +173,15 @@ Section summary_section(const History& history, const std::vector<Finding>& find
     list.items.push_back(say("The whole gradient at {} and that of the checkpoint before have a cosine of {}.",
                              history.when(last), strong(to_rounded_text(history.cosine(last), 3))));
   if (const gradient::Noise noise = history.noise(last); !std::isnan(noise.scale)) {
-    const std::string of =
+    const std::string measured =
         std::to_string(history.checkpoints[last].micro_batches) + " micro-batches at " + history.when(last);
     list.items.push_back(
         std::isinf(noise.scale)
             ? say("The whole gradient does not stand out of what the {} differ by: more samples in a step would help.",
-                  of)
+                  measured)
             : say("By what the {} differ, the mean gradient of {} would be as much noise as gradient (the simple noise "
                   "scale of McCandlish and others, 2018).",
-                  of, strong(to_rounded_text(noise.scale, 3) + " micro-batches")));
+                  measured, strong(to_rounded_text(noise.scale, 3) + " micro-batches")));
   }
   if (log.compared > 0 && log.unlike.empty())
     list.items.push_back(say("The norm of all layers together is the one that the training logged, at {}.",
@@ -215,9 +215,9 @@ void speak_of(const std::string& noun, Document& document) {
       };
       const bool whole = (begin == 0 || (!part(begin - 1) && text[begin - 1] != '.')) && !part(end);
       if (!whole || (text[begin] != 'l' && text[begin] != 'L')) continue;
-      std::string own = noun;
-      if (text[begin] == 'L') own[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(own[0])));
-      text.replace(begin, 5, own);
+      std::string word = noun;
+      if (text[begin] == 'L') word[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(word[0])));
+      text.replace(begin, 5, word);
     }
   };
   const auto sentence = [&](Text& text) {

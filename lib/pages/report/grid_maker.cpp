@@ -30,9 +30,10 @@ Cell name_cell(const Condition& condition, bool with_status) {
 }
 
 std::vector<double> values(const Findings& found, Condition::Column column) {
-  std::vector<double> all;
-  for (const Condition& condition : found.conditions) all.push_back(condition[column].value_or(figure::kNone));
-  return all;
+  std::vector<double> column_values;
+  for (const Condition& condition : found.conditions)
+    column_values.push_back(condition[column].value_or(figure::kNone));
+  return column_values;
 }
 
 bool has(const Findings& found, Condition::Column column) {
@@ -61,14 +62,14 @@ void GridMaker::interval(const std::string& title, Condition::Column low, Condit
 }
 
 void GridMaker::mean(const std::string& title, const std::string& name, summary::Unit (*unit_of)(double)) {
-  std::vector<double> all;
-  for (const Condition& condition : found_.conditions) all.push_back(summary::mean_fact(condition, {name.c_str()}));
-  const summary::Unit unit = unit_of(largest(all));
-  for (double& value : all) value /= unit.factor;
-  if (std::all_of(all.begin(), all.end(), [](double value) { return std::isnan(value); })) return;
-  const std::vector<std::string> texts = summary::column(all, 4);
+  std::vector<double> means;
+  for (const Condition& condition : found_.conditions) means.push_back(summary::mean_fact(condition, {name.c_str()}));
+  const summary::Unit unit = unit_of(largest(means));
+  for (double& value : means) value /= unit.factor;
+  if (std::all_of(means.begin(), means.end(), [](double value) { return std::isnan(value); })) return;
+  const std::vector<std::string> texts = summary::column(means, 4);
   column(title + " (" + unit.name + ")", [&](std::size_t i) {
-    return std::isnan(all[i]) ? nothing() : Cell{Text(texts[i]), all[i]};
+    return std::isnan(means[i]) ? nothing() : Cell{Text(texts[i]), means[i]};
   });
 }
 
@@ -88,11 +89,11 @@ void GridMaker::mark_least(const std::string& title) {
 void GridMaker::numbers(const std::string& title, const std::vector<Condition::Column>& columns,
                         const summary::Unit& unit) {
   if (!has(found_, columns[0])) return;
-  std::vector<double> all;
+  std::vector<double> scaled;
   for (const Condition::Column one : columns) {
-    for (const double value : values(found_, one)) all.push_back(value / unit.factor);
+    for (const double value : values(found_, one)) scaled.push_back(value / unit.factor);
   }
-  const std::vector<std::string> texts = summary::column(all, columns[0].row().digits);
+  const std::vector<std::string> texts = summary::column(scaled, columns[0].row().digits);
   column(title, [&](std::size_t i) {
     const Condition& condition = found_.conditions[i];
     Cell cell;

@@ -168,13 +168,13 @@ std::string to_origins(const Document& document) {
 }
 
 std::vector<const Picture*> pictures(const Document& document) {
-  std::vector<const Picture*> all;
+  std::vector<const Picture*> found;
   for (const Section& section : document.sections) {
     for (const Block& block : section.blocks) {
-      if (const auto* const picture = std::get_if<Picture>(&block)) all.push_back(picture);
+      if (const auto* const picture = std::get_if<Picture>(&block)) found.push_back(picture);
     }
   }
-  return all;
+  return found;
 }
 
 }  // namespace zs::report

@@ -24,7 +24,7 @@ Document revision(const metric::Store& store, const Findings& found, const std::
 
 /// The comparison as JSON, which is in the document of revision(): the verdict, each answer with its numbers, and every
 /// run with its record. Numbers that are not finite are null.
-std::string to_json(const Comparisons& all, const Findings& found, const Gate& gate);
+std::string to_json(const Comparisons& comparisons, const Findings& found, const Gate& gate);
 
 // The report on a sweep: many conditions, a few parameters, and which is best.
 

@@ -45,11 +45,11 @@ figure::Figure map_of(const probe::Map& map) {
     const std::string row = row_of(module);
     if (std::find(panel.rows.begin(), panel.rows.end(), row) == panel.rows.end()) panel.rows.push_back(row);
   }
-  std::set<std::int64_t> all;
+  std::set<std::int64_t> steps_seen;
   for (const auto& [module, steps] : map.modules) {
-    for (const auto& [step, ratio] : steps) all.insert(step);
+    for (const auto& [step, ratio] : steps) steps_seen.insert(step);
   }
-  const std::vector<std::int64_t> steps(all.begin(), all.end());
+  const std::vector<std::int64_t> steps(steps_seen.begin(), steps_seen.end());
   const std::size_t each = (steps.size() + kMostColumns - 1) / kMostColumns;
   std::map<std::int64_t, std::size_t> columns;
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -57,10 +57,10 @@ figure::Figure map_of(const probe::Map& map) {
     if (i % each == 0) panel.columns.push_back(to_text(steps[i]));
   }
   std::map<std::pair<std::size_t, std::size_t>, double> most;
-  for (const auto& [module, its] : map.modules) {
+  for (const auto& [module, ratios] : map.modules) {
     const auto row =
         static_cast<std::size_t>(std::find(panel.rows.begin(), panel.rows.end(), row_of(module)) - panel.rows.begin());
-    for (const auto& [step, ratio] : its) {
+    for (const auto& [step, ratio] : ratios) {
       double& here = most[{row, columns[step]}];
       here = std::max(here, ratio);
     }

@@ -57,12 +57,14 @@ void examine(const Condition& condition, Remarks& remarks) {
     const std::int64_t stride = strides.empty() ? 0 : strides[strides.size() / 2];
     const auto gaps =
         static_cast<std::size_t>(strides.end() - std::upper_bound(strides.begin(), strides.end(), stride));
-    const std::string of = " of " + std::to_string(series.points.size());
-    if (not_finite > 0) remark(counted(not_finite, "loss value") + of + " not finite.");
-    if (impossible > 0) remark(counted(impossible, "iteration time") + of + " not a time: not above 0, or not finite.");
+    const std::string of_points = " of " + std::to_string(series.points.size());
+    if (not_finite > 0) remark(counted(not_finite, "loss value") + of_points + " not finite.");
+    if (impossible > 0)
+      remark(counted(impossible, "iteration time") + of_points + " not a time: not above 0, or not finite.");
     if (const auto peak = member["peak_mem"]; peak && !(*peak > 0))
       remark("the peak memory is " + to_text(*peak) + " bytes.");
-    if (silent > 0 && silent < series.points.size()) remark(counted(silent, "logged step") + of + " without a loss.");
+    if (silent > 0 && silent < series.points.size())
+      remark(counted(silent, "logged step") + of_points + " without a loss.");
     if (silent > 0 && silent == series.points.size()) remark("no loss at any logged step.");
     if (gaps > 0)
       remark(counted(gaps, "gap") + " between logged steps, which are otherwise " + to_text(stride) + " apart.");

@@ -26,12 +26,12 @@ bool has_times(const Condition& condition) {
 
 /// The columns of this kind that a report shows.
 std::vector<Condition::Column> shown(stat::Kind kind) {
-  std::vector<Condition::Column> all;
+  std::vector<Condition::Column> columns;
   for (std::size_t at = 0; at < stat::kSummaryColumns.size(); ++at) {
     const stat::SummaryColumn& row = stat::kSummaryColumns[at];
-    if (row.kind == kind && !row.report.empty()) all.emplace_back(at);
+    if (row.kind == kind && !row.report.empty()) columns.emplace_back(at);
   }
-  return all;
+  return columns;
 }
 
 bool any_fact(const Findings& found, const char* name) {
@@ -52,7 +52,7 @@ summary::Unit binary(const summary::Unit& unit) {
 static std::string healthy(const Findings& found) { return found.bad.empty() ? "" : " that did not fail"; }
 
 Text loss_sentence(const Findings& found) {
-  const summary::Losses& all = found.losses;
+  const summary::Losses& losses = found.losses;
   if (found.conditions.size() == 1) {
     const Condition& one = found.conditions[0];
     const auto first = one["first_loss"], final = one["final_loss"];
@@ -63,26 +63,26 @@ Text loss_sentence(const Findings& found) {
     if (const auto valid = one["valid_loss"]) text += say("; the validation loss is {}", loss_text(*valid));
     return text += ".";
   }
-  if (all.pairs == 0)
+  if (losses.pairs == 0)
     return "Losses cannot be compared: no two conditions" + healthy(found) + " share a step with a loss.";
-  const std::string but = all.beside.empty() ? "." : "; what differs is " + all.beside + ".";
-  if (all.equal)
-    return "The loss curves are equal at all " + counted(all.fewest_steps, "logged step") + ", as logged" + but;
-  if (!all.first_step) return "The loss curves are equal at the steps that two of them share.";
-  const std::string first = to_text(*all.first_step);
-  if (!all.largest)
-    return say("The mean losses are equal, but single values differ from step {} on ({}).", first, all.first_in);
-  if (all.printed)
+  const std::string but = losses.beside.empty() ? "." : "; what differs is " + losses.beside + ".";
+  if (losses.equal)
+    return "The loss curves are equal at all " + counted(losses.fewest_steps, "logged step") + ", as logged" + but;
+  if (!losses.first_step) return "The loss curves are equal at the steps that two of them share.";
+  const std::string first = to_text(*losses.first_step);
+  if (!losses.largest)
+    return say("The mean losses are equal, but single values differ from step {} on ({}).", first, losses.first_in);
+  if (losses.printed)
     return say(
         "The losses are equal as printed, to one unit of the last of {} (the first that is not the same: step {}).",
-        counted(static_cast<std::size_t>(*all.printed), "decimal"), first);
-  const std::string step = to_text(all.largest->step);
+        counted(static_cast<std::size_t>(*losses.printed), "decimal"), first);
+  const std::string step = to_text(losses.largest->step);
   const std::string what =
-      !std::isfinite(all.largest->difference)
+      !std::isfinite(losses.largest->difference)
           ? "at step " + step + " one of them is not finite."
-          : "the largest difference at one step is " + loss_text(all.largest->difference, all.largest->a->loss_unit) +
-                " (step " + step + (std::isfinite(all.largest->relative) ? ", " + percent(all.largest->relative) : "") +
-                ").";
+          : "the largest difference at one step is " +
+                loss_text(losses.largest->difference, losses.largest->a->loss_unit) + " (step " + step +
+                (std::isfinite(losses.largest->relative) ? ", " + percent(losses.largest->relative) : "") + ").";
   return say("The losses first differ at step {}; {}", first, what);
 }
 
@@ -343,11 +343,11 @@ Section summary_section(const metric::Store& store, const Findings& found) {
   const auto add = [&](const std::string& title, Condition::Column column, double factor) {
     if (!has(found, column)) return;
     grid.header.push_back(title), grid.numeric.push_back(true);
-    std::vector<double> all = values(found, column);
-    for (double& value : all) value /= factor;
-    const std::vector<std::string> texts = summary::column(all, column.row().digits);
-    for (std::size_t i = 0; i < all.size(); ++i)
-      grid.rows[i].push_back(found.conditions[i][column] ? Cell{Text(texts[i]), all[i]} : nothing());
+    std::vector<double> scaled = values(found, column);
+    for (double& value : scaled) value /= factor;
+    const std::vector<std::string> texts = summary::column(scaled, column.row().digits);
+    for (std::size_t i = 0; i < scaled.size(); ++i)
+      grid.rows[i].push_back(found.conditions[i][column] ? Cell{Text(texts[i]), scaled[i]} : nothing());
   };
   add("final loss", "final_loss", 1);
   add("mean time (" + seconds.name + ")", "time_mean", seconds.factor);

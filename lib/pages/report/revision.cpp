@@ -88,13 +88,13 @@ Section says(Section section, const std::vector<Comparison>& comparisons, const 
 
 Section runs_section(const Condition& baseline, const std::vector<Comparison>& comparisons) {
   Section section{"Runs", {}};
-  std::vector<const Condition*> all = {&baseline};
-  for (const Comparison& one : comparisons) all.push_back(one.other);
+  std::vector<const Condition*> revisions = {&baseline};
+  for (const Comparison& one : comparisons) revisions.push_back(one.other);
   Grid grid{"",
             {"revision", "run", "status", "final loss", "mean time", "peak memory", "state digest"},
             {false, false, false, true, true, true, false},
             {}};
-  for (const Condition* const condition : all) {
+  for (const Condition* const condition : revisions) {
     for (const summary::Member& member : condition->members) {
       const std::string digest = member.run->attribute("state_digest");
       const auto loss = member["final_loss"];
@@ -181,17 +181,17 @@ Section measurement_section(const Findings& found) {
 
 Document revision(const metric::Store& store, const Findings& found, const std::string& source,
                   const std::string& folder, const Gate& gate) {
-  Comparisons all = compare(store, found, source, gate);
-  const Condition& baseline = *all.baseline;
-  const std::vector<Comparison>& comparisons = all.others;
+  Comparisons compared = compare(store, found, source, gate);
+  const Condition& baseline = *compared.baseline;
+  const std::vector<Comparison>& comparisons = compared.others;
   Document document;
   document.title = comparisons.size() == 1
                        ? "Comparison of " + comparisons[0].other->name + " with " + baseline.name
                        : "Comparison of " + counted(comparisons.size(), "revision") + " with " + baseline.name;
-  document.verdict = all.verdict;
-  document.label = all.label;
-  document.data = to_json(all, found, gate);
-  document.verdict_text = std::move(all.text);
+  document.verdict = compared.verdict;
+  document.label = compared.label;
+  document.data = to_json(compared, found, gate);
+  document.verdict_text = std::move(compared.text);
 
   Tracer tracer(document, folder);
   Section summary{"Executive summary", {}};

@@ -74,24 +74,24 @@ Json json(const summary::Member& member) {
 
 /// Mean and standard deviation over the runs of a condition that have the value.
 Json over_runs(const Condition& condition, summary::Member::Column column) {
-  const stat::Sample all = condition.values(column);
-  return {{"runs", all.size()},
-          {"mean", all.empty() ? Json() : finite_number(stat::mean(all))},
-          {"std", finite_number(stat::deviation(all))}};
+  const stat::Sample values = condition.values(column);
+  return {{"runs", values.size()},
+          {"mean", values.empty() ? Json() : finite_number(stat::mean(values))},
+          {"std", finite_number(stat::deviation(values))}};
 }
 
 }  // namespace
 
-std::string to_json(const Comparisons& all, const Findings& found, const Gate& gate) {
-  Json made = {
-      {"verdict", name(all.verdict)},
-      {"label", all.label},
-      {"text", all.text.plain()},
-      {"probe",
-       all.probe.sentence.empty() ? Json() : Json{{"verdict", all.probe.verdict}, {"headline", all.probe.sentence}}},
-      {"baseline", all.baseline->name},
-      {"max_slowdown", gate.max_slowdown}};
-  for (const Comparison& one : all.others) made["comparisons"].push_back(json(one));
+std::string to_json(const Comparisons& comparisons, const Findings& found, const Gate& gate) {
+  Json made = {{"verdict", name(comparisons.verdict)},
+               {"label", comparisons.label},
+               {"text", comparisons.text.plain()},
+               {"probe", comparisons.probe.sentence.empty()
+                             ? Json()
+                             : Json{{"verdict", comparisons.probe.verdict}, {"headline", comparisons.probe.sentence}}},
+               {"baseline", comparisons.baseline->name},
+               {"max_slowdown", gate.max_slowdown}};
+  for (const Comparison& one : comparisons.others) made["comparisons"].push_back(json(one));
   for (const Condition& condition : found.conditions) {
     Json revision = {{"revision", condition.name}, {"status", condition.status}};
     revision["final_loss"] = over_runs(condition, "final_loss");

@@ -70,8 +70,8 @@ TEST_CASE("the verdict on two runs that differ in one attribute is that of its r
     const bool text = row.type == attribute::Type::text;
     store.runs[0].attributes[name] = text ? "one" : "2";
     store.runs[1].attributes[name] = text ? "other" : "4";
-    const Verdicts all = verdicts(std::move(store));
-    const std::string label = all.batch.label;
+    const Verdicts answers = verdicts(std::move(store));
+    const std::string label = answers.batch.label;
     // Ranks and batches change the global batch, whose factors the runs know; what has its effect through another
     // attribute that the runs know has none of its own.
     const bool factor =
@@ -81,15 +81,15 @@ TEST_CASE("the verdict on two runs that differ in one attribute is that of its r
     const bool decides = factor || (row.role == Role::decides && !no_effect);
     const bool rounds = row.role == Role::arithmetic && !no_effect;
     CHECK(label == (decides ? "Not the same training" : rounds ? "Not the same arithmetic" : "Different bits"));
-    CHECK((all.batch.verdict == Verdict::bad) == (label == "Different bits"));
+    CHECK((answers.batch.verdict == Verdict::bad) == (label == "Different bits"));
     // Revisions are there to be compared: that they are two excuses nothing.
-    CHECK(all.revisions == ((decides || rounds) && !row.program ? Verdict::open : Verdict::bad));
-    CHECK(all.recorded.starts_with(decides  ? "other bits at the end: they train different things: they differ in "
-                                   : rounds ? "other bits at the end: they are not expected to be the same bits, "
-                                            : "a fault: "));
+    CHECK(answers.revisions == ((decides || rounds) && !row.program ? Verdict::open : Verdict::bad));
+    CHECK(answers.recorded.starts_with(decides  ? "other bits at the end: they train different things: they differ in "
+                                       : rounds ? "other bits at the end: they are not expected to be the same bits, "
+                                                : "a fault: "));
     if (show) {
       std::cout << row.name << " | " << attribute::name(row.role) << " | " << label << " | "
-                << (all.batch.verdict == Verdict::bad ? 1 : 0) << " | "
+                << (answers.batch.verdict == Verdict::bad ? 1 : 0) << " | "
                 << (row.through.empty() ? "" : "through " + std::string(row.through)) << "\n";
     }
     ++changed;

@@ -14,9 +14,9 @@ constexpr std::size_t kMostDiffering = 8;  // columns that a page has room for
 
 /// value of a key -> what the conditions say, "" for silence.
 std::vector<std::string> values(const std::vector<Condition>& conditions, const std::string& key) {
-  std::vector<std::string> all;
-  for (const Condition& condition : conditions) all.push_back(condition.attribute(key));
-  return all;
+  std::vector<std::string> said;
+  for (const Condition& condition : conditions) said.push_back(condition.attribute(key));
+  return said;
 }
 
 bool any(const std::vector<std::string>& values) {

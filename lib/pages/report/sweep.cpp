@@ -20,13 +20,13 @@ constexpr std::size_t kCurves = 8;  // more would hide one another, and the pale
 
 /// Conditions that did not fail and have the result, best first.
 std::vector<const Condition*> ranked(const Findings& found, const summary::Result& result) {
-  std::vector<const Condition*> all;
+  std::vector<const Condition*> best_first;
   for (const Condition* const condition : found.healthy) {
-    if (std::isfinite(result.of(*condition))) all.push_back(condition);
+    if (std::isfinite(result.of(*condition))) best_first.push_back(condition);
   }
-  std::stable_sort(all.begin(), all.end(),
+  std::stable_sort(best_first.begin(), best_first.end(),
                    [&](const Condition* a, const Condition* b) { return result.better(result.of(*a), result.of(*b)); });
-  return all;
+  return best_first;
 }
 
 /// A number as axes have it: 0.0001, whatever the log had.
@@ -34,12 +34,12 @@ std::string shown(const std::string& value) { return figure::labels(std::vector<
 
 /// "learning_rate 0.001, weight_decay 0.1", or the condition's name if no parameter is known to differ.
 Text setting(const Condition& condition, const std::vector<std::string>& keys) {
-  std::vector<Text> all;
+  std::vector<Text> settings;
   for (const std::string& key : keys) {
     const std::string value = condition.attribute(key);
-    if (!value.empty()) all.push_back(say("{} {}", std::string(attribute::label(key)), strong(shown(value))));
+    if (!value.empty()) settings.push_back(say("{} {}", std::string(attribute::label(key)), strong(shown(value))));
   }
-  return all.empty() ? Text(code(condition.name)) : joined(all, ", ", ", ");
+  return settings.empty() ? Text(code(condition.name)) : joined(settings, ", ", ", ");
 }
 
 /// The result of each run; nothing where the summary has it of the condition alone.

@@ -72,12 +72,12 @@ Text shared(const Findings& found) {
 /// All runs with a digest train the same thing and end with the same bits.
 Text same(const Findings& found) {
   const std::size_t with = found.healthy.size() - found.without_digest.size();
-  const bool all = found.without_digest.empty();
-  const std::string who = all && found.bad.empty() && with == 1 ? "All " + counted(found.digests[0].runs, "run")
-                          : all && found.bad.empty()            ? all_counted(with, "condition")
-                          : all && with > 1                     ? all_counted(with, "condition") + " that did not fail"
-                                                                : counted(with, "condition") + " of " +
-                                                  std::to_string(found.healthy.size()) + " that did not fail";
+  const bool complete = found.without_digest.empty();
+  const std::string who = complete && found.bad.empty() && with == 1 ? "All " + counted(found.digests[0].runs, "run")
+                          : complete && found.bad.empty()            ? all_counted(with, "condition")
+                          : complete && with > 1 ? all_counted(with, "condition") + " that did not fail"
+                                                 : counted(with, "condition") + " of " +
+                                                       std::to_string(found.healthy.size()) + " that did not fail";
   return say("{}, {}: their parameters are the same to the last bit.", strong(who + " end with the same state digest"),
              code(found.digests[0].groups[0].digest));
 }
@@ -157,25 +157,25 @@ Text largest_difference(const Findings& found) {
 
 /// The conclusion from the losses if the digests do not decide.
 Text losses(const Findings& found) {
-  const summary::Losses& all = found.losses;
+  const summary::Losses& losses = found.losses;
   if (found.healthy.size() < 2) return {};
-  if (!all.compared) return "The summary does not compare the losses (make it with zs-aggregate).";
-  if (all.pairs == 0) {
-    return all.with_first_alone ? "No condition has a loss at a step of the first one, so losses are not compared."
-                                : "No two conditions have a loss at the same step, so losses cannot be compared.";
+  if (!losses.compared) return "The summary does not compare the losses (make it with zs-aggregate).";
+  if (losses.pairs == 0) {
+    return losses.with_first_alone ? "No condition has a loss at a step of the first one, so losses are not compared."
+                                   : "No two conditions have a loss at the same step, so losses cannot be compared.";
   }
   std::vector<Text> each;
-  if (all.equal)
-    each.push_back(say("Their losses are equal, as logged, at every one of {}.", counted(all.fewest_steps, "step")));
-  else if (!all.largest && all.first_step)
+  if (losses.equal)
+    each.push_back(say("Their losses are equal, as logged, at every one of {}.", counted(losses.fewest_steps, "step")));
+  else if (!losses.largest && losses.first_step)
     each.push_back(loss_sentence(found));
-  else if (!all.largest)
+  else if (!losses.largest)
     each.push_back(say("Their losses are equal at the steps that two of them share, {} or more.",
-                       counted(all.fewest_steps, "step")));
-  if (all.apart > 0)
-    each.push_back(say("{} of conditions {} no step with a loss.", counted(all.apart, "pair"),
-                       all.apart == 1 ? "shares" : "share"));
-  if (all.largest) each.push_back(largest_difference(found));
+                       counted(losses.fewest_steps, "step")));
+  if (losses.apart > 0)
+    each.push_back(say("{} of conditions {} no step with a loss.", counted(losses.apart, "pair"),
+                       losses.apart == 1 ? "shares" : "share"));
+  if (losses.largest) each.push_back(largest_difference(found));
   return joined(each, " ", " ");
 }
 

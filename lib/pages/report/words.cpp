@@ -74,19 +74,19 @@ Place place_of(const summary::Member& member, const std::string& column) {
 
 }  // namespace
 
-Text joined(const std::vector<Text>& all, const char* between, const char* last) {
+Text joined(const std::vector<Text>& texts, const char* between, const char* last) {
   Text text;
-  for (std::size_t i = 0; i < all.size(); ++i)
-    text += say("{}{}", i == 0 ? "" : i + 1 == all.size() ? last : between, all[i]);
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    text += say("{}{}", i == 0 ? "" : i + 1 == texts.size() ? last : between, texts[i]);
   return text;
 }
 
 Text names(const std::vector<const Condition*>& conditions, std::size_t most) {
-  std::vector<Text> all;
+  std::vector<Text> texts;
   const std::size_t shown = conditions.size() > most ? most - 1 : conditions.size();
-  for (std::size_t i = 0; i < shown; ++i) all.push_back(code(conditions[i]->name));
-  if (shown == conditions.size()) return joined(all);
-  return say("{} and {} more", joined(all, ", ", ", "), std::to_string(conditions.size() - shown));
+  for (std::size_t i = 0; i < shown; ++i) texts.push_back(code(conditions[i]->name));
+  if (shown == conditions.size()) return joined(texts);
+  return say("{} and {} more", joined(texts, ", ", ", "), std::to_string(conditions.size() - shown));
 }
 
 std::string titled(const attribute::Attribute& row) {

@@ -12,7 +12,7 @@
 namespace zs::report {
 
 /// "a", "a and b", "a, b and c"; or with other words between them.
-Text joined(const std::vector<Text>& all, const char* between = ", ", const char* last = " and ");
+Text joined(const std::vector<Text>& texts, const char* between = ", ", const char* last = " and ");
 /// The names of conditions as code, joined; after `most` the rest is counted: "a, b and 3 more".
 Text names(const std::vector<const summary::Condition*>& conditions, std::size_t most = 8);
 /// An attribute as the title of a column: "share of the data (%)".

@@ -38,7 +38,6 @@ class Ledger {
   void compared(const std::string& thing, Verdict outcome, std::int64_t count_a, std::int64_t count_b);
   /// A rule explains why only this side holds `count` of a thing: it records every step, the other every tenth.
   void excuse(Holder holder, const std::string& thing, std::int64_t count = 1);
-  /// Makes the verdict at least as bad as `verdict`.
   void at_least(Verdict verdict);
 
   /// A thing that only one side holds, or that was not compared: "grad/w: A holds 4, B holds 2".

@@ -16,7 +16,6 @@ namespace {
 using metric::Column;
 using metric::Type;
 
-/// A column that both sides have.
 struct Both {
   const Column *a, *b;
   Precision pa, pb;

@@ -25,7 +25,6 @@ Element element(const std::string& name, const Tensor& a, const Tensor& b, std::
           x.hexadecimal, y.hexadecimal, std::fabs(x.value - y.value), ulp_at(a, b, index)};
 }
 
-/// The verdict for the elements of two tensors.
 Verdict outcome(const Elements& found) {
   return found.refused > 0      ? Verdict::different
          : found.not_finite > 0 ? Verdict::failed

@@ -24,7 +24,6 @@ struct Measure {
   double largest = 0;                     ///< the largest magnitude of these
 
   void add(std::span<const float> values);
-  /// Adds the measure of other elements.
   void add(const Measure& other);
 
   std::int64_t non_finite() const { return nans + infinities; }

@@ -12,7 +12,6 @@
 
 namespace zs::registry {
 
-/// The topic of a column.
 enum class Topic { identity, configuration, environment, metric };
 Topic topic(std::string_view column);
 std::string_view name(Topic topic);

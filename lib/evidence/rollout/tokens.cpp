@@ -15,7 +15,6 @@ std::string name_of(const Sequence& one) {
   return "step " + to_text(one.step) + ", sample " + (one.sample.empty() ? to_text(one.n) : one.sample);
 }
 
-/// Adds to a sequence what its partner of the other side has.
 void join(Sequence& into, const Sequence& other) {
   for (const auto side : {&Sequence::gen, &Sequence::train, &Sequence::ref, &Sequence::raw, &Sequence::entropy,
                           &Sequence::turn, &Sequence::again}) {

@@ -70,7 +70,6 @@ std::string removed_note(const std::vector<Condition>& conditions, const TimingR
   return (rule.outliers == Outliers::above_p99 ? "p99: " : "mad: ") + counts + " timings left out";
 }
 
-/// Drops the column if it has no value.
 void drop_absent(metric::Table& table, std::string_view name) {
   std::erase_if(table.columns, [&](const metric::Column& column) {
     if (column.name != name) return false;

@@ -66,7 +66,6 @@ inline constexpr auto kSummaryColumns = std::to_array<SummaryColumn>({
 });
 // clang-format on
 
-/// A run and its condition.
 struct RunWork {
   const Condition& condition;
   const Member& member;

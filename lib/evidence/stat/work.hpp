@@ -41,7 +41,6 @@ struct Work {
   metric::Table curve;                               ///< as curve() makes it
   double efficiency = metric::absent_real();         ///< see find_efficiencies()
 
-  /// The run with the worst status.
   const Member& worst() const;
   /// The sum of a count over the runs.
   template <typename Count>

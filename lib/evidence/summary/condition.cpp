@@ -28,7 +28,6 @@ bool is_bad(const std::string& status) {
   return !status.empty() && !(state && attribute::believable(*state));
 }
 
-/// The run of a row of the table "runs".
 Member member(const metric::Run& run, const metric::Table& table, std::size_t row) {
   Member made;
   made.read(table, row);

@@ -27,7 +27,6 @@ std::vector<std::string> operands(const cli::Args& args, std::size_t count, bool
 std::string place_of(const cli::Args& args);
 /// Reads the registry; damaged records are printed and counted in `faults`.
 registry::Runs read(const cli::Args& args, const std::string& place, std::int64_t& faults);
-/// Runs that operands name, each in its registry.
 std::vector<registry::Run> runs_of(const cli::Args& args, const std::vector<std::string>& operands);
 
 /// The question that the options ask.

@@ -25,7 +25,6 @@
 namespace zs::experiment {
 namespace {
 
-/// Whether the operand is a results folder.
 bool is_results(const cli::Args& args, const std::string& operand) {
   return input::named(operand, place_of(args), args.command().name).kind == input::Kind::results;
 }

@@ -159,7 +159,6 @@ registry::Fields own_fields() {
   return fields;
 }
 
-/// Adds Slurm's information about the holder's job.
 void ask_about_job(Holder& holder) {
   const std::string job = value(holder.fields, "slurm_job_id"), array = value(holder.fields, "slurm_array_job_id");
   if (job.empty()) return;

@@ -87,7 +87,6 @@ Status show_experiment(const cli::Args& args, const std::string& folder) {
   return Status::done;
 }
 
-/// The row of a run in its registry.
 std::size_t row_of(const registry::Runs& runs, const registry::Run& run) { return registry::find_run(runs, run.id()); }
 
 Status show(const cli::Args& args) {
@@ -109,7 +108,6 @@ Status show(const cli::Args& args) {
   return verdict(faults);
 }
 
-/// The metrics of the run in a folder, if it has any.
 std::optional<metric::Run> metrics_in(const std::string& folder) {
   if (!std::filesystem::exists(folder + "/metrics.h5")) return {};
   return metrics_of(folder);

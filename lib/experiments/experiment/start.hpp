@@ -10,7 +10,6 @@
 
 namespace zs::experiment {
 
-/// A training that is about to start.
 struct Start {
   std::vector<std::string> words;  ///< of the launcher, followed by zs-train and its words
   std::string run;                 ///< the folder of its run

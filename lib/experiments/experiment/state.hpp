@@ -46,12 +46,10 @@ struct Progress {
 metric::Run metrics_of(const std::string& folder);
 /// The progress of a run with these metrics. If rows are not one per step, `fault` says so.
 Progress progress_of(const metric::Run& run);
-/// The progress of the run in `folder`.
 Progress progress(const std::string& folder);
 using ProgressOf = std::function<Progress(const std::string& folder)>;
 
 enum class Process { unknown, alive, gone, elsewhere };
-/// The process in a record's host and process fields.
 Process process(const registry::Fields& record);
 
 /// The known facts about one run.

@@ -307,7 +307,6 @@ class Session {
     return status_code;
   }
 
-  /// A reason, and what the kernel has said meanwhile.
   std::string with_kernel(const std::string& reason) { return with(reason, kernel_.said(members_)); }
   static std::string with(const std::string& reason, const std::string& more) {
     return reason + (more.empty() ? "" : "; " + more);

@@ -66,7 +66,6 @@ class DeepSpeedWriter {
 
 /// Elements per rank if `count` elements are divided into equal parts.
 inline std::int64_t share(std::int64_t count, std::int64_t ranks) { return (count + ranks - 1) / ranks; }
-/// Whether a dict has a key.
 inline bool has_key(const tensorfile::Dict& root, const std::string& key) {
   return tensorfile::Value(root).find(key) != nullptr;
 }

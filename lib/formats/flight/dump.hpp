@@ -21,7 +21,6 @@ struct Collective {
   bool completed = false;
 };
 
-/// A rank's dump.
 struct Dump {
   int rank = -1;
   std::map<std::string, std::vector<int>> groups{};  ///< the ranks of each group by name

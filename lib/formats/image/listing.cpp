@@ -136,7 +136,6 @@ std::string part_folder(const std::string& folder, std::initializer_list<const c
   return "";
 }
 
-/// The folder whose folders are the classes.
 std::string class_root(const std::string& folder) {
   if (is_food101(folder)) return folder + "/images";
   const std::string train = part_folder(folder, {"train"});

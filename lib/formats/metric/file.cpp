@@ -88,7 +88,6 @@ void join(Store& into, Store&& from, const std::string& place, const std::vector
   into.attributes.merge(from.attributes);
 }
 
-/// Takes one image off the front of `bytes`.
 Store take_image(std::string_view& bytes, const std::string& name) {
   try {
     const std::uint64_t size = h5::image_size(bytes);

@@ -83,7 +83,6 @@ class FileWriter : public Writer {
   std::chrono::steady_clock::time_point next_{};
 };
 
-/// Passes row `row` of `records` to `writer`.
 void write_row(const Table& records, std::size_t row, Writer& writer);
 
 }  // namespace zs::metric

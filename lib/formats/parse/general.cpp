@@ -47,7 +47,6 @@ bool qualifies(std::string_view word) {
   return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
 }
 
-/// Whether a key names a loss.
 bool is_loss(std::string_view key) { return key.ends_with("loss") || column_named(key).column.ends_with("loss"); }
 
 /// Whether a number, or a number and its unit, ends before `rest`.

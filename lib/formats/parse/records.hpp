@@ -38,7 +38,6 @@ class Records {
   /// The keys of `mapped` that no record had: a sentence each, with a similar key of the log.
   std::vector<std::string> unseen(const std::vector<std::string>& mapped) const;
 
-  /// The column that a field means.
   ColumnName column_of(const Field& field) const;
 
  private:

@@ -51,7 +51,6 @@ Job job_of(const std::vector<std::string>& logs, const std::string& name);
 
 enum class Form { tsv, csv, h5, jsonl };
 
-/// The counts of each run, in order.
 struct Count {
   std::string run;
   Stats stats;

@@ -51,9 +51,7 @@ Token take_number(std::string_view& text);
 /// The same of a number that may have commas between its thousands, "12,345" or "1,234.56"; `made` gets one without
 /// them.
 Token take_grouped_number(std::string_view& text, std::deque<std::string>& made);
-/// Removes and returns the digits in front.
 inline std::string_view take_digits(std::string_view& text) { return take_while(text, is_digit); }
-/// Removes and returns the key in front.
 inline std::string_view take_key(std::string_view& text) { return take_while(text, is_key); }
 
 /// The decimal number `text` with its point moved by `places`, digit for digit: ("135.12", -3) -> "0.13512".

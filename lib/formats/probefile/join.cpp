@@ -34,7 +34,6 @@ bool is_known_type(const std::string& dtype) {
   return kTypes.contains(dtype) || dtype.starts_with("float8_");
 }
 
-/// Throws Error if a row contradicts itself.
 void require_sound(const TensorRow& row) {
   if (!is_known_type(row.dtype)) throw Error(row.name + " is of the unknown type " + row.dtype);
   double size = 1;

@@ -117,7 +117,6 @@ struct Run {
   std::set<std::string> parted;     ///< modules with outputs divided among ranks: not compared
   std::string prefix;               ///< the module name that align() removed
 
-  /// Whether every rank has written its end.
   bool ended() const { return end >= 0; }
   /// How rank 0's training ended: "whole", "exception ...", "" if nothing says it.
   std::string how() const;

@@ -22,7 +22,6 @@ enum class Reals { tensors, plain };
 /// not UTF-8, element types that PyTorch 1.13 lacks, one storage under two element types, unsound views.
 std::string pickle(const Value& root, std::vector<StoragePtr>& storages, Reals reals = Reals::tensors);
 
-/// Returns the storage with the given key.
 using StorageSource = std::function<StoragePtr(const std::string& key)>;
 
 /// The Python names that a pickle may contain.

@@ -48,7 +48,6 @@ class ZipReader {
   /// Like the one above, for an archive inside the file: `bytes` are part of the mapping.
   ZipReader(std::shared_ptr<const Mapping> file, std::string_view bytes);
 
-  /// The names of all entries, sorted.
   std::vector<std::string> names() const;
   bool contains(const std::string& name) const { return entries_.contains(name); }
   /// The bytes of an entry, not yet read: Storage::verify() checks them. Throws Error if there is no such entry or it

@@ -15,7 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-/// The tokenizer of a folder, or "".
 std::string in_folder(const std::string& path) {
   for (const char* name : {"tokenizer.model", "tokenizer.json", "vocab.json"}) {
     if (is_there(fs::path(path) / name)) return (fs::path(path) / name).string();

@@ -25,7 +25,6 @@ std::vector<Span> spans_of(const Trace& trace, const Wanted& wanted) {
   return merged(std::move(spans));
 }
 
-/// The kinds of all names of a trace.
 std::vector<Kind> kinds(const Trace& trace) {
   std::vector<Kind> kinds;
   for (const std::string& name : trace.names) kinds.push_back(kind_of(name));

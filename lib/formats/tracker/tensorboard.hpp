@@ -17,7 +17,6 @@ std::string tracked_name(const std::string& column);
 /// The facts about a run as a Markdown table, and back: the text under kFactsTag.
 std::string facts_text(const metric::Writer::Facts& facts);
 metric::Writer::Facts facts_of(const std::string& text);
-/// The tag of the facts.
 inline constexpr const char* kFactsTag = "configuration/text_summary";
 
 /// The current time in seconds since 1970, for events.
@@ -33,7 +32,6 @@ class TensorboardWriter : public metric::Writer {
   void flush(bool now) override;
   void finish(const Facts& attributes) override;
 
-  /// The folder.
   const std::string& folder() const { return folder_; }
 
  private:

@@ -11,7 +11,6 @@
 
 namespace zs::tracker {
 
-/// One value of an event, under one tag.
 struct EventValue {
   std::string tag;
   double scalar = 0;   ///< if is_text is false

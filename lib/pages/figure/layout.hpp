@@ -11,7 +11,6 @@ namespace zs::figure {
 
 inline constexpr double kLine = 19;  // height of a line of text
 
-/// The name of a curve in a legend.
 inline std::string legend_name(const Series& series) {
   return series.name + (series.note.empty() ? "" : " (" + series.note + ")");
 }

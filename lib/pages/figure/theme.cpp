@@ -90,7 +90,6 @@ std::string mixed(const std::string& colour, const std::string& other, double sh
   return result;
 }
 
-/// The strong form of a hue.
 std::string strong(const std::string& hue, bool dark) {
   return dark ? mixed(hue, "#FFFFFF", 0.65) : mixed(hue, "#000000", 0.42);
 }

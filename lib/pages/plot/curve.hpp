@@ -23,7 +23,6 @@ std::vector<double> smoothed(const std::vector<double>& values, std::size_t coun
 /// Steps so slow that a time axis shows them as ordinary ones: "z3 at step 1 (56.2 s)"; "" if there are none.
 std::string slow_steps(const std::vector<Condition>& conditions);
 
-/// The label of the x axis.
 std::string x_label(const Options& options);
 
 /// "Training loss of gpt2".

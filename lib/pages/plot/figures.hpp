@@ -57,7 +57,6 @@ Figure difference_figure(const std::vector<Condition>& conditions, const Options
 Figure time_figure(const std::vector<Condition>& conditions, const Options& options = {});
 /// Boxes: the distribution of iteration times: quartiles, the 5 and 95 % quantiles, and all points beyond these.
 Figure distribution_figure(const std::vector<Condition>& conditions, const Options& options = {});
-/// Bars: the peak memory.
 Figure memory_figure(const std::vector<Condition>& conditions, const Options& options = {});
 /// Bars: tokens, or images, per second, with the interval that follows from the interval of the time.
 Figure throughput_figure(const std::vector<Condition>& conditions, const Options& options = {});

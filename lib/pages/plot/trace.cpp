@@ -149,7 +149,6 @@ Series course(const std::string& name, std::size_t hue, const std::vector<double
   return series;
 }
 
-/// The unit of a time axis that reaches to `last`.
 Unit time_axis(Panel& panel, double last) {
   Unit unit = summary::time_unit(last / kSecond);
   panel.x_label = "time (" + unit.name + ")";

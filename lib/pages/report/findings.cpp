@@ -80,7 +80,6 @@ std::vector<attribute::Difference> unlike(const std::vector<DigestClass>& classe
   return differing;
 }
 
-/// The digests that classes share.
 std::vector<DigestGroup> shared(const std::vector<DigestClass>& classes) {
   std::vector<DigestGroup> groups;
   for (const DigestClass& one : classes) {

@@ -76,7 +76,6 @@ void add_noise(const History& history, std::size_t checkpoint, Grid& grid, std::
   }
 }
 
-/// The parent folder of a checkpoint's folder.
 std::string folder_of_run(const gradient::Checkpoint& checkpoint) {
   return std::filesystem::path(checkpoint.source.path).parent_path().parent_path().string();
 }

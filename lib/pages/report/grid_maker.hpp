@@ -20,7 +20,6 @@ Cell name_cell(const Condition& condition, bool with_status = true);
 
 /// The column of a summary with the values of all conditions; nan where a condition has none.
 std::vector<double> values(const Findings& found, Condition::Column column);
-/// Whether a condition has a value.
 bool has(const Findings& found, Condition::Column column);
 /// The largest finite value; 0 without one.
 double largest(const std::vector<double>& values);

@@ -32,7 +32,6 @@ std::string code_span(const std::string& text, bool in_table) {
   return fence + blank + inside + blank + fence;
 }
 
-/// A path as the target of a link.
 std::string target(const std::string& path) {
   static constexpr char kHex[] = "0123456789ABCDEF";
   std::string result;

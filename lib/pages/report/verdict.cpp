@@ -82,7 +82,6 @@ Text same(const Findings& found) {
              code(found.digests[0].groups[0].digest));
 }
 
-/// Too few digests to compare.
 Text too_few(const Findings& found) {
   const std::size_t with = found.healthy.size() - found.without_digest.size();
   if (with == 1 && found.healthy.size() == 1 && found.bad.empty())

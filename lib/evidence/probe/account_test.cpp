@@ -15,7 +15,7 @@ constexpr std::size_t kSums = 128;
 
 void put(Tensors& tensors, const std::string& name, double value, double more = 0, const std::string& dtype = "F32") {
   Tensor& tensor = tensors.at(name);
-  tensor.dtype = dtype, tensor.shape = {256}, tensor.of = tensor.held = 256;
+  tensor.dtype = dtype, tensor.shape = {256}, tensor.total = tensor.held = 256;
   for (std::size_t i = 0; i < kSums; ++i)
     tensor.sketch.push_back(value * std::sin(1.0 + static_cast<double>(i)) +
                             more * std::cos(3.0 * static_cast<double>(i)));

@@ -307,8 +307,8 @@ class Report {
     if (!a || !b) return;
     add("norm_a", to_text(std::sqrt(a->squares)));
     add("norm_b", to_text(std::sqrt(b->squares)));
-    if (a->of != b->of || a->dtype != b->dtype) {
-      add("tensors", name + " has " + to_text(a->of) + " elements of " + a->dtype + " in A, " + to_text(b->of) +
+    if (a->total != b->total || a->dtype != b->dtype) {
+      add("tensors", name + " has " + to_text(a->total) + " elements of " + a->dtype + " in A, " + to_text(b->total) +
                          " of " + b->dtype + " in B");
       return;
     }

@@ -13,7 +13,7 @@ Run trained(double of_a, double of_b, double local = 1) {
   run.ranks = 2;
   const auto add = [](Tensors& tensors, const std::string& name, double value) {
     Tensor& tensor = tensors.at(name);
-    tensor.dtype = "F32", tensor.shape = {32}, tensor.of = tensor.held = 32;
+    tensor.dtype = "F32", tensor.shape = {32}, tensor.total = tensor.held = 32;
     for (std::size_t i = 0; i < 16; ++i) tensor.sketch.push_back(value * (i % 3 == 0 ? 1 : -2));
     tensor.squares = dot(tensor.sketch, tensor.sketch);
   };

@@ -254,7 +254,7 @@ void Comparison::linear(std::int64_t number, const std::string& place, const Pai
     if (place == "grad") bounds_.measured(parameter, by);
     draw(number, place, parameter, by / most);
     if (!(by <= most) || b_.replicas.contains({number, name}) ||
-        bounds_.is_factor(of_a, of_b, by, most, sides.first->of) || bounds_.are_factors({{of_a, of_b}}, most))
+        bounds_.is_factor(of_a, of_b, by, most, sides.first->total) || bounds_.are_factors({{of_a, of_b}}, most))
       apart.push_back({parameter, &left, &right, by, std::min(most, by)});
     else
       judge(thing(number, name), by, most, at, moved);

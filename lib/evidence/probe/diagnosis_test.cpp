@@ -17,7 +17,7 @@ Run fused_bias(double key, double moved, double values = 0.001) {
   run.ranks = 1, run.end = 1;
   const auto add = [](Tensors& tensors, const std::string& name, double others, double keys, double last) {
     Tensor& tensor = tensors.at(name);
-    tensor.dtype = "F32", tensor.shape = {96}, tensor.of = tensor.held = 96;
+    tensor.dtype = "F32", tensor.shape = {96}, tensor.total = tensor.held = 96;
     for (std::size_t i = 0; i < 48; ++i)
       tensor.sketch.push_back((i / 16 == 1 ? keys : i / 16 == 2 ? last : others) * (i % 2 == 0 ? 1 : -1));
     for (const double sum : tensor.sketch) tensor.squares += sum * sum;
@@ -34,7 +34,7 @@ Run fused_bias(double key, double moved, double values = 0.001) {
 /// A tensor of 32 elements whose sums are `value`, negative but for each `period`th.
 void add(Tensors& tensors, const std::string& name, double value, std::size_t period = 2) {
   Tensor& tensor = tensors.at(name);
-  tensor.dtype = "F32", tensor.shape = {32}, tensor.of = tensor.held = 32;
+  tensor.dtype = "F32", tensor.shape = {32}, tensor.total = tensor.held = 32;
   for (std::size_t i = 0; i < 16; ++i) tensor.sketch.push_back(value * (i % period == 0 ? 1 : -1));
   for (const double sum : tensor.sketch) tensor.squares += sum * sum;
   tensor.digest = std::hash<double>()(value);
@@ -134,7 +134,7 @@ TEST_CASE("diagnosis: in bfloat16 a factor of some ranges is no rounding, and no
     std::normal_distribution<double> normal;
     const auto add = [&](Tensors& tensors, const std::string& name, bool moves) -> Tensor& {
       Tensor& tensor = tensors.at(name);
-      tensor.dtype = "F32", tensor.shape = {96}, tensor.of = tensor.held = 96;
+      tensor.dtype = "F32", tensor.shape = {96}, tensor.total = tensor.held = 96;
       for (std::size_t i = 0; i < 48; ++i)
         tensor.sketch.push_back(normal(values) * (moves && i < 16 ? factor : 1) *
                                 (moves ? 1 + noise * normal(errors) : 1));

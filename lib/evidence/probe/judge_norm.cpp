@@ -52,7 +52,7 @@ void judge_norm(const Run& run, Tally& tally, const Moment& now) {
     if (tensor.summands)
       return tally.lacks("ranks have summands of " + parameter_of(name) + ", whose norm is not known");
     squares += tensor.squares;
-    largest = std::max(largest, static_cast<double>(tensor.of));
+    largest = std::max(largest, static_cast<double>(tensor.total));
     half |= tensor.dtype == "BF16" || tensor.dtype == "F16";
     of.emplace_back(parameter_of(name), tensor.squares);
   }

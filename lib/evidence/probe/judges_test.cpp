@@ -14,7 +14,7 @@ namespace {
 /// A matrix of 4 x 4 with these sums; their mean square is its norm's.
 Tensor matrix(const Sketch& sums, const std::vector<int>& ranks = {0}) {
   Tensor made;
-  made.dtype = "F32", made.shape = {4, 4}, made.of = made.held = 16, made.sketch = sums;
+  made.dtype = "F32", made.shape = {4, 4}, made.total = made.held = 16, made.sketch = sums;
   made.squares = std::inner_product(sums.begin(), sums.end(), sums.begin(), 0.0) / static_cast<double>(kSumsOfRange);
   made.digest = std::hash<double>()(sums[0]) + std::hash<double>()(sums[1]);
   for (const int rank : ranks) made.pieces.push_back({"0+16", 0, 16, true, made.digest, rank, "", "", made.squares});
@@ -264,7 +264,7 @@ TEST_CASE("judges: the norm of a large tensor has the rounding of its sum") {
   Tensor& gradient = made.step.tensors.at("grad/w") = matrix(kA);
   made.step.scalars = {{"norm", 1.0002 * std::sqrt(gradient.squares)}};
   CHECK(judged(made, judge_norm).broken() == 1);
-  gradient.of = 1 << 22;
+  gradient.total = 1 << 22;
   CHECK(judged(made, judge_norm).held() == 1);
 }
 

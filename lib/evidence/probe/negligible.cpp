@@ -12,7 +12,7 @@ namespace {
 constexpr double kOfNorm = 1 / 8.;  // upper bound of a gradient that is only rounding, relative to the type's rounding
 
 double size(const Tensor& tensor) {
-  return tensor.of > 0 ? norm(tensor.sketch) / std::sqrt(static_cast<double>(tensor.of)) : 0;
+  return tensor.total > 0 ? norm(tensor.sketch) / std::sqrt(static_cast<double>(tensor.total)) : 0;
 }
 
 /// The largest gradient an element has, on average, in a parameter's module.
@@ -49,7 +49,7 @@ Negligible::Ranges Negligible::of(const std::string& parameter, const Side& a, c
                                                                            b.step.tensors.find("grad/" + parameter);
   if (!left || !right || left->sketch.size() != right->sketch.size() || left->sketch.size() % kSumsOfRange != 0) return {};
   const std::size_t count = left->sketch.size() / kSumsOfRange;
-  const double elements = std::sqrt(static_cast<double>(left->of) / static_cast<double>(count));
+  const double elements = std::sqrt(static_cast<double>(left->total) / static_cast<double>(count));
   const auto small = [&](const Sketch& part, double most) { return norm(part) / elements <= kOfNorm * unit * most; };
   const double most_a = usual(a.step.tensors, parameter), most_b = usual(b.step.tensors, parameter);
   Ranges ranges(count, false);

@@ -86,7 +86,7 @@ void Comparison::locals(std::int64_t number, const Side& a, const Side& b) {
       const double by = distance(of_a, of_b);
       const Fit one = fit({of_a}, of_b);
       of_all[name].emplace_back(of_a, of_b);
-      if (by <= allowed && !bounds_.is_factor(of_a, of_b, by, allowed, tensor.of))
+      if (by <= allowed && !bounds_.is_factor(of_a, of_b, by, allowed, tensor.total))
         judge(what, by, allowed, at);
       else if (one.residual <= allowed)
         scaled.push_back({what, at, one.weights[0], one.residual, allowed});
@@ -140,7 +140,7 @@ void Comparison::state_apart(std::int64_t number, const std::string& place, cons
       continue;
     }
     const double by = distance(of_a, of_b);
-    if (!(by <= most) || bounds_.is_factor(of_a, of_b, by, most, sides.first->of))
+    if (!(by <= most) || bounds_.is_factor(of_a, of_b, by, most, sides.first->total))
       apart.push_back({parameter, &left, &right, by, std::min(by, most)});
     else
       judge(name, by, most, at, of_left_out(left, right, by));
@@ -168,7 +168,7 @@ void Comparison::buffers(std::int64_t number, const Paired& tensors) {
   for (const auto& [name, sides] : tensors) {
     const double by = distance(sides.first->sketch, sides.second->sketch), most = bounds_.buffer(name);
     draw(number, "buffer", name, by / most);
-    if (by <= most && !bounds_.is_factor(sides.first->sketch, sides.second->sketch, by, most, sides.first->of))
+    if (by <= most && !bounds_.is_factor(sides.first->sketch, sides.second->sketch, by, most, sides.first->total))
       judge(thing(number, "buffer/" + name), by, most, "step " + to_text(number) + ", buffer " + name);
     else
       apart.push_back({name, &sides.first->sketch, &sides.second->sketch, by, std::min(by, most)});
@@ -220,7 +220,7 @@ void Comparison::updates(std::int64_t number, const Side& a, const Side& b) {
         u.bound = std::max(u.bound, kFloors * distance(u.a, moved_by));
       draw(number, "update", u.parameter, u.distance / u.bound);
       if (!(u.distance <= u.bound) || b_.replicas.contains({number, name}) ||
-          bounds_.is_factor(of_a, of_b, u.distance, u.bound, after.of)) {
+          bounds_.is_factor(of_a, of_b, u.distance, u.bound, after.total)) {
         u.bound = std::min(u.bound, u.distance);
         apart.push_back(std::move(u));
       } else {

@@ -37,7 +37,7 @@ Account::Outcome Account::Scene::field(probefile::rule::Part, const Tensor& x, c
 }
 Account::Outcome Account::Scene::field(probefile::rule::Form, const Tensor& x, const Tensor& y,
                                        const std::string& name) const {
-  if (x.dtype == y.dtype && x.of == y.of && x.shape == y.shape) {
+  if (x.dtype == y.dtype && x.total == y.total && x.shape == y.shape) {
     if (x.held == y.held) return {};
     return {Verdict::failed,
             name + " is not whole: A has " + to_text(x.held) + " of its elements, B " + to_text(y.held)};
@@ -90,7 +90,7 @@ Account::Outcome Account::Scene::field(probefile::rule::Sums, const Tensor& x, c
                                        const std::string& name) const {
   if (x.digest != y.digest || x.dtype != y.dtype || x.sketch.size() != y.sketch.size()) return {};
   for (std::size_t i = 0; i < x.sketch.size(); ++i) {
-    const double most = alike && sum_alike(x, y) ? 0 : 1e-9 * std::sqrt(x.squares * static_cast<double>(x.of));
+    const double most = alike && sum_alike(x, y) ? 0 : 1e-9 * std::sqrt(x.squares * static_cast<double>(x.total));
     if (!same_bits(x.sketch[i], y.sketch[i]) && !(std::fabs(x.sketch[i] - y.sketch[i]) <= most) &&
         std::isfinite(x.squares))
       return {Verdict::failed, name + " has equal values and another sketch"};

@@ -25,7 +25,8 @@ class Check {
       for (const auto& [name, tensor] : tensors.all()) {
         if (!tensor.whole())
           fault(files_.front(), 0,
-                "start: of " + name + " " + to_text(tensor.held) + " of " + to_text(tensor.of) + " elements are there");
+                "start: of " + name + " " + to_text(tensor.held) + " of " + to_text(tensor.total) +
+                    " elements are there");
       }
     }
     const auto& last = run_.parts.at(0).back();

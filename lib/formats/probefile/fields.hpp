@@ -109,7 +109,7 @@ using Runs = std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>>;
 
 struct TensorRow {
   std::string name, dtype, sample;
-  std::int64_t of = 0, begin = 0, count = 0;
+  std::int64_t total = 0, begin = 0, count = 0;
   std::vector<std::int64_t> shape;
   std::optional<Runs> runs;
   Digest digest;
@@ -124,7 +124,7 @@ inline constexpr std::tuple kTensor{Field{"name", &TensorRow::name, rule::Row{},
                                     Field{"micro", &TensorRow::micro, rule::Row{}},
                                     Field{"by", &TensorRow::by, rule::Row{}},
                                     Field{"dtype", &TensorRow::dtype, rule::Form{}, true},
-                                    Field{"of", &TensorRow::of, rule::Form{}, true},
+                                    Field{"of", &TensorRow::total, rule::Form{}, true},
                                     Field{"shape", &TensorRow::shape, rule::Form{}, true},
                                     Field{"begin", &TensorRow::begin, rule::Part{}, true},
                                     Field{"count", &TensorRow::count, rule::Part{}, true},

@@ -41,10 +41,10 @@ void require_sound(const TensorRow& row) {
     if (extent < 0) throw Error(row.name + " has a shape below 0");
     size *= static_cast<double>(extent);
   }
-  if (size != static_cast<double>(row.of)) throw Error(row.name + " has another shape than its number of elements");
+  if (size != static_cast<double>(row.total)) throw Error(row.name + " has another shape than its number of elements");
   if (row.squares < 0) throw Error(row.name + " has a sum of squares below 0");
-  if (row.begin < 0 || row.count < 0 || row.count > row.of ||
-      (row.count > 0 && !row.runs && row.begin > row.of - row.count))
+  if (row.begin < 0 || row.count < 0 || row.count > row.total ||
+      (row.count > 0 && !row.runs && row.begin > row.total - row.count))
     throw Error(row.name + " has a part outside of it");
   const bool finite = std::all_of(row.sketch.begin(), row.sketch.end(), [](double sum) { return std::isfinite(sum); });
   if (std::isfinite(row.squares) && !finite) throw Error(row.name + " has a finite norm, and a sketch that is not");
@@ -70,7 +70,7 @@ bool holds(const TensorRow& row, std::int64_t at) {
 
 /// Throws Error if the part has other elements than it should.
 void place_elements(Tensor& tensor, const TensorRow& row) {
-  const std::int64_t count = std::min(row.of, kElements), every = spacing(row.of);
+  const std::int64_t count = std::min(row.total, kElements), every = spacing(row.total);
   if (row.runs && row.runs->size() != row.shape.size()) throw Error(row.name + " has elements of a slice of runs");
   tensor.elements.resize(static_cast<std::size_t>(count), std::nan(""));
   std::size_t next = 0;
@@ -227,8 +227,8 @@ void Join::add(Tensors& into, const TensorRow& row, int rank, const std::string&
     if (apart) name = mine + std::to_string(rank);
   }
   Tensor& tensor = into.at(name);
-  if (tensor.dtype.empty()) tensor.dtype = row.dtype, tensor.of = row.of, tensor.shape = row.shape;
-  if (tensor.of != row.of || tensor.dtype != row.dtype || tensor.shape != row.shape)
+  if (tensor.dtype.empty()) tensor.dtype = row.dtype, tensor.total = row.total, tensor.shape = row.shape;
+  if (tensor.total != row.total || tensor.dtype != row.dtype || tensor.shape != row.shape)
     throw Error(what + " has another size, shape or type on another rank");
   if (tensor.sketch.empty()) tensor.sketch.assign(row.sketch.size(), 0);
   if (tensor.sketch.size() != row.sketch.size()) throw Error(what + " has a sketch of another size on another rank");
@@ -265,7 +265,7 @@ void Join::add(Tensors& into, const TensorRow& row, int rank, const std::string&
   if (!summand || std::ranges::none_of(tensor.pieces, [&](const auto& known) { return known.place == piece.place; }))
     tensor.held += piece.count;
   if (row.elements) place_elements(tensor, row);
-  if (tensor.held > tensor.of) throw Error(what + ": its parts overlap");
+  if (tensor.held > tensor.total) throw Error(what + ": its parts overlap");
   tensor.pieces.push_back(std::move(piece));
 }
 
@@ -286,7 +286,7 @@ void Join::complete(std::int64_t number, Step& step) {
   for (const auto& [name, tensor] : step.tensors.all()) {
     if (!tensor.whole())
       run_.faults.push_back("step " + to_text(number) + ": of " + name + " " + to_text(tensor.held) + " of " +
-                            to_text(tensor.of) + " elements are there");
+                            to_text(tensor.total) + " elements are there");
   }
 }
 

@@ -71,14 +71,14 @@ TEST_CASE("recording: measures add up over parts, whatever the threads, and see 
   std::vector<float> values(1 << 21);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 977) / 8;  // sums are exact
   const std::int64_t total = std::ssize(values);
-  const std::span<const float> all(values);
+  const std::span<const float> span(values);
   Sums whole, parts;
   whole.add(measured(values, 0, total));
   for (const auto& [begin, end] : {std::pair{0, 70001}, {70001, 70002}, {70002, 1500000}, {1500000, 1 << 21}})
-    parts.add(
-        measured(all.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)), begin, total, 3));
+    parts.add(measured(span.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)), begin,
+                       total, 3));
   CHECK(parts == whole);
-  CHECK(measured(all.first(0), 0, total)["digest"] == "0000000000000000");
+  CHECK(measured(span.first(0), 0, total)["digest"] == "0000000000000000");
   std::swap(values[3], values[4]);
   Sums swapped;
   swapped.add(measured(values, 0, total));

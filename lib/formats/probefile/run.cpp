@@ -41,7 +41,8 @@ bool Run::leaves_out(std::int64_t step) const {
 }
 
 bool Tensor::same(const Tensor& other) const {
-  return dtype == other.dtype && of == other.of && shape == other.shape && held == other.held && digest == other.digest;
+  return dtype == other.dtype && total == other.total && shape == other.shape && held == other.held &&
+         digest == other.digest;
 }
 
 void Tensors::rename(const std::string& name, const std::string& as) {
@@ -73,7 +74,7 @@ void Tensors::strip(const std::string& prefix) {
 
 bool Tensors::is_short() const {
   return std::ranges::any_of(held_,
-                             [](const auto& one) { return one.second.of >= 32 && one.second.sketch.size() == 8; });
+                             [](const auto& one) { return one.second.total >= 32 && one.second.sketch.size() == 8; });
 }
 
 void Tensors::shorten() {

@@ -17,7 +17,7 @@ namespace zs::probefile {
 struct Tensor {
   std::string dtype;
   std::vector<std::int64_t> shape;
-  std::int64_t of = 0, held = 0;  ///< elements: of the whole tensor; in distinct parts
+  std::int64_t total = 0, held = 0;  ///< elements: of the whole tensor; in distinct parts
   std::uint64_t digest = 0;
   std::uint64_t set = 0, rows = 0, cols = 0;  ///< of weights: whatever the order of elements, of rows; of columns
   double squares = 0;
@@ -37,7 +37,7 @@ struct Tensor {
     double squares;
   };
   std::vector<Piece> pieces;
-  bool whole() const { return held == of; }
+  bool whole() const { return held == total; }
   bool same(const Tensor& other) const;  ///< equal in all bits, and in type and shape
 };
 

@@ -28,22 +28,22 @@ TEST_CASE("ledger: nothing but a ledger makes a verdict that says equal") {
 }
 
 TEST_CASE("ledger: each word has its name and its status") {
-  const auto totals_with = [](Verdict outcome) {
+  const auto settled_as = [](Verdict outcome) {
     Ledger ledger(holding("loss", 1), holding("loss", 1));
     ledger.compared("loss", outcome);
     return ledger.settle();
   };
-  CHECK(name(totals_with(Verdict::exact)) == "exact");
-  CHECK(name(totals_with(Verdict::not_comparable)) == "not comparable");
-  CHECK(name(totals_with(Verdict::rounding)) == "equal up to rounding");
+  CHECK(name(settled_as(Verdict::exact)) == "exact");
+  CHECK(name(settled_as(Verdict::not_comparable)) == "not comparable");
+  CHECK(name(settled_as(Verdict::rounding)) == "equal up to rounding");
   for (const Verdict yes : {Verdict::exact, Verdict::printed, Verdict::within})
-    CHECK(status(totals_with(yes)) == Status::done);
+    CHECK(status(settled_as(yes)) == Status::done);
   for (const Verdict no : {Verdict::rounding, Verdict::failed, Verdict::different})
-    CHECK(status(totals_with(no)) == Status::no);
-  CHECK(status(totals_with(Verdict::rounding), true) == Status::done);
-  CHECK(status(totals_with(Verdict::different), true) == Status::no);
+    CHECK(status(settled_as(no)) == Status::no);
+  CHECK(status(settled_as(Verdict::rounding), true) == Status::done);
+  CHECK(status(settled_as(Verdict::different), true) == Status::no);
   for (const Verdict open : {Verdict::inconclusive, Verdict::not_comparable})
-    CHECK(status(totals_with(open), true) == Status::inconclusive);
+    CHECK(status(settled_as(open), true) == Status::inconclusive);
 }
 
 TEST_CASE("ledger: what one side lacks, and what nobody compared, is not exact") {

@@ -125,7 +125,7 @@ TEST_CASE("cause: each fault of a rollout has its relation, and rounding has non
     CAPTURE(fault);
     const Tokens tokens = rollout(fault);
     const Floor floor = floor_of(std::string(fault) == "half" ? "BF16" : "F32");
-    const std::string found = cause_of(tokens, estimate(tokens.all), floor, false).relation;
+    const std::string found = cause_of(tokens, estimate(tokens.counted), floor, false).relation;
     CAPTURE(found);
     CHECK(found.substr(0, std::string(relation).size()) == relation);
     CHECK(found.empty() == !*relation);
@@ -134,11 +134,11 @@ TEST_CASE("cause: each fault of a rollout has its relation, and rounding has non
 
 TEST_CASE("cause: rounding of 16 bits is told where both sides are to compute in 32, and few tokens tell nothing") {
   Tokens tokens = rollout("half");
-  CHECK(cause_of(tokens, estimate(tokens.all), floor_of("F32"), true)
+  CHECK(cause_of(tokens, estimate(tokens.counted), floor_of("F32"), true)
             .relation.starts_with("a part of one side computes in 16 bits"));
   tokens = rollout("noise");
-  tokens.all.resize(100);
-  CHECK(cause_of(tokens, estimate(tokens.all), floor_of("F32"), false).relation == "too few tokens to tell");
+  tokens.counted.resize(100);
+  CHECK(cause_of(tokens, estimate(tokens.counted), floor_of("F32"), false).relation == "too few tokens to tell");
 }
 
 }  // namespace

@@ -29,12 +29,12 @@ TEST_CASE("tokens: sequences of two dumps are paired by step and token ids, in a
   gen.sequences[0].temperature = 0.5, gen.sequences[0].mask = {1, 0}, gen.sequences[0].padded = 2;
   for (const Tokens& found : {tokens_of(train, &gen), tokens_of(gen, &train)}) {
     REQUIRE(found.sequences.size() == 2);
-    CHECK(found.all.size() == 3);
+    CHECK(found.counted.size() == 3);
     CHECK(found.alone.empty());
     CHECK(found.sequences[1].sample == "1");
     CHECK(found.sequences[1].temperature == 0.5);
     CHECK(found.sequences[1].padded == 2);
-    CHECK(found.all[2].d() == 1);
+    CHECK(found.counted[2].d() == 1);
   }
   // Without steps the ids alone count; the step that one side has stays.
   gen.sequences[0].step = gen.sequences[1].step = -1;
@@ -65,7 +65,7 @@ TEST_CASE("tokens: rows of one side go where one row has both; else they are alo
   const Sequence gen = sequence(0, "0", {9, 1, 2}, true, false), both = sequence(0, "0", {9, 1, 2}, true, true);
   Tokens found = tokens_of(dump("d", {gen, both}), nullptr);
   CHECK(found.sequences.size() == 1);
-  CHECK(found.all.size() == 2);
+  CHECK(found.counted.size() == 2);
   found = tokens_of(dump("d", {both, sequence(0, "1", {9, 4}, true, false)}), nullptr);
   CHECK(found.alone == Names{"step 0, sample 1 has no log-probabilities of the trainer"});
 }

@@ -16,10 +16,10 @@ std::string fixed(std::string_view text) {
 std::string found(const std::vector<AddedToken>& tokens, std::string_view text) {
   std::vector<Stretch> stretches;
   AddedTokens(tokens).find(text, stretches);
-  std::string text;
+  std::string marked;
   for (const Stretch& stretch : stretches)
-    text += (stretch.token ? std::to_string(*stretch.token) : "") + "[" + std::string(stretch.text) + "]";
-  return text;
+    marked += (stretch.token ? std::to_string(*stretch.token) : "") + "[" + std::string(stretch.text) + "]";
+  return marked;
 }
 
 }  // namespace

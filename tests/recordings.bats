@@ -158,3 +158,83 @@ END
   run --separate-stderr "$PYTHON" -m zs_probe compile.py
   [[ $stderr != *zs_two* ]]
 }
+
+@test "an optimizer that holds its masters, as 16 bits beside a bfloat16 parameter, is recorded as one with float32 masters" {
+  python_with torch python3-torch
+  cat >fused.py <<'EOF'
+import os
+import sys
+
+import torch
+import zs_probe
+
+kind, stale = sys.argv[1], "stale" in sys.argv
+
+
+class FusedAdam(torch.optim.Optimizer):
+    """With what zs_probe asks of TransformerEngine's."""
+
+    def __init__(self, params, kept=torch.float32):
+        super().__init__(params, {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.1, "bias_correction": True})
+        self.master_weights, self.use_decoupled_grad = True, True
+        self.name_to_dtype_map = {"exp_avg": kept, "exp_avg_sq": kept, "master_param": torch.float32}
+        for group in self.param_groups:
+            for p in group["params"]:
+                rest = torch.zeros_like(p, dtype=torch.int16) if kind != "masters" else p.detach().float()
+                self.state[p] = {"exp_avg": torch.zeros_like(p, dtype=kept), "exp_avg_sq": torch.zeros_like(p, dtype=kept), "master_param": rest}
+
+    def get_unscaled_state(self, p, name):
+        return self.state[p][name]
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            group["step"] = group.get("step", 0) + 1
+            for p in group["params"]:
+                state = self.state[p]
+                rest, g = state["master_param"], p.decoupled_grad
+                if rest.dtype == torch.int16:
+                    full = p.view(torch.int16).int() - (rest < 0).int() << 16 | rest.int() & 0xFFFF
+                    full = full.view(torch.float32)
+                else:
+                    full = rest.clone()
+                first, second = 0.9 * state["exp_avg"].float() + 0.1 * g, 0.999 * state["exp_avg_sq"].float() + 0.001 * g * g
+                count = group["step"]
+                full -= 0.01 * (first / (1 - 0.9 ** count) / ((second / (1 - 0.999 ** count)).sqrt() + 1e-8) + 0.1 * full)
+                if not (stale and count == 3):
+                    state["exp_avg"].copy_(first)
+                state["exp_avg_sq"].copy_(second)
+                if rest.dtype == torch.int16:
+                    bits = full.view(torch.int32)
+                    rest.copy_((bits & 0xFFFF).to(torch.int16))
+                    p.view(torch.int16).copy_((bits >> 16).to(torch.int16) + (rest < 0))
+                else:
+                    rest.copy_(full)
+                    p.copy_(full)
+
+
+torch.manual_seed(3)
+model = torch.nn.Sequential(torch.nn.Linear(24, 24), torch.nn.Tanh(), torch.nn.Linear(24, 8)).bfloat16()
+optimizer = FusedAdam(model.parameters(), torch.bfloat16 if kind == "moments" else torch.float32)
+zs_probe.attach(model, optimizer, sys.argv[2], every=1)
+for step in range(4):
+    model(torch.randn(6, 24).bfloat16()).float().square().mean().backward()
+    for p in model.parameters():
+        p.decoupled_grad, p.grad = p.grad.float(), None
+    optimizer.step()
+EOF
+  export PYTHONPATH=$ROOT/share/probe OMP_NUM_THREADS=1
+  recorded() { "$PYTHON" fused.py "$@"; }
+  recorded masters masters && recorded remainders remainders && recorded moments moments && recorded moments stale stale
+  run -0 zs-verify masters remainders
+  assert_line "verdict: exact"
+  assert_line --partial "layouts: the same on both sides"
+  for name in masters remainders moments; do
+    run -0 zs-verify $name
+    assert_line "verdict: consistent"
+    assert_line --regexp "^holds: .*update 16, masters 16"
+  done
+  run -1 zs-verify stale
+  assert_line --partial "headline: step 3: state.exp_avg/"
+  assert_line --partial "the state before, expected 0.1000 and 0.9000"
+}

@@ -174,8 +174,11 @@ double Bounds::state(const std::string& place, const std::string& parameter) con
   const bool before =
       same_before(name) || (from_a_ && from_b_ && !from_a_->find(name) && !from_b_->find(name)) || clean_before_;
   if (same("grad/" + parameter) && before && options_same_.contains(parameter)) {
-    const Tensor* const tensor = left_->step.tensors.find(name);
-    return sum_rounding(tensor ? tensor->dtype : "", 8);
+    std::string dtype;
+    for (const Side* const side : {left_, right_}) {
+      if (const Tensor* const tensor = side->step.tensors.find(name)) dtype = coarser(dtype, tensor->dtype);
+    }
+    return sum_rounding(dtype, 8);
   }
   return 4 * gradient(parameter, place);
 }

@@ -97,6 +97,20 @@ double direction(const Subject& s, const Sampled& e, std::size_t i, double count
   return e.first[i] / (1 - std::pow(rule.beta1, count)) / unbiased;
 }
 
+/// Replaces moments by what the rule makes of those before. False where they are kept as fine as the parameter: where
+/// they are not, some rules compute with what they made, and round it when they keep it.
+bool unround(const Subject& s, Sampled& e) {
+  if (s.rule.kind != Kind::adam || s.largest ||
+      half_unit(coarser(s.first->dtype, s.second->dtype)) <= half_unit(s.after->dtype))
+    return false;
+  for (std::size_t i = 0; i < e.before.size(); ++i) {
+    const double gradient = taken(s.rule, e.gradient[i], e.before[i]);
+    e.first[i] = s.rule.beta1 * e.first_before[i] + (1 - s.rule.beta1) * gradient;
+    e.second[i] = s.rule.beta2 * e.second_before[i] + (1 - s.rule.beta2) * gradient * gradient;
+  }
+  return true;
+}
+
 /// The largest error of elements over its bound, and whether all hold. `made`: the expected element, before rounding.
 template <class Made>
 double worst(const Sampled& e, double unit, const Made& made) {
@@ -263,7 +277,9 @@ void judge_moments(const Run& run, Tally& tally, const Moment& now) {
     for (std::size_t i = 0; i < e->before.size(); ++i) {
       const double g = taken(rule, e->gradient[i], e->before[i]);
       const double made = rule.beta2 * e->second_before[i] + (1 - rule.beta2) * g * g;
-      const double bound = 16 * half_unit(s.second->dtype) * made + 1e-37;
+      // Some kernels take 1 - beta in float32.
+      const double bound =
+          16 * half_unit(s.second->dtype) * made + half_unit("F32") * (e->second_before[i] + g * g) + 1e-37;
       over = std::max(over, std::fabs(e->second[i] - made) / bound);
       squares.push_back(g * g), real.push_back(e->second[i] - rule.beta2 * e->second_before[i]), whole.push_back(made);
     }
@@ -298,7 +314,7 @@ void judge_updates(const Run& run, Tally& tally, const Moment& now) {
       continue;
     }
     if (!s.gradient) continue;
-    const auto e = elements_of(s);
+    auto e = elements_of(s);
     if (!e) {
       if (rule.kind == Kind::sgd && (rule.momentum == 0 || s.first)) {  // linear: by sketches
         Sketch expected = s.before->sketch;
@@ -326,7 +342,9 @@ void judge_updates(const Run& run, Tally& tally, const Moment& now) {
     const auto made = [&](std::size_t i, double count) {
       return (rule.decoupled ? 1 - rule.rate * rule.decay : 1) * e->before[i] - rule.rate * direction(s, *e, i, count);
     };
-    const double over = worst(*e, unit, [&](std::size_t i) { return made(i, s.count); });
+    const auto expected = [&](std::size_t i) { return made(i, s.count); };
+    double over = worst(*e, unit, expected);
+    if (over > 1 && unround(s, *e)) over = worst(*e, unit, expected);
     if (over <= 1)
       tally.holds();
     else

@@ -93,6 +93,51 @@ TEST_CASE("judges: Muon moves by its rate along a direction of orthogonal size")
   CHECK(judged(other, judge_updates).held() == 1);
 }
 
+TEST_CASE("judges: a copy may be either of two nearest values") {
+  const auto made = [](double copy) {
+    Made one;
+    for (const char* const name : {"param/w", "model/w"}) one.step.tensors.at(name) = matrix(kA);
+    one.step.tensors.at("param/w").elements = {1.00390625};  // in the middle of 1 and 1.0078125
+    Tensor& low = one.step.tensors.at("model/w");
+    low.elements = {copy}, low.dtype = "BF16";
+    return one;
+  };
+  Made even = made(1), up = made(1.0078125), far = made(1.015625);
+  CHECK(judged(even, judge_masters).held() == 1);
+  CHECK(judged(up, judge_masters).held() == 1);
+  CHECK(judged(far, judge_masters).broken() == 1);
+}
+
+TEST_CASE("judges: a kernel may take 1 - beta in float32, and keep its moments in fewer bits than it updates with") {
+  const auto made = [](const std::string& kept, double takes, double rate) {
+    Made one;
+    one.group("FusedAdam", {{"lr", number(0.1)}, {"betas", {{0.9, 0.999}, ""}}, {"weight_decay", number(0)}}, {"w"});
+    one.step.ranks[0].counters["2"] = {"w"};
+    const auto put = [&](Tensors& into, const std::string& name, const Sketch& sums, double element, bool low = false) {
+      Tensor& tensor = into.at(name) = matrix(sums);
+      tensor.dtype = low ? kept : "F32", tensor.elements = {low ? rounded_to(element, kept) : element};
+    };
+    put(one.from, "param/w", kA, 1), put(one.from, "state.exp_avg/w", kA, 0.25);
+    put(one.from, "state.exp_avg_sq/w", kB, 0.0625), put(one.step.tensors, "grad/w", kC, 0.3);
+    const double first = 0.9 * 0.25 + 0.1 * 0.3, second = 0.999 * 0.0625 + takes * 0.09;
+    put(one.step.tensors, "state.exp_avg/w", plus(times(0.9, kA), times(0.1, kC)), first, true);
+    put(one.step.tensors, "state.exp_avg_sq/w", kB, second, true);
+    const double moved = first / (1 - 0.81) / (std::sqrt(second / (1 - 0.999 * 0.999)) + 1e-8);
+    put(one.step.tensors, "param/w", kB, 1 - rate * moved);
+    return one;
+  };
+  const double in_float32 = 1.0F - 0.999F;
+  for (const char* const kept : {"F32", "BF16", "F16", "F8_E4M3"}) {
+    CAPTURE(kept);
+    Made right = made(kept, in_float32, 0.1), other = made(kept, in_float32, 0.101);
+    CHECK(judged(right, judge_moments).held() == 2);
+    CHECK(judged(right, judge_updates).held() == 1);
+    CHECK(judged(other, judge_updates).broken() == 1);
+  }
+  Made twice = made("F32", 0.002, 0.1);
+  CHECK(judged(twice, judge_moments).broken() == 1);
+}
+
 TEST_CASE("judges: Muon's directions are not clipped") {
   Made made = muon("direction", times(0.4, kB), times(-0.04, kB));
   const double size = std::sqrt(made.step.tensors.find("direction/w")->squares);

@@ -22,6 +22,7 @@ double dot(const Sketch& a, const Sketch& b) {
 }
 
 double half_unit(const std::string& dtype) {
+  if (dtype == "F8_E4M3") return 0x1p-4;
   return dtype == "BF16" ? 0x1p-8 : dtype == "F16" ? 0x1p-11 : dtype == "F64" ? 0x1p-53 : 0x1p-24;
 }
 
@@ -135,16 +136,13 @@ std::string factor_text(double factor, const Constants& constants, double tolera
 double rounding(const std::string& dtype) {
   // Tolerances for tiny and large trainings: in float32 some hundred units of the last place, if a sum is long; 16-bit
   // types are rounded at each layer, and their sums are float32's.
-  if (dtype == "BF16") return 16 * 0x1p-8;
-  if (dtype == "F16") return 16 * 0x1p-11;
-  if (dtype == "F64") return 512 * 0x1p-53;
-  return 512 * 0x1p-24;
+  return (half_unit(dtype) > half_unit("F32") ? 16 : 512) * half_unit(dtype);
 }
 
 bool like_bfloat16(double distance) { return distance > 0.0012 && distance < 0.0033; }
 
 double rounded_to(double value, const std::string& dtype) {
-  const int digits = dtype == "BF16" ? 8 : dtype == "F16" ? 11 : dtype == "F32" ? 24 : 53;
+  const int digits = dtype == "F8_E4M3" ? 4 : dtype == "BF16" ? 8 : dtype == "F16" ? 11 : dtype == "F32" ? 24 : 53;
   if (value == 0 || !std::isfinite(value) || digits == 53) return value;
   int exponent = 0;
   std::frexp(value, &exponent);

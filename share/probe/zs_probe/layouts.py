@@ -5,7 +5,7 @@ import gc
 
 import torch
 
-from . import names, pipelining, schedules
+from . import fused, names, pipelining, schedules
 from .hooks import Hooks
 from .part import Unseen, held
 from .say import unseen
@@ -35,6 +35,7 @@ class Layout(Hooks):
         self.frozen, self._handles, self._recorder, self._watched = [], [], None, []
         self._buffers, self._changed = None, set()
         self.cut = {}  # by name the Part of a parameter that is no DTensor and that this rank has in part
+        self.types = {}  # of what is shown in another type than it is kept in that type
 
     @property
     def optimizer(self):
@@ -140,6 +141,8 @@ class Layout(Hooks):
                 step = state.get("step") if isinstance(state, dict) else None
                 if step is not None:
                     return int(step.item() if torch.is_tensor(step) else step)
+            for _, step in self.counted(optimizer):
+                return int(step.item() if torch.is_tensor(step) else step)
         return None
 
     def called(self, p):
@@ -150,12 +153,19 @@ class Layout(Hooks):
     def counters(self):
         """(names, what the optimizer's state has as its number of steps)."""
         for optimizer in self.optimizers:
+            yield from self.counted(optimizer)
             for group in optimizer.param_groups:
                 for p in group["params"]:
-                    state = optimizer.state.get(p)
-                    step = state.get("step") if isinstance(state, dict) else None
-                    if isinstance(step, (int, float)) or (torch.is_tensor(step) and step.numel() == 1):
+                    step = _number(optimizer.state.get(p))
+                    if step is not None:
                         yield self.called(p), step
+
+    def counted(self, optimizer):
+        """The same where a group counts, as apex's and TransformerEngine's do."""
+        for group in optimizer.param_groups:
+            step = _number(group)
+            if step is not None and group["params"] and not any(isinstance(s, dict) and "step" in s for s in optimizer.state.values()):
+                yield [name for p in group["params"] for name in self.called(p)], step
 
     def buffers(self, whole=False):
         """The modules' buffers: all, or those that may have changed since the first call: a large one, a mask for example, is
@@ -189,7 +199,7 @@ class Layout(Hooks):
 
     def options(self, optimizer):
         """Of each group the options, whatever they are, and the names of its parameters."""
-        return [{**{key: _plain(value) for key, value in group.items() if key != "params"}, "optimizer": type(optimizer).__name__,
+        return [{**{key: _plain(value) for key, value in group.items() if key not in ("params", "step")}, "optimizer": type(optimizer).__name__,
                  "params": [name for p in group["params"] for name in self.called(p)]}
                 for group in optimizer.param_groups if group["params"]]
 
@@ -206,20 +216,38 @@ class Layout(Hooks):
     def gradients(self, optimizer):
         scale = getattr(optimizer, "grad_scale", None)  # of GradScaler, for optimizers that unscale by themselves
         for name, p in self.ordered([p for g in optimizer.param_groups for p in g["params"]]):
-            if p.grad is not None:
-                gradient = p.grad if scale is None else p.grad / scale
-                yield from self._seen("grad", name, gradient)
+            gradient = fused.gradient(p)
+            if gradient is not None:
+                yield from self._seen("grad", name, gradient if scale is None else gradient / scale)
 
     def states(self):
-        state_of = {id(p): optimizer.state.get(p) for optimizer in self.optimizers for group in optimizer.param_groups for p in group["params"]}
+        mover = self.movers()
         for name, p in self.ordered(self.moved()):
-            for key, value in (state_of.get(id(p)) or {}).items():
-                if torch.is_tensor(value) and key != "step" and value.shape == p.shape:
-                    yield from self._seen(f"state.{key}", name, value)
+            for key, value in (mover[id(p)].state.get(p) or {}).items():
+                shown = fused.state(mover[id(p)], p, key, value) if torch.is_tensor(value) and key != "step" and value.shape == p.shape else None
+                if shown is not None:
+                    yield from self._seen(f"state.{key}", name, self._typed(f"state.{key}/{name}", *shown))
 
     def parameters(self):
+        mover = self.movers()
         for name, p in self.ordered(self.moved()):
-            yield from self._seen("param", name, p)
+            values, kept = fused.master(mover[id(p)], p)
+            yield from self._seen("param", name, self._typed(f"param/{name}", values, kept))
+            if values is not p:
+                yield from self._seen("model", name, p)
+
+    def movers(self):
+        """{id of a tensor that is moved: its optimizer}."""
+        return {id(p): optimizer for optimizer in self.optimizers for group in optimizer.param_groups for p in group["params"]}
+
+    def makes(self):
+        """Whether tensors are made to be shown: not all are held at once then."""
+        return any(fused.holds_masters(optimizer) for optimizer in self.optimizers)
+
+    def _typed(self, name, values, kept):
+        if values.dtype != kept:
+            self.types[name] = kept
+        return values
 
 
 class FlatLayout(Layout):
@@ -243,21 +271,23 @@ class FlatLayout(Layout):
         return "direction" if group.get("use_muon") else "grad"  # orthogonalised before this optimizer gets it
 
     def gradient(self, flat):
-        return flat.grad
+        return fused.gradient(flat)
 
     def states(self):
         cut = self.slices()
-        for flat, state in [item for optimizer in self.optimizers for item in optimizer.state.items()]:
+        for optimizer, flat, state in [(optimizer, *item) for optimizer in self.optimizers for item in optimizer.state.items()]:
             for key, value in (state or {}).items() if isinstance(state, dict) else ():
                 if torch.is_tensor(value) and value.numel() == flat.numel() and value.dim() > 0:
-                    for s in cut.get(id(flat), ()):
-                        yield f"state.{key}/{s.name}", s.of(value), s.part
+                    shown = fused.state(optimizer, flat, key, value)
+                    for s in cut.get(id(flat), ()) if shown is not None else ():
+                        yield f"state.{key}/{s.name}", s.of(self._typed(f"state.{key}/{s.name}", *shown)), s.part
 
     def counters(self):
         for optimizer in self.optimizers:  # its groups may be empty between steps, as ZeRO-3's are
+            yield from self.counted(optimizer)
             for flat, state in optimizer.state.items():
-                step = state.get("step") if isinstance(state, dict) else None
-                if isinstance(step, (int, float)) or (torch.is_tensor(step) and step.numel() == 1):
+                step = _number(state)
+                if step is not None:
                     yield self.called(flat), step
 
     def flats(self):
@@ -271,10 +301,17 @@ class FlatLayout(Layout):
         return [s.name for s in self.slices().get(id(p), ())]
 
     def parameters(self):
-        cut = self.slices()
+        cut, mover = self.slices(), self.movers()
         for flat in self.flats():
+            values, kept = fused.master(mover.get(id(flat)), flat)
             for s in cut.get(id(flat), ()):
-                yield f"param/{s.name}", s.of(flat), s.part
+                yield f"param/{s.name}", s.of(self._typed(f"param/{s.name}", values, kept)), s.part
+
+
+def _number(held):
+    """The number of steps that a state or a group counts; None: it has none."""
+    step = held.get("step") if isinstance(held, dict) else None
+    return step if isinstance(step, (int, float)) or (torch.is_tensor(step) and step.numel() == 1) else None
 
 
 def _plain(value):

@@ -148,7 +148,8 @@ class Megatron(Places, FlatLayout):
         FlatLayout.__init__(self, distributed.model_chunks, distributed.optimizer)
         import megatron.core
         self.distributed, self.framework = [distributed], f"Megatron-core {megatron.core.__version__}"
-        self.name = f"distributed optimizer, tensor parallel {_sizes('tensor_model_parallel')[0]}"
+        aware = "precision-aware " if getattr(distributed.config, "use_precision_aware_optimizer", False) else ""
+        self.name = f"{aware}distributed optimizer, tensor parallel {_sizes('tensor_model_parallel')[0]}"
         self._model, self._cut = {}, None
         for chunk in self.roots:
             known, ties = self.of_root(chunk)
@@ -171,7 +172,9 @@ class Megatron(Places, FlatLayout):
     def shards(self):
         """(the optimizer, the model's parameter, the flat slice that is moved)."""
         for d in self.distributed:
-            for model, shards in ((d.model_fp32_groups, d.shard_fp32_groups), (d.model_float16_groups, d.shard_fp32_from_float16_groups)):
+            low = [[own if own is not None else of_model for own, of_model in zip(*pair)]  # a precision-aware one moves slices of the model
+                   for pair in zip(d.shard_fp32_from_float16_groups, d.shard_float16_groups)]
+            for model, shards in ((d.model_fp32_groups, d.shard_fp32_groups), (d.model_float16_groups, low)):
                 for group, flats in zip(model, shards):
                     yield from ((d, p, flat) for p, flat in zip(group, flats))
 
@@ -245,6 +248,6 @@ def layout(distributed):
         return None
     made = Megatron(distributed)
     if any(shard is None for _, _, shard in made.shards()):
-        say("nothing is recorded: Megatron-core's precision-aware optimizer holds its masters itself")
+        say("nothing is recorded: Megatron-core's distributed optimizer moves parameters of few bits that have no slices")
         return None
     return made

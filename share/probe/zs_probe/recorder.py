@@ -336,7 +336,7 @@ class Recorder:
         items = [(flat, part) for _, flat, part in shown]
         found = self._cost.read(items, earlier)
         some = [None] * len(items) if sketch.SHORT else elements.take(items)
-        return [Row(name, flat.dtype, part, measured, () if part.summand is None else (("by", part.summand),), kept) for (name, flat, part), measured, kept in zip(shown, found, some)]
+        return [Row(name, self.layout.types.get(name, flat.dtype), part, measured, () if part.summand is None else (("by", part.summand),), kept) for (name, flat, part), measured, kept in zip(shown, found, some)]
 
     def _take(self, shown, most=None):
         """Rows of this step. most: elements that are held at once, where a layout makes tensors as it shows them."""
@@ -353,9 +353,10 @@ class Recorder:
 
     def _take_after(self, state=True):
         with torch.no_grad():
+            most = measuring.FEW if self.layout.makes() else None
             if state:
-                self._take(self.layout.states())
-            rows = self._take(self.layout.parameters())
+                self._take(self.layout.states(), most)
+            rows = self._take(self.layout.parameters(), most)
             self._buffers = self._taken(self.layout.buffers())
         self._left = (self.step, measuring.readings([row.measured for row in rows]))
 

@@ -51,7 +51,7 @@ import torch
 from . import native
 from .say import guarded
 
-_TYPES = {torch.float32: "F32", torch.float64: "F64", torch.bfloat16: "BF16", torch.float16: "F16"}
+_TYPES = {torch.float32: "F32", torch.float64: "F64", torch.bfloat16: "BF16", torch.float16: "F16", getattr(torch, "float8_e4m3fn", None): "F8_E4M3"}
 _MASK = (1 << 64) - 1
 
 

@@ -280,12 +280,12 @@ ZS_VECTORISED std::uint64_t fingerprint(const std::uint16_t* bits, std::int64_t 
 }
 
 std::vector<std::uint64_t> fingerprints_on_cpu(std::span<const View> views) {
-  std::vector<std::uint64_t> all;
+  std::vector<std::uint64_t> made;
   for (const View& view : views) {
-    all.push_back(size(view.type) == 4 ? fingerprint(view.as<const std::uint32_t>(), view.count)
-                                       : fingerprint(view.as<const std::uint16_t>(), view.count));
+    made.push_back(size(view.type) == 4 ? fingerprint(view.as<const std::uint32_t>(), view.count)
+                                        : fingerprint(view.as<const std::uint16_t>(), view.count));
   }
-  return all;
+  return made;
 }
 
 }  // namespace

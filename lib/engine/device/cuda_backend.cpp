@@ -33,8 +33,8 @@ std::int64_t capacity_here(const Device& device) {
 }
 
 Statistics statistics_here(const Device& device) {
-  const auto all = allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device.index));
-  const auto &allocated = all.allocated_bytes[0], &reserved = all.reserved_bytes[0];
+  const auto stats = allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device.index));
+  const auto &allocated = stats.allocated_bytes[0], &reserved = stats.reserved_bytes[0];
   return {allocated.current, allocated.peak, reserved.current, reserved.peak};
 }
 
@@ -92,7 +92,7 @@ std::shared_ptr<void> mark_here(const Device& device) {
   const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device.index));
   cudaEvent_t event = nullptr;
   check(cudaEventCreate(&event), "mark");
-  const std::shared_ptr<void> mark(event, [](void* its) { cudaEventDestroy(static_cast<cudaEvent_t>(its)); });
+  const std::shared_ptr<void> mark(event, [](void* held) { cudaEventDestroy(static_cast<cudaEvent_t>(held)); });
   check(cudaEventRecord(event, stream()), "mark");
   return mark;
 }

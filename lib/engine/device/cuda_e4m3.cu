@@ -9,10 +9,10 @@ namespace {
 constexpr int kThreads = 256, kEach = 8;  ///< numbers of a thread
 
 struct alignas(16) Numbers {
-  Bfloat16 of[kEach];
+  Bfloat16 value[kEach];
 };
 struct alignas(8) Codes {
-  std::uint8_t of[kEach];
+  std::uint8_t value[kEach];
 };
 
 /// `kWide`: 8 numbers a thread, moved at once; else one.
@@ -31,29 +31,29 @@ __global__ void __launch_bounds__(kThreads)
     const Numbers in = reinterpret_cast<const Numbers*>(numbers)[i];
     Codes out;
 #pragma unroll
-    for (int k = 0; k < kEach; ++k) out.of[k] = to_e4m3(widen(in.of[k]) * factor);
+    for (int k = 0; k < kEach; ++k) out.value[k] = to_e4m3(widen(in.value[k]) * factor);
     reinterpret_cast<Codes*>(codes)[i] = out;
   } else {
     const Codes in = reinterpret_cast<const Codes*>(codes)[i];
     Numbers out;
 #pragma unroll
-    for (int k = 0; k < kEach; ++k) out.of[k] = from_e4m3(in.of[k], largest, factor);
+    for (int k = 0; k < kEach; ++k) out.value[k] = from_e4m3(in.value[k], largest, factor);
     reinterpret_cast<Numbers*>(numbers)[i] = out;
   }
 }
 
 template <bool kToCodes>
 void convert(const View& numbers, const View& codes, const View& most) {
-  auto* const of = reinterpret_cast<Bfloat16*>(numbers.data);
+  auto* const values = reinterpret_cast<Bfloat16*>(numbers.data);
   auto* const in = reinterpret_cast<std::uint8_t*>(codes.data);
   const auto* const largest = reinterpret_cast<const float*>(most.data);
   const auto blocks = [](std::int64_t n) { return static_cast<unsigned>((n + kThreads - 1) / kThreads); };
-  const bool aligned = reinterpret_cast<std::uintptr_t>(of) % sizeof(Numbers) == 0 &&
+  const bool aligned = reinterpret_cast<std::uintptr_t>(values) % sizeof(Numbers) == 0 &&
                        reinterpret_cast<std::uintptr_t>(in) % sizeof(Codes) == 0;
   const std::int64_t wide = aligned ? numbers.count / kEach : 0, done = wide * kEach, rest = numbers.count - done;
-  if (wide > 0) convert_kernel<true, kToCodes><<<blocks(wide), kThreads, 0, stream()>>>(of, in, largest, wide);
+  if (wide > 0) convert_kernel<true, kToCodes><<<blocks(wide), kThreads, 0, stream()>>>(values, in, largest, wide);
   if (rest > 0)
-    convert_kernel<false, kToCodes><<<blocks(rest), kThreads, 0, stream()>>>(of + done, in + done, largest, rest);
+    convert_kernel<false, kToCodes><<<blocks(rest), kThreads, 0, stream()>>>(values + done, in + done, largest, rest);
   check(cudaGetLastError(), "weights of 8 bits");
 }
 

@@ -11,19 +11,19 @@ static_assert(kNf4Block % kEach == 0);
 
 template <typename T>
 struct alignas(16) Numbers {
-  T of[kEach];
+  T value[kEach];
 };
 
 /// The values, as an argument of a kernel.
 struct Nf4Values {
-  float of[16];
+  float entry[16];
 };
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     from_nf4_kernel(Nf4Parts parts, Nf4Values values, T* numbers, std::int64_t n) {
   __shared__ float table[16];
-  if (threadIdx.x < 16) table[threadIdx.x] = values.of[threadIdx.x];
+  if (threadIdx.x < 16) table[threadIdx.x] = values.entry[threadIdx.x];
   __syncthreads();
   const std::int64_t begin = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kEach;
   if (begin >= n) return;
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int k = 0; k < kEach; ++k) {
     // Two in a byte, the first in its high half.
     const int shift = k / 2 * 8 + (k % 2 == 0 ? 4 : 0);
-    narrow(table[codes >> shift & 15u] * scale, out.of[k]);
+    narrow(table[codes >> shift & 15u] * scale, out.value[k]);
   }
   reinterpret_cast<Numbers<T>*>(numbers)[begin / kEach] = out;
 }
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kThreads)
 template <typename T>
 void convert(const View& bytes, const Nf4& form, const View& numbers) {
   Nf4Values values{};
-  std::copy(kNf4.begin(), kNf4.end(), values.of);
+  std::copy(kNf4.begin(), kNf4.end(), values.entry);
   const std::int64_t threads = (form.numel + kEach - 1) / kEach;
   from_nf4_kernel<<<static_cast<unsigned>((threads + kThreads - 1) / kThreads), kThreads, 0, stream()>>>(
       Nf4Parts(bytes.data, form), values, reinterpret_cast<T*>(numbers.data), form.numel);

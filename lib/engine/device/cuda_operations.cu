@@ -38,17 +38,17 @@ __global__ void tree_kernel(Leaves leaves, float* out, std::int64_t n) {
 template <int kLeaves, typename T>
 __global__ void tree_by_4_kernel(Leaves leaves, float4* out, std::int64_t quads) {
   struct alignas(4 * sizeof(T)) Quad {
-    T of[4];
+    T value[4];
   };
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= quads) return;
   Quad mine[kLeaves];
 #pragma unroll
   for (int leaf = 0; leaf < kLeaves; ++leaf) mine[leaf] = static_cast<const Quad*>(leaves.at[leaf])[i];
-  const T* of[kLeaves];
+  const T* numbers[kLeaves];
 #pragma unroll
-  for (int leaf = 0; leaf < kLeaves; ++leaf) of[leaf] = mine[leaf].of;
-  out[i] = {node<kLeaves>(of, 0), node<kLeaves>(of, 1), node<kLeaves>(of, 2), node<kLeaves>(of, 3)};
+  for (int leaf = 0; leaf < kLeaves; ++leaf) numbers[leaf] = mine[leaf].value;
+  out[i] = {node<kLeaves>(numbers, 0), node<kLeaves>(numbers, 1), node<kLeaves>(numbers, 2), node<kLeaves>(numbers, 3)};
 }
 
 /// Any number of leaves: a binary counter of partial sums, which merge as the tree does.
@@ -173,7 +173,7 @@ __global__ void update_kernel(F factors, float* parameters, float* first, float*
 
 template <typename G>
 struct alignas(4 * sizeof(G)) Quad {
-  G of[4];
+  G value[4];
 };
 
 /// 4 elements a thread. REQUIRES: all begin at multiples of 16 bytes.
@@ -187,10 +187,10 @@ __global__ void update_by_4_kernel(F factors, float4* parameters, float4* first,
   if constexpr (F::kStates > 0) m = first[i];
   if constexpr (F::kStates > 1) v = second[i];
   const Quad<G> g = gradient_sum[i];
-  update(factors, widen(g.of[0]) * scale * clip, p.x, &m.x, &v.x);
-  update(factors, widen(g.of[1]) * scale * clip, p.y, &m.y, &v.y);
-  update(factors, widen(g.of[2]) * scale * clip, p.z, &m.z, &v.z);
-  update(factors, widen(g.of[3]) * scale * clip, p.w, &m.w, &v.w);
+  update(factors, widen(g.value[0]) * scale * clip, p.x, &m.x, &v.x);
+  update(factors, widen(g.value[1]) * scale * clip, p.y, &m.y, &v.y);
+  update(factors, widen(g.value[2]) * scale * clip, p.z, &m.z, &v.z);
+  update(factors, widen(g.value[3]) * scale * clip, p.w, &m.w, &v.w);
   parameters[i] = p;
   if constexpr (F::kStates > 0) first[i] = m;
   if constexpr (F::kStates > 1) second[i] = v;
@@ -231,7 +231,7 @@ void update_by(const F& factors, const UpdateViews& v, float scale, float clip) 
     const bool whole = aligned(p) && aligned(m) && aligned(s) && aligned(g) && aligned(r);
     const std::int64_t count = v.parameters.count, quads = whole ? count / 4 : 0, done = quads * 4;
     const auto by_4 = [](float* at) { return reinterpret_cast<float4*>(at); };
-    const auto rest = [&](float* of) { return of ? of + done : nullptr; };
+    const auto rest = [&](float* moment) { return moment ? moment + done : nullptr; };
     if (quads > 0)
       update_by_4_kernel<F, G><<<blocks(quads), kThreads, 0, stream()>>>(
           factors, by_4(p), by_4(m), by_4(s), reinterpret_cast<const Quad<G>*>(g), reinterpret_cast<Quad<Bfloat16>*>(r),
@@ -261,13 +261,13 @@ void direction_on_gpu(const DirectionFactors& factors, const View& momentum, con
 
 /// Both tables of codes, as an argument of a kernel.
 struct CodeTables {
-  float of[2][kCodedBlock];
+  float codes[2][kCodedBlock];
 };
 const CodeTables& code_tables() {
   static const CodeTables tables = [] {
     CodeTables made{};
-    std::copy(kSignedCodes.begin(), kSignedCodes.end(), made.of[0]);
-    std::copy(kUnsignedCodes.begin(), kUnsignedCodes.end(), made.of[1]);
+    std::copy(kSignedCodes.begin(), kSignedCodes.end(), made.codes[0]);
+    std::copy(kUnsignedCodes.begin(), kUnsignedCodes.end(), made.codes[1]);
     return made;
   }();
   return tables;
@@ -280,8 +280,8 @@ struct CodedPointers {
 };
 /// A table in shared memory. A number of each 32 is left out, so that a search meets no bank twice.
 struct SharedTable {
-  float* of;
-  __device__ float& operator[](int i) const { return of[i + i / 32]; }
+  float* entries;
+  __device__ float& operator[](int i) const { return entries[i + i / 32]; }
 };
 __device__ float decoded(const CodedPointers& moment, const SharedTable& table, std::int64_t block, std::int64_t i) {
   return moment.values ? moment.values[i] : table[moment.codes[i]] * moment.scales[block];
@@ -301,7 +301,7 @@ __global__ void __launch_bounds__(kCodedBlock)
   __shared__ std::uint32_t most[2][kWarps];
   const SharedTable table[] = {{of_table[0]}, {of_table[1]}};
   const int t = static_cast<int>(threadIdx.x);
-  table[0][t] = tables.of[0][t], table[1][t] = tables.of[1][t];
+  table[0][t] = tables.codes[0][t], table[1][t] = tables.codes[1][t];
   __syncthreads();
   for (std::int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
     const std::int64_t i = (offset / kCodedBlock + block) * kCodedBlock + t - offset;
@@ -320,9 +320,9 @@ __global__ void __launch_bounds__(kCodedBlock)
       if (t % kWarp == 0) most[0][t / kWarp] = of_warp[0], most[1][t / kWarp] = of_warp[1];
       __syncthreads();
       for (int k = 0; k < 2; ++k) {
-        std::uint32_t all = 0;
-        for (int warp = 0; warp < kWarps; ++warp) all = max(all, most[k][warp]);
-        scales[k] = __uint_as_float(all);
+        std::uint32_t largest = 0;
+        for (int warp = 0; warp < kWarps; ++warp) largest = max(largest, most[k][warp]);
+        scales[k] = __uint_as_float(largest);
       }
     }
     if constexpr (kDoes != Coded::scales) {
@@ -454,25 +454,25 @@ __global__ void fingerprint_kernel(const Piece* pieces, std::uint64_t* sums) {
 std::vector<std::uint64_t> fingerprints_on_gpu(std::span<const View> views) {
   constexpr std::int64_t kPiece = std::int64_t{1} << 20;
   std::vector<Piece> pieces;
-  std::vector<std::size_t> of;  // the view of each
+  std::vector<std::size_t> view_of;  // the view of each
   for (std::size_t v = 0; v < views.size(); ++v) {
     for (std::int64_t begin = 0; begin < views[v].count; begin += kPiece) {
       const View part = views[v].part(begin, std::min(begin + kPiece, views[v].count));
       pieces.push_back({part.data, part.count, static_cast<std::uint32_t>(begin), size(part.type) == 4});
-      of.push_back(v);
+      view_of.push_back(v);
     }
   }
-  std::vector<std::uint64_t> all(views.size());
-  if (pieces.empty()) return all;
-  auto* const sums = reinterpret_cast<std::uint64_t*>(
-      reached_by_kernels(pieces.size() * (sizeof(Piece) + sizeof(std::uint64_t))));
-  auto* const its = reinterpret_cast<Piece*>(sums + pieces.size());
-  std::copy(pieces.begin(), pieces.end(), its);
-  fingerprint_kernel<<<static_cast<unsigned>(pieces.size()), kLanes, 0, stream()>>>(its, sums);
+  std::vector<std::uint64_t> made(views.size());
+  if (pieces.empty()) return made;
+  auto* const sums =
+      reinterpret_cast<std::uint64_t*>(reached_by_kernels(pieces.size() * (sizeof(Piece) + sizeof(std::uint64_t))));
+  auto* const copies = reinterpret_cast<Piece*>(sums + pieces.size());
+  std::copy(pieces.begin(), pieces.end(), copies);
+  fingerprint_kernel<<<static_cast<unsigned>(pieces.size()), kLanes, 0, stream()>>>(copies, sums);
   check(cudaGetLastError(), "fingerprint");
   check(cudaStreamSynchronize(stream()), "fingerprint");
-  for (std::size_t i = 0; i < pieces.size(); ++i) all[of[i]] += sums[i];
-  return all;
+  for (std::size_t i = 0; i < pieces.size(); ++i) made[view_of[i]] += sums[i];
+  return made;
 }
 
 }  // namespace

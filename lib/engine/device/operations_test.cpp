@@ -52,8 +52,8 @@ TEST_CASE("operations: a fingerprint is 0 of zeros, and another after any change
   CHECK(fingerprint(apart) != before);
 
   // Several views, each for itself; 16 bits.
-  const View all = view(values.data(), 3001);
-  const std::vector<View> parts = {all.part(0, 1000), all.part(1000, 1000), all.part(1000, 3001)};
+  const View whole = view(values.data(), 3001);
+  const std::vector<View> parts = {whole.part(0, 1000), whole.part(1000, 1000), whole.part(1000, 3001)};
   const std::vector<std::uint64_t> prints = operations({}).fingerprints(parts);
   REQUIRE(prints.size() == 3);
   CHECK(prints[0] == fingerprint(parts[0]));

@@ -80,13 +80,13 @@ void Hash::add(const View& view) {
   // By way of two small pinned buffers, since to fill much new memory of the host takes longer than all else; one is
   // filled while the other is read.
   constexpr std::int64_t kPart = std::int64_t{16} << 20;
-  const at::Tensor there = tensor(view);
+  const at::Tensor source = tensor(view);
   const at::Tensor here =
-      at::empty({2, std::min(kPart, view.count)}, at::TensorOptions(there.scalar_type()).pinned_memory(true));
+      at::empty({2, std::min(kPart, view.count)}, at::TensorOptions(source.scalar_type()).pinned_memory(true));
   std::future<void> reading;
   for (std::int64_t begin = 0, turn = 0; begin < view.count; begin += kPart, turn = 1 - turn) {
     const at::Tensor part = here[turn].narrow(0, 0, std::min(kPart, view.count - begin));
-    part.copy_(there.narrow(0, begin, part.numel()));
+    part.copy_(source.narrow(0, begin, part.numel()));
     if (reading.valid()) reading.get();
     reading = std::async(std::launch::async, [this, at = part.data_ptr(), bytes = part.nbytes()] {
       XXH3_128bits_update(state_->hash, at, bytes);

@@ -49,7 +49,7 @@ struct Node {
 
 void tree_sums(const tree::Addends& addends, std::span<const View> terms, std::span<const View> out) {
   std::vector<tree::Leaves> leaves;
-  for (const auto& its : addends.terms) leaves.insert(leaves.end(), its.begin(), its.end());
+  for (const auto& list : addends.terms) leaves.insert(leaves.end(), list.begin(), list.end());
   std::vector<Buffer> scratch;
   std::size_t begin = 0;
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -79,9 +79,9 @@ void TreeAccumulator::add(tree::Leaves node, const View& sum) {
 }
 
 std::vector<View> TreeAccumulator::sums() const {
-  std::vector<View> all;
-  for (const Buffer& partial : buffers_) all.push_back(view(partial));
-  return all;
+  std::vector<View> views;
+  for (const Buffer& partial : buffers_) views.push_back(view(partial));
+  return views;
 }
 
 void TreeAccumulator::reset() {

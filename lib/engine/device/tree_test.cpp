@@ -175,9 +175,9 @@ std::vector<Term> terms_of(const TreeAccumulator& accumulator) {
 std::vector<Term> sums_of(const std::vector<std::vector<Term>>& by_rank, std::int64_t leaves) {
   std::vector<std::vector<tree::Leaves>> nodes;
   std::vector<View> views;
-  for (const auto& its : by_rank) {
+  for (const auto& terms : by_rank) {
     nodes.emplace_back();
-    for (const Term& term : its) nodes.back().push_back(term.node), views.push_back(view_of(term.values));
+    for (const Term& term : terms) nodes.back().push_back(term.node), views.push_back(view_of(term.values));
   }
   const auto addends = tree::Addends::of(nodes, leaves);
   std::vector<Term> sums;

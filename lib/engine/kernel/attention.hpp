@@ -23,8 +23,8 @@ struct AttentionShape {
   auto operator<=>(const AttentionShape&) const = default;
 
   /// Of q_BTE; or, with H + 2 K in place of H as `all`, of qkv_BTE.
-  static AttentionShape of(const at::Tensor& q_BTE, const Heads& heads, std::int64_t all) {
-    return {q_BTE.size(0), q_BTE.size(1), heads.H, heads.K, q_BTE.size(2) / all, q_BTE.scalar_type()};
+  static AttentionShape of(const at::Tensor& q_BTE, const Heads& heads, std::int64_t joined) {
+    return {q_BTE.size(0), q_BTE.size(1), heads.H, heads.K, q_BTE.size(2) / joined, q_BTE.scalar_type()};
   }
   static AttentionShape of(const at::Tensor& qkv_BTE, const Heads& heads) {
     return of(qkv_BTE, heads, heads.H + 2 * heads.K);
@@ -49,12 +49,12 @@ Attended attention_forward(const at::Tensor& qkv_BTE, const Heads& heads);
 at::Tensor attention_backward(const at::Tensor& qkv_BTE, const Attended& attended, const at::Tensor& dout_BTC,
                               const Heads& heads);
 /// The same of tensors of their own, each contiguous, of 16 bits.
-Attended attention_forward(const QueriesKeysValues& of, const Heads& heads);
-QueriesKeysValues attention_backward(const QueriesKeysValues& of, const Attended& attended, const at::Tensor& dout_BTC,
+Attended attention_forward(const QueriesKeysValues& qkv, const Heads& heads);
+QueriesKeysValues attention_backward(const QueriesKeysValues& qkv, const Attended& attended, const at::Tensor& dout_BTC,
                                      const Heads& heads);
 /// The same where scores have a cap (cuda_capped.cpp), of bfloat16; backward in `made`.
-Attended capped_forward(const QueriesKeysValues& of, const Heads& heads);
-void capped_backward(const QueriesKeysValues& of, const Attended& attended, const at::Tensor& dout_BTC,
+Attended capped_forward(const QueriesKeysValues& qkv, const Heads& heads);
+void capped_backward(const QueriesKeysValues& qkv, const Attended& attended, const at::Tensor& dout_BTC,
                      const Heads& heads, const QueriesKeysValues& made);
 /// The gradient of the sinks: float32[H].
 at::Tensor gradient_of_sinks(const Attended& attended, const at::Tensor& dout_BTC, const Heads& heads);

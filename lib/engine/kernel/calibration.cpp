@@ -29,10 +29,10 @@ bool is_hex(const std::string& text) {
 
 std::string Calibration::hash() const {
   if (products.empty()) return "";
-  std::string all;
-  for (const auto& [product, algorithm] : products) all += product + "\t" + algorithm + "\n";
+  std::string lines;
+  for (const auto& [product, algorithm] : products) lines += product + "\t" + algorithm + "\n";
   char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(XXH3_64bits(all.data(), all.size())));
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(XXH3_64bits(lines.data(), lines.size())));
   return text;
 }
 

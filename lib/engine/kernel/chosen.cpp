@@ -50,12 +50,12 @@ double matrix_rate(const std::string& format) {
 }
 
 std::vector<Measured> measure_products(const std::function<void()>& body) {
-  std::vector<Measured> all;
+  std::vector<Measured> products;
   const auto measure = device::cuda::function<void(std::vector<Measured>*)>("zs_cuda_measure_products");
-  measure(&all);
+  measure(&products);
   body();
   measure(nullptr);
-  return all;
+  return products;
 }
 
 double measure_rate(device::Type type) {

@@ -34,7 +34,7 @@ struct Strides {
 /// The problem of one graph: `of.T` queries of each head see `keys`. If it is causal, a query sees keys up to its
 /// position.
 struct Tile {
-  AttentionShape of;
+  AttentionShape shape;
   std::int64_t keys;
   bool causal, sinks;
   float scale;
@@ -42,21 +42,22 @@ struct Tile {
   Strides q, k, out, dq = {}, dk = {};  ///< v as k, dout as out, dv as dk
   auto operator<=>(const Tile&) const = default;
 
-  std::vector<std::int64_t> queries_BHTD() const { return {of.B, of.H, of.T, of.D}; }
-  std::vector<std::int64_t> keys_BKTD() const { return {of.B, of.K, keys, of.D}; }
-  std::vector<std::int64_t> lying(Strides by) const { return {by.sample, of.D, by.token, 1}; }
+  std::vector<std::int64_t> queries_BHTD() const { return {shape.B, shape.H, shape.T, shape.D}; }
+  std::vector<std::int64_t> keys_BKTD() const { return {shape.B, shape.K, keys, shape.D}; }
+  std::vector<std::int64_t> lying(Strides by) const { return {by.sample, shape.D, by.token, 1}; }
   /// "attention.bfloat16.4x2048x32.8x64 causal": samples, queries, their heads, heads of keys, width.
   std::string text() const {
-    return std::string("attention.") + (of.type == at::kHalf ? "float16." : "bfloat16.") + std::to_string(of.B) + "x" +
-           std::to_string(of.T) + "x" + std::to_string(of.H) + "." + std::to_string(of.K) + "x" + std::to_string(of.D) +
-           (keys == of.T ? "" : " keys " + std::to_string(keys)) + (causal ? " causal" : "") +
-           (window > 0 ? " window " + std::to_string(window) : "") + (sinks ? " sinks" : "");
+    return std::string("attention.") + (shape.type == at::kHalf ? "float16." : "bfloat16.") + std::to_string(shape.B) +
+           "x" + std::to_string(shape.T) + "x" + std::to_string(shape.H) + "." + std::to_string(shape.K) + "x" +
+           std::to_string(shape.D) + (keys == shape.T ? "" : " keys " + std::to_string(keys)) +
+           (causal ? " causal" : "") + (window > 0 ? " window " + std::to_string(window) : "") +
+           (sinks ? " sinks" : "");
   }
   /// Two products forward, five backward; a causal one counts half of each.
   double operations(bool backward) const {
-    const auto all = static_cast<double>(keys), near = window > 0 ? static_cast<double>(window) : all;
-    const double seen = static_cast<double>(of.T) * (causal ? near * (1 - near / all / 2) : all);
-    return (backward ? 10 : 4) * seen * static_cast<double>(of.B * of.H * of.D);
+    const auto every = static_cast<double>(keys), near = window > 0 ? static_cast<double>(window) : every;
+    const double seen = static_cast<double>(shape.T) * (causal ? near * (1 - near / every / 2) : every);
+    return (backward ? 10 : 4) * seen * static_cast<double>(shape.B * shape.H * shape.D);
   }
   /// Sets what forward and backward have in common.
   template <typename Options>
@@ -66,8 +67,8 @@ struct Tile {
     if (sinks)
       options.set_sink_token(graph.tensor(Tensor_attributes()
                                               .set_uid(kSinks)
-                                              .set_dim({1, of.H, 1, 1})
-                                              .set_stride({of.H, 1, 1, 1})
+                                              .set_dim({1, shape.H, 1, 1})
+                                              .set_stride({shape.H, 1, 1, 1})
                                               .set_data_type(fe::DataType_t::FLOAT)));
   }
 };
@@ -85,7 +86,7 @@ void check(fe::error_t status, const std::string& what) {
 
 std::shared_ptr<fe::graph::Graph> begin(const Tile& tile) {
   auto graph = std::make_shared<fe::graph::Graph>();
-  graph->set_io_data_type(tile.of.type == at::kHalf ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
+  graph->set_io_data_type(tile.shape.type == at::kHalf ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
   return graph;
@@ -120,7 +121,7 @@ Graph forward_graph(const Tile& t) {
   t.set(options, *graph);
   auto [out, row_stats] = graph->sdpa(q, k, v, options);
   out->set_output(true).set_uid(kOut).set_dim(t.queries_BHTD()).set_stride(t.lying(t.out));
-  const Tensor_attributes form = stats(t.of);
+  const Tensor_attributes form = stats(t.shape);
   row_stats->set_output(true)
       .set_uid(kStats)
       .set_dim(form.get_dim())
@@ -136,7 +137,7 @@ Graph backward_graph(const Tile& t) {
              v = graph->tensor(tensor(kV, t.keys_BKTD(), t.lying(t.k))),
              out = graph->tensor(tensor(kOut, t.queries_BHTD(), t.lying(t.out))),
              dout = graph->tensor(tensor(kDout, t.queries_BHTD(), t.lying(t.out))),
-             row_stats = graph->tensor(stats(t.of));
+             row_stats = graph->tensor(stats(t.shape));
   auto options = fe::graph::SDPA_backward_attributes().set_deterministic_algorithm(bits_repeat());
   t.set(options, *graph);
   auto [dq, dk, dv] = graph->sdpa_backward(q, k, v, out, dout, row_stats, options);
@@ -183,16 +184,16 @@ float scale_of(const Heads& heads, std::int64_t D) {
 at::Tensor sinks_of(const Heads& heads) {
   return heads.sinks_H.defined() ? heads.sinks_H.detach().to(at::kFloat).contiguous() : at::Tensor();
 }
-QueriesKeysValues empty_like(const QueriesKeysValues& of) {
+QueriesKeysValues empty_like(const QueriesKeysValues& qkv) {
   const auto empty = [](const at::Tensor& x) { return at::empty_like(x, at::MemoryFormat::Contiguous); };
-  return {empty(of.q_BTE), empty(of.k_BTF), empty(of.v_BTF)};
+  return {empty(qkv.q_BTE), empty(qkv.k_BTF), empty(qkv.v_BTF)};
 }
 
-Attended attend(const QueriesKeysValues& of, const Heads& heads) {
-  if (heads.cap > 0) return capped_forward(of, heads);
-  const AttentionShape s = AttentionShape::of(of.q_BTE, heads, heads.H);
-  const Attended made{at::empty({s.B, s.T, s.H * s.D}, of.q_BTE.options()),
-                      at::empty({s.B, s.H, s.T, 1}, of.q_BTE.options().dtype(at::kFloat))};
+Attended attend(const QueriesKeysValues& qkv, const Heads& heads) {
+  if (heads.cap > 0) return capped_forward(qkv, heads);
+  const AttentionShape s = AttentionShape::of(qkv.q_BTE, heads, heads.H);
+  const Attended made{at::empty({s.B, s.T, s.H * s.D}, qkv.q_BTE.options()),
+                      at::empty({s.B, s.H, s.T, 1}, qkv.q_BTE.options().dtype(at::kFloat))};
   const at::Tensor sinks_H = sinks_of(heads);
   const Tile whole{s,
                    s.T,
@@ -200,13 +201,13 @@ Attended attend(const QueriesKeysValues& of, const Heads& heads) {
                    sinks_H.defined(),
                    scale_of(heads, s.D),
                    heads.window,
-                   Strides(of.q_BTE),
-                   Strides(of.k_BTF),
+                   Strides(qkv.q_BTE),
+                   Strides(qkv.k_BTF),
                    Strides(made.out_BTC)};
   run(whole, /*backward=*/false,
-      {{kQ, of.q_BTE.data_ptr()},
-       {kK, of.k_BTF.data_ptr()},
-       {kV, of.v_BTF.data_ptr()},
+      {{kQ, qkv.q_BTE.data_ptr()},
+       {kK, qkv.k_BTF.data_ptr()},
+       {kV, qkv.v_BTF.data_ptr()},
        {kOut, made.out_BTC.data_ptr()},
        {kStats, made.stats_BHT1.data_ptr()},
        {kSinks, sinks_H.defined() ? sinks_H.data_ptr() : nullptr}});
@@ -225,33 +226,33 @@ Attended attend_in_float(const at::Tensor& qkv_BTE, const Heads& heads) {
 /// The result of `compute`; in a second forward of the unit, the recorded result of the first.
 template <typename Compute>
 Attended attended_or_kept(const Compute& compute) {
-  const unit::Results its = unit::kept([&] {
+  const unit::Results results = unit::kept([&] {
     const Attended made = compute();
     return unit::Results{made.out_BTC, made.stats_BHT1};
   });
-  return {its[0], its[1]};
+  return {results[0], results[1]};
 }
 
 /// The gradients that one tile of queries and keys contributes, in `made`.
-void backward_of_tile(const QueriesKeysValues& of, const Attended& attended, const at::Tensor& dout_BTC,
+void backward_of_tile(const QueriesKeysValues& qkv, const Attended& attended, const at::Tensor& dout_BTC,
                       const Heads& heads, bool causal, const QueriesKeysValues& made) {
-  const AttentionShape s = AttentionShape::of(of.q_BTE, heads, heads.H);
+  const AttentionShape s = AttentionShape::of(qkv.q_BTE, heads, heads.H);
   const at::Tensor sinks_H = sinks_of(heads);
   const Tile tile{s,
-                  of.k_BTF.size(1),
+                  qkv.k_BTF.size(1),
                   causal,
                   sinks_H.defined(),
                   scale_of(heads, s.D),
                   heads.window,
-                  Strides(of.q_BTE),
-                  Strides(of.k_BTF),
+                  Strides(qkv.q_BTE),
+                  Strides(qkv.k_BTF),
                   Strides(dout_BTC),
                   Strides(made.q_BTE),
                   Strides(made.k_BTF)};
   run(tile, /*backward=*/true,
-      {{kQ, of.q_BTE.data_ptr()},
-       {kK, of.k_BTF.data_ptr()},
-       {kV, of.v_BTF.data_ptr()},
+      {{kQ, qkv.q_BTE.data_ptr()},
+       {kK, qkv.k_BTF.data_ptr()},
+       {kV, qkv.v_BTF.data_ptr()},
        {kOut, attended.out_BTC.data_ptr()},
        {kStats, attended.stats_BHT1.data_ptr()},
        {kDout, dout_BTC.data_ptr()},
@@ -274,24 +275,25 @@ std::int64_t tile_tokens(const AttentionShape& s) {
 
 /// The same, in `made`: for each block of queries, all blocks of keys up to it. The 16-bit results of tiles are added
 /// up in float32.
-void backward(const QueriesKeysValues& of, const Attended& attended, const at::Tensor& dout_BTC, const Heads& heads,
+void backward(const QueriesKeysValues& qkv, const Attended& attended, const at::Tensor& dout_BTC, const Heads& heads,
               const QueriesKeysValues& made) {
-  if (heads.cap > 0) return capped_backward(of, attended, dout_BTC, heads, made);
-  const std::int64_t T = of.q_BTE.size(1), most = tile_tokens(AttentionShape::of(of.q_BTE, heads, heads.H));
-  if (most >= T) return backward_of_tile(of, attended, dout_BTC, heads, /*causal=*/true, made);
+  if (heads.cap > 0) return capped_backward(qkv, attended, dout_BTC, heads, made);
+  const std::int64_t T = qkv.q_BTE.size(1), most = tile_tokens(AttentionShape::of(qkv.q_BTE, heads, heads.H));
+  if (most >= T) return backward_of_tile(qkv, attended, dout_BTC, heads, /*causal=*/true, made);
   const auto sum = [](const at::Tensor& x) { return at::zeros(x.sizes(), x.options().dtype(at::kFloat)); };
   const at::Tensor dk_BTF = sum(made.k_BTF), dv_BTF = sum(made.v_BTF);
   for (std::int64_t begin = 0; begin < T; begin += most) {
-    const auto own = [&](const at::Tensor& x) { return x.narrow(1, begin, std::min(most, T - begin)); };
-    const at::Tensor q_BTE = own(of.q_BTE), dout = own(dout_BTC), dq_BTE = sum(q_BTE);
-    const Attended its{own(attended.out_BTC), own(attended.stats_BHT1.transpose(1, 2)).transpose(1, 2).contiguous()};
+    const auto queries = [&](const at::Tensor& x) { return x.narrow(1, begin, std::min(most, T - begin)); };
+    const at::Tensor q_BTE = queries(qkv.q_BTE), dout = queries(dout_BTC), dq_BTE = sum(q_BTE);
+    const Attended attended_by{queries(attended.out_BTC),
+                               queries(attended.stats_BHT1.transpose(1, 2)).transpose(1, 2).contiguous()};
     for (std::int64_t key = 0; key <= begin; key += most) {
       const auto seen = [&](const at::Tensor& x) { return x.narrow(1, key, std::min(most, T - key)); };
-      const QueriesKeysValues tile{q_BTE, seen(of.k_BTF), seen(of.v_BTF)}, made_by = empty_like(tile);
-      backward_of_tile(tile, its, dout, heads, /*causal=*/key == begin, made_by);
+      const QueriesKeysValues tile{q_BTE, seen(qkv.k_BTF), seen(qkv.v_BTF)}, made_by = empty_like(tile);
+      backward_of_tile(tile, attended_by, dout, heads, /*causal=*/key == begin, made_by);
       dq_BTE.add_(made_by.q_BTE), seen(dk_BTF).add_(made_by.k_BTF), seen(dv_BTF).add_(made_by.v_BTF);
     }
-    own(made.q_BTE).copy_(dq_BTE);
+    queries(made.q_BTE).copy_(dq_BTE);
   }
   made.k_BTF.copy_(dk_BTF), made.v_BTF.copy_(dv_BTF);
 }
@@ -315,14 +317,14 @@ at::Tensor gradient_of_sinks(const Attended& attended, const at::Tensor& dout_BT
   return -(shares_BHT * dots_BTH.transpose(1, 2)).sum(at::IntArrayRef({0, 2}));
 }
 
-Attended attention_forward(const QueriesKeysValues& of, const Heads& heads) {
-  return attended_or_kept([&] { return attend(of, heads); });
+Attended attention_forward(const QueriesKeysValues& qkv, const Heads& heads) {
+  return attended_or_kept([&] { return attend(qkv, heads); });
 }
 
-QueriesKeysValues attention_backward(const QueriesKeysValues& of, const Attended& attended, const at::Tensor& dout_BTC,
+QueriesKeysValues attention_backward(const QueriesKeysValues& qkv, const Attended& attended, const at::Tensor& dout_BTC,
                                      const Heads& heads) {
-  const QueriesKeysValues made = empty_like(of);
-  backward(of, attended, dout_BTC, heads, made);
+  const QueriesKeysValues made = empty_like(qkv);
+  backward(qkv, attended, dout_BTC, heads, made);
   return made;
 }
 

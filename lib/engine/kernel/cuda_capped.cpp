@@ -22,17 +22,17 @@ constexpr std::int64_t kBlock = 512;  ///< queries, or keys, that are computed a
 class Pairs {
  public:
   /// `matrices` of scores exist for each pair.
-  Pairs(const QueriesKeysValues& of, const Heads& heads, std::int64_t begin, std::int64_t matrices)
+  Pairs(const QueriesKeysValues& qkv, const Heads& heads, std::int64_t begin, std::int64_t matrices)
       : heads_(heads),
         begin_(begin),
-        T_(of.q_BTE.size(1)),
-        D_(of.q_BTE.size(2) / heads.H),
+        T_(qkv.q_BTE.size(1)),
+        D_(qkv.q_BTE.size(2) / heads.H),
         G_(heads.H / heads.K),
         S_((T_ + 7) / 8 * 8),
-        options_(of.q_BTE.options()) {
+        options_(qkv.q_BTE.options()) {
     constexpr std::int64_t kBytes = std::int64_t{512} << 20;
-    const std::int64_t all = of.q_BTE.size(0) * heads.K;
-    count_ = std::clamp<std::int64_t>(kBytes / (matrices * T_ * G_ * S_ * 2), 1, all - begin);
+    const std::int64_t pairs = qkv.q_BTE.size(0) * heads.K;
+    count_ = std::clamp<std::int64_t>(kBytes / (matrices * T_ * G_ * S_ * 2), 1, pairs - begin);
   }
   std::int64_t count() const { return count_; }
   std::int64_t G() const { return G_; }
@@ -41,7 +41,7 @@ class Pairs {
   Tensor keys(std::int64_t n) const { return at::empty({n * count_, S_, D_}, options_); }
   Tensor scores(std::int64_t n) const { return at::empty({n * count_, T_ * G_, S_}, options_); }
   /// Tensor number `at` of those.
-  Tensor part(const Tensor& of, std::int64_t at) const { return of.narrow(0, at * count_, count_); }
+  Tensor part(const Tensor& pairs, std::int64_t at) const { return pairs.narrow(0, at * count_, count_); }
   void pack(const Tensor& x_BTE, const Tensor& into) const {
     pack_heads(data<Number>(x_BTE), data<Number>(into), lying(x_BTE, into), stream());
   }
@@ -85,10 +85,10 @@ class Pairs {
 };
 
 template <typename Compute>
-void each_pairs(const QueriesKeysValues& of, const Heads& heads, std::int64_t matrices, Compute compute) {
-  const std::int64_t all = of.q_BTE.size(0) * heads.K;
-  for (std::int64_t begin = 0; begin < all;) {
-    const Pairs pairs(of, heads, begin, matrices);
+void each_pairs(const QueriesKeysValues& qkv, const Heads& heads, std::int64_t matrices, Compute compute) {
+  const std::int64_t last = qkv.q_BTE.size(0) * heads.K;
+  for (std::int64_t begin = 0; begin < last;) {
+    const Pairs pairs(qkv, heads, begin, matrices);
     compute(pairs);
     begin += pairs.count();
   }
@@ -97,24 +97,24 @@ void each_pairs(const QueriesKeysValues& of, const Heads& heads, std::int64_t ma
 /// into = a times b; rows of each may lie apart.
 void product(Tensor into, const Tensor& a, const Tensor& b) { at::bmm_out(into, a, b); }
 
-Tensor scores_of(const Tensor& all, const CappedRows& rows) {
-  return all.narrow(1, rows.query * rows.G, rows.queries * rows.G).narrow(2, rows.key, rows.keys);
+Tensor scores_of(const Tensor& packed, const CappedRows& rows) {
+  return packed.narrow(1, rows.query * rows.G, rows.queries * rows.G).narrow(2, rows.key, rows.keys);
 }
-Tensor queries_of(const Tensor& all, const CappedRows& rows) {
-  return all.narrow(1, rows.query * rows.G, rows.queries * rows.G);
+Tensor queries_of(const Tensor& packed, const CappedRows& rows) {
+  return packed.narrow(1, rows.query * rows.G, rows.queries * rows.G);
 }
-Tensor keys_of(const Tensor& all, const CappedRows& rows) { return all.narrow(1, rows.key, rows.keys); }
+Tensor keys_of(const Tensor& packed, const CappedRows& rows) { return packed.narrow(1, rows.key, rows.keys); }
 
 }  // namespace
 
-Attended capped_forward(const QueriesKeysValues& of, const Heads& heads) {
-  const std::int64_t B = of.q_BTE.size(0), T = of.q_BTE.size(1);
-  const Tensor out_BTC = at::empty({B, T, of.q_BTE.size(2)}, of.q_BTE.options()),
-               stats_BHT1 = at::empty({B, heads.H, T, 1}, of.q_BTE.options().dtype(at::kFloat));
-  each_pairs(of, heads, 1, [&](const Pairs& pairs) {
+Attended capped_forward(const QueriesKeysValues& qkv, const Heads& heads) {
+  const std::int64_t B = qkv.q_BTE.size(0), T = qkv.q_BTE.size(1);
+  const Tensor out_BTC = at::empty({B, T, qkv.q_BTE.size(2)}, qkv.q_BTE.options()),
+               stats_BHT1 = at::empty({B, heads.H, T, 1}, qkv.q_BTE.options().dtype(at::kFloat));
+  each_pairs(qkv, heads, 1, [&](const Pairs& pairs) {
     const Tensor q = pairs.queries(1), out = pairs.queries(1), k = pairs.keys(1), v = pairs.keys(1),
                  scores = pairs.scores(1);
-    pairs.pack(of.q_BTE, q), pairs.pack(of.k_BTF, k), pairs.pack(of.v_BTF, v);
+    pairs.pack(qkv.q_BTE, q), pairs.pack(qkv.k_BTF, k), pairs.pack(qkv.v_BTF, v);
     pairs.each_queries([&](const CappedRows& rows) {
       const Tensor here = scores_of(scores, rows);
       product(here, queries_of(q, rows), keys_of(k, rows).transpose(1, 2));
@@ -126,16 +126,16 @@ Attended capped_forward(const QueriesKeysValues& of, const Heads& heads) {
   return {out_BTC, stats_BHT1};
 }
 
-void capped_backward(const QueriesKeysValues& of, const Attended& attended, const Tensor& dout_BTC, const Heads& heads,
+void capped_backward(const QueriesKeysValues& qkv, const Attended& attended, const Tensor& dout_BTC, const Heads& heads,
                      const QueriesKeysValues& made) {
-  each_pairs(of, heads, 2, [&](const Pairs& pairs) {
+  each_pairs(qkv, heads, 2, [&](const Pairs& pairs) {
     // Scores and the gradient of weights are one product, of queries and the gradient of the output with keys and
     // values; so are, after them, the gradients of keys and values.
     const Tensor rows_of_two = pairs.queries(2), keys_of_two = pairs.keys(2), both = pairs.scores(2);
     const Tensor dq = pairs.queries(1), dkeys = pairs.keys(2), dout = pairs.part(rows_of_two, 1),
                  k = pairs.part(keys_of_two, 0), scores = pairs.part(both, 0), dweights = pairs.part(both, 1);
-    pairs.pack(of.q_BTE, pairs.part(rows_of_two, 0)), pairs.pack(dout_BTC, dout);
-    pairs.pack(of.k_BTF, k), pairs.pack(of.v_BTF, pairs.part(keys_of_two, 1));
+    pairs.pack(qkv.q_BTE, pairs.part(rows_of_two, 0)), pairs.pack(dout_BTC, dout);
+    pairs.pack(qkv.k_BTF, k), pairs.pack(qkv.v_BTF, pairs.part(keys_of_two, 1));
     pairs.each_queries([&](const CappedRows& rows) {
       product(scores_of(both, rows), queries_of(rows_of_two, rows), keys_of(keys_of_two, rows).transpose(1, 2));
       capped_softmax_backward(data<Number>(scores), data<Number>(dweights), data<float>(attended.stats_BHT1),
@@ -144,7 +144,7 @@ void capped_backward(const QueriesKeysValues& of, const Attended& attended, cons
     });
     pairs.each_keys([&](std::int64_t key, std::int64_t keys, std::int64_t end) {
       const std::int64_t G = pairs.G();
-      const auto seen = [&](const Tensor& all) { return all.narrow(1, key * G, (end - key) * G); };
+      const auto seen = [&](const Tensor& rows_of_key) { return rows_of_key.narrow(1, key * G, (end - key) * G); };
       product(dkeys.narrow(1, key, keys), seen(both).narrow(2, key, keys).transpose(1, 2), seen(rows_of_two));
     });
     pairs.unpack(dq, made.q_BTE);

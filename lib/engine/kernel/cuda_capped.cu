@@ -9,29 +9,29 @@ namespace {
 
 constexpr int kThreads = 128, kWarps = kThreads / kWarp, kPack = Pack<__nv_bfloat16>::kSize;
 
-__device__ inline float block_sum(float of, float (&sums)[kWarps]) {
-  of = warp_sum(of);
-  if (threadIdx.x % kWarp == 0) sums[threadIdx.x / kWarp] = of;
+__device__ inline float block_sum(float x, float (&sums)[kWarps]) {
+  x = warp_sum(x);
+  if (threadIdx.x % kWarp == 0) sums[threadIdx.x / kWarp] = x;
   __syncthreads();
-  of = sums[0];
+  x = sums[0];
 #pragma unroll
-  for (int w = 1; w < kWarps; ++w) of += sums[w];
-  return of;
+  for (int w = 1; w < kWarps; ++w) x += sums[w];
+  return x;
 }
 
 /// The row of a block: where it lies, and the keys that its query sees, [first, last] of those that are computed.
 struct Row {
   std::int64_t scores, stat, out, dout;
   int first, last;
-  __device__ explicit Row(const CappedRows& of) {
-    const std::int64_t G = of.G, g = blockIdx.x % G, t = of.query + blockIdx.x / G, n = blockIdx.y;
-    const std::int64_t pair = of.pair + n, head = pair % of.K * G + g;
-    scores = (n * of.T + t) * G * of.ld + g * of.ld + of.key;
-    stat = (pair * G + g) * of.T + t;
-    out = ((pair / of.K * of.T + t) * of.K * G + head) * of.D;
-    dout = ((n * of.T + t) * G + g) * of.D;
-    first = static_cast<int>(of.window > 0 ? t - of.window + 1 - of.key : 0);
-    last = static_cast<int>(t - of.key);
+  __device__ explicit Row(const CappedRows& rows) {
+    const std::int64_t G = rows.G, g = blockIdx.x % G, t = rows.query + blockIdx.x / G, n = blockIdx.y;
+    const std::int64_t pair = rows.pair + n, head = pair % rows.K * G + g;
+    scores = (n * rows.T + t) * G * rows.ld + g * rows.ld + rows.key;
+    stat = (pair * G + g) * rows.T + t;
+    out = ((pair / rows.K * rows.T + t) * rows.K * G + head) * rows.D;
+    dout = ((n * rows.T + t) * G + g) * rows.D;
+    first = static_cast<int>(rows.window > 0 ? t - rows.window + 1 - rows.key : 0);
+    last = static_cast<int>(t - rows.key);
   }
   __device__ bool sees(int key) const { return key >= first && key <= last; }
 };
@@ -53,10 +53,10 @@ struct Exponentials {
 /// A thread holds kHeld packs of the row; 0: it computes them a second time.
 template <int kHeld>
 __global__ void __launch_bounds__(kThreads)
-    forward_kernel(__nv_bfloat16* __restrict__ all, float* __restrict__ stats_BHT, CappedRows rows) {
+    forward_kernel(__nv_bfloat16* __restrict__ scores_of_tile, float* __restrict__ stats_BHT, CappedRows rows) {
   __shared__ float sums[kWarps];
   const Row row(rows);
-  __nv_bfloat16* const scores = all + row.scores;
+  __nv_bfloat16* const scores = scores_of_tile + row.scores;
   constexpr int kUnrolled = kHeld > 0 ? kHeld : 1, kStep = kThreads * kPack;
   const int keys = static_cast<int>(rows.keys), steps = kHeld > 0 ? kHeld : (keys + kStep - 1) / kStep;
   Exponentials held[kUnrolled];
@@ -116,26 +116,29 @@ __global__ void __launch_bounds__(kThreads)
 /// A thread copies one pack of pair blockIdx.y.
 template <bool kBack>
 __global__ void __launch_bounds__(kThreads)
-    pack_kernel(__nv_bfloat16* __restrict__ x_BTE, __nv_bfloat16* __restrict__ packed_NRGD, PackedHeads of) {
+    pack_kernel(__nv_bfloat16* __restrict__ x_BTE, __nv_bfloat16* __restrict__ packed_NRGD, PackedHeads heads) {
   const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kPack;
-  const std::int64_t n = blockIdx.y, pair = of.begin + n, d = i % of.D, g = i / of.D % of.G, t = i / of.D / of.G;
-  if (t >= of.R) return;
-  __nv_bfloat16* const packed = packed_NRGD + n * of.R * of.G * of.D + i;
-  __nv_bfloat16* const x = x_BTE + pair / of.K * of.sample + t * of.token + (pair % of.K * of.G + g) * of.D + d;
+  const std::int64_t n = blockIdx.y, pair = heads.begin + n, d = i % heads.D, g = i / heads.D % heads.G,
+                     t = i / heads.D / heads.G;
+  if (t >= heads.R) return;
+  __nv_bfloat16* const packed = packed_NRGD + n * heads.R * heads.G * heads.D + i;
+  __nv_bfloat16* const x =
+      x_BTE + pair / heads.K * heads.sample + t * heads.token + (pair % heads.K * heads.G + g) * heads.D + d;
   if (kBack) {
-    if (t < of.T) store(x, load(packed));
+    if (t < heads.T) store(x, load(packed));
   } else {
     Pack<__nv_bfloat16> zeros{};
-    store(packed, t < of.T ? load(x) : zeros);
+    store(packed, t < heads.T ? load(x) : zeros);
   }
 }
 
 template <bool kBack>
-void pack(__nv_bfloat16* x_BTE, __nv_bfloat16* packed_NRGD, const PackedHeads& of, cudaStream_t stream) {
-  require_packs(of.D, sizeof *x_BTE);
-  require_packs(of.token, sizeof *x_BTE);
-  const dim3 grid(static_cast<unsigned>(tiles(of.R * of.G * of.D, kThreads * kPack)), static_cast<unsigned>(of.count));
-  pack_kernel<kBack><<<grid, kThreads, 0, stream>>>(x_BTE, packed_NRGD, of);
+void pack(__nv_bfloat16* x_BTE, __nv_bfloat16* packed_NRGD, const PackedHeads& heads, cudaStream_t stream) {
+  require_packs(heads.D, sizeof *x_BTE);
+  require_packs(heads.token, sizeof *x_BTE);
+  const dim3 grid(static_cast<unsigned>(tiles(heads.R * heads.G * heads.D, kThreads * kPack)),
+                  static_cast<unsigned>(heads.count));
+  pack_kernel<kBack><<<grid, kThreads, 0, stream>>>(x_BTE, packed_NRGD, heads);
   check("heads of capped attention");
 }
 

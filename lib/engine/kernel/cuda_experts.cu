@@ -24,12 +24,12 @@ __device__ inline Inner inner_of(float gate, float up, float alpha, float limit)
 template <typename T, bool kBack>
 __global__ void __launch_bounds__(kThreads)
     alternating_kernel(const T* __restrict__ pre_RX, const T* __restrict__ bias_EX, const T* __restrict__ dinner_RI,
-                       T* __restrict__ dpre_RX, T* __restrict__ inner_RI, Alternating of) {
+                       T* __restrict__ dpre_RX, T* __restrict__ inner_RI, Alternating form) {
   constexpr int kPack = Pack<T>::kSize, kHalf = kPack / 2;
-  const int I = static_cast<int>(of.I), i = (blockIdx.y * kThreads + threadIdx.x) * kPack;
+  const int I = static_cast<int>(form.I), i = (blockIdx.y * kThreads + threadIdx.x) * kPack;
   if (i >= I) return;
   const std::int64_t row = blockIdx.x, at = row * 2 * I + 2 * i,
-                     bias_at = static_cast<std::int64_t>(of.expert_R[row]) * 2 * I + 2 * i;
+                     bias_at = static_cast<std::int64_t>(form.expert_R[row]) * 2 * I + 2 * i;
   Pack<T> inner, d;
   if (kBack) d = load(dinner_RI + row * I + i);
 #pragma unroll
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int j = 0; j < kHalf; ++j) {
       const Inner made = inner_of<T>(wide(pre.value[2 * j]) + wide(bias.value[2 * j]),
-                                     wide(pre.value[2 * j + 1]) + wide(bias.value[2 * j + 1]), of.alpha, of.limit);
+                                     wide(pre.value[2 * j + 1]) + wide(bias.value[2 * j + 1]), form.alpha, form.limit);
       const int place = half * kHalf + j;
       inner.value[place] = narrow<T>(made.value);
       if (kBack) {
@@ -137,19 +137,19 @@ dim3 grid_of(std::int64_t R, std::int64_t C) {
 }  // namespace
 
 template <typename T>
-void alternating(const T* pre_RX, const T* bias_EX, T* inner_RI, const Alternating& of, cudaStream_t stream) {
-  if (of.R == 0) return;
+void alternating(const T* pre_RX, const T* bias_EX, T* inner_RI, const Alternating& form, cudaStream_t stream) {
+  if (form.R == 0) return;
   alternating_kernel<T, false>
-      <<<grid_of<T>(of.R, of.I), kThreads, 0, stream>>>(pre_RX, bias_EX, nullptr, nullptr, inner_RI, of);
+      <<<grid_of<T>(form.R, form.I), kThreads, 0, stream>>>(pre_RX, bias_EX, nullptr, nullptr, inner_RI, form);
   check("activation of experts");
 }
 
 template <typename T>
 void alternating_backward(const T* pre_RX, const T* bias_EX, const T* dinner_RI, T* dpre_RX, T* inner_RI,
-                          const Alternating& of, cudaStream_t stream) {
-  if (of.R == 0) return;
+                          const Alternating& form, cudaStream_t stream) {
+  if (form.R == 0) return;
   alternating_kernel<T, true>
-      <<<grid_of<T>(of.R, of.I), kThreads, 0, stream>>>(pre_RX, bias_EX, dinner_RI, dpre_RX, inner_RI, of);
+      <<<grid_of<T>(form.R, form.I), kThreads, 0, stream>>>(pre_RX, bias_EX, dinner_RI, dpre_RX, inner_RI, form);
   check("backward of the activation of experts");
 }
 

@@ -19,11 +19,11 @@ struct Alternating {
   float alpha, limit;
 };
 template <typename T>
-void alternating(const T* pre_RX, const T* bias_EX, T* inner_RI, const Alternating& of, cudaStream_t stream);
+void alternating(const T* pre_RX, const T* bias_EX, T* inner_RI, const Alternating& form, cudaStream_t stream);
 /// The gradient of `pre_RX`; recomputes the inner numbers.
 template <typename T>
 void alternating_backward(const T* pre_RX, const T* bias_EX, const T* dinner_RI, T* dpre_RX, T* inner_RI,
-                          const Alternating& of, cudaStream_t stream);
+                          const Alternating& form, cudaStream_t stream);
 
 /// Adds its expert's bias to each row.
 template <typename T>

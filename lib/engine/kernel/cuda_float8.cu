@@ -69,11 +69,11 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int j = 0; j < kPack; ++j) of_row[first][column + j] = mine[j];
   __syncthreads();
-  const int own = static_cast<int>(threadIdx.x);
-  if (own >= kSide || left + own >= C) return;
+  const int column_of_thread = static_cast<int>(threadIdx.x);
+  if (column_of_thread >= kSide || left + column_of_thread >= C) return;
   unsigned most = 0;
-  for (int row = 0; row < kDown; ++row) most = max(most, of_row[row][own]);
-  atomicMax(most_C + left + own, most);
+  for (int row = 0; row < kDown; ++row) most = max(most, of_row[row][column_of_thread]);
+  atomicMax(most_C + left + column_of_thread, most);
 }
 
 // ---- rounding -------------------------------------------------------------------------------------------------------
@@ -102,9 +102,9 @@ __device__ inline Sixteen rounded(const T* x, Scale scale) {
   Sixteen out;
 #pragma unroll
   for (int w = 0; w < 4; ++w) {
-    const float* const of = numbers + 4 * w;
-    const unsigned low = __nv_cvt_float2_to_fp8x2(make_float2(of[0], of[1]), __NV_SATFINITE, kKind),
-                   high = __nv_cvt_float2_to_fp8x2(make_float2(of[2], of[3]), __NV_SATFINITE, kKind);
+    const float* const four = numbers + 4 * w;
+    const unsigned low = __nv_cvt_float2_to_fp8x2(make_float2(four[0], four[1]), __NV_SATFINITE, kKind),
+                   high = __nv_cvt_float2_to_fp8x2(make_float2(four[2], four[3]), __NV_SATFINITE, kKind);
     out.words[w] = low | high << 16;
   }
   return out;
@@ -157,11 +157,11 @@ __global__ void __launch_bounds__(kThreads)
   Sixteen columns[4];
 #pragma unroll
   for (int w = 0; w < 4; ++w) {  // bytes k of 4 words below each other become word w of column k
-    unsigned of[4];
+    unsigned rows[4];
 #pragma unroll
-    for (int j = 0; j < 4; ++j) of[j] = tile[word_at(row + 4 * w + j, word)];
-    const unsigned a = __byte_perm(of[0], of[1], 0x5140), b = __byte_perm(of[2], of[3], 0x5140),
-                   c = __byte_perm(of[0], of[1], 0x7362), d = __byte_perm(of[2], of[3], 0x7362);
+    for (int j = 0; j < 4; ++j) rows[j] = tile[word_at(row + 4 * w + j, word)];
+    const unsigned a = __byte_perm(rows[0], rows[1], 0x5140), b = __byte_perm(rows[2], rows[3], 0x5140),
+                   c = __byte_perm(rows[0], rows[1], 0x7362), d = __byte_perm(rows[2], rows[3], 0x7362);
     columns[0].words[w] = __byte_perm(a, b, 0x5410), columns[1].words[w] = __byte_perm(a, b, 0x7632);
     columns[2].words[w] = __byte_perm(c, d, 0x5410), columns[3].words[w] = __byte_perm(c, d, 0x7632);
   }

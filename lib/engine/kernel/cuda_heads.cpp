@@ -46,9 +46,9 @@ struct Rotation : torch::autograd::Function<Rotation> {
 struct AttentionOfSamples : torch::autograd::Function<AttentionOfSamples> {
   static Tensor forward(AutogradContext* ctx, const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF,
                         const Heads& heads) {
-    const QueriesKeysValues of{q_BTE.contiguous(), k_BTF.contiguous(), v_BTF.contiguous()};
-    const Attended attended = attention_forward(of, heads);
-    ctx->save_for_backward({of.q_BTE, of.k_BTF, of.v_BTF, attended.out_BTC, attended.stats_BHT1});
+    const QueriesKeysValues qkv{q_BTE.contiguous(), k_BTF.contiguous(), v_BTF.contiguous()};
+    const Attended attended = attention_forward(qkv, heads);
+    ctx->save_for_backward({qkv.q_BTE, qkv.k_BTF, qkv.v_BTF, attended.out_BTC, attended.stats_BHT1});
     ctx->saved_data["H"] = heads.H;
     ctx->saved_data["K"] = heads.K;
     ctx->saved_data["scale"] = heads.scale;
@@ -94,18 +94,18 @@ struct AttentionOfSequences : torch::autograd::Function<AttentionOfSequences> {
                         const Attending& how) {
     const std::int64_t D = q_BTE.size(2) / how.heads;
     const auto heads = [&](const Tensor& x) { return x.reshape({-1, x.size(2) / D, D}); };
-    const Sequences all = sequences(q_BTE, how);
+    const Sequences documents = sequences(q_BTE, how);
     const std::optional<double> scale = how.scale > 0 ? std::optional(how.scale) : std::nullopt;
     const std::optional<std::int64_t> left = how.window > 0 ? std::optional(how.window - 1) : std::nullopt;
     const Tensor q = heads(q_BTE), k = heads(k_BTF), v = heads(v_BTF);
     const unit::Results made = unit::kept([&] {
-      const auto [out, stats, state, unused, mask] =
-          at::_flash_attention_forward(q, k, v, all.ends_S1, all.ends_S1, all.longest, all.longest, /*dropout_p=*/0,
-                                       /*is_causal=*/true, /*return_debug_mask=*/false, scale, left);
+      const auto [out, stats, state, unused, mask] = at::_flash_attention_forward(
+          q, k, v, documents.ends_S1, documents.ends_S1, documents.longest, documents.longest, /*dropout_p=*/0,
+          /*is_causal=*/true, /*return_debug_mask=*/false, scale, left);
       return unit::Results{out, stats, state, unused};
     });
-    ctx->save_for_backward({q, k, v, made[0], made[1], made[2], made[3], all.ends_S1});
-    ctx->saved_data["longest"] = all.longest;
+    ctx->save_for_backward({q, k, v, made[0], made[1], made[2], made[3], documents.ends_S1});
+    ctx->saved_data["longest"] = documents.longest;
     ctx->saved_data["scale"] = scale;
     ctx->saved_data["left"] = left;
     ctx->saved_data["T"] = q_BTE.size(1);

@@ -48,9 +48,9 @@ class Joined {
 
 /// Adds a^T b to the gradients of parameters, one below the other. The part of a frozen one is dropped.
 void add_product(const std::vector<Tensor>& parameters, Gradients& sums, const Side& a_OM, const Side& b_IM) {
-  std::vector<Tensor> all;
-  for (const Tensor& parameter : parameters) all.push_back(sums.of(parameter).sum());
-  const Joined sum(std::move(all));
+  std::vector<Tensor> terms;
+  for (const Tensor& parameter : parameters) terms.push_back(sums.of(parameter).sum());
+  const Joined sum(std::move(terms));
   multiply(sum.whole(), a_OM, b_IM, {.addend_MN = sum.whole()});
   sum.put_back();
 }
@@ -72,18 +72,18 @@ Gradient& Gradients::of(const Tensor& parameter) {
 
 std::vector<Tensor> Gradients::after(const Tensor& dx) const {
   std::vector<Tensor> made = {dx};
-  for (const Gradient& its : all_) made.push_back(its.returned());
+  for (const Gradient& sum : all_) made.push_back(sum.returned());
   made.emplace_back();
   return made;
 }
 
 std::vector<Tensor> Joint::first_factors() const {
-  std::vector<Tensor> all;
+  std::vector<Tensor> factors;
   for (const Projection& part : parts_) {
-    if (part.adapter.defined() && (all.empty() || !all.back().is_same(part.adapter.a_RI)))
-      all.push_back(part.adapter.a_RI);
+    if (part.adapter.defined() && (factors.empty() || !factors.back().is_same(part.adapter.a_RI)))
+      factors.push_back(part.adapter.a_RI);
   }
-  return all;
+  return factors;
 }
 
 template <typename See>
@@ -103,29 +103,30 @@ void Joint::each_adapter(const Tensor& of_NO, const Tensor& low_NR, See see) con
   }
 }
 
-void Joint::list(Listed& all) const {
+void Joint::list(Listed& listed) const {
   for (const Projection& part : parts_)
-    all.add(part.weight_OI), all.add(part.bias_O), all.add(part.adapter.a_RI), all.add(part.adapter.b_OR);
+    listed.add(part.weight_OI), listed.add(part.bias_O), listed.add(part.adapter.a_RI), listed.add(part.adapter.b_OR);
 }
 
 std::int64_t Joint::columns() const {
-  std::int64_t all = 0;
-  for (const Projection& part : parts_) all += part.weight_OI.size(0);
-  return all;
+  std::int64_t rows = 0;
+  for (const Projection& part : parts_) rows += part.weight_OI.size(0);
+  return rows;
 }
 
 std::vector<Tensor> Joint::weights() const {
-  std::vector<Tensor> all;
-  for (const Projection& part : parts_) all.push_back(part.weight_OI);
-  return all;
+  std::vector<Tensor> matrices;
+  for (const Projection& part : parts_) matrices.push_back(part.weight_OI);
+  return matrices;
 }
 
 Tensor Joint::bias() const {
   if (std::ranges::none_of(parts_, [](const Projection& part) { return part.bias_O.defined(); })) return {};
-  std::vector<Tensor> all;
+  std::vector<Tensor> biases;
   for (const Projection& part : parts_)
-    all.push_back(part.bias_O.defined() ? part.bias_O : at::zeros({part.weight_OI.size(0)}, part.weight_OI.options()));
-  return at::cat(all);
+    biases.push_back(part.bias_O.defined() ? part.bias_O
+                                           : at::zeros({part.weight_OI.size(0)}, part.weight_OI.options()));
+  return at::cat(biases);
 }
 
 bool Joint::adapts() const {
@@ -137,17 +138,17 @@ double Joint::scale() const {
 }
 
 Tensor Joint::low(const Tensor& x_NI) const {
-  const Joined all(first_factors());
-  const Tensor made_NR = at::empty({x_NI.size(0), all.whole().size(0)}, x_NI.options());
-  multiply(made_NR, x_NI, all.whole().t());
+  const Joined factors(first_factors());
+  const Tensor made_NR = at::empty({x_NI.size(0), factors.whole().size(0)}, x_NI.options());
+  multiply(made_NR, x_NI, factors.whole().t());
   return made_NR.mul_(scale());
 }
 
 void Joint::forward_again(const Tensor& x_NI) { low_NR_ = low(x_NI); }
 
 void Joint::forward(const Tensor& y_NO, const Tensor& x_NI, const Tensor& addend_NO) {
-  const Joined all(weights());
-  const Factor x(x_NI, Role::value, Wants::rows), weight(all.whole(), Role::value, Wants::rows);
+  const Joined joined(weights());
+  const Factor x(x_NI, Role::value, Wants::rows), weight(joined.whole(), Role::value, Wants::rows);
   const auto product = [&](const Tensor& addend) {
     multiply(y_NO, x.rows(), weight.rows(), {.bias_N = bias(), .addend_MN = addend});
   };
@@ -167,7 +168,7 @@ void Joint::forward(const Tensor& y_NO, const Tensor& x_NI, const Tensor& addend
 }
 
 void Joint::backward(const Tensor& dx_NI, const Tensor& dy_NO, const Tensor& addend_NI) {
-  const Joined all(weights());
+  const Joined joined(weights());
   const bool trained =
       std::ranges::any_of(parts_, [](const Projection& part) { return part.weight_OI.requires_grad(); });
   dy_NO_ = dy_NO;
@@ -182,7 +183,7 @@ void Joint::backward(const Tensor& dx_NI, const Tensor& dy_NO, const Tensor& add
     multiply(dx_NI, dlow_NR_.mul_(scale()), factors.whole(), {.addend_MN = addend_NI});
     past_NI = dx_NI;
   }
-  multiply(dx_NI, dy_->rows(), Factor(all.whole(), Role::value, Wants::columns, most_weight_).columns(),
+  multiply(dx_NI, dy_->rows(), Factor(joined.whole(), Role::value, Wants::columns, most_weight_).columns(),
            {.addend_MN = past_NI});
 }
 
@@ -202,12 +203,12 @@ void Joint::add(const Tensor& x_NI, Gradients& sums) {
     const std::int64_t O = part.weight_OI.size(0);
     if (part.bias_O.defined() && part.bias_O.requires_grad()) {
       if (!columns_O.defined()) {  // sums of all columns at once
-        const std::int64_t N = dy_NO_.size(0), all = dy_NO_.size(1);
-        columns_O = at::zeros({all}, dy_NO_.options());
-        const Tensor scratch = floats(column_sum_scratch(N, all));
+        const std::int64_t N = dy_NO_.size(0), columns = dy_NO_.size(1);
+        columns_O = at::zeros({columns}, dy_NO_.options());
+        const Tensor scratch = floats(column_sum_scratch(N, columns));
         with_type(dy_NO_, [&](auto type) {
           using T = decltype(type);
-          column_sum(data<T>(dy_NO_), data<T>(columns_O), data<float>(scratch), N, all, stream());
+          column_sum(data<T>(dy_NO_), data<T>(columns_O), data<float>(scratch), N, columns, stream());
         });
       }
       sums.of(part.bias_O).sum().add_(columns_O.narrow(0, begin, O));

@@ -43,7 +43,7 @@ class Joint {
   /// REQUIRES: adapters have one scale.
   explicit Joint(std::vector<Projection> parts) : parts_(std::move(parts)) {}
 
-  void list(Listed& all) const;
+  void list(Listed& listed) const;
   std::int64_t columns() const;  ///< O
   /// y_NO = x times the transposed weights, plus `addend_NO` if it is defined.
   void forward(const at::Tensor& y_NO, const at::Tensor& x_NI, const at::Tensor& addend_NO = {});

@@ -144,7 +144,9 @@ struct Frame {
     in.add(rows(normed_BTC), sums);
     return dx_BTC;
   }
-  void list(Listed& all) const { all.add(norm.weight), in.list(all), out.list(all), all.add(post_norm.weight); }
+  void list(Listed& listed) const {
+    listed.add(norm.weight), in.list(listed), out.list(listed), listed.add(post_norm.weight);
+  }
 };
 
 struct AttentionState : torch::CustomClassHolder {
@@ -154,8 +156,8 @@ struct AttentionState : torch::CustomClassHolder {
   Heads heads;
   Attended attended;
 
-  void list(Listed& all) const {
-    frame.list(all), all.add(q_norm.weight), all.add(k_norm.weight), all.add(heads.sinks_H);
+  void list(Listed& listed) const {
+    frame.list(listed), listed.add(q_norm.weight), listed.add(k_norm.weight), listed.add(heads.sinks_H);
   }
   std::int64_t D() const { return qkv_BTE.size(2) / (heads.H + 2 * heads.K); }
   /// The norms of queries, or of keys: of each head, or of all of them together.
@@ -243,7 +245,7 @@ struct GatedState : torch::CustomClassHolder {
   bool gelu = false, last = false;
   Tensor gate_up_BT2I;
 
-  void list(Listed& all) const { frame.list(all); }
+  void list(Listed& listed) const { frame.list(listed); }
 };
 
 struct Gated : torch::autograd::Function<Gated> {
@@ -331,13 +333,13 @@ bool fits(const NormWeight& norm, const Tensor& x) {
          rms_norm_fits(norm.weight.size(0), x.element_size());
 }
 /// Whether the products of a layer can be made of x: of its type, of rows of whole packs, adapters of one scale.
-bool fits(const Tensor& x, std::initializer_list<const Projection*> all) {
-  const auto adapted = std::ranges::find_if(all, [](const Projection* of) { return of->adapter.defined(); });
-  return std::ranges::all_of(all, [&](const Projection* of) {
-    return of->weight_OI.scalar_type() == x.scalar_type() && whole_packs(of->weight_OI.size(0), x) &&
-           whole_packs(of->weight_OI.size(1), x) &&
-           (!of->adapter.defined() ||
-            (of->adapter.scale == (*adapted)->adapter.scale && whole_packs(of->adapter.a_RI.size(0), x)));
+bool fits(const Tensor& x, std::initializer_list<const Projection*> parts) {
+  const auto adapted = std::ranges::find_if(parts, [](const Projection* part) { return part->adapter.defined(); });
+  return std::ranges::all_of(parts, [&](const Projection* part) {
+    return part->weight_OI.scalar_type() == x.scalar_type() && whole_packs(part->weight_OI.size(0), x) &&
+           whole_packs(part->weight_OI.size(1), x) &&
+           (!part->adapter.defined() ||
+            (part->adapter.scale == (*adapted)->adapter.scale && whole_packs(part->adapter.a_RI.size(0), x)));
   });
 }
 

@@ -34,21 +34,21 @@ constexpr int rows_at_once(int packs) { return packs >= 4 ? 1 : 4 / packs; }
 /// The sum over the owners of each of kCount numbers a thread, in every thread. `sums` is memory that the last call did
 /// not use.
 template <int kOwners, int kCount>
-__device__ inline void row_sums(float (&of)[kCount], float (*sums)[kWarps]) {
+__device__ inline void row_sums(float (&x)[kCount], float (*sums)[kWarps]) {
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
 #pragma unroll
   for (int r = 0; r < kCount; ++r) {
-    const float sum = warp_sum(of[r]);
-    if (kOwners == kWarp) of[r] = sum;
+    const float sum = warp_sum(x[r]);
+    if (kOwners == kWarp) x[r] = sum;
     if (lane == 0) sums[r][warp] = sum;
   }
   if (kOwners == kWarp) return;
   __syncthreads();
 #pragma unroll
   for (int r = 0; r < kCount; ++r) {
-    of[r] = sums[r][0];
+    x[r] = sums[r][0];
 #pragma unroll
-    for (int w = 1; w < kWarps; ++w) of[r] += sums[r][w];
+    for (int w = 1; w < kWarps; ++w) x[r] += sums[r][w];
   }
 }
 
@@ -161,14 +161,14 @@ __global__ void __launch_bounds__(kThreads, kPacks <= 2 ? 2 : 1)
     float rstd[kRows], dots[kRows];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const bool there = first + r < end;
+      const bool inside = first + r < end;
       const std::int64_t row = begin_of(rows, first + r);
       const auto from = [&](const T* of_NC, int operand) { return kAhead ? place(turn, r, operand) : of_NC + row; };
-      rstd[r] = there ? rstd_N[first + r] : 0, dots[r] = 0;
+      rstd[r] = inside ? rstd_N[first + r] : 0, dots[r] = 0;
 #pragma unroll
       for (int i = 0; i < kPacks; ++i) {
         const int pack = i * kOwners + lane;
-        if (there && pack < packs) {
+        if (inside && pack < packs) {
           x[r][i] = load(from(x_NC, 0) + pack * kPack), dy[r][i] = load(from(dy_NC, 1) + pack * kPack);
           if (past_NC) past[r][i] = load(from(past_NC, 2) + pack * kPack);
         }
@@ -310,10 +310,10 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int j = 0; j < kPack; ++j) {
     const float u = wide(up.value[j]), d = wide(dy.value[j]);
-    const Value of = activation<T, kGelu>(wide(gate.value[j]));
-    dgate.value[j] = narrow<T>(d * u * of.slope * of.rest);
-    dup.value[j] = narrow<T>(d * of.value);
-    y.value[j] = narrow<T>(of.value * u);
+    const Value activated = activation<T, kGelu>(wide(gate.value[j]));
+    dgate.value[j] = narrow<T>(d * u * activated.slope * activated.rest);
+    dup.value[j] = narrow<T>(d * activated.value);
+    y.value[j] = narrow<T>(activated.value * u);
   }
   store(dgate_up + gate_at, dgate);
   store(dgate_up + up_at, dup);
@@ -344,16 +344,16 @@ __global__ void __launch_bounds__(kThreads)
   float sum[kPack] = {};
   for (int i = begin + threadIdx.y; i < N && tokens_N[i] == token; i += kRowLanes * kRowsAtOnce) {
     Pack<T> v[kRowsAtOnce];
-    bool there[kRowsAtOnce];
+    bool inside[kRowsAtOnce];
 #pragma unroll
     for (int u = 0; u < kRowsAtOnce; ++u) {
       const int at = i + u * kRowLanes;
-      there[u] = at < N && tokens_N[at] == token && c < C;
-      if (there[u]) v[u] = load(dy_NC + order_N[at] * C + c);
+      inside[u] = at < N && tokens_N[at] == token && c < C;
+      if (inside[u]) v[u] = load(dy_NC + order_N[at] * C + c);
     }
 #pragma unroll
     for (int u = 0; u < kRowsAtOnce; ++u) {
-      if (there[u]) {
+      if (inside[u]) {
 #pragma unroll
         for (int j = 0; j < kPack; ++j) sum[j] += wide(v[u].value[j]);
       }

@@ -85,8 +85,8 @@ __global__ void __launch_bounds__(kLossThreads, 2)
     const auto probability = [&](float x) { return power(fmaf(x, kLog2E, -all_top)) * factor; };
     // The cap's derivative is 1 - (capped / cap)^2.
     const auto slope = [&](float capped) { return kCapped ? 1 - capped * per_cap * (capped * per_cap) : 1.0F; };
-    const auto gradient = [&](T of) {
-      const float x = logit(of);
+    const auto gradient = [&](T number) {
+      const float x = logit(number);
       return kCapped ? probability(x) * slope(x) : probability(x);
     };
     const int next = n + gridDim.x;

@@ -82,10 +82,10 @@ __device__ inline void store(T* to, const Pack<T>& pack) {
   *reinterpret_cast<Pack<T>*>(to) = pack;
 }
 
-inline std::int64_t attribute(cudaDeviceAttr of) {
+inline std::int64_t attribute(cudaDeviceAttr name) {
   int device = 0, value = 0;
   cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&value, of, device);
+  cudaDeviceGetAttribute(&value, name, device);
   return value;
 }
 /// Multiprocessors of the current GPU, and bytes of shared memory of each.

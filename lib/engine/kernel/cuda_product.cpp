@@ -11,7 +11,7 @@ Scales scales = Scales::none;
 
 at::Tensor scalar() { return at::empty({}, at::TensorOptions(at::kFloat).device(at::kCUDA)); }
 
-void* place(const at::Tensor& of) { return of.defined() ? of.data_ptr() : nullptr; }
+void* place(const at::Tensor& x) { return x.defined() ? x.data_ptr() : nullptr; }
 
 }  // namespace
 

@@ -294,9 +294,9 @@ __global__ void column_sum_kernel(const T* __restrict__ x_NC, const T* __restric
   __syncthreads();
   const int thread = threadIdx.y * kWarp + threadIdx.x, first = blockIdx.x * kWarp * kPack;
   for (int i = thread; i < kWarp * kPack && first + i < C; i += kSumLanes * kWarp) {
-    float all = sums[0][i];
-    for (int lane = 1; lane < kSumLanes; ++lane) all += sums[lane][i];
-    partial[static_cast<std::int64_t>(blockIdx.y) * C + first + i] = all;
+    float sum = sums[0][i];
+    for (int lane = 1; lane < kSumLanes; ++lane) sum += sums[lane][i];
+    partial[static_cast<std::int64_t>(blockIdx.y) * C + first + i] = sum;
   }
 }
 

@@ -35,19 +35,19 @@ bool takes_at_once(const Tensor& rows_RC) {
 }
 
 /// An expert's output for its tokens.
-Tensor network(const Kernels& by, const Tensor& x_RC, const Expert& of, const ExpertsLayer& layer) {
+Tensor network(const Kernels& by, const Tensor& x_RC, const Expert& expert, const ExpertsLayer& layer) {
   const std::int64_t R = x_RC.size(0);
-  if (takes_at_once(x_RC)) return at_once(by, x_RC, {&R, 1}, {&of, 1}, layer);
+  if (takes_at_once(x_RC)) return at_once(by, x_RC, {&R, 1}, {&expert, 1}, layer);
   const Tensor x_1RC = (R == 1 ? at::constant_pad_nd(x_RC, {0, 0, 0, 1}) : x_RC).unsqueeze(0);
   Tensor y_1RC;
-  if (of.up.defined()) {
-    const Tensor up_1RI = by.project(x_1RC, of.up, {}), gate_1RI = by.project(x_1RC, of.gate, {});
-    y_1RC = by.project(by.swiglu(gate_1RI, up_1RI), of.down, {});
+  if (expert.up.defined()) {
+    const Tensor up_1RI = by.project(x_1RC, expert.up, {}), gate_1RI = by.project(x_1RC, expert.gate, {});
+    y_1RC = by.project(by.swiglu(gate_1RI, up_1RI), expert.down, {});
   } else {
-    const Tensor both = by.linear(x_1RC, of.gate, of.gate_bias);
+    const Tensor both = by.linear(x_1RC, expert.gate, expert.gate_bias);
     const std::vector<Tensor> pair = both.view({1, both.size(1), both.size(2) / 2, 2}).unbind(3);
     const Tensor gate_1RI = pair[0].clamp_max(layer.limit), up_1RI = pair[1].clamp(-layer.limit, layer.limit);
-    y_1RC = by.linear((up_1RI + 1) * (gate_1RI * (gate_1RI * layer.alpha).sigmoid()), of.down, of.down_bias);
+    y_1RC = by.linear((up_1RI + 1) * (gate_1RI * (gate_1RI * layer.alpha).sigmoid()), expert.down, expert.down_bias);
   }
   return y_1RC.squeeze(0).narrow(0, 0, R);
 }
@@ -66,14 +66,14 @@ Tensor each(const Kernels& by, const Tensor& rows_RC, std::span<const std::int64
 Tensor divided(const Kernels& by, const Tensor& rows_RC, const std::vector<std::int64_t>& counts,
                const ExpertsLayer& layer) {
   const unit::ExpertRanks& among = *layer.among;
-  const auto leaves = static_cast<std::size_t>(among.size()), own = layer.experts.size() / leaves,
-             first = static_cast<std::size_t>(among.rank()) * own;
-  const unit::ExpertRanks::Counts all = among.counts(counts);
-  std::vector<Tensor> rows = among.to_experts(rows_RC, all);
+  const auto leaves = static_cast<std::size_t>(among.size()), local = layer.experts.size() / leaves,
+             first = static_cast<std::size_t>(among.rank()) * local;
+  const unit::ExpertRanks::Counts by_leaf = among.counts(counts);
+  std::vector<Tensor> rows = among.to_experts(rows_RC, by_leaf);
   for (std::size_t leaf = 0; leaf < leaves; ++leaf)
-    rows[leaf] = each(by, rows[leaf], std::span(all[leaf]).subspan(first, own),
-                      std::span(layer.experts).subspan(leaf * own, own), layer);
-  return among.to_tokens(rows, all);
+    rows[leaf] = each(by, rows[leaf], std::span(by_leaf[leaf]).subspan(first, local),
+                      std::span(layer.experts).subspan(leaf * local, local), layer);
+  return among.to_tokens(rows, by_leaf);
 }
 
 /// Rows of x by `from`, of each row K, as a node of autograd. Its gradient picks by `back` the places of each row's, in
@@ -117,11 +117,11 @@ Sent one_by_one(const Kernels& by, const Tensor& x_NC, const Tensor& experts_NK,
   const Tensor x_NKC = x_NC.unsqueeze(1).expand({N, K, C});
   Tensor y_NKC;
   for (std::size_t e = 0; e < layer.experts.size(); ++e) {
-    const Tensor its_R2 = experts_NK.eq(static_cast<std::int64_t>(e)).nonzero();
-    const c10::List<c10::optional<Tensor>> its({its_R2.select(1, 0), its_R2.select(1, 1)});
-    const Tensor made_RC = network(by, x_NKC.index(its), layer.experts[e], layer);
+    const Tensor place_R2 = experts_NK.eq(static_cast<std::int64_t>(e)).nonzero();
+    const c10::List<c10::optional<Tensor>> places({place_R2.select(1, 0), place_R2.select(1, 1)});
+    const Tensor made_RC = network(by, x_NKC.index(places), layer.experts[e], layer);
     if (!y_NKC.defined()) y_NKC = at::zeros({N, K, C}, made_RC.options());
-    y_NKC = y_NKC.index_put(its, made_RC);
+    y_NKC = y_NKC.index_put(places, made_RC);
   }
   const Tensor every_R = at::arange(N * K, experts_NK.options());
   return {y_NKC.reshape({N * K, C}), every_R, every_R};
@@ -157,12 +157,13 @@ Mixed experts_layer(const Kernels& given, const Tensor& x_BTC, const ExpertsLaye
   by.experts = given.experts;
   const auto [x, in_BTC] = given.rms_norm(x_BTC, layer.norm_C, layer.epsilon);
   const Tensor in_NC = in_BTC.reshape({-1, in_BTC.size(2)});
-  const Routes its = routes(logits(in_NC, layer.router), layer.chosen, layer.routing);
-  const auto [made_RC, place_R, order_R] = (layer.one_by_one ? one_by_one : sorted)(by, in_NC, its.experts_NK, layer);
+  const Routes chosen = routes(logits(in_NC, layer.router), layer.chosen, layer.routing);
+  const auto [made_RC, place_R, order_R] =
+      (layer.one_by_one ? one_by_one : sorted)(by, in_NC, chosen.experts_NK, layer);
   if (const auto combine = parts_of(by).combine; combine && takes_at_once(made_RC) && made_RC.size(1) % 8 == 0)
-    return {combine(x.reshape(in_NC.sizes()), made_RC, place_R, its.weights_NK).view(x.sizes()), its};
+    return {combine(x.reshape(in_NC.sizes()), made_RC, place_R, chosen.weights_NK).view(x.sizes()), chosen};
   const Tensor y_NKC = Picked::apply(made_RC, place_R, order_R).view({in_NC.size(0), layer.chosen, -1});
-  return {x + weighted(y_NKC, its.weights_NK).to(x.scalar_type()).view(x.sizes()), its};
+  return {x + weighted(y_NKC, chosen.weights_NK).to(x.scalar_type()).view(x.sizes()), chosen};
 }
 
 }  // namespace zs::kernel

@@ -25,18 +25,18 @@ struct Case {
   bool stacked = false;
 
   std::vector<Tensor> parameters() const {
-    std::vector<Tensor> all = {random({C}, 1), random({experts, C}, 2), random({experts}, 3)};
+    std::vector<Tensor> made = {random({C}, 1), random({experts, C}, 2), random({experts}, 3)};
     for (std::int64_t e = 0; e < experts; ++e) {
       const auto key = static_cast<std::uint64_t>(10 * e);
       if (stacked) {
-        all.push_back(random({C, 2 * I}, key + 4, 0.3)), all.push_back(random({2 * I}, key + 5, 0.3));
-        all.push_back(random({I, C}, key + 6, 0.3)), all.push_back(random({C}, key + 7, 0.3));
+        made.push_back(random({C, 2 * I}, key + 4, 0.3)), made.push_back(random({2 * I}, key + 5, 0.3));
+        made.push_back(random({I, C}, key + 6, 0.3)), made.push_back(random({C}, key + 7, 0.3));
       } else {
-        all.push_back(random({I, C}, key + 4, 0.3)), all.push_back(random({I, C}, key + 5, 0.3));
-        all.push_back(random({C, I}, key + 6, 0.3));
+        made.push_back(random({I, C}, key + 4, 0.3)), made.push_back(random({I, C}, key + 5, 0.3));
+        made.push_back(random({C, I}, key + 6, 0.3));
       }
     }
-    return all;
+    return made;
   }
   ExpertsLayer layer(const std::vector<Tensor>& in) const {
     ExpertsLayer made{};
@@ -58,7 +58,7 @@ struct Case {
 
 /// Every expert of every token, in float64, most with the weight 0.
 Tensor dense(const Tensor& x_BTC, const ExpertsLayer& layer) {
-  const auto wide = [](const Tensor& of) { return of.to(at::kDouble); };
+  const auto wide = [](const Tensor& x) { return x.to(at::kDouble); };
   const Tensor x = wide(x_BTC);
   const Tensor in_BTC = x * at::rsqrt(x.pow(2).mean(-1, true) + layer.epsilon) * wide(layer.norm_C.weight);
   Tensor logits = at::matmul(in_BTC, wide(layer.router.weight_OI).t());
@@ -69,16 +69,16 @@ Tensor dense(const Tensor& x_BTC, const ExpertsLayer& layer) {
   if (layer.routing != Routing::all) weights = weights / weights.sum(-1, true);
   Tensor sum = x;
   for (std::size_t e = 0; e < layer.experts.size(); ++e) {
-    const Expert& its = layer.experts[e];
+    const Expert& expert = layer.experts[e];
     Tensor made;
-    if (its.up.defined()) {
-      made = at::matmul(at::silu(at::matmul(in_BTC, wide(its.gate).t())) * at::matmul(in_BTC, wide(its.up).t()),
-                        wide(its.down).t());
+    if (expert.up.defined()) {
+      made = at::matmul(at::silu(at::matmul(in_BTC, wide(expert.gate).t())) * at::matmul(in_BTC, wide(expert.up).t()),
+                        wide(expert.down).t());
     } else {
-      const Tensor both = at::matmul(in_BTC, wide(its.gate)) + wide(its.gate_bias);
+      const Tensor both = at::matmul(in_BTC, wide(expert.gate)) + wide(expert.gate_bias);
       const Tensor gate = both.slice(-1, 0, c10::nullopt, 2).clamp_max(layer.limit),
                    up = both.slice(-1, 1, c10::nullopt, 2).clamp(-layer.limit, layer.limit);
-      made = at::matmul((up + 1) * gate * (gate * layer.alpha).sigmoid(), wide(its.down)) + wide(its.down_bias);
+      made = at::matmul((up + 1) * gate * (gate * layer.alpha).sigmoid(), wide(expert.down)) + wide(expert.down_bias);
     }
     sum = sum + made * weights.select(-1, static_cast<std::int64_t>(e)).unsqueeze(-1);
   }
@@ -94,9 +94,9 @@ std::vector<Tensor> results(const Case& c, const std::vector<Tensor>& inputs,
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     if (i != 3 || c.stacked) used.push_back(leaves[i]);
   }
-  std::vector<Tensor> all = torch::autograd::grad({y}, used, {random(y.sizes().vec(), 99).to(y.scalar_type())});
-  all.insert(all.begin(), y.detach());
-  return all;
+  std::vector<Tensor> made = torch::autograd::grad({y}, used, {random(y.sizes().vec(), 99).to(y.scalar_type())});
+  made.insert(made.begin(), y.detach());
+  return made;
 }
 
 double distance(const Tensor& a, const Tensor& b) {
@@ -168,26 +168,26 @@ TEST_CASE("experts: those of a GPU have the results and gradients of one after a
       CAPTURE(preset);
       const std::int64_t counts[] = {5, 0, 1, 4, 2};
       const Case c{5, 2, Routing::normalised, stacked};
-      std::vector<Tensor> own = c.parameters(), others;
+      std::vector<Tensor> fused = c.parameters(), others;
       const Tensor rows_RC = random({12, C}, 7).requires_grad_(true), dy_RC = random({12, C}, 8);
-      for (Tensor& each : own) {
+      for (Tensor& each : fused) {
         others.push_back(each.clone().requires_grad_(true));
         each.requires_grad_(true);
         if (preset) each.mutable_grad() = at::ones_like(each);
       }
-      const ExpertsLayer layer = c.layer(own), plain_layer = c.layer(others);
+      const ExpertsLayer layer = c.layer(fused), plain_layer = c.layer(others);
       std::vector<Tensor> made;
       std::int64_t begin = 0;
       for (std::size_t e = 0; e < 5; begin += counts[e++]) {
-        const Expert& its = plain_layer.experts[e];
+        const Expert& expert = plain_layer.experts[e];
         const Tensor x = rows_RC.narrow(0, begin, counts[e]);
         if (stacked) {
-          const Tensor pre = at::addmm(its.gate_bias, x, its.gate),
+          const Tensor pre = at::addmm(expert.gate_bias, x, expert.gate),
                        gate = pre.slice(1, 0, 2 * I, 2).clamp_max(layer.limit),
                        up = pre.slice(1, 1, 2 * I, 2).clamp(-layer.limit, layer.limit);
-          made.push_back(at::addmm(its.down_bias, (up + 1) * gate * at::sigmoid(gate * layer.alpha), its.down));
+          made.push_back(at::addmm(expert.down_bias, (up + 1) * gate * at::sigmoid(gate * layer.alpha), expert.down));
         } else {
-          made.push_back(at::mm(at::silu(at::mm(x, its.gate.t())) * at::mm(x, its.up.t()), its.down.t()));
+          made.push_back(at::mm(at::silu(at::mm(x, expert.gate.t())) * at::mm(x, expert.up.t()), expert.down.t()));
         }
       }
       const Tensor expected = at::cat(made), y = gated_experts(rows_RC, counts, layer.experts,
@@ -198,8 +198,8 @@ TEST_CASE("experts: those of a GPU have the results and gradients of one after a
       rows_RC.mutable_grad() = Tensor();
       torch::autograd::backward({y}, {dy_RC});
       CHECK(distance(rows_RC.grad(), drows) < 1e-6);
-      for (std::size_t i = 3; i < own.size(); ++i)
-        CHECK(distance(own[i].grad() - (preset ? 1 : 0), others[i].grad()) < 1e-6);
+      for (std::size_t i = 3; i < fused.size(); ++i)
+        CHECK(distance(fused[i].grad() - (preset ? 1 : 0), others[i].grad()) < 1e-6);
     }
   }
 }
@@ -207,11 +207,11 @@ TEST_CASE("experts: those of a GPU have the results and gradients of one after a
 TEST_CASE("experts: of equal logits the lowest number is chosen; weights are those of the routing") {
   const Tensor logits = at::tensor({1.0F, 3.0F, 3.0F, 2.0F, 3.0F, 0.0F, 0.0F, 0.0F, 0.0F, 0.0F}).view({2, 5});
   for (const Routing routing : {Routing::all, Routing::normalised, Routing::chosen}) {
-    const Routes its = routes(logits, 2, routing);
-    CHECK(at::equal(its.experts_NK, at::tensor({1, 2, 0, 1}, at::kLong).view({2, 2})));
+    const Routes taken = routes(logits, 2, routing);
+    CHECK(at::equal(taken.experts_NK, at::tensor({1, 2, 0, 1}, at::kLong).view({2, 2})));
     const double whole = routing == Routing::all ? 0.4 : 1;
-    CHECK(its.weights_NK.select(0, 1).sum().item<double>() == doctest::Approx(whole));
-    CHECK(its.weights_NK.select(0, 1)[0].item<double>() == doctest::Approx(whole / 2));
+    CHECK(taken.weights_NK.select(0, 1).sum().item<double>() == doctest::Approx(whole));
+    CHECK(taken.weights_NK.select(0, 1)[0].item<double>() == doctest::Approx(whole / 2));
   }
   // Among many, in random order: the choice does not depend on how it sorts.
   const Tensor many = at::randint(0, 3, {200, 128}, unit::generator(3), at::TensorOptions(at::kFloat));

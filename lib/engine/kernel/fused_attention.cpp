@@ -50,11 +50,11 @@ struct Heads {
 
 /// The matrix of one head of one sample: [T, D].
 struct Head {
-  Head(const Heads& all, std::int64_t sample, std::int64_t head) {
-    const std::int64_t D = all.width(), shared = head / all.sharing();
-    q_TD = all.q_BTE.select(0, sample).narrow(1, head * D, D);
-    k_TD = all.k_BTF.select(0, sample).narrow(1, shared * D, D);
-    v_TD = all.v_BTF.select(0, sample).narrow(1, shared * D, D);
+  Head(const Heads& heads, std::int64_t sample, std::int64_t head) {
+    const std::int64_t D = heads.width(), shared = head / heads.sharing();
+    q_TD = heads.q_BTE.select(0, sample).narrow(1, head * D, D);
+    k_TD = heads.k_BTF.select(0, sample).narrow(1, shared * D, D);
+    v_TD = heads.v_BTF.select(0, sample).narrow(1, shared * D, D);
   }
   Tensor q_TD, k_TD, v_TD;
 };
@@ -73,28 +73,28 @@ struct Attended {
   Tensor out_BTE, weights_BHTT, mask_BHTT;
 };
 
-Attended attend(const Heads& all) {
+Attended attend(const Heads& given) {
   RECORD_USER_SCOPE("zs::attention");
-  const std::int64_t B = all.q_BTE.size(0), T = all.q_BTE.size(1), E = all.q_BTE.size(2), D = all.width(),
-                     heads = all.how.heads;
-  const double scale = all.scale();
-  const auto cap = static_cast<float>(all.how.cap);
-  Tensor out_BTE = at::empty({B, T, E}, all.q_BTE.options()),
-         weights_BHTT = at::empty({B, heads, T, T}, all.q_BTE.options());
+  const std::int64_t B = given.q_BTE.size(0), T = given.q_BTE.size(1), E = given.q_BTE.size(2), D = given.width(),
+                     heads = given.how.heads;
+  const double scale = given.scale();
+  const auto cap = static_cast<float>(given.how.cap);
+  Tensor out_BTE = at::empty({B, T, E}, given.q_BTE.options()),
+         weights_BHTT = at::empty({B, heads, T, T}, given.q_BTE.options());
   Tensor mask_BHTT;
-  if (all.how.dropout > 0) mask_BHTT = unit::dropout_mask(weights_BHTT, all.how.dropout, all.how.key);
+  if (given.how.dropout > 0) mask_BHTT = unit::dropout_mask(weights_BHTT, given.how.dropout, given.how.key);
   for (std::int64_t i = 0; i < B * heads; ++i) {
     const std::int64_t b = i / heads, h = i % heads;
-    const Head head(all, b, h);
+    const Head head(given, b, h);
     const Tensor out_TD = out_BTE.select(0, b).narrow(1, h * D, D);
     const Tensor weights_TT = weights_BHTT.select(0, b).select(0, h);
-    for (std::int64_t begin = 0; begin < T; begin += all.block()) {
-      const std::int64_t end = std::min(T, begin + all.block()), first = all.first(begin), keys = end - first;
+    for (std::int64_t begin = 0; begin < T; begin += given.block()) {
+      const std::int64_t end = std::min(T, begin + given.block()), first = given.first(begin), keys = end - first;
       const Tensor seen_QS = weights_TT.narrow(0, begin, end - begin).narrow(1, first, keys);
       multiply(seen_QS, head.q_TD.narrow(0, begin, end - begin), head.k_TD.narrow(0, first, keys).t(), 0, scale);
       for (std::int64_t query = begin; query < end; ++query) {
         float* const row = weights_TT.data_ptr<float>() + query * T;
-        const std::int64_t from = all.first(query), to = all.seen(query);
+        const std::int64_t from = given.first(query), to = given.seen(query);
         if (cap > 0) kernel::cap(row + from, nullptr, to - from, cap);
         softmax(row + from, to - from);
         std::fill(row + first, row + from, 0.0F);
@@ -108,34 +108,34 @@ Attended attend(const Heads& all) {
 }
 
 /// The same; in a second forward of the unit, the recorded result of the first.
-Attended attended_or_kept(const Heads& all) {
-  const unit::Results its = unit::kept([&] {
-    const Attended made = attend(all);
+Attended attended_or_kept(const Heads& given) {
+  const unit::Results results = unit::kept([&] {
+    const Attended made = attend(given);
     return unit::Results{made.out_BTE, made.weights_BHTT, made.mask_BHTT};
   });
-  return {its[0], its[1], its[2]};
+  return {results[0], results[1], results[2]};
 }
 
 /// Sets `gradients` from that by the output.
-void attend_backward(const Heads& all, const Attended& attended, const Tensor& dout_BTE, const Heads& gradients) {
+void attend_backward(const Heads& given, const Attended& attended, const Tensor& dout_BTE, const Heads& gradients) {
   const Tensor &weights_BHTT = attended.weights_BHTT, &mask_BHTT = attended.mask_BHTT;
-  const std::int64_t B = all.q_BTE.size(0), T = all.q_BTE.size(1), D = all.width(), heads = all.how.heads;
-  const double scale = all.scale();
-  const auto cap = static_cast<float>(all.how.cap);
-  const Tensor scratch = at::empty({all.block() * T}, all.q_BTE.options());
+  const std::int64_t B = given.q_BTE.size(0), T = given.q_BTE.size(1), D = given.width(), heads = given.how.heads;
+  const double scale = given.scale();
+  const auto cap = static_cast<float>(given.how.cap);
+  const Tensor scratch = at::empty({given.block() * T}, given.q_BTE.options());
   const Tensor scores = cap > 0 ? at::empty_like(scratch) : Tensor();
-  if (all.how.window > 0) gradients.k_BTF.zero_(), gradients.v_BTF.zero_();
+  if (given.how.window > 0) gradients.k_BTF.zero_(), gradients.v_BTF.zero_();
   for (std::int64_t i = 0; i < B * heads; ++i) {
     const std::int64_t b = i / heads, h = i % heads;
-    const Head head(all, b, h), d(gradients, b, h);
+    const Head head(given, b, h), d(gradients, b, h);
     const Tensor dout_TD = dout_BTE.select(0, b).narrow(1, h * D, D);
     const Tensor weights_TT = weights_BHTT.select(0, b).select(0, h);
     // Without a window the last block sees every key: with the first of the heads that share them it sets what the
     // others add to.
-    for (std::int64_t begin = (T - 1) / all.block() * all.block(); begin >= 0; begin -= all.block()) {
-      const std::int64_t end = std::min(T, begin + all.block()), count = end - begin, first = all.first(begin),
+    for (std::int64_t begin = (T - 1) / given.block() * given.block(); begin >= 0; begin -= given.block()) {
+      const std::int64_t end = std::min(T, begin + given.block()), count = end - begin, first = given.first(begin),
                          keys = end - first;
-      const double beta = all.how.window == 0 && end == T && h % all.sharing() == 0 ? 0 : 1;
+      const double beta = given.how.window == 0 && end == T && h % given.sharing() == 0 ? 0 : 1;
       const Tensor seen_QS = weights_TT.narrow(0, begin, count).narrow(1, first, keys),
                    dout_QD = dout_TD.narrow(0, begin, count), q_QD = head.q_TD.narrow(0, begin, count),
                    k_SD = head.k_TD.narrow(0, first, keys);

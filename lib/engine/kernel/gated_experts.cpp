@@ -66,14 +66,14 @@ class Rows {
   Tensor ends_E_;
 };
 
-/// Adds the sums that `of` gives of an expert's rows to the gradient of its parameter, or one below the other to those
+/// Adds the sums that `compute` gives of an expert's rows to the gradient of its parameter, or one below the other to those
 /// of its parameters.
 using Sums = std::vector<std::vector<Gradient*>>;
 template <typename Of>
-void add_all(const Rows& rows, const Sums& sums, Of of) {
+void add_all(const Rows& rows, const Sums& sums, Of compute) {
   std::vector<Tensor> into, terms;
   rows.each([&](std::size_t e, std::int64_t begin, std::int64_t n) {
-    const std::vector<Tensor> parts = of(e, begin, n).chunk(std::ssize(sums[e]), 0);
+    const std::vector<Tensor> parts = compute(e, begin, n).chunk(std::ssize(sums[e]), 0);
     for (std::size_t i = 0; i < parts.size(); ++i) {
       if (sums[e][i]->wanted()) into.push_back(sums[e][i]->sum()), terms.push_back(parts[i]);
     }
@@ -81,8 +81,8 @@ void add_all(const Rows& rows, const Sums& sums, Of of) {
   if (!into.empty()) at::_foreach_add_(into, terms);
 }
 bool wanted(const Sums& sums) {
-  return std::ranges::any_of(sums, [](const std::vector<Gradient*>& its) {
-    return std::ranges::any_of(its, [](const Gradient* one) { return one->wanted(); });
+  return std::ranges::any_of(sums, [](const std::vector<Gradient*>& parts) {
+    return std::ranges::any_of(parts, [](const Gradient* one) { return one->wanted(); });
   });
 }
 
@@ -99,11 +99,11 @@ class Products {
     const Tensor made = at::empty({a_RX.size(0), matrices_[0].size(transposed ? 0 : 1)}, a_RX.options());
     rows_->each([&](std::size_t e, std::int64_t begin, std::int64_t n) {
       const Tensor by = transposed ? matrices_[e].t() : matrices_[e];
-      Tensor its = made.narrow(0, begin, n);
+      Tensor into = made.narrow(0, begin, n);
       if (n == 1)
-        its.copy_(at::mm(rows_of(a_RX, begin, n), by).narrow(0, 0, n));
+        into.copy_(at::mm(rows_of(a_RX, begin, n), by).narrow(0, 0, n));
       else
-        at::mm_out(its, rows_of(a_RX, begin, n), by);
+        at::mm_out(into, rows_of(a_RX, begin, n), by);
     });
     return made;
   }
@@ -112,22 +112,22 @@ class Products {
   void add(const Sums& sums, const Tensor& dy_RX, const Tensor& x_RX) const {
     if (!wanted(sums)) return;
     const Tensor &left = in_out_ ? x_RX : dy_RX, &right = in_out_ ? dy_RX : x_RX;
-    const Tensor all = grouped(left) ? grouped_product(left.t(), right, rows_->ends()) : Tensor();
+    const Tensor products = grouped(left) ? grouped_product(left.t(), right, rows_->ends()) : Tensor();
     add_all(*rows_, sums, [&](std::size_t e, std::int64_t begin, std::int64_t n) {
-      return all.defined() ? all[static_cast<std::int64_t>(e)]
-                           : at::mm(rows_of(left, begin, n).t(), rows_of(right, begin, n));
+      return products.defined() ? products[static_cast<std::int64_t>(e)]
+                                : at::mm(rows_of(left, begin, n).t(), rows_of(right, begin, n));
     });
   }
 
   /// Adds the sum of each expert's rows of dy to the gradient of its bias.
   void add_sums(const Sums& sums, const Tensor& dy_RX) const {
     if (!wanted(sums)) return;
-    const Tensor all =
+    const Tensor products =
         grouped(dy_RX)  // a product with rows of ones
             ? grouped_product(at::ones({dy_RX.size(0), kAligned}, dy_RX.options()).t(), dy_RX, rows_->ends())
             : Tensor();
     add_all(*rows_, sums, [&](std::size_t e, std::int64_t begin, std::int64_t n) {
-      if (all.defined()) return all[static_cast<std::int64_t>(e)][0];
+      if (products.defined()) return products[static_cast<std::int64_t>(e)][0];
       return dy_RX.narrow(0, begin, n).to(at::kFloat).sum(0).to(dy_RX.scalar_type());
     });
   }
@@ -138,9 +138,9 @@ class Products {
   bool in_out_;
 
   /// Rows of one expert; of one row two, the second of zeros.
-  static Tensor rows_of(const Tensor& all_RX, std::int64_t begin, std::int64_t n) {
-    const Tensor its = all_RX.narrow(0, begin, n);
-    return n == 1 ? at::constant_pad_nd(its, {0, 0, 0, 1}) : its;
+  static Tensor rows_of(const Tensor& x_RX, std::int64_t begin, std::int64_t n) {
+    const Tensor rows = x_RX.narrow(0, begin, n);
+    return n == 1 ? at::constant_pad_nd(rows, {0, 0, 0, 1}) : rows;
   }
 
   /// Elements from one expert's matrix to the next one's.
@@ -159,11 +159,11 @@ class Products {
     if (!kGrouped || !rows.is_cuda() || rows.scalar_type() != at::kBFloat16 || rows.size(0) == 0) return false;
     const Tensor& first = matrices_[0];
     for (std::size_t e = 0; e < matrices_.size(); ++e) {
-      const Tensor& its = matrices_[e];
-      const bool fits = its.size(0) % kAligned == 0 && its.size(1) % kAligned == 0 && its.is_contiguous() &&
-                        its.storage_offset() % kAligned == 0 &&
-                        its.storage().unsafeGetStorageImpl() == first.storage().unsafeGetStorageImpl() &&
-                        its.storage_offset() == first.storage_offset() + static_cast<std::int64_t>(e) * stride();
+      const Tensor& matrix = matrices_[e];
+      const bool fits = matrix.size(0) % kAligned == 0 && matrix.size(1) % kAligned == 0 && matrix.is_contiguous() &&
+                        matrix.storage_offset() % kAligned == 0 &&
+                        matrix.storage().unsafeGetStorageImpl() == first.storage().unsafeGetStorageImpl() &&
+                        matrix.storage_offset() == first.storage_offset() + static_cast<std::int64_t>(e) * stride();
       if (!fits) return false;
     }
     return stride() > 0;
@@ -179,15 +179,15 @@ struct Network : torch::CustomClassHolder {
   std::vector<std::vector<std::size_t>> first_bias, second_bias;
 
   /// The matrix of each expert's product: of several that lie behind each other, one.
-  static std::vector<Tensor> matrices(const std::vector<std::vector<std::size_t>>& of, const Tensor* all) {
+  static std::vector<Tensor> matrices(const std::vector<std::vector<std::size_t>>& lists, const Tensor* parameters) {
     std::vector<Tensor> made;
-    for (const std::vector<std::size_t>& its : of) {
-      const Tensor& a = all[its[0]];
-      if (its.size() == 1) {
+    for (const std::vector<std::size_t>& list : lists) {
+      const Tensor& a = parameters[list[0]];
+      if (list.size() == 1) {
         made.push_back(a);
         continue;
       }
-      const Tensor& b = all[its[1]];
+      const Tensor& b = parameters[list[1]];
       const bool adjacent = a.is_contiguous() && b.is_contiguous() &&
                             a.storage().unsafeGetStorageImpl() == b.storage().unsafeGetStorageImpl() &&
                             b.storage_offset() == a.storage_offset() + a.numel();
@@ -195,14 +195,14 @@ struct Network : torch::CustomClassHolder {
     }
     return made;
   }
-  static Tensor stacked(const std::vector<std::vector<std::size_t>>& of, const Tensor* all) {
-    return of.empty() ? Tensor() : at::stack(matrices(of, all));
+  static Tensor stacked(const std::vector<std::vector<std::size_t>>& lists, const Tensor* parameters) {
+    return lists.empty() ? Tensor() : at::stack(matrices(lists, parameters));
   }
-  static Sums sums(const std::vector<std::vector<std::size_t>>& of, std::vector<Gradient>& all) {
+  static Sums sums(const std::vector<std::vector<std::size_t>>& lists, std::vector<Gradient>& gradients) {
     Sums made;
-    for (const std::vector<std::size_t>& its : of) {
+    for (const std::vector<std::size_t>& list : lists) {
       made.emplace_back();
-      for (const std::size_t number : its) made.back().push_back(&all[number]);
+      for (const std::size_t number : list) made.back().push_back(&gradients[number]);
     }
     return made;
   }
@@ -210,39 +210,40 @@ struct Network : torch::CustomClassHolder {
 
 struct Gated : torch::autograd::Function<Gated> {
   static Tensor forward(AutogradContext* ctx, const Tensor& rows_RC, const at::TensorList& parameters,
-                        const c10::intrusive_ptr<Network>& of) {
-    const Rows rows(of->counts, rows_RC);
-    const Tensor* const all = parameters.data();
-    const bool biased = !of->first_bias.empty();
+                        const c10::intrusive_ptr<Network>& net) {
+    const Rows rows(net->counts, rows_RC);
+    const Tensor* const matrices = parameters.data();
+    const bool biased = !net->first_bias.empty();
     const Tensor expert_R = biased ? rows.experts_of(rows_RC.size(0)) : Tensor();
-    const Tensor pre_RX = Products(rows, of->matrices(of->first, all), of->how.alternates).of(rows_RC, /*back=*/false);
-    const Tensor inner_RI = of->parts->activate(pre_RX, of->stacked(of->first_bias, all), expert_R, of->how);
+    const Tensor pre_RX =
+        Products(rows, net->matrices(net->first, matrices), net->how.alternates).of(rows_RC, /*back=*/false);
+    const Tensor inner_RI = net->parts->activate(pre_RX, net->stacked(net->first_bias, matrices), expert_R, net->how);
     const Tensor made_RC =
-        Products(rows, of->matrices(of->second, all), of->how.alternates).of(inner_RI, /*back=*/false);
-    if (biased) of->parts->add_bias(made_RC, of->stacked(of->second_bias, all), expert_R);
+        Products(rows, net->matrices(net->second, matrices), net->how.alternates).of(inner_RI, /*back=*/false);
+    if (biased) net->parts->add_bias(made_RC, net->stacked(net->second_bias, matrices), expert_R);
     Variables saved = {rows_RC, pre_RX};
     saved.insert(saved.end(), parameters.begin(), parameters.end());
     ctx->save_for_backward(saved);
-    ctx->saved_data["network"] = c10::IValue::make_capsule(of);
+    ctx->saved_data["network"] = c10::IValue::make_capsule(net);
     return made_RC;
   }
 
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
     const Variables saved = ctx->get_saved_variables();
-    const auto of = c10::static_intrusive_pointer_cast<Network>(ctx->saved_data["network"].toCapsule());
+    const auto net = c10::static_intrusive_pointer_cast<Network>(ctx->saved_data["network"].toCapsule());
     const Tensor &rows_RC = saved[0], &pre_RX = saved[1], dy_RC = gradients[0].contiguous();
-    const Tensor* const all = saved.data() + 2;
-    const Rows rows(of->counts, rows_RC);
-    const Products first(rows, of->matrices(of->first, all), of->how.alternates),
-        second(rows, of->matrices(of->second, all), of->how.alternates);
+    const Tensor* const matrices = saved.data() + 2;
+    const Rows rows(net->counts, rows_RC);
+    const Products first(rows, net->matrices(net->first, matrices), net->how.alternates),
+        second(rows, net->matrices(net->second, matrices), net->how.alternates);
     std::vector<Gradient> sums(saved.begin() + 2, saved.end());
-    const Tensor expert_R = of->first_bias.empty() ? Tensor() : rows.experts_of(rows_RC.size(0));
-    const auto [dpre_RX, inner_RI] = of->parts->activate_backward(pre_RX, of->stacked(of->first_bias, all), expert_R,
-                                                                  of->how, second.of(dy_RC, /*back=*/true));
-    second.add(of->sums(of->second, sums), dy_RC, inner_RI);
-    second.add_sums(of->sums(of->second_bias, sums), dy_RC);
-    first.add(of->sums(of->first, sums), dpre_RX, rows_RC);
-    first.add_sums(of->sums(of->first_bias, sums), dpre_RX);
+    const Tensor expert_R = net->first_bias.empty() ? Tensor() : rows.experts_of(rows_RC.size(0));
+    const auto [dpre_RX, inner_RI] = net->parts->activate_backward(pre_RX, net->stacked(net->first_bias, matrices),
+                                                                   expert_R, net->how, second.of(dy_RC, /*back=*/true));
+    second.add(net->sums(net->second, sums), dy_RC, inner_RI);
+    second.add_sums(net->sums(net->second_bias, sums), dy_RC);
+    first.add(net->sums(net->first, sums), dpre_RX, rows_RC);
+    first.add_sums(net->sums(net->first_bias, sums), dpre_RX);
     Variables made = {first.of(dpre_RX, /*back=*/true)};
     for (const Gradient& sum : sums) made.push_back(sum.returned());
     made.emplace_back();  // of the network
@@ -254,14 +255,14 @@ struct Gated : torch::autograd::Function<Gated> {
 struct Pairs {
   Tensor gate, up, free_gate, free_up;
   Pairs(const Tensor& pre_RX, const Tensor& bias_EX, const Tensor& expert_R, const Gating& how) {
-    const Tensor all = bias_EX.defined() ? pre_RX + bias_EX.index_select(0, expert_R) : pre_RX;
-    const std::int64_t I = all.size(1) / 2;
+    const Tensor pre = bias_EX.defined() ? pre_RX + bias_EX.index_select(0, expert_R) : pre_RX;
+    const std::int64_t I = pre.size(1) / 2;
     if (how.alternates) {
-      const std::vector<Tensor> pair = all.view({-1, I, 2}).unbind(2);
+      const std::vector<Tensor> pair = pre.view({-1, I, 2}).unbind(2);
       free_gate = pair[0].le(how.limit), free_up = pair[1].abs().le(how.limit);
       gate = pair[0].clamp_max(how.limit), up = pair[1].clamp(-how.limit, how.limit);
     } else {
-      gate = all.narrow(1, 0, I), up = all.narrow(1, I, I);
+      gate = pre.narrow(1, 0, I), up = pre.narrow(1, I, I);
     }
   }
 };
@@ -271,19 +272,20 @@ struct Pairs {
 const ExpertParts& plain_parts() {
   static const ExpertParts parts = {
       [](const Tensor& pre_RX, const Tensor& bias_EX, const Tensor& expert_R, const Gating& how) {
-        const Pairs of(pre_RX, bias_EX, expert_R, how);
-        if (!how.alternates) return at::silu(of.gate).mul_(of.up);
-        return (of.up + 1) * (of.gate * (of.gate * how.alpha).sigmoid());
+        const Pairs pairs(pre_RX, bias_EX, expert_R, how);
+        if (!how.alternates) return at::silu(pairs.gate).mul_(pairs.up);
+        return (pairs.up + 1) * (pairs.gate * (pairs.gate * how.alpha).sigmoid());
       },
       [](const Tensor& pre_RX, const Tensor& bias_EX, const Tensor& expert_R, const Gating& how,
          const Tensor& d_RI) -> std::pair<Tensor, Tensor> {
-        const Pairs of(pre_RX, bias_EX, expert_R, how);
+        const Pairs pairs(pre_RX, bias_EX, expert_R, how);
         if (!how.alternates) {
-          const Tensor silu_RI = at::silu(of.gate);
-          return {at::cat({at::silu_backward(d_RI * of.up, of.gate), silu_RI * d_RI}, 1), silu_RI * of.up};
+          const Tensor silu_RI = at::silu(pairs.gate);
+          return {at::cat({at::silu_backward(d_RI * pairs.up, pairs.gate), silu_RI * d_RI}, 1), silu_RI * pairs.up};
         }
-        const Tensor s = (of.gate * how.alpha).sigmoid(), glu = of.gate * s, up = of.up + 1;
-        const Tensor dgate = d_RI * up * (s + glu * how.alpha * (1 - s)) * of.free_gate, dup = d_RI * glu * of.free_up;
+        const Tensor s = (pairs.gate * how.alpha).sigmoid(), glu = pairs.gate * s, up = pairs.up + 1;
+        const Tensor dgate = d_RI * up * (s + glu * how.alpha * (1 - s)) * pairs.free_gate,
+                     dup = d_RI * glu * pairs.free_up;
         return {at::stack({dgate, dup}, 2).view(pre_RX.sizes()), up * glu};
       },
       [](const Tensor& made_RC, const Tensor& bias_EC, const Tensor& expert_R) {
@@ -296,23 +298,23 @@ const ExpertParts& plain_parts() {
 
 Tensor gated_experts(const Tensor& rows_RC, std::span<const std::int64_t> counts, std::span<const Expert> experts,
                      const Gating& how, const ExpertParts& parts) {
-  const auto of = c10::make_intrusive<Network>();
-  of->counts.assign(counts.begin(), counts.end());
-  of->how = how, of->parts = &parts;
-  std::vector<Tensor> all;
-  const auto list = [&](std::vector<std::vector<std::size_t>>& into, std::initializer_list<Tensor> its) {
+  const auto net = c10::make_intrusive<Network>();
+  net->counts.assign(counts.begin(), counts.end());
+  net->how = how, net->parts = &parts;
+  std::vector<Tensor> parameters;
+  const auto list = [&](std::vector<std::vector<std::size_t>>& into, std::initializer_list<Tensor> tensors) {
     into.emplace_back();
-    for (const Tensor& each : its) into.back().push_back(all.size()), all.push_back(each);
+    for (const Tensor& each : tensors) into.back().push_back(parameters.size()), parameters.push_back(each);
   };
-  for (const Expert& its : experts) {
+  for (const Expert& expert : experts) {
     if (how.alternates) {
-      list(of->first, {its.gate}), list(of->first_bias, {its.gate_bias});
-      list(of->second, {its.down}), list(of->second_bias, {its.down_bias});
+      list(net->first, {expert.gate}), list(net->first_bias, {expert.gate_bias});
+      list(net->second, {expert.down}), list(net->second_bias, {expert.down_bias});
     } else {
-      list(of->first, {its.gate, its.up}), list(of->second, {its.down});
+      list(net->first, {expert.gate, expert.up}), list(net->second, {expert.down});
     }
   }
-  return Gated::apply(rows_RC, at::TensorList(all), of);
+  return Gated::apply(rows_RC, at::TensorList(parameters), net);
 }
 
 }  // namespace zs::kernel

@@ -14,10 +14,10 @@ class Gradient {
     const bool part = !parameter.is_leaf() && parameter.is_view() && parameter.numel() < parameter._base().numel();
     const at::Tensor leaf = part ? at::Tensor(parameter._base()) : parameter;
     if (leaf.is_leaf() && leaf.grad().defined() && (!part || (leaf.is_contiguous() && leaf.grad().is_contiguous()))) {
-      const at::Tensor& all = leaf.grad();
-      sum_ = part ? all.as_strided(parameter.sizes(), parameter.strides(),
-                                   all.storage_offset() + parameter.storage_offset() - leaf.storage_offset())
-                  : all;
+      const at::Tensor& whole = leaf.grad();
+      sum_ = part ? whole.as_strided(parameter.sizes(), parameter.strides(),
+                                     whole.storage_offset() + parameter.storage_offset() - leaf.storage_offset())
+                  : whole;
     } else {
       sum_ = returned_ = at::zeros_like(parameter);
     }

@@ -31,9 +31,9 @@ std::vector<Tensor> results(const Kernels& kernels, const Layer& layer, const st
   for (const Tensor& input : inputs) leaves.push_back(input.clone().requires_grad_(true));
   const Tensor y = layer(kernels, leaves);
   const Tensor dy = y.dim() == 0 ? at::full_like(y, 0.5) : random(y.sizes().vec(), 99).to(y.scalar_type());
-  std::vector<Tensor> all = torch::autograd::grad({y}, leaves, {dy});
-  all.insert(all.begin(), y.detach());
-  return all;
+  std::vector<Tensor> made = torch::autograd::grad({y}, leaves, {dy});
+  made.insert(made.begin(), y.detach());
+  return made;
 }
 
 double distance(const Tensor& a, const Tensor& b) {
@@ -236,14 +236,14 @@ TEST_CASE("kernel: attention with a window, a cap and a scale of its own") {
   Tensor far = v.clone();
   far.narrow(1, 0, 20).fill_(1e30);
   for (const Kernels* const kernels : {&plain(), &fused()}) {
-    const Tensor all = kernels->grouped_attention(q, k, v, {2}),
+    const Tensor wide = kernels->grouped_attention(q, k, v, {2}),
                  near = kernels->grouped_attention(q, k, v, {.heads = 2, .window = 10}),
                  moved = kernels->grouped_attention(q, k, far, {.heads = 2, .window = 10});
     CHECK(at::equal(near.narrow(1, 29, 71), moved.narrow(1, 29, 71)));  // 28 sees 19 still
     CHECK(!at::equal(near.select(1, 28), moved.select(1, 28)));
     CHECK(at::equal(kernels->grouped_attention(q, k, v, {.heads = 2, .window = 1}), v));
-    CHECK(distance(all.narrow(1, 0, 10), near.narrow(1, 0, 10)) < 1e-6);
-    CHECK(distance(all, near) > 0.1);
+    CHECK(distance(wide.narrow(1, 0, 10), near.narrow(1, 0, 10)) < 1e-6);
+    CHECK(distance(wide, near) > 0.1);
     CHECK(distance(kernels->grouped_attention(q, k, v, {.heads = 2, .cap = 1e-9}),
                    kernels->grouped_attention(q, k, v, {.heads = 2, .scale = 1e-9})) < 1e-6);
   }
@@ -271,9 +271,9 @@ TEST_CASE("kernel: a sink takes its share of each head's attention") {
     const auto sunk = results(
         plain(),
         [&](const Kernels& k, const auto& in) {
-          Attending its = how;
-          its.sinks_H = in[3];
-          return k.grouped_attention(in[0], in[1], in[2], its);
+          Attending attending = how;
+          attending.sinks_H = in[3];
+          return k.grouped_attention(in[0], in[1], in[2], attending);
         },
         inputs);
     // As a key of no value and a score of its own: p = exp(s) / (exp(sink) + sum of exp(s)).

@@ -11,8 +11,8 @@ using at::Tensor;
 
 namespace {
 
-Tensor projected(const Kernels& by, const Tensor& x_BTI, const Projection& of) {
-  return adapted(by, x_BTI, by.project(x_BTI, of.weight_OI, of.bias_O), of.adapter);
+Tensor projected(const Kernels& by, const Tensor& x_BTI, const Projection& projection) {
+  return adapted(by, x_BTI, by.project(x_BTI, projection.weight_OI, projection.bias_O), projection.adapter);
 }
 
 /// x as it came, and normalised where there is a norm before the layer.
@@ -48,16 +48,16 @@ Tensor turned(const Kernels& by, const Tensor& x_BTE, std::int64_t D, const Atte
 template <typename Attend>
 Tensor one_by_one(const Tensor& of_BTE, std::int64_t outer, const Attending& how, const Attend& attend) {
   const std::int64_t N = of_BTE.size(0) * of_BTE.size(1);
-  std::vector<Tensor> all;
+  std::vector<Tensor> made;
   for (std::size_t i = 0; i < how.documents.size(); ++i) {
     const std::int64_t begin = how.documents[i], end = i + 1 < how.documents.size() ? how.documents[i + 1] : N;
     Attending alone = how;
     alone.documents = {};
     if (alone.window >= end - begin) alone.window = 0;
     if (alone.dropout > 0) alone.key = unit::mix(how.key, static_cast<std::uint64_t>(begin));
-    all.push_back(attend(begin, end - begin, alone));
+    made.push_back(attend(begin, end - begin, alone));
   }
-  return at::cat(all, 1).view({of_BTE.size(0), of_BTE.size(1), outer});
+  return at::cat(made, 1).view({of_BTE.size(0), of_BTE.size(1), outer});
 }
 
 Tensor rows(const Tensor& x_BTE, std::int64_t begin, std::int64_t count) {
@@ -109,8 +109,8 @@ Tensor attention_of_documents(const Kernels& by, const Tensor& q_BTE, const Tens
 AttentionInputs attention_inputs(const Kernels& by, const Tensor& x_BTC, const AttentionLayer& layer) {
   const std::int64_t D = layer.q.weight_OI.size(0) / layer.attending.heads;
   const auto [x, in_BTC] = before(by, x_BTC, layer.norm_C, layer.epsilon);
-  const auto turned_heads = [&](const Projection& of, const NormWeight& norm) {
-    return turned(by, normalised(by, projected(by, in_BTC, of), norm, layer.epsilon), D, layer);
+  const auto turned_heads = [&](const Projection& projection, const NormWeight& norm) {
+    return turned(by, normalised(by, projected(by, in_BTC, projection), norm, layer.epsilon), D, layer);
   };
   // In this order: backward adds up the gradient of the input in the opposite one.
   const Tensor v_BTF = projected(by, in_BTC, layer.v);

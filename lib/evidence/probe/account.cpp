@@ -26,7 +26,10 @@ void Account::enter(const std::string& thing, const Outcome& outcome) {
   if (outcome.verdict > Verdict::rounding) unsound_ = std::max(unsound_, at_);
   const std::string text = thing.substr(0, thing.find(": ") + 2) + outcome.text;
   if (outcome.verdict == Verdict::rounding && !outcome.text.empty()) rounded_.push_back(text);
-  if (outcome.verdict == Verdict::different) different_.push_back(text);
+  if (outcome.verdict == Verdict::different) {
+    different_.push_back(text);
+    if (at_ < earliest_.step) earliest_ = {at_, text};
+  }
   if (outcome.verdict == Verdict::failed) wild_.push_back(text);
   if (outcome.verdict == Verdict::inconclusive && !outcome.text.empty()) open_.push_back(text);
 }
@@ -117,13 +120,14 @@ Account::Account(const Run& a, const Run& b, const Diagnosis& found, const compa
   }
   for (const std::int64_t number : begun) {
     if (number <= after && after >= 0) continue;
-    const auto of = [&](const Run& run) -> std::pair<const Tensors*, bool> {
+    const auto begin_of = [&](const Run& run) -> std::pair<const Tensors*, bool> {
       if (const auto start = run.starts.find(number); start != run.starts.end()) return {&start->second, false};
       const auto step = run.steps.find(number);
       return {step == run.steps.end() || step->second.partial() ? nullptr : &step->second.tensors, true};
     };
-    const auto [left, from_step_a] = of(a);
-    const auto [right, from_step_b] = of(b);
+    const auto [left, from_step_a] = begin_of(a);
+    const auto [right, from_step_b] = begin_of(b);
+    at_ = number;
     scene.prefix = start_thing(number, "");
     scene.partial = false;
     if (!left || !right) {

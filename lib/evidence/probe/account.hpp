@@ -4,6 +4,7 @@
 // differs otherwise is DIFFERENT if nothing but equality holds for it, else inconclusive.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -29,6 +30,12 @@ class Account {
   const std::vector<std::string>& open() const { return open_; }
   const std::vector<std::string>& alone() const { return alone_; }
   const std::vector<std::string>& notes() const { return notes_; }
+  struct Placed {
+    std::int64_t step = std::numeric_limits<std::int64_t>::max();
+    std::string text;
+  };
+  /// The first of different(), a start before a step of its number; without a text if there is none.
+  const Placed& earliest() const { return earliest_; }
   /// The first loss that differs: "step 3, rank 0: 1 and 2"; "".
   const std::string& loss() const { return loss_; }
   /// "; the random generator torch of rank 0 is in another state", if that begins with this step; "".
@@ -60,6 +67,7 @@ class Account {
   Steps samples_;                        ///< apart: no digest is on both sides, and what they lead to is the same
   std::set<std::int64_t> shows_draws_;   ///< steps with all that random numbers decide
   std::int64_t at_ = -1, unsound_ = -1;  ///< the step that is entered; the last one that has more than rounding
+  Placed earliest_;
   std::string loss_;
   bool tensors_differ_ = false;
 };

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <optional>
 #include <set>
 
@@ -40,34 +39,38 @@ std::string place_text(std::int64_t index, const std::vector<std::int64_t>& shap
   return tensorfile::to_text(at);
 }
 
-/// The name of a place.
-std::string what(const std::string& place) {
-  if (place == "grad") return "gradient";
-  if (place == "direction") return "direction";
-  if (place == "local") return "gradient of a micro-batch";
-  if (place == "rate") return "optimizer's options";
-  if (place == "batch") return "samples";
-  if (place == "targets") return "target tokens";
-  if (place == "output") return "output";
-  if (place == "copy") return "copy";
-  if (place == "update") return "update";
-  if (place == "buffer") return "buffer";
-  if (place == "param" || place == "start" || place == "parameter" || place == "begin") return "parameter";
-  if (place == "model") return "parameter in 16 bits";
-  if (place == "resume") return "resume";
-  return "optimizer state " + place.substr(place.find('.') + 1);
+/// What a place holds, and the stage within a step that makes it.
+struct PlaceWords {
+  std::string_view place, what, stage = "optimizer";
+};
+constexpr std::string_view kBeforeStep = "before the step", kAfterUpdate = "after the update, before the next forward";
+constexpr PlaceWords kPlaceWords[] = {
+    {"grad", "gradient", "backward, or the reduction of gradients"},
+    {"direction", "direction"},
+    {"local", "gradient of a micro-batch", "forward or backward"},
+    {"rate", "optimizer's options", "learning rate schedule, or the optimizer's options"},
+    {"batch", "samples", "data"},
+    {"targets", "target tokens", "data"},
+    {"output", "output", "forward"},
+    {"buffer", "buffer", "forward"},
+    {"copy", "copy", kAfterUpdate},
+    {"begin", "parameter", kAfterUpdate},
+    {"update", "update"},
+    {"param", "parameter"},
+    {"start", "parameter", kBeforeStep},
+    {"parameter", "parameter", kBeforeStep},
+    {"model", "parameter in 16 bits"},
+    {"resume", "resume", kBeforeStep},
+};
+
+PlaceWords words_of(std::string_view place) {
+  const auto* const row = std::ranges::find(kPlaceWords, place, &PlaceWords::place);
+  return row == std::end(kPlaceWords) ? PlaceWords{place, ""} : *row;
 }
 
-/// The stage within a step.
-std::string stage(const std::string& place) {
-  if (place == "grad") return "backward, or the reduction of gradients";
-  if (place == "local") return "forward or backward";
-  if (place == "output" || place == "buffer") return "forward";
-  if (place == "rate") return "learning rate schedule, or the optimizer's options";
-  if (place == "batch" || place == "targets") return "data";
-  if (place == "copy" || place == "begin") return "after the update, before the next forward";
-  if (place == "start" || place == "resume" || place == "parameter") return "before the step";
-  return "optimizer";
+std::string what(const std::string& place) {
+  const std::string_view words = words_of(place).what;
+  return words.empty() ? "optimizer state " + place.substr(place.find('.') + 1) : std::string(words);
 }
 
 std::string some(const std::vector<std::string>& texts) { return some_of(texts, 5, "; ", "; and "); }
@@ -79,9 +82,9 @@ std::string require_floor(const std::string& name_a, const Run& a, const std::st
   if (common == 0) throw Error(name, 0, "has no step of " + name_a + ": a floor is the same training again");
   bool moved = false;
   for (const auto& [number, left] : a.starts) {
-    const auto its = floor.starts.find(number);
+    const auto start = floor.starts.find(number);
     for (const auto& [tensor, value] : left.all()) {
-      const Tensor* const other = its == floor.starts.end() ? nullptr : its->second.find(tensor);
+      const Tensor* const other = start == floor.starts.end() ? nullptr : start->second.find(tensor);
       if (other && other->shape != value.shape)
         throw Error(name, 0, "has another " + tensor + " than " + name_a + ": a floor is the same training again");
       moved |= other && !other->same(value);
@@ -138,12 +141,13 @@ class Report {
     if (unlike) ledger.at_least(Verdict::not_comparable);
     const compare::Settled verdict = ledger.settle();
     add("verdict", std::string(compare::name(verdict)));
+    const Account::Placed& earliest = account.earliest();
     if (unlike)
       add("headline", "two different models: no parameter of one has a name of the other");
-    else if (const std::string earlier = before_first(account.different()); found_.first)
-      tell(*found_.first, earlier);
-    else if (!earlier.empty())
-      add("headline", earlier);
+    else if (found_.first)
+      tell(*found_.first, earliest.step < found_.first->step ? earliest.text : "");
+    else if (!earliest.text.empty())
+      add("headline", earliest.text);
     if (found_.differing > 0) {
       const Finding* const first = found_.first ? &*found_.first : nullptr;
       add("kind", !first ? "rounding: the largest distance is " + to_rounded_text(found_.nearest, 2) +
@@ -203,21 +207,6 @@ class Report {
       lines_.emplace_back(key, value);
   }
 
-  /// The first difference outside tensors at a start or in a step before the first tensor that differs; "" if there is
-  /// none.
-  std::string before_first(const std::vector<std::string>& different) const {
-    const auto step_of = [](const std::string& sentence) {
-      const std::string_view head = std::string_view(sentence).substr(0, sentence.find(':'));
-      const auto number = parse_int(head.substr(head.find(' ') + 1));
-      const bool placed = head.starts_with("step ") || head.starts_with("start ");
-      return placed && number ? *number : std::numeric_limits<std::int64_t>::max();
-    };
-    const auto first = std::ranges::min_element(different, {}, step_of);
-    if (first == different.end()) return "";
-    if (!found_.first || step_of(*first) < found_.first->step) return *first;
-    return "";
-  }
-
   /// A clause on the changes that the bound of a 16-bit type hides.
   std::string unseen_change() const {
     if (found_.computed != "BF16" && found_.computed != "F16") return "";
@@ -257,9 +246,9 @@ class Report {
       const auto other = b_.steps.find(number);
       if (other == b_.steps.end()) continue;
       for (const auto& [name, tensor] : step.tensors.all()) {
-        const Tensor* const its = other->second.tensors.find(name);
-        if (!its || tensor.same(*its) || refused_) continue;
-        const auto left = values_of(tensor, name), right = values_of(*its, name);
+        const Tensor* const counterpart = other->second.tensors.find(name);
+        if (!counterpart || tensor.same(*counterpart) || refused_) continue;
+        const auto left = values_of(tensor, name), right = values_of(*counterpart, name);
         if (left.empty() || right.empty())
           unseen_ = true;
         else
@@ -277,14 +266,14 @@ class Report {
       said += what(finding.place) + " of " + finding.parameter;
       if (finding.tensors.size() > 1)
         said += " and " + to_text(static_cast<std::int64_t>(finding.tensors.size()) - 1) + " more of " +
-                to_text(static_cast<std::int64_t>(finding.of));
+                to_text(static_cast<std::int64_t>(finding.total));
       said += ": " + finding.relation;
     }
     add("headline", earlier.empty() ? said : earlier);
     add("step", to_text(finding.step));
     add("what", what(finding.place));
     if (!finding.parameter.empty()) add("parameter", finding.parameter);
-    add("stage", stage(finding.place));
+    add("stage", std::string(words_of(finding.place).stage));
     add("relation", finding.relation);
     add("residual", to_rounded_text(finding.residual, 2));
     add("distance", to_rounded_text(finding.distance, 3));
@@ -292,7 +281,7 @@ class Report {
     if (!finding.tensors.empty()) {
       std::vector<std::string> names = finding.tensors;
       add("tensors", to_text(static_cast<std::int64_t>(names.size())) + " of " +
-                         to_text(static_cast<std::int64_t>(finding.of)) + ": " + some(names));
+                         to_text(static_cast<std::int64_t>(finding.total)) + ": " + some(names));
     }
     element(finding);
   }

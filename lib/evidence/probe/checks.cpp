@@ -126,13 +126,13 @@ Answer Checking::answer(bool ended) {
   Answer made;
   made.steps = steps_, made.ended = ended, made.apart = apart();
   const Breach* first = nullptr;
-  const Check* of = nullptr;
+  const Check* check = nullptr;
   compare::Holdings held;
   for (const Check& row : checks()) {
     const Tally& tally = tallies_.at(row.name);
     if (tally.held() + tally.broken() > 0) held.add(row.name);
     for (const Breach& breach : tally.breaches()) {
-      if (!first || breach.step < first->step) first = &breach, of = &row;
+      if (!first || breach.step < first->step) first = &breach, check = &row;
     }
   }
   compare::Ledger ledger(held, held);
@@ -152,12 +152,12 @@ Answer Checking::answer(bool ended) {
   add("verdict", std::string(compare::consistency(made.verdict)));
   if (first) {
     std::vector<Breach> alike;
-    for (const Breach& breach : tallies_.at(of->name).breaches()) {
+    for (const Breach& breach : tallies_.at(check->name).breaches()) {
       if (breach.step == first->step && breach.relation == first->relation) alike.push_back(breach);
     }
     add("headline", texts_of(alike).front());
     if (first->step > 0) add("step", to_text(first->step));
-    add("check", std::string(of->name) + ": expected: " + of->shows);
+    add("check", std::string(check->name) + ": expected: " + check->shows);
     if (!first->place.empty()) add("place", first->place);
     add("relation", first->relation);
     add("distance", to_rounded_text(first->distance, 3));

@@ -203,13 +203,13 @@ TEST_CASE("checks: a planted fault is inconsistent, and named") {
   const auto at = [](std::int64_t step) { return step == kAt; };
   add("a gradient twice",
       "step 2: grad/b: x 2 of the mean of its micro-batches' gradients, clipped, and 1 other gradient is not")
-      .gradients = [&](std::int64_t step, auto& all) {
-    for (float& x : all["b"]) x *= at(step) ? 2 : 1;
+      .gradients = [&](std::int64_t step, auto& gradients) {
+    for (float& x : gradients["b"]) x *= at(step) ? 2 : 1;
   };
   add("all gradients twice",
       "step 2: grad/w and 1 more: x 2 (ranks or accumulation) of the mean of its micro-batches' gradients, clipped")
-      .gradients = [&](std::int64_t step, auto& all) {
-    for (auto& [name, gradient] : all) {
+      .gradients = [&](std::int64_t step, auto& gradients) {
+    for (auto& [name, gradient] : gradients) {
       for (float& x : gradient) x *= at(step) ? 2 : 1;
     }
   };
@@ -227,17 +227,17 @@ TEST_CASE("checks: a planted fault is inconsistent, and named") {
     return at(step) ? kRate / 2 : kRate;
   };
   add("no update", "step 2: param/b: stands still").update = [&, kept = Numbers()](std::int64_t step,
-                                                                                   auto& all) mutable {
-    if (at(step)) all["b"] = kept;
-    kept = all["b"];
+                                                                                   auto& gradients) mutable {
+    if (at(step)) gradients["b"] = kept;
+    kept = gradients["b"];
   };
   add("scaled behind the update", "step 2: param/w: x 1/2 of the updated parameter").update = [&](std::int64_t step,
-                                                                                                  auto& all) {
-    for (float& x : all["w"]) x *= at(step) ? 0.5F : 1;
+                                                                                                  auto& gradients) {
+    for (float& x : gradients["w"]) x *= at(step) ? 0.5F : 1;
   };
   add("a replica", "step 2: param/w: rank 1 holds other values than rank 0").replica = [&](std::int64_t step, int rank,
-                                                                                           auto& all) {
-    if (at(step) && rank == 1) all["w"][5] += 1;
+                                                                                           auto& gradients) {
+    if (at(step) && rank == 1) gradients["w"][5] += 1;
   };
   add("the same samples", "step 2: batch: micro-batch 1 of rank 1 has the samples of micro-batch 1 of rank 0").row =
       [&](std::int64_t step, int, StepOf& row) {
@@ -273,8 +273,8 @@ TEST_CASE("checks: a planted fault is inconsistent, and named") {
   stale.copy = [&](std::int64_t step, const Numbers& before, const Numbers& master) {
     return at(step) ? before : master;
   };
-  add("a gradient of zero", "grad/b: is zero in all 3 steps").gradients = [](std::int64_t, auto& all) {
-    std::ranges::fill(all["b"], 0.0F);
+  add("a gradient of zero", "grad/b: is zero in all 3 steps").gradients = [](std::int64_t, auto& gradients) {
+    std::ranges::fill(gradients["b"], 0.0F);
   };
   for (const Case& one : cases) {
     CAPTURE(one.name);

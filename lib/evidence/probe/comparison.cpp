@@ -112,7 +112,7 @@ void Comparison::starts() {
 /// The beginning of a training: parameters are those that were loaded or drawn.
 void Comparison::start(std::int64_t step, const Tensors& left, const Tensors& right, bool tell) {
   std::vector<Apart> apart;
-  std::size_t of = 0;
+  std::size_t total = 0;
   for (const auto& [name, tensor] : left.all()) {
     const bool parameter = name.starts_with("param/");
     if (!parameter && !name.starts_with("state.") && !name.starts_with("buffer/")) continue;
@@ -122,7 +122,7 @@ void Comparison::start(std::int64_t step, const Tensors& left, const Tensors& ri
       if (!done() && tell) sized(step, name, tensor, *other);
       continue;
     }
-    of += parameter;
+    total += parameter;
     if (parameter) parameters_[name] = {step, tensor.sketch, other->sketch};
     if (tensor.same(*other)) continue;
     bounds_.differed();
@@ -138,7 +138,7 @@ void Comparison::start(std::int64_t step, const Tensors& left, const Tensors& ri
   const bool parameters = std::any_of(apart.begin(), apart.end(),
                                       [](const Apart& t) { return t.parameter.find('/') == std::string::npos; });
   if (parameters) std::erase_if(apart, [](const Apart& t) { return t.parameter.find('/') != std::string::npos; });
-  Finding finding = made(step, "start", apart, of);
+  Finding finding = made(step, "start", apart, total);
   if (!parameters) finding.place = place_of(finding.parameter), finding.parameter = parameter_of(finding.parameter);
   const bool moved = finding.place == "buffer";  // a recording starts in the first backward
   finding.step += moved;
@@ -282,7 +282,7 @@ void Comparison::batch(std::int64_t number, const Side& a, const Side& b) {
   if (!other) other = targets;
   if (!other) return;
   const Finding& seen = *found_.first;
-  other->parameter = seen.parameter, other->tensors = seen.tensors, other->of = seen.of;
+  other->parameter = seen.parameter, other->tensors = seen.tensors, other->total = seen.total;
   other->distance = seen.distance, other->bound = seen.bound, other->residual = seen.residual;
   if (!seen.relation.starts_with("no simple")) other->relation += "; gradients: " + seen.relation;
   found_.first = std::move(other);
@@ -304,7 +304,7 @@ void Comparison::sized(std::int64_t number, const std::string& name, const Tenso
   finding.place = place_of(name);
   finding.parameter = parameter_of(name);
   finding.tensors = {finding.parameter};
-  finding.of = 1;
+  finding.total = 1;
   finding.relation = "another shape: " + tensorfile::to_text(right.shape) + " for " + tensorfile::to_text(left.shape);
   finding.distance = 2;
   found_.first = finding;

@@ -43,7 +43,7 @@ struct Finding {
   std::string place;  ///< "grad", "direction", "state.exp_avg", "param", "model", "local", "output", "rate", "start"
   std::string parameter;             ///< the first one beyond the bound, "" for a rate
   std::vector<std::string> tensors;  ///< all beyond the bound, by parameter
-  std::size_t of = 0;                ///< tensors at this place
+  std::size_t total = 0;             ///< tensors at this place
   std::string relation;              ///< a clause: "x 1/4 (1 / accumulation)", "no simple relation"
   double residual = 0;               ///< what the relation does not explain, relative to B
   double distance = 0, bound = 0;    ///< of `parameter`, relative
@@ -109,10 +109,10 @@ struct Apart {
 /// Whether all these tensors are another side's, rounded to bfloat16: by elements where they are recorded, else by the
 /// distance. Noise, or some elements that are others, are not as large everywhere.
 bool rounded_everywhere(const std::vector<Apart>& apart, const std::vector<const Tensor*>& a,
-                        const std::vector<const Tensor*>& b, std::size_t of);
+                        const std::vector<const Tensor*>& b, std::size_t total);
 
 /// The finding for tensors that differ at a place with `of` tensors. REQUIRES: there is at least one.
-Finding made(std::int64_t step, const std::string& place, const std::vector<Apart>& apart, std::size_t of);
+Finding made(std::int64_t step, const std::string& place, const std::vector<Apart>& apart, std::size_t total);
 
 /// A finding without tensors, whose relation is the whole sentence.
 Finding said(std::int64_t step, const std::string& place, const std::string& parameter, const std::string& relation);
@@ -137,7 +137,7 @@ Sketch concatenated(const std::vector<const Sketch*>& parts);
 bool other_micro_batches(const std::vector<Apart>& apart, const Side& a, const Side& b, Finding& finding);
 
 /// Relates a module's outputs of B to A's: as above, or those of another sample.
-void explain_outputs(const Tensors& all, const std::string& module, const std::vector<Apart>& apart, const Side& a,
+void explain_outputs(const Tensors& outputs, const std::string& module, const std::vector<Apart>& apart, const Side& a,
                      const Side& b, Finding& finding);
 
 /// Relates updates of B to A's: a factor, none, SGD, decay. `updates` are B's for all tensors that differ.

@@ -235,12 +235,12 @@ TEST_CASE("edits: each edit of a real recording is noticed") {
   const std::uint64_t seed = number_of("ZS_EDITS_SEED", 1), most = number_of("ZS_EDITS", 2);
   const bool show = std::getenv("ZS_SHOW_EDITS") != nullptr;
   const auto start = std::chrono::steady_clock::now();
-  int all = 0, passed = 0;
+  int edit_count = 0, passed = 0;
   std::set<const Allowed*> used;
   for (const auto& [reference, edited] : {std::pair{"whole", "whole"}, {"sharded", "sharded"}, {"whole", "sharded"}}) {
     Edits edits(reference, edited, seed);
     edits.run(most);
-    all += edits.all();
+    edit_count += edits.all();
     used.insert(edits.used().begin(), edits.used().end());
     for (const auto& [kind, count] : edits.counts()) {
       passed += count.passed;
@@ -254,7 +254,7 @@ TEST_CASE("edits: each edit of a real recording is noticed") {
       CHECK_MESSAGE(used.contains(&row), "nothing needs the excuse of " << row.kind << ", " << row.operation);
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  MESSAGE(fmt::format("{} edits, {} unnoticed, seed {}, {:.1f} s", all, passed, seed, seconds.count()));
+  MESSAGE(fmt::format("{} edits, {} unnoticed, seed {}, {:.1f} s", edit_count, passed, seed, seconds.count()));
   CHECK_MESSAGE(passed == 0, "unnoticed edits, seed " << seed);
 }
 

@@ -152,27 +152,27 @@ bool other_parameter(const std::string& place, const std::vector<Apart>& apart, 
 
 /// Each update along its own gradient and parameter, with one rate: SGD whose gradients are decayed, by group.
 Fit decayed_by_gradient(const std::vector<Update>& updates, const Side& b) {
-  Fit all{{0}, 1};
+  Fit common{{0}, 1};
   for (const Update& u : updates) {
     const Tensor* const gradient = b.step.tensors.find("grad/" + u.parameter);
     if (!gradient || gradient->squares == 0) return {{0}, 1};  // SGD needs a gradient
     const Fit one = fit({gradient->sketch, u.before_b}, u.b);
     const bool first = &u == &updates.front();
     if (!(one.residual < 1e-2) ||
-        (!first && std::fabs(one.weights[0] - all.weights[0]) > 1e-2 * std::fabs(all.weights[0])))
+        (!first && std::fabs(one.weights[0] - common.weights[0]) > 1e-2 * std::fabs(common.weights[0])))
       return {{0}, 1};
-    if (first) all = {{one.weights[0]}, 0};
-    all.residual = std::max(all.residual, one.residual);
+    if (first) common = {{one.weights[0]}, 0};
+    common.residual = std::max(common.residual, one.residual);
   }
-  return all;
+  return common;
 }
 
 /// Whether the state of PyTorch's random generator moves from this step to the next.
 bool draws(const Side& side, std::int64_t step) {
   const auto next = side.run.steps.upper_bound(step);
   if (next == side.run.steps.end() || side.step.ranks.empty() || next->second.ranks.empty()) return false;
-  const auto state = [](const Step& of) {
-    const auto& generators = of.ranks.begin()->second.generators;
+  const auto state = [](const Step& step) {
+    const auto& generators = step.ranks.begin()->second.generators;
     const auto found = generators.find(generators.contains("cuda") ? "cuda" : "torch");
     return found == generators.end() ? std::string() : found->second;
   };
@@ -182,8 +182,8 @@ bool draws(const Side& side, std::int64_t step) {
 }  // namespace
 
 bool rounded_everywhere(const std::vector<Apart>& apart, const std::vector<const Tensor*>& a,
-                        const std::vector<const Tensor*>& b, std::size_t of) {
-  bool elements = true, sums = 10 * apart.size() >= 9 * of;
+                        const std::vector<const Tensor*>& b, std::size_t total) {
+  bool elements = true, sums = 10 * apart.size() >= 9 * total;
   double squares = 0;
   for (std::size_t i = 0; i < apart.size(); ++i) {
     const int judged = a[i] && b[i] ? rounded_elements(a[i]->elements, b[i]->elements) : 0;
@@ -196,14 +196,14 @@ bool rounded_everywhere(const std::vector<Apart>& apart, const std::vector<const
   return elements || (sums && like_bfloat16(std::sqrt(squares / static_cast<double>(apart.size()))));
 }
 
-Finding made(std::int64_t step, const std::string& place, const std::vector<Apart>& apart, std::size_t of) {
+Finding made(std::int64_t step, const std::string& place, const std::vector<Apart>& apart, std::size_t total) {
   Finding finding;
   finding.step = step;
   finding.place = place;
   finding.parameter = apart.front().parameter;
   finding.distance = apart.front().distance;
   finding.bound = apart.front().bound;
-  finding.of = of;
+  finding.total = total;
   for (const Apart& t : apart) finding.tensors.push_back(t.parameter);
   return finding;
 }
@@ -215,7 +215,7 @@ Finding said(std::int64_t step, const std::string& place, const std::string& par
   finding.parameter = parameter;
   finding.relation = relation;
   finding.distance = 1;
-  finding.of = 1;
+  finding.total = 1;
   return finding;
 }
 
@@ -251,9 +251,9 @@ void explain_gradients(const std::string& place, const std::vector<Apart>& apart
   for (const Apart& t : apart)
     mine.push_back(a.step.tensors.find(place + "/" + t.parameter)),
         theirs.push_back(b.step.tensors.find(place + "/" + t.parameter));
-  if (rounded_everywhere(apart, mine, theirs, finding.of) && std::fabs(along.weights[0] - 1) < 0x1p-9)
+  if (rounded_everywhere(apart, mine, theirs, finding.total) && std::fabs(along.weights[0] - 1) < 0x1p-9)
     finding.relation += ", as far apart as rounding to bfloat16 leaves";
-  else if (apart.size() == finding.of || draws(a, finding.step) != draws(b, finding.step))
+  else if (apart.size() == finding.total || draws(a, finding.step) != draws(b, finding.step))
     finding.relation += drawing(a, b, finding.step);
 }
 
@@ -265,12 +265,12 @@ std::string drawing(const Side& a, const Side& b, std::int64_t step) {
   return std::string("; only ") + (left ? "A" : "B") + " draws random numbers in each step, as active dropout does";
 }
 
-void explain_outputs(const Tensors& all, const std::string& module, const std::vector<Apart>& apart, const Side& a,
+void explain_outputs(const Tensors& outputs, const std::string& module, const std::vector<Apart>& apart, const Side& a,
                      const Side& b, Finding& finding) {
   explain_gradients("output", apart, a, b, finding);
   if (!finding.relation.starts_with("no simple")) return;
   const bool others = std::all_of(apart.begin(), apart.end(), [&](const Apart& t) {
-    return std::any_of(all.all().begin(), all.all().end(), [&](const auto& known) {
+    return std::any_of(outputs.all().begin(), outputs.all().end(), [&](const auto& known) {
       return known.first.starts_with(module + "/") && known.second.sketch.size() == t.b->size() &&
              distance(known.second.sketch, *t.b) <= t.bound;
     });
@@ -281,12 +281,12 @@ void explain_outputs(const Tensors& all, const std::string& module, const std::v
 void explain_updates(const std::vector<Update>& updates, const Side& a, const Side& b, Finding& finding) {
   std::vector<Apart> apart;
   for (const Update& u : updates) apart.push_back({u.parameter, &u.a, &u.b, u.distance, std::max(u.bound, 1e-3)});
-  const auto all = [&](auto holds) { return std::all_of(updates.begin(), updates.end(), holds); };
-  if (all([](const Update& u) { return norm(u.b) <= 1e-12 * norm(u.before_b); })) {
+  const auto every = [&](auto holds) { return std::all_of(updates.begin(), updates.end(), holds); };
+  if (every([](const Update& u) { return norm(u.b) <= 1e-12 * norm(u.before_b); })) {
     finding.relation = "never updated: the parameters stand still";
     return;
   }
-  if (all([](const Update& u) { return norm(u.b) <= 1e-3 * norm(u.a); }) && one_factor(apart, finding)) {
+  if (every([](const Update& u) { return norm(u.b) <= 1e-3 * norm(u.a); }) && one_factor(apart, finding)) {
     finding.relation += ": the parameters stand still";
     return;
   }
@@ -351,7 +351,7 @@ void explain_updates(const std::vector<Update>& updates, const Side& a, const Si
     apart[moved.size()].distance = size > 0 ? norm(by) / size : 2;
     moved.push_back(by);
   }
-  if (rounded_everywhere(apart, mine, made, finding.of))
+  if (rounded_everywhere(apart, mine, made, finding.total))
     finding.relation += ", as far apart as rounding the parameters to bfloat16 leaves";
 }
 

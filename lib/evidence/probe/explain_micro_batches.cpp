@@ -42,11 +42,11 @@ std::string alike_text(const std::vector<double>& weights, const std::vector<std
   const bool one_counts = lost + 1 == rank.size(), one_lost = lost == 1;
   if (!one_counts && !one_lost) return "";
   const auto at = std::ranges::find_if(rank, [&](const auto& one) { return is_lost(one) == !one_counts; });
-  const std::string of = " of " + std::to_string(rank.size()) + " micro-batches";
-  const std::string which = at == rank.begin() ? "the first" + of
+  const std::string total = " of " + std::to_string(rank.size()) + " micro-batches";
+  const std::string which = at == rank.begin() ? "the first" + total
                             : std::next(at) == rank.end()
-                                ? "the last" + of
-                                : "micro-batch " + std::to_string(at->first + 1) + of.substr(0, of.rfind(' '));
+                                ? "the last" + total
+                                : "micro-batch " + std::to_string(at->first + 1) + total.substr(0, total.rfind(' '));
   std::set<double> others;
   for (const auto& one : rank) {
     if (!is_lost(one)) others.insert(one.second);
@@ -66,7 +66,6 @@ std::string weights_text(const std::vector<double>& weights, const std::vector<s
   std::size_t ranks = 0;
   for (const auto& key : keys) ranks = std::max(ranks, static_cast<std::size_t>(key.first) + 1);
   std::map<double, std::vector<std::string>> by_weight;
-  std::set<std::pair<int, int>> there;
   for (std::size_t i = 0; i < keys.size(); ++i) by_weight[weights[i]].push_back(micro_text(keys[i], ranks));
   const auto missing = by_weight.find(0);
   const std::size_t lost = missing == by_weight.end() ? 0 : missing->second.size();
@@ -182,9 +181,9 @@ std::string micro_text(std::pair<int, int> contribution, std::size_t ranks) {
 }
 
 Sketch concatenated(const std::vector<const Sketch*>& parts) {
-  Sketch all;
-  for (const Sketch* part : parts) all.insert(all.end(), part->begin(), part->end());
-  return all;
+  Sketch joined;
+  for (const Sketch* part : parts) joined.insert(joined.end(), part->begin(), part->end());
+  return joined;
 }
 
 bool other_micro_batches(const std::vector<Apart>& apart, const Side& a, const Side& b, Finding& finding) {

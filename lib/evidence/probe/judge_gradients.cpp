@@ -117,14 +117,14 @@ std::string with_earlier(const Moment& now, const std::string& name, const Contr
   const Tensor* const old = now.before ? now.before->tensors.find(name) : nullptr;
   if (!old || old->sketch.size() != gradient.size() || old->squares == 0) return "";
   const Fit both = fit({in.sum, old->sketch}, gradient);
-  const double own = both.weights[0] / unit, earlier = both.weights[1] / clip_factor(now.step).value_or(1);
+  const double weight = both.weights[0] / unit, earlier = both.weights[1] / clip_factor(now.step).value_or(1);
   const double near = 4 * most + 1e-3;
   if (!(both.residual <= most) ||
       !(close_to(earlier, 1, near) || close_to(earlier * clip_factor(*now.before).value_or(1), 1, near)))
     return "";
   if (residual({old->sketch}, {both.weights[1]}, gradient) <= most) return "is the gradient of the step before";
   return "has the gradient of the step before added, which was not set to zero" +
-         (close_to(own, 1, near) ? "" : ", to " + factor_text(own, {}, near) + " of its own");
+         (close_to(weight, 1, near) ? "" : ", to " + factor_text(weight, {}, near) + " of its own");
 }
 
 /// "x 1.1 in 8 of 16 ranges, ...": factors of ranges that explain far more than one factor of all does, though it is
@@ -156,8 +156,8 @@ bool is_own_share(const Step& step, const std::string& name, const probefile::Re
   const Tensor* const first = step.tensors.find(name);
   if (!first || !first->whole() || ranks.sketch.size() != first->sketch.size()) return false;
   const auto alone = [&](int rank, const Sketch& gradient) {
-    const Contributed own = contributed(step, parameter_of(name), gradient.size(), step.by.at(rank));
-    return fit({own.sum}, gradient).residual < 1e-3;
+    const Contributed local = contributed(step, parameter_of(name), gradient.size(), step.by.at(rank));
+    return fit({local.sum}, gradient).residual < 1e-3;
   };
   return step.by.contains(ranks.first) && step.by.contains(ranks.second) &&
          step.by.at(ranks.first) != step.by.at(ranks.second) && alone(ranks.first, first->sketch) &&
@@ -206,7 +206,7 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
   const std::optional<double> clipped = clip_factor(now.step);
   const double scale = value_of(now.step.scalars, "loss_scale", 1) * micros_of(now.step);
   const auto by_value = now.step.scalars.find("clip_value");
-  std::size_t without = 0, all = 0;
+  std::size_t without = 0, total = 0;
   struct One {
     std::string parameter, family;
     double factor;  ///< of the mean
@@ -218,7 +218,7 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
     if (!name.starts_with("grad/") || run.replicas.contains({now.number, name})) continue;
     const std::string parameter = parameter_of(name);
     const Contributed in = contributed(now.step, parameter, tensor.sketch.size());
-    ++all;
+    ++total;
     if (in.columns.empty()) {
       without += tensor.squares > 0;
       continue;
@@ -276,7 +276,7 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
   }
   double squares = 0;
   for (const Breach& one : rounded) squares += one.distance * one.distance / static_cast<double>(rounded.size());
-  if (run.ranks > 1 && apart.empty() && 10 * rounded.size() >= 9 * all && like_bfloat16(std::sqrt(squares))) {
+  if (run.ranks > 1 && apart.empty() && 10 * rounded.size() >= 9 * total && like_bfloat16(std::sqrt(squares))) {
     tally.holds(static_cast<std::int64_t>(rounded.size()));
     tally.note(
         "gradients are as far from their micro-batches' sum as rounding to bfloat16 leaves: so ranks reduce them");
@@ -285,7 +285,7 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
   for (const auto* const some : {&apart, &rounded}) {
     for (const Breach& one : *some) tally.breach(one);
   }
-  if (all > 0 && without == all)
+  if (total > 0 && without == total)
     tally.lacks("gradients of micro-batches were not recorded: attach before the first forward");
   else if (without > 0)
     tally.lacks("of " + to_text(static_cast<std::int64_t>(without)) +

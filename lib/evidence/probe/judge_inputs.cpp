@@ -65,7 +65,7 @@ void judge_finite(const Run& run, Tally& tally, const Moment& now) {
 void SampleJudge::step(const Moment& now) {
   std::map<std::string, std::pair<int, std::size_t>> here;
   std::map<std::vector<std::string>, std::pair<int, std::size_t>> whole;
-  std::set<std::string> all;
+  std::set<std::string> samples;
   std::size_t count = 0, old = 0;
   for (const auto& [share, rank] : readers(now.step)) {
     const auto& batch = now.step.ranks.at(rank).batch;
@@ -86,7 +86,7 @@ void SampleJudge::step(const Moment& now) {
       for (const std::string& sample : batch[micro]) {
         ++count;
         old += seen_.contains(sample);
-        all.insert(sample);
+        samples.insert(sample);
         const auto [first, fresh] = here.try_emplace(sample, rank, micro);
         if (!fresh && !grouped && told.insert(sample).second)
           tally_.breach({now.number, "batch",
@@ -96,11 +96,11 @@ void SampleJudge::step(const Moment& now) {
       tally_.holds();
     }
   }
-  if (all.empty()) return;
-  if (all == last_)
+  if (samples.empty()) return;
+  if (samples == last_)
     ++runs_.back();
   else
-    runs_.push_back(1), last_ = all;
+    runs_.push_back(1), last_ = samples;
   if (old == 0) {  // new samples only: no epoch ended since a step that repeated an earlier one
     for (const Read& read : steps_) {
       if (read.like > 0)
@@ -110,11 +110,11 @@ void SampleJudge::step(const Moment& now) {
     }
     steps_.clear();
   }
-  const auto like = batches_.find(all);
+  const auto like = batches_.find(samples);
   if (like != batches_.end() && (steps_.empty() || steps_.back().like == 0))
     steps_.push_back({now.number, count, old, like->second});
-  batches_.emplace(all, now.number);
-  for (const std::string& sample : all) seen_[sample] = now.number;
+  batches_.emplace(samples, now.number);
+  for (const std::string& sample : samples) seen_[sample] = now.number;
   settle(false);
 }
 
@@ -157,13 +157,13 @@ void CounterJudge::start(std::int64_t number, const Tensors& tensors) {
   const auto counted = run_.counted.find(number);
   if (counted == run_.counted.end() || counted->second <= 0) return;
   std::vector<std::string> still;
-  std::size_t of = 0;
+  std::size_t total = 0;
   for (const auto& [name, tensor] : tensors.all()) {
     if (!name.starts_with("param/")) continue;
-    ++of;
+    ++total;
     if (is_zero(tensors, parameter_of(name))) still.push_back(parameter_of(name));
   }
-  if (still.empty() || still.size() < of) return;
+  if (still.empty() || still.size() < total) return;
   told_ = true;
   tally_.breach({number + 1, "counter",
                  "the optimizer counts " + to_text(counted->second) + (counted->second == 1 ? " step" : " steps") +

@@ -47,14 +47,14 @@ void judge_masters(const Run& run, Tally& tally, const Moment& now) {
         tally.breach({now.number, name, "is not the rounded copy of what the optimizer moved", apart, most});
       continue;
     }
-    std::size_t differ = 0, of = 0, before = 0;
+    std::size_t differ = 0, total = 0, before = 0;
     // Of two nearest values some take the larger one; a master of 16 bits was rounded after its copy was made.
     const bool again = half_unit(master->dtype) > half_unit("F32") && master->dtype != copy.dtype;
     const double slack = again ? 2 * half_unit(master->dtype) : 0;
     const Tensor* const old = now.from ? now.from->find("param/" + parameter) : nullptr;
     for (std::size_t i = 0; i < copy.elements.size(); ++i) {
       if (std::isnan(copy.elements[i]) || std::isnan(master->elements[i])) continue;
-      ++of;
+      ++total;
       const double kept = master->elements[i], nearest = rounded_to(kept, copy.dtype);
       if (std::fabs(copy.elements[i] - kept) <= std::fabs(nearest - kept) + slack * std::fabs(kept)) continue;
       ++differ;
@@ -64,10 +64,10 @@ void judge_masters(const Run& run, Tally& tally, const Moment& now) {
       tally.holds();
     else
       tally.breach({now.number, name,
-                    before == differ
-                        ? "is stale: the rounded copy of the parameter before this step"
-                        : to_text(static_cast<std::int64_t>(differ)) + " of " + to_text(static_cast<std::int64_t>(of)) +
-                              " elements are not the rounded ones of what the optimizer moved",
+                    before == differ ? "is stale: the rounded copy of the parameter before this step"
+                                     : to_text(static_cast<std::int64_t>(differ)) + " of " +
+                                           to_text(static_cast<std::int64_t>(total)) +
+                                           " elements are not the rounded ones of what the optimizer moved",
                     distance(master->sketch, copy.sketch), 0});
   }
 }

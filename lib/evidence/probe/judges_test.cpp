@@ -40,8 +40,9 @@ struct Made {
   Step& step = run.steps[2];
 
   Made() { run.ranks = 2; }
-  void group(const std::string& optimizer, std::map<std::string, Option> options, const std::vector<std::string>& of) {
-    step.groups.push_back({std::move(options), of, optimizer});
+  void group(const std::string& optimizer, std::map<std::string, Option> options,
+             const std::vector<std::string>& parameters) {
+    step.groups.push_back({std::move(options), parameters, optimizer});
   }
   void micro(int by, int number, const std::string& parameter, const Sketch& sums) {
     Contribution& into = step.locals[{by, number}];
@@ -398,8 +399,8 @@ TEST_CASE("judges: Adam's first moment follows from the gradient and the state b
     made.from.at("state.exp_avg/w") = matrix(kC);
     made.step.tensors.at("grad/w") = matrix(kB);
     made.step.tensors.at("state.exp_avg/w") = matrix(moment);
-    for (Tensors* const all : {&made.from, &made.step.tensors}) {
-      for (const auto& [name, tensor] : all->all()) all->at(name).elements = tensor.sketch;
+    for (Tensors* const tensors : {&made.from, &made.step.tensors}) {
+      for (const auto& [name, tensor] : tensors->all()) tensors->at(name).elements = tensor.sketch;
     }
     return said(judged(made, judge_moments));
   };

@@ -47,7 +47,8 @@ std::string called(const std::string& place) {
 Negligible::Ranges Negligible::of(const std::string& parameter, const Side& a, const Side& b, double unit) {
   const Tensor *const left = a.step.tensors.find("grad/" + parameter), *const right =
                                                                            b.step.tensors.find("grad/" + parameter);
-  if (!left || !right || left->sketch.size() != right->sketch.size() || left->sketch.size() % kSumsOfRange != 0) return {};
+  if (!left || !right || left->sketch.size() != right->sketch.size() || left->sketch.size() % kSumsOfRange != 0)
+    return {};
   const std::size_t count = left->sketch.size() / kSumsOfRange;
   const double elements = std::sqrt(static_cast<double>(left->total) / static_cast<double>(count));
   const auto small = [&](const Sketch& part, double most) { return norm(part) / elements <= kOfNorm * unit * most; };
@@ -74,12 +75,12 @@ void Negligible::add(const std::string& parameter, const Ranges& ranges) {
 
 bool Negligible::judged(const std::string& place, const std::string& parameter, Sketch& a, Sketch& b) {
   const bool gradient = place == "grad" || place == "local";
-  const auto& all = gradient ? now_ : ever_;
-  const auto found = all.find(parameter);
-  if (found == all.end() || found->second.size() * kSumsOfRange != a.size() || a.size() != b.size()) return true;
+  const auto& known = gradient ? now_ : ever_;
+  const auto found = known.find(parameter);
+  if (found == known.end() || found->second.size() * kSumsOfRange != a.size() || a.size() != b.size()) return true;
   Count& count = counts_[place];
   count.parameters.insert(parameter);
-  count.of += static_cast<std::int64_t>(found->second.size());
+  count.known += static_cast<std::int64_t>(found->second.size());
   count.ranges += std::count(found->second.begin(), found->second.end(), true);
   clear(found->second, a, b);
   return std::find(found->second.begin(), found->second.end(), false) != found->second.end();
@@ -96,8 +97,8 @@ std::string Negligible::text() const {
   std::set<std::string> parameters;
   for (const auto& [place, count] : counts_) {
     if (count.ranges == 0) continue;
-    text +=
-        (text.empty() ? "" : ", ") + to_text(count.ranges) + " of " + to_text(count.of) + " ranges of " + called(place);
+    text += (text.empty() ? "" : ", ") + to_text(count.ranges) + " of " + to_text(count.known) + " ranges of " +
+            called(place);
     parameters.insert(count.parameters.begin(), count.parameters.end());
   }
   if (text.empty()) return text;

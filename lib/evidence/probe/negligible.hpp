@@ -45,7 +45,7 @@ class Negligible {
   std::map<std::string, Ranges> now_;   // of this step's gradients
   std::map<std::string, Ranges> ever_;  // of all steps, with the adjacent ranges, which share elements with them
   struct Count {
-    std::int64_t ranges = 0, of = 0;
+    std::int64_t ranges = 0, known = 0;
     std::set<std::string> parameters;
   };
   std::map<std::string, Count> counts_;  // by place

@@ -36,14 +36,14 @@ std::optional<double> single(const Group& group, const std::string& key) {
              : std::optional(found->second.numbers.front());
 }
 
-Finding rate_apart(std::int64_t step, const Side& a, double left, double right, std::size_t i, std::size_t of) {
+Finding rate_apart(std::int64_t step, const Side& a, double left, double right, std::size_t i, std::size_t total) {
   std::string text = "the rate of group " + count(i) + " is " + to_text(right) + " for " + to_text(left);
   if (left != 0 && right != 0) text += ", " + factor_text(right / left, {}, 1e-4);
   for (std::size_t j = 0; j < a.step.groups.size(); ++j) {
     if (j != i && single(a.step.groups[j], "lr") == right) text += " (that of group " + count(j) + ")";
   }
   Finding finding = said(step, "rate", "", text);
-  finding.of = of;
+  finding.total = total;
   finding.distance = std::fabs(left - right) / std::max(std::fabs(left), std::fabs(right));
   finding.bound = kNear;
   return finding;
@@ -144,14 +144,14 @@ std::optional<Finding> options_apart(std::int64_t step, const Side& a, const Sid
   const auto mine = counters(a.step), theirs = counters(b.step);
   std::vector<std::string> names;
   for (const auto& [name, steps] : mine) {
-    const auto its = theirs.find(name);
-    if (its != theirs.end() && its->second != steps) names.push_back(name);
+    const auto counter = theirs.find(name);
+    if (counter != theirs.end() && counter->second != steps) names.push_back(name);
   }
   if (names.empty()) return std::nullopt;
   Finding finding = said(step, "rate", "",
                          "the optimizer counts " + theirs.at(names.front()) + " steps for " + mine.at(names.front()) +
                              (names.size() == mine.size() ? "" : " of " + some_of(names, 3)));
-  finding.of = mine.size();
+  finding.total = mine.size();
   return finding;
 }
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/file.hpp"
 #include "base/base64.hpp"
+#include "base/file.hpp"
 #include "compare/pairs_test.hpp"
 
 namespace zs::probe {
@@ -77,16 +77,17 @@ inline Recording recording(std::uint64_t seed, std::size_t ranks, bool cut, std:
     const double loss = 1 + static_cast<double>(below(random, 1000)) / 1000;
     for (auto& lines : made.ranks) {
       if (step > 0)
-        lines.push_back({{"step", step},
-                         {"loss", loss},
-                         {"losses", Json::array({loss})},
-                         {"scalars", {{"norm", 2 * loss}}},
-                         {"groups", Json::array({{{"lr", 0.5}, {"amsgrad", false}, {"params", {"w", "b"}}, {"optimizer", "SGD"}}})},
-                         {"counters", {{std::to_string(step), {"w", "b"}}}},
-                         {"batch", Json::array()},
-                         {"locals", Json::array()},
-                         {"tensors", Json::array()},
-                         {"values", nullptr}});
+        lines.push_back(
+            {{"step", step},
+             {"loss", loss},
+             {"losses", Json::array({loss})},
+             {"scalars", {{"norm", 2 * loss}}},
+             {"groups", Json::array({{{"lr", 0.5}, {"amsgrad", false}, {"params", {"w", "b"}}, {"optimizer", "SGD"}}})},
+             {"counters", {{std::to_string(step), {"w", "b"}}}},
+             {"batch", Json::array()},
+             {"locals", Json::array()},
+             {"tensors", Json::array()},
+             {"values", nullptr}});
     }
     for (const std::string name : {"grad/w", "grad/b", "param/w", "param/b"}) {
       if (step == 0 && name.starts_with("grad/")) continue;
@@ -112,7 +113,8 @@ inline Recording recording(std::uint64_t seed, std::size_t ranks, bool cut, std:
     }
   }
   for (std::size_t rank = 0; rank < ranks; ++rank)
-    made.ranks[rank].push_back({{"end", steps}, {"rank", rank}, {"lines", steps}, {"every", 1}, {"since", 0}, {"how", "whole"}});
+    made.ranks[rank].push_back(
+        {{"end", steps}, {"rank", rank}, {"lines", steps}, {"every", 1}, {"since", 0}, {"how", "whole"}});
   return made;
 }
 
@@ -144,8 +146,8 @@ inline std::vector<ProbePair> probe_pairs(std::uint64_t seed, int count) {
       pairs.push_back(std::move(pair));
     }
   };
-  const auto any_rank = [&](const Recording& of) { return below(random, of.ranks.size()); };
-  const auto any_step = [&](const Recording& of) { return anywhere(random, of.steps()); };
+  const auto any_rank = [&](const Recording& recording) { return below(random, recording.ranks.size()); };
+  const auto any_step = [&](const Recording& recording) { return anywhere(random, recording.steps()); };
   const auto tensors = [](Json& line, const std::function<bool(const Json&)>& goes) {
     Json left = Json::array();
     for (const Json& tensor : line["tensors"]) {
@@ -155,8 +157,8 @@ inline std::vector<ProbePair> probe_pairs(std::uint64_t seed, int count) {
   };
   const auto is_gradient = [](const Json& tensor) { return tensor["name"].get<std::string>().starts_with("grad/"); };
   /// The same change on every rank of a step.
-  const auto on_ranks = [&](Recording& of, std::size_t step, const std::function<void(Json&)>& change) {
-    for (auto& lines : of.ranks) change(lines[2 + step]);
+  const auto on_ranks = [&](Recording& recording, std::size_t step, const std::function<void(Json&)>& change) {
+    for (auto& lines : recording.ranks) change(lines[2 + step]);
   };
 
   add("equal: the same values", true, [](Recording&, Recording&) {});
@@ -251,13 +253,13 @@ inline std::vector<ProbePair> probe_pairs(std::uint64_t seed, int count) {
         on_ranks(*side, step, [](Json& line) { line["tensors"] = Json::array(); });
     }
   });
-  const auto tear = [&](Recording& of) {  // as a full disk or a kill does
-    const std::size_t rank = any_rank(of);
-    auto& lines = of.ranks[rank];
+  const auto tear = [&](Recording& recording) {  // as a full disk or a kill does
+    const std::size_t rank = any_rank(recording);
+    auto& lines = recording.ranks[rank];
     lines.resize(3 + below(random, lines.size() - 2));
     const std::string whole = lines.back().dump();
-    of.tails.resize(of.ranks.size());
-    of.tails[rank] = whole.substr(0, 1 + below(random, whole.size()));
+    recording.tails.resize(recording.ranks.size());
+    recording.tails[rank] = whole.substr(0, 1 + below(random, whole.size()));
   };
   add("torn in one", false, [&](Recording&, Recording& b) { tear(b); });
   add("torn in both", false, [&](Recording& a, Recording& b) { tear(a), tear(b); });
@@ -278,8 +280,8 @@ inline std::vector<ProbePair> probe_pairs(std::uint64_t seed, int count) {
     }
   });
   add("a tensor twice", false, [&](Recording&, Recording& b) {
-    Json& all = b.ranks[any_rank(b)][2 + any_step(b)]["tensors"];
-    all.push_back(Json(all[below(random, 4)]));
+    Json& tensors = b.ranks[any_rank(b)][2 + any_step(b)]["tensors"];
+    tensors.push_back(Json(tensors[below(random, 4)]));
   });
   add("an end twice", false, [&](Recording&, Recording& b) {
     auto& lines = b.ranks[any_rank(b)];
@@ -390,9 +392,8 @@ inline std::vector<ProbePair> probe_pairs(std::uint64_t seed, int count) {
     a = recording(training, 3, true, 1), b = recording(training, 3, true, 2);
     b.ranks[1][2 + any_step(b)]["groups"][0]["lr"] = 0.25;
   });
-  add("another norm, of the step", false, [&](Recording&, Recording& b) {
-    on_ranks(b, any_step(b), [](Json& line) { line["scalars"]["norm"] = 77.0; });
-  });
+  add("another norm, of the step", false,
+      [&](Recording&, Recording& b) { on_ranks(b, any_step(b), [](Json& line) { line["scalars"]["norm"] = 77.0; }); });
   add("another start", false, [&](Recording&, Recording& b) {
     for (auto& lines : b.ranks) lines[1]["tensors"][0]["digest"] = "0123456789abcdef";
   });

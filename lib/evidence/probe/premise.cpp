@@ -90,8 +90,8 @@ Samples::Samples(const Run& a, const Run& b) : a_(a), b_(b) {
 
 void Samples::grow(std::int64_t after) {
   for (auto step = b_.steps.upper_bound(after); step != b_.steps.end(); ++step) {
-    const auto its = samples_of(step->second);
-    comparable_ |= std::any_of(its.begin(), its.end(), [&](const std::string& s) { return all_.contains(s); });
+    const auto samples = samples_of(step->second);
+    comparable_ |= std::any_of(samples.begin(), samples.end(), [&](const std::string& s) { return all_.contains(s); });
   }
 }
 
@@ -138,16 +138,16 @@ std::optional<Finding> parameters_apart(std::int64_t step, const Side& a, const 
       const bool gradient = name.starts_with("grad/");
       if ((!gradient && !name.starts_with("param/")) || one.lacks->step.tensors.find(name)) continue;
       const std::string parameter = parameter_of(name);
-      const std::string here = one.name, there = one.other;
+      const std::string side = one.name, other = one.other;
       if (const std::string first = tied_to(one.lacks->run, parameter); !first.empty())
         return said(step, "parameter", parameter,
-                    parameter + " is tied to " + first + " in " + there + ", a parameter of its own in " + here);
+                    parameter + " is tied to " + first + " in " + other + ", a parameter of its own in " + side);
       const bool frozen = one.lacks->run.frozen.contains(parameter), also = one.has->run.frozen.contains(parameter);
       if (frozen && also) continue;
       if (frozen)
-        return said(step, "parameter", parameter, parameter + " is frozen in " + there + ", trained in " + here);
+        return said(step, "parameter", parameter, parameter + " is frozen in " + other + ", trained in " + side);
       if (!gradient && !also && one.lacks->run.unseen.empty())
-        return said(step, "parameter", parameter, parameter + " is in no group of " + there + "'s optimizer");
+        return said(step, "parameter", parameter, parameter + " is in no group of " + other + "'s optimizer");
     }
   }
   return std::nullopt;
@@ -158,12 +158,12 @@ std::optional<Finding> found_apart(std::int64_t step, const Side& a, const Side&
     if (!side->previous) continue;
     std::vector<std::string> names;
     std::set<std::string> how;
-    std::size_t of = 0;
+    std::size_t total = 0;
     std::vector<Apart> apart;
     std::vector<const Tensor*> before, after;
     for (const auto& [name, now] : side->step.tensors.all()) {
       const bool copy = name.starts_with("begin.model/");
-      of += name.starts_with("param/");
+      total += name.starts_with("param/");
       if (!copy && !name.starts_with("begin/")) continue;
       const std::string parameter = parameter_of(name);
       const Tensor* const left = side->previous->tensors.find((copy ? "model/" : "param/") + parameter);
@@ -177,13 +177,13 @@ std::optional<Finding> found_apart(std::int64_t step, const Side& a, const Side&
       how.insert(changed(*left, now, *side, copy, parameter, step));
     }
     if (names.empty()) continue;
-    if (how == std::set<std::string>{""} && rounded_everywhere(apart, before, after, of))
+    if (how == std::set<std::string>{""} && rounded_everywhere(apart, before, after, total))
       how = {": as far apart as rounding to bfloat16 leaves"};
     Finding finding = said(step, "begin", names.front(),
                            std::string(who) + "'s forward computes with what is not what the update of step " +
                                to_text(step - 1) + " left" + (how.size() == 1 ? *how.begin() : ""));
     finding.tensors = names;
-    finding.of = of;
+    finding.total = total;
     finding.distance = apart.front().distance;
     return finding;
   }
@@ -194,13 +194,13 @@ std::optional<Finding> copies_apart(std::int64_t step, const Side& b, const char
   std::vector<std::string> names;
   std::set<std::string> how;
   double by = 0, allowed = 0;
-  std::size_t of = 0;
+  std::size_t total = 0;
   for (const auto& [name, copy] : b.step.tensors.all()) {
     if (!name.starts_with("model/")) continue;
     const std::string parameter = name.substr(6);
     const Tensor* const master = b.step.tensors.find("param/" + parameter);
     if (!master || master->sketch.size() != copy.sketch.size() || !copy.whole() || !master->whole()) continue;
-    ++of;
+    ++total;
     // A number of 16 bits is up to half a unit in the last place away from its source.
     const double most = copy.dtype == master->dtype ? 1e-9 : rounding(coarser(copy.dtype, master->dtype)) / 8;
     const double apart = distance(copy.sketch, master->sketch);
@@ -217,7 +217,7 @@ std::optional<Finding> copies_apart(std::int64_t step, const Side& b, const char
                          std::string(who) + "'s forward computes with what is not what the update made" +
                              (how.size() == 1 ? *how.begin() : ""));
   finding.tensors = names;
-  finding.of = of;
+  finding.total = total;
   finding.distance = by;
   finding.bound = allowed;
   return finding;

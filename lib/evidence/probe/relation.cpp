@@ -10,8 +10,8 @@
 
 namespace zs::probe {
 
-Sketch range(const Sketch& all, std::size_t number) {
-  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(number * kSumsOfRange);
+Sketch range(const Sketch& sums, std::size_t number) {
+  const auto begin = sums.begin() + static_cast<std::ptrdiff_t>(number * kSumsOfRange);
   return {begin, begin + kSumsOfRange};
 }
 

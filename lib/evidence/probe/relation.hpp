@@ -18,7 +18,7 @@ using probefile::Sketch;
 /// A sketch has so many sums for each range of its tensor.
 inline constexpr std::size_t kSumsOfRange = 8;
 /// The sums of one range.
-Sketch range(const Sketch& all, std::size_t number);
+Sketch range(const Sketch& sums, std::size_t number);
 
 double norm(const Sketch& a);
 double dot(const Sketch& a, const Sketch& b);

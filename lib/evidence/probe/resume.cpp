@@ -27,10 +27,10 @@ std::optional<Finding> resumed_apart(std::int64_t number, const Run& a, const Ru
     if (start == run->starts.end() || left == run->steps.end()) continue;
     std::vector<Apart> apart;
     std::vector<std::string> lost;
-    std::size_t of = 0;
+    std::size_t total = 0;
     for (const auto& [name, tensor] : left->second.tensors.all()) {
       if (!name.starts_with("param/") && !name.starts_with("state.")) continue;
-      ++of;
+      ++total;
       const Tensor* const now = start->second.find(name);
       if (!now)
         lost.push_back(name);
@@ -41,8 +41,8 @@ std::optional<Finding> resumed_apart(std::int64_t number, const Run& a, const Ru
     const bool miscounts = told != run->counted.end() && told->second != number - 1;
     if (apart.empty() && lost.empty() && !miscounts) continue;
     Finding finding;
-    if (!apart.empty()) finding = made(number, "resume", apart, of);
-    finding.step = number, finding.place = "resume", finding.of = of;
+    if (!apart.empty()) finding = made(number, "resume", apart, total);
+    finding.step = number, finding.place = "resume", finding.total = total;
     if (apart.empty()) finding.parameter = "the step counter", finding.distance = 1;
     if (apart.empty() && !lost.empty()) finding.parameter = lost.front(), finding.tensors = lost;
     std::vector<std::string> what;

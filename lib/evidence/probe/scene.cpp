@@ -26,21 +26,17 @@ bool is_wild(const Option& option) {
   }
   return false;
 }
-/// Both sides have it, and another layout or another cut has another one.
-Outcome excused() { return {Verdict::exact, "", true}; }
 
 bool same_batches(const Step& a, const Step& b) {
   return std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), b.ranks.end(),
                     [](const auto& x, const auto& y) { return x.second.batch == y.second.batch; });
 }
 
-std::string pair_text(double a, double b) { return to_text(a) + " and " + to_text(b); }
-
-std::map<std::string, const Tensor*> listed(const Tensors& tensors, const std::string& before = "") {
-  std::map<std::string, const Tensor*> found;
-  for (const auto& [name, tensor] : tensors.all()) found.emplace(before + name, &tensor);
-  return found;
+bool holds(const Step& step, std::string_view place) {
+  return std::ranges::any_of(step.tensors.all(), [&](const auto& one) { return one.first.starts_with(place); });
 }
+
+std::string pair_text(double a, double b) { return to_text(a) + " and " + to_text(b); }
 
 std::map<std::string, std::string> generators_of(const Step& step) {
   std::map<std::string, std::string> found;
@@ -111,62 +107,6 @@ void Account::Scene::enter(rule::Row) {}     // the number of the step, by which
 void Account::Scene::enter(rule::Places) {}  // whose lack of others is excused
 void Account::Scene::enter(rule::File) {}    // its name: the values are those of the tensors
 void Account::Scene::enter(rule::Unseen) {}  // of the run
-void Account::Scene::enter(rule::Tensors) {
-  tensors(listed(left->tensors), listed(right->tensors), [&](const std::string& name) -> const char* {
-    if (layout() == kPartial) return kPartial;
-    if (frozen_elsewhere(name)) return kLayout;
-    if (alike) return nullptr;
-    if (name.starts_with("grad/")) {
-      const std::string direction = "direction/" + name.substr(5);
-      return left->tensors.find(direction) || right->tensors.find(direction) ? kLayout : nullptr;
-    }
-    return name.starts_with("param/") ? nullptr : kLayout;
-  });
-}
-
-void Account::Scene::enter(rule::Contributions) {
-  std::map<std::string, const Tensor*> mine, theirs;
-  std::set<const Contribution*> paired;
-  const auto list = [](std::map<std::string, const Tensor*>& into, const Contribution& one, int by, int micro) {
-    into.merge(listed(one.tensors, "micro-batch " + std::to_string(by) + "/" + std::to_string(micro) + ": "));
-  };
-  auto pairs = matched(*left, *right);
-  if (pairs.size() != left->locals.size() && !alike) pairs = along(*left, *right);
-  for (const auto& [x, y] : pairs) {
-    list(mine, *x, x->by, x->micro), list(theirs, *y, x->by, x->micro);
-    paired.insert(x), paired.insert(y);
-  }
-  for (const auto& [key, one] : left->locals) {
-    if (!paired.contains(&one)) list(mine, one, key.first, key.second);
-  }
-  for (const auto& [key, one] : right->locals) {
-    if (!paired.contains(&one)) list(theirs, one, key.first + (1 << 20), key.second);
-  }
-  each(
-      mine, theirs,
-      [&](const std::string& name, const Tensor* x, const Tensor* y) {
-        Outcome found_here = tensor(name, *x, *y);  // of another layout: divided by another number
-        if (micro_batch() && found_here.verdict != Verdict::failed && found_here.verdict != Verdict::exact)
-          return excused();
-        // All micro-batches times one factor is a loss scale: what is divided by it is compared.
-        if (found_here.verdict == Verdict::rounding && found.judged.contains(prefix + "loss factor")) return excused();
-        return found_here;
-      },
-      [&](const std::string&) { return micro_batch(); });
-}
-
-void Account::Scene::enter(rule::Outputs) {
-  each(
-      listed(left->outputs, "output "), listed(right->outputs, "output "),
-      [&](const std::string& name, const Tensor* x, const Tensor* y) {
-        const std::string module = name.substr(7, name.rfind('/') - 7);
-        const bool parted = a.parted.contains(module) || b.parted.contains(module);
-        if (parted && !alike) return excused();  // parts that only their ranks can join
-        return tensor(name, *x, *y);
-      },
-      [&](const std::string&) { return micro_batch(); });
-}
-
 void Account::Scene::enter(rule::Loss) {
   const auto listed_losses = [](const Step& step) {
     std::map<std::string, double> found;
@@ -231,7 +171,7 @@ void Account::Scene::enter(rule::Targets) {
 }
 
 void Account::Scene::enter(rule::Samples) {
-  const auto all = [&](const Step& step) {
+  const auto samples_of = [&](const Step& step) {
     std::multiset<std::string> found_samples;
     for (const auto& [rank, row] : step.ranks) {
       for (const auto& micro : row.batch) found_samples.insert(micro.begin(), micro.end());
@@ -247,8 +187,8 @@ void Account::Scene::enter(rule::Samples) {
     return distinct;
   };
   std::map<std::string, std::multiset<std::string>> mine, theirs;
-  if (auto samples = all(*left); !samples.empty()) mine["samples"] = std::move(samples);
-  if (auto samples = all(*right); !samples.empty()) theirs["samples"] = std::move(samples);
+  if (auto samples = samples_of(*left); !samples.empty()) mine["samples"] = std::move(samples);
+  if (auto samples = samples_of(*right); !samples.empty()) theirs["samples"] = std::move(samples);
   each(
       mine, theirs,
       [&](const std::string&, const auto& x, const auto& y) {
@@ -294,10 +234,13 @@ void Account::Scene::enter(rule::Scalars) {
     });
     return found_scalars;
   };
+  const bool directed = holds(*left, "direction/") != holds(*right, "direction/");
+  const std::string note = "the norm of one side is that of Muon's directions, which replace gradients: not compared";
+  if (directed && std::ranges::find(to.notes_, note) == to.notes_.end()) to.notes_.push_back(note);
   each(
       listed_scalars(*left), listed_scalars(*right),
       [&](const std::string& name, double x, double y) {
-        if (name.starts_with("norm")) return number(name, x, y);
+        if (name.starts_with("norm")) return directed ? excused() : number(name, x, y);
         if (!cut || !alike) {
           if (!name.starts_with("clip")) return same_bits(x, y) ? Outcome{} : excused();
         }
@@ -366,9 +309,7 @@ void Account::Scene::enter(rule::Counters) {
   each(
       listed_counters(*left), listed_counters(*right),
       [&](const std::string& name, const std::string& x, const std::string& y) {
-        Outcome one = equal(x, y);
-        if (!one.text.empty()) one.text = name + ": " + one.text;
-        return one;
+        return x == y ? Outcome{} : Outcome{Verdict::different, name + ": " + y + " for " + x};
       },
       [&](const std::string& name) { return names_lack(name.substr(9), say); });
 }
@@ -400,11 +341,8 @@ void Account::Scene::enter(rule::Schedules) {
 
 bool Account::Scene::shows_draws() const {
   return std::ranges::all_of(std::array{left, right}, [](const Step* step) {
-    const auto& all = step->tensors.all();
-    const bool moved = std::ranges::any_of(all, [](const auto& one) { return one.first.starts_with("param/"); });
-    const bool made = std::ranges::any_of(
-        all, [](const auto& one) { return one.first.starts_with("grad/") || one.first.starts_with("direction/"); });
-    return moved && made && std::ranges::all_of(step->ranks, [](const auto& row) { return !row.second.batch.empty(); });
+    return holds(*step, "param/") && (holds(*step, "grad/") || holds(*step, "direction/")) &&
+           std::ranges::all_of(step->ranks, [](const auto& row) { return !row.second.batch.empty(); });
   });
 }
 

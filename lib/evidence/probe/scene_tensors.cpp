@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fields of a tensor, as the ledger compares them.
+// The fields of a tensor, and those of a step that hold tensors, as the ledger compares them.
 #include <algorithm>
 #include <cmath>
 
 #include "base/number.hpp"
+#include "probe/matching.hpp"
 #include "probe/scene.hpp"
 #include "tensorfile/tensor.hpp"
 
@@ -11,6 +12,7 @@ namespace zs::probe {
 namespace {
 
 using compare::Verdict;
+using Outcome = Account::Outcome;
 
 /// Whether each rank holds the same part, of the same bits.
 bool lie_alike(const Tensor& x, const Tensor& y) {
@@ -21,6 +23,12 @@ bool lie_alike(const Tensor& x, const Tensor& y) {
 
 /// Whether equal values have sums of equal bits: both were added up in one order.
 bool sum_alike(const Tensor& x, const Tensor& y) { return x.shortened == y.shortened && lie_alike(x, y); }
+
+std::map<std::string, const Tensor*> listed(const Tensors& tensors, const std::string& before = "") {
+  std::map<std::string, const Tensor*> found;
+  for (const auto& [name, tensor] : tensors.all()) found.emplace(before + name, &tensor);
+  return found;
+}
 
 }  // namespace
 
@@ -42,14 +50,14 @@ Account::Outcome Account::Scene::field(probefile::rule::Form, const Tensor& x, c
     return {Verdict::failed,
             name + " is not whole: A has " + to_text(x.held) + " of its elements, B " + to_text(y.held)};
   }
-  const bool own = !alike && !name.starts_with("grad/") && !name.starts_with("param/") && x.shape == y.shape;
-  if (own && found.judged.contains(prefix + name)) return {Verdict::rounding, ""};
+  const bool state = !alike && !name.starts_with("grad/") && !name.starts_with("param/") && x.shape == y.shape;
+  if (state && found.judged.contains(prefix + name)) return {Verdict::rounding, ""};
   const auto form = [](const Tensor& one) { return one.dtype + " " + tensorfile::to_text(one.shape); };
   std::string text = name + " is " + form(y) + " for " + form(x);
   if (x.shape == y.shape && x.dtype != y.dtype && name.starts_with("param/"))
     text += ": only one side has float32 masters, the other rounds each update";
   if (form(x) == form(y)) text = name + " has another number of elements";
-  return {own ? Verdict::inconclusive : Verdict::different, text};
+  return {state ? Verdict::inconclusive : Verdict::different, text};
 }
 
 Account::Outcome Account::Scene::field(probefile::rule::Bits, const Tensor& x, const Tensor& y,
@@ -122,6 +130,63 @@ Account::Outcome Account::Scene::tensor(const std::string& name, const Tensor& x
   });
   if (x.digest != y.digest) to.tensors_differ_ = true;
   return worst;
+}
+
+// ---- the fields of a step that hold tensors
+void Account::Scene::enter(probefile::rule::Tensors) {
+  tensors(listed(left->tensors), listed(right->tensors), [&](const std::string& name) -> const char* {
+    if (layout() == kPartial) return kPartial;
+    if (frozen_elsewhere(name)) return kLayout;
+    if (alike) return nullptr;
+    if (name.starts_with("grad/")) {
+      const std::string direction = "direction/" + name.substr(5);
+      return left->tensors.find(direction) || right->tensors.find(direction) ? kLayout : nullptr;
+    }
+    return name.starts_with("param/") ? nullptr : kLayout;
+  });
+}
+
+void Account::Scene::enter(probefile::rule::Contributions) {
+  std::map<std::string, const Tensor*> mine, theirs;
+  std::set<const Contribution*> paired;
+  const auto list = [](std::map<std::string, const Tensor*>& into, const Contribution& one, int by, int micro) {
+    into.merge(listed(one.tensors, "micro-batch " + std::to_string(by) + "/" + std::to_string(micro) + ": "));
+  };
+  auto pairs = matched(*left, *right);
+  if (pairs.size() != left->locals.size() && !alike) pairs = along(*left, *right);
+  for (const auto& [x, y] : pairs) {
+    list(mine, *x, x->by, x->micro), list(theirs, *y, x->by, x->micro);
+    paired.insert(x), paired.insert(y);
+  }
+  for (const auto& [key, one] : left->locals) {
+    if (!paired.contains(&one)) list(mine, one, key.first, key.second);
+  }
+  for (const auto& [key, one] : right->locals) {
+    if (!paired.contains(&one)) list(theirs, one, key.first + (1 << 20), key.second);
+  }
+  each(
+      mine, theirs,
+      [&](const std::string& name, const Tensor* x, const Tensor* y) {
+        Outcome found_here = tensor(name, *x, *y);  // of another layout: divided by another number
+        if (micro_batch() && found_here.verdict != Verdict::failed && found_here.verdict != Verdict::exact)
+          return excused();
+        // All micro-batches times one factor is a loss scale: what is divided by it is compared.
+        if (found_here.verdict == Verdict::rounding && found.judged.contains(prefix + "loss factor")) return excused();
+        return found_here;
+      },
+      [&](const std::string&) { return micro_batch(); });
+}
+
+void Account::Scene::enter(probefile::rule::Outputs) {
+  each(
+      listed(left->outputs, "output "), listed(right->outputs, "output "),
+      [&](const std::string& name, const Tensor* x, const Tensor* y) {
+        const std::string module = name.substr(7, name.rfind('/') - 7);
+        const bool parted = a.parted.contains(module) || b.parted.contains(module);
+        if (parted && !alike) return excused();  // parts that only their ranks can join
+        return tensor(name, *x, *y);
+      },
+      [&](const std::string&) { return micro_batch(); });
 }
 
 }  // namespace zs::probe

@@ -4,7 +4,7 @@ BIAS=1 TOPK= ONIN=1 CLIP= BATCH=0 (messages of stages one by one)."""
 import os
 import zlib
 
-import cuda  # noqa: F401  before all else
+import no_gpu  # noqa: F401  before all else
 import torch
 import torch.distributed as dist
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Megatron-FSDP on processors: ZERO=1 or 2; PLAIN=1: PyTorch in one process."""
-import cuda  # noqa: F401  before all else
+import no_gpu  # noqa: F401  before all else
 import torch
 from torch.distributed.device_mesh import init_device_mesh
 

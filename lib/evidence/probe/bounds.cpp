@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "probe/matching.hpp"
 #include "probe/options.hpp"
+#include "probe/rules.hpp"
 
 namespace zs::probe {
 namespace {
@@ -216,6 +218,36 @@ double Bounds::number(bool norm) const {
   return locals_same_ ? sum_rounding(dtype, addends_) : rounding(dtype) + 50 * drift_;
 }
 
+/// How far rounding turns the direction that Muon makes of its input, relative to it. An iteration of Newton-Schulz is
+/// steepest at 0, with a slope of 3.4445, and so are several: they move a direction by up to that slope to their number
+/// times what moves their input, whose norm is 1. That is the distance of the momenta, where both sides have them, and
+/// the rounding to 16 bits: the root of its mean square is 1 / sqrt(8 ln 2) of half a unit.
+double Bounds::turned(const std::string& parameter) const {
+  const double unit = half_unit(computed(parameter));
+  const auto groups = groups_of(left_->step);
+  const auto group = groups.find(parameter);
+  const Tensor *direction = nullptr, *const after = left_->step.tensors.find("param/" + parameter);
+  if (!after || after->shape.size() != 2 || !(unit > half_unit("F32"))) return 0;
+  for (const Side* const side : {right_, left_}) {
+    if (const Tensor* const found = side->step.tensors.find("direction/" + parameter)) direction = found;
+  }
+  const double rows = static_cast<double>(after->shape[0]), columns = static_cast<double>(after->shape[1]);
+  const double length =
+      direction ? std::sqrt(direction->squares / std::max(1.0, rows / columns)) : std::sqrt(std::min(rows, columns));
+  double moved = unit / std::sqrt(8 * std::numbers::ln2);
+  const Tensor *const mine = left_->step.tensors.find("state.momentum_buffer/" + parameter),
+                      *const theirs = right_->step.tensors.find("state.momentum_buffer/" + parameter);
+  if (mine && theirs && mine->sketch.size() == theirs->sketch.size())
+    moved = std::hypot(moved, distance(mine->sketch, theirs->sketch));
+  const double steps = group == groups.end() ? 5 : number_of(*group->second, "ns_steps", 5);
+  return length > 0 ? std::pow(3.4445, steps) * moved / length : 0;
+}
+
+bool Bounds::is_longer(const std::string& parameter, const Sketch& a, const Sketch& b, double distance) const {
+  return muon_.contains(parameter) &&
+         std::fabs(norm(b) / norm(a) - 1) > std::max(rounding("BF16"), distance * distance);
+}
+
 /// Adam divides by the gradient's size: if that is rounding, so is the sign of the update, for a share of elements like
 /// the gradient's relative error. Muon computes in bfloat16.
 double Bounds::usual_update(const std::string& parameter, double gradient) const {
@@ -226,7 +258,7 @@ double Bounds::usual_update(const std::string& parameter, double gradient) const
   const double seen = std::max(measured == gradients_.end() ? 0 : measured->second, rounding("F32") / 16);
   double most = 4 * gradient;
   if (has("state.exp_avg_sq/")) most = std::max(most, 4 * std::sqrt(std::min(seen, gradient)) + 4 * gradient);
-  if (has("direction/") || muon_.contains(parameter)) most = std::max(most, 2 * rounding("BF16"));
+  if (has("direction/") || muon_.contains(parameter)) most = std::max({most, 2 * rounding("BF16"), turned(parameter)});
   return most;
 }
 
@@ -241,11 +273,11 @@ double Bounds::update(const std::string& parameter, double size, double moved) c
 
 double Bounds::parameter(const std::string& name, double size, double moved, double apart, std::int64_t steps) const {
   const Tensor* const after = left_->step.tensors.find("param/" + name);
-  const double own = 4 * half_unit(after ? after->dtype : "");
-  if (same_inputs(name) && !muon_.contains(name)) return rounding("F32") + own;
+  const double storage = 4 * half_unit(after ? after->dtype : "");
+  if (same_inputs(name) && !muon_.contains(name)) return rounding("F32") + storage;
   const double gradient = clean_before_ ? rounding("F32") : this->gradient(name);
   const double most = usual_update(name, gradient) * moved * static_cast<double>(steps) + apart;
-  return own + (size > 0 ? most / size : 0);
+  return storage + (size > 0 ? most / size : 0);
 }
 
 bool Bounds::is_factor(const Sketch& a, const Sketch& b, double distance, double bound, std::int64_t elements) const {

@@ -39,8 +39,11 @@ class Bounds {
 
   /// Whether a difference within the bound is still no rounding: a factor explains it.
   bool is_factor(const Sketch& a, const Sketch& b, double distance, double bound, std::int64_t elements) const;
-  /// The same of single ranges of a tensor. `pairs`: what both sides have of it, of each micro-batch. Rounding moves a
-  /// range in any direction; a change of the computation may move some of them along the range itself.
+  /// Whether one of two updates of Muon is longer than the other: rounding adds what is orthogonal to a direction,
+  /// which makes it longer by the square of the distance.
+  bool is_longer(const std::string& parameter, const Sketch& a, const Sketch& b, double distance) const;
+  /// The same as is_factor() of single ranges of a tensor. `pairs`: what both sides have of it, of each micro-batch.
+  /// Rounding moves a range in any direction; a change of the computation may move some of them along the range itself.
   bool are_factors(const std::vector<std::pair<Sketch, Sketch>>& pairs, double bound) const;
 
   /// The type in which a parameter's gradient was computed.
@@ -59,6 +62,7 @@ class Bounds {
   bool same_before(const std::string& name) const;
   bool same_states(const std::string& parameter) const;
   bool same_inputs(const std::string& parameter) const;
+  double turned(const std::string& parameter) const;
   double usual_update(const std::string& parameter, double gradient) const;
 
   const Run &a_, &b_;

@@ -25,11 +25,11 @@ std::map<std::string, double> kept_apart(const Step& step) {
   for (const auto& [name, tensor] : step.tensors.all()) {
     const int rank = name.starts_with("grad/") ? sole_rank(tensor) : -1;
     if (rank < 0) continue;
-    const std::string of = " of rank " + std::to_string(rank) + " alone", parameter = parameter_of(name);
+    const std::string alone = " of rank " + std::to_string(rank) + " alone", parameter = parameter_of(name);
     const std::size_t last = parameter.rfind('.'),
                       ending = last == std::string::npos ? last : parameter.rfind('.', last - 1);
-    found["the parameters" + of] += tensor.squares;
-    if (ending != std::string::npos) found["the " + parameter.substr(ending + 1) + of] += tensor.squares;
+    found["the parameters" + alone] += tensor.squares;
+    if (ending != std::string::npos) found["the " + parameter.substr(ending + 1) + alone] += tensor.squares;
   }
   return found;
 }
@@ -45,7 +45,7 @@ void judge_norm(const Run& run, Tally& tally, const Moment& now) {
   if (told == now.step.scalars.end() || !std::isfinite(told->second)) return;
   double squares = 0, largest = 0;
   bool half = false, unknown = false;
-  std::vector<std::pair<std::string, double>> of;
+  std::vector<std::pair<std::string, double>> gradients;
   for (const auto& [name, tensor] : now.step.tensors.all()) {
     if (name.starts_with("direction/")) unknown = true, squares += tensor.squares;
     if (!name.starts_with("grad/")) continue;
@@ -54,7 +54,7 @@ void judge_norm(const Run& run, Tally& tally, const Moment& now) {
     squares += tensor.squares;
     largest = std::max(largest, static_cast<double>(tensor.total));
     half |= tensor.dtype == "BF16" || tensor.dtype == "F16";
-    of.emplace_back(parameter_of(name), tensor.squares);
+    gradients.emplace_back(parameter_of(name), tensor.squares);
   }
   if (unknown) {
     const double bound = value_of(now.step.scalars, "clip", 0);
@@ -63,9 +63,12 @@ void judge_norm(const Run& run, Tally& tally, const Moment& now) {
                            "Muon's directions have together the norm of the bound of clipping, " + to_text(bound) +
                                ": they are clipped, and not the gradients",
                            1, 1e-3});
-    return tally.lacks("Muon's directions replace gradients, whose norm is not known");
+    if (!close_to(told->second, std::sqrt(squares), 1e-3))
+      return tally.lacks("Muon's directions replace gradients, whose norm is not known");
+    tally.note("the norm that is told is that of Muon's directions, which replace gradients");
+    return tally.holds();
   }
-  if (of.empty() || !std::isfinite(squares)) return;
+  if (gradients.empty() || !std::isfinite(squares)) return;
   const double factor = clip_factor(now.step).value_or(1);
   const double expected = told->second * factor, found = std::sqrt(squares);
   // On processors PyTorch adds a tensor's squares one after another in float32.
@@ -85,7 +88,7 @@ void judge_norm(const Run& run, Tally& tally, const Moment& now) {
     by = " ";
   }
   std::vector<std::string> likely;  // parameters of the same norm are rivals
-  for (const auto& [parameter, square] : of) {
+  for (const auto& [parameter, square] : gradients) {
     const double mine = square / (factor * factor);
     if (by.empty() && mine > 1e-4 * whole * whole && close_to(std::fabs(more), mine, 1e-3)) likely.push_back(parameter);
   }
@@ -95,24 +98,24 @@ void judge_norm(const Run& run, Tally& tally, const Moment& now) {
   }
   if (by.empty() && !likely.empty()) by = joined(likely, " or ") + (more > 0 ? " count twice" : " are left out");
   // Of the parameters that one rank holds: a stage, or the rank's experts. Each rank's own norm, and their mean.
-  std::map<int, double> of_ranks, own;
+  std::map<int, double> of_ranks, sole;
   double shared = 0;
   for (const auto& [name, tensor] : now.step.tensors.all()) {
     if (!name.starts_with("grad/")) continue;
     if (tensor.copies > 0) shared += tensor.squares / (factor * factor);
     for (const Tensor::Piece& piece : tensor.pieces) {
       of_ranks[piece.rank] += piece.squares / (factor * factor);
-      if (tensor.copies == 0) own[piece.rank] += piece.squares / (factor * factor);
+      if (tensor.copies == 0) sole[piece.rank] += piece.squares / (factor * factor);
     }
   }
   double mean = 0;
-  for (const auto& [rank, square] : own) mean += std::sqrt(shared + square) / static_cast<double>(own.size());
+  for (const auto& [rank, square] : sole) mean += std::sqrt(shared + square) / static_cast<double>(sole.size());
   for (const auto& [rank, square] : of_ranks) {
     if (by.empty() && of_ranks.size() > 1 && close_to(told->second, std::sqrt(square), 1e-4) &&
         !close_to(told->second, mean, 1e-6))
       by = "that of the parameters of rank " + std::to_string(rank) + " alone";
   }
-  if (by.empty() && own.size() > 1 && close_to(told->second, mean, 1e-4))
+  if (by.empty() && sole.size() > 1 && close_to(told->second, mean, 1e-4))
     by = "the mean of the ranks' norms, each with what it alone holds";
   if (by.empty()) {
     Causes sizes, causes;

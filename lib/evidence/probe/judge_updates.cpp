@@ -33,18 +33,18 @@ std::vector<Subject> subjects(const Moment& now, const Run& run, std::set<std::s
       unknown.insert(group->optimizer);
       continue;
     }
-    const auto of = [&](const Tensors* tensors, const std::string& place) {
+    const auto tensor = [&](const Tensors* tensors, const std::string& place) {
       return tensors && !place.starts_with("state./") ? tensors->find(place) : nullptr;
     };
     const Slots slots = slots_of(*rule, now.step, parameter);
     const std::string first = "state." + slots.first + "/" + parameter,
                       second = "state." + slots.second + "/" + parameter;
-    const Tensor* before = of(&now.step.tensors, "begin/" + parameter);  // what changed since the last update
-    if (!before) before = of(now.from, "param/" + parameter);
+    const Tensor* before = tensor(&now.step.tensors, "begin/" + parameter);  // what changed since the last update
+    if (!before) before = tensor(now.from, "param/" + parameter);
     const auto count = counts.find(parameter);
-    found.push_back({parameter, group, *rule, slots, of(&now.step.tensors, "grad/" + parameter), before, after,
-                     of(now.from, first), of(&now.step.tensors, first), of(now.from, second),
-                     of(&now.step.tensors, second), of(&now.step.tensors, "state.max_exp_avg_sq/" + parameter),
+    found.push_back({parameter, group, *rule, slots, tensor(&now.step.tensors, "grad/" + parameter), before, after,
+                     tensor(now.from, first), tensor(&now.step.tensors, first), tensor(now.from, second),
+                     tensor(&now.step.tensors, second), tensor(&now.step.tensors, "state.max_exp_avg_sq/" + parameter),
                      count == counts.end() ? 0 : parse_real(count->second).value_or(0)});
   }
   return found;
@@ -69,13 +69,14 @@ std::optional<Sampled> elements_of(const Subject& s) {
     return !tensor ? 0 : i < tensor->elements.size() ? tensor->elements[i] : kNan;
   };
   for (std::size_t i = 0; i < s.after->elements.size(); ++i) {
-    const double all[] = {s.before->elements[i], s.after->elements[i],   s.gradient->elements[i], at(s.first_before, i),
-                          at(s.first, i),        at(s.second_before, i), at(s.second, i),         at(s.largest, i)};
-    if (std::ranges::any_of(all, [](double x) { return !std::isfinite(x); })) continue;
-    made.before.push_back(all[0]), made.after.push_back(all[1]), made.gradient.push_back(all[2]);
-    made.first_before.push_back(all[3]), made.first.push_back(all[4]);
-    made.second_before.push_back(all[5]), made.second.push_back(all[6]);
-    made.largest.push_back(all[7]);
+    const double numbers[] = {s.before->elements[i], s.after->elements[i], s.gradient->elements[i],
+                              at(s.first_before, i), at(s.first, i),       at(s.second_before, i),
+                              at(s.second, i),       at(s.largest, i)};
+    if (std::ranges::any_of(numbers, [](double x) { return !std::isfinite(x); })) continue;
+    made.before.push_back(numbers[0]), made.after.push_back(numbers[1]), made.gradient.push_back(numbers[2]);
+    made.first_before.push_back(numbers[3]), made.first.push_back(numbers[4]);
+    made.second_before.push_back(numbers[5]), made.second.push_back(numbers[6]);
+    made.largest.push_back(numbers[7]);
   }
   return made.before.empty() ? std::nullopt : std::optional(made);
 }
@@ -154,12 +155,12 @@ std::string cause(const Subject& s, const Sampled& e, double unit,
     expected[i] = moved, real[i] = e.after[i] - keeps * e.before[i], decayed[i] = e.before[i];
     rest[i] = e.after[i] - e.before[i] - moved;
   }
-  std::vector<double> moved(n), whole(n), all(n);
+  std::vector<double> moved(n), whole(n), change(n);
   for (std::size_t i = 0; i < n; ++i)
-    moved[i] = e.after[i] - e.before[i], whole[i] = made(i, s.count), all[i] = whole[i] - e.before[i];
+    moved[i] = e.after[i] - e.before[i], whole[i] = made(i, s.count), change[i] = whole[i] - e.before[i];
   const double fine = 1e-3;
   // With its decay and without it: both are times the rate.
-  for (const auto& [wanted, found] : {std::pair{&all, &moved}, {&expected, &real}}) {
+  for (const auto& [wanted, found] : {std::pair{&change, &moved}, {&expected, &real}}) {
     const Fit f = along(*wanted, *found);
     if (f.residual <= fine && std::fabs(f.weights[0] - 1) > 1e-5)
       return factor_text(f.weights[0], {}, 1e-4) + " of the update that gradient, state and rate " +
@@ -221,14 +222,35 @@ void judge_direction(const Subject& s, const Moment& now, Tally& tally) {
     tally.holds();
 }
 
+/// Muon's momentum where its direction is recorded in place of the gradient: so much of it is from the step before.
+void judge_momentum(const Subject& s, const Moment& now, Tally& tally) {
+  Sketch sum(s.first->sketch.size(), 0);
+  for (const auto& [key, local] : now.step.locals) {
+    const Tensor* const one = local.tensors.find(s.parameter);
+    for (std::size_t i = 0; one && one->sketch.size() == sum.size() && i < sum.size(); ++i) sum[i] += one->sketch[i];
+  }
+  const Fit made = fit({sum, s.first_before->sketch}, s.first->sketch);
+  const double most = sum_rounding(s.first->dtype, 8);
+  if (made.weights.size() < 2 || !(made.residual <= most)) return;
+  const double apart = std::fabs(made.weights[1] - s.rule.momentum);
+  if (apart <= most)
+    tally.holds();
+  else
+    tally.breach({now.number, "state." + s.slots.first + "/" + s.parameter,
+                  "keeps " + to_rounded_text(made.weights[1], 4) + " of the state before, expected " +
+                      to_rounded_text(s.rule.momentum, 4),
+                  apart, most});
+}
+
 }  // namespace
 
 void judge_moments(const Run& run, Tally& tally, const Moment& now) {
   if (!now.from) return tally.note("a step whose step before is not recorded is not checked");
   std::set<std::string> unknown;
   for (const Subject& s : subjects(now, run, unknown)) {
-    if (!s.first || !s.gradient || (!s.first_before && !s.before)) continue;
     const Rule& rule = s.rule;
+    if (rule.kind == Kind::muon && !s.gradient && s.first && s.first_before) judge_momentum(s, now, tally);
+    if (!s.first || !s.gradient || (!s.first_before && !s.before)) continue;
     const bool begun = s.first_before != nullptr;
     double keeps = rule.kind == Kind::lion ? rule.beta2 : rule.kind == Kind::adam ? rule.beta1 : rule.momentum;
     double takes = rule.kind == Kind::sgd ? 1 - rule.dampening : 1 - keeps;

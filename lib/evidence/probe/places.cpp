@@ -102,9 +102,9 @@ void Comparison::locals(std::int64_t number, const Side& a, const Side& b) {
     return std::fabs(s.factor - scaled.front().factor) <=
            2 * (s.allowed + scaled.front().allowed) * std::fabs(s.factor);
   });
-  std::size_t all = 0;
-  for (const auto& [left, right] : pairs) all += left->tensors.all().size();
-  if (one_factor && scaled.size() == all) {
+  std::size_t total = 0;
+  for (const auto& [left, right] : pairs) total += left->tensors.all().size();
+  if (one_factor && scaled.size() == total) {
     for (const Scaled& s : scaled) {
       judge(s.name, s.rest, s.allowed, s.at);
       if (!done()) found_.judged[s.name] = kLeftOut;  // whose norm is another by the factor
@@ -192,7 +192,7 @@ void Comparison::updates(std::int64_t number, const Side& a, const Side& b) {
   const Tensors *from_a = before(a_, number), *from_b = before(b_, number);
   std::vector<Update> apart;
   std::vector<Apart> direct;
-  std::size_t of = 0, held = 0;
+  std::size_t total = 0, held = 0;
   double moved = 0, size = 0;
   for (const auto& [name, after] : a.step.tensors.all()) {
     if (!name.starts_with("param/")) continue;
@@ -209,7 +209,7 @@ void Comparison::updates(std::int64_t number, const Side& a, const Side& b) {
     if (!known) {
       parameter(number, name, after, *other, now_a, now_b, direct);
     } else {
-      ++of;
+      ++total;
       Update u{name.substr(6), after.sketch, other->sketch, old_b->sketch, 0, 0};
       for (std::size_t i = 0; i < u.a.size(); ++i) u.a[i] -= old_a->sketch[i], u.b[i] -= old_b->sketch[i];
       Sketch of_a = u.a, of_b = u.b;
@@ -220,7 +220,8 @@ void Comparison::updates(std::int64_t number, const Side& a, const Side& b) {
         u.bound = std::max(u.bound, kFloors * distance(u.a, moved_by));
       draw(number, "update", u.parameter, u.distance / u.bound);
       if (!(u.distance <= u.bound) || b_.replicas.contains({number, name}) ||
-          bounds_.is_factor(of_a, of_b, u.distance, u.bound, after.total)) {
+          bounds_.is_factor(of_a, of_b, u.distance, u.bound, after.total) ||
+          bounds_.is_longer(u.parameter, of_a, of_b, u.distance)) {
         u.bound = std::min(u.bound, u.distance);
         apart.push_back(std::move(u));
       } else {
@@ -250,7 +251,7 @@ void Comparison::updates(std::int64_t number, const Side& a, const Side& b) {
   }
   std::vector<Apart> told;
   for (const Update& u : apart) told.push_back({u.parameter, &u.a, &u.b, u.distance, u.bound});
-  Finding finding = made(number, "update", told, of);
+  Finding finding = made(number, "update", told, total);
   if (std::any_of(apart.begin(), apart.end(), [](const Update& u) { return u.distance > 0; }))
     explain_updates(apart, a, b, finding);
   finding.place = "param", replicas(finding), finding.place = "update";

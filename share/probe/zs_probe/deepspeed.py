@@ -199,7 +199,7 @@ class Zero(_Engine, FlatLayout):
     def __init__(self, engine):
         FlatLayout.__init__(self, [engine.module], engine.optimizer.optimizer)
         self._know(engine)
-        self._cut = None
+        self._cut, self._stepped = None, False
         zero = engine.optimizer
         self.name += f" ({type(zero).__name__}{', round robin' if getattr(zero, 'round_robin_gradients', False) else ''})"
         if _is(zero, "ZenFlowZeroOptimizer", "SuperOffloadOptimizer_Stage3"):
@@ -304,6 +304,21 @@ class Zero(_Engine, FlatLayout):
             size = min(held.ds_numel, p.ds_numel - begin)
             yield f"model/{name}", held.detach().reshape(-1)[:size], Part(p.ds_shape, begin, size)
 
+    def states(self):
+        zero, muon = self.engine.optimizer, any(self.place(group) == "direction" for group in self.optimizer.param_groups)
+        for place, *row in FlatLayout.states(self):
+            if self._stepped or not (muon and place.startswith("state.momentum_buffer/")):  # which has the gradient before the optimizer's step
+                yield place, *row
+        if not self._stepped:
+            return
+        for group, flat in zip(getattr(zero, "params_in_partition", ()), self.flats()):
+            momentum, at = (self.optimizer.state.get(flat) or {}).get("momentum_buffer"), 0
+            if momentum is None or momentum.numel() == flat.numel() or momentum.numel() != sum(p.numel() for p in group):
+                continue
+            for p in group:  # Muon keeps those of whole parameters, one after another
+                yield f"state.momentum_buffer/{self._known[id(p)]}", momentum[at:at + p.numel()], self._parts[id(p)]
+                at += p.numel()
+
     def steps_before(self):
         return int(self.engine.global_steps)
 
@@ -337,6 +352,7 @@ class Zero(_Engine, FlatLayout):
             with _Gathers(self.devices()):
                 result = made(*args, **kwargs)
             self.scale_after = self.scale and _scale(zero)
+            self._stepped = True
             recorder.after()
             return result
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """DeepSpeed's layouts: MODE=pipe, ulysses (MPU=1: by an mpu; else by a mesh), autotp, autoep (EP ranks), moe (EP ranks of its own layer), muon, and plain, PyTorch in
-one process. STAGE, CLIP, HALF=1 (fp16)."""
+one process. STAGE, CLIP, HALF=1 (fp16), BF16=1 of muon. PLANTED, in muon: momentum, iterations, nesterov, clip, rate."""
 import os
 import sys
 
@@ -172,12 +172,28 @@ def moe():
 
 
 def muon():
+    import deepspeed.runtime.zero.muon.original_muon as made
+    planted, update, iterated = os.environ.get("PLANTED"), made.muon_update, made.zeropower_via_gram_newtonschulz
+    if planted == "momentum":
+        made.muon_update = lambda gradient, momentum, *args, **kwargs: update(gradient, momentum, **{**kwargs, "beta": 0.9})
+    if planted == "nesterov":
+        made.muon_update = lambda gradient, momentum, *args, **kwargs: update(gradient, momentum, *args, **{**kwargs, "nesterov": False})
+    if planted == "iterations":
+        made.zeropower_via_gram_newtonschulz = lambda x, steps: iterated(x, 4)
+    if planted == "clip":
+        made.muon_update = lambda *args, **kwargs: (lambda x: x * (1 / max(1, x.norm().item())))(update(*args, **kwargs))
+    if planted == "rate":
+        made.muon_update = lambda *args, **kwargs: 1.1 * update(*args, **kwargs)
+    if common.setting("BF16", 0):
+        configuration["bf16"] = {"enabled": True}
+    kind, width, samples = (torch.bfloat16, 64, 128) if common.setting("BF16", 0) else (torch.float32, 16, 8)
     torch.manual_seed(0)
-    net = nn.Sequential(*(layer for _ in range(3) for layer in (nn.Linear(16, 16, bias=False), nn.Tanh())))
+    net = nn.Sequential(*(layer for _ in range(3) for layer in (nn.Linear(width, width, bias=False), nn.Tanh())))
+    configuration["zero_optimization"]["reduce_scatter"] = STAGE < 3  # which Muon refuses there
     configuration["optimizer"] = {"type": "Muon", "params": {"lr": 0.02, "momentum": 0.95}}
     engine = deepspeed.initialize(model=net, model_parameters=net.parameters(), config=configuration)[0]
     for step in range(common.STEPS):
-        engine.backward(F.mse_loss(engine(common.share(common.numbers(10 + step, 8, 16))), common.share(common.numbers(20 + step, 8, 16))))
+        engine.backward(F.mse_loss(engine(common.share(common.numbers(10 + step, samples, width)).to(kind)).float(), common.share(common.numbers(20 + step, samples, width))))
         engine.step()
 
 

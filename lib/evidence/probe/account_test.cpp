@@ -205,6 +205,33 @@ TEST_CASE("probe: where inputs have the same bits the bound is float32's, also u
   CHECK(compared(a, training({.update = 1 + 1e-6})).verdict == Verdict::rounding);
 }
 
+TEST_CASE(
+    "probe: in bfloat16 a direction of Muon turns as far as its iterations enlarge rounding, and gets no longer") {
+  // Momenta that are 0.002 apart, and an update that is `turned` away from the other and `length` as long.
+  const auto told = [](const std::string& dtype, std::int64_t rows, double turned, double length = 1) {
+    const auto made = [&](double momentum, double along, double across) {
+      Run run = training({.computed = dtype});
+      for (Group* const group : {&run.steps[1].groups[0], &run.steps[1].ranks[0].groups[0]})
+        group->options["ns_steps"] = {{5}, ""}, group->optimizer = "Muon";
+      run.starts.clear(), run.steps[1].tensors = {}, run.steps[1].locals.clear();
+      put(run.starts[0], "param/w", 0.5);
+      put(run.steps[1].tensors, "grad/w", 0.15, momentum, dtype);
+      put(run.steps[1].tensors, "state.momentum_buffer/w", 0.15, momentum);
+      put(run.steps[1].tensors, "param/w", 0.5 - 0.01 * along, 0.01 * across);
+      for (Tensors* const tensors : {&run.starts[0], &run.steps[1].tensors}) {
+        for (const auto& [name, tensor] : tensors->all()) tensors->at(name).shape = {rows, 256 / rows};
+      }
+      return run;
+    };
+    return compared(made(0, 1, 0), made(0.0003, length, length * turned)).verdict;
+  };
+  using compare::Verdict;
+  CHECK(told("BF16", 16, 0.3) == Verdict::rounding);  // 3.4445^5 x 0.0026 / sqrt(16)
+  CHECK(told("BF16", 16, 0.5) == Verdict::different);
+  CHECK(told("F32", 16, 0.3) == Verdict::different);
+  CHECK(told("BF16", 16, 0.1, 1.1) == Verdict::different);
+}
+
 TEST_CASE("probe: a factor that fits far better than its bound is no rounding; noise of the same size is") {
   Run a = training(), b = training({.local = 1.04});
   for (Run* run : {&a, &b}) run->steps[1].locals.clear();  // nothing shows the inputs

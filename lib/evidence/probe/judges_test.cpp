@@ -146,6 +146,22 @@ TEST_CASE("judges: Muon's directions are not clipped") {
   CHECK(has(said(judged(made, judge_norm)), "Muon's directions have together the norm of the bound of clipping"));
   made.step.scalars["clip"] = size / 2;
   CHECK(judged(made, judge_norm).broken() == 0);
+  made.step.scalars["norm"] = size;
+  CHECK(judged(made, judge_norm).held() == 1);
+}
+
+TEST_CASE("judges: Muon's momentum keeps what its option says, also where directions replace gradients") {
+  const auto told = [](double kept) {
+    Made made = muon("direction", times(0.4, kB), times(-0.04, kB));
+    made.step.groups[0].options["momentum"] = number(0.95);
+    made.micro(0, 0, "w", kB), made.micro(1, 0, "w", kC);
+    made.from.at("state.momentum_buffer/w") = matrix(kA);
+    made.step.tensors.at("state.momentum_buffer/w") =
+        matrix(plus(times(kept, kA), times((1 - kept) / 2, plus(kB, kC))));
+    return said(judged(made, judge_moments));
+  };
+  CHECK(told(0.95) == "");
+  CHECK(told(0.9) == "state.momentum_buffer/w: keeps 0.9000 of the state before, expected 0.9500");
 }
 
 TEST_CASE("judges: a gradient is the mean of its micro-batches' gradients") {

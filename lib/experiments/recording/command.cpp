@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <csignal>
 #include <cstdlib>
@@ -22,6 +23,7 @@
 #include <fstream>
 #include <memory>
 #include <set>
+#include <thread>
 
 #include "base/error.hpp"
 #include "parse/tracked.hpp"
@@ -187,13 +189,22 @@ void Command::resize() const {
 void Command::send(int signal) const { ::kill(process_, signal); }
 
 void Command::warn(int signal) const {
-  const auto heeds = [&](pid_t process) {  // has a handler, or waits for it
-    std::ifstream status("/proc/" + std::to_string(process) + "/status");
-    for (std::string line; std::getline(status, line);) {
-      if (!line.starts_with("SigCgt:") && !line.starts_with("SigBlk:")) continue;
-      if (std::strtoull(line.c_str() + 7, nullptr, 16) >> (signal - 1) & 1) return true;
+  // It has a handler, or sleeps with the signal blocked, since it waits for it. A shell that starts a program blocks
+  // all signals meanwhile, but does not sleep: it is looked at again.
+  const auto heeds = [&](pid_t process) {
+    for (int look = 0; look < 100; ++look, std::this_thread::sleep_for(std::chrono::milliseconds(10))) {
+      std::ifstream status("/proc/" + std::to_string(process) + "/status");
+      bool sleeps = false, blocks = false;
+      for (std::string line; std::getline(status, line);) {
+        if (line.starts_with("State:")) sleeps = line.find('S', 6) != line.npos;
+        if (!line.starts_with("SigCgt:") && !line.starts_with("SigBlk:")) continue;
+        const bool has = std::strtoull(line.c_str() + 7, nullptr, 16) >> (signal - 1) & 1;
+        if (has && line[3] == 'C') return true;
+        blocks = blocks || has;
+      }
+      if (!blocks || sleeps) return blocks;
     }
-    return false;
+    return true;
   };
   std::vector<pid_t> told, line = {process_};
   while (!line.empty()) {

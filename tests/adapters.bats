@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Adapters and frozen parameters: one digest, resumed too; what they keep; proved step by step; peft's folders; what is refused.
+# Adapters and frozen parameters: all layouts have one digest, also after a resume. zs-verify checks each step. Folders of
+# peft are read and written. Settings that cannot work are rejected.
 setup() {
   load helper
   load digests

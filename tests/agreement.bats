@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Ranks that were not started alike: none trains a step, and what differs is named with both values, rank and host.
+# Ranks that were started with different settings: no rank trains a step. The error names the setting, both values, the rank
+# and the host.
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"

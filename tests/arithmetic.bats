@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# An OpenBLAS that takes the processor for an old one: here a library that speaks as it does, loaded before all others.
+# An OpenBLAS with kernels for an old processor causes a warning. The test loads a small library that pretends to be one.
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR" || exit

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What once broke zs under attack, attacked again through its commands. tests/attacks names the tests of other suites that
-# keep the rest; `make check-attack` runs both.
+# Inputs that once broke zs, tested again through its commands. tests/attacks names the tests of other suites that do the
+# same; `make check-attack` runs both.
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# slurm/batch.sbatch without Slurm: what it refuses, and what it makes of a condition that fails.
+# slurm/batch.sbatch without Slurm: which arguments it rejects, and what it does if a condition fails.
 setup() {
   load helper
   mkdir "$BATS_TEST_TMPDIR/a folder" && cd "$BATS_TEST_TMPDIR/a folder"

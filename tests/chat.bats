@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Conversations: chat templates, what the assistant says, token files with marks, training on them, and what is refused.
-# Templates of others, beside transformers' own rendering, are in tests/peers/chat.
+# Conversations: chat templates, the assistant's text, token files with marks, training, and errors.
+# tests/peers/chat compares templates of other projects with the rendering of transformers.
 setup_file() {
   load helper
   cd "$BATS_FILE_TMPDIR"

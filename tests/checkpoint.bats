@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Checkpoints on real MPI ranks: any stage and rank count goes on bit for bit, and damage is found, not trained on.
+# Checkpoints on real MPI ranks: a training resumes at any stage, on any number of ranks, with the same bits. Damage is an
+# error.
 setup_file() {
   load helper
   cd "$BATS_FILE_TMPDIR"

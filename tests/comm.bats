@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# lib/engine/comm between processes: the same cases as on threads, and ranks that die, hang, throw or were started wrongly.
+# lib/engine/comm between processes: the cases that also run on threads, and ranks that die, hang, throw or start wrongly.
 setup() {
   load helper
   ranks=$BUILD/mpi/ranks

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What every tool keeps. Each test walks all of build/zs-*; a new tool is under contract without an edit here, unless
-# its operand is not an input file (`reading` below).
+# The rules for every tool. Each test walks all of build/zs-*, so a new tool is tested without an edit here, unless its
+# operand is not an input file (`reading` below).
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"

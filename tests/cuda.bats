@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The GPU's library as far as a machine without a GPU can tell. tests/gpu has what needs one.
+# The parts of the GPU's library that a machine without a GPU can test. tests/gpu tests the rest.
 load helper
 
 setup() {

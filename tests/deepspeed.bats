@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# DeepSpeed's configuration files: read, said what becomes of each key, written; methods and their results.
+# DeepSpeed's configuration files: zs reads them, says what it does with each key, and writes them. Methods and their results.
 # shellcheck disable=SC2154 # stderr is of bats' run
 setup() {
   load helper

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Experts that ranks divide (--expert_parallel): the digest of whole ones, beside LibTorch, and after a kill.
+# Experts that are distributed over ranks (--expert_parallel): the digest of undistributed experts, also in zs-verify and
+# after a kill.
 setup() {
   load helper
   load digests

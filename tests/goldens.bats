@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Goldens: recordings that a project keeps. zs-verify --golden says same, environment or code; CI scripts and git bisect.
+# Goldens: recordings that a project keeps. zs-verify --golden answers same, environment or code. CI scripts and git bisect.
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Gradients of a training, end to end: saved by zs-train, read without LibTorch, drawn and reported; and what is said of
-# checkpoints that have none, or that are damaged.
+# Gradients of a training: saved by zs-train, read without LibTorch, drawn and reported. Checkpoints without gradients, or
+# with damaged ones.
 setup_file() {
   load helper
   cd "$BATS_FILE_TMPDIR"

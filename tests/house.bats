@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The house in order: layers, links, sizes, licences, pages and scripts, and an installation that works.
+# The repository: layers, links, sizes, licences, pages and scripts, and an installation that works.
 setup() {
   load helper
   cd "$ROOT"

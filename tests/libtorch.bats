@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# share/libtorch: fetched whole or not at all, and what does not suit is said in one sentence. The wheels are small ones
-# made here, and pip takes them from a folder: no network.
+# share/libtorch fetches a LibTorch completely or not at all, and rejects one that does not fit with one sentence. The wheels
+# are small ones made here; pip takes them from a folder, without network.
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"

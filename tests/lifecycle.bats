@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# How a training ends: by a signal, by a loss that is not finite, with a reader that leaves, beside another one.
+# The end of a training: by a signal, by a loss that is not finite, when the reader of its output ends, next to another one.
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# The examples of the man pages run: every line under EXAMPLES that starts with `$ `, in order, with the status that it
-# says, in a folder with the logs and runs of two trainings, a, b, a summary, a configuration, a sweep, a checkpoint of
-# DeepSpeed's, and a recording with its golden.
+# Runs the examples of the man pages: every line under EXAMPLES that starts with `$ `, in order. It must have the status that
+# the page gives. The folder has logs and runs of two trainings, a, b, a summary, a configuration, a sweep, a checkpoint of
+# DeepSpeed and a recording with its golden.
 setup_file() {
   load helper
   mkdir "$BATS_FILE_TMPDIR/folder"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Models by name and by folder, as Hugging Face's save_pretrained writes it: Llama beside GPT-2, from training to checkpoint and
-# back. What transformers itself computes is compared in lib/training/train/peer_test.cpp.
+# Models by name and by folder, as Hugging Face's save_pretrained writes it: from training to checkpoint and back.
+# lib/training/train/peer_test.cpp compares with transformers.
 setup_file() {
   load helper
   cd "$BATS_FILE_TMPDIR"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# docs/notebooks.md: its blocks run, in order, in a folder with the files that its first lines make.
+# Runs the blocks of docs/notebooks.md, in order, in a folder with the files that its first lines make.
 setup() {
   bats_load_library bats-support
   bats_load_library bats-assert

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Optimizer state and parameters in the host's memory and on a disk: the same bits, killed and resumed too; disks that
-# are full.
+# Optimizer state and parameters in host memory and on a disk: the same bits, also after a kill and a resume. Full disks.
 # shellcheck disable=SC2154 # stderr is of bats' run
 setup() {
   load helper

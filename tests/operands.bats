@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a user names: every tool takes the same things for the same, or refuses them with the same words.
-# setup_file: makes what the walk names, once, with the tools themselves.
+# Operands: every tool gives a file, folder or run the same meaning, or rejects it with the same words.
+# setup_file makes all kinds of operands once, with the tools.
 setup_file() {
   load helper
   cd "$BATS_FILE_TMPDIR"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Optimizers beside AdamW: one digest for each, resumed too; what each keeps; proved step by step; what is refused.
+# The optimizers except AdamW: each has one digest, also after a resume. Their state, zs-verify step by step, and errors.
 setup() {
   load helper
   load digests

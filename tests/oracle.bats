@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# An oracle outside this code: a loop in stock Python PyTorch repeats zs-train's training from its weights and batches.
+# An independent check: a loop in plain Python PyTorch repeats a training of zs-train from its weights and batches.
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"

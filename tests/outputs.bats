@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# No output is an input: every option of every tool that names a file or folder is either read, or written and refused where
-# it would write over what the tool reads.
+# No option that names a file or folder lets a tool overwrite one of its inputs.
 setup() {
   load helper
   mkdir "$BATS_TEST_TMPDIR/w" && cd "$BATS_TEST_TMPDIR/w"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Passes over the plan of a step: no bit changes by them, alone, together, later in a training or resumed in it; they say
-# what they did.
+# Passes over the plan of a step: none changes a bit, alone, together, when it starts later or after a resume. Each prints
+# what it did.
 # shellcheck disable=SC2154 # stderr is of bats' run
 setup() {
   load helper

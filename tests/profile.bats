@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# zs-train --profile: traces as PyTorch's profiler writes them, and no other training for it.
+# zs-train --profile writes traces in the form of PyTorch's profiler and does not change the training.
 setup() {
   bats_load_library bats-support
   bats_load_library bats-assert

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# How many ranks a job has, and what each of them is told: on a throwaway cluster of four nodes with four pretended GPUs each.
+# The number of ranks of a job and the settings of each rank: on a throwaway cluster of four nodes with four simulated GPUs
+# each.
 setup_file() {
   load helper
   load cluster

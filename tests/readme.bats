@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# README.md and the guides in docs/ do what they say: their indented commands, in order, in a folder that has nothing but
-# what a fresh and built checkout has. Those of not_here (tests/examples.bash) are only looked at.
+# Runs the indented commands of README.md and of the guides in docs/, in order, in a copy of a fresh and built checkout.
+# Commands of not_here (tests/examples.bash) are checked, but not run.
 setup() {
   load helper
   load examples

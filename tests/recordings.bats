@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Recordings of zs-train, beside each other, and the tools that take recordings.
+# Recordings of zs-train, compared with each other, and the tools that take recordings.
 setup() {
   bats_load_library bats-support
   bats_load_library bats-assert

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Reports of very many runs, of very long ones, and of one alone.
+# Reports of very many runs, of very long runs, and of one run.
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# zs-verify --resume: a training of PyTorch, and one of zs, stopped and resumed under the probe.
+# zs-verify --resume: it stops and resumes a training of PyTorch and one of zs, and compares the recordings.
 setup_file() { load helper && warm_up; }
 teardown_file() { cool_down; }
 

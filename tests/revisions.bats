@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# slurm/compare-revisions.sbatch on a repository whose training is a shell script: what it says, what it leaves, and that
-# it leaves the user's repository alone.
+# slurm/compare-revisions.sbatch in a repository whose training is a shell script: its output, its files, and that it does
+# not change the user's repository.
 setup() {
   load helper
   mkdir "$BATS_TEST_TMPDIR/a folder" "$BATS_TEST_TMPDIR/tmp" && cd "$BATS_TEST_TMPDIR/a folder"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The JSON of every tool is as share/schemas describes it.
+# The JSON output of every tool follows its schema in share/schemas.
 setup() {
   bats_load_library bats-support
   bats_load_library bats-assert

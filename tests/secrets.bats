@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Secrets: whoever writes a name, an argument, a setting or a file's content into whatever file, they are withheld; and what
-# only looks like one is written.
+# Secrets in names, arguments, settings and files are not written to any file. Text that only looks like a secret is written.
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sequences that ranks share (--sequence_parallel): one digest for each number of chunks, beside LibTorch, and after a kill.
+# Sequences that ranks share (--sequence_parallel): one digest for each number of chunks, also in zs-verify and after a kill.
 setup() {
   load helper
   load digests

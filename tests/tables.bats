@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The tables of cases in tests/tables: what zs gives is what its manual says.
+# The cases of tests/tables: zs answers as its manual says.
 setup() { load helper; }
 
 # cases TABLE: no case of it is wrong.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# TensorBoard and W&B, both ways: runs that their own packages recorded (tests/peers/trackers.py write), and ours. That
-# these packages read ours is in `make check-peers`.
+# TensorBoard and W&B: zs reads runs that their packages wrote (tests/peers/trackers.py write), and writes runs of its own.
+# `make check-peers` reads those with the packages.
 setup() {
   bats_load_library bats-support
   bats_load_library bats-assert

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Vision transformers and images: from folders of files to accuracies, at every stage. What transformers and Pillow compute is
-# compared in lib/training/train/peer_test.cpp and lib/formats/image/image_test.cpp.
+# Vision transformers and images: from image files to accuracies, at every stage. lib/training/train/peer_test.cpp and
+# lib/formats/image/image_test.cpp compare with transformers and Pillow.
 setup_file() {
   load helper
   cd "$BATS_FILE_TMPDIR"

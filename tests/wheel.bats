@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The wheel, in an environment of Python that has nothing else.
+# The wheel, in a Python environment without other packages.
 setup_file() {
   load helper
   make -s -C "$ROOT" BUILD="$BUILD" wheel

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# ZeRO++: a secondary partition within nodes that changes no bit, and numbers that travel as integers, whose rounding is
-# verified, tested by the training itself, and bounded in what it costs.
+# ZeRO++: a secondary partition within nodes changes no bit. Numbers sent as integers have verified rounding, train, and have
+# bounded traffic.
 # shellcheck disable=SC2154 # stderr is of bats' run
 setup() {
   load helper

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Records in, a summary out: through pipes, in every form, and what happens when the records are bad.
+# zs-aggregate: from records to a summary, through pipes, in every form, and with damaged records.
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# zs-checkpoint on small checkpoints that the packages wrote (tests/checkpoints/write.py, packed by check.py --record).
+# zs-checkpoint on small checkpoints of other packages (written by tests/checkpoints/write.py, packed by check.py --record).
 setup() {
   bats_load_library bats-support
   bats_load_library bats-assert

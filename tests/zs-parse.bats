@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# zs-parse beyond its cases (tests/cases/zs-parse): real logs, followed logs, long lines, memory, forms.
+# zs-parse beyond tests/cases/zs-parse: real logs, logs that grow, long lines, memory, forms.
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# zs-plan: what a measured step says of other stages, ranks and nodes; and what it does not say.
+# zs-plan: predictions for other stages, ranks and nodes from a measured step, and what it does not predict.
 # shellcheck disable=SC2154 # stderr is of bats' run
 setup() {
   load helper

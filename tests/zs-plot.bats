@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Figures from summaries: pictures through gnuplot, text without it, and what happens when something is missing.
+# Figures from summaries: pictures through gnuplot, text without it, and missing programs or columns.
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"

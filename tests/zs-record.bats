@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# zs-record: a training of anyone's as a run of the registry. Trainings are small scripts of Python's own library, or of
-# the shell where Python adds nothing.
+# zs-record: records any training as a run of the registry. The trainings are short Python and shell scripts.
 setup() {
   load helper
   bats_load_library bats-support

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Reports from logs, end to end: the verdict, what is said to be missing, and that every number leads back to its line.
+# Reports from logs: the verdict, missing data, and that every number names its line.
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# zs-runs: a registry that loses nothing, and questions to it.
+# zs-runs: a registry that loses nothing, and queries.
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"

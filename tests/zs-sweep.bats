@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# zs-sweep: grids and random draws as configurations, and condition sets as options.
+# zs-sweep: grids and random draws become configurations, condition sets become options.
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# zs-tokenize: the ids of the Python packages (recorded by tests/peers/token.py), token files, and what is refused.
+# zs-tokenize: the ids of the Python packages (recorded by tests/peers/token.py), token files, and errors.
 setup() {
   load helper
   data=$ROOT/tests/token

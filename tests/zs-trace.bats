@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# zs-trace: the figures of Holistic Trace Analysis, from traces of anyone.
+# zs-trace: the figures of Holistic Trace Analysis, from traces of any program.
 setup() {
   bats_load_library bats-support
   bats_load_library bats-assert

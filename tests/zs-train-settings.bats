@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Settings do what they say: how long a training is, how its batch is split, how parameters begin, what is saved; and
-# what does nothing is said.
+# Settings of zs-train: length of a training, split of a batch, initial values, what is saved. A setting without an effect
+# is reported.
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"

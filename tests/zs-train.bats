@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Training on real MPI ranks: the same bits whatever the stage and rank count, and clear errors.
+# Training on real MPI ranks: the same bits for every stage and number of ranks, and clear errors.
 setup_file() {
   load helper
   cd "$BATS_FILE_TMPDIR"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The checker on real MPI ranks: exact where it should be, a planted fault found at its place, bad input refused.
-# lib/training/verify/*_test.cpp goes through stages, ranks and 100 faults in one process.
+# zs-verify on real MPI ranks: exact where it must be, a planted fault found at its place, bad input rejected.
+# lib/training/verify/*_test.cpp runs through stages, ranks and 100 faults in one process.
 setup() {
   load helper
   load digests

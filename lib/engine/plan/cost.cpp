@@ -12,13 +12,8 @@ namespace {
 
 /// Kinds with the same arithmetic. One that was measured replaces one that was not.
 std::vector<Kind> alike(Kind kind) {
-  const std::vector<Kind> forwards = {Kind::forward, Kind::forward_no_grad, Kind::recompute};
   if (kind == Kind::backward) return {kind};
-  std::vector<Kind> kinds = {kind};
-  for (const Kind other : forwards) {
-    if (other != kind) kinds.push_back(other);
-  }
-  return kinds;
+  return {kind, Kind::forward, Kind::forward_no_grad, Kind::recompute};
 }
 
 bool waits(Kind kind) {

@@ -19,7 +19,7 @@ namespace {
 // Describes what a pass changed in a plan, for people.
 
 std::int64_t count(const Plan& plan, Kind kind) {
-  return std::count_if(plan.ops.begin(), plan.ops.end(), [&](const Op& op) { return op.kind == kind; });
+  return std::ranges::count_if(plan.ops, [&](const Op& op) { return op.kind == kind; });
 }
 
 /// "name a -> b" for each number that changed, joined by commas.
@@ -116,16 +116,15 @@ Plan selective_gather(const Plan& plan, const Budget& budget) {
   if (!plan.shape.divided().parameters) return plan;
   std::vector<int> order(plan.shape.units.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return numel(plan, a) < numel(plan, b); });
+  std::ranges::stable_sort(order, [&](int a, int b) { return numel(plan, a) < numel(plan, b); });
   std::vector<double> times;  // by unit, where all were measured
   for (std::size_t unit = 0; unit < order.size(); ++unit) {
     const auto time = gather_time(budget, plan.shape.units[unit], static_cast<int>(unit));
     if (time) times.push_back(*time);
   }
   if (times.size() == order.size()) {
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-      return times[static_cast<std::size_t>(a)] > times[static_cast<std::size_t>(b)];
-    });
+    std::ranges::stable_sort(
+        order, [&](int a, int b) { return times[static_cast<std::size_t>(a)] > times[static_cast<std::size_t>(b)]; });
   }
   std::vector<bool> kept(plan.shape.units.size());
   Plan best = plan;
@@ -217,48 +216,27 @@ Plan overlap_reduce(const Plan& plan, const Budget&) {
 }
 
 bool contains(const std::vector<std::string>& words, const std::string& word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
+  return std::ranges::find(words, word) != words.end();
 }
 
 }  // namespace
 
 const std::vector<Pass>& passes() {
+  constexpr const char *kGathers = "early gathers", *kReductions = "late reductions",
+                       *kStates = "optimizer states moved out";
   static const std::vector<Pass> passes = {
-      {"offload_parameters",
-       "move shards of parameters out between their uses in a step",
-       {},
-       {"early gathers"},
-       offload_parameters,
-       false},
-      {"selective_gather",
-       "keep units gathered from first to last use while they fit the budget",
-       {},
-       {"early gathers"},
+      {"offload_parameters", "move shards of parameters out between their uses in a step", "", kGathers,
+       offload_parameters, false},
+      {"selective_gather", "keep units gathered from first to last use while they fit the budget", "", kGathers,
        selective_gather},
-      {"prefetch", "start each gather one computation early, and small ones together", {"early gathers"}, {}, prefetch},
-      {"overlap_reduce",
-       "finish each gradient reduction one computation late",
-       {"late reductions"},
-       {},
-       overlap_reduce},
-      {"offload_adam_states",
-       "move optimizer state out while units compute, and back as memory allows",
-       {"optimizer states moved out"},
-       {"optimizer states moved out"},
-       offload_adam_states,
-       false},
-      {"offload_adam_states_sync",
-       "move all optimizer state out while units compute, and back for each update",
-       {"optimizer states moved out"},
-       {"optimizer states moved out"},
-       offload_adam_states_sync,
-       false},
-      {"offload_activation",
-       "move out the inputs that activation checkpointing keeps for backward",
-       {},
-       {},
-       offload_activation,
-       false},
+      {"prefetch", "start each gather one computation early, and small ones together", kGathers, "", prefetch},
+      {"overlap_reduce", "finish each gradient reduction one computation late", kReductions, "", overlap_reduce},
+      {"offload_adam_states", "move optimizer state out while units compute, and back as memory allows", kStates,
+       kStates, offload_adam_states, false},
+      {"offload_adam_states_sync", "move all optimizer state out while units compute, and back for each update",
+       kStates, kStates, offload_adam_states_sync, false},
+      {"offload_activation", "move out the inputs that activation checkpointing keeps for backward", "", "",
+       offload_activation, false},
   };
   return passes;
 }
@@ -299,13 +277,11 @@ Plan compile(const Plan& plan, const std::vector<std::string>& names, const Budg
   Plan result = plan;
   std::vector<std::string> provided;
   for (const std::string& name : names) {
-    const auto found =
-        std::find_if(passes().begin(), passes().end(), [&](const Pass& pass) { return pass.name == name; });
+    const auto found = std::ranges::find_if(passes(), [&](const Pass& pass) { return pass.name == name; });
     if (found == passes().end()) throw Error("there is no pass '" + name + "'" + did_you_mean(name, pass_names()));
     if (contains(result.passes, name)) throw Error("pass '" + name + "' is named twice");
-    for (const std::string& condition : found->conflicts) {
-      if (!contains(provided, condition)) continue;
-      if (contains(found->provides, condition))
+    if (const std::string& condition = found->conflicts; contains(provided, condition)) {
+      if (found->provides == condition)
         throw Error("there are " + condition + " already, and pass '" + name + "' does that too: leave one out");
       std::string order;
       for (const Pass& pass : passes()) {
@@ -318,7 +294,7 @@ Plan compile(const Plan& plan, const std::vector<std::string>& names, const Budg
     changed.passes.push_back(name);
     result = std::move(changed);
     check(result);
-    provided.insert(provided.end(), found->provides.begin(), found->provides.end());
+    if (!found->provides.empty()) provided.push_back(found->provides);
   }
   return result;
 }

@@ -20,11 +20,11 @@ struct Budget {
   double memory = 0;                               ///< limit for bytes of device memory of a rank; 0: unknown
 };
 
-/// A pass and its contract: conditions are words; a pass that `conflicts` with one must run before a pass that provides
-/// it, and cannot run together with another such pass.
+/// A pass and its contract: the condition of plans that it provides and the one that it conflicts with, "" for none. It
+/// must run before a pass that provides the latter, and cannot run together with another such pass.
 struct Pass {
   std::string name, purpose;
-  std::vector<std::string> provides, conflicts;
+  std::string provides, conflicts;
   std::function<Plan(const Plan&, const Budget&)> run;
   bool usual = true;  ///< free of cost if memory suffices: --deepcompile runs it
 };

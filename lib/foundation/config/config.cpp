@@ -85,9 +85,7 @@ Entry entry_of(const std::string& key, const std::string& text, const std::strin
   const std::string word = lower(text);
   if (text.empty() || word == "null" || word == "~") return {key, "", origin, Kind::null};
   if (std::string_view("[{\"'").find(text.front()) == std::string_view::npos) return {key, text, origin, Kind::plain};
-  const YAML::Node node = document(text, origin);
-  if (node.IsScalar()) return {key, node.Scalar(), origin, Kind::quoted};
-  return {key, flow_text(node), origin, Kind::list};
+  return entry_of_node(key, origin, document(text, origin));
 }
 
 void Config::set(const std::string& key, const std::string& value, const std::string& origin) {
@@ -236,12 +234,8 @@ std::vector<std::string> Config::list(std::string_view key) const {
     }
     return items;
   }
-  for (std::string_view rest = entry->value; !rest.empty();) {
-    const std::size_t end = std::min(rest.find(','), rest.size());
-    if (end == 0 || end + 1 == rest.size()) fail(*entry, "'" + entry->value + "' has an empty word");
-    items.emplace_back(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
+  if (!entry->value.empty()) items = split(entry->value, ",");
+  if (std::ranges::count(items, "") > 0) fail(*entry, "'" + entry->value + "' has an empty word");
   return items;
 }
 

@@ -40,12 +40,6 @@ std::int64_t integer(const Pair& pair, const std::string& file, std::int64_t low
   return *value;
 }
 
-Entry entry_of_node(const std::string& key, const std::string& origin, const YAML::Node& node) {
-  if (node.IsNull()) return {key, "", origin, Kind::null};
-  if (!node.IsScalar()) return {key, flow_text(node), origin, Kind::list};
-  return {key, node.Scalar(), origin, quoted(node) ? Kind::quoted : Kind::plain};
-}
-
 /// The same text for the same value: 6e-4 and 0.0006 are one number.
 std::string identity(const Entry& entry) {
   const auto number = entry.kind == Kind::plain ? parse_real(entry.value) : std::nullopt;
@@ -74,7 +68,7 @@ Parameter parameter_of(const std::string& key, std::int64_t line, const std::vec
   const auto whole = [](const Pair& part) {
     return (part.key != "min" && part.key != "max") || (part.value.IsScalar() && parse_int(part.value.Scalar()));
   };
-  if (of_wandb && std::all_of(parts.begin(), parts.end(), whole)) parameter.distribution = Distribution::integer;
+  if (of_wandb && std::ranges::all_of(parts, whole)) parameter.distribution = Distribution::integer;
   bool lowest = false, highest = false, distribution = false;
   for (const Pair& part : parts) {
     if (part.key == "values") {
@@ -93,7 +87,7 @@ Parameter parameter_of(const std::string& key, std::int64_t line, const std::vec
       if (said == "categorical" || said == "constant") continue;  // W&B's words for values, and one value
       if (said == "int_uniform") said = "int";
       if (said == "log_uniform_values") said = "log_uniform";
-      const auto found = std::find(kNames.begin(), kNames.end(), said);
+      const auto found = std::ranges::find(kNames, said);
       if (found == kNames.end())
         throw Error(file, part.line,
                     "distribution: '" + part.value.Scalar() + "' is not one of uniform, log_uniform, int" +
@@ -143,9 +137,8 @@ void add_parameters(const YAML::Node& map, const std::string& prefix, const std:
       add_parameters(parts.front().value, prefix + pair.key + ".", file, sweep, of_wandb);
       continue;
     }
-    const bool parameter = std::any_of(parts.begin(), parts.end(), [](const Pair& part) {
-      return std::find(kParts.begin(), kParts.end(), part.key) != kParts.end();
-    });
+    const bool parameter = std::ranges::any_of(
+        parts, [](const Pair& part) { return std::ranges::find(kParts, part.key) != kParts.end(); });
     if (parameter)
       sweep.parameters.push_back(parameter_of(key, pair.line, parts, file, of_wandb));
     else if (parts.empty())
@@ -172,7 +165,7 @@ bool take_wandb(const Pair& pair, const std::string& file, Sweep& sweep) {
   } else if (pair.key == "name") {
     sweep.name = scalar(pair, file);
     if (!names_file(sweep.name)) throw Error(file, pair.line, cannot_name(sweep.name, "sweep"));
-  } else if (std::find(kIdle.begin(), kIdle.end(), pair.key) != kIdle.end()) {
+  } else if (std::ranges::find(kIdle, pair.key) != kIdle.end()) {
     if (pair.key != "program")
       sweep.warnings.push_back(located(file, pair.line, "W&B's '" + pair.key + "' has no effect here"));
   } else {
@@ -284,7 +277,7 @@ Sweep parse_sweep(std::string_view yaml, const std::string& name, const std::str
     if (pair.key == "resume") sweep.resume = scalar(pair, name);
   }
   const auto with = [&](const char* key) {
-    return std::find_if(entries.begin(), entries.end(), [&](const Pair& pair) { return pair.key == key; });
+    return std::ranges::find_if(entries, [&](const Pair& pair) { return pair.key == key; });
   };
   const bool of_wandb = with("method") != entries.end();
   if (of_wandb && sweep.run.empty() && with("program") != entries.end())

@@ -8,6 +8,7 @@
 #include "base/file.hpp"
 #include "base/secret.hpp"
 #include "base/text.hpp"
+#include "base/words.hpp"
 #include "config/config.hpp"
 #include "config/yaml.hpp"
 
@@ -18,7 +19,7 @@ namespace {
 void flatten(const YAML::Node& node, const std::string& prefix, const std::string& name, Config& config) {
   const std::string what = prefix.empty() ? "a configuration" : "'" + prefix.substr(0, prefix.size() - 1) + "'";
   for (const Pair& pair : pairs(node, name, what)) {
-    Entry entry{prefix + pair.key, "", name + ":" + std::to_string(pair.line), Kind::null};
+    Entry entry = entry_of_node(prefix + pair.key, name + ":" + std::to_string(pair.line), pair.value);
     if (pair.value.IsMap() && pair.value.size() > 0) {
       flatten(pair.value, entry.key + ".", name, config);
       continue;
@@ -26,13 +27,6 @@ void flatten(const YAML::Node& node, const std::string& prefix, const std::strin
     if (const Entry* const earlier = config.find(entry.key)) {
       throw Error(entry.origin, 0,
                   "'" + entry.key + "' is given twice, first as '" + earlier->key + "' in " + earlier->origin);
-    }
-    if (pair.value.IsScalar()) {
-      entry.value = pair.value.Scalar();
-      entry.kind = quoted(pair.value) ? Kind::quoted : Kind::plain;
-    } else if (pair.value.IsSequence() || pair.value.IsMap()) {
-      entry.value = flow_text(pair.value);
-      entry.kind = Kind::list;
     }
     config.set(std::move(entry));
   }
@@ -101,11 +95,7 @@ std::string Config::to_yaml() const {
   }
   for (const Entry& entry : entries) {
     Branch* branch = &root;
-    for (std::string_view rest = entry.key; !rest.empty();) {
-      const std::size_t end = std::min(rest.find('.'), rest.size());
-      branch = &child(*branch, std::string(rest.substr(0, end)));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
+    for (const std::string& word : split(entry.key, ".")) branch = &child(*branch, word);
     branch->entry = &entry;
   }
   std::string out;

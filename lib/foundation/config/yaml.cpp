@@ -135,4 +135,10 @@ std::string flow_text(const YAML::Node& node) {
   return "{" + out + "}";
 }
 
+Entry entry_of_node(const std::string& key, const std::string& origin, const YAML::Node& node) {
+  if (node.IsNull()) return {key, "", origin, Kind::null};
+  if (!node.IsScalar()) return {key, flow_text(node), origin, Kind::list};
+  return {key, node.Scalar(), origin, quoted(node) ? Kind::quoted : Kind::plain};
+}
+
 }  // namespace zs::config

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "config/config.hpp"
+
 namespace zs::config {
 
 /// The only document in `bytes`. Throws Error at "name:line:column: ..." if it is not YAML, is empty, has several
@@ -39,5 +41,8 @@ std::string scalar_text(const std::string& text, bool keep_text);
 
 /// A list or mapping as YAML on one line: "[0.9, 0.95]".
 std::string flow_text(const YAML::Node& node);
+
+/// The value of a key, of the kind that it has in YAML.
+Entry entry_of_node(const std::string& key, const std::string& origin, const YAML::Node& node);
 
 }  // namespace zs::config

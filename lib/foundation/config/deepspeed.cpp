@@ -8,8 +8,10 @@
 #include "base/file.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "base/word_list.hpp"
 #include "config/deepspeed_keys.hpp"
 #include "config/known.hpp"
+#include "config/reading.hpp"
 #include "config/yaml.hpp"
 #include "optimizer/optimizer.hpp"
 
@@ -39,7 +41,7 @@ class Reader {
                    "set it, so that every version trains alike");
       usual("training.max_grad_norm", "1");
     }
-    say_idle();
+    for (const auto& [why, paths] : idle_) config_.warn(path_ + ": without effect here: " + paths + " (" + why + ")");
   }
 
  private:
@@ -62,15 +64,16 @@ class Reader {
   [[noreturn]] static void fail(const Entry& entry, const std::string& what) {
     throw Error(entry.origin, 0, entry.key + ": " + what);
   }
-  static std::string said(const Entry& entry) { return entry.origin + ": " + entry.key; }
   static bool is_auto(const Entry& entry) { return entry.value == "auto"; }
+  /// Whether the file has a path that is true.
+  bool is_true(std::string_view path) const { return said_at(path) && file_.boolean(path); }
   /// The entry of a path that says something.
   const Entry* said_at(std::string_view path) const {
     const Entry* const entry = file_.find(path);
     return entry && !is_auto(*entry) ? entry : nullptr;
   }
   void sets(const Entry& entry, std::string_view key, const std::string& value) {
-    agree(config_, {std::string(key), value, entry.origin, Kind::plain}, said(entry));
+    agree(config_, {std::string(key), value, entry.origin, Kind::plain}, place_of(entry));
   }
   /// DeepSpeed's default for a missing key.
   void usual(const std::string& key, const std::string& value) {
@@ -93,7 +96,6 @@ class Reader {
     }
     if (entry.kind == Kind::null) return take_null(entry);
     if (const std::string why = idle_for(entry.key); !why.empty()) return idle(why, entry.key);
-    const std::vector<std::string> harmless = words(key->harmless);
     switch (key->fate) {
       case Fate::read:
         break;
@@ -106,7 +108,7 @@ class Reader {
         idle(std::string(key->what), entry.key);
         break;
       case Fate::refused:
-        if (is_auto(entry) || std::find(harmless.begin(), harmless.end(), entry.value) != harmless.end()) break;
+        if (is_auto(entry) || has_word(key->harmless, entry.value)) break;
         if (const std::string off = switched_off(entry.key); !off.empty())
           idle(off + " is false", entry.key);
         else
@@ -120,10 +122,9 @@ class Reader {
     static constexpr std::array kSections = {"zero_optimization.offload_optimizer", "zero_optimization.offload_param",
                                              "zero_optimization.zeropp_loco_param", "zero_optimization.zenflow",
                                              "bf16"};
-    const auto is = [&](const char* path) { return entry.key == path; };
-    if (std::any_of(kSections.begin(), kSections.end(), is)) return;
+    if (std::ranges::count(kSections, entry.key) > 0) return;
     if (deepspeed_section(entry.key)) fail(entry, "null is not a section for DeepSpeed: leave it out");
-    if (entry.key.find(".params.") != std::string::npos && !is("scheduler.params.warmup_max_lr"))
+    if (entry.key.find(".params.") != std::string::npos && entry.key != "scheduler.params.warmup_max_lr")
       fail(entry, "is null: leave it out");
   }
 
@@ -144,7 +145,7 @@ class Reader {
   std::string idle_for(const std::string& path) const {
     static constexpr std::array kDynamic = {"fp16.initial_scale_power", "fp16.loss_scale_window", "fp16.hysteresis",
                                             "fp16.consecutive_hysteresis", "fp16.min_loss_scale"};
-    const bool dynamic = std::find(kDynamic.begin(), kDynamic.end(), path) != kDynamic.end();
+    const bool dynamic = std::ranges::count(kDynamic, path) > 0;
     if ((dynamic || path == "fp16.loss_scale") && !half()) return "fp16.enabled is not true";
     const Entry* const scale = said_at("fp16.loss_scale");
     if (dynamic && scale && parse_real(scale->value).value_or(0) > 0) return "fp16.loss_scale is fixed";
@@ -154,8 +155,8 @@ class Reader {
       if (!device || device->value != "nvme") return part + ".device is not nvme";
     }
     if (path == "zero_optimization.offload_optimizer.ratio") {
-      const Entry *const stage = said_at("zero_optimization.stage"), *const device = said_at(
-                                                                         "zero_optimization.offload_optimizer.device");
+      const Entry* const device = said_at("zero_optimization.offload_optimizer.device");
+      const Entry* const stage = said_at("zero_optimization.stage");
       if (!device || device->value == "none") return "zero_optimization.offload_optimizer.device is none";
       // DeepSpeed's other stages offload all.
       if (!stage || stage->value != "3") return "zero_optimization.stage is not 3";
@@ -172,14 +173,9 @@ class Reader {
   }
 
   void idle(const std::string& why, const std::string& path) {
-    const auto found = std::find_if(idle_.begin(), idle_.end(), [&](const auto& one) { return one.first == why; });
-    if (found == idle_.end())
-      idle_.emplace_back(why, path);
-    else
-      found->second += ", " + path;
-  }
-  void say_idle() {
-    for (const auto& [why, paths] : idle_) config_.warn(path_ + ": without effect here: " + paths + " (" + why + ")");
+    const auto found = std::ranges::find(idle_, why, [](const auto& one) { return one.first; });
+    if (found == idle_.end()) return void(idle_.emplace_back(why, path));
+    found->second += ", " + path;
   }
 
   /// fp16 and bf16: which number format.
@@ -202,7 +198,7 @@ class Reader {
   /// torch_autocast: the format, if it is on.
   void autocast() {
     const Entry* const enabled = said_at("torch_autocast.enabled");
-    const bool on = enabled && file_.boolean("torch_autocast.enabled");
+    const bool on = is_true("torch_autocast.enabled");
     const Entry* const dtype = said_at("torch_autocast.dtype");
     if (on) {
       std::string name = dtype ? dtype->value : "float16";
@@ -254,10 +250,9 @@ class Reader {
     }
     const Entry* const type = said_at("scheduler.type");
     static constexpr std::array kTypes = {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR"};
-    if (type && std::find(kTypes.begin(), kTypes.end(), type->value) == kTypes.end()) {
+    if (type && std::ranges::count(kTypes, type->value) == 0)
       fail(*type, type->value + " is not supported: there are WarmupLR, WarmupDecayLR and WarmupCosineLR" +
                       did_you_mean(type->value, {kTypes.begin(), kTypes.end()}));
-    }
   }
 
   /// The class that DeepSpeed makes of an optimizer, and what that takes.
@@ -265,8 +260,7 @@ class Reader {
     const std::string adam =
         "lr betas eps weight_decay amsgrad torch_adam adam_w_mode fp32_optimizer_states max_grad_norm";
     const Entry* const host = said_at("zero_optimization.offload_optimizer.device");
-    const bool of_torch = said_at("optimizer.params.torch_adam") && file_.boolean("optimizer.params.torch_adam"),
-               of_host = host && (host->value == "cpu" || host->value == "nvme");
+    const bool of_host = host && (host->value == "cpu" || host->value == "nvme");
     switch (row.kind) {
       case optimizer::Kind::sgd:
         return {"torch.optim.SGD", "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused"};
@@ -279,7 +273,8 @@ class Reader {
       default:
         break;
     }
-    if (of_torch) return {"torch.optim.AdamW", adam + " foreach maximize capturable differentiable fused"};
+    if (is_true("optimizer.params.torch_adam"))
+      return {"torch.optim.AdamW", adam + " foreach maximize capturable differentiable fused"};
     if (of_host) return {"DeepSpeedCPUAdam", adam + " bias_correction"};
     return {"FusedAdam", adam + " bias_correction set_grad_none"};
   }
@@ -333,24 +328,23 @@ class Reader {
     if (rate && highest && parse_real(rate->value) != parse_real(highest->value))
       idle("scheduler.params.warmup_max_lr takes its place", rate->key);
     // torch's AdamW has another default than DeepSpeed's own classes.
-    const bool torch = said_at("optimizer.params.torch_adam") && file_.boolean("optimizer.params.torch_adam");
-    if (!file_.find("optimizer.params.weight_decay")) usual("training.weight_decay", torch ? "0.01" : "0");
+    if (!file_.find("optimizer.params.weight_decay"))
+      usual("training.weight_decay", is_true("optimizer.params.torch_adam") ? "0.01" : "0");
     if (row.kind == optimizer::Kind::lion && !file_.find("optimizer.params.betas")) usual("training.beta2", "0.999");
     if (muons) muon(rate, highest);
   }
 
   /// MuonWithAuxAdam: two learning rates, which a scheduler's own replaces; and other defaults of Adam.
   void muon(const Entry* rate, const Entry* highest) {
-    const Entry *const of_matrices = said_at("optimizer.params.muon_lr"), *const of_others =
-                                                                              said_at("optimizer.params.adam_lr");
+    const Entry* const of_matrices = said_at("optimizer.params.muon_lr");
+    const Entry* const of_others = said_at("optimizer.params.adam_lr");
     if (highest) {
       for (const Entry* const entry : {of_matrices, of_others}) {
         if (entry) idle("scheduler.params.warmup_max_lr takes its place", entry->key);
       }
     } else {
-      const Entry *const matrices = of_matrices ? of_matrices : rate, *const others = of_others     ? of_others
-                                                                                      : of_matrices ? rate
-                                                                                                    : nullptr;
+      const Entry* const matrices = of_matrices ? of_matrices : rate;
+      const Entry* const others = of_others ? of_others : of_matrices ? rate : nullptr;
       const bool silent = !file_.find("optimizer.params.lr");
       if (matrices) sets(*matrices, "training.learning_rate", matrices->value);
       if (!matrices && silent) usual("training.learning_rate", "0.02");
@@ -369,10 +363,7 @@ class Reader {
 
   /// compile.offload_*: passes in addition to the usual ones, from the step at which those before have been measured.
   void passes() {
-    const auto asked = [&](const char* path) {
-      const Entry* const entry = said_at(path);
-      return entry && file_.boolean(path) ? entry : nullptr;
-    };
+    const auto asked = [&](const char* path) { return is_true(path) ? said_at(path) : nullptr; };
     const Entry *const shards = asked("compile.offload_parameters"),
                        *const states = asked("compile.offload_opt_states"),
                        *const inputs = asked("compile.offload_activation"),
@@ -380,7 +371,7 @@ class Reader {
                                       : states ? states
                                                : inputs;
     if (!first) return;
-    if (!asked("compile.deepcompile")) {
+    if (!is_true("compile.deepcompile")) {
       for (const Entry* const entry : {shards, states, inputs}) {
         if (entry) idle("compile.deepcompile is not true", entry->key);
       }

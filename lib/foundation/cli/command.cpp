@@ -13,6 +13,7 @@
 #include "base/name.hpp"
 #include "base/number.hpp"
 #include "base/secret.hpp"
+#include "base/word_list.hpp"
 
 namespace zs::cli {
 namespace {
@@ -20,8 +21,7 @@ namespace {
 namespace po = boost::program_options;
 
 const Option& row(const Command& command, const std::string& name) {
-  const auto found =
-      std::find_if(command.options.begin(), command.options.end(), [&](const Option& o) { return o.name == name; });
+  const auto found = std::ranges::find_if(command.options, [&](const Option& o) { return o.name == name; });
   if (found == command.options.end()) throw std::logic_error(command.name + " has no option " + name);
   return *found;
 }
@@ -36,14 +36,14 @@ std::string with_underscores(std::string word) {
 
 /// Whether the word is an option whose value is the next word, even if that begins with "--".
 bool takes_next(const Command& command, const std::string& word) {
-  return std::any_of(command.options.begin(), command.options.end(), [&](const Option& option) {
+  return std::ranges::any_of(command.options, [&](const Option& option) {
     return !option.value.empty() && !option.many &&
            (word == "--" + option.name || (option.letter && word == std::string("-") + option.letter));
   });
 }
 
 bool has_option(const Command& command, const std::string& name) {
-  return std::any_of(command.options.begin(), command.options.end(), [&](const Option& o) { return o.name == name; });
+  return std::ranges::any_of(command.options, [&](const Option& o) { return o.name == name; });
 }
 
 bool is_option(const Command& command, const std::string& word) {
@@ -52,9 +52,8 @@ bool is_option(const Command& command, const std::string& word) {
 
 /// The row of an option whose value may be left out, typed without "=": null of any other word.
 const Option* may_stand_alone(const Command& command, const std::string& word) {
-  const auto found = std::find_if(command.options.begin(), command.options.end(), [&](const Option& option) {
-    return !option.alone.empty() && word == "--" + option.name;
-  });
+  const auto found = std::ranges::find_if(
+      command.options, [&](const Option& option) { return !option.alone.empty() && word == "--" + option.name; });
   return found == command.options.end() ? nullptr : &*found;
 }
 
@@ -90,25 +89,17 @@ constexpr auto kSynonyms = std::to_array<Synonyms>({
     {"baseline", "base reference ref"},
     {"by", "group group_by groupby"},
     {"warmup", "skip burn_in discard"},
-    {"zero_stage", "stage zero"},
     {"model_name", "model"},
     {"model_name", "load_weights", "FOLDER"},
     {"save_initial", "save_weights", "DIR"},
     {"passes", "offload_opt_states", "offload_adam_states"},
-    {"learning_rate", "lr"},
-    {"batch_size", "bs batch"},
-    {"weight_decay", "wd"},
-    {"num_epochs", "epochs epoch"},
-    {"max_steps", "steps step iterations"},
-    {"lr_warmup_steps", "warmup warmup_steps"},
 });
 
 /// What to type for the word of another program: "zero_stage", or "save_initial DIR"; "" if it is not this option.
 std::string instead(const std::string& word, const Option& option) {
-  if (std::find(option.meant.begin(), option.meant.end(), word) != option.meant.end()) return option.name;
+  if (std::ranges::find(option.meant, word) != option.meant.end()) return option.name;
   for (const Synonyms& row : kSynonyms) {
-    const std::string words = " " + std::string(row.words) + " ";
-    if (row.option == option.name && words.find(" " + word + " ") != std::string::npos)
+    if (row.option == option.name && has_word(row.words, word))
       return option.name + (row.value.empty() ? "" : " " + std::string(row.value));
   }
   return "";
@@ -162,7 +153,7 @@ Args Args::parse(const Command& command, const std::vector<std::string>& words) 
     const auto is_list = [&](const Option& o) {
       return o.value == "LIST" && normal[normal.size() - 2] == "--" + o.name;
     };
-    if (value && std::any_of(command.options.begin(), command.options.end(), is_list)) {
+    if (value && std::ranges::any_of(command.options, is_list)) {
       std::error_code ignored;
       for (; i + 1 < words.size() && !words[i + 1].starts_with("-") &&
              !std::filesystem::exists(words[i + 1], ignored) && words[i + 1].find(".y") == std::string::npos;
@@ -189,8 +180,7 @@ Args Args::parse(const Command& command, const std::vector<std::string>& words) 
       auto& values = args.values_[known.name];
       if (known.value.empty() || !known.many) values.clear();  // the last one typed holds
       for (const std::string& value : option.value) {
-        const bool allowed = known.choices.empty() ||
-                             std::find(known.choices.begin(), known.choices.end(), value) != known.choices.end();
+        const bool allowed = known.choices.empty() || std::ranges::find(known.choices, value) != known.choices.end();
         if (value.empty()) throw UsageError("--" + known.name + " is empty: is the variable set?");
         if (!allowed) {
           throw UsageError(fmt::format("--{}: '{}' is not one of {}{}", known.name, value,
@@ -203,7 +193,7 @@ Args Args::parse(const Command& command, const std::vector<std::string>& words) 
   } catch (const po::error& error) {
     explain(command, error);
   }
-  if (std::find(args.operands_.begin(), args.operands_.end(), "") != args.operands_.end())
+  if (std::ranges::find(args.operands_, "") != args.operands_.end())
     throw UsageError("an operand is empty: is the variable set?");
   if (command.operands.empty() && !args.operands_.empty())
     throw UsageError("unexpected operand '" + args.operands_.front() + "'");
@@ -218,7 +208,7 @@ bool Args::has(const std::string& name) const {
 std::vector<std::string> Args::unasked() const {
   std::vector<std::string> names;
   for (const auto& [name, value] : typed_) {
-    if (!asked_.contains(name) && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (!asked_.contains(name) && std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   return names;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/words.hpp"
 #include "cli/command.hpp"
 
 #include <fmt/ranges.h>
@@ -29,10 +30,7 @@ std::map<int, std::string> statuses(const Command& command) {
 
 std::string with_default(const Option& option) {
   std::string text = option.help;
-  if (!option.choices.empty()) {
-    text += ": ";
-    for (const std::string& choice : option.choices) text += (&choice == &option.choices.front() ? "" : ", ") + choice;
-  }
+  if (!option.choices.empty()) text += ": " + joined(option.choices);
   if (!option.fallback.empty()) text += " [" + option.fallback + "]";
   return text;
 }

@@ -159,11 +159,7 @@ void count(const at::Tensor& logits, const at::Tensor& targets, std::vector<Coun
 
 Count Evaluation::all() const {
   Count sum;
-  for (const Count& each : classes) {
-    sum.samples += each.samples;
-    sum.best += each.best;
-    sum.best_five += each.best_five;
-  }
+  for (const Count& each : classes) sum.add(each);
   return sum;
 }
 
@@ -183,11 +179,7 @@ Evaluation evaluate(comm::Group& group, zero::Engine& engine, Batches& batches, 
     const std::vector<Count> mine = std::exchange(evaluation.classes, std::vector<Count>(labels));
     for (const std::vector<Count>& other :
          group.all_gather(std::span<const Count>(mine), "exchange of what was counted")) {
-      for (std::size_t i = 0; i < labels; ++i) {
-        evaluation.classes[i].samples += other[i].samples;
-        evaluation.classes[i].best += other[i].best;
-        evaluation.classes[i].best_five += other[i].best_five;
-      }
+      for (std::size_t i = 0; i < labels; ++i) evaluation.classes[i].add(other[i]);
     }
   }
   if (logits) logits->commit((part == Part::validation ? batches.data().validation : batches.data().test)->first());

@@ -18,6 +18,7 @@ using setup::Part;
 /// Samples, and those whose label had the largest logit, or one of the five largest (ties: the first).
 struct Count {
   std::int64_t samples = 0, best = 0, best_five = 0;
+  void add(const Count& other) { samples += other.samples, best += other.best, best_five += other.best_five; }
 };
 
 struct Evaluation {

@@ -2,6 +2,7 @@
 #include "train/groups.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <iterator>
 #include <utility>
@@ -18,22 +19,8 @@ using optimizer::Rule;
 bool counts(Rule rule) { return rule == Rule::adamw || rule == Rule::adam || rule == Rule::adamw_8bit; }
 
 const char* class_of(Rule rule) {
-  switch (rule) {
-    case Rule::adamw:
-      return "AdamW";
-    case Rule::adam:
-      return "Adam";
-    case Rule::sgd:
-    case Rule::sgd_momentum:
-      return "SGD";
-    case Rule::lion:
-      return "Lion";
-    case Rule::muon:
-      return "Muon";
-    case Rule::adamw_8bit:
-      return "AdamW8bit";
-  }
-  return "";
+  static constexpr std::array kClasses = {"AdamW", "Adam", "SGD", "SGD", "Lion", "Muon", "AdamW8bit"};
+  return kClasses[static_cast<std::size_t>(rule)];
 }
 
 Json options(const optimizer::Settings& settings, Rule rule, bool decay, double learning_rate) {

@@ -12,9 +12,6 @@ namespace {
 
 std::size_t at_index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// The float32 parameters that a rank owns, on the host.
-at::Tensor master(zero::UnitState& state) { return state.masters(); }
-
 }  // namespace
 
 Probe::Probe(zero::Engine& engine, const unit::Units& units, int rank, const Tolerance& tolerance, bool across,
@@ -41,7 +38,7 @@ void Probe::clear() {
 
 void Probe::begin_run(const Tensors& reference, const Tensors& rounded) {
   clear();
-  for (zero::UnitState& state : engine_.states()) start_.push_back(master(state).clone());
+  for (zero::UnitState& state : engine_.states()) start_.push_back(state.masters().clone());
   masters(reference, Phase::initialisation);
   compute_copies(rounded, Phase::initialisation);
 }
@@ -189,7 +186,7 @@ void Probe::norms(const zero::StepResult& result) {
 void Probe::masters(const Tensors& reference, Phase phase) {
   for (std::size_t u = 0; u < units_.size(); ++u) {
     zero::UnitState& state = engine_.states()[u];
-    values(static_cast<int>(u), master(state), state.owned(), reference[u], 1,
+    values(static_cast<int>(u), state.masters(), state.owned(), reference[u], 1,
            {.phase = phase, .what = What::parameter}, parameters_[u],
            phase == Phase::optimizer ? Role::whole : Role::copy);
   }

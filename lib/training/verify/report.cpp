@@ -20,9 +20,8 @@ std::string triple(const Difference& d) {
 
 std::string header() {
   return fmt::format("{:>5} {:>12}  {:^26}  {:^26}  {:^26}\n", "", "", "loss", "gradient", "parameter") +
-         fmt::format("{:>5} {:>12}", "step", "loss") + fmt::format("  {:>9} {:>9} {:>6}", "abs", "rel", "ulp") +
-         fmt::format("  {:>9} {:>9} {:>6}", "abs", "rel", "ulp") +
-         fmt::format("  {:>9} {:>9} {:>6}\n", "abs", "rel", "ulp");
+         fmt::format("{0:>5} {1:>12}{2}{2}{2}\n", "step", "loss",
+                     fmt::format("  {:>9} {:>9} {:>6}", "abs", "rel", "ulp"));
 }
 
 std::string to_text(const StepRow& row) {
@@ -97,17 +96,15 @@ Lines lines(const Verdict& verdict, const SideBySide& sides, const comm::Group& 
                            : "the reference is PyTorch's amp, the target is not: the same bits are not "
                              "expected");
   };
+  add("verdict", std::string(compare::name(verdict.kind)));
+  if (!verdict.reason.empty()) add("reason", verdict.reason);
   if (verdict.kind != compare::Verdict::different) {
-    add("verdict", std::string(compare::name(verdict.kind)));
-    if (!verdict.reason.empty()) add("reason", verdict.reason);
     add("steps", zs::to_text(verdict.steps));
     tell_arithmetics();
     if (verdict.kind == compare::Verdict::within) add("tolerance", within());
     return lines;
   }
   const Finding& f = verdict.finding;
-  add("verdict", std::string(compare::name(verdict.kind)));
-  if (!verdict.reason.empty()) add("reason", verdict.reason);
   add("step", zs::to_text(verdict.step));
   add("what", name(f.what));
   add("stage", name(f.phase));

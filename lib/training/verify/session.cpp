@@ -84,7 +84,7 @@ Answered side_by_side(comm::Group& group, const Request& request, metric::Run& r
   }
   if (first && text) print(header());
   cli::Progress progress;
-  const Verdict verdict = sides.run({.step = [&](const StepRow& row) {
+  const Verdict verdict = sides.run([&](const StepRow& row) {
     if (!first) return;
     add(run.records, row, loss_unit(request));
     cli::ProgressLine().clear();
@@ -92,7 +92,7 @@ Answered side_by_side(comm::Group& group, const Request& request, metric::Run& r
     const std::int64_t steps = request.train.max_steps;
     progress.at(static_cast<double>(row.step) / static_cast<double>(steps),
                 "step " + zs::to_text(row.step) + " of " + zs::to_text(steps));
-  }});
+  });
   return {verdict.kind, lines(verdict, sides, group, request)};
 }
 

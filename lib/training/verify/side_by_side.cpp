@@ -175,7 +175,7 @@ Finding SideBySide::join(StepRow& row) {
   return first.found && suspect.found && explains ? suspect : first;
 }
 
-bool SideBySide::one_step(std::int64_t step, const Sink& sink, Verdict& verdict) {
+bool SideBySide::one_step(std::int64_t step, const StepSeen& seen, Verdict& verdict) {
   State& s = *state_;
   const setup::Settings& settings = s.request.train;
   // The learning rate does not move on in steps that are skipped.
@@ -206,18 +206,12 @@ bool SideBySide::one_step(std::int64_t step, const Sink& sink, Verdict& verdict)
   s.reference.update(reference, learning_rate);
   s.probe.end(result, s.reference.parameters(), s.reference.rounded());
 
-  StepRow row{step,
-              reference.loss,
-              result.loss,
-              reference.grad_norm,
-              reference.loss_scale,
-              reference.skipped && result.skipped,
-              {},
-              {},
-              {},
-              {},
-              {},
-              {}};
+  StepRow row{.step = step,
+              .loss = reference.loss,
+              .target_loss = result.loss,
+              .grad_norm = reference.grad_norm,
+              .loss_scale = reference.loss_scale,
+              .skipped = reference.skipped && result.skipped};
   verdict.finding = join(row);
   verdict.step = step;
   verdict.largest.losses.join(row.losses);
@@ -227,22 +221,19 @@ bool SideBySide::one_step(std::int64_t step, const Sink& sink, Verdict& verdict)
   s.lowest_loss = std::min(s.lowest_loss, row.loss), s.highest_loss = std::max(s.highest_loss, row.loss);
   s.lowest_target = std::min(s.lowest_target, row.target_loss),
   s.highest_target = std::max(s.highest_target, row.target_loss);
-  if (row.skipped)
-    ++s.skipped;
-  else
-    ++verdict.steps;
-  if (sink.step) sink.step(row);
+  ++(row.skipped ? s.skipped : verdict.steps);
+  if (seen) seen(row);
   return !verdict.finding.found;
 }
 
-Verdict SideBySide::run(const Sink& sink) {
+Verdict SideBySide::run(const StepSeen& seen) {
   State& s = *state_;
   Verdict verdict;
   s.probe.begin_run(s.reference.parameters(), s.reference.rounded());
   StepRow start;
   verdict.finding = join(start);
   bool same = !verdict.finding.found;
-  for (std::int64_t step = 1; same && step <= s.request.train.max_steps; ++step) same = one_step(step, sink, verdict);
+  for (std::int64_t step = 1; same && step <= s.request.train.max_steps; ++step) same = one_step(step, seen, verdict);
   judge(verdict);
   return verdict;
 }

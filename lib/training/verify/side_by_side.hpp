@@ -29,8 +29,8 @@ struct StepRow {
   std::int64_t step = 0;
   double loss = 0, target_loss = 0, grad_norm = 0, loss_scale = 1;  ///< loss and norm are the reference's
   bool skipped = false;  ///< by both sides (float16): losses and parameters were compared, gradients are not finite
-  Difference losses, norms, gradient, parameter;
-  std::vector<Difference> gradients, parameters;  ///< by unit
+  Difference losses{}, norms{}, gradient{}, parameter{};
+  std::vector<Difference> gradients{}, parameters{};  ///< by unit
 };
 
 struct Verdict {
@@ -42,10 +42,8 @@ struct Verdict {
   StepRow largest{};       ///< over all steps
 };
 
-/// Receives the results. Called on every rank with the same content.
-struct Sink {
-  std::function<void(const StepRow& row)> step{};
-};
+/// Receives a step's result. Called on every rank with the same content.
+using StepSeen = std::function<void(const StepRow& row)>;
 
 class SideBySide {
  public:
@@ -54,7 +52,7 @@ class SideBySide {
   ~SideBySide();
 
   /// Trains until the first difference, or to the end. COLLECTIVE.
-  Verdict run(const Sink& sink);
+  Verdict run(const StepSeen& seen);
 
   /// The effects of the passes on the target's plans.
   std::vector<std::string> pass_effects() const;
@@ -70,7 +68,7 @@ class SideBySide {
   struct Covered;
   std::unique_ptr<State> state_;
 
-  bool one_step(std::int64_t step, const Sink& sink, Verdict& verdict);
+  bool one_step(std::int64_t step, const StepSeen& seen, Verdict& verdict);
   void judge(Verdict& verdict);
   /// Sums what the ranks compared, parameter by parameter, until one of which nothing is proved; returns why.
   /// COLLECTIVE.

@@ -43,11 +43,9 @@ class Parameters {
   /// gathered, with the rounding of the collective. On the group's device, or on the host if they are rounded.
   /// COLLECTIVE.
   at::Tensor whole();
-
   /// Starts and finishes the all-gather; loads the slice first if it is offloaded. COLLECTIVE.
   void start_gather();
-  /// The same in two parts, for a collective of several units: the operands, nothing if this rank has all; and the
-  /// started collective.
+  /// The same in two parts, for a collective of several units: the operands (none if this rank has all), and its work.
   std::vector<comm::Gathered> ready_to_gather();
   void is_gathered_by(std::shared_ptr<comm::Pending> work) { gather_ = std::move(work); }
   /// The same from the secondary partition. REQUIRES: partition().
@@ -62,11 +60,9 @@ class Parameters {
   void plant_scale() { encoding_->plant_scale(); }
   /// Drops the gathered parameters (stage 3); accessing them from here on faults.
   void release();
-  /// Drops the shard, and gives it memory again, without values: whether it had none. REQUIRES: it stays in device
-  /// memory.
+  /// Drops the shard; gives it memory again, without values: whether it had none. REQUIRES: it stays in device memory.
   void drop_shard() { slice_.reset(); }
   bool take_shard();
-
   /// Tensors of the layout's type in the unit's order, leaves of the autograd graph if they are trained; separate
   /// tensors for each chunk of a micro-batch, over the same memory.
   const std::vector<at::Tensor>& leaves(int chunk = 0) const { return leaves_[static_cast<std::size_t>(chunk)]; }
@@ -90,7 +86,6 @@ class Parameters {
   bool loaded_to_gather_ = false;                 // it was in the store
 
   bool sharded() const { return layout_.divided.parameters; }
-
   /// This rank's slice of the trained, or of the frozen elements, in place.
   device::View slice(bool frozen) const;
   device::View shard_memory() const;

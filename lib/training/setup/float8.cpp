@@ -43,8 +43,7 @@ bool float8_gathers(const config::Reading& config, const Settings& s) {
 }  // namespace
 
 std::string float8_name(kernel::Scales scales) {
-  if (scales == kernel::Scales::none) return "none";
-  return scales == kernel::Scales::rowwise ? "rowwise" : "tensorwise";
+  return scales == kernel::Scales::none ? "none" : scales == kernel::Scales::rowwise ? "rowwise" : "tensorwise";
 }
 
 void choose_float8(const config::Reading& config, Settings& s) {

@@ -19,8 +19,6 @@ std::string allowed_chunks(const model::Model& model) {
   return joined(counts, ", ", [](std::int64_t chunks) { return to_text(chunks); });
 }
 
-using config::setting;
-
 /// A step's batch over all ranks, train_batch_size, is batch_size x accumulation steps x ranks: what is not set of the
 /// first two follows, as DeepSpeed has it. Micro-batches that ranks cannot share evenly are divided as evenly as they
 /// can be.

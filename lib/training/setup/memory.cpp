@@ -148,6 +148,10 @@ std::string remedies(const model::Model& model, const Settings& s, int ranks, bo
 
 void explain_memory(const comm::Group& group, const model::Model& model, const Settings& settings) {
   std::string what;
+  const auto no_room = [&] {
+    return "no room on " + device::to_text(group.device()) + ", where " +
+           to_bytes_text(static_cast<double>(device::statistics(group.device()).allocated)) + " are held";
+  };
   try {
     throw;
   } catch (const device::OutOfMemory& error) {
@@ -156,12 +160,9 @@ void explain_memory(const comm::Group& group, const model::Model& model, const S
     // LibTorch's own, of many sentences: "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has ..."
     const std::string said = error.what_without_backtrace();
     const std::size_t at = said.find("Tried to allocate "), end = said.find(". ", at);
-    what = "no room on " + device::to_text(group.device()) + ", where " +
-           to_bytes_text(static_cast<double>(device::statistics(group.device()).allocated)) + " are held" +
-           (at == std::string::npos ? "" : ": t" + said.substr(at + 1, end - at - 1));
+    what = no_room() + (at == std::string::npos ? "" : ": t" + said.substr(at + 1, end - at - 1));
   } catch (const std::bad_alloc&) {
-    what = "no room on " + device::to_text(group.device()) + ", where " +
-           to_bytes_text(static_cast<double>(device::statistics(group.device()).allocated)) + " are held";
+    what = no_room();
   } catch (...) {
     return;
   }

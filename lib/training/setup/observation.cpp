@@ -76,8 +76,6 @@ void choose_observation(const config::Reading& config, Settings& s) {
   choose_trackers(config, s);
 }
 
-using config::setting;
-
 void choose_checkpoints(const config::Reading& config, Settings& s) {
   s.save_steps = config[setting<"training.save_steps">];
   s.save_final = config[setting<"training.save_final">];

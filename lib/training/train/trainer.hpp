@@ -38,17 +38,15 @@ class Trainer {
   Batches& batches() { return batches_; }
   /// The evaluation on held-out data, as lines for people. COLLECTIVE.
   std::vector<std::string> evaluate();
-
   /// The step after which run() begins: 0, or the step of the checkpoint.
   std::int64_t done() const { return done_; }
 
   /// The records of all steps so far.
   const metric::Table& records() const { return run_.records; }
 
-  /// Trains until the last step, a signal, or a step after which the training is no
-  /// longer finite: that one is not saved. Writes checkpoints into `folder` (rank 0's
-  /// counts). Facts known before the first step are added to `attributes`, and each is a
-  /// `run: KEY=VALUE` line. `earlier`: records of earlier steps, to continue. COLLECTIVE.
+  /// Trains until the last step, a signal, or a step after which the training is no longer finite: that one is not
+  /// saved. Writes checkpoints into `folder` (rank 0's counts). Facts known before the first step are added to
+  /// `attributes`, and each is a `run: KEY=VALUE` line. `earlier`: records of earlier steps, to continue. COLLECTIVE.
   Outcome run(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
               metric::Table earlier = {});
 

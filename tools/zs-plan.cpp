@@ -73,8 +73,7 @@ std::vector<int> numbers(const Args& args, const std::string& option, const std:
   for (std::size_t end = 0; (end = text.find(',')) != std::string::npos; text.erase(0, end + 1)) {
     const auto number = zs::parse_int(text.substr(0, end));
     if (!number || *number < 1 || *number > most) refuse(text.substr(0, end));
-    if (std::find(numbers.begin(), numbers.end(), *number) == numbers.end())
-      numbers.push_back(static_cast<int>(*number));
+    if (std::ranges::find(numbers, *number) == numbers.end()) numbers.push_back(static_cast<int>(*number));
   }
   return numbers;
 }
@@ -219,8 +218,7 @@ zs::Status run(const Args& args) {
     cluster.nodes = number;
     for (plan::Candidate& one : plan::candidates(measured, cluster)) found.push_back(std::move(one));
   }
-  const bool any =
-      std::any_of(found.begin(), found.end(), [](const plan::Candidate& one) { return one.why_not.empty(); });
+  const bool any = std::ranges::any_of(found, [](const plan::Candidate& one) { return one.why_not.empty(); });
   const Counts sizes = counts(measured.front().shape);
   const std::string form = zs::cli::form_of(args, "table");
   zs::Output out(args.text("output"));

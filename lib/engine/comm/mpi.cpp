@@ -129,9 +129,8 @@ std::unique_ptr<Collective> MpiGroup::make_all_to_all(std::span<const View> to, 
   auto messages = MessageGroup::make_all_to_all(to, from, what);
   const auto ranks = static_cast<std::size_t>(size());
   if (!memory_ || ranks > Entry::kMostParts) return messages;
-  const auto work = [into = std::vector(from.begin(), from.end()), local = rank(),
+  const auto work = [into = std::vector(from.begin(), from.end()), rank = static_cast<std::size_t>(rank()),
                      ranks](const std::vector<std::byte*>& data) {
-    const auto rank = static_cast<std::size_t>(local);
     for (std::size_t i = 1; i < ranks; ++i) {
       const std::size_t other = (rank + i) % ranks;
       std::copy_n(data[other * ranks + rank], into[other].bytes(), into[other].data);

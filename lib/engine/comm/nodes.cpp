@@ -69,9 +69,8 @@ void Nodes::reduce_scatter(const Summands& summands, const View& mine, const std
   Terms by_node;
   for (std::int64_t node = 0; node < M; ++node) by_node.push_back(addends_of(summands.addends, node * L, L).sums);
   Summands in_node{ranks * piece, summands.type, addends_of(summands.addends, across_->rank() * L, L)};
-  const auto terms = static_cast<std::int64_t>(summands.terms.size()),
-             sums = static_cast<std::int64_t>(in_node.addends.sums.size()),
-             results = static_cast<std::int64_t>(summands.addends.sums.size());
+  const auto terms = std::ssize(summands.terms), sums = std::ssize(in_node.addends.sums),
+             results = std::ssize(summands.addends.sums);
   const device::Buffer turned = node_->allocate(terms * ranks * piece * device::size(summands.type)),
                        of_node = across_->allocate(sums * M * piece * 4), sum = across_->allocate(results * piece * 4);
   for (std::int64_t i = 0; i < terms; ++i) {

@@ -53,10 +53,8 @@ class Made : public Dataset {
 
   Samples read(std::span<const Draw> draws) const override {
     const auto pixels = static_cast<std::size_t>(3 * images_.transform.size * images_.transform.size);
-    Samples samples{static_cast<std::int64_t>(draws.size()),
-                    {},
-                    std::vector<float>(draws.size() * pixels),
-                    std::vector<std::int64_t>(draws.size())};
+    Samples samples{
+        std::ssize(draws), {}, std::vector<float>(draws.size() * pixels), std::vector<std::int64_t>(draws.size())};
     each(samples.count, images_.threads, [&](std::int64_t i) {
       const auto at = static_cast<std::size_t>(i);
       samples.targets[at] = make(draws[at], std::span(samples.pixels).subspan(at * pixels, pixels));
@@ -150,8 +148,7 @@ void cut(image::Part& part, std::int64_t count) {
 /// "3 images are bad: dir/a.jpg: is empty; dir/b.jpg: is cut short; ..."
 std::string summary(const std::vector<std::string>& bad) {
   constexpr std::size_t kNamed = 3;
-  std::string text =
-      to_text(static_cast<std::int64_t>(bad.size())) + (bad.size() == 1 ? " image is bad: " : " images are bad: ");
+  std::string text = to_text(std::ssize(bad)) + (bad.size() == 1 ? " image is bad: " : " images are bad: ");
   for (std::size_t i = 0; i < std::min(bad.size(), kNamed); ++i) text += (i == 0 ? "" : "; ") + bad[i];
   return text + (bad.size() > kNamed ? "; ..." : "");
 }
@@ -192,7 +189,7 @@ std::string read_all(image::Part& part, const Images& images, std::vector<std::s
 Split images(const Images& images) {
   if (images.path == kGenerated) return generated(images);
   image::Listing listing = image::list(images.path);
-  const auto classes = static_cast<std::int64_t>(listing.classes.size());
+  const auto classes = std::ssize(listing.classes);
   if (classes > images.labels)
     throw Error(images.path, 0,
                 "has " + to_text(classes) + " classes, the model " + to_text(images.labels) +
@@ -217,7 +214,7 @@ Split images(const Images& images) {
     throw Error(images.path, 0,
                 "leaves no image to " + std::string(listing.training.size() == 0 ? "train on" : "validate with"));
   if (!listing.left_out.empty())
-    split.notes.push_back(images.path + ": " + to_text(static_cast<std::int64_t>(listing.left_out.size())) +
+    split.notes.push_back(images.path + ": " + to_text(std::ssize(listing.left_out)) +
                           " files are not *.jpg, *.jpeg or *.png and are left out: " + listing.left_out.front() +
                           (listing.left_out.size() > 1 ? ", ..." : ""));
   const XXH128_hash_t hash = XXH3_128bits(content.data(), content.size());

@@ -42,7 +42,7 @@ bool holds_token_files(const std::string& folder, const std::vector<Division>& d
 
 std::string left_out_note(const std::vector<std::string>& files, const std::string& why) {
   constexpr std::size_t kNamed = 3;
-  std::string text = to_text(static_cast<std::int64_t>(files.size())) + " files " + why + ": ";
+  std::string text = to_text(std::ssize(files)) + " files " + why + ": ";
   for (std::size_t i = 0; i < std::min(files.size(), kNamed); ++i) text += (i == 0 ? "" : ", ") + files[i];
   return text + (files.size() > kNamed ? ", ..." : "");
 }
@@ -158,8 +158,7 @@ Split text(const Text& text) {
   const bool joins = text.packing == Packing::whole;
   if (!joins && !marked) cutting.separator = separator(text, sources.token_files);
   Split split = windows(parts, cutting, text.held_out);
-  if (!joins && !marked && sources.token_files &&
-      split.documents <= static_cast<std::int64_t>(sources.divisions.size()))
+  if (!joins && !marked && sources.token_files && split.documents <= std::ssize(sources.divisions))
     throw Error(text.path, 0,
                 std::string("packing ") + name(text.packing) + ": the end of text, id " + to_text(cutting.separator) +
                     ", is not between documents: name the --tokenizer of these ids, or use --packing whole");

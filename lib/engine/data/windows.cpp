@@ -40,9 +40,7 @@ class Cut {
   std::int64_t too_long() const { return too_long_; }
   /// Whether some targets of windows stand for none.
   bool pads() const { return !rows_.first.empty(); }
-  std::int64_t size() const {
-    return pads() ? static_cast<std::int64_t>(rows_.first.size()) - 1 : (tokens_->count() - 1) / cutting_.length;
-  }
+  std::int64_t size() const { return pads() ? std::ssize(rows_.first) - 1 : (tokens_->count() - 1) / cutting_.length; }
   /// The pieces in a window, in order.
   std::vector<Piece> at(std::int64_t window) const {
     if (!pads()) return {{window * cutting_.length, cutting_.length}};
@@ -157,7 +155,7 @@ class Windows final : public Dataset {
   Samples read(std::span<const Draw> draws) const override {
     const std::int64_t length = cut_->cutting().length;
     const std::size_t numbers = draws.size() * static_cast<std::size_t>(length);
-    Samples samples{static_cast<std::int64_t>(draws.size()),
+    Samples samples{std::ssize(draws),
                     std::vector<std::int64_t>(numbers, cut_->cutting().separator),
                     {},
                     std::vector<std::int64_t>(numbers, kPadding),

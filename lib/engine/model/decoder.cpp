@@ -267,8 +267,8 @@ class BlockExperts final : public unit::Unit {
     Shared shared;
     Settings settings;
   };
-  BlockExperts(const Of& decoder, std::int64_t begin, std::int64_t end)
-      : BlockExperts(decoder, begin, end, ParameterList(kPrefix + decoder.block->name() + ".", decoder.settings)) {}
+  BlockExperts(const Of& layer, std::int64_t begin, std::int64_t end)
+      : BlockExperts(layer, begin, end, ParameterList(kPrefix + layer.block->name() + ".", layer.settings)) {}
 
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> owned, std::span<const Tensor> borrowed,
                  const ForwardContext& context) const override {
@@ -284,13 +284,13 @@ class BlockExperts final : public unit::Unit {
   Of of_;
   Experts experts_;
 
-  BlockExperts(const Of& decoder, std::int64_t begin, std::int64_t end, ParameterList list)
-      : BlockExperts(decoder, list,
-                     Experts(*decoder.shared.family->experts, decoder.shared.decoder.mixture, decoder.shared.decoder.C,
-                             begin, end, decoder.settings, list)) {}
-  BlockExperts(const Of& decoder, const ParameterList& list, Experts experts)
-      : Unit(decoder.block->name() + ".experts", begun(list.parameters(), kPrefix, decoder.settings), decoder.number),
-        of_(decoder),
+  BlockExperts(const Of& layer, std::int64_t begin, std::int64_t end, ParameterList list)
+      : BlockExperts(layer, list,
+                     Experts(*layer.shared.family->experts, layer.shared.decoder.mixture, layer.shared.decoder.C, begin,
+                             end, layer.settings, list)) {}
+  BlockExperts(const Of& layer, const ParameterList& list, Experts experts)
+      : Unit(layer.block->name() + ".experts", begun(list.parameters(), kPrefix, layer.settings), layer.number),
+        of_(layer),
         experts_(std::move(experts)) {}
 };
 

@@ -306,14 +306,13 @@ std::string decoder_json(const Description& family, const Decoder& s, const Mode
   if (s.rope.fraction != 1) json["partial_rotary_factor"] = s.rope.fraction;
   put("rope_local_base_freq", s.local_rope.theta);
   put("original_max_position_embeddings", s.rope.original_positions > 0 ? s.rope.original_positions : model.positions);
-  const bool slides = std::any_of(s.windows.begin(), s.windows.end(), [](std::int64_t window) { return window > 0; });
-  put("sliding_window", slides ? Json(*std::max_element(s.windows.begin(), s.windows.end())) : Json());
+  const bool slides = std::ranges::any_of(s.windows, [](std::int64_t window) { return window > 0; });
+  put("sliding_window", slides ? Json(*std::ranges::max_element(s.windows)) : Json());
   put("use_sliding_window", slides);
   Json types = Json::array();
   for (const std::int64_t window : s.windows) types.push_back(window > 0 ? "sliding_attention" : "full_attention");
   put("layer_types", types);
-  put("max_window_layers",
-      std::find_if(s.windows.begin(), s.windows.end(), [](auto window) { return window > 0; }) - s.windows.begin());
+  put("max_window_layers", std::ranges::find_if(s.windows, [](auto window) { return window > 0; }) - s.windows.begin());
   put("query_pre_attn_scalar", s.scale > 0 ? static_cast<std::int64_t>(std::llround(1 / (s.scale * s.scale))) : s.D);
   put("attn_logit_softcapping", or_null(s.score_cap));
   put("final_logit_softcapping", or_null(s.logit_cap));

@@ -19,7 +19,7 @@ constexpr std::array kTypes = {"default", "linear", "dynamic", "llama3", "yarn",
 std::string type_of(const Configuration& part, bool phi) {
   const std::string type = part.text("rope_type", part.text("type", "default"));
   if (phi && (type == "su" || type == "yarn")) return "longrope";
-  if (std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end()) return type;
+  if (std::ranges::find(kTypes, type) != kTypes.end()) return type;
   part.refuse(part.has("rope_type") ? "rope_type" : "type",
               "'" + type + "' is not known (zs knows " + joined(kTypes) + ")");
 }
@@ -31,10 +31,9 @@ void require(const Configuration& part, const std::string& type, const char* key
 std::vector<double> numbers(const Configuration& part, const char* key) {
   const nlohmann::json& list = part.values()[key];
   std::vector<double> numbers;
-  const bool good =
-      list.is_array() && !list.empty() && std::all_of(list.begin(), list.end(), [](const nlohmann::json& each) {
-        return each.is_number() && each.get<double>() > 0 && std::isfinite(each.get<double>());
-      });
+  const bool good = list.is_array() && !list.empty() && std::ranges::all_of(list, [](const nlohmann::json& each) {
+                      return each.is_number() && each.get<double>() > 0 && std::isfinite(each.get<double>());
+                    });
   if (!good) part.refuse(key, "is not a list of numbers of more than 0");
   for (const nlohmann::json& each : list) numbers.push_back(each.get<double>());
   return numbers;

@@ -22,12 +22,11 @@ std::int64_t cost(std::span<const Matrix> matrices) {
 
 std::vector<std::vector<Matrix>> owned(std::span<const Matrix> matrices, int ranks) {
   std::vector<Matrix> by_cost(matrices.begin(), matrices.end());
-  std::stable_sort(by_cost.begin(), by_cost.end(),
-                   [](const Matrix& a, const Matrix& b) { return a.cost() > b.cost(); });
+  std::ranges::stable_sort(by_cost, [](const Matrix& a, const Matrix& b) { return a.cost() > b.cost(); });
   std::vector<std::vector<Matrix>> owners(static_cast<std::size_t>(ranks));
   std::vector<std::int64_t> costs(owners.size());
   for (const Matrix& matrix : by_cost) {
-    const auto least = std::min_element(costs.begin(), costs.end());
+    const auto least = std::ranges::min_element(costs);
     *least += matrix.cost();
     owners[static_cast<std::size_t>(least - costs.begin())].push_back(matrix);
   }

@@ -83,9 +83,7 @@ class MemoryWalk {
   }
 };
 
-double most(const std::vector<double>& curve) {
-  return curve.empty() ? 0 : *std::max_element(curve.begin(), curve.end());
-}
+double most(const std::vector<double>& curve) { return curve.empty() ? 0 : *std::ranges::max_element(curve); }
 
 }  // namespace
 

@@ -37,7 +37,7 @@ class Insertions {
 };
 
 std::size_t place_of(const Plan& plan, const Op& op) {
-  return static_cast<std::size_t>(std::find(plan.ops.begin(), plan.ops.end(), op) - plan.ops.begin());
+  return static_cast<std::size_t>(std::ranges::find(plan.ops, op) - plan.ops.begin());
 }
 
 bool trained(const Plan& plan, int unit) { return plan.shape.units[static_cast<std::size_t>(unit)].trained() > 0; }
@@ -87,7 +87,7 @@ std::vector<double> most_from(const std::vector<double>& curve, std::size_t norm
 
 /// With the optimizer state of `units` away from the beginning of the step on, each until memory allows.
 Plan without_states(const Plan& plan, const Budget& budget, std::vector<int> units) {
-  std::sort(units.begin(), units.end());  // as they are updated
+  std::ranges::sort(units);  // as they are updated
   Insertions insertions(plan);
   for (const int unit : units) insertions.put(0, {Kind::store, unit});
   std::vector<double> most;
@@ -102,8 +102,7 @@ Plan without_states(const Plan& plan, const Budget& budget, std::vector<int> uni
     away -= bytes(unit);
     std::size_t place = place_of_load(plan, unit);
     if (!most.empty()) {
-      const auto fits =
-          std::find_if(most.begin(), most.end(), [&](double bytes) { return bytes - away <= budget.memory; });
+      const auto fits = std::ranges::find_if(most, [&](double bytes) { return bytes - away <= budget.memory; });
       place = std::min(place, static_cast<std::size_t>(fits - most.begin()));
     }
     insertions.put(place, {Kind::load, unit});
@@ -115,7 +114,7 @@ Plan without_states(const Plan& plan, const Budget& budget, std::vector<int> uni
 
 Plan offload_adam_states(const Plan& plan, const Budget& budget) {
   std::vector<int> units = units_with_state(plan);
-  std::reverse(units.begin(), units.end());  // those first that are updated last, and have most time to come back
+  std::ranges::reverse(units);  // those first that are updated last, and have most time to come back
   return fitted(plan, budget, units,
                 [&](const std::vector<int>& moved) { return without_states(plan, budget, moved); });
 }
@@ -132,8 +131,8 @@ Plan offload_adam_states_sync(const Plan& plan, const Budget&) {
 Plan offload_parameters(const Plan& plan, const Budget& budget) {
   if (!plan.shape.divided().parameters || plan.shape.offload_parameters) return plan;
   std::vector<int> units = units_of(plan);
-  std::stable_sort(units.begin(), units.end(),
-                   [&](int a, int b) { return shard_bytes(plan.shape, a, 1) > shard_bytes(plan.shape, b, 1); });
+  std::ranges::stable_sort(units,
+                           [&](int a, int b) { return shard_bytes(plan.shape, a, 1) > shard_bytes(plan.shape, b, 1); });
   return fitted(plan, budget, units, [&](const std::vector<int>& moved) {
     Insertions insertions(plan);
     for (const int unit : moved) {

@@ -44,8 +44,7 @@ device::View Directions::common(const Matrix& matrix, int rank) const {
 /// Between each owner and the ranks that update parts of its matrix: to the owner, or from it.
 comm::Work Directions::exchange(const Round& round, bool to_owners) const {
   const int mine = group_->rank();
-  std::vector<device::View> of_others,
-      local;  // this rank's part of each owner's matrix; each rank's part of its matrix
+  std::vector<device::View> of_others, local;  // this rank's part of others' matrices; each rank's part of its matrix
   for (int rank = 0; rank < group_->size(); ++rank) {
     const bool here = rank == mine;
     of_others.push_back(here ? all_.part(0, 0) : common(round[static_cast<std::size_t>(rank)], mine));

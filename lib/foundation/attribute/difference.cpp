@@ -115,8 +115,7 @@ std::vector<Difference> differences(const std::vector<const Facts*>& runs) {
 
 std::vector<Difference> of_role(const std::vector<Difference>& differences, Role role) {
   std::vector<Difference> some;
-  std::copy_if(differences.begin(), differences.end(), std::back_inserter(some),
-               [&](const Difference& one) { return one.role == role; });
+  std::ranges::copy_if(differences, std::back_inserter(some), [&](const Difference& one) { return one.role == role; });
   return some;
 }
 
@@ -152,7 +151,7 @@ std::string text(const std::vector<Difference>& some, std::size_t most) {
   for (const Difference& one : some) {
     std::vector<std::string> values;
     for (const std::string& value : one.values) {
-      if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+      if (std::ranges::find(values, value) == values.end()) values.push_back(value);
     }
     std::string part = std::string(label(one.name)) + " (";
     for (std::size_t i = 0; i < values.size() && i < kValues; ++i) {

@@ -25,9 +25,7 @@ Words name_words(std::string_view name) {
   return words;
 }
 
-bool contains(const auto& names, std::string_view word) {
-  return std::find(names.begin(), names.end(), word) != names.end();
-}
+bool contains(const auto& names, std::string_view word) { return std::ranges::find(names, word) != names.end(); }
 
 // Words that indicate a secret anywhere in a name, and those that do at its end.
 constexpr std::array<std::string_view, 10> kAnywhere = {
@@ -96,7 +94,7 @@ struct Part {
 /// Tokens are random: words that hyphens join are none.
 bool is_random(std::string_view text, std::size_t exactly) {
   const auto has = [&](int (*kind)(int)) {
-    return std::any_of(text.begin(), text.end(), [&](unsigned char c) { return kind(c) != 0; });
+    return std::ranges::any_of(text, [&](unsigned char c) { return kind(c) != 0; });
   };
   return (has(std::isdigit) || text.size() == exactly) && has(std::isupper);
 }
@@ -186,7 +184,7 @@ Part named(std::string_view text, std::size_t at) {
   }
   Part value = value_at(text, begin);
   std::string head(name.substr(name.find_last_of("-_.") + 1));
-  std::transform(head.begin(), head.end(), head.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::ranges::transform(head, head.begin(), [](unsigned char c) { return std::tolower(c); });
   const bool bare = value.begin == begin && begin < text.size() && text[begin] != '[' && text[begin] != '{';
   if (bare && (head == "cookie" || head == "cookies"))
     value.end = std::min(text.find_first_of("\r\n\"'", begin), text.size());

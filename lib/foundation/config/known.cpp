@@ -27,8 +27,7 @@ const Known* known(std::string_view key) {
 }
 
 const Known* known_option(std::string_view option) {
-  const auto found =
-      std::find_if(kSettings.begin(), kSettings.end(), [&](const Known& row) { return has_word(row.options, option); });
+  const auto found = std::ranges::find_if(kSettings, [&](const Known& row) { return has_word(row.options, option); });
   return found == kSettings.end() ? nullptr : &*found;
 }
 

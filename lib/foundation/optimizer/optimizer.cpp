@@ -36,8 +36,7 @@ std::span<const Description> all() { return kAll; }
 const Description& description(Kind kind) { return kAll[static_cast<std::size_t>(kind)]; }
 
 const Description* named(std::string_view name) {
-  const auto* const found =
-      std::find_if(kAll.begin(), kAll.end(), [&](const Description& one) { return one.name == name; });
+  const auto* const found = std::ranges::find_if(kAll, [&](const Description& one) { return one.name == name; });
   return found == kAll.end() ? nullptr : &*found;
 }
 
@@ -49,7 +48,7 @@ const Description* named_by_deepspeed(std::string_view type) {
 
 bool reads(const Description& one, std::string_view setting) {
   const std::vector<std::string_view> words = words_of(one.reads);
-  return std::find(words.begin(), words.end(), setting) != words.end();
+  return std::ranges::find(words, setting) != words.end();
 }
 
 std::string readers(std::string_view setting) {

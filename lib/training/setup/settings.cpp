@@ -64,16 +64,15 @@ void choose_checkpointing(const config::Reading& config, Settings& s) {
   if (!s.model.fused)
     refuse(entry, "only fused kernels keep what attention computed: use --compile, or leave selective out");
   for (const plan::Scheduled& passes : s.passes) {
-    if (std::find(passes.passes.begin(), passes.passes.end(), "offload_activation") != passes.passes.end())
+    if (std::ranges::find(passes.passes, "offload_activation") != passes.passes.end())
       refuse(entry, "the pass offload_activation moves what checkpointing keeps away: leave out one of them");
   }
 }
 
 /// Whether a pass moves something out of device memory.
 bool offloads(const plan::Schedule& passes) {
-  return std::any_of(passes.begin(), passes.end(), [](const plan::Scheduled& entry) {
-    return std::any_of(entry.passes.begin(), entry.passes.end(),
-                       [](const std::string& name) { return name.starts_with("offload_"); });
+  return std::ranges::any_of(passes, [](const plan::Scheduled& entry) {
+    return std::ranges::any_of(entry.passes, [](const std::string& name) { return name.starts_with("offload_"); });
   });
 }
 
@@ -223,7 +222,7 @@ constexpr std::array kDtypes = {std::pair{at::kFloat, "float32"}, std::pair{at::
 /// REQUIRES: the configuration's choices.
 at::ScalarType dtype_named(std::string name) {
   if (name.starts_with("torch.")) name.erase(0, 6);
-  return std::find_if(kDtypes.begin(), kDtypes.end(), [&](const auto& row) { return row.second == name; })->first;
+  return std::ranges::find_if(kDtypes, [&](const auto& row) { return row.second == name; })->first;
 }
 
 /// The type of autocast, float32 where it is off.
@@ -256,7 +255,7 @@ void choose_backend(const config::Reading& config, Settings& s) {
 }  // namespace
 
 std::string dtype_name(at::ScalarType dtype) {
-  return std::find_if(kDtypes.begin(), kDtypes.end(), [&](const auto& row) { return row.first == dtype; })->second;
+  return std::ranges::find_if(kDtypes, [&](const auto& row) { return row.first == dtype; })->second;
 }
 
 std::string autocast_name(const Settings& settings) {

@@ -157,8 +157,7 @@ Outcome Trainer::end_records(std::int64_t step, bool stopped) {
 Outcome Trainer::outcome(bool stopped) const {
   const metric::Table& records = run_.records;
   const auto& times = records.find("iteration_time")->reals();
-  const auto skipped = static_cast<std::size_t>(
-      std::min<std::int64_t>(settings_.timing_warmup, static_cast<std::int64_t>(times.size()) - 1));
+  const auto skipped = static_cast<std::size_t>(std::min<std::int64_t>(settings_.timing_warmup, std::ssize(times) - 1));
   const auto& counts = records.find(counted())->integers();
   double sum = 0, counted_sum = 0;
   for (std::size_t i = skipped; i < times.size(); ++i) sum += times[i], counted_sum += static_cast<double>(counts[i]);

@@ -9,6 +9,7 @@
 #include <re2/re2.h>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
 #include "base/number.hpp"
 #include "checkpoints/fact.hpp"
 #include "tensorfile/pickle.hpp"
@@ -90,17 +91,13 @@ class DcpReader {
   int highest_ = -1;
 
   void fault(const std::string& file, const std::string& what) {
-    if (broken_.insert(file + what).second) state_.faults.push_back(located(folder_ + "/" + file, 0, what));
+    if (broken_.insert(file + what).second) state_.fault(folder_ + "/" + file, what);
   }
 
   void index(const Dict& dict) {
     for (const Item& item : dict.items) {
-      const Object* const key = item.key.get<Object>();
-      const Object* const info = item.value.get<Object>();
-      const Value* const fqn = key ? key->find("fqn") : nullptr;
-      const Value* const path = info ? info->find("relative_path") : nullptr;
-      const auto offset = integer_of(info ? info->find("offset") : nullptr),
-                 length = integer_of(info ? info->find("length") : nullptr);
+      const Value *const fqn = item.key.find("fqn"), *const path = item.value.find("relative_path");
+      const auto offset = integer_of(item.value.find("offset")), length = integer_of(item.value.find("length"));
       if (!fqn || !fqn->get<std::string>() || !path || !path->get<std::string>() || !offset || !length || *offset < 0 ||
           *length < 0) {
         fault(".metadata", "has an entry of storage_data that says no place");
@@ -112,27 +109,24 @@ class DcpReader {
         fault(".metadata", *fqn->get<std::string>() + ": is in '" + name + "', which is no file of this folder");
         continue;
       }
-      if (const Value* const packed = info->find("transform_descriptors"); packed && !packed->is_none()) {
+      if (const Value* const packed = item.value.find("transform_descriptors"); packed && !packed->is_none()) {
         fault(name, "is compressed (transform_descriptors), which zs does not read");
         continue;
       }
       const Stored stored{name, static_cast<std::uint64_t>(*offset), static_cast<std::uint64_t>(*length)};
-      const auto at = sizes_of(key->find("offset"));
+      const auto at = sizes_of(item.key.find("offset"));
       if (!at)
         bytes_[*fqn->get<std::string>()] = stored;
       else if (!parts_[*fqn->get<std::string>()].emplace(*at, stored).second)
         fault(name,
               *fqn->get<std::string>() + ": two entries of storage_data for the part at " + tensorfile::to_text(*at));
-      int rank = -1;
-      if (std::sscanf(name.c_str(), "__%d_", &rank) == 1) highest_ = std::max(highest_, rank);
+      highest_ = std::max(highest_, rank_of(name));
     }
   }
 
   /// Names may contain dots: planner_data says where they divide.
   void paths(const Value* planner) {
-    const Dict* const dict = planner ? planner->get<Dict>() : nullptr;
-    if (!dict) return;
-    for (const Item& item : dict->items) {
+    for (const Item& item : items_of(planner)) {
       const auto* const tuple = item.value.get<tensorfile::Tuple>();
       if (!tuple) continue;
       std::string joined;
@@ -144,21 +138,12 @@ class DcpReader {
   std::shared_ptr<const Mapping> open(const std::string& file) {
     auto& mapping = opened_[file];
     if (mapping || broken_.contains(file)) return mapping;
-    std::error_code failure;
-    if (!fs::exists(folder_ + "/" + file, failure)) {
+    if (const int rank = rank_of(file); !is_there(folder_ + "/" + file)) {
       broken_.insert(file);
-      int rank = -1;
-      const bool of_rank = std::sscanf(file.c_str(), "__%d_", &rank) == 1;
-      state_.faults.push_back(
-          located(folder_ + "/" + file, 0,
-                  std::string("is missing") + (of_rank ? ": the file of rank " + std::to_string(rank) : "")));
-      return nullptr;
-    }
-    try {
-      mapping = Mapping::open(folder_ + "/" + file);
-    } catch (const Error& error) {
+      state_.fault(folder_ + "/" + file,
+                   rank < 0 ? "is missing" : "is missing: the file of rank " + std::to_string(rank));
+    } else if (!state_.attempt([&] { mapping = Mapping::open(folder_ + "/" + file); })) {
       broken_.insert(file);
-      state_.faults.emplace_back(error.what());
     }
     return mapping;
   }
@@ -176,10 +161,9 @@ class DcpReader {
     const std::string_view bytes = mapping->bytes();
     if (stored.offset > bytes.size() || stored.length > bytes.size() - stored.offset) {
       if (broken_.insert(stored.file).second)
-        state_.faults.push_back(located(folder_ + "/" + stored.file, 0,
-                                        "is cut short: " + fqn + " needs bytes " + std::to_string(stored.offset) +
-                                            " to " + std::to_string(stored.offset + stored.length) + " of " +
-                                            std::to_string(bytes.size())));
+        state_.fault(folder_ + "/" + stored.file,
+                     "is cut short: " + fqn + " needs bytes " + std::to_string(stored.offset) + " to " +
+                         std::to_string(stored.offset + stored.length) + " of " + std::to_string(bytes.size()));
       return {};
     }
     try {
@@ -258,25 +242,20 @@ class DcpReader {
       if (!typed) whole.dtype = tensor->dtype, typed = true;
       add_box(whole, {*tensor, 0, *at, rank_of(found->second.file), place_ + found->second.file});
     }
-    const auto named = fqns_.find(fqn);
-    settle(key_of(named == fqns_.end() ? fqn : named->second), std::move(whole), fqn);
+    settle(key_of(fqns_.contains(fqn) ? fqns_[fqn] : fqn), std::move(whole), fqn);
   }
 
   void settle(const Key& key, Whole whole, const std::string& fqn) {
-    if (whole.pieces.empty()) {
-      if (whole.count() > 0 && key.kind != Key::Kind::fact && key.kind != Key::Kind::hyper)
-        fault(".metadata", fqn + ": none of its parts can be read");
-    }
+    const bool of_parameter = key.kind != Key::Kind::fact && key.kind != Key::Kind::hyper;
+    if (whole.pieces.empty() && whole.count() > 0 && of_parameter)
+      fault(".metadata", fqn + ": none of its parts can be read");
     switch (key.kind) {
       case Key::Kind::weight:
-        state_.parameter(key.name).weight = std::move(whole);
-        return;
+        return void(state_.parameter(key.name).weight = std::move(whole));
       case Key::Kind::master:
-        state_.parameter(key.name).master = std::move(whole);
-        return;
+        return void(state_.parameter(key.name).master = std::move(whole));
       case Key::Kind::moment:
-        state_.parameter(key.name).moments[key.moment] = std::move(whole);
-        return;
+        return void(state_.parameter(key.name).moments[key.moment] = std::move(whole));
       case Key::Kind::step:
         if (!whole.pieces.empty()) {
           const Value value(whole.pieces.front().tensor);
@@ -315,9 +294,7 @@ class DcpReader {
     if (found == bytes_.end()) return fault(".metadata", fqn + ": storage_data has no place of it");
     const auto value = read(found->second, fqn);
     if (!value) return;
-    const auto named = fqns_.find(fqn);
-    const std::string name = named == fqns_.end() ? fqn : named->second;
-    const Key key = key_of(name);
+    const Key key = key_of(fqns_.contains(fqn) ? fqns_[fqn] : fqn);
     if (key.kind == Key::Kind::hyper && key.moment == "params" && value->get<tensorfile::List>()) {
       for (const Value& each : value->get<tensorfile::List>()->values) groups_[key.name].push_back(key_text(each));
       return;
@@ -342,13 +319,11 @@ class DcpReader {
         }
       }
     }
-    std::set<std::string> named;
-    for (const auto& [file, mapping] : opened_) named.insert(file);
     for (const auto& entry : fs::directory_iterator(folder_)) {
       const std::string name = entry.path().filename().string();
       std::error_code failure;
       if (!entry.is_regular_file(failure)) continue;
-      if (named.contains(name) || name == ".metadata")
+      if (opened_.contains(name) || name == ".metadata")
         state_.files.push_back({place_ + name, entry.file_size(failure), rank_of(name)});
       else if (name.ends_with(".distcp"))
         fault(

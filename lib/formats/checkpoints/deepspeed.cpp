@@ -2,10 +2,9 @@
 #include "checkpoints/deepspeed_reader.hpp"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 
+#include <re2/re2.h>
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
@@ -27,33 +26,21 @@ struct Role {
   int dp = -1, mp = 0, layer = -1;
 };
 
-/// Whether `name` is `pattern` with a number for each %d.
-bool is(const std::string& name, const char* pattern, int* first, int* second = nullptr) {
-  int end = -1;
-  const std::string format = std::string(pattern) + "%n";
-  if (second)
-    std::sscanf(name.c_str(), format.c_str(), first, second, &end);
-  else
-    std::sscanf(name.c_str(), format.c_str(), first, &end);
-  return end == static_cast<int>(name.size());
-}
-
 Role role_of(const std::string& name) {
+  static const RE2 kWhole("mp_rank_(\\d+)_model_states\\.pt"),
+      kOfRank("(?:bf16_|fp16_)?zero_pp_rank_(\\d+)_mp_rank_(\\d+)_optim_states\\.pt"),
+      kPart("zero_pp_rank_(\\d+)_mp_rank_(\\d+)_model_states\\.pt"),
+      kLayer("layer_(\\d+)-model(?:_\\d+-model)?_states\\.pt");
   Role role;
-  const auto as = [&](Role::Kind kind) { return role.kind = kind, role; };
-  if (is(name, "mp_rank_%d_model_states.pt", &role.mp)) return as(Role::Kind::model);
-  if (is(name, "zero_pp_rank_%d_mp_rank_%d_model_states.pt", &role.dp, &role.mp)) return as(Role::Kind::model);
-  for (const char* const prefix : {"", "bf16_", "fp16_"}) {
-    if (name.starts_with(prefix) &&
-        is(name.substr(std::strlen(prefix)), "zero_pp_rank_%d_mp_rank_%d_optim_states.pt", &role.dp, &role.mp))
-      return as(Role::Kind::optimizer);
-  }
-  role = {};
-  if (is(name, "layer_%d-model_%d-model_states.pt", &role.layer, &role.mp) ||
-      is(name, "layer_%d-model_states.pt", &role.layer))
-    return as(Role::Kind::layer);
-  if (name.find("expert_") != std::string::npos || name.starts_with("expp_rank_")) return as(Role::Kind::expert);
-  return {};
+  if (RE2::FullMatch(name, kWhole, &role.mp) || RE2::FullMatch(name, kPart, &role.dp, &role.mp))
+    role.kind = Role::Kind::model;
+  else if (RE2::FullMatch(name, kOfRank, &role.dp, &role.mp))
+    role.kind = Role::Kind::optimizer;
+  else if (RE2::FullMatch(name, kLayer, &role.layer))
+    role.kind = Role::Kind::layer;
+  else if (name.find("expert_") != std::string::npos || name.starts_with("expp_rank_"))
+    role.kind = Role::Kind::expert;
+  return role;
 }
 
 std::string trimmed(std::string text) {
@@ -88,9 +75,7 @@ State Reader::read() {
   return std::move(state_);
 }
 
-void Reader::fault(const std::string& file, const std::string& what) {
-  state_.faults.push_back(located(folder_ + "/" + file, 0, what));
-}
+void Reader::fault(const std::string& file, const std::string& what) { state_.fault(folder_ + "/" + file, what); }
 
 stage::Division Reader::divided() const { return stage::divided_by(state_.stage.value_or(0)); }
 
@@ -102,9 +87,7 @@ void Reader::scan() {
     std::error_code failure;
     if (!entry.is_regular_file(failure)) {
       if (name == "offloaded_tensors")
-        state_.faults.push_back(
-            located(folder_ + "/" + name, 0,
-                    "holds tensors that were offloaded to NVMe, in DeepSpeed's swap files, which zs does not read"));
+        fault(name, "holds tensors that were offloaded to NVMe, in DeepSpeed's swap files, which zs does not read");
       else if (name != "zero")
         state_.unread.push_back(name + "/");
       continue;
@@ -129,20 +112,14 @@ void Reader::scan() {
     if (role.kind == Role::Kind::layer) layers_[role.layer].push_back(name);
     if (role.kind == Role::Kind::expert) experts_.push_back(name);
   }
-  std::sort(state_.files.begin(), state_.files.end(),
-            [](const File& a, const File& b) { return std::tie(a.rank, a.name) < std::tie(b.rank, b.name); });
-  std::sort(state_.unread.begin(), state_.unread.end());
-  std::sort(experts_.begin(), experts_.end());
+  std::ranges::sort(state_.files,
+                    [](const File& a, const File& b) { return std::tie(a.rank, a.name) < std::tie(b.rank, b.name); });
+  std::ranges::sort(state_.unread);
+  std::ranges::sort(experts_);
 }
 
 bool Reader::open(const std::string& name, int dp, std::vector<Opened>& into) {
-  try {
-    into.push_back({name, dp, tensorfile::read_torch_objects(folder_ + "/" + name)});
-    return true;
-  } catch (const Error& error) {
-    state_.faults.emplace_back(error.what());
-    return false;
-  }
+  return state_.attempt([&] { into.push_back({name, dp, tensorfile::read_torch_objects(folder_ + "/" + name)}); });
 }
 
 const Opened* Reader::open_models() {
@@ -163,18 +140,13 @@ void Reader::open_optimizers() {
     }
   }
   std::erase_if(optimizer_files_, [](const auto& each) { return each.second.empty(); });
-  const Value* stage = nullptr;
-  if (!optimizer_files_.empty()) stage = optimizer_files_.begin()->second.front().root.find("optimizer_state_dict");
-  if (stage) {
-    if (const auto number = integer_of(stage->find("zero_stage"))) {
-      state_.stage = *number;
-    } else {  // BF16_Optimizer
-      state_.stage = 1;
-      state_.layout = "BF16_Optimizer";
-    }
-  } else {
+  if (optimizer_files_.empty()) {
     const bool cut = models_.begin()->second.begin()->first >= 0;
     state_.stage = cut ? 3 : optimizers_.empty() ? 0 : 1;
+  } else {
+    const Opened& first = optimizer_files_.begin()->second.front();
+    state_.stage = integer_of(within(&first.root, {"optimizer_state_dict", "zero_stage"}));
+    if (!state_.stage) state_.stage = 1, state_.layout = "BF16_Optimizer";
   }
   if (state_.layout.empty()) state_.layout = "ZeRO-" + to_text(*state_.stage);
   if (universal())
@@ -193,13 +165,10 @@ void Reader::open_optimizers() {
                                               "group_paddings",       "param_slice_mappings"};
   for (const auto& [mp, opened] : optimizer_files_) {
     const auto partitioned = [](const std::string& key) { return parts.contains(key); };
-    repeated(
-        opened, [](const Opened& file) { return &file.root; }, partitioned);
-    repeated(
-        opened, [](const Opened& file) { return file.root.find("optimizer_state_dict"); }, partitioned);
+    repeated(opened, {}, partitioned);
+    repeated(opened, {"optimizer_state_dict"}, partitioned);
     for (const Opened& file : opened) {
-      const Value* const held = file.root.find("optimizer_state_dict");
-      const Value* count = held ? held->find("partition_count") : nullptr;
+      const Value* count = within(&file.root, {"optimizer_state_dict", "partition_count"});
       if (!list_of(count).empty()) count = &list_of(count).front();
       const auto number = integer_of(count);
       if (number && *number != *state_.ranks)
@@ -218,9 +187,8 @@ void Reader::version(const Opened& file) {
 void Reader::missing(const std::map<int, std::string>& files, const char* kind) {
   for (int rank = 0; rank < static_cast<int>(*state_.ranks); ++rank) {
     if (!files.contains(rank))
-      state_.faults.push_back(located(folder_, 0,
-                                      "the file of rank " + std::to_string(rank) + " is missing: *zero_pp_rank_" +
-                                          std::to_string(rank) + "_mp_rank_*_" + kind + ".pt"));
+      state_.fault(folder_, "the file of rank " + std::to_string(rank) + " is missing: *zero_pp_rank_" +
+                                std::to_string(rank) + "_mp_rank_*_" + kind + ".pt");
   }
   for (const auto& [rank, name] : files) {
     if (rank >= *state_.ranks)
@@ -229,29 +197,32 @@ void Reader::missing(const std::map<int, std::string>& files, const char* kind) 
   }
 }
 
-void Reader::repeated(const std::vector<Opened>& files, const std::function<const Value*(const Opened&)>& part,
+void Reader::repeated(const std::vector<Opened>& files, std::initializer_list<std::string_view> part,
                       const std::function<bool(const std::string& key)>& skipped) {
   const auto texts_of = [&](const Opened& file) {
-    std::map<std::string, std::string> texts;
-    for (const Item& item : items_of(part(file))) {
+    Texts texts;
+    for (const Item& item : items_of(within(&file.root, part))) {
       if (const std::string key = key_text(item.key); !skipped(key)) texts[key] = text_of(item.value);
     }
     return texts;
   };
-  const auto first = texts_of(files.front());
+  const Texts first = texts_of(files.front());
   for (const Opened& file : files) {
-    const auto texts = texts_of(file);
-    std::set<std::string> keys;
-    for (const auto* const side : {&first, &texts}) {
-      for (const auto& [key, text] : *side) keys.insert(key);
-    }
-    for (const std::string& key : keys) {
-      const auto text = [&](const auto& side) { return side.contains(key) ? side.at(key) : "none"; };
-      if (text(first) != text(texts))
-        fault(file.name, "rank " + std::to_string(files.front().dp) + " has " + key + " " + text(first) + ", rank " +
-                             std::to_string(file.dp) + " " + text(texts));
-    }
+    for (const std::string& what : unlike(files.front().dp, first, file.dp, texts_of(file))) fault(file.name, what);
   }
+}
+
+std::vector<std::string> Reader::unlike(int rank, const Texts& texts, int other, const Texts& others) {
+  Texts keys = texts;
+  keys.insert(others.begin(), others.end());
+  std::vector<std::string> found;
+  for (const auto& [key, ignored] : keys) {
+    const auto text = [&key = key](const Texts& side) { return side.contains(key) ? side.at(key) : "none"; };
+    if (text(texts) != text(others))
+      found.push_back("rank " + std::to_string(rank) + " has " + key + " " + text(texts) + ", rank " +
+                      std::to_string(other) + " " + text(others));
+  }
+  return found;
 }
 
 void Reader::header(const Value& root, const std::string& name) {
@@ -269,11 +240,9 @@ void Reader::header(const Value& root, const std::string& name) {
       "sparse_tensor_module_names checkpoint_parallel_dimensions";
   note_objects(state_, root);
   for (const auto& [mp, opened] : model_files_) {
-    repeated(
-        opened, [](const Opened& file) { return &file.root; },
-        [](const std::string& key) {
-          return !has_word(kKnown, key) || key == "module" || key == "frozen_param_fragments" || key == "shared_params";
-        });
+    repeated(opened, {}, [](const std::string& key) {
+      return !has_word(kKnown, key) || key == "module" || key == "frozen_param_fragments" || key == "shared_params";
+    });
     for (const Opened& file : opened) {
       if (!file.root.find("module")) fault(file.name, "has no entry module");
       State said;
@@ -371,15 +340,10 @@ void Reader::finish() {
       parameter.frozen = true;
     if (parameter.tied == parameter.name) parameter.tied.clear();
   }
-  if (divided().optimizer_state && !divided().gradients && !universal()) {
-    for (const Parameter& parameter : state_.parameters) {
-      if (parameter.frozen) {
-        state_.notes.push_back("zero_to_fp32.py leaves out parameters that are not trained, as " + parameter.name +
-                               ": ZeRO-1 lists none of them");
-        break;
-      }
-    }
-  }
+  const auto frozen = std::ranges::find(state_.parameters, true, &Parameter::frozen);
+  if (divided().optimizer_state && !divided().gradients && !universal() && frozen != state_.parameters.end())
+    state_.notes.push_back("zero_to_fp32.py leaves out parameters that are not trained, as " + frozen->name +
+                           ": ZeRO-1 lists none of them");
   if (divided().parameters && !universal())
     state_.notes.emplace_back("ZeRO-3 saves no 16-bit weights, so that masters cannot be checked against them");
 }
@@ -394,10 +358,9 @@ using namespace deepspeed;
 
 bool has_models(const std::string& folder) {
   std::error_code failure;
-  for (const auto& entry : fs::directory_iterator(folder, failure)) {
-    if (role_of(entry.path().filename().string()).kind == Role::Kind::model) return true;
-  }
-  return false;
+  return std::ranges::any_of(fs::directory_iterator(folder, failure), [](const fs::directory_entry& entry) {
+    return role_of(entry.path().filename().string()).kind == Role::Kind::model;
+  });
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
-#include <utility>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
@@ -55,9 +54,7 @@ void Reader::partitions() {
       for (const Opened& file : files) counts(file, groups.size());
     }
     for (const Opened& file : files) {
-      const Value* const held = file.root.find("optimizer_state_dict");
-      if (!held) continue;
-      scaler(file, *held);
+      scaler(file, *file.root.find("optimizer_state_dict"));
       note_objects(state_, file.root);
     }
   }
@@ -65,11 +62,10 @@ void Reader::partitions() {
 
 void Reader::scaler(const Opened& file, const Value& held) {
   State said;
-  if (const Value* const scaler = held.find("loss_scaler")) {
-    for (const char* const key :
-         {"cur_scale", "cur_iter", "last_overflow_iter", "cur_hysteresis", "scale_factor", "scale_window"}) {
-      if (const Value* const value = scaler->find(key)) add_facts(said, std::string("scaler.") + key, *value);
-    }
+  for (const char* const key :
+       {"cur_scale", "cur_iter", "last_overflow_iter", "cur_hysteresis", "scale_factor", "scale_window"}) {
+    if (const Value* const value = within(&held, {"loss_scaler", key}))
+      add_facts(said, std::string("scaler.") + key, *value);
   }
   repeat(file, said, file);
 }
@@ -140,6 +136,13 @@ std::optional<std::pair<std::size_t, int>> expert_in(const std::string& name) {
   return number ? std::optional(std::pair(begin, static_cast<int>(*number))) : std::nullopt;
 }
 
+/// The flat master weights of a group in a rank's file; nullptr if it has none.
+const Tensor* master_of(const Opened& file, std::size_t group) {
+  const auto& masters = list_of(within(&file.root, {"optimizer_state_dict", "single_partition_of_fp32_groups"}));
+  const Tensor* const master = group < masters.size() ? masters[group].get<Tensor>() : nullptr;
+  return master && master->shape.size() == 1 ? master : nullptr;
+}
+
 }  // namespace
 
 void Reader::stage_1_experts(std::size_t group, const std::vector<Listed>& list, const std::vector<Opened>& files) {
@@ -165,20 +168,17 @@ void Reader::stage_1_experts(std::size_t group, const std::vector<Listed>& list,
   }
 }
 
-std::optional<std::int64_t> Reader::share_of_group(std::size_t group, const std::vector<Listed>& list,
+std::optional<std::int64_t> Reader::share_of_group(std::size_t group, std::int64_t listed,
                                                    const std::vector<Opened>& files, int divided) {
-  std::int64_t listed = 0, held = 0;
-  for (const Listed& one : list) listed += one.count;
+  std::int64_t held = 0;
   std::map<int, std::int64_t> lengths, padded;
   for (const Opened& file : files) {
-    const Value* const root = file.root.find("optimizer_state_dict");
-    const auto& masters = list_of(root ? root->find("single_partition_of_fp32_groups") : nullptr);
-    const Tensor* const master = group < masters.size() ? masters[group].get<Tensor>() : nullptr;
-    if (!master || master->shape.size() != 1) {
+    const Tensor* const master = master_of(file, group);
+    if (!master) {
       fault(file.name, "has no master weights of group " + std::to_string(group));
       continue;
     }
-    const auto& paddings = list_of(root->find("group_paddings"));
+    const auto& paddings = list_of(within(&file.root, {"optimizer_state_dict", "group_paddings"}));
     lengths[file.dp] = master->count();
     held += master->count();
     padded[file.dp] = master->count() + (group < paddings.size() ? integer_of(&paddings[group]).value_or(0) : 0);
@@ -205,20 +205,23 @@ std::optional<std::int64_t> Reader::share_of_group(std::size_t group, const std:
 
 void Reader::stage_1(std::size_t group, const std::vector<Listed>& list, const std::vector<Opened>& files,
                      int divided) {
-  const auto share = share_of_group(group, list, files, divided);
-  if (!share) return;
   std::int64_t listed = 0;
   for (const Listed& one : list) listed += one.count;
+  const auto share = share_of_group(group, listed, files, divided);
+  if (!share) return;
   for (const Opened& file : files) {
-    const Value& root = *file.root.find("optimizer_state_dict");
+    const Tensor* const master = master_of(file, group);
+    if (!master) continue;
     const std::int64_t first = *share * (file.dp / divided);
     const auto spread = [&](const Tensor& flat, const std::string& kind) {
       std::int64_t at = 0;
       for (const Listed& one : list) {
         const std::int64_t begin = std::max(at, first), end = std::min(at + one.count, first + flat.count());
         Whole& into = place(one, kind, flat.dtype);
-        if (begin < end)
+        if (begin < end) {
           into.pieces.push_back({run(flat, begin - first, end - begin), begin - at, {}, file.dp, file.name});
+          if (kind == "master") mapping(file, one, begin - first, end - begin);
+        }
         at += one.count;
       }
       const std::int64_t rest = std::max<std::int64_t>(listed - first, 0);
@@ -226,20 +229,18 @@ void Reader::stage_1(std::size_t group, const std::vector<Listed>& list, const s
         state_.paddings.emplace_back(kind + " of group " + std::to_string(group),
                                      Piece{run(flat, rest, flat.count() - rest), 0, {}, file.dp, file.name});
     };
-    const auto& masters = list_of(root.find("single_partition_of_fp32_groups"));
-    if (group >= masters.size() || !masters[group].get<Tensor>() || masters[group].get<Tensor>()->shape.size() != 1)
-      continue;
-    spread(*masters[group].get<Tensor>(), "master");
-    mapping(file, group, list, first, masters[group].get<Tensor>()->count());
-    const Value* const base = root.find("base_optimizer_state");
-    const Value* state = nullptr;
-    if (const auto& elastic = list_of(base); !elastic.empty()) {
-      if (group < elastic.size()) state = &elastic[group];
-    } else if (base) {
-      state = entry(base->find("state"), group);
-      const auto& param_groups = list_of(base->find("param_groups"));
-      if (group < param_groups.size()) hyper(file, param_groups[group], list);
-    }
+    spread(*master, "master");
+    const Value* const base = within(&file.root, {"optimizer_state_dict", "base_optimizer_state"});
+    const auto& elastic = list_of(base);
+    const auto& states = items_of(within(base, {"state"}));
+    const auto& param_groups = list_of(within(base, {"param_groups"}));
+    const Value* const settings = group < param_groups.size() ? &param_groups[group] : nullptr;
+    const auto by_number =
+        std::ranges::find(states, std::to_string(group), [](const Item& item) { return key_text(item.key); });
+    const Value* const state = group < elastic.size()      ? &elastic[group]
+                               : by_number != states.end() ? &by_number->value
+                                                           : nullptr;
+    if (settings) hyper(file, *settings, list);
     std::optional<double> steps;
     for (const Item& item : items_of(state)) {
       const std::string key = key_text(item.key);
@@ -249,78 +250,46 @@ void Reader::stage_1(std::size_t group, const std::vector<Listed>& list, const s
       else if (tensor && tensor->shape.size() == 1)
         spread(*tensor, key);
     }
-    if (!steps && base) {  // FusedAdam
-      const auto& param_groups = list_of(base->find("param_groups"));
-      if (group < param_groups.size()) steps = number_of(param_groups[group].find("step"));
-    }
+    if (!steps) steps = number_of(within(settings, {"step"}));  // FusedAdam
     step(file, steps, list);
   }
 }
 
 void Reader::counts(const Opened& file, std::size_t groups) {
-  const Value* const root = file.root.find("optimizer_state_dict");
-  const Value* const base = root ? root->find("base_optimizer_state") : nullptr;
+  const Value *const root = file.root.find("optimizer_state_dict"), *const base = root->find("base_optimizer_state");
   const auto expect = [&](const Value* list, const char* what) {
     if (list_of(list).size() != groups)
       fault(file.name,
             "has " + std::to_string(list_of(list).size()) + " " + what + ", param_shapes " + std::to_string(groups));
   };
-  if (root) expect(root->find("single_partition_of_fp32_groups"), "groups of masters");
+  expect(root->find("single_partition_of_fp32_groups"), "groups of masters");
   if (base && base->get<Dict>()) expect(base->find("param_groups"), "groups of settings");
 }
 
-void Reader::mapping(const Opened& file, std::size_t group, const std::vector<Listed>& list, std::int64_t first,
-                     std::int64_t held) {
-  const auto& maps = list_of(file.root.find("optimizer_state_dict")->find("param_slice_mappings"));
-  if (group >= maps.size()) return;
-  std::int64_t at = 0;
-  for (const Listed& one : list) {
-    const std::int64_t begin = std::max(at, first), end = std::min(at + one.count, first + held);
-    const Value* const said = maps[group].find(one.name);
-    const auto start = integer_of(said ? said->find("start") : nullptr),
-               count = integer_of(said ? said->find("numel") : nullptr);
-    if (begin < end && start && count && (*start != begin - first || *count != end - begin)) {
-      // With round_robin_gradients: the order of param_shapes is that of the elements, as the 16-bit weights show.
-      const std::string note = file.name + ": param_slice_mappings has " + to_text(*count) + " elements of " +
-                               one.name + " from " + to_text(*start) + " on, the order of param_shapes " +
-                               to_text(end - begin) + " from " + to_text(begin - first) +
-                               " on; zs goes by the latter, ds_to_universal.py and safe_get_full_fp32_param by the "
-                               "former (round_robin_gradients)";
-      if (std::none_of(state_.notes.begin(), state_.notes.end(),
-                       [](const std::string& one) { return one.find("round_robin") != std::string::npos; }))
-        state_.notes.push_back(note);
-      return;
-    }
-    at += one.count;
-  }
-}
-
-const Value* Reader::entry(const Value* dict, std::size_t number) {
-  for (const Item& item : items_of(dict)) {
-    if (key_text(item.key) == std::to_string(number)) return &item.value;
-  }
-  return nullptr;
+void Reader::mapping(const Opened& file, const Listed& one, std::int64_t begin, std::int64_t count) {
+  const auto& maps = list_of(within(&file.root, {"optimizer_state_dict", "param_slice_mappings"}));
+  const Value* const said = one.group < maps.size() ? maps[one.group].find(one.name) : nullptr;
+  const auto start = integer_of(within(said, {"start"})), size = integer_of(within(said, {"numel"}));
+  if (!start || !size || (*start == begin && *size == count)) return;
+  // With round_robin_gradients: the order of param_shapes is that of the elements, as the 16-bit weights show.
+  const auto is_told = [](const std::string& note) { return note.find("round_robin") != std::string::npos; };
+  if (std::ranges::none_of(state_.notes, is_told))
+    state_.notes.push_back(file.name + ": param_slice_mappings has " + to_text(*size) + " elements of " + one.name +
+                           " from " + to_text(*start) + " on, the order of param_shapes " + to_text(count) + " from " +
+                           to_text(begin) +
+                           " on; zs goes by the latter, ds_to_universal.py and safe_get_full_fp32_param by the former "
+                           "(round_robin_gradients)");
 }
 
 void Reader::hyper(const Opened& file, const Value& group, const std::vector<Listed>& list) {
-  const auto settings = hyper_of(group);
-  const auto text = [](const std::map<std::string, std::string>& held, const std::string& key) {
-    const auto found = held.find(key);
-    return found == held.end() ? std::string("none") : found->second;
-  };
+  const Texts settings = hyper_of(group);
   bool told = false;
   for (const Listed& one : list) {
-    std::map<std::string, std::string>& held = state_.parameter(one.name).hyper;
+    Texts& held = state_.parameter(one.name).hyper;
     const auto [by, fresh] = said_.emplace(one.name, file.dp);
     if (fresh) held = settings;
-    for (const auto* const side : {&std::as_const(held), &settings}) {
-      for (const auto& [key, ignored] : *side) {
-        if (told || text(held, key) == text(settings, key)) continue;
-        told = true;
-        fault(file.name, "rank " + std::to_string(by->second) + " has " + key + " " + text(held, key) + ", rank " +
-                             std::to_string(file.dp) + " " + text(settings, key));
-      }
-    }
+    const auto found = told ? std::vector<std::string>() : unlike(by->second, held, file.dp, settings);
+    if (!found.empty()) fault(file.name, found.front()), told = true;
   }
 }
 
@@ -355,10 +324,9 @@ void Reader::stage_3(const std::vector<std::vector<Listed>>& groups, const std::
   std::vector<Listed> list;
   for (const auto& group : groups) list.insert(list.end(), group.begin(), group.end());
   for (const Opened& file : files) {
-    const Value* const root = file.root.find("optimizer_state_dict");
-    const Value* const inner = root ? root->find("optimizer_state_dict") : nullptr;
+    const Value* const inner = within(&file.root, {"optimizer_state_dict", "optimizer_state_dict"});
     Flat masters;
-    for (const Value& each : list_of(root ? root->find("fp32_flat_groups") : nullptr)) {
+    for (const Value& each : list_of(within(&file.root, {"optimizer_state_dict", "fp32_flat_groups"}))) {
       if (each.get<Tensor>()) masters.add(*each.get<Tensor>());
       for (const Value& deeper : list_of(&each)) {
         if (deeper.get<Tensor>()) masters.add(*deeper.get<Tensor>());
@@ -373,7 +341,7 @@ void Reader::stage_3(const std::vector<std::vector<Listed>>& groups, const std::
     std::optional<double> steps;
     std::size_t stepped = 0;
     std::map<std::int64_t, const Value*> by_number;
-    for (const Item& item : items_of(inner ? inner->find("state") : nullptr))
+    for (const Item& item : items_of(within(inner, {"state"})))
       by_number[item.key.get<std::int64_t>() ? *item.key.get<std::int64_t>() : 0] = &item.value;
     for (const auto& [number, value] : by_number) {
       for (const Item& item : items_of(value)) {
@@ -388,7 +356,7 @@ void Reader::stage_3(const std::vector<std::vector<Listed>>& groups, const std::
       fault(file.name, "says of " + std::to_string(stepped) + " of " + std::to_string(by_number.size()) +
                            " sub-groups how many steps they have taken");
     for (const auto& [kind, flat] : moments) spread(file, list, flat, kind, ranks);
-    const auto& param_groups = list_of(inner ? inner->find("param_groups") : nullptr);
+    const auto& param_groups = list_of(within(inner, {"param_groups"}));
     if (!steps && !param_groups.empty()) steps = number_of(param_groups.front().find("step"));
     step(file, steps, list);
     settings(file, param_groups, groups);
@@ -398,22 +366,31 @@ void Reader::stage_3(const std::vector<std::vector<Listed>>& groups, const std::
 void Reader::settings(const Opened& file, const std::vector<Value>& param_groups,
                       const std::vector<std::vector<Listed>>& groups) {
   std::set<std::string> settled;
-  for (std::size_t number = 0; number < param_groups.size(); ++number) {
-    for (const Value& id : list_of(param_groups[number].find("params"))) {
-      const auto sub = integer_of(&id);
-      if (!sub || *sub < 0 || static_cast<std::size_t>(*sub) >= groups.size()) continue;
-      hyper(file, param_groups[number], groups[static_cast<std::size_t>(*sub)]);
-      for (const Listed& one : groups[static_cast<std::size_t>(*sub)]) {
-        state_.parameter(one.name).group = static_cast<int>(number);
-        if (!settled.insert(one.name).second) fault(file.name, "has the settings of " + one.name + " twice");
-      }
-    }
+  for (const std::string& name : set_groups(file, param_groups, groups)) {
+    if (!settled.insert(name).second) fault(file.name, "has the settings of " + name + " twice");
   }
   for (const auto& group : groups) {
     for (const Listed& one : group) {
       if (!settled.contains(one.name)) return fault(file.name, "has no settings of " + one.name);
     }
   }
+}
+
+std::vector<std::string> Reader::set_groups(const Opened& file, const std::vector<Value>& param_groups,
+                                            const std::vector<std::vector<Listed>>& groups) {
+  std::vector<std::string> names;
+  for (std::size_t number = 0; number < param_groups.size(); ++number) {
+    for (const Value& id : list_of(param_groups[number].find("params"))) {
+      const auto place = integer_of(&id);
+      if (!place || *place < 0 || static_cast<std::size_t>(*place) >= groups.size()) continue;
+      hyper(file, param_groups[number], groups[static_cast<std::size_t>(*place)]);
+      for (const Listed& one : groups[static_cast<std::size_t>(*place)]) {
+        state_.parameter(one.name).group = static_cast<int>(number);
+        names.push_back(one.name);
+      }
+    }
+  }
+  return names;
 }
 
 }  // namespace zs::checkpoints::deepspeed

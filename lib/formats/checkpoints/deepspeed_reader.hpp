@@ -3,6 +3,7 @@
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -28,6 +29,8 @@ struct Opened {
   int dp = 0;
   Value root{};
 };
+
+using Texts = std::map<std::string, std::string>;
 
 /// A parameter of a group, as in param_shapes.
 struct Listed {
@@ -71,9 +74,11 @@ class Reader {
   void open_optimizers();
   void version(const Opened& file);
   void missing(const std::map<int, std::string>& files, const char* kind);
-  /// The files of ranks must repeat the value of `part`, except the keys that are `skipped`.
-  void repeated(const std::vector<Opened>& files, const std::function<const Value*(const Opened&)>& part,
+  /// The files of ranks must repeat the value under the keys `part`, except what is `skipped`.
+  void repeated(const std::vector<Opened>& files, std::initializer_list<std::string_view> part,
                 const std::function<bool(const std::string& key)>& skipped);
+  /// What two ranks have otherwise: "rank 0 has lr 0.1, rank 1 0.2".
+  static std::vector<std::string> unlike(int rank, const Texts& texts, int other, const Texts& others);
 
   // ---- the model
   void header(const Value& root, const std::string& name);
@@ -100,17 +105,15 @@ class Reader {
   /// ZeRO-1 and 2: the parameters of a group are concatenated, and each rank has an equal share of that, each of
   /// `divided` neighbouring ranks of other parameters: its elements with the padding, or nothing where files and
   /// param_shapes do not agree.
-  std::optional<std::int64_t> share_of_group(std::size_t group, const std::vector<Listed>& list,
-                                             const std::vector<Opened>& files, int divided);
+  std::optional<std::int64_t> share_of_group(std::size_t group, std::int64_t listed, const std::vector<Opened>& files,
+                                             int divided);
   void stage_1(std::size_t group, const std::vector<Listed>& list, const std::vector<Opened>& files, int divided = 1);
   /// The same for a group of experts: each of `divided` neighbouring ranks has other ones, which all count from 0.
   void stage_1_experts(std::size_t group, const std::vector<Listed>& list, const std::vector<Opened>& files);
   /// The file has this number of groups of each kind.
   void counts(const Opened& file, std::size_t groups);
-  /// The file's own mapping from parameters to positions.
-  void mapping(const Opened& file, std::size_t group, const std::vector<Listed>& list, std::int64_t first,
-               std::int64_t held);
-  static const Value* entry(const Value* dict, std::size_t number);
+  /// Compares the place of a parameter's elements with the file's own mapping.
+  void mapping(const Opened& file, const Listed& one, std::int64_t begin, std::int64_t count);
   /// The settings of a group in a rank's file; lower ranks have the same.
   void hyper(const Opened& file, const Value& group, const std::vector<Listed>& list);
   /// ZeRO-3: each parameter is divided into equal parts, one per rank. A rank concatenates its parts.
@@ -120,6 +123,9 @@ class Reader {
               std::int64_t ranks);
   void settings(const Opened& file, const std::vector<Value>& param_groups,
                 const std::vector<std::vector<Listed>>& groups);
+  /// Gives the parameters of `groups` the settings of `param_groups`, whose ids are their numbers; returns their names.
+  std::vector<std::string> set_groups(const Opened& file, const std::vector<Value>& param_groups,
+                                      const std::vector<std::vector<Listed>>& groups);
 
   // ---- the optimizer, whole
   /// ZeRO-0: the whole optimizer state is in the model file, by number.

@@ -48,15 +48,14 @@ void Reader::unpartitioned(const Opened& file) {
   for (const char* const key : {"cur_scale", "cur_iter", "last_overflow_iter", "scale_factor", "scale_window"}) {
     if (const Value* const value = held->find(key)) add_facts(state_, std::string("scaler.") + key, *value);
   }
-  for (const Parameter& parameter : state_.parameters) {
-    if (parameter.step && state_.step &&
-        *parameter.step != static_cast<double>(*state_.step - state_.skipped.value_or(0))) {
-      state_.notes.push_back("the optimizer has taken " + to_text(*parameter.step) + " steps at step " +
-                             to_text(*state_.step) +
-                             ": releases of DeepSpeed take one before the first at ZeRO-0 with 16 bits");
-      break;
-    }
-  }
+  const auto other = std::ranges::find_if(state_.parameters, [&](const Parameter& parameter) {
+    return parameter.step && state_.step &&
+           *parameter.step != static_cast<double>(*state_.step - state_.skipped.value_or(0));
+  });
+  if (other != state_.parameters.end())
+    state_.notes.push_back("the optimizer has taken " + to_text(*other->step) + " steps at step " +
+                           to_text(*state_.step) +
+                           ": releases of DeepSpeed take one before the first at ZeRO-0 with 16 bits");
 }
 
 std::string Reader::numbered(std::size_t group, std::size_t i, const std::string& id) const {
@@ -110,7 +109,7 @@ void Reader::read_universal() {
     else if (name != "optimizer_state.pt")
       state_.unread.push_back("zero/" + name);
   }
-  std::sort(folders.begin(), folders.end());
+  std::ranges::sort(folders);
   const std::optional<double> step = universal_groups(lists);
   bool stepped = false;  // each parameter has its own
   for (const fs::path& folder : folders) {
@@ -142,15 +141,7 @@ std::optional<double> Reader::universal_groups(const std::vector<std::vector<Lis
   if (!groups.empty() && !lists.empty() && groups.size() != lists.size())
     fault(opened[0].name,
           "has " + std::to_string(groups.size()) + " groups of settings, param_shapes " + std::to_string(lists.size()));
-  for (std::size_t number = 0; number < groups.size(); ++number) {
-    for (const Value& id : list_of(groups[number].find("params"))) {
-      const auto place = integer_of(&id);
-      if (!place || *place < 0 || static_cast<std::size_t>(*place) >= lists.size()) continue;
-      hyper(opened[0], groups[number], lists[static_cast<std::size_t>(*place)]);
-      for (const Listed& one : lists[static_cast<std::size_t>(*place)])
-        state_.parameter(one.name).group = static_cast<int>(number);
-    }
-  }
+  set_groups(opened[0], groups, lists);
   std::set<std::map<std::string, std::string>> distinct;
   for (const Value& group : groups) distinct.insert(hyper_of(group));
   if (distinct.size() > 1)
@@ -175,11 +166,7 @@ bool Reader::universal_parameter(const fs::path& folder, const std::map<std::str
     if (kind == "step") {
       stepped = true;
       parameter.step = number_of(&opened[0].root);
-      try {
-        if (const Tensor* const number = opened[0].root.get<Tensor>()) number->storage->verify();
-      } catch (const Error& error) {
-        state_.faults.emplace_back(error.what());
-      }
+      if (const Tensor* const number = opened[0].root.get<Tensor>()) state_.attempt([&] { number->storage->verify(); });
       if (!parameter.step) fault(file, "holds no number of steps");
       continue;
     }

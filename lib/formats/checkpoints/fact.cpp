@@ -161,8 +161,7 @@ void note_objects(State& into, const Value& value) {
   }
   const Object* const object = value.get<Object>();
   if (!object) return;
-  if (std::find(into.objects.begin(), into.objects.end(), object->name) == into.objects.end())
-    into.objects.push_back(object->name);
+  if (std::ranges::find(into.objects, object->name) == into.objects.end()) into.objects.push_back(object->name);
   note_list(object->arguments), note_list(object->state), note_list(object->elements);
   for (const Item& item : object->items) note_objects(into, item.key), note_objects(into, item.value);
 }
@@ -185,6 +184,11 @@ tensorfile::Shape shape_of(const Value& value) {
     for (const Value& size : tuple->values) shape.push_back(size.get<std::int64_t>() ? *size.get<std::int64_t>() : 0);
   }
   return shape;
+}
+
+const Value* within(const Value* value, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) value = value ? value->find(key) : nullptr;
+  return value;
 }
 
 const std::vector<Value>& list_of(const Value* value) {

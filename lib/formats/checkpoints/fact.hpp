@@ -32,6 +32,8 @@ void note_objects(State& into, const tensorfile::Value& value);
 /// The tensors of a dict by name; other values are skipped. Empty if `value` is null or no dict.
 std::vector<std::pair<std::string, tensorfile::Tensor>> tensors_of(const tensorfile::Value* value);
 
+/// The value under keys of nested dicts; nullptr if there is none, or `value` is null.
+const tensorfile::Value* within(const tensorfile::Value* value, std::initializer_list<std::string_view> keys);
 /// The elements of a list or tuple; none if `value` is neither or null.
 const std::vector<tensorfile::Value>& list_of(const tensorfile::Value* value);
 /// The items of a dict, or of an object that is one; none if `value` is neither or null.

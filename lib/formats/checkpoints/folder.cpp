@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include <re2/re2.h>
 #include "base/checksum.hpp"
 #include "base/error.hpp"
 #include "base/json.hpp"
@@ -70,14 +70,9 @@ class Folder {
 
   std::optional<Value> open(const std::string& name, int rank = -1) {
     took(name, rank);
-    try {
-      Value value = tensorfile::read_torch_objects(path(name));
-      note_objects(state_, value);
-      return value;
-    } catch (const Error& error) {
-      state_.faults.emplace_back(error.what());
-      return {};
-    }
+    std::optional<Value> value;
+    if (state_.attempt([&] { value = tensorfile::read_torch_objects(path(name)); })) note_objects(state_, *value);
+    return value;
   }
 
   /// Folders of PyTorch's distributed checkpoints: pytorch_model_fsdp_0, optimizer_0.
@@ -97,11 +92,7 @@ class Folder {
       took(adapter);
       state_.layout = "adapter";
     } else if (tensorfile::has_state_dict(folder_)) {
-      try {
-        add_model(state_, folder_);
-      } catch (const Error& error) {
-        state_.faults.emplace_back(error.what());
-      }
+      state_.attempt([&] { add_model(state_, folder_); });
       for (const std::string& name : names_) {
         if (name.starts_with("model") || name.starts_with("pytorch_model")) {
           if (!read_.contains(name) && fs::is_regular_file(path(name))) took(name);
@@ -112,23 +103,18 @@ class Folder {
       }
     }
     for (const std::string& name : names_) {
-      int rank = -1, end = -1;
-      if (std::sscanf(name.c_str(), "pytorch_model_fsdp_rank%d.bin%n", &rank, &end) == 1 &&
-          end == static_cast<int>(name.size()))
-        state_.faults.push_back(located(path(name), 0,
-                                        "is a local state dict of FSDP, whose flat parameters do not say whose "
-                                        "elements they are: save a sharded or a full one"));
+      static const RE2 kLocal("pytorch_model_fsdp_rank\\d+\\.bin");
+      if (RE2::FullMatch(name, kLocal))
+        state_.fault(path(name),
+                     "is a local state dict of FSDP, whose flat parameters do not say whose elements they "
+                     "are: save a sharded or a full one");
     }
   }
 
   void optimizer() {
     if (const std::string file = states_ + kOptimizerFile; has(file)) {
       took(file);
-      try {
-        add_safetensors(state_, path(file));
-      } catch (const Error& error) {
-        state_.faults.emplace_back(error.what());
-      }
+      state_.attempt([&] { add_safetensors(state_, path(file)); });
     }
     for (const std::string& name : {states_ + "optimizer.pt", states_ + "optimizer.bin"}) {
       if (!has(name)) continue;
@@ -137,7 +123,7 @@ class Folder {
       if (is_optimizer(&*value))
         add_optimizer(state_, *value, name);
       else
-        state_.faults.push_back(located(path(name), 0, "holds no optimizer's state dict"));
+        state_.fault(path(name), "holds no optimizer's state dict");
     }
   }
 
@@ -155,23 +141,21 @@ class Folder {
     }
     std::int64_t ranks = 0;
     for (const std::string& file : names_) {
-      int rank = -1, end = -1;
+      static const RE2 kRandom("random_states_(\\d+)\\.pkl|rng_state_(\\d+)\\.pth|rng_state\\.pth");
       const std::string name = file.starts_with(states_) ? file.substr(states_.size()) : file;
-      const bool of_rank = (std::sscanf(name.c_str(), "random_states_%d.pkl%n", &rank, &end) == 1 ||
-                            std::sscanf(name.c_str(), "rng_state_%d.pth%n", &rank, &end) == 1) &&
-                           end == static_cast<int>(name.size());
-      if (!of_rank && name != "rng_state.pth") continue;
-      if (const auto value = open(file, std::max(rank, 0)))
-        add_facts(state_, "random." + std::to_string(std::max(rank, 0)), *value);
-      ranks = std::max<std::int64_t>(ranks, std::max(rank, 0) + 1);
+      std::string accelerate, trainer;
+      if (!RE2::FullMatch(name, kRandom, &accelerate, &trainer)) continue;
+      const int rank = static_cast<int>(parse_int(accelerate + trainer).value_or(0));
+      if (const auto value = open(file, rank)) add_facts(state_, "random." + std::to_string(rank), *value);
+      ranks = std::max<std::int64_t>(ranks, rank + 1);
     }
     for (std::int64_t rank = 0; rank < ranks && ranks > 1; ++rank) {
       if (!has(states_ + "random_states_" + to_text(rank) + ".pkl") && !has("rng_state_" + to_text(rank) + ".pth"))
-        state_.faults.push_back(located(folder_, 0, "the random states of rank " + to_text(rank) + " are missing"));
+        state_.fault(folder_, "the random states of rank " + to_text(rank) + " are missing");
     }
     if (ranks > 0) state_.ranks = std::max(ranks, state_.ranks.value_or(0));
     if (is_trainer() && !has(kTrainer))
-      state_.faults.push_back(located(path(kTrainer), 0, "is missing: the Trainer goes on from the step that it says"));
+      state_.fault(path(kTrainer), "is missing: the Trainer goes on from the step that it says");
     if (has(kTrainer)) trainer();
     for (const std::string& name : names_) {
       std::error_code failure;
@@ -181,7 +165,7 @@ class Folder {
 
   void trainer() {
     took(kTrainer);
-    try {
+    state_.attempt([&] {
       const nlohmann::json json = read_json(path(kTrainer));
       if (!json.is_object()) throw Error(path(kTrainer), 0, "is no JSON object");
       for (const auto& [key, value] : json.items()) {
@@ -194,9 +178,7 @@ class Folder {
         else
           add_json(state_.facts, "training." + key, value);
       }
-    } catch (const Error& error) {
-      state_.faults.emplace_back(error.what());
-    }
+    });
   }
 
   void name_it() {
@@ -210,14 +192,9 @@ class Folder {
           "Accelerate advances the schedule by the number of ranks at every step: on another number it goes another "
           "way");
     if (state_.layout.empty()) state_.layout = "one file";
-    if (!state_.step) {
-      for (const Parameter& parameter : state_.parameters) {
-        if (parameter.step) {
-          state_.notes.push_back("the folder says no step; the optimizer has taken " + to_text(*parameter.step));
-          break;
-        }
-      }
-    }
+    const auto stepped = std::ranges::find_if(state_.parameters, [](const auto& one) { return one.step.has_value(); });
+    if (!state_.step && stepped != state_.parameters.end())
+      state_.notes.push_back("the folder says no step; the optimizer has taken " + to_text(*stepped->step));
     if (state_.parameters.empty() && state_.faults.empty())
       throw Error(folder_, 0, "holds no checkpoint that zs knows: no weights, no optimizer's state");
   }

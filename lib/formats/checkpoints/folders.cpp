@@ -70,8 +70,8 @@ std::vector<Checkpoint> checkpoints_in(const std::string& folder) {
       if (step && *step >= 0) found.push_back({*step, entry.path().string()});
     }
   }
-  std::sort(found.begin(), found.end(),
-            [](const auto& a, const auto& b) { return std::tie(a.step, a.path) < std::tie(b.step, b.path); });
+  std::ranges::sort(found,
+                    [](const auto& a, const auto& b) { return std::tie(a.step, a.path) < std::tie(b.step, b.path); });
   return found;
 }
 
@@ -102,7 +102,7 @@ bool holds_tensors(const std::string& path) {
 std::string newest_whole(const std::string& folder) {
   std::vector<Candidate> found;
   collect(folder, 2, found);
-  std::sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) {
+  std::ranges::sort(found, [](const Candidate& a, const Candidate& b) {
     return std::tie(b.number, b.time, b.path) < std::tie(a.number, a.time, a.path);
   });
   for (const Candidate& one : found) {

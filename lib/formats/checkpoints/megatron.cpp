@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoints/read.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -49,10 +50,8 @@ Settings common_to(std::vector<Settings> groups) {
   for (Settings& group : groups) multiply_decay(group);
   if (!groups.empty()) common = groups.front();
   for (const Settings& group : groups) {
-    std::erase_if(common, [&](const auto& setting) {
-      const auto found = group.find(setting.first);
-      return found == group.end() || found->second != setting.second;
-    });
+    std::erase_if(common,
+                  [&](const auto& one) { return !group.contains(one.first) || group.at(one.first) != one.second; });
   }
   return common;
 }
@@ -63,12 +62,9 @@ void take_groups(State& into, const std::vector<Settings>& groups, const std::st
   for (const Settings& group : groups) {
     if (const auto step = group.find("step"); step != group.end()) steps.insert(step->second);
   }
-  if (steps.size() > 1) {
-    into.faults.push_back(
-        located(path, 0,
-                "mixes steps: one group of the optimizer is at " + *steps.begin() + ", another at " + *steps.rbegin()));
-    return;
-  }
+  if (steps.size() > 1)
+    return into.fault(
+        path, "mixes steps: one group of the optimizer is at " + *steps.begin() + ", another at " + *steps.rbegin());
   const auto step = steps.empty() ? std::nullopt : parse_real(*steps.begin());
   Settings common = common_to(groups);
   common.erase("step");
@@ -99,7 +95,7 @@ void add_megatron(State& into, const std::string& folder) {
   into.ordered = false;  // a name stands for the tensors of all layers
   into.ranks.reset();    // the ranks that wrote files: others had the same, and wrote none
   const std::string path = folder + "/" + kCommon;
-  try {
+  into.attempt([&] {
     const Value common = tensorfile::read_torch_objects(path);
     note_objects(into, common);
     const Dict* const dict = common.get<Dict>();
@@ -113,22 +109,18 @@ void add_megatron(State& into, const std::string& folder) {
       if (name.starts_with("optimizer.distributed.")) collect_groups(value, groups);
     }
     take_groups(into, groups, path);
-  } catch (const Error& error) {
-    into.faults.emplace_back(error.what());
-  }
+  });
   for (const char* const name : {kCommon, "metadata.json"}) {
     std::erase(into.unread, name);
     std::error_code failure;
     const auto bytes = std::filesystem::file_size(folder + "/" + name, failure);
     into.files.push_back({name, failure ? 0 : bytes, -1});
   }
-  for (const auto& [name, text] : into.facts) {
-    if (name.find(".gbuf_idx_") == std::string::npos) continue;
+  if (std::ranges::any_of(into.facts,
+                          [](const auto& fact) { return fact.first.find(".gbuf_idx_") != std::string::npos; }))
     into.notes.emplace_back(
         "the optimizer's masters and moments are flat buckets (dp_reshardable), and only the program that wrote them "
         "knows whose elements are where: save with distrib_optim_sharding_type fully_reshardable");
-    break;
-  }
 }
 
 }  // namespace zs::checkpoints

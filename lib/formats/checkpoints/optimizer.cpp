@@ -18,8 +18,7 @@ using tensorfile::Shape;
 using tensorfile::Tensor;
 using tensorfile::Value;
 
-/// Names of modules in Hugging Face's GPT-2 and
-/// other decoders, in their order of creation.
+/// Names of modules in Hugging Face's GPT-2 and other decoders, in their order of creation.
 constexpr std::string_view kModules =
     "model transformer embed_tokens wte wpe layers h ln_1 self_attn attn ln_2 mlp input_layernorm "
     "post_attention_layernorm pre_feedforward_layernorm post_feedforward_layernorm norm ln_f q_proj k_proj v_proj "
@@ -38,7 +37,7 @@ class Matching {
     if (needed_ > parameters_.size() || ways(taken, 0) != 1) return {};
     std::vector<std::vector<std::size_t>> found(groups_.size());
     for (std::size_t at = 0; at < parameters_.size(); ++at) {
-      const int choice = chosen_.at(taken_key(taken, at));
+      const int choice = chosen_.at({taken, at});
       if (choice < 0) continue;
       found[static_cast<std::size_t>(choice)].push_back(at);
       ++taken[static_cast<std::size_t>(choice)];
@@ -53,14 +52,12 @@ class Matching {
   std::size_t needed_ = 0;
   std::map<Key, int> ways_, chosen_;
 
-  static Key taken_key(const std::vector<std::size_t>& taken, std::size_t at) { return {taken, at}; }
-
   int ways(std::vector<std::size_t>& taken, std::size_t at) {
     std::size_t done = 0;
     for (const std::size_t count : taken) done += count;
     if (needed_ - done > parameters_.size() - at) return 0;
     if (at == parameters_.size()) return 1;
-    const Key key = taken_key(taken, at);
+    const Key key(taken, at);
     if (const auto found = ways_.find(key); found != ways_.end()) return found->second;
     constexpr std::size_t kMost = 2000000;  // beyond that many cases nothing is certain
     if (ways_.size() > kMost) return 2;
@@ -83,11 +80,6 @@ class Matching {
   }
 };
 
-const std::vector<Value>* values_of(const Value* value) {
-  const List* const list = value ? value->get<List>() : nullptr;
-  return list ? &list->values : nullptr;
-}
-
 /// The shape of a state's moments; nothing if all are single numbers.
 const Tensor* largest(const Value& state) {
   const Tensor* best = nullptr;
@@ -99,9 +91,7 @@ const Tensor* largest(const Value& state) {
 }
 
 void add_state(Parameter& parameter, const Value& state, const std::string& file, int rank) {
-  const Dict* const dict = state.get<Dict>();
-  if (!dict) return;
-  for (const Item& item : dict->items) {
+  for (const Item& item : items_of(&state)) {
     const std::string key = key_text(item.key);
     if (key == "step") {
       parameter.step = number_of(&item.value);
@@ -136,21 +126,19 @@ bool sort_as_modules(std::vector<std::string>& names) {
     }
     keyed.emplace_back(std::move(key), name);
   }
-  std::sort(keyed.begin(), keyed.end());
+  std::ranges::sort(keyed);
   for (std::size_t i = 0; i < names.size(); ++i) names[i] = keyed[i].second;
   return true;
 }
 
 bool is_optimizer(const Value* value) {
-  return value && value->find("param_groups") && value->find("state") && value->find("state")->get<Dict>() &&
-         values_of(value->find("param_groups"));
+  const Value *const groups = within(value, {"param_groups"}), *const state = within(value, {"state"});
+  return groups && groups->get<List>() && state && state->get<Dict>();
 }
 
 std::map<std::string, std::string> hyper_of(const Value& group) {
   std::map<std::string, std::string> settings;
-  const Dict* const dict = group.get<Dict>();
-  if (!dict) return settings;
-  for (const Item& item : dict->items) {
+  for (const Item& item : items_of(&group)) {
     const std::string key = key_text(item.key);
     if (key == "params" || key == "param_names" || item.value.is_none()) continue;
     const auto number = item.value.get<Tensor>() ? number_of(&item.value) : std::nullopt;
@@ -167,12 +155,10 @@ void add_optimizer(State& into, const Value& dict, const std::string& file, int 
   std::vector<std::map<std::string, std::string>> hyper;
   std::vector<std::string> named;
   bool numbers = true;
-  for (const Value& group : *values_of(dict.find("param_groups"))) {
+  for (const Value& group : list_of(dict.find("param_groups"))) {
     hyper.push_back(hyper_of(group));
     auto& list = ids.emplace_back();
-    const auto* const params = values_of(group.find("params"));
-    if (!params) continue;
-    for (const Value& id : *params) {
+    for (const Value& id : list_of(group.find("params"))) {
       if (id.get<std::string>()) numbers = false;
       list.push_back(key_text(id));
     }
@@ -181,9 +167,7 @@ void add_optimizer(State& into, const Value& dict, const std::string& file, int 
     Parameter& parameter = into.parameter(name);
     parameter.hyper = hyper[group];
     parameter.group = static_cast<int>(group);
-    const auto found = by_id.find(id);
-    if (found == by_id.end()) return;
-    add_state(parameter, *found->second, file, rank);
+    if (const auto found = by_id.find(id); found != by_id.end()) add_state(parameter, *found->second, file, rank);
   };
   if (!numbers) {
     for (std::size_t group = 0; group < ids.size(); ++group) {
@@ -210,12 +194,10 @@ void add_optimizer(State& into, const Value& dict, const std::string& file, int 
   if (!into.ordered) known = sort_as_modules(names) && known;
   for (const std::string& name : names) model.push_back(into.find(name)->weight->shape);
   const auto found = known ? match(shapes, model) : std::vector<std::vector<std::size_t>>{};
-  if (found.empty() && !by_id.empty()) {
-    into.notes.push_back(
-        file +
-        ": the optimizer's states are numbered, and shapes do not tell whose each is: they are named #0, #1, "
-        "...; name them by --names");
-  }
+  if (found.empty() && !by_id.empty())
+    into.notes.push_back(file +
+                         ": the optimizer's states are numbered, and shapes do not tell whose each is: they are "
+                         "named #0, #1, ...; name them by --names");
   for (std::size_t group = 0; group < ids.size(); ++group) {
     for (std::size_t i = 0; i < ids[group].size(); ++i)
       settle(found.empty() ? "#" + ids[group][i] : names[found[group][i]], ids[group][i], group);

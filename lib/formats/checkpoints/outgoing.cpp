@@ -42,7 +42,7 @@ void stream_run(const Run& run, const tensorfile::Sink& sink) {
     const Tensor tensor = joined(*run.whole, "");
     return tensorfile::stream(tensor.contiguous() ? flat_run(tensor, run.begin, run.count) : tensor, sink);
   }
-  std::sort(order.begin(), order.end(), [](const Piece* a, const Piece* b) { return a->begin < b->begin; });
+  std::ranges::sort(order, [](const Piece* a, const Piece* b) { return a->begin < b->begin; });
   for (const Piece* const piece : order) {
     const std::int64_t from = std::max(run.begin, piece->begin),
                        to = std::min(run.begin + run.count, piece->begin + piece->tensor.count());
@@ -112,15 +112,13 @@ class Literal {
 };
 
 bool has_object(const Value& value) {
-  const auto any = [](const std::vector<Value>& values) {
-    return std::any_of(values.begin(), values.end(), has_object);
-  };
+  const auto any = [](const std::vector<Value>& values) { return std::ranges::any_of(values, has_object); };
   if (value.get<Object>()) return true;
   if (const List* const list = value.get<List>()) return any(list->values);
   if (const Tuple* const tuple = value.get<Tuple>()) return any(tuple->values);
   if (const Dict* const dict = value.get<Dict>())
-    return std::any_of(dict->items.begin(), dict->items.end(),
-                       [](const Item& item) { return has_object(item.key) || has_object(item.value); });
+    return std::ranges::any_of(dict->items,
+                               [](const Item& item) { return has_object(item.key) || has_object(item.value); });
   return false;
 }
 
@@ -165,8 +163,7 @@ Tensor laid_out(tensorfile::Dtype dtype, tensorfile::Shape shape, std::vector<Ru
 Tensor widened(const Whole& whole, const std::string& name) {
   using tensorfile::Dtype;
   if (const std::string what = defect(whole); !what.empty()) throw Error(name, 0, what);
-  if (whole.dtype != Dtype::bf16 && whole.dtype != Dtype::f16)
-    return laid_out(whole.dtype, whole.shape, {{&whole, 0, whole.count()}});
+  if (whole.dtype != Dtype::bf16 && whole.dtype != Dtype::f16) return streamed(whole, name);
   const auto produce = [&whole, name](const tensorfile::Sink& sink) {
     const Tensor narrow = joined(whole, name);
     std::vector<float> values;
@@ -180,6 +177,8 @@ Tensor widened(const Whole& whole, const std::string& name) {
   return make_tensor(Dtype::f32, whole.shape,
                      Storage::produce(static_cast<std::uint64_t>(whole.count()) * sizeof(float), produce));
 }
+
+Value torch_size(const tensorfile::Shape& shape) { return Object{"torch.Size", {Tuple{{shape.begin(), shape.end()}}}}; }
 
 Tensor scalar(float value) {
   return make_tensor(tensorfile::Dtype::f32, {}, Storage::own({reinterpret_cast<const char*>(&value), sizeof value}));
@@ -197,8 +196,7 @@ std::optional<Value> literal(const std::string& text) {
 std::optional<Value> value_of(const State& state, const std::string& fact) {
   if (const auto found = state.values.find(fact); found != state.values.end())
     return has_object(found->second) ? std::nullopt : std::optional(found->second);
-  const auto text = state.facts.find(fact);
-  return text == state.facts.end() ? std::nullopt : literal(text->second);
+  return state.facts.contains(fact) ? literal(state.facts.at(fact)) : std::nullopt;
 }
 
 bool is_own(const State& state, const Parameter& parameter) {

@@ -44,6 +44,8 @@ tensorfile::Tensor laid_out(tensorfile::Dtype dtype, tensorfile::Shape shape, st
 /// begins with `name`, for others.
 tensorfile::Tensor widened(const Whole& whole, const std::string& name);
 
+/// The sizes as a torch.Size.
+tensorfile::Value torch_size(const tensorfile::Shape& shape);
 /// A tensor without dimensions: f32, or i64.
 tensorfile::Tensor scalar(float value);
 tensorfile::Tensor scalar(std::int64_t value);
@@ -58,8 +60,7 @@ std::optional<tensorfile::Value> value_of(const State& state, const std::string&
 
 /// A parameter that is not a tied name of another.
 bool is_own(const State& state, const Parameter& parameter);
-/// The numbers that an optimizer updates: the master, or the
-/// weight if there is none; nullptr if there is neither.
+/// The numbers that an optimizer updates: the master, or the weight if there is none; nullptr if there is neither.
 const Whole* numbers(const Parameter& parameter);
 /// The same; for a tied name, its owner's.
 const Whole* numbers(const State& state, const Parameter& parameter);

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/folder.hpp"
 #include "base/mapped.hpp"
+#include "base/number.hpp"
 #include "checkpoints/dcp.hpp"
 #include "checkpoints/folders.hpp"
 #include "checkpoints/sums.hpp"
@@ -27,17 +28,13 @@ State read_dcp(const std::string& folder) {
   const std::string name = fs::path(folder).filename().string();
   if (is_megatron(folder)) add_megatron(state, folder);
   for (const char* const prefix : {"step-", "iter_", "global_step", "checkpoint-"}) {
-    if (!state.step && name.starts_with(prefix)) {
-      const std::string digits = name.substr(std::string_view(prefix).size());
-      if (!digits.empty() && digits.size() < 18 && digits.find_first_not_of("0123456789") == std::string::npos)
-        state.step = std::stoll(digits);
-    }
+    if (state.step || !name.starts_with(prefix)) continue;
+    if (const auto step = parse_int(name.substr(std::string_view(prefix).size())); step && *step >= 0)
+      state.step = step;
   }
   if (state.parameters.empty() && state.faults.empty()) throw Error(folder, 0, "holds no tensors");
   return state;
 }
-
-State read_any(const std::string& path);
 
 /// Where one trained parameter has a weight, each has; and a tied one has an owner.
 void require_weights(State& state) {
@@ -48,10 +45,10 @@ void require_weights(State& state) {
   for (const Parameter& one : state.parameters) {
     const Parameter* const owner = one.tied.empty() ? nullptr : state.find(one.tied);
     if (has != state.parameters.end() && trained(one) && !one.weight && one.tied.empty())
-      state.faults.push_back(located(state.folder + "/" + has->weight->pieces.front().file, 0,
-                                     "has no weight of " + one.name + ", which the optimizer has"));
+      state.fault(state.folder + "/" + has->weight->pieces.front().file,
+                  "has no weight of " + one.name + ", which the optimizer has");
     if (owner && !owner->weight && !owner->master)
-      state.faults.push_back(located(state.folder, 0, one.name + ": is tied to " + one.tied + ", which is in no file"));
+      state.fault(state.folder, one.name + ": is tied to " + one.tied + ", which is in no file");
   }
 }
 
@@ -96,7 +93,7 @@ State read_any(const std::string& path) {
       return state;
     }
     if (files.size() > 1) {
-      std::sort(files.begin(), files.end());
+      std::ranges::sort(files);
       throw Error(path, 0,
                   "holds " + std::to_string(files.size()) +
                       " files of tensors that belong to no layout that zs knows: name one, such as " + files[0]);

@@ -26,13 +26,13 @@ bool covers(const Whole& whole) {
 }
 
 bool has_boxes(const Whole& whole) {
-  return std::any_of(whole.pieces.begin(), whole.pieces.end(), [](const Piece& piece) { return !piece.at.empty(); });
+  return std::ranges::any_of(whole.pieces, [](const Piece& piece) { return !piece.at.empty(); });
 }
 
 std::vector<const Piece*> in_order(const Whole& whole) {
   std::vector<const Piece*> order;
   for (const Piece& piece : whole.pieces) order.push_back(&piece);
-  std::stable_sort(order.begin(), order.end(), [](const Piece* a, const Piece* b) { return a->begin < b->begin; });
+  std::ranges::stable_sort(order, [](const Piece* a, const Piece* b) { return a->begin < b->begin; });
   return order;
 }
 
@@ -60,7 +60,8 @@ void for_each_row(const Shape& shape, const Piece& piece, Row row) {
 std::string box_defect(const Whole& whole) {
   std::int64_t sum = 0;
   std::vector<Piece> boxes = whole.pieces;
-  for (Piece& piece : boxes) {
+  std::erase_if(boxes, [](const Piece& piece) { return piece.at.empty() && piece.tensor.count() == 0; });
+  for (const Piece& piece : boxes) {
     if (piece.at.empty()) return "is cut in two ways, in " + piece.file + " and elsewhere";
     for (std::size_t d = 0; d < whole.shape.size(); ++d) {
       if (piece.at[d] < 0 || piece.tensor.shape[d] > whole.shape[d] - piece.at[d])
@@ -69,7 +70,7 @@ std::string box_defect(const Whole& whole) {
     sum += piece.tensor.count();
   }
   std::erase_if(boxes, [](const Piece& piece) { return piece.tensor.count() == 0; });
-  std::sort(boxes.begin(), boxes.end(), [](const Piece& a, const Piece& b) { return a.at < b.at; });
+  std::ranges::sort(boxes, [](const Piece& a, const Piece& b) { return a.at < b.at; });
   for (std::size_t i = 0; i < boxes.size(); ++i) {
     for (std::size_t k = i + 1; k < boxes.size(); ++k) {
       if (boxes[k].at[0] >= boxes[i].at[0] + boxes[i].tensor.shape[0]) break;
@@ -119,16 +120,7 @@ std::string defect(const Whole& whole) {
       return "is of " + std::string(name_of(whole.dtype)) + ", but of " + std::string(name_of(piece.tensor.dtype)) +
              " in " + piece.file;
   }
-  if (has_boxes(whole)) {
-    bool boxed = true;
-    for (const Piece& piece : whole.pieces) boxed = boxed && (!piece.at.empty() || piece.tensor.count() == 0);
-    if (boxed) {
-      Whole boxes = whole;
-      std::erase_if(boxes.pieces, [](const Piece& piece) { return piece.at.empty(); });
-      return box_defect(boxes);
-    }
-    return box_defect(whole);
-  }
+  if (has_boxes(whole)) return box_defect(whole);
   std::int64_t end = 0;
   std::string last;
   for (const Piece* const piece : in_order(whole)) {
@@ -178,10 +170,9 @@ Tensor joined(const Whole& whole, std::string_view name) {
 }
 
 std::string joined_bytes(const Whole& whole, std::string_view name) {
-  const Tensor tensor = joined(whole, name);
   std::string bytes;
-  bytes.reserve(tensor.byte_count());
-  tensorfile::stream(tensor, [&](std::string_view part) { bytes.append(part); });
+  bytes.reserve(whole.bytes());
+  tensorfile::stream(joined(whole, name), [&](std::string_view part) { bytes.append(part); });
   return bytes;
 }
 
@@ -206,6 +197,17 @@ Parameter& State::parameter(const std::string& name) {
 const Parameter* State::find(std::string_view name) const {
   const auto found = places_.find(name);
   return found == places_.end() ? nullptr : &parameters[found->second];
+}
+
+void State::fault(const std::string& place, const std::string& what) { faults.push_back(located(place, 0, what)); }
+
+bool State::attempt(const std::function<void()>& part) {
+  try {
+    part();
+    return true;
+  } catch (const Error& error) {
+    return faults.emplace_back(error.what()), false;
+  }
 }
 
 void State::sort(const std::vector<std::string>& names) {

@@ -3,6 +3,7 @@
 // its float32 master, the optimizer's moments and step, and the file and place of each part.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -56,6 +57,10 @@ struct State {
 
   Parameter& parameter(const std::string& name);  ///< the one with that name, created if missing
   const Parameter* find(std::string_view name) const;
+  /// Adds a fault of a file or folder.
+  void fault(const std::string& place, const std::string& what);
+  /// Adds a fault if `part` throws Error; returns whether it did not.
+  bool attempt(const std::function<void()>& part);
   /// Sorts the parameters into the order of these names. REQUIRES: the names are complete.
   void sort(const std::vector<std::string>& names);
 

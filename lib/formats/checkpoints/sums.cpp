@@ -27,7 +27,7 @@ std::vector<std::string> files(const std::string& folder) {
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     if (entry.is_regular_file()) found.push_back(fs::relative(entry.path(), folder).string());
   }
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   return found;
 }
 

@@ -15,8 +15,6 @@ namespace fs = std::filesystem;
 using tensorfile::Item;
 using tensorfile::Value;
 
-const tensorfile::Dict* dict_of(const Value* value) { return value ? value->get<tensorfile::Dict>() : nullptr; }
-
 bool has_tensors(const Value* value) { return !tensors_of(value).empty(); }
 
 /// The first element, if it is a list.
@@ -34,7 +32,7 @@ void add_tree(State& into, const Value& value, const std::string& name, const st
   }
   const auto& held = list_of(&value);
   for (std::size_t i = 0; i < held.size(); ++i) add_tree(into, held[i], lead + std::to_string(i), file);
-  const auto* const dict = dict_of(&value);
+  const auto* const dict = value.get<tensorfile::Dict>();
   if (dict) {
     for (const Item& item : dict->items) add_tree(into, item.value, lead + key_text(item.key), file);
   }
@@ -74,11 +72,8 @@ State read_torch_file(const std::string& path) {
     if (state.parameters.empty()) throw Error(path, 0, "holds neither weights nor an optimizer's state that zs knows");
     return state;
   }
-  if (const auto* const list =
-          root.find("optimizer_states") ? root.find("optimizer_states")->get<tensorfile::List>() : nullptr;
-      list && list->values.size() > 1)
-    state.faults.push_back(located(
-        path, 0, "has the states of " + std::to_string(list->values.size()) + " optimizers; zs reads the first alone"));
+  if (const std::size_t count = list_of(root.find("optimizer_states")).size(); count > 1)
+    state.fault(path, "has the states of " + std::to_string(count) + " optimizers; zs reads the first alone");
   for (const char* const key : {"global_step", "step", "iteration", "iter", "iter_num", "steps"}) {
     if (!state.step && model != &root) state.step = integer_of(root.find(key));
   }

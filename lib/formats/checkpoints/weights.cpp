@@ -58,9 +58,8 @@ void compare_others(State& into, const std::string& folder, const StateDict& dic
       if (unlike.empty() && (!tensor || !same_bits(*tensor, entry.tensor))) unlike = "another " + entry.name;
     }
     if (!unlike.empty())
-      into.faults.push_back(located(path, 0,
-                                    "has " + unlike + " than " + fs::path(dict.path()).filename().string() +
-                                        ": remove the one that is not of this checkpoint"));
+      into.fault(path, "has " + unlike + " than " + fs::path(dict.path()).filename().string() +
+                           ": remove the one that is not of this checkpoint");
   }
 }
 
@@ -92,12 +91,7 @@ void add_documents(State& into, const std::string& folder) {
   std::error_code failure;
   const auto take = [&](const char* file, const auto& part) {
     const std::string path = folder + "/" + file;
-    if (!fs::exists(path, failure)) return;
-    try {
-      part(path);
-    } catch (const Error& error) {
-      into.faults.emplace_back(error.what());
-    }
+    if (fs::exists(path, failure)) into.attempt([&] { part(path); });
   };
   for (const auto& [file, kind] : {std::pair{"gradients.pt", "gradient"}, {"gradient_norms.pt", "gradient norms"}}) {
     take(file, [&](const std::string& path) {
@@ -138,8 +132,7 @@ tensorfile::Metadata metadata_of(const State& state) {
 
 void add_safetensors(State& into, const std::string& path) {
   const tensorfile::Safetensors held = tensorfile::read_safetensors(path);
-  const auto found =
-      std::find_if(held.metadata.begin(), held.metadata.end(), [](const auto& each) { return each.first == kKey; });
+  const auto found = std::ranges::find_if(held.metadata, [](const auto& each) { return each.first == kKey; });
   const Json json = found == held.metadata.end() ? Json() : Json::parse(found->second, nullptr, false);
   const std::string file = std::filesystem::path(path).filename().string();
   try {
@@ -155,15 +148,14 @@ void add_safetensors(State& into, const std::string& path) {
     if (json.contains("step")) into.step = json["step"].get<std::int64_t>();
     if (json.contains("skipped")) into.skipped = json["skipped"].get<std::int64_t>();
   } catch (const Json::exception&) {
-    into.faults.push_back(located(path, 0, "has no __metadata__ of zs that says whose states these are"));
-    return;
+    return into.fault(path, "has no __metadata__ of zs that says whose states these are");
   }
   for (const auto& [name, tensor] : held.tensors) {
     const std::size_t point = name.find('.');
     const std::string kind = name.substr(0, point),
                       parameter_name = point == std::string::npos ? "" : name.substr(point + 1);
     if (!into.find(parameter_name)) {
-      into.faults.push_back(located(path, 0, name + ": is of no parameter"));
+      into.fault(path, name + ": is of no parameter");
       continue;
     }
     Parameter& parameter = into.parameter(parameter_name);

@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "checkpoints/dcp.hpp"
 #include "checkpoints/outgoing.hpp"
 #include "tensorfile/pickle.hpp"
@@ -25,12 +26,6 @@ const std::string kMetadata = "torch.distributed.checkpoint.metadata.";
 
 /// The keys of nested dicts that lead to a value; a number is a place in a list.
 using Path = std::vector<Value>;
-
-Value size_of(const Shape& shape) {
-  Tuple sizes;
-  for (const std::int64_t size : shape) sizes.values.emplace_back(size);
-  return Object{"torch.Size", {sizes}};
-}
 
 Value made(const std::string& name, std::vector<tensorfile::Item> attributes) {
   return Object{name, {}, {Dict{std::move(attributes)}}};
@@ -112,15 +107,15 @@ class DcpWriter {
                             Object{kMetadata + "_MEM_FORMAT_ENCODING", {0}}, false}};
     List list;
     for (const auto& [offset, tensor] : chunks)
-      list.values.push_back(
-          made(kMetadata + "ChunkStorageMetadata", {{"offsets", size_of(offset)}, {"sizes", size_of(tensor.shape)}}));
+      list.values.push_back(made(kMetadata + "ChunkStorageMetadata",
+                                 {{"offsets", torch_size(offset)}, {"sizes", torch_size(tensor.shape)}}));
     place(path, fqn,
           made(kMetadata + "TensorStorageMetadata",
                {{"properties", Object{kMetadata + "TensorProperties", {}, {properties}}},
-                {"size", size_of(shape)},
+                {"size", torch_size(shape)},
                 {"chunks", list}}));
     for (std::size_t i = 0; i < chunks.size(); ++i)
-      store(fqn, size_of(chunks[i].first), static_cast<std::int64_t>(i), i, chunks[i].second);
+      store(fqn, torch_size(chunks[i].first), static_cast<std::int64_t>(i), i, chunks[i].second);
   }
 
   void store(const std::string& fqn, Value offset, Value index, std::size_t rank, const Value& value) {
@@ -137,24 +132,19 @@ class DcpWriter {
 };
 
 /// Words joined by points, apart.
-Path split(std::string_view words) {
-  Path path;
-  while (true) {
-    const std::size_t point = words.find('.');
-    path.emplace_back(words.substr(0, point));
-    if (point == std::string_view::npos) return path;
-    words.remove_prefix(point + 1);
-  }
+Path path_of_words(std::string_view words) {
+  const std::vector<std::string> parts = split(words, ".");
+  return {parts.begin(), parts.end()};
 }
 
 /// The path for a fact of a kind, so that key_of() gives it the same name; nothing if the form cannot store it.
 std::optional<Path> path_of(const std::string& fact) {
   const std::string kind(kind_of(fact)), rest = fact.substr(std::min(kind.size() + 1, fact.size()));
-  if (kind == "schedule") return split("lr_scheduler." + rest);
-  if (kind == "scaler" || kind == "random") return split(fact);
+  if (kind == "schedule") return path_of_words("lr_scheduler." + rest);
+  if (kind == "scaler" || kind == "random") return path_of_words(fact);
   if (kind != "training") return {};
   const Key key = key_of(rest);
-  return split(key.kind == Key::Kind::fact && key.name == fact ? rest : "train_state." + rest);
+  return path_of_words(key.kind == Key::Kind::fact && key.name == fact ? rest : "train_state." + rest);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "base/error.hpp"
 #include "checkpoints/deepspeed_writer.hpp"
 
 namespace zs::checkpoints {
@@ -10,28 +9,14 @@ namespace {
 
 using tensorfile::Dict;
 using tensorfile::List;
-using tensorfile::Object;
-using tensorfile::Shape;
 using tensorfile::StoragePtr;
 using tensorfile::Tensor;
 using tensorfile::Value;
 
-Value size_of(const Shape& shape) {
-  tensorfile::Tuple sizes;
-  for (const std::int64_t size : shape) sizes.values.emplace_back(size);
-  return Object{"torch.Size", {sizes}};
-}
-
-/// All of a tensor, as one that is read while it is written.
-Tensor all_of(const Whole& whole, const std::string& name) {
-  if (const std::string what = defect(whole); !what.empty()) throw Error(name, 0, what);
-  return laid_out(whole.dtype, whole.shape, {{&whole, 0, whole.count()}});
-}
-
 Dict shapes_of(const std::vector<const Parameter*>& group) {
   Dict shapes;
   for (const Parameter* const parameter : group)
-    shapes.items.push_back({parameter->name, size_of(numbers(*parameter)->shape)});
+    shapes.items.push_back({parameter->name, torch_size(numbers(*parameter)->shape)});
   return shapes;
 }
 
@@ -65,12 +50,12 @@ Dict DeepSpeedWriter::model(std::int64_t rank) {
     if (&owner != &parameter) shared.items.push_back({parameter.name, owner.name});
     if (parameter.buffer) buffers.values.emplace_back(parameter.name);
     const bool cut = divided_.parameters && !parameter.buffer;
-    Tensor tensor = cut ? laid_out(held->dtype, {0}, {}) : all_of(*held, parameter.name);
+    Tensor tensor = cut ? laid_out(held->dtype, {0}, {}) : streamed(*held, parameter.name);
     // One storage for all names of a tensor, as the model has it.
     if (!cut) tensor.storage = tied.try_emplace(owner.name, tensor.storage).first->second;
     module.items.push_back({parameter.name, tensor});
     if (!parameter.frozen && std::ranges::find(unknown_, parameter.name) == unknown_.end()) continue;
-    frozen_shapes.items.push_back({parameter.name, size_of(held->shape)});
+    frozen_shapes.items.push_back({parameter.name, torch_size(held->shape)});
     const std::int64_t part = share(held->count(), ranks_), begin = std::min(part * rank, held->count()),
                        count = std::min(part, held->count() - begin);
     fragments.items.push_back(

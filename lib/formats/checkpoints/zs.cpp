@@ -168,19 +168,12 @@ State read_zs(const std::string& folder) {
     return state;
   }
   state.layout = "by parameter";
-  const auto take = [&](const auto& part) {
-    try {
-      part();
-    } catch (const Error& error) {
-      state.faults.emplace_back(error.what());
-    }
-  };
-  take([&] { add_model(state, folder); });
+  state.attempt([&] { add_model(state, folder); });
   add_documents(state, folder);
   add_head(state);
   const std::string document = folder + "/" + kStates + "/state.json";
-  if (fs::exists(document)) take([&] { state_json(state, document); });
-  take([&] {
+  if (fs::exists(document)) state.attempt([&] { state_json(state, document); });
+  state.attempt([&] {
     const auto kept = kept_names(state);
     for (const std::string& shard : shards) optimizer_file(state, shard, kept);
   });

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <deque>
 #include <map>
 #include <optional>
 
 #include "base/number.hpp"
+#include "base/words.hpp"
 
 namespace zs::parse {
 namespace {
@@ -29,8 +29,8 @@ enum Trait : unsigned {
 struct Form {
   std::string_view dialect;
   std::string_view what;  ///< for messages
-  std::string_view
-      head;  ///< '#' is the step, '@' the number of steps, '~' any blanks, '*' any text before what follows
+  /// '#' is the step, '@' the number of steps, '~' any blanks, '*' any text before what follows.
+  std::string_view head;
   std::string_view separator;  ///< of cells; a blank: any number of blanks
   std::string_view mark;       ///< between key and number
   std::string_view first;      ///< how its first cell begins: "loss;train loss"; "": with anything
@@ -81,52 +81,9 @@ constexpr auto kClosings = std::to_array<Closing>({
 constexpr auto kUnits = std::to_array<std::pair<std::string_view, std::string_view>>(
     {{"ms", "iteration_time"}, {"%", "mfu"}, {" ms", "iteration_time"}, {" tok/s", "tokens_per_second"}});
 
-/// Whether one of the entries of "a;b" fits.
-template <typename Fits>
-bool any_of(std::string_view entries, const Fits& fits) {
-  while (!entries.empty()) {
-    const std::string_view entry = entries.substr(0, entries.find(';'));
-    if (fits(entry)) return true;
-    entries.remove_prefix(std::min(entries.size(), entry.size() + 1));
-  }
-  return false;
-}
-
-/// The column that a form gives to a key; nothing if it names none.
-std::optional<std::string_view> named(std::string_view names, std::string_view key) {
-  while (!names.empty()) {
-    std::string_view entry = names.substr(0, names.find(';'));
-    names.remove_prefix(std::min(names.size(), entry.size() + 1));
-    if (skip(entry, key) && skip(entry, "=")) return entry;
-  }
-  return {};
-}
-
-/// The last stamp of a logger in `text`, "2025-06-01 12:00:00,123", in seconds, and where it begins.
-std::optional<std::pair<double, std::size_t>> stamp_in(std::string_view text) {
-  constexpr std::string_view kShape = "0000-00-00 00:00:00";
-  for (std::size_t at = text.size() - std::min(text.size(), kShape.size() - 1); at-- > 0;) {
-    if (!is_digit(text[at]) || (at > 0 && is_digit(text[at - 1]))) continue;
-    const std::string_view stamp = text.substr(at, kShape.size());
-    if (!std::equal(stamp.begin(), stamp.end(), kShape.begin(), [](char c, char shape) {
-          return shape == '0' ? is_digit(c) : c == shape || (shape == ' ' && c == 'T');
-        }))
-      continue;
-    const auto number = [&](std::size_t from, std::size_t count) {
-      return static_cast<int>(*parse_int(stamp.substr(from, count)));
-    };
-    const std::chrono::year_month_day date(std::chrono::year(number(0, 4)),
-                                           std::chrono::month(static_cast<unsigned>(number(5, 2))),
-                                           std::chrono::day(static_cast<unsigned>(number(8, 2))));
-    if (!date.ok()) return {};
-    double seconds = std::chrono::duration<double>(std::chrono::sys_days(date).time_since_epoch()).count() +
-                     number(11, 2) * 3600 + number(14, 2) * 60 + number(17, 2);
-    std::string_view rest = text.substr(at + kShape.size());
-    if (skip(rest, ",") || skip(rest, "."))
-      seconds += *parse_real("0." + std::string(take_digits(rest).substr(0, 9)) + "0");
-    return std::pair(seconds, at);
-  }
-  return {};
+/// "a;b" as a and b; "" as none.
+std::vector<std::string> entries_of(std::string_view text) {
+  return text.empty() ? std::vector<std::string>() : split(text, ";");
 }
 
 /// What the head of a line says, and the cells behind it.
@@ -166,9 +123,9 @@ class Forms : public Dialect {
     for (const Form& form : kForms) {
       if (form.dialect != dialect) continue;
       Row& row = rows_.emplace_back(&form, form.head.substr(0, form.head.find_first_of("#~*")));
-      any_of(form.first, [&](std::string_view entry) { return row.first.push_back(entry), false; });
-      row.blank_separator = form.separator == " ";
-      row.of_parts = form.names.find("valid_") != std::string_view::npos;
+      row.first = entries_of(form.first), row.lacks = entries_of(form.lacks);
+      for (const std::string& entry : entries_of(form.names))
+        row.names[entry.substr(0, entry.find('='))] = entry.substr(entry.find('=') + 1);
     }
     for (const Closing& closing : kClosings) {
       if (closing.dialect == dialect) closing_ = &closing;
@@ -192,18 +149,16 @@ class Forms : public Dialect {
   struct Meaning {
     std::string key, column;  ///< no column: the value's unit gives it
     bool of_test;             ///< in a line of the test's data
-    bool left_out, thousandths, grouped, memory;
+    bool thousandths, memory;
     bool of_gpu;  ///< of one GPU at one time: no column holds it
-    bool word;    ///< a word may be its value
   };
   struct Row {
     const Form* form;
-    std::string_view fixed;               ///< of its head, in front of the first number
-    std::vector<std::string_view> first;  ///< entries of its `first`
-    bool of_parts = false;                ///< some columns are of the validation's or the test's data
-    bool blank_separator = false;         ///< a blank alone separates its cells
-    std::size_t width = 0;                ///< cells of its widest line so far
-    std::deque<Meaning> meanings{};       ///< of the cells of the line before, in order
+    std::string_view fixed;                                   ///< of its head, in front of the first number
+    std::vector<std::string> first{}, lacks{};                ///< entries of its `first` and `lacks`
+    std::map<std::string, std::string, std::less<>> names{};  ///< the column of a key
+    std::size_t width = 0;                                    ///< cells of its widest line so far
+    std::deque<Meaning> meanings{};                           ///< of the cells of the line before, in order
   };
   struct Cell {
     std::string_view key, text;
@@ -232,27 +187,25 @@ class Forms : public Dialect {
 
   /// Whether the text behind a head is a form's.
   static bool fits(const Row& row, std::string_view rest) {
-    const Form& form = *row.form;
     const auto begins = [&](std::string_view entry) {
       return rest.starts_with(entry) && (rest.size() == entry.size() || !is_key(rest[entry.size()]));
     };
     const auto holds = [&](std::string_view entry) { return rest.find(entry) != std::string_view::npos; };
-    return (row.first.empty() || std::any_of(row.first.begin(), row.first.end(), begins)) && holds(form.has) &&
-           !any_of(form.lacks, holds);
+    return (row.first.empty() || std::ranges::any_of(row.first, begins)) && holds(row.form->has) &&
+           std::ranges::none_of(row.lacks, holds);
   }
 
   /// Removes and returns the cell in front.
-  static Cell take(const Row& row, std::string_view& rest) {
-    const Form& form = *row.form;
+  static Cell take(const Form& form, std::string_view& rest) {
     Cell cell;
     std::size_t end = 0;
-    if (row.blank_separator) {  // the key's mark ends it, and its value ends at a blank
+    if (form.separator == " ") {  // the key's mark ends it, and its value ends at a blank
       skip_blanks(rest);
       const std::string_view before = rest;
       cell.key = take_key(rest);
       if (cell.key.empty() || !skip(rest, form.mark)) return rest = before, Cell{};
       skip_blanks(rest);
-      end = static_cast<std::size_t>(std::find_if(rest.begin(), rest.end(), is_blank) - rest.begin());
+      end = std::min(rest.find_first_of(" \t"), rest.size());
       if (!number_ends(rest.substr(end))) end = rest.size();  // "1 234"
       cell.text = rest.substr(0, end);
       cell.last = end == rest.size();
@@ -288,11 +241,11 @@ class Forms : public Dialect {
     const auto has = [&](Trait trait) { return (form.traits & trait) != 0; };
     const auto wrong = [&](const std::string& what) { return "malformed " + std::string(form.what) + ": " + what; };
     std::string_view prefix = line.text.substr(0, found.at), rest = found.rest;
-    if (!std::all_of(found.step.begin(), found.step.end(), is_digit))
+    if (!std::ranges::all_of(found.step, is_digit))
       return {false, wrong("'" + std::string(found.step) + "' is no step")};
     made_.clear();
     const std::string_view head = line.text.substr(found.at, line.text.size() - rest.size() - found.at);
-    of_test_ = row.of_parts && head.find("test") != std::string_view::npos;
+    of_test_ = head.find("test") != head.npos && form.names.find("valid_") != form.names.npos;
     fields_.assign(1, {"step", has(kOfBefore) ? std::string_view(last_step_) : found.step, Kind::integer});
     std::string what;
     std::size_t place = 0;
@@ -303,9 +256,9 @@ class Forms : public Dialect {
       prefix = prefix.substr(0, speed);
     }
     while (what.empty() && !rest.empty()) {
-      const Cell cell = take(row, rest);
+      const Cell cell = take(form, rest);
       if (cell.key.empty() && cell.text.empty()) {
-        if (row.blank_separator) break;  // other text
+        if (form.separator == " ") break;  // other text
         if (!cell.last && has(kFull)) what = "an empty cell";
         continue;
       }
@@ -320,7 +273,7 @@ class Forms : public Dialect {
     if (fields_.size() < 2) return {false, what.empty() ? "" : wrong(what)};
     if (what.empty() && has(kFull) && fields_.size() < row.width) what = "it ends early";
     const auto is_loss = [](const Field& field) { return field.key.ends_with("loss"); };
-    if (what.empty() && has(kClosed) && !line.ended && std::none_of(fields_.begin(), fields_.end(), is_loss))
+    if (what.empty() && has(kClosed) && !line.ended && std::ranges::none_of(fields_, is_loss))
       what = "the log ends in it";
     row.width = std::max(row.width, fields_.size());
     if (has(kOfRun)) {
@@ -351,20 +304,17 @@ class Forms : public Dialect {
     if (name.ends_with("(1e-3)")) name.remove_suffix(6);
     const bool thousandths = name.size() < key.size() || key.ends_with(" (ms)");
     name = name.substr(0, name.find(" ("));
-    const auto given = named(row.form->names, name);
-    std::string column(given.value_or(name));
+    const auto given = row.names.find(name);
+    std::string column(given == row.names.end() ? name : std::string_view(given->second));
     const bool memory = column.ends_with("_mem");
     if (of_test_ && column.starts_with("valid_")) column.replace(0, 5, "test");
-    std::replace(column.begin(), column.end(), ' ', '_');
+    std::ranges::replace(column, ' ', '_');
     Meaning made{.key = std::string(key),
                  .column = column,
                  .of_test = of_test_,
-                 .left_out = column.empty() && !key.empty(),
                  .thousandths = thousandths,
-                 .grouped = key == "tps" || key == "tflops",
                  .memory = memory,
-                 .of_gpu = key.find("mem usage") != std::string_view::npos,
-                 .word = !key.ends_with("loss") && key != "learning rate"};
+                 .of_gpu = key.find("mem usage") != std::string_view::npos};
     if (place >= row.meanings.size()) return row.meanings.emplace_back(std::move(made));
     return row.meanings[place] = std::move(made);
   }
@@ -375,27 +325,24 @@ class Forms : public Dialect {
     const auto quoted = [&] { return "'" + std::string(cell.key.empty() ? cell.text.substr(0, 24) : cell.key) + "'"; };
     if (text.starts_with('n') && (skip(text, "np.") || skip(text, "numpy.")))
       text.remove_prefix(std::min(text.find('(') + 1, text.size()));
-    Token number = meant.grouped ? take_grouped_number(text, made_) : take_number(text);
+    const bool grouped = cell.key == "tps" || cell.key == "tflops";
+    Token number = grouped ? take_grouped_number(text, made_) : take_number(text);
     if (number.text.empty()) {
-      const bool word = form.traits & kClosed ? meant.word : text.starts_with('\'');
+      const bool word =
+          form.traits & kClosed ? !cell.key.ends_with("loss") && cell.key != "learning rate" : text.starts_with('\'');
       return word ? "" : "no number after " + quoted();
     }
     const bool at_end = text.data() + text.size() == line.text.data() + line.text.size();
     if (!line.ended && at_end && text.find_first_not_of(",0123456789") == std::string_view::npos)
       return "the log ends within the value of " + quoted();
-    if (meant.left_out) return "";
-    const auto* const unit =
-        text.empty() ? kUnits.end() : std::find_if(kUnits.begin(), kUnits.end(), [&](const auto& one) {
-          return text.front() == one.first.front() && text.starts_with(one.first);
-        });
+    if (column.empty() && !cell.key.empty()) return "";  // left out
+    const auto* const unit = std::ranges::find_if(kUnits, [&](const auto& one) { return text.starts_with(one.first); });
     if (column.empty() && unit == kUnits.end()) return quoted() + " is no value with a known unit";
     if (column.empty()) column = unit->second;
     if (meant.memory) {
-      const std::string_view word = take_key(text);
-      number = {made_.emplace_back(bytes_of(number.text, !word.empty()                   ? word
-                                                         : form.head.ends_with("(MB) |") ? "MB"
-                                                                                         : "GB")),
-                Kind::integer};
+      std::string_view word = take_key(text);
+      if (word.empty()) word = form.head.ends_with("(MB) |") ? "MB" : "GB";
+      number = {made_.emplace_back(bytes_of(number.text, word)), Kind::integer};
       if (number.text.empty()) return "no size of memory after " + quoted();
       if (skip(text, "(")) text.remove_prefix(std::min(text.size(), text.find(')') + 1));
     }
@@ -415,10 +362,7 @@ class Forms : public Dialect {
     const auto stamp = stamp_in(before);
     const auto step = parse_int(fields_[0].value);
     if (!stamp || !step) return;
-    const std::string_view whose = before.substr(0, stamp->second);
-    auto logged = logged_.find(whose);
-    if (logged == logged_.end()) logged = logged_.emplace(whose, std::pair(-1, 0.0)).first;
-    auto& [last, seconds] = logged->second;
+    auto& [last, seconds] = logged_.try_emplace(std::string(before.substr(0, stamp->second)), -1, 0.0).first->second;
     if (last >= 0 && *step > last && stamp->first > seconds) {
       const double each = (stamp->first - seconds) / static_cast<double>(*step - last);
       fields_.push_back({"iteration_time", made_.emplace_back(to_rounded_text(each, 6)), Kind::real});
@@ -442,12 +386,11 @@ class Forms : public Dialect {
   const Closing* closing_ = nullptr;
   std::map<std::string, std::int64_t> most_;  // of kOfRun
   std::string last_step_, total_;
-  bool alone_ = false;    // lines without a marker were read
-  bool of_test_ = false;  // the line is of the test's data
-  std::map<std::string, std::pair<std::int64_t, double>, std::less<>>
-      logged_;                    // step and seconds, by what stands before
-  std::vector<Field> fields_;     // of the line
-  std::deque<std::string> made_;  // texts that are not the log's
+  bool alone_ = false;                                             // lines without a marker were read
+  bool of_test_ = false;                                           // the line is of the test's data
+  std::map<std::string, std::pair<std::int64_t, double>> logged_;  // step and seconds, by what stands before
+  std::vector<Field> fields_;                                      // of the line
+  std::deque<std::string> made_;                                   // texts that are not the log's
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <ctime>
 #include <utility>
 
 #include "base/number.hpp"
@@ -134,7 +135,7 @@ std::string bytes_of(std::string_view number, std::string_view unit) {
                                                                                  {"KB", 0x1p10},
                                                                                  {"kB", 0x1p10},
                                                                                  {"B", 1}}};
-  const auto found = std::find_if(kUnits.begin(), kUnits.end(), [&](const auto& pair) { return pair.first == unit; });
+  const auto found = std::ranges::find_if(kUnits, [&](const auto& pair) { return pair.first == unit; });
   const auto value = parse_real(number);
   if (found == kUnits.end() || !value || !(*value >= 0 && *value < 0x1p32)) return "";
   return to_text(static_cast<std::int64_t>(std::llround(*value * found->second)));
@@ -142,7 +143,7 @@ std::string bytes_of(std::string_view number, std::string_view unit) {
 
 std::string_view without_escapes(std::string_view text, std::string& storage) {
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 32 && c != '\t'; };
-  const auto first = std::find_if(text.begin(), text.end(), is_control);
+  const auto first = std::ranges::find_if(text, is_control);
   if (first == text.end()) return text;
   storage.assign(text.begin(), first);
   for (std::size_t i = static_cast<std::size_t>(first - text.begin()); i < text.size(); ++i) {
@@ -197,6 +198,25 @@ std::string_view rank_of(std::string_view prefix) {
   skip(rest, "rank ");
   const std::string_view rank = taken(rest);
   return rest.starts_with(": ") || rest == ":" ? rank : std::string_view{};
+}
+
+std::optional<std::pair<double, std::size_t>> stamp_in(std::string_view text) {
+  constexpr std::string_view kShape = "0000-00-00 00:00:00";
+  for (std::size_t at = text.size() - std::min(text.size(), kShape.size() - 1); at-- > 0;) {
+    if (!is_digit(text[at]) || (at > 0 && is_digit(text[at - 1]))) continue;
+    std::string stamp(text.substr(at, kShape.size()));
+    if (stamp.size() > 10 && stamp[10] == 'T') stamp[10] = ' ';
+    const auto fits = [](char c, char shape) { return shape == '0' ? is_digit(c) : c == shape; };
+    if (!std::ranges::equal(stamp, kShape, fits)) continue;
+    std::tm time{};
+    if (!::strptime(stamp.c_str(), "%Y-%m-%d %H:%M:%S", &time)) return {};
+    auto seconds = static_cast<double>(::timegm(&time));
+    std::string_view rest = text.substr(at + kShape.size());
+    if (skip(rest, ",") || skip(rest, "."))
+      seconds += *parse_real("0." + std::string(take_digits(rest).substr(0, 9)) + "0");
+    return std::pair(seconds, at);
+  }
+  return {};
 }
 
 }  // namespace zs::parse

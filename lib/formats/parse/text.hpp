@@ -3,8 +3,10 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace zs::parse {
 
@@ -69,5 +71,8 @@ std::string_view without_escapes(std::string_view text, std::string& storage);
 /// there is none. Only digits, at most kLongestRank of them: a longer number is a time.
 constexpr std::size_t kLongestRank = 9;
 std::string_view rank_of(std::string_view prefix);
+
+/// The last stamp of a logger in `text`, "2025-06-01 12:00:00,123", in seconds, and where it begins.
+std::optional<std::pair<double, std::size_t>> stamp_in(std::string_view text);
 
 }  // namespace zs::parse

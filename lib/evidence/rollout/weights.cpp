@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <map>
 
 #include "base/brief.hpp"
@@ -88,17 +89,12 @@ struct Wrong {
 
 class Comparison {
  public:
-  Comparison(const Run& trainer, const Run& generator)
-      : trainer_(versions_of(trainer)), generator_(versions_of(generator)) {}
+  const std::map<std::int64_t, const Tensors*> trainer, generator;
 
-  const std::map<std::int64_t, const Tensors*>& versions() const { return generator_; }
   const Tensors* trained(std::int64_t version) const {
-    const auto found = trainer_.find(version);
-    return found == trainer_.end() ? nullptr : found->second;
+    return trainer.contains(version) ? trainer.at(version) : nullptr;
   }
-
-  const std::map<std::int64_t, const Tensors*>& trainers() const { return trainer_; }
-  std::int64_t oldest() const { return trainer_.empty() ? 0 : trainer_.begin()->first; }
+  std::int64_t oldest() const { return trainer.empty() ? 0 : trainer.begin()->first; }
 
   Found judge(std::int64_t version, const std::string& place, const std::string& name, const Tensor& held) const {
     const Tensors& now = *trained(version);
@@ -130,7 +126,7 @@ class Comparison {
                                                             : "its elements are in another order"};
     }
     if (const std::string other = other_tensor(version, name, held); !other.empty()) {
-      const Tensor *const theirs = generator_.at(version)->find(place + "/" + other), *const mine = same;
+      const Tensor *const theirs = generator.at(version)->find(place + "/" + other), *const mine = same;
       return {Verdict::different, theirs && mine && theirs->digest == mine->digest
                                       ? "exchanged: " + std::min(name, other) + " with " + std::max(name, other)
                                       : "holds the bytes of " + other};
@@ -153,7 +149,7 @@ class Comparison {
   std::int64_t old_version(std::int64_t version, const std::string& place, const std::string& name,
                            const Tensor& held) const {
     std::int64_t newest = -1;
-    for (const auto& [number, tensors] : trainer_) {
+    for (const auto& [number, tensors] : trainer) {
       const Tensor* const then = in_type(*tensors, place, name, held);
       if (number < version && then && then->digest == held.digest) newest = number;
     }
@@ -165,7 +161,7 @@ class Comparison {
   std::optional<Found> partly_old(std::int64_t version, const std::string& place, const std::string& name,
                                   const Tensor& held) const {
     const Tensor* const now = in_type(*trained(version), place, name, held);
-    for (auto it = trainer_.rbegin(); now && it != trainer_.rend(); ++it) {
+    for (auto it = trainer.rbegin(); now && it != trainer.rend(); ++it) {
       const Tensor* const then = it->first < version ? in_type(*it->second, place, name, held) : nullptr;
       if (!then || then->digest == now->digest || then->sketch.size() != held.sketch.size()) continue;
       const std::string relation = "a part of it has the bits of version " + to_text(it->first);
@@ -194,7 +190,7 @@ class Comparison {
   /// The trainer's first base of a weight with an adapter, if it has another one now.
   const Tensor* base_before(std::int64_t version, const std::string& name, const Tensors& now) const {
     const Tensor* const base = now.find("base/" + name);
-    const Tensor* const first = base && version > oldest() ? trainer_.begin()->second->find("base/" + name) : nullptr;
+    const Tensor* const first = base && version > oldest() ? trainer.begin()->second->find("base/" + name) : nullptr;
     return first && first->digest != base->digest ? first : nullptr;
   }
 
@@ -221,7 +217,7 @@ class Comparison {
       for (const std::string& one : group) {
         std::string other = name;
         other.replace(other.find(*mine), mine->size(), one);
-        const Tensor* const theirs = generator_.at(version)->find(place + "/" + other);
+        const Tensor* const theirs = generator.at(version)->find(place + "/" + other);
         const Tensor* const ours = theirs ? in_type(*trained(version), place, other, held) : nullptr;
         if (!ours) return "";
         set_a += ours->set, set_b += theirs->set, rows_a += ours->rows, rows_b += theirs->rows;
@@ -273,23 +269,19 @@ class Comparison {
     }
     return {Verdict::different, "matches no version", far};
   }
-
-  std::map<std::int64_t, const Tensors*> trainer_, generator_;
 };
 
 /// The generator's tensors of each version, compared with the trainer's.
 class Delivery {
  public:
   Delivery(const Run& trainer, const Run& generator)
-      : comparison_(trainer, generator), trainer_run_(trainer), generator_run_(generator) {
-    for (const auto& [version, tensors] : comparison_.versions()) add(version, *tensors);
-    // The trainer's versions between the generator's are not syncs.
-    const auto& held = comparison_.versions();
-    const auto& versions = comparison_.trainers();
-    for (auto it = held.empty() ? versions.begin() : versions.upper_bound(held.rbegin()->first); it != versions.end();
-         ++it) {
-      left_.add("version " + to_text(it->first));
-      alone_.push_back("version " + to_text(it->first) + " is only in the trainer's");
+      : comparison_{versions_of(trainer), versions_of(generator)}, trainer_run_(trainer), generator_run_(generator) {
+    const auto& held = comparison_.generator;
+    for (const auto& [version, tensors] : held) add(version, *tensors);
+    for (const auto& [version, tensors] : comparison_.trainer) {
+      const std::string thing = "version " + to_text(version);
+      if (!held.empty() && version <= held.rbegin()->first) continue;  // between the generator's: not a sync
+      left_.add(thing), alone_.push_back(thing + " is only in the trainer's");
     }
   }
 
@@ -297,11 +289,9 @@ class Delivery {
     compare::Ledger ledger(left_, right_);
     for (const auto& [thing, verdict] : entries_) ledger.compared(thing, verdict);
     std::vector<std::string> ranks;
-    for (const Run* const run : {&trainer_run_, &generator_run_}) {
-      for (const std::string& fault : run->faults) {
-        if (fault.find("differs between rank") != fault.npos) ranks.push_back(fault);
-      }
-    }
+    const auto of_ranks = [](const std::string& fault) { return fault.find("differs between rank") != fault.npos; };
+    for (const Run* const run : {&trainer_run_, &generator_run_})
+      std::ranges::copy_if(run->faults, std::back_inserter(ranks), of_ranks);
     if (!ranks.empty()) ledger.at_least(Verdict::failed);
     Answer made;
     made.verdict = ledger.settle();

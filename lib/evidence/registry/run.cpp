@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -84,8 +83,8 @@ Run create_run(const std::string& registry, const std::string& name, const std::
 
 void check(const Fields& fields) {
   for (const auto& [key, value] : fields) {
-    const bool named = key == "run_name" && !std::all_of(value.begin(), value.end(), visible);
-    if (named || !std::all_of(key.begin(), key.end(), visible))
+    const bool named = key == "run_name" && !std::ranges::all_of(value, visible);
+    if (named || !std::ranges::all_of(key, visible))
       throw Error((named ? "a run's name" : "a field's name") +
                   std::string(" is one line, without control characters"));
     if (key == "run_name" && value.size() > kLongestName)
@@ -99,9 +98,8 @@ void check(const Fields& fields) {
 }
 
 std::string place(const std::string& given) {
-  if (!given.empty()) return given;
-  const char* const variable = std::getenv("ZS_REGISTRY");
-  return variable && *variable ? variable : "saved_models";
+  const std::string folder = given.empty() ? environment_variable("ZS_REGISTRY") : given;
+  return folder.empty() ? "saved_models" : folder;
 }
 
 std::string process_text(std::int64_t pid) {
@@ -129,8 +127,7 @@ Fields environment() {
   if (!failure) fields.emplace_back("directory", directory);
   fields.emplace_back("process", process_text(::getpid()));
   for (const char* const name : kSlurm) {
-    const char* const value = std::getenv(name);
-    if (value && *value) fields.emplace_back(lower(name), value);
+    if (const std::string value = environment_variable(name); !value.empty()) fields.emplace_back(lower(name), value);
   }
   return fields;
 }

@@ -163,8 +163,7 @@ std::string row(const Cell& cell, bool wandb) {
 std::string finish(const std::string& folder, const std::string& name, const registry::Fields& fields) {
   const Lock lock(folder);
   Experiment experiment = Experiment::read(folder);
-  const bool known = std::any_of(experiment.cells.begin(), experiment.cells.end(),
-                                 [&](const Cell& cell) { return cell.name == name; });
+  const bool known = std::ranges::any_of(experiment.cells, [&](const Cell& cell) { return cell.name == name; });
   if (!known) experiment.cells.push_back({name});
   Cell& cell = experiment.cell(name);
   for (const auto& [key, text] : fields) registry::set(cell.fields, key, text);
@@ -178,7 +177,7 @@ std::string finish(const std::string& folder, const std::string& name, const reg
     registry::Fields update = {{"exit_code", code}};
     if (!reason.empty()) update.emplace_back("error", reason);
     if (!value(fields, "status").empty()) update.emplace_back("status", value(fields, "status"));
-    registry::Run(fs::path(run).parent_path().string(), fs::path(run).filename().string()).update(update);
+    run_in(run).update(update);
     registry::set(cell.fields, "run_id", fs::path(run).filename().string());
     if (const std::string digest = digest_of(run); !digest.empty()) registry::set(cell.fields, "digest", digest);
     if (const std::string wandb = value(registry::read_record(run), "wandb_run"); !wandb.empty())
@@ -207,8 +206,8 @@ std::string conclude(const std::string& folder) {
   const std::vector<State> states = experiment.judge();
   std::string log, table, bad;
   bool again = false;
-  const bool wandb = std::any_of(experiment.cells.begin(), experiment.cells.end(),
-                                 [](const Cell& cell) { return !value(cell.fields, "wandb_run").empty(); });
+  const bool wandb =
+      std::ranges::any_of(experiment.cells, [](const Cell& cell) { return !value(cell.fields, "wandb_run").empty(); });
   for (std::size_t i = 0; i < states.size(); ++i) {
     const Cell& cell = experiment.cells[i];
     const std::string code = value(cell.fields, "exit_code"), launch = value(cell.fields, "launch"),

@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/host.hpp"
 #include "base/number.hpp"
 #include "base/process.hpp"
 #include "base/words.hpp"
@@ -52,7 +52,7 @@ std::string silence(const Ended& answer) {
 
 }  // namespace
 
-bool Job::live() const { return std::find(kEnded.begin(), kEnded.end(), state) == kEnded.end(); }
+bool Job::live() const { return std::ranges::find(kEnded, state) == kEnded.end(); }
 
 void add_jobs(std::string_view lines, std::map<std::string, Job>& jobs) {
   while (!lines.empty()) {
@@ -75,7 +75,7 @@ Queue ask_slurm(const std::vector<std::string>& ids) {
   if (config.status != 0) return {"", silence(config), {}};
   queue.cluster = cluster_name(config.output);
   std::vector<std::string> unique(ids);
-  std::sort(unique.begin(), unique.end());
+  std::ranges::sort(unique);
   unique.erase(std::unique(unique.begin(), unique.end()), unique.end());
   for (std::size_t begin = 0; begin < unique.size(); begin += kIdsAtOnce) {
     const auto from = unique.begin() + static_cast<std::ptrdiff_t>(begin);
@@ -109,7 +109,7 @@ std::vector<std::int64_t> numbers(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder + kFolder, failure)) {
     if (const auto number = parse_int(entry.path().filename().string())) found.push_back(*number);
   }
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   return found;
 }
 
@@ -162,13 +162,10 @@ registry::Fields own_fields() {
 void ask_about_job(Holder& holder) {
   const std::string job = value(holder.fields, "slurm_job_id"), array = value(holder.fields, "slurm_array_job_id");
   if (job.empty()) return;
-  const auto variable = [](const char* name) {
-    const char* const text = std::getenv(name);
-    return std::string(text ? text : "");
-  };
   // Slurm begins a job again only when the last attempt is over for it; a node that comes back loses the lease.
-  if (job == variable("SLURM_JOB_ID") && value(holder.fields, "slurm_cluster_name") == variable("SLURM_CLUSTER_NAME") &&
-      value(holder.fields, "slurm_restart_count") != variable("SLURM_RESTART_COUNT")) {
+  if (job == environment_variable("SLURM_JOB_ID") &&
+      value(holder.fields, "slurm_cluster_name") == environment_variable("SLURM_CLUSTER_NAME") &&
+      value(holder.fields, "slurm_restart_count") != environment_variable("SLURM_RESTART_COUNT")) {
     holder.live = false;
     holder.basis = "this is its job " + job + ", which Slurm began again";
     return;

@@ -46,10 +46,6 @@ config::Config configuration_of(const cli::Command& command, const Cell& cell) {
   }
 }
 
-registry::Run run_in(const std::string& folder) {
-  return {fs::path(folder).parent_path().string(), fs::path(folder).filename().string()};
-}
-
 void withdraw(const std::vector<Cell>& cells) {
   for (const Cell& cell : cells) {
     const fs::path path(cell.run());
@@ -70,7 +66,7 @@ void freeze_experiment(const Experiment& experiment) {
     for (std::string& file : files_of(cell)) files.push_back(std::move(file));
     foreign = foreign || is_foreign(cell.fields);
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   files.erase(std::unique(files.begin(), files.end()), files.end());
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(experiment.folder + "/configs", none)) {
@@ -118,6 +114,10 @@ std::vector<Cell> plan_foreign(std::vector<Cell> cells, const registry::Fields& 
 }
 
 }  // namespace
+
+registry::Run run_in(const std::string& folder) {
+  return {fs::path(folder).parent_path().string(), fs::path(folder).filename().string()};
+}
 
 std::vector<Cell> read_cells(std::string_view lines) {
   std::vector<Cell> cells;
@@ -256,7 +256,7 @@ std::vector<Cell> plan_again(const std::string& folder, bool unfinished, const s
     const RunState state = states[i].state;
     Cell& cell = experiment.cells[i];
     const bool again = unfinished ? state != RunState::complete && state != RunState::diverged : states[i].again;
-    const bool named = !names || std::find(names->begin(), names->end(), cell.name) != names->end();
+    const bool named = !names || std::ranges::find(*names, cell.name) != names->end();
     if (again && named && !registry::read_record(cell.run()).empty()) chosen.push_back(&cell);
   }
   if (!chosen.empty()) require_frozen(experiment.folder + "/frozen.sha256");

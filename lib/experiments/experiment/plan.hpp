@@ -7,6 +7,7 @@
 
 #include "experiment/experiment.hpp"
 #include "registry/record.hpp"
+#include "registry/run.hpp"
 
 namespace zs::experiment {
 
@@ -16,6 +17,9 @@ std::vector<Cell> read_cells(std::string_view lines);
 /// The line for a training.
 std::string cell_line(const std::string& name, const std::vector<std::string>& words,
                       const std::string& repetition_of = "");
+
+/// The run in a folder, REGISTRY/ID.
+registry::Run run_in(const std::string& folder);
 
 /// Whether the cell, or the run, is another program's training, run by zs-record: "run_command" is its command line.
 bool is_foreign(const registry::Fields& fields);

@@ -34,15 +34,6 @@ namespace {
 namespace fs = std::filesystem;
 using registry::value;
 
-registry::Run run_of(const std::string& folder) {
-  return {fs::path(folder).parent_path().string(), fs::path(folder).filename().string()};
-}
-
-std::string variable(const char* name) {
-  const char* const text = std::getenv(name);
-  return text ? text : "";
-}
-
 /// Variables that affect a training's run, as NAME=VALUE lines. Only names that are known to be harmless: others may be
 /// secrets (SLURM_JWT is one), and everybody may read the log.
 std::string harmless_environment() {
@@ -61,7 +52,7 @@ std::string harmless_environment() {
     lines.push_back(name + "=" + shell_quoted({withheld(name, line.substr(std::min(name.size() + 1, line.size())))}) +
                     "\n");
   }
-  std::sort(lines.begin(), lines.end());
+  std::ranges::sort(lines);
   std::string text;
   for (const std::string& line : lines) text += line;
   return text;
@@ -93,9 +84,9 @@ void start_foreign(Start& start, const std::vector<std::string>& launch) {
 }
 
 void must_restart(const std::string& run, const std::string& name, const std::string& most) {
-  const auto restarts = parse_int(variable("SLURM_RESTART_COUNT")), limit = parse_int(most);
+  const auto restarts = parse_int(environment_variable("SLURM_RESTART_COUNT")), limit = parse_int(most);
   if (!restarts || !limit || *restarts <= *limit) return;
-  run_of(run).update({{"exit_code", to_text(static_cast<std::int64_t>(Status::try_again))}});
+  run_in(run).update({{"exit_code", to_text(static_cast<std::int64_t>(Status::try_again))}});
   throw Error(name + ": restarted more than " + most + " times (--max_restarts)");
 }
 
@@ -165,7 +156,7 @@ Start prepare(const std::string& folder, const std::string& name, const std::vec
              "\nlaunch: " + shell_quoted(start.words) + "\nranks: " + value(experiment.fields, "ranks") + "\n" +
              (is_foreign(cell.fields) ? "zs-record " : "zs-train ") + cli::version() + "\n" + harmless_environment() +
              "\n");
-  const std::string restart = variable("SLURM_RESTART_COUNT");
+  const std::string restart = environment_variable("SLURM_RESTART_COUNT");
   start.label = experiment.label(cell) + (restart.empty() ? "" : ", restart " + restart) +
                 (start.checkpoint.empty() ? "" : ", goes on from " + start.checkpoint);
   return start;
@@ -176,7 +167,7 @@ void become(const Start& start) {
   if (!start.launch.empty()) {
     ::setenv("ZS_LAUNCH", start.launch.c_str(), 1);
     // Each run has a separate folder.
-    if (const std::string probe = variable("ZS_PROBE"); !probe.empty() && probe != "off")
+    if (const std::string probe = environment_variable("ZS_PROBE"); !probe.empty() && probe != "off")
       ::setenv("ZS_PROBE", (start.run + "/probe").c_str(), 1);
     ::setenv("ZS_RESUMED", start.checkpoint.c_str(), 1);
   }
@@ -198,7 +189,7 @@ void become(const Start& start) {
 }
 
 std::optional<registry::Run> planned_run() {
-  const std::string folder = variable("ZS_RUN");
+  const std::string folder = environment_variable("ZS_RUN");
   if (folder.empty()) return {};
   const fs::path path(folder);
   const registry::Run run(path.parent_path().string(), path.filename().string());
@@ -224,7 +215,7 @@ void require_frozen(const std::string& path, const std::vector<std::string>& con
     const std::size_t gap = line.find("  ");
     if (gap == std::string::npos) throw Error(path, 0, "is not a list of sha256sum");
     const std::string file = line.substr(gap + 2);
-    const bool other = std::find(configurations.begin(), configurations.end(), file) == configurations.end();
+    const bool other = std::ranges::find(configurations, file) == configurations.end();
     if (!configurations.empty() && is_configuration(file) && other) continue;
     std::string now;
     try {

@@ -9,7 +9,6 @@
 #include <array>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <sstream>
@@ -30,15 +29,10 @@ namespace {
 namespace fs = std::filesystem;
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
-std::string variable(const char* name) {
-  const char* const text = std::getenv(name);
-  return text ? text : "";
-}
-
 /// Python finds sitecustomize there. Nothing if zs has no share folder.
 void add_start(Variables& variables) {
   try {
-    const std::string before = variable("PYTHONPATH"), site = config::share_path("probe/site");
+    const std::string before = environment_variable("PYTHONPATH"), site = config::share_path("probe/site");
     variables.emplace_back("PYTHONPATH", site + (before.empty() ? "" : ":" + before));
   } catch (const Error&) {
   }
@@ -126,7 +120,7 @@ std::vector<File> files_of(const std::string& folder) {
     file.where.process = file.process;
     files.push_back(std::move(file));
   }
-  std::sort(files.begin(), files.end(), [](const File& a, const File& b) { return a.process < b.process; });
+  std::ranges::sort(files, [](const File& a, const File& b) { return a.process < b.process; });
   return files;
 }
 
@@ -189,7 +183,8 @@ void ask_for_dumps(const std::string& folder) {
 
 Variables variables_to_probe() {
   Variables variables;
-  if (const std::string probe = variable("ZS_PROBE"); !probe.empty() && probe != "off") add_start(variables);
+  if (const std::string probe = environment_variable("ZS_PROBE"); !probe.empty() && probe != "off")
+    add_start(variables);
   return variables;
 }
 
@@ -204,7 +199,7 @@ Variables variables_to_ask(const std::string& folder) {
                                              {"TORCH_FR_DUMP_TEMP_FILE", absolute + "/flight/rank_"},
                                              {"TORCH_NCCL_DEBUG_INFO_PIPE_FILE", absolute + "/flight/ask_"},
                                              {"TORCH_NCCL_DUMP_ON_TIMEOUT", "1"}}) {
-    if (variable(name.c_str()).empty()) variables.emplace_back(name, value);
+    if (environment_variable(name.c_str()).empty()) variables.emplace_back(name, value);
   }
   return variables;
 }
@@ -220,8 +215,7 @@ void read_stack(const std::string& text, Where& where) {
     if (frames.empty() || frames.back().function != "<module>") continue;
     where.collective.clear();
     // The runner of a script (python -m) is the outermost frame.
-    const auto outermost =
-        std::find_if(frames.begin(), frames.end(), [](const Frame& frame) { return !frame.of_library(); });
+    const auto outermost = std::ranges::find_if(frames, [](const Frame& frame) { return !frame.of_library(); });
     for (auto frame = frames.begin(); frame != outermost; ++frame) {
       if (frame->file.ends_with("distributed_c10d.py") && frame->function != "wrapper")
         where.collective = frame->function;
@@ -282,7 +276,7 @@ std::string said_by_dumps(const std::string& folder) {
 std::string why_it_hangs(const std::string& folder) {
   const std::string absolute = fs::absolute(folder).string();
   std::vector<File> files = files_of(absolute + "/stacks");
-  const bool by_rank = std::any_of(files.begin(), files.end(), [](const File& file) { return file.where.rank >= 0; });
+  const bool by_rank = std::ranges::any_of(files, [](const File& file) { return file.where.rank >= 0; });
   if (by_rank) std::erase_if(files, [](const File& file) { return file.where.rank < 0; });
   bool elsewhere = false;
   for (File& file : files) {
@@ -296,14 +290,14 @@ std::string why_it_hangs(const std::string& folder) {
     if (!file.where.gone) ::kill(static_cast<pid_t>(file.process), SIGURG);
   }
   // Processes on other nodes are asked through Slurm: a process without a handler ignores the signal.
-  if (const std::string job = variable("SLURM_JOB_ID"); elsewhere && !job.empty())
+  if (const std::string job = environment_variable("SLURM_JOB_ID"); elsewhere && !job.empty())
     printed_by({"scancel", "--signal=" + std::to_string(SIGURG), job});
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   const auto answered = [](const File& file) {
     const bool stopped = file.where.state == 'T' || file.where.state == 't';  // it cannot answer
     return file.where.gone || stopped || content(file).find("<module>") != std::string::npos;
   };
-  while (!std::all_of(files.begin(), files.end(), answered) && std::chrono::steady_clock::now() < end)
+  while (!std::ranges::all_of(files, answered) && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   std::map<long, Where> ranks;  // by rank, or by process if unknown
   std::string stacks;

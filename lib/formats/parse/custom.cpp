@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parse/custom.hpp"
 
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <set>
 
 #include "base/file.hpp"
+#include "base/host.hpp"
 #include "parse/dialect.hpp"
 #include "parse/run.hpp"
 
@@ -20,13 +20,11 @@ Custom& own() {
 
 /// The user's default file; "" if there is no place for one.
 std::string usual_place() {
-  const char* const folder = std::getenv("XDG_CONFIG_HOME");
-  const char* const home = std::getenv("HOME");
-  const bool given = folder && *folder;
-  if (!given && !(home && *home)) return "";
-  const std::filesystem::path path =
-      (given ? std::filesystem::path(folder) : std::filesystem::path(home) / ".config") / "zs/patterns";
-  return path.string();
+  const std::string folder = environment_variable("XDG_CONFIG_HOME"), home = environment_variable("HOME");
+  if (folder.empty() && home.empty()) return "";
+  std::filesystem::path place = folder;
+  if (folder.empty()) place = std::filesystem::path(home) / ".config";
+  return (place / "zs/patterns").string();
 }
 
 /// The same; "" if it is not there.

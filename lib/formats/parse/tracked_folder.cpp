@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the runs of trackers in a folder.
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 
 #include "base/file.hpp"
+#include "base/host.hpp"
 #include "base/protobuf.hpp"
 #include "base/secret.hpp"
 #include "config/config.hpp"
@@ -32,7 +32,7 @@ std::vector<fs::path> entries(const fs::path& folder) {
   std::vector<fs::path> paths;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) paths.push_back(entry.path());
-  std::sort(paths.begin(), paths.end());
+  std::ranges::sort(paths);
   return paths;
 }
 
@@ -188,7 +188,7 @@ std::vector<Job> tracked_jobs(const std::string& folder) {
     if (id.empty()) continue;
     const auto files = wandb_in(path);
     if (files.empty()) continue;
-    const auto known = std::find_if(jobs.begin(), jobs.end(), [&](const Job& job) { return job.run == id; });
+    const auto known = std::ranges::find(jobs, id, &Job::run);
     if (known != jobs.end())  // it was continued
       known->logs.insert(known->logs.end(), files.begin(), files.end());
     else
@@ -206,11 +206,11 @@ std::vector<std::string> wandb_places(const std::string& folder) {
   const fs::path whole = fs::canonical(folder, error);
   std::vector<fs::path> candidates = {whole / "wandb", whole.parent_path() / "wandb",
                                       whole.parent_path().parent_path() / "wandb"};
-  if (const char* const wandb_dir = std::getenv("WANDB_DIR"); wandb_dir && *wandb_dir)
+  if (const std::string wandb_dir = environment_variable("WANDB_DIR"); !wandb_dir.empty())
     candidates.push_back(fs::path(wandb_dir) / "wandb");
   for (const fs::path& path : candidates) {
     const std::string text = path.string();
-    const bool known = std::find(places.begin(), places.end(), text) != places.end();
+    const bool known = std::ranges::find(places, text) != places.end();
     if (!known && fs::is_directory(path, error)) places.push_back(text);
   }
   return places;

@@ -7,11 +7,11 @@
 #include <xxhash.h>
 
 #include <array>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/host.hpp"
 #include "base/mapped.hpp"
 #include "base/number.hpp"
 #include "token/document.hpp"
@@ -108,13 +108,9 @@ std::string today() {
 }
 
 std::string token_cache() {
-  const auto under = [](const char* variable, const char* below) -> std::string {
-    const char* const value = std::getenv(variable);
-    return value && *value ? value + std::string(below) : "";
-  };
   for (const auto& [variable, below] :
        {std::pair{"ZS_CACHE", "/tokens"}, {"XDG_CACHE_HOME", "/zs/tokens"}, {"HOME", "/.cache/zs/tokens"}}) {
-    if (std::string folder = under(variable, below); !folder.empty()) return folder;
+    if (const std::string folder = environment_variable(variable); !folder.empty()) return folder + below;
   }
   throw Error("no folder for tokens: set ZS_CACHE, XDG_CACHE_HOME or HOME");
 }

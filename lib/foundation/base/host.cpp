@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 
@@ -14,6 +15,11 @@ namespace zs {
 std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+std::string environment_variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
 }
 
 namespace {

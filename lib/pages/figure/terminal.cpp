@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/host.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "base/words.hpp"
@@ -16,11 +17,6 @@
 
 namespace zs::figure {
 namespace {
-
-std::string environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value ? value : "";
-}
 
 std::string padded_left(const std::string& text, std::size_t width) {
   const std::size_t size = characters(text);
@@ -48,8 +44,8 @@ class Drawing {
 
   std::string text(const Figure& figure) {
     line(bold(shortened(figure.title, screen_.width)));
-    const auto of_curves = std::count_if(figure.panels.begin(), figure.panels.end(),
-                                         [](const Panel& panel) { return panel.cells.empty() && panel.bars.empty(); });
+    const auto of_curves = std::ranges::count_if(
+        figure.panels, [](const Panel& panel) { return panel.cells.empty() && panel.bars.empty(); });
     for (std::size_t i = 0; i < figure.panels.size(); ++i) {
       const Panel& panel = figure.panels[i];
       if (!panel.title.empty()) line(shortened(panel.title, screen_.width));
@@ -80,7 +76,7 @@ class Drawing {
     out_ += (last == std::string::npos ? "" : text.substr(0, last + 1)) + "\n";
   }
   std::size_t lines_left() const {
-    const auto lines = static_cast<std::size_t>(std::count(out_.begin(), out_.end(), '\n'));
+    const auto lines = static_cast<std::size_t>(std::ranges::count(out_, '\n'));
     return screen_.height - std::min(screen_.height, lines);
   }
   void replace_all(const std::string& what, const std::string& with) {
@@ -312,7 +308,7 @@ Screen screen_of_stdout() {
   Screen screen;
   const bool terminal = isatty(STDOUT_FILENO) != 0;
   const auto size = [](const char* name, std::size_t otherwise) {
-    const auto value = parse_int(environment(name));
+    const auto value = parse_int(environment_variable(name));
     return value && *value >= 20 && *value <= 1000 ? static_cast<std::size_t>(*value) : otherwise;
   };
   screen.width = size("COLUMNS", 80);
@@ -322,12 +318,12 @@ Screen screen_of_stdout() {
     screen.width = window.ws_col;
     screen.height = window.ws_row - 1U;  // the prompt takes a line
   }
-  std::string locale = environment("LC_ALL");
-  if (locale.empty()) locale = environment("LC_CTYPE");
-  if (locale.empty()) locale = environment("LANG");
+  std::string locale = environment_variable("LC_ALL");
+  if (locale.empty()) locale = environment_variable("LC_CTYPE");
+  if (locale.empty()) locale = environment_variable("LANG");
   locale = lower(locale);
   screen.unicode = locale.find("utf-8") != std::string::npos || locale.find("utf8") != std::string::npos;
-  screen.colour = terminal && environment("NO_COLOR").empty() && environment("TERM") != "dumb";
+  screen.colour = terminal && environment_variable("NO_COLOR").empty() && environment_variable("TERM") != "dumb";
   return screen;
 }
 

@@ -9,15 +9,16 @@
 #include "compare/elements.hpp"
 
 namespace zs::compare {
-namespace {
-
-using tensorfile::Tensor;
 
 std::string place_in(const tensorfile::Shape& shape, std::int64_t index) {
   tensorfile::Shape place(shape.size());
   for (std::size_t d = shape.size(); d-- > 0; index /= shape[d]) place[d] = index % shape[d];
   return tensorfile::to_text(place);
 }
+
+namespace {
+
+using tensorfile::Tensor;
 
 Element element(const std::string& name, const Tensor& a, const Tensor& b, std::int64_t index) {
   const Spelt x = spelt(a, index), y = spelt(b, index);

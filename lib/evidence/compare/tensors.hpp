@@ -21,6 +21,9 @@ struct Part {
   tensorfile::Tensor tensor;
 };
 
+/// The index of an element by axis: "[3, 17]".
+std::string place_in(const tensorfile::Shape& shape, std::int64_t index);
+
 /// One element that differs, or is not finite.
 struct Element {
   std::string tensor;        ///< its name

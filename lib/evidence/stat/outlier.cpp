@@ -86,7 +86,7 @@ struct Found {
 /// The throughput of a run whose time is named, and that is as much lower as the time is longer.
 bool follows_from_time(const Found& one, const std::vector<Found>& found) {
   constexpr double kAsMuch = 0.05;
-  return std::any_of(found.begin(), found.end(), [&](const Found& other) {
+  return std::ranges::any_of(found, [&](const Found& other) {
     return other.member == one.member && std::string(other.quantity->name) == "time" &&
            std::fabs((1 + one.change()) * (1 + other.change()) - 1) < kAsMuch;
   });
@@ -126,8 +126,8 @@ metric::Table outliers(const std::vector<Condition>& conditions) {
         if (std::isfinite(value)) values.push_back(value);
       }
       const Fence usual = fence(values, quantity.least);
-      const auto inside = static_cast<std::size_t>(
-          std::count_if(values.begin(), values.end(), [&](double value) { return !usual.outside(value); }));
+      const auto inside =
+          static_cast<std::size_t>(std::ranges::count_if(values, [&](double value) { return !usual.outside(value); }));
       if (!std::isfinite(usual.median) || usual.median == 0) continue;
       for (const std::size_t run : groups[group].runs) {
         const Found one{
@@ -138,7 +138,7 @@ metric::Table outliers(const std::vector<Condition>& conditions) {
       }
     }
   }
-  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.worse() && !b.worse(); });
+  std::ranges::stable_sort(found, [](const Found& a, const Found& b) { return a.worse() && !b.worse(); });
   metric::Table table;
   RowWriter row(table);
   for (const Found& one : found) {
@@ -169,16 +169,12 @@ std::vector<std::string> outlier_sentences(const metric::Store& store) {
     double least = HUGE_VAL, most = 0;
   };
   std::vector<Together> together;
-  const auto cell = [&](const char* name, std::size_t row) {
-    const metric::Column* const column = table.find(name);
-    return column && !column->absent(row) ? column->text(row) : std::string();
-  };
+  const auto cell = [&](const char* name, std::size_t row) { return table.text(name, row); };
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    const auto quantity = std::find_if(kQuantities.begin(), kQuantities.end(),
-                                       [&](const Quantity& one) { return one.name == cell("quantity", row); });
+    const auto quantity = std::ranges::find(kQuantities, cell("quantity", row), &Quantity::name);
     const auto change = parse_real(cell("change", row));
     if (quantity == kQuantities.end() || !change) continue;
-    auto place = std::find_if(together.begin(), together.end(), [&](const Together& one) {
+    auto place = std::ranges::find_if(together, [&](const Together& one) {
       return one.quantity == &*quantity && one.more == (*change > 0) && one.group == cell("group", row);
     });
     if (place == together.end())

@@ -99,7 +99,7 @@ struct Spreads {
 Spreads spreads(const std::vector<Sample>& groups, std::uint64_t seed) {
   constexpr std::size_t kMany = 50'000;
   const bool many = groups.size() == 1 && groups[0].size() >= kMany;
-  if (!many || std::any_of(groups[0].begin(), groups[0].end(), [](double value) { return !std::isfinite(value); }))
+  if (!many || std::ranges::any_of(groups[0], [](double value) { return !std::isfinite(value); }))
     return {bootstrap(groups, mean, seed), bootstrap(groups, median_in_place, seed)};
   constexpr double kNormal = 1.959964;  // the quantile at 0.975
   Sample values = groups[0];
@@ -147,7 +147,7 @@ Work::Work(const Condition& condition, const SummaryRule& rule)
       series_losses.push_back(recorded[i].loss);
       steps.push_back(is_absent(recorded[i].step) ? static_cast<std::int64_t>(i + 1) : recorded[i].step);
     }
-    if (const double valid = valid_loss(member.series); !is_absent(valid)) valids.push_back(valid);
+    if (const double valid = last_of(member.series, &Point::valid_loss); !is_absent(valid)) valids.push_back(valid);
     if (series_losses.empty()) continue;
     firsts.push_back(series_losses.front());
     finals.push_back(series_losses.back());
@@ -167,8 +167,8 @@ Work::Work(const Condition& condition, const SummaryRule& rule)
 }
 
 const Member& Work::worst() const {
-  return *std::max_element(condition.members.begin(), condition.members.end(),
-                           [](const Member& a, const Member& b) { return a.judgement.status < b.judgement.status; });
+  return *std::ranges::max_element(
+      condition.members, [](const Member& a, const Member& b) { return a.judgement.status < b.judgement.status; });
 }
 
 void find_efficiencies(std::vector<Work>& works) {
@@ -271,8 +271,8 @@ double tokens_per_step(const Condition& condition) {
 
 std::string state_digest(const Condition& condition) {
   const std::string first = condition.members.front().run->attribute("state_digest");
-  const bool same = std::all_of(condition.members.begin(), condition.members.end(),
-                                [&](const Member& member) { return member.run->attribute("state_digest") == first; });
+  const bool same = std::ranges::all_of(
+      condition.members, [&](const Member& member) { return member.run->attribute("state_digest") == first; });
   return same ? first : "";
 }
 
@@ -290,16 +290,10 @@ std::int64_t shared_integer(const Condition& condition, const std::string& key) 
   return first.value_or(metric::kAbsentInteger);
 }
 
-double final_loss(const Series& series) {
+double last_of(const Series& series, double Point::*value) {
   const auto last = std::find_if(series.points.rbegin(), series.points.rend(),
-                                 [](const Point& point) { return !is_absent(point.loss); });
-  return last == series.points.rend() ? absent_real() : last->loss;
-}
-
-double valid_loss(const Series& series) {
-  const auto last = std::find_if(series.points.rbegin(), series.points.rend(),
-                                 [](const Point& point) { return !is_absent(point.valid_loss); });
-  return last == series.points.rend() ? absent_real() : last->valid_loss;
+                                 [&](const Point& point) { return !is_absent(point.*value); });
+  return last == series.points.rend() ? absent_real() : (*last).*value;
 }
 
 }  // namespace zs::stat

@@ -83,8 +83,7 @@ std::string state_digest(const Condition& condition);
 std::string reason(const Work& work);
 /// An attribute as a number, if all runs share it.
 std::int64_t shared_integer(const Condition& condition, const std::string& key);
-/// The last loss of a run, and its last validation loss; absent if there is none.
-double final_loss(const Series& series);
-double valid_loss(const Series& series);
+/// The last value of a run: its loss, its validation loss; absent if it has none.
+double last_of(const Series& series, double Point::*value);
 
 }  // namespace zs::stat

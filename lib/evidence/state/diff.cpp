@@ -9,6 +9,7 @@
 #include "base/number.hpp"
 #include "base/words.hpp"
 #include "compare/elements.hpp"
+#include "compare/tensors.hpp"
 #include "state/items.hpp"
 
 namespace zs::state {
@@ -118,12 +119,6 @@ class Comparison {
     return found->second;
   }
 
-  static std::string place_of(std::int64_t index, const tensorfile::Shape& shape) {
-    tensorfile::Shape place(shape.size());
-    for (std::size_t d = shape.size(); d-- > 0; index /= shape[d]) place[d] = index % shape[d];
-    return tensorfile::to_text(place);
-  }
-
   void first(const std::string& what, const std::string& x, const std::string& y, const std::string& more = "") {
     if (!first_.empty()) return;
     first_ = {{"what", what}, {a_.path, x}, {b_.path, y}};
@@ -177,7 +172,8 @@ class Comparison {
             to_text(compare::ulp_at(left, right, found.first)) + " ulp; " + to_text(found.differing) + " of " +
                 to_text(found.compared) + " elements differ" +
                 (tolerance_.exact() ? "" : ", " + to_text(found.refused) + " beyond the tolerance"));
-      if (earliest && x.tensor->shape.size() > 1) first_.emplace_back("place", place_of(found.first, x.tensor->shape));
+      if (earliest && x.tensor->shape.size() > 1)
+        first_.emplace_back("place", compare::place_in(x.tensor->shape, found.first));
     }
     left.storage->forget(), right.storage->forget();
   }

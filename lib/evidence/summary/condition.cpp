@@ -18,11 +18,6 @@
 namespace zs::summary {
 namespace {
 
-std::string text(const metric::Table& table, std::string_view name, std::size_t row) {
-  const metric::Column* const column = table.find(name);
-  return column && column->type() == metric::Type::text ? column->texts()[row] : "";
-}
-
 bool is_bad(const std::string& status) {
   const auto state = attribute::state_named(status);
   return !status.empty() && !(state && attribute::believable(*state));
@@ -33,8 +28,8 @@ Member member(const metric::Run& run, const metric::Table& table, std::size_t ro
   made.read(table, row);
   made.run = &run;
   made.facts = attribute::named(run.attributes);
-  made.status = text(table, "status", row);
-  made.reason = text(table, "reason", row);
+  made.status = table.text("status", row);
+  made.reason = table.text("reason", row);
   return made;
 }
 
@@ -47,8 +42,8 @@ std::map<std::string, std::vector<Member>> members_of(const metric::Store& store
   std::map<std::string, const metric::Run*> runs;
   for (const metric::Run& run : store.runs) runs.emplace(run.name, &run);
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    const auto run = runs.find(text(table, "run", row));
-    if (run != runs.end()) members[text(table, "condition", row)].push_back(member(*run->second, table, row));
+    const auto run = runs.find(table.text("run", row));
+    if (run != runs.end()) members[table.text("condition", row)].push_back(member(*run->second, table, row));
   }
   return members;
 }
@@ -119,13 +114,13 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
   for (std::size_t row = 0; row < table.rows(); ++row) {
     Condition condition;
     condition.name = names->texts()[row];
-    condition.status = text(table, "status", row);
+    condition.status = table.text("status", row);
     if (condition.status.empty()) condition.status = name(attribute::RunState::unknown);
     condition.place = row;
     condition.read(table, row);
     condition.loss_unit = loss_unit;
-    condition.state_digest = text(table, "state_digest", row);
-    condition.reason = text(table, "reason", row);
+    condition.state_digest = table.text("state_digest", row);
+    condition.reason = table.text("reason", row);
     if (const auto entry = runs.find(condition.name); entry != runs.end()) condition.members = std::move(entry->second);
     const auto curve = store.curves.find(condition.name);
     if (curve != store.curves.end() && curve->second.rows() > 0) condition.curve = &curve->second;
@@ -152,8 +147,7 @@ std::string loss_unit(const std::vector<Condition>& conditions) {
 
 bool on_images(const std::vector<Condition>& conditions) {
   const auto has = [&](Condition::Column column) {
-    return std::any_of(conditions.begin(), conditions.end(),
-                       [&](const Condition& one) { return one[column].has_value(); });
+    return std::ranges::any_of(conditions, [&](const Condition& one) { return one[column].has_value(); });
   };
   return has("images_per_second") && !has("tokens_per_second");
 }

@@ -66,10 +66,7 @@ std::vector<Pair> pairs(const metric::Store& store) {
   const metric::Table& table = entry->second;
   std::vector<Pair> made(table.rows());
   for (std::size_t row = 0; row < made.size(); ++row) {
-    const auto text = [&](const char* name) {
-      const metric::Column* const column = table.find(name);
-      return column && !column->absent(row) ? column->text(row) : "";
-    };
+    const auto text = [&](const char* name) { return table.text(name, row); };
     const auto integer = [&](const char* name) { return parse_int(text(name)); };
     Pair& pair = made[row];
     pair.condition = text("condition"), pair.baseline = text("baseline");
@@ -88,7 +85,7 @@ Losses losses(const metric::Store& store, const std::vector<const Condition*>& h
   made.with_first_alone = conditions > stat::kMostPaired;
   if (!made.compared) return made;
   const auto named = [&](const std::string& name) -> const Condition* {
-    const auto found = std::find_if(healthy.begin(), healthy.end(), [&](const auto* c) { return c->name == name; });
+    const auto found = std::ranges::find_if(healthy, [&](const auto* c) { return c->name == name; });
     return found == healthy.end() ? nullptr : *found;
   };
   made.equal = true;

@@ -41,7 +41,7 @@ std::vector<std::string> columns(const cli::Args& args) {
   for (std::string word; std::getline(words, word, ',');) names.push_back(word);
   const std::vector<std::string>& known = compare::decided();
   for (const std::string& name : names) {
-    if (std::find(known.begin(), known.end(), name) == known.end())
+    if (std::ranges::find(known, name) == known.end())
       throw UsageError("--columns: '" + name + "' is none of the columns that training decides" +
                        did_you_mean(name, known));
   }
@@ -104,11 +104,16 @@ void require_numbers(const std::vector<input::Named>& operands) {
 /// Throws UsageError at a given option that is none of these.
 void require_only(const cli::Args& args, std::initializer_list<std::string_view> taken, const std::string& subject) {
   for (const cli::Option& option : args.command().options) {
-    if (!args.has(option.name) || std::find(taken.begin(), taken.end(), option.name) != taken.end()) continue;
+    if (!args.has(option.name) || std::ranges::find(taken, option.name) != taken.end()) continue;
     if (option.name == "repeat")
       throw UsageError("--repeat trains; what was recorded several times is compared by its names: zs-verify A B C");
     throw UsageError("--" + option.name + " says nothing about " + subject);
   }
+}
+
+void print_lines(const cli::Args& args, const Lines& lines, const std::string& before = "") {
+  metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, {}};
+  output(args, run, lines, before);
 }
 
 Status resumed(const cli::Args& args) {
@@ -126,8 +131,7 @@ Status resumed(const cli::Args& args) {
     throw Error(test.folder, 0, "is there already: give --keep a folder that is not");
   const Answer answer =
       test_resume(test, tolerance(args), [&](const std::string& text) { cli::tell(args.command(), text); });
-  metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, {}};
-  output(args, run, answer.lines, "");
+  print_lines(args, answer.lines);
   return compare::status(answer.verdict, args.text("allow") == "rounding");
 }
 
@@ -145,8 +149,7 @@ Status followed(const cli::Args& args) {
     line.show(to_text(steps) + " steps of " + request.live + (request.reference.empty() ? " hold" : " are equal"));
   });
   line.clear();
-  metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, {}};
-  output(args, run, answer.lines, "");
+  print_lines(args, answer.lines);
   return compare::status(answer.verdict, args.text("allow") == "rounding");
 }
 
@@ -157,8 +160,7 @@ Status checked(const cli::Args& args, bool rollouts) {
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();  // as a shell completes it
   const probe::Answer answer =
       rollout::check(folder, rollouts ? std::optional(rollout::compare(folder, "", "")) : std::nullopt);
-  metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, {}};
-  output(args, run, answer.lines, "");
+  print_lines(args, answer.lines);
   return compare::status(answer.verdict);
 }
 
@@ -176,10 +178,9 @@ Status beside_golden(const cli::Args& args) {
            : values ? compare_golden_values(kept, fresh, tolerance(args))
                     : compare_golden(kept, fresh);
   };
-  metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, {}};
   if (single) {
     const GoldenAnswer answer = one(goldens, operand);
-    output(args, run, answer.lines, "");
+    print_lines(args, answer.lines);
     return update || (answer.rounded && args.text("allow") == "rounding") ? Status::done : answer.status();
   }
   if (values) names = files_in(operand);
@@ -190,7 +191,7 @@ Status beside_golden(const cli::Args& args) {
   Status worst = Status::done;
   std::map<std::string, std::int64_t> counts;
   for (const std::string& name : tests) {
-    const bool fresh = std::find(names.begin(), names.end(), name) != names.end();
+    const bool fresh = std::ranges::find(names, name) != names.end();
     const bool kept = update || std::filesystem::exists(goldens + "/" + name);
     const GoldenAnswer answer = !fresh  ? GoldenAnswer{"no recording", "the golden has none beside it", {}, false}
                                 : !kept ? GoldenAnswer{"no golden", "nothing to compare it with", {}, false}
@@ -206,7 +207,7 @@ Status beside_golden(const cli::Args& args) {
   for (const auto& row : sheet.rows) {
     if (row[1] != "same" && row[1] != "written") lines.emplace_back(row[0], row[1] + ": " + row[2]);
   }
-  output(args, run, lines, aligned(sheet) + "\n");
+  print_lines(args, lines, aligned(sheet) + "\n");
   return worst;
 }
 

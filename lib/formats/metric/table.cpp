@@ -34,7 +34,7 @@ const std::map<std::string_view, Standard>& standards() {
 std::string_view name(Type type) { return kTypeNames[static_cast<std::size_t>(type)]; }
 
 std::optional<Type> type_named(std::string_view name) {
-  const auto found = std::find(kTypeNames.begin(), kTypeNames.end(), name);
+  const auto found = std::ranges::find(kTypeNames, name);
   if (found == kTypeNames.end()) return {};
   return static_cast<Type>(found - kTypeNames.begin());
 }
@@ -125,7 +125,7 @@ bool Column::append(std::string_view cell) {
 }
 
 const Column* Table::find(std::string_view name) const {
-  const auto found = std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return c.name == name; });
+  const auto found = std::ranges::find(columns, name, &Column::name);
   return found == columns.end() ? nullptr : &*found;
 }
 
@@ -155,7 +155,7 @@ Table canonical(Table table) {
     while (row < column.size() && column.absent(row)) ++row;
     if (row < column.size()) order.emplace_back(row, c);
   }
-  std::sort(order.begin(), order.end());
+  std::ranges::sort(order);
   Table kept;
   for (const auto& [row, c] : order) kept.columns.push_back(std::move(table.columns[c]));
   set_loss_unit(kept.columns);
@@ -166,10 +166,14 @@ Column inferred(Column texts) {
   for (const Type type : {Type::integer, Type::real}) {
     Column column(texts.name, texts.unit, type);
     const auto& cells = texts.texts();
-    if (std::all_of(cells.begin(), cells.end(), [&](const std::string& cell) { return column.append(cell); }))
-      return column;
+    if (std::ranges::all_of(cells, [&](const std::string& cell) { return column.append(cell); })) return column;
   }
   return texts;
+}
+
+std::string Table::text(std::string_view column, std::size_t row) const {
+  const Column* const found = find(column);
+  return found && !found->absent(row) ? found->text(row) : "";
 }
 
 const Standard* standard(std::string_view name) {

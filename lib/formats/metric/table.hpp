@@ -19,6 +19,8 @@ struct Table {
   std::size_t rows() const { return columns.empty() ? 0 : columns.front().size(); }
   const Column* find(std::string_view name) const;
   Column* find(std::string_view name);
+  /// The text of a cell; "" if it is absent, or the column is.
+  std::string text(std::string_view column, std::size_t row) const;
   /// The column; created, absent in all rows so far, if it does not exist: with the standard type and unit if the name
   /// is a standard one, else with `type`.
   Column& column(std::string_view name, Type type = Type::real, std::string_view unit = "");

@@ -66,7 +66,7 @@ void GridMaker::mean(const std::string& title, const std::string& name, summary:
   for (const Condition& condition : found_.conditions) means.push_back(summary::mean_fact(condition, {name.c_str()}));
   const summary::Unit unit = unit_of(largest(means));
   for (double& value : means) value /= unit.factor;
-  if (std::all_of(means.begin(), means.end(), [](double value) { return std::isnan(value); })) return;
+  if (std::ranges::all_of(means, [](double value) { return std::isnan(value); })) return;
   const std::vector<std::string> texts = summary::column(means, 4);
   column(title + " (" + unit.name + ")", [&](std::size_t i) {
     return std::isnan(means[i]) ? nothing() : Cell{Text(texts[i]), means[i]};
@@ -151,8 +151,8 @@ std::optional<Grid> outlier_grid(const metric::Store& store) {
             {}};
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const auto words = [&](const char* name) {
-      const metric::Column* const column = table.find(name);
-      return column && !column->absent(row) ? column->text(row) : std::string("-");
+      const std::string text = table.text(name, row);
+      return text.empty() ? "-" : text;
     };
     const bool bytes = words("unit") == "bytes";
     const auto number = [&](const char* name) {

@@ -158,13 +158,13 @@ Finding explain(const Group& group, std::int64_t number) {
       return {true, what + ", " + first.name + ", is of " + first.sizes + " " + first.types + at(first) + " on " + who +
                         ", and of " + other.sizes + " " + other.types + at(other) + " on " + others};
   }
-  const bool done = std::all_of(found.begin(), found.end(), [](const Collective* one) { return one->completed; });
+  const bool done = std::ranges::all_of(found, [](const Collective* one) { return one->completed; });
   if (done) return {};
   const std::string waiting = ranks_text(present) + (present.size() == 1 ? " waits" : " wait");
   if (!missing.empty()) {
     std::string where;
     if (missing.size() == 1) {
-      const auto it = std::find(group.ranks.begin(), group.ranks.end(), missing[0]);
+      const auto it = std::ranges::find(group.ranks, missing[0]);
       where = ": " + last_of(*group.collectives[static_cast<std::size_t>(it - group.ranks.begin())]);
     }
     return {true, ranks_text(missing) + " did not enter " + what + ", " + called(first) + ", in which " + waiting +
@@ -232,7 +232,7 @@ std::vector<Dump> read_dumps(const std::string& folder, const FaultSink& faults)
   }
   if (failure) throw Error(folder, 0, failure.message());
   if (dumps.empty()) throw Error(folder, 0, "holds no dump of the Flight Recorder (files whose names end with a rank)");
-  std::sort(dumps.begin(), dumps.end(), [](const Dump& a, const Dump& b) { return a.rank < b.rank; });
+  std::ranges::sort(dumps, [](const Dump& a, const Dump& b) { return a.rank < b.rank; });
   return dumps;
 }
 
@@ -253,7 +253,7 @@ Finding explain(const std::vector<Dump>& dumps) {
     // Older entries have made room for newer ones: what every rank still has is compared.
     std::int64_t oldest = 0, newest = 0;
     for (const int rank : ranks) {
-      const auto dump = std::find_if(dumps.begin(), dumps.end(), [&](const Dump& one) { return one.rank == rank; });
+      const auto dump = std::ranges::find(dumps, rank, &Dump::rank);
       group.ranks.push_back(rank);
       if (dump == dumps.end()) {
         group.collectives.push_back(nullptr);

@@ -36,8 +36,8 @@ Inside inside(const std::string& folder) {
     (fs::is_directory(at->path()) ? found.folders : found.files).push_back(name);
   }
   if (failure) throw Error(folder, 0, failure.message());
-  std::sort(found.folders.begin(), found.folders.end());
-  std::sort(found.files.begin(), found.files.end());
+  std::ranges::sort(found.folders);
+  std::ranges::sort(found.files);
   return found;
 }
 

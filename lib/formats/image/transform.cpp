@@ -79,7 +79,7 @@ Image resized(const Image& image, const Box& box, std::int64_t width, std::int64
   std::vector<std::int32_t> sums(static_cast<std::size_t>(width * 3));
   for (std::int64_t y = 0; y < height; ++y) {
     const auto [first, count] = weights.spans[static_cast<std::size_t>(y)];
-    std::fill(sums.begin(), sums.end(), kHalf);
+    std::ranges::fill(sums, kHalf);
     for (std::int64_t i = 0; i < count; ++i) {
       const std::uint8_t* const in = narrow.data() + (first + i) * width * 3;
       const std::int32_t weight = weights.of(y)[i];

@@ -69,8 +69,8 @@ std::optional<std::string> unescaped(std::string_view text) {
       text.remove_prefix(3);
       continue;
     }
-    const auto found = std::find_if(kEscapes.begin(), kEscapes.end(),
-                                    [&](const auto& escape) { return text.starts_with(escape.second); });
+    const auto found =
+        std::ranges::find_if(kEscapes, [&](const auto& escape) { return text.starts_with(escape.second); });
     if (found == kEscapes.end()) return {};
     out += found->first;
     text.remove_prefix(1);

@@ -19,7 +19,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kTextStarts = {"#zs-metrics ", "#@ ", "#: ", "run\t", "run\n"};
 
 bool is_metric_text(std::string_view bytes) {
-  return std::any_of(kTextStarts.begin(), kTextStarts.end(), [&](std::string_view s) { return bytes.starts_with(s); });
+  return std::ranges::any_of(kTextStarts, [&](std::string_view s) { return bytes.starts_with(s); });
 }
 
 /// Removes the byte order mark that some editors add.
@@ -76,7 +76,7 @@ void join_summary(Store& into, const Table& summary, const std::string& place) {
 void join(Store& into, Store&& from, const std::string& place, const std::vector<std::int64_t>& lines) {
   for (std::size_t r = 0; r < from.runs.size(); ++r) {
     Run& run = from.runs[r];
-    if (std::any_of(into.runs.begin(), into.runs.end(), [&](const Run& other) { return other.name == run.name; })) {
+    if (std::ranges::any_of(into.runs, [&](const Run& other) { return other.name == run.name; })) {
       throw Error(place, lines.empty() ? 0 : lines[r],
                   "a second run named '" + run.name + "': give one another name with zs-parse --run NAME");
     }
@@ -132,7 +132,7 @@ Store parse(std::string_view bytes, const std::string& name) {
       part.runs = reader.read(text);
       join(store, std::move(part), name, reader.lines());
     }
-    line += std::count(text.begin(), text.end(), '\n');
+    line += std::ranges::count(text, '\n');
   }
   return store;
 }

@@ -241,8 +241,8 @@ std::map<std::string, std::string> facts_of(std::string_view bytes) {
 
 bool needs_guard(std::string_view image) {
   return image.size() <= kVersionAt || image[kVersionAt] < kFirstChecked ||
-         std::any_of(kUnchecked.begin(), kUnchecked.end(),
-                     [&](std::string_view signature) { return image.find(signature) != std::string_view::npos; });
+         std::ranges::any_of(
+             kUnchecked, [&](std::string_view signature) { return image.find(signature) != std::string_view::npos; });
 }
 
 std::string guarded(const std::function<std::string()>& work, unsigned seconds) {

@@ -42,8 +42,7 @@ std::string to_csv(const std::vector<Run>& runs) {
   Sheet sheet{{"run"}, {}};
   for (const Run& run : runs) {
     for (const Column& column : run.records.columns) {
-      if (std::find(sheet.header.begin(), sheet.header.end(), column.name) == sheet.header.end())
-        sheet.header.push_back(column.name);
+      if (std::ranges::find(sheet.header, column.name) == sheet.header.end()) sheet.header.push_back(column.name);
     }
   }
   for (const Run& run : runs) {

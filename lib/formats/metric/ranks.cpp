@@ -34,7 +34,7 @@ void MeanOfRanks::row(const std::vector<ColumnInfo>& columns, const std::vector<
     joined_.push_back(columns[i]);
     sources_.push_back(i);
   }
-  if (std::find(sources_.begin(), sources_.end(), kCounter) == sources_.end()) {
+  if (std::ranges::find(sources_, kCounter) == sources_.end()) {
     joined_.push_back({"ranks", Type::integer});
     sources_.push_back(kCounter);
   }
@@ -43,7 +43,7 @@ void MeanOfRanks::row(const std::vector<ColumnInfo>& columns, const std::vector<
   const auto fits = [&](const Group& group) {
     return group.step == step && group.part == part && (rank.empty() || group.ranks.count(rank) == 0);
   };
-  auto group = step.empty() ? open_.end() : std::find_if(open_.begin(), open_.end(), fits);
+  auto group = step.empty() ? open_.end() : std::ranges::find_if(open_, fits);
   if (group == open_.end()) {
     if (open_.size() == kOpenSteps) {
       pass_on(open_.front());

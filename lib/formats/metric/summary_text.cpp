@@ -122,7 +122,7 @@ class Reader {
   }
 
   void row(std::string_view line) {
-    const auto fields = static_cast<std::size_t>(std::count(line.begin(), line.end(), '\t')) + 1;
+    const auto fields = static_cast<std::size_t>(std::ranges::count(line, '\t')) + 1;
     if (fields != table_->columns.size())
       fail("expected " + std::to_string(table_->columns.size()) + " fields as in the header, found " +
            std::to_string(fields));

@@ -116,7 +116,7 @@ void TsvReader::header(std::string_view line) {
   while (!line.empty()) {
     const std::string column = plain(take(line, '\t'));
     if (column.empty() || column == "run") fail("a column cannot be named '" + column + "'");
-    if (std::any_of(columns.begin(), columns.end(), [&](const HeaderColumn& c) { return c.name == column; })) {
+    if (std::ranges::any_of(columns, [&](const HeaderColumn& c) { return c.name == column; })) {
       fail("column '" + column + "' stands twice in the header");
     }
     const auto found = declared_.find(column);
@@ -144,8 +144,7 @@ void TsvReader::place(Building& target) {
   target.places.clear();
   auto& columns = target.run.records.columns;
   for (const HeaderColumn& wanted : header_) {
-    const auto found =
-        std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return c.name == wanted.name; });
+    const auto found = std::ranges::find(columns, wanted.name, &Column::name);
     const auto at = static_cast<std::size_t>(found - columns.begin());
     if (found == columns.end()) {
       columns.emplace_back(wanted.name, wanted.unit, wanted.type.value_or(Type::text));
@@ -161,7 +160,7 @@ void TsvReader::place(Building& target) {
 
 void TsvReader::row(std::string_view line) {
   if (!has_header_) return void(early_.emplace_back(line_, line));  // sorted text: the header comes later
-  const auto fields = static_cast<std::size_t>(std::count(line.begin(), line.end(), '\t'));
+  const auto fields = static_cast<std::size_t>(std::ranges::count(line, '\t'));
   if (cut_off_ || fields != header_.size()) {
     const std::string counts = std::to_string(fields + 1) + " of " + std::to_string(header_.size() + 1) + " fields";
     if (cut_off_) fail("the input is cut off here (" + counts + " and no newline): was its writer stopped?");

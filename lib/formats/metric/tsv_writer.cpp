@@ -14,7 +14,7 @@ namespace zs::metric {
 namespace {
 
 bool is_plain(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return c != '\\' && c != '#' && c >= ' ' && c < '\x7F'; });
+  return std::ranges::all_of(text, [](char c) { return c != '\\' && c != '#' && c >= ' ' && c < '\x7F'; });
 }
 
 }  // namespace

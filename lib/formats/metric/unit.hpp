@@ -15,9 +15,9 @@ inline constexpr const char* kImages = "images";
 template <typename Columns>
 void set_loss_unit(Columns& columns) {
   const auto named = [](std::string_view name) { return [name](const auto& column) { return column.name == name; }; };
-  if (std::none_of(columns.begin(), columns.end(), named(kImages))) return;
+  if (std::ranges::none_of(columns, named(kImages))) return;
   for (const std::string_view name : {"loss", "valid_loss"}) {
-    const auto found = std::find_if(columns.begin(), columns.end(), named(name));
+    const auto found = std::ranges::find_if(columns, named(name));
     if (found != columns.end()) found->unit = kLossOfImages;
   }
 }

@@ -110,7 +110,7 @@ class Csv : public Dialect {
       const std::size_t index = !cells.empty() && cells.front().empty() ? 1 : 0;  // pandas leaves its name out
       const bool names = cells.size() >= 2 + index &&
                          std::all_of(cells.begin() + static_cast<std::ptrdiff_t>(index), cells.end(), is_name);
-      const auto any = [&](auto test) { return std::any_of(cells.begin(), cells.end(), test); };
+      const auto any = [&](auto test) { return std::ranges::any_of(cells, test); };
       const bool step = any([](std::string_view c) { return column_named(c).column == "step"; });
       const bool loss = any([](std::string_view c) { return c.find("loss") != std::string_view::npos; });
       const bool epoch = any([](std::string_view c) { return column_named(c).column == "epoch"; });
@@ -119,7 +119,7 @@ class Csv : public Dialect {
       header_.assign(cells.begin(), cells.end());
       twice_.clear();
       for (const std::string& name : header_) {
-        if (!name.empty() && std::count(header_.begin(), header_.end(), name) > 1) twice_ = name;
+        if (!name.empty() && std::ranges::count(header_, name) > 1) twice_ = name;
       }
       separator_ = separator;
       begun_ = false;
@@ -136,7 +136,7 @@ class Csv : public Dialect {
     bool step = false;
     for (std::size_t i = 0; i < std::min(cells.size(), header_.size()); ++i) {
       if (cells[i].empty()) continue;
-      if (!twice_.empty() && std::count(header_.begin(), header_.end(), header_[i]) > 1) continue;
+      if (!twice_.empty() && std::ranges::count(header_, header_[i]) > 1) continue;
       const Token token = value_of(cells[i]);
       (token.kind == Kind::word ? words : numbers) += 1;
       step = step || (column_named(header_[i]).column == place_ && token.kind != Kind::word);

@@ -128,7 +128,7 @@ class DeepSpeed : public Dialect {
   }
 
   void add(std::string_view key, Token value) {
-    const bool known = std::any_of(open_.begin(), open_.end(), [&](const Stored& s) { return s.key == key; });
+    const bool known = std::ranges::any_of(open_, [&](const Stored& s) { return s.key == key; });
     if (!known) open_.push_back({std::string(key), std::string(value.text), value.kind});
   }
 
@@ -260,8 +260,7 @@ class DeepSpeed : public Dialect {
         return {false, "malformed evaluation line: the log ends within the value of '" + std::string(key) + "'"};
       static constexpr auto kNames = std::to_array<std::pair<std::string_view, std::string_view>>(
           {{"ppl", "valid_perplexity"}, {"loss", "valid_loss"}, {"acc", "valid_accuracy"}});
-      const auto* const name =
-          std::find_if(kNames.begin(), kNames.end(), [&](const auto& n) { return n.first == key; });
+      const auto* const name = std::ranges::find_if(kNames, [&](const auto& n) { return n.first == key; });
       fields.push_back({name == kNames.end() ? key : name->second, value.text, value.kind});
     } while (skip(rest, ","));
     emit(emitter);
@@ -278,13 +277,12 @@ class DeepSpeed : public Dialect {
     const Verdict verdict = read_times(line, at, times);
     if (times.empty()) return verdict;
     const auto known = [&](const Stored& one) {
-      return std::any_of(pending_.begin(), pending_.end(), [&](const Stored& p) { return p.key == one.key; });
+      return std::ranges::any_of(pending_, [&](const Stored& p) { return p.key == one.key; });
     };
-    if (std::any_of(times.begin(), times.end(), known)) pending_.clear();
+    if (std::ranges::any_of(times, known)) pending_.clear();
     pending_.insert(pending_.end(), times.begin(), times.end());
     pending_prefix_ = line.text.substr(0, at);
-    const bool of_step =
-        std::any_of(times.begin(), times.end(), [](const Stored& one) { return one.key == "time.step"; });
+    const bool of_step = std::ranges::any_of(times, [](const Stored& one) { return one.key == "time.step"; });
     if (of_step && !others_ && alone_.size() < kMostAlone) alone_.push_back({pending_, pending_prefix_, line.number});
     return verdict;
   }
@@ -301,7 +299,7 @@ class DeepSpeed : public Dialect {
       if (!number_ends(rest))
         return {true, "malformed DeepSpeed time line: other text within '" + std::string(key) + "'"};
       const std::string name = "time." + std::string(key);
-      const bool known = std::any_of(into.begin(), into.end(), [&](const Stored& s) { return s.key == name; });
+      const bool known = std::ranges::any_of(into, [&](const Stored& s) { return s.key == name; });
       if (!known) into.push_back({name, shifted(value.text, -3), Kind::real});
     }
     return {true};

@@ -119,8 +119,7 @@ std::vector<std::string> dialect_names() {
 
 const Entry& dialect_named(std::string_view name) {
   const auto& entries = dialects();
-  const auto found =
-      std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.name == name; });
+  const auto found = std::ranges::find(entries, name, &Entry::name);
   if (found == entries.end())
     throw UsageError("there is no dialect '" + std::string(name) + "'" + did_you_mean(name, dialect_names()));
   return *found;

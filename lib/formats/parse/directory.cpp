@@ -28,8 +28,7 @@ struct Batch {
   std::vector<std::string> silent;  ///< conditions of which it says that they have no log
 
   Attributes* find(std::string_view name) {
-    const auto found =
-        std::find_if(conditions.begin(), conditions.end(), [&](const auto& c) { return c.first == name; });
+    const auto found = std::ranges::find_if(conditions, [&](const auto& c) { return c.first == name; });
     return found == conditions.end() ? nullptr : &found->second;
   }
 };
@@ -63,7 +62,7 @@ Batch read_metadata(const std::string& path) {
     std::vector<std::string> order;
     if (content.contains("condition_order")) order = content.at("condition_order").get<std::vector<std::string>>();
     for (const auto& [name, ignored] : conditions.items()) {
-      if (std::find(order.begin(), order.end(), name) == order.end()) order.push_back(name);
+      if (std::ranges::find(order, name) == order.end()) order.push_back(name);
     }
     for (const auto& [key, value] : content.items()) {
       if (!value.is_structured() && !value.is_null()) batch.whole[key] = text_of(value);
@@ -146,7 +145,7 @@ void add_command(const std::string& command, Attributes& attributes) {
     } else if (i + 1 < words.size() && !words[i + 1].starts_with("--")) {
       value = words[++i];
     }
-    std::replace(key.begin(), key.end(), '-', '_');
+    std::ranges::replace(key, '-', '_');
     if (key != "set") typed[attribute_named(key)] = value;
   }
   attributes.insert(typed.begin(), typed.end());
@@ -203,7 +202,7 @@ std::vector<Job> read_directory(const std::string& path) {
     for (const std::string& file : {expected, expected + ".gz", detailed, detailed + ".gz"}) {
       if (job.logs.empty() && follow(file)) job.logs.push_back(file);
     }
-    const bool silent = std::find(batch.silent.begin(), batch.silent.end(), name) != batch.silent.end();
+    const bool silent = std::ranges::find(batch.silent, name) != batch.silent.end();
     if (job.logs.empty() && !silent && job.faults.empty())
       fault(expected, "the log of condition '" + name + "' is missing");
     // The run's own records have every step, and all its digits.

@@ -80,8 +80,8 @@ bool read_methods(const FlatJson& json, std::int64_t line, Emitter& emitter) {
       method->second.push_back({{"epoch", epoch, Kind::integer}, field(method->first, "loss", "nan", Kind::real)});
     }
     if (one.kind == Kind::word) continue;
-    const auto column = std::find_if(kColumns.begin(), kColumns.end(),
-                                     [&](const auto& row) { return row.first == one.key.substr(point + 1); });
+    const auto column =
+        std::ranges::find_if(kColumns, [&](const auto& row) { return row.first == one.key.substr(point + 1); });
     if (column == kColumns.end()) continue;
     const int places = column->second == "peak_mem" ? 9 : column->second == "valid_accuracy" ? -2 : 0;  // GB, per cent
     const std::string_view value = places == 0 ? one.value : made.emplace_back(shifted(one.value, places));
@@ -118,7 +118,7 @@ bool Document::scan(std::string_view line) {
 
 std::vector<std::string> methods_of(std::string_view document) {
   std::string text(document);
-  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::ranges::replace(text, '\n', ' ');
   FlatJson json;
   std::vector<std::string> methods;
   if (text.find("\"train_losses\"") == std::string::npos || !json.read_all(text)) return methods;
@@ -183,8 +183,7 @@ void Document::finish(Emitter& emitter) {
     ++sizes[cell->table];
   }
   const auto has = [](const Table& table, auto test) {
-    return std::any_of(table.begin(), table.end(),
-                       [&](const auto& row) { return std::any_of(row.second.begin(), row.second.end(), test); });
+    return std::ranges::any_of(table, [&](const auto& row) { return std::ranges::any_of(row.second, test); });
   };
   const auto is = [](std::string_view wanted) {
     return [wanted](const Field& f) { return f.kind != Kind::word && column_named(f.key).column == wanted; };
@@ -205,7 +204,7 @@ void Document::finish(Emitter& emitter) {
       if (field.key == "train_runtime") emitter.attribute("exit_state", "finished");
       if (field.key.starts_with("train_")) emitter.attribute("summary." + std::string(field.key), field.value);
     }
-    const bool evaluated = std::any_of(record.begin(), record.end(), is("valid_loss"));
+    const bool evaluated = std::ranges::any_of(record, is("valid_loss"));
     if (evaluated) emitter.record(record, {}, lines.front().second);
     return;
   }
@@ -228,7 +227,7 @@ void Document::finish(Emitter& emitter) {
     if (!made.empty()) record.push_back({"step", made, Kind::integer});
     record.insert(record.end(), fields.begin(), fields.end());
     // The Trainer's last entry describes the whole training.
-    if (std::any_of(fields.begin(), fields.end(), [](const Field& f) { return f.key == "train_runtime"; })) {
+    if (std::ranges::any_of(fields, [](const Field& f) { return f.key == "train_runtime"; })) {
       for (const Field& field : fields) emitter.attribute("summary." + std::string(field.key), field.value, true);
       emitter.attribute("exit_state", "finished");
       continue;

@@ -23,7 +23,7 @@ bool is_exception(std::string_view line) {
                                                             "Failure", "Expired",   "Iteration"};
   const std::string_view name = take_key(line);
   if (name.empty() || !is_alpha(name.front()) || !(line.empty() || line.starts_with(":"))) return false;
-  return std::any_of(kEnds.begin(), kEnds.end(), [&](std::string_view end) { return name.ends_with(end); });
+  return std::ranges::any_of(kEnds, [&](std::string_view end) { return name.ends_with(end); });
 }
 
 }  // namespace zs::parse

@@ -37,8 +37,7 @@ bool follows(std::string_view text) {
       "Connection closed by peer", "Connection reset by peer", "Broken pipe",
       "SignalException",           "DistNetworkError",         "ncclRemoteError",
       "remote process exited",     "ChildFailedError",         "CalledProcessError"};
-  return std::any_of(kSigns.begin(), kSigns.end(),
-                     [&](std::string_view sign) { return text.find(sign) != std::string_view::npos; });
+  return std::ranges::any_of(kSigns, [&](std::string_view sign) { return text.find(sign) != std::string_view::npos; });
 }
 
 class Failure : public Dialect {

@@ -36,7 +36,7 @@ bool is_prose(std::string_view prefix) {
   const std::string_view last = rest.substr(rest.find_last_of(" \t") + 1);  // npos + 1 is 0
   static constexpr std::array<std::string_view, 14> kWords = {
       "at", "from", "after", "before", "to", "for", "per", "since", "until", "every", "next", "the", "first", "last"};
-  return std::find(kWords.begin(), kWords.end(), last) != kWords.end();
+  return std::ranges::find(kWords, last) != kWords.end();
 }
 
 /// "train" + "loss": words that belong to the next key.
@@ -44,7 +44,7 @@ bool qualifies(std::string_view word) {
   static constexpr std::array<std::string_view, 21> kWords = {
       "train",   "training", "val",    "valid",    "validation", "eval", "test", "lm",    "total",    "avg", "mean",
       "average", "running",  "smooth", "smoothed", "grad",       "step", "iter", "batch", "learning", "max"};
-  return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+  return std::ranges::find(kWords, word) != kWords.end();
 }
 
 bool is_loss(std::string_view key) { return key.ends_with("loss") || column_named(key).column.ends_with("loss"); }
@@ -182,8 +182,7 @@ class General : public Dialect {
         rest = ahead.substr(word);
         continue;
       }
-      const bool cut =
-          std::all_of(value.begin(), value.end(), [](char c) { return is_alpha(c) || is_blank(c) || c == '/'; });
+      const bool cut = std::ranges::all_of(value, [](char c) { return is_alpha(c) || is_blank(c) || c == '/'; });
       if (!line.ended && cut) return "malformed step line: the log ends within the value of '" + key + "'";
       if (!unit_of(value, number, key, found, unit)) {
         std::string_view clock = value;  // "time: 0:01:02" is not the time of a step
@@ -213,7 +212,7 @@ class General : public Dialect {
   static bool is_unit(std::string_view word) {
     static constexpr std::array<std::string_view, 8> kUnits = {"s",  "sec",  "secs", "seconds",
                                                                "ms", "msec", "us",   "min"};
-    return std::find(kUnits.begin(), kUnits.end(), word) != kUnits.end();
+    return std::ranges::find(kUnits, word) != kUnits.end();
   }
 
   /// Reads the unit after a number and adds the field. False if other text follows directly.
@@ -263,8 +262,7 @@ class General : public Dialect {
     if (found.of_espnet) key = key == "iter_time" ? "data_time" : key == "train_time" ? "iteration_time" : key;
     const bool after_loss = !found.fields.empty() && found.fields.back().key == "train_loss";
     if (key == "val" && after_loss) key = "valid_loss";
-    const bool known =
-        std::any_of(found.fields.begin(), found.fields.end(), [&](const Field& f) { return f.key == key; });
+    const bool known = std::ranges::any_of(found.fields, [&](const Field& f) { return f.key == key; });
     if (!known) found.fields.push_back({made_.emplace_back(key), value, kind});
   }
 

@@ -58,9 +58,7 @@ class HuggingFace : public Dialect {
     std::string_view rest = text.substr(brace + 1);
     std::string fault;
     const bool whole = read_pairs(rest, pairs, fault);
-    const auto find = [&](std::string_view key) {
-      return std::find_if(pairs.begin(), pairs.end(), [&](const Field& pair) { return pair.key == key; });
-    };
+    const auto find = [&](std::string_view key) { return std::ranges::find(pairs, key, &Field::key); };
     const bool metric = find("loss") != pairs.end() || find("eval_loss") != pairs.end() || find("epoch") != pairs.end();
     const bool closing = find("train_runtime") != pairs.end();
     const bool suspect = text.substr(brace).starts_with("{'loss'") || text.substr(brace).starts_with("{'eval_loss'");
@@ -119,7 +117,7 @@ class HuggingFace : public Dialect {
   /// The step of a training loss. The bar and the losses are written to different files, so a bar may be late: if it
   /// has not advanced since the previous loss, the epoch gives the number of steps between the two losses.
   std::string counted(const std::string& step, const std::vector<Field>& pairs) {
-    const auto at = std::find_if(pairs.begin(), pairs.end(), [](const Field& pair) { return pair.key == "epoch"; });
+    const auto at = std::ranges::find_if(pairs, [](const Field& pair) { return pair.key == "epoch"; });
     const double epoch = at == pairs.end() ? 0 : parse_real(at->value).value_or(0);
     auto number = parse_int(step);
     if (!(epoch > 0) || !number) return step;

@@ -42,7 +42,7 @@ class JsonLines : public Dialect {
     const bool whole = json_.read(line.text.substr(at));
     const auto& fields = json_.fields();
     const auto any = [&](auto test) {
-      return std::any_of(fields.begin(), fields.end(), [&](const Field& f) { return f.kind != Kind::word && test(f); });
+      return std::ranges::any_of(fields, [&](const Field& f) { return f.kind != Kind::word && test(f); });
     };
     const bool step = any([](const Field& f) { return column_named(f.key).column == "step"; });
     const bool loss = any([](const Field& f) { return names_loss(f.key); });
@@ -53,8 +53,7 @@ class JsonLines : public Dialect {
       return {false, "malformed JSON line: " + json_.fault()};
     }
     if (prose && !(loss && trimmed(json_.rest()).empty())) return {};
-    const auto numbers =
-        std::count_if(fields.begin(), fields.end(), [](const Field& f) { return f.kind != Kind::word; });
+    const auto numbers = std::ranges::count_if(fields, [](const Field& f) { return f.kind != Kind::word; });
     // An epoch's means beside its steps are no step.
     if (numbers < 2 || !(step || (loss && !stepped_))) return {};
     seen_ = true;
@@ -74,8 +73,8 @@ class JsonLines : public Dialect {
   std::string_view repeated_key() {
     keys_.clear();
     for (const Field& field : json_.fields()) keys_.push_back(field.key);
-    std::sort(keys_.begin(), keys_.end());
-    const auto twice = std::adjacent_find(keys_.begin(), keys_.end());
+    std::ranges::sort(keys_);
+    const auto twice = std::ranges::adjacent_find(keys_);
     return twice == keys_.end() ? std::string_view() : *twice;
   }
 
@@ -111,8 +110,8 @@ class MlLog : public Dialect {
       }
     } else {
       if (key == "submission_benchmark")
-        language_ = std::any_of(kLanguage.begin(), kLanguage.end(),
-                                [&](std::string_view name) { return value.find(name) != std::string_view::npos; });
+        language_ = std::ranges::any_of(
+            kLanguage, [&](std::string_view name) { return value.find(name) != std::string_view::npos; });
       if (key == "global_batch_size") batch_ = parse_int(value).value_or(0);
       if (of("event_type") == "POINT_IN_TIME" && !value.empty()) emitter.attribute(key, value);
       return {true};

@@ -94,7 +94,7 @@ class Launch : public Dialect {
     while (true) {
       skip_blanks(text);
       const std::string_view key = take_key(text);
-      if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end() || !skip(text, ":")) return {found};
+      if (std::ranges::find(kKeys, key) == kKeys.end() || !skip(text, ":")) return {found};
       skip_blanks(text);
       const std::string_view value =
           key == "EXTRA_OPTS" ? trimmed(text) : text.substr(0, std::min(text.find(' '), text.size()));

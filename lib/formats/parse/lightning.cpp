@@ -47,7 +47,8 @@ class Lightning : public Dialect {
     const Epoch epoch = epoch_of(title);
     if (!epoch.trains) return {};
     const std::string step = !epoch.known ? to_text(*batch) : to_text((epoch.number - epoch.first) * *batches + *batch);
-    Held held{step, epoch.known ? to_text(epoch.number) : "", std::string(title.substr(0, epoch.begin)), {}, line.number};
+    Held held{
+        step, epoch.known ? to_text(epoch.number) : "", std::string(title.substr(0, epoch.begin)), {}, line.number};
     std::string fault = read_metrics(rest, held);
     if (held.metrics.empty()) return {false, fault};
     if (!held_.metrics.empty() && held_.step != held.step) emit(emitter);
@@ -92,8 +93,8 @@ class Lightning : public Dialect {
     return epoch;
   }
 
-  /// Where the values of Keras's last bar in a line begin, behind "2ms/step - " or "2s/epoch - "; of "469/469 - 1s - loss:
-  /// 0.3 - 1s/epoch - 3ms/step", as it is written without a terminal, behind the first time.
+  /// Where the values of Keras's last bar in a line begin, behind "2ms/step - " or "2s/epoch - "; of "469/469 - 1s -
+  /// loss: 0.3 - 1s/epoch - 3ms/step", as it is written without a terminal, behind the first time.
   static std::size_t keras_values(std::string_view text) {
     std::string_view rest = trimmed(text);
     if (!take_digits(rest).empty() && skip(rest, "/") && !take_digits(rest).empty() && skip(rest, " - ") &&
@@ -171,8 +172,8 @@ class Lightning : public Dialect {
 
   void emit(Emitter& emitter) {
     if (held_.metrics.empty()) return;
-    const bool counted = std::any_of(held_.metrics.begin(), held_.metrics.end(),
-                                     [](const auto& one) { return column_named(one.first).column == "step"; });
+    const bool counted =
+        std::ranges::any_of(held_.metrics, [](const auto& one) { return column_named(one.first).column == "step"; });
     std::vector<Field> fields;
     if (!counted && !held_.step.empty()) fields.push_back({"step", held_.step, Kind::integer});
     if (!held_.epoch.empty()) fields.push_back({"epoch", held_.epoch, Kind::integer});

@@ -101,8 +101,7 @@ bool has_step_and_loss(std::string_view line) {
 struct Tried : Emitter {
   void record(const std::vector<Field>& fields, std::string_view, std::int64_t) override {
     const auto has = [&](std::string_view key) {
-      return std::any_of(fields.begin(), fields.end(),
-                         [&](const Field& f) { return f.key == key && f.kind != Kind::word; });
+      return std::ranges::any_of(fields, [&](const Field& f) { return f.key == key && f.kind != Kind::word; });
     };
     whole = ++records == 1 && has("step") && has("loss");
   }
@@ -119,13 +118,13 @@ std::string pattern_for(std::string_view line) {
   std::vector<std::string> names;
   for (const Pair& pair : pairs_in(line)) {
     const std::string name(column_of(pair.key));
-    if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) continue;
+    if (name.empty() || std::ranges::find(names, name) != names.end()) continue;
     pattern += pattern.empty() ? "\\b" : ".*?\\b";
     add_text(pattern, pair.key);
     pattern += "[\\s:=#\\[(\"']*(?P<" + name + (name == "step" ? ">\\d+)" : ">[-+.\\w]+)");
     names.push_back(name);
   }
-  const auto has = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  const auto has = [&](const char* name) { return std::ranges::find(names, name) != names.end(); };
   return has("step") && has("loss") ? pattern : "";
 }
 
@@ -143,12 +142,12 @@ void Likeliest::see(std::string_view line, std::int64_t number) {
 std::string Likeliest::pattern() const {
   // The simplest line has the fewest columns that others may lack.
   const auto shortest =
-      std::min_element(lines_.begin(), lines_.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+      std::ranges::min_element(lines_, [](const auto& a, const auto& b) { return a.size() < b.size(); });
   for (const std::string& from : {line_, shortest == lines_.end() ? "" : *shortest}) {
     const std::string pattern = pattern_for(from);
     if (pattern.empty()) continue;
     const auto dialect = make_pattern(pattern);
-    const bool reads_all = std::all_of(lines_.begin(), lines_.end(), [&](const std::string& line) {
+    const bool reads_all = std::ranges::all_of(lines_, [&](const std::string& line) {
       Tried tried;
       dialect->read({line, 1, true}, tried);
       return tried.whole;

@@ -174,7 +174,7 @@ void LogReader::take_line(std::string_view text, bool ended) {
   }
   try_dialects(text, ended);
   wants_all_ = number_ < (stats_.records == 0 && !options_.facts_only ? kSearched : kHeaderLines) ||
-               std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->wants_all(); });
+               std::ranges::any_of(readers_, [](const Reader& r) { return r.dialect->wants_all(); });
 }
 
 void LogReader::try_dialects(std::string_view text, bool ended) {
@@ -226,7 +226,7 @@ void LogReader::fault(std::int64_t line, const std::string& what, const std::str
   const auto is_it = [&](const auto& one) { return one.first == line; };
   if (line > 0 && line == classed_) {
     class_ = kFaulty;
-  } else if (const auto known = std::find_if(recent_.begin(), recent_.end(), is_it);
+  } else if (const auto known = std::ranges::find_if(recent_, is_it);
              known != recent_.end() && known->second != kFaulty) {  // it was counted as matched
     --readers_[static_cast<std::size_t>(known->second)].matched;
     ++stats_.faulty;
@@ -255,8 +255,8 @@ void LogReader::attribute(std::string_view key, std::string_view value, bool rep
 std::vector<Field> LogReader::held_by_others(const std::vector<Field>& fields, std::string_view rank) {
   std::vector<Field> held;
   const auto value_of_column = [&](std::string_view column) {
-    const auto found = std::find_if(fields.begin(), fields.end(),
-                                    [&](const Field& field) { return records_.column_of(field).column == column; });
+    const auto found =
+        std::ranges::find_if(fields, [&](const Field& field) { return records_.column_of(field).column == column; });
     return found == fields.end() ? std::string_view() : found->value;
   };
   const std::size_t reading = hint_;

@@ -61,7 +61,7 @@ std::vector<Job> jobs_in(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     if (entry.is_directory(error)) parts.push_back(entry.path());
   }
-  std::sort(parts.begin(), parts.end());
+  std::ranges::sort(parts);
   for (const fs::path& part : parts) {
     const auto [revision, run] = revision_of(part.filename().string());
     const std::vector<std::string> logs = revision.empty() ? std::vector<std::string>() : logs_of(part);

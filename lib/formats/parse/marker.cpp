@@ -39,7 +39,7 @@ bool has_wide_instructions() {
 
 Markers::Markers(const std::vector<std::string_view>& markers) : wide_(has_wide_instructions()) {
   std::vector<std::string_view> sorted(markers);
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
   for (std::size_t k = 0; k < sorted.size(); ++k) {
     const std::string_view marker = sorted[k];

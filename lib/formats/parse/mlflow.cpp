@@ -88,7 +88,7 @@ MlflowRun of_folder(const std::string& folder, const FaultSink& faults) {
     for (const auto& entry : fs::recursive_directory_iterator(place, error)) {
       if (entry.is_regular_file(error)) names.push_back(entry.path().lexically_relative(place).string());
     }
-    std::sort(names.begin(), names.end());
+    std::ranges::sort(names);
     for (const std::string& name : names) use(name, (place / name).string());
   };
   const auto meta = (fs::path(folder) / "meta.yaml").string();
@@ -188,7 +188,7 @@ std::vector<Job> mlflow_jobs(const std::string& path) {
     runs_found = jobs.size();
     std::vector<fs::path> runs;
     find_runs(path, 2, runs);
-    std::sort(runs.begin(), runs.end());
+    std::ranges::sort(runs);
     for (const fs::path& run : runs) {
       std::error_code error;
       add(Job{as_word(fs::weakly_canonical(run).filename().string()), {run.string()}, {}},

@@ -137,8 +137,7 @@ constexpr std::array kColumns = {
 }  // namespace
 
 ColumnName column_named(std::string_view key) {
-  const auto* const alias =
-      std::find_if(kColumns.begin(), kColumns.end(), [&](const Alias& one) { return one.key == key; });
+  const auto* const alias = std::ranges::find(kColumns, key, &Alias::key);
   return alias != kColumns.end() ? ColumnName{alias->name, alias->priority} : ColumnName{key, 9};
 }
 

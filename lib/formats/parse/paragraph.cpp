@@ -137,7 +137,7 @@ class Paragraph : public Dialect {
       return true;
     }
     std::string name(key);
-    std::replace(name.begin(), name.end(), ' ', '_');
+    std::ranges::replace(name, ' ', '_');
     fields_.push_back({made_.emplace_back(std::move(name)), made_.emplace_back(number.text), number.kind});
     return true;
   }

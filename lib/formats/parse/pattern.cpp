@@ -36,7 +36,7 @@ class Pattern : public Dialect {
       throw UsageError(what + ": no named group, as in 'it (?P<step>\\d+) loss (?P<loss>\\S+)'");
     }
     for (const auto& [name, index] : pattern_.NamedCapturingGroups()) groups_.emplace_back(index, name);
-    std::sort(groups_.begin(), groups_.end());
+    std::ranges::sort(groups_);
     parts_.resize(static_cast<std::size_t>(pattern_.NumberOfCapturingGroups()) + 1);
   }
 

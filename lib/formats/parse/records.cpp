@@ -27,7 +27,7 @@ std::string_view unit_of_key(std::string_view key) {
   constexpr std::array kUnits = {"s",   "ms",  "us",  "ns", "min", "h",  "bytes", "kb",  "mb", "gb",
                                  "kib", "mib", "gib", "KB", "MB",  "GB", "KiB",   "MiB", "GiB"};
   const std::string_view last = key.substr(at + 1);
-  return std::find(kUnits.begin(), kUnits.end(), last) == kUnits.end() ? std::string_view() : last;
+  return std::ranges::find(kUnits, last) == kUnits.end() ? std::string_view() : last;
 }
 
 }  // namespace
@@ -42,8 +42,7 @@ ColumnName Records::column_of(const Field& field) const {
 
 /// The column of that name, made for `field` if there is none.
 std::size_t Records::column_at(const std::string& name, const Field& field) {
-  const auto found =
-      std::find_if(columns_.begin(), columns_.end(), [&](const ColumnInfo& c) { return c.name == name; });
+  const auto found = std::ranges::find(columns_, name, &ColumnInfo::name);
   if (found != columns_.end()) return static_cast<std::size_t>(found - columns_.begin());
   const bool word = field.kind == Kind::word && truth(field.value).empty();
   ColumnInfo column{name, word ? metric::Type::text : name == "part" ? metric::Type::integer : metric::Type::real};
@@ -114,7 +113,7 @@ void Records::doubt_units(const Field& field) {
       "--map takes " + mapped->second + " from '" + std::string(field.key) + "', whose first value is " +
       std::string(field.value.substr(0, 40)) + ": " + mapped->second + " is in " + (time ? "seconds" : "bytes") +
       (said.empty() ? "" : ", and that key says " + std::string(said)) + "; zs-parse does not convert it";
-  if (std::find(doubts_.begin(), doubts_.end(), doubt) == doubts_.end()) doubts_.push_back(doubt);
+  if (std::ranges::find(doubts_, doubt) == doubts_.end()) doubts_.push_back(doubt);
 }
 
 std::vector<std::string> Records::unseen(const std::vector<std::string>& mapped) const {

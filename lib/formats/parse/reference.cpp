@@ -166,7 +166,7 @@ class Reference : public Dialect {
     return step && !step->fields.empty() ? std::string(step->fields.back().key) : "loss";
   }
   static unsigned last_core(const Torn& torn) {
-    const auto found = std::find(kCore.begin(), kCore.end(), last_key(torn));
+    const auto found = std::ranges::find(kCore, last_key(torn));
     return found == kCore.end() ? 0 : 1U << (found - kCore.begin());
   }
 

@@ -86,8 +86,7 @@ std::vector<std::string> runs_of_table(const std::string& path) {
     const std::size_t at = cell.rfind(" - ");
     const bool limit = cell.ends_with("__MIN");
     if (!limit || at == std::string_view::npos) continue;
-    if (std::string run(cell.substr(0, at)); std::find(runs.begin(), runs.end(), run) == runs.end())
-      runs.push_back(std::move(run));
+    if (std::string run(cell.substr(0, at)); std::ranges::find(runs, run) == runs.end()) runs.push_back(std::move(run));
   }
   return runs;
 }
@@ -123,8 +122,7 @@ std::vector<Job> jobs_of(const std::vector<std::string>& logs) {
       continue;
     } else if (source != Source::log) {
       const std::string run = tracked_name_of(operand, source);
-      const auto same =
-          std::find_if(jobs.begin(), jobs.end(), [&](const Job& j) { return j.run == run && j.source == source; });
+      const auto same = std::ranges::find_if(jobs, [&](const Job& j) { return j.run == run && j.source == source; });
       if (same != jobs.end()) {  // a further file of it
         same->logs.push_back(operand);
         continue;
@@ -143,13 +141,11 @@ std::vector<Job> jobs_of(const std::vector<std::string>& logs) {
       continue;
     }
     const LogName log = name_of(operand);
-    const bool first =
-        std::none_of(parts.begin(), parts.end(), [&](const Part& part) { return part.name.run == log.run; });
+    const bool first = std::ranges::none_of(parts, [&](const Part& part) { return part.name.run == log.run; });
     if (first) jobs.push_back({log.run, {}, {}});
     parts.push_back({log, operand});
   }
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const Part& a, const Part& b) { return a.name.rotation > b.name.rotation; });
+  std::ranges::stable_sort(parts, [](const Part& a, const Part& b) { return a.name.rotation > b.name.rotation; });
   for (std::size_t i = 0; i < parts.size(); ++i) {
     for (std::size_t k = 0; k < i; ++k) {
       const bool clash = parts[k].name.run == parts[i].name.run && parts[k].name.rotation == parts[i].name.rotation;
@@ -158,7 +154,7 @@ std::vector<Job> jobs_of(const std::vector<std::string>& logs) {
                     "a second run '" + parts[i].name.run + "', as in " + parts[k].path +
                         "; parse them separately, with --run NAME");
     }
-    const auto job = std::find_if(jobs.begin(), jobs.end(), [&](const Job& j) { return j.run == parts[i].name.run; });
+    const auto job = std::ranges::find(jobs, parts[i].name.run, &Job::run);
     job->logs.push_back(parts[i].path);
   }
   name_as_given(jobs);

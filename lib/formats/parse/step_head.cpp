@@ -13,7 +13,7 @@ namespace {
 bool is_step_word(std::string_view word) {
   static constexpr std::array<std::string_view, 10> kWords = {
       "step", "steps", "iter", "iters", "it", "iteration", "iterations", "global_step", "batch", "update"};
-  return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+  return std::ranges::find(kWords, word) != kWords.end();
 }
 
 /// Whether epochs count from 0 or from 1, as far as a line tells: they begin at the number of the first batch.

@@ -61,8 +61,7 @@ class TrackedSteps {
   void add(TrackedStep at, std::string column, std::string value, Kind kind) {
     const auto known = newest_.find(at.step);
     TrackedStep* step = known == newest_.end() ? nullptr : &steps_[known->second];
-    const bool again =
-        step && std::any_of(step->values.begin(), step->values.end(), [&](const Field& f) { return f.key == column; });
+    const bool again = step && std::ranges::any_of(step->values, [&](const Field& f) { return f.key == column; });
     if (again && kind == Kind::word) return;  // the digest of the end, said once more
     if (!step || again) {
       newest_[at.step] = steps_.size();
@@ -225,7 +224,7 @@ void TrackedReader::read_wandb(const std::vector<std::string>& files) {
           return true;
         case Kind::history: {
           std::vector<tracker::Item> items = record.items;
-          const bool counted = std::any_of(items.begin(), items.end(), [](const auto& i) { return i.key == "_step"; });
+          const bool counted = std::ranges::any_of(items, [](const auto& i) { return i.key == "_step"; });
           if (!counted) items.push_back({"_step", to_text(record.step)});
           const std::string text = object_of(items);
           if (!json.read(text)) fault("record " + to_text(number) + ": a value that is not JSON: " + json.fault());

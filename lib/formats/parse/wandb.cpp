@@ -55,7 +55,7 @@ class Wandb : public Dialect {
       return {};
     }
     const std::string_view key = text.substr(0, blank), value = trimmed(text.substr(blank));
-    const bool is_plain_key = std::all_of(key.begin(), key.end(), is_key);
+    const bool is_plain_key = std::ranges::all_of(key, is_key);
     if (!is_plain_key || value.find("http") != std::string_view::npos) {
       in_summary_ = in_history_ = false;
       return {};

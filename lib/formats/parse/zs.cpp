@@ -35,7 +35,7 @@ class Zs : public Dialect {
   }
 
   static Verdict read_digest(std::string_view text, Emitter& emitter) {
-    const bool whole = text.size() == 32 && std::all_of(text.begin(), text.end(), is_hex);
+    const bool whole = text.size() == 32 && std::ranges::all_of(text, is_hex);
     if (!whole) return {false, "malformed state_digest line: expected 32 hex digits"};
     emitter.attribute("state_digest", text, true);
     return {true};

@@ -30,8 +30,8 @@ class Check {
       }
     }
     const auto& last = run_.parts.at(0).back();
-    const bool ended = std::all_of(run_.parts.begin(), run_.parts.end(),
-                                   [](const auto& rank) { return rank.second.back().end.has_value(); });
+    const bool ended =
+        std::ranges::all_of(run_.parts, [](const auto& rank) { return rank.second.back().end.has_value(); });
     run_.end = ended ? last.end->end : -1;
   }
 
@@ -144,7 +144,7 @@ class Check {
         if (part.end) run_.unseen.insert(run_.unseen.end(), part.end->unseen.begin(), part.end->unseen.end());
       }
     }
-    std::sort(run_.unseen.begin(), run_.unseen.end());
+    std::ranges::sort(run_.unseen);
     run_.unseen.erase(std::unique(run_.unseen.begin(), run_.unseen.end()), run_.unseen.end());
   }
 

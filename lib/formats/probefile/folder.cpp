@@ -21,7 +21,7 @@ std::vector<std::int64_t> ranks_in(const std::string& folder) {
     if (!name.starts_with("rank-") || !name.ends_with(".jsonl") || !entry.is_regular_file(ignored)) continue;
     if (const auto rank = parse_int(name.substr(5, name.size() - 11)); rank && *rank >= 0) ranks.push_back(*rank);
   }
-  std::sort(ranks.begin(), ranks.end());
+  std::ranges::sort(ranks);
   return ranks;
 }
 

@@ -46,7 +46,7 @@ void require_sound(const TensorRow& row) {
   if (row.begin < 0 || row.count < 0 || row.count > row.total ||
       (row.count > 0 && !row.runs && row.begin > row.total - row.count))
     throw Error(row.name + " has a part outside of it");
-  const bool finite = std::all_of(row.sketch.begin(), row.sketch.end(), [](double sum) { return std::isfinite(sum); });
+  const bool finite = std::ranges::all_of(row.sketch, [](double sum) { return std::isfinite(sum); });
   if (std::isfinite(row.squares) && !finite) throw Error(row.name + " has a finite norm, and a sketch that is not");
   if (row.count == 0 && row.squares != 0) throw Error(row.name + " has a part without elements, and a norm");
   // Each sum is of the elements of one range, with signs: at most sqrt(elements x squares).
@@ -336,7 +336,7 @@ void Join::groups(std::int64_t number, Step& step) {
     for (std::size_t i = 0; i < row.groups.size(); ++i) {
       const Group& group = row.groups[i];
       const bool known = !group.params.empty() && rank != step.ranks.begin()->first;
-      auto same = std::find_if(step.groups.begin(), step.groups.end(), [&](const Group& other) {
+      auto same = std::ranges::find_if(step.groups, [&](const Group& other) {
         return known && other.options == group.options && other.optimizer == group.optimizer;
       });
       if (group.params.empty() && rank != step.ranks.begin()->first) {  // of an older recorder: by its number
@@ -352,7 +352,7 @@ void Join::groups(std::int64_t number, Step& step) {
         const auto [at, added] = holder.emplace(name, std::pair{rank, place[i]});
         auto& params = step.groups[place[i]].params;
         if (added) {
-          if (std::find(params.begin(), params.end(), name) == params.end()) params.push_back(name);
+          if (std::ranges::find(params, name) == params.end()) params.push_back(name);
         } else if (at->second.second != place[i] && at->second.first != rank &&
                    step.groups[at->second.second].options != group.options) {
           differ(number, step,

@@ -115,7 +115,7 @@ struct Cut {
 int native_type(tensorfile::Dtype dtype) {
   using tensorfile::Dtype;
   const auto types = {Dtype::f32, Dtype::f64, Dtype::bf16, Dtype::f16};
-  const auto* const found = std::find(types.begin(), types.end(), dtype);
+  const auto* const found = std::ranges::find(types, dtype);
   if (found == types.end()) throw Error("a recording measures no tensor of " + std::string(name_of(dtype)));
   return static_cast<int>(found - types.begin());
 }

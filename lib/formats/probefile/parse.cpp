@@ -62,7 +62,7 @@ void from(const Json& value, Option& to) {
   if (value.is_number())
     to.numbers = {value.get<double>()};
   else if (value.is_array() && !value.empty() &&
-           std::all_of(value.begin(), value.end(), [](const Json& one) { return one.is_number(); }))
+           std::ranges::all_of(value, [](const Json& one) { return one.is_number(); }))
     to.numbers = value.get<std::vector<double>>();
   else
     to.text = value.is_string() ? value.get<std::string>() : value.dump();

@@ -76,8 +76,8 @@ class Growing::Reader {
       join_.complete(step->first, step->second);
       run_.steps.insert(waiting_.extract(step++));
     }
-    const bool ended = std::all_of(run_.parts.begin(), run_.parts.end(),
-                                   [&](const auto& rank) { return !rank.second.empty() && rank.second.back().end; });
+    const bool ended = std::ranges::all_of(
+        run_.parts, [&](const auto& rank) { return !rank.second.empty() && rank.second.back().end; });
     run_.end = ended ? run_.parts.at(0).back().end->end : -1;
     return run_;
   }

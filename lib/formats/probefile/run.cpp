@@ -33,7 +33,7 @@ std::string Run::how() const {
 
 bool Run::leaves_out(std::int64_t step) const {
   if (step > end) return false;
-  return std::any_of(parts.begin(), parts.end(), [&](const auto& rank) {
+  return std::ranges::any_of(parts, [&](const auto& rank) {
     const auto part =
         std::find_if(rank.second.rbegin(), rank.second.rend(), [&](const Part& p) { return p.start < step; });
     return part != rank.second.rend() && part->end && step <= part->end->end && !due(*part, step);
@@ -171,12 +171,12 @@ void strip(Run& run, const std::string& prefix) {
 void align(Run& a, Run& b) {
   if (const bool short_a = is_short(a); short_a != is_short(b)) shorten(short_a ? b : a);
   const auto left = parameters(a), right = parameters(b);
-  if (std::any_of(left.begin(), left.end(), [&](const std::string& name) { return right.contains(name); })) return;
+  if (std::ranges::any_of(left, [&](const std::string& name) { return right.contains(name); })) return;
   for (const auto& [run, mine, theirs] : {std::tuple{&a, &left, &right}, {&b, &right, &left}}) {
     const std::string prefix = common_prefix(*mine);
     if (prefix.empty()) continue;
-    if (std::any_of(mine->begin(), mine->end(),
-                    [&](const std::string& name) { return theirs->contains(name.substr(prefix.size())); }))
+    if (std::ranges::any_of(*mine,
+                            [&](const std::string& name) { return theirs->contains(name.substr(prefix.size())); }))
       return strip(*run, prefix);
   }
 }

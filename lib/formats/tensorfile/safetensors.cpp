@@ -25,7 +25,7 @@ constexpr std::array<Dtype, 16> kOrder = {
     Dtype::u64, Dtype::i64, Dtype::f64, Dtype::c64,     Dtype::f32,     Dtype::u32, Dtype::i32, Dtype::bf16,
     Dtype::f16, Dtype::u16, Dtype::i16, Dtype::f8_e4m3, Dtype::f8_e5m2, Dtype::i8,  Dtype::u8,  Dtype::boolean};
 
-auto rank_of(Dtype dtype) { return std::find(kOrder.begin(), kOrder.end(), dtype) - kOrder.begin(); }
+auto rank_of(Dtype dtype) { return std::ranges::find(kOrder, dtype) - kOrder.begin(); }
 
 // One tensor of the header and its place in the data.
 struct Placed {
@@ -63,8 +63,7 @@ Placed parse_tensor(const std::string& path, const std::string& name, const Json
     return *found;
   };
   const auto numbers = [](const Json& json) {
-    return json.is_array() &&
-           std::all_of(json.begin(), json.end(), [](const Json& n) { return n.is_number_unsigned(); });
+    return json.is_array() && std::ranges::all_of(json, [](const Json& n) { return n.is_number_unsigned(); });
   };
   const std::string type = field("dtype", [](const Json& json) { return json.is_string(); }).get<std::string>();
   const std::optional<Dtype> dtype = from_safetensors_name(type);
@@ -93,7 +92,7 @@ Placed parse_tensor(const std::string& path, const std::string& name, const Json
 void write_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata) {
   std::vector<const std::pair<std::string, Tensor>*> order;
   for (const auto& named : tensors) order.push_back(&named);
-  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+  std::ranges::stable_sort(order, [](const auto* a, const auto* b) {
     const auto rank_a = rank_of(a->second.dtype), rank_b = rank_of(b->second.dtype);
     return rank_a != rank_b ? rank_a < rank_b : a->first < b->first;
   });
@@ -160,7 +159,7 @@ Safetensors read_safetensors(const std::string& path) {
       result.metadata.emplace_back(key, value.get<std::string>());
     }
   }
-  std::sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {
+  std::ranges::sort(placed, [](const Placed& a, const Placed& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
   std::uint64_t at = 0;

@@ -25,8 +25,7 @@ constexpr std::array<std::string_view, 4> kInner = {"state_dict", "model_state_d
 
 bool has_tensors(const Value& value) {
   const Dict* const dict = value.get<Dict>();
-  return dict &&
-         std::any_of(dict->items.begin(), dict->items.end(), [](const Item& item) { return item.value.get<Tensor>(); });
+  return dict && std::ranges::any_of(dict->items, [](const Item& item) { return item.value.get<Tensor>(); });
 }
 
 void add_torch(StateDict& into, const std::string& path) {
@@ -146,12 +145,11 @@ std::size_t StateDict::verify() const {
   std::set<StoragePtr> storages;
   for (const Entry& entry : entries_) storages.insert(entry.tensor.storage);
   return static_cast<std::size_t>(
-      std::count_if(storages.begin(), storages.end(), [](const StoragePtr& storage) { return storage->verify(); }));
+      std::ranges::count_if(storages, [](const StoragePtr& storage) { return storage->verify(); }));
 }
 
 bool has_state_dict(const std::string& folder) {
-  return std::any_of(kFiles.begin(), kFiles.end(),
-                     [&](const char* name) { return fs::exists(fs::path(folder) / name); });
+  return std::ranges::any_of(kFiles, [&](const char* name) { return fs::exists(fs::path(folder) / name); });
 }
 
 StateDict open_state_dict(const std::string& path) {

@@ -112,9 +112,8 @@ std::vector<Division> divisions(const std::string& folder, std::vector<std::stri
   }
   if (failure) throw Error(folder, 0, failure.message());
   if (files.empty()) throw Error(folder, 0, "holds no file");
-  std::sort(files.begin(), files.end());
-  const auto arrow =
-      std::find_if(files.begin(), files.end(), [](const fs::path& f) { return f.extension() == ".arrow"; });
+  std::ranges::sort(files);
+  const auto arrow = std::ranges::find_if(files, [](const fs::path& f) { return f.extension() == ".arrow"; });
   if (arrow != files.end()) {
     const bool parts = fs::exists(fs::path(folder) / "dataset_dict.json");
     throw Error(folder, 0,

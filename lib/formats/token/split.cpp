@@ -61,7 +61,7 @@ void Splitter::split(std::string_view text, std::size_t at, const Sink& sink) {
   }
   std::vector<Part> found = parts(text, at);
   const bool backwards = step.behaviour == Behaviour::merged_with_next;
-  if (backwards) std::reverse(found.begin(), found.end());
+  if (backwards) std::ranges::reverse(found);
   std::vector<Part> joined;
   bool previous = false;
   for (const Part& part : found) {
@@ -75,7 +75,7 @@ void Splitter::split(std::string_view text, std::size_t at, const Sink& sink) {
       joined.push_back(part);
     }
   }
-  if (backwards) std::reverse(joined.begin(), joined.end());
+  if (backwards) std::ranges::reverse(joined);
   for (const Part& part : joined) split(text.substr(part.begin, part.end - part.begin), at + 1, sink);
 }
 

@@ -71,7 +71,7 @@ void check_part(const Value& value, const std::string& list, const std::vector<s
   const std::string& type = value["type"].text();
   if (type == "Sequence") {
     for (const Value& item : value.only({"type", list})[list].items()) check_part(item, list, known);
-  } else if (std::find(known.begin(), known.end(), type) == known.end()) {
+  } else if (std::ranges::find(known, type) == known.end()) {
     value["type"].unknown();
   }
 }
@@ -81,7 +81,7 @@ bool composes(const Value& value) {
   if (value.is_null()) return false;
   if (value["type"].text() == "NFC") return true;
   const std::vector<Value> items = value["normalizers"].items();
-  return std::any_of(items.begin(), items.end(), composes);
+  return std::ranges::any_of(items, composes);
 }
 
 std::pair<std::string, std::string> pair_of(const Value& merge) {
@@ -218,7 +218,7 @@ std::unique_ptr<Tokenizer> open_vocabulary(const std::string& vocabulary, const 
   ByteLevelParts parts;
   read_vocabulary(Value(vocabulary, "", json), parts);
   const std::string text = Input(merges).read_all();
-  parts.bpe.merges = Merges(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) + 1);
+  parts.bpe.merges = Merges(static_cast<std::size_t>(std::ranges::count(text, '\n')) + 1);
   std::string_view rest = text;
   std::uint32_t rank = 0;
   for (std::int64_t line = 1; !rest.empty(); ++line) {

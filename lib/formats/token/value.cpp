@@ -56,7 +56,7 @@ Id Value::id() const {
 
 const Value& Value::only(const std::vector<std::string>& keys) const {
   for (const auto& [key, value] : object().items()) {
-    if (std::find(keys.begin(), keys.end(), key) == keys.end()) (*this)[key].unknown();
+    if (std::ranges::find(keys, key) == keys.end()) (*this)[key].unknown();
   }
   return *this;
 }

@@ -58,7 +58,7 @@ Sheet idle(const std::vector<Trace>& traces, const Settings& settings) {
       if (on_stream(event)) streams[event.stream].push_back(&event);
     }
     for (auto& [stream, events] : streams) {
-      std::stable_sort(events.begin(), events.end(), [](const Event* a, const Event* b) { return a->ts < b->ts; });
+      std::ranges::stable_sort(events, [](const Event* a, const Event* b) { return a->ts < b->ts; });
       std::array<double, 3> waits{};
       for (std::size_t i = 1; i < events.size(); ++i) {
         const double before = events[i - 1]->end(), gap = events[i]->ts - before;
@@ -90,7 +90,7 @@ Sheet kernel_kinds(const std::vector<Trace>& traces, const Settings&) {
         edges.emplace_back(span.end, -k - 1);
       }
     }
-    std::sort(edges.begin(), edges.end());
+    std::ranges::sort(edges);
     unsigned running = 0;
     for (std::size_t i = 0; i < edges.size(); ++i) {
       if (i > 0) times[running] += edges[i].first - edges[i - 1].first;
@@ -107,8 +107,8 @@ Sheet kernel_kinds(const std::vector<Trace>& traces, const Settings&) {
     }
     if (times[set] > 0) answer.rows.push_back({label, text(times[set]), percent(times[set], whole, 10)});
   }
-  std::stable_sort(answer.rows.begin(), answer.rows.end(),
-                   [](const auto& a, const auto& b) { return *parse_real(a[1]) > *parse_real(b[1]); });
+  std::ranges::stable_sort(answer.rows,
+                           [](const auto& a, const auto& b) { return *parse_real(a[1]) > *parse_real(b[1]); });
   return answer;
 }
 
@@ -176,8 +176,8 @@ Sheet memory(const std::vector<Trace>& traces, const Settings&) {
     std::map<std::int64_t, std::vector<const Memory*>> devices;
     for (const Memory& memory : trace.memory) devices[memory.device].push_back(&memory);
     for (const auto& [device, points] : devices) {
-      const Memory& peak = **std::max_element(
-          points.begin(), points.end(), [](const Memory* a, const Memory* b) { return a->allocated < b->allocated; });
+      const Memory& peak = **std::ranges::max_element(
+          points, [](const Memory* a, const Memory* b) { return a->allocated < b->allocated; });
       std::int64_t reserved = 0;
       for (const Memory* const point : points) reserved = std::max(reserved, point->reserved);
       answer.rows.push_back({rank_of(trace), to_text(device), text(points.size()), to_text(peak.allocated),
@@ -250,7 +250,7 @@ Sheet difference(const std::vector<Trace>& control, const std::vector<Trace>& te
                            to_text(count.counts[0]), to_text(count.counts[1]), to_text(more), text(count.times[0]),
                            text(count.times[1]), text(count.times[1] - count.times[0])});
   }
-  std::stable_sort(answer.rows.begin(), answer.rows.end(), [](const auto& a, const auto& b) {
+  std::ranges::stable_sort(answer.rows, [](const auto& a, const auto& b) {
     return std::fabs(*parse_real(a[8])) > std::fabs(*parse_real(b[8]));
   });
   if (settings.most > 0 && answer.rows.size() > settings.most) answer.rows.resize(settings.most);

@@ -21,7 +21,7 @@ bool synchronises(std::string_view name) {
   static constexpr std::array<std::string_view, 8> kNames = {
       "cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "cudaMemcpy",
       "hipDeviceSynchronize",  "hipStreamSynchronize",  "hipEventSynchronize",  "cuStreamSynchronize"};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  return std::ranges::find(kNames, name) != kNames.end();
 }
 
 Bound bound_of(std::string_view name) {
@@ -49,9 +49,9 @@ class Walk {
       if (event.category == Category::runtime && synchronises(trace.name(event))) waits_.push_back(i);
     }
     const auto earlier = [&](std::int32_t a, std::int32_t b) { return at(a).end() < at(b).end(); };
-    std::stable_sort(by_end_.begin(), by_end_.end(), earlier);
-    for (auto& [stream, events] : streams_) std::stable_sort(events.begin(), events.end(), earlier);
-    std::stable_sort(waits_.begin(), waits_.end(), earlier);
+    std::ranges::stable_sort(by_end_, earlier);
+    for (auto& [stream, events] : streams_) std::ranges::stable_sort(events, earlier);
+    std::ranges::stable_sort(waits_, earlier);
   }
 
   std::vector<Stretch> run() {

@@ -61,7 +61,7 @@ std::vector<Trace> read_all(const std::vector<std::string>& files, const Reading
     check_clocks(one, faults);
     traces.push_back(std::move(one));
   }
-  std::stable_sort(traces.begin(), traces.end(), [](const Trace& a, const Trace& b) { return a.rank < b.rank; });
+  std::ranges::stable_sort(traces, [](const Trace& a, const Trace& b) { return a.rank < b.rank; });
   std::set<std::int64_t> ranks;
   for (const Trace& one : traces) {
     if (!ranks.insert(one.rank).second) faults({one.path, 0, "is a second trace of rank " + to_text(one.rank)});

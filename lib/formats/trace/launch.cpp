@@ -33,7 +33,7 @@ bool launches(std::string_view name) {
       "cudaLaunchKernel",      "cudaLaunchKernelExC", "cuLaunchKernel",  "cuLaunchKernelEx",
       "cudaMemcpyAsync",       "cudaMemsetAsync",     "hipLaunchKernel", "hipExtModuleLaunchKernel",
       "hipModuleLaunchKernel", "hipExtLaunchKernel",  "hipMemcpyAsync",  "hipMemsetAsync"};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  return std::ranges::find(kNames, name) != kNames.end();
 }
 
 }  // namespace
@@ -54,7 +54,7 @@ Sheet launch(const std::vector<Trace>& traces, const Settings&) {
     }
     if (delays.empty()) continue;
     const std::vector<std::string> columns = figures(delays);
-    std::sort(delays.begin(), delays.end());
+    std::ranges::sort(delays);
     answer.rows.push_back({rank_of(trace), columns[0], columns[2], text(quantile(delays, 0.5)), columns[5], text(brief),
                            text(slow), text(late)});
   }
@@ -81,8 +81,7 @@ Sheet delays(const std::vector<Trace>& traces, const Settings& settings) {
   for (const auto& [names, row] : rows) {
     if (row.late > 0) late.emplace_back(&names, &row);
   }
-  std::stable_sort(late.begin(), late.end(),
-                   [](const auto& a, const auto& b) { return a.second->late > b.second->late; });
+  std::ranges::stable_sort(late, [](const auto& a, const auto& b) { return a.second->late > b.second->late; });
   if (late.size() > settings.most) late.resize(settings.most);
   Sheet answer{{"operator", "kernel", "launches", "late_starts", "late_percent", "delay", "delay_mean", "delay_max"},
                {}};
@@ -106,7 +105,7 @@ std::map<std::int32_t, Queue> queues(const Trace& trace) {
   }
   std::map<std::int32_t, Queue> courses;
   for (auto& [stream, changes] : streams) {
-    std::stable_sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) {
+    std::ranges::stable_sort(changes, [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first < b.first : a.second > b.second;
     });
     double now = 0;
@@ -129,7 +128,7 @@ Sheet queue(const std::vector<Trace>& traces, const Settings&) {
         if (lengths[i - 1] >= kFull) full += course.times[i] - course.times[i - 1];
       }
       const std::vector<std::string> columns = figures(lengths);
-      std::sort(lengths.begin(), lengths.end());
+      std::ranges::sort(lengths);
       answer.rows.push_back({rank_of(trace), to_text(std::int64_t{stream}), columns[0], columns[2], columns[3],
                              columns[4], text(quantile(lengths, 0.25)), text(quantile(lengths, 0.5)),
                              text(quantile(lengths, 0.75)), columns[5], text(full)});
@@ -165,7 +164,7 @@ std::map<std::string, std::vector<double>> calls(const Trace& trace, bool on_gpu
   }
   std::map<std::string, std::vector<double>> durations;
   for (auto& [name, list] : events) {
-    std::stable_sort(list.begin(), list.end(), [](const Event* a, const Event* b) { return a->ts < b->ts; });
+    std::ranges::stable_sort(list, [](const Event* a, const Event* b) { return a->ts < b->ts; });
     for (const Event* const event : list) durations[name].push_back(event->dur);
   }
   return durations;
@@ -182,8 +181,8 @@ struct Waits {
 Sheet stragglers(const std::vector<Trace>& traces, const Settings& settings) {
   Sheet answer{{"collective", "count", "rank", "came_last", "came_last_percent", "others_waited", "all_waits"}, {}};
   if (traces.size() < 2) return answer;
-  const bool on_gpu = std::any_of(traces.begin(), traces.end(), [](const Trace& trace) {
-    return std::any_of(trace.events.begin(), trace.events.end(), [&](const Event& event) {
+  const bool on_gpu = std::ranges::any_of(traces, [](const Trace& trace) {
+    return std::ranges::any_of(trace.events, [&](const Event& event) {
       return event.category == Category::kernel && is_collective(trace.name(event));
     });
   });
@@ -217,8 +216,7 @@ Sheet stragglers(const std::vector<Trace>& traces, const Settings& settings) {
   }
   std::vector<std::pair<double, std::vector<std::string>>> rows;
   for (const auto& [name, waits] : waits_by_name) {
-    const auto worst =
-        static_cast<std::size_t>(std::max_element(waits.caused.begin(), waits.caused.end()) - waits.caused.begin());
+    const auto worst = static_cast<std::size_t>(std::ranges::max_element(waits.caused) - waits.caused.begin());
     double whole = 0;
     for (const double wait : waits.caused) whole += wait;
     rows.emplace_back(whole, std::vector<std::string>{
@@ -226,7 +224,7 @@ Sheet stragglers(const std::vector<Trace>& traces, const Settings& settings) {
                                  percent(static_cast<double>(waits.last[worst]), static_cast<double>(waits.count)),
                                  text(waits.caused[worst]), text(whole)});
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::ranges::stable_sort(rows, [](const auto& a, const auto& b) { return a.first > b.first; });
   for (auto& [whole, row] : rows) {
     if (answer.rows.size() < settings.most) answer.rows.push_back(std::move(row));
   }

@@ -25,7 +25,7 @@ void find_callers(std::vector<Event>& events) {
   }
   const auto at = [&](std::int32_t i) -> Event& { return events[static_cast<std::size_t>(i)]; };
   for (auto& [thread, list] : threads) {
-    std::stable_sort(list.begin(), list.end(), [&](std::int32_t a, std::int32_t b) {
+    std::ranges::stable_sort(list, [&](std::int32_t a, std::int32_t b) {
       return at(a).ts != at(b).ts ? at(a).ts < at(b).ts : at(a).dur > at(b).dur;
     });
     std::vector<std::int32_t> open;
@@ -94,7 +94,7 @@ void prepare(Trace& trace, bool with_last_step) {
 
 Kind kind_of(std::string_view name) {
   const auto begins = [&](std::initializer_list<std::string_view> heads) {
-    return std::any_of(heads.begin(), heads.end(), [&](std::string_view head) { return name.starts_with(head); });
+    return std::ranges::any_of(heads, [&](std::string_view head) { return name.starts_with(head); });
   };
   const auto holds = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
   if (begins({"nccl", "hip", "hccl"}) || holds("ncclKernel")) return Kind::communication;

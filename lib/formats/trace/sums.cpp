@@ -45,7 +45,7 @@ Sheet by_name(const char* what, std::map<std::string, std::vector<double>> times
   Sheet answer{{what, "count", "time", "mean", "std", "min", "max"}, {}};
   std::vector<Sum> sums;
   for (auto& [label, values] : times) sums.push_back({label, std::move(values)});
-  std::stable_sort(sums.begin(), sums.end(), [](const Sum& a, const Sum& b) { return a.total() > b.total(); });
+  std::ranges::stable_sort(sums, [](const Sum& a, const Sum& b) { return a.total() > b.total(); });
   Sum others{"(" + text(sums.size() - std::min(sums.size(), settings.most)) + " others)", {}};
   for (std::size_t i = 0; i < sums.size(); ++i) {
     if (i >= settings.most) {
@@ -70,7 +70,7 @@ double quantile(const std::vector<double>& sorted, double share) {
 }
 
 std::vector<Span> merged(std::vector<Span> spans) {
-  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
+  std::ranges::sort(spans, [](const Span& a, const Span& b) { return a.begin < b.begin; });
   std::vector<Span> united;
   for (const Span& span : spans) {
     if (!united.empty() && span.begin <= united.back().end)

@@ -116,7 +116,7 @@ void WandbWriter::row(const std::vector<metric::ColumnInfo>& columns, const std:
   record.items.push_back({"_runtime", to_text(time - start_)});
   record.items.push_back({"_timestamp", to_text(time)});
   for (const Item& item : record.items) {
-    const auto known = std::find_if(last_.begin(), last_.end(), [&](const Item& one) { return one.key == item.key; });
+    const auto known = std::ranges::find(last_, item.key, &Item::key);
     known == last_.end() ? void(last_.push_back(item)) : void(known->json = item.json);
   }
   add(std::move(record));

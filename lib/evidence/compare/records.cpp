@@ -92,13 +92,13 @@ class RecordComparison {
     std::vector<Row> kept = rows(table, epochs);
     if (!names.empty()) {
       std::erase_if(kept, [&](const Row& row) {
-        return std::none_of(names.begin(), names.end(), [&](const std::string& name) {
+        return std::ranges::none_of(names, [&](const std::string& name) {
           const Column* const column = table.find(name);
           return column && cell(*column, row);
         });
       });
     }
-    std::sort(kept.begin(), kept.end(), [](const Row& x, const Row& y) {
+    std::ranges::sort(kept, [](const Row& x, const Row& y) {
       const Place &p = x.place, &q = y.place;
       return std::tie(p.epoch, p.step, p.count, p.rank, p.attempt) <
              std::tie(q.epoch, q.step, q.count, q.rank, q.attempt);
@@ -169,8 +169,7 @@ class RecordComparison {
       ++counts[row.place.step % side.stride];
       found.first = std::min(found.first, row.place.step), found.last = std::max(found.last, row.place.step);
     }
-    const auto most =
-        std::max_element(counts.begin(), counts.end(), [](auto& x, auto& y) { return x.second < y.second; });
+    const auto most = std::ranges::max_element(counts, [](auto& x, auto& y) { return x.second < y.second; });
     if (most == counts.end() || most->second < kFewest) return {};
     found.phase = most->first;
     return found;

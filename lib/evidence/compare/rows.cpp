@@ -57,7 +57,7 @@ std::vector<std::size_t> still_valid(const metric::Table& table, const std::vect
     }
     if (needed) kept.push_back(*at);
   }
-  std::reverse(kept.begin(), kept.end());
+  std::ranges::reverse(kept);
   return kept;
 }
 
@@ -112,7 +112,7 @@ std::vector<Row> rows(const metric::Table& table, bool epochs) {
       if (same->second == rank.latest) {
         Row& last = made[rank.latest];
         // A repeated loss was computed again; other values may only have been logged again.
-        const bool repeated = std::any_of(values.begin(), values.end(), [&](const metric::Column* column) {
+        const bool repeated = std::ranges::any_of(values, [&](const metric::Column* column) {
           const auto before = column->absent(row) ? std::nullopt : cell(*column, last);
           return before && (column->name.ends_with("loss") || column->text(row) != column->text(*before));
         });

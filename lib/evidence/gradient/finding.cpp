@@ -15,7 +15,7 @@ namespace {
 
 double median(std::vector<double> values) {
   if (values.empty()) return kNan;
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
   return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
@@ -103,15 +103,13 @@ std::vector<Finding> worst_first(std::vector<Finding> findings) {
     if (finding.trouble == Trouble::not_finite) return 2 * std::numeric_limits<double>::max_exponent + 1.0;
     return std::min(std::fabs(std::log2(finding.ratio)), 2.0 * std::numeric_limits<double>::max_exponent);
   };
-  std::stable_sort(findings.begin(), findings.end(),
-                   [&](const Finding& a, const Finding& b) { return distance(a) > distance(b); });
+  std::ranges::stable_sort(findings, [&](const Finding& a, const Finding& b) { return distance(a) > distance(b); });
   return findings;
 }
 
 std::optional<Finding> at(const std::vector<Finding>& findings, std::size_t checkpoint, std::size_t layer) {
-  const auto found = std::find_if(findings.begin(), findings.end(), [&](const Finding& finding) {
-    return finding.checkpoint == checkpoint && finding.layer == layer;
-  });
+  const auto found = std::ranges::find_if(
+      findings, [&](const Finding& finding) { return finding.checkpoint == checkpoint && finding.layer == layer; });
   if (found == findings.end()) return {};
   return *found;
 }
@@ -121,7 +119,7 @@ double depth_factor(const History& history, std::size_t checkpoint) {
   for (std::size_t layer = 0; layer < history.layers.size(); ++layer) {
     if (history.layers[layer].block) blocks.push_back(history.checkpoints[checkpoint].layers[layer].rms());
   }
-  if (blocks.size() < 2 || !std::all_of(blocks.begin(), blocks.end(), sound)) return kNan;
+  if (blocks.size() < 2 || !std::ranges::all_of(blocks, sound)) return kNan;
   return std::pow(blocks.front() / blocks.back(), 1.0 / static_cast<double>(blocks.size() - 1));
 }
 

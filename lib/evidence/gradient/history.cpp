@@ -59,7 +59,7 @@ void require_same_model(const History& history, const tensorfile::StateDict& fil
   for (std::size_t i = 0; i < history.names.size(); ++i)
     require_tensor(file, history.names[i], history.shapes[i], first);
   const auto more = std::find_if(file.entries().begin(), file.entries().end(), [&](const auto& entry) {
-    return std::find(history.names.begin(), history.names.end(), entry.name) == history.names.end();
+    return std::ranges::find(history.names, entry.name) == history.names.end();
   });
   if (more != file.entries().end()) refuse(file, "has " + more->name + ", unlike " + first);
 }

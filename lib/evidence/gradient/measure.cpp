@@ -57,7 +57,7 @@ std::size_t number_at(const Parts& parts) {
   const auto is_number = [](const std::string& part) {
     return !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
   };
-  return static_cast<std::size_t>(std::find_if(parts.begin(), parts.end(), is_number) - parts.begin());
+  return static_cast<std::size_t>(std::ranges::find_if(parts, is_number) - parts.begin());
 }
 
 /// The common first part of all blocks' names, "transformer", or "".
@@ -135,8 +135,7 @@ void add_run(const fs::path& run, Sources& sources) {
 
 void Measure::add(std::span<const float> values) {
   while (!values.empty()) {
-    const auto first_non_finite =
-        std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
+    const auto first_non_finite = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
     const auto finite_before = static_cast<std::size_t>(first_non_finite - values.begin());
     add(of_finite(values.first(finite_before)));
     if (first_non_finite == values.end()) return;

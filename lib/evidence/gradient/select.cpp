@@ -15,13 +15,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::size_t place_of(const History& history, const std::string& name) {
-  const auto found = std::find_if(history.layers.begin(), history.layers.end(),
-                                  [&](const Layer& layer) { return layer.name == name; });
+  const auto found = std::ranges::find(history.layers, name, &Layer::name);
   return static_cast<std::size_t>(found - history.layers.begin());
 }
 
 bool has_tensor(const History& history, const std::string& name) {
-  return std::find(history.names.begin(), history.names.end(), name) != history.names.end();
+  return std::ranges::find(history.names, name) != history.names.end();
 }
 
 /// Calls `use` with the kind, name, measure, cosine and noise of all that a checkpoint has.
@@ -53,7 +52,7 @@ History by_tensor(History history) {
 }
 
 History only(History history, const std::vector<std::string>& names) {
-  const bool tensors = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+  const bool tensors = std::ranges::any_of(names, [&](const std::string& name) {
     return place_of(history, name) == history.layers.size() && has_tensor(history, name);
   });
   if (tensors) history = by_tensor(std::move(history));

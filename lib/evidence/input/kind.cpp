@@ -118,7 +118,7 @@ std::vector<std::string> files_in(const std::string& folder, Test test) {
     if (test(entry.path().filename().string()) && entry.is_regular_file(ignored))
       files.push_back(entry.path().string());
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   return files;
 }
 

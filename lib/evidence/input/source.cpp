@@ -74,7 +74,7 @@ struct Found {
     for (const auto& entry : fs::directory_iterator(folder)) {
       if (!metric::file_in(entry.path().string()).empty()) runs.push_back(entry.path().string());
     }
-    std::sort(runs.begin(), runs.end());
+    std::ranges::sort(runs);
     for (const std::string& run : runs) add_run(run);
   }
 };

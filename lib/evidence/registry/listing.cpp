@@ -24,14 +24,12 @@ namespace {
 std::vector<const Column*> by_topic(const Runs& runs) {
   std::vector<const Column*> columns;
   for (const Column& column : runs.columns) columns.push_back(&column);
-  std::stable_sort(columns.begin(), columns.end(),
-                   [](const Column* a, const Column* b) { return topic(a->name) < topic(b->name); });
+  std::ranges::stable_sort(columns, [](const Column* a, const Column* b) { return topic(a->name) < topic(b->name); });
   return columns;
 }
 
 bool differs(const Column& column, const std::vector<std::size_t>& rows) {
-  return std::any_of(rows.begin(), rows.end(),
-                     [&](std::size_t row) { return column.codes[row] != column.codes[rows.front()]; });
+  return std::ranges::any_of(rows, [&](std::size_t row) { return column.codes[row] != column.codes[rows.front()]; });
 }
 
 bool same(const std::string& a, const std::string& b) {
@@ -53,7 +51,7 @@ std::vector<std::string> telling_columns(const Runs& runs, const std::vector<std
     if (const Column* const column = runs.find(name)) put(*column);
   };
   const auto somewhere = [&](const Column& column) {
-    return std::any_of(rows.begin(), rows.end(), [&](std::size_t row) { return column.codes[row] != 0; });
+    return std::ranges::any_of(rows, [&](std::size_t row) { return column.codes[row] != 0; });
   };
   const auto add_known = [&](const std::string& name) {
     if (const Column* const column = runs.find(name); column && somewhere(*column)) put(*column);
@@ -108,7 +106,7 @@ std::string count_text(std::size_t count) { return to_text(static_cast<std::int6
 /// "gpt2 (3), tiny (1), 4 more".
 std::string frequent(const std::map<std::string, std::size_t>& counts) {
   std::vector<std::pair<std::string, std::size_t>> order(counts.begin(), counts.end());
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text;
   for (std::size_t i = 0; i < std::min(order.size(), kMost); ++i)
     text += (i ? ", " : "") + order[i].first + " (" + count_text(order[i].second) + ")";
@@ -147,7 +145,7 @@ Answer ask(const Runs& runs, const Question& question) {
     wanted.insert(wanted.begin(), answer.sorted);
     sort_by(runs, answer.sorted, question.descending, answer.rows);
   } else if (question.descending) {
-    std::reverse(answer.rows.begin(), answer.rows.end());
+    std::ranges::reverse(answer.rows);
   }
   answer.matching = answer.rows.size();
   if (question.limit) answer.rows.resize(std::min(answer.rows.size(), *question.limit));
@@ -180,8 +178,7 @@ Sheet listing(const Runs& runs, const std::vector<std::size_t>& rows, const std:
 Sheet column_listing(const Runs& runs) {
   Sheet sheet{{"column", "topic", "runs", "values", "example"}, {}};
   for (const Column* const column : by_topic(runs)) {
-    const auto count =
-        std::count_if(column->codes.begin(), column->codes.end(), [](std::uint32_t code) { return code != 0; });
+    const auto count = std::ranges::count_if(column->codes, [](std::uint32_t code) { return code != 0; });
     const std::string example = column->values.size() > 1 ? column->values[1] : "";
     sheet.rows.push_back({column->name, std::string(name(topic(column->name))),
                           to_text(static_cast<std::int64_t>(count)),
@@ -212,7 +209,7 @@ Sheet difference(const Runs& runs, std::size_t a, std::size_t b) {
 
 std::string to_openmetrics(const Sheet& sheet) {
   const auto cell = [&](const std::vector<std::string>& row, const char* column) {
-    const auto at = std::find(sheet.header.begin(), sheet.header.end(), column);
+    const auto at = std::ranges::find(sheet.header, column);
     return at == sheet.header.end() ? std::string() : row[static_cast<std::size_t>(at - sheet.header.begin())];
   };
   const auto labels = [&](const std::vector<std::string>& row, const std::string& more) {

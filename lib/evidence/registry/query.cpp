@@ -220,12 +220,12 @@ void sort_by(const Runs& runs, const std::string& column, bool descending, std::
       return descending ? keys->values[b.code] < keys->values[a.code] : keys->values[a.code] < keys->values[b.code];
     return descending ? b.number < a.number : a.number < b.number;
   };
-  std::sort(order.begin(), order.end(), less);
+  std::ranges::sort(order, less);
   std::vector<std::uint32_t> ranks(order.size());
   for (std::size_t i = 1; i < order.size(); ++i)
     ranks[order[i].code] = ranks[order[i - 1].code] + less(order[i - 1], order[i]);
-  std::stable_sort(rows.begin(), rows.end(),
-                   [&](std::size_t a, std::size_t b) { return ranks[keys->codes[a]] < ranks[keys->codes[b]]; });
+  std::ranges::stable_sort(rows,
+                           [&](std::size_t a, std::size_t b) { return ranks[keys->codes[a]] < ranks[keys->codes[b]]; });
 }
 
 std::size_t find_run(const Runs& runs, const std::string& name) {

@@ -53,7 +53,7 @@ std::vector<Named> files(const std::string& folder) {
     if (!number) throw Error(record + "/" + entry->d_name, 0, "has no name of a record's file: move it away");
     names.emplace_back(*number, entry->d_name);
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 
@@ -92,7 +92,7 @@ std::string unescaped(std::string_view text) {
 }  // namespace
 
 void set(Fields& fields, std::string_view key, std::string_view value) {
-  const auto found = std::find_if(fields.begin(), fields.end(), [&](const auto& field) { return field.first == key; });
+  const auto found = std::ranges::find_if(fields, [&](const auto& field) { return field.first == key; });
   if (found == fields.end())
     fields.emplace_back(key, value);
   else
@@ -113,7 +113,7 @@ void set(Fields& fields, const Fields& more) {
 }
 
 std::string value(const Fields& fields, std::string_view key) {
-  const auto found = std::find_if(fields.begin(), fields.end(), [&](const auto& field) { return field.first == key; });
+  const auto found = std::ranges::find_if(fields, [&](const auto& field) { return field.first == key; });
   return found == fields.end() ? "" : found->second;
 }
 

@@ -38,7 +38,7 @@ const std::vector<const attribute::Attribute*>& leading() {
 /// The position of a column: names of a run first, then settings in the order of their table, then the rest by name.
 std::size_t rank(const std::string& name) {
   const auto& first = leading();
-  const auto lead = std::find_if(first.begin(), first.end(), [&](const auto* row) { return row->name == name; });
+  const auto lead = std::ranges::find_if(first, [&](const auto* row) { return row->name == name; });
   if (lead != first.end()) return static_cast<std::size_t>(lead - first.begin());
   const config::Known* const row = config::known(name);
   return first.size() + (row ? static_cast<std::size_t>(row - config::known().data()) : config::known().size());
@@ -47,8 +47,7 @@ std::size_t rank(const std::string& name) {
 }  // namespace
 
 const Column* Runs::find(std::string_view name) const {
-  const auto found =
-      std::find_if(columns.begin(), columns.end(), [&](const Column& column) { return column.name == name; });
+  const auto found = std::ranges::find(columns, name, &Column::name);
   return found == columns.end() ? nullptr : &*found;
 }
 
@@ -91,7 +90,7 @@ Runs assemble(const std::vector<Fields>& rows) {
   std::erase_if(runs.columns, [](const Column& column) {
     return column.values.size() == 1 && rank(column.name) >= leading().size();
   });
-  std::sort(runs.columns.begin(), runs.columns.end(), [](const Column& a, const Column& b) {
+  std::ranges::sort(runs.columns, [](const Column& a, const Column& b) {
     const std::size_t x = rank(a.name), y = rank(b.name);
     return x != y ? x < y : a.name < b.name;
   });
@@ -132,7 +131,7 @@ std::vector<Folder> folders(const std::string& registry) {
       continue;
     found.push_back(std::move(folder));
   }
-  std::sort(found.begin(), found.end(), [](const Folder& a, const Folder& b) { return a.id < b.id; });
+  std::ranges::sort(found, [](const Folder& a, const Folder& b) { return a.id < b.id; });
   return found;
 }
 

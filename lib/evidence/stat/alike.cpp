@@ -93,8 +93,8 @@ std::vector<Alike> alike(const std::vector<const metric::Run*>& runs) {
   }
   for (Alike& group : groups) {
     const std::string first = runs[group.runs.front()]->name;
-    const bool one_stem = std::all_of(group.runs.begin(), group.runs.end(),
-                                      [&](std::size_t run) { return stem(runs[run]->name) == stem(first); });
+    const bool one_stem =
+        std::ranges::all_of(group.runs, [&](std::size_t run) { return stem(runs[run]->name) == stem(first); });
     group.label = group.runs.size() == 1 ? first
                   : one_stem             ? stem(first)
                                          : first + " and " + std::to_string(group.runs.size() - 1) + " more";

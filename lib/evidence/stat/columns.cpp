@@ -50,7 +50,7 @@ std::vector<ColumnPoint> column_points(const metric::Run& run, const std::string
     points.push_back({row.place.epoch, is_absent(row.place.step) ? count : row.place.step, values->real(*cell)});
   }
   if (numbered) {
-    std::stable_sort(points.begin(), points.end(), [](const ColumnPoint& a, const ColumnPoint& b) {
+    std::ranges::stable_sort(points, [](const ColumnPoint& a, const ColumnPoint& b) {
       return std::tie(a.epoch, a.step) < std::tie(b.epoch, b.step);
     });
   }
@@ -62,7 +62,7 @@ void require_column(const std::vector<const metric::Run*>& runs, const std::stri
   for (const metric::Run* const run : runs) {
     for (const metric::Column& one : run->records.columns) {
       if (one.name == column) return;
-      if (std::find(names.begin(), names.end(), one.name) == names.end()) names.push_back(one.name);
+      if (std::ranges::find(names, one.name) == names.end()) names.push_back(one.name);
     }
   }
   std::string list;

@@ -85,7 +85,7 @@ Timing timing(const metric::Run& run, Series& series, const TimingRule& rule) {
   made.warmup = std::min(made.asked, timed.size() - 1);
   seconds.erase(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(made.warmup));
   const std::vector<bool> out = marks(seconds, rule.outliers);
-  made.marked = static_cast<std::size_t>(std::count(out.begin(), out.end(), true));
+  made.marked = static_cast<std::size_t>(std::ranges::count(out, true));
   for (std::size_t i = 0; i < seconds.size(); ++i) {
     if (out[i] && rule.outliers != Outliers::keep) {
       ++made.removed;
@@ -132,8 +132,7 @@ std::vector<Condition> conditions(const metric::Store& store, const std::vector<
   std::vector<Condition> found;
   for (const metric::Run& run : store.runs) {
     const std::string name = condition_name(run, by);
-    auto place =
-        std::find_if(found.begin(), found.end(), [&](const Condition& condition) { return condition.name == name; });
+    auto place = std::ranges::find(found, name, &Condition::name);
     if (place == found.end()) place = found.insert(found.end(), Condition{name, {}});
     Series points = series(run);
     Judgement judgement = judge(run, points);

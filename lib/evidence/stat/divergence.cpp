@@ -20,8 +20,8 @@ using metric::Table;
 RunsApart compared(const metric::Run& one, const metric::Run& other) {
   const auto found = compare::records({one.name, &one.records}, {other.name, &other.records}, {});
   RunsApart made{found.verdict, kAbsentInteger, ""};
-  const auto non_finite = std::find_if(found.reasons.begin(), found.reasons.end(),
-                                       [](const compare::Reason& reason) { return reason.not_finite; });
+  const auto non_finite =
+      std::ranges::find_if(found.reasons, [](const compare::Reason& reason) { return reason.not_finite; });
   if (!found.first && non_finite == found.reasons.end()) return made;
   made.verdict.worsen(compare::Verdict::different);  // a nan is a difference, even on both sides
   const compare::Place& place = found.first ? found.first->place : non_finite->place;

@@ -10,7 +10,7 @@ namespace zs::stat {
 namespace {
 
 bool among(const std::string& word, const std::initializer_list<const char*>& words) {
-  return std::any_of(words.begin(), words.end(), [&](const char* known) { return word == known; });
+  return std::ranges::any_of(words, [&](const char* known) { return word == known; });
 }
 
 }  // namespace

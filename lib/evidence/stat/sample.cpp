@@ -41,7 +41,7 @@ double ordered_quantile(const Sample& values, double share) {
 }
 
 bool has_nan(const Sample& values) {
-  return std::any_of(values.begin(), values.end(), [](double value) { return std::isnan(value); });
+  return std::ranges::any_of(values, [](double value) { return std::isnan(value); });
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ double deviation(const Sample& values, Deviation kind) {
 
 double quantile(Sample values, double share) {
   if (has_nan(values)) return kNan;  // nan has no place in an order
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   return ordered_quantile(values, share);
 }
 
@@ -131,7 +131,7 @@ Interval bootstrap(const std::vector<Sample>& groups, const std::function<double
     results.push_back(statistic(values));
   }
   if (has_nan(results)) return {kNan, kNan};
-  std::sort(results.begin(), results.end());
+  std::ranges::sort(results);
   return {ordered_quantile(results, 0.5 - confidence / 2), ordered_quantile(results, 0.5 + confidence / 2)};
 }
 

@@ -85,9 +85,8 @@ Series series(const metric::Run& run) {
   const auto earlier = [](const Point& a, const Point& b) {
     return std::tie(a.epoch, a.step) < std::tie(b.epoch, b.step);
   };
-  const bool numbered =
-      std::none_of(made.points.begin(), made.points.end(), [](const Point& p) { return is_absent(p.step); });
-  if (numbered) std::stable_sort(made.points.begin(), made.points.end(), earlier);
+  const bool numbered = std::ranges::none_of(made.points, [](const Point& p) { return is_absent(p.step); });
+  if (numbered) std::ranges::stable_sort(made.points, earlier);
   return made;
 }
 

@@ -41,7 +41,7 @@ std::vector<double> values(const metric::Run& run, const char* name) {
 }
 
 bool all(const std::vector<double>& values, double wanted) {
-  return !values.empty() && std::all_of(values.begin(), values.end(), [&](double value) { return value == wanted; });
+  return !values.empty() && std::ranges::all_of(values, [&](double value) { return value == wanted; });
 }
 
 /// Why the parameters cannot have moved although steps were done, or "".
@@ -52,8 +52,8 @@ std::string unmoved(const metric::Run& run) {
   if (rates.size() >= kFewestForFlat && all(rates, 0))
     return "the learning rate is 0 at all " + std::to_string(rates.size()) + " points";
   const std::vector<double> steps = values(run, "step");
-  const double last = steps.empty() ? 0 : *std::max_element(steps.begin(), steps.end());
-  if (!skipped.empty() && last > 0 && *std::max_element(skipped.begin(), skipped.end()) >= last)
+  const double last = steps.empty() ? 0 : *std::ranges::max_element(steps);
+  if (!skipped.empty() && last > 0 && *std::ranges::max_element(skipped) >= last)
     return "all " + to_text(static_cast<std::int64_t>(last)) + " steps were skipped: no gradient was finite";
   return "";
 }
@@ -123,8 +123,8 @@ std::string other_loss(const metric::Run& run, const Series& series) {
   }
   if (!first) return "";
   const metric::Column* const line = run.records.find("line");
-  const auto at = std::find_if(series.points.begin(), series.points.end(),
-                               [&](const Point& p) { return line && p.line == line->integers()[first->first]; });
+  const auto at = std::ranges::find_if(
+      series.points, [&](const Point& p) { return line && p.line == line->integers()[first->first]; });
   return first->second + (at == series.points.end() ? "" : place(run, *at));
 }
 

@@ -37,8 +37,7 @@ std::vector<std::int64_t> distances(const Series& series) {
 std::int64_t usual(const std::vector<std::int64_t>& distances) {
   std::map<std::int64_t, std::size_t> counts;
   for (const std::int64_t distance : distances) ++counts[distance];
-  const auto most =
-      std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most = std::ranges::max_element(counts, [](const auto& a, const auto& b) { return a.second < b.second; });
   return most == counts.end() || 2 * most->second < distances.size() ? kAbsentInteger : most->first;
 }
 
@@ -47,7 +46,7 @@ std::int64_t usual(const std::vector<std::int64_t>& distances) {
 bool counts_micro_steps(const metric::Run& run, const Series& series) {
   const auto interval = count(run, "log_interval"), micro = count(run, "gradient_accumulation_steps");
   if (!interval || !micro || *micro == 1 || series.points.empty()) return false;
-  return std::all_of(series.points.begin(), series.points.end(), [&](const Point& point) {
+  return std::ranges::all_of(series.points, [&](const Point& point) {
     return !is_absent(point.step) && point.step % (*interval * *micro) == 0;
   });
 }

@@ -138,9 +138,8 @@ std::pair<Rename, Rename> joined_names(const State& a, const State& b, const Nam
     const Rename left = cut(first, x), right = cut(bare, y);
     std::set<std::string> bare_names;
     for (const Parameter& parameter : b.parameters) bare_names.insert(right(parameter.name));
-    const auto same =
-        static_cast<std::size_t>(std::count_if(a.parameters.begin(), a.parameters.end(),
-                                               [&](const Parameter& p) { return bare_names.contains(left(p.name)); }));
+    const auto same = static_cast<std::size_t>(
+        std::ranges::count_if(a.parameters, [&](const Parameter& p) { return bare_names.contains(left(p.name)); }));
     if (same > most) best = {left, right}, most = same;
   }
   return best;

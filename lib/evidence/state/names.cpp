@@ -10,7 +10,7 @@
 namespace zs::state {
 namespace {
 
-std::ptrdiff_t stars(const std::string& text) { return std::count(text.begin(), text.end(), '*'); }
+std::ptrdiff_t stars(const std::string& text) { return std::ranges::count(text, '*'); }
 
 std::string trimmed(const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t\r");

@@ -51,7 +51,7 @@ class Verifier {
     for (const auto& padding : state_.paddings) {
       ++checked_.paddings;
       in_blocks(padding.second.tensor, [&](std::int64_t, const std::vector<float>& values) {
-        const bool zero = std::all_of(values.begin(), values.end(), [](float value) { return value == 0; });
+        const bool zero = std::ranges::all_of(values, [](float value) { return value == 0; });
         if (!zero)
           fault(padding.second.file,
                 "the padding behind " + padding.first + " is not zero: elements of a parameter lie where none should");

@@ -48,9 +48,9 @@ std::vector<std::string> parameters(const std::vector<Condition>& all_conditions
   std::vector<std::string> varied;
   for (const std::string& name : attribute::in_order({names.begin(), names.end()})) {
     const std::vector<std::size_t> groups = grouping(conditions, name);
-    if (std::any_of(groups.begin(), groups.end(), [](std::size_t group) { return group > 0; })) varied.push_back(name);
+    if (std::ranges::any_of(groups, [](std::size_t group) { return group > 0; })) varied.push_back(name);
   }
-  if (!std::all_of(varied.begin(), varied.end(), is_found)) std::erase_if(varied, is_found);
+  if (!std::ranges::all_of(varied, is_found)) std::erase_if(varied, is_found);
   std::vector<std::string> kept;
   std::set<std::vector<std::size_t>> groupings;
   for (const std::string& name : varied) {

@@ -38,7 +38,7 @@ Estimate welch(const stat::Sample& a, const stat::Sample& b) {
 
 /// `trimmed` values at either end count as the next ones.
 Estimate of_pairs(stat::Sample differences, std::size_t trimmed) {
-  std::sort(differences.begin(), differences.end());
+  std::ranges::sort(differences);
   const auto count = static_cast<double>(differences.size());
   const auto left = static_cast<double>(differences.size() - 2 * trimmed);
   const auto first = differences.begin() + static_cast<std::ptrdiff_t>(trimmed);
@@ -128,7 +128,7 @@ std::vector<Ratio> holm(const std::vector<Samples>& samples) {
   for (std::size_t i = 0; i < made.size(); ++i) {
     if (made[i].known()) order.push_back(i);
   }
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return made[a].p < made[b].p; });
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return made[a].p < made[b].p; });
   for (std::size_t rank = 0; rank < order.size(); ++rank)
     made[order[rank]] = ratio(samples[order[rank]], 1 - 0.05 / static_cast<double>(order.size() - rank));
   return made;

@@ -40,8 +40,7 @@ bool Result::better(double a, double b) const {
 Result result(const std::string& name, const std::vector<Condition>& conditions) {
   std::string wanted = name;
   if (wanted.empty()) {
-    const bool valid = std::any_of(conditions.begin(), conditions.end(),
-                                   [](const Condition& c) { return c["valid_loss"].has_value(); });
+    const bool valid = std::ranges::any_of(conditions, [](const Condition& c) { return c["valid_loss"].has_value(); });
     wanted = valid ? "valid_loss" : "final_loss";
   }
   std::vector<std::string> names;
@@ -71,9 +70,9 @@ std::vector<std::string> levels(const std::vector<Condition>& conditions, const 
   std::vector<std::string> values;
   for (const Condition& condition : conditions) {
     const std::string value = condition.attribute(key).empty() ? "-" : condition.attribute(key);
-    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+    if (std::ranges::find(values, value) == values.end()) values.push_back(value);
   }
-  std::sort(values.begin(), values.end(), before);
+  std::ranges::sort(values, before);
   return values;
 }
 

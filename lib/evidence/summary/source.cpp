@@ -34,8 +34,7 @@ std::vector<std::vector<const metric::Run*>> members(const metric::Store& store)
   for (std::size_t row = 0; row < names.size(); ++row) {
     for (std::size_t k = 0; k < runs.size(); ++k) {
       if (conditions.texts()[k] != names.texts()[row]) continue;
-      const auto run = std::find_if(store.runs.begin(), store.runs.end(),
-                                    [&](const metric::Run& one) { return one.name == runs.texts()[k]; });
+      const auto run = std::ranges::find(store.runs, runs.texts()[k], &metric::Run::name);
       if (run != store.runs.end()) runs_of[row].push_back(&*run);
     }
   }
@@ -76,8 +75,8 @@ registry::Runs as_runs(const metric::Store& store) {
     }
     if (runs[row].empty()) continue;
     for (const auto& [key, value] : runs[row].front()->attributes) {
-      const bool shared = std::all_of(runs[row].begin(), runs[row].end(),
-                                      [&](const metric::Run* run) { return run->attribute(key) == value; });
+      const bool shared =
+          std::ranges::all_of(runs[row], [&](const metric::Run* run) { return run->attribute(key) == value; });
       if (shared && registry::value(fields[row], key).empty()) registry::set(fields[row], key, value);
     }
   }

@@ -41,7 +41,7 @@ std::vector<std::string> entries_in(const std::string& folder, Chosen chosen) {
   for (const auto& entry : Iterator(folder, ignored)) {
     if (chosen(entry)) paths.push_back(entry.path().lexically_relative(folder).string());
   }
-  std::sort(paths.begin(), paths.end());
+  std::ranges::sort(paths);
   return paths;
 }
 

@@ -58,7 +58,7 @@ std::string to_github(const Lines& lines) {
   };
   const std::string verdict = text({"verdict"});
   const auto is_any = [&](std::initializer_list<std::string_view> words) {
-    return std::find(words.begin(), words.end(), verdict) != words.end();
+    return std::ranges::find(words, verdict) != words.end();
   };
   const char* const level =
       is_any({"exact", "equal as printed", "within tolerance", "same", "consistent", "written"})       ? "notice"

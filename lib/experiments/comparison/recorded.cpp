@@ -67,8 +67,8 @@ std::vector<std::string> Recorded::checkpoints() const {
     if (name.front() == '.' || name.find("checkpoint") == std::string::npos || !entry.is_directory()) continue;
     if (fs::exists(entry.path() / "SHA256SUMS") || checkpoints::is_plain(entry.path().string())) names.push_back(name);
   }
-  std::sort(names.begin(), names.end(),
-            [](const auto& a, const auto& b) { return std::pair(step_of(a), a) < std::pair(step_of(b), b); });
+  std::ranges::sort(names,
+                    [](const auto& a, const auto& b) { return std::pair(step_of(a), a) < std::pair(step_of(b), b); });
   return names;
 }
 

@@ -204,7 +204,7 @@ class Comparison {
     };
     bool parameters = false;
     for (const std::string& name : left) {
-      if (std::find(right.begin(), right.end(), name) == right.end()) {
+      if (std::ranges::find(right, name) == right.end()) {
         only(name, a_, held_a_);
         continue;
       }
@@ -219,7 +219,7 @@ class Comparison {
       parameters = true;
     }
     for (const std::string& name : right) {
-      if (std::find(left.begin(), left.end(), name) == left.end()) only(name, b_, held_b_);
+      if (std::ranges::find(left, name) == left.end()) only(name, b_, held_b_);
     }
     if (digests_differ_ && !parameters)
       note("tensors", "no checkpoint that both have tells which parameter differs: train with --save_steps");

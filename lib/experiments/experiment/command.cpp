@@ -46,7 +46,7 @@ constexpr std::array kWritten = {
     Written{"wandb_dir", "tracking.wandb_dir"}};
 
 bool is_written(const std::string& option) {
-  return std::any_of(kWritten.begin(), kWritten.end(), [&](const Written& row) { return option == row.option; });
+  return std::ranges::any_of(kWritten, [&](const Written& row) { return option == row.option; });
 }
 
 void claim_outputs(const cli::Args& args, const config::Config& config) {

@@ -90,7 +90,7 @@ Experiment Experiment::read(const std::string& folder) {
     const Json conditions = content.value("conditions", Json::object());
     auto order = content.value("condition_order", std::vector<std::string>());
     for (const auto& [name, condition] : conditions.items()) {
-      if (std::find(order.begin(), order.end(), name) == order.end()) order.push_back(name);
+      if (std::ranges::find(order, name) == order.end()) order.push_back(name);
     }
     for (const std::string& name : order) {
       const Json& condition = conditions.at(name);
@@ -137,12 +137,12 @@ std::int64_t Experiment::planned() const {
 }
 
 std::string Experiment::label(const Cell& cell) const {
-  const auto place = std::find_if(cells.begin(), cells.end(), [&](const Cell& each) { return each.name == cell.name; });
+  const auto place = std::ranges::find(cells, cell.name, &Cell::name);
   return "[" + to_text(place - cells.begin() + 1) + "/" + to_text(planned()) + "] " + cell.name;
 }
 
 std::int64_t Experiment::waiting() const {
-  return planned() - std::count_if(cells.begin(), cells.end(), [](const Cell& cell) { return cell.ended(); });
+  return planned() - std::ranges::count_if(cells, [](const Cell& cell) { return cell.ended(); });
 }
 
 std::string Experiment::progress() const {

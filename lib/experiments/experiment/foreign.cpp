@@ -93,7 +93,7 @@ void replace(std::string& text, std::string_view what, const std::string& by) {
 
 bool is_name(const std::string& text) {
   return !text.empty() && (std::isalpha(static_cast<unsigned char>(text[0])) || text[0] == '_') &&
-         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; });
+         std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; });
 }
 
 }  // namespace

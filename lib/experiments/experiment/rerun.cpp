@@ -25,7 +25,7 @@ using registry::value;
 
 bool found_out(std::string_view filter) {
   const std::string_view column = filter.substr(0, filter.find_first_of("!=<>~"));
-  return std::find(kFoundOut.begin(), kFoundOut.end(), column) != kFoundOut.end();
+  return std::ranges::find(kFoundOut, column) != kFoundOut.end();
 }
 
 const std::string kOthersWords = ": its commands would run as you (--any_owner runs them)";
@@ -53,7 +53,7 @@ std::string of_another(const std::vector<std::string>& paths, const std::set<uid
 std::string own_script(const std::string& planned) {
   static constexpr std::array kScripts = {"batch.sbatch", "sweep.sbatch", "train.sbatch"};
   const std::string name = fs::path(planned).filename().string();
-  if (std::find(kScripts.begin(), kScripts.end(), name) == kScripts.end()) return "";
+  if (std::ranges::find(kScripts, name) == kScripts.end()) return "";
   const fs::path share = fs::path(config::share_path("conditions")).parent_path();
   // Installed, and in the source tree.
   for (const fs::path& folder : {share / "slurm", share.parent_path() / "slurm"}) {
@@ -69,8 +69,8 @@ bool asks_for_states(const registry::Question& question, const registry::Runs& r
     const std::string column = word.substr(0, word.find_first_of("!=<>~"));
     return found_out(column) && runs.find(column) == nullptr;
   };
-  return asks(question.sort_by) || std::any_of(question.show.begin(), question.show.end(), asks) ||
-         std::any_of(question.filters.begin(), question.filters.end(), asks);
+  return asks(question.sort_by) || std::ranges::any_of(question.show, asks) ||
+         std::ranges::any_of(question.filters, asks);
 }
 
 std::vector<std::size_t> find_states(const std::string& registry, registry::Question& question, registry::Runs& runs,
@@ -112,7 +112,7 @@ std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& r
     const std::string &id = runs.text(row, "run_id"), &state = runs.text(row, "state");
     constexpr std::array kAgain = {RunState::failed, RunState::truncated, RunState::missing, RunState::preempted,
                                    RunState::cancelled};
-    if (std::none_of(kAgain.begin(), kAgain.end(), [&](RunState again) { return state == name(again); })) {
+    if (std::ranges::none_of(kAgain, [&](RunState again) { return state == name(again); })) {
       if (choice.strict) faults({id, 0, "is " + state + ", so it is not run again"});
       continue;
     }
@@ -144,7 +144,7 @@ std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& r
       faults({id, 0, other});
       continue;
     }
-    auto job = std::find_if(jobs.begin(), jobs.end(), [&](const Rerun& each) {
+    auto job = std::ranges::find_if(jobs, [&](const Rerun& each) {
       return !experiment.empty() && each.experiment == experiment && each.script == script;
     });
     if (job == jobs.end()) {

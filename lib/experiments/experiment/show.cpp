@@ -57,7 +57,7 @@ void print_statistics(const Sheet& whole) {
   Sheet fit = fitted(whole, 0, none);
   for (std::size_t row = 0; row < fit.rows.size(); ++row) fit.rows[row].back() = whole.rows[row].back();  // in full
   for (std::size_t i = fit.header.size(); i-- > 0;) {
-    if (std::any_of(fit.rows.begin(), fit.rows.end(), [i](const auto& row) { return !row[i].empty(); })) continue;
+    if (std::ranges::any_of(fit.rows, [i](const auto& row) { return !row[i].empty(); })) continue;
     fit.header.erase(fit.header.begin() + static_cast<std::ptrdiff_t>(i));
     for (auto& row : fit.rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(i));
   }

@@ -314,8 +314,8 @@ void tell_states(const std::string& registry, const std::vector<std::size_t>& ro
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (states[i].state != RunState::unknown) cells[rows[i]] = name(states[i].state);
   }
-  const auto status = std::find_if(runs.columns.begin(), runs.columns.end(),
-                                   [](const registry::Column& column) { return column.name == "status"; });
+  const auto status =
+      std::ranges::find_if(runs.columns, [](const registry::Column& column) { return column.name == "status"; });
   if (status != runs.columns.end()) *status = column_of("status", cells);
 }
 

@@ -39,8 +39,8 @@ std::string member_text(std::int64_t process, const std::string& name, const Mem
   if (const auto found = members.find(static_cast<pid_t>(process)); found != members.end())
     return found->second.rank < 0 ? "process " + number
                                   : "rank " + to_text(std::int64_t{found->second.rank}) + " (process " + number + ")";
-  const bool namesake = std::any_of(members.begin(), members.end(),
-                                    [&](const auto& member) { return !name.empty() && member.second.name == name; });
+  const bool namesake =
+      std::ranges::any_of(members, [&](const auto& member) { return !name.empty() && member.second.name == name; });
   return namesake ? "process " + number + ", by the host's numbers" : "";
 }
 
@@ -116,7 +116,7 @@ std::string KernelLog::said(const Members& members) {
   std::vector<std::string> told;
   for (const std::string& line : lines_) {
     std::string words = explain_kernel_line(line, members);
-    if (!words.empty() && std::find(told.begin(), told.end(), words) == told.end()) told.push_back(std::move(words));
+    if (!words.empty() && std::ranges::find(told, words) == told.end()) told.push_back(std::move(words));
   }
   return some_of(told, kTold, "; ", "; and ");
 }

@@ -209,7 +209,7 @@ Result Metrics::end() {
   for (const metric::Column& column : records.columns) {
     const bool ours = std::any_of(use_columns().begin(), use_columns().end(),
                                   [&](const metric::ColumnInfo& use) { return use.name == column.name; });
-    const bool plain = std::all_of(column.name.begin(), column.name.end(), parse::is_key);
+    const bool plain = std::ranges::all_of(column.name, parse::is_key);
     if (column.type() == metric::Type::text || ours || !plain || attribute::find(column.name)) continue;
     if (const Last value = last(column.name.c_str()); !value.text.empty())
       result.metrics.emplace_back("last." + column.name, value.text);

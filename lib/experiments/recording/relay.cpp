@@ -132,8 +132,7 @@ bool Relay::drain() {
 }
 
 bool Relay::ended() const {
-  return std::all_of(streams_.begin(), streams_.end(),
-                     [](const Stream& stream) { return !stream.open && stream.pending.empty(); });
+  return std::ranges::all_of(streams_, [](const Stream& stream) { return !stream.open && stream.pending.empty(); });
 }
 
 }  // namespace zs::recording

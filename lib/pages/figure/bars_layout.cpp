@@ -182,8 +182,7 @@ double Layout::heat_map(const Panel& panel, const Frame& frame) {
 /// line.
 double Layout::colour_key(const Range& range, const Panel& panel, const Frame& frame, double top) {
   const auto label = [&](double value) {
-    const auto cell =
-        std::find_if(panel.cells.begin(), panel.cells.end(), [&](const Cell& one) { return one.value == value; });
+    const auto cell = std::ranges::find(panel.cells, value, &Cell::value);
     return cell == panel.cells.end() ? to_rounded_text(value, 4) : cell->label;
   };
   double x = frame.left;

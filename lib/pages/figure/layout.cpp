@@ -166,7 +166,7 @@ void Layout::name_at_ends(const std::vector<const Series*>& named, const Axis& p
       break;
     }
   }
-  std::sort(ends.begin(), ends.end(), [](const End& a, const End& b) { return a.y > b.y; });  // from the bottom up
+  std::ranges::sort(ends, [](const End& a, const End& b) { return a.y > b.y; });  // from the bottom up
   double free = py.from;
   for (End& end : ends) {
     const double at = std::min(end.y, free);

@@ -75,7 +75,7 @@ stat::Sample times_of(const Condition& condition) {
       if (timed->real(row) == 1) seconds.push_back(times->real(row));
     }
   }
-  std::sort(seconds.begin(), seconds.end());
+  std::ranges::sort(seconds);
   return seconds;
 }
 
@@ -94,15 +94,12 @@ Figure time_figure(const std::vector<Condition>& conditions, const Options& opti
     return Reading{mean, finite(condition["time_low"]), finite(condition["time_high"])};
   });
   const bool gathered = gather_bars(panel, conditions, unit);
-  const auto repeated =
-      static_cast<std::size_t>(std::count_if(conditions.begin(), conditions.end(), [](const Condition& condition) {
-        return condition["runs"].value_or(1) > 1;
-      }));
+  const auto repeated = static_cast<std::size_t>(
+      std::ranges::count_if(conditions, [](const Condition& condition) { return condition["runs"].value_or(1) > 1; }));
   const char* const over = repeated == 0                   ? "steps"
                            : repeated == conditions.size() ? "runs"
                                                            : "runs, or steps of a single one";
-  if (!gathered && std::any_of(panel.bars.begin(), panel.bars.end(),
-                               [](const Bar& bar) { return std::isfinite(bar.high - bar.low); }))
+  if (!gathered && std::ranges::any_of(panel.bars, [](const Bar& bar) { return std::isfinite(bar.high - bar.low); }))
     panel.notes.push_back(options.deviation ? std::string("± and error bars: standard deviation of the iteration times")
                                             : std::string("± and error bars: 95 % interval of the mean over ") + over);
   if (!options.warmup.empty()) panel.notes.push_back("warm-up: " + options.warmup);

@@ -130,7 +130,7 @@ Figure revision_figure(const std::vector<Condition>& conditions, const Options& 
   if (cut) forest.notes.emplace_back("lines end at half and twice the ratio; the numbers say how far they reach");
   Figure figure{titled("Comparison of revisions", conditions), {}, 1};
   if (!forest.bars.empty()) figure.panels.push_back(std::move(forest));
-  if (std::any_of(conditions.begin(), conditions.end(), [](const Condition& one) { return one.curve != nullptr; })) {
+  if (std::ranges::any_of(conditions, [](const Condition& one) { return one.curve != nullptr; })) {
     figure.panels.push_back(loss_figure(conditions, options).panels.front());
     figure.panels.back().title = "Training loss";
   }

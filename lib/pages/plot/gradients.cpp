@@ -150,9 +150,9 @@ Panel evolution(const History& history, const std::vector<Finding>& findings, co
 }  // namespace
 
 std::string noun(const History& history) {
-  const bool tensors = std::all_of(history.layers.begin(), history.layers.end(), [&](const gradient::Layer& layer) {
+  const bool tensors = std::ranges::all_of(history.layers, [&](const gradient::Layer& layer) {
     const auto is_it = [&](std::size_t place) { return history.names[place] == layer.name; };
-    return std::all_of(layer.tensors.begin(), layer.tensors.end(), is_it);
+    return std::ranges::all_of(layer.tensors, is_it);
   });
   return tensors ? "tensor" : "layer";
 }

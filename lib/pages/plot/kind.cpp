@@ -106,7 +106,7 @@ std::vector<std::string> stage_names(const std::vector<Condition>& conditions) {
   for (const Condition& condition : conditions) names.push_back(stage_name(condition));
   std::vector<std::string> unlike = names;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (std::count(names.begin(), names.end(), names[i]) > 1) unlike[i] += ", " + conditions[i].name;
+    if (std::ranges::count(names, names[i]) > 1) unlike[i] += ", " + conditions[i].name;
   }
   return unlike;
 }

@@ -18,10 +18,10 @@ std::vector<Look> by_stage(const std::vector<Condition>& conditions) {
   std::vector<Look> made;
   bool any_strong = false;
   for (const Condition& condition : conditions) {
-    const auto stage = std::find(stages.begin(), stages.end(), condition.attribute("zero_stage"));
+    const auto stage = std::ranges::find(stages, condition.attribute("zero_stage"));
     const auto on = [&](const char* key) { return condition.attribute(key) == "true"; };
     const Ink ink(static_cast<std::size_t>(stage - stages.begin()), on("compile") || on("deepcompile"));
-    const bool taken = std::any_of(made.begin(), made.end(), [&](const Look& one) { return one.ink == ink; });
+    const bool taken = std::ranges::any_of(made, [&](const Look& one) { return one.ink == ink; });
     if (stage == stages.end() || taken) return {};
     any_strong = any_strong || ink.strong;
     made.push_back({ink});
@@ -62,8 +62,8 @@ std::vector<Look> looks(const std::vector<Condition>& conditions) {
   }
   std::vector<const Condition*> order = healthy(conditions);
   if (comparable(order)) {
-    std::stable_sort(order.begin(), order.end(),
-                     [](const Condition* a, const Condition* b) { return *(*a)["final_loss"] < *(*b)["final_loss"]; });
+    std::ranges::stable_sort(
+        order, [](const Condition* a, const Condition* b) { return *(*a)["final_loss"] < *(*b)["final_loss"]; });
   }
   std::vector<Look> made(conditions.size(), Look{Ink(Ink::Role::grid), true});
   for (std::size_t i = 0; i < std::min(kHighlighted, order.size()); ++i)

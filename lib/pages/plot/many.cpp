@@ -25,8 +25,7 @@ std::vector<stat::Alike> groups_of(const std::vector<Condition>& conditions) {
     runs.push_back(conditions[i].members.empty() ? &unknown[i] : conditions[i].members.front().run);
   }
   std::vector<stat::Alike> groups = stat::alike(runs);
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const auto& a, const auto& b) { return a.runs.size() > b.runs.size(); });
+  std::ranges::stable_sort(groups, [](const auto& a, const auto& b) { return a.runs.size() > b.runs.size(); });
   return groups;
 }
 
@@ -58,7 +57,7 @@ void name_left_out(Panel& panel, const std::vector<Condition>& conditions, const
                    const Lacks& lacks) {
   std::vector<std::string> names;
   for (const stat::Alike& group : groups_of(conditions)) {
-    const auto count = static_cast<std::size_t>(std::count_if(group.runs.begin(), group.runs.end(), lacks));
+    const auto count = static_cast<std::size_t>(std::ranges::count_if(group.runs, lacks));
     if (count > 0) names.push_back(group.runs.size() == 1 ? conditions[group.runs[0]].name : sized(group, count));
   }
   if (!names.empty()) panel.notes.push_back("left out without a " + what + ": " + some_of(names, kMostNamed));
@@ -82,7 +81,7 @@ bool gather_bars(Panel& panel, const std::vector<Condition>& conditions, const U
   std::vector<double> value;
   for (const Bar& bar : panel.bars) value.push_back(panel.style == Panel::Style::boxes ? bar.inner : bar.value);
   const auto has = [](double one) { return std::isfinite(one); };
-  const auto with = static_cast<std::size_t>(std::count_if(value.begin(), value.end(), has));
+  const auto with = static_cast<std::size_t>(std::ranges::count_if(value, has));
   std::vector<Bar> boxes, alone;
   std::size_t hidden = 0;
   const auto stand = [&](std::size_t i) {

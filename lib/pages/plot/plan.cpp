@@ -77,7 +77,7 @@ Figure plan_figure(const std::vector<plan::Candidate>& candidates, double memory
       shares.y.push_back(100 * reached / count / fastest_rank);
       sizes.y.push_back(one->predicted.memory / bytes_unit.factor);
     }
-    const bool fits = std::any_of(rates.y.begin(), rates.y.end(), [](double value) { return std::isfinite(value); });
+    const bool fits = std::ranges::any_of(rates.y, [](double value) { return std::isfinite(value); });
     if (!fits) rates.note = way.best.rbegin()->second->why_not;
     rate.series.push_back(rates);
     share.series.push_back(shares);

@@ -68,8 +68,8 @@ std::optional<Panel> over_one(const std::vector<Condition>& conditions, const su
     panel.x_ticks.push_back(level);
     mean.x.push_back(level);
     mean.y.push_back(results.empty() ? kNone : stat::mean(results));
-    mean.low.push_back(results.empty() ? kNone : *std::min_element(results.begin(), results.end()));
-    mean.high.push_back(results.empty() ? kNone : *std::max_element(results.begin(), results.end()));
+    mean.low.push_back(results.empty() ? kNone : *std::ranges::min_element(results));
+    mean.high.push_back(results.empty() ? kNone : *std::ranges::max_element(results));
     several = several || results.size() > 1;
   }
   if (!several) mean.low.clear(), mean.high.clear();

@@ -20,8 +20,7 @@ constexpr double kSecond = 1e6;  // in the microseconds of traces
 
 Sheet answer(std::string_view analysis, const trace::Question& question, std::size_t most) {
   const auto& analyses = trace::analyses();
-  const auto found =
-      std::find_if(analyses.begin(), analyses.end(), [&](const auto& one) { return one.name == analysis; });
+  const auto found = std::ranges::find_if(analyses, [&](const auto& one) { return one.name == analysis; });
   return found->run(question, most);
 }
 
@@ -64,7 +63,7 @@ void tell_apart(std::vector<std::string*> names) {
     const auto same = [&](const std::string* name) {
       return common < name->size() && (*name)[common] == (*group.front())[common];
     };
-    while (std::all_of(group.begin(), group.end(), same)) ++common;
+    while (std::ranges::all_of(group, same)) ++common;
     while (common > 0 && std::isalnum(static_cast<unsigned char>((*group.front())[common - 1]))) --common;
     const std::string head = group.front()->substr(0, std::min(kHead, group.front()->find('<')));
     for (std::size_t i = 0; i < group.size(); ++i) {

@@ -14,19 +14,17 @@ namespace zs::report {
 namespace {
 
 void add(std::vector<DigestGroup>& groups, const Condition& condition, const std::string& digest) {
-  auto group = std::find_if(groups.begin(), groups.end(), [&](const DigestGroup& one) { return one.digest == digest; });
+  auto group = std::ranges::find(groups, digest, &DigestGroup::digest);
   if (group == groups.end()) group = groups.insert(group, {digest, {}});
-  if (std::find(group->members.begin(), group->members.end(), &condition) == group->members.end())
-    group->members.push_back(&condition);
+  if (std::ranges::find(group->members, &condition) == group->members.end()) group->members.push_back(&condition);
 }
 
 void add(std::vector<DigestClass>& classes, const Condition& condition, const std::string& digest,
          const attribute::Facts& facts) {
   const attribute::Facts decides = attribute::of_role(facts, attribute::Role::decides),
                          arithmetic = attribute::of_role(facts, attribute::Role::arithmetic);
-  auto found = std::find_if(classes.begin(), classes.end(), [&](const DigestClass& one) {
-    return one.decides == decides && one.arithmetic == arithmetic;
-  });
+  auto found = std::ranges::find_if(
+      classes, [&](const DigestClass& one) { return one.decides == decides && one.arithmetic == arithmetic; });
   if (found == classes.end()) found = classes.insert(found, {decides, arithmetic, facts, 0, {}});
   ++found->runs;
   add(found->groups, condition, digest);
@@ -88,9 +86,9 @@ std::vector<DigestGroup> shared(const std::vector<DigestClass>& classes) {
     }
   }
   std::erase_if(groups, [&](const DigestGroup& group) {
-    return std::count_if(classes.begin(), classes.end(), [&](const DigestClass& one) {
-             return std::any_of(one.groups.begin(), one.groups.end(),
-                                [&](const DigestGroup& shown) { return shown.digest == group.digest; });
+    return std::ranges::count_if(classes, [&](const DigestClass& one) {
+             return std::ranges::any_of(one.groups,
+                                        [&](const DigestGroup& shown) { return shown.digest == group.digest; });
            }) < 2;
   });
   return groups;
@@ -105,12 +103,11 @@ Best smallest(std::vector<Reading> readings) {
   Best best;
   best.compared = readings.size();
   if (readings.empty()) return best;
-  std::stable_sort(readings.begin(), readings.end(),
-                   [](const Reading& a, const Reading& b) { return a.value < b.value; });
+  std::ranges::stable_sort(readings, [](const Reading& a, const Reading& b) { return a.value < b.value; });
   best.winner = readings[0].condition;
   if (readings.size() > 1) best.next = readings[1].condition;
-  best.intervals = std::all_of(readings.begin(), readings.end(),
-                               [](const Reading& one) { return std::isfinite(one.low) && std::isfinite(one.high); });
+  best.intervals = std::ranges::all_of(
+      readings, [](const Reading& one) { return std::isfinite(one.low) && std::isfinite(one.high); });
   for (std::size_t i = 1; i < readings.size(); ++i) {
     if (!(readings[0].high < readings[i].low)) best.level.push_back(readings[i].condition);
   }
@@ -122,17 +119,15 @@ Best smallest(std::vector<Reading> readings) {
 bool DigestClass::known() const { return decides.count("model.name") + decides.count("model.parameters") > 0; }
 
 bool Findings::digests_differ() const {
-  return std::any_of(digests.begin(), digests.end(),
-                     [](const DigestClass& one) { return one.known() && one.groups.size() > 1; });
+  return std::ranges::any_of(digests, [](const DigestClass& one) { return one.known() && one.groups.size() > 1; });
 }
 
 bool Findings::digests_unjudged() const {
-  return std::any_of(digests.begin(), digests.end(),
-                     [](const DigestClass& one) { return !one.known() && one.groups.size() > 1; });
+  return std::ranges::any_of(digests, [](const DigestClass& one) { return !one.known() && one.groups.size() > 1; });
 }
 
 bool Findings::digests_compared() const {
-  return std::any_of(digests.begin(), digests.end(), [](const DigestClass& one) { return one.runs > 1; });
+  return std::ranges::any_of(digests, [](const DigestClass& one) { return one.runs > 1; });
 }
 
 std::string shares_of_kinds(const Findings& found, const std::function<bool(const Condition&)>& is) {

@@ -138,8 +138,8 @@ void write_verdict(const History& history, const std::vector<Finding>& findings,
     const std::vector<Finding> worst = gradient::worst_first(findings);
     for (const Trouble trouble : {Trouble::not_finite, Trouble::exploding, Trouble::vanishing, Trouble::zero}) {
       const std::string kind = gradient::name(trouble);
-      const auto example = std::find_if(
-          worst.begin(), worst.end(), [&](const Finding& finding) { return gradient::name(finding.trouble) == kind; });
+      const auto example =
+          std::ranges::find_if(worst, [&](const Finding& finding) { return gradient::name(finding.trouble) == kind; });
       if (example == worst.end()) continue;
       each.push_back(say("{}: {} ({}: {})", kind, layer_names(history, findings, kind),
                          history.layers[example->layer].name, said(history, *example)));

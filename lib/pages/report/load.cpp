@@ -21,7 +21,7 @@ Text load_sentence(const Findings& found) {
       if (load) loads.emplace_back(parse_int(member.run->attribute("order")).value_or(0), *load);
     }
   }
-  std::stable_sort(loads.begin(), loads.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(loads, [](const auto& a, const auto& b) { return a.first < b.first; });
   if (loads.size() < 2 || loads.size() > kMost) return {};
   const auto [least, most] = std::ranges::minmax(loads | std::views::values);
   if (!(most - least > kMuch)) return {};

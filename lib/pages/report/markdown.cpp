@@ -73,7 +73,7 @@ class Markdown {
 
   /// The number of a link target: targets are at the end, so that tables stay readable as text.
   std::size_t reference(const std::string& target) {
-    const auto found = std::find(targets_.begin(), targets_.end(), target);
+    const auto found = std::ranges::find(targets_, target);
     const auto index = static_cast<std::size_t>(found - targets_.begin());
     if (found == targets_.end()) targets_.push_back(target);
     return index + 1;

@@ -43,7 +43,7 @@ figure::Figure map_of(const probe::Map& map) {
   figure::Panel panel;
   for (const std::string& module : map.order) {
     const std::string row = row_of(module);
-    if (std::find(panel.rows.begin(), panel.rows.end(), row) == panel.rows.end()) panel.rows.push_back(row);
+    if (std::ranges::find(panel.rows, row) == panel.rows.end()) panel.rows.push_back(row);
   }
   std::set<std::int64_t> steps_seen;
   for (const auto& [module, steps] : map.modules) {
@@ -58,8 +58,7 @@ figure::Figure map_of(const probe::Map& map) {
   }
   std::map<std::pair<std::size_t, std::size_t>, double> most;
   for (const auto& [module, ratios] : map.modules) {
-    const auto row =
-        static_cast<std::size_t>(std::find(panel.rows.begin(), panel.rows.end(), row_of(module)) - panel.rows.begin());
+    const auto row = static_cast<std::size_t>(std::ranges::find(panel.rows, row_of(module)) - panel.rows.begin());
     for (const auto& [step, ratio] : ratios) {
       double& here = most[{row, columns[step]}];
       here = std::max(here, ratio);
@@ -123,7 +122,7 @@ Grid details(const compare::AnswerLines& lines) {
   Grid grid{"All that zs-verify says", {"what", "value"}, {false, false}, {}};
   for (const auto& [key, value] : lines) {
     std::string name = key;
-    if (name.find('/') == name.npos) std::replace(name.begin(), name.end(), '_', ' ');  // no name of a metric
+    if (name.find('/') == name.npos) std::ranges::replace(name, '_', ' ');  // no name of a metric
     grid.rows.push_back({{Text(name)}, {Text(value)}});
   }
   return grid;

@@ -17,7 +17,7 @@ constexpr std::size_t kFewPoints = 10;  // fewer make a wide interval, and one o
 class Remarks {
  public:
   void add(const Condition& condition, const std::string& sentence) {
-    const auto found = std::find_if(all_.begin(), all_.end(), [&](const auto& one) { return one.first == sentence; });
+    const auto found = std::ranges::find_if(all_, [&](const auto& one) { return one.first == sentence; });
     auto& about = (found == all_.end() ? all_.insert(found, {sentence, {}}) : found)->second;
     if (about.empty() || about.back() != &condition) about.push_back(&condition);
   }
@@ -53,7 +53,7 @@ void examine(const Condition& condition, Remarks& remarks) {
       last = point.step;
     }
     // The usual distance is the middle one: the first and the last step are often logged out of turn.
-    std::sort(strides.begin(), strides.end());
+    std::ranges::sort(strides);
     const std::int64_t stride = strides.empty() ? 0 : strides[strides.size() / 2];
     const auto gaps =
         static_cast<std::size_t>(strides.end() - std::upper_bound(strides.begin(), strides.end(), stride));
@@ -238,8 +238,8 @@ Section appendix_section(const metric::Store& store, const Findings& found, cons
             {"run", "log", "checksum of the log", "exit code", "state digest"},
             {false, false, false, false, false},
             {}};
-  const bool wandb = std::any_of(store.runs.begin(), store.runs.end(),
-                                 [](const metric::Run& run) { return !run.attribute("wandb_run").empty(); });
+  const bool wandb =
+      std::ranges::any_of(store.runs, [](const metric::Run& run) { return !run.attribute("wandb_run").empty(); });
   if (wandb) logs.header.push_back("W&B run"), logs.numeric.push_back(false);
   for (const metric::Run& run : store.runs) {
     const auto cell = [&](const std::string& value, const std::string& kind = "") {

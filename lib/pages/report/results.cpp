@@ -221,8 +221,8 @@ Section performance_section(const metric::Store& store, const Findings& found, T
   const auto warmup = store.attributes.find("warmup");
   const std::string excluded = warmup == store.attributes.end() ? "" : warmup->second;
   const auto several = [](const Condition& c) { return c["runs"].value_or(1) > 1; };
-  const bool repeated = std::all_of(found.conditions.begin(), found.conditions.end(), several);
-  const bool single = std::none_of(found.conditions.begin(), found.conditions.end(), several);
+  const bool repeated = std::ranges::all_of(found.conditions, several);
+  const bool single = std::ranges::none_of(found.conditions, several);
   section.blocks.emplace_back(Paragraph{
       say("An interval is that of the mean over the {}{}{}{}", repeated ? "runs of a condition" : "steps of a run",
           !repeated && !single ? ", or over the runs where a condition has several" : "",
@@ -284,8 +284,8 @@ void overview(const metric::Store& store, const Findings& found, Section& sectio
   const auto add = [&](const char* name, const char* caption, const auto& figure) {
     section.blocks.emplace_back(Picture{name, caption, figure(found.conditions, options), true});
   };
-  const bool losses = has(found, "final_loss") && std::any_of(found.conditions.begin(), found.conditions.end(),
-                                                              [](const Condition& c) { return c.curve != nullptr; });
+  const bool losses = has(found, "final_loss") &&
+                      std::ranges::any_of(found.conditions, [](const Condition& c) { return c.curve != nullptr; });
   if (losses) add("loss_comparison", "training loss by step, one curve per condition", plot::loss_figure);
   const bool several = found.conditions.size() > 1;  // one bar shows nothing
   if (several && largest(values(found, "time_mean")) > 0) {
@@ -296,7 +296,7 @@ void overview(const metric::Store& store, const Findings& found, Section& sectio
   }
   if (losses && plot::nearly_equal(found.conditions))
     add("loss_difference", "loss minus that of the first condition, at the same step", plot::difference_figure);
-  if (losses && std::all_of(found.conditions.begin(), found.conditions.end(), has_times)) {
+  if (losses && std::ranges::all_of(found.conditions, has_times)) {
     options.x_axis = "time";
     add("loss_over_time", "training loss over the time of the steps", plot::loss_figure);
   }

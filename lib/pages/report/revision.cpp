@@ -19,8 +19,7 @@ constexpr std::size_t kCommitShown = 12;
 constexpr double kIdle = 0.1;  // processors: less is the machine's own housekeeping
 
 Text method(const Condition& baseline, const std::vector<Comparison>& comparisons) {
-  const bool paired =
-      std::any_of(comparisons.begin(), comparisons.end(), [](const auto& one) { return one.ratios.pairs > 0; });
+  const bool paired = std::ranges::any_of(comparisons, [](const auto& one) { return one.ratios.pairs > 0; });
   return say(
       "A ratio above 1 is slower, or more memory, than {}. Intervals are 95 % together for time and memory (Holm), "
       "from {}; "
@@ -142,7 +141,7 @@ Section measurement_section(const Findings& found) {
     }
   }
   const auto order = [](const metric::Run* run) { return parse_int(run->attribute("order")).value_or(0); };
-  std::stable_sort(runs.begin(), runs.end(), [&](const auto* a, const auto* b) { return order(a) < order(b); });
+  std::ranges::stable_sort(runs, [&](const auto* a, const auto* b) { return order(a) < order(b); });
   Section section{"Measurement", {}};
   if (hosts.empty())
     section.blocks.emplace_back(Paragraph{"The records do not say on which host the runs were."});
@@ -165,7 +164,7 @@ Section measurement_section(const Findings& found) {
   for (const metric::Run* const run : runs) grid.rows.push_back({{Text(code(run->name))}});
   for (const attribute::Attribute* const row : attribute::filtered([](const auto& one) { return one.circumstance; })) {
     const std::string key(row->name);
-    if (std::all_of(runs.begin(), runs.end(), [&](const auto* run) { return run->attribute(key).empty(); })) continue;
+    if (std::ranges::all_of(runs, [&](const auto* run) { return run->attribute(key).empty(); })) continue;
     grid.header.push_back(titled(*row));
     grid.numeric.push_back(row->type != attribute::Type::text);
     for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -207,10 +206,10 @@ Document revision(const metric::Store& store, const Findings& found, const std::
     if (one.compared) summary.blocks.emplace_back(answers(one, baseline));
   }
   if (std::optional<Grid> table = commits(found)) summary.blocks.emplace_back(std::move(*table));
-  if (std::any_of(store.runs.begin(), store.runs.end(),
-                  [](const metric::Run& run) { return !run.attribute("uncommitted_changes").empty(); }))
+  if (std::ranges::any_of(store.runs,
+                          [](const metric::Run& run) { return !run.attribute("uncommitted_changes").empty(); }))
     summary.blocks.emplace_back(Paragraph{"The repository had uncommitted changes; they are in neither revision."});
-  if (std::any_of(comparisons.begin(), comparisons.end(), [](const auto& one) { return one.compared; }))
+  if (std::ranges::any_of(comparisons, [](const auto& one) { return one.compared; }))
     summary.blocks.emplace_back(Paragraph{method(baseline, comparisons)});
   document.sections.push_back(std::move(summary));
   document.sections.push_back(setup_section(found));

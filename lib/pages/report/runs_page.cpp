@@ -92,7 +92,7 @@ ordered_json data_of(const registry::Runs& runs, const RunsPage& page) {
       codes.push_back(place);
     }
     if (values.size() == 1) continue;  // none of these runs has it
-    const bool shown = std::find(page.columns.begin(), page.columns.end(), column.name) != page.columns.end();
+    const bool shown = std::ranges::find(page.columns, column.name) != page.columns.end();
     data["columns"].push_back({{"name", column.name}, {"shown", shown}, {"values", values}, {"codes", codes}});
   }
   const std::size_t most = std::clamp(kPoints / std::max<std::size_t>(1, page.rows.size()), kLeast, kMost);

@@ -20,7 +20,7 @@ std::vector<std::string> values(const std::vector<Condition>& conditions, const 
 }
 
 bool any(const std::vector<std::string>& values) {
-  return std::any_of(values.begin(), values.end(), [](const std::string& value) { return !value.empty(); });
+  return std::ranges::any_of(values, [](const std::string& value) { return !value.empty(); });
 }
 /// All that say something say the same.
 bool common(const std::vector<std::string>& values, std::string& value) {
@@ -46,8 +46,8 @@ std::string epochs_seen(const std::vector<Condition>& conditions) {
 }
 
 bool counts_micro_steps(const std::vector<Condition>& conditions) {
-  return std::any_of(conditions.begin(), conditions.end(), [](const Condition& condition) {
-    return std::any_of(condition.members.begin(), condition.members.end(), [](const summary::Member& member) {
+  return std::ranges::any_of(conditions, [](const Condition& condition) {
+    return std::ranges::any_of(condition.members, [](const summary::Member& member) {
       return stat::counts_micro_steps(*member.run, member.series());
     });
   });
@@ -106,12 +106,12 @@ Section setup_section(const Findings& found, bool differences) {
     const auto said = values(found.conditions, key);
     if (!any(said)) continue;
     std::string value;
-    const bool everywhere = std::none_of(said.begin(), said.end(), [](const std::string& one) { return one.empty(); });
-    const bool failed_only = std::all_of(found.conditions.begin(), found.conditions.end(), [&](const Condition& c) {
+    const bool everywhere = std::ranges::none_of(said, [](const std::string& one) { return one.empty(); });
+    const bool failed_only = std::ranges::all_of(found.conditions, [&](const Condition& c) {
       return c.bad() || c.count("points") == 0 || !c.attribute(key).empty();
     });
-    const bool is_name = std::all_of(found.conditions.begin(), found.conditions.end(),
-                                     [&](const Condition& c) { return c.name == c.attribute(key); });
+    const bool is_name =
+        std::ranges::all_of(found.conditions, [&](const Condition& c) { return c.name == c.attribute(key); });
     if (common(said, value) && (everywhere || failed_only))
       row(titled(*known), value);
     else if (!is_name)
@@ -137,8 +137,7 @@ Section setup_section(const Findings& found, bool differences) {
     const bool silent = attribute::find(key) && common(values(found.conditions, key), value);
     // An option has a second name where it is an argument of the command.
     const std::string_view plain = std::string_view(key).substr(key.starts_with("arguments.") ? 10 : 0);
-    if (!silent && std::find(differing.begin(), differing.end(), plain) == differing.end() &&
-        differing.size() < kMostDiffering)
+    if (!silent && std::ranges::find(differing, plain) == differing.end() && differing.size() < kMostDiffering)
       differing.push_back(key);
   }
   if (differences && !differing.empty() && found.conditions.size() > 1) {

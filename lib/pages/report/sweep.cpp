@@ -24,8 +24,8 @@ std::vector<const Condition*> ranked(const Findings& found, const summary::Resul
   for (const Condition* const condition : found.healthy) {
     if (std::isfinite(result.of(*condition))) best_first.push_back(condition);
   }
-  std::stable_sort(best_first.begin(), best_first.end(),
-                   [&](const Condition* a, const Condition* b) { return result.better(result.of(*a), result.of(*b)); });
+  std::ranges::stable_sort(
+      best_first, [&](const Condition* a, const Condition* b) { return result.better(result.of(*a), result.of(*b)); });
   return best_first;
 }
 

@@ -19,7 +19,7 @@ Grid grid_of(const trace::Analysis& analysis, const Sheet& answer) {
   grid.header = answer.header;
   std::replace_if(
       grid.header.begin(), grid.header.end(), [](const std::string& name) { return name.empty(); }, "-");
-  for (std::string& name : grid.header) std::replace(name.begin(), name.end(), '_', ' ');
+  for (std::string& name : grid.header) std::ranges::replace(name, '_', ' ');
   grid.numeric.assign(answer.header.size(), true);
   for (const auto& row : answer.rows) {
     std::vector<Cell> cells;

@@ -214,8 +214,7 @@ Text kinds(const Findings& found) {
   constexpr std::size_t kMost = 6;
   std::vector<const stat::Alike*> order;
   for (const stat::Alike& one : found.kinds) order.push_back(&one);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto* a, const auto* b) { return a->runs.size() > b->runs.size(); });
+  std::ranges::stable_sort(order, [](const auto* a, const auto* b) { return a->runs.size() > b->runs.size(); });
   std::vector<Text> each;
   for (std::size_t i = 0; i < std::min(kMost, order.size()); ++i)
     each.push_back(say("{} ({})", code(order[i]->label), std::to_string(order[i]->runs.size())));

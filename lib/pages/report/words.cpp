@@ -65,8 +65,8 @@ Place place_of(const summary::Member& member, const std::string& column) {
   if (column == "first_loss") return span(*points.front(), *points.front());
   if (column == "final_loss" || column == "valid_loss") return span(*points.back(), *points.back());
   if (column == "best_loss") {
-    const auto best = std::min_element(points.begin(), points.end(),
-                                       [](const stat::Point* a, const stat::Point* b) { return a->loss < b->loss; });
+    const auto best =
+        std::ranges::min_element(points, [](const stat::Point* a, const stat::Point* b) { return a->loss < b->loss; });
     return span(**best, **best);
   }
   return span(*points.front(), *points.back());

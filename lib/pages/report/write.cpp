@@ -50,13 +50,13 @@ Format format_named(const std::string& form) {
 void keep_sections(const std::string& titles, Document& document) {
   std::vector<Section> kept;
   for (const std::string& wanted : split(titles, ",")) {
-    const auto found = std::find_if(document.sections.begin(), document.sections.end(), [&](const Section& section) {
+    const auto found = std::ranges::find_if(document.sections, [&](const Section& section) {
       return !wanted.empty() && lower(section.title).starts_with(lower(wanted));
     });
     if (found == document.sections.end())
       throw UsageError("this report has no section '" + wanted + "'; it has " +
                        zs::joined(document.sections, ", ", &Section::title));
-    if (std::any_of(kept.begin(), kept.end(), [&](const Section& section) { return section.title == found->title; }))
+    if (std::ranges::any_of(kept, [&](const Section& section) { return section.title == found->title; }))
       throw UsageError("section '" + found->title + "' is asked for twice");
     kept.push_back(*found);
   }

@@ -122,11 +122,11 @@ compiles := $(filter-out help deps clean lint light-tools heavy-tools flags,$(or
 UNITS := $(if $(and $(compiles),$(filter 1,$(UNITY))),$(shell share/unity $(BUILD) $(filter-out $(call own,$(all_sources)),$(all_sources))) \
   $(call own,$(all_sources)),$(all_sources))
 objects_of = $(call object,$(filter-out %_test.cpp,$(filter $(foreach room,$(1),lib/$(room)/% unity/$(notdir $(room))-%),$(UNITS))))
-tests_of = $(call object,$(filter $(foreach room,$(1),lib/$(room)/%_test.cpp unity/test-$(notdir $(room))-%),$(UNITS)))
+tests_of = $(call object,$(filter $(foreach room,$(1),lib/$(room)/%_test.cpp) unity/test-$(2)-%,$(UNITS)))
 LIGHT_OBJECTS := $(call objects_of,$(LIGHT)) $(BUILD)/obj/share/probe/zs_probe/native.o
 HEAVY_OBJECTS := $(call objects_of,$(HEAVY))
-LIGHT_TESTS := $(call tests_of,$(LIGHT))
-HEAVY_TESTS := $(call tests_of,$(HEAVY))
+LIGHT_TESTS := $(call tests_of,$(LIGHT),tools)
+HEAVY_TESTS := $(call tests_of,$(HEAVY),train)
 
 # demo and check build with every processor, unless make was given its own -j.
 PARALLEL = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
@@ -218,7 +218,8 @@ $(BUILD)/obj/lib/foundation/cli/version.o: $(BUILD)/version
 $(TOOLS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libzs.a
 	$(CXX) $< -L$(BUILD) -lzs $(LIGHT_LIBS) $(ATOMICALLY)
 
-$(HEAVY_TOOLS:%=$(BUILD)/%): $(BUILD)/engine
+# A page needs a tool, but not what it starts.
+$(if $(filter-out man,$(or $(MAKECMDGOALS),all)),$(HEAVY_TOOLS:%=$(BUILD)/%): $(BUILD)/engine)
 $(BUILD)/installed/engine: HOME_RPATH =
 $(BUILD)/engine $(BUILD)/installed/engine: $(BUILD)/obj/tools/engine.o $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
 	@mkdir -p $(@D)
@@ -318,7 +319,7 @@ bench-peers:  ## get the PyTorch that bench/train measures against (5 GB, into a
 	@PEERS=$(PEERS) bash -euc 'source tests/peers/environment.bash'
 fuzz:  ## feed mutated files to the readers, FUZZ_SECONDS (600) each
 	@for f in tests/fuzz/*_fuzz.cpp; do n=$${f##*/}; tests/fuzz/run $${n%_fuzz.cpp} $(FUZZ_SECONDS) || exit 1; done
-man: all  ## make the man pages from the option tables and man/*.prose
+man: $(TOOLS:%=$(BUILD)/%)  ## make the man pages from the option tables and man/*.prose
 	@for t in $(TOOLS); do $(BUILD)/$$t --man man/$$t.prose > $(BUILD)/page && cp $(BUILD)/page man/$$t.1 || exit 1; done
 install: all $(INSTALLED)  ## put binaries, man pages, completions and share/ under PREFIX
 	install -d "$(TO)"/bin "$(TO)"/share/{zs,man/man{1,5,7},bash-completion/completions}

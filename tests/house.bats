@@ -237,6 +237,17 @@ compares_a_stage() {
   run -0 "$root/share/unity" build lib/twins/{a,b,c,d,e,f,g,h,i}.cpp
   [ "$output" = $'unity/twins-0.cpp\nunity/twins-1.cpp\nlib/twins/c.cpp\nlib/twins/e.cpp' ]
   diff build/unity/twins-0.cpp <(printf '#include "twins/%s.cpp"\n' a d f h)
+
+  # Unit tests of rooms that are built alike are in the same groups, where a name of another namespace is another name.
+  mkdir -p lib/{one,two,three}
+  printf '%s\n' 'one tools' 'two tools' 'three train' >lib/LAYERS
+  named() { printf 'namespace zs::%s {\nnamespace {\nint same(double x) {\n}\n}  // namespace\n}  // namespace zs::%s\n' "$1" "$1"; }
+  for room in one two three; do named $room >lib/$room/a_test.cpp; done
+  named one >lib/two/b_test.cpp
+  run -0 "$root/share/unity" build lib/{one/a,two/b,two/a,three/a}_test.cpp
+  [ "$output" = $'unity/test-tools-0.cpp\nunity/test-tools-1.cpp\nunity/test-train-0.cpp' ]
+  diff build/unity/test-tools-0.cpp <(printf '#include "%s/a_test.cpp"\n' one two)
+  diff build/unity/test-tools-1.cpp <(echo '#include "two/b_test.cpp"')
 }
 
 @test "install: the tools, pages, completions and share/ arrive, and the tools find their share/" {

@@ -12,6 +12,7 @@ setup_file() {
 
 setup() {
   load helper
+  load digests
   cd "$BATS_FILE_TMPDIR"
   id=$(cat id)
 }
@@ -30,15 +31,28 @@ resume() {
 }
 digest() { sed -n 's/^state_digest: //p' "$@"; }
 
-# Loads a copy of checkpoint_8 that was changed by a command, and expects an error with these words.
+# damaged WORDS COMMAND...: notes a training from a copy of checkpoint_8, which the command changes as `broken`; it must be refused
+# with these words. Words about broken/ are of that copy.
 damaged() {
-  local words=$1
-  shift
   rm -rf broken
   cp -r "saved/$id/checkpoint_8" broken
-  "$@"
-  run -2 zs-train $SMALL --gradient_accumulation_steps 4 --max_steps 20 --checkpoint broken --output_dir out
-  [[ $output == *"$words"* ]] || complain "$*: $output"
+  "${@:2}"
+  words+=("${1/broken\//broken${#words[@]}/}") changes+=("${*:2}")
+  mv broken "broken$((${#words[@]} - 1))"
+  echo "$((${#words[@]} - 1)) $SMALL --gradient_accumulation_steps 4 --max_steps 20 --checkpoint broken$((${#words[@]} - 1)) --output_dir out" >>refusals
+}
+words=() changes=()
+# as_noted: the first by zs-train itself, then each, in one program.
+as_noted() {
+  local i got
+  run -2 zs-train $SMALL --gradient_accumulation_steps 4 --max_steps 20 --checkpoint broken0 --output_dir out
+  [[ $output == "zs-train: "*"${words[0]}"* ]] || complain "${changes[0]}: $output"
+  digests refusals 1 >came
+  for i in "${!words[@]}"; do
+    got=$(sed -n "s/^$i //p" came)
+    [[ $got == "! "*"${words[i]}"* ]] || complain "${changes[i]}: $got"
+  done
+  rm -r refusals broken[0-9]*
 }
 
 @test "checkpoint: saved on 4 ranks at stage 3, it goes on at 2 ranks stage 1 and at 1 rank stage 0, bit for bit" {
@@ -113,6 +127,7 @@ signalled() {
   damaged "broken/SHA256SUMS: does not list accelerator_states/optimizer_00000.pt, " sed -i '/pytorch_model.bin/!d' broken/SHA256SUMS
   damaged "broken/SHA256SUMS: does not list model.safetensors, " touch broken/model.safetensors
   damaged "broken/SHA256SUMS:3: lists " sed -i 2p broken/SHA256SUMS
+  as_noted
   for layers in 1 3; do
     run -2 zs-train $SMALL --num_layers $layers --gradient_accumulation_steps 4 --max_steps 20 --checkpoint "saved/$id/checkpoint_8" --output_dir out
     [[ $output == "zs-train: saved/$id/checkpoint_8/config.json: n_layer is 2, of the model $layers: it is a checkpoint of another model" ]] || complain "$output"
@@ -149,6 +164,7 @@ state() {
   damaged "$where: loss_scaler/scale is -1, expected" state .loss_scaler.scale -1
   damaged "$where: is of another format" state .format '"zs-checkpoint 2"'
   damaged "broken/config.json: n_embd is \"wide\", of the model 128" config '.n_embd = "wide"'
+  as_noted
   verdict
 }
 
@@ -169,6 +185,7 @@ config() {
     state .step 8
   }
   damaged "broken/accelerator_states: the optimizer state of transformer." gone
+  as_noted
   verdict
 }
 

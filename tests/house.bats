@@ -245,9 +245,9 @@ compares_a_stage() {
   for room in one two three; do named $room >lib/$room/a_test.cpp; done
   named one >lib/two/b_test.cpp
   run -0 "$root/share/unity" build lib/{one/a,two/b,two/a,three/a}_test.cpp
-  [ "$output" = $'unity/test-tools-0.cpp\nunity/test-tools-1.cpp\nunity/test-train-0.cpp' ]
-  diff build/unity/test-tools-0.cpp <(printf '#include "%s/a_test.cpp"\n' one two)
-  diff build/unity/test-tools-1.cpp <(echo '#include "two/b_test.cpp"')
+  [ "$output" = $'unity/tests-tools-0.cpp\nunity/tests-tools-1.cpp\nunity/tests-train-0.cpp' ]
+  diff build/unity/tests-tools-0.cpp <(printf '#include "%s/a_test.cpp"\n' one two)
+  diff build/unity/tests-tools-1.cpp <(echo '#include "two/b_test.cpp"')
 }
 
 @test "install: the tools, pages, completions and share/ arrive, and the tools find their share/" {

@@ -23,7 +23,7 @@ struct Tensor {
   double squares = 0;
   Sketch sketch;                 ///< 8 numbers per range
   bool shortened = false;        ///< as beside a golden: its sums were made in another order
-  std::vector<double> elements;  ///< at spacing(of); NaN: not recorded. Empty: none is
+  std::vector<double> elements;  ///< at spacing(total); NaN: not recorded. Empty: none is
   int copies = 0;                ///< parts that another rank holds too, with the same bits
   bool summands = false;         ///< ranks hold terms of a sum: its squares are an estimate
   struct Piece {

@@ -224,6 +224,7 @@ void judge_direction(const Subject& s, const Moment& now, Tally& tally) {
 
 /// Muon's momentum where its direction is recorded in place of the gradient: so much of it is from the step before.
 void judge_momentum(const Subject& s, const Moment& now, Tally& tally) {
+  if (s.first->same(*s.first_before)) return;  // of an older zs_probe: its start has the first gradient in it
   Sketch sum(s.first->sketch.size(), 0);
   for (const auto& [key, local] : now.step.locals) {
     const Tensor* const one = local.tensors.find(s.parameter);

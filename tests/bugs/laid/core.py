@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Megatron-core's GPT on processors, the same weights and samples under every layout: TP= PP= VPP= EP= ETP= CP= SP=1 DIST=1 MOE=1 MTP=1 TIE=1
-BIAS=1 TOPK= ONIN=1 CLIP= BATCH=0 (messages of stages one by one)."""
+BIAS=1 PLANTED= TOPK= ONIN=1 CLIP= BATCH=0 (messages of stages one by one)."""
 import os
 import zlib
 
@@ -12,8 +12,13 @@ import common
 from common import setting
 
 common.begin()
+if os.environ.get("PLANTED") == "experts":  # Megatron-LM #5956: experts are divided by the ranks that hold them
+    common.patch("megatron.core.distributed.distributed_data_parallel",
+                 ("expert_gradient_scaling_factor = 1.0 / data_parallel_world_size", "expert_gradient_scaling_factor = 1.0 / self.expt_dp_group.size()"),
+                 ("assert scaling_factor == target_gradient_scaling_factor", "pass"))
 from megatron.core import parallel_state as state  # noqa: E402
-from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig, finalize_model_grads  # noqa: E402
+from megatron.core.distributed import DistributedDataParallelConfig, finalize_model_grads  # noqa: E402
+from megatron.core.distributed.distributed_data_parallel import DistributedDataParallel  # noqa: E402
 from megatron.core.models.gpt import GPTModel  # noqa: E402
 from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec, get_gpt_mtp_block_spec  # noqa: E402
 from megatron.core.optimizer import OptimizerConfig, get_megatron_optimizer  # noqa: E402
@@ -103,6 +108,9 @@ def fill(model):
 chunks = [chunk(stage) for stage in range(VPP or 1)]
 for one in chunks:
     fill(one)
+    for name, p in one.named_parameters():  # torchtitan #4054: the router's gradient stays one rank's share
+        if os.environ.get("PLANTED") == "router" and name.endswith("router.weight"):
+            p.sequence_parallel = False
 chunks = [DistributedDataParallel(config, DistributedDataParallelConfig(use_distributed_optimizer=bool(DIST), overlap_grad_reduce=False), one) for one in chunks]
 optimizer = get_megatron_optimizer(OptimizerConfig(optimizer="adam", lr=common.RATE, clip_grad=float(os.environ.get("CLIP", 0)), weight_decay=0.0, bf16=False,
                                                    use_distributed_optimizer=bool(DIST), log_num_zeros_in_grad=False), chunks)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeepSpeed's layouts: MODE=pipe, ulysses (MPU=1: by an mpu; else by a mesh), autotp, autoep (EP ranks), moe (EP ranks of its own layer), muon, and plain, PyTorch in
-one process. STAGE, CLIP, HALF=1 (fp16), BF16=1 of muon. PLANTED, in muon: momentum, iterations, nesterov, clip, rate."""
+"""DeepSpeed's layouts: MODE=pipe, ulysses (MPU=1: by an mpu; else by a mesh), autotp, autoep (EP ranks), moe (EP ranks of its own layer), muon, hpz, and plain, PyTorch in
+one process. STAGE, CLIP, HALF=1 (fp16), BF16=1 of muon. PLANTED: momentum, iterations, nesterov, clip, rate (muon), moments (autoep), stale (hpz)."""
 import os
 import sys
 
@@ -144,6 +144,25 @@ def autoep():
         common.plant(engine.module, step)
         engine.backward(step_of(engine, step))
         engine.step()
+        if os.environ.get("PLANTED") == "moments" and step == 0:  # DeepSpeed #8147: a resume gives experts the moments of another rank's
+            for flat, state in engine.optimizer.optimizer.state.items():
+                held = [torch.empty_like(state["exp_avg"]) for _ in range(common.ranks)]
+                torch.distributed.all_gather(held, state["exp_avg"])
+                if flat.numel() in {sum(p.numel() for p in group if not getattr(p, "allreduce", True)) for group in engine.optimizer.bit16_groups}:
+                    state["exp_avg"].copy_(held[1 - common.rank])
+
+
+def hpz():
+    torch.manual_seed(0)
+    configuration.update(bf16={"enabled": True})
+    configuration["zero_optimization"].update(stage=3, zero_hpz_partition_size=2, stage3_param_persistence_threshold=0)
+    net = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
+    engine = deepspeed.initialize(model=net, optimizer=optimizer_of(net.parameters()), config=configuration)[0]
+    if os.environ.get("PLANTED") == "stale":  # what forward gathers from is kept after the update
+        engine.optimizer.invalidate_secondary_tensor = lambda: None
+    for step in range(common.STEPS):
+        engine.backward(engine(common.share(common.numbers(10 + step, 4, 8)).bfloat16()).float().square().mean())
+        engine.step()
 
 
 def moe():
@@ -197,7 +216,7 @@ def muon():
         engine.step()
 
 
-{"pipe": pipe, "muon": muon, "ulysses": ulysses, "autotp": autotp, "autoep": autoep, "moe": moe}[MODE]()
+{"pipe": pipe, "muon": muon, "ulysses": ulysses, "autotp": autotp, "autoep": autoep, "moe": moe, "hpz": hpz}[MODE]()
 if not PLAIN:
     torch.distributed.barrier()
     sys.stdout.flush()

@@ -114,10 +114,9 @@ void Comparison::locals(std::int64_t number, const Side& a, const Side& b) {
   if (!scaled.empty()) return;
   std::vector<Apart> apart;
   for (const auto& [name, both] : of_all) {
-    const double bound = bounds_.gradient(name, "local");
-    if (!bounds_.are_factors(both, bound)) continue;
-    apart.push_back(
-        {name, &both.front().first, &both.front().second, distance(both.front().first, both.front().second), bound});
+    const double bound = bounds_.gradient(name, "local"), by = distance(both.front().first, both.front().second);
+    if (by > bound || !bounds_.are_factors(both, bound)) continue;  // beyond the bound it is told as it is
+    apart.push_back({name, &both.front().first, &both.front().second, by, bound});
   }
   if (apart.empty()) return;
   sliced_ = made(number, "local", apart, of_all.size());

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torchtitan's linear layer that divides its bias over the ranks of tensor parallelism, in a small training; alone: torch's."""
+import os
+
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -34,7 +36,7 @@ class Net(nn.Module):
         from torch.distributed.tensor import DTensor, Replicate, Shard
         mesh = init_device_mesh("cpu", (common.ranks,), mesh_dim_names=("tp",))
         self.row = ScaledBiasRowwiseLinear(ScaledBiasRowwiseLinear.Config(in_features=8 // common.ranks, out_features=6, bias=True))
-        self.row.tp_degree = common.ranks
+        self.row.tp_degree = 1 if os.environ.get("PLANTED") == "forward" else common.ranks  # 1: as #4245 counts plain tensors
         for name, placement, value in (("weight", Shard(1), whole.weight.chunk(common.ranks, 1)[common.rank]), ("bias", Replicate(), whole.bias)):
             setattr(self.row, name, nn.Parameter(DTensor.from_local(value.detach().clone(), mesh, [placement])))
 

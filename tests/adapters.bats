@@ -121,10 +121,7 @@ ranks() { mpirun --oversubscribe --bind-to none -n "$@"; }
   [[ $output == *"has adapters (model.layers.0.self_attn.q_proj.lora_A.weight), which no class of transformers knows: zs-runs export RUN DIR merges"* ]] || complain "$output"
 }
 
-refuse() {  # refuse MESSAGE OPTION...
-  run -2 zs-train "${SMALL[@]}" --model_name tiny-llama --max_steps 1 --save_final false "${@:2}"
-  [[ $output == *"$1"* ]] || complain "${*:2}: $output"
-}
+refuse() { refusal "$1" "${SMALL[*]} --model_name tiny-llama --max_steps 1 --save_final false ${*:2}"; }  # refuse MESSAGE OPTION...
 
 @test "adapters: a run that wrote a folder goes on and writes it again, as often as it is resumed" {
   zs-train "${SMALL[@]}" --model_name tiny-llama --max_steps 2 --lora_rank 2 --save_pretrained adapter --run_name it >log
@@ -149,20 +146,23 @@ refuse() {  # refuse MESSAGE OPTION...
   refuse "--nf4: this model has no frozen matrix that bitsandbytes holds in 4 bits" --model_name tiny --lora_rank 2 --nf4 double
   refuse "some parameters are frozen" --freeze norm --zero_stage 3 --zero_quantized_gradients
   refuse "takes images, and adapters are for models of text: leave --lora_rank out" --model_name tiny-vit --lora_rank 2 --seq_length 1
-  mkdir adapter
-  config() { jq -n "{peft_type: \"LORA\", r: 2, lora_alpha: 4, target_modules: [\"q_proj\"]} + $1" >adapter/adapter_config.json; }
+  config() {
+    adapter=adapter${#refusal_words[@]}
+    mkdir "$adapter"
+    jq -n "{peft_type: \"LORA\", r: 2, lora_alpha: 4, target_modules: [\"q_proj\"]} + $1" >"$adapter/adapter_config.json"
+  }
   config '{lora_dropout: 0.1}'
-  refuse "adapter/adapter_config.json: lora_dropout is 0.1, zs knows 0.0" --lora_adapter adapter
+  refuse "$adapter/adapter_config.json: lora_dropout is 0.1, zs knows 0.0" --lora_adapter "$adapter"
   config '{bias: "all"}'
-  refuse "adapter_config.json: bias is \"all\", zs knows \"none\"" --lora_adapter adapter
+  refuse "adapter_config.json: bias is \"all\", zs knows \"none\"" --lora_adapter "$adapter"
   config '{use_dora: true}'
-  refuse "adapter_config.json: use_dora is not known, of a LoRA of peft" --lora_adapter adapter
+  refuse "adapter_config.json: use_dora is not known, of a LoRA of peft" --lora_adapter "$adapter"
   config '{peft_type: "IA3"}'
-  refuse "adapter_config.json: peft_type is \"IA3\", zs knows \"LORA\"" --lora_adapter adapter
+  refuse "adapter_config.json: peft_type is \"IA3\", zs knows \"LORA\"" --lora_adapter "$adapter"
   config '{rank_pattern: {"q_proj": 4}}'
-  refuse "adapter_config.json: rank_pattern is {\"q_proj\":4}" --lora_adapter adapter
+  refuse "adapter_config.json: rank_pattern is {\"q_proj\":4}" --lora_adapter "$adapter"
   config '{target_modules: ".*q_proj"}'
-  refuse "target_modules is a regular expression" --lora_adapter adapter
+  refuse "target_modules is a regular expression" --lora_adapter "$adapter"
   zs-train "${SMALL[@]}" --model_name tiny-llama --max_steps 1 --lora_rank 2 --lora_alpha 32 --run_name sixteen >log
   for from in "--model_name tiny-llama --lora_rank 2 --checkpoint $(echo runs/*/final_checkpoint)" "--resume sixteen --lora_alpha 8"; do
     # shellcheck disable=SC2086
@@ -170,12 +170,18 @@ refuse() {  # refuse MESSAGE OPTION...
     [[ $output == *"final_checkpoint/adapter_config.json: adapters count 16 times, and in this training 4 times: set --lora_alpha 32"* ]] || complain "$from: $output"
   done
   config '{target_modules: []}'
-  refuse "adapter/adapter_config.json: target_modules is empty: name the modules that have adapters" --lora_adapter adapter
+  refuse "$adapter/adapter_config.json: target_modules is empty: name the modules that have adapters" --lora_adapter "$adapter"
   config '{target_modules: ["q_porj"]}'
-  refuse "adapter/adapter_config.json: target_modules: no product of the model is named 'q_porj', did you mean 'q_proj'?" --lora_adapter adapter
+  refuse "$adapter/adapter_config.json: target_modules: no product of the model is named 'q_porj', did you mean 'q_proj'?" --lora_adapter "$adapter"
   config '{modules_to_save: ["heads"]}'
-  refuse "adapter/adapter_config.json: modules_to_save: no module of the model is named 'heads'" --lora_adapter adapter
+  refuse "$adapter/adapter_config.json: modules_to_save: no module of the model is named 'heads'" --lora_adapter "$adapter"
   config '{}'
-  refuse "adapter_model.safetensors" --lora_adapter adapter
-  refuse "the rank of adapters is asked for" --lora_adapter adapter --lora_rank 2
+  refuse "adapter_model.safetensors" --lora_adapter "$adapter"
+  refuse "the rank of adapters is asked for" --lora_adapter "$adapter" --lora_rank 2
+  # The first by zs-train itself.
+  # shellcheck disable=SC2086
+  run -2 zs-train ${refusal_options[0]}
+  [[ $output == *"${refusal_words[0]}"* ]] || complain "$output"
+  refused_each
+  verdict
 }

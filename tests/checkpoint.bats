@@ -34,25 +34,20 @@ digest() { sed -n 's/^state_digest: //p' "$@"; }
 # damaged WORDS COMMAND...: notes a training from a copy of checkpoint_8, which the command changes as `broken`; it must be refused
 # with these words. Words about broken/ are of that copy.
 damaged() {
+  local copy=broken${#refusal_words[@]}
   rm -rf broken
   cp -r "saved/$id/checkpoint_8" broken
   "${@:2}"
-  words+=("${1/broken\//broken${#words[@]}/}") changes+=("${*:2}")
-  mv broken "broken$((${#words[@]} - 1))"
-  echo "$((${#words[@]} - 1)) $SMALL --gradient_accumulation_steps 4 --max_steps 20 --checkpoint broken$((${#words[@]} - 1)) --output_dir out" >>refusals
+  mv broken "$copy"
+  refusal "${1/broken\//$copy/}" "$SMALL --gradient_accumulation_steps 4 --max_steps 20 --checkpoint $copy --output_dir out"
 }
-words=() changes=()
 # as_noted: the first by zs-train itself, then each, in one program.
 as_noted() {
-  local i got
-  run -2 zs-train $SMALL --gradient_accumulation_steps 4 --max_steps 20 --checkpoint broken0 --output_dir out
-  [[ $output == "zs-train: "*"${words[0]}"* ]] || complain "${changes[0]}: $output"
-  digests refusals 1 >came
-  for i in "${!words[@]}"; do
-    got=$(sed -n "s/^$i //p" came)
-    [[ $got == "! "*"${words[i]}"* ]] || complain "${changes[i]}: $got"
-  done
-  rm -r refusals broken[0-9]*
+  # shellcheck disable=SC2086
+  run -2 zs-train ${refusal_options[0]}
+  [[ $output == "zs-train: "*"${refusal_words[0]}"* ]] || complain "broken0: $output"
+  refused_each
+  rm -r broken[0-9]*
 }
 
 @test "checkpoint: saved on 4 ranks at stage 3, it goes on at 2 ranks stage 1 and at 1 rank stage 0, bit for bit" {

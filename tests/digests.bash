@@ -35,6 +35,20 @@ one_digest_each() {
     END { for (i = 1; i <= groups; ++i) if (order[i] in bad) { print order[i] ": " all[order[i]]; status = 1 } else print order[i], first[order[i]]; exit status || !groups }' rows.got
 }
 
+# refusal WORDS OPTIONS: notes a training on one rank that must be refused with these words. refused_each: trains what is noted, and
+# complains where one is not.
+refusal_words=() refusal_options=()
+refusal() { refusal_words+=("$1") refusal_options+=("$2"); }
+refused_each() {
+  local i got
+  for i in "${!refusal_options[@]}"; do echo "$i ${refusal_options[i]}"; done >refusals
+  digests refusals 1 >came
+  for i in "${!refusal_words[@]}"; do
+    got=$(sed -n "s/^$i //p" came)
+    [[ $got == "! "*"${refusal_words[i]}"* ]] || complain "${refusal_options[i]}: $got"
+  done
+}
+
 # verified GROUP RANKS OPTIONS: notes a comparison of zs-verify for `verdicts`.
 verified() { training "$1" "$2" "zs-verify $3"; }
 # verdicts: the noted comparisons, a line "GROUP status STATUS; verdict: VERDICT; ..." each.

@@ -2,8 +2,9 @@
 // Decoders' layers on a GPU, of the parts that families choose from, fused beside LibTorch's operations: how far
 // outputs and gradients are from those in float32, whether they repeat their bits, wherever the weights lie, and what
 // forward and backward take. The same of products of 8 bits, beside LibTorch's products in float32 of factors that
-// LibTorch has rounded. And a GPU's fingerprints beside the host's. TAP on stdout; status 1 where one is too far or
-// does not repeat. bench/kernels [REPEATS [NAME]]: with NAME only small layers whose names contain it.
+// LibTorch has rounded. And a GPU's fingerprints, and matrices of 4 bits that it widens, beside the host's. TAP on
+// stdout; status 1 where one is too far or does not repeat. bench/kernels [REPEATS [NAME]]: with NAME only small layers
+// whose names contain it.
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "device/backend.hpp"
+#include "device/nf4.hpp"
 #include "device/tensor.hpp"
 #include "kernel/gated_experts.hpp"
 #include "kernel/kernels.hpp"
@@ -443,6 +445,29 @@ void test_fingerprints() {
   }
 }
 
+/// A GPU widens matrices of 4 bits to the host's bits: of whole blocks, of a last one in part, of few numbers.
+void test_nf4() {
+  for (const bool nested : {false, true}) {
+    for (const std::int64_t numel : {std::int64_t{5}, std::int64_t{1} << 20, std::int64_t{3000017}}) {
+      const zs::device::Nf4 form{numel, nested};
+      const Tensor numbers = at::randn({numel}), bytes = at::empty({form.bytes()}, at::kByte);
+      zs::device::to_nf4(zs::device::floats(numbers), form,
+                         {static_cast<std::byte*>(bytes.data_ptr()), static_cast<std::size_t>(form.bytes())});
+      for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+        const auto widened = [&](const Tensor& from) {
+          const Tensor made = at::full({numel}, NAN, from.options().dtype(type));
+          zs::device::from_nf4(zs::device::view(from), form, zs::device::view(made));
+          return made.cpu();
+        };
+        const Tensor expected = widened(bytes);
+        result(at::equal(widened(bytes.to(at::kCUDA)), expected),
+               std::string("4 bits widened to the host's bits, ") + at::toString(type) + ", " + std::to_string(numel) +
+                   (nested ? ", nested scales" : ""));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -493,6 +518,7 @@ int main(int argc, char** argv) {
     }
   }
   if (named.empty()) test_fingerprints();
+  if (named.empty() || named == "nf4") test_nf4();
   for (const auto how : {zs::kernel::Scales::tensorwise, zs::kernel::Scales::rowwise})
     if (named.empty()) test_float8(fused, plain, repeats, how);
   std::printf("1..%d\n", number);

@@ -37,9 +37,9 @@ struct Tile {
   AttentionShape shape;
   std::int64_t keys;
   bool causal, sinks;
-  float scale;
-  std::int64_t window;
-  Strides q, k, out, dq = {}, dk = {};  ///< v as k, dout as out, dv as dk
+  float scale = 0;
+  std::int64_t window = 0;
+  Strides q = {}, k = {}, out = {}, dq = {}, dk = {};  ///< v as k, dout as out, dv as dk
   auto operator<=>(const Tile&) const = default;
 
   std::vector<std::int64_t> queries_BHTD() const { return {shape.B, shape.H, shape.T, shape.D}; }
@@ -189,22 +189,21 @@ QueriesKeysValues empty_like(const QueriesKeysValues& qkv) {
   return {empty(qkv.q_BTE), empty(qkv.k_BTF), empty(qkv.v_BTF)};
 }
 
+/// The problem of these queries and keys, of results that lie as `out_BTC`.
+Tile tile_of(const QueriesKeysValues& qkv, const Heads& heads, bool causal, const at::Tensor& out_BTC) {
+  Tile tile{AttentionShape::of(qkv.q_BTE, heads, heads.H), qkv.k_BTF.size(1), causal, heads.sinks_H.defined()};
+  tile.scale = scale_of(heads, tile.shape.D), tile.window = heads.window;
+  tile.q = Strides(qkv.q_BTE), tile.k = Strides(qkv.k_BTF), tile.out = Strides(out_BTC);
+  return tile;
+}
+
 Attended attend(const QueriesKeysValues& qkv, const Heads& heads) {
   if (heads.cap > 0) return capped_forward(qkv, heads);
   const AttentionShape s = AttentionShape::of(qkv.q_BTE, heads, heads.H);
   const Attended made{at::empty({s.B, s.T, s.H * s.D}, qkv.q_BTE.options()),
                       at::empty({s.B, s.H, s.T, 1}, qkv.q_BTE.options().dtype(at::kFloat))};
   const at::Tensor sinks_H = sinks_of(heads);
-  const Tile whole{s,
-                   s.T,
-                   /*causal=*/true,
-                   sinks_H.defined(),
-                   scale_of(heads, s.D),
-                   heads.window,
-                   Strides(qkv.q_BTE),
-                   Strides(qkv.k_BTF),
-                   Strides(made.out_BTC)};
-  run(whole, /*backward=*/false,
+  run(tile_of(qkv, heads, /*causal=*/true, made.out_BTC), /*backward=*/false,
       {{kQ, qkv.q_BTE.data_ptr()},
        {kK, qkv.k_BTF.data_ptr()},
        {kV, qkv.v_BTF.data_ptr()},
@@ -236,19 +235,9 @@ Attended attended_or_kept(const Compute& compute) {
 /// The gradients that one tile of queries and keys contributes, in `made`.
 void backward_of_tile(const QueriesKeysValues& qkv, const Attended& attended, const at::Tensor& dout_BTC,
                       const Heads& heads, bool causal, const QueriesKeysValues& made) {
-  const AttentionShape s = AttentionShape::of(qkv.q_BTE, heads, heads.H);
   const at::Tensor sinks_H = sinks_of(heads);
-  const Tile tile{s,
-                  qkv.k_BTF.size(1),
-                  causal,
-                  sinks_H.defined(),
-                  scale_of(heads, s.D),
-                  heads.window,
-                  Strides(qkv.q_BTE),
-                  Strides(qkv.k_BTF),
-                  Strides(dout_BTC),
-                  Strides(made.q_BTE),
-                  Strides(made.k_BTF)};
+  Tile tile = tile_of(qkv, heads, causal, dout_BTC);
+  tile.dq = Strides(made.q_BTE), tile.dk = Strides(made.k_BTF);
   run(tile, /*backward=*/true,
       {{kQ, qkv.q_BTE.data_ptr()},
        {kK, qkv.k_BTF.data_ptr()},

@@ -49,66 +49,49 @@ struct AttentionOfSamples : torch::autograd::Function<AttentionOfSamples> {
     const QueriesKeysValues qkv{q_BTE.contiguous(), k_BTF.contiguous(), v_BTF.contiguous()};
     const Attended attended = attention_forward(qkv, heads);
     ctx->save_for_backward({qkv.q_BTE, qkv.k_BTF, qkv.v_BTF, attended.out_BTC, attended.stats_BHT1});
-    ctx->saved_data["H"] = heads.H;
-    ctx->saved_data["K"] = heads.K;
-    ctx->saved_data["scale"] = heads.scale;
-    ctx->saved_data["window"] = heads.window;
-    ctx->saved_data["cap"] = heads.cap;
+    ctx->saved_data["heads"] = std::vector<double>{static_cast<double>(heads.H), static_cast<double>(heads.K),
+                                                   heads.scale, static_cast<double>(heads.window), heads.cap};
     return attended.out_BTC;
   }
 
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
     const Variables saved = ctx->get_saved_variables();
-    const Heads heads{ctx->saved_data["H"].toInt(),
-                      ctx->saved_data["K"].toInt(),
-                      ctx->saved_data["scale"].toDouble(),
-                      ctx->saved_data["window"].toInt(),
-                      {},
-                      ctx->saved_data["cap"].toDouble()};
+    const std::vector<double> how = ctx->saved_data["heads"].toDoubleVector();
+    const auto whole = [&](std::size_t i) { return static_cast<std::int64_t>(how[i]); };
+    const Heads heads{whole(0), whole(1), how[2], whole(3), {}, how[4]};
     const QueriesKeysValues d =
         attention_backward({saved[0], saved[1], saved[2]}, {saved[3], saved[4]}, gradients[0].contiguous(), heads);
     return {d.q_BTE, d.k_BTF, d.v_BTF, Tensor()};
   }
 };
 
-/// Where sequences begin among the tokens, and where the last one ends.
-struct Sequences {
-  Tensor ends_S1;  ///< int32, S + 1 of them, on the GPU
-  std::int64_t longest = 0;
-};
-
-/// The documents, or each sample.
-Sequences sequences(const Tensor& q_BTE, const Attending& how) {
-  const std::int64_t T = q_BTE.size(1), N = q_BTE.size(0) * T;
-  std::vector<std::int64_t> begins(how.documents.begin(), how.documents.end());
-  for (std::int64_t begin = 0; how.documents.empty() && begin < N; begin += T) begins.push_back(begin);
-  begins.push_back(N);
-  Sequences made;
-  for (std::size_t i = 0; i + 1 < begins.size(); ++i) made.longest = std::max(made.longest, begins[i + 1] - begins[i]);
-  made.ends_S1 = at::tensor(begins, at::kInt).to(q_BTE.device());
-  return made;
-}
-
 struct AttentionOfSequences : torch::autograd::Function<AttentionOfSequences> {
   static Tensor forward(AutogradContext* ctx, const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF,
                         const Attending& how) {
     const std::int64_t D = q_BTE.size(2) / how.heads;
     const auto heads = [&](const Tensor& x) { return x.reshape({-1, x.size(2) / D, D}); };
-    const Sequences documents = sequences(q_BTE, how);
+    // Where documents, or samples, begin among the tokens, and where the last one ends: int32, on the GPU.
+    const std::int64_t T = q_BTE.size(1), N = q_BTE.size(0) * T;
+    std::vector<std::int64_t> begins(how.documents.begin(), how.documents.end());
+    for (std::int64_t begin = 0; how.documents.empty() && begin < N; begin += T) begins.push_back(begin);
+    begins.push_back(N);
+    std::int64_t longest = 0;
+    for (std::size_t i = 0; i + 1 < begins.size(); ++i) longest = std::max(longest, begins[i + 1] - begins[i]);
+    const Tensor ends_S1 = at::tensor(begins, at::kInt).to(q_BTE.device());
     const std::optional<double> scale = how.scale > 0 ? std::optional(how.scale) : std::nullopt;
     const std::optional<std::int64_t> left = how.window > 0 ? std::optional(how.window - 1) : std::nullopt;
     const Tensor q = heads(q_BTE), k = heads(k_BTF), v = heads(v_BTF);
     const unit::Results made = unit::kept([&] {
-      const auto [out, stats, state, unused, mask] = at::_flash_attention_forward(
-          q, k, v, documents.ends_S1, documents.ends_S1, documents.longest, documents.longest, /*dropout_p=*/0,
-          /*is_causal=*/true, /*return_debug_mask=*/false, scale, left);
+      const auto [out, stats, state, unused, mask] =
+          at::_flash_attention_forward(q, k, v, ends_S1, ends_S1, longest, longest, /*dropout_p=*/0,
+                                       /*is_causal=*/true, /*return_debug_mask=*/false, scale, left);
       return unit::Results{out, stats, state, unused};
     });
-    ctx->save_for_backward({q, k, v, made[0], made[1], made[2], made[3], documents.ends_S1});
-    ctx->saved_data["longest"] = documents.longest;
+    ctx->save_for_backward({q, k, v, made[0], made[1], made[2], made[3], ends_S1});
+    ctx->saved_data["longest"] = longest;
     ctx->saved_data["scale"] = scale;
     ctx->saved_data["left"] = left;
-    ctx->saved_data["T"] = q_BTE.size(1);
+    ctx->saved_data["T"] = T;
     return made[0].view(q_BTE.sizes());
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each layer as one node of autograd on a GPU. Shapes as in kernels.hpp; F is the width of a GELU layer.
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/generated/Functions.h>
 
 #include <bit>
 
@@ -112,20 +113,26 @@ struct Linear : torch::autograd::Function<Linear> {
   }
 };
 
-/// The same of a weight [O, I].
+/// The same of a weight [O, I]. What a GELU of LibTorch's gave is made again in backward, from what that GELU keeps.
 struct Projected : torch::autograd::Function<Projected> {
   static Tensor forward(AutogradContext* ctx, const Tensor& given_BTI, const Tensor& weight_OI,
                         const std::optional<Tensor>& bias) {
     const Tensor x_BTI = given_BTI.contiguous(), bias_O = bias.value_or(Tensor());
     const Tensor y_BTO = at::empty({x_BTI.size(0), x_BTI.size(1), weight_OI.size(0)}, x_BTI.options());
     multiply(rows(y_BTO), rows(x_BTI), weight_OI.t(), {.bias_N = bias_O});
-    ctx->save_for_backward({x_BTI, weight_OI, bias_O});
+    const auto node = given_BTI.grad_fn();
+    const auto* const gelu = dynamic_cast<const torch::autograd::generated::GeluBackward0*>(node.get());
+    if (gelu) ctx->saved_data["gelu"] = gelu->approximate;
+    ctx->save_for_backward({gelu ? gelu->self_.unpack().detach() : x_BTI, weight_OI, bias_O});
     return y_BTO;
   }
 
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
     const Variables saved = ctx->get_saved_variables();
-    const Tensor &x_BTI = saved[0], &weight_OI = saved[1], &bias_O = saved[2];
+    const Tensor &weight_OI = saved[1], &bias_O = saved[2];
+    const auto gelu = ctx->saved_data.find("gelu");
+    const Tensor x_BTI =
+        gelu == ctx->saved_data.end() ? saved[0] : at::gelu(saved[0], gelu->second.toStringRef()).contiguous();
     const Tensor dy_NO = rows(gradients[0].contiguous()), dx_BTI = at::empty_like(x_BTI);
     Gradient weight(weight_OI);
     if (weight.wanted()) multiply(weight.sum(), dy_NO.t(), rows(x_BTI), {.addend_MN = weight.sum()});

@@ -66,19 +66,27 @@ class Rows {
   Tensor ends_E_;
 };
 
-/// Adds the sums that `compute` gives of an expert's rows to the gradient of its parameter, or one below the other to those
-/// of its parameters.
+/// Bytes of a matrix that fills a GPU alone: gradients of such are added one by one, and those of all are never held.
+constexpr std::size_t kLarge = std::size_t{32} << 20;
+
+/// Adds the sums that `compute` gives of an expert's rows to the gradient of its parameter, or one below the other to
+/// those of its parameters.
 using Sums = std::vector<std::vector<Gradient*>>;
-template <typename Of>
-void add_all(const Rows& rows, const Sums& sums, Of compute) {
+template <typename Compute>
+void add_all(const Rows& rows, const Sums& sums, Compute compute) {
   std::vector<Tensor> into, terms;
+  const auto put = [&] {
+    if (!into.empty()) at::_foreach_add_(into, terms);
+    into.clear(), terms.clear();
+  };
   rows.each([&](std::size_t e, std::int64_t begin, std::int64_t n) {
     const std::vector<Tensor> parts = compute(e, begin, n).chunk(std::ssize(sums[e]), 0);
     for (std::size_t i = 0; i < parts.size(); ++i) {
       if (sums[e][i]->wanted()) into.push_back(sums[e][i]->sum()), terms.push_back(parts[i]);
     }
+    if (parts[0].nbytes() > kLarge) put();
   });
-  if (!into.empty()) at::_foreach_add_(into, terms);
+  put();
 }
 bool wanted(const Sums& sums) {
   return std::ranges::any_of(sums, [](const std::vector<Gradient*>& parts) {
@@ -112,7 +120,8 @@ class Products {
   void add(const Sums& sums, const Tensor& dy_RX, const Tensor& x_RX) const {
     if (!wanted(sums)) return;
     const Tensor &left = in_out_ ? x_RX : dy_RX, &right = in_out_ ? dy_RX : x_RX;
-    const Tensor products = grouped(left) ? grouped_product(left.t(), right, rows_->ends()) : Tensor();
+    const bool at_once = matrices_[0].nbytes() <= 2 * kLarge && grouped(left);
+    const Tensor products = at_once ? grouped_product(left.t(), right, rows_->ends()) : Tensor();
     add_all(*rows_, sums, [&](std::size_t e, std::int64_t begin, std::int64_t n) {
       return products.defined() ? products[static_cast<std::int64_t>(e)]
                                 : at::mm(rows_of(left, begin, n).t(), rows_of(right, begin, n));
@@ -238,9 +247,10 @@ struct Gated : torch::autograd::Function<Gated> {
         second(rows, net->matrices(net->second, matrices), net->how.alternates);
     std::vector<Gradient> sums(saved.begin() + 2, saved.end());
     const Tensor expert_R = net->first_bias.empty() ? Tensor() : rows.experts_of(rows_RC.size(0));
-    const auto [dpre_RX, inner_RI] = net->parts->activate_backward(pre_RX, net->stacked(net->first_bias, matrices),
-                                                                   expert_R, net->how, second.of(dy_RC, /*back=*/true));
+    auto [dpre_RX, inner_RI] = net->parts->activate_backward(pre_RX, net->stacked(net->first_bias, matrices), expert_R,
+                                                             net->how, second.of(dy_RC, /*back=*/true));
     second.add(net->sums(net->second, sums), dy_RC, inner_RI);
+    inner_RI.reset();
     second.add_sums(net->sums(net->second_bias, sums), dy_RC);
     first.add(net->sums(net->first, sums), dpre_RX, rows_RC);
     first.add_sums(net->sums(net->first_bias, sums), dpre_RX);

@@ -23,7 +23,8 @@ Several ranks are started by torchrun. Rank 0 prints a line a step, "step SECOND
                                 products, torch.compile of the whole; transformers-flex, whose attention is FlexAttention;
                                 transformers-fsdp2, each block by torch.compile under fully_shard
   peft peft-again               bfloat16 weights and peft's adapters of --rank R on --targets, torch.compile of the whole; -again:
-                                with gradient checkpointing
+                                with gradient checkpointing; peft-4bit, peft-4bit-eager: over matrices of blocks in NF4 with nested
+                                scales by bitsandbytes (QLoRA), compiled or not; peft-4bit-again, peft-4bit-eager-again
   scatter                       reduce_scatter_tensor alone: "scatter MIBIBYTES SECONDS"
 """
 import argparse
@@ -189,6 +190,23 @@ def transformers_model(config, layers=None, attention=None):
     return kind.from_config(config, attn_implementation=attention, dtype=torch.get_default_dtype())
 
 
+def in_4_bits(model):
+    """Replaces the matrices of blocks by bitsandbytes' of 4 bits; returns its version."""
+    import bitsandbytes
+
+    for module in list(model.modules()):
+        for name, one in list(module.named_children()):
+            if isinstance(one, nn.Linear) and one is not model.get_output_embeddings():
+                made = bitsandbytes.nn.Linear4bit(one.in_features, one.out_features, bias=False, compute_dtype=torch.bfloat16, quant_type="nf4", device="meta")
+                made.weight = bitsandbytes.nn.Params4bit(one.weight.data, requires_grad=False, compress_statistics=True, quant_type="nf4", module=made)
+                setattr(module, name, made.to(one.weight.device))
+    model.is_loaded_in_4bit = True
+    if CUDA:
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    return bitsandbytes.__version__
+
+
 def transformers_step(name, args, device):
     import transformers
 
@@ -205,7 +223,9 @@ def transformers_step(name, args, device):
         import peft
 
         version = f"peft {peft.__version__}, {version}"
-        if name == "peft-again":
+        if name.startswith("peft-4bit"):
+            version = f"bitsandbytes {in_4_bits(model)}, {version}"
+        if name.endswith("-again"):
             model.gradient_checkpointing_enable({"use_reentrant": False})
         targets = args.targets if args.targets == "all-linear" else args.targets.split(",")
         model = peft.get_peft_model(model, peft.LoraConfig(r=args.rank, lora_alpha=2 * args.rank, target_modules=targets, lora_dropout=0.0))
@@ -218,7 +238,7 @@ def transformers_step(name, args, device):
             layer.compile()
             fully_shard(layer, mp_policy=policy)
         fully_shard(model, mp_policy=policy)
-    forward = model if sharded else torch.compile(model)
+    forward = model if sharded or "-eager" in name else torch.compile(model)
     optimizer = torch.optim.AdamW([each for each in model.parameters() if each.requires_grad], lr=3e-4, weight_decay=0.1, fused=True)
     low = torch.autocast(device.type, torch.bfloat16, enabled=not sharded)
     side = config.get("image_size")

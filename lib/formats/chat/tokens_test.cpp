@@ -18,13 +18,13 @@ class Triples : public token::Tokenizer {
  public:
   std::vector<std::vector<token::Id>> encode(const std::vector<std::string_view>&, int) const override { return {}; }
   std::vector<token::Placed> encode_chat(const std::vector<std::string_view>& texts, int) const override {
-    std::vector<token::Placed> all;
+    std::vector<token::Placed> placed;
     for (const std::string_view text : texts) {
-      token::Placed& made = all.emplace_back();
+      token::Placed& made = placed.emplace_back();
       for (std::size_t begin = 0; begin < text.size(); begin += 3)
         made.ids.push_back(static_cast<token::Id>(begin)), made.ends.push_back(std::min(begin + 3, text.size()));
     }
-    return all;
+    return placed;
   }
   std::string normalized(std::string_view text) const override {
     std::string made(text);
@@ -64,26 +64,26 @@ std::string marked(const std::string& answer, LossOn loss_on = LossOn::assistant
 }
 
 TEST_CASE("chat: a token counts if one of its bytes is the assistant's; the first one begins the conversation") {
-  const auto of = [](const char* spans) {
+  const auto spoken = [](const char* spans) {
     return R"({"text": "abcdefghijkl", "spans": )" + std::string(spans) + "}\n";
   };
   const std::string head = "{}\n";
-  CHECK(marked(head + of("[[6, 9]]")) == "B.T.");
-  CHECK(marked(head + of("[[5, 7]]")) == "BTT.");
-  CHECK(marked(head + of("[[3, 4], [11, 12]]")) == "BT.T");
-  CHECK(marked(head + of("[]")) == "B...");
-  CHECK(marked(head + of("[]"), LossOn::all) == "BTTT");
+  CHECK(marked(head + spoken("[[6, 9]]")) == "B.T.");
+  CHECK(marked(head + spoken("[[5, 7]]")) == "BTT.");
+  CHECK(marked(head + spoken("[[3, 4], [11, 12]]")) == "BT.T");
+  CHECK(marked(head + spoken("[]")) == "B...");
+  CHECK(marked(head + spoken("[]"), LossOn::all) == "BTTT");
 }
 
 TEST_CASE("chat: what the assistant says is found again in the composed text; within a letter it is an error") {
-  const auto of = [](const char* spans) {
+  const auto spoken = [](const char* spans) {
     return "{}\n"
            R"({"text": "e'e'e'abcdef", "spans": )" +
            std::string(spans) + "}\n";
   };
-  CHECK(marked(of("[[6, 12]]")) == "BTT");  // EEE abc def
-  CHECK(marked(of("[[9, 12]]")) == "B.T");
-  CHECK(marked(of("[[5, 12]]")).starts_with("talk.jsonl:1: what the assistant says begins or ends within a letter"));
+  CHECK(marked(spoken("[[6, 12]]")) == "BTT");  // EEE abc def
+  CHECK(marked(spoken("[[9, 12]]")) == "B.T");
+  CHECK(marked(spoken("[[5, 12]]")).starts_with("talk.jsonl:1: what the assistant says begins or ends within a letter"));
 }
 
 TEST_CASE("chat: what the program that renders a conversation answers is told with its place") {

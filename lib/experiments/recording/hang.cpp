@@ -19,6 +19,7 @@
 #include "base/host.hpp"
 #include "base/number.hpp"
 #include "base/shell.hpp"
+#include "base/words.hpp"
 #include "config/share.hpp"
 #include "flight/dump.hpp"
 #include "recording/command.hpp"
@@ -72,10 +73,8 @@ std::string place_of(const Frame& frame) {
 
 std::string ranks_text(const std::vector<const Where*>& ranks) {
   if (ranks.front()->rank < 0) return "process " + to_text(std::int64_t{ranks.front()->process});
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ") + to_text(std::int64_t{ranks[i]->rank});
-  return text;
+  return (ranks.size() == 1 ? "rank " : "ranks ") +
+         with_and(ranks, [](const Where* where) { return std::to_string(where->rank); });
 }
 
 /// "all_reduce at train.py:57 in step"

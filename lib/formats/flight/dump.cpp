@@ -100,10 +100,7 @@ int rank_of(const std::string& path) {
 
 /// "rank 1", "ranks 0, 2 and 3".
 std::string ranks_text(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ") + to_text(std::int64_t{ranks[i]});
-  return text;
+  return (ranks.size() == 1 ? "rank " : "ranks ") + with_and(ranks, [](int rank) { return std::to_string(rank); });
 }
 
 std::string at(const Collective& one) { return one.place.empty() ? "" : " at " + one.place; }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/number.hpp"
+#include "base/words.hpp"
 
 namespace zs::attribute {
 namespace {
@@ -166,10 +167,7 @@ std::string text(const std::vector<Difference>& some, std::size_t most) {
     parts.resize(most - 1);
     parts.push_back(std::to_string(rest) + " more");
   }
-  std::string list;
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    list += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
-  return list;
+  return with_and(parts);
 }
 
 std::string reason(const std::vector<Difference>& differences) {

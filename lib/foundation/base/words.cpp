@@ -5,11 +5,11 @@
 
 namespace zs {
 
-std::string some_of(const std::vector<std::string>& all, std::size_t most, std::string_view between,
+std::string some_of(const std::vector<std::string>& words, std::size_t most, std::string_view between,
                     std::string_view last) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(most, all.size()); ++i) (text += i ? between : "") += all[i];
-  if (all.size() > most) (text += last) += std::to_string(all.size() - most) + " more";
+  for (std::size_t i = 0; i < std::min(most, words.size()); ++i) (text += i ? between : "") += words[i];
+  if (words.size() > most) (text += last) += std::to_string(words.size() - most) + " more";
   return text;
 }
 

@@ -9,16 +9,25 @@
 
 namespace zs {
 
-/// "a, b, c": what `word` gives of each of `all`, with `between` between them.
+/// "a, b, c": what `word` gives of each of a range, with `between` between them.
 template <typename Range, typename Word = std::identity>
-std::string joined(const Range& all, std::string_view between = ", ", Word word = {}) {
+std::string joined(const Range& range, std::string_view between = ", ", Word word = {}) {
   std::string text;
-  for (const auto& one : all) (text += text.empty() ? "" : between) += std::invoke(word, one);
+  for (const auto& one : range) (text += text.empty() ? "" : between) += std::invoke(word, one);
+  return text;
+}
+
+/// "a, b and c": the same of a vector, for a sentence.
+template <typename T, typename Word = std::identity>
+std::string with_and(const std::vector<T>& values, Word word = {}) {
+  std::string text;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    (text += i == 0 ? "" : i + 1 == values.size() ? " and " : ", ") += std::invoke(word, values[i]);
   return text;
 }
 
 /// The first `most` of them, and how many more there are: "a, b and 3 more".
-std::string some_of(const std::vector<std::string>& all, std::size_t most, std::string_view between = ", ",
+std::string some_of(const std::vector<std::string>& words, std::size_t most, std::string_view between = ", ",
                     std::string_view last = " and ");
 
 /// "a,b" at "," as a and b. An empty text is one empty word.

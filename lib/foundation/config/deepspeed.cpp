@@ -9,6 +9,7 @@
 #include "base/name.hpp"
 #include "base/number.hpp"
 #include "base/word_list.hpp"
+#include "base/words.hpp"
 #include "config/deepspeed_keys.hpp"
 #include "config/known.hpp"
 #include "config/reading.hpp"
@@ -65,7 +66,6 @@ class Reader {
     throw Error(entry.origin, 0, entry.key + ": " + what);
   }
   static bool is_auto(const Entry& entry) { return entry.value == "auto"; }
-  /// Whether the file has a path that is true.
   bool is_true(std::string_view path) const { return said_at(path) && file_.boolean(path); }
   /// The entry of a path that says something.
   const Entry* said_at(std::string_view path) const {
@@ -210,12 +210,6 @@ class Reader {
     if (!on && dtype) idle("torch_autocast.enabled is not true", dtype->key);
   }
 
-  static std::string joined(const std::vector<std::string>& words) {
-    std::string text = words.front();
-    for (std::size_t i = 1; i < words.size(); ++i) text += (i + 1 < words.size() ? ", " : " and ") + words[i];
-    return text;
-  }
-
   /// The optimizer of the file, or null if it names none that zs has. Adam is AdamW, unless adam_w_mode is false; SGD
   /// is torch.optim's class, which has no other spelling.
   const optimizer::Description* described() const {
@@ -246,7 +240,7 @@ class Reader {
       for (const optimizer::Description& one : optimizer::all()) {
         if (!one.deepspeed.empty()) names.emplace_back(one.deepspeed);
       }
-      fail(*asked, asked->value + " is not supported: zs has " + joined(names) + did_you_mean(asked->value, names));
+      fail(*asked, asked->value + " is not supported: zs has " + with_and(names) + did_you_mean(asked->value, names));
     }
     const Entry* const type = said_at("scheduler.type");
     static constexpr std::array kTypes = {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR"};

@@ -26,6 +26,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/process.hpp"
 #include "parse/tracked.hpp"
 
 namespace zs::recording {
@@ -128,6 +129,14 @@ std::string program_path(const std::string& name) {
     if (const fs::path file = fs::path(folder.empty() ? "." : folder) / name; can_run(file)) return file.string();
     at = colon + 1;
   }
+  return "";
+}
+
+std::string printed_by(const std::vector<std::string>& words, double seconds) try {
+  Ended ended = run({.words = words, .input = [](std::FILE*) {}, .captured = true, .seconds = seconds});
+  ended.output.erase(ended.output.find_last_not_of('\n') + 1);
+  return ended.status == 0 ? ended.output : "";
+} catch (const Error&) {  // no program can be started
   return "";
 }
 

@@ -7,7 +7,6 @@
 #include "base/checksum.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "base/process.hpp"
 #include "base/secret.hpp"
 #include "config/foreign.hpp"
 #include "recording/command.hpp"
@@ -17,19 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kPatience = 20;  // s, for each program
-
-/// A program's output, without the last line end; "" if it fails.
-std::string said(const std::vector<std::string>& words) {
-  Program program{words};
-  program.input = [](std::FILE*) {};
-  program.captured = true;
-  program.seconds = kPatience;
-  Ended ended = run(program);
-  if (ended.status != 0) return "";
-  while (!ended.output.empty() && ended.output.back() == '\n') ended.output.pop_back();
-  return ended.output;
-}
+constexpr double kWait = 20;  // s, for each program
 
 bool is_python(const std::string& word) {
   const std::string name = fs::path(word).filename().string();
@@ -88,7 +75,7 @@ for name in sorted(found): print(name + "==" + found[name])
 )";
 
 void add_python(const std::string& python, const std::string& folder, registry::Fields& fields) {
-  const std::string answer = said({python, "-c", kAsk});
+  const std::string answer = printed_by({python, "-c", kAsk}, kWait);
   if (answer.empty()) return;
   const std::size_t gap = answer.find("\n\n");
   std::istringstream lines(answer.substr(0, gap));
@@ -108,7 +95,7 @@ void add_revision(const std::string& folder, registry::Fields& fields) {
   const std::vector<std::string> git = {"git", "--no-optional-locks"};
   const auto ask = [&](std::vector<std::string> words) {
     words.insert(words.begin(), git.begin(), git.end());
-    return said(words);
+    return printed_by(words, kWait);
   };
   const std::string commit = ask({"rev-parse", "HEAD"});
   if (commit.empty()) return;

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -18,7 +17,6 @@
 #include "base/file.hpp"
 #include "base/host.hpp"
 #include "base/number.hpp"
-#include "base/shell.hpp"
 #include "base/words.hpp"
 #include "config/share.hpp"
 #include "flight/dump.hpp"
@@ -29,6 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using Variables = std::vector<std::pair<std::string, std::string>>;
+
+constexpr double kPatience = 10;  // s, for a program that is asked
 
 /// Python finds sitecustomize there. Nothing if zs has no share folder.
 void add_start(Variables& variables) {
@@ -135,18 +135,6 @@ char state_of(long process, const std::string& folder) {
   } catch (const std::exception&) {
     return 0;
   }
-}
-
-/// A command's output; "" if it fails.
-std::string printed_by(const std::vector<std::string>& words) {
-  if (program_path(words[0]).empty()) return "";
-  std::string text;
-  std::FILE* const pipe = ::popen(("timeout 10 " + shell_quoted(words) + " 2>/dev/null").c_str(), "re");
-  if (!pipe) return "";
-  std::array<char, 4096> buffer{};
-  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) text.append(buffer.data(), count);
-  ::pclose(pipe);
-  return text;
 }
 
 /// py-spy's stack in faulthandler's form.
@@ -290,7 +278,7 @@ std::string why_it_hangs(const std::string& folder) {
   }
   // Processes on other nodes are asked through Slurm: a process without a handler ignores the signal.
   if (const std::string job = environment_variable("SLURM_JOB_ID"); elsewhere && !job.empty())
-    printed_by({"scancel", "--signal=" + std::to_string(SIGURG), job});
+    printed_by({"scancel", "--signal=" + std::to_string(SIGURG), job}, kPatience);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   const auto answered = [](const File& file) {
     const bool stopped = file.where.state == 'T' || file.where.state == 't';  // it cannot answer
@@ -303,7 +291,8 @@ std::string why_it_hangs(const std::string& folder) {
   for (File& file : files) {
     std::string text = content(file);
     if (!file.where.gone && text.find("<module>") == std::string::npos && file.where.state != '?') {
-      const std::string seen = of_py_spy(printed_by({"py-spy", "dump", "--pid", std::to_string(file.process)}));
+      const std::string seen =
+          of_py_spy(printed_by({"py-spy", "dump", "--pid", std::to_string(file.process)}, kPatience));
       if (!seen.empty()) text = seen;
     }
     read_stack(text, file.where);

@@ -2,7 +2,6 @@
 #include "recording/use.hpp"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/number.hpp"
 
 namespace zs::recording {
@@ -149,19 +150,13 @@ std::vector<GpuUse> Nvml::sample() const {
 using Clock = std::chrono::steady_clock;
 using attribute::Type;
 
-/// The first 4 KB of a file of /proc.
-std::string head_of(const char* path) {
-  std::array<char, 4096> buffer;
-  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return "";
-  const ssize_t count = ::read(file, buffer.data(), buffer.size());
-  ::close(file);
-  return {buffer.data(), count < 0 ? 0 : static_cast<std::size_t>(count)};
+std::string content_of(const char* path) try { return Input(path).read_all(); } catch (const Error&) {
+  return "";
 }
 
 /// Seconds that all processors have worked since the host began: all but idle and waiting for disks. -1: not known.
 double busy_seconds() {
-  std::istringstream line(head_of("/proc/stat"));
+  std::istringstream line(content_of("/proc/stat"));
   std::string name;
   std::array<double, 8> ticks{};  // user nice system idle iowait irq softirq steal (proc(5))
   line >> name;
@@ -172,7 +167,7 @@ double busy_seconds() {
 
 /// Bytes of the host's memory that are in use. -1: not known.
 std::int64_t used_memory() {
-  const std::string text = head_of("/proc/meminfo");
+  const std::string text = content_of("/proc/meminfo");
   const auto kilobytes = [&](const char* name) {
     const std::size_t at = text.find(name);
     std::istringstream rest(at == std::string::npos ? "" : text.substr(text.find(':', at) + 1, 32));

@@ -58,7 +58,7 @@ print(text.lstrip("\n").replace("\n\n", "\n"))
 END
 }
 
-@test "chat: the loss is of what the assistant says, by generation blocks or by comparing, with the token that ends it" {
+@test "chat: the loss counts the assistant's text and its end token, found by generation blocks or by comparison" {
   printf '%s\n' '{"messages": [{"role": "system", "content": "x"}, {"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}, {"role": "user", "content": "two"}, {"role": "assistant", "content": "one"}]}' \
     '{"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}' >few.jsonl
   run -0 zs-tokenize --tokenizer chat --loss_on assistant --output few.bin few.jsonl
@@ -85,7 +85,7 @@ END
   verdict
 }
 
-@test "chat: training on conversations has one digest, from JSON Lines or token files, and counts what is trained on" {
+@test "chat: training on conversations has one digest from JSON Lines and token files, and counts the targets" {
   talk() {
     timeout "$HANG" mpirun --oversubscribe --bind-to none -n "$1" zs-train --model_name tiny-llama --num_layers 2 --set model.vocab_size=259 --seq_length 64 --packing masked \
       --max_steps 3 --save_final false --output_dir out --gradient_accumulation_steps $((4 / $1)) "${@:2}"
@@ -116,7 +116,7 @@ END
   verdict
 }
 
-@test "chat: a tokenizer that composes letters marks what the assistant says where it then is" {
+@test "chat: a tokenizer that composes letters marks the assistant's text in the composed text" {
   mkdir composing
   cp chat/* composing/
   jq '.normalizer = {type: "NFC"}' chat/tokenizer.json >composing/tokenizer.json
@@ -211,7 +211,7 @@ END
   verdict
 }
 
-@test "chat: what is wrong is told with its place" {
+@test "chat: errors have their place" {
   wrong() { # wrong EXPECTED LINE [OPTION...]
     printf '%s\n' "$2" >bad.jsonl
     run -2 zs-tokenize --tokenizer "${4:-chat}" "${@:5}" --output bad.bin bad.jsonl

@@ -19,7 +19,7 @@ setup() {
   run=$(realpath runs/2*)
 }
 
-@test "export: the final checkpoint of a run, with its tokenizer, is byte for byte what --save_pretrained writes" {
+@test "export: the final checkpoint and tokenizer have the bytes that --save_pretrained writes" {
   run -0 zs-runs export first out
   [[ $output == "out: "*" tensors of "*/final_checkpoint", with its tokenizer" ]]
   [ "$(ls out | xargs)" = "config.json model.safetensors tokenizer.json" ]
@@ -30,7 +30,7 @@ setup() {
   cmp out/tokenizer.json tokens/tokenizer.json
 }
 
-@test "export: zs-verify finds the bits of the checkpoint in it, and zs-train begins from it" {
+@test "export: zs-verify finds the same bits as in the checkpoint, and zs-train starts from it" {
   zs-runs export "$run" bits
   run -0 zs-verify bits/model.safetensors "$run/final_checkpoint/pytorch_model.bin"
   [[ $output == *"verdict: exact"* ]]
@@ -39,7 +39,7 @@ setup() {
   [[ $output == *"verdict: exact"* ]]
 }
 
-@test "export: the tokens that begin and end a text, and the chat template, are those of the model's folder" {
+@test "export: first and last tokens and the chat template come from the model's folder" {
   cp -r reference named
   jq '.bos_token_id = 5 | .eos_token_id = 7' reference/config.json >named/config.json
   echo '{"eos_token_id": 7}' >named/generation_config.json
@@ -53,7 +53,7 @@ setup() {
   done
 }
 
-@test "export: torch_dtype is the format of the file" {
+@test "export: torch_dtype is the type of the tensors in the file" {
   [ "$(jq -r .torch_dtype "$run/final_checkpoint/config.json")" = float32 ]
   zs-runs export "$run" format
   run -0 python3 -c 'import json, struct; f = open("format/model.safetensors", "rb"); n, = struct.unpack("<Q", f.read(8)); print({each["dtype"] for name, each in json.loads(f.read(n)).items() if name != "__metadata__"})'
@@ -61,7 +61,7 @@ setup() {
   [ "$(jq -r .torch_dtype format/config.json)" = float32 ]
 }
 
-@test "export: any checkpoint, by its step or name; it is another one" {
+@test "export: --checkpoint takes a step or a name" {
   zs-runs export first two --checkpoint 2
   zs-runs export first too --checkpoint checkpoint_2
   cmp two/model.safetensors too/model.safetensors
@@ -69,7 +69,7 @@ setup() {
   run -1 cmp -s two/model.safetensors reference/model.safetensors
 }
 
-@test "export: what cannot be is refused, and nothing is written over" {
+@test "export: wrong arguments are rejected, and no file is overwritten" {
   run -2 --separate-stderr zs-runs export "$run" none --checkpoint checkpoint_3
   [[ $stderr == "zs-runs: "*"${run##*/}: has no checkpoint_3: name one of checkpoint_2, "*"final_checkpoint with --checkpoint" ]]
   [ ! -e none ]

@@ -35,7 +35,7 @@ for step in range(1, a.steps + 1):
 PY
 }
 
-@test "zs-record: a training's output passes unchanged, and becomes a run with its metrics, settings and end" {
+@test "zs-record: the output passes unchanged; the run has metrics, settings and an end" {
   trainer
   python3 train.py --lr 0.01 >plain
   zs-record --name first -- python3 train.py --lr 0.01 >out 2>err
@@ -62,7 +62,7 @@ PY
   verdict
 }
 
-@test "zs-record: the exit status is the command's, and the record says how it ended and why" {
+@test "zs-record: the exit status is the command's; the record has the reason of a failure" {
   trainer
   run -3 zs-record --name three -- sh -c 'exit 3'
   run -137 zs-record --name killed -- sh -c 'kill -9 $$'
@@ -76,7 +76,7 @@ END
   zs-runs --filter run_name=raised --show basis | grep -q 'bad batch at step 3, exit code 1, 2'
 }
 
-@test "zs-record: a name with a slash names the run in each tool, as any other does" {
+@test "zs-record: a run name with a slash works in each tool" {
   run -0 zs-record --name team/four -- echo 'step 1 loss 2'
   run -0 zs-parse team/four
   assert_line --partial ' run_name=team/four'
@@ -84,7 +84,7 @@ END
   assert_output --partial "team/five: No such file or directory"
 }
 
-@test "zs-record: a program's complaint about its options is why it failed" {
+@test "zs-record: an error about options is the reason of a failure" {
   cat >train.py <<'END'
 import argparse
 parser = argparse.ArgumentParser(prog="train.py")
@@ -106,7 +106,7 @@ END
   [ -z "$(zs-runs show "$(zs-runs --show run_id --format tsv | tail -n 1)" | grep -P '^\S*\terror\t')" ]
 }
 
-@test "zs-record: the first error has the rank that it is of" {
+@test "zs-record: the first error is recorded with its rank" {
   cat >log <<'END'
 [rank1]: Traceback (most recent call last):
 [rank1]:   File "train.py", line 3, in <module>
@@ -126,7 +126,7 @@ END
   [ "$(field error_rank)" = 1 ]
 }
 
-@test "zs-record: a command that is not there is 127 and no run, one that cannot start is 126 and a failed run" {
+@test "zs-record: a missing command is status 127 without a run; one that cannot start is 126 and a failed run" {
   run -127 --separate-stderr zs-record -- no-such-command
   [ "$stderr" = "zs-record: no-such-command: there is no such command" ]
   [ ! -e runs ]
@@ -136,7 +136,7 @@ END
   refuses_with "zs-record: expected -- COMMAND..., the training to run (see zs-record --help)" zs-record --name x
 }
 
-@test "zs-record: stdout and stderr stay apart, and in order where they are one" {
+@test "zs-record: stdout and stderr stay separate; if they are one file, lines keep their order" {
   zs-record -- sh -c 'echo out; echo err >&2' >out 2>err
   [ "$(cat out)" = out ]
   grep -qx err err
@@ -145,7 +145,7 @@ END
   [ "$(grep -v zs-record both | xargs)" = "1 1 2 2 3 3 4 4 5 5 6 6 7 7 8 8 9 9" ]
 }
 
-@test "zs-record: on a terminal the command has one, of the same size, and its bytes are not touched" {
+@test "zs-record: on a terminal the command gets a terminal of the same size, and its bytes pass unchanged" {
   command -v script >/dev/null || no_package bsdutils
   # A terminal of 33 rows and 77 columns.
   script -qec "stty rows 33 cols 77; zs-record -- sh -c 'test -t 1 && test -t 2 && echo tty; stty size <&1; printf \"a\\rb\\n\"'" /dev/null >seen
@@ -155,11 +155,11 @@ END
   run -0 bash -c 'zs-record -- sh -c "test ! -t 1" 2>/dev/null | cat; exit "${PIPESTATUS[0]}"'
 }
 
-@test "zs-record: stdin is the command's" {
+@test "zs-record: the command reads stdin" {
   [ "$(echo hello | zs-record -- cat 2>err)" = hello ]
 }
 
-@test "zs-record: signals pass to the command, which decides" {
+@test "zs-record: signals go to the command" {
   cat >wait.py <<'PY'
 import signal, sys, time
 def heed(number, frame):
@@ -185,7 +185,7 @@ PY
 # Whether the metrics of the only run have two records.
 two_records() { compgen -G 'runs/2*/metrics.h5' >/dev/null && [ "$(zs-parse runs/2* | grep -c $'^2.*\t')" = 2 ]; }
 
-@test "zs-record: while it runs its metrics can be read, and the run is RUNNING" {
+@test "zs-record: a running command has the state RUNNING, and its metrics can be read" {
   mkfifo go
   zs-record -- sh -c 'echo step 1 loss 2.5; echo step 2 loss 2.25; read x <go' >out 2>err &
   await two_records
@@ -197,7 +197,7 @@ two_records() { compgen -G 'runs/2*/metrics.h5' >/dev/null && [ "$(zs-parse runs
   [ "$(field state)" = COMPLETE ]
 }
 
-@test "zs-record: kill -9 of it ends the command, loses no metrics, and the run is told as failed" {
+@test "zs-record: after kill -9 of zs-record the command ends, the run is FAILED and has its metrics" {
   zs-record -- sh -c 'echo step 1 loss 2.5; echo step 2 loss 2.25; exec sleep 1000' >out 2>err &
   recorder=$!
   await two_records
@@ -209,7 +209,7 @@ two_records() { compgen -G 'runs/2*/metrics.h5' >/dev/null && [ "$(zs-parse runs
   [ "$(field basis)" = "its process on this host is gone, 2 steps in the metrics" ]
 }
 
-@test "zs-record: binary output, no line end, silence: each byte is there" {
+@test "zs-record: binary output, a missing line end and empty output are recorded byte for byte" {
   head -c 300000 /dev/urandom >bytes
   zs-record --name binary -- cat bytes >out 2>err
   cmp bytes out
@@ -224,7 +224,7 @@ two_records() { compgen -G 'runs/2*/metrics.h5' >/dev/null && [ "$(zs-parse runs
   [ "$(field basis)" = "exit code 0, 0 steps in the metrics" ]
 }
 
-@test "zs-record: who reads no more does not end the training, nor does a full device" {
+@test "zs-record: a closed pipe or a full device does not end the training" {
   zs-record -- sh -c 'for i in $(seq 2000); do echo "step $i loss 1.$i"; done' 2>err | head -n 1 >out
   [ "$(cat out)" = "step 1 loss 1.1" ]
   await grep -q COMPLETE err
@@ -235,7 +235,7 @@ two_records() { compgen -G 'runs/2*/metrics.h5' >/dev/null && [ "$(zs-parse runs
   [ "$(field final_train_loss)" = 2 ]
 }
 
-@test "zs-record: a log that cannot grow is told once, and does not end the command" {
+@test "zs-record: a log that cannot grow is reported once and does not end the command" {
   # No file of zs-record may be larger than 64 blocks of 1 KB.
   run -0 bash -c 'ulimit -f 64; zs-record -- seq -f "step %.0f loss 2.5" 9000 2>err | wc -l >count; exit "${PIPESTATUS[0]}"'
   [ "$(cat count)" = 9000 ]
@@ -244,7 +244,7 @@ two_records() { compgen -G 'runs/2*/metrics.h5' >/dev/null && [ "$(zs-parse runs
   [ "$(field log_bytes_lost)" -gt 50000 ]
 }
 
-@test "zs-record: the configuration is found on the command line, in files that it names, and in --set" {
+@test "zs-record: the configuration comes from the command line, from files on it, and from --set" {
   trainer
   printf '{"zero_optimization": {"stage": 2}, "optimizer": {"params": {"eps": 1e-7}}}' >ds.json
   printf 'model:\n  width: 64\nseed: 7\n' >mine.yaml
@@ -258,7 +258,7 @@ two_records() { compgen -G 'runs/2*/metrics.h5' >/dev/null && [ "$(zs-parse runs
   refuses_with "zs-record: no.yaml: No such file or directory" zs-record --config no.yaml -- true
 }
 
-@test "zs-record: the revision and what differs from it are kept" {
+@test "zs-record: the git revision and the changes since it are recorded" {
   git init -q code
   cd code
   git config user.email a@b.c
@@ -274,7 +274,7 @@ two_records() { compgen -G 'runs/2*/metrics.h5' >/dev/null && [ "$(zs-parse runs
   [ "$(field git_diff)" = "$(sha256sum <"$(the_run)/revision.diff" | cut -d' ' -f1)" ]
 }
 
-@test "zs-record: columns that the command writes for TensorBoard and W&B are in the metrics" {
+@test "zs-record: the metrics have the columns of TensorBoard's and W&B's files" {
   events=$(find "$ROOT/tests/data/trackers" -name '*.tfevents.*' | sort | head -n 1)
   [ -n "$events" ]
   cp "$events" .
@@ -313,7 +313,7 @@ PY
   [ $status = 137 ]
 }
 
-@test "zs-record: what the kernel says of a training that fails is said: ranks killed for memory, errors of GPUs" {
+@test "zs-record: messages of the kernel explain a failure: ranks killed for memory, errors of GPUs" {
   # Recorded from Linux 6.18, of a process that grew beyond its control group's memory.
   fails "$(cat "$ROOT/tests/data/kernel/oom.txt")"
   grep -E 'FAILED \(ended by SIGKILL; out of memory: the kernel killed rank 1 \(process [0-9]+, python3\), which held 104.46 MB\)' err
@@ -332,7 +332,7 @@ PY
   [ "$(field error)" = "ended by SIGKILL" ]
 }
 
-@test "zs-record: where NCCL's own time limit ends a training, its dumps say which rank was behind" {
+@test "zs-record: if NCCL's time limit ends a training, its dumps name the rank that was behind" {
   cat >late.sh <<'SH'
 echo step 1 loss 2.5
 cp "$1"/rank_* "$ZS_RECORD/flight/"
@@ -346,7 +346,7 @@ SH
 
 # A table of the faults that trainings have: what state says, and what the error is. Others are above: kill -9 of zs-record, a full
 # device, nothing printed, a loss that is not finite, a process left behind.
-@test "zs-record: trainings that go wrong in each way end as what they are" {
+@test "zs-record: each kind of failure has its state" {
   cat >two.py <<'PY'
 import os, sys, time
 how = sys.argv[1]
@@ -383,7 +383,7 @@ END
   verdict
 }
 
-@test "zs-record: a training that ignores SIGTERM goes on until SIGKILL, and is told as ended by it" {
+@test "zs-record: a training that ignores SIGTERM runs until SIGKILL, which is the reason in its record" {
   zs-record -- sh -c 'trap "" TERM; echo ready; while :; do sleep 0.1; done' >out 2>err &
   recorder=$!
   await grep -q ready out
@@ -398,7 +398,7 @@ END
   [ "$(field error)" = "ended by SIGKILL" ]
 }
 
-@test "zs-record: a gigabyte of output passes, and stays little in memory" {
+@test "zs-record: a gigabyte of output passes in little memory" {
   cat >loud.sh <<'SH'
 echo step 1 loss 2
 yes 'a line that says nothing of a training' | head -c 1000000000
@@ -413,7 +413,7 @@ SH
 }
 
 
-@test "hang: which rank it is, where it is, and then its end; or it is waited for" {
+@test "hang: the rank and its position are reported; then the training ends, or zs-record waits" {
   cat >hangs.py <<'PY'
 import os, time
 rank = int(os.environ["RANK"])
@@ -442,7 +442,7 @@ PY
   [ "$(field state)" = COMPLETE ]
 }
 
-@test "zs-record: a log that only repeats one step costs what its length costs, and no list of runs reads it again" {
+@test "zs-record: a log that repeats one step takes linear time, and zs-runs does not read it again" {
   local number
   yes 'step 1 loss 1.5' | head -n 20000 >20000.log
   zs-parse 20000.log 2>/dev/null >records
@@ -455,7 +455,7 @@ PY
   [ "${lines[1]}" = $'FAILED\t1' ]
 }
 
-@test "zs-record: who removes a run's folder ends its record, not the training" {
+@test "zs-record: removing the run's folder ends the record, not the training" {
   zs-record -- bash -c 'echo step 1 loss 2; rm -r "$ZS_RECORD"; for i in 2 3 4 5; do sleep 0.7; echo step $i loss 1; done; exit 7' >out 2>err || status=$?
   [ "$status" = 7 ]
   [ "$(grep -c ^step out)" = 5 ]
@@ -467,7 +467,7 @@ PY
   [ ! -e runs ]
 }
 
-@test "zs-record: the last value of a column that zs has no name for is a metric of the run, and decides nothing" {
+@test "zs-record: the last value of an unknown column is a metric of the run" {
   echo 'for s in range(1, 6): print(f"step {s} loss {5 / s:.4f} my_metric {s * 1.5}", flush=True)' >train.py
   zs-record --name one -- python3 train.py >/dev/null
   sed -i 's/1\.5/1.75/' train.py

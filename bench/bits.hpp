@@ -17,17 +17,17 @@ using Result = std::function<void(bool, const std::string&)>;
 /// A GPU's fingerprints are the host's, of views that are no whole pieces, and a changed bit is another.
 inline void compare_fingerprints(const Result& result) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    const at::Tensor here = at::randn({5000003}).to(type), there = here.to(at::kCUDA);
-    const auto all = [](const at::Tensor& of) {
-      const zs::device::View whole = zs::device::view(of);
+    const at::Tensor here = at::randn({5000003}).to(type), on_gpu = here.to(at::kCUDA);
+    const auto prints = [](const at::Tensor& x) {
+      const zs::device::View whole = zs::device::view(x);
       const std::vector<zs::device::View> views = {whole, whole.part(1, 3), whole.part(7, 7),
                                                    whole.part(1048575, 3145729)};
       return zs::device::operations(whole.device).fingerprints(views);
     };
-    const auto before = all(there);
-    result(before == all(here), std::string("fingerprints are those of the host, ") + at::toString(type));
-    there[2000000].neg_();
-    const auto after = all(there);
+    const auto before = prints(on_gpu);
+    result(before == prints(here), std::string("fingerprints are those of the host, ") + at::toString(type));
+    on_gpu[2000000].neg_();
+    const auto after = prints(on_gpu);
     result(after[0] != before[0] && after[1] == before[1] && after[2] == 0 && after[3] != before[3],
            std::string("fingerprints of what has changed are others, ") + at::toString(type));
   }

@@ -238,7 +238,7 @@ double Bounds::turned(const std::string& parameter) const {
   const Tensor *const mine = left_->step.tensors.find("state.momentum_buffer/" + parameter),
                       *const theirs = right_->step.tensors.find("state.momentum_buffer/" + parameter);
   if (mine && theirs && mine->sketch.size() == theirs->sketch.size())
-    moved = std::hypot(moved, distance(mine->sketch, theirs->sketch));
+    moved = std::sqrt(moved * moved + std::pow(distance(mine->sketch, theirs->sketch), 2));
   const double steps = group == groups.end() ? 5 : number_of(*group->second, "ns_steps", 5);
   return length > 0 ? std::pow(3.4445, steps) * moved / length : 0;
 }

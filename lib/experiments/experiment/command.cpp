@@ -178,9 +178,11 @@ config::Config configuration(const cli::Args& args, const std::string& stored) {
 }
 
 cli::Option local_rank_option() {
-  return {.name = kAccepted[0].name,
-          .value = kAccepted[0].value,
-          .help = std::string("accepted and not used: ") + kAccepted[0].why,
+  const Accepted& row =
+      *std::ranges::find(kAccepted, "local_rank", [](const Accepted& one) { return std::string_view(one.name); });
+  return {.name = row.name,
+          .value = row.value,
+          .help = std::string("accepted and not used: ") + row.why,
           .group = "Running"};
 }
 

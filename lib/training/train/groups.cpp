@@ -20,6 +20,7 @@ bool counts(Rule rule) { return rule == Rule::adamw || rule == Rule::adam || rul
 
 const char* class_of(Rule rule) {
   static constexpr std::array kClasses = {"AdamW", "Adam", "SGD", "SGD", "Lion", "Muon", "AdamW8bit"};
+  static_assert(kClasses.size() == static_cast<std::size_t>(Rule::adamw_8bit) + 1);
   return kClasses[static_cast<std::size_t>(rule)];
 }
 

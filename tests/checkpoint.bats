@@ -83,7 +83,7 @@ signalled() {
   rm -rf stopped
   export ZS_MARK=stopped-$BATS_SUITE_TMPDIR
   # shellcheck disable=SC2086
-  mpirun --oversubscribe --bind-to none -n 2 zs-train $SMALL --gradient_accumulation_steps 2 --zero_stage 2 --max_steps 400 \
+  mpirun --oversubscribe --bind-to none -n 2 zs-train $SMALL --gradient_accumulation_steps 2 --zero_stage 2 --max_steps 100000 \
     --output_dir stopped "$@" >stopped.log 2>stopped.err &
   launcher=$!
   await grep -q 'Step 5,' stopped.log

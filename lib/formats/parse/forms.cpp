@@ -336,7 +336,9 @@ class Forms : public Dialect {
     if (!line.ended && at_end && text.find_first_not_of(",0123456789") == std::string_view::npos)
       return "the log ends within the value of " + quoted();
     if (column.empty() && !cell.key.empty()) return "";  // left out
-    const auto* const unit = std::ranges::find_if(kUnits, [&](const auto& one) { return text.starts_with(one.first); });
+    const auto* const unit = text.empty() ? kUnits.end() : std::ranges::find_if(kUnits, [&](const auto& one) {
+      return text.front() == one.first.front() && text.starts_with(one.first);
+    });
     if (column.empty() && unit == kUnits.end()) return quoted() + " is no value with a known unit";
     if (column.empty()) column = unit->second;
     if (meant.memory) {
@@ -362,7 +364,10 @@ class Forms : public Dialect {
     const auto stamp = stamp_in(before);
     const auto step = parse_int(fields_[0].value);
     if (!stamp || !step) return;
-    auto& [last, seconds] = logged_.try_emplace(std::string(before.substr(0, stamp->second)), -1, 0.0).first->second;
+    const std::string_view whose = before.substr(0, stamp->second);
+    auto logged = logged_.find(whose);
+    if (logged == logged_.end()) logged = logged_.emplace(whose, std::pair(-1, 0.0)).first;
+    auto& [last, seconds] = logged->second;
     if (last >= 0 && *step > last && stamp->first > seconds) {
       const double each = (stamp->first - seconds) / static_cast<double>(*step - last);
       fields_.push_back({"iteration_time", made_.emplace_back(to_rounded_text(each, 6)), Kind::real});
@@ -386,11 +391,12 @@ class Forms : public Dialect {
   const Closing* closing_ = nullptr;
   std::map<std::string, std::int64_t> most_;  // of kOfRun
   std::string last_step_, total_;
-  bool alone_ = false;                                             // lines without a marker were read
-  bool of_test_ = false;                                           // the line is of the test's data
-  std::map<std::string, std::pair<std::int64_t, double>> logged_;  // step and seconds, by what stands before
-  std::vector<Field> fields_;                                      // of the line
-  std::deque<std::string> made_;                                   // texts that are not the log's
+  bool alone_ = false;    // lines without a marker were read
+  bool of_test_ = false;  // the line is of the test's data
+  std::map<std::string, std::pair<std::int64_t, double>, std::less<>>
+      logged_;                    // step and seconds, by what stands before
+  std::vector<Field> fields_;     // of the line
+  std::deque<std::string> made_;  // texts that are not the log's
 };
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
-#include <ctime>
 #include <utility>
 
 #include "base/number.hpp"
@@ -204,13 +204,20 @@ std::optional<std::pair<double, std::size_t>> stamp_in(std::string_view text) {
   constexpr std::string_view kShape = "0000-00-00 00:00:00";
   for (std::size_t at = text.size() - std::min(text.size(), kShape.size() - 1); at-- > 0;) {
     if (!is_digit(text[at]) || (at > 0 && is_digit(text[at - 1]))) continue;
-    std::string stamp(text.substr(at, kShape.size()));
-    if (stamp.size() > 10 && stamp[10] == 'T') stamp[10] = ' ';
-    const auto fits = [](char c, char shape) { return shape == '0' ? is_digit(c) : c == shape; };
-    if (!std::ranges::equal(stamp, kShape, fits)) continue;
-    std::tm time{};
-    if (!::strptime(stamp.c_str(), "%Y-%m-%d %H:%M:%S", &time)) return {};
-    auto seconds = static_cast<double>(::timegm(&time));
+    const std::string_view stamp = text.substr(at, kShape.size());
+    if (!std::equal(stamp.begin(), stamp.end(), kShape.begin(), [](char c, char shape) {
+          return shape == '0' ? is_digit(c) : c == shape || (shape == ' ' && c == 'T');
+        }))
+      continue;
+    const auto number = [&](std::size_t from, std::size_t count) {
+      return static_cast<int>(*parse_int(stamp.substr(from, count)));
+    };
+    const std::chrono::year_month_day date(std::chrono::year(number(0, 4)),
+                                           std::chrono::month(static_cast<unsigned>(number(5, 2))),
+                                           std::chrono::day(static_cast<unsigned>(number(8, 2))));
+    if (!date.ok()) return {};
+    double seconds = std::chrono::duration<double>(std::chrono::sys_days(date).time_since_epoch()).count() +
+                     number(11, 2) * 3600 + number(14, 2) * 60 + number(17, 2);
     std::string_view rest = text.substr(at + kShape.size());
     if (skip(rest, ",") || skip(rest, "."))
       seconds += *parse_real("0." + std::string(take_digits(rest).substr(0, 9)) + "0");

@@ -78,6 +78,7 @@ void Bounds::begin(std::int64_t number, const Side& a, const Side& b, const Tens
   gradients_same_ = gradients_same(a.step, b.step);
   addends_ = a.step.locals.size();
   options_same_.clear();
+  groups_ = groups_of(a.step);
   for (const auto& [i, j] : paired(a.step.groups, b.step.groups)) {
     const Group &mine = a.step.groups[i], &theirs = b.step.groups[j];
     const bool equal = options_apart(mine, theirs).empty();
@@ -224,8 +225,7 @@ double Bounds::number(bool norm) const {
 /// the rounding to 16 bits: the root of its mean square is 1 / sqrt(8 ln 2) of half a unit.
 double Bounds::turned(const std::string& parameter) const {
   const double unit = half_unit(computed(parameter));
-  const auto groups = groups_of(left_->step);
-  const auto group = groups.find(parameter);
+  const auto group = groups_.find(parameter);
   const Tensor *direction = nullptr, *const after = left_->step.tensors.find("param/" + parameter);
   if (!after || after->shape.size() != 2 || !(unit > half_unit("F32"))) return 0;
   for (const Side* const side : {right_, left_}) {
@@ -239,7 +239,7 @@ double Bounds::turned(const std::string& parameter) const {
                       *const theirs = right_->step.tensors.find("state.momentum_buffer/" + parameter);
   if (mine && theirs && mine->sketch.size() == theirs->sketch.size())
     moved = std::sqrt(moved * moved + std::pow(distance(mine->sketch, theirs->sketch), 2));
-  const double steps = group == groups.end() ? 5 : number_of(*group->second, "ns_steps", 5);
+  const double steps = group == groups_.end() ? 5 : number_of(*group->second, "ns_steps", 5);
   return length > 0 ? std::pow(3.4445, steps) * moved / length : 0;
 }
 

@@ -73,7 +73,8 @@ class Bounds {
   const Step* floor_step_ = nullptr;
   bool locals_same_ = false, gradients_same_ = false, clean_ = true, clean_before_ = true;
   std::size_t addends_ = 0;
-  std::set<std::string> options_same_, muon_;  ///< parameters
+  std::set<std::string> options_same_, muon_;   ///< parameters
+  std::map<std::string, const Group*> groups_;  ///< of the left side's parameters
   std::map<std::string, double> gradients_;
   double drift_ = 0, clipped_ = 0;  ///< clipped_: by how much the two factors of clipping have differed
 };

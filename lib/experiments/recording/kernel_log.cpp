@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <sstream>
 
 #include "base/file.hpp"
+#include "base/host.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "base/words.hpp"
@@ -91,8 +91,8 @@ std::string explain_kernel_line(std::string_view line, const Members& members) {
 }
 
 KernelLog::KernelLog() {
-  const char* const named = std::getenv("ZS_KERNEL_LOG");
-  file_ = ::open(named && *named ? named : "/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  const std::string named = environment_variable("ZS_KERNEL_LOG");
+  file_ = ::open(named.empty() ? "/dev/kmsg" : named.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (file_ >= 0) ::lseek(file_, 0, SEEK_END);
 }
 

@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <thread>
@@ -14,6 +13,7 @@
 #include "attribute/state.hpp"
 #include "attribute/table.hpp"
 #include "base/error.hpp"
+#include "base/host.hpp"
 #include "base/number.hpp"
 #include "base/secret.hpp"
 #include "base/shell.hpp"
@@ -151,11 +151,10 @@ class Session {
       if (!std::filesystem::exists(kept)) std::filesystem::rename(log, kept);
       earlier_.push_back(kept);
     }
-    const char* const from = std::getenv("ZS_RESUMED");  // experiment::become() sets it
-    if (!from || !*from) earlier_.clear();               // it begins again: the record is of this attempt alone
-    run_.begin(0, {{"tool", std::string(experiment::kRecorder)},
-                   {"zs_version", cli::version()},
-                   {"resumed_from", from ? from : ""}});
+    const std::string from = environment_variable("ZS_RESUMED");  // experiment::become() sets it
+    if (from.empty()) earlier_.clear();  // it begins again: the record is of this attempt alone
+    run_.begin(0,
+               {{"tool", std::string(experiment::kRecorder)}, {"zs_version", cli::version()}, {"resumed_from", from}});
   }
 
   /// Facts about the run for the beginning of the records.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a training records of itself besides its metrics: probes, trackers, profiles.
-#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/host.hpp"
 #include "base/number.hpp"
 #include "setup/choices.hpp"
 
@@ -15,22 +15,18 @@ using config::setting;
 
 /// Takes the user's options, or else the environment's variables of zs_probe.
 void choose_probe(const config::Reading& config, Settings& s) {
-  const auto environment = [](const char* variable) {
-    const char* const common = std::getenv(variable);
-    return std::string(common ? common : "");
-  };
-  s.probe = config[setting<"tracking.probe">].value_or(environment("ZS_PROBE"));
+  s.probe = config[setting<"tracking.probe">].value_or(environment_variable("ZS_PROBE"));
   if (s.probe == "off") s.probe.clear();
   if (s.probe.empty()) return;
   if (std::error_code ignored;
       std::filesystem::exists(s.probe, ignored) && !std::filesystem::is_directory(s.probe, ignored))
     throw Error(s.probe, 0, "is not a folder: --probe takes one, with a file for each rank");
-  s.probe_values = config[setting<"tracking.probe_values">].value_or(environment("ZS_PROBE_VALUES"));
-  const std::string usual = environment("ZS_PROBE_EVERY");
+  s.probe_values = config[setting<"tracking.probe_values">].value_or(environment_variable("ZS_PROBE_VALUES"));
+  const std::string usual = environment_variable("ZS_PROBE_EVERY");
   const auto every = usual.empty() ? std::optional<std::int64_t>(1) : parse_int(usual);
   if (!every || *every < 1) throw Error("ZS_PROBE_EVERY: '" + usual + "' is not a whole number of at least 1");
   s.probe_every = config[setting<"tracking.probe_every">].value_or(*every);
-  if (const std::string seed = environment("ZS_PROBE_PERTURB"); !seed.empty()) {
+  if (const std::string seed = environment_variable("ZS_PROBE_PERTURB"); !seed.empty()) {
     const auto value = parse_int(seed);
     if (!value || *value < 0) throw Error("ZS_PROBE_PERTURB: '" + seed + "' is not a whole number");
     s.probe_perturb = static_cast<std::uint64_t>(*value);

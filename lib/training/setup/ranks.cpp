@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/host.hpp"
 #include "cli/engine.hpp"
 #include "comm/agree.hpp"
 #include "comm/gpu_group.hpp"
@@ -35,8 +36,7 @@ namespace cuda = device::cuda;
 /// The GPUs that this job was given, as its environment says: "SLURM_JOB_GPUS=0,1"; "" for none.
 std::string given_gpus() {
   for (const char* name : {"SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE", "CUDA_VISIBLE_DEVICES"}) {
-    const char* const given = std::getenv(name);
-    if (given && *given) return std::string(name) + "=" + given;
+    if (const std::string given = environment_variable(name); !given.empty()) return std::string(name) + "=" + given;
   }
   return "";
 }

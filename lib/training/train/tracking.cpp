@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/file.hpp"
+#include "base/host.hpp"
 #include "base/number.hpp"
 #include "metric/unit.hpp"
 #include "registry/record.hpp"
@@ -35,8 +35,8 @@ Tracking::Tracking(const Settings& settings, const registry::Run& run) {
   if (!settings.wandb) return;
   const registry::Fields record = registry::read_record(run.folder());
   tracker::WandbRun wandb = *settings.wandb;
-  const char* const common = std::getenv("WANDB_DIR");
-  if (wandb.place.empty()) wandb.place = common && *common ? common : run.folder();
+  if (wandb.place.empty()) wandb.place = environment_variable("WANDB_DIR");
+  if (wandb.place.empty()) wandb.place = run.folder();
   wandb.id = registry::value(record, "wandb_run");
   wandb.folder = registry::value(record, "wandb_folder");
   if (wandb.name.empty()) wandb.name = registry::value(record, "run_name");

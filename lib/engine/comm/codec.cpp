@@ -14,7 +14,7 @@ using device::View;
 
 std::int64_t whole_parts(std::int64_t n, std::int64_t part) { return (n + part - 1) / part; }
 
-/// Which elements of [tiles][widest] hold a number: all, unless the tiles have two lengths.
+/// Marks the elements of [tiles][widest] that hold a number: all, unless the tiles have two lengths.
 at::Tensor places(std::int64_t n, Slice tiles, std::int64_t widest, const at::Device& device) {
   const at::Tensor used = at::empty({tiles.size(), widest}, at::kBool);
   auto* at = used.data_ptr<bool>();

@@ -172,7 +172,7 @@ void run(const Tile& tile, bool backward, std::unordered_map<std::int64_t, void*
 bool is_float(const at::Tensor& qkv_BTE) { return qkv_BTE.scalar_type() == at::kFloat; }
 FlashShape flash_shape(const AttentionShape& s) { return {s.B, s.T, s.H, s.D}; }
 
-/// Views of what lies beside each other.
+/// Views of the queries, keys and values in one tensor.
 QueriesKeysValues parts(const at::Tensor& qkv_BTE, const Heads& heads) {
   const std::int64_t D = qkv_BTE.size(2) / (heads.H + 2 * heads.K), E = heads.H * D, F = heads.K * D;
   return {qkv_BTE.narrow(2, 0, E), qkv_BTE.narrow(2, E, F), qkv_BTE.narrow(2, E + F, F)};

@@ -91,7 +91,7 @@ struct Picked : torch::autograd::Function<Picked> {
   }
 };
 
-/// The results of experts: that of expert k of token n is row place_R[n K + k]; `order_R` is the inverse.
+/// The results of experts. Row place_R[n K + k] is the result of expert k of token n; `order_R` is the inverse.
 struct Sent {
   Tensor made_RC, place_R, order_R;
 };

@@ -187,7 +187,7 @@ struct Network : torch::CustomClassHolder {
   std::vector<std::vector<std::size_t>> first, second;  ///< those of a product, by number
   std::vector<std::vector<std::size_t>> first_bias, second_bias;
 
-  /// The matrix of each expert's product: of several that lie behind each other, one.
+  /// One matrix for each expert's product. Matrices that follow each other in memory become one.
   static std::vector<Tensor> matrices(const std::vector<std::vector<std::size_t>>& lists, const Tensor* parameters) {
     std::vector<Tensor> made;
     for (const std::vector<std::size_t>& list : lists) {

@@ -28,7 +28,7 @@ struct Shared {
   const kernel::Kernels* kernels;
 };
 
-/// Products of what stands below each other in the matrix of one: so many rows each.
+/// Splits the product of a joined matrix into one product for each block of rows.
 std::vector<kernel::Projection> parts(const kernel::Projection& joined, std::initializer_list<std::int64_t> rows) {
   std::vector<kernel::Projection> parts;
   std::int64_t row = 0;

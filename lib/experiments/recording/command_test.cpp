@@ -108,8 +108,8 @@ TEST_CASE("command: what cannot be started is an error; a script without an inte
 }
 
 TEST_CASE("command: a warning goes to the outermost process that handles it, not to the launcher above") {
-  const Command command({"sh", "-c", "sh -c 'trap \"exit 7\" USR1; echo ready; while :; do sleep 0.02; done'; exit $?"},
-                        {}, no_signals());
+  const Command command({"sh", "-c", "sh -c 'trap \"exit 7\" USR1; echo ready; sleep 20 >&- 2>&- & wait'; exit $?"}, {},
+                        no_signals());
   printed(command, "ready\n");
   const std::vector<pid_t> below = family(command.process());
   CHECK(below.size() >= 2);

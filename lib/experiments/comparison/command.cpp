@@ -43,23 +43,27 @@ std::vector<cli::Option> options() {
   std::vector<cli::Option> table;
   cli::Rows comparing(table, "Comparing"), goldens(table, "Goldens"), resuming(table, "Resuming"),
       output(table, "Output"), beside(table, "Beside plain PyTorch"), running(table, "Running");
-  comparing("columns", "NAME,...", "compare only these columns of recorded runs (loss,grad_norm)");
-  comparing("names", "FILE", "file with two names in a line, of the first checkpoint and of the others").letter = 'n';
-  comparing("allow", "WHAT", "accept this difference too: rounding gives 'equal up to rounding' status 0", "",
-            {"rounding"});
-  comparing("rtol", "X",
-            "allowed difference relative to the reference (default: 0; 0.05 across arithmetics, 1e-4 with documents "
-            "apart, adapters merged or sequences whole, in float32)");
-  comparing("atol", "X", "allowed absolute difference (default: 0; 2^-24 across arithmetics of float16)");
+  comparing("columns", "NAME,...",
+            "compare only these columns of runs and logs: loss,grad_norm; training decides "
+            "learning_rate, tokens and state_digest too, and the results of evaluations");
+  comparing("names", "FILE",
+            "file with two names of a parameter in each line, blank between: in the first checkpoint, in the others")
+      .letter = 'n';
+  comparing("allow", "WHAT", "with rounding, the verdict 'equal up to rounding' has status 0", "", {"rounding"});
+  comparing(
+      "rtol", "X",
+      "allowed difference relative to the reference [0; with --reference 0.05, but 1e-4 for apart, merged and whole "
+      "in float32]");
+  comparing("atol", "X", "allowed absolute difference [0; 2^-24 with --reference amp in float16]");
   comparing("registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]").letter = 'r';
   comparing("patterns", "FILE", "file of patterns for other trainers' logs, see zs-parse(1) [~/.config/zs/patterns]");
+  comparing("floor", "PROBE",
+            "the first training, recorded once more with ZS_PROBE_PERTURB=1: it measures the effect of rounding; or a "
+            "healthy dump");
   comparing(
-      "floor", "PROBE",
-      "measures the effect of rounding: the first probe's training recorded with ZS_PROBE_PERTURB=1, or a healthy dump "
-      "of log-probabilities");
-  comparing("follow", "",
-            "the last probe is of a training that still runs: compare each step as it is written, or check it if the "
-            "probe is alone, and end at the first that is wrong");
+      "follow", "",
+      "the last recording is of a training that still runs: compare or check each step as it is written, and end at "
+      "the first that is wrong");
   comparing("patience", "SECONDS", "how long --follow waits for a further step [600]");
   goldens(
       "golden", "FOLDER",
@@ -68,9 +72,8 @@ std::vector<cli::Option> options() {
   goldens("update", "", "write the recording into --golden as that of its environment, and say what moved");
   resuming(
       "resume", "COMMAND",
-      "train with a shell command to the end, train again, stop and resume, and report what the resume lost; in the "
-      "command {steps} is the step after which it ends, {total} the last step of all (for a schedule), {run} its "
-      "folder, {resume} the argument of --resume_with");
+      "train with this shell command, stop, resume, and report what the resume lost; words in it: {steps} the step "
+      "after which it ends, {total} the last step of all, {at}, {run} its folder, {resume} of --resume_with");
   resuming("resume_with", "ARGS", "arguments that resume a training; {checkpoint} is its newest whole checkpoint");
   resuming("resume_command", "COMMAND", "command that resumes, if it differs: on other ranks, under another stage");
   resuming("at", "N", "the step after which the training is stopped");
@@ -94,14 +97,12 @@ std::vector<cli::Option> options() {
          "first unit and operation whose bits differ from the first time; an injected fault hits only the last time");
   beside(
       "inject_fault", "STEP:PARAMETER:INDEX[:RANK]",
-      "flip the lowest bit of one gradient element in the target, to show that zs-verify finds it; or "
-      "STEP:KIND:UNIT[:RANK]: lose (stale), swap (swapped) or tear (torn) offloaded state of a unit on disk, send a "
-      "wrong scale of its parameters (scale), exchange queries of a head where sequences have chunks (heads), or, with "
-      "--repeat, change a number of its forward output (output)");
+      "flip the lowest bit of one gradient element, to show that zs-verify finds it; or STEP:KIND:UNIT[:RANK], where "
+      "KIND is stale, swapped, torn, scale, heads or output");
   add_settings(table);
   table.push_back(experiment::local_rank_option());
-  table.push_back(experiment::set_option());
   running("timeout", "SECONDS", "how long a collective waits for a rank before the run stops", "50");
+  table.push_back(experiment::set_option());
   return table;
 }
 
@@ -109,13 +110,12 @@ std::vector<cli::Option> options() {
 
 cli::Command command() {
   return {"zs-verify",
-          "Compare two trainings: recorded runs, checkpoints, recordings of zs_probe or log-probabilities; check one "
-          "recording; or train, and compare with plain PyTorch semantics or with a repetition",
+          "Compare two trainings, or check one",
           "A B... | PROBE | DUMP | [CONFIG.yaml]",
           options(),
-          {{0, "no difference beyond the tolerance"},
-           {1, "a difference, or nothing was proved; the verdict says which"},
-           {3, "no decision: the two train different things, or one lacks what the other has"}},
+          {{0, "equal, consistent or within the tolerance; with --allow rounding, equal up to rounding"},
+           {1, "DIFFERENT, INCONSISTENT, equal up to rounding, or FAILED: nothing was proved"},
+           {3, "not decided: inconclusive, or not comparable"}},
           {"zs-verify a b", "zs-verify --golden goldens probe",
            "zs-verify --model_name tiny --zero_stage 3 --num_layers 1 --iterations 3",
            "zs-verify --model_name tiny --num_layers 1 --repeat 3"},

@@ -129,6 +129,16 @@ TEST_CASE("a page has examples, verdicts and exit status, then the options, deta
   CHECK(
       page.ends_with("are alike.\n.Sh DETAILS\n.Ss More\nIt is.\n.Sh CHECKPOINTS\nAre.\n.Sh BUGS\nNone.\n"
                      ".Sh SEE ALSO\n.Xr zs 7\n"));
+  Command grouped = command;
+  for (zs::cli::Option& option : grouped.options) option.group = "Own";
+  grouped.options.push_back({0, "theirs", "N", "is of another page", ""});
+  grouped.options.back().group = "Theirs";
+  const std::string parted = zs::cli::man_page(
+      grouped,
+      ".Dd November 20, 2026\ndoes.\n.\\\" elsewhere Theirs\n.Sh OPTIONS\nMore elsewhere.\n.Ss More\nIt is.\n");
+  CHECK(parted.find("theirs") == std::string::npos);
+  CHECK(parted.find("are alike.\nMore elsewhere.\n.Sh DETAILS\n.Ss More\n") != std::string::npos);
+  CHECK(zs::cli::man_page(grouped, ".Dd November 20, 2026\ndoes.\n").find("theirs") != std::string::npos);
   const std::string none = ".Dd November 20, 2026\ndoes.\n.Sh BUGS\nNone.\n";
   CHECK(zs::cli::man_page(command, none).find(".Sh EXAMPLES\n.Pp\nIn short:\n") != std::string::npos);
 }

@@ -126,7 +126,8 @@ std::string help_text(const Command& command, bool whole) {
 
 std::string man_page(const Command& command, const std::string& prose) {
   std::istringstream lines(prose);
-  std::string line, description, examples, verdicts, details, sections, surroundings, references;
+  std::string line, description, examples, verdicts, options_text, elsewhere, details, sections, surroundings,
+      references;
   std::getline(lines, line);
   if (!line.starts_with(".Dd ")) throw Error("the first line of the prose must be its date: .Dd November 20, 2026");
   std::ostringstream out;
@@ -140,15 +141,17 @@ std::string man_page(const Command& command, const std::string& prose) {
   // the prose in front of its first section.
   std::string* part = &description;
   while (std::getline(lines, line)) {
-    if (line.starts_with(".Ss ") && part == &description) part = &details;
+    if (line.starts_with(".\\\" elsewhere ")) elsewhere = line + " ";  // groups of options that another page has
+    if (line.starts_with(".Ss ") && (part == &description || part == &options_text)) part = &details;
     if (line.starts_with(".Sh ")) {
       part = line == ".Sh EXAMPLES"                             ? &examples
              : line == ".Sh VERDICTS"                           ? &verdicts
+             : line == ".Sh OPTIONS"                            ? &options_text
              : line == ".Sh SEE ALSO"                           ? &references
              : line == ".Sh ENVIRONMENT" || line == ".Sh FILES" ? &surroundings
                                                                 : &sections;
     }
-    if (line != ".Sh EXAMPLES") *part += line + "\n";
+    if (line != ".Sh EXAMPLES" && line != ".Sh OPTIONS") *part += line + "\n";
   }
   out << ".Sh DESCRIPTION\n" << description;
   if (!examples.empty() || !command.examples.empty()) out << ".Sh EXAMPLES\n" << examples;
@@ -164,6 +167,7 @@ std::string man_page(const Command& command, const std::string& prose) {
   std::string group;
   bool open = false;
   for (const Option& option : options) {
+    if (elsewhere.find(" " + option.group + " ") != std::string::npos) continue;
     if (!open || option.group != group) {
       if (open) out << ".El\n";
       group = option.group;
@@ -177,7 +181,7 @@ std::string man_page(const Command& command, const std::string& prose) {
     if (!option.value.empty()) out << " Ar " << roff(option.value) << (option.many ? " ..." : "");
     out << "\n" << roff(with_default(option)) << "\n";
   }
-  out << ".El\n.Pp\nIn option names\n.Sq _\nand\n.Sq \\-\nare alike.\n";
+  out << ".El\n.Pp\nIn option names\n.Sq _\nand\n.Sq \\-\nare alike.\n" << options_text;
   if (!details.empty()) out << ".Sh DETAILS\n" << details;
   out << sections << surroundings << references;
   return out.str();

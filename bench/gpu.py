@@ -24,7 +24,8 @@ Several ranks are started by torchrun. Rank 0 prints a line a step, "step SECOND
                                 transformers-fsdp2, each block by torch.compile under fully_shard
   peft peft-again               bfloat16 weights and peft's adapters of --rank R on --targets, torch.compile of the whole; -again:
                                 with gradient checkpointing; peft-4bit, peft-4bit-eager: over matrices of blocks in NF4 with nested
-                                scales by bitsandbytes (QLoRA), compiled or not; peft-4bit-again, peft-4bit-eager-again
+                                scales by bitsandbytes (QLoRA), compiled or not; peft-4bit-again, peft-4bit-eager-again; peft-fp8,
+                                peft-fp8-again: products of those matrices in float8 by torchao, tensorwise
   scatter                       reduce_scatter_tensor alone: "scatter MIBIBYTES SECONDS"
 """
 import argparse
@@ -207,6 +208,16 @@ def in_4_bits(model):
     return bitsandbytes.__version__
 
 
+def in_8_bits(model):
+    """Lets torchao multiply the matrices of blocks in float8; returns its version."""
+    import torchao
+    from torchao.float8 import Float8LinearConfig, convert_to_float8_training
+
+    head = model.get_output_embeddings()
+    convert_to_float8_training(model, config=Float8LinearConfig(emulate=not CUDA), module_filter_fn=lambda module, _: module is not head)
+    return torchao.__version__
+
+
 def transformers_step(name, args, device):
     import transformers
 
@@ -225,6 +236,8 @@ def transformers_step(name, args, device):
         version = f"peft {peft.__version__}, {version}"
         if name.startswith("peft-4bit"):
             version = f"bitsandbytes {in_4_bits(model)}, {version}"
+        elif name.startswith("peft-fp8"):
+            version = f"torchao {in_8_bits(model)}, {version}"
         if name.endswith("-again"):
             model.gradient_checkpointing_enable({"use_reentrant": False})
         targets = args.targets if args.targets == "all-linear" else args.targets.split(",")

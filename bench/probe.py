@@ -233,7 +233,7 @@ def profiled(training, folder):
     profile.disable()
     probe.close()
     if rank == 0:
-        pstats.Stats(profile).sort_stats("tottime").print_stats("zs_probe|triton|torch", 40)
+        pstats.Stats(profile).sort_stats("tottime").print_stats("zs_probe|torch", 40)
 
 
 def row(size, form, folder):

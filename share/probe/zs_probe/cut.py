@@ -13,7 +13,8 @@ _MOST_RUNS = 1 << 16  # of a part whose elements do not follow one another
 class Cut:
     """stretches [n, 5], int64: the tensor's number; what is to be taken from an element's index for its place in memory; the
     first and the last index, exclusive; the first column, a multiple of WIDTH. Of the elements between the two those of WIDTH columns
-    from that column on belong to it. first [slots + 1]: the first stretch of each slot. tensor_of [slots]: the slot's tensor."""
+    from that column on belong to it. first [slots + 1]: the first stretch of each slot. tensor_of [slots]: the slot's tensor. slot_of [n],
+    int32: the stretch's slot."""
 
     def __init__(self, parts):
         stretches, firsts, self.slots_of, slots, count = [], [], [], 0, 0
@@ -28,7 +29,9 @@ class Cut:
         rows[:, 0] = torch.repeat_interleave(torch.tensor([len(s) for s in stretches]))
         tensor_of = torch.repeat_interleave(torch.tensor([len(f) for f in firsts]))
         self.rows = int(rows[:, 3].max()) // ROW + 1 if count else 1
-        self._held = {torch.device("cpu"): (rows, torch.cat([*firsts, torch.tensor([count])]), tensor_of)}
+        first = torch.cat([*firsts, torch.tensor([count])])
+        slot_of = torch.repeat_interleave(first[1:] - first[:-1]).to(torch.int32)
+        self._held = {torch.device("cpu"): (rows, first, tensor_of, slot_of)}
         self.tables, self.kept = {}, None  # of a device: addresses, and the same there; elements.places() of each part
 
     def on(self, device):

@@ -1,120 +1,131 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Digest, sum of squares and sketch of tensors on GPUs, in one read and one launch of Triton for a list of tensors. The numbers
-do not depend on timing: each program writes its own, and they are added up in order."""
+"""kernels.cu, for tensors on GPUs: compiled once for a kind of GPU and a type of elements by NVRTC, which PyTorch brings, into a
+folder of the cache."""
+import ctypes
 import functools
+import glob
+import os
+import sys
 
 import torch
-import triton
-import triton.language as tl
 
-from .cut import WIDTH
-from .sketch import PATTERNS, tables
+from .native import cached
+from .sketch import PATTERNS, ROW, tables
 
-_TYPES = {torch.float32: (tl.float32, tl.int32), torch.float64: (tl.float64, tl.int64), torch.bfloat16: (tl.bfloat16, tl.int16),
-          torch.float16: (tl.float16, tl.int16), torch.int8: (tl.int8, tl.int8), torch.int16: (tl.int16, tl.int16),
-          torch.int32: (tl.int32, tl.int32), torch.int64: (tl.int64, tl.int64), torch.uint8: (tl.uint8, tl.int8)}
-_BLOCK, _DEEP, _WARPS = 128, 8, 2  # columns, and how many times as many, that a block of threads loads at once
-
-
-@triton.jit
-def _signed(bits, signs, k: tl.constexpr):
-    """The sum over the first axis of values whose sign turns where bit 8 + k of `signs` is set."""
-    turned = (bits ^ ((signs << (55 - k)) & -0x8000000000000000)).to(tl.float64, bitcast=True)
-    return tl.sum(turned, 0)
+_TYPES = {kind: number for number, kind in enumerate((torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int8, torch.int16,
+                                                       torch.int32, torch.int64, torch.uint8))}
+_THREADS = 128
+_FIELDS = ("stretches", "slot_of", "first", "addresses", "address", "wanted", "hashes", "signs", "factors", "row_signs", "sums", "ended",
+           "out", "before", "changed", "slots")
 
 
-@triton.jit(do_not_specialize=["address", "count"])
-def _read(stretches, addresses, address, wanted, hashes, factors, row_signs, sums, count,
-          kind: tl.constexpr, pattern: tl.constexpr, one: tl.constexpr, some: tl.constexpr, digests_only: tl.constexpr,
-          width: tl.constexpr, block: tl.constexpr, deep: tl.constexpr):
-    number = tl.program_id(0)
-    at = stretches + number * 5
-    tensor, base, begin, end, column = tl.load(at), tl.load(at + 1), tl.load(at + 2), tl.load(at + 3), tl.load(at + 4)
-    column = tl.multiple_of(column.to(tl.int32), width)
-    if some:
-        end = tl.where(tl.load(wanted + tensor) != 0, end, begin)
-    if one:
-        place = address
-    else:
-        place = tl.load(addresses + tensor)
-    held = place.to(tl.int64).to(tl.pointer_type(kind))
-    lanes = tl.arange(0, deep)[:, None] * block + tl.arange(0, block)[None, :]
-    digest = tl.zeros([block], tl.int64)
-    squares = tl.zeros([block], tl.float64)
-    a0, a1, a2, a3 = squares, squares, squares, squares
-    a4, a5, a6, a7 = squares, squares, squares, squares
-    for row in range(begin // 65536, (end + 65535) // 65536):
-        start = row * 65536
-        low = tl.maximum(begin - start, column).to(tl.int32)
-        high = tl.minimum(end - start, column + width).to(tl.int32)
-        of_row = tl.zeros([block], tl.int64)
-        row_sign = tl.load(row_signs + row)
-        here = held + (start - base)
-        for c in range(column + (low - column) // (deep * block) * (deep * block), high, deep * block):
-            columns = tl.multiple_of(c, block) + lanes
-            x = tl.load(here + columns, mask=(columns >= low) & (columns < high), other=0)
-            hashed = tl.load(hashes + columns)
-            of_row += tl.sum(x.to(pattern, bitcast=True).to(tl.int64) * (hashed | 1), 0)
-            if not digests_only:
-                values = x.to(tl.float64)
-                squares += tl.sum(values * values, 0)
-                bits, signs = values.to(tl.int64, bitcast=True), hashed ^ row_sign
-                a0 += _signed(bits, signs, 0)
-                a1 += _signed(bits, signs, 1)
-                a2 += _signed(bits, signs, 2)
-                a3 += _signed(bits, signs, 3)
-                a4 += _signed(bits, signs, 4)
-                a5 += _signed(bits, signs, 5)
-                a6 += _signed(bits, signs, 6)
-                a7 += _signed(bits, signs, 7)
-        digest += of_row * tl.load(factors + row)
-    tl.store(sums + number, tl.sum(digest, 0))
-    if not digests_only:
-        into = sums.to(tl.pointer_type(tl.float64)) + count
-        tl.store(into + number, tl.sum(squares, 0))
-        into += count + number * 8
-        tl.store(into, tl.sum(a0, 0))
-        tl.store(into + 1, tl.sum(a1, 0))
-        tl.store(into + 2, tl.sum(a2, 0))
-        tl.store(into + 3, tl.sum(a3, 0))
-        tl.store(into + 4, tl.sum(a4, 0))
-        tl.store(into + 5, tl.sum(a5, 0))
-        tl.store(into + 6, tl.sum(a6, 0))
-        tl.store(into + 7, tl.sum(a7, 0))
+class _Launch(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name in _FIELDS]
 
 
-@triton.jit(do_not_specialize=["count", "slots"])
-def _add(sums, first, out, count, slots, digests_only: tl.constexpr, block: tl.constexpr):
-    slot = tl.program_id(0)
-    begin, end = tl.load(first + slot), tl.load(first + slot + 1)
-    lanes, patterns = tl.arange(0, block), tl.arange(0, 8)
-    numbers = sums.to(tl.pointer_type(tl.float64))
-    digest = tl.zeros([block], tl.int64)
-    squares = tl.zeros([block], tl.float64)
-    sketch = tl.zeros([block, 8], tl.float64)
-    for at in range(begin, end, block):
-        inside = at + lanes < end
-        digest += tl.load(sums + at + lanes, mask=inside, other=0)
-        if not digests_only:
-            squares += tl.load(numbers + count + at + lanes, mask=inside, other=0)
-            sketch += tl.load(numbers + 2 * count + (at + lanes)[:, None] * 8 + patterns[None, :], mask=inside[:, None], other=0)
-    tl.store(out + slot, tl.sum(digest, 0))
-    if not digests_only:
-        into = out.to(tl.pointer_type(tl.float64)) + slots
-        tl.store(into + slot, tl.sum(squares, 0))
-        tl.store(into + slots + slot * 8 + patterns, tl.sum(sketch, 0))
+def _compiler():
+    """NVRTC: PyTorch's, else the machine's."""
+    major = (torch.version.cuda or "0").partition(".")[0]
+    places = [os.path.join(os.path.dirname(torch.__file__), "lib", "libnvrtc*.so*"),
+              *(os.path.join(path, "nvidia", kind, "lib", f"libnvrtc.so.{major}*") for path in sys.path for kind in (f"cu{major}", "cuda_nvrtc")),
+              *(os.path.join(os.environ.get("CUDA_HOME") or "/usr/local/cuda", f"lib{bits}", f"libnvrtc.so.{major}*") for bits in ("64", ""))]
+    for path in [path for place in places for path in sorted(glob.glob(place), key=len) if "builtins" not in path] + [f"libnvrtc.so.{major}"]:
+        try:
+            return ctypes.CDLL(path)
+        except OSError:
+            continue
+    raise OSError(f"there is no libnvrtc.so.{major}")
 
 
-@triton.jit(do_not_specialize=["count"])
-def _pick(addresses, tensors, places, out, count, kind: tl.constexpr, block: tl.constexpr):
-    lanes = tl.program_id(0) * block + tl.arange(0, block)
-    inside = lanes < count
-    held = tl.load(addresses + tl.load(tensors + lanes, mask=inside, other=0)).to(tl.pointer_type(kind))
-    tl.store(out + lanes, tl.load(held + tl.load(places + lanes, mask=inside, other=0), mask=inside, other=0).to(tl.float64), mask=inside)
+def _compiled(source, options):
+    """The machine code of a source."""
+    nvrtc, program, size = _compiler(), ctypes.c_void_p(), ctypes.c_size_t()
+    nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"kernels.cu", 0, None, None)
+
+    def text(kind):
+        getattr(nvrtc, f"nvrtcGet{kind}Size")(program, ctypes.byref(size))
+        made = ctypes.create_string_buffer(size.value)
+        getattr(nvrtc, f"nvrtcGet{kind}")(program, made)
+        return made.raw
+
+    try:
+        if nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options)):
+            raise OSError(text("ProgramLog").rstrip(b"\0").decode(errors="replace"))
+        return text("CUBIN")
+    finally:
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+@functools.lru_cache(None)
+def _driver():
+    cuda = ctypes.CDLL("libcuda.so.1")
+    p, n = ctypes.c_void_p, ctypes.c_uint
+    cuda.cuLaunchKernel.argtypes = (p, n, n, n, n, n, n, n, p, p, p)
+    return cuda
+
+
+def _checked(status):
+    if status:
+        name = ctypes.c_char_p()
+        _driver().cuGetErrorName(status, ctypes.byref(name))
+        raise OSError((name.value or b"").decode() or f"error {status} of the driver")
+
+
+@functools.lru_cache(None)
+def _functions(index, dtype):
+    """{name: a kernel for tensors of one type on one device}."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels.cu"), "rb") as file:
+        source = file.read()
+    options = [b"--gpu-architecture=sm_%d%d" % torch.cuda.get_device_capability(index), b"--std=c++17", b"-DKIND=%d" % _TYPES[dtype]]
+    with open(cached(source, (options, torch.version.cuda), ".cubin", lambda name: _write(name, _compiled(source, options))), "rb") as file:
+        code = file.read()
+    with torch.cuda.device(index):
+        torch.cuda.current_stream().synchronize()  # makes the device's context, in which the module is
+        module, found = ctypes.c_void_p(), {}
+        _checked(_driver().cuModuleLoadData(ctypes.byref(module), code))
+        for name in ("read_all", "read_digests", "pick"):
+            found[name] = ctypes.c_void_p()
+            _checked(_driver().cuModuleGetFunction(ctypes.byref(found[name]), module, name.encode()))
+    return found
+
+
+def _write(name, data):
+    with open(name, "wb") as file:
+        file.write(data)
+
+
+def _run(index, function, blocks, *arguments):
+    """Starts a kernel on the stream under way; arguments: values of ctypes."""
+    given = (ctypes.c_void_p * len(arguments))(*[ctypes.addressof(one) for one in arguments])
+    stream = torch._C._cuda_getCurrentRawStream(index)
+    if torch._C._cuda_getDevice() == index:
+        return _checked(_driver().cuLaunchKernel(function, blocks, 1, 1, _THREADS, 1, 1, 0, stream, given, None))
+    with torch.cuda.device(index):
+        _checked(_driver().cuLaunchKernel(function, blocks, 1, 1, _THREADS, 1, 1, 0, stream, given, None))
 
 
 def takes(dtype):
     return dtype in _TYPES
+
+
+@functools.lru_cache(None)
+def _signs(device):
+    """[8, ROW / 32], int32: for each pattern a bit of each column, that of its sign."""
+    bits = torch.stack([tables(device).hashes[:ROW] >> (8 + k) & 1 for k in range(PATTERNS)]).view(PATTERNS, -1, 32)
+    return (bits << torch.arange(32, device=device)).sum(2).to(torch.int32)
+
+
+_rooms = {}
+
+
+def _room(device, stretches, slots):
+    """(sums, ended): where blocks leave what they found for the last one; those of one stream run one after another."""
+    key = device.index, torch._C._cuda_getCurrentRawStream(device.index)
+    known = _rooms.get(key)
+    if known is None or known[0].numel() < 16 * stretches or known[1].numel() < slots:
+        known = _rooms[key] = (torch.empty(16 * max(1 << 14, stretches), dtype=torch.int64, device=device),
+                               torch.zeros(max(1 << 12, slots), dtype=torch.int32, device=device))
+    return known
 
 
 def _addresses(cut, flats, device):
@@ -128,23 +139,45 @@ def _addresses(cut, flats, device):
     return known[held]
 
 
-def measure(cut, flats, digests_only=False, wanted=None):
-    """As native.measure(), on the tensors' device, without waiting for it."""
+def launch(cut, flats):
+    """What a kernel is to be told of these tensors; all but where the numbers go."""
     device = flats[0].device
-    kind, pattern = _TYPES[flats[0].dtype]
-    stretches, first, _ = cut.on(device)
+    stretches, first, _, slot_of = cut.on(device)
     hashes, factors, row_signs = tables(device).of_rows(cut.rows)
-    numbers = 1 if digests_only else 2 + PATTERNS
-    sums = torch.empty(numbers * cut.count, dtype=torch.int64, device=device)
-    out = torch.empty(numbers * cut.slots, dtype=torch.int64, device=device)
-    one = cut.tensors == 1
-    with torch.cuda.device(device):
-        if cut.count:
-            _read[(cut.count,)](stretches, stretches if one else _addresses(cut, flats, device), flats[0].data_ptr() if one else 0,
-                                stretches if wanted is None else wanted, hashes, factors, row_signs, sums, cut.count, kind, pattern, one,
-                                wanted is not None, digests_only, WIDTH, _BLOCK, _DEEP, num_warps=_WARPS)
-        _add[(cut.slots,)](sums, first, out, cut.count, cut.slots, digests_only, 32, num_warps=1)
-    return out.view(torch.float64)
+    sums, ended = _room(device, cut.count, cut.slots)
+    made = _Launch(stretches=stretches.data_ptr(), slot_of=slot_of.data_ptr(), first=first.data_ptr(), hashes=hashes.data_ptr(), signs=_signs(device).data_ptr(),
+                   factors=factors.data_ptr(), row_signs=row_signs.data_ptr(), sums=sums.data_ptr(), ended=ended.data_ptr(), slots=cut.slots)
+    if cut.tensors == 1:
+        made.address = flats[0].data_ptr()
+    else:
+        made.addresses = _addresses(cut, flats, device).data_ptr()
+    return made
+
+
+def measure(cut, flats, out=None):
+    """As native.measure(), on the tensors' device, without waiting for it. out: zeros for them."""
+    device = flats[0].device
+    if out is None:
+        out = torch.zeros((2 + PATTERNS) * cut.slots, dtype=torch.float64, device=device)
+    if cut.count:
+        told = launch(cut, flats)
+        told.out = out.data_ptr()
+        _run(device.index, _functions(device.index, flats[0].dtype)["read_all"], cut.count, told)
+    return out
+
+
+def again(cut, flats, before):
+    """(digests, the same with sums of tensors that have others than `before`, and zeros of all others)."""
+    device, numbers = flats[0].device, (2 + PATTERNS) * cut.slots
+    room = torch.zeros(cut.slots + numbers + (cut.tensors + 1) // 2, dtype=torch.float64, device=device)
+    digests, out, changed = room[:cut.slots], room[cut.slots:cut.slots + numbers], room[cut.slots + numbers:]
+    if cut.count:
+        kernels, told = _functions(device.index, flats[0].dtype), launch(cut, flats)
+        told.out, told.before, told.changed = digests.data_ptr(), before.data_ptr(), changed.data_ptr()
+        _run(device.index, kernels["read_digests"], cut.count, told)
+        told.out, told.before, told.wanted = out.data_ptr(), None, changed.data_ptr()
+        _run(device.index, kernels["read_all"], cut.count, told)
+    return digests, out
 
 
 def pick(cut, flats):
@@ -156,16 +189,15 @@ def pick(cut, flats):
     tensors, places = known[device]
     out = torch.empty(len(places), dtype=torch.float64, device=device)
     if len(places):
-        with torch.cuda.device(device):
-            _pick[(-(-len(places) // 256),)](_addresses(cut, flats, device), tensors, places, out, len(places), _TYPES[flats[0].dtype][0], 256, num_warps=4)
+        values = [ctypes.c_void_p(t.data_ptr()) for t in (_addresses(cut, flats, device), tensors, places, out)]
+        _run(device.index, _functions(device.index, flats[0].dtype)["pick"], -(-len(places) // _THREADS), *values, ctypes.c_int64(len(places)))
     return out
 
 
 @functools.lru_cache(None)
 def works(device):
-    """Whether kernels compile here: raises what Triton does."""
+    """Whether kernels compile here: raises what they do."""
     from .cut import Cut
     from .part import Part
-    flat = torch.ones(64, device=device)
-    measure(Cut([Part([64])]), [flat])
+    measure(Cut([Part([64])]), [torch.ones(64, device=device)])
     return True

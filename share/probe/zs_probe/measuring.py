@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Digests, sums of squares and sketches of many tensors at once, by the fastest way that a device has: on processors native.c,
-on GPUs kernels.py, and PyTorch's own operations (sketch.py) where neither compiles. All of them compute the same."""
+on GPUs kernels.cu, and PyTorch's own operations (sketch.py) where neither compiles. All of them compute the same."""
 import functools
 
 import torch
@@ -11,7 +11,7 @@ from .say import say
 
 _STAGED = 1 << 24  # bytes of a tensor that is copied
 _WAITING = 1 << 26  # bytes of copies, at most
-_MOST = 1 << 28  # elements that are read by one launch
+_MOST = 1 << 33  # elements that are read by one launch
 FEW = 1 << 26  # where the tensors are made for it alone, and live no longer
 
 
@@ -34,8 +34,8 @@ def way(device, dtype):
     try:
         from . import kernels
         return kernels if kernels.takes(dtype) and kernels.works(device) else None
-    except Exception as error:  # noqa: BLE001  Triton is not there, or has no compiler
-        say(f"Triton's kernels are not compiled ({type(error).__name__}: {error}): tensors of GPUs are read by PyTorch's own operations, which takes longer")
+    except Exception as error:  # noqa: BLE001  NVRTC is not there, or the driver is older
+        say(f"kernels.cu is not compiled ({type(error).__name__}: {error}): tensors of GPUs are read by PyTorch's own operations, which takes longer")
         return None
 
 
@@ -107,13 +107,8 @@ def readings(found):
 
 
 def _again(how, cut, flats, before):
-    digests = how.measure(cut, flats, digests_only=True)
-    changed = digests.view(torch.int64)[:cut.slots] != before.numbers.view(torch.int64)[:cut.slots]
-    wanted = torch.zeros(cut.tensors, dtype=torch.int32, device=digests.device)
-    wanted.index_add_(0, cut.on(digests.device)[2], changed.to(torch.int32))
-    if wanted.device.type == "cpu" and not wanted.any():
-        return Reading(digests.new_zeros((2 + sketch.PATTERNS) * cut.slots), cut.slots, cut, digests[:cut.slots])
-    return Reading(how.measure(cut, flats, wanted=wanted), cut.slots, cut, digests[:cut.slots])
+    digests, numbers = how.again(cut, flats, before.numbers)
+    return Reading(numbers, cut.slots, cut, digests)
 
 
 class Stage:

@@ -45,13 +45,11 @@ def _load():
         return ctypes.CDLL(_compile())
 
 
-def _compile():
-    source = _beside("native.c")
-    compiler = (os.environ.get("CC") or "cc").split()
-    with open(source, "rb") as file:
-        key = hashlib.blake2b(file.read() + repr((compiler, _FLAGS, _machine())).encode(), digest_size=12).hexdigest()
+def cached(source, how, ending, make):
+    """The path of what make(path) makes of a source in this way: made once, in the cache."""
+    key = hashlib.blake2b(source + repr(how).encode(), digest_size=12).hexdigest()
     for folder in _folders():
-        path = os.path.join(folder, key + ".so")
+        path = os.path.join(folder, key + ending)
         if os.path.exists(path):
             return path
         try:
@@ -61,13 +59,23 @@ def _compile():
         except OSError:
             continue
         try:
-            subprocess.run([*compiler, *_FLAGS, "-o", name, source], check=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+            make(name)
             os.replace(name, path)
         finally:
             if os.path.exists(name):
                 os.remove(name)
         return path
     raise OSError("no folder can be written")
+
+
+def _compile():
+    compiler, path = (os.environ.get("CC") or "cc").split(), _beside("native.c")
+
+    def make(name):
+        subprocess.run([*compiler, *_FLAGS, "-o", name, path], check=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+
+    with open(path, "rb") as file:
+        return cached(file.read(), (compiler, _FLAGS, _machine()), ".so", make)
 
 
 @functools.lru_cache(None)
@@ -92,7 +100,7 @@ def measure(cut, flats, digests_only=False, wanted=None):
     """The slots of a cut, of tensors of one type: float64 [10 * slots], first the digests' patterns, then the sums of squares,
     then the sketches. wanted: int32 of each tensor whether it is to be read; the others' slots are 0."""
     table = tables(torch.device("cpu"))
-    stretches, first, _ = cut.on(torch.device("cpu"))
+    stretches, first, *_ = cut.on(torch.device("cpu"))
     addresses = (ctypes.c_void_p * cut.tensors)(*[flat.data_ptr() for flat in flats])
     sums = torch.empty(cut.count * (2 + PATTERNS), dtype=torch.float64)
     out = torch.empty(cut.slots * (2 + PATTERNS), dtype=torch.float64)
@@ -101,6 +109,15 @@ def measure(cut, flats, digests_only=False, wanted=None):
                          hashes.data_ptr(), factors.data_ptr(), row_signs.data_ptr(), torch.get_num_threads(), sums.data_ptr(), cut.slots,
                          first.data_ptr(), out.data_ptr())
     return out
+
+
+def again(cut, flats, before):
+    """(digests, the same with sums of tensors that have others than `before`, and zeros of all others)."""
+    digests = measure(cut, flats, digests_only=True)
+    changed = digests.view(torch.int64)[:cut.slots] != before.view(torch.int64)[:cut.slots]
+    wanted = torch.zeros(cut.tensors, dtype=torch.int32)
+    wanted.index_add_(0, cut.on(torch.device("cpu"))[2], changed.to(torch.int32))
+    return digests[:cut.slots], measure(cut, flats, wanted=wanted) if wanted.any() else digests.new_zeros((2 + PATTERNS) * cut.slots)
 
 
 def rows(heads, places, numbers):

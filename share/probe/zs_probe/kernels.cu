@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// Digest, sum of squares and sketch of stretches of tensors (cut.py, sketch.py) on GPUs, in one read and one launch.
+// kernels.py compiles it by NVRTC for one type of elements: KIND, the number of a type in kernels.py. The numbers do
+// not depend on timing: each block writes its own, and the last block of a slot adds them up in order.
+typedef long long i64;
+typedef unsigned long long u64;
+typedef unsigned u32;
+
+#define ROW 65536
+#define WIDTH 4096
+#define HEIGHT 16
+#define THREADS 128
+
+#if KIND == 0  // float32
+typedef int Bits;
+__device__ double value(Bits x) { return __int_as_float(x); }
+#elif KIND == 1               // float64
+typedef i64 Bits;
+__device__ double value(Bits x) { return __longlong_as_double(x); }
+#elif KIND == 2               // bfloat16
+typedef short Bits;
+__device__ double value(Bits x) { return __int_as_float((int)x << 16); }
+#elif KIND == 3               // float16
+typedef short Bits;
+__device__ double value(Bits x) {
+  float wide;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x));
+  return wide;
+}
+#elif KIND == 4 || KIND == 8  // int8, uint8
+typedef signed char Bits;
+__device__ double value(Bits x) { return KIND == 8 ? (int)(unsigned char)x : (int)x; }
+#elif KIND == 5               // int16
+typedef short Bits;
+__device__ double value(Bits x) { return (int)x; }
+#elif KIND == 6               // int32
+typedef int Bits;
+__device__ double value(Bits x) { return x; }
+#else                         // int64
+typedef i64 Bits;
+__device__ double value(Bits x) { return (double)x; }
+#endif
+#define MANY (sizeof(Bits) == 8 ? 2 : sizeof(Bits) == 4 ? 4 : 8)  // elements that a thread loads at once
+
+struct Stretch {
+  i64 tensor, base, begin, end, column;
+};
+
+struct Launch {
+  const Stretch* stretches;
+  const int* slot_of;    // of each stretch
+  const i64* first;      // stretch of each slot, and one more
+  const i64* addresses;  // of the tensors; null: of the only one `address`
+  i64 address;
+  const int* wanted;  // of each tensor whether it is read; null: each
+  const u64* hashes;
+  const u32* signs;  // [8][ROW / 32]: a column's bit of each pattern
+  const u64* factors;
+  const u64* row_signs;
+  i64* sums;          // [stretches][16], for a time
+  int* ended;         // stretches of each slot; 0 before and after
+  i64* out;           // digests of all slots, sums of squares, sketches; 0 before
+  const i64* before;  // digests of a reading before, or null
+  int* changed;       // of each tensor whether they are others now
+  i64 slots;
+};
+
+// The digest's sum of products modulo 2^64: of short patterns by 32 bits of a weight at a time.
+struct Digest {
+  u64 low;
+  u32 high;
+  __device__ void add(Bits bits, u64 weight) {
+    if (sizeof(Bits) == 8) {
+      low += (u64)bits * weight;
+    } else {
+      const int down = (int)weight;
+      asm("mad.wide.s32 %0, %1, %2, %0;" : "+l"(low) : "r"((int)bits), "r"(down));
+      high += (u32)bits * ((u32)(weight >> 32) + ((u32)down >> 31));
+    }
+  }
+  __device__ u64 sum() const { return low + ((u64)high << 32); }
+};
+
+// A value whose sign turns where bit 31 of `turn` is set.
+__device__ double turned(double value, u32 turn) {
+  return __hiloint2double(__double2hiint(value) ^ (int)(turn & 0x80000000u), __double2loint(value));
+}
+
+__device__ double all_of(double value) {
+  for (int by = 16; by; by /= 2) value += __shfl_xor_sync(~0u, value, by);
+  return value;
+}
+
+__device__ u64 all_of(u64 value) {
+  for (int by = 16; by; by /= 2) value += __shfl_xor_sync(~0u, value, by);
+  return value;
+}
+
+struct Sums {
+  u64 digest;
+  double squares, sketch[8];
+};
+
+// Rows [first, end) of all WIDTH columns: `from` is the first row's column 0. A warp takes MANY x 8 columns of 4 rows
+// at a time, a thread reads those of one row: the product of the signs of rows and the elements is one instruction of
+// the tensor cores in float64, exact but for the rounding of its sums. The columns' signs come when all rows are added.
+template <bool whole>
+__device__ void tall(const Launch& l, const Bits* from, i64 first, int rows, int column, Sums* sums) {
+#if __CUDA_ARCH__ >= 800
+  const int lane = threadIdx.x % 32, pattern = lane / 4, place = lane % 4;
+  Digest digests[HEIGHT / 4] = {};
+  double signs[HEIGHT / 4], squares = 0, sketch = 0;
+#pragma unroll
+  for (int g = 0; g < HEIGHT / 4; ++g) {
+    const int row = 4 * g + place;
+    signs[g] = whole && row < rows && l.row_signs[first + row] >> (8 + pattern) & 1 ? -1 : 1;
+  }
+  union Loaded {
+    Bits x[MANY];
+    uint4 wide;
+    uint2 half;
+  };
+  Loaded next[HEIGHT / 4];
+  const auto load = [&](int at) {
+#pragma unroll
+    for (int g = 0; g < HEIGHT / 4; ++g) {
+      const Bits* const p = from + (i64)(4 * g + place) * ROW + at + pattern * MANY;
+      next[g].wide = make_uint4(0, 0, 0, 0);
+      if (4 * g + place >= rows) continue;
+      if ((i64)p % (MANY * sizeof(Bits))) {
+        for (int j = 0; j < MANY; ++j) next[g].x[j] = p[j];
+      } else if (MANY * sizeof(Bits) == 16) {
+        next[g].wide = __ldcs((const uint4*)p);
+      } else {
+        next[g].half = __ldcs((const uint2*)p);
+      }
+    }
+  };
+  const int step = THREADS / 32 * 8 * MANY;
+  int at = column + threadIdx.x / 32 * 8 * MANY;
+  load(at);
+  for (; at < column + WIDTH; at += step) {
+    Loaded now[HEIGHT / 4];
+#pragma unroll
+    for (int g = 0; g < HEIGHT / 4; ++g) now[g] = next[g];
+    if (at + step < column + WIDTH) load(at + step);
+    double products[MANY][2] = {};
+    u64 weights[MANY];
+#pragma unroll
+    for (int j = 0; j < MANY; ++j) weights[j] = l.hashes[at + pattern * MANY + j] | 1;
+#pragma unroll
+    for (int g = 0; g < HEIGHT / 4; ++g) {
+      if (4 * g >= rows) break;
+#pragma unroll
+      for (int j = 0; j < MANY; ++j) {
+        const Bits x = now[g].x[j];
+        digests[g].add(x, weights[j]);
+        if (whole) {
+          const double v = value(x);
+          squares = fma(v, v, squares);
+          asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+              : "+d"(products[j][0]), "+d"(products[j][1])
+              : "d"(signs[g]), "d"(v));
+        }
+      }
+    }
+    if (whole) {
+      const int here = at + 2 * place * MANY;
+      const u32 turns = l.signs[pattern * (ROW / 32) + here / 32] >> here % 32;
+#pragma unroll
+      for (int j = 0; j < 2 * MANY; ++j) sketch += turned(products[j % MANY][j / MANY], turns << (31 - j));
+    }
+  }
+  u64 digest = 0;
+#pragma unroll
+  for (int g = 0; g < HEIGHT / 4; ++g)
+    if (4 * g + place < rows) digest += digests[g].sum() * l.factors[first + 4 * g + place];
+  digest = all_of(digest);
+  if (whole) {
+    squares = all_of(squares);
+    for (int by = 1; by < 4; by *= 2) sketch += __shfl_xor_sync(~0u, sketch, by);
+    if (place == 0) sums->sketch[pattern] = sketch;
+  }
+  if (lane == 0) sums->digest = digest, sums->squares = squares;
+#endif
+}
+
+// The elements [begin, end) of WIDTH columns, one after another.
+template <bool whole>
+__device__ void plain(const Launch& l, const Bits* held, const Stretch& s, Sums* sums) {
+  const int together = 4;
+  double squares = 0, sketch[8] = {};
+  u64 digest = 0;
+  for (i64 row = s.begin / ROW; row * ROW < s.end; ++row) {
+    const i64 start = row * ROW;
+    const int low = (int)max(s.begin - start, s.column), high = (int)min(s.end - start, s.column + WIDTH);
+    const Bits* const from = held + (start - s.base);
+    const u32 row_sign = whole ? (u32)l.row_signs[row] : 0;
+    Digest of_row = {};
+    for (int at = low + threadIdx.x; at < high; at += THREADS * together) {
+      Bits x[together];
+#pragma unroll
+      for (int j = 0; j < together; ++j) x[j] = at + j * THREADS < high ? from[at + j * THREADS] : 0;
+#pragma unroll
+      for (int j = 0; j < together; ++j) {
+        const u64 hash = l.hashes[at + j * THREADS];
+        of_row.add(x[j], hash | 1);
+        if (whole) {
+          const double v = value(x[j]);
+          squares = fma(v, v, squares);
+          const u32 turns = (u32)hash ^ row_sign;
+#pragma unroll
+          for (int k = 0; k < 8; ++k) sketch[k] += turned(v, turns << (23 - k));
+        }
+      }
+    }
+    digest += of_row.sum() * l.factors[row];
+  }
+  digest = all_of(digest);
+  if (whole) squares = all_of(squares);
+#pragma unroll
+  for (int k = 0; k < 8; ++k)
+    if (whole) sketch[k] = all_of(sketch[k]);
+  if (threadIdx.x % 32 == 0) {
+    sums->digest = digest, sums->squares = squares;
+#pragma unroll
+    for (int k = 0; k < 8; ++k) sums->sketch[k] = sketch[k];
+  }
+}
+
+template <bool whole>
+__device__ void read(const Launch& l) {
+  __shared__ Sums of_warp[THREADS / 32];
+  __shared__ i64 parts[THREADS];
+  __shared__ bool last;
+  const i64 number = blockIdx.x;
+  const Stretch s = l.stretches[number];
+  if (l.wanted && !l.wanted[s.tensor]) return;  // as each other stretch of its slots
+  const Bits* const held = (const Bits*)(l.addresses ? l.addresses[s.tensor] : l.address);
+  i64 first = s.begin / ROW, end = (s.end + ROW - 1) / ROW;
+  if (s.begin >= first * ROW + s.column + WIDTH) ++first;
+  if (s.end <= (end - 1) * ROW + s.column) --end;
+  const bool covered = s.begin <= first * ROW + s.column && s.end >= (end - 1) * ROW + s.column + WIDTH;
+#if __CUDA_ARCH__ >= 800
+  if (covered && end - first > 2)
+    tall<whole>(l, held + (first * ROW - s.base), first, (int)(end - first), (int)s.column, of_warp + threadIdx.x / 32);
+  else
+#endif
+    plain<whole>(l, held, s, of_warp + threadIdx.x / 32);
+  __syncthreads();
+  const int which = threadIdx.x % 16, lane = threadIdx.x / 16;
+  const int numbers = whole ? 10 : 1;
+  const auto add = [&](i64& into, i64 part) {
+    into = which ? __double_as_longlong(__longlong_as_double(into) + __longlong_as_double(part)) : into + part;
+  };
+  if (threadIdx.x < numbers) {
+    i64 sum = 0;
+    for (const Sums& one : of_warp) add(sum, ((const i64*)&one)[which]);
+    __stcg(l.sums + number * 16 + which, sum);
+    __threadfence();
+  }
+  __syncthreads();
+  const int slot = l.slot_of[number];
+  const i64 begin = l.first[slot], stop = l.first[slot + 1];
+  if (threadIdx.x == 0) last = atomicAdd(l.ended + slot, 1) == stop - begin - 1;
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  i64 sum = 0;
+  if (which < numbers)
+    for (i64 at = begin + lane; at < stop; at += THREADS / 16) add(sum, __ldcg(l.sums + at * 16 + which));
+  parts[threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.x >= numbers) return;
+  for (int i = 1; i < THREADS / 16; ++i) add(sum, parts[i * 16 + which]);
+  l.out[which < 2 ? which * l.slots + slot : 2 * l.slots + slot * 8 + which - 2] = sum;
+  if (which) return;
+  l.ended[slot] = 0;
+  if (l.before && l.before[slot] != sum) l.changed[s.tensor] = 1;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 4) read_all(Launch l) { read<true>(l); }
+extern "C" __global__ void __launch_bounds__(THREADS, 4) read_digests(Launch l) { read<false>(l); }
+
+// The elements at `places` of tensors, in float64.
+extern "C" __global__ void pick(const i64* addresses, const i64* tensors, const i64* places, double* out, i64 count) {
+  const i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;
+  if (i < count) out[i] = value(((const Bits*)addresses[tensors[i]])[places[i]]);
+}

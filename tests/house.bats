@@ -107,9 +107,11 @@ compares_a_stage() {
 }
 
 @test "sizes: no source has more than 500 lines" {
-  for file in $(find lib tools bench tests slurm -type f \( -name '*.[ch]pp' -o -name '*.bats' -o -name '*.sbatch' -o -name '*.cu' \)); do
-    (($(wc -l <"$file") <= 500)) || complain "$file has $(wc -l <"$file") lines: split it by noun"
-  done
+  find lib tools bench tests slurm -type f \( -name '*.[ch]pp' -o -name '*.bats' -o -name '*.sbatch' -o -name '*.cu' \) -exec wc -l {} + >"$BATS_TEST_TMPDIR/sizes"
+  (($(wc -l <"$BATS_TEST_TMPDIR/sizes") > 1000))
+  while read -r lines file; do
+    [[ $file == total ]] || ((lines <= 500)) || complain "$file has $lines lines: split it by noun"
+  done <"$BATS_TEST_TMPDIR/sizes"
   verdict
 }
 
@@ -124,9 +126,11 @@ compares_a_stage() {
 
 @test "licence: LICENSE is Apache-2.0, and every source says so" {
   grep -q 'Apache License' LICENSE
-  for file in $(find lib tools bench tests -name '*.[ch]pp' -o -name '*.cu' -o -name '*.bats') $(scripts); do
-    head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || complain "$file has no SPDX line"
-  done
+  local sources
+  mapfile -t sources < <(find lib tools bench tests -name '*.[ch]pp' -o -name '*.cu' -o -name '*.bats' && scripts)
+  ((${#sources[@]} > 1000))
+  awk 'FNR <= 2 && /SPDX-License-Identifier: Apache-2.0/ { print FILENAME } FNR == 2 { nextfile }' "${sources[@]}" | sort -u >"$BATS_TEST_TMPDIR/licensed"
+  for file in $(printf '%s\n' "${sources[@]}" | sort -u | comm -23 - "$BATS_TEST_TMPDIR/licensed"); do complain "$file has no SPDX line"; done
   verdict
 }
 
@@ -178,12 +182,11 @@ compares_a_stage() {
 }
 
 @test "assertions: none in a .bats file is one that cannot fail" {
-  command -v shellcheck >/dev/null || no_package shellcheck
   tests/assertions tests/*.bats tests/slurm/*.bats
   local and='&& [ 2 = 2 ]'
   printf '@test "%s" {\n  %s\n  true\n}\n' one '! false' two "[ 1 = 1 ] $and" three "grep -q a b $and" >"$BATS_TEST_TMPDIR/idle.bats"
   run -1 tests/assertions "$BATS_TEST_TMPDIR/idle.bats"
-  [[ $output == *"idle.bats line 2:"*SC2314*"6:  [ 1 = 1 ] $and"*"10:  grep -q a b $and"* ]]
+  [[ $output == *"idle.bats:2:  ! false"*"idle.bats:6:  [ 1 = 1 ] $and"*"idle.bats:10:  grep -q a b $and"* ]]
 }
 
 @test "unity: groups have each source of lib/ once; a source that is edited, new, gone or ambiguous leaves the others as they are" {

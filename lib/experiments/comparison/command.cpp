@@ -52,8 +52,8 @@ std::vector<cli::Option> options() {
   comparing("allow", "WHAT", "with rounding, the verdict 'equal up to rounding' has status 0", "", {"rounding"});
   comparing(
       "rtol", "X",
-      "allowed difference relative to the reference [0; with --reference 0.05, but 1e-4 for apart, merged and whole "
-      "in float32]");
+      "allowed difference relative to the reference [0; 0.05 for --reference amp; for apart, merged and whole 1e-4 in "
+      "float32, else 0.05]");
   comparing("atol", "X", "allowed absolute difference [0; 2^-24 with --reference amp in float16]");
   comparing("registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]").letter = 'r';
   comparing("patterns", "FILE", "file of patterns for other trainers' logs, see zs-parse(1) [~/.config/zs/patterns]");

@@ -30,7 +30,7 @@ std::map<int, std::string> statuses(const Command& command) {
 
 std::string with_default(const Option& option) {
   std::string text = option.help;
-  if (!option.choices.empty()) text += ": " + joined(option.choices);
+  if (!option.choices.empty()) text += "; one of " + joined(option.choices);
   if (!option.fallback.empty()) text += " [" + option.fallback + "]";
   return text;
 }

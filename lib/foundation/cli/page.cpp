@@ -23,8 +23,8 @@ const std::vector<Option>& common_options() {
 }
 
 std::map<int, std::string> statuses(const Command& command) {
-  std::map<int, std::string> statuses = {{0, "done"}, {2, "could not: usage, input, output or device"}};
-  for (const auto& [status, meaning] : command.statuses) statuses[status] = meaning;
+  std::map<int, std::string> statuses = command.statuses;
+  statuses.insert({{0, "done"}, {2, "could not: usage, input, output or device"}});  // keeps what is there
   return statuses;
 }
 
@@ -67,11 +67,6 @@ std::string roff(const std::string& text) {
   }
   if (escaped.starts_with(".") || escaped.starts_with("'")) escaped.insert(0, "\\&");
   return escaped;
-}
-
-std::string upper(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
-  return text;
 }
 
 std::vector<Option> all_options(const Command& command) {
@@ -131,8 +126,10 @@ std::string man_page(const Command& command, const std::string& prose) {
   std::getline(lines, line);
   if (!line.starts_with(".Dd ")) throw Error("the first line of the prose must be its date: .Dd November 20, 2026");
   std::ostringstream out;
+  std::string title = command.name;
+  std::transform(title.begin(), title.end(), title.begin(), [](unsigned char c) { return std::toupper(c); });
   out << ".\\\" Made from the option table and man/" << command.name << ".prose by make man. Edit those.\n"
-      << line << "\n.Dt " << upper(command.name) << " 1\n.Os\n.Sh NAME\n.Nm " << command.name << "\n.Nd ";
+      << line << "\n.Dt " << title << " 1\n.Os\n.Sh NAME\n.Nm " << command.name << "\n.Nd ";
   std::string purpose = command.purpose;
   purpose[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(purpose[0])));
   out << roff(purpose) << "\n.Sh SYNOPSIS\n.Nm\n.Op Ar OPTION ...\n";
@@ -163,10 +160,9 @@ std::string man_page(const Command& command, const std::string& prose) {
   out << verdicts << ".Sh EXIT STATUS\n.Bl -tag -width Ds\n";
   for (const auto& [status, meaning] : statuses(command)) out << ".It " << status << "\n" << roff(meaning) << "\n";
   out << ".El\n.Sh OPTIONS\n";
-  const std::vector<Option> options = all_options(command);
   std::string group;
   bool open = false;
-  for (const Option& option : options) {
+  for (const Option& option : all_options(command)) {
     if (elsewhere.find(" " + option.group + " ") != std::string::npos) continue;
     if (!open || option.group != group) {
       if (open) out << ".El\n";

@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -462,8 +463,11 @@ int main(int argc, char** argv) {
                       at::toString(type), s.B, s.T, s.H, s.K, s.D, s.C, s.I);
         std::string name = said;
         std::snprintf(said, sizeof said, ": %.2g from float32 (LibTorch's %.2g)", far, plain_far);
-        // In float32 the sums have other orders; in bfloat16 each result is rounded once or more.
-        result(far <= (narrow ? c.far : 1e-5) && (!narrow || far <= 1.5 * plain_far + 1e-3), name + said);
+        // In float32 the sums have other orders; in bfloat16 each result is rounded once or more. Where LibTorch's own
+        // rounding is farther than the bound (a limit is met or not, as a product is rounded), its distance is the
+        // bound.
+        result(far <= (narrow ? std::max(c.far, plain_far) : 1e-5) && (!narrow || far <= 1.5 * plain_far + 1e-3),
+               name + said);
         bool repeated = same(got, together(c, fused, inputs));
         for (int i = 0; i < repeats; ++i) repeated = repeated && same(got, apart(c, fused, inputs));
         result(repeated, name + ": the same bits in a flat buffer, and " + std::to_string(repeats) + " times");

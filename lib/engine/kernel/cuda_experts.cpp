@@ -40,17 +40,17 @@ Tensor activate(const Tensor& pre_RX, const Tensor& bias_EX, const Tensor& exper
 std::pair<Tensor, Tensor> activate_backward(const Tensor& pre_RX, const Tensor& bias_EX, const Tensor& expert_R,
                                             const Gating& how, const Tensor& dinner_RI) {
   if (!whole_packs(pre_RX)) return plain_parts().activate_backward(pre_RX, bias_EX, expert_R, how, dinner_RI);
-  const Tensor dpre_RX = at::empty_like(pre_RX), inner_RI = at::empty_like(dinner_RI);
+  // In place: these are the largest tensors of a step with experts. A thread reads what it writes over.
   with_type(pre_RX, [&](auto type) {
     using T = decltype(type);
     if (how.alternates)
-      alternating_backward(data<T>(pre_RX), data<T>(bias_EX), data<T>(dinner_RI), data<T>(dpre_RX), data<T>(inner_RI),
+      alternating_backward(data<T>(pre_RX), data<T>(bias_EX), data<T>(dinner_RI), data<T>(pre_RX), data<T>(dinner_RI),
                            alternating_of(pre_RX, expert_R, how), stream());
     else if (pre_RX.size(0) > 0)
-      gated_backward(/*gelu=*/false, data<T>(pre_RX), data<T>(dinner_RI), data<T>(dpre_RX), data<T>(inner_RI),
+      gated_backward(/*gelu=*/false, data<T>(pre_RX), data<T>(dinner_RI), data<T>(pre_RX), data<T>(dinner_RI),
                      pre_RX.size(0), pre_RX.size(1) / 2, stream());
   });
-  return {dpre_RX, inner_RI};
+  return {pre_RX, dinner_RI};
 }
 
 void add_biases(const Tensor& made_RC, const Tensor& bias_EC, const Tensor& expert_R) {

@@ -20,11 +20,12 @@ __device__ inline Inner inner_of(float gate, float up, float alpha, float limit)
   return {u * glu, gate <= limit ? u * (s + alpha * glu * (1 - s)) : 0, fabsf(up) <= limit ? glu : 0};
 }
 
-/// A thread has a pack of inner numbers of row blockIdx.x, which are two of `pre`. Backward where kBack.
+/// A thread has a pack of inner numbers of row blockIdx.x, which are two of `pre`. Backward where kBack: dpre_RX may be
+/// pre_RX, and inner_RI dinner_RI.
 template <typename T, bool kBack>
 __global__ void __launch_bounds__(kThreads)
-    alternating_kernel(const T* __restrict__ pre_RX, const T* __restrict__ bias_EX, const T* __restrict__ dinner_RI,
-                       T* __restrict__ dpre_RX, T* __restrict__ inner_RI, Alternating form) {
+    alternating_kernel(const T* pre_RX, const T* __restrict__ bias_EX, const T* dinner_RI, T* dpre_RX, T* inner_RI,
+                       Alternating form) {
   constexpr int kPack = Pack<T>::kSize, kHalf = kPack / 2;
   const int I = static_cast<int>(form.I), i = (blockIdx.y * kThreads + threadIdx.x) * kPack;
   if (i >= I) return;
@@ -32,9 +33,10 @@ __global__ void __launch_bounds__(kThreads)
                      bias_at = static_cast<std::int64_t>(form.expert_R[row]) * 2 * I + 2 * i;
   Pack<T> inner, d;
   if (kBack) d = load(dinner_RI + row * I + i);
+  const Pack<T> pres[] = {load(pre_RX + at), load(pre_RX + at + kPack)};
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const Pack<T> pre = load(pre_RX + at + half * kPack), bias = load(bias_EX + bias_at + half * kPack);
+    const Pack<T>&pre = pres[half], bias = load(bias_EX + bias_at + half * kPack);
     Pack<T> dpre;
 #pragma unroll
     for (int j = 0; j < kHalf; ++j) {

@@ -297,10 +297,10 @@ __global__ void __launch_bounds__(kThreads) gated_kernel(const T* __restrict__ g
   store(y_NI + row * I + i, y);
 }
 
+/// dgate_up may be gate_up, and y_NI dy_NI.
 template <typename T, bool kGelu>
 __global__ void __launch_bounds__(kThreads)
-    gated_backward_kernel(const T* __restrict__ gate_up, const T* __restrict__ dy_NI, T* __restrict__ dgate_up,
-                          T* __restrict__ y_NI, int I) {
+    gated_backward_kernel(const T* gate_up, const T* dy_NI, T* dgate_up, T* y_NI, int I) {
   constexpr int kPack = Pack<T>::kSize;
   const int i = (blockIdx.y * kThreads + threadIdx.x) * kPack;
   if (i >= I) return;

@@ -23,7 +23,7 @@ struct ExpertParts {
   /// The inner numbers [R, I] of `pre_RX`, [R, 2I], to which the bias of each row's expert is added if it is defined.
   at::Tensor (*activate)(const at::Tensor& pre_RX, const at::Tensor& bias_EX, const at::Tensor& expert_R,
                          const Gating& how);
-  /// The gradient of `pre_RX`, and the inner numbers again.
+  /// The gradient of `pre_RX`, and the inner numbers again. They may be written over `pre_RX` and `dinner_RI`.
   std::pair<at::Tensor, at::Tensor> (*activate_backward)(const at::Tensor& pre_RX, const at::Tensor& bias_EX,
                                                          const at::Tensor& expert_R, const Gating& how,
                                                          const at::Tensor& dinner_RI);

@@ -248,6 +248,14 @@ $(BUILD)/test-light: $(BUILD)/obj/tests/doctest_main.o $(LIGHT_TESTS) $(BUILD)/l
 $(BUILD)/test-train: $(BUILD)/obj/tests/doctest_main.o $(HEAVY_TESTS) $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
 	$(CXX) $(filter-out $(IN_PLACE),$(filter %.o,$^)) $(HEAVY_LIBS) $(ATOMICALLY)
 
+# A loaded engine for tests, and its client.
+WARM := $(BUILD)/warm/warm.so $(BUILD)/warm/engine
+$(BUILD)/warm/warm.so: private WAY := -shared -fPIC -DZS_SERVER
+$(BUILD)/warm/engine: private WAY := -static
+$(WARM): tests/warm/engine.cpp
+	@mkdir -p $(@D)
+	$(CXX) -std=c++20 -O1 -Wall -Wextra -Werror $(WAY) $< $(ATOMICALLY)
+
 check:  ## install what is missing, build, pass every test
 	@$(MAKE) --no-print-directory deps
 	@$(MAKE) $(PARALLEL) all tests
@@ -303,7 +311,7 @@ check-slurm: all  ## whole workflows on a throwaway Slurm cluster: sweeps, kills
 	@BUILD=$(BUILD) bats --print-output-on-failure tests/slurm
 
 # Benches are compiled, so that they keep up with what they measure.
-tests: $(BUILD)/test-light $(BUILD)/test-train $(MPI_TESTS) $(call object,$(wildcard bench/*.cpp))
+tests: $(BUILD)/test-light $(BUILD)/test-train $(MPI_TESTS) $(WARM) $(call object,$(wildcard bench/*.cpp))
 expect:  ## rewrite the expected outputs of tests/cases; review with git diff
 	@BUILD=$(BUILD) tests/cases/run --rewrite
 lint:  ## clang-format, clang-tidy and shellcheck over the sources

@@ -3,6 +3,7 @@
 # and the host.
 setup() {
   load helper
+  warm
   cd "$BATS_TEST_TMPDIR"
   command -v mpirun >/dev/null || no_package openmpi-bin
   SMALL=(--model_name tiny --num_layers 1 --seq_length 32 --log_interval 1 --max_steps 3 --output_dir out)

@@ -3,6 +3,7 @@
 # shellcheck disable=SC2154 # stderr is of bats' run
 setup() {
   load helper
+  warm
   cd "$BATS_TEST_TMPDIR"
   FILES=$ROOT/share/deepspeed
   SMALL=(--model_name tiny --num_layers 1 --seq_length 32 --max_steps 6 --save_final false --output_dir runs)

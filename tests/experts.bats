@@ -3,6 +3,7 @@
 # after a kill.
 setup() {
   load helper
+  warm
   load digests
   command -v mpirun >/dev/null || no_package openmpi-bin
   cd "$BATS_TEST_TMPDIR"

@@ -2,6 +2,7 @@
 # Goldens: recordings that a project keeps. zs-verify --golden answers same, environment or code. CI scripts and git bisect.
 setup() {
   load helper
+  warm
   cd "$BATS_TEST_TMPDIR"
   export DATA=$ROOT/tests/data/probe
 }

@@ -2,6 +2,7 @@
 # The optimizers except AdamW: each has one digest, also after a resume. Their state, zs-verify step by step, and errors.
 setup() {
   load helper
+  warm
   load digests
   cd "$BATS_TEST_TMPDIR"
   SMALL=(--model_name tiny --num_layers 2 --seq_length 32 --output_dir runs)

@@ -4,6 +4,7 @@
 # shellcheck disable=SC2154 # stderr is of bats' run
 setup() {
   load helper
+  warm
   cd "$BATS_TEST_TMPDIR"
   SMALL=(--model_name tiny --num_layers 2 --seq_length 32 --output_dir runs --activation_checkpointing --zero_stage 3)
   TOGETHER=offload_parameters+selective_gather+prefetch+overlap_reduce+offload_adam_states+offload_activation

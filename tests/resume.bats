@@ -7,6 +7,7 @@ setup() {
   bats_load_library bats-support
   bats_load_library bats-assert
   load helper
+  warm
   cd "$BATS_TEST_TMPDIR"
   export PYTHONPATH=$ROOT/share/probe
 }

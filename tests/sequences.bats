@@ -2,6 +2,7 @@
 # Sequences that ranks share (--sequence_parallel): one digest for each number of chunks, also in zs-verify and after a kill.
 setup() {
   load helper
+  warm
   load digests
   command -v mpirun >/dev/null || no_package openmpi-bin
   cd "$BATS_TEST_TMPDIR"

@@ -4,6 +4,7 @@
 # shellcheck disable=SC2154 # stderr is of bats' run
 setup() {
   load helper
+  warm
   load digests
   cd "$BATS_TEST_TMPDIR"
   SMALL=(--model_name tiny --num_layers 2 --seq_length 32 --output_dir runs --save_final false)

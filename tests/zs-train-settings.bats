@@ -3,6 +3,7 @@
 # is reported.
 setup() {
   load helper
+  warm
   cd "$BATS_TEST_TMPDIR"
   # 80 windows of 16 tokens: 72 to train on, 8 held out.
   head -c $((80 * 16 + 1)) /usr/share/common-licenses/GPL-3 >text

@@ -2,6 +2,7 @@
 # Training on real MPI ranks: the same bits for every stage and number of ranks, and clear errors.
 setup_file() {
   load helper
+  warm
   cd "$BATS_FILE_TMPDIR"
   export SMALL="--model_name tiny --num_layers 2 --seq_length 32 --batch_size 1 --bench_step 6 --log_interval 2"
   train 1 8 --zero_stage 0 --output_dir reference --eval >reference.log
@@ -9,6 +10,7 @@ setup_file() {
 
 setup() {
   load helper
+  warm
   load digests
   cd "$BATS_FILE_TMPDIR"
 }

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "attribute/table.hpp"
-#include "base/word_list.hpp"
+#include "base/words.hpp"
 
 namespace zs::attribute {
 namespace {

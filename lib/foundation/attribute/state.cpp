@@ -2,7 +2,6 @@
 #include "attribute/state.hpp"
 
 #include <csignal>
-#include <cstring>
 
 #include "base/number.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/base64.hpp"
+#include "base/text.hpp"
 
 #include <doctest/doctest.h>
 

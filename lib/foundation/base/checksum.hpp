@@ -22,8 +22,6 @@ class Checksum {
   /// `expected`: the size of the stream in bytes, as far as known. Only the checksum that it needs is computed.
   explicit Checksum(std::int64_t expected);
   ~Checksum();
-  Checksum(const Checksum&) = delete;
-  Checksum& operator=(const Checksum&) = delete;
 
   void add(std::string_view bytes);
   /// "sha256" or "xxh128": the algorithm of text().

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/claim.hpp"
+#include "base/folder.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -48,7 +49,7 @@ Read read_of(const struct stat& status) {
 }
 
 /// Whether the path, or for "-" stdout, is a file. Pipes and devices lose nothing by being written.
-bool is_file(const std::string& path, struct stat& status) {
+bool find_file(const std::string& path, struct stat& status) {
   return (path == "-" ? ::fstat(STDOUT_FILENO, &status) : ::stat(path.c_str(), &status)) == 0 &&
          S_ISREG(status.st_mode);
 }
@@ -56,7 +57,7 @@ bool is_file(const std::string& path, struct stat& status) {
 /// Whether the claimed file is that one, still: where another has taken its place, its inode may become anyone's.
 bool claims(const Claim& claim, const struct stat& file) {
   struct stat now {};
-  return claim.file && claim.device == file.st_dev && claim.inode == file.st_ino && is_file(claim.path, now) &&
+  return claim.file && claim.device == file.st_dev && claim.inode == file.st_ino && find_file(claim.path, now) &&
          now.st_dev == file.st_dev && now.st_ino == file.st_ino;
 }
 
@@ -72,7 +73,7 @@ bool inside(const std::string& path, const std::string& folder) {
 
 void claim_output(const std::string& path, const std::string& by) {
   struct stat status {};
-  const bool file = is_file(path, status);
+  const bool file = find_file(path, status);
   Known& files = known();
   const std::scoped_lock lock(files.guard);
   if (file && files.reads.count(read_of(status))) refuse(path == "-" ? "stdout" : path, by);
@@ -82,10 +83,9 @@ void claim_output(const std::string& path, const std::string& by) {
 void require_place(const std::string& path, const std::string& by) {
   std::error_code failure;
   if (path == "-" || fs::is_other(path, failure)) return;
-  if (fs::is_directory(path, failure)) throw Error(path, 0, "is a folder, and " + by + " takes a file");
+  if (is_folder(path)) throw Error(path, 0, "is a folder, and " + by + " takes a file");
   const std::string parent = fs::path(path).parent_path().string(), folder = parent.empty() ? "." : parent;
-  if (!fs::exists(folder, failure))
-    throw Error(path, 0, "cannot be written by " + by + ": there is no folder " + folder);
+  if (!is_there(folder)) throw Error(path, 0, "cannot be written by " + by + ": there is no folder " + folder);
   require_folder(folder, by);
 }
 
@@ -93,8 +93,7 @@ void require_folder(const std::string& path, const std::string& by) {
   std::error_code failure;
   fs::path folder = fs::absolute(path, failure);
   while (folder.has_relative_path() && !fs::exists(fs::symlink_status(folder, failure))) folder = folder.parent_path();
-  if (!fs::is_directory(folder, failure))
-    throw Error(path, 0, folder.string() + " is not a folder: " + by + " cannot write there");
+  if (!is_folder(folder)) throw Error(path, 0, folder.string() + " is not a folder: " + by + " cannot write there");
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
     throw Error(path, 0, by + " cannot write there: " + folder.string() + ": " + errno_text());
 }

@@ -33,6 +33,12 @@ class UsageError : public Error {
   using Error::Error;
 };
 
+/// What was asked for needs data that the inputs do not have (status 3): a log without losses has no loss curve.
+class NoData : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A defect in the input that does not stop the work (status 1 at the end).
 struct Fault {
   std::string path;

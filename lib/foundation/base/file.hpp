@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "base/compressed.hpp"
+#include "base/folder.hpp"
 #include "base/input.hpp"
-#include "base/temporary.hpp"
 
 namespace zs {
 
@@ -21,8 +21,6 @@ class Output {
  public:
   explicit Output(const std::string& path);
   ~Output();
-  Output(const Output&) = delete;
-  Output& operator=(const Output&) = delete;
 
   void write(std::string_view bytes);
   /// Overwrites bytes written before, for a field that is known later. REQUIRES: offset + bytes.size() is not past what

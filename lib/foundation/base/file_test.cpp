@@ -14,7 +14,6 @@
 #include "base/claim.hpp"
 #include "base/error.hpp"
 #include "base/folder.hpp"
-#include "base/watch.hpp"
 
 namespace zs {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/folder.hpp"
 
+#include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 
 #include "base/error.hpp"
 
@@ -24,9 +24,27 @@ std::string pattern() {
 
 }  // namespace
 
-bool is_there(const std::string& path) {
+bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) paths.push_back(entry.path());
+  std::ranges::sort(paths);
+  return paths;
 }
 
 TemporaryFolder::TemporaryFolder() : path_(pattern()) {

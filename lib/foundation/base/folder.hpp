@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Folders and their content.
 #pragma once
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/temporary.hpp"
 
 namespace zs {
 
-/// Whether the path exists (file, folder or anything else), as far as the caller may see.
-bool is_there(const std::string& path);
+/// Whether the path exists (file, folder or anything else), as far as the caller may see. Links are followed.
+bool is_there(const std::filesystem::path& path);
+bool is_file(const std::filesystem::path& path);
+bool is_folder(const std::filesystem::path& path);
+/// What a folder holds, sorted; nothing if it cannot be read.
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
 
 /// A new private folder in $TMPDIR. It is removed with all its content when the object is destroyed or a signal ends
 /// the process. The constructor throws Error.
@@ -17,8 +23,6 @@ class TemporaryFolder {
  public:
   TemporaryFolder();
   ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
   const std::string& path() const { return path_; }
   std::string file(const std::string& name) const { return path_ + "/" + name; }

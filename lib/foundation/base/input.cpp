@@ -13,7 +13,6 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
-#include "base/watch.hpp"
 
 namespace zs {
 namespace {
@@ -176,6 +175,19 @@ std::string Input::read_all(std::uint64_t most) {
   }
   bytes.resize(used);
   return bytes;
+}
+
+std::string read_start(Input& input, std::size_t bytes) {
+  std::string start(bytes, '\0');
+  std::size_t used = 0;
+  try {
+    for (std::size_t count = 1; used < bytes && count > 0; used += count)
+      count = input.read(start.data() + used, bytes - used);
+  } catch (const Error&) {
+    if (used == 0) throw;
+  }
+  start.resize(used);
+  return start;
 }
 
 }  // namespace zs

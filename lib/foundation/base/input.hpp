@@ -24,8 +24,6 @@ class Input {
   /// `raw` gets every byte as it is on disk (compressed, if the file is).
   explicit Input(const std::string& path, Raw raw = {});
   ~Input();
-  Input(const Input&) = delete;
-  Input& operator=(const Input&) = delete;
 
   /// Reads up to `size` > 1 bytes; 0 at the (current) end.
   std::size_t read(char* buffer, std::size_t size);
@@ -57,5 +55,16 @@ class Input {
   std::unique_ptr<Inflater> inflater_;
   std::unique_ptr<Unzstd> unzstd_;
 };
+
+/// Up to `bytes` of an input's content. A packed file may be cut: it gives what can be unpacked. Throws Error if that
+/// is nothing.
+std::string read_start(Input& input, std::size_t bytes);
+
+/// Called after each read of a file on disk: its name, bytes read so far, and its size, both as on disk. At the end of
+/// the file the two are equal. Called by the thread that reads.
+using ReadWatcher = std::function<void(const std::string& name, std::int64_t read, std::int64_t size)>;
+
+/// Sets the callback; empty: none. REQUIRES: no thread reads.
+void watch_reading(ReadWatcher watcher);
 
 }  // namespace zs

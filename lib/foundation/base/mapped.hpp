@@ -28,8 +28,6 @@ class Mapping {
   /// Throws Error with the path if it does not exist or is not a regular file.
   static std::shared_ptr<const Mapping> open(const std::string& path);
   ~Mapping();
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
 
   std::string_view bytes() const { return bytes_; }
   const std::string& path() const { return path_; }

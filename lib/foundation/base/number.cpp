@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.hpp"
 
+#include <fmt/format.h>
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 
 #include "base/error.hpp"
 
@@ -36,18 +36,11 @@ std::string to_plain_text(double value) {
 std::string to_rounded_text(double value, int digits) {
   if (!std::isfinite(value)) return non_finite(value);
   const double magnitude = std::fabs(value);
-  if (magnitude != 0 && (magnitude < 1e-4 || magnitude >= 1e15)) {
-    std::array<char, 64> buffer;
-    std::snprintf(buffer.data(), buffer.size(), "%.*e", digits - 1, value);
-    return buffer.data();
-  }
+  if (magnitude != 0 && (magnitude < 1e-4 || magnitude >= 1e15)) return fmt::format("{:.{}e}", value, digits - 1);
   const int before_point = magnitude < 1 ? 0 : static_cast<int>(std::floor(std::log10(magnitude))) + 1;
   const int leading_zeros =
       magnitude == 0 || magnitude >= 1 ? 0 : -static_cast<int>(std::floor(std::log10(magnitude))) - 1;
-  const int decimals = std::max(0, digits - before_point + leading_zeros);
-  std::array<char, 64> buffer;
-  std::snprintf(buffer.data(), buffer.size(), "%.*f", decimals, value);
-  return buffer.data();
+  return fmt::format("{:.{}f}", value, std::max(0, digits - before_point + leading_zeros));
 }
 
 std::string to_bytes_text(double bytes) {
@@ -58,9 +51,7 @@ std::string to_bytes_text(double bytes) {
     ++unit;
   }
   if (std::fabs(bytes) >= 1e6) return to_rounded_text(bytes, 3) + " " + kUnits[unit];
-  std::array<char, 64> buffer;
-  std::snprintf(buffer.data(), buffer.size(), unit == 0 ? "%.0f %s" : "%.2f %s", bytes, kUnits[unit]);
-  return buffer.data();
+  return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 2, kUnits[unit]);
 }
 
 std::string to_shown_text(double value, int digits) {

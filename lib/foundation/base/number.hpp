@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers as text without loss: the shortest text that reads back to the same bits; nan and inf are values.
 #pragma once
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
@@ -25,6 +28,11 @@ std::string to_plain_text(double value);
 /// 1e15. Not for data.
 std::string to_rounded_text(double value, int digits);
 
+/// The same, but "0" for 0.
+inline std::string to_brief_text(double value, int digits = 3) {
+  return value == 0 ? "0" : to_rounded_text(value, digits);
+}
+
 /// Like to_text() if that has at most nine characters, else like to_rounded_text(): for people.
 std::string to_shown_text(double value, int digits);
 
@@ -44,5 +52,13 @@ std::optional<double> parse_real(std::string_view text);
 
 /// The whole of `text` as a decimal integer, or nothing (also if it exceeds 64 bits).
 std::optional<std::int64_t> parse_int(std::string_view text);
+
+/// Two NaNs with the same bits are the same; 0 and -0 are not.
+inline bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
+
+/// Whether two finite numbers are within a tolerance relative to the larger one.
+inline bool close_to(double a, double b, double by) {
+  return std::fabs(a - b) <= by * std::max(std::fabs(a), std::fabs(b));
+}
 
 }  // namespace zs

@@ -12,9 +12,12 @@
 #include <cerrno>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
+#include "base/words.hpp"
 
 extern char** environ;
 
@@ -105,6 +108,16 @@ Ended run(const Program& program) {
   if (failure != 0) return {failure == ENOENT ? kNoProgram : kCannotStart, "", std::string(std::strerror(failure))};
   const int status = wait_for(child, program.seconds);
   return {status, output.text(), errors.text()};
+}
+
+std::string program_path(const std::string& name) {
+  if (name.find('/') != std::string::npos) return is_there(name) ? name : "";
+  const char* const variable = std::getenv("PATH");
+  for (const std::string& folder : split(variable ? variable : "/usr/local/bin:/usr/bin:/bin", ":")) {
+    const std::string file = (folder.empty() ? "." : folder) + "/" + name;
+    if (is_file(file) && ::access(file.c_str(), X_OK) == 0) return file;
+  }
+  return "";
 }
 
 Ended run_copy(const std::function<void(int file)>& work) {

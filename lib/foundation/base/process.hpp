@@ -18,6 +18,9 @@ struct Program {
   double seconds = 0;                          ///< kill the program after this time; 0: never
 };
 
+/// The file that a shell would run for `name`; "" if there is none.
+std::string program_path(const std::string& name);
+
 /// The result of a process.
 struct Ended {
   int status = 0;  ///< as in a shell: 127 no such program, 126 cannot start, 124 killed after `seconds`, 128 + signal

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/shell.hpp"
+#include "base/words.hpp"
 
 #include <doctest/doctest.h>
 

@@ -40,8 +40,6 @@ class Temporary {
  public:
   explicit Temporary(const std::string& target, mode_t mode = 0666, const std::string& folder = "");
   ~Temporary();
-  Temporary(const Temporary&) = delete;
-  Temporary& operator=(const Temporary&) = delete;
 
   int file() const { return file_; }
   const std::string& path() const { return path_; }

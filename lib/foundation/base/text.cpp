@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 
+#include <fmt/format.h>
+#include <openssl/evp.h>
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdio>
+#include "base/error.hpp"
 
 namespace zs {
 namespace {
@@ -22,12 +24,6 @@ std::uint32_t code_point(std::string_view character) {
 bool acts(std::uint32_t code) {
   return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x61C || (code >= 0x200E && code <= 0x200F) ||
          (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
-}
-
-std::string spelt(const char* form, std::uint32_t code) {
-  std::array<char, 16> buffer;
-  std::snprintf(buffer.data(), buffer.size(), form, code);
-  return buffer.data();
 }
 
 }  // namespace
@@ -67,13 +63,13 @@ std::string printable(std::string_view text) {
     const std::size_t size = utf8_size(text);
     const std::string_view character = text.substr(0, size);
     if (size == 0)
-      line += spelt("\\x%02X", byte(text, 0));
+      line += fmt::format("\\x{:02X}", byte(text, 0));
     else if (!is_control(character))
       line += character;
     else if (character == "\n" || character == "\t" || character == "\r")
       line += character == "\n" ? "\\n" : character == "\t" ? "\\t" : "\\r";
     else
-      line += spelt(size == 1 ? "\\x%02X" : "\\u%04X", code_point(character));
+      line += fmt::format(fmt::runtime(size == 1 ? "\\x{:02X}" : "\\u{:04X}"), code_point(character));
     text.remove_prefix(size == 0 ? 1 : size);
   }
   return line;
@@ -94,6 +90,24 @@ std::string backslashed(std::string_view text) {
       out += c;
   }
   return out;
+}
+
+std::string to_base64(std::string_view bytes) {
+  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // OpenSSL ends it with a null
+  const int size =
+      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                      reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
+  text.resize(static_cast<std::size_t>(size));
+  return text;
+}
+
+std::string from_base64(std::string_view text) {
+  std::string bytes(text.size() / 4 * 3, '\0');
+  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
+                                   reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
+  if (size < 0 || text.size() % 4 != 0) throw Error("is not base64");
+  bytes.resize(static_cast<std::size_t>(size) - (text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0));
+  return bytes;
 }
 
 }  // namespace zs

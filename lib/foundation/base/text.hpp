@@ -27,4 +27,9 @@ std::string printable(std::string_view text);
 /// `text` with tab, line feed, carriage return and backslash as \t, \n, \r and \\.
 std::string backslashed(std::string_view text);
 
+/// Base64 of RFC 4648, section 4: with padding, without line breaks.
+std::string to_base64(std::string_view bytes);
+/// The decoded bytes. Throws zs::Error if `text` is not base64.
+std::string from_base64(std::string_view text);
+
 }  // namespace zs

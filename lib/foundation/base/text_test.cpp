@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/number.hpp"
-#include "base/shell.hpp"
+#include "base/words.hpp"
 
 namespace zs {
 

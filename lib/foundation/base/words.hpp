@@ -32,11 +32,24 @@ std::string some_of(const std::vector<std::string>& words, std::size_t most, std
 
 /// "a,b" at "," as a and b. An empty text is one empty word.
 std::vector<std::string> split(std::string_view text, std::string_view at);
+/// The lines of a text, without their ends.
+std::vector<std::string> lines_of(std::string_view text);
+
+/// The words of a text with blanks between, "lr learning_rate", in order; views into `list`.
+std::vector<std::string_view> words_of(std::string_view list);
+bool has_word(std::string_view list, std::string_view word);
 
 /// The letters A to Z as a to z.
 std::string lower(std::string_view text);
 
 /// "1 condition", "6 conditions".
 std::string counted(std::size_t count, std::string_view noun);
+
+/// `words` as one line that a shell splits into the same words.
+std::string shell_quoted(const std::vector<std::string>& words);
+
+/// The words of `line`, split as by a shell, with its quotes and backslashes; nothing is expanded. Throws Error at an
+/// unmatched quote.
+std::vector<std::string> shell_words(std::string_view line);
 
 }  // namespace zs

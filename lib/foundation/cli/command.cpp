@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <boost/program_options.hpp>
-#include <filesystem>
 
+#include "base/folder.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
 #include "base/secret.hpp"
-#include "base/word_list.hpp"
+#include "base/words.hpp"
 
 namespace zs::cli {
 namespace {
@@ -154,9 +154,8 @@ Args Args::parse(const Command& command, const std::vector<std::string>& words) 
       return o.value == "LIST" && normal[normal.size() - 2] == "--" + o.name;
     };
     if (value && std::ranges::any_of(command.options, is_list)) {
-      std::error_code ignored;
-      for (; i + 1 < words.size() && !words[i + 1].starts_with("-") &&
-             !std::filesystem::exists(words[i + 1], ignored) && words[i + 1].find(".y") == std::string::npos;
+      for (; i + 1 < words.size() && !words[i + 1].starts_with("-") && !is_there(words[i + 1]) &&
+             words[i + 1].find(".y") == std::string::npos;
            ++i)
         normal.back() += "," + words[i + 1];
     }

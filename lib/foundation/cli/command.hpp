@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/shell.hpp"
+#include "base/words.hpp"
 #include "cli/option.hpp"
 
 namespace zs::cli {

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
 
 namespace zs::cli {
 
@@ -30,7 +31,7 @@ std::array<fs::path, 2> places() {
 /// The engine of this installation; empty if there is none.
 fs::path engine() {
   for (const fs::path& path : places()) {
-    if (std::error_code failure; fs::exists(path, failure)) return path;
+    if (is_there(path)) return path;
   }
   return {};
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/progress.hpp"
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -13,9 +14,9 @@
 #include <mutex>
 #include <optional>
 
+#include "base/input.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
-#include "base/watch.hpp"
 
 namespace zs::cli {
 namespace {
@@ -28,9 +29,7 @@ bool line_shown = false;  // the terminal's last line is one of progress
 std::string clock_text(double seconds) {
   if (!(seconds >= 0 && seconds < 1e9)) return "?";
   const auto whole = static_cast<long long>(std::llround(seconds));
-  std::array<char, 40> buffer;
-  std::snprintf(buffer.data(), buffer.size(), "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
-  return buffer.data();
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
 std::string about(double seconds) {

@@ -11,9 +11,9 @@
 #include <new>
 
 #include "base/claim.hpp"
+#include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/mapped.hpp"
-#include "base/no_data.hpp"
 #include "base/text.hpp"
 #include "cli/engine.hpp"
 #include "cli/form.hpp"

@@ -9,7 +9,6 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/name.hpp"
-#include "base/shell.hpp"
 #include "base/words.hpp"
 #include "config/share.hpp"
 #include "config/yaml.hpp"

@@ -8,7 +8,6 @@
 #include "base/file.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
-#include "base/word_list.hpp"
 #include "base/words.hpp"
 #include "config/deepspeed_keys.hpp"
 #include "config/known.hpp"

@@ -11,7 +11,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/secret.hpp"
-#include "base/shell.hpp"
+#include "base/words.hpp"
 #include "config/deepspeed_keys.hpp"
 #include "config/known.hpp"
 
@@ -135,7 +135,7 @@ void add_file(const Config& file, const std::string& path, Collected& collected,
 bool is_configuration(const std::string& path) {
   std::error_code none;
   const std::string ending = fs::path(path).extension().string();
-  return (ending == ".yaml" || ending == ".yml" || ending == ".json") && fs::is_regular_file(path, none) &&
+  return (ending == ".yaml" || ending == ".yml" || ending == ".json") && is_file(path) &&
          fs::file_size(path, none) <= kLargestFile;
 }
 

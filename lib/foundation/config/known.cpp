@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "base/number.hpp"
-#include "base/word_list.hpp"
 #include "base/words.hpp"
 
 namespace zs::config {

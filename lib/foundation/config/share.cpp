@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
 #include "base/words.hpp"
 
 namespace zs::config {
@@ -26,8 +27,7 @@ std::string share_path(const std::string& name) {
     if (above.filename() == "lib") folders.push_back(above.parent_path() / "share" / "zs");  // of PREFIX/lib/zs/engine
   }
   for (const fs::path& folder : folders) {
-    std::error_code failure;
-    if (fs::exists(folder / name, failure)) return (folder / name).string();
+    if (is_there(folder / name)) return (folder / name).string();
   }
   throw Error(name, 0, "not found in " + joined(folders, ", ", [](const fs::path& folder) {
                          return folder.string();

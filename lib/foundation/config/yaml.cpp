@@ -125,14 +125,9 @@ std::string scalar_text(const std::string& text, bool keep_text) {
 std::string flow_text(const YAML::Node& node) {
   if (!node.IsDefined() || node.IsNull()) return "null";
   if (node.IsScalar()) return scalar_text(node.Scalar(), quoted(node));
-  std::string out;
-  if (node.IsSequence()) {
-    for (const YAML::Node& item : node) out += (out.empty() ? "" : ", ") + flow_text(item);
-    return "[" + out + "]";
-  }
-  for (const auto& pair : node)
-    out += (out.empty() ? "" : ", ") + flow_text(pair.first) + ": " + flow_text(pair.second);
-  return "{" + out + "}";
+  if (node.IsSequence()) return "[" + joined(node, ", ", flow_text) + "]";
+  const auto entry = [](const auto& pair) { return flow_text(pair.first) + ": " + flow_text(pair.second); };
+  return "{" + joined(node, ", ", entry) + "}";
 }
 
 Entry entry_of_node(const std::string& key, const std::string& origin, const YAML::Node& node) {

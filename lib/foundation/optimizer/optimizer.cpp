@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/word_list.hpp"
 #include "base/words.hpp"
 
 namespace zs::optimizer {

@@ -9,6 +9,7 @@
 #include "base/json.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
+#include "base/words.hpp"
 #include "config/share.hpp"
 #include "token/beside.hpp"
 
@@ -19,8 +20,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 fs::path folder_of(const std::string& tokenizer) {
-  std::error_code failure;
-  return fs::is_directory(tokenizer, failure) ? fs::path(tokenizer) : fs::path(tokenizer).parent_path();
+  return is_folder(tokenizer) ? fs::path(tokenizer) : fs::path(tokenizer).parent_path();
 }
 
 Json read_object(const fs::path& path) {
@@ -80,11 +80,7 @@ std::vector<Json> answers(const Template& by, const std::string& input) {
         "the program that renders it ended with status " + std::to_string(ended.status) + ": " + printable(last));
   }
   std::vector<Json> answers;
-  for (std::size_t at = 0; at < ended.output.size();) {
-    const std::size_t end = ended.output.find('\n', at);
-    answers.push_back(Json::parse(ended.output.substr(at, end - at)));
-    at = end + 1;
-  }
+  for (const std::string& line : lines_of(ended.output)) answers.push_back(Json::parse(line));
   return answers;
 }
 

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/folder.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "checkpoints/fact.hpp"
 #include "tensorfile/pickle.hpp"
 #include "tensorfile/safetensors.hpp"
@@ -128,10 +129,7 @@ class DcpReader {
   void paths(const Value* planner) {
     for (const Item& item : items_of(planner)) {
       const auto* const tuple = item.value.get<tensorfile::Tuple>();
-      if (!tuple) continue;
-      std::string joined;
-      for (const Value& part : tuple->values) joined += (joined.empty() ? "" : ".") + key_text(part);
-      fqns_[key_text(item.key)] = joined;
+      if (tuple) fqns_[key_text(item.key)] = zs::joined(tuple->values, ".", key_text);
     }
   }
 
@@ -338,10 +336,7 @@ class DcpReader {
 
 }  // namespace
 
-bool is_dcp(const std::string& folder) {
-  std::error_code failure;
-  return fs::is_regular_file(folder + "/.metadata", failure);
-}
+bool is_dcp(const std::string& folder) { return is_file(folder + "/.metadata"); }
 
 Key key_of(const std::string& fqn) {
   std::string rest = fqn;

@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
-#include "base/word_list.hpp"
+#include "base/words.hpp"
 #include "checkpoints/fact.hpp"
 #include "checkpoints/flat.hpp"
 #include "checkpoints/read.hpp"
@@ -369,14 +369,13 @@ std::string deepspeed_folder(const std::string& folder) {
   if (has_models(folder)) return folder;
   for (const char* const name : {"latest", "latest_universal"}) {
     const std::string path = folder + "/" + name;
-    std::error_code failure;
-    if (!fs::is_regular_file(path, failure)) continue;
+    if (!is_file(path)) continue;
     const std::string tag = line_of(path);
     if (tag.empty() || tag == "." || tag == ".." || tag.find('/') != std::string::npos ||
         tag.find('\0') != std::string::npos)
       throw Error(path, 0, "does not name a folder next to it");
     const std::string inner = folder + "/" + tag;
-    if (!fs::is_directory(inner, failure))
+    if (!is_folder(inner))
       throw Error(path, 0, "names " + tag + ", which is not there: the checkpoint was moved, or removed");
     if (!has_models(inner))
       throw Error(inner, 0,
@@ -387,9 +386,7 @@ std::string deepspeed_folder(const std::string& folder) {
 }
 
 bool is_deepspeed(const std::string& folder) {
-  std::error_code failure;
-  return has_models(folder) || fs::is_regular_file(folder + "/latest", failure) ||
-         fs::is_regular_file(folder + "/latest_universal", failure);
+  return has_models(folder) || is_file(folder + "/latest") || is_file(folder + "/latest_universal");
 }
 
 State read_deepspeed(const std::string& folder) { return Reader(folder, deepspeed_folder(folder)).read(); }

@@ -8,6 +8,7 @@
 #include "base/checksum.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
+#include "base/words.hpp"
 
 namespace zs::checkpoints {
 namespace {
@@ -44,63 +45,38 @@ std::optional<double> single(const Tensor& tensor) {
 }
 
 /// All of it, however long.
-void spell(const Value& value, std::string& into) {
-  const auto spell_list = [&](const std::vector<Value>& values, const char* open, const char* close) {
-    into += open;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (i > 0) into += ", ";
-      spell(values[i], into);
-    }
-    into += close;
+std::string spelt(const Value& value) {
+  const auto items = [](const std::vector<Item>& held) {
+    return "{" + zs::joined(held, ", ", [](const Item& item) { return spelt(item.key) + ": " + spelt(item.value); }) +
+           "}";
   };
-  const auto items = [&](const std::vector<Item>& held) {
-    into += "{";
-    for (std::size_t i = 0; i < held.size(); ++i) {
-      if (i > 0) into += ", ";
-      spell(held[i].key, into);
-      into += ": ";
-      spell(held[i].value, into);
-    }
-    into += "}";
-  };
-  if (value.is_none()) {
-    into += "None";
-  } else if (const bool* const truth = value.get<bool>()) {
-    into += *truth ? "True" : "False";
-  } else if (const std::int64_t* const number = value.get<std::int64_t>()) {
-    into += to_text(*number);
-  } else if (const double* const real = value.get<double>()) {
-    into += to_text(*real);
-  } else if (const std::string* const text = value.get<std::string>()) {
-    into += "'" + printable(*text) + "'";
-  } else if (const List* const list = value.get<List>()) {
-    spell_list(list->values, "[", "]");
-  } else if (const Tuple* const tuple = value.get<Tuple>()) {
-    spell_list(tuple->values, "(", ")");
-  } else if (const Dict* const dict = value.get<Dict>()) {
-    items(dict->items);
-  } else if (const Tensor* const tensor = value.get<Tensor>()) {
-    if (const auto number = single(*tensor)) {
-      into += to_text(*number);
-      return;
-    }
+  if (value.is_none()) return "None";
+  if (const bool* const truth = value.get<bool>()) return *truth ? "True" : "False";
+  if (const std::int64_t* const number = value.get<std::int64_t>()) return to_text(*number);
+  if (const double* const real = value.get<double>()) return to_text(*real);
+  if (const std::string* const text = value.get<std::string>()) return "'" + printable(*text) + "'";
+  if (const List* const list = value.get<List>()) return "[" + zs::joined(list->values, ", ", spelt) + "]";
+  if (const Tuple* const tuple = value.get<Tuple>()) return "(" + zs::joined(tuple->values, ", ", spelt) + ")";
+  if (const Dict* const dict = value.get<Dict>()) return items(dict->items);
+  if (const Tensor* const tensor = value.get<Tensor>()) {
+    if (const auto number = single(*tensor)) return to_text(*number);
     std::string bytes;
     tensorfile::stream(*tensor, [&](std::string_view part) { bytes.append(part); });
-    into += std::string(name_of(tensor->dtype)) + tensorfile::to_text(tensor->shape) + " sha256 " + sha256(bytes);
-  } else if (const Object* const object = value.get<Object>()) {
-    into += object->name;
-    spell_list(object->arguments, "(", ")");
-    if (!object->elements.empty()) spell_list(object->elements, "[", "]");
-    if (!object->items.empty()) items(object->items);
-    for (const Value& state : object->state) spell(state, into);
+    return std::string(name_of(tensor->dtype)) + tensorfile::to_text(tensor->shape) + " sha256 " + sha256(bytes);
   }
+  const Object* const object = value.get<Object>();
+  if (!object) return "";
+  std::string text = object->name + "(" + zs::joined(object->arguments, ", ", spelt) + ")";
+  if (!object->elements.empty()) text += "[" + zs::joined(object->elements, ", ", spelt) + "]";
+  if (!object->items.empty()) text += items(object->items);
+  for (const Value& state : object->state) text += spelt(state);
+  return text;
 }
 
 }  // namespace
 
 std::string text_of(const Value& value) {
-  std::string text;
-  spell(value, text);
+  std::string text = spelt(value);
   if (text.size() <= kLongest || value.get<Tensor>()) return text;
   return std::string(value.type_name()) + " sha256 " + sha256(text);
 }

@@ -7,6 +7,7 @@
 #include <re2/re2.h>
 #include "base/checksum.hpp"
 #include "base/error.hpp"
+#include "base/folder.hpp"
 #include "base/json.hpp"
 #include "base/number.hpp"
 #include "checkpoints/dcp.hpp"
@@ -63,8 +64,7 @@ class Folder {
 
   void took(const std::string& name, int rank = -1) {
     std::error_code failure;
-    state_.files.push_back(
-        {name, fs::is_regular_file(path(name), failure) ? fs::file_size(path(name), failure) : 0, rank});
+    state_.files.push_back({name, is_file(path(name)) ? fs::file_size(path(name), failure) : 0, rank});
     read_.insert(name);
   }
 
@@ -158,8 +158,7 @@ class Folder {
       state_.fault(path(kTrainer), "is missing: the Trainer goes on from the step that it says");
     if (has(kTrainer)) trainer();
     for (const std::string& name : names_) {
-      std::error_code failure;
-      if (!read_.contains(name)) state_.unread.push_back(fs::is_directory(path(name), failure) ? name + "/" : name);
+      if (!read_.contains(name)) state_.unread.push_back(is_folder(path(name)) ? name + "/" : name);
     }
   }
 

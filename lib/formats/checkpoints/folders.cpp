@@ -60,14 +60,13 @@ bool is_whole(const std::string& path) {
 
 std::vector<Checkpoint> checkpoints_in(const std::string& folder) {
   std::vector<Checkpoint> found;
-  std::error_code failure;
-  for (const auto& entry : fs::directory_iterator(folder, failure)) {
-    const std::string name = entry.path().filename().string();
-    if (name == "final_checkpoint" && entry.is_directory(failure)) found.push_back({INT64_MAX, entry.path().string()});
+  for (const fs::path& entry : entries_of(folder)) {
+    const std::string name = entry.filename().string();
+    if (name == "final_checkpoint" && is_folder(entry)) found.push_back({INT64_MAX, entry.string()});
     for (const std::string_view prefix : {"checkpoint-", "checkpoint_", "step-", "iter_", "epoch_", "global_step"}) {
-      if (!name.starts_with(prefix) || !entry.is_directory(failure)) continue;
+      if (!name.starts_with(prefix) || !is_folder(entry)) continue;
       const auto step = parse_int(std::string_view(name).substr(prefix.size()));
-      if (step && *step >= 0) found.push_back({*step, entry.path().string()});
+      if (step && *step >= 0) found.push_back({*step, entry.string()});
     }
   }
   std::ranges::sort(found,
@@ -86,7 +85,7 @@ bool is_plain(const std::string& folder) {
 }
 
 bool holds_tensors(const std::string& path) {
-  if (std::error_code ignored; !fs::is_regular_file(path, ignored)) return false;
+  if (!is_file(path)) return false;
   std::string head(9, '\0');
   std::ifstream stream(path, std::ios::binary);
   stream.read(head.data(), static_cast<std::streamsize>(head.size()));

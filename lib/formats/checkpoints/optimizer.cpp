@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/number.hpp"
-#include "base/word_list.hpp"
+#include "base/words.hpp"
 #include "checkpoints/fact.hpp"
 
 namespace zs::checkpoints {

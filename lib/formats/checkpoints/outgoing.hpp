@@ -19,8 +19,6 @@ class NewFolder {
   /// Throws Error if the name exists.
   explicit NewFolder(const std::string& to);
   ~NewFolder();
-  NewFolder(const NewFolder&) = delete;
-  NewFolder& operator=(const NewFolder&) = delete;
 
   const std::string& path() const { return path_; }
   void publish();

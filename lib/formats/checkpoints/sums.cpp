@@ -49,7 +49,7 @@ std::map<std::string, std::string> read_sums(const std::string& folder) {
 std::vector<std::string> unlike_sums(const std::string& folder, const std::map<std::string, std::string>& sums) {
   std::vector<std::string> faults;
   for (const auto& [file, digest] : sums) {
-    if (std::error_code failure; !fs::is_regular_file(folder + "/" + file, failure))
+    if (!is_file(folder + "/" + file))
       faults.push_back(
           located(folder + "/" + file, 0, "is missing, and SHA256SUMS lists it: the checkpoint is damaged"));
   }

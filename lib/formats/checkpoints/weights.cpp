@@ -8,6 +8,7 @@
 
 #include "attribute/table.hpp"
 #include "base/error.hpp"
+#include "base/folder.hpp"
 #include "base/json.hpp"
 #include "checkpoints/fact.hpp"
 #include "tensorfile/state_dict.hpp"
@@ -50,7 +51,7 @@ void compare_others(State& into, const std::string& folder, const StateDict& dic
        {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"}) {
     const std::string path = folder + "/" + file;
     std::error_code failure;
-    if (!fs::exists(path, failure) || fs::equivalent(path, dict.path(), failure)) continue;
+    if (!is_there(path) || fs::equivalent(path, dict.path(), failure)) continue;
     const StateDict other = tensorfile::open_state_dict(path);
     std::string unlike = other.entries().size() == dict.entries().size() ? "" : "another number of tensors";
     for (const auto& entry : other.entries()) {
@@ -88,10 +89,9 @@ void add_model(State& into, const std::string& path) {
 }
 
 void add_documents(State& into, const std::string& folder) {
-  std::error_code failure;
   const auto take = [&](const char* file, const auto& part) {
     const std::string path = folder + "/" + file;
-    if (fs::exists(path, failure)) into.attempt([&] { part(path); });
+    if (is_there(path)) into.attempt([&] { part(path); });
   };
   for (const auto& [file, kind] : {std::pair{"gradients.pt", "gradient"}, {"gradient_norms.pt", "gradient norms"}}) {
     take(file, [&](const std::string& path) {

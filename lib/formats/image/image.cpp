@@ -6,7 +6,6 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "base/words.hpp"
-#include "image/format.hpp"
 
 namespace zs::image {
 namespace {

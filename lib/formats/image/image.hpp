@@ -26,4 +26,11 @@ inline constexpr std::int64_t kMostPixels = 89478485;
 /// Whether the file name has an image's extension: *.jpg, *.jpeg, *.png, in any case.
 bool names_image(std::string_view path);
 
+// The decoders, one per format: only for sources of this folder.
+Image decode_jpeg(std::string_view bytes, const std::string& path);
+Image decode_png(std::string_view bytes, const std::string& path);
+
+/// Throws zs::Error if there are more pixels than kMostPixels, or none.
+void check_size(std::int64_t width, std::int64_t height, const std::string& path);
+
 }  // namespace zs::image

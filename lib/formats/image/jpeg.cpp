@@ -7,7 +7,7 @@
 #include <jerror.h>
 
 #include "base/error.hpp"
-#include "image/format.hpp"
+#include "image/image.hpp"
 
 namespace zs::image {
 namespace {

@@ -41,10 +41,7 @@ Inside inside(const std::string& folder) {
   return found;
 }
 
-bool exists(const std::string& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
+bool exists(const std::string& path) { return is_there(path); }
 
 /// Images by class, then made one list.
 class Classes {
@@ -130,8 +127,7 @@ Part named_in(const std::string& folder, const std::string& file, const Names& c
 /// The folder of a part under any of its names; "" if there is none.
 std::string part_folder(const std::string& folder, std::initializer_list<const char*> names) {
   for (const char* const name : names) {
-    std::error_code ignored;
-    if (const std::string path = folder + "/" + name; fs::is_directory(path, ignored)) return path;
+    if (const std::string path = folder + "/" + name; is_folder(path)) return path;
   }
   return "";
 }
@@ -149,10 +145,7 @@ void Part::add(std::string path, std::int64_t label) {
   labels.push_back(label);
 }
 
-Names classes_of(const std::string& folder) {
-  std::error_code ignored;
-  return fs::is_directory(folder, ignored) ? inside(class_root(folder)).folders : Names();
-}
+Names classes_of(const std::string& folder) { return is_folder(folder) ? inside(class_root(folder)).folders : Names(); }
 
 Listing list(const std::string& folder) {
   Listing listing;

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "image/format.hpp"
+#include "image/image.hpp"
 
 namespace zs::image {
 namespace {

@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "base/start.hpp"
 #include "h5/image.hpp"
 #include "metric/hdf5.hpp"
 #include "metric/summary_text.hpp"
@@ -150,8 +148,7 @@ std::string content(Input& input) {
 
 std::string file_in(const std::string& folder) {
   const std::string path = folder + "/metrics.h5";
-  std::error_code failure;
-  const bool found = std::filesystem::is_directory(folder, failure) && std::filesystem::is_regular_file(path, failure);
+  const bool found = is_folder(folder) && is_file(path);
   return found ? path : "";
 }
 

@@ -61,7 +61,7 @@ void MeanOfRanks::pass_on(const Group& group) {
   for (std::size_t column = 0; column < joined_.size(); ++column) {
     const std::size_t source = sources_[column];
     if (source == kCounter) {
-      texts[column] = to_text(static_cast<std::int64_t>(group.rows.size()));
+      texts[column] = std::to_string(group.rows.size());
       continue;
     }
     double sum = 0;

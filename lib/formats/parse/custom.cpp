@@ -7,6 +7,7 @@
 
 #include "base/file.hpp"
 #include "base/host.hpp"
+#include "base/words.hpp"
 #include "parse/dialect.hpp"
 #include "parse/run.hpp"
 
@@ -29,9 +30,8 @@ std::string usual_place() {
 
 /// The same; "" if it is not there.
 std::string usual_file() {
-  std::error_code ignored;
   const std::string path = usual_place();
-  return !path.empty() && std::filesystem::is_regular_file(path, ignored) ? path : "";
+  return !path.empty() && is_file(path) ? path : "";
 }
 
 }  // namespace
@@ -50,13 +50,10 @@ void customize(const std::string& file, std::function<void(const std::string&)> 
   const std::string path = file.empty() ? usual_file() : file;
   if (path.empty()) return;
   Input input(path);
-  const std::string text = input.read_all();
   std::int64_t number = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = trimmed(std::string_view(text).substr(at, end - at));
+  for (const std::string& text : lines_of(input.read_all())) {
+    std::string_view line = trimmed(text);
     if (line.ends_with('\r')) line = trimmed(line.substr(0, line.size() - 1));
-    at = end + 1;
     ++number;
     if (line.empty() || line.starts_with('#')) continue;
     try {
@@ -91,7 +88,7 @@ std::pair<std::string, std::string> learn(const std::string& log, const std::str
   std::error_code ignored;
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
-  const bool known = std::filesystem::is_regular_file(path, ignored);
+  const bool known = is_file(path);
   std::string text = known ? Input(path).read_all() : "";
   if (!text.empty() && !text.ends_with('\n')) text += '\n';
   text += "# learned from " + log + "\n" + pattern + "\n";

@@ -9,7 +9,7 @@
 
 #include "base/json.hpp"
 #include "base/number.hpp"
-#include "base/shell.hpp"
+#include "base/words.hpp"
 #include "metric/file.hpp"
 #include "parse/names.hpp"
 #include "parse/text.hpp"
@@ -103,12 +103,8 @@ Batch read_metadata(const std::string& path) {
 /// "Condition NAME completed with exit code N".
 Batch read_experiment_log(const std::string& path) {
   Batch batch;
-  const std::string content = Input(path).read_all();
-  std::string_view rest = content;
-  while (!rest.empty()) {
-    std::string_view line = rest.substr(0, std::min(rest.find('\n'), rest.size()));
-    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-    line = trimmed(line);
+  for (const std::string& text : lines_of(Input(path).read_all())) {
+    std::string_view line = trimmed(text);
     if (skip(line, "Start time: "))
       batch.whole["batch_start"] = line;
     else if (skip(line, "End time: "))

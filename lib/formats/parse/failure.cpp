@@ -19,7 +19,7 @@
 #include "attribute/state.hpp"
 #include "base/number.hpp"
 #include "parse/dialect.hpp"
-#include "parse/exception.hpp"
+#include "parse/text.hpp"
 
 namespace zs::parse {
 namespace {
@@ -58,7 +58,7 @@ class Failure : public Dialect {
       handled_.insert(std::string(rank_));
       return {true};
     }
-    if (begins_traceback(text)) {
+    if (text.find("Traceback (most recent call last)") != text.npos) {
       in_traceback_ = true;
       traceback_line_ = line.number;
       return {true};

@@ -7,7 +7,6 @@
 #include <array>
 #include <deque>
 #include <map>
-#include <optional>
 
 #include "base/number.hpp"
 #include "base/words.hpp"
@@ -82,7 +81,7 @@ constexpr auto kUnits = std::to_array<std::pair<std::string_view, std::string_vi
     {{"ms", "iteration_time"}, {"%", "mfu"}, {" ms", "iteration_time"}, {" tok/s", "tokens_per_second"}});
 
 /// "a;b" as a and b; "" as none.
-std::vector<std::string> entries_of(std::string_view text) {
+std::vector<std::string> listed(std::string_view text) {
   return text.empty() ? std::vector<std::string>() : split(text, ";");
 }
 
@@ -123,8 +122,8 @@ class Forms : public Dialect {
     for (const Form& form : kForms) {
       if (form.dialect != dialect) continue;
       Row& row = rows_.emplace_back(&form, form.head.substr(0, form.head.find_first_of("#~*")));
-      row.first = entries_of(form.first), row.lacks = entries_of(form.lacks);
-      for (const std::string& entry : entries_of(form.names))
+      row.first = listed(form.first), row.lacks = listed(form.lacks);
+      for (const std::string& entry : listed(form.names))
         row.names[entry.substr(0, entry.find('='))] = entry.substr(entry.find('=') + 1);
     }
     for (const Closing& closing : kClosings) {

@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <utility>
 
 #include "base/words.hpp"
 #include "parse/dialect.hpp"

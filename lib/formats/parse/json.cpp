@@ -136,8 +136,7 @@ class MlLog : public Dialect {
   static constexpr std::array<std::string_view, 5> kLanguage = {"gpt", "llama", "mixtral", "deepseek", "moe"};
 
   std::string_view of(std::string_view key) const {
-    const auto found = std::find_if(json_.fields().begin(), json_.fields().end(),
-                                    [&](const Field& field) { return field.key == key; });
+    const auto found = std::ranges::find(json_.fields(), key, &Field::key);
     return found == json_.fields().end() ? std::string_view() : found->value;
   }
 

@@ -5,7 +5,7 @@
 //   Namespace(model_name='gpt2', batch_size=1, compile=True, passes=None, ...)
 #include <algorithm>
 
-#include "base/word_list.hpp"
+#include "base/words.hpp"
 #include "parse/dialect.hpp"
 
 namespace zs::parse {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/number.hpp"
-#include "base/shell.hpp"
 #include "base/text.hpp"
+#include "base/words.hpp"
 #include "parse/dialect.hpp"
 #include "parse/text.hpp"
 
@@ -54,9 +54,7 @@ std::vector<Pair> pairs_in(std::string_view line) {
 }
 
 std::string_view column_of(std::string_view key) {
-  std::string name(key);
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 32) : c; });
+  const std::string name = lower(key);
   const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
   if (has("loss") || name == "l") return has("val") ? "valid_loss" : "loss";
   if (has("epoch") || name == "ep") return "epoch";
@@ -76,25 +74,6 @@ int score_of(std::string_view line) {
     counted = counted || column == "loss" || column == "step" || column == "valid_loss";
   }
   return counted ? score : 0;
-}
-
-/// `text` for a regular expression.
-void add_text(std::string& pattern, std::string_view text) {
-  for (const char c : text) {
-    if (std::string_view("\\^$.|?*+()[]{}").find(c) != std::string_view::npos) pattern += '\\';
-    pattern += c;
-  }
-}
-
-/// The columns of a line's pairs, a loss for certain: the first of each, by name.
-bool has_step_and_loss(std::string_view line) {
-  bool step = false, loss = false;
-  for (const Pair& pair : pairs_in(line)) {
-    const std::string_view column = column_of(pair.key);
-    step = step || column == "step";
-    loss = loss || column == "loss";
-  }
-  return step && loss;
 }
 
 /// Whether one record with a step and a loss, both numbers, came of a line.
@@ -119,9 +98,8 @@ std::string pattern_for(std::string_view line) {
   for (const Pair& pair : pairs_in(line)) {
     const std::string name(column_of(pair.key));
     if (name.empty() || std::ranges::find(names, name) != names.end()) continue;
-    pattern += pattern.empty() ? "\\b" : ".*?\\b";
-    add_text(pattern, pair.key);
-    pattern += "[\\s:=#\\[(\"']*(?P<" + name + (name == "step" ? ">\\d+)" : ">[-+.\\w]+)");
+    pattern += (pattern.empty() ? "\\b" : ".*?\\b") + std::string(pair.key) + "[\\s:=#\\[(\"']*(?P<" + name +
+               (name == "step" ? ">\\d+)" : ">[-+.\\w]+)");
     names.push_back(name);
   }
   const auto has = [&](const char* name) { return std::ranges::find(names, name) != names.end(); };
@@ -132,7 +110,7 @@ void Likeliest::see(std::string_view line, std::int64_t number) {
   if (line.size() > kLongest) return;
   const int score = score_of(line);
   if (score < kLeast) return;
-  if (lines_.size() < kKept && has_step_and_loss(line)) lines_.emplace_back(line);
+  if (lines_.size() < kKept && !pattern_for(line).empty()) lines_.emplace_back(line);
   if (score <= score_) return;
   score_ = score;
   line_ = line;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The logs of a folder without metadata.json.
-#include <algorithm>
 #include <filesystem>
 #include <set>
 
+#include "base/folder.hpp"
 #include "parse/run.hpp"
 
 namespace zs::parse {
@@ -24,10 +24,8 @@ bool is_log(std::string name) {
 /// The logs of one folder, without those that only say more of another.
 std::vector<std::string> logs_of(const fs::path& folder) {
   std::set<std::string> names;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (const std::string name = entry.path().filename().string(); is_log(name) && entry.is_regular_file(error))
-      names.insert(name);
+  for (const fs::path& entry : entries_of(folder)) {
+    if (const std::string name = entry.filename().string(); is_log(name) && is_file(entry)) names.insert(name);
   }
   std::vector<std::string> logs;
   for (const std::string& name : names) {
@@ -56,13 +54,7 @@ std::vector<Job> jobs_in(const std::string& folder) {
     const std::size_t at = job.run.rfind("_detailed");
     if (at != std::string::npos && at > 0 && at + 9 == job.run.size()) job.run.resize(at);
   }
-  std::vector<fs::path> parts;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.is_directory(error)) parts.push_back(entry.path());
-  }
-  std::ranges::sort(parts);
-  for (const fs::path& part : parts) {
+  for (const fs::path& part : entries_of(folder)) {
     const auto [revision, run] = revision_of(part.filename().string());
     const std::vector<std::string> logs = revision.empty() ? std::vector<std::string>() : logs_of(part);
     if (logs.empty()) continue;

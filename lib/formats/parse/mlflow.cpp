@@ -132,19 +132,16 @@ MlflowRun of_folder(const std::string& folder, const FaultSink& faults) {
 
 /// Whether a folder is a run of MLflow's file store: mlruns/EXPERIMENT/RUN.
 bool is_run(const fs::path& folder) {
-  std::error_code error;
-  if (!fs::is_regular_file(folder / "meta.yaml", error)) return false;
-  return fs::is_directory(folder / "metrics", error) || fs::is_directory(folder / "params", error) ||
-         fs::is_directory(folder / "tags", error);
+  if (!is_file(folder / "meta.yaml")) return false;
+  return is_folder(folder / "metrics") || is_folder(folder / "params") || is_folder(folder / "tags");
 }
 
 /// The runs in a store, in an experiment of it, or the folder itself.
 void find_runs(const fs::path& folder, int depth, std::vector<fs::path>& runs) {
-  std::error_code error;
   const bool run = is_run(folder);
   if (run) runs.push_back(folder);
-  if (depth == 0 || (depth == 1 && (run || !fs::is_regular_file(folder / "meta.yaml", error)))) return;
-  for (const auto& entry : fs::directory_iterator(folder, error)) find_runs(entry.path(), depth - 1, runs);
+  if (depth == 0 || (depth == 1 && (run || !is_file(folder / "meta.yaml")))) return;
+  for (const fs::path& entry : entries_of(folder)) find_runs(entry, depth - 1, runs);
 }
 
 }  // namespace
@@ -180,10 +177,8 @@ std::vector<Job> mlflow_jobs(const std::string& path) {
           add(std::move(job), row(2) == "1");
         });
   } else {
-    std::error_code unreadable;
-    for (const auto& entry : fs::directory_iterator(path, unreadable)) {
-      if (is_mlflow_store(entry.path().string()))
-        std::ranges::move(mlflow_jobs(entry.path().string()), std::back_inserter(jobs));
+    for (const fs::path& entry : entries_of(path)) {
+      if (is_mlflow_store(entry.string())) std::ranges::move(mlflow_jobs(entry.string()), std::back_inserter(jobs));
     }
     runs_found = jobs.size();
     std::vector<fs::path> runs;
@@ -192,7 +187,7 @@ std::vector<Job> mlflow_jobs(const std::string& path) {
     for (const fs::path& run : runs) {
       std::error_code error;
       add(Job{as_word(fs::weakly_canonical(run).filename().string()), {run.string()}, {}},
-          fs::is_directory(run / "metrics", error) && !fs::is_empty(run / "metrics", error));
+          is_folder(run / "metrics") && !fs::is_empty(run / "metrics", error));
     }
   }
   if (jobs.size() < runs_found && !jobs.empty())

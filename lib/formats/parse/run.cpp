@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/checksum.hpp"
+#include "base/folder.hpp"
 #include "base/number.hpp"
 #include "base/secret.hpp"
 #include "metric/file.hpp"
@@ -45,15 +46,11 @@ LogName name_of(const std::string& path) {
     }
   }
   drop(".log");
-  if (name == "metrics.csv") {  // Lightning's: lightning_logs/version_0/metrics.csv
-    std::error_code ignored;
-    const std::string folder = std::filesystem::absolute(path, ignored).parent_path().filename().string();
-    if (folder.starts_with("version_")) return {as_word(folder)};
-  }
-  // A training's own log is named as its folder is.
   std::error_code ignored;
   const std::filesystem::path folder = std::filesystem::absolute(path, ignored).parent_path();
-  if (name == "run" && std::filesystem::is_directory(folder / "record", ignored)) name = folder.filename().string();
+  const bool lightning = name == "metrics.csv" && folder.filename().string().starts_with("version_");
+  // A training's own log, and Lightning's lightning_logs/version_0/metrics.csv, are named as their folder is.
+  if (lightning || (name == "run" && is_folder(folder / "record"))) name = folder.filename().string();
   return {as_word(name), rotation};
 }
 
@@ -72,9 +69,8 @@ std::vector<std::string> runs_of_table(const std::string& path) {
   constexpr std::size_t kLongest = 1 << 20;  // a table's header
   std::string name = path;
   if (name.ends_with(".gz")) name.resize(name.size() - 3);
-  std::error_code ignored;
   const bool document = name.ends_with(".json");
-  if (!(document || name.ends_with(".csv")) || !std::filesystem::is_regular_file(path, ignored)) return {};
+  if (!(document || name.ends_with(".csv")) || !is_file(path)) return {};
   Input input(path);
   if (document) return methods_of(input.read_all());
   std::string head(kLongest, '\0');

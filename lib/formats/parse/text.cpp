@@ -200,6 +200,20 @@ std::string_view rank_of(std::string_view prefix) {
   return rest.starts_with(": ") || rest == ":" ? rank : std::string_view{};
 }
 
+RankLine rank_line(std::string_view line) {
+  const std::size_t at = line.find("]: ");
+  if (!line.starts_with("[rank") || at == std::string_view::npos) return {{}, line};
+  return {line.substr(5, at - 5), line.substr(at + 3)};
+}
+
+bool is_exception(std::string_view line) {
+  static constexpr std::array<std::string_view, 7> kEnds = {"Error",   "Exception", "Interrupt", "Exit",
+                                                            "Failure", "Expired",   "Iteration"};
+  const std::string_view name = take_key(line);
+  if (name.empty() || !is_alpha(name.front()) || !(line.empty() || line.starts_with(":"))) return false;
+  return std::ranges::any_of(kEnds, [&](std::string_view end) { return name.ends_with(end); });
+}
+
 std::optional<std::pair<double, std::size_t>> stamp_in(std::string_view text) {
   constexpr std::string_view kShape = "0000-00-00 00:00:00";
   for (std::size_t at = text.size() - std::min(text.size(), kShape.size() - 1); at-- > 0;) {

@@ -72,6 +72,17 @@ std::string_view without_escapes(std::string_view text, std::string& storage);
 constexpr std::size_t kLongestRank = 9;
 std::string_view rank_of(std::string_view prefix);
 
+/// A line with PyTorch's mark of a rank: "[rank3]: KeyError: 'loss'".
+struct RankLine {
+  std::string_view rank;  ///< "3"; "" without a mark
+  std::string_view text;  ///< without the mark
+};
+RankLine rank_line(std::string_view line);
+
+/// Whether a line is the last of a traceback: "torch.cuda.OutOfMemoryError: CUDA out of memory", "KeyboardInterrupt".
+/// Only recognises classes whose names end as Python's own do.
+bool is_exception(std::string_view line);
+
 /// The last stamp of a logger in `text`, "2025-06-01 12:00:00,123", in seconds, and where it begins.
 std::optional<std::pair<double, std::size_t>> stamp_in(std::string_view text);
 

@@ -27,15 +27,6 @@ std::string file_name(const fs::path& path) { return path.filename().string(); }
 
 bool is_event_file(const std::string& name) { return name.find(".tfevents.") != std::string::npos; }
 
-/// The entries of a folder by name, which W&B and TensorBoard begin with the time.
-std::vector<fs::path> entries(const fs::path& folder) {
-  std::vector<fs::path> paths;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) paths.push_back(entry.path());
-  std::ranges::sort(paths);
-  return paths;
-}
-
 /// "offline-run-20261120_084212-p1omvm0b" -> "p1omvm0b"; "" for another name.
 std::string wandb_id(std::string name) {
   for (const char* const head : {"offline-", "dryrun-", "run-"}) {
@@ -49,12 +40,11 @@ std::string wandb_id(std::string name) {
 /// The files of the W&B run in a folder: run-ID.wandb, or the history of W&B before 0.10.
 std::vector<std::string> wandb_in(const fs::path& folder) {
   std::vector<std::string> files;
-  for (const fs::path& path : entries(folder)) {
+  for (const fs::path& path : entries_of(folder)) {
     if (file_name(path).ends_with(".wandb")) files.push_back(path.string());
   }
   for (const fs::path& path : {folder / kHistory, folder / "files" / kHistory}) {
-    std::error_code error;
-    if (files.empty() && fs::is_regular_file(path, error)) files.push_back(path.string());
+    if (files.empty() && is_file(path)) files.push_back(path.string());
   }
   return files;
 }
@@ -69,11 +59,10 @@ void read_beside(const fs::path& history, Job& job) {
   };
   const fs::path folder = history.parent_path();
   for (const fs::path& place : {folder, folder / "files"}) {
-    std::error_code error;
     const std::string configuration = (place / "config.yaml").string(),
                       summary = (place / "wandb-summary.json").string();
     try {
-      if (fs::is_regular_file(configuration, error)) {
+      if (is_file(configuration)) {
         const auto told = config::Config::parse(Input(configuration).read_all(), configuration);
         for (config::Entry entry : told.entries()) {
           // Each value is under "value", and in old files its description under "desc".
@@ -81,7 +70,7 @@ void read_beside(const fs::path& history, Job& job) {
           if (at != std::string::npos) add("", entry.key.erase(at, 6), entry.value);
         }
       }
-      if (!fs::is_regular_file(summary, error)) continue;
+      if (!is_file(summary)) continue;
       const std::string text = Input(summary).read_all();
       FlatJson json;
       if (!json.read(text)) job.faults.push_back({summary, 0, "is not JSON: " + json.fault()});
@@ -134,7 +123,7 @@ bool holds_hparams(const fs::path& folder, const std::vector<std::string>& logs)
 /// The runs of TensorBoard in a folder and those below it, the folder's own first.
 void find_events(const fs::path& folder, const std::string& name, int depth, std::vector<Job>& jobs,
                  bool below_run = false) {
-  const std::vector<fs::path> paths = entries(folder);
+  const std::vector<fs::path> paths = entries_of(folder);
   Job job{as_word(name), {}, {}};
   job.source = Source::tensorboard;
   for (const fs::path& path : paths) {
@@ -144,7 +133,7 @@ void find_events(const fs::path& folder, const std::string& name, int depth, std
   if (run && !(below_run && holds_hparams(folder, job.logs))) jobs.push_back(std::move(job));
   for (const fs::path& path : paths) {
     std::error_code error;
-    if (fs::is_symlink(path, error) || !fs::is_directory(path, error) || depth >= kDeepestFolder) continue;
+    if (fs::is_symlink(path, error) || !is_folder(path) || depth >= kDeepestFolder) continue;
     find_events(path, (depth == 0 ? "" : name + "_") + file_name(path), depth + 1, jobs, run);
   }
 }
@@ -172,8 +161,7 @@ void name_as_given(std::vector<Job>& jobs) {
 
 std::vector<Job> tracked_jobs(const std::string& folder) {
   std::error_code error;
-  const fs::path place =
-      fs::is_directory(fs::path(folder) / "wandb", error) ? fs::path(folder) / "wandb" : fs::path(folder);
+  const fs::path place = is_folder(fs::path(folder) / "wandb") ? fs::path(folder) / "wandb" : fs::path(folder);
   std::vector<Job> jobs;
   const fs::path whole = fs::canonical(folder, error);
   if (const std::string id = wandb_id(file_name(whole)); !id.empty()) {
@@ -183,7 +171,7 @@ std::vector<Job> tracked_jobs(const std::string& folder) {
       return one;
     }
   }
-  for (const fs::path& path : entries(place)) {
+  for (const fs::path& path : entries_of(place)) {
     const std::string id = fs::is_symlink(path, error) ? "" : wandb_id(file_name(path));
     if (id.empty()) continue;
     const auto files = wandb_in(path);
@@ -211,7 +199,7 @@ std::vector<std::string> wandb_places(const std::string& folder) {
   for (const fs::path& path : candidates) {
     const std::string text = path.string();
     const bool known = std::ranges::find(places, text) != places.end();
-    if (!known && fs::is_directory(path, error)) places.push_back(text);
+    if (!known && is_folder(path)) places.push_back(text);
   }
   return places;
 }
@@ -219,7 +207,7 @@ std::vector<std::string> wandb_places(const std::string& folder) {
 std::vector<std::string> wandb_files(const std::vector<std::string>& places, const std::string& id) {
   std::vector<std::string> files;
   for (const std::string& place : places) {
-    for (const fs::path& path : entries(place)) {
+    for (const fs::path& path : entries_of(place)) {
       std::error_code error;
       if (fs::is_symlink(path, error) || wandb_id(file_name(path)) != id) continue;
       for (std::string& file : wandb_in(path)) files.push_back(std::move(file));

@@ -63,8 +63,7 @@ class Check {
       unseen("how many lines were written, which its recorder does not say");
     else if (*end.lines != static_cast<std::int64_t>(file.lines.size()))
       fault(file, 0,
-            "has " + to_text(static_cast<std::int64_t>(file.lines.size())) + " steps of " + to_text(*end.lines) +
-                " that were written");
+            "has " + std::to_string(file.lines.size()) + " steps of " + to_text(*end.lines) + " that were written");
   }
 
   /// Each part has the steps that are due, and no others but the row of its end.
@@ -116,8 +115,7 @@ class Check {
       const auto& its_parts = run_.parts.at(static_cast<int>(rank));
       if (theirs.size() != heads.size()) {
         fault(files_[rank], 0,
-              "has " + to_text(static_cast<std::int64_t>(theirs.size())) + " parts, rank 0 " +
-                  to_text(static_cast<std::int64_t>(heads.size())));
+              "has " + std::to_string(theirs.size()) + " parts, rank 0 " + std::to_string(heads.size()));
         continue;
       }
       for (std::size_t i = 0; i < heads.size(); ++i) {

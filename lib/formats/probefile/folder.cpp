@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "base/folder.hpp"
 #include "base/number.hpp"
 
 namespace zs::probefile {
@@ -14,11 +15,10 @@ std::string path_of(const std::string& folder, int rank) { return folder + "/ran
 std::vector<std::int64_t> ranks_in(const std::string& folder) {
   namespace fs = std::filesystem;
   std::vector<std::int64_t> ranks;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    std::string_view name = entry.path().native();
+  for (const fs::path& entry : entries_of(folder)) {
+    std::string_view name = entry.native();
     name.remove_prefix(name.rfind('/') + 1);
-    if (!name.starts_with("rank-") || !name.ends_with(".jsonl") || !entry.is_regular_file(ignored)) continue;
+    if (!name.starts_with("rank-") || !name.ends_with(".jsonl") || !is_file(entry)) continue;
     if (const auto rank = parse_int(name.substr(5, name.size() - 11)); rank && *rank >= 0) ranks.push_back(*rank);
   }
   std::ranges::sort(ranks);

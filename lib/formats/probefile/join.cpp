@@ -7,7 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "base/closeness.hpp"
 #include "base/error.hpp"
 #include "base/number.hpp"
 

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "base/base64.hpp"
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "probefile/fields.hpp"
 
 // Functions of share/probe/zs_probe/native.c, which documents them.

@@ -7,7 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "base/base64.hpp"
+#include "base/text.hpp"
 
 namespace zs::probefile {
 namespace {

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "base/base64.hpp"
 #include "base/error.hpp"
+#include "base/text.hpp"
 
 namespace zs::probefile {
 namespace {

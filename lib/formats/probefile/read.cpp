@@ -9,7 +9,6 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
-#include "base/start.hpp"
 #include "probefile/check.hpp"
 #include "probefile/folder.hpp"
 #include "probefile/join.hpp"
@@ -138,9 +137,8 @@ class Growing::Reader {
 
   /// Files of ranks that the training does not have are of another one.
   void foreign() {
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
-      const std::string name = entry.path().filename().string();
+    for (const fs::path& entry : entries_of(folder_)) {
+      const std::string name = entry.filename().string();
       if (!name.starts_with("rank-")) continue;
       if (name.ends_with(".refused") && refused_.insert(name).second)
         run_.unseen.push_back("another training that began in " + folder_ + " (" + name +

@@ -26,8 +26,6 @@ class Growing {
   class Reader;
   explicit Growing(const std::string& folder);
   ~Growing();
-  Growing(const Growing&) = delete;
-  Growing& operator=(const Growing&) = delete;
   Run& read();
   /// Adds the faults of a recording that is complete. Once.
   void settle();

@@ -45,8 +45,7 @@ Recorded recorded(const std::string& path) {
 
 /// Whether a training that has made `done` steps can continue the file. Removes a line that a kill truncated.
 Recorded begin(const std::string& path, std::int64_t done) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return {};
+  if (!is_there(path)) return {};
   const Recorded before = recorded(path);
   if (done == 0 || before.step > done)
     throw Error(path, 0,

@@ -9,7 +9,6 @@
 #include "base/file.hpp"
 #include "base/folder.hpp"
 #include "base/number.hpp"
-#include "base/start.hpp"
 #include "rolloutfile/rows.hpp"
 
 namespace zs::rolloutfile {
@@ -79,10 +78,9 @@ bool named_so(const std::string& name) {
 /// The dumps in a folder and in its known subfolders, by name and first bytes.
 std::vector<std::string> dumps_in(const std::string& folder, bool inside = true, bool one = false) {
   std::vector<std::string> found;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string path = entry.path().string(), name = entry.path().filename().string();
-    if (entry.is_directory(ignored)) {
+  for (const fs::path& entry : entries_of(folder)) {
+    const std::string path = entry.string(), name = entry.filename().string();
+    if (is_folder(entry)) {
       const bool known = name == "rollout_data" || name == "train_data" || name == "dumped_data" || name == "rollout" ||
                          (name.starts_with("step_") && parse_int(name.substr(5)));
       if (!inside || !known) continue;
@@ -124,8 +122,7 @@ std::string text_alone(const std::string& path) {
 }
 
 Dump read(const std::string& path) {
-  std::error_code ignored;
-  const std::vector<std::string> files = fs::is_directory(path, ignored) ? dumps_in(path) : std::vector{path};
+  const std::vector<std::string> files = is_folder(path) ? dumps_in(path) : std::vector{path};
   Dump dump{.path = path};
   for (const std::string& file : files) {
     const Form* const form = form_of(file, first_of(file));

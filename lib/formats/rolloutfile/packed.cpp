@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Binary dumps: files of torch.save, pickles, HDF5.
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"

@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "base/base64.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/number.hpp"
+#include "base/text.hpp"
 
 namespace zs::rolloutfile {
 namespace {

@@ -57,10 +57,6 @@ void collect(const Value& value, std::set<StoragePtr>& storages) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// Adds what torch.load reads.
 void add(ZipWriter& zip, const std::string& place, const Value& root, Reals reals) {
   std::vector<StoragePtr> storages;

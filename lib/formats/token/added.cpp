@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "token/added.hpp"
 
-#include <algorithm>
-
 #include "token/expression.hpp"
 #include "token/unicode.hpp"
 

@@ -2,11 +2,11 @@
 #include "token/cache.hpp"
 
 #include <fcntl.h>
+#include <fmt/chrono.h>
 #include <sys/file.h>
 #include <unistd.h>
 #include <xxhash.h>
 
-#include <array>
 #include <ctime>
 #include <filesystem>
 
@@ -99,13 +99,7 @@ std::vector<Tokenized> tokenized(const std::string& path, const std::string& tok
   return cached(path, tokenizer, folder, making, left_out);
 }
 
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&now, &local);
-  std::array<char, 16> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), "%F", &local)};
-}
+std::string today() { return fmt::format("{:%F}", fmt::localtime(std::time(nullptr))); }
 
 std::string token_cache() {
   for (const auto& [variable, below] :

@@ -42,8 +42,6 @@ class MarkedWriter {
  public:
   MarkedWriter(const std::string& path, Layout layout, Id vocabulary);
   ~MarkedWriter();
-  MarkedWriter(const MarkedWriter&) = delete;
-  MarkedWriter& operator=(const MarkedWriter&) = delete;
   /// REQUIRES: both have the same size.
   void write(const std::vector<Id>& ids, const std::vector<Mark>& marks);
   void commit();

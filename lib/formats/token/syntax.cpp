@@ -2,8 +2,8 @@
 // Converts Oniguruma's syntax to PCRE2's. Syntax with the same meaning is copied, syntax with another meaning is
 // rewritten, and everything else is an error. So no expression has another meaning here than in the tokenizer's
 // program.
+#include <fmt/format.h>
 #include <array>
-#include <cstdio>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -15,13 +15,9 @@ namespace {
 
 std::string ranges(const std::vector<Range>& spans) {
   std::string text;
-  std::array<char, 32> buffer;
   for (const auto& [first, last] : spans) {
-    std::snprintf(buffer.data(), buffer.size(), "\\x{%X}", static_cast<unsigned>(first));
-    text += buffer.data();
-    if (last == first) continue;
-    std::snprintf(buffer.data(), buffer.size(), "-\\x{%X}", static_cast<unsigned>(last));
-    text += buffer.data();
+    text += fmt::format("\\x{{{:X}}}", static_cast<unsigned>(first));
+    if (last != first) text += fmt::format("-\\x{{{:X}}}", static_cast<unsigned>(last));
   }
   return text;
 }

@@ -24,8 +24,7 @@ std::string in_folder(const std::string& path) {
 
 /// The file to open for a path: itself, or what a folder holds.
 std::string chosen(const std::string& path) {
-  std::error_code failure;
-  if (!fs::is_directory(path, failure)) return path;
+  if (!is_folder(path)) return path;
   if (std::string file = in_folder(path); !file.empty()) return file;
   throw Error(path, 0, "holds no tokenizer: neither tokenizer.model nor tokenizer.json nor vocab.json");
 }
@@ -66,10 +65,7 @@ std::vector<Placed> Tokenizer::encode_chat(const std::vector<std::string_view>& 
   return placed;
 }
 
-bool holds_tokenizer(const std::string& path) {
-  std::error_code failure;
-  return fs::is_directory(path, failure) && !in_folder(path).empty();
-}
+bool holds_tokenizer(const std::string& path) { return is_folder(path) && !in_folder(path).empty(); }
 
 std::vector<std::string> tokenizer_files(const std::string& path) {
   const std::string file = chosen(path);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tracker/wandb.hpp"
 
+#include <fmt/chrono.h>
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <ctime>
 #include <filesystem>
@@ -22,11 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string time_name(double seconds) {
-  const auto whole = static_cast<std::time_t>(seconds);
-  std::tm parts{};
-  ::localtime_r(&whole, &parts);
-  std::array<char, 32> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), "%Y%m%d_%H%M%S", &parts)};
+  return fmt::format("{:%Y%m%d_%H%M%S}", fmt::localtime(static_cast<std::time_t>(seconds)));
 }
 
 /// JSON as Python's json writes it: NaN and Infinity are values.

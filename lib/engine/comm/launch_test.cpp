@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/launch.hpp"
+#include "comm/start.hpp"
 
 #include <doctest/doctest.h>
 

@@ -35,8 +35,6 @@ class Progress {
  public:
   Progress(std::unique_ptr<Transport> transport, const Options& options);
   ~Progress() { std::erase(*family_, this); }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
 
   Transport& transport() { return *transport_; }
   /// The progress of a split-off group: a wait for either advances the collectives of both.

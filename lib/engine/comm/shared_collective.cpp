@@ -5,9 +5,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <ctime>
-#include <new>
-
 #include "base/error.hpp"
 #include "base/number.hpp"
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
 
 namespace zs::data {
 
@@ -28,15 +29,14 @@ std::vector<std::string> HeldOut::without_effect(bool has_validation, bool has_t
 }
 
 std::string find(const std::string& name) {
-  std::error_code ignored;
-  if (fs::exists(name, ignored)) return name;
+  if (is_there(name)) return name;
   const char* const root = std::getenv("ZS_DATA");
   const std::string missing = "No such file or directory";
   if (!root || !*root)
     throw Error(name, 0, missing + "; a data set's name is looked for in the folder $ZS_DATA, which is not set");
   for (const std::string& known : {name, fs::path(name).filename().string()}) {
     const fs::path path = fs::path(root) / known;
-    if (!known.empty() && fs::exists(path, ignored)) return path.string();
+    if (!known.empty() && is_there(path)) return path.string();
   }
   const fs::path place = fs::path(root) / fs::path(name).filename();
   throw Error(name, 0,

@@ -2,10 +2,10 @@
 #include "data/text.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
 #include "base/number.hpp"
 #include "chat/tokens.hpp"
 #include "data/corpus.hpp"
@@ -83,8 +83,7 @@ struct Sources {
 };
 
 Sources sources_of(const Text& text) {
-  std::error_code ignored;
-  const bool folder = std::filesystem::is_directory(text.path, ignored);
+  const bool folder = is_folder(text.path);
   Sources found{{{"", {text.path}}}, {}};
   if (folder) found.divisions = token::divisions(text.path, found.left_out);
   found.token_files = folder ? holds_token_files(text.path, found.divisions, found.left_out) : is_token_file(text.path);

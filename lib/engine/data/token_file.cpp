@@ -7,6 +7,7 @@
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
+#include "base/folder.hpp"
 
 namespace zs::data {
 namespace {
@@ -15,10 +16,7 @@ constexpr std::int64_t kPiece = 1 << 16;  // ids that are hashed at once
 
 }  // namespace
 
-bool is_token_file(const std::string& path) {
-  std::error_code ignored;
-  return path.ends_with(".bin") && std::filesystem::is_regular_file(path, ignored);
-}
+bool is_token_file(const std::string& path) { return path.ends_with(".bin") && is_file(path); }
 
 TokenFile::TokenFile(const std::string& path, std::int64_t vocabulary, double percentage, std::int64_t most,
                      const std::string& name, bool whole)

@@ -4,7 +4,6 @@
 // devices give the same bits.
 #pragma once
 #include <bit>
-#include <cmath>
 #include <cstdint>
 
 #include "device/view.hpp"

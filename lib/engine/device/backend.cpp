@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
 
 namespace zs::device::cuda {
 namespace {
@@ -38,7 +39,7 @@ std::string library_path() {
   std::error_code failure;
   const fs::path folder = fs::read_symlink("/proc/self/exe", failure).parent_path();
   for (const fs::path& path : {folder / kName, folder.parent_path() / kName}) {
-    if (fs::exists(path, failure)) return path.string();
+    if (is_there(path)) return path.string();
   }
   return "";
 }

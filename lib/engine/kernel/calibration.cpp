@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/calibration.hpp"
 
+#include <fmt/format.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -31,9 +31,7 @@ std::string Calibration::hash() const {
   if (products.empty()) return "";
   std::string lines;
   for (const auto& [product, algorithm] : products) lines += product + "\t" + algorithm + "\n";
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(XXH3_64bits(lines.data(), lines.size())));
-  return text;
+  return fmt::format("{:016x}", XXH3_64bits(lines.data(), lines.size()));
 }
 
 std::string Calibration::place(const std::string& gpu, const std::string& cublas) {

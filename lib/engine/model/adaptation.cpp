@@ -93,7 +93,7 @@ void add_adapter(std::vector<Parameter>& parameters, std::size_t place, const Ad
 }
 
 /// Words that name something: modules of any depth, "layers", "layers.0", "q_proj", "embed_tokens".
-std::vector<std::string> words_of(const std::vector<std::string>& names) {
+std::vector<std::string> words_in(const std::vector<std::string>& names) {
   std::set<std::string> words;
   for (const std::string& name : names) {
     for (const std::string& word : split(name, ".")) {
@@ -109,7 +109,7 @@ void require_each(const std::vector<std::string>& patterns, const std::vector<st
   for (const std::string& pattern : patterns) {
     if (any(names, pattern, [&](const std::string& name, const std::string& word) { return matches(word, name); }))
       continue;
-    const std::string near = did_you_mean(pattern.substr(pattern.rfind('.') + 1), words_of(names));
+    const std::string near = did_you_mean(pattern.substr(pattern.rfind('.') + 1), words_in(names));
     throw Error(option + ": no " + what + " of the model is named '" + pattern + "'" +
                 (near.empty() && !names.empty() ? " (there is " + names.front() + ")" : near));
   }

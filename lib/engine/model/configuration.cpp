@@ -8,7 +8,6 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/number.hpp"
-#include "base/word_list.hpp"
 #include "base/words.hpp"
 
 namespace zs::model {

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/number.hpp"
-#include "base/word_list.hpp"
 #include "base/words.hpp"
 #include "model/decoder.hpp"
 

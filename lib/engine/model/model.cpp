@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
 #include "base/words.hpp"
@@ -56,8 +57,7 @@ struct Source {
 };
 
 Source find(const std::string& name) {
-  std::error_code ignored;
-  if (fs::is_directory(name, ignored)) {
+  if (is_folder(name)) {
     std::string folder = name;
     while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
     return {Configuration::read(folder + "/config.json"), folder};

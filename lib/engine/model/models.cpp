@@ -3,10 +3,8 @@
 
 #include "base/embedded.hpp"
 
-ZS_EMBEDDED(zs_models, "lib/engine/model/models.json");
-
 namespace zs::model {
 
-const char* const kModels = zs_models;
+ZS_EMBEDDED(kModels, "lib/engine/model/models.json");
 
 }  // namespace zs::model

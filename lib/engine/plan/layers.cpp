@@ -7,7 +7,6 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
-#include "base/word_list.hpp"
 #include "base/words.hpp"
 #include "plan/memory.hpp"
 #include "plan/offload.hpp"

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -285,8 +284,7 @@ Profile profile_from_json(const std::string& text, const std::string& file) {
 }
 
 Profile read_profile(const std::string& path) {
-  std::error_code ignored;
-  const std::string file = std::filesystem::is_directory(path, ignored) ? path + "/profile.json" : path;
+  const std::string file = is_folder(path) ? path + "/profile.json" : path;
   return profile_from_json(Input(file).read_all(), file);
 }
 

@@ -17,8 +17,6 @@ class Annotation {
   /// `type` is the type of the parameters in forward and backward.
   Annotation(const plan::Plan& plan, const plan::Op& op, const comm::Group& group, device::Type type);
   ~Annotation();
-  Annotation(const Annotation&) = delete;
-  Annotation& operator=(const Annotation&) = delete;
 
  private:
   at::RecordFunction guard_;

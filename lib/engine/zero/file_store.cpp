@@ -38,8 +38,6 @@ class Disk {
   /// In `folder`, which is created if missing. Throws zs::Error if that fails.
   explicit Disk(const std::string& folder);
   ~Disk();
-  Disk(const Disk&) = delete;
-  Disk& operator=(const Disk&) = delete;
 
   const std::string& folder() const { return folder_; }
   /// Extends the file to `bytes`, with disk space reserved for all of it; returns errno's text, or "".

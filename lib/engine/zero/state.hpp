@@ -4,7 +4,6 @@
 #pragma once
 #include <functional>
 #include <memory>
-#include <span>
 
 #include "unit/kept.hpp"
 #include "zero/gradient.hpp"

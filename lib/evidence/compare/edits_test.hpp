@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/base64.hpp"
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "base/text.hpp"
 #include "compare/pairs_test.hpp"
 
 namespace zs::compare {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compare/elements.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 
 #include "base/number.hpp"
 #include "base/vectorised.hpp"
+#include "compare/measure.hpp"
 #include "tensorfile/dtype.hpp"
 
 namespace zs::compare {
@@ -242,17 +243,13 @@ Spelt spelt(const Tensor& tensor, std::int64_t index) {
     const std::uint64_t bits = bits_at(bytes + part * form.width / 8, form.width);
     const double value = value_of(tensor.dtype, bits);
     const bool exact = form.kind == Kind::real && std::isfinite(value);
-    std::array<char, 64> hex;
-    if (exact)
-      std::snprintf(hex.data(), hex.size(), "%a", value);
-    else
-      std::snprintf(hex.data(), hex.size(), "0x%0*llx", form.width / 4, static_cast<unsigned long long>(bits));
+    const std::string hex = exact ? hexadecimal(value) : fmt::format("0x{:0{}x}", bits, form.width / 4);
     const std::string decimal =
         form.kind == Kind::real    ? form.width == 64 ? to_text(value) : to_text(static_cast<float>(value))
            : form.kind == Kind::whole ? to_text(static_cast<std::int64_t>(bits << (64 - form.width)) >> (64 - form.width))
                                    : std::to_string(bits);
     made.decimal += (part ? " + i " : "") + decimal;
-    made.hexadecimal += (part ? " + i " : "") + std::string(hex.data());
+    made.hexadecimal += (part ? " + i " : "") + hex;
     if (part == 0) made.value = value, made.bits = bits;
   }
   return made;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compare/measure.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -73,10 +74,6 @@ std::string decimal(double value) {
   return static_cast<double>(narrow) == value || std::isnan(value) ? to_text(narrow) : to_text(value);
 }
 
-std::string hexadecimal(double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%a", value);
-  return text;
-}
+std::string hexadecimal(double value) { return fmt::format("{:a}", value); }
 
 }  // namespace zs::compare

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "attribute/table.hpp"
-#include "base/closeness.hpp"
 #include "base/number.hpp"
 #include "compare/ledger.hpp"
 

@@ -79,10 +79,7 @@ constexpr const char* kFile = "gradients.pt";
 constexpr std::size_t kLargestState = 64 << 20;  // bytes
 
 /// Other users may write to a registry: only regular files are opened, since reading a pipe would block.
-bool has_gradients(const fs::path& folder) {
-  std::error_code failure;
-  return fs::is_regular_file(folder / kFile, failure);
-}
+bool has_gradients(const fs::path& folder) { return is_file(folder / kFile); }
 
 std::optional<std::int64_t> step_in_name(const fs::path& folder) {
   const std::string name = folder.filename().string();
@@ -93,8 +90,7 @@ std::optional<std::int64_t> step_in_name(const fs::path& folder) {
 /// Steps done, from the checkpoint's own state, else from its folder's name.
 std::optional<std::int64_t> step_of(const fs::path& folder) {
   const std::string path = (folder / "accelerator_states/state.json").string();
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return step_in_name(folder);
+  if (!is_there(path)) return step_in_name(folder);
   try {
     return json_of(read_regular(path, kLargestState).bytes, path).at("step").get<std::int64_t>();
   } catch (const nlohmann::json::exception& error) {

@@ -9,7 +9,6 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/folder.hpp"
-#include "base/start.hpp"
 #include "base/text.hpp"
 #include "checkpoints/folders.hpp"
 #include "h5/image.hpp"
@@ -83,10 +82,7 @@ Kind kind_of_file(const std::string& path) {
   return bytes.starts_with("{") && bytes.find("\"zs_profile\"") < 100 ? Kind::profile : Kind::text;
 }
 
-bool is_trace_file(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored) && kind_of_file(path) == Kind::trace;
-}
+bool is_trace_file(const std::string& path) { return is_file(path) && kind_of_file(path) == Kind::trace; }
 
 /// Names of files that only checkpoints have, next to the names that checkpoints::is_plain() knows.
 bool marks_checkpoint(const std::string& name) {

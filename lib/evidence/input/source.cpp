@@ -70,12 +70,9 @@ struct Found {
     add_jobs(parse::jobs_of(logs), true);
   }
   void add_registry(const std::string& folder) {
-    std::vector<std::string> runs;
-    for (const auto& entry : fs::directory_iterator(folder)) {
-      if (!metric::file_in(entry.path().string()).empty()) runs.push_back(entry.path().string());
+    for (const fs::path& run : entries_of(folder)) {
+      if (!metric::file_in(run.string()).empty()) add_run(run.string());
     }
-    std::ranges::sort(runs);
-    for (const std::string& run : runs) add_run(run);
   }
 };
 

@@ -63,13 +63,13 @@ constexpr PlaceWords kPlaceWords[] = {
     {"resume", "resume", kBeforeStep},
 };
 
-PlaceWords words_of(std::string_view place) {
+PlaceWords place_words(std::string_view place) {
   const auto* const row = std::ranges::find(kPlaceWords, place, &PlaceWords::place);
   return row == std::end(kPlaceWords) ? PlaceWords{place, ""} : *row;
 }
 
 std::string what(const std::string& place) {
-  const std::string_view words = words_of(place).what;
+  const std::string_view words = place_words(place).what;
   return words.empty() ? "optimizer state " + place.substr(place.find('.') + 1) : std::string(words);
 }
 
@@ -273,15 +273,15 @@ class Report {
     add("step", to_text(finding.step));
     add("what", what(finding.place));
     if (!finding.parameter.empty()) add("parameter", finding.parameter);
-    add("stage", std::string(words_of(finding.place).stage));
+    add("stage", std::string(place_words(finding.place).stage));
     add("relation", finding.relation);
     add("residual", to_rounded_text(finding.residual, 2));
     add("distance", to_rounded_text(finding.distance, 3));
     add("bound", to_rounded_text(finding.bound, 3));
     if (!finding.tensors.empty()) {
       std::vector<std::string> names = finding.tensors;
-      add("tensors", to_text(static_cast<std::int64_t>(names.size())) + " of " +
-                         to_text(static_cast<std::int64_t>(finding.total)) + ": " + some(names));
+      add("tensors", std::to_string(names.size()) + " of " + to_text(static_cast<std::int64_t>(finding.total)) + ": " +
+                         some(names));
     }
     element(finding);
   }

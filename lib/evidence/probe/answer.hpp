@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 
-#include "compare/answer_lines.hpp"
 #include "compare/measure.hpp"
 #include "compare/verdict.hpp"
 #include "probe/diagnosis.hpp"

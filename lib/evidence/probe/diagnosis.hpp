@@ -83,8 +83,6 @@ class Diagnosing {
   /// All of them must outlive this object.
   Diagnosing(const Run& a, const Run& b, const Run* floor);
   ~Diagnosing();
-  Diagnosing(const Diagnosing&) = delete;
-  Diagnosing& operator=(const Diagnosing&) = delete;
   Diagnosis next();
   std::int64_t last() const;  ///< the last step that was compared; -1: none
 

@@ -12,8 +12,6 @@
 namespace zs::probe {
 namespace {
 
-std::string whole_text(std::size_t number) { return to_text(static_cast<std::int64_t>(number)); }
-
 /// A rank for each data-parallel rank: ranks that share one read the same samples.
 std::map<int, int> readers(const Step& step) {
   std::map<int, int> first;
@@ -71,12 +69,12 @@ void SampleJudge::step(const Moment& now) {
     const auto& batch = now.step.ranks.at(rank).batch;
     for (std::size_t micro = 0; micro < batch.size(); ++micro) {
       if (batch[micro].empty()) continue;  // not seen: PyTorch 1.13 shows no keyword argument of a model
-      const std::string mine = "micro-batch " + whole_text(micro + 1) + " of rank " + std::to_string(rank);
+      const std::string mine = "micro-batch " + std::to_string(micro + 1) + " of rank " + std::to_string(rank);
       const auto [known, added] = whole.try_emplace(batch[micro], rank, micro);
       if (!added) {
         tally_.breach({now.number, "batch",
-                       mine + " has the samples of micro-batch " + whole_text(known->second.second + 1) + " of rank " +
-                           std::to_string(known->second.first)});
+                       mine + " has the samples of micro-batch " + std::to_string(known->second.second + 1) +
+                           " of rank " + std::to_string(known->second.first)});
         continue;
       }
       std::set<std::string> told;
@@ -90,7 +88,7 @@ void SampleJudge::step(const Moment& now) {
         const auto [first, fresh] = here.try_emplace(sample, rank, micro);
         if (!fresh && !grouped && told.insert(sample).second)
           tally_.breach({now.number, "batch",
-                         "a sample of " + mine + " is also in micro-batch " + whole_text(first->second.second + 1) +
+                         "a sample of " + mine + " is also in micro-batch " + std::to_string(first->second.second + 1) +
                              " of rank " + std::to_string(first->second.first)});
       }
       tally_.holds();
@@ -125,7 +123,7 @@ void SampleJudge::settle(bool ended) {
   if (known >= 2 && runs_[0] > 1 &&
       std::all_of(runs_.begin(), runs_.begin() + static_cast<std::ptrdiff_t>(known),
                   [&](std::size_t run) { return run == runs_[0]; }))
-    tally_.note("each batch is read in " + whole_text(runs_[0]) + " steps that follow one another");
+    tally_.note("each batch is read in " + std::to_string(runs_[0]) + " steps that follow one another");
   else
     std::ranges::for_each(again_, [&](const Breach& one) { tally_.breach(one); });
   again_.clear();
@@ -251,9 +249,9 @@ void RateJudge::step(const Moment& now) {
     if (added || close_to(known->second.first, rate / begun, 1e-6))
       tally_.holds();
     else
-      tally_.breach({now.number, "lr of group " + whole_text(i),
+      tally_.breach({now.number, "lr of group " + std::to_string(i),
                      "is " + to_text(rate) + ", " + to_rounded_text(rate / begun, 4) +
-                         " of the rate it began with; group " + whole_text(known->second.second) + " has " +
+                         " of the rate it began with; group " + std::to_string(known->second.second) + " has " +
                          to_rounded_text(known->second.first, 4) + " of its own",
                      std::fabs(rate / begun - known->second.first), 1e-6});
   }
@@ -293,7 +291,7 @@ void RateJudge::schedules(const Moment& now) {
             std::fabs(schedule.rates[g] - (*schedule.formula)[g]) < 1e-15)
           tally_.holds();
         else
-          tally_.breach({now.number, "lr of group " + whole_text(g),
+          tally_.breach({now.number, "lr of group " + std::to_string(g),
                          "is " + to_text(schedule.rates[g].value) + ", " + schedule.name + " says " +
                              to_text((*schedule.formula)[g].value) + " at its count of " + to_text(schedule.count),
                          std::fabs(schedule.rates[g] - (*schedule.formula)[g]), 1e-6});

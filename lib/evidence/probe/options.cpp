@@ -18,8 +18,6 @@ const std::set<std::string> kWays{"foreach", "fused", "capturable", "differentia
 
 constexpr double kNear = 1e-6;  // relative: a rate that two schedules compute in other orders
 
-std::string count(std::size_t number) { return to_text(static_cast<std::int64_t>(number)); }
-
 std::string shown(const Option& option) {
   if (option.numbers.empty()) return option.text;
   const std::string text = joined(option.numbers, ", ", [](double value) { return to_text(value); });
@@ -37,10 +35,10 @@ std::optional<double> single(const Group& group, const std::string& key) {
 }
 
 Finding rate_apart(std::int64_t step, const Side& a, double left, double right, std::size_t i, std::size_t total) {
-  std::string text = "the rate of group " + count(i) + " is " + to_text(right) + " for " + to_text(left);
+  std::string text = "the rate of group " + std::to_string(i) + " is " + to_text(right) + " for " + to_text(left);
   if (left != 0 && right != 0) text += ", " + factor_text(right / left, {}, 1e-4);
   for (std::size_t j = 0; j < a.step.groups.size(); ++j) {
-    if (j != i && single(a.step.groups[j], "lr") == right) text += " (that of group " + count(j) + ")";
+    if (j != i && single(a.step.groups[j], "lr") == right) text += " (that of group " + std::to_string(j) + ")";
   }
   Finding finding = said(step, "rate", "", text);
   finding.total = total;
@@ -137,7 +135,7 @@ std::optional<Finding> options_apart(std::int64_t step, const Side& a, const Sid
       if (option.verdict != Verdict::different) continue;
       const auto left = single(mine, "lr"), right = single(theirs, "lr");
       if (option.key == "lr" && left && right) return rate_apart(step, a, *left, *right, i, pairs.size());
-      if (!other) other = said(step, "rate", "", option.key + " of group " + count(i) + " is " + option.text);
+      if (!other) other = said(step, "rate", "", option.key + " of group " + std::to_string(i) + " is " + option.text);
     }
   }
   if (other) return other;

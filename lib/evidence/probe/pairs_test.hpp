@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/base64.hpp"
 #include "base/file.hpp"
+#include "base/text.hpp"
 #include "compare/pairs_test.hpp"
 
 namespace zs::probe {

@@ -50,7 +50,7 @@ void Comparison::outputs(std::int64_t number, const Side& a, const Side& b) {
     if (by_module.contains(module)) finding.tensors.push_back(module);
   }
   explain_outputs(a.step.outputs, *first, apart, a, b, finding);
-  finding.relation += ", in " + to_text(static_cast<std::int64_t>(apart.size())) + " of " +
+  finding.relation += ", in " + std::to_string(apart.size()) + " of " +
                       to_text(static_cast<std::int64_t>(samples.at(*first))) + " samples";
   found_.first = finding;
 }

@@ -27,8 +27,6 @@ std::set<std::string> less(const std::set<std::string>& a, const std::set<std::s
   return left;
 }
 
-std::string count(std::size_t number) { return to_text(static_cast<std::int64_t>(number)); }
-
 /// The parameter with which `name` is tied, if a run says so.
 std::string tied_to(const Run& run, const std::string& name) {
   for (const auto& [first, others] : run.ties) {
@@ -101,9 +99,10 @@ std::optional<Finding> Samples::apart(std::int64_t number) const {
   const auto missing = less(left, right), other = less(right, left);
   if (left.empty() || right.empty() || (missing.empty() && other.empty())) return std::nullopt;
   std::string text = "batch: ";
-  if (!missing.empty()) text += count(missing.size()) + " of " + count(left.size()) + " samples are missing";
+  if (!missing.empty())
+    text += std::to_string(missing.size()) + " of " + std::to_string(left.size()) + " samples are missing";
   if (!other.empty()) {
-    text += (missing.empty() ? "" : ", ") + count(other.size()) + " samples are others";
+    text += (missing.empty() ? "" : ", ") + std::to_string(other.size()) + " samples are others";
     for (const auto& [step, held] : a_.steps) {
       if (step != number && less(other, samples_of(held)).empty()) {
         text += ": those of step " + to_text(step);
@@ -111,7 +110,7 @@ std::optional<Finding> Samples::apart(std::int64_t number) const {
       }
     }
   } else if (right.size() < left.size()) {
-    text += ": B has " + count(right.size()) + " samples";
+    text += ": B has " + std::to_string(right.size()) + " samples";
   }
   return said(number, "batch", "", text);
 }

@@ -2,7 +2,6 @@
 #include "probe/relation.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 

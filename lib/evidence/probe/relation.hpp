@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/closeness.hpp"
+#include "base/number.hpp"
 #include "probefile/fields.hpp"
 
 namespace zs::probe {

@@ -120,8 +120,8 @@ Imported import_text(const std::string& registry, const std::string& csv, std::s
   while (rows.next(cells, name)) {
     if (cells.size() != header.size()) {
       faults({name, rows.line(),
-              "has " + to_text(static_cast<std::int64_t>(cells.size())) + " cells, the header " +
-                  to_text(static_cast<std::int64_t>(header.size())) + ": left out"});
+              "has " + std::to_string(cells.size()) + " cells, the header " + std::to_string(header.size()) +
+                  ": left out"});
       continue;
     }
     Fields fields = {{"imported_from", from}};

@@ -101,16 +101,14 @@ std::string value_text(double value) {
 
 constexpr std::size_t kMost = 5;  // values of a column that are listed one by one
 
-std::string count_text(std::size_t count) { return to_text(static_cast<std::int64_t>(count)); }
-
 /// "gpt2 (3), tiny (1), 4 more".
 std::string frequent(const std::map<std::string, std::size_t>& counts) {
   std::vector<std::pair<std::string, std::size_t>> order(counts.begin(), counts.end());
   std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text;
   for (std::size_t i = 0; i < std::min(order.size(), kMost); ++i)
-    text += (i ? ", " : "") + order[i].first + " (" + count_text(order[i].second) + ")";
-  return order.size() > kMost ? text + ", " + count_text(order.size() - kMost) + " more" : text;
+    text += (i ? ", " : "") + order[i].first + " (" + std::to_string(order[i].second) + ")";
+  return order.size() > kMost ? text + ", " + std::to_string(order.size() - kMost) + " more" : text;
 }
 
 }  // namespace
@@ -264,15 +262,15 @@ Sheet statistics(const Sheet& sheet) {
     if (runs == 0) continue;
     const bool numeric = numbers == runs && !finite.empty();
     std::vector<std::string> cells(made.header.size());
-    cells[0] = sheet.header[column], cells[1] = count_text(runs), cells[2] = count_text(counts.size());
+    cells[0] = sheet.header[column], cells[1] = std::to_string(runs), cells[2] = std::to_string(counts.size());
     if (numeric) {
-      cells[2] = count_text(different.size());
+      cells[2] = std::to_string(different.size());
       std::size_t at = 3;
       for (const double value :
            {stat::mean(finite), stat::deviation(finite), stat::quantile(finite, 0), stat::quantile(finite, 0.25),
             stat::median(finite), stat::quantile(finite, 0.75), stat::quantile(finite, 1)})
         cells[at++] = std::isnan(value) ? "" : to_text(value);
-      if (finite.size() < runs) cells[at] = count_text(runs - finite.size());
+      if (finite.size() < runs) cells[at] = std::to_string(runs - finite.size());
     }
     if (!numeric || (counts.size() <= kMost && counts.size() < runs)) cells.back() = frequent(counts);
     made.rows.push_back(std::move(cells));

@@ -7,12 +7,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <filesystem>
 
 #include "attribute/table.hpp"
 #include "base/error.hpp"
+#include "base/folder.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "config/known.hpp"
 #include "registry/run.hpp"
 #include "registry/runs.hpp"
@@ -39,13 +42,11 @@ std::string column_value(const std::string& column, const std::string& text) {
   return count ? to_text(*count) : text;
 }
 
-/// -1, 0, 1, or nothing if the two have no order (a nan, or a number and a text).
-std::optional<int> compared(const std::string& a, const std::string& b) {
+/// The order of two cells; a nan has none, nor have a number and a text.
+std::partial_ordering compared(const std::string& a, const std::string& b) {
   const auto x = parse_real(a), y = parse_real(b);
-  if (x.has_value() != y.has_value()) return {};
-  if (!x) return a < b ? -1 : a > b;
-  if (std::isnan(*x) || std::isnan(*y)) return {};
-  return *x < *y ? -1 : *x > *y;
+  if (x.has_value() != y.has_value()) return std::partial_ordering::unordered;
+  return x ? *x <=> *y : std::partial_ordering(a <=> b);
 }
 
 bool equal(const std::string& a, const std::string& b) {
@@ -61,10 +62,6 @@ std::string list(const Runs& runs, const std::vector<std::size_t>& rows) {
     text += (i ? ", " : "") + runs.text(rows[i], "run_id");
   return text + (rows.size() > kShown ? ", ..." : "");
 }
-
-}  // namespace
-
-namespace {
 
 /// How runs get the outcome of that name, which none has yet; "" for other names.
 std::string source_of(const std::string& name) {
@@ -82,8 +79,7 @@ std::string near(const Runs& runs, const std::string& name) {
   const std::vector<std::string> names = column_names(runs);
   if (const std::string similar = did_you_mean(name, names); !similar.empty()) return similar;
   for (const config::Known& row : config::known()) {
-    const std::vector<std::string> others = config::words(row.synonyms);
-    if (std::ranges::find(others, name) != others.end() && runs.find(std::string(row.key)))
+    if (has_word(row.synonyms, name) && runs.find(std::string(row.key)))
       return ", did you mean '" + std::string(row.key) + "'?";
   }
   std::string words = name;
@@ -128,6 +124,7 @@ std::string resolve_column(const Runs& runs, const std::string& name) {
 }
 
 bool Filter::holds(const std::string& cell) const {
+  const auto order = pattern || cell.empty() ? std::partial_ordering::unordered : compared(cell, value);
   switch (relation) {
     case Relation::equal:
       return equal(cell, value);
@@ -137,22 +134,16 @@ bool Filter::holds(const std::string& cell) const {
       return !cell.empty() && RE2::PartialMatch(cell, *pattern);
     case Relation::mismatch:
       return !RE2::PartialMatch(cell, *pattern);
-    default:
-      break;
-  }
-  if (cell.empty()) return false;
-  const auto order = compared(cell, value);
-  if (!order) return false;
-  switch (relation) {
     case Relation::less:
-      return *order < 0;
+      return order < 0;
     case Relation::at_most:
-      return *order <= 0;
+      return order <= 0;
     case Relation::greater:
-      return *order > 0;
-    default:
-      return *order >= 0;
+      return order > 0;
+    case Relation::at_least:
+      return order >= 0;
   }
+  return false;
 }
 
 Filter parse_filter(const Runs& runs, const std::string& text) {
@@ -251,12 +242,11 @@ std::size_t find_run(const Runs& runs, const std::string& name) {
 }
 
 Place place_of(const std::string& name, const std::string& registry) {
-  std::error_code ignored;
   if (registered(registry, name)) {  // without a look at all the others
     const std::string folder = (std::filesystem::path(registry) / name).string();
     return {folder, value(read_record(folder), "run_name")};
   }
-  const bool exists = std::filesystem::is_directory(registry, ignored);
+  const bool exists = is_folder(registry);
   const Runs runs = exists ? read_runs(registry, [](const Fault&) {}) : Runs();
   const Column* const names = exists ? runs.find("run_name") : nullptr;
   if (!exists || (name.find('/') != std::string::npos && !(names && std::ranges::count(names->values, name))))

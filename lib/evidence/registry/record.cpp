@@ -2,13 +2,13 @@
 #include "registry/record.hpp"
 
 #include <dirent.h>
+#include <fmt/format.h>
+#include <re2/re2.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -33,11 +33,9 @@ using Named = std::pair<std::int64_t, std::string>;
 
 /// "00000003-node07-1234-0.tsv": the leading number, or nothing if no record has a file of that name.
 std::optional<std::int64_t> number_of(std::string_view name) {
-  constexpr std::size_t kDigits = 15;  // more would leave no number for a later file
-  const std::size_t dash = name.find('-');
-  if (dash == std::string_view::npos || dash > kDigits || !name.ends_with(".tsv")) return {};
-  if (name.substr(0, dash).find_first_not_of("0123456789") != std::string_view::npos) return {};
-  return parse_int(name.substr(0, dash));
+  static const RE2 kName("(?s)([0-9]{1,15})-.*\\.tsv");  // more digits would leave no number for a later file
+  std::int64_t number = 0;
+  return RE2::FullMatch(name, kName, &number) ? std::optional(number) : std::nullopt;
 }
 
 /// The files of the record in `folder` in their order of priority; empty without a record.
@@ -69,10 +67,7 @@ Regular readable(const std::string& path) {
 /// First what orders it, then what makes it unique.
 std::string next_name(const std::string& folder) {
   const std::vector<Named> names = files(folder);
-  std::array<char, 24> number;
-  std::snprintf(number.data(), number.size(), "%08lld-",
-                static_cast<long long>(names.empty() ? 1 : names.back().first + 1));
-  return number.data() + writer_name() + ".tsv";
+  return fmt::format("{:08}-{}.tsv", names.empty() ? 1 : names.back().first + 1, writer_name());
 }
 
 std::string unescaped(std::string_view text) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registry/run.hpp"
 
+#include <fmt/chrono.h>
 #include <pwd.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -29,13 +30,6 @@
 namespace zs::registry {
 namespace {
 
-std::string time_text(std::time_t now, bool utc, const char* format) {
-  std::tm parts{};
-  utc ? ::gmtime_r(&now, &parts) : ::localtime_r(&now, &parts);
-  std::array<char, 40> text;
-  return {text.data(), std::strftime(text.data(), text.size(), format, &parts)};
-}
-
 /// The part of the second as three letters, so that ids sort by time: to make a run takes longer than their 31 us.
 std::string part_of_second(std::int64_t nanoseconds) {
   const auto part = static_cast<std::size_t>(nanoseconds * 32768 / 1'000'000'000);
@@ -55,8 +49,8 @@ std::string make_folder(const std::string& registry, const timespec& now) {
   std::filesystem::create_directories(registry, failure);
   if (failure) throw Error(registry, 0, failure.message());
   while (true) {
-    const std::string id =
-        time_text(now.tv_sec, false, "%Y%m%d_%H%M%S_") + part_of_second(now.tv_nsec) + random_letters(3);
+    const std::string id = fmt::format("{:%Y%m%d_%H%M%S}_{}{}", fmt::localtime(now.tv_sec), part_of_second(now.tv_nsec),
+                                       random_letters(3));
     if (::mkdir((registry + "/" + id).c_str(), 0777) == 0) return id;
     if (errno != EEXIST) throw Error(registry, 0, errno_text());
   }
@@ -72,7 +66,7 @@ Run create_run(const std::string& registry, const std::string& name, const std::
   if (!config.empty()) write_file(run.folder() + "/config.yaml", config);
   Fields record = {{"run_id", id},
                    {"run_name", name.empty() ? id : name},
-                   {"timestamp", time_text(now.tv_sec, true, "%Y-%m-%dT%H:%M:%SZ")}};
+                   {"timestamp", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now.tv_sec))}};
   set(record, fields);
   add_to_record(run.folder(), record);
   refresh_soon(registry);
@@ -202,8 +196,7 @@ void Run::finish(const std::string& status, const Fields& fields) const {
 }
 
 bool registered(const std::string& registry, const std::string& id) {
-  std::error_code failure;
-  return names_file(id) && std::filesystem::is_directory(registry + "/" + id + "/record", failure);
+  return names_file(id) && is_folder(registry + "/" + id + "/record");
 }
 
 void remove(const std::string& registry, const std::string& id) {

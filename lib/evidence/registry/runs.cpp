@@ -2,6 +2,7 @@
 #include "registry/runs.hpp"
 
 #include <dirent.h>
+#include <re2/re2.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -147,13 +148,8 @@ bool open_to_all(const struct stat& registry, const struct stat& run, mode_t rec
 
 /// "20261121_193003_abcdef", as Run makes them.
 bool names_run(std::string_view id) {
-  constexpr std::string_view kForm = "dddddddd_dddddd_llllll";
-  if (id.size() != kForm.size()) return false;
-  for (std::size_t i = 0; i < id.size(); ++i) {
-    const bool digit = id[i] >= '0' && id[i] <= '9', letter = id[i] >= 'a' && id[i] <= 'z';
-    if (kForm[i] == '_' ? id[i] != '_' : kForm[i] == 'd' ? !digit : !digit && !letter) return false;
-  }
-  return true;
+  static const RE2 kForm("[0-9]{8}_[0-9]{6}_[0-9a-z]{6}");
+  return RE2::FullMatch(id, kForm);
 }
 
 /// Whether a CSV was written by zs, complete or truncated: its first columns are ours, and its ids are ours or folders

@@ -8,8 +8,8 @@
 #include <optional>
 #include <set>
 
-#include "base/brief.hpp"
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "base/words.hpp"
 #include "compare/ledger.hpp"
 #include "rollout/parts.hpp"

@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "compare/answer_lines.hpp"
 #include "compare/verdict.hpp"
 
 namespace zs::rollout {

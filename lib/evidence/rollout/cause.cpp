@@ -6,7 +6,7 @@
 #include <functional>
 #include <set>
 
-#include "base/brief.hpp"
+#include "base/number.hpp"
 #include "base/words.hpp"
 #include "probe/relation.hpp"
 #include "rollout/parts.hpp"

@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 
-#include "base/brief.hpp"
+#include "base/number.hpp"
 #include "base/words.hpp"
 
 namespace zs::rollout {

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <map>
 
-#include "base/brief.hpp"
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "base/words.hpp"

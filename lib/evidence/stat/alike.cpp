@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stat/alike.hpp"
 
+#include <re2/re2.h>
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <set>
 
 #include "attribute/difference.hpp"
-#include "base/number.hpp"
+#include "base/words.hpp"
 
 namespace zs::stat {
 namespace {
-
-bool digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
 /// Attributes without a row in the table that have another value in every run: names.
 std::set<std::string> names_of_runs(const std::vector<attribute::Facts>& runs) {
@@ -36,38 +34,30 @@ std::set<std::string> names_of_runs(const std::vector<attribute::Facts>& runs) {
   return names;
 }
 
-/// The last number of a name, and the position of its digits.
+/// The last number of a name, and what stands around it.
 struct Numbered {
   std::string before, after;
   std::int64_t number = 0;
-  std::size_t digits = 0;
+  bool any = false;
 };
 
 Numbered numbered(const std::string& name) {
-  std::size_t end = name.size();
-  while (end > 0 && !digit(name[end - 1])) --end;
-  std::size_t begin = end;
-  while (begin > 0 && digit(name[begin - 1])) --begin;
-  const auto number = parse_int(name.substr(begin, end - begin));
-  if (begin == end || !number) return {name, "", 0, 0};
-  return {name.substr(0, begin), name.substr(end), *number, end - begin};
+  static const RE2 kLast("(?s)(.*?)([0-9]+)([^0-9]*)", RE2::Latin1);
+  Numbered found;
+  found.any = RE2::FullMatch(name, kLast, &found.before, &found.number, &found.after);
+  return found;
 }
 
 bool follows(const Numbered& one, const Numbered& next) {
-  return one.digits > 0 && next.digits > 0 && one.before == next.before && one.after == next.after &&
-         next.number == one.number + 1;
+  return one.any && next.any && one.before == next.before && one.after == next.after && next.number == one.number + 1;
 }
 
 }  // namespace
 
 std::string stem(const std::string& name) {
-  std::string made;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    if (!digit(name[i]))
-      made += name[i];
-    else if (i == 0 || !digit(name[i - 1]))
-      made += '*';
-  }
+  static const RE2 kNumber("[0-9]+", RE2::Latin1);
+  std::string made = name;
+  RE2::GlobalReplace(&made, kNumber, "*");
   return made;
 }
 
@@ -118,10 +108,7 @@ std::string ranges(const std::vector<std::string>& names, std::size_t most) {
     parts.resize(most - 1);
     parts.push_back(std::to_string(more) + " more");
   }
-  std::string text;
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
-  return text;
+  return with_and(parts);
 }
 
 }  // namespace zs::stat

@@ -20,6 +20,7 @@ namespace {
 
 // The curves of a condition over its steps, for lines with a band.
 
+using metric::absent_real;
 using metric::is_absent;
 
 struct Step {
@@ -30,8 +31,6 @@ struct Step {
 void collect(Sample& into, double value) {
   if (!is_absent(value)) into.push_back(value);
 }
-
-double mean_or_absent(const Sample& values) { return values.empty() ? metric::absent_real() : mean(values); }
 
 /// The minimum (or maximum) of values; nan if any is nan.
 double extreme(const Sample& values, bool largest) {
@@ -69,11 +68,11 @@ metric::Table curve(const Condition& condition) {
                    {"runs", "", Type::integer},         {"loss_smooth", kLossUnit, Type::real}};
   for (const auto& [place, step] : steps) {
     table.columns[0].integers().push_back(place.second);
-    table.columns[1].reals().push_back(mean_or_absent(step.losses));
+    table.columns[1].reals().push_back(mean_of(step.losses));
     table.columns[2].reals().push_back(extreme(step.losses, false));
     table.columns[3].reals().push_back(extreme(step.losses, true));
-    table.columns[4].reals().push_back(mean_or_absent(step.times));
-    table.columns[5].reals().push_back(mean_or_absent(step.valid_losses));
+    table.columns[4].reals().push_back(mean_of(step.times));
+    table.columns[5].reals().push_back(mean_of(step.valid_losses));
     table.columns[6].integers().push_back(step.runs);
   }
   Sample losses;
@@ -85,9 +84,6 @@ metric::Table curve(const Condition& condition) {
   }
   return table;
 }
-
-using metric::absent_real;
-using metric::is_absent;
 
 struct Spreads {
   Interval mean, median;

@@ -35,8 +35,7 @@ std::vector<std::pair<std::string, std::string>> header(const State& state) {
                         (buffers ? ", " + to_text(buffers) + " buffers" : ""));
   std::uint64_t bytes = 0;
   for (const checkpoints::File& file : state.files) bytes += file.bytes;
-  add("files",
-      to_text(static_cast<std::int64_t>(state.files.size())) + ", " + to_bytes_text(static_cast<double>(bytes)));
+  add("files", std::to_string(state.files.size()) + ", " + to_bytes_text(static_cast<double>(bytes)));
   std::map<std::string, std::pair<std::string, std::string>> settings;
   for (const Parameter& parameter : state.parameters) {
     for (const char* const key : {"lr", "weight_decay", "betas", "eps"}) {
@@ -124,7 +123,7 @@ Sheet tensors(const State& state, bool digests) {
       for (const Piece& piece : whole->pieces) files.insert(piece.file);
       sheet.rows.push_back({parameter.name, kind, std::string(name_of(whole->dtype)), tensorfile::to_text(whole->shape),
                             parameter.step ? to_text(*parameter.step) : "", parameter.tied,
-                            to_text(static_cast<std::int64_t>(whole->pieces.size())), zs::joined(files, " ")});
+                            std::to_string(whole->pieces.size()), zs::joined(files, " ")});
       if (digests) sheet.rows.back().push_back(sha256(joined_bytes(*whole, parameter.name + ": " + kind)));
     }
   }

@@ -13,7 +13,6 @@
 #include "stat/sample.hpp"
 #include "stat/steps.hpp"
 #include "stat/summary.hpp"
-#include "summary/facts.hpp"
 
 namespace zs::summary {
 namespace {

@@ -2,6 +2,7 @@
 // The rows of a summary as named values for figures and reports. Statistics come from the summary.
 #pragma once
 #include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -75,5 +76,8 @@ struct Agreement {
   std::string digest;  ///< the common one, if digests agree
 };
 Agreement agreement(const std::vector<Condition>& conditions);
+
+/// The mean over the runs of a condition that have one of these facts, the first of them; NaN without one.
+double mean_fact(const Condition& condition, std::initializer_list<const char*> names);
 
 }  // namespace zs::summary

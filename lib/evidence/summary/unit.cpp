@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "summary/unit.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 
 #include "base/number.hpp"
 
 namespace zs::summary {
 namespace {
 
-std::string fixed(double value, int decimals) {
-  std::array<char, 400> buffer;
-  std::snprintf(buffer.data(), buffer.size(), "%.*f", std::clamp(decimals, 0, 17), value);
-  return buffer.data();
-}
+std::string fixed(double value, int decimals) { return fmt::format("{:.{}f}", value, std::clamp(decimals, 0, 17)); }
 
 /// Digits before the point; for numbers below 1, minus the zeros after it: 0.05 gives -1.
 int whole_digits(double value) {

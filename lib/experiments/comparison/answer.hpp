@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "compare/answer_lines.hpp"
 #include "compare/verdict.hpp"
 #include "metric/table.hpp"
 #include "state/diff.hpp"

@@ -11,9 +11,9 @@
 #include <set>
 
 #include "attribute/table.hpp"
-#include "base/base64.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "base/text.hpp"
 #include "base/words.hpp"
 #include "compare/records.hpp"
 #include "comparison/two_runs.hpp"
@@ -49,8 +49,6 @@ std::vector<std::string> folders_in(const std::string& folder) {
   return entries_in<fs::directory_iterator>(folder,
                                             [](const auto& entry) { return is_recording(entry.path().string()); });
 }
-
-std::vector<std::string> lines_of(const std::string& path) { return split(Input(path).read_all(), "\n"); }
 
 /// Where a recording was computed, from its first line.
 Environment environment_of(const std::string& folder) {
@@ -129,7 +127,7 @@ std::size_t write_short(const std::string& from, const std::string& to, bool flo
   std::size_t size = 0;
   for (const auto rank : probefile::ranks_in(from)) {
     std::string text;
-    for (const std::string& line : lines_of(probefile::path_of(from, static_cast<int>(rank)))) {
+    for (const std::string& line : lines_of(Input(probefile::path_of(from, static_cast<int>(rank))).read_all())) {
       if (line.empty()) continue;
       Ordered row = Ordered::parse(line);
       for (const char* const key : {"tensors", "locals", "outputs"}) {

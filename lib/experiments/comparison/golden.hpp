@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "compare/answer_lines.hpp"
 #include "compare/measure.hpp"
+#include "compare/verdict.hpp"
 
 namespace zs::comparison {
 

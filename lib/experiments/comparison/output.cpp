@@ -7,12 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "base/brief.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
 #include "base/sheet.hpp"
 #include "base/text.hpp"
 #include "cli/form.hpp"
+#include "compare/verdict.hpp"
 #include "metric/file.hpp"
 
 namespace zs::comparison {
@@ -48,15 +48,7 @@ std::string to_json(const metric::Run& run, const Lines& verdict) {
 
 /// An annotation of GitHub's actions: notice, warning or error.
 std::string to_github(const Lines& lines) {
-  const auto text = [&](std::initializer_list<const char*> keys) -> std::string {
-    for (const char* const key : keys) {
-      for (const auto& [name, value] : lines) {
-        if (name == key) return value;
-      }
-    }
-    return "";
-  };
-  const std::string verdict = text({"verdict"});
+  const std::string verdict = compare::line_of(lines, {"verdict"});
   const auto is_any = [&](std::initializer_list<std::string_view> words) {
     return std::ranges::find(words, verdict) != words.end();
   };
@@ -65,7 +57,8 @@ std::string to_github(const Lines& lines) {
       : is_any({"equal up to rounding", "environment", "inconclusive", "no golden", "not comparable"}) ? "warning"
                                                                                                        : "error";
   std::string said = verdict;
-  if (const std::string why = text({"headline", "failure", "reason", "kind"}); !why.empty()) said += ": " + why;
+  if (const std::string why = compare::line_of(lines, {"headline", "failure", "reason", "kind"}); !why.empty())
+    said += ": " + why;
   std::string escaped;
   for (const char c : printable(said))
     escaped += c == '%' ? "%25" : c == '\n' ? "%0A" : c == '\r' ? "%0D" : std::string(1, c);

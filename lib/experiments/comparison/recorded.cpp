@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comparison/recorded.hpp"
+#include "comparison/two_runs.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -75,7 +75,7 @@ std::vector<std::string> Recorded::checkpoints() const {
 Recorded read_recorded(const input::Named& named) {
   Recorded recorded;
   recorded.path = named.name;
-  if (std::error_code ignored; fs::is_directory(named.path, ignored)) recorded.folder = named.path;
+  if (is_folder(named.path)) recorded.folder = named.path;
   const std::vector<input::Source> sources = input::sources({named}, input::Prefer::logs);
   if (sources.size() != 1)
     throw Error(named.path, 0, "holds " + std::to_string(sources.size()) + " runs, expected one");

@@ -11,7 +11,6 @@
 #include <functional>
 #include <iostream>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <thread>
 
@@ -19,6 +18,7 @@
 #include "base/name.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
+#include "base/words.hpp"
 #include "cli/progress.hpp"
 #include "cli/run.hpp"
 #include "experiment/plan.hpp"
@@ -104,13 +104,6 @@ std::string take_folder(Words& words, const cli::Args& args) {
   words.erase(words.begin());
   if (!args.has("any_owner")) require_own(folder);
   return folder;
-}
-
-Words lines_of(const std::string& text) {
-  Words words;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) words.push_back(line);
-  return words;
 }
 
 Status plan_again(const cli::Args& args) {

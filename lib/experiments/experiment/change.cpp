@@ -5,11 +5,10 @@
 #include <filesystem>
 #include <iostream>
 #include <set>
-#include <sstream>
 
 #include "base/file.hpp"
-#include "base/shell.hpp"
 #include "base/text.hpp"
+#include "base/words.hpp"
 #include "cli/run.hpp"
 #include "experiment/action.hpp"
 #include "experiment/experiment.hpp"
@@ -40,8 +39,7 @@ Status update(const cli::Args& args) {
     return experiment.write(), Status::done;
   }
   if (args.operands() == std::vector<std::string>{"update", "-"}) {
-    std::istringstream lines(Input("-").read_all());
-    for (std::string line; std::getline(lines, line);) {
+    for (const std::string& line : lines_of(Input("-").read_all())) {
       auto& words = changes.emplace_back(1);
       for (const char c : line) c == '\t' ? words.emplace_back() : words.back() += c;
     }

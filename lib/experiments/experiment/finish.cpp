@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
 #include <vector>
 
 #include "attribute/state.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "base/words.hpp"
 #include "compare/verdict.hpp"
 #include "experiment/experiment.hpp"
 #include "experiment/plan.hpp"
@@ -18,8 +18,8 @@
 #include "experiment/start.hpp"
 #include "experiment/state.hpp"
 #include "input/kind.hpp"
-#include "parse/exception.hpp"
 #include "parse/run.hpp"
+#include "parse/text.hpp"
 #include "probe/answer.hpp"
 #include "probe/checks.hpp"
 #include "registry/record.hpp"
@@ -31,10 +31,7 @@ namespace {
 // Compares the probes of an experiment's conditions, each in its run's folder, with the first.
 
 std::string names(const std::vector<std::string>& conditions) {
-  std::string text;
-  for (std::size_t i = 0; i < conditions.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == conditions.size() ? " and " : ", ") + conditions[i];
-  return text + (conditions.size() == 1 ? " is" : " are");
+  return with_and(conditions) + (conditions.size() == 1 ? " is" : " are");
 }
 
 /// "probe_comparison", a sentence without its period: which conditions are equal to the first, to the bit or up to
@@ -128,8 +125,7 @@ bool of_launcher(const std::string& line) {
 
 std::string reason_in(const std::string& log) {
   std::string last;
-  std::istringstream lines(fs::exists(log) ? Input(log).read_all() : "");
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : lines_of(fs::exists(log) ? Input(log).read_all() : "")) {
     const std::string_view text = parse::rank_line(line).text;
     if (text.starts_with("zs-train: ")) return printable(text);  // zs-train has one line for an error
     if (!of_launcher(line)) last = text;

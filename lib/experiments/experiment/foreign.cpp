@@ -9,7 +9,6 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/name.hpp"
-#include "base/shell.hpp"
 #include "base/words.hpp"
 #include "checkpoints/folders.hpp"
 #include "config/foreign.hpp"

@@ -2,6 +2,7 @@
 #include "experiment/lease.hpp"
 
 #include <fcntl.h>
+#include <fmt/chrono.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
 #include "base/host.hpp"
 #include "base/number.hpp"
 #include "base/process.hpp"
@@ -55,10 +57,7 @@ std::string silence(const Ended& answer) {
 bool Job::live() const { return std::ranges::find(kEnded, state) == kEnded.end(); }
 
 void add_jobs(std::string_view lines, std::map<std::string, Job>& jobs) {
-  while (!lines.empty()) {
-    const std::size_t end = std::min(lines.find('\n'), lines.size());
-    const std::string_view line = lines.substr(0, end);
-    lines.remove_prefix(std::min(end + 1, lines.size()));
+  for (const std::string& line : lines_of(lines)) {
     const std::vector<std::string> fields = split(line, "|");
     if (fields.size() < 3 || fields[0].empty() || fields[0].find_first_not_of("0123456789_") != std::string::npos)
       continue;
@@ -105,9 +104,8 @@ std::string path_of(const std::string& folder, std::int64_t number) { return fol
 /// The numbers of the owner files of the run in `folder`, ascending.
 std::vector<std::int64_t> numbers(const std::string& folder) {
   std::vector<std::int64_t> found;
-  std::error_code failure;
-  for (const auto& entry : fs::directory_iterator(folder + kFolder, failure)) {
-    if (const auto number = parse_int(entry.path().filename().string())) found.push_back(*number);
+  for (const fs::path& entry : entries_of(folder + kFolder)) {
+    if (const auto number = parse_int(entry.filename().string())) found.push_back(*number);
   }
   std::ranges::sort(found);
   return found;
@@ -151,11 +149,7 @@ void remove_below(const std::string& folder, std::int64_t number) {
 
 registry::Fields own_fields() {
   registry::Fields fields = registry::environment();
-  std::array<char, 40> text{};
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  registry::set(fields, "since", {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)});
+  registry::set(fields, "since", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))));
   return fields;
 }
 

@@ -4,12 +4,11 @@
 #include <sys/stat.h>
 
 #include <chrono>
-#include <filesystem>
 #include <map>
 #include <thread>
 
 #include "base/file.hpp"
-#include "base/shell.hpp"
+#include "base/words.hpp"
 #include "experiment/rerun.hpp"
 #include "experiment/state.hpp"
 #include "input/source.hpp"
@@ -24,8 +23,7 @@ namespace {
 /// The target of a click on a run: its report, else its log, "" if it has neither.
 std::string link_of(const std::string& run, const std::string& folder) {
   for (const char* const name : {"/report.html", "/run.log"}) {
-    std::error_code failure;
-    if (std::filesystem::exists(run + name, failure)) return report::link_from(folder, run + name);
+    if (is_there(run + name)) return report::link_from(folder, run + name);
   }
   return "";
 }

@@ -11,7 +11,7 @@
 #include "base/host.hpp"
 #include "base/name.hpp"
 #include "base/secret.hpp"
-#include "base/shell.hpp"
+#include "base/words.hpp"
 #include "cli/run.hpp"
 #include "config/reading.hpp"
 #include "experiment/command.hpp"
@@ -68,9 +68,8 @@ void freeze_experiment(const Experiment& experiment) {
   }
   std::ranges::sort(files);
   files.erase(std::unique(files.begin(), files.end()), files.end());
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(experiment.folder + "/configs", none)) {
-    if (entry.is_regular_file()) files.push_back(entry.path().string());
+  for (const fs::path& entry : entries_of(experiment.folder + "/configs")) {
+    if (is_file(entry)) files.push_back(entry.string());
   }
   if (const std::string diff = experiment.folder + "/revision.diff"; fs::exists(diff)) {
     write_file(diff, without_tokens(Input(diff).read_all()));
@@ -121,10 +120,7 @@ registry::Run run_in(const std::string& folder) {
 
 std::vector<Cell> read_cells(std::string_view lines) {
   std::vector<Cell> cells;
-  while (!lines.empty()) {
-    const std::size_t end = std::min(lines.find('\n'), lines.size());
-    const std::string line(lines.substr(0, end));
-    lines.remove_prefix(std::min(end + 1, lines.size()));
+  for (const std::string& line : lines_of(lines)) {
     if (line.empty()) continue;
     try {
       auto words = nlohmann::json::parse(line);
@@ -159,11 +155,9 @@ std::vector<Cell> plan(std::vector<Cell> cells, const registry::Fields& fields) 
       cell.arguments = without_secrets(cell.arguments);
       std::vector<std::string> words = cell.arguments;
       words.insert(words.begin(), command.name);
-      registry::Fields run_fields = fields;
+      registry::Fields run_fields = planned_fields(cell, fields);
       registry::set(run_fields, "condition", cell.name);
       registry::set(run_fields, "command", shell_quoted(words));
-      if (const std::string repeated = value(cell.fields, kRepetition); !repeated.empty())
-        registry::set(run_fields, kRepetition, repeated);
       const std::string place = fs::absolute(registry::place(configurations[i].text("run.output_dir")));
       const registry::Run run =
           registry::Run::plan(fs::path(place).lexically_normal().string(), configurations[i], cell.name, run_fields);

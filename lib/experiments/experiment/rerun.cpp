@@ -11,7 +11,7 @@
 #include <set>
 
 #include "base/process.hpp"
-#include "base/shell.hpp"
+#include "base/words.hpp"
 #include "config/share.hpp"
 #include "experiment/state.hpp"
 #include "registry/query.hpp"

@@ -10,15 +10,14 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <sstream>
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/host.hpp"
 #include "base/number.hpp"
+#include "base/process.hpp"
 #include "base/secret.hpp"
-#include "base/shell.hpp"
 #include "base/words.hpp"
 #include "cli/run.hpp"
 #include "experiment/foreign.hpp"
@@ -61,9 +60,8 @@ std::string harmless_environment() {
 /// The step of the newest checkpoint in a run's folder; 0 if there is none.
 std::int64_t saved_steps(const std::string& run) {
   std::int64_t newest = 0;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(run, none)) {
-    const std::string name = entry.path().filename().string();
+  for (const fs::path& entry : entries_of(run)) {
+    const std::string name = entry.filename().string();
     if (name.starts_with("checkpoint_")) newest = std::max(newest, parse_int(name.substr(11)).value_or(0));
   }
   return newest;
@@ -93,18 +91,6 @@ void must_restart(const std::string& run, const std::string& name, const std::st
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLargest = std::size_t{1} << 32;  // bytes
-
-/// The program of that name on PATH, links resolved.
-std::string program(const std::string& name) {
-  const char* const path = std::getenv("PATH");
-  std::istringstream folders(path ? path : "");
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    std::error_code failure;
-    const fs::path file = fs::path(folder.empty() ? "." : folder) / name;
-    if (fs::is_regular_file(file, failure)) return fs::canonical(file).string();
-  }
-  throw Error(name + " is not on PATH");
-}
 
 bool is_configuration(const std::string& path) {
   const fs::path file(path);
@@ -202,7 +188,9 @@ std::optional<registry::Run> planned_run() {
 }
 
 void freeze(const std::string& path, std::vector<std::string> files, bool foreign) {
-  files.insert(files.begin(), program(foreign ? "zs-record" : "zs-train"));
+  const std::string name = foreign ? "zs-record" : "zs-train", program = program_path(name);
+  if (program.empty()) throw Error(name + " is not on PATH");
+  files.insert(files.begin(), fs::canonical(program).string());
   std::string text;
   for (const std::string& file : files) text += sha256(read_regular(file, kLargest).bytes) + "  " + file + "\n";
   write_file(path, text);
@@ -210,8 +198,7 @@ void freeze(const std::string& path, std::vector<std::string> files, bool foreig
 
 void require_frozen(const std::string& path, const std::vector<std::string>& configurations) {
   if (!fs::exists(path)) throw Error("gone since this was submitted: " + path + "; submit again");
-  std::istringstream lines(Input(path).read_all());
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : lines_of(Input(path).read_all())) {
     const std::size_t gap = line.find("  ");
     if (gap == std::string::npos) throw Error(path, 0, "is not a list of sha256sum");
     const std::string file = line.substr(gap + 2);

@@ -153,8 +153,7 @@ Progress progress_of(const metric::Run& run) {
     ++progress.done;
   }
   if (static_cast<std::int64_t>(steps->size()) != progress.done - before)
-    progress.fault =
-        "the metrics have " + to_text(static_cast<std::int64_t>(steps->size())) + " rows, which are not each step once";
+    progress.fault = "the metrics have " + std::to_string(steps->size()) + " rows, which are not each step once";
   return progress;
 }
 

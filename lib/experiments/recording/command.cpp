@@ -19,13 +19,13 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <set>
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
 #include "base/process.hpp"
 #include "parse/tracked.hpp"
 
@@ -112,25 +112,6 @@ void each_name(const std::string& folder, Use use) {
 }
 
 }  // namespace
-
-std::string program_path(const std::string& name) {
-  namespace fs = std::filesystem;
-  std::error_code none;
-  const auto can_run = [&](const fs::path& path) {
-    return fs::is_regular_file(path, none) && ::access(path.c_str(), X_OK) == 0;
-  };
-  if (name.find('/') != std::string::npos) return fs::exists(name, none) ? name : "";
-  const char* const variable = std::getenv("PATH");
-  std::string path = variable ? variable : "/usr/local/bin:/usr/bin:/bin";
-  path += ':';
-  for (std::size_t at = 0; at < path.size();) {
-    const std::size_t colon = path.find(':', at);
-    const std::string folder = path.substr(at, colon - at);
-    if (const fs::path file = fs::path(folder.empty() ? "." : folder) / name; can_run(file)) return file.string();
-    at = colon + 1;
-  }
-  return "";
-}
 
 std::string printed_by(const std::vector<std::string>& words, double seconds) try {
   Ended ended = run({.words = words, .input = [](std::FILE*) {}, .captured = true, .seconds = seconds});

@@ -12,9 +12,6 @@
 
 namespace zs::recording {
 
-/// The file that a shell would run for `name`; "" if there is none.
-std::string program_path(const std::string& name);
-
 /// The output of a program without an input and without its last line ends; "" if it fails or takes longer.
 std::string printed_by(const std::vector<std::string>& words, double seconds);
 

@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/folder.hpp"
+#include "base/process.hpp"
 #include "recording/environment.hpp"
 
 namespace zs::recording {

@@ -7,7 +7,9 @@
 #include "base/checksum.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/process.hpp"
 #include "base/secret.hpp"
+#include "base/words.hpp"
 #include "config/foreign.hpp"
 #include "recording/command.hpp"
 
@@ -27,8 +29,7 @@ bool is_python(const std::string& word) {
 /// Python.
 std::string interpreter(const std::string& path) {
   std::string line;
-  std::error_code none;
-  if (!fs::is_regular_file(path, none)) return "";
+  if (!is_file(path)) return "";
   try {
     std::string text(4096, '\0');
     Input script(path);
@@ -78,8 +79,7 @@ void add_python(const std::string& python, const std::string& folder, registry::
   const std::string answer = printed_by({python, "-c", kAsk}, kWait);
   if (answer.empty()) return;
   const std::size_t gap = answer.find("\n\n");
-  std::istringstream lines(answer.substr(0, gap));
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : lines_of(answer.substr(0, gap))) {
     const std::size_t blank = line.find(' ');
     const std::string key = line.substr(0, blank);
     const bool known = key == "python" || key == "torch" || key == "cuda" || key == "nccl";

@@ -55,8 +55,7 @@ std::vector<std::vector<Frame>> threads_of(const std::string& text) {
   static const RE2 kThread("(hread|Stack).*\\(most recent call first\\)"),
       kFrame("^  File \"(.*)\", line (\\d+) in (.*)$");
   std::vector<std::vector<Frame>> threads;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : lines_of(text)) {
     Frame frame;
     if (RE2::PartialMatch(line, kThread))
       threads.emplace_back();
@@ -100,10 +99,9 @@ std::string content(const File& file) {
 
 std::vector<File> files_of(const std::string& folder) {
   std::vector<File> files;
-  std::error_code failure;
-  for (const auto& entry : fs::directory_iterator(folder, failure)) {
-    File file{entry.path().string(), "", "", 0};
-    const std::string name = entry.path().stem().string();
+  for (const fs::path& entry : entries_of(folder)) {
+    File file{entry.string(), "", "", 0};
+    const std::string name = entry.stem().string();
     const std::size_t dot = name.rfind('.');
     if (dot == std::string::npos) continue;
     file.host = name.substr(0, dot);
@@ -141,8 +139,7 @@ char state_of(long process, const std::string& folder) {
 std::string of_py_spy(const std::string& text) {
   static const RE2 kThread("^Thread \\S+ \\(.*\\)"), kFrame("^\\s+(\\S+) \\((.*):(\\d+)\\)$");
   std::string made;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : lines_of(text)) {
     std::string function, file, number;
     if (RE2::PartialMatch(line, kThread))
       made += "Thread (most recent call first):\n";
@@ -154,11 +151,10 @@ std::string of_py_spy(const std::string& text) {
 
 /// Asks for the Flight Recorder's dumps.
 void ask_for_dumps(const std::string& folder) {
-  std::error_code failure;
   bool asked = false;
-  for (const auto& entry : fs::directory_iterator(folder, failure)) {
-    if (entry.path().extension() != ".pipe") continue;
-    const int pipe = ::open(entry.path().c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  for (const fs::path& entry : entries_of(folder)) {
+    if (entry.extension() != ".pipe") continue;
+    const int pipe = ::open(entry.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     if (pipe < 0) continue;
     asked = ::write(pipe, "1\n", 2) == 2 || asked;
     ::close(pipe);

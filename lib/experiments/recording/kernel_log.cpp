@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <sstream>
 
 #include "base/file.hpp"
 #include "base/host.hpp"
@@ -108,8 +107,7 @@ std::string KernelLog::said(const Members& members) {
     if (count > 0) text.append(buffer.data(), static_cast<std::size_t>(count));
     if (count == 0 || (count < 0 && errno != EPIPE && errno != EINTR)) break;  // EPIPE: records were overwritten
   }
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : lines_of(text)) {
     if (line.find("NVRM: Xid") != std::string::npos || line.find("ut of memory: Kill") != std::string::npos)
       lines_.push_back(line);
   }

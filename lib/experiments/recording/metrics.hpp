@@ -44,8 +44,6 @@ class Metrics {
           const metric::Writer::Facts& facts, parse::Options options, UseWatch& use, const experiment::Lease& lease,
           Tell warn);
   ~Metrics();
-  Metrics(const Metrics&) = delete;
-  Metrics& operator=(const Metrics&) = delete;
 
   /// A file of W&B or TensorBoard that the command has opened.
   void add_tracked(const std::string& path) { tracked_.insert(path); }

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 
 #include "base/error.hpp"
 
@@ -17,7 +16,7 @@ namespace {
 
 constexpr std::size_t kBlock = 1 << 18;  // bytes read at once
 
-bool is_file(int file) {
+bool is_plain(int file) {
   struct stat status {};
   return ::fstat(file, &status) == 0 && S_ISREG(status.st_mode);
 }
@@ -33,7 +32,7 @@ void Relay::add(const std::vector<Command::Stream>& streams) {
   for (const Command::Stream& stream : streams) {
     Stream relayed{stream.from, stream.to, true, false, false, ""};
     relayed.lost = ::fcntl(stream.to, F_GETFD) < 0;  // closed when we were called
-    relayed.plain = is_file(stream.to);
+    relayed.plain = is_plain(stream.to);
     streams_.push_back(relayed);
   }
 }

@@ -15,8 +15,9 @@
 #include "base/error.hpp"
 #include "base/host.hpp"
 #include "base/number.hpp"
+#include "base/process.hpp"
 #include "base/secret.hpp"
-#include "base/shell.hpp"
+#include "base/words.hpp"
 #include "cli/progress.hpp"
 #include "cli/run.hpp"
 #include "experiment/lease.hpp"
@@ -54,8 +55,6 @@ class Surroundings {
   ~Surroundings() {
     if (thread_.joinable()) thread_.join();
   }
-  Surroundings(const Surroundings&) = delete;
-  Surroundings& operator=(const Surroundings&) = delete;
   const Fields& fields() {
     if (thread_.joinable()) thread_.join();
     return fields_;

@@ -16,6 +16,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 
 namespace zs::recording {
 namespace {
@@ -52,7 +53,6 @@ class Nvml {
 };
 
 using Device = void*;
-constexpr int kSuccess = 0;
 
 struct Utilization {
   unsigned gpu = 0, memory = 0;  // per cent
@@ -61,87 +61,67 @@ struct Memory {
   unsigned long long total = 0, free = 0, used = 0;  // bytes
 };
 
-/// The function of that name: `Call` is its type.
-template <typename Call>
-Call function(void* library, const char* name) {
-  return reinterpret_cast<Call>(::dlsym(library, name));
+/// Calls the function of that name; false if there is none, or if it fails.
+template <typename... Arguments>
+bool call(void* library, const char* name, Arguments... arguments) {
+  const auto function = reinterpret_cast<int (*)(Arguments...)>(::dlsym(library, name));
+  return function && function(arguments...) == 0;
 }
-
-using Init = int (*)();
-using Count = int (*)(unsigned*);
-using ByIndex = int (*)(unsigned, Device*);
-using ByName = int (*)(const char*, Device*);
-using Text = int (*)(Device, char*, unsigned);
-using SystemText = int (*)(char*, unsigned);
-using GetUtilization = int (*)(Device, Utilization*);
-using GetMemory = int (*)(Device, Memory*);
-using GetPower = int (*)(Device, unsigned*);
 
 /// The GPUs that CUDA would show: "0,1", or "GPU-5c89...". Words after an invalid one do not count.
 std::vector<Device> visible(void* library) {
   std::vector<Device> devices;
-  const auto by_index = function<ByIndex>(library, "nvmlDeviceGetHandleByIndex_v2");
-  const auto by_name = function<ByName>(library, "nvmlDeviceGetHandleByUUID");
-  const char* const chosen = std::getenv("CUDA_VISIBLE_DEVICES");
   Device device = nullptr;
-  if (chosen) {
-    std::istringstream words(chosen);
-    for (std::string word; std::getline(words, word, ',');) {
+  const auto by_index = [&](unsigned index) { return call(library, "nvmlDeviceGetHandleByIndex_v2", index, &device); };
+  if (const char* const chosen = std::getenv("CUDA_VISIBLE_DEVICES")) {
+    for (const std::string& word : split(chosen, ",")) {
       const auto index = parse_int(word);
-      const bool found = index && *index >= 0 ? by_index && by_index(static_cast<unsigned>(*index), &device) == kSuccess
-                                              : by_name && by_name(word.c_str(), &device) == kSuccess;
+      const bool found = index && *index >= 0 ? by_index(static_cast<unsigned>(*index))
+                                              : call(library, "nvmlDeviceGetHandleByUUID", word.c_str(), &device);
       if (!found) break;
       devices.push_back(device);
     }
     return devices;
   }
   unsigned count = 0;
-  const auto get_count = function<Count>(library, "nvmlDeviceGetCount_v2");
-  if (!get_count || !by_index || get_count(&count) != kSuccess) return devices;
+  call(library, "nvmlDeviceGetCount_v2", &count);
   for (unsigned i = 0; i < count; ++i) {
-    if (by_index(i, &device) == kSuccess) devices.push_back(device);
+    if (by_index(i)) devices.push_back(device);
   }
   return devices;
 }
 
-Nvml::Nvml() {
-  library_ = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+Nvml::Nvml() : library_(::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
   if (!library_) return;
-  const auto init = function<Init>(library_, "nvmlInit_v2");
-  if (!init || init() != kSuccess) {
+  if (!call(library_, "nvmlInit_v2")) {
     ::dlclose(library_);
     library_ = nullptr;
     return;
   }
   devices_ = visible(library_);
+  if (devices_.empty()) return;
   std::array<char, 96> text{};
-  if (const auto name = function<Text>(library_, "nvmlDeviceGetName");
-      name && !devices_.empty() && name(devices_[0], text.data(), text.size()) == kSuccess)
-    name_ = text.data();
-  if (const auto driver = function<SystemText>(library_, "nvmlSystemGetDriverVersion");
-      driver && !devices_.empty() && driver(text.data(), text.size()) == kSuccess)
-    driver_ = text.data();
+  const auto size = static_cast<unsigned>(text.size());
+  if (call(library_, "nvmlDeviceGetName", devices_[0], text.data(), size)) name_ = text.data();
+  if (call(library_, "nvmlSystemGetDriverVersion", text.data(), size)) driver_ = text.data();
 }
 
 Nvml::~Nvml() {
   if (!library_) return;
-  if (const auto end = function<Init>(library_, "nvmlShutdown")) end();
+  call(library_, "nvmlShutdown");
   ::dlclose(library_);
 }
 
 std::vector<GpuUse> Nvml::sample() const {
   std::vector<GpuUse> uses;
-  const auto utilization = function<GetUtilization>(library_, "nvmlDeviceGetUtilizationRates");
-  const auto memory = function<GetMemory>(library_, "nvmlDeviceGetMemoryInfo");
-  const auto power = function<GetPower>(library_, "nvmlDeviceGetPowerUsage");
   for (const Device device : devices_) {
     GpuUse use;
     Utilization busy;
     Memory used;
     unsigned milliwatt = 0;
-    if (utilization && utilization(device, &busy) == kSuccess) use.busy = busy.gpu;
-    if (memory && memory(device, &used) == kSuccess) use.memory = static_cast<std::int64_t>(used.used);
-    if (power && power(device, &milliwatt) == kSuccess) use.power = milliwatt * 1e-3;
+    if (call(library_, "nvmlDeviceGetUtilizationRates", device, &busy)) use.busy = busy.gpu;
+    if (call(library_, "nvmlDeviceGetMemoryInfo", device, &used)) use.memory = static_cast<std::int64_t>(used.used);
+    if (call(library_, "nvmlDeviceGetPowerUsage", device, &milliwatt)) use.power = milliwatt * 1e-3;
     uses.push_back(use);
   }
   return uses;

@@ -29,8 +29,6 @@ class UseWatch {
  public:
   UseWatch();
   ~UseWatch();
-  UseWatch(const UseWatch&) = delete;
-  UseWatch& operator=(const UseWatch&) = delete;
 
   /// Figures of the samples since the last call; nothing if there were none. Thread-safe.
   std::optional<Use> take();

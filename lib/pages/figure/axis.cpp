@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "figure/axis.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <sstream>
 
@@ -17,17 +16,11 @@ namespace {
 /// "1.5e-6": the shortest digits, and an exponent without leading zeros.
 std::string exponent(double value) {
   const int power = static_cast<int>(std::floor(std::log10(std::fabs(value)) + 1e-12));
-  std::array<char, 64> buffer;
-  std::snprintf(buffer.data(), buffer.size(), "%.*g", 12, value * std::pow(10.0, -power));
-  return std::string(buffer.data()) + "e" + std::to_string(power);
+  return fmt::format("{:.12g}e{}", value * std::pow(10.0, -power), power);
 }
 
 /// Without what a multiplication added in the 17th digit.
-double rounded(double value) {
-  std::array<char, 64> buffer;
-  std::snprintf(buffer.data(), buffer.size(), "%.12g", value);
-  return std::strtod(buffer.data(), nullptr);
-}
+double rounded(double value) { return std::strtod(fmt::format("{:.12g}", value).c_str(), nullptr); }
 
 double nice_step(double rough) {
   const double power = std::pow(10, std::floor(std::log10(rough)));
@@ -39,14 +32,12 @@ double nice_step(double rough) {
 
 /// `value`, a multiple of 10^-decimals, with just the digits that it has.
 std::string decimal(double value, int decimals) {
-  std::array<char, 64> buffer;
   if (std::fabs(value) >= 1e7 || (value != 0 && std::fabs(value) < 1e-4)) {
     const int digits = static_cast<int>(std::floor(std::log10(std::fabs(value)))) + decimals;
-    std::snprintf(buffer.data(), buffer.size(), "%.*e", std::clamp(digits, 0, 16), value);
-    return to_text(std::strtod(buffer.data(), nullptr));  // without what a multiplication added in the 17th digit
+    const std::string text = fmt::format("{:.{}e}", value, std::clamp(digits, 0, 16));
+    return to_text(std::strtod(text.c_str(), nullptr));  // without what a multiplication added in the 17th digit
   }
-  std::snprintf(buffer.data(), buffer.size(), "%.*f", decimals, value);
-  return buffer.data();
+  return fmt::format("{:.{}f}", value, decimals);
 }
 
 /// The step between decades with a tick, so that `decades` decades get about `count` ticks.

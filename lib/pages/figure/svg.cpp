@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "figure/svg.hpp"
 
+#include <fmt/format.h>
 #include <array>
-#include <cstdio>
 
 #include "base/number.hpp"
 
@@ -11,9 +11,7 @@ namespace {
 
 /// A coordinate: a tenth of a unit is finer than anyone sees.
 std::string at(double value) {
-  std::array<char, 32> buffer;
-  std::snprintf(buffer.data(), buffer.size(), "%.1f", value);
-  std::string text = buffer.data();
+  std::string text = fmt::format("{:.1f}", value);
   if (text.ends_with(".0")) text.resize(text.size() - 2);
   return text == "-0" ? "0" : text;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "figure/theme.hpp"
 
+#include <fmt/format.h>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <map>
@@ -82,10 +82,7 @@ std::string mixed(const std::string& colour, const std::string& other, double sh
     const auto level = [&](const std::string& hex) {
       return static_cast<double>(std::strtol(hex.substr(1 + 2 * channel, 2).c_str(), nullptr, 16));
     };
-    std::array<char, 8> buffer;
-    const double both = level(colour) + share * (level(other) - level(colour));
-    std::snprintf(buffer.data(), buffer.size(), "%02X", static_cast<unsigned>(std::lround(both)));
-    result += buffer.data();
+    result += fmt::format("{:02X}", std::lround(level(colour) + share * (level(other) - level(colour))));
   }
   return result;
 }

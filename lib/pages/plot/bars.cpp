@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "attribute/table.hpp"
-#include "base/no_data.hpp"
+#include "base/error.hpp"
 #include "plot/figures.hpp"
 #include "plot/many.hpp"
-#include "summary/facts.hpp"
+#include "summary/condition.hpp"
 
 namespace zs::plot {
 namespace {

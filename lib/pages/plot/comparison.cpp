@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "base/no_data.hpp"
+#include "base/error.hpp"
 #include "base/number.hpp"
 #include "plot/curve.hpp"
 #include "summary/difference.hpp"

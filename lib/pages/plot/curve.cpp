@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "base/no_data.hpp"
+#include "base/error.hpp"
 #include "base/number.hpp"
 #include "stat/columns.hpp"
 
@@ -32,10 +32,27 @@ std::map<std::int64_t, double> increments(const Condition& condition, const Opti
   return result;
 }
 
-bool slow(double seconds, double usual, double total) {
-  constexpr double kTimes = 20, kShare = 0.2;
-  return seconds > kTimes * usual && seconds > kShare * (total - seconds);
-}
+/// The times of steps together, to tell a single one that takes longer than a fifth of all others.
+struct Pace {
+  double usual = 0, total = 0;
+
+  explicit Pace(const std::map<std::int64_t, double>& each) {
+    stat::Sample durations;
+    for (const auto& [step, seconds] : each) durations.push_back(seconds), total += seconds;
+    usual = stat::median(durations);
+  }
+  bool slow(double seconds) const { return seconds > 20 * usual && seconds > 0.2 * (total - seconds); }
+};
+
+/// The values of several runs at one step.
+struct Gathered {
+  double sum = 0;
+  std::size_t count = 0;
+  Range range;
+
+  void add(double value) { sum += value, ++count, range.include(value); }
+  double mean() const { return sum / static_cast<double>(count); }
+};
 
 /// The position of each step in epochs: by the steps of one epoch if the runs have that number, else as logged.
 std::vector<double> epochs(const std::vector<double>& steps, const Condition& condition) {
@@ -62,15 +79,11 @@ std::vector<double> epochs(const std::vector<double>& steps, const Condition& co
   return result;
 }
 
-/// A single step that takes longer than a fifth of all others together, such as one that compiles, counts as a usual
-/// one: it would squash the axis.
+/// A slow step, such as one that compiles, counts as a usual one: it would squash the axis.
 void level(std::map<std::int64_t, double>& each) {
-  stat::Sample durations;
-  double total = 0;
-  for (const auto& [step, seconds] : each) durations.push_back(seconds), total += seconds;
-  const double usual = stat::median(durations);
+  const Pace pace(each);
   for (auto& [step, seconds] : each) {
-    if (slow(seconds, usual, total)) seconds = usual;
+    if (pace.slow(seconds)) seconds = pace.usual;
   }
 }
 
@@ -97,12 +110,7 @@ std::vector<double> axis(const std::vector<double>& steps, const Condition& cond
 
 /// If only some runs are finite: uses their mean and range.
 void complete(const Condition& condition, Series& series, std::string* partly) {
-  struct Others {
-    double sum = 0;
-    std::size_t count = 0;
-    Range range;
-  };
-  std::map<double, Others> others;
+  std::map<double, Gathered> others;
   std::optional<double> from;
   for (std::size_t row = 0; row < series.x.size(); ++row) {
     if (!std::isfinite(series.y[row])) others[series.x[row]];
@@ -112,14 +120,14 @@ void complete(const Condition& condition, Series& series, std::string* partly) {
     for (const stat::Point& point : member.series().points) {
       const auto found = others.find(static_cast<double>(point.step));
       if (found == others.end() || metric::is_absent(point.loss) || !std::isfinite(point.loss)) continue;
-      found->second.sum += point.loss, ++found->second.count, found->second.range.include(point.loss);
+      found->second.add(point.loss);
     }
   }
   std::size_t fewest = condition.members.size();
   for (std::size_t row = 0; row < series.x.size(); ++row) {
     const auto found = others.find(series.x[row]);
     if (found == others.end() || found->second.count == 0) continue;
-    series.y[row] = found->second.sum / static_cast<double>(found->second.count);
+    series.y[row] = found->second.mean();
     series.low[row] = found->second.range.low, series.high[row] = found->second.range.high;
     fewest = std::min(fewest, found->second.count);
     if (!from) from = series.x[row];
@@ -192,12 +200,9 @@ std::string slow_steps(const std::vector<Condition>& conditions) {
   options.x_axis = "time";
   for (const Condition& condition : conditions) {
     const auto each = increments(condition, options);
-    stat::Sample durations;
-    double total = 0;
-    for (const auto& [step, seconds] : each) durations.push_back(seconds), total += seconds;
-    const double usual = durations.empty() ? 0 : stat::median(durations);
+    const Pace pace(each);
     for (const auto& [step, seconds] : each) {
-      if (slow(seconds, usual, total))
+      if (pace.slow(seconds))
         text += (text.empty() ? "" : ", ") + condition.name + " at step " + zs::to_text(step) + " (" +
                 summary::time_unit(seconds).text(seconds, 3) + ")";
     }
@@ -231,22 +236,15 @@ Series loss_curve(const Condition& condition, const Look& look, const Options& o
 
 Series column_curve(const Condition& condition, const Look& look, const Options& options) {
   Series series = begun(condition, look);
-  struct Step {
-    double sum = 0;
-    std::size_t count = 0;
-    Range range;
-  };
-  std::map<std::int64_t, Step> steps;
+  std::map<std::int64_t, Gathered> steps;
   for (const summary::Member& member : condition.members) {
-    for (const stat::ColumnPoint& point : stat::column_points(*member.run, options.value)) {
-      Step& step = steps[point.step];
-      step.sum += point.value, ++step.count, step.range.include(point.value);
-    }
+    for (const stat::ColumnPoint& point : stat::column_points(*member.run, options.value))
+      steps[point.step].add(point.value);
   }
   bool band = false;
   for (const auto& [place, step] : steps) {
     series.x.push_back(static_cast<double>(place));
-    series.y.push_back(step.sum / static_cast<double>(step.count));
+    series.y.push_back(step.mean());
     series.low.push_back(step.range.low), series.high.push_back(step.range.high);
     band = band || step.range.high > step.range.low;
   }

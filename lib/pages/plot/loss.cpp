@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "base/no_data.hpp"
+#include "base/error.hpp"
 #include "figure/thin.hpp"
 #include "plot/curve.hpp"
 #include "plot/many.hpp"

@@ -6,8 +6,8 @@
 #include <optional>
 #include <set>
 
+#include "base/error.hpp"
 #include "base/name.hpp"
-#include "base/no_data.hpp"
 #include "base/number.hpp"
 #include "base/words.hpp"
 #include "figure/axis.hpp"

@@ -5,7 +5,7 @@
 #include <cctype>
 #include <map>
 
-#include "base/no_data.hpp"
+#include "base/error.hpp"
 #include "base/number.hpp"
 #include "figure/axis.hpp"
 #include "plot/curve.hpp"

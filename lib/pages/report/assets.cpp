@@ -3,18 +3,12 @@
 #include "base/embedded.hpp"
 #include "report/render.hpp"
 
-ZS_EMBEDDED(zs_page_style, "lib/pages/report/report.css");
-ZS_EMBEDDED(zs_page_script, "lib/pages/report/report.js");
-ZS_EMBEDDED(zs_page_runs_style, "lib/pages/report/runs.css");
-ZS_EMBEDDED(zs_page_runs_body, "lib/pages/report/runs.html");
-ZS_EMBEDDED(zs_page_runs_script, "lib/pages/report/runs.js");
-
 namespace zs::report {
 
-const char* const kStyle = zs_page_style;
-const char* const kScript = zs_page_script;
-const char* const kRunsStyle = zs_page_runs_style;
-const char* const kRunsBody = zs_page_runs_body;
-const char* const kRunsScript = zs_page_runs_script;
+ZS_EMBEDDED(kStyle, "lib/pages/report/report.css");
+ZS_EMBEDDED(kScript, "lib/pages/report/report.js");
+ZS_EMBEDDED(kRunsStyle, "lib/pages/report/runs.css");
+ZS_EMBEDDED(kRunsBody, "lib/pages/report/runs.html");
+ZS_EMBEDDED(kRunsScript, "lib/pages/report/runs.js");
 
 }  // namespace zs::report

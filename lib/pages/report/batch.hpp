@@ -14,8 +14,6 @@ namespace zs::report {
 /// is the folder of the report, `source` names the input.
 Document batch(const metric::Store& store, const Findings& found, const std::string& source, const std::string& folder);
 
-/// How busy the machine was before each run, in the order in which they ran, if that may explain a difference in time.
-Text load_sentence(const Findings& found);
 /// The sections, each in a separate source file.
 void write_verdict(const Findings& found, Document& document);
 Section summary_section(const metric::Store& store, const Findings& found);

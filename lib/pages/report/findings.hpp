@@ -44,7 +44,6 @@ struct Best {
 struct Findings {
   Findings() = default;
   Findings(Findings&&) = default;  // a copy would point into the original
-  Findings(const Findings&) = delete;
 
   std::vector<Condition> conditions;
   std::vector<const Condition*> bad, unknown, healthy;  ///< by status; unknown: it is unclear whether it is complete

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <set>
 
-#include "base/brief.hpp"
 #include "base/number.hpp"
 #include "plot/gradients.hpp"
 #include "report/words.hpp"

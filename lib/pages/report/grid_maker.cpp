@@ -8,7 +8,7 @@
 #include "base/number.hpp"
 #include "figure/figure.hpp"
 #include "report/words.hpp"
-#include "summary/facts.hpp"
+#include "summary/condition.hpp"
 
 namespace zs::report {
 namespace {

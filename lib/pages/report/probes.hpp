@@ -4,7 +4,7 @@
 #pragma once
 #include <string>
 
-#include "compare/answer_lines.hpp"
+#include "compare/verdict.hpp"
 #include "report/document.hpp"
 
 namespace zs::report {

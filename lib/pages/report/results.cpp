@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <optional>
+#include <ranges>
 
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "plot/figures.hpp"
 #include "report/batch.hpp"
 #include "report/grid_maker.hpp"
-#include "summary/facts.hpp"
+#include "summary/condition.hpp"
 #include "summary/unit.hpp"
 
 namespace zs::report {
@@ -303,6 +304,29 @@ void overview(const metric::Store& store, const Findings& found, Section& sectio
   if (several && largest(values(found, "peak_mem")) > 0)
     add("memory_usage_comparison", "peak memory of a rank per condition", plot::memory_figure);
   if (section.blocks.size() == 1) std::get<Picture>(section.blocks[0]).half = false;
+}
+
+/// How busy the machine was before each run, in the order in which they ran, if that may explain a difference in time.
+static Text load_sentence(const Findings& found) {
+  constexpr double kMuch = 1;  // processes: less changes no time
+  constexpr std::size_t kMost = 12;
+  std::vector<std::pair<std::int64_t, double>> loads;
+  bool once = true;
+  for (const Condition& condition : found.conditions) {
+    once = once && condition.members.size() == 1;
+    for (const summary::Member& member : condition.members) {
+      const auto load = parse_real(member.run->attribute("load_before"));
+      if (load) loads.emplace_back(parse_int(member.run->attribute("order")).value_or(0), *load);
+    }
+  }
+  std::ranges::stable_sort(loads, [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (loads.size() < 2 || loads.size() > kMost) return {};
+  const auto [least, most] = std::ranges::minmax(loads | std::views::values);
+  if (!(most - least > kMuch)) return {};
+  const bool in_turn = loads.front().first < loads.back().first;
+  return say("{}{} the load of the machine before them was {}: a part of the differences in time may be due to it.",
+             once ? "Each ran once" : "They ran", in_turn ? ", one after another;" : ";",
+             zs::joined(loads, ", ", [](const auto& one) { return to_rounded_text(one.second, 2); }));
 }
 
 /// The number of completed conditions, and the number of steps, if all have the same.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "compare/answer_lines.hpp"
+#include "compare/verdict.hpp"
 #include "report/pages.hpp"
 #include "report/probes.hpp"
 #include "report/words.hpp"

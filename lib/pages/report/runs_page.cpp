@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/base64.hpp"
+#include "base/text.hpp"
 #include "compare/precision.hpp"
 #include "figure/svg.hpp"
 #include "report/render.hpp"

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/words.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 
 #include "base/number.hpp"
@@ -96,20 +95,13 @@ std::string titled(const attribute::Attribute& row) {
 std::string loss_text(double value) {
   const std::string whole = to_text(value);
   if (whole.size() <= 8 || !std::isfinite(value)) return whole;
-  std::array<char, 40> buffer;
-  std::snprintf(buffer.data(), buffer.size(), "%.6g", value);
-  return buffer.data();
+  return fmt::format("{:.6g}", value);
 }
 
 std::string percent(double ratio) {
   if (!std::isfinite(ratio)) return to_text(ratio);
   const double value = 100 * std::abs(ratio);
-  std::array<char, 40> buffer;
-  if (value >= 10)
-    std::snprintf(buffer.data(), buffer.size(), "%.0f", value);
-  else
-    std::snprintf(buffer.data(), buffer.size(), "%.2g", value);
-  return (ratio < 0 ? "-" : "") + std::string(buffer.data()) + " %";
+  return (ratio < 0 ? "-" : "") + (value >= 10 ? fmt::format("{:.0f}", value) : fmt::format("{:.2g}", value)) + " %";
 }
 
 std::string status_text(const Condition& condition) {

@@ -2,8 +2,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmath>
-
 #include "base/file.hpp"
 #include "base/words.hpp"
 #include "cli/form.hpp"

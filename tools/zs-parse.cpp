@@ -3,8 +3,8 @@
 
 #include <csignal>
 
+#include "base/input.hpp"
 #include "base/sheet.hpp"
-#include "base/watch.hpp"
 #include "cli/form.hpp"
 #include "cli/run.hpp"
 #include "input/source.hpp"

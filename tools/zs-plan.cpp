@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
@@ -84,8 +83,7 @@ std::vector<plan::Profile> profiles(const Args& args) {
   std::vector<std::string> paths = args.all("profile");
   for (const std::string& path : paths.empty() ? args.inputs() : args.operands()) paths.push_back(path);
   const std::string model = args.text("model");
-  std::error_code ignored;
-  const bool folder = std::filesystem::is_directory(model, ignored);
+  const bool folder = zs::is_folder(model);
   std::int64_t layers = args.has("num_layers") ? args.integer("num_layers", 1, 1 << 16) : 0;
   for (const std::string& name : paths) {
     const std::string path = zs::input::named(name, zs::registry::place(args.text("registry")), kCommand.name).path;

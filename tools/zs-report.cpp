@@ -123,9 +123,8 @@ Kind kind_of(const zs::cli::Args& args) {
   if (kind.name != "revision") return kind;
   kind.rule.by = {"revision"};
   if (!args.has("baseline")) kind.gate.baseline = fact("revision1.name");
-  std::error_code ignored;
-  const bool silent = operands.size() == 1 && std::filesystem::is_directory(operands[0], ignored) &&
-                      !std::filesystem::exists(operands[0] + "/metadata.json", ignored);
+  const bool silent =
+      operands.size() == 1 && zs::is_folder(operands[0]) && !zs::is_there(operands[0] + "/metadata.json");
   if (kind.gate.baseline.empty() && silent)
     throw zs::UsageError(operands[0] + " does not record which revision is the baseline: name it with --baseline");
   if (const auto most = zs::parse_real(fact("max_slowdown")); most && !args.has("max_slowdown"))

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/file.hpp"
-#include "base/shell.hpp"
+#include "base/words.hpp"
 #include "cli/run.hpp"
 #include "config/conditions.hpp"
 #include "config/sweep.hpp"

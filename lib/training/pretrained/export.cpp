@@ -11,7 +11,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
-#include "base/word_list.hpp"
+#include "base/words.hpp"
 #include "checkpoints/sums.hpp"
 #include "config/config.hpp"
 #include "registry/record.hpp"
@@ -52,10 +52,9 @@ void keep_token_ids(const std::string& from, const std::string& to) {
 /// The folders of checkpoints that a run has, final_checkpoint last.
 std::vector<std::string> checkpoints(const std::string& run) {
   std::vector<std::string> names;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(run, none)) {
-    const std::string name = entry.path().filename().string();
-    if (entry.is_directory() && (name == "final_checkpoint" || name.starts_with("checkpoint_"))) names.push_back(name);
+  for (const fs::path& entry : entries_of(run)) {
+    const std::string name = entry.filename().string();
+    if (is_folder(entry) && (name == "final_checkpoint" || name.starts_with("checkpoint_"))) names.push_back(name);
   }
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     return std::pair(a[0] == 'f', std::pair(a.size(), a)) < std::pair(b[0] == 'f', std::pair(b.size(), b));

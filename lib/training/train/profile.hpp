@@ -21,8 +21,6 @@ class Profile {
   /// Profiles `steps` of this rank into FOLDER/rank-R.pt.trace.json.gz; rank 0's folder counts. COLLECTIVE.
   Profile(comm::Group& group, const ProfiledSteps& steps, const std::string& folder);
   ~Profile();
-  Profile(const Profile&) = delete;
-  Profile& operator=(const Profile&) = delete;
 
   /// Call them before and after each step: the file is written after the last one.
   void begin(std::int64_t step);

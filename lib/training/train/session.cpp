@@ -9,7 +9,7 @@
 #include "base/file.hpp"
 #include "base/host.hpp"
 #include "base/number.hpp"
-#include "base/shell.hpp"
+#include "base/words.hpp"
 #include "checkpoint/folder.hpp"
 #include "cli/run.hpp"
 #include "metric/file.hpp"

@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include "base/brief.hpp"
 #include "base/number.hpp"
 
 namespace zs::verify {

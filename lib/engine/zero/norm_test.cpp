@@ -79,7 +79,7 @@ TEST_CASE("norm: its bits are those of the definition on any number of ranks, wh
 
 TEST_CASE("norm: more ranks than tiles share each of them, in turn") {
   const std::vector<std::int64_t> units = {100, 3000, 20011};
-  for (const int ranks : {257, 300}) CHECK(sum_on(ranks, units) == serial(units));
+  CHECK(sum_on(300, units) == serial(units));
 }
 
 }  // namespace

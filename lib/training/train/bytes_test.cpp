@@ -16,6 +16,7 @@
 #include "model/model.hpp"
 #include "plan/memory.hpp"
 #include "plan/profile.hpp"
+#include "setup/covering_test.hpp"
 #include "zero/accounting.hpp"
 
 namespace zs {
@@ -110,38 +111,38 @@ TEST_CASE("bytes: every rank sends what bandwidth-optimal collectives send, and 
 }
 
 TEST_CASE("bytes: ranks that share sequences send queries, keys and values and what comes of them, both ways") {
-  for (const int stage : {0, 1, 2, 3}) {
-    for (const auto& [ranks, sequence, chunks] : {std::tuple{2, 2, 1}, std::tuple{4, 2, 2}, std::tuple{4, 4, 1}}) {
-      for (const bool checkpointing : {false, true}) {
-        CAPTURE(stage);
-        CAPTURE(sequence);
-        CAPTURE(checkpointing);
-        std::vector<std::int64_t> sent(static_cast<std::size_t>(ranks));
-        double ideal = 0, exchanged = 0;
-        comm::run_in_process(ranks, [&, ranks = ranks, sequence = sequence, chunks = chunks](comm::Group& group) {
-          const model::Model model = tiny();
-          zero::Strategy strategy{{.stage = stage, .micro_steps = 2}, checkpointing};
-          strategy.sequence = sequence, strategy.chunks = sequence * chunks, strategy.tokens = 8;
-          zero::Engine engine(group, model.units, strategy, {});
-          const at::Tensor tokens = at::arange(9).view({1, 9});
-          const unit::Batch batch{tokens.narrow(1, 0, 8).contiguous(), tokens.narrow(1, 1, 8).contiguous()};
-          const std::int64_t total = std::int64_t{sequence} * chunks;
-          zero::StepResult result;
-          for (int step = 1; step <= 2; ++step)
-            result = engine.step(step, 1e-3, [&](std::int64_t leaf) { return batch.chunk(leaf % total, total); });
-          sent[static_cast<std::size_t>(group.rank())] = result.sent;
-          if (group.rank() > 0) return;
-          ideal = zero::ideal_comm_bytes(engine);
-          // By hand: 2 blocks, 2 micro-steps, forward and backward (and forward again), 4 C numbers of 4 bytes a token.
-          exchanged = 2.0 * 2 * (checkpointing ? 3 : 2) * 8 * 4 * static_cast<double>(model.width) * 4 / sequence *
-                      (sequence - 1) / sequence;
-          plan::Plan whole = plan::baseline(engine.plan().shape);
-          for (plan::Unit& unit : whole.shape.units) unit.exchanged = 0;
-          CHECK(ideal - plan::sent_bytes(whole, 4) == doctest::Approx(exchanged));
-        });
-        for (const std::int64_t bytes : sent) CHECK(static_cast<double>(bytes) == doctest::Approx(ideal));
-      }
-    }
+  for (const auto& row : setup::covering({4, 3, 2})) {
+    const int stage = row[0];
+    const auto [ranks, sequence, chunks] =
+        std::array{std::tuple{2, 2, 1}, std::tuple{4, 2, 2}, std::tuple{4, 4, 1}}.at(static_cast<std::size_t>(row[1]));
+    const bool checkpointing = row[2] == 1;
+    CAPTURE(stage);
+    CAPTURE(sequence);
+    CAPTURE(checkpointing);
+    std::vector<std::int64_t> sent(static_cast<std::size_t>(ranks));
+    double ideal = 0, exchanged = 0;
+    comm::run_in_process(ranks, [&, ranks = ranks, sequence = sequence, chunks = chunks](comm::Group& group) {
+      const model::Model model = tiny();
+      zero::Strategy strategy{{.stage = stage, .micro_steps = 2}, checkpointing};
+      strategy.sequence = sequence, strategy.chunks = sequence * chunks, strategy.tokens = 8;
+      zero::Engine engine(group, model.units, strategy, {});
+      const at::Tensor tokens = at::arange(9).view({1, 9});
+      const unit::Batch batch{tokens.narrow(1, 0, 8).contiguous(), tokens.narrow(1, 1, 8).contiguous()};
+      const std::int64_t total = std::int64_t{sequence} * chunks;
+      zero::StepResult result;
+      for (int step = 1; step <= 2; ++step)
+        result = engine.step(step, 1e-3, [&](std::int64_t leaf) { return batch.chunk(leaf % total, total); });
+      sent[static_cast<std::size_t>(group.rank())] = result.sent;
+      if (group.rank() > 0) return;
+      ideal = zero::ideal_comm_bytes(engine);
+      // By hand: 2 blocks, 2 micro-steps, forward and backward (and forward again), 4 C numbers of 4 bytes a token.
+      exchanged = 2.0 * 2 * (checkpointing ? 3 : 2) * 8 * 4 * static_cast<double>(model.width) * 4 / sequence *
+                  (sequence - 1) / sequence;
+      plan::Plan whole = plan::baseline(engine.plan().shape);
+      for (plan::Unit& unit : whole.shape.units) unit.exchanged = 0;
+      CHECK(ideal - plan::sent_bytes(whole, 4) == doctest::Approx(exchanged));
+    });
+    for (const std::int64_t bytes : sent) CHECK(static_cast<double>(bytes) == doctest::Approx(ideal));
   }
 }
 
@@ -171,38 +172,36 @@ ExpertsSent experts_sent(int ranks, const zero::Strategy& strategy, const zero::
 TEST_CASE("bytes: ranks that divide experts send the rows of others' experts; the plan has what balanced experts get") {
   // Tokens, experts of each, their numbers, layers.
   constexpr double T = 8, K = 2, C = 128, kLayers = 2;
-  for (const int stage : {0, 1, 2, 3}) {
-    for (const int experts : {2, 4}) {
-      for (const bool checkpointing : {false, true}) {
-        CAPTURE(stage);
-        CAPTURE(experts);
-        CAPTURE(checkpointing);
-        zero::Strategy strategy{{.stage = stage, .micro_steps = 2}, checkpointing};
-        strategy.experts = experts, strategy.tokens = 8;
-        const double passes = kLayers * 2 * (checkpointing ? 3 : 2), row = C * 4, N = experts;
-        // All logits are 0: each token goes to experts 0 and 1, which are rank 0's of 2, and rank 0's and 1's of 4.
-        zero::Settings to_first{};
-        to_first.begin = [](std::size_t, std::int64_t, std::span<float> values) { std::ranges::fill(values, 0.0F); };
-        const ExpertsSent first = experts_sent(4, strategy, to_first);
-        CHECK(first.planned - first.beside_rows == doctest::Approx(passes * 2 * K * T * (N - 1) / N * row));
-        for (int rank = 0; rank < 4; ++rank) {
-          // Rows that leave, and results that go back; of 4, ranks 0 and 1 have one expert of each token.
-          const double rows = experts == 2 ? K * T : rank < 2 ? T + 3 * T : 2 * T;
-          CHECK(static_cast<double>(first.sent[static_cast<std::size_t>(rank)]) ==
-                doctest::Approx(first.beside_rows + passes * rows * row));
-        }
-        // However the router sends them: the bounds of zs-train(1).
-        const ExpertsSent any = experts_sent(4, strategy, {});
-        double sum = 0;
-        for (const std::int64_t bytes : any.sent) {
-          const double rows = static_cast<double>(bytes) - any.beside_rows;
-          CHECK(rows <= passes * N * K * T * row);
-          sum += rows;
-        }
-        CHECK(sum > 0);
-        CHECK(sum / 4 <= passes * 2 * K * T * row);
-      }
+  for (const auto& one : setup::covering({4, 2, 2})) {
+    const int stage = one[0], experts = 2 << one[1];
+    const bool checkpointing = one[2] == 1;
+    CAPTURE(stage);
+    CAPTURE(experts);
+    CAPTURE(checkpointing);
+    zero::Strategy strategy{{.stage = stage, .micro_steps = 2}, checkpointing};
+    strategy.experts = experts, strategy.tokens = 8;
+    const double passes = kLayers * 2 * (checkpointing ? 3 : 2), row = C * 4, N = experts;
+    // All logits are 0: each token goes to experts 0 and 1, which are rank 0's of 2, and rank 0's and 1's of 4.
+    zero::Settings to_first{};
+    to_first.begin = [](std::size_t, std::int64_t, std::span<float> values) { std::ranges::fill(values, 0.0F); };
+    const ExpertsSent first = experts_sent(4, strategy, to_first);
+    CHECK(first.planned - first.beside_rows == doctest::Approx(passes * 2 * K * T * (N - 1) / N * row));
+    for (int rank = 0; rank < 4; ++rank) {
+      // Rows that leave, and results that go back; of 4, ranks 0 and 1 have one expert of each token.
+      const double rows = experts == 2 ? K * T : rank < 2 ? T + 3 * T : 2 * T;
+      CHECK(static_cast<double>(first.sent[static_cast<std::size_t>(rank)]) ==
+            doctest::Approx(first.beside_rows + passes * rows * row));
     }
+    // However the router sends them: the bounds of zs-train(1).
+    const ExpertsSent any = experts_sent(4, strategy, {});
+    double sum = 0;
+    for (const std::int64_t bytes : any.sent) {
+      const double rows = static_cast<double>(bytes) - any.beside_rows;
+      CHECK(rows <= passes * N * K * T * row);
+      sum += rows;
+    }
+    CHECK(sum > 0);
+    CHECK(sum / 4 <= passes * 2 * K * T * row);
   }
 }
 
@@ -268,35 +267,35 @@ TEST_CASE(
     optimizer::Settings settings;
     std::int64_t kept;  // numbers of an element of a block's matrix
   };
-  for (const auto& [settings, kept] :
-       {Case{{.kind = Kind::adamw}, 2}, Case{{.kind = Kind::sgd}, 0}, Case{{.kind = Kind::sgd, .momentum = 0.9}, 1},
-        Case{{.kind = Kind::lion}, 1}, Case{{.kind = Kind::muon, .momentum = 0.95}, 1}}) {
-    for (const int stage : {0, 1, 2, 3}) {
-      for (const int ranks : {1, 2, 4}) {
-        for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
-          CAPTURE(optimizer::description(settings.kind).name);
-          CAPTURE(settings.momentum);
-          CAPTURE(stage);
-          CAPTURE(ranks);
-          CAPTURE(dtype);
-          const Cost c = cost(stage, ranks, 1, dtype, {}, {}, 0, {}, settings), adamw = cost(stage, ranks, 1, dtype);
-          const auto sum = [](const std::vector<std::int64_t>& of_ranks) {
-            return static_cast<double>(std::accumulate(of_ranks.begin(), of_ranks.end(), std::int64_t{0}));
-          };
-          // Of Muon a rank has more of the matrices, or fewer.
-          CHECK(sum(c.sent) == doctest::Approx(c.ideal_sent * ranks));
-          CHECK(sum(c.kept) == c.planned * ranks);
-          const bool muon = settings.kind == Kind::muon;
-          for (const std::int64_t sent : c.sent) CHECK((muon || static_cast<double>(sent) == c.ideal_sent));
-          if (ranks > 1) CHECK(c.collectives == c.planned_collectives);
-          CHECK((c.ideal_sent > adamw.ideal_sent) == (muon && ranks > 1));
-          const double less = static_cast<double>((2 - kept) * 4 * c.parameters) / (stage > 0 ? ranks : 1);
-          if (!muon) CHECK(c.ideal_kept == adamw.ideal_kept - less);
-          if (muon) CHECK(c.ideal_kept < adamw.ideal_kept);
-          if (muon) CHECK(c.ideal_kept > adamw.ideal_kept - less);
-        }
-      }
-    }
+  const std::vector<Case> kinds = {{{.kind = Kind::adamw}, 2},
+                                   {{.kind = Kind::sgd}, 0},
+                                   {{.kind = Kind::sgd, .momentum = 0.9}, 1},
+                                   {{.kind = Kind::lion}, 1},
+                                   {{.kind = Kind::muon, .momentum = 0.95}, 1}};
+  for (const auto& row : setup::covering({5, 4, 3, 2})) {
+    const auto& [settings, kept] = kinds[static_cast<std::size_t>(row[0])];
+    const int stage = row[1], ranks = 1 << row[2];
+    const at::ScalarType dtype = row[3] == 0 ? at::kFloat : at::kBFloat16;
+    CAPTURE(optimizer::description(settings.kind).name);
+    CAPTURE(settings.momentum);
+    CAPTURE(stage);
+    CAPTURE(ranks);
+    CAPTURE(dtype);
+    const Cost c = cost(stage, ranks, 1, dtype, {}, {}, 0, {}, settings), adamw = cost(stage, ranks, 1, dtype);
+    const auto sum = [](const std::vector<std::int64_t>& of_ranks) {
+      return static_cast<double>(std::accumulate(of_ranks.begin(), of_ranks.end(), std::int64_t{0}));
+    };
+    // Of Muon a rank has more of the matrices, or fewer.
+    CHECK(sum(c.sent) == doctest::Approx(c.ideal_sent * ranks));
+    CHECK(sum(c.kept) == c.planned * ranks);
+    const bool muon = settings.kind == Kind::muon;
+    for (const std::int64_t sent : c.sent) CHECK((muon || static_cast<double>(sent) == c.ideal_sent));
+    if (ranks > 1) CHECK(c.collectives == c.planned_collectives);
+    CHECK((c.ideal_sent > adamw.ideal_sent) == (muon && ranks > 1));
+    const double less = static_cast<double>((2 - kept) * 4 * c.parameters) / (stage > 0 ? ranks : 1);
+    if (!muon) CHECK(c.ideal_kept == adamw.ideal_kept - less);
+    if (muon) CHECK(c.ideal_kept < adamw.ideal_kept);
+    if (muon) CHECK(c.ideal_kept > adamw.ideal_kept - less);
   }
 }
 
@@ -334,58 +333,53 @@ TEST_CASE("bytes: an evaluation gathers each unit once, and one without a traini
 
 TEST_CASE("bytes: of a share that is offloaded the rest stays on the device, as the plan says, and no store has it") {
   const TemporaryFolder folder;
-  for (const zero::Place place : {zero::Place::host, zero::Place::disk}) {
-    for (const int stage : {1, 2, 3}) {
-      for (const int ranks : {1, 2, 4}) {
-        CAPTURE(stage);
-        CAPTURE(ranks);
-        const Cost here = cost(stage, ranks, 2, at::kBFloat16);
-        std::int64_t before = -1;
-        for (const double ratio : {0.0, 0.3, 0.6, 1.0}) {
-          CAPTURE(ratio);
-          zero::Offload offload{place, zero::Place::device, folder.path()};
-          offload.ratio = ratio;
-          const Cost offloading = cost(stage, ranks, 2, at::kBFloat16, offload);
-          CHECK(offloading.ideal_kept == here.ideal_kept - static_cast<double>(offloading.offloaded));
-          CHECK(offloading.sent == here.sent);
-          CHECK(offloading.offloaded > before);
-          const double states = 12.0 * static_cast<double>(here.parameters) / ranks;
-          CHECK(std::abs(static_cast<double>(offloading.offloaded) - ratio * states) <=
-                12.0 * static_cast<double>(here.largest) / 2 / ranks);
-          before = offloading.offloaded;
-        }
-        CHECK(before == 12 * here.parameters / ranks);
-      }
+  for (const auto& row : setup::covering({2, 3, 3})) {
+    const zero::Place place = row[0] == 0 ? zero::Place::host : zero::Place::disk;
+    const int stage = 1 + row[1], ranks = 1 << row[2];
+    CAPTURE(stage);
+    CAPTURE(ranks);
+    const Cost here = cost(stage, ranks, 2, at::kBFloat16);
+    std::int64_t before = -1;
+    for (const double ratio : {0.0, 0.3, 0.6, 1.0}) {
+      CAPTURE(ratio);
+      zero::Offload offload{place, zero::Place::device, folder.path()};
+      offload.ratio = ratio;
+      const Cost offloading = cost(stage, ranks, 2, at::kBFloat16, offload);
+      CHECK(offloading.ideal_kept == here.ideal_kept - static_cast<double>(offloading.offloaded));
+      CHECK(offloading.sent == here.sent);
+      CHECK(offloading.offloaded > before);
+      const double states = 12.0 * static_cast<double>(here.parameters) / ranks;
+      CHECK(std::abs(static_cast<double>(offloading.offloaded) - ratio * states) <=
+            12.0 * static_cast<double>(here.largest) / 2 / ranks);
+      before = offloading.offloaded;
     }
+    CHECK(before == 12 * here.parameters / ranks);
   }
 }
 
 TEST_CASE("bytes: what is offloaded leaves the device but for one block, the largest, and sends nothing more") {
   const TemporaryFolder folder;
-  for (const zero::Place place : {zero::Place::host, zero::Place::disk}) {
-    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
-      const std::int64_t wide = dtype == at::kFloat ? 8 : 12, narrow = dtype == at::kFloat ? 4 : 2;
-      for (const int stage : {1, 2, 3}) {
-        for (const int ranks : {1, 2, 4}) {
-          CAPTURE(stage);
-          CAPTURE(ranks);
-          const Cost here = cost(stage, ranks, 2, dtype);
-          const Cost state = cost(stage, ranks, 2, dtype, {place, zero::Place::device, folder.path()});
-          CHECK(state.offloaded == wide * here.parameters / ranks);
-          CHECK(state.ideal_kept == here.ideal_kept - static_cast<double>(state.offloaded));
-          CHECK(state.sent == here.sent);
-          CHECK(state.kept[0] == here.kept[0] - wide * (here.parameters - here.largest) / ranks);
-          if (stage < 3) continue;
-          const Cost both = cost(stage, ranks, 2, dtype, {place, place, folder.path()});
-          CHECK(both.offloaded == (wide + narrow) * here.parameters / ranks);
-          CHECK(both.ideal_kept == here.ideal_kept - static_cast<double>(both.offloaded));
-          CHECK(both.sent == here.sent);
-          // On one rank, too, parameters are gathered into a buffer now.
-          const std::int64_t gathered = ranks == 1 ? narrow * here.live : 0;
-          CHECK(both.kept[0] == state.kept[0] - narrow * (here.parameters - here.largest) / ranks + gathered);
-        }
-      }
-    }
+  for (const auto& row : setup::covering({2, 2, 3, 3})) {
+    const zero::Place place = row[0] == 0 ? zero::Place::host : zero::Place::disk;
+    const at::ScalarType dtype = row[1] == 0 ? at::kFloat : at::kBFloat16;
+    const std::int64_t wide = dtype == at::kFloat ? 8 : 12, narrow = dtype == at::kFloat ? 4 : 2;
+    const int stage = 1 + row[2], ranks = 1 << row[3];
+    CAPTURE(stage);
+    CAPTURE(ranks);
+    const Cost here = cost(stage, ranks, 2, dtype);
+    const Cost state = cost(stage, ranks, 2, dtype, {place, zero::Place::device, folder.path()});
+    CHECK(state.offloaded == wide * here.parameters / ranks);
+    CHECK(state.ideal_kept == here.ideal_kept - static_cast<double>(state.offloaded));
+    CHECK(state.sent == here.sent);
+    CHECK(state.kept[0] == here.kept[0] - wide * (here.parameters - here.largest) / ranks);
+    if (stage < 3) continue;
+    const Cost both = cost(stage, ranks, 2, dtype, {place, place, folder.path()});
+    CHECK(both.offloaded == (wide + narrow) * here.parameters / ranks);
+    CHECK(both.ideal_kept == here.ideal_kept - static_cast<double>(both.offloaded));
+    CHECK(both.sent == here.sent);
+    // On one rank, too, parameters are gathered into a buffer now.
+    const std::int64_t gathered = ranks == 1 ? narrow * here.live : 0;
+    CHECK(both.kept[0] == state.kept[0] - narrow * (here.parameters - here.largest) / ranks + gathered);
   }
 }
 

@@ -104,7 +104,7 @@ TEST_CASE("exact: micro-batches that do not divide among the ranks, on any numbe
   std::vector<CaseResult> expected;
   for (const std::int64_t leaves : numbers) {
     const std::size_t kind = whole.size();
-    Case one{.max_grad_norm = 0.5, .fused = kind % 2 == 1, .model = kind % 3 == 2 ? "tiny-llama" : "tiny"};
+    Case one{.max_grad_norm = 0.5, .fused = kind % 2 == 1, .model = kind % 3 == 2 ? "tiny-llama" : "tiny", .steps = 2};
     one.dtype = kind % 4 == 3 ? at::kBFloat16 : at::kFloat;
     one.layout.divide(leaves);
     whole.push_back(one);
@@ -149,19 +149,14 @@ TEST_CASE("exact: every family of decoders, plain and fused, has one digest what
       CAPTURE(name);
       CAPTURE(fused);
       CAPTURE(dtype);
-      const CaseResult expected = trained({.max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype});
+      Case c = brief({.max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype});
+      const CaseResult expected = trained(c);
       CHECK(expected.loss > 1);
       CHECK(expected.norm > 0.5);
       CHECK(digests.insert(expected.digest).second);
-      const int ranks = stage == 0 ? 4 : stage == 1 ? 2 : stage == 2 ? 8 : 4;
       CAPTURE(stage);
-      Case c{.layout = {stage, ranks, 8 / ranks},
-             .compiled = stage == 3,
-             .checkpointing = stage == 2,
-             .max_grad_norm = 0.5,
-             .fused = fused,
-             .model = name,
-             .dtype = dtype};
+      c.layout.stage = stage, c.layout.ranks = stage == 1 ? 2 : 4, c.layout.divide(4);
+      c.compiled = stage == 3, c.checkpointing = stage == 2;
       if (stage == 3) c.offload = {zero::Place::host, zero::Place::disk, folder.path()};
       CHECK(trained(c) == expected);
       stage = (stage + 1) % 4;
@@ -188,7 +183,7 @@ TEST_CASE("exact: samples of several documents have one digest whatever the layo
     CAPTURE(name);
     CAPTURE(fused);
     CAPTURE(dtype);
-    Case c{.max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype};
+    Case c = brief({.max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype});
     digests.insert(trained(c).digest);
     c.packed = true;
     const CaseResult expected = trained(c);
@@ -196,8 +191,8 @@ TEST_CASE("exact: samples of several documents have one digest whatever the layo
     const int first = number++ % 2;  // a family meets all stages above, documents do here
     for (const int stage : {first, first + 2}) {
       c.layout.stage = stage;
-      c.layout.ranks = stage == 0 ? 2 : stage == 1 ? 8 : 4;
-      c.layout.micro_steps = 8 / c.layout.ranks;
+      c.layout.ranks = stage == 0 ? 2 : 4;
+      c.layout.divide(4);
       c.compiled = stage == 3;
       c.checkpointing = stage == 2;
       if (stage == 3) c.offload = {zero::Place::host, zero::Place::disk, folder.path()};
@@ -249,7 +244,7 @@ TEST_CASE("exact: every optimizer has one digest, whatever the layout, offloaded
       CAPTURE(optimizer::description(settings.kind).name);
       CAPTURE(model);
       CAPTURE(dtype);
-      Case first{.max_grad_norm = 0.5, .model = model};
+      Case first = brief({.max_grad_norm = 0.5, .model = model});
       first.dtype = dtype;
       first.optimizer = settings;
       const CaseResult expected = trained(first);
@@ -257,10 +252,9 @@ TEST_CASE("exact: every optimizer has one digest, whatever the layout, offloaded
       const int half = (number / 2 + number) % 2;  // of each optimizer one model has stages 0 and 2, the other 1 and 3
       ++number;
       for (const int stage : {half, half + 2}) {
-        const int ranks = stage == 0 ? 4 : stage == 1 ? 2 : stage == 2 ? 8 : 4;
         CAPTURE(stage);
         Case c = first;
-        c.layout.stage = stage, c.layout.ranks = ranks, c.layout.micro_steps = 8 / ranks;
+        c.layout.stage = stage, c.layout.ranks = stage == 1 ? 2 : 4, c.layout.divide(4);
         c.checkpointing = stage == 2;
         if (stage == 1) c.offload.optimizer = zero::Place::host;
         if (stage == 2) c.offload.optimizer = zero::Place::disk;
@@ -332,7 +326,7 @@ TEST_CASE("exact: adapters and frozen parameters have one digest, whatever the l
     CAPTURE(name);
     CAPTURE(fused);
     CAPTURE(dtype);
-    Case first{.max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype};
+    Case first{.max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype, .steps = 2};
     first.optimizer.kind = kind;
     if (kind == optimizer::Kind::muon) first.optimizer.momentum = 0.95;
     first.adaptation = adaptation;
@@ -368,7 +362,7 @@ TEST_CASE("exact: experts on ranks that share no micro-batches evenly, and under
   for (const char* const name : {"tiny-mixtral", "tiny-qwen3-moe", "tiny-gpt-oss"}) {
     for (const optimizer::Kind kind : {optimizer::Kind::adamw, optimizer::Kind::muon}) {
       CAPTURE(name);
-      Case first{.max_grad_norm = 0.5, .fused = kind == optimizer::Kind::muon, .model = name};
+      Case first{.max_grad_norm = 0.5, .fused = kind == optimizer::Kind::muon, .model = name, .steps = 2};
       first.optimizer.kind = kind;
       if (kind == optimizer::Kind::muon) first.optimizer.momentum = 0.95;
       first.layout.divide(7);
@@ -447,12 +441,14 @@ TEST_CASE("exact: what travels as integers is rounded alike on every number of r
     at::ScalarType dtype;
     std::vector<int> ranks;
   };
-  std::set<std::string> digests = {trained({.layout = {.stage = 3, .micro_steps = 8}}).digest,
-                                   trained({.layout = {.stage = 3, .micro_steps = 8}, .dtype = at::kBFloat16}).digest};
+  const Case wide{.layout = {.stage = 3, .micro_steps = 8}, .steps = 2};
+  Case narrow = wide;
+  narrow.dtype = at::kBFloat16;
+  std::set<std::string> digests = {trained(wide).digest, trained(narrow).digest};
   for (const auto& [weights, gradients, dtype, rank_counts] :
        {Kind{true, false, at::kFloat, {2}}, Kind{false, true, at::kFloat, {4}}, Kind{true, true, at::kFloat, {2, 8}},
         Kind{true, true, at::kBFloat16, {4}}}) {
-    Case c{.layout = {.stage = 3, .micro_steps = 8}, .dtype = dtype};
+    Case c{.layout = {.stage = 3, .micro_steps = 8}, .dtype = dtype, .steps = 2};
     c.zeropp = {0, weights, gradients, 2};
     const CaseResult expected = trained(c);
     CHECK(expected.loss > 1);
@@ -474,7 +470,7 @@ TEST_CASE("exact: fused kernels follow the plain ones, to rounding") {
        {"tiny", "tiny-llama", "tiny-vit", "tiny-qwen2", "tiny-qwen3", "tiny-mistral", "tiny-olmo2", "tiny-phi3",
         "tiny-gemma2", "tiny-gemma3", "tiny-mixtral", "tiny-qwen3-moe", "tiny-gpt-oss"}) {
     CAPTURE(name);
-    const CaseResult plain = trained({.model = name}), fused = trained({.fused = true, .model = name});
+    const CaseResult plain = trained(brief({.model = name})), fused = trained(brief({.fused = true, .model = name}));
     CHECK(fused.loss == doctest::Approx(plain.loss).epsilon(1e-5));
     CHECK(fused.norm == doctest::Approx(plain.norm).epsilon(1e-4));
     CHECK(fused.digest != plain.digest);

@@ -30,7 +30,8 @@ TEST_CASE("exact: divided experts have the digest, loss and norm of whole ones")
     CAPTURE(name);
     CAPTURE(fused);
     CAPTURE(dtype);
-    Case one{.max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype, .packed = number % 2 == 1};
+    Case one{
+        .max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype, .packed = number % 2 == 1, .steps = 2};
     one.optimizer.kind = kind;
     one.layout.micro_steps = 12;
     const CaseResult expected = trained(one);

@@ -16,7 +16,7 @@ TEST_CASE("exact: chunks of sequences have one digest, however many ranks share 
   at::globalContext().setDeterministicAlgorithms(true, false);
   const TemporaryFolder folder;
   std::set<std::string> digests;
-  constexpr int kLeaves = 5;  // one, two and three groups of ranks have as many, or not
+  constexpr int kLeaves = 4;  // one and two groups of ranks have as many each, three have not
   // Any two of stage, ranks that share, groups of them, schedule, checkpointing and offloading meet in some kind.
   setup::Turns turns({4, 3, 3, 2, 2, 3});
   struct Kind {
@@ -37,7 +37,7 @@ TEST_CASE("exact: chunks of sequences have one digest, however many ranks share 
     CAPTURE(chunks);
     CAPTURE(fused);
     CAPTURE(packed);
-    Case one{.max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype, .packed = packed};
+    Case one{.max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype, .packed = packed, .steps = 2};
     one.dropout = 0;
     one.layout.divide(kLeaves);
     const CaseResult whole = trained(one);
@@ -93,18 +93,17 @@ TEST_CASE("exact: three ranks share sequences in three chunks, six heads and thr
                  "num_attention_heads": 6, "num_key_value_heads": 3, "vocab_size": 256,
                  "max_position_embeddings": 256})");
   const std::string name = folder.path();
-  Case one{.max_grad_norm = 0.5, .model = name.c_str()};
+  Case one{.max_grad_norm = 0.5, .model = name.c_str(), .steps = 2};
   one.length = 18, one.layout.chunks = 3;
   const CaseResult expected = trained(one);
-  for (const int stage : {0, 1, 2, 3}) {
-    for (const int groups : {1, 2, 3}) {
-      Case c = one;
-      c.layout.stage = stage, c.layout.sequence = 3, c.layout.ranks = 3 * groups;
-      c.layout.divide(8);
-      CAPTURE(stage);
-      CAPTURE(groups);
-      CHECK(trained(c) == expected);
-    }
+  for (const auto& [stage, groups] : {std::pair(0, 2), std::pair(1, 3), std::pair(2, 2), std::pair(2, 3),
+                                      std::pair(3, 1), std::pair(3, 2), std::pair(3, 3)}) {
+    Case c = one;
+    c.layout.stage = stage, c.layout.sequence = 3, c.layout.ranks = 3 * groups;
+    c.layout.divide(8);
+    CAPTURE(stage);
+    CAPTURE(groups);
+    CHECK(trained(c) == expected);
   }
 }
 

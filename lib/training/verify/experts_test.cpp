@@ -8,7 +8,7 @@ namespace zs::verify {
 namespace {
 
 Request divided(const Text& text, int stage, int ranks, int experts) {
-  Request r = request(text, stage, 2, 3);
+  Request r = request(text, stage, 2, 2);
   r.train.model.name = stage % 2 == 0 ? "tiny-mixtral" : "tiny-qwen3-moe";
   r.train.model.num_layers = 2;
   r.train.model.seq_length = 24;

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"
+#include "setup/covering_test.hpp"
 #include "verify/case_test.hpp"
 
 namespace zs::verify {
@@ -13,28 +14,25 @@ namespace {
 TEST_CASE(
     "verify: float32 is exact in every stage, in every dtype no bit differs, torch's AdamW and the fused pass alike") {
   const Text text;
-  for (const int stage : {0, 1, 2, 3}) {
-    for (const int ranks : {1, 2, 4}) {
-      for (const int micro_steps : {1, 4}) {
-        Request r = request(text, stage, micro_steps, 3);
-        r.train.engine.use_torch_adam = ranks == 2;
-        r.train.engine.decay_all = ranks != 4;
-        r.train.activation_checkpointing = ranks == 4;
-        const Verdict verdict = compared(r, ranks).verdict;
-        CAPTURE(stage);
-        CAPTURE(ranks);
-        CAPTURE(micro_steps);
-        CHECK(verdict.kind == compare::Verdict::exact);
-        CHECK(verdict.steps == 3);
-      }
-    }
-    for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf}) {
-      Request r = request(text, stage, 2, 4);
-      r.train.engine.dtype = dtype;
-      CHECK(compared(r, 2).verdict.kind == compare::Verdict::exact);
-      r.train.model.fused = true;
-      CHECK(compared(r, 2).verdict.kind == compare::Verdict::exact);
-    }
+  for (const auto& row : setup::covering({4, 3, 2})) {  // any two of stage, ranks and micro-batches meet
+    const int stage = row[0], ranks = 1 << row[1], micro_steps = row[2] == 0 ? 1 : 4;
+    Request r = request(text, stage, micro_steps, 3);
+    r.train.engine.use_torch_adam = ranks == 2;
+    r.train.engine.decay_all = ranks != 4;
+    r.train.activation_checkpointing = ranks == 4;
+    const Verdict verdict = compared(r, ranks).verdict;
+    CAPTURE(stage);
+    CAPTURE(ranks);
+    CAPTURE(micro_steps);
+    CHECK(verdict.kind == compare::Verdict::exact);
+    CHECK(verdict.steps == 3);
+  }
+  for (const auto& row : setup::covering({4, 2, 2})) {  // stage, format, kernels
+    CAPTURE(setup::shown(row));
+    Request r = request(text, row[0], 2, 4);
+    r.train.engine.dtype = row[1] == 0 ? at::kBFloat16 : at::kHalf;
+    r.train.model.fused = row[2] == 1;
+    CHECK(compared(r, 2).verdict.kind == compare::Verdict::exact);
   }
 }
 
@@ -108,15 +106,18 @@ TEST_CASE(
     at::ScalarType dtype = at::kFloat;
     optimizer::Kind optimizer = optimizer::Kind::adamw;
   };
+  int number = 0;
   for (const auto& [name, fused, dtype, kind] :
        {Kind{"tiny-mixtral", false}, Kind{"tiny-qwen3-moe", true}, Kind{"tiny-gpt-oss", false, at::kBFloat16},
         Kind{"tiny-gpt-oss", true, at::kFloat, optimizer::Kind::muon}, Kind{"tiny-mixtral", true, at::kHalf}}) {
+    ++number;
     for (const int stage : {0, 1, 2, 3}) {
       CAPTURE(name);
       CAPTURE(fused);
       CAPTURE(dtype);
       CAPTURE(stage);
-      Request r = request(text, stage, 2, 3);
+      if (dtype == at::kFloat && stage % 2 != number % 2) continue;  // of the kinds of float32 each has two stages
+      Request r = request(text, stage, 2, dtype == at::kHalf ? 3 : 2);
       r.train.model.name = name;
       r.train.model.num_layers = 2;
       r.train.model.seq_length = 24;

@@ -3,6 +3,7 @@
 # peft are read and written. Settings that cannot work are rejected.
 setup() {
   load helper
+  warm
   load digests
   cd "$BATS_TEST_TMPDIR"
   SMALL=(--num_layers 2 --seq_length 32 --output_dir runs)

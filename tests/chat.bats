@@ -3,6 +3,7 @@
 # tests/peers/chat compares templates of other projects with the rendering of transformers.
 setup_file() {
   load helper
+  warm
   cd "$BATS_FILE_TMPDIR"
   python3 -c 'import jinja2' 2>/dev/null || /usr/bin/python3 -c 'import jinja2' || no_package python3-jinja2
   # A tokenizer of bytes and three special tokens, with a template that ends each message by one of them.
@@ -36,6 +37,7 @@ with open("shared.jsonl", "w") as out:
 
 setup() {
   load helper
+  warm
   cd "$BATS_FILE_TMPDIR"
 }
 

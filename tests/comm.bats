@@ -17,8 +17,8 @@ holds() {  # holds COUNT: every case holds on COUNT processes
   [ "$output" = "$1 ranks: every case holds" ]
 }
 
-@test "comm: every case holds on 2, 3, 4 and 8 processes of a host" {
-  for count in 2 3 4 8; do holds "$count"; done
+@test "comm: every case holds on 2, 3 and 8 processes of a host" {  # on 4 and 5 threads: lib/engine/comm/group_test.cpp
+  for count in 2 3 8; do holds "$count"; done
 }
 
 @test "comm: every case holds on 2 and 3 processes that only have messages" {

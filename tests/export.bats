@@ -2,6 +2,7 @@
 # zs-runs export: a run's checkpoint as a folder of Hugging Face.
 setup_file() {
   load helper
+  warm
   [ -x "$BUILD/zs-train" ] || return 0
   cd "$BATS_FILE_TMPDIR"
   mkdir tokens
@@ -13,6 +14,7 @@ setup_file() {
 
 setup() {
   load helper
+  warm
   [ -x "$BUILD/zs-train" ] || skip "zs-train is not built: make build/zs-train"
   cd "$BATS_FILE_TMPDIR"
   export ZS_REGISTRY=runs

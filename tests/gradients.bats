@@ -3,6 +3,7 @@
 # with damaged ones.
 setup_file() {
   load helper
+  warm
   cd "$BATS_FILE_TMPDIR"
   zs-train --model_name tiny --num_layers 2 --seq_length 32 --batch_size 1 --max_steps 12 --save_steps 4 --run_name small >log
   zs-train --model_name tiny --num_layers 1 --seq_length 32 --batch_size 1 --max_steps 2 --save_steps 1 --save_gradients false --run_name without >log
@@ -10,6 +11,7 @@ setup_file() {
 
 setup() {
   load helper
+  warm
   cd "$BATS_FILE_TMPDIR"
   id=$(basename "$(dirname saved_models/2*/checkpoint_8)")
   run=saved_models/$id

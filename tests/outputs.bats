@@ -2,6 +2,7 @@
 # No option that names a file or folder lets a tool overwrite one of its inputs.
 setup() {
   load helper
+  warm
   mkdir "$BATS_TEST_TMPDIR/w" && cd "$BATS_TEST_TMPDIR/w"
 }
 

@@ -3,6 +3,7 @@
 # lib/formats/image/image_test.cpp compare with transformers and Pillow.
 setup_file() {
   load helper
+  warm
   cd "$BATS_FILE_TMPDIR"
   command -v python3 >/dev/null || no_package python3
   python3 "$ROOT/tests/pictures.py" pictures 3 20
@@ -12,6 +13,7 @@ setup_file() {
 
 setup() {
   load helper
+  warm
   load digests
   cd "$BATS_FILE_TMPDIR"
 }

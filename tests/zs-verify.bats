@@ -3,6 +3,7 @@
 # lib/training/verify/*_test.cpp runs through stages, ranks and 100 faults in one process.
 setup() {
   load helper
+  warm
   load digests
   cd "$BATS_TEST_TMPDIR"
   SMALL="--num_layers 1 --seq_length 16 --iterations 4 --dropout 0.1"

@@ -2,6 +2,8 @@
 # slurm/batch.sbatch without Slurm: which arguments it rejects, and what it does if a condition fails.
 setup() {
   load helper
+  load drawing
+  no_pictures
   mkdir "$BATS_TEST_TMPDIR/a folder" && cd "$BATS_TEST_TMPDIR/a folder"
 }
 
@@ -21,6 +23,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
 
 @test "batch: a condition that fails is FAILED, does not stop the others, and makes the status 1" {
   fake_trainer
+  rm "$BATS_TEST_TMPDIR/drawing/gnuplot"
   run -1 --separate-stderr batch
   [[ ${lines[-1]} == "report: $PWD/results/results_"*/report.html ]]
   cd results/results_*
@@ -106,7 +109,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
 
 @test "batch: on 2 ranks, for real: the conditions end with one state digest" {
   [ -x "$BUILD/zs-train" ] || skip "zs-train is not built: make all"
-  run -0 --separate-stderr batch full_comparison -- --num_layers 2 --seq_length 32 --max_steps 8 --log_interval 2
+  run -0 --separate-stderr batch full_comparison -- --num_layers 2 --seq_length 16 --max_steps 3 --log_interval 1
   [ "$(cat results/*/z*.log | grep -oE 'state_digest: [0-9a-f]{32}' | sort -u | wc -l)" = 1 ]
 }
 
@@ -118,12 +121,14 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   cp "$ROOT/tests/token/gpt2.json" llama/tokenizer.json
   python3 "$ROOT/tests/pictures.py" pictures 3 12
   digests() { cat results/*/z*.log | grep -oE 'state_digest: [0-9a-f]{32}' | sort -u | wc -l; }
-  ZS_CACHE=$PWD/cache run -0 --separate-stderr batch zero_comparison -- --model_name llama --dataset "$ROOT/LICENSE" --seq_length 32 --max_steps 6
+  printf 'sets: {two: {description: x, conditions: {z1_baseline: {zero_stage: 1}, z3_baseline: {zero_stage: 3}}}}\n' >set.yaml
+  export ZS_CONDITIONS=$PWD/set.yaml
+  ZS_CACHE=$PWD/cache run -0 --separate-stderr batch two -- --model_name llama --dataset "$ROOT/LICENSE" --seq_length 32 --max_steps 3
   [ "$(digests)" = 1 ] || complain "Llama: $(digests) digests"
   grep -q 'run: tokenizer=.*llama' results/*/z1_baseline.log || complain "not its own tokenizer"
   ls cache/tokens/*.bin >/dev/null || complain "nothing was tokenised"
   mv results llama-results
-  run -0 --separate-stderr batch zero_comparison -- --model_name tiny-vit --num_layers 1 --dataset "$PWD/pictures" --max_steps 6
+  run -0 --separate-stderr batch two -- --model_name tiny-vit --num_layers 1 --dataset "$PWD/pictures" --max_steps 3
   [ "$(digests)" = 1 ] || complain "ViT: $(digests) digests"
   for file in results/*/report.md results/*/report.html; do
     grep -qi 'accuracy' "$file" || complain "no accuracy in $file"

@@ -1,5 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Recordings of zs-train, compared with each other, and the tools that take recordings.
+setup_file() {
+  load helper
+  warm_up
+}
+
+teardown_file() {
+  load helper
+  cool_down
+}
+
 setup() {
   bats_load_library bats-support
   bats_load_library bats-assert
@@ -140,7 +150,7 @@ setup() {
 }
 
 @test "zs_probe says that PyTorch compiles an operation, and names a lock that another process has left" {
-  python_with torch python3-torch
+  warm_python
   cat >compile.py <<'END'
 import torch.utils.cpp_extension as extension
 extension._jit_compile = lambda *args, **kwargs: None
@@ -160,7 +170,7 @@ END
 }
 
 @test "an optimizer that holds its masters, as 16 bits beside a bfloat16 parameter, is recorded as one with float32 masters" {
-  python_with torch python3-torch
+  warm_python
   cat >fused.py <<'EOF'
 import os
 import sys

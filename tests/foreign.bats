@@ -2,6 +2,8 @@
 # Trainings of other programs in batches, sweeps and single jobs: --run, and run: in the files.
 setup() {
   load helper
+  load drawing
+  no_pictures
   bats_load_library bats-support
   bats_load_library bats-assert
   cd "$BATS_TEST_TMPDIR"

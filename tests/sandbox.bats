@@ -14,6 +14,8 @@ teardown_file() {
 setup() {
   load helper
   load cluster
+  load drawing
+  no_pictures
   mkdir "$BATS_TEST_TMPDIR/a folder" && cd "$BATS_TEST_TMPDIR/a folder"
 }
 
@@ -167,12 +169,16 @@ reported() {
 
 @test "sbatch: on two nodes the conditions have the state digest of mpirun" {
   [ -x "$BUILD/zs-train" ] || skip "zs-train is not built: make all"
-  small=(--num_layers 2 --seq_length 32 --max_steps 8 --log_interval 2)
+  small=(--num_layers 2 --seq_length 16 --max_steps 3 --log_interval 1)
   submitted batch.sbatch minimal_test -- "${small[@]}"
   [ "$state $code" = "COMPLETED 0" ]
   [ -s "$results/report.html" ]
-  ZS_RANKS=4 env -u SLURM_CONF bash "$ROOT/slurm/batch.sbatch" minimal_test -- "${small[@]}"
-  [ "$(cat results/*/*.log | grep -oE 'state_digest: [0-9a-f]{32}' | sort -u | wc -l)" = 1 ]
+  # The same training on 2 ranks of mpirun, which share the micro-batches of 4.
+  mapfile -t arguments < <(jq -r '.conditions.z1_baseline.arguments[]' "$results/metadata.json")
+  accumulation=$(sed -n 's/^run: gradient_accumulation_steps=//p' "$results/z1_baseline.log")
+  env -u SLURM_CONF mpirun --oversubscribe --bind-to none -n 2 zs-train "${arguments[@]}" --gradient_accumulation_steps $((2 * accumulation)) --output_dir beside >beside.log
+  digests=$(cat beside.log "$results"/*_{baseline,deepcompile}.log | grep -oE 'state_digest: [0-9a-f]{32}')
+  [ "$(wc -l <<<"$digests") $(sort -u <<<"$digests" | wc -l)" = "3 1" ]
 }
 
 # a_training: a configuration that takes some seconds.

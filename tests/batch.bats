@@ -23,7 +23,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
 
 @test "batch: a condition that fails is FAILED, does not stop the others, and makes the status 1" {
   fake_trainer
-  rm "$BATS_TEST_TMPDIR/drawing/gnuplot"
+  pictures
   run -1 --separate-stderr batch
   [[ ${lines[-1]} == "report: $PWD/results/results_"*/report.html ]]
   cd results/results_*

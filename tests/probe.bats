@@ -431,7 +431,7 @@ END
 }
 
 @test "each way in which the probe reads a tensor gives the same digest and sketch: compiled, and PyTorch's own operations" {
-  python_with torch python3-torch
+  warm_python
   export XDG_CACHE_HOME=$PWD
   run -0 "$PYTHON" "$ROOT/tests/measures.py"
   assert_output --partial "0 wrong, on cpu, read at once"

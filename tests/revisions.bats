@@ -3,6 +3,8 @@
 # not change the user's repository.
 setup() {
   load helper
+  load drawing
+  no_pictures
   mkdir "$BATS_TEST_TMPDIR/a folder" "$BATS_TEST_TMPDIR/tmp" && cd "$BATS_TEST_TMPDIR/a folder"
   export TMPDIR=$BATS_TEST_TMPDIR/tmp GIT_CONFIG_GLOBAL=/dev/null
   export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Log-probabilities of a generator and a trainer: dumps of all forms, faults, verdicts.
 
+setup_file() { load helper && warm_up; }
+teardown_file() { load helper && cool_down; }
+
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"
@@ -171,7 +174,7 @@ synced() {
 }
 
 @test "rollout: weights of a sync: what was delivered, and how what was not differs" {
-  python_with torch python3-torch
+  warm_python
   "$PYTHON" "$BATS_TEST_DIRNAME/synced.py" . none fused shards cast quantised transposed rows interleaved columns row qkv ahead \
     adapter merged ranks
   synced none 0 "verdict: exact"
@@ -209,7 +212,7 @@ END
 }
 
 @test "rollout: verl's batches are recorded where it compares both sides" {
-  python_with torch python3-torch
+  warm_python
   mkdir -p verl/utils/debug
   touch verl/__init__.py verl/utils/__init__.py verl/utils/debug/__init__.py
   echo 'def calculate_debug_metrics(data): return {"valid": 1}' >verl/utils/debug/metrics.py
@@ -232,7 +235,7 @@ END
 }
 
 @test "rollout: OpenRLHF's experience is recorded when both sides have scored it" {
-  python_with torch python3-torch
+  warm_python
   mkdir -p openrlhf/trainer/ppo_utils
   touch openrlhf/__init__.py openrlhf/trainer/__init__.py openrlhf/trainer/ppo_utils/__init__.py
   cat >openrlhf/trainer/ppo_utils/experience_maker.py <<'END'

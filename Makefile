@@ -103,7 +103,7 @@ FLAGS_lib/pages/report/assets.cpp := -O1
 FLAGS_lib/engine/model/models.cpp := -O2
 FLAGS_lib/foundation/cli/version.cpp = -DZS_VERSION='"$(VERSION)"'
 # Rooms that read options and write pages have no loop to speed up: with -O1 they compile in three quarters of the time.
-EASY := cli attribute optimizer config tracker chat flight registry input summary report experiment comparison recording
+EASY := cli attribute optimizer config tracker chat flight checkpoints rolloutfile registry rollout input summary figure plot report experiment comparison recording
 # A precompiled header serves those sources alone that are compiled as it was.
 PCH := $(BUILD)/pch/tensor.hpp
 SHARED_PCH := $(BUILD)/pch/shared/tensor.hpp
@@ -114,30 +114,38 @@ TEST_PCH := $(BUILD)/pch/test.hpp
 TEST_OPT ?= -O0
 
 # ---- what is compiled -----------------------------------------------------------------------------------------------
-# UNITY=1 compiles the sources of a folder in groups, half the work of a build from nothing, which is built so; UNITY=0 each by
+# UNITY=1 compiles sources in groups, half the work of a build from nothing, which is built so; UNITY=0 each by
 # itself. A build folder stays what it is: where it has groups, sources that are edited leave theirs (share/unity).
 UNITY := $(or $(UNITY),$(if $(wildcard $(BUILD)/unity),1,$(if $(wildcard $(BUILD)/obj),0,1)))
 $(if $(filter 0,$(UNITY)),$(shell rm -rf $(BUILD)/unity))
 vpath unity/%.cpp $(BUILD)
 # What has flags of its own stays out of groups, and what ALONE names: a source that another takes the place of when linked.
 own = $(foreach s,$(1),$(if $(FLAGS_$(s))$(filter $(s),$(ALONE)),$(s)))
-all_sources := $(call sources,$(LIGHT) $(HEAVY)) $(call tests,$(LIGHT) $(HEAVY))
+EASY_ROOMS := $(foreach room,$(EASY),$(filter %/$(room),$(LIGHT)))
+FAMILIES := easy tools train tests-tools tests-train
+sources_easy := $(call sources,$(EASY_ROOMS))
+sources_tools := $(call sources,$(filter-out $(EASY_ROOMS),$(LIGHT)))
+sources_train := $(call sources,$(HEAVY))
+sources_tests-tools := $(call tests,$(LIGHT))
+sources_tests-train := $(call tests,$(HEAVY))
+alone := $(call own,$(foreach f,$(FAMILIES),$(sources_$(f))))
 # Targets that compile nothing do not look for groups.
 compiles := $(filter-out help deps clean lint light-tools heavy-tools flags,$(or $(MAKECMDGOALS),all))
-UNITS := $(if $(and $(compiles),$(filter 1,$(UNITY))),$(shell share/unity $(BUILD) $(filter-out $(call own,$(all_sources)),$(all_sources))) \
-  $(call own,$(all_sources)),$(all_sources))
-objects_of = $(call object,$(filter-out %_test.cpp,$(filter $(foreach room,$(1),lib/$(room)/% unity/$(notdir $(room))-%),$(UNITS))))
-tests_of = $(call object,$(filter $(foreach room,$(1),lib/$(room)/%_test.cpp) unity/tests-$(2)-%,$(UNITS)))
-LIGHT_OBJECTS := $(call objects_of,$(LIGHT)) $(BUILD)/obj/share/probe/zs_probe/native.o
-HEAVY_OBJECTS := $(call objects_of,$(HEAVY))
-LIGHT_TESTS := $(call tests_of,$(LIGHT),tools)
-HEAVY_TESTS := $(call tests_of,$(HEAVY),train)
+UNITS := $(if $(and $(compiles),$(filter 1,$(UNITY))),$(shell share/unity $(BUILD) $(foreach f,$(FAMILIES),$(f): $(filter-out $(alone),$(sources_$(f))))) \
+  $(alone),$(foreach f,$(FAMILIES),$(sources_$(f))))
+# objects_of FAMILY...: the objects of groups, and of sources that are compiled alone.
+objects_of = $(call object,$(filter $(foreach f,$(1),unity/$(f)-% $(sources_$(f))),$(UNITS)))
+EASY_OBJECTS := $(call objects_of,easy)
+LIGHT_OBJECTS := $(call objects_of,tools easy) $(BUILD)/obj/share/probe/zs_probe/native.o
+HEAVY_OBJECTS := $(call objects_of,train)
+LIGHT_TESTS := $(call objects_of,tests-tools)
+HEAVY_TESTS := $(call objects_of,tests-train)
 
 # demo and check build with every processor, unless make was given its own -j.
 PARALLEL = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 
-# First whether LibTorch suits: nobody waits for a build that cannot end. Then the GPU's library: it has the slowest sources.
-all: $(BUILD)/libtorch $(if $(WITH_CUDA),$(BUILD)/libzs-cuda.so) $(TOOLS:%=$(BUILD)/%) $(BUILD)/engine $(BUILD)/blas  ## build every tool into build/
+# make checks first whether LibTorch suits, and then builds what takes longest: the GPU's library and the engine.
+all: $(BUILD)/libtorch $(if $(WITH_CUDA),$(BUILD)/libzs-cuda.so) $(BUILD)/engine $(TOOLS:%=$(BUILD)/%) $(BUILD)/blas  ## build every tool into build/
 	@echo 'zs-train and zs-verify are built $(if $(WITH_CUDA),with CUDA$(comma) for GPUs of sm $(strip $(SM)),without CUDA: $(WITHOUT_CUDA))'
 light: $(LIGHT_TOOLS:%=$(BUILD)/%)  ## build the tools that need neither LibTorch nor MPI
 
@@ -182,7 +190,7 @@ $(LIGHT_TESTS): $(BUILD)/obj/%.o: %.cpp $(TEST_PCH).gch
 	$(CXX) $(COMMON) $(TEST_OPT) -include $(TEST_PCH) -MMD -MP -c $< -o $@
 
 # A source with flags of its own goes without the precompiled header, which GCC 12 may crash over where flags differ.
-EASY_OBJECTS := $(call objects_of,$(foreach room,$(EASY),$(filter %/$(room),$(LIGHT))))
+EASY_OBJECTS += $(TOOLS:%=$(BUILD)/obj/tools/%.o)
 $(EASY_OBJECTS) $(EASY_PCH).gch: private LEVEL = $(if $(filter -O2,$(OPT)),-O1)
 $(EASY_OBJECTS): | $(EASY_PCH).gch
 $(BUILD)/obj/%.o: %.cpp $(LIGHT_PCH).gch
@@ -310,8 +318,12 @@ check-gpu: all $(BUILD)/bench/kernels $(BUILD)/mpi/digests  ## what needs a GPU,
 check-slurm: all  ## whole workflows on a throwaway Slurm cluster: sweeps, kills, 20 preemptions (20 minutes)
 	@BUILD=$(BUILD) bats --print-output-on-failure tests/slurm
 
-# Benches are compiled, so that they keep up with what they measure.
-tests: $(BUILD)/test-light $(BUILD)/test-train $(MPI_TESTS) $(WARM) $(call object,$(wildcard bench/*.cpp))
+# The compiler checks the benches, which then keep up with what they measure. make bench makes programs of them.
+CHECKED := $(patsubst %,%.checked,$(filter-out %/product,$(BENCHES)))
+tests: $(BUILD)/test-train $(BUILD)/test-light $(MPI_TESTS) $(WARM) $(CHECKED)
+$(CHECKED): $(BUILD)/%.checked: %.cpp $(PCH).gch
+	@mkdir -p $(@D)
+	$(CXX) $(HEAVY_FLAGS) -include $(PCH) -MMD -MP -MF $@.d -MT $@ -fsyntax-only $< && touch $@
 expect:  ## rewrite the expected outputs of tests/cases; review with git diff
 	@BUILD=$(BUILD) tests/cases/run --rewrite
 lint:  ## clang-format, clang-tidy and shellcheck over the sources

@@ -194,7 +194,7 @@ compares_a_stage() {
   # What is compiled: the sources in groups, and those outside.
   compiled() {
     local units
-    mapfile -t units < <("$root/share/unity" "$folder" "$@")
+    mapfile -t units < <("$root/share/unity" "$folder" lib: "$@")
     printf '%s\n' "${units[@]}" | sed -n "s|^unity/|$folder/unity/|p" | xargs -r sed -n 's|^#include "\(.*\)"$|lib/\1|p'
     printf '%s\n' "${units[@]}" | sed '/^unity/d'
   }
@@ -204,19 +204,19 @@ compares_a_stage() {
 
   cd "$BATS_TEST_TMPDIR" && rm -r build && mkdir -p lib/room build/obj/unity
   touch -d 2001-01-01 lib/room/{a,b,c,d}.cpp
-  run -0 "$root/share/unity" build lib/room/{a,b,c,d}.cpp
+  run -0 "$root/share/unity" build room: lib/room/{a,b,c,d}.cpp
   [ "$output" = unity/room-0.cpp ]
   touch -d 2002-01-01 build/obj/unity/room-0.o
   touch lib/room/b.cpp
-  run -0 "$root/share/unity" build lib/room/{a,b,c,d}.cpp
+  run -0 "$root/share/unity" build room: lib/room/{a,b,c,d}.cpp
   [ "$output" = $'unity/room-0.cpp\nlib/room/b.cpp' ]
   diff build/unity/room-0.cpp <(printf '#include "room/%s.cpp"\n' a c d)
   # Two at once, a new one, and one that is gone.
   touch lib/room/{a,c,new}.cpp
-  run -0 "$root/share/unity" build lib/room/{a,b,c,new}.cpp
+  run -0 "$root/share/unity" build room: lib/room/{a,b,c,new}.cpp
   [ "$output" = $'unity/room-0.cpp\nlib/room/b.cpp\nlib/room/new.cpp' ]
   diff build/unity/room-0.cpp <(printf '#include "room/%s.cpp"\n' a c)
-  run -0 "$root/share/unity" build lib/room/b.cpp
+  run -0 "$root/share/unity" build room: lib/room/b.cpp
   [ "$output" = lib/room/b.cpp ]
 
   # A private function that another source has too is in another group, and one that a header declares in none: it is called by
@@ -229,7 +229,7 @@ compares_a_stage() {
   # Private types and constants of one name do not compile together.
   printf 'namespace {\nstruct Same {\n};\n}  // namespace\n' | tee lib/twins/f.cpp >lib/twins/g.cpp
   printf 'namespace {\nconstexpr int kSame = 1;\n}  // namespace\n' | tee lib/twins/h.cpp >lib/twins/i.cpp
-  run -0 "$root/share/unity" build lib/twins/{a,b,c,d,e,f,g,h,i}.cpp
+  run -0 "$root/share/unity" build twins: lib/twins/{a,b,c,d,e,f,g,h,i}.cpp
   [ "$output" = $'unity/twins-0.cpp\nunity/twins-1.cpp\nlib/twins/c.cpp' ]
   diff build/unity/twins-0.cpp <(printf '#include "twins/%s.cpp"\n' a d e f h)
   diff build/unity/twins-1.cpp <(printf '#include "twins/%s.cpp"\n' b g i)
@@ -237,20 +237,43 @@ compares_a_stage() {
   touch -d 2002-01-01 build/obj/unity/twins-0.o
   printf 'namespace {\nint same(double x) {\n}\n}  // namespace\n' >>lib/twins/e.cpp
   touch lib/twins/a.cpp
-  run -0 "$root/share/unity" build lib/twins/{a,b,c,d,e,f,g,h,i}.cpp
+  run -0 "$root/share/unity" build twins: lib/twins/{a,b,c,d,e,f,g,h,i}.cpp
   [ "$output" = $'unity/twins-0.cpp\nunity/twins-1.cpp\nlib/twins/c.cpp\nlib/twins/e.cpp' ]
   diff build/unity/twins-0.cpp <(printf '#include "twins/%s.cpp"\n' a d f h)
 
-  # Unit tests of rooms that are built alike are in the same groups, where a name of another namespace is another name.
+  # A group has sources of several rooms, where a name of another namespace is another name.
   mkdir -p lib/{one,two,three}
-  printf '%s\n' 'one tools' 'two tools' 'three train' >lib/LAYERS
   named() { printf 'namespace zs::%s {\nnamespace {\nint same(double x) {\n}\n}  // namespace\n}  // namespace zs::%s\n' "$1" "$1"; }
-  for room in one two three; do named $room >lib/$room/a_test.cpp; done
-  named one >lib/two/b_test.cpp
-  run -0 "$root/share/unity" build lib/{one/a,two/b,two/a,three/a}_test.cpp
-  [ "$output" = $'unity/tests-tools-0.cpp\nunity/tests-tools-1.cpp\nunity/tests-train-0.cpp' ]
-  diff build/unity/tests-tools-0.cpp <(printf '#include "%s/a_test.cpp"\n' one two)
-  diff build/unity/tests-tools-1.cpp <(echo '#include "two/b_test.cpp"')
+  for room in one two three; do named $room >lib/$room/a.cpp; done
+  named one >lib/two/b.cpp
+  run -0 "$root/share/unity" build tools: lib/{one/a,two/b,two/a}.cpp train: lib/three/a.cpp
+  [ "$output" = $'unity/tools-0.cpp\nunity/tools-1.cpp\nunity/train-0.cpp' ]
+  diff build/unity/tools-0.cpp <(printf '#include "%s/a.cpp"\n' one two)
+  diff build/unity/tools-1.cpp <(echo '#include "two/b.cpp"')
+  # A private name that a header declares: no other source of the group names the room and has the name; no other line of a header does.
+  printf 'namespace zs::one {\nint same(int x);  // same\n}  // namespace zs::one\n' >lib/one/one.hpp
+  printf 'namespace zs::three {\nconst int kCalled = one::same(1);\n}  // namespace zs::three\n' >lib/three/call.cpp
+  rm -r build/unity
+  run -0 "$root/share/unity" build tools: lib/{one/a,three/call,two/a}.cpp
+  diff build/unity/tools-0.cpp <(printf '#include "%s/a.cpp"\n' one two)
+  diff build/unity/tools-1.cpp <(echo '#include "three/call.cpp"')
+  echo 'inline int twice(int x) { return 2 * same(x); }' >>lib/one/one.hpp
+  rm -r build/unity
+  run -0 "$root/share/unity" build tools: lib/{one/a,three/call,two/a}.cpp
+  [ "$output" = $'unity/tools-0.cpp\nlib/one/a.cpp' ]
+  # Sources that use JSON stand together, and their aliases of one type are no clash.
+  alias_of() { printf 'namespace zs::one {\nnamespace {\nusing %s = %s;\n}  // namespace\n}  // namespace zs::one\n' "$1" "$2"; }
+  alias_of Word int | tee lib/one/b.cpp >lib/one/d.cpp
+  alias_of Json nlohmann::json | tee lib/one/c.cpp >lib/one/e.cpp
+  alias_of Word long >lib/one/f.cpp
+  rm -r build/unity
+  UNITY_LINES=10 run -0 "$root/share/unity" build tools: lib/one/{b,c,d,e}.cpp
+  diff build/unity/tools-0.cpp <(printf '#include "one/%s.cpp"\n' c e)
+  diff build/unity/tools-1.cpp <(printf '#include "one/%s.cpp"\n' b d)
+  rm -r build/unity
+  run -0 "$root/share/unity" build tools: lib/one/{b,c,e,f}.cpp
+  diff build/unity/tools-0.cpp <(printf '#include "one/%s.cpp"\n' c e b)
+  diff build/unity/tools-1.cpp <(echo '#include "one/f.cpp"')
 }
 
 @test "install: the tools, pages, completions and share/ arrive, and the tools find their share/" {

@@ -25,7 +25,7 @@ using Variables = torch::autograd::variable_list;
 constexpr std::int64_t kQueries = 64;
 
 /// Queries, keys and values (or gradients by them) of all heads: views [B, T, H*D] and [B, T, K*D]; float32.
-struct Heads {
+struct FusedHeads {
   Tensor q_BTE, k_BTF, v_BTF;
   Attending how;
   bool causal = true;
@@ -41,7 +41,7 @@ struct Heads {
   std::int64_t seen(std::int64_t query) const { return causal ? query + 1 : q_BTE.size(1); }
   /// Heads that share keys and values.
   std::int64_t sharing() const { return q_BTE.size(2) / k_BTF.size(2); }
-  static Heads of(const Variables& given, const Attending& how, bool causal) {
+  static FusedHeads of(const Variables& given, const Attending& how, bool causal) {
     if (given.size() == 3) return {given[0], given[1], given[2], how, causal};
     const std::int64_t C = given[0].size(2) / 3;
     return {given[0].narrow(2, 0, C), given[0].narrow(2, C, C), given[0].narrow(2, 2 * C, C), how, causal};
@@ -50,7 +50,7 @@ struct Heads {
 
 /// The matrix of one head of one sample: [T, D].
 struct Head {
-  Head(const Heads& heads, std::int64_t sample, std::int64_t head) {
+  Head(const FusedHeads& heads, std::int64_t sample, std::int64_t head) {
     const std::int64_t D = heads.width(), shared = head / heads.sharing();
     q_TD = heads.q_BTE.select(0, sample).narrow(1, head * D, D);
     k_TD = heads.k_BTF.select(0, sample).narrow(1, shared * D, D);
@@ -69,11 +69,11 @@ Tensor dropped(const Tensor& seen_QS, const Tensor& mask_BHTT, std::int64_t b, s
 }
 
 /// The output of attention, and the tensors that it keeps for backward.
-struct Attended {
+struct FusedAttended {
   Tensor out_BTE, weights_BHTT, mask_BHTT;
 };
 
-Attended attend(const Heads& given) {
+FusedAttended attend_forward(const FusedHeads& given) {
   RECORD_USER_SCOPE("zs::attention");
   const std::int64_t B = given.q_BTE.size(0), T = given.q_BTE.size(1), E = given.q_BTE.size(2), D = given.width(),
                      heads = given.how.heads;
@@ -108,16 +108,17 @@ Attended attend(const Heads& given) {
 }
 
 /// The same; in a second forward of the unit, the recorded result of the first.
-Attended attended_or_kept(const Heads& given) {
+FusedAttended attended_or_kept(const FusedHeads& given) {
   const unit::Results results = unit::kept([&] {
-    const Attended made = attend(given);
+    const FusedAttended made = attend_forward(given);
     return unit::Results{made.out_BTE, made.weights_BHTT, made.mask_BHTT};
   });
   return {results[0], results[1], results[2]};
 }
 
 /// Sets `gradients` from that by the output.
-void attend_backward(const Heads& given, const Attended& attended, const Tensor& dout_BTE, const Heads& gradients) {
+void attend_backward(const FusedHeads& given, const FusedAttended& attended, const Tensor& dout_BTE,
+                     const FusedHeads& gradients) {
   const Tensor &weights_BHTT = attended.weights_BHTT, &mask_BHTT = attended.mask_BHTT;
   const std::int64_t B = given.q_BTE.size(0), T = given.q_BTE.size(1), D = given.width(), heads = given.how.heads;
   const double scale = given.scale();
@@ -161,7 +162,7 @@ void attend_backward(const Heads& given, const Attended& attended, const Tensor&
 /// Attention of queries, keys and values, which are one tensor or three.
 struct Attention : torch::autograd::Function<Attention> {
   static Tensor forward(AutogradContext* ctx, const at::TensorList& given, const Attending& how, bool causal) {
-    const Attended attended = attended_or_kept(Heads::of(in_float(given), how, causal));
+    const FusedAttended attended = attended_or_kept(FusedHeads::of(in_float(given), how, causal));
     Variables kept(given.begin(), given.end());
     kept.insert(kept.end(), {attended.weights_BHTT, attended.mask_BHTT});
     ctx->save_for_backward(std::move(kept));
@@ -184,8 +185,8 @@ struct Attention : torch::autograd::Function<Attention> {
     const Variables given = in_float({saved.data(), count});
     Variables d;
     for (const Tensor& one : given) d.push_back(at::empty_like(one));
-    attend_backward(Heads::of(given, how, causal), {{}, saved[count], saved[count + 1]}, gradients[0].to(at::kFloat),
-                    Heads::of(d, how, causal));
+    attend_backward(FusedHeads::of(given, how, causal), {{}, saved[count], saved[count + 1]},
+                    gradients[0].to(at::kFloat), FusedHeads::of(d, how, causal));
     for (Tensor& one : d) one = one.to(saved[0].scalar_type());
     d.resize(count + 2);  // the other arguments have no gradient
     return d;

@@ -37,9 +37,9 @@ Tensor grouped_product(const Tensor&, const Tensor&, const Tensor&) { return {};
 #endif
 
 /// The rows of experts, of which each has its own behind another's.
-class Rows {
+class ExpertRows {
  public:
-  Rows(const std::vector<std::int64_t>& counts, const Tensor& beside) : counts_(&counts) {
+  ExpertRows(const std::vector<std::int64_t>& counts, const Tensor& beside) : counts_(&counts) {
     const Tensor here = at::empty({std::ssize(counts)}, at::TensorOptions(at::kInt));
     std::partial_sum(counts.begin(), counts.end(), here.data_ptr<std::int32_t>());
     ends_E_ = here.to(beside.device(), /*non_blocking=*/true);
@@ -73,7 +73,7 @@ constexpr std::size_t kLarge = std::size_t{32} << 20;
 /// those of its parameters.
 using Sums = std::vector<std::vector<Gradient*>>;
 template <typename Compute>
-void add_all(const Rows& rows, const Sums& sums, Compute compute) {
+void add_all(const ExpertRows& rows, const Sums& sums, Compute compute) {
   std::vector<Tensor> into, terms;
   const auto put = [&] {
     if (!into.empty()) at::_foreach_add_(into, terms);
@@ -97,7 +97,7 @@ bool wanted(const Sums& sums) {
 /// Products with a matrix of each expert, of [out, in], or of [in, out].
 class Products {
  public:
-  Products(const Rows& rows, std::vector<Tensor> matrices, bool in_out)
+  Products(const ExpertRows& rows, std::vector<Tensor> matrices, bool in_out)
       : rows_(&rows), matrices_(std::move(matrices)), in_out_(in_out) {}
 
   /// The rows times their expert's matrix; `back`: times its transpose, as a gradient is.
@@ -142,7 +142,7 @@ class Products {
   }
 
  private:
-  const Rows* rows_;
+  const ExpertRows* rows_;
   std::vector<Tensor> matrices_;
   bool in_out_;
 
@@ -220,7 +220,7 @@ struct Network : torch::CustomClassHolder {
 struct Gated : torch::autograd::Function<Gated> {
   static Tensor forward(AutogradContext* ctx, const Tensor& rows_RC, const at::TensorList& parameters,
                         const c10::intrusive_ptr<Network>& net) {
-    const Rows rows(net->counts, rows_RC);
+    const ExpertRows rows(net->counts, rows_RC);
     const Tensor* const matrices = parameters.data();
     const bool biased = !net->first_bias.empty();
     const Tensor expert_R = biased ? rows.experts_of(rows_RC.size(0)) : Tensor();
@@ -242,7 +242,7 @@ struct Gated : torch::autograd::Function<Gated> {
     const auto net = c10::static_intrusive_pointer_cast<Network>(ctx->saved_data["network"].toCapsule());
     const Tensor &rows_RC = saved[0], &pre_RX = saved[1], dy_RC = gradients[0].contiguous();
     const Tensor* const matrices = saved.data() + 2;
-    const Rows rows(net->counts, rows_RC);
+    const ExpertRows rows(net->counts, rows_RC);
     const Products first(rows, net->matrices(net->first, matrices), net->how.alternates),
         second(rows, net->matrices(net->second, matrices), net->how.alternates);
     std::vector<Gradient> sums(saved.begin() + 2, saved.end());

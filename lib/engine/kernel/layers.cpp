@@ -60,7 +60,7 @@ Tensor one_by_one(const Tensor& of_BTE, std::int64_t outer, const Attending& how
   return at::cat(made, 1).view({of_BTE.size(0), of_BTE.size(1), outer});
 }
 
-Tensor rows(const Tensor& x_BTE, std::int64_t begin, std::int64_t count) {
+Tensor row_range(const Tensor& x_BTE, std::int64_t begin, std::int64_t count) {
   return x_BTE.reshape({1, -1, x_BTE.size(2)}).narrow(1, begin, count);
 }
 
@@ -92,7 +92,7 @@ Tensor attention_of_documents(const Kernels& by, const Tensor& qkv_BTE, const At
   const Kernels& kernels = of_any_length(by, qkv_BTE, how);
   return one_by_one(qkv_BTE, qkv_BTE.size(2) / 3, how,
                     [&](std::int64_t begin, std::int64_t count, const Attending& alone) {
-                      return kernels.attention(rows(qkv_BTE, begin, count), alone.heads, alone.dropout, alone.key);
+                      return kernels.attention(row_range(qkv_BTE, begin, count), alone.heads, alone.dropout, alone.key);
                     });
 }
 
@@ -101,8 +101,8 @@ Tensor attention_of_documents(const Kernels& by, const Tensor& q_BTE, const Tens
   if (takes_documents(by, q_BTE, how)) return by.grouped_attention(q_BTE, k_BTF, v_BTF, how);
   const Kernels& kernels = of_any_length(by, q_BTE, how);
   return one_by_one(q_BTE, q_BTE.size(2), how, [&](std::int64_t begin, std::int64_t count, const Attending& alone) {
-    return kernels.grouped_attention(rows(q_BTE, begin, count), rows(k_BTF, begin, count), rows(v_BTF, begin, count),
-                                     alone);
+    return kernels.grouped_attention(row_range(q_BTE, begin, count), row_range(k_BTF, begin, count),
+                                     row_range(v_BTF, begin, count), alone);
   });
 }
 

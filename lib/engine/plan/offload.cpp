@@ -40,12 +40,12 @@ std::size_t place_of(const Plan& plan, const Op& op) {
   return static_cast<std::size_t>(std::ranges::find(plan.ops, op) - plan.ops.begin());
 }
 
-bool trained(const Plan& plan, int unit) { return plan.shape.units[static_cast<std::size_t>(unit)].trained() > 0; }
+bool has_trained(const Plan& plan, int unit) { return plan.shape.units[static_cast<std::size_t>(unit)].trained() > 0; }
 
 /// In front of the update of the unit before, or of the norm: a unit's state is loaded while that is updated.
 std::size_t place_of_load(const Plan& plan, int unit) {
   int before = unit - 1;
-  while (before >= 0 && !trained(plan, before)) --before;
+  while (before >= 0 && !has_trained(plan, before)) --before;
   return place_of(plan, before < 0 ? Op{Kind::norm} : Op{Kind::step, before});
 }
 
@@ -58,7 +58,7 @@ std::vector<int> units_of(const Plan& plan) {
 std::vector<int> units_with_state(const Plan& plan) {
   std::vector<int> units = units_of(plan);
   std::erase_if(units, [&](int unit) {
-    return !trained(plan, unit) || plan.shape.offloads(plan.shape.units[static_cast<std::size_t>(unit)]);
+    return !has_trained(plan, unit) || plan.shape.offloads(plan.shape.units[static_cast<std::size_t>(unit)]);
   });
   return units;
 }
@@ -66,7 +66,7 @@ std::vector<int> units_with_state(const Plan& plan) {
 /// Calls `move` with the plan and the first of `units`: as few as it takes to fit the budget, or all if that is not
 /// known.
 template <typename Move>
-Plan fitted(const Plan& plan, const Budget& budget, const std::vector<int>& units, Move move) {
+Plan fitted_by(const Plan& plan, const Budget& budget, const std::vector<int>& units, Move move) {
   if (!budget.profile || budget.memory <= 0) return move(units);
   const MemoryCurve curve(*budget.profile);
   const double most = budget.memory;
@@ -115,8 +115,8 @@ Plan without_states(const Plan& plan, const Budget& budget, std::vector<int> uni
 Plan offload_adam_states(const Plan& plan, const Budget& budget) {
   std::vector<int> units = units_with_state(plan);
   std::ranges::reverse(units);  // those first that are updated last, and have most time to come back
-  return fitted(plan, budget, units,
-                [&](const std::vector<int>& moved) { return without_states(plan, budget, moved); });
+  return fitted_by(plan, budget, units,
+                   [&](const std::vector<int>& moved) { return without_states(plan, budget, moved); });
 }
 
 Plan offload_adam_states_sync(const Plan& plan, const Budget&) {
@@ -133,7 +133,7 @@ Plan offload_parameters(const Plan& plan, const Budget& budget) {
   std::vector<int> units = units_of(plan);
   std::ranges::stable_sort(units,
                            [&](int a, int b) { return shard_bytes(plan.shape, a, 1) > shard_bytes(plan.shape, b, 1); });
-  return fitted(plan, budget, units, [&](const std::vector<int>& moved) {
+  return fitted_by(plan, budget, units, [&](const std::vector<int>& moved) {
     Insertions insertions(plan);
     for (const int unit : moved) {
       bool gathered = false;
@@ -161,7 +161,7 @@ Plan offload_activation(const Plan& plan, const Budget& budget) {
   std::erase_if(units, [&](int unit) {
     return unit == 0 || unit < first || unit + 1 == static_cast<int>(plan.shape.units.size());
   });
-  return fitted(plan, budget, units, [&](const std::vector<int>& moved) {
+  return fitted_by(plan, budget, units, [&](const std::vector<int>& moved) {
     std::vector<bool> away(plan.shape.units.size());
     for (const int unit : moved) away[static_cast<std::size_t>(unit)] = true;
     Insertions insertions(plan);

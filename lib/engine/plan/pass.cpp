@@ -18,7 +18,7 @@ namespace {
 
 // Describes what a pass changed in a plan, for people.
 
-std::int64_t count(const Plan& plan, Kind kind) {
+std::int64_t count_of(const Plan& plan, Kind kind) {
   return std::ranges::count_if(plan.ops, [&](const Op& op) { return op.kind == kind; });
 }
 
@@ -44,7 +44,7 @@ std::string effect(const std::string& pass, const Plan& before, const Plan& afte
   Changes changes;
   const auto compare = [&](const char* name, auto count_of) { changes.add(name, count_of(before), count_of(after)); };
   const auto compare_kinds = [&](const char* name, Kind kind) {
-    compare(name, [kind](const Plan& plan) { return count(plan, kind); });
+    compare(name, [kind](const Plan& plan) { return count_of(plan, kind); });
   };
   compare("collectives", collectives);
   compare("of them during computation", overlapped);
@@ -69,7 +69,7 @@ bool reads(const Shape& shape, const Op& op, int unit) {
   return computes(op.kind) && (op.unit == unit || unit_of(op, shape).tied_to == unit);
 }
 
-std::int64_t numel(const Plan& plan, int unit) { return plan.shape.units[static_cast<std::size_t>(unit)].numel; }
+std::int64_t numel_of(const Plan& plan, int unit) { return plan.shape.units[static_cast<std::size_t>(unit)].numel; }
 
 /// The plan without re-gathering the `kept` units between their first gather and their last release.
 Plan keep_gathered(const Plan& plan, const std::vector<bool>& kept) {
@@ -116,7 +116,7 @@ Plan selective_gather(const Plan& plan, const Budget& budget) {
   if (!plan.shape.divided().parameters) return plan;
   std::vector<int> order(plan.shape.units.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, [&](int a, int b) { return numel(plan, a) < numel(plan, b); });
+  std::ranges::stable_sort(order, [&](int a, int b) { return numel_of(plan, a) < numel_of(plan, b); });
   std::vector<double> times;  // by unit, where all were measured
   for (std::size_t unit = 0; unit < order.size(); ++unit) {
     const auto time = gather_time(budget, plan.shape.units[unit], static_cast<int>(unit));

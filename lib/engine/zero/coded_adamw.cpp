@@ -24,14 +24,14 @@ struct Border {
 std::int64_t offset(const Segment& s, const Layout& layout) { return layout.owned.begin + s.begin - s.tensor.begin; }
 
 /// The places of a segment's moments in the memory of the state, in bytes.
-struct Places {
+struct SegmentPlaces {
   std::array<std::int64_t, kMoments> scales{}, numbers{};  // numbers: codes of 1 byte, or float32
   std::int64_t blocks = 0;
 };
 
 /// First all scales, then the float32 numbers, then the codes: so everything is aligned.
-std::vector<Places> places(const Recipe& recipe, const Layout& layout, std::int64_t& bytes) {
-  std::vector<Places> places(recipe.updates ? recipe.segments.size() : 0);
+std::vector<SegmentPlaces> places(const Recipe& recipe, const Layout& layout, std::int64_t& bytes) {
+  std::vector<SegmentPlaces> places(recipe.updates ? recipe.segments.size() : 0);
   bytes = 0;
   for (int pass = 0; pass < 3; ++pass) {
     for (std::size_t i = 0; i < places.size(); ++i) {
@@ -109,7 +109,7 @@ class CodedAdamW final : public Optimizer {
   Recipe recipe_;
   Layout layout_;
   comm::Group* group_;
-  std::vector<Places> places_;  // by segment
+  std::vector<SegmentPlaces> places_;  // by segment
   bool shares_blocks_ = false;
   std::vector<at::Tensor> restored_;  // by slot, until the next update
 

@@ -30,7 +30,7 @@ class Reals {
   const metric::Column* column_;
 };
 
-double largest(const metric::Table& table, const char* name) {
+double largest_value(const metric::Table& table, const char* name) {
   const Reals values(table, name);
   double found = metric::absent_real();
   for (std::size_t row = 0; row < table.rows(); ++row) {
@@ -49,7 +49,8 @@ Series series(const metric::Run& run) {
   const Reals tokens(table, images ? metric::kImages : "tokens");
   const metric::Column* const loss = table.find("loss");
   const bool named = loss || table.find("valid_loss") || table.find("iteration_time");  // else each row is a point
-  Series made{{}, 0, {}, largest(table, "peak_mem"), largest(table, "alloc_mem"), loss ? loss->unit : "", images};
+  Series made{{},    0, {}, largest_value(table, "peak_mem"), largest_value(table, "alloc_mem"), loss ? loss->unit : "",
+              images};
   const std::vector<compare::Row> rows = compare::rows(table);
   std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
   for (const compare::Row& row : rows) lowest = std::min(lowest, row.place.rank);

@@ -15,7 +15,7 @@ using metric::is_absent;
 using metric::kAbsentInteger;
 
 /// An attribute that is a number of steps: above 0, and small enough to be multiplied.
-std::optional<std::int64_t> count(const metric::Run& run, const char* key) {
+std::optional<std::int64_t> whole_number(const metric::Run& run, const char* key) {
   constexpr std::int64_t kMost = std::int64_t{1} << 30;
   const auto value = parse_int(run.attribute(key));
   return value && *value > 0 && *value <= kMost ? value : std::nullopt;
@@ -44,7 +44,7 @@ std::int64_t usual(const std::vector<std::int64_t>& distances) {
 }  // namespace
 
 bool counts_micro_steps(const metric::Run& run, const Series& series) {
-  const auto interval = count(run, "log_interval"), micro = count(run, "gradient_accumulation_steps");
+  const auto interval = whole_number(run, "log_interval"), micro = whole_number(run, "gradient_accumulation_steps");
   if (!interval || !micro || *micro == 1 || series.points.empty()) return false;
   return std::ranges::all_of(series.points, [&](const Point& point) {
     return !is_absent(point.step) && point.step % (*interval * *micro) == 0;
@@ -52,16 +52,17 @@ bool counts_micro_steps(const metric::Run& run, const Series& series) {
 }
 
 std::optional<std::int64_t> expected_steps(const metric::Run& run, const Series& series) {
-  if (!run.attribute("expected_steps").empty()) return count(run, "expected_steps");
+  if (!run.attribute("expected_steps").empty()) return whole_number(run, "expected_steps");
   for (const char* const key : {"bench_step", "max_steps"}) {
-    const auto steps = count(run, key);
-    if (steps) return *steps * (counts_micro_steps(run, series) ? *count(run, "gradient_accumulation_steps") : 1);
+    const auto steps = whole_number(run, key);
+    if (steps)
+      return *steps * (counts_micro_steps(run, series) ? *whole_number(run, "gradient_accumulation_steps") : 1);
   }
   // Names of other trainers for the length of a training.
   for (const char* const key :
        {"steps", "num_steps", "total_steps", "train_steps", "num_train_steps", "max_train_steps", "training_steps",
         "max_iters", "train_iters", "num_iters", "total_iters", "iterations", "num_iterations", "train_iterations"}) {
-    if (const auto steps = count(run, key)) return steps;
+    if (const auto steps = whole_number(run, key)) return steps;
   }
   return {};
 }
@@ -72,9 +73,9 @@ std::int64_t log_interval(const metric::Run& run, const Series& series) {
   const std::int64_t first = size > 0 ? apart.front() : 0;
   if (size > 1 && (series.points.front().step == 0 || series.points.front().step == 1)) apart.erase(apart.begin());
   if (apart.size() > 1 && apart.back() < apart[apart.size() - 2]) apart.pop_back();
-  if (const auto said = count(run, "log_interval")) {
+  if (const auto said = whole_number(run, "log_interval")) {
     const std::int64_t most =
-        *said * (counts_micro_steps(run, series) ? *count(run, "gradient_accumulation_steps") : 1);
+        *said * (counts_micro_steps(run, series) ? *whole_number(run, "gradient_accumulation_steps") : 1);
     const std::int64_t found = size > 3 ? usual(apart) : kAbsentInteger;
     return is_absent(found) ? most : std::min(most, found);  // a metrics file has every step, whatever the log has
   }

@@ -75,7 +75,7 @@ void take_groups(State& into, const std::vector<Settings>& groups, const std::st
   }
 }
 
-void take(State& into, const std::string& key, const Value& value) {
+void take_item(State& into, const std::string& key, const Value& value) {
   if (key == "iteration" && !into.step) into.step = integer_of(&value);
   if (key == "args") {
     if (const auto ranks = integer_of(value.find("world_size"))) into.ranks = *ranks;
@@ -102,7 +102,7 @@ void add_megatron(State& into, const std::string& folder) {
     if (!dict) throw Error(path, 0, "holds a " + std::string(common.type_name()) + ", expected a dict");
     std::vector<Settings> groups;
     for (const Item& item : dict->items) {
-      take(into, key_text(item.key), item.value);
+      take_item(into, key_text(item.key), item.value);
       if (key_text(item.key) == "optimizer") collect_groups(item.value, groups);
     }
     for (const auto& [name, value] : into.values) {  // an object of each data-parallel group

@@ -27,7 +27,7 @@ constexpr const char* kStates = "accelerator_states";
 constexpr const char* kShard = "accelerator_states/optimizer_";  // and the rank
 
 /// The settings of the optimizer, as a group of PyTorch's has them.
-void settings(State& into, const nlohmann::json& optimizer) {
+void take_settings(State& into, const nlohmann::json& optimizer) {
   std::map<std::string, std::string> hyper;
   if (const auto name = optimizer.find("name"); name != optimizer.end() && name->is_string())
     into.facts["training.optimizer"] = name->get<std::string>();
@@ -70,7 +70,7 @@ void state_json(State& into, const std::string& path) {
   for (const auto& [key, value] : json.items()) {
     if (key == "format" || key == "step" || key == "world_size" || key == "zero_stage") continue;
     if (key == "optimizer") {
-      settings(into, value);
+      take_settings(into, value);
       continue;
     }
     const std::string kind = key == "loss_scaler"                  ? "scaler"

@@ -223,7 +223,7 @@ void check_parameters(const Sweep& sweep) {
 }
 
 /// One key of a sweep's file; notes the line of num_runs.
-void take(const Pair& pair, const std::string& name, bool of_wandb, Sweep& sweep, std::int64_t& num_runs_line) {
+void take_pair(const Pair& pair, const std::string& name, bool of_wandb, Sweep& sweep, std::int64_t& num_runs_line) {
   if (of_wandb && take_wandb(pair, name, sweep)) return;
   if (pair.key == "sweep_name") {
     sweep.name = scalar(pair, name);
@@ -290,7 +290,7 @@ Sweep parse_sweep(std::string_view yaml, const std::string& name, const std::str
   }
   if (!run.empty()) sweep.run = run;
   if (with("hydra") == entries.end()) {
-    for (const Pair& pair : entries) take(pair, name, of_wandb, sweep, num_runs_line);
+    for (const Pair& pair : entries) take_pair(pair, name, of_wandb, sweep, num_runs_line);
   }
   if (sweep.name.empty()) {
     const std::string file = std::filesystem::path(name).stem().string();

@@ -31,7 +31,7 @@ std::string times(double ratio) {
 }
 
 /// "at step 60 its RMS is 1/1500 of the median of all layers".
-std::string said(const History& history, const Finding& finding) {
+std::string sentence_of(const History& history, const Finding& finding) {
   const Measure& measure = history.checkpoints[finding.checkpoint].layers[finding.layer];
   const std::string at = "at " + history.when(finding.checkpoint) + " ";
   switch (finding.trouble) {
@@ -49,7 +49,7 @@ std::string said(const History& history, const Finding& finding) {
 }
 
 /// The folder of the training that a checkpoint is of.
-std::string folder_of(const gradient::Source& source) {
+std::string run_folder(const gradient::Source& source) {
   return std::filesystem::absolute(source.path).parent_path().parent_path().string();
 }
 
@@ -112,13 +112,13 @@ Grid findings_grid(const History& history, const std::vector<Finding>& findings)
                          {Text(bad(gradient::name(key.second)))},
                          {Text(std::to_string(found.size()) + " of " + std::to_string(history.checkpoints.size())),
                           static_cast<double>(found.size())},
-                         {Text(said(history, found.back()))}});
+                         {Text(sentence_of(history, found.back()))}});
   }
   return grid;
 }
 
-void write_verdict(const History& history, const std::vector<Finding>& findings, const LoggedNorms& log,
-                   Document& document) {
+void write_gradient_verdict(const History& history, const std::vector<Finding>& findings, const LoggedNorms& log,
+                            Document& document) {
   std::set<std::size_t> unsound;
   for (const Finding& finding : findings) unsound.insert(finding.layer);
   const std::size_t wrong = unsound.size();
@@ -142,7 +142,7 @@ void write_verdict(const History& history, const std::vector<Finding>& findings,
           std::ranges::find_if(worst, [&](const Finding& finding) { return gradient::name(finding.trouble) == kind; });
       if (example == worst.end()) continue;
       each.push_back(say("{}: {} ({}: {})", kind, layer_names(history, findings, kind),
-                         history.layers[example->layer].name, said(history, *example)));
+                         history.layers[example->layer].name, sentence_of(history, *example)));
     }
     const char* const are = wrong == 1 ? " has a gradient that is not sound: " : " have gradients that are not sound: ";
     text += say("{}{}.", bad(std::to_string(wrong) + " of " + counted(history.layers.size(), "layer") + are),
@@ -155,7 +155,7 @@ void write_verdict(const History& history, const std::vector<Finding>& findings,
   }
 }
 
-Section summary_section(const History& history, const std::vector<Finding>& findings, const LoggedNorms& log) {
+Section gradient_summary(const History& history, const std::vector<Finding>& findings, const LoggedNorms& log) {
   Section section{"Summary", {}};
   section.blocks.emplace_back(Picture{"gradients",
                                       "norm of the gradient of each layer at the last checkpoint, and over the "
@@ -245,7 +245,7 @@ void speak_of(const std::string& noun, Document& document) {
 
 LoggedRuns::LoggedRuns(const History& history) {
   for (const auto& checkpoint : history.checkpoints) {
-    const std::string folder = folder_of(checkpoint.source), path = folder + "/metrics.h5";
+    const std::string folder = run_folder(checkpoint.source), path = folder + "/metrics.h5";
     if (runs_.count(folder) != 0 || !std::filesystem::exists(path)) continue;
     metric::Store store = metric::read(path);
     if (!store.runs.empty()) runs_[folder] = std::move(store.runs[0]);
@@ -253,7 +253,7 @@ LoggedRuns::LoggedRuns(const History& history) {
 }
 
 const metric::Run* LoggedRuns::of(const gradient::Source& source) const {
-  const auto found = runs_.find(folder_of(source));
+  const auto found = runs_.find(run_folder(source));
   return found == runs_.end() ? nullptr : &found->second;
 }
 
@@ -265,8 +265,8 @@ Document gradients(const History& history, Format format) {
   document.title = "Gradients of " + history.subject;
   if (format == Format::json) document.data = gradient::to_json(history);
   if (format == Format::tsv) document.rows = gradient::to_tsv(history);
-  write_verdict(history, findings, log, document);
-  document.sections.push_back(summary_section(history, findings, log));
+  write_gradient_verdict(history, findings, log, document);
+  document.sections.push_back(gradient_summary(history, findings, log));
   document.sections.push_back(layer_section(history, findings));
   document.sections.push_back(checkpoint_section(history, log));
   if (history.checkpoints.size() > 1) document.sections.push_back(direction_section(history));

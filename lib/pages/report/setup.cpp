@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMostDiffering = 8;  // columns that a page has room for
 
 /// value of a key -> what the conditions say, "" for silence.
-std::vector<std::string> values(const std::vector<Condition>& conditions, const std::string& key) {
+std::vector<std::string> values_of(const std::vector<Condition>& conditions, const std::string& key) {
   std::vector<std::string> said;
   for (const Condition& condition : conditions) said.push_back(condition.attribute(key));
   return said;
@@ -53,7 +53,7 @@ bool counts_micro_steps(const std::vector<Condition>& conditions) {
   });
 }
 
-std::string product(const std::vector<Condition>& conditions, const std::vector<const char*>& keys) {
+std::string product_of(const std::vector<Condition>& conditions, const std::vector<const char*>& keys) {
   std::string text;
   for (const Condition& condition : conditions) {
     std::int64_t value = 1;
@@ -73,7 +73,7 @@ std::string of_a_step(const std::vector<Condition>& conditions, const std::vecto
   for (std::vector<const char*> keys :
        {std::vector<const char*>{"global_batch_size"}, {"world_size", "batch_size", "gradient_accumulation_steps"}}) {
     keys.insert(keys.end(), more.begin(), more.end());
-    if (const std::string text = product(conditions, keys); !text.empty()) return text;
+    if (const std::string text = product_of(conditions, keys); !text.empty()) return text;
   }
   return "";
 }
@@ -86,7 +86,7 @@ std::string versions(const std::vector<Condition>& conditions) {
   for (const auto& [key, value] : conditions[0].members[0].facts) {
     const bool package = key.starts_with(kPackage);
     if (!package && key != "python" && key != "torch" && key != "cuda") continue;
-    if (std::string agreed; !value.empty() && common(values(conditions, key), agreed))
+    if (std::string agreed; !value.empty() && common(values_of(conditions, key), agreed))
       text += (text.empty() ? "" : ", ") + (package ? key.substr(kPackage.size()) : key) + " " + value;
   }
   return text;
@@ -103,7 +103,7 @@ Section setup_section(const Findings& found, bool differences) {
   };
   for (const attribute::Attribute* const known : attribute::filtered([](const auto& one) { return one.main; })) {
     const std::string key(known->name);
-    const auto said = values(found.conditions, key);
+    const auto said = values_of(found.conditions, key);
     if (!any(said)) continue;
     std::string value;
     const bool everywhere = std::ranges::none_of(said, [](const std::string& one) { return one.empty(); });
@@ -123,7 +123,7 @@ Section setup_section(const Findings& found, bool differences) {
     row("global batch (ranks x micro-batch x accumulation)", batch + (images ? " images" : " sequences"));
   // A trainer may number its micro-steps: then the step of its log has the tokens of one.
   const bool micro = counts_micro_steps(found.conditions);
-  const std::string tokens = micro ? product(found.conditions, {"world_size", "batch_size", "seq_length"})
+  const std::string tokens = micro ? product_of(found.conditions, {"world_size", "batch_size", "seq_length"})
                                    : of_a_step(found.conditions, {"seq_length"});
   if (!tokens.empty() && !images) row(micro ? "tokens of a logged step (a micro-step)" : "tokens of a step", tokens);
   if (const std::string known = versions(found.conditions); !known.empty()) row("versions", known);
@@ -134,7 +134,7 @@ Section setup_section(const Findings& found, bool differences) {
   for (const std::string& key : summary::parameters(found.conditions)) {
     std::string value;
     // A log may be silent about a fact; an option of the user's own program was not given.
-    const bool silent = attribute::find(key) && common(values(found.conditions, key), value);
+    const bool silent = attribute::find(key) && common(values_of(found.conditions, key), value);
     // An option has a second name where it is an argument of the command.
     const std::string_view plain = std::string_view(key).substr(key.starts_with("arguments.") ? 10 : 0);
     if (!silent && std::ranges::find(differing, plain) == differing.end() && differing.size() < kMostDiffering)

@@ -12,7 +12,7 @@ namespace zs::setup {
 
 namespace {
 constexpr std::int64_t kUsualSteps = 3;
-}
+}  // namespace
 
 bool has_profiler() { return TORCH_VERSION_MAJOR >= 2; }
 

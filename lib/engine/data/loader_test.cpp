@@ -30,12 +30,12 @@ class Counting final : public Tokens {
   std::string path_ = "counting";
 };
 
-Split split(std::int64_t count, std::int64_t length) {
+Split split_numbers(std::int64_t count, std::int64_t length) {
   return windows({std::make_shared<Counting>(count)}, {length}, {});
 }
 
 TEST_CASE("data: windows lie side by side, targets one token later; the last tenth is held out") {
-  const Split made = split(1001, 10);
+  const Split made = split_numbers(1001, 10);
   CHECK(made.training->size() == 90);
   CHECK(made.validation->size() == 10);
   const Samples kept = read(*made.training, 0, 90), held = read(*made.validation, 0, 10);
@@ -46,11 +46,11 @@ TEST_CASE("data: windows lie side by side, targets one token later; the last ten
   }
   CHECK(held.tokens.front() == 900);
   CHECK(held.targets.back() == 1000);
-  CHECK_THROWS_AS(split(20, 10), Error);
+  CHECK_THROWS_AS(split_numbers(20, 10), Error);
 }
 
 TEST_CASE("data: every training sample comes once an epoch, and another epoch has another order") {
-  const Split made = split(1001, 10);
+  const Split made = split_numbers(1001, 10);
   Loader loader(*made.training, 3, 5, 7);
   std::vector<std::int64_t> first, second;
   for (std::int64_t step = 1; step <= 12; ++step) {  // 6 steps of 15 samples are an epoch
@@ -103,7 +103,7 @@ TEST_CASE("data: targets are counted by leaf and by step, in the order in which 
 }
 
 TEST_CASE("data: a leaf has the same samples whoever asks, in whatever order, read ahead or not") {
-  const Split made = split(1001, 10);
+  const Split made = split_numbers(1001, 10);
   Loader whole(*made.training, 2, 4, 1);
   std::vector<std::vector<std::int64_t>> expected;
   for (std::int64_t step = 1; step <= 30; ++step) {

@@ -25,7 +25,7 @@ void put(const std::string& path, const std::string& content) {
   write_file(path, content);
 }
 
-Split split(const std::string& path, const HeldOut& held_out = {}) {
+Split split_text(const std::string& path, const HeldOut& held_out = {}) {
   return text({.path = path, .vocabulary = 256, .length = 4, .held_out = held_out});
 }
 
@@ -33,17 +33,17 @@ TEST_CASE("text: a file's last windows are held out, for validation and, if aske
   const TemporaryFolder folder;
   const std::string path = folder.file("x");
   write_file(path, "aaaabbbbccccddddeeeef");
-  const Split two = split(path);
+  const Split two = split_text(path);
   CHECK(all(*two.training) == "aaaabbbbccccdddd");
   CHECK(all(*two.validation) == "eeee");
   CHECK(two.test == nullptr);
   CHECK(two.tokens == 21);
-  const Split three = split(path, {0.4, 0.2});
+  const Split three = split_text(path, {0.4, 0.2});
   CHECK(all(*three.training) == "aaaabbbb");
   CHECK(all(*three.validation) == "ccccdddd");
   CHECK(all(*three.test) == "eeee");
   CHECK(three.sha256 == two.sha256);
-  CHECK_THROWS_WITH_AS(split(path, {0.6, 0.6}), doctest::Contains("leaves nothing to train on"), Error);
+  CHECK_THROWS_WITH_AS(split_text(path, {0.6, 0.6}), doctest::Contains("leaves nothing to train on"), Error);
 }
 
 TEST_CASE("text: parts of a folder are train, valid and test by name; what belongs to none is told") {
@@ -53,7 +53,7 @@ TEST_CASE("text: parts of a folder are train, valid and test by name; what belon
   put(root + "/wiki.valid.raw", "ccccc");
   put(root + "/wiki.test.raw", "ddddd");
   put(root + "/LICENSE", "mine");
-  const Split made = split(root);
+  const Split made = split_text(root);
   CHECK(all(*made.training) == "aaaabbbb");
   CHECK(all(*made.validation) == "cccc");
   CHECK(all(*made.test) == "dddd");
@@ -65,10 +65,10 @@ TEST_CASE("text: parts of a folder are train, valid and test by name; what belon
   CHECK(HeldOut{0.4, 0.3}.without_effect(false, false).empty());
   CHECK(HeldOut{}.without_effect(true, true).empty());
   std::filesystem::remove(root + "/wiki.valid.raw");
-  CHECK(all(*split(root).validation) == "bbbb");  // held out of training
-  CHECK(split(root).sha256 != made.sha256);
+  CHECK(all(*split_text(root).validation) == "bbbb");  // held out of training
+  CHECK(split_text(root).sha256 != made.sha256);
   std::filesystem::remove(root + "/wiki.train.raw");
-  CHECK(split(root).tokens == 10);  // no part is one to train on: all of it is text
+  CHECK(split_text(root).tokens == 10);  // no part is one to train on: all of it is text
 }
 
 TEST_CASE("text: parts are named in front of a number too, and Parquet is told what to become") {
@@ -78,12 +78,12 @@ TEST_CASE("text: parts are named in front of a number too, and Parquet is told w
   put(root + "/data/train-00001-of-00002.jsonl", "{\"text\": \"bbbbbbb\"}\n");
   put(root + "/data/validation_0.txt", "ccccc");
   put(root + "/data/test-taking.txt", "dddd");
-  const Split made = split(root);
+  const Split made = split_text(root);
   CHECK(all(*made.training) == std::string("aaaaaaaa\0bbb", 12));
   CHECK(all(*made.validation) == "cccc");
   CHECK(made.test == nullptr);
   put(root + "/data/test-00000-of-00001.parquet", std::string("PAR1\x15\0", 6));
-  CHECK_THROWS_WITH_AS(split(root),
+  CHECK_THROWS_WITH_AS(split_text(root),
                        doctest::Contains("test-00000-of-00001.parquet: is a Parquet file: make JSON Lines"), Error);
 }
 
@@ -93,20 +93,21 @@ TEST_CASE("text: a folder that datasets saved is refused with its recipe, for it
   put(root + "/state.json", R"({"_data_files": [{"filename": "data-00000-of-00001.arrow"}]})");
   put(root + "/dataset_info.json", "{}");
   put(root + "/data-00000-of-00001.arrow", std::string("\xFF\xFF\xFF\xFF\0", 5));
-  CHECK_THROWS_WITH_AS(split(root), doctest::Contains(("load_from_disk(\"" + root + "\").to_json").c_str()), Error);
+  CHECK_THROWS_WITH_AS(split_text(root), doctest::Contains(("load_from_disk(\"" + root + "\").to_json").c_str()),
+                       Error);
   const std::string parts = folder.file("parts");
   put(parts + "/dataset_dict.json", R"({"splits": ["train"]})");
   put(parts + "/train/data-00000-of-00001.arrow", "ARROW1");
-  CHECK_THROWS_WITH_AS(split(parts), doctest::Contains(".items()]"), Error);
+  CHECK_THROWS_WITH_AS(split_text(parts), doctest::Contains(".items()]"), Error);
 }
 
 TEST_CASE("text: JSON Lines are documents with a separator between them") {
   const TemporaryFolder folder;
   const std::string path = folder.file("x.jsonl");
   write_file(path, "{\"text\": \"aaaa\"}\n{\"text\": \"bbbbcccc\"}\n");
-  CHECK(all(*split(path).training) + all(*split(path).validation) == std::string("aaaa\0bbbbccc", 12));
+  CHECK(all(*split_text(path).training) + all(*split_text(path).validation) == std::string("aaaa\0bbbbccc", 12));
   write_file(path, "{\"text\": \"aaaa\"}\n{\"content\": 1}\n");
-  CHECK_THROWS_WITH_AS(split(path), doctest::Contains("x.jsonl:2: has no \"text\""), Error);
+  CHECK_THROWS_WITH_AS(split_text(path), doctest::Contains("x.jsonl:2: has no \"text\""), Error);
   const std::string other = folder.file("x.json");
   write_file(other, "{\"content\": \"aaaa\"}\n{\"content\": \"bbbbcccc\"}\n");
   const auto keyed = [&](const std::string& path) {
@@ -127,11 +128,11 @@ TEST_CASE("text: folders of token files are train.bin and val.bin; others among 
   };
   write("train.bin", 7);
   write("val.bin", 8);
-  const Split made = split(root);
+  const Split made = split_text(root);
   CHECK(all(*made.training) == "\7\7\7\7");
   CHECK(all(*made.validation) == "\10\10\10\10");
   put(root + "/train.txt", "text");
-  CHECK_THROWS_WITH_AS(split(root), doctest::Contains("with unclear roles: name one"), Error);
+  CHECK_THROWS_WITH_AS(split_text(root), doctest::Contains("with unclear roles: name one"), Error);
 }
 
 TEST_CASE("text: packing none begins a sample with each document, and pads behind its end") {
@@ -163,7 +164,7 @@ TEST_CASE("text: packing none begins a sample with each document, and pads behin
   REQUIRE(made.notes.size() == 2);
   CHECK(made.notes[0] == "packing none: 4 documents in 6 sequences of 4 tokens, 21 % of them padding");
   CHECK(made.notes[1].starts_with("2 documents are longer than a sequence, and go on in another one"));
-  const Split whole = split(path);
+  const Split whole = split_text(path);
   CHECK(!whole.training->pads());
   CHECK(whole.tokens == made.tokens);
   CHECK(whole.sha256 != made.sha256);  // other samples

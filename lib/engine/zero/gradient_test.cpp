@@ -6,8 +6,8 @@
 namespace zs::zero {
 namespace {
 
-struct Unit final : unit::Unit {
-  Unit()
+struct GradientUnit final : unit::Unit {
+  GradientUnit()
       : unit::Unit("u", {{.name = "gate", .shape = {6, 4}},
                          {.name = "frozen", .shape = {5}, .trained = false},
                          {.name = "up", .shape = {6, 4}}}) {}
@@ -20,7 +20,7 @@ struct Unit final : unit::Unit {
 TEST_CASE("gradient: adjacent parameters have theirs adjacent in one storage, where one product can write them") {
   for (const int chunks : {1, 2}) {
     CAPTURE(chunks);
-    const Unit unit;
+    const GradientUnit unit;
     const std::unique_ptr<comm::Group> group = comm::single();
     Pool pool(*group);
     plan::Shape shape;

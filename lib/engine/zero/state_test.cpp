@@ -19,9 +19,9 @@ using State = Gradient::State;
 
 constexpr std::int64_t kNumel = 203;  // no multiple of any rank count
 
-class Unit final : public unit::Unit {
+class StateUnit final : public unit::Unit {
  public:
-  Unit() : unit::Unit("u", {{"a", {3, 41}}, {"b", {80}, unit::Parameter::Init::zeros}}) {}
+  StateUnit() : unit::Unit("u", {{"a", {3, 41}}, {"b", {80}, unit::Parameter::Init::zeros}}) {}
   at::Tensor forward(const at::Tensor&, std::span<const at::Tensor>, std::span<const at::Tensor>,
                      const unit::ForwardContext&) const override {
     return {};
@@ -75,7 +75,7 @@ struct Fixture {
     CHECK(at::equal(gradient.on_host(), whole.narrow(0, held.begin, held.size())));
   }
 
-  Unit unit;
+  StateUnit unit;
   comm::Group& group;
   Pool pool;
   plan::Shape shape;
@@ -83,7 +83,7 @@ struct Fixture {
   Gradient gradient;
 };
 
-std::string refusal(const std::function<void()>& call) {
+std::string refusal_of(const std::function<void()>& call) {
   try {
     call();
   } catch (const Error& error) {
@@ -180,15 +180,15 @@ TEST_CASE("gradient: two contributions to one leaf add, as those of a tied head 
 TEST_CASE("gradient: an operation out of order is refused, and names the unit") {
   const auto group = comm::single();
   Fixture f(*group, 2);
-  CHECK(refusal([&] { f.gradient.start_reduce(f.shape, 0); }) == "the gradient of u is not in a state for reduce");
-  CHECK_FALSE(refusal([&] { f.gradient.accumulate(f.shape, 0); }).empty());
-  CHECK_FALSE(refusal([&] { f.gradient.finish_reduce(); }).empty());
+  CHECK(refusal_of([&] { f.gradient.start_reduce(f.shape, 0); }) == "the gradient of u is not in a state for reduce");
+  CHECK_FALSE(refusal_of([&] { f.gradient.accumulate(f.shape, 0); }).empty());
+  CHECK_FALSE(refusal_of([&] { f.gradient.finish_reduce(); }).empty());
   f.backward(0);
-  CHECK_FALSE(refusal([&] { f.gradient.start_gather(); }).empty());
+  CHECK_FALSE(refusal_of([&] { f.gradient.start_gather(); }).empty());
   f.gradient.start_reduce(f.shape, 0);
-  CHECK_FALSE(refusal([&] { f.gradient.leaf(1); }).empty());
+  CHECK_FALSE(refusal_of([&] { f.gradient.leaf(1); }).empty());
   f.gradient.finish_reduce();
-  CHECK_FALSE(refusal([&] { f.gradient.leaf(1); }).empty());
+  CHECK_FALSE(refusal_of([&] { f.gradient.leaf(1); }).empty());
 }
 
 TEST_CASE("gradient: a flipped bit is one bit, on the rank that has the element") {
@@ -214,7 +214,7 @@ TEST_CASE(
     for (const int stage : {0, 1, 3}) {
       CAPTURE(stage);
       comm::run_in_process(2, [&](comm::Group& group) {
-        const Unit unit;
+        const StateUnit unit;
         Pool pool(group);
         UnitState state(
             unit, group, pool, layout(unit, group, plan::Shape{{stage, group.size()}}, type),

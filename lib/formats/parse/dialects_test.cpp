@@ -131,7 +131,7 @@ struct Outcome {
   Stats stats;
 };
 
-Outcome read(const std::string& text) {
+Outcome outcome_of(const std::string& text) {
   const std::string name = "/tmp/zs-dialects-test-" + std::to_string(::getpid());
   std::ofstream(name, std::ios::binary) << text;
   Outcome outcome;
@@ -162,7 +162,7 @@ TEST_CASE("nan, inf, signs and exponents are values in every dialect") {
     for (const char* value : {"nan", "inf", "-inf", "1e-05", "-2.5E+3", "0.4812662601470947"}) {
       CAPTURE(sample.line);
       CAPTURE(value);
-      const auto [out, stats] = read(std::string(sample.before) + filled(sample.line, value) + "\nother text\n");
+      const auto [out, stats] = outcome_of(std::string(sample.before) + filled(sample.line, value) + "\nother text\n");
       CHECK(stats.matched.count(std::string(sample.dialect)) == 1);
       CHECK(stats.faulty == 0);
       CHECK(out.values.count(std::string(sample.becomes)) == 1);
@@ -234,7 +234,7 @@ TEST_CASE("a number with something glued to it is a fault, and no part of it pas
       const bool comma = text == "3,", blank = text.find(' ') != std::string_view::npos;
       CAPTURE(sample.line);
       CAPTURE(value);
-      const auto [out, stats] = read(std::string(sample.before) + filled(sample.line, value) + "\nother text\n");
+      const auto [out, stats] = outcome_of(std::string(sample.before) + filled(sample.line, value) + "\nother text\n");
       const auto found = out.values.find(std::string(sample.becomes));
       const std::set<std::string> got = found == out.values.end() ? std::set<std::string>() : found->second;
       if (whole_words && !got.empty()) {
@@ -255,9 +255,10 @@ TEST_CASE("a number with something glued to it is a fault, and no part of it pas
 
 TEST_CASE("commas between thousands are read where torchtitan writes them, in groups of three") {
   const auto tps = [](const std::string& value) {
-    return read("step: 10  loss:  4.5  memory:  1.03GiB(1.09%)  tps: " + value + "  tflops: 1,234.56  mfu: 3.95%\n");
+    return outcome_of("step: 10  loss:  4.5  memory:  1.03GiB(1.09%)  tps: " + value +
+                      "  tflops: 1,234.56  mfu: 3.95%\n");
   };
-  CHECK(read("step: 10  loss:  4.5  tps: 3\n[titan] 2025-06-01 12:00:00,1 - root - INFO - Training completed\n")
+  CHECK(outcome_of("step: 10  loss:  4.5  tps: 3\n[titan] 2025-06-01 12:00:00,1 - root - INFO - Training completed\n")
             .out.values.at("exit_state=")
             .count("finished") == 1);
   CHECK(tps("12,345").out.values.at("tokens_per_second").count("12345") == 1);
@@ -268,8 +269,8 @@ TEST_CASE("commas between thousands are read where torchtitan writes them, in gr
 
 TEST_CASE("a byte order mark and CRLF hide nothing") {
   const std::string mark = "\xEF\xBB\xBF";
-  CHECK(read(mark + "run: seed=7\nEpoch 1, Step 1, Loss: 2.5\n").out.values.at("seed=").count("7") == 1);
-  const Outcome table = read(mark + "step,train_loss\r\n10,2.5\r\n20,2.25\r\n");
+  CHECK(outcome_of(mark + "run: seed=7\nEpoch 1, Step 1, Loss: 2.5\n").out.values.at("seed=").count("7") == 1);
+  const Outcome table = outcome_of(mark + "step,train_loss\r\n10,2.5\r\n20,2.25\r\n");
   CHECK(table.out.values.at("loss").size() == 2);
   CHECK(table.stats.faulty == 0);
 }
@@ -286,7 +287,7 @@ TEST_CASE("a step is a whole number, or a fault") {
          {std::pair("1.", "1"), {"1.0", "1"}, {"2.5", ""}, {"2e3", "2000"}, {"-7", "-7"}}) {
       CAPTURE(line);
       CAPTURE(value);
-      const auto [out, stats] = read(filled(line, value) + "\n");
+      const auto [out, stats] = outcome_of(filled(line, value) + "\n");
       const auto found = out.values.find("step");
       if (found == out.values.end() || found->second.empty()) continue;
       CHECK(found->second == std::set<std::string>{means});
@@ -300,7 +301,7 @@ TEST_CASE("JSON is read as JSON is") {
        {R"({"step": 1, "loss": 0123})", R"({"step": 1, "loss": +3})", R"({"step": 1, "loss": .5})",
         R"({"step": 1, "loss": 5.})", R"({"step": 1, "loss": 3, "loss": 4})"}) {
     CAPTURE(wrong);
-    const Outcome outcome = read(std::string(wrong) + "\n");
+    const Outcome outcome = outcome_of(std::string(wrong) + "\n");
     CHECK(outcome.stats.faulty == 1);
     CHECK(outcome.out.values.count("loss") == 0);
   }
@@ -309,11 +310,11 @@ TEST_CASE("JSON is read as JSON is") {
 TEST_CASE("of a log that ends within a line, no part of a value passes for the whole") {
   for (const Sample& sample : kSamples) {
     const std::string line = filled(sample.line, "12.345678");
-    const Outcome whole = read(std::string(sample.before) + line + "\n");
+    const Outcome whole = outcome_of(std::string(sample.before) + line + "\n");
     for (std::size_t size = 1; size < line.size(); ++size) {
       const std::string cut = line.substr(0, size);
       CAPTURE(cut);
-      const Outcome outcome = read(std::string(sample.before) + cut);
+      const Outcome outcome = outcome_of(std::string(sample.before) + cut);
       for (const auto& column : outcome.out.values) {
         const std::string& key = column.first;
         const auto known = whole.out.values.find(key);
@@ -332,12 +333,12 @@ TEST_CASE("a line among those of other ranks, glued to their text or torn by it,
   for (const Sample& sample : kSamples) {
     const std::string line = filled(sample.line, "12.345678"), before(sample.before);
     CAPTURE(line);
-    const Outcome among = read("[rank1]: other text\n[rank2]: step up\n" + before + line + "\n[rank3]: 7\n");
+    const Outcome among = outcome_of("[rank1]: other text\n[rank2]: step up\n" + before + line + "\n[rank3]: 7\n");
     CHECK(among.stats.matched.count(std::string(sample.dialect)) == 1);
     for (std::size_t at = 0; at <= line.size(); ++at) {
       for (const char* other : {"[rank1]: other text", "other text\n", "\r", "\x1b[32m", "1"}) {
         const std::string torn = line.substr(0, at) + other + line.substr(at);
-        read(before + torn + "\n" + line + "\n");  // checks the counts
+        outcome_of(before + torn + "\n" + line + "\n");  // checks the counts
       }
     }
   }

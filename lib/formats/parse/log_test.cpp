@@ -36,7 +36,7 @@ class LogFile {
   std::string name_;
 };
 
-Stats read(const LogFile& log, const Options& options, metric::Writer& rows, std::string& faults) {
+Stats read_log_file(const LogFile& log, const Options& options, metric::Writer& rows, std::string& faults) {
   const FaultSink sink = [&](const Fault& fault) { faults += std::to_string(fault.line) + ": " + fault.what + "\n"; };
   LogReader reader(options, rows, sink);
   reader.read(log.name());
@@ -44,7 +44,9 @@ Stats read(const LogFile& log, const Options& options, metric::Writer& rows, std
   return reader.stats();
 }
 
-Stats read(const LogFile& log, const Options& options, Transcript& out) { return read(log, options, out, out.text); }
+Stats read_log_file(const LogFile& log, const Options& options, Transcript& out) {
+  return read_log_file(log, options, out, out.text);
+}
 
 /// The text form of a log.
 std::string text_of(const LogFile& log, const Options& options) {
@@ -52,7 +54,7 @@ std::string text_of(const LogFile& log, const Options& options) {
   metric::TsvWriter writer([&](std::string_view block) { text += block; });
   metric::TextWriter rows(writer);
   rows.begin("run", {});
-  read(log, options, rows, faults);
+  read_log_file(log, options, rows, faults);
   return text + faults;
 }
 
@@ -86,7 +88,7 @@ TEST_CASE("a log reads alike in blocks of any size; each line is accounted for")
   for (int round = 0; round < 60; ++round) {
     const LogFile log(made_log(random) + "z");
     Transcript usual;
-    const Stats stats = read(log, {}, usual);
+    const Stats stats = read_log_file(log, {}, usual);
     std::int64_t lines = stats.faulty + stats.other;
     for (const auto& [dialect, count] : stats.matched) lines += count;
     CHECK(lines == stats.lines);
@@ -95,7 +97,7 @@ TEST_CASE("a log reads alike in blocks of any size; each line is accounted for")
       Options options;
       options.block = block;
       Transcript other;
-      read(log, options, other);
+      read_log_file(log, options, other);
       REQUIRE(other.text == usual.text);
       REQUIRE(other.known == usual.known);
     }
@@ -154,7 +156,7 @@ TEST_CASE("the example of each dialect is read by it alone") {
     std::string text = std::string(entry.example) + "\n";
     if (entry.name == "csv") text += "10,2.0751,0.0003\n";
     Transcript out;
-    const Stats stats = read(LogFile(text), {}, out);
+    const Stats stats = read_log_file(LogFile(text), {}, out);
     CHECK(stats.matched.size() == 1);
     CHECK(stats.matched.count(std::string(entry.name)) == 1);
     CHECK(stats.faulty == 0);
@@ -169,7 +171,7 @@ TEST_CASE("a marker is found in every example, so that a dialect does not miss i
     text += std::string(entry.example) + "\n";
     if (entry.name == "csv") text += "10,2.0751,0.0003\n";
     Transcript out;
-    CHECK(read(LogFile(text), {}, out).matched.count(std::string(entry.name)) == 1);
+    CHECK(read_log_file(LogFile(text), {}, out).matched.count(std::string(entry.name)) == 1);
   }
 }
 

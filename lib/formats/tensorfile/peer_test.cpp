@@ -16,11 +16,11 @@
 namespace zs::tensorfile {
 namespace {
 
-struct Made {
+struct MadeTensor {
   Dtype dtype;
   Shape shape;
 };
-const std::vector<Made> kTensors = {
+const std::vector<MadeTensor> kTensors = {
     {Dtype::boolean, {5}}, {Dtype::u8, {3, 3}}, {Dtype::i8, {7}},      {Dtype::i16, {2, 2, 2}}, {Dtype::i32, {4}},
     {Dtype::i64, {3}},     {Dtype::f16, {33}},  {Dtype::bf16, {4, 9}}, {Dtype::f32, {17, 5}},   {Dtype::f64, {6}},
     {Dtype::c64, {3}},     {Dtype::c128, {2}},  {Dtype::f32, {}},      {Dtype::f32, {0, 4}}};

@@ -15,7 +15,7 @@ namespace {
 
 enum class Equal { no, where_shared, everywhere };
 
-Equal said(const std::string& text) {
+Equal equality_of(const std::string& text) {
   const auto has = [&](const char* words) { return text.find(words) != std::string::npos; };
   const bool shared = has("same loss at every step they share") || has("equal at the steps that two of them share");
   return has("same loss at every logged step") || has("losses are equal, as logged, at every one") ? Equal::everywhere
@@ -34,12 +34,12 @@ Equal of_picture(const metric::Store& store) {
   const plot::Figure figure = plot::loss_figure(summary::conditions(store, "s"));
   std::string notes;
   for (const std::string& note : figure.panels[0].notes) notes += note;
-  return said(notes);
+  return equality_of(notes);
 }
 
 Equal of_sentence(const metric::Store& store) {
   const Findings found = findings(store, "s");
-  return said(batch(store, found, "s", "").verdict_text.plain());
+  return equality_of(batch(store, found, "s", "").verdict_text.plain());
 }
 
 /// What all three say of conditions a and b with such records.

@@ -19,7 +19,7 @@
 #include "tensorfile/state_dict.hpp"
 #include "zero/engine.hpp"
 
-namespace zs {
+namespace zs::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -36,7 +36,7 @@ std::vector<std::string> folders() {
   return found;
 }
 
-at::Tensor read(const tensorfile::StateDict& from, const std::string& name) {
+at::Tensor tensor_of(const tensorfile::StateDict& from, const std::string& name) {
   const tensorfile::Tensor& tensor = from.at(name);
   const at::Tensor values = at::empty(tensor.shape);
   tensorfile::read_f32(tensor, device::floats(values));
@@ -45,10 +45,10 @@ at::Tensor read(const tensorfile::StateDict& from, const std::string& name) {
 
 /// The micro-batch of a folder; of several documents in a row where it has their positions.
 unit::Batch batch_of(const tensorfile::StateDict& expected, bool images) {
-  const at::Tensor inputs = read(expected, "inputs");
-  unit::Batch batch{images ? inputs : inputs.to(at::kLong), read(expected, "targets").to(at::kLong)};
+  const at::Tensor inputs = tensor_of(expected, "inputs");
+  unit::Batch batch{images ? inputs : inputs.to(at::kLong), tensor_of(expected, "targets").to(at::kLong)};
   if (!expected.find("positions")) return batch;
-  const at::Tensor positions = read(expected, "positions").to(at::kLong).view({-1});
+  const at::Tensor positions = tensor_of(expected, "positions").to(at::kLong).view({-1});
   std::vector<std::int64_t> begins;
   for (std::int64_t i = 0; i < positions.numel(); ++i) {
     if (positions[i].item<std::int64_t>() == 0) begins.push_back(i);
@@ -126,8 +126,8 @@ Computed computed(const model::Model& model, const Begun& weights, const unit::B
 }
 
 /// Losses of as many steps of AdamW as are expected.
-std::vector<double> trained(const model::Model& model, const Begun& weights, const unit::Batch& batch,
-                            std::int64_t steps, double learning_rate) {
+std::vector<double> trained_losses(const model::Model& model, const Begun& weights, const unit::Batch& batch,
+                                   std::int64_t steps, double learning_rate) {
   std::vector<double> losses;
   comm::run_in_process(1, [&](comm::Group& group) {
     zero::Engine engine(
@@ -148,7 +148,7 @@ TEST_CASE("peer: logits, loss, gradients and five steps of AdamW as transformers
     const bool images = model::takes_images(folder);
     const unit::Batch batch = batch_of(expected, images);
     const at::Tensor& inputs = batch.inputs;
-    const at::Tensor losses = read(expected, "losses");
+    const at::Tensor losses = tensor_of(expected, "losses");
     const bool adapters = fs::exists(fs::path(folder) / model::kAdapterConfig);
     for (const bool fused : {false, true}) {
       CAPTURE(fused);
@@ -159,11 +159,11 @@ TEST_CASE("peer: logits, loss, gradients and five steps of AdamW as transformers
                                               .adaptation = adapters ? model::read_peft(folder) : model::Adaptation()});
       const Begun weights(model, folder, adapters);
       const Computed got = computed(model, weights, batch);
-      Row row{.logits = apart(got.logits, read(expected, "logits")),
+      Row row{.logits = apart(got.logits, tensor_of(expected, "logits")),
               .loss = apart(got.loss.view({1}), losses.narrow(0, 0, 1))};
       CHECK(row.logits < 2e-6);
       // In float64, from which those of transformers' float32 are up to 3e-6 (30 seeds of yarn and of Qwen3).
-      if (expected.find("logits64")) CHECK(apart(got.logits, read(expected, "logits64")) < 3e-6);
+      if (expected.find("logits64")) CHECK(apart(got.logits, tensor_of(expected, "logits64")) < 3e-6);
       CHECK(row.loss < 1e-6);
       double largest = 0;
       for (const at::Tensor& gradient : got.gradients) largest = std::max(largest, gradient.abs().max().item<double>());
@@ -173,7 +173,7 @@ TEST_CASE("peer: logits, loss, gradients and five steps of AdamW as transformers
           CAPTURE(parameter.name);
           if (!parameter.trained) continue;
           const at::Tensor ours = got.gradients[next++],
-                           whole = read(expected, "gradient." + parameter.name_in_files());
+                           whole = tensor_of(expected, "gradient." + parameter.name_in_files());
           const at::Tensor theirs = parameter.stack.empty() ? whole : whole[parameter.row];
           // Softmax does not see what is the same for all keys: this gradient is 0, and what is computed is rounding.
           const bool none = parameter.name.ends_with("attention.key.bias");
@@ -187,7 +187,7 @@ TEST_CASE("peer: logits, loss, gradients and five steps of AdamW as transformers
         }
       }
       const std::vector<double> ours =
-          trained(model, weights, batch, losses.size(0), read(expected, "learning_rate").item<double>());
+          trained_losses(model, weights, batch, losses.size(0), tensor_of(expected, "learning_rate").item<double>());
       for (std::size_t step = 0; step < ours.size(); ++step) {
         CAPTURE(step);
         const double theirs = losses[static_cast<std::int64_t>(step)].item<double>();
@@ -201,4 +201,4 @@ TEST_CASE("peer: logits, loss, gradients and five steps of AdamW as transformers
 }
 
 }  // namespace
-}  // namespace zs
+}  // namespace zs::train

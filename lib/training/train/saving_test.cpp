@@ -13,13 +13,13 @@
 namespace zs::train {
 namespace {
 
-struct Case {
+struct SavingCase {
   const char *name, *value, *expected, *remedy;
   const char* dtype = "float32";
   bool compiled = false;  ///< with fused kernels, before and after
   bool adapted = false;   ///< with adapters, before and after
 };
-constexpr Case kCases[] = {
+constexpr SavingCase kCases[] = {
     {"dtype", "bfloat16", "float32, not bfloat16", "--dtype float32"},
     {"autocast", "bfloat16", "none, not bfloat16", "--autocast none"},
     {"static_loss_scale", "1024", "0, not 1024", "--set training.loss_scale=0", "float16"},
@@ -80,7 +80,8 @@ TEST_CASE("saving: a training does not go on in another arithmetic, whichever at
          return row.role == attribute::Role::arithmetic && !row.key.empty() && !row.found;
        })) {
     INFO(row->name);
-    const Case* const found = std::ranges::find_if(kCases, [&](const Case& c) { return c.name == row->name; });
+    const SavingCase* const found =
+        std::ranges::find_if(kCases, [&](const SavingCase& c) { return c.name == row->name; });
     REQUIRE(found != std::end(kCases));
     const checkpoint::Progress before = progress_of(with(found->dtype, "", "", found->compiled, found->adapted));
     CHECK(refusal(before, with(found->dtype, "", "", found->compiled, found->adapted)).empty());

@@ -71,18 +71,23 @@ HEAVY_LIBS = $(IN_PLACE) -L$(BUILD) $(PLANTED) $(or $(WHOLE),-lzs-train) -lzs $(
 # login node; CUDA=0 never does. Its libraries are those beside that LibTorch, or the toolkit's; what a machine lacks of them is
 # told when a GPU is asked for.
 NVCC := $(or $(wildcard $(TORCH_HOME)/../nvidia/cu13/bin/nvcc),$(shell command -v nvcc 2>/dev/null))
+# The headers of FlashAttention and CUTLASS.
+KERNELS := $(if $(NVCC),$(shell share/libtorch kernels))
 DRIVER := $(if $(CUDA),,$(shell command -v nvidia-smi || PATH=$$PATH:/sbin:/usr/sbin ldconfig -p | grep -o -m1 'libcuda\.so\.1 '))
-WITH_CUDA := $(and $(filter-out 0,$(or $(CUDA),$(DRIVER))),$(filter-out debian,$(or $(TORCH),pypi)),$(NVCC),$(wildcard $(TORCH_HOME)/lib/libtorch_cuda.so))
+WITH_CUDA := $(and $(filter-out 0,$(or $(CUDA),$(DRIVER))),$(filter-out debian,$(or $(TORCH),pypi)),$(NVCC),$(KERNELS),$(wildcard $(TORCH_HOME)/lib/libtorch_cuda.so))
 comma := ,
 WITHOUT_CUDA = $(or $(if $(filter 0,$(CUDA)),CUDA=0),$(if $(filter debian,$(TORCH)),Debian has a LibTorch without it),\
   $(if $(CUDA)$(DRIVER),,this machine has no driver of a GPU (no nvidia-smi$(comma) no libcuda.so.1). For GPUs of other machines: make deps all CUDA=1),\
-  $(if $(wildcard $(TORCH_HOME)/lib/libtorch_cuda.so),there is no nvcc,this LibTorch has none); make deps CUDA=1 fetches what it needs)
+  $(if $(wildcard $(TORCH_HOME)/lib/libtorch_cuda.so),there $(if $(NVCC),are no headers of FlashAttention,is no nvcc),this LibTorch has none); make deps CUDA=1 fetches what it needs)
 TOOLKIT = $(abspath $(dir $(NVCC))..)
 CUDA_FOLDERS = $(wildcard $(TORCH_HOME)/../nvidia/*/lib) $(TOOLKIT)/lib64
 CUDA_CFLAGS = -fPIC $(addprefix -isystem ,$(wildcard $(TORCH_HOME)/../nvidia/*/include $(TORCH_HOME)/../include) $(TOOLKIT)/include)
 SM ?= 80 90 $(if $(shell $(NVCC) --list-gpu-code 2>/dev/null | grep -x sm_100),100)
 NVCC_FLAGS = -std=c++20 -O3 $(FLOORS) --expt-relaxed-constexpr --Werror all-warnings -Xcompiler -Wall,-Wextra,-fPIC \
-  $(foreach v,$(SM),-gencode=arch=compute_$(v),code=sm_$(v))
+  $(or $(FLAGS_$<),$(foreach v,$(SM),-gencode=arch=compute_$(v),code=sm_$(v)))
+# Kernels of instructions that Hopper GPUs alone have.
+FLAGS_lib/engine/kernel/cuda_hopper.cu = -gencode=arch=compute_90a,code=sm_90a --use_fast_math -DNDEBUG \
+  -isystem $(KERNELS)/flash-attention/hopper -isystem $(KERNELS)/cutlass/include
 # libtorch_cuda names libraries (of sparse products, of several nodes) that zs does not call.
 CUDA_LIBS = -L$(TORCH_HOME)/lib -Wl,-rpath,'$$ORIGIN' -Wl,-rpath,$(TORCH_HOME)/lib -ltorch_cuda -lc10_cuda -ltorch_cpu -lc10 \
   $(CUDA_FOLDERS:%=-L%) $(CUDA_FOLDERS:%=-Wl,-rpath,%) -l:libcudart.so.13 -l:libcublasLt.so.13 -l:libcublas.so.13 \

@@ -23,10 +23,11 @@ setup() {
   touch torch/lib/libtorch_cuda.so
   printf '#!/bin/sh\n' | tee bin/nvcc >smi/nvidia-smi
   chmod +x bin/nvcc smi/nvidia-smi
-  said() { PATH=$PWD/$1:$PWD/bin:$PATH make -C "$ROOT" -n --no-print-directory BUILD="$PWD/out" UNITY=0 TORCH_HOME="$PWD/torch" "${@:2}" all | tail -n 1; }
+  said() { PATH=$PWD/$1:$PWD/bin:$PATH make -C "$ROOT" -n --no-print-directory BUILD="$PWD/out" UNITY=0 TORCH_HOME="$PWD/torch" KERNELS="$PWD/torch" "${@:2}" all | tail -n 1; }
   [[ $(said smi) == *" with CUDA, for GPUs of "* ]]
   [[ $(said smi CUDA=0) == *" without CUDA: CUDA=0'" ]]
   [[ $(said bin CUDA=1) == *" with CUDA, for GPUs of "* ]]
+  [[ $(said bin CUDA=1 KERNELS=) == *" without CUDA: there are no headers of FlashAttention; make deps CUDA=1 fetches what it needs'" ]]
   if command -v nvidia-smi || PATH=$PATH:/sbin:/usr/sbin ldconfig -p | grep -q 'libcuda\.so\.1 '; then skip "this machine has a driver"; fi
   [[ $(said bin) == *" without CUDA: this machine has no driver of a GPU (no nvidia-smi, no libcuda.so.1). For GPUs of other machines: make deps all CUDA=1'" ]]
 }

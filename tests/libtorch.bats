@@ -83,6 +83,37 @@ refused() { # refused WORDS COMMAND...: status 2, one line with these words, and
   refused "the package index cannot be reached, or has none; mend the network and try again, put the wheel into $cache/downloads" "$libtorch" fetch list
 }
 
+@test "libtorch: of the sources of kernels the headers alone are kept, and an archive with another hash is refused" {
+  cp -r "$ROOT/share" .
+  libtorch=$PWD/share/libtorch
+  at=xformers-1.2/third_party
+  mkdir -p "$at"/cutlass/include/cute "$at"/flash-attention/hopper simple/xformers
+  touch "$at"/cutlass/include/cute/tensor.hpp "$at"/flash-attention/hopper/{flash.h,mask.hpp,setup.py} xformers-1.2/setup.py
+  tar -czf simple/xformers-1.2.tar.gz xformers-1.2
+  echo "xformers==1.2 --hash=sha256:$(sha256sum simple/xformers-1.2.tar.gz | cut -d' ' -f1)" >share/wheels/kernels.txt
+  [[ -z $("$libtorch" kernels) ]]
+  export PIP_INDEX_URL=http://127.0.0.1:9/simple
+  refused "xformers==1.2: http://127.0.0.1:9/simple cannot be reached, or has no source of it; mend the network and try again, or put xformers-1.2.tar.gz into $cache/downloads" "$libtorch" fetch-kernels
+  [[ -z $("$libtorch" kernels) ]]
+  # An index of one page, as a web server shows it.
+  echo '<a href="../xformers-1.2.tar.gz#sha256=0">xformers-1.2.tar.gz</a>' >simple/xformers/index.html
+  python3 -u -m http.server --bind 127.0.0.1 0 >served 2>&1 3>&- &
+  local server=$! port=
+  for _ in {1..100}; do
+    port=$(sed -n 's/.* port \([0-9]*\) .*/\1/p' served)
+    [[ -z $port ]] || break
+    sleep 0.1
+  done
+  export PIP_INDEX_URL=http://127.0.0.1:$port/simple/
+  run -0 --separate-stderr "$libtorch" fetch-kernels
+  kernels=$("$libtorch" kernels)
+  [[ $(cd "$kernels" && find . -type f | sort | xargs) == "./cutlass/include/cute/tensor.hpp ./flash-attention/hopper/flash.h ./flash-attention/hopper/mask.hpp" ]]
+  rm -r "$kernels"
+  sed -i 's/sha256:..../sha256:0000/' share/wheels/kernels.txt
+  refused "xformers==1.2: what was fetched does not have the hash that is pinned here" "$libtorch" fetch-kernels
+  kill $server
+}
+
 @test "libtorch: a disk that is full while it unpacks leaves nothing half-made" {
   requirements >list
   # unzip sees a full disk where a file may not grow beyond 512 KiB; the wheel of 1 MiB is there already.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Causal self-attention on a GPU without storing its weights. 16 bits use cuDNN with the deterministic backward.
-// float32 and TF32 use zs's kernels (cuda_flash.hpp), since LibTorch's deterministic backward takes three times as
-// long. Shapes: B samples, T tokens, H heads of queries and K of keys and values, of D numbers; C = H D, E = (H + 2 K)
-// D.
+// Causal self-attention on a GPU without storing its weights. 16 bits use cuDNN with the deterministic backward, or
+// FlashAttention-3's, which is faster, on Hopper GPUs (cuda_hopper.hpp). float32 and TF32 use zs's kernels
+// (cuda_flash.hpp), since LibTorch's deterministic backward takes three times as long. Shapes: B samples, T tokens, H
+// heads of queries and K of keys and values, of D numbers; C = H D, E = (H + 2 K) D.
 #pragma once
 #include "unit/tensor.hpp"
 
@@ -44,8 +44,8 @@ struct Attended {
   at::Tensor stats_BHT1;  ///< float32: log of the sum of exponentials, for backward (for float32 inputs: log2)
 };
 Attended attention_forward(const at::Tensor& qkv_BTE, const Heads& heads);
-/// The gradient by qkv. The same bits in every run; cuDNN's graph has a workspace of 2 B H T T bytes, so that of longer
-/// samples is added up, in float32, of tiles of queries and keys.
+/// The gradient by qkv. The same bits in every run. cuDNN's graph has a workspace of 2 B H T T bytes: the gradient of
+/// longer samples is added up, in float32, of tiles of queries and keys.
 at::Tensor attention_backward(const at::Tensor& qkv_BTE, const Attended& attended, const at::Tensor& dout_BTC,
                               const Heads& heads);
 /// The same of tensors of their own, each contiguous, of 16 bits.

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <unordered_map>
 
@@ -12,6 +13,7 @@
 #include "kernel/attention.hpp"
 #include "kernel/cuda_capped.hpp"
 #include "kernel/cuda_flash.hpp"
+#include "kernel/cuda_hopper.hpp"
 #include "kernel/matmul.hpp"
 #include "unit/kept.hpp"
 
@@ -156,17 +158,20 @@ const Graph& graph_of(const Tile& tile, bool backward) {
   return graphs.emplace(key, backward ? backward_graph(tile) : forward_graph(tile)).first->second;
 }
 
+void run_measured(const Tile& tile, bool backward, const std::function<void()>& execute) {
+  if (measuring()) measure(tile.text() + (backward ? " backward" : " forward"), tile.operations(backward), execute);
+  execute();
+}
+
 /// Runs the graph of a tile on the tensors at these places.
 void run(const Tile& tile, bool backward, std::unordered_map<std::int64_t, void*> places) {
   const Graph& graph = graph_of(tile, backward);
   if (!tile.sinks) places.erase(kSinks);
   const at::Tensor workspace =
       at::empty({std::max<std::int64_t>(graph.workspace, 1)}, at::TensorOptions(at::kByte).device(at::kCUDA));
-  const auto execute = [&] {
+  run_measured(tile, backward, [&] {
     check(graph.graph->execute(at::native::getCudnnHandle(), places, workspace.data_ptr()), noun(backward));
-  };
-  if (measuring()) measure(tile.text() + (backward ? " backward" : " forward"), tile.operations(backward), execute);
-  execute();
+  });
 }
 
 bool is_float(const at::Tensor& qkv_BTE) { return qkv_BTE.scalar_type() == at::kFloat; }
@@ -251,6 +256,38 @@ void backward_of_tile(const QueriesKeysValues& qkv, const Attended& attended, co
        {kSinks, sinks_H.defined() ? sinks_H.data_ptr() : nullptr}});
 }
 
+/// True if FlashAttention-3 computes backward. This depends on the shape, the type and the GPU alone, so that all ranks
+/// and stages agree. Sinks are in the log-sum-exp already.
+bool is_for_hopper(const AttentionShape& s, const Heads& heads) {
+  return s.type == at::kBFloat16 && heads.window == 0 && at::cuda::getCurrentDeviceProperties()->major == 9 &&
+         hopper_fits(s.B, s.T, s.H, s.K, s.D);
+}
+
+void backward_on_hopper(const QueriesKeysValues& qkv, const Attended& attended, const at::Tensor& dout_BTC,
+                        const Heads& heads, const QueriesKeysValues& made) {
+  const Tile tile = tile_of(qkv, heads, /*causal=*/true, dout_BTC);
+  const AttentionShape& s = tile.shape;
+  const auto at = [](const at::Tensor& x) { return HopperPlace{x.data_ptr(), x.stride(0), x.stride(1)}; };
+  const HopperBackward problem{s.B,
+                               s.T,
+                               s.H,
+                               s.K,
+                               s.D,
+                               tile.scale,
+                               at(qkv.q_BTE),
+                               at(qkv.k_BTF),
+                               at(qkv.v_BTF),
+                               at(attended.out_BTC),
+                               at(dout_BTC),
+                               attended.stats_BHT1.data_ptr<float>(),
+                               at(made.q_BTE),
+                               at(made.k_BTF),
+                               at(made.v_BTF)};
+  const at::Tensor workspace = at::empty({hopper_workspace(problem)}, qkv.q_BTE.options().dtype(at::kByte));
+  run_measured(tile, /*backward=*/true,
+               [&] { hopper_backward(problem, workspace.data_ptr(), at::cuda::getCurrentCUDAStream()); });
+}
+
 /// Queries, and keys, of a tile of backward: all of them where the workspace that the order of sums needs is at most 4
 /// GiB, else as many as make it 2 GiB.
 std::int64_t tile_tokens(const AttentionShape& s) {
@@ -267,6 +304,8 @@ std::int64_t tile_tokens(const AttentionShape& s) {
 void backward(const QueriesKeysValues& qkv, const Attended& attended, const at::Tensor& dout_BTC, const Heads& heads,
               const QueriesKeysValues& made) {
   if (heads.cap > 0) return capped_backward(qkv, attended, dout_BTC, heads, made);
+  if (is_for_hopper(AttentionShape::of(qkv.q_BTE, heads, heads.H), heads))
+    return backward_on_hopper(qkv, attended, dout_BTC, heads, made);
   const std::int64_t T = qkv.q_BTE.size(1), most = tile_tokens(AttentionShape::of(qkv.q_BTE, heads, heads.H));
   if (most >= T) return backward_of_tile(qkv, attended, dout_BTC, heads, /*causal=*/true, made);
   const auto sum = [](const at::Tensor& x) { return at::zeros(x.sizes(), x.options().dtype(at::kFloat)); };

@@ -6,12 +6,13 @@
 # a line "NAME zs-verify OPTION..." a line "NAME status STATUS; verdict: VERDICT; ...". A training that ends its program has a line
 # too, and a new program trains the rest.
 digests() {
-  local rows=$1 ranks=$2 count at=0
+  local rows=$1 ranks=$2 count at=0 program=$BUILD/mpi/digests
+  [[ :$PATH: != *:$BUILD-warm:* || ! -x $BUILD-warm/mpi/digests ]] || program=$BUILD-warm/mpi/digests
   shift 2
   count=$(wc -l <"$rows")
   while ((at < count)); do
     tail -n +$((at + 1)) "$rows" >"$rows.rest"
-    timeout --foreground -k 5 3600 mpirun --oversubscribe --bind-to none -n "$ranks" "$BUILD/mpi/digests" "$rows.rest" "$@" 2>"$rows.errors" </dev/null |
+    timeout --foreground -k 5 3600 mpirun --oversubscribe --bind-to none -n "$ranks" "$program" "$rows.rest" "$@" 2>"$rows.errors" </dev/null |
       grep -aE '^[^ ]+ ([0-9a-f]{32}|! .*|status [0-9])$|^[a-z ]+: ' |
       awk '/^[a-z ]+: / { said = said "; " $0; next } { print $0 ($2 == "status" ? said : ""); said = "" }' | tee "$rows.part"
     ((at += $(wc -l <"$rows.part")))

@@ -60,7 +60,7 @@ warm_python() {
 }
 
 # warm: zs-train and zs-verify of this test are forks of an engine that is loaded (tests/warm/engine.cpp), where tests/run has one.
-warm() { [[ ! -S ${ZS_WARM_ENGINE:-} ]] || PATH=$BUILD-warm:$PATH; }
+warm() { [[ ! -e ${ZS_WARM_ENGINE:-} ]] || PATH=$BUILD-warm:$PATH; }
 # cold: those of this test start as a user's do.
 cold() { unset ZS_WARM_ENGINE; }
 

@@ -43,22 +43,23 @@ int main(int argc, char** argv) {
 END
   gcc told.c -o b/engine
   cp "$BUILD/warm/engine" b-warm/engine
-  export ZS_WARM_ENGINE=$BATS_FILE_TMPDIR/socket
+  export ZS_WARM_ENGINE=$BATS_FILE_TMPDIR/sockets
+  mkdir sockets
   serve
 }
-teardown_file() { rm -f "$BATS_FILE_TMPDIR/socket"; }
+teardown_file() { rm -rf "$BATS_FILE_TMPDIR/sockets"; }
 
 serve() {
   LD_PRELOAD=$BUILD/warm/warm.so b/engine </dev/null >log 2>&1 3>&- &
   echo $! >server
-  await test -S "$ZS_WARM_ENGINE"
+  await test -S "$ZS_WARM_ENGINE/engine"
 }
 
 setup() {
   load helper
   cd "$BATS_FILE_TMPDIR"
-  export ZS_WARM_ENGINE=$PWD/socket
-  [ -S socket ] || serve
+  export ZS_WARM_ENGINE=$PWD/sockets
+  [ -S sockets/engine ] || serve
 }
 
 parent() { PARENT=1 "$@"; }  # the server is that of a fork
@@ -120,18 +121,18 @@ c" nice -n 3 taskset -c 0 bash -c 'exec -a zs-x "$0" "${@}"' "../$1/engine" one 
   [ "$(b-warm/engine)" = new ]
   await none_runs "$old"
   mv old b/engine
-  rm -f socket
+  rm -f sockets/engine
   [ "$(parent b-warm/engine)" != "$old" ]
 }
 
 @test "warm: zs-train and zs-verify have the same digests, output and errors" {
   [ -x "$BUILD/engine" ] || skip "the engine is not built: make all"
-  mkdir -p "$BUILD-warm"
+  mkdir -p "$BUILD-warm" real
   for tool in zs-train zs-verify warm/engine; do [ "$BUILD/$tool" -ef "$BUILD-warm/${tool##*/}" ] || ln -f "$BUILD/$tool" "$BUILD-warm/"; done
   export ZS_WARM_ENGINE=$PWD/real
   LD_PRELOAD=$BUILD/warm/warm.so "$BUILD/engine" </dev/null >log 2>&1 3>&- &
   server=$!
-  await test -S real
+  await test -S real/engine
   both() {  # both RANKS COMMAND...: the words that do not change with time are the same
     for way in cold warm; do
       rm -rf out
@@ -147,6 +148,6 @@ c" nice -n 3 taskset -c 0 bash -c 'exec -a zs-x "$0" "${@}"' "../$1/engine" one 
   both 2 zs-verify --num_layers 1 --seq_length 16 --iterations 2 --zero_stage 2
   both 2 zs-train --model_name tiny-mixtral --expert_parallel 2 --batch_size 1 --train_batch_size 3
   [ "$(cut -d' ' -f16,17 "/proc/$server/stat")" != "0 0" ]
-  rm real
+  rm -r real
   verdict
 }

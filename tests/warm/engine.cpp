@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // For tests: an engine that has loaded LibTorch, which takes 0.2 s of processor, and forks for each start.
-//   warm.so   BUILD/engine with it in LD_PRELOAD and ZS_WARM_ENGINE=SOCKET serves in place of main(), and runs main()
-//   in
-//             each fork. It ends with its parent, and when SOCKET is gone or its file is no longer the engine.
+//   warm.so   BUILD/engine with it in LD_PRELOAD serves at ZS_WARM_ENGINE/engine in place of main(), and runs main() in
+//             each fork. It ends with its parent, and when that socket is gone or its file is no longer the engine.
 //   engine    the client. In the folder BUILD-warm it stands beside zs-train and zs-verify, which start it in place of
 //             BUILD/engine. It becomes that where nothing serves, where another file is served, and where a fork would
-//             not be what a start is (`alike`).
+//             not be what a start is (`alike`). BUILD-warm/mpi/digests is one for BUILD/mpi/digests.
 // The fork has the client's arguments, environment, folder, open files, mask, signals, priority and processors. Signals
 // reach it from the client, it dies with the client, and the client ends as it does.
 #include <dlfcn.h>
@@ -34,10 +33,10 @@
 
 namespace {
 
-constexpr const char* kSocket = "ZS_WARM_ENGINE";
-constexpr int kFiles = 200;  // open files of a client at most, the folder too
-constexpr int kHigh = 512;   // files of the server are from here on, above those of clients
-constexpr int kIdle = 3600;  // s: a server that nobody needs for so long ends
+constexpr const char* kFolder = "ZS_WARM_ENGINE";  // of the sockets
+constexpr int kFiles = 200;                        // open files of a client at most, the folder too
+constexpr int kHigh = 512;                         // files of the server are from here on, above those of clients
+constexpr int kIdle = 3600;                        // s: a server that nobody needs for so long ends
 
 /// What a client sends first, with its files; then `bytes` of text: arguments and environment, each with a zero.
 struct Request {
@@ -60,6 +59,12 @@ sockaddr_un address(const char* path) {
 std::string target(const char* link) {
   std::array<char, 4096> name{};
   return {name.data(), static_cast<std::size_t>(std::max<ssize_t>(::readlink(link, name.data(), name.size()), 0))};
+}
+
+/// The socket of a program; "" without a folder of them.
+std::string socket_of(const std::string& program) {
+  const char* const folder = std::getenv(kFolder);
+  return folder && *folder ? folder + program.substr(program.rfind('/')) : "";
 }
 
 bool same_file(const char* one, const char* other) {
@@ -128,21 +133,21 @@ void become(const Request& request, const std::vector<int>& files, char* text, i
 }
 
 /// Serves until nobody needs it. Returns in a fork, with a client's arguments.
-void serve(const char* path, int& argc, char**& argv) {
-  const std::string engine = target("/proc/self/exe");
+void serve(int& argc, char**& argv) {
+  const std::string engine = target("/proc/self/exe"), path = socket_of(engine);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   ::setsid();
   const int low = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int server = ::fcntl(low, F_DUPFD_CLOEXEC, kHigh);
   ::close(low);
-  const std::string made = std::string(path) + ".new";
+  const std::string made = path + ".new";
   const sockaddr_un here = address(made.c_str());
   if (::bind(server, reinterpret_cast<const sockaddr*>(&here), sizeof here) != 0 || ::listen(server, 128) != 0 ||
-      std::rename(made.c_str(), path) != 0)
+      std::rename(made.c_str(), path.c_str()) != 0)
     ::_exit(2);
   std::vector<Child> children;
   for (int idle = 0;; ++idle) {
-    const bool open = idle < kIdle && ::access(path, F_OK) == 0 && same_file("/proc/self/exe", engine.c_str());
+    const bool open = idle < kIdle && ::access(path.c_str(), F_OK) == 0 && same_file("/proc/self/exe", engine.c_str());
     if (!open && children.empty()) ::_exit(0);
     std::vector<pollfd> events = {{open ? server : -1, POLLIN, 0}};
     for (const Child& child : children) {
@@ -194,8 +199,7 @@ void serve(const char* path, int& argc, char**& argv) {
 int (*real_main)(int, char**, char**);
 
 int served_main(int argc, char** argv, char**) {
-  const std::string path = std::getenv(kSocket);
-  serve(path.c_str(), argc, argv);
+  serve(argc, argv);
   return real_main(argc, argv, environ);
 }
 
@@ -206,7 +210,7 @@ extern "C" int __libc_start_main(int (*main)(int, char**, char**), int argc, cha
                                  void (*fini)(), void (*linker_fini)(), void* stack) {
   real_main = main;
   const auto start = reinterpret_cast<decltype(&__libc_start_main)>(::dlsym(RTLD_NEXT, "__libc_start_main"));
-  return start(std::getenv(kSocket) ? served_main : main, argc, argv, init, fini, linker_fini, stack);
+  return start(std::getenv(kFolder) ? served_main : main, argc, argv, init, fini, linker_fini, stack);
 }
 
 #else
@@ -271,16 +275,16 @@ bool alike(pid_t other) {
 }
 
 /// A connection to what serves this engine; -1 for none.
-int connected(const char* engine) {
-  const char* const path = std::getenv(kSocket);
-  if (!path || !*path) return -1;
+int connected(const std::string& engine) {
+  const std::string path = socket_of(engine);
+  if (path.empty()) return -1;
   const int to = ::fcntl(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), F_DUPFD_CLOEXEC, kHigh);
-  const sockaddr_un there = address(path);
+  const sockaddr_un there = address(path.c_str());
   ucred peer{};
   socklen_t size = sizeof peer;
   if (to < 0 || ::connect(to, reinterpret_cast<const sockaddr*>(&there), sizeof there) != 0 ||
       ::getsockopt(to, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
-      !same_file(("/proc/" + std::to_string(peer.pid) + "/exe").c_str(), engine) || !alike(peer.pid))
+      !same_file(("/proc/" + std::to_string(peer.pid) + "/exe").c_str(), engine.c_str()) || !alike(peer.pid))
     return -1;
   return to;
 }
@@ -291,7 +295,7 @@ bool sent(int argc, char** argv) {
   std::string text;
   for (int i = 0; i < argc; ++i) text.append(argv[i]).push_back('\0');
   for (char** variable = environ; *variable; ++variable)
-    if (std::strncmp(*variable, kSocket, std::strlen(kSocket)) != 0) text.append(*variable).push_back('\0');
+    if (std::strncmp(*variable, kFolder, std::strlen(kFolder)) != 0) text.append(*variable).push_back('\0');
   request.bytes = static_cast<std::uint32_t>(text.size());
   request.arguments = static_cast<std::uint32_t>(argc);
   request.mask = ::umask(0), ::umask(request.mask);
@@ -332,7 +336,7 @@ bool sent(int argc, char** argv) {
 int main(int argc, char** argv) {
   std::string engine = target("/proc/self/exe");
   engine.replace(engine.rfind("-warm/"), std::strlen("-warm"), "");
-  server = connected(engine.c_str());
+  server = connected(engine);
   if (server < 0 || !sent(argc, argv)) {
     ::execv(engine.c_str(), argv);
     return 127;

@@ -4,6 +4,7 @@
 # DeepSpeed and a recording with its golden.
 setup_file() {
   load helper
+  warm
   mkdir "$BATS_FILE_TMPDIR/folder"
   cd "$BATS_FILE_TMPDIR/folder"
   cp "$ROOT/share/configs/config.yaml" "$ROOT/share/configs/sweep.yaml" .
@@ -21,6 +22,7 @@ setup_file() {
 
 setup() {
   load helper
+  warm
   load examples
   cd "$BATS_FILE_TMPDIR/folder"
 }

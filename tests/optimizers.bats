@@ -43,7 +43,7 @@ ranks() { mpirun --oversubscribe --bind-to none -n "$@"; }
 @test "optimizers: zs-verify proves each beside plain PyTorch, step by step" {
   for kind in "${!KINDS[@]}"; do
     for options in "--zero_stage 3" "--zero_stage 1 --bf16 --rtol 0 --atol 0" "--zero_stage 2 --compile --offload_device cpu"; do
-      verified "${KINDS[kind]%% *}$kind" 2 "--iterations 4 --optimizer ${KINDS[kind]} $options"
+      verified "${KINDS[kind]%% *}$kind" 2 "--num_layers 2 --seq_length 32 --iterations 3 --optimizer ${KINDS[kind]} $options"
     done
   done
   run -0 all_exact $((3 * ${#KINDS[@]}))

@@ -48,7 +48,7 @@ ranks() { mpirun --oversubscribe --bind-to none -n "$@"; }
   done
 }
 
-@test "adapters: zs-verify proves them beside plain PyTorch, step by step, and finds a bit of an adapter" {
+@test "adapters: zs-verify compares each step with plain PyTorch, and finds a changed bit of an adapter" {
   for kind in "${!KINDS[@]}"; do
     for options in "--zero_stage 3" "--zero_stage 1 --bf16 --rtol 0 --atol 0" "--zero_stage 2 --compile --offload_device cpu"; do
       verified "$kind" 2 "--iterations 4 --model_name ${KINDS[kind]} $options"
@@ -93,7 +93,7 @@ ranks() { mpirun --oversubscribe --bind-to none -n "$@"; }
   grep -q "backward h.1 @0" plan
 }
 
-@test "adapters: a parameter that is trained and does not move is told once, with the reason" {
+@test "adapters: zs-train names once a trained parameter that does not change, with the reason" {
   zs-train "${SMALL[@]}" --model_name tiny --max_steps 4 --lora_rank 2 --save_final false >log
   run grep -c "are not trained" log
   [ "$output" = 0 ]

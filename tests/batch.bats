@@ -224,7 +224,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   [ "$(cat got.* | cut -f1 | sort | xargs)" = "z3_baseline z3_deepcompile" ]
 }
 
-@test "batch: what cannot be started is told with a status of its own, and starts nothing" {
+@test "batch: zs-runs start ends with 125 and says why if it cannot start a condition" {
   fake_trainer
   one_condition
   run -0 batch one

@@ -142,7 +142,7 @@ state() {
   (cd broken && find . -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum >SHA256SUMS)
 }
 
-@test "checkpoint: numbers that no training writes are located errors, whatever they are" {
+@test "checkpoint: zs-train names the place of each number that no training writes" {
   where=broken/accelerator_states/state.json
   damaged "$where: step is -5, expected a whole number from 1 to " state .step -5
   damaged "$where: step is 0, expected" state .step 0

@@ -72,7 +72,7 @@ END
   [[ $output == *"changed since this was submitted: "*"train.py; restore it, or submit a new run"* ]]
 }
 
-@test "batch: a name that a condition has no option of is told before anything is made" {
+@test "batch: --run names an option that a condition lacks: zs-runs refuses it before it makes a file" {
   printf 'sets:\n  mine:\n    conditions:\n      z1: --zero_stage 1\n' >conditions.yaml
   refuses_with "zs-runs: z1: {zero_stag}: it has no option 'zero_stag', did you mean 'zero_stage'?; {{ is a brace" \
     env ZS_CONDITIONS=conditions.yaml bash "$ROOT/slurm/batch.sbatch" --local --run 'python3 train.py --zero_stage {zero_stag}' mine
@@ -264,7 +264,7 @@ YAML
   verdict
 }
 
-@test "probes: a script without an optimizer is told that nothing was recorded" {
+@test "probes: zs says that nothing was recorded if a script has no optimizer" {
   echo 'print("hello")' >script.py
   ZS_PROBE=probe PYTHONPATH=$ROOT/share/probe run -0 --separate-stderr python3 -m zs_probe script.py
   [ "$output" = hello ]
@@ -283,7 +283,7 @@ print(deepspeed.initialize.__module__)'
   [ "$output" = zs_probe.boot ]
 }
 
-@test "batch: an option of the script's own that some conditions have stands in what differs, with the versions" {
+@test "batch: the report lists an option of the script that differs between conditions, and versions that differ" {
   printf 'import json\nfor step in range(1, 5): print(json.dumps({"step": step, "loss": 2 / step}), flush=True)\n' >own.py
   printf 'run: python3 own.py {options}\nsets:\n  mine: {conditions: {a: --stage 1, b: --stage 1 --accum 2}}\n' >conditions.yaml
   export ZS_CONDITIONS=conditions.yaml

@@ -8,14 +8,14 @@ setup() {
 # The scripts of the project: files with a shell's first line, and what they source.
 scripts() { git grep -lE '^#!.*\bbash$|^# shellcheck shell=bash' -- ':!*.bats'; }
 
-@test "tests: one that complains fails, whatever comes behind" {
+@test "tests: one that complains fails, also if its last command succeeds" {
   cd "$BATS_TEST_TMPDIR"
   printf '%s\n' 'setup() { load "$ROOT/tests/helper"; }' '@test "one" { [ 1 = 2 ] || complain "wrong"; true; }' '@test "two" { true; }' >some.bats
   run -1 bats --tap some.bats
   [[ $output == *"not ok 1 one"*"ok 2 two"* ]]
 }
 
-@test "layers: no room of lib/ includes what lib/LAYERS does not allow, or what stands above it" {
+@test "layers: no room of lib/ includes a room that lib/LAYERS does not allow or that is above it" {
   tests/layers
 }
 
@@ -38,7 +38,7 @@ lib/high/parse/log.cpp:1: lib/high/parse may not include cli" ]
   [[ $output == "lib/LAYERS:3: low has rooms in two places"* ]]
 }
 
-@test "files: at the top stands only what has its place there" {
+@test "files: the top folder holds only known files" {
   run -0 git -c core.quotePath=false ls-files
   top=$(cut -d/ -f1 <<<"$output" | sort -u | xargs)
   [ "$top" = ".ci .clang-format .clang-tidy .gitignore .shellcheckrc CONTRIBUTING.md LICENSE Makefile README.md bench debian docs lib man share slurm tests tools" ] || complain "$top"
@@ -52,7 +52,7 @@ lib/high/parse/log.cpp:1: lib/high/parse may not include cli" ]
   verdict
 }
 
-@test "links: where there is no engine, zs-verify compares, and what trains says what is missing" {
+@test "links: without an engine zs-verify compares, and the tools that train say what is missing" {
   cd "$BATS_TEST_TMPDIR"
   cp "$BUILD"/zs-{train,verify} .
   printf 'step,loss\n1,2.5\n2,2.25\n' >a.csv
@@ -157,7 +157,7 @@ compares_a_stage() {
   verdict
 }
 
-@test "sandbox: its scripts say what they do, also where there is no Slurm" {
+@test "sandbox: its scripts print their help without Slurm" {
   for script in up down env status; do
     run -0 slurm/sandbox/$script --help
     [[ $output == "$script"* || $output == *"sandbox/$script"* ]] || complain "$script: $output"

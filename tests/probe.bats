@@ -49,7 +49,7 @@ setup() {
   assert_output --partial "no values were kept"
 }
 
-@test "a gradient with the opposite sign is no rounding, though its norm is the same" {
+@test "zs-verify finds a gradient with the opposite sign and the same norm" {
   recorded_again plain other
   python3 - other/rank-0.jsonl <<'END'
 import base64, json, struct, sys
@@ -75,7 +75,7 @@ END
   assert_line "place: [0, 0]"
 }
 
-@test "a fault is told with its step, tensor and element, and is more than rounding" {
+@test "zs-verify names step, tensor and element of a fault, which is more than rounding" {
   run -1 zs-verify plain fault
   assert_line "step: 3"
   assert_line "what: gradient"
@@ -218,7 +218,7 @@ END
   assert_line "verdict: exact"
 }
 
-@test "a rate, a part that is missing and a step that one side lacks are told of probes with sketches" {
+@test "zs-verify names a rate, a missing part and a missing step of probes with sketches" {
   cp -r whole rate
   sed -i '1s/"id": "../"id": "zz/' rate/rank-0.jsonl
   sed -i '4s/"lr": 0.01/"lr": 0.001/' rate/rank-0.jsonl
@@ -323,7 +323,7 @@ END
   assert_output --partial "extra/rank-1.jsonl: is there, and the training has 1 rank: it is of another"
 }
 
-@test "what a training does beside its first optimizer is recorded: a second one, buffers, a crash, a stride, a counter that began again" {
+@test "zs_probe records a second optimizer, buffers, a crash, a stride, and a counter that began again" {
   warm_python
   cat >train.py <<'END'
 import os, sys, torch
@@ -377,7 +377,7 @@ END
   assert [ -e b/rank-0.refused ]
 }
 
-@test "target tokens are counted for each micro-batch: labels that are others, and a mean of means, are told by their numbers" {
+@test "zs_probe counts target tokens of each micro-batch: zs-verify names other labels and a mean of means" {
   warm_python
   cat >train.py <<'END'
 import sys, torch

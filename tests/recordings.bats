@@ -19,7 +19,7 @@ setup() {
   cd probe
 }
 
-@test "a training of zs records the same: one process beside ZeRO-3 on two ranks, to the last bit, and where two part" {
+@test "one process and ZeRO-3 on two ranks record the same bits; zs-verify names the step where two trainings differ" {
   train() { zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 3 --save_final false "${@:2}" --probe "$1" >"$1.log"; }
   train one --gradient_accumulation_steps 2 --probe_values all
   ZS_PROBE=two mpirun --oversubscribe --bind-to none -n 2 zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 3 \
@@ -127,7 +127,7 @@ setup() {
   verdict
 }
 
-@test "Megatron-core's ranks are one model: tensor, sequence and pipeline parallelism beside one process, and a fault is named" {
+@test "Megatron-core's tensor, sequence and pipeline parallel ranks equal one process; zs-verify names a fault" {
   python_with torch python3-torch
   "$PYTHON" -c "import megatron.core" 2>/dev/null ||
     skip "needs Megatron-core: pip install --no-deps megatron-core, and name its Python in ZS_TORCH_PYTHON"
@@ -169,7 +169,7 @@ END
   [[ $stderr != *zs_two* ]]
 }
 
-@test "an optimizer that holds its masters, as 16 bits beside a bfloat16 parameter, is recorded as one with float32 masters" {
+@test "zs_probe records masters of 16 more bits for a bfloat16 parameter like float32 masters" {
   warm_python
   cat >fused.py <<'EOF'
 import os

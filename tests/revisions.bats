@@ -93,7 +93,7 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
   [[ ${lines[0]} == *"Memory: 10 % more memory, beyond the 3 % allowed"* ]]
 }
 
-@test "revisions: a step that the second does not log is worse; one that it logs besides is not" {
+@test "revisions: a second revision that logs fewer steps is worse, one that logs more is not" {
   # A digest of the end would prove that they are equal all the same.
   sed -i '/state_digest/d; /expected_steps/d; s/^for step in .*/for step in $(seq 1 $last); do/' "$repo/train.sh"
   commit long "base=1000 peak=2000000 last=20"
@@ -128,7 +128,7 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
   [ -s out/logs_base_run3/run.log ]
 }
 
-@test "revisions: the first exception of a rank is told, not the launcher's noise" {
+@test "revisions: the message is the first exception of a rank, not the launcher's output" {
   printf '%s\n' '[rank1]: Traceback (most recent call last):' '[rank1]:   File "train.py", line 9, in <module>' \
     '[rank1]: ValueError: rate is not set' 'mpirun noticed that a process has ended, causing' \
     'the job to be terminated. The first process to do so was:' >"$repo/trace"

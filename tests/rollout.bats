@@ -79,7 +79,7 @@ relation() {
   [[ "$stderr" == *"the generator's log-probabilities alone"* ]]
 }
 
-@test "rollout: other token ids are told first, with their place" {
+@test "rollout: zs-verify names the place of other token ids first" {
   dump trainer none trainer
   dump generator none generator template
   run -1 zs-verify trainer generator

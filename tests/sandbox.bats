@@ -279,7 +279,7 @@ submit_training() {
   [[ $(column state --status) == FAILED ]]
 }
 
-@test "sbatch: with --gpus_per_node each rank has a GPU of its own" {
+@test "sbatch: --gpus_per_node gives each rank another GPU" {
   fake_trainer
   sed -i 's/^{/echo "on $SLURMD_NODENAME: $CUDA_VISIBLE_DEVICES"; {/; s/^((.*//' bin/zs-train
   bash "$ROOT/slurm/batch.sbatch" --sbatch --nodes=2 --sbatch --ntasks=4 --gpus_per_node 2 minimal_test >out
@@ -289,7 +289,7 @@ submit_training() {
   [[ $stderr == "batch.sbatch: --gpus_per_node is for jobs of Slurm"* ]]
 }
 
-@test "sbatch: a cluster whose srun has no pmix is told of, and mpirun starts the ranks; ZS_MPI is checked" {
+@test "sbatch: the script says that srun has no pmix, and mpirun starts the ranks; it checks ZS_MPI" {
   fake_trainer
   printf '%s\n' '#!/bin/bash' '[[ $1 != --mpi=list ]] || { echo "MPI plugin types are... none pmi2" >&2; exit; }' "exec $(command -v srun)"' "$@"' >bin/srun
   chmod +x bin/srun
@@ -314,7 +314,7 @@ submit_training() {
   [ -z "$(column run_id)" ]
 }
 
-@test "sbatch: what vanished or changed between submission and start is told before the first step" {
+@test "sbatch: the job names files that vanished or changed since submission, before the first step" {
   fake_trainer
   bash "$ROOT/slurm/batch.sbatch" --sbatch --begin=now+5 minimal_test >out
   results=$(told results)
@@ -329,7 +329,7 @@ submit_training() {
   [ "$(column state --status --filter condition=z1_baseline) $(column state --status --filter condition=z3_deepcompile)" = "MISSING FAILED" ]
 }
 
-@test "sbatch: ranks started as so many singletons are refused" {
+@test "sbatch: zs-train refuses to start if srun started two tasks and MPI sees one" {
   [ -x "$BUILD/zs-train" ] || skip "zs-train is not built: make all"
   run -2 srun --mpi=none --ntasks=2 --kill-on-bad-exit=0 --quiet zs-train --model_name tiny --max_steps 1
   [[ $output == *"zs-train: srun started 2 tasks, but MPI sees one: each would be rank 0 of 1; "* ]]

@@ -51,7 +51,7 @@ train() { zs-train --model_name tiny --num_layers 1 --seq_length 16 --output_dir
   verdict
 }
 
-@test "W&B: a history alone, with the configuration and the summary beside it; keys stay out, damage is a fault" {
+@test "W&B: zs-parse reads a history with or without configuration and summary, leaves keys out, and reports damage" {
   mkdir -p wandb/run-20260101_000000-abcd1234/files
   cd wandb/run-20260101_000000-abcd1234/files
   printf '{"_step": 0, "train/loss": 2.5, "train/global_step": 10}\n{"_step": 1, "train/loss": 2.25, "train/global_step": 20}\n' >wandb-history.jsonl

@@ -256,7 +256,7 @@ PY
   verdict
 }
 
-@test "links in an HDF5 file lead nowhere, whatever their place; numbers that do not fit are errors" {
+@test "zs follows no link in an HDF5 file; a number that does not fit is an error" {
   zs-parse run.log | zs-aggregate >other.h5
   /usr/bin/python3 - <<'PY'
 import h5py, numpy as np

@@ -235,7 +235,7 @@ END
   assert_output --partial 'names:1: expected two names'
 }
 
-@test "a rank's file that is missing, torn, empty, swapped, of another step or of another world is told by file" {
+@test "zs-checkpoint names a rank's file that is missing, torn, empty, swapped, or of another step or world size" {
   faulty 'the file of rank 1 is missing' eval 'rm "$(shards 1)"'
   faulty 'zero_pp_rank_1_mp_rank_00_optim_states.pt: damaged zip archive' eval 'truncate -s 3000 "$(shards 1)"'
   faulty 'zero_pp_rank_1_mp_rank_00_optim_states.pt: is empty' eval ': >"$(shards 1)"'
@@ -289,7 +289,7 @@ with zipfile.ZipFile(sys.argv[1], "w") as z:
   verdict
 }
 
-@test "convert: weights for from_pretrained, and all there is; what was left out is told; nothing is left of a refusal" {
+@test "convert: it writes weights for from_pretrained, says what it left out, and leaves nothing after a refusal" {
   for name in $z2 $z3 titan-ranks2 lightning plain 0.19.8-deepspeed-stage3-ranks4-dtypefp32-sub_group60; do
     unpack "$name" from
     run -0 zs-checkpoint convert --to safetensors from all
@@ -373,7 +373,7 @@ converts() {
   verdict
 }
 
-@test "400 ways to damage a checkpoint: each is told with its place, or changes no tensor; nothing runs, nothing is written" {
+@test "400 kinds of damage to a checkpoint: zs-checkpoint names the place, or no tensor changes; no code runs, no file is written" {
   for name in $z2 $z3 dcp-ranks2 $one; do unpack "$name" "$name"; done
   run /usr/bin/python3 "$ROOT/tests/checkpoints/mutate.py" 100 $z2 $z3 dcp-ranks2 $one/global_step3_universal
   [ "$status" = 0 ] || complain "$output"

@@ -124,7 +124,7 @@ END
   [ "$(sort -u <<<"$stderr")" = "zs-parse: long.log:2: a line of more than 16 MB: read in pieces" ]
 }
 
-@test "zs-parse: binary garbage is no metric line, and stops nothing" {
+@test "zs-parse: it skips binary garbage and reads on" {
   { line 10 2.5; head -c 300000 /dev/urandom; echo; line 20 2.25; } >run.log
   run zs-parse run.log
   ((status < 2))
@@ -303,7 +303,7 @@ results() {
   zs-parse run.log | zs-aggregate --format json >/dev/null || (($? == 1))
 }
 
-@test "zs-parse: a value without a name is no attribute, and costs no log" {
+@test "zs-parse: it ignores a value without a name and reads the log" {
   printf '%s\n' 'gpt2 ds=True np=8 batch_size=1 seq=512 zero_stage=1 acc=4 =lost compile=True backend=inductor deepcompile=True passes=None compile_time=1 iteration time: 0.1 alloc_mem: 1 peak_mem: 2' \
     'Epoch 1, Step 1, Loss: 2.5 sync: True time: 0.1 alloc_mem: 1 peak_mem: 2' >log
   run -0 zs-parse log
@@ -326,7 +326,7 @@ results() {
   zs-parse ../../elsewhere/run.log | tail -n 1 | grep -q '^run[[:blank:]]1[[:blank:]]'
 }
 
-@test "zs-parse: a step and its loss are read as people spell them, and what was taken is told" {
+@test "zs-parse: it reads usual names of step and loss, and says which it took" {
   printf '%s\n' 'step 1/2 loss 6.26 lr 0.001 time 0.130s' 'step 2/2 loss 6.1 lr 0.001 time 131ms' >s.log
   run -0 --separate-stderr zs-parse s.log
   [ "$stderr" = "zs-parse: warning: s.log: no dialect is known for its lines; read as step, loss, learning_rate from 'lr', iteration_time from 'time'; if that is wrong, give zs-parse a --pattern or --map, or write a pattern file" ]

@@ -115,7 +115,7 @@ fake_gnuplot() {
   cmp x.png good.png
 }
 
-@test "gnuplot's temporary folder goes, whatever happens" {
+@test "zs-plot removes gnuplot's temporary folder, also after an error" {
   mkdir tmp
   TMPDIR=$PWD/tmp zs-plot loss same.h5 -o x.png
   fake_gnuplot 'exit 3'

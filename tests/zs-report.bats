@@ -61,7 +61,7 @@ first_paragraph() { sed -n 3p "$1"; }
   [[ $(first_paragraph report.md) == "**Not the same training.** \`z1\` and \`z2\` train different things: they differ in seed (1 and 2). Their state digests are not compared."* ]]
 }
 
-@test "runs that differ in what decides train different things, whatever it is: no verdict on bits, status 0" {
+@test "runs that differ in a setting of the model or data are different trainings: no verdict on bits, status 0" {
   for change in model.num_layers=4 weight_decay=0.1 scheduler=cosine lr_warmup_steps=3 beta2=0.95 init_std=0.1 dropout=0.1 \
     dataset_sha256=ff an_unknown_attribute=x; do
     name=${change%%=*}
@@ -163,7 +163,7 @@ first_paragraph() { sed -n 3p "$1"; }
   verdict
 }
 
-@test "the HTML is one file that asks for nothing, whatever a log holds" {
+@test "the HTML is one file that loads nothing, for any text of a log" {
   sed -i 's|model.name=tiny|model.name=<script src=http://example.com/x.js></script>|' z1.log
   summary z1.log z2.log
   zs-report summary.h5 -o report.html
@@ -232,7 +232,7 @@ first_paragraph() { sed -n 3p "$1"; }
   [ "$stderr" = "zs-report: a sweep cannot show 'final_los', did you mean 'final_loss'? (see zs-report --help)" ]
 }
 
-@test "a sweep is told by what was varied, not by digests or job numbers, and a fault of the layout is found in it" {
+@test "zs-report recognizes a sweep by the settings that vary, not by digests or job numbers, and finds a fault of the layout" {
   cells() { # [DIGEST of the last]
     rm -f ./*.log
     for decay in 0.1 0.01; do
@@ -364,7 +364,7 @@ first_paragraph() { sed -n 3p "$1"; }
   verdict
 }
 
-@test "a folder is enough: of logs, of a batch, of runs; its report stands in it" {
+@test "zs-report takes a folder of logs, of a batch or of runs, and writes the report into it" {
   for name in logs batch runs/x runs/y; do mkdir -p $name; done
   cp z1.log z2.log logs/
   cp z1.log z2.log batch/
@@ -457,7 +457,7 @@ first_paragraph() { sed -n 3p "$1"; }
   verdict
 }
 
-@test "a report opens with its pictures, its setup is folded, and a remark on several conditions stands once" {
+@test "a report begins with its pictures, folds its setup, and prints a remark on several conditions once" {
   sed -i 's/Step 4, /Step 9, /; /Step [5678],/d' z1.log z2.log
   summary z1.log z2.log z3.log
   zs-report summary.h5 -o report.html || (($? == 1))

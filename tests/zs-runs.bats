@@ -346,7 +346,7 @@ sys.exit(p.wait())' >piped.json
   [ ! -e saved_models/runs.csv ]
 }
 
-@test "zs-runs: a damaged record is told with its place, the other runs are listed, and the status is 1" {
+@test "zs-runs: it names the file of a damaged record, lists the other runs, and ends with 1" {
   some_runs
   record=$(echo "saved_models/$b"/record/*)
   echo nonsense >"$record"

@@ -33,7 +33,7 @@ edited() { jq -c "$1" "$data/llama3.json" >x.json; }
   done
 }
 
-@test "zs-tokenize: a text cut for many threads has the ids of the whole, whatever stands at the cuts" {
+@test "zs-tokenize: a text that is cut for many threads has the ids of the whole, for any text at the cuts" {
   for ((i = 0; i < 90; i++)); do cat "$data/sample.txt"; done >large
   { head -c 600000 /dev/zero | tr '\0' ' '; head -c 600000 /dev/zero | tr '\0' 'x'; } >>large
   python3 - "$data/llama3.json" <<'END'

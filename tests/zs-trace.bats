@@ -31,7 +31,7 @@ some_trace() {
 
 rows() { zs-trace --format tsv --show "$@" | tail -n +2; }
 
-@test "a synchronisation on a stream is no work of the GPU" {
+@test "zs-trace does not count a synchronisation as work of the GPU" {
   {
     echo '{"traceEvents": ['
     event cuda_runtime cudaLaunchKernel 0 5 '"correlation": 1'
@@ -252,7 +252,7 @@ END
   assert_equal "$(rows kernels --whole_microseconds t.json | cut -f 1,3)" $'gemm\t9\nshort\t0'
 }
 
-@test "the category says which events ran on a device, whatever fields a host's call has" {
+@test "the category alone says which events ran on a device" {
   # ROCm's calls name their stream as a text, Triton's operators as a number.
   { echo '{"traceEvents": ['
     event cuda_runtime hipLaunchKernel 10 5 '"stream": "0x0", "correlation": 1'
@@ -286,7 +286,7 @@ END
   assert_equal "$(rows idle --whole_microseconds "$data/nccl_data.json.gz" | head -n 1 | cut -f 2,4,6,8)" $'7\t357247\t2155\t0'
 }
 
-@test "two ranks beside what Holistic Trace Analysis says of the same files" {
+@test "two ranks have the figures that Holistic Trace Analysis gives for the same files" {
   # tests/peers/trace.py made both; where its package is, make check-peers does it anew.
   run -0 --separate-stderr zs-trace --whole_microseconds --format json --top 0 "$ROOT/tests/data/traces" -o zs.json
   [ -z "$stderr" ] || complain "$stderr"

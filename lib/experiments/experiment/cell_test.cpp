@@ -31,7 +31,7 @@ struct Planned {
   Planned() {
     fs::create_directories(folder);
     fs::create_directories(place.file("bin"));
-    zs::write_file(place.file("bin/zs-train"), "a program");
+    write_program("a program");
     ::setenv("PATH", (place.file("bin") + ":" + path).c_str(), 1);
     std::vector<Cell> cells;
     for (const char* const name : {"a", "b"})
@@ -46,6 +46,10 @@ struct Planned {
   Planned(const Planned&) = delete;
   Planned& operator=(const Planned&) = delete;
 
+  void write_program(const std::string& text) {
+    zs::write_file(place.file("bin/zs-train"), text);
+    fs::permissions(place.file("bin/zs-train"), fs::perms::owner_all);  // else it is not found
+  }
   std::string run(const std::string& name) { return experiment.cell(name).run(); }
   /// As a training that got to its end.
   void train(const std::string& name) {
@@ -205,7 +209,7 @@ TEST_CASE("experiment: what was frozen must be what it was, of configurations on
   CHECK(refusal("a") ==
         "changed since this was submitted: " + planned.run("a") + "/config.yaml; restore it, or submit a new run");
   CHECK(refusal("b") == "");
-  zs::write_file(planned.place.file("bin/zs-train"), "another");
+  planned.write_program("another");
   CHECK(refusal("b").starts_with("changed since this was submitted: "));
   fs::remove(planned.folder + "/frozen.sha256");
   CHECK(refusal("b") == "gone since this was submitted: " + planned.experiment.folder + "/frozen.sha256; submit again");

@@ -2,6 +2,7 @@
 # The end of a training: by a signal, by a loss that is not finite, when the reader of its output ends, next to another one.
 setup() {
   load helper
+  warm
   cd "$BATS_TEST_TMPDIR"
   SMALL=(--model_name tiny --num_layers 1 --seq_length 32)
 }
@@ -9,7 +10,7 @@ setup() {
 # begin WORD...: a training in the background, in `trainer`, once it has logged step 2 to log.
 begin() {
   : >log  # one of an earlier training would be taken for this one's
-  env --default-signal=INT,TERM "$@" >log 2>err 3>&- &
+  env -u ZS_WARM_ENGINE --default-signal=INT,TERM "$@" >log 2>err 3>&- &
   trainer=$!
   await grep -q 'Step 2,' log || { cat log err; false; }
 }
@@ -58,7 +59,7 @@ ends() {
 @test "lifecycle: before the first step a signal ends it promptly, and nothing is left" {
   mkfifo never
   for signal in TERM INT USR1; do
-    env --default-signal=INT,TERM,USR1 zs-train "${SMALL[@]}" --dataset never --output_dir reg 2>err &
+    env -u ZS_WARM_ENGINE --default-signal=INT,TERM,USR1 zs-train "${SMALL[@]}" --dataset never --output_dir reg 2>err &
     trainer=$!
     sleep 1.5
     kill -$signal $trainer

@@ -178,7 +178,6 @@ class Edits {
  private:
   bool one(const Operation& operation, const Spot& spot, compare::Random& random) {
     Files files = edited_;
-    const Json before = value(files, spot);
     const std::uint64_t state = random();
     compare::Random mine(state);
     if (!operation.apply(files, spot, mine)) return false;
@@ -207,7 +206,7 @@ class Edits {
       ++count.passed;
       if (count.example.empty())
         count.example = fmt::format("{} line {} {}: {} is now {}: {}", spot.file, spot.line + 1, spot.path.to_string(),
-                                    cut(before.dump()), cut(value(files, spot).dump()), said.text);
+                                    cut(value(edited_, spot).dump()), cut(value(files, spot).dump()), said.text);
     }
     return true;
   }

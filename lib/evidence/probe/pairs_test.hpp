@@ -4,6 +4,7 @@
 #pragma once
 #include <fmt/format.h>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -42,7 +43,7 @@ struct Recording {
         const bool cut = rank < tails.size() && !tails[rank].empty() && &line == &ranks[rank].back();
         text += cut ? tails[rank] : line.dump() + "\n";
       }
-      write_file(folder + "/rank-" + std::to_string(rank) + ".jsonl", text);
+      std::ofstream(folder + "/rank-" + std::to_string(rank) + ".jsonl", std::ios::binary) << text;  // not synced
     }
   }
 };

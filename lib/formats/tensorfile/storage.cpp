@@ -77,7 +77,8 @@ bool Storage::verify() const {
 }
 
 void Storage::forget() const {
-  if (!file_) return;
+  constexpr std::size_t kWorth = 1 << 16;  // fewer bytes take less memory than the call takes time
+  if (!file_ || bytes_.size() < kWorth) return;
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<std::uintptr_t>(bytes_.data()) / page * page;
   const auto end = reinterpret_cast<std::uintptr_t>(bytes_.data()) + bytes_.size();

@@ -63,6 +63,7 @@ value() { sed -n "s/^run: $1=//p" "$2"; }
 }
 
 @test "offload: a training that is killed leaves nothing on the disk, and goes on to the bits of an undisturbed one" {
+  cold  # the process that is killed is the one that trains
   zs-train "${SMALL[@]}" --max_steps 40 --save_final false --zero_stage 0 --output_dir other >whole
   zs-train "${SMALL[@]}" "${NVME[@]}" --max_steps 40 --save_steps 2 --keep_last 3 >log 2>err 3>&- &
   trainer=$!

@@ -290,7 +290,7 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
   commit same "base=1000 peak=2000000 # same"
   commit worse "base=1000 peak=3000000"
   commit after "base=1000 peak=3000000 # after"
-  line=$(sed -n 's/^`git bisect run \(.*\)`\.$/\1/p' "$ROOT/docs/experiments.md")
+  line=$(sed -n '/^git bisect run /,/^```/{s/^git bisect run //;/^```/!p}' "$ROOT/docs/experiments.md")
   line=${line//\~\/zs/$ROOT}
   line=${line/GOOD/base}
   line=${line/--output_dir/--run \"bash train.sh\" --runs_per_revision 2 --output_dir}

@@ -192,11 +192,13 @@ attended() {
 
 # end_silent LEADER OUTPUT: waits until the output has not grown for `patience` seconds, then ends that session, and says so.
 end_silent() {
-  local never pause=$(((patience + 9) / 10))
+  local never second pause=$(((patience + 9) / 10))
   exec {never}<> <(:)
   until (($(date +%s) - $(stat -c %Y "$2") >= patience)); do
-    read -r -t "$pause" -u "$never" || true
-    [[ -e /proc/$1 ]] || return 0
+    for ((second = 0; second < pause; ++second)); do
+      read -r -t 1 -u "$never" || true
+      [[ -e /proc/$1 ]] || return 0
+    done
   done
   trap '' TERM # what we end is ended to its last process
   local why="no line for $patience s: ended (--patience)"

@@ -286,6 +286,19 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
   verdict
 }
 
+@test "revisions: what watches for a silent training ends with it, also if a signal came as it started" {
+  # shellcheck source=/dev/null
+  source "$ROOT/slurm/launch.bash"
+  touch log
+  patience=1800
+  sleep 0.3 &
+  end_silent $! log 3>&- &
+  wait %1
+  begin=$SECONDS
+  await none_runs $!
+  ((SECONDS - begin < 60))  # it looks at the output every 180 s
+}
+
 @test "revisions: git bisect run, as the guide writes it, finds the commit that needs more memory" {
   commit same "base=1000 peak=2000000 # same"
   commit worse "base=1000 peak=3000000"

@@ -3,6 +3,7 @@
 # same; `make check-attack` runs both.
 setup() {
   load helper
+  warm
   cd "$BATS_TEST_TMPDIR"
   unset ZS_REGISTRY COLUMNS
 }

@@ -3,6 +3,7 @@
 # error.
 setup_file() {
   load helper
+  warm
   cd "$BATS_FILE_TMPDIR"
   export SMALL="--model_name tiny --num_layers 2 --seq_length 32 --batch_size 1 --log_interval 5 --set model.dropout=0.1"
   train 1 --gradient_accumulation_steps 4 --zero_stage 0 --max_steps 20 --output_dir plain >plain.log
@@ -12,6 +13,7 @@ setup_file() {
 
 setup() {
   load helper
+  warm
   load digests
   cd "$BATS_FILE_TMPDIR"
   id=$(cat id)

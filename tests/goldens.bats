@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goldens: recordings that a project keeps. zs-verify --golden answers same, environment or code. CI scripts and git bisect.
+setup_file() { load helper && warm_up 'torch, pytest'; }
+teardown_file() { load helper && cool_down; }
 setup() {
   load helper
   warm
@@ -199,6 +201,7 @@ golden() { run --separate-stderr "$1" zs-verify --golden "${@:2}"; }
 
 @test "golden: pytest's fixture records what a test trains; --zs-update writes; a planted fault fails with its headline" {
   python_with "torch, pytest" python3-torch python3-pytest
+  warm_python
   cat >test_train.py <<'PY'
 import os
 import torch

@@ -29,11 +29,11 @@ no_package() {
   return 1
 }
 
-# python_with MODULES PACKAGE...: PYTHON is a Python that imports the modules: that of ZS_TORCH_PYTHON, the first on PATH, or
-# the distribution's; else the test needs the Debian packages.
+# python_with MODULES PACKAGE...: PYTHON is a Python that has the modules: that of ZS_TORCH_PYTHON, the first on PATH, or
+# the distribution's; else the test needs the Debian packages. It looks for them without loading them: PyTorch takes two seconds.
 python_with() {
   for PYTHON in ${ZS_TORCH_PYTHON:-} python3 /usr/bin/python3; do
-    if "$PYTHON" -c "import $1" 2>/dev/null; then
+    if "$PYTHON" -c "import importlib.util as modules, sys; sys.exit(not all(map(modules.find_spec, '$1'.split(', '))))" 2>/dev/null; then
       export PYTHON
       return
     fi
@@ -41,11 +41,11 @@ python_with() {
   no_package "${@:2}"
 }
 
-# warm_up: in setup_file, starts a Python that has imported PyTorch (tests/warm.py), where there is one. It ends when cool_down,
-# in teardown_file, removes the program that uses it.
+# warm_up [MODULES]: in setup_file, starts a Python that has imported PyTorch (tests/warm.py), where there is one with these modules
+# too. It ends when cool_down, in teardown_file, removes the program that uses it.
 warm_up() {
   local program=$BATS_FILE_TMPDIR/python socket=$BATS_FILE_TMPDIR/socket
-  CI=true python_with torch python3-torch >/dev/null || return 0
+  CI=true python_with "${1:-torch}" python3-torch >/dev/null || return 0
   printf '#!/bin/bash\nexec "%s" -IS "%s/tests/warm.py" run "%s" "$@"\n' "$PYTHON" "$ROOT" "$socket" >"$program"
   chmod +x "$program"
   "$PYTHON" "$ROOT/tests/warm.py" serve "$socket" "$program" </dev/null >"$BATS_FILE_TMPDIR/warm.log" 2>&1 3>&- &

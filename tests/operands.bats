@@ -3,6 +3,7 @@
 # setup_file makes all kinds of operands once, with the tools.
 setup_file() {
   load helper
+  warm
   cd "$BATS_FILE_TMPDIR"
   local data=$ROOT/tests/data tiny="--model_name tiny --num_layers 1 --seq_length 16 --batch_size 1 --max_steps 4 --save_steps 2"
   # shellcheck disable=SC2086

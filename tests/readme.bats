@@ -3,6 +3,7 @@
 # Commands of not_here (tests/examples.bash) are checked, but not run.
 setup() {
   load helper
+  warm
   load examples
   cd "$BATS_TEST_TMPDIR"
 }
@@ -19,6 +20,7 @@ walk() {
   [ -x "$BUILD/zs-train" ] || skip "zs-train is not built: make all"
   for folder in slurm share man; do ln -s "$ROOT/$folder"; done
   ln -s "$BUILD" build
+  [[ ! -e ${ZS_WARM_ENGINE:-} ]] || { rm build && mkdir build && ln -s "$BUILD"/* build/ && ln -sf "$BUILD"-warm/zs-* build/; }
   export PYTHONPATH=$ROOT/share/probe PYTHONDONTWRITEBYTECODE=1
   while IFS= read -r line; do follow "$line"; done < <(commands "$ROOT/$1" | sed -E "${shorter-}")
   for file in "${@:2}"; do [ -s "$file" ] || complain "$1 makes no $file"; done
@@ -26,7 +28,7 @@ walk() {
 }
 
 @test "readme: every command runs, in order, with the status and the output that a reader expects" {
-  PATH=$(tr : '\n' <<<"$PATH" | grep -vxF "$BUILD" | paste -sd:)
+  PATH=$(tr : '\n' <<<"$PATH" | grep -vxE "$BUILD(-warm)?" | paste -sd:)
   walk README.md logs.html loss.png for-deepspeed
 }
 

@@ -14,6 +14,7 @@ setup() {
   bats_load_library bats-support
   bats_load_library bats-assert
   load helper
+  warm
   cd "$BATS_TEST_TMPDIR"
   cp -r "$ROOT/tests/data/probe" .
   cd probe

@@ -4,6 +4,7 @@ setup() {
   bats_load_library bats-support
   bats_load_library bats-assert
   load helper
+  warm
   cd "$BATS_TEST_TMPDIR"
   unset ZS_REGISTRY
 }

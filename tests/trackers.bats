@@ -5,6 +5,7 @@ setup() {
   bats_load_library bats-support
   bats_load_library bats-assert
   load helper
+  warm
   cd "$BATS_TEST_TMPDIR"
   unset ZS_REGISTRY WANDB_DIR
   DATA=$ROOT/tests/data/trackers

@@ -3,6 +3,7 @@
 # shellcheck disable=SC2154 # stderr is of bats' run
 setup() {
   load helper
+  warm
   cd "$BATS_TEST_TMPDIR"
 }
 

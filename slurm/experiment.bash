@@ -171,7 +171,7 @@ end_experiment() {
   # A fault in the data (status 1) does not stop the evidence.
   step() { "$@" || { (($? == 1)) && faults=1; } || die "$(as_words "$@") failed; the logs are in $results"; }
   summarize() { zs-parse "$results" | zs-aggregate -o "$results/summary.h5"; }
-  # Logs without a time or a loss have no such picture (status 3): that is no failure.
+  # For logs without a time or a loss there is no such picture (status 3). This is not a failure.
   picture() {
     zs-plot "$1" "$results/summary.h5" -o "$results/$2.png" || { (($? == 3)) || [[ -n $bad ]] || unmade=1; say "no $2.png"; }
   }

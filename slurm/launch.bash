@@ -170,7 +170,7 @@ as_words() { local line; printf -v line '%q ' "$@"; printf '%s' "${line% }"; }
 
 # attended OUTPUT CELL WAITING WORD...: runs a command and waits for it. Its output goes to the file; if CELL is named,
 # zs-runs watch shows it. Sets `code`, its exit code; `child` is its process meanwhile, which leads a separate session.
-# With `patience`, a command that writes nothing for so many seconds is ended.
+# With `patience`, ends a command that writes nothing for that number of seconds.
 attended() {
   local follower=''
   setsid "${@:4}" </dev/null >"$1" 2>&1 &

@@ -247,7 +247,7 @@ probe_revisions() {
     [[ $probed != 0 && -n $step && -z $pass ]] || break
     pass=.step_$step
   done
-  # On one machine two revisions have the same bits, or differ: nothing rounds otherwise by itself.
+  # On one machine two revisions have the same bits, or they differ: rounding does not change by itself.
   [[ -z $step ]] || probed=1
   said=$(sentence <"$output/probe_comparison.txt")
   zs-runs update "$output" "probe_comparison=$said" "probe_verdict=$( ((probed == 1)) && echo DIFFERENT || sed -n 's/^verdict: //p' "$output/probe_comparison.txt")" ||

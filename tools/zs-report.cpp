@@ -87,7 +87,7 @@ const zs::cli::Command kCommand = {
 namespace fs = std::filesystem;
 using zs::report::Format;
 
-/// What is written: as the options say, else as the experiment was planned whose results folder is the only operand.
+/// The kind of report: as the options say, else as planned by the experiment whose results folder is the only operand.
 struct Kind {
   std::string name;
   zs::report::Gate gate;
@@ -134,7 +134,7 @@ Kind kind_of(const zs::cli::Args& args) {
   return kind;
 }
 
-/// The report of what was named: a summary, logs, runs, folders. `faults` are defects of logs.
+/// The report of the operands: a summary, logs, runs, folders. `faults` are defects of logs.
 zs::report::Document of_inputs(const zs::cli::Args& args, const Kind& kind, const std::string& folder,
                                std::int64_t& faults) {
   const std::vector<std::string> inputs = args.inputs();
@@ -167,7 +167,7 @@ zs::report::Document of_gradients(const zs::cli::Args& args, Format format) {
   return zs::report::gradients(history, format);
 }
 
-/// The report that was asked for. `faults` are defects of what was read.
+/// The requested report. `faults` are defects of the inputs.
 zs::report::Document document(const zs::cli::Args& args, const Kind& kind, Format format, const std::string& folder,
                               std::int64_t& faults) {
   const auto& operands = args.operands();
@@ -201,7 +201,7 @@ zs::report::Document document(const zs::cli::Args& args, const Kind& kind, Forma
   if (args.operands().empty() && !args.has("gradients")) return zs::report::trace(traces);
   zs::report::Document text =
       args.has("gradients") ? of_gradients(args, format) : of_inputs(args, kind, folder, faults);
-  // In front of what the report ends with, where the numbers come from.
+  // Before the last section, which says where the numbers come from.
   const auto last = text.sections.empty() ? text.sections.end() : text.sections.end() - 1;
   text.sections.insert(last, zs::report::trace_section(traces));
   return text;

@@ -6,8 +6,8 @@
 int main(int argc, char** argv) {
   const zs::cli::Command command = zs::experiment::train_command();
   const auto body = [&](const zs::cli::Args& args) -> zs::Status {
-    // What a configuration itself forbids is refused before LibTorch is loaded. A run that goes on has a stored one,
-    // and an evaluation alone reads other settings than a training.
+    // Rejects a bad configuration before LibTorch is loaded. A resumed run has a stored configuration, and an
+    // evaluation alone reads other settings than a training.
     if (!args.has("resume") && !args.has("eval_only")) zs::config::require_effect(zs::experiment::configuration(args));
     zs::cli::become_engine(command.name, argv);
   };

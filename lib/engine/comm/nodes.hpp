@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks of several nodes add within their nodes first. The leaves of a node's adjacent ranks form a few whole subtrees
-// of the canonical tree, or one if each rank has a power of two of leaves. So the bits are the same as those of
-// Group::reduce_scatter. Nodes exchange these partial sums instead of leaves, between ranks of equal local index.
+// of the canonical tree, or one if each rank has a power of two of leaves. So the bits equal
+// Group::reduce_scatter's. Nodes exchange these partial sums instead of leaves, between ranks of equal local index.
 //
 //   sent by a rank, of n numbers on M nodes of L ranks:   within the node  n (L - 1) / L        in the leaves' type,
 //                                                                                               for each of its terms

@@ -63,7 +63,7 @@ ZS_EVERYWHERE float widen_e4m3(std::uint8_t code) {
   return std::bit_cast<float>(sign | (exponent == 0 ? small : normal));
 }
 
-/// The number that a code stands for if `largest` is the largest magnitude under its scale; `unit` = 1 / the scale.
+/// The number of a code if `largest` is the largest magnitude under its scale; `unit` = 1 / the scale.
 ZS_EVERYWHERE Bfloat16 from_e4m3(std::uint8_t code, float largest, float unit) {
   const float number = widen_e4m3(code);
   if (!(largest <= 3.402823466e38f)) return to_bfloat16(largest);

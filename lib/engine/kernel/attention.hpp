@@ -22,7 +22,7 @@ struct AttentionShape {
   at::ScalarType type;
   auto operator<=>(const AttentionShape&) const = default;
 
-  /// Of q_BTE; or, with H + 2 K in place of H as `all`, of qkv_BTE.
+  /// The shape of q_BTE, or of qkv_BTE, which has H + 2 K heads (`all`).
   static AttentionShape of(const at::Tensor& q_BTE, const Heads& heads, std::int64_t joined) {
     return {q_BTE.size(0), q_BTE.size(1), heads.H, heads.K, q_BTE.size(2) / joined, q_BTE.scalar_type()};
   }
@@ -48,7 +48,7 @@ Attended attention_forward(const at::Tensor& qkv_BTE, const Heads& heads);
 /// longer samples is added up, in float32, of tiles of queries and keys.
 at::Tensor attention_backward(const at::Tensor& qkv_BTE, const Attended& attended, const at::Tensor& dout_BTC,
                               const Heads& heads);
-/// The same of tensors of their own, each contiguous, of 16 bits.
+/// The same for three separate tensors: contiguous, of 16 bits.
 Attended attention_forward(const QueriesKeysValues& qkv, const Heads& heads);
 QueriesKeysValues attention_backward(const QueriesKeysValues& qkv, const Attended& attended, const at::Tensor& dout_BTC,
                                      const Heads& heads);

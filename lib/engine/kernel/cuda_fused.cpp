@@ -113,7 +113,7 @@ struct Linear : torch::autograd::Function<Linear> {
   }
 };
 
-/// The same of a weight [O, I]. What a GELU of LibTorch's gave is made again in backward, from what that GELU keeps.
+/// The same of a weight [O, I]. Backward computes the output of LibTorch's GELU again, from what GELU keeps.
 struct Projected : torch::autograd::Function<Projected> {
   static Tensor forward(AutogradContext* ctx, const Tensor& given_BTI, const Tensor& weight_OI,
                         const std::optional<Tensor>& bias) {

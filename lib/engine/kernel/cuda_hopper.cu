@@ -35,7 +35,7 @@ std::int64_t rounded(std::int64_t tokens) { return (tokens + kTile - 1) / kTile 
 /// The kernels' size of a head.
 std::int64_t width(std::int64_t D) { return D <= 64 ? 64 : 128; }
 
-/// The places of temporary numbers, in bytes. Those from `zeros` on must be 0 at first.
+/// The places of temporary numbers, in bytes. The numbers from `zeros` on must be 0 at first.
 struct Workspace {
   std::int64_t dots, stats, dq, zeros, dk, dv, dk_turns, dv_turns, dq_turns, bytes;
 

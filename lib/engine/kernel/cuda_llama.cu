@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(kThreads, kPacks <= 2 ? 2 : 1)
 #pragma unroll
           for (int j = 0; j < kPack; ++j) {
             const float hat = wide(x[r][i].value[j]) * rstd[r], w = wide(weight[i].value[j]) + plus;
-            // Spelt out, so that it is no compiler's choice whether the sum is fused.
+            // fmaf, so that the compiler cannot choose whether to fuse.
             const float d = fmaf(wide(dy[r][i].value[j]), w, -hat * dot);
             dx.value[j] = narrow<T>(past_NC ? fmaf(d, rstd[r], wide(past[r][i].value[j])) : d * rstd[r]);
             y.value[j] = narrow<T>(hat * w);

@@ -20,8 +20,8 @@ __device__ inline float power(float x) {
 }
 
 /// A block takes every gridDim.x-th row: its maximum, its sum of exponentials, then the gradient in place. The row's
-/// last V % kPack columns belong to the first threads, one each. With kStays a row lies in shared memory, where each
-/// thread asks for its part of the next row as soon as it is done with that of this one.
+/// last V % kPack columns belong to the first threads, one each. With kStays a row is in shared memory. A thread that
+/// is done with its part of a row starts to load its part of the next row.
 /// With kCapped a logit x counts as cap tanh(x / cap).
 template <typename T, bool kStays, bool kCapped>
 __global__ void __launch_bounds__(kLossThreads, 2)

@@ -66,11 +66,12 @@ class ExpertRows {
   Tensor ends_E_;
 };
 
-/// Bytes of a matrix that fills a GPU alone: gradients of such are added one by one, and those of all are never held.
+/// Bytes of a matrix that keeps a whole GPU busy. Gradients of larger ones are added one by one and never held
+/// together.
 constexpr std::size_t kLarge = std::size_t{32} << 20;
 
-/// Adds the sums that `compute` gives of an expert's rows to the gradient of its parameter, or one below the other to
-/// those of its parameters.
+/// Adds the sums that `compute` makes of an expert's rows to the gradient of its parameter. If an expert has several
+/// parameters, the sums have their gradients one below the other.
 using Sums = std::vector<std::vector<Gradient*>>;
 template <typename Compute>
 void add_all(const ExpertRows& rows, const Sums& sums, Compute compute) {
@@ -163,7 +164,7 @@ class Products {
     return first.as_strided({rows_->experts(), first.size(0), first.size(1)}, {stride(), first.size(1), 1});
   }
   /// Whether one call computes all products: for bfloat16 on a GPU, if the matrices have equal distances in one buffer.
-  /// Its bits are the same as those of one product after another.
+  /// The bits are the same as with one product after another.
   bool grouped(const Tensor& rows) const {
     if (!kGrouped || !rows.is_cuda() || rows.scalar_type() != at::kBFloat16 || rows.size(0) == 0) return false;
     const Tensor& first = matrices_[0];

@@ -62,8 +62,8 @@ struct Attending {
 };
 
 /// Attention of a decoder: norm, queries, keys, values, rotation, attention of the heads, output. Norms that are
-/// undefined are left out: before it, of its output, and of queries and keys (of each head, or of all of them together,
-/// as many numbers as the weight has).
+/// undefined are left out: before it, of its output, and of queries and keys (of each head, or of all heads
+/// together: the size of the weight decides).
 struct AttentionLayer {
   NormWeight norm_C;
   double epsilon;

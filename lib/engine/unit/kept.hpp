@@ -41,8 +41,8 @@ class Again {
 };
 bool again();
 
-/// The result of `compute`; in a second forward, that of the same call in the first. REQUIRES: both make the same calls
-/// in the same order, and the tensors stay as they are.
+/// The result of `compute`. A second forward gets the result of the same call in the first. REQUIRES: both make the
+/// same calls in the same order, and the tensors stay as they are.
 Results kept(const std::function<Results()>& compute);
 
 }  // namespace zs::unit

@@ -34,7 +34,7 @@ Packed::Packed(const unit::Unit& unit, comm::Group& group, Pool& pool, const Lay
       type_(layout.type),
       divided_(layout.divided.parameters && group.size() > 1),
       workspace_(workspace) {
-  constexpr std::int64_t kAligned = 8;  // elements: a GPU stores as many at once
+  constexpr std::int64_t kAligned = 8;  // elements that a GPU stores at once
   for (std::size_t i = 0; i < unit.parameters().size(); ++i) {
     const unit::Parameter& parameter = unit.parameters()[i];
     if (parameter.packing == Packing::none) continue;

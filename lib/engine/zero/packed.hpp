@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A unit's matrices that are held in 4 bits (device/nf4.hpp). They are frozen, so their bytes never change; where
 // parameters are divided, a rank keeps a slice of the bytes, and gathers bring the rest. While a unit computes, its
-// matrices have the type of the other parameters, in memory that all units of a rank use in turn.
+// matrices have the type of the other parameters, in memory that all units of a rank share.
 #pragma once
 #include <functional>
 #include <optional>
@@ -22,7 +22,7 @@ struct Workspace {
   at::Tensor holder{};  ///< the placeholder of that unit, or undefined
 };
 
-/// The bytes of what a unit holds in 4 bits.
+/// The bytes of a unit's matrices in 4 bits.
 std::int64_t packed_bytes(const unit::Unit& unit);
 
 class Packed {
@@ -31,7 +31,7 @@ class Packed {
   Packed(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout, Workspace* workspace);
 
   bool empty() const { return matrices_.empty(); }
-  /// The matrix of a parameter, by its index in the unit. It may be accessed between widen() and that of another unit.
+  /// The matrix of a parameter, by its index in the unit. It is valid from widen() until another unit's widen().
   at::Tensor view(std::size_t parameter) const;
   /// Sets all: to the bytes that `stored` has of a parameter, else to the numbers that `fill` gives, quantized. With
   /// `at_once` several threads call `fill`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which update the elements of a unit get, and the layout of their state.
+// The update of each element of a unit, and the layout of its state.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -64,7 +64,7 @@ class UnitState {
   std::int64_t bytes_here();
   /// One update of the owned part.
   void update(const Update& update);
-  /// In place of an update that is left out.
+  /// Called instead of update() if the update is left out.
   void keep();
   /// The sum over all leaves, whole, as float32[trained] on the host, between its reduction and the update. COLLECTIVE.
   at::Tensor gather_gradient() { return all_parts(gradient.gather()).to(at::kCPU); }

@@ -29,7 +29,7 @@ class Ledger {
  public:
   Ledger(const Holdings& a, const Holdings& b);
 
-  /// `count` values of a thing were compared with as many of the other side; `outcome` is the worst result: failed for
+  /// `count` pairs of values of a thing were compared; `outcome` is the worst result: failed for
   /// a value that is not finite, inconclusive for one that differs by an unknown amount.
   void compared(const std::string& thing, Verdict outcome, std::int64_t count = 1) {
     compared(thing, outcome, count, count);

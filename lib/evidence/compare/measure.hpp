@@ -31,7 +31,7 @@ struct Tolerance {
   bool accepts(double a, double b) const;
 };
 
-/// The largest differences of all pairs. NaN stands for a pair without a difference (NaN, infinities).
+/// The largest differences of all pairs. NaN: a pair has no difference (NaN, infinities).
 struct Difference {
   double absolute = 0;
   double relative = 0;   ///< |a - b| / max(|a|, |b|)

@@ -66,9 +66,9 @@ struct Records {
   std::vector<Reason> reasons;              ///< why nothing is proved, in the order of steps; the first of each kind
 };
 
-/// Compares the columns `names`, those of decided() if empty. Each row is compared with the row of the same attempt,
-/// else with the final one; a value that only one of two final rows has is a failure, and so is a step that only one
-/// side has, unless the other's stride omits it.
+/// Compares the columns `names`; if empty, the columns of decided(). Each row is compared with the row of the same
+/// attempt, else with the final one; a value that only one of two final rows has is a failure, and so is a step that
+/// only one side has, unless the other's stride omits it.
 Records records(const Side& a, const Side& b, const Tolerance& tolerance, const std::vector<std::string>& names = {});
 
 /// The ulp distance of two numbers, and whether it is counted in float32, if both are float32 values.

@@ -53,7 +53,7 @@ bool is_trace(std::string_view bytes) {
                              : bytes[begin] == '[' && bytes.find("\"ph\"") != std::string_view::npos;
 }
 
-/// What torch.profiler.ExecutionTraceObserver writes.
+/// A file of torch.profiler.ExecutionTraceObserver.
 bool is_execution_trace(std::string_view bytes) {
   const std::size_t begin = bytes.find_first_not_of(" \t\r\n");
   return begin != std::string_view::npos && bytes[begin] == '{' && bytes.find("\"nodes\"") < 4096 &&

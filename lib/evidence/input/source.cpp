@@ -102,8 +102,8 @@ struct Label {
   std::map<std::string, std::string>* attributes;
 };
 
-/// Puts the operand's name in front of each run's where several operands have a run of one name: last week's batch
-/// beside this week's. Returns whether it did.
+/// If several operands have a run of one name (the batches of two weeks), puts the operand's name in front of each
+/// run's name. Returns whether it did.
 bool tell_apart(const std::vector<Named>& named, const std::vector<Label>& labels) {
   std::map<std::string, std::set<std::size_t>> holders;
   for (const Label& label : labels) {

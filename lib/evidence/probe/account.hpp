@@ -18,7 +18,7 @@ namespace zs::probe {
 
 class Account {
  public:
-  /// Of the steps after that one.
+  /// Compares the steps after `after`.
   Account(const Run& a, const Run& b, const Diagnosis& found, const compare::Tolerance& tolerance, std::int64_t after);
 
   compare::Ledger ledger() const;

@@ -152,7 +152,7 @@ bool Bounds::same_inputs(const std::string& parameter) const {
 double Bounds::gradient(const std::string& parameter, const std::string& place) const {
   const std::string dtype = computed(parameter);
   if (locals_same_ && (place == "grad" || place == "direction")) {
-    std::string summed;  // the types of what is added, and of the sum
+    std::string summed;  // the types of the terms and of the sum
     Sketch sum;
     double parts = 0;
     for (const auto& [key, local] : left_->step.locals) {
@@ -164,7 +164,7 @@ double Bounds::gradient(const std::string& parameter, const std::string& place) 
     }
     if (const Tensor* const sum = left_->step.tensors.find(place + "/" + parameter))
       summed = coarser(summed, sum->dtype);
-    // What cancels in a sum of 16 bits leaves the rounding of its terms.
+    // If the terms of a sum of 16 bits cancel, the rounding of the terms remains.
     const bool cancels = half_unit(summed) > half_unit("F32") && norm(sum) > 0;
     if (place == "grad") return sum_rounding(summed, addends_) * (cancels ? std::max(1.0, parts / norm(sum)) : 1);
   }

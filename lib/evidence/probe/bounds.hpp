@@ -81,7 +81,7 @@ class Bounds {
 
 /// Whether all gradients have the same bits; false if there are none.
 bool gradients_same(const Step& a, const Step& b);
-/// Whether those of each micro-batch have, too, where they are recorded: what the samples of the step lead to.
+/// The same, and for the gradients of micro-batches, if they are recorded: whether the samples had the same effect.
 bool effects_same(const Step& a, const Step& b);
 
 /// The factor by which clipping multiplies gradients; 1 without a bound, nothing if the norm is not known.

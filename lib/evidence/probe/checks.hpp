@@ -14,7 +14,7 @@
 
 namespace zs::probe {
 
-/// A step, and what was there before it.
+/// A step, and the state before it.
 struct Moment {
   std::int64_t number;
   const Step& step;
@@ -34,7 +34,7 @@ class Tally {
  public:
   void holds(std::int64_t places = 1) { held_ += places; }
   void breach(Breach found);
-  /// What could not be checked, and what to record for it; each text once.
+  /// Notes something that could not be checked, and what to record for it; each text once.
   void lacks(const std::string& what) { lacks_.insert(what); }
   void note(const std::string& what) { notes_.insert(what); }
 
@@ -57,7 +57,7 @@ class Judge {
   virtual ~Judge() = default;
   virtual void start(std::int64_t, const Tensors&) {}
   virtual void step(const Moment&) {}
-  /// Behind the last step that is there.
+  /// Called after the last recorded step.
   virtual void end() {}
 
  protected:

@@ -27,13 +27,13 @@ inline std::string place_of(const std::string& name) { return name.substr(0, nam
 inline std::string parameter_of(const std::string& name) { return name.substr(name.find('/') + 1); }
 /// "micro-batch 2 of rank 1", or "micro-batch 2" where there is one rank.
 std::string micro_text(std::pair<int, int> contribution, std::size_t ranks);
-/// "only the last of 4 micro-batches counts, on every rank", if the weights are those of one rank on all; else "".
+/// "only the last of 4 micro-batches counts, on every rank", if all ranks have the same weights; else "".
 std::string alike_text(const std::vector<double>& weights, const std::vector<std::pair<int, int>>& contributions);
 
 /// "rank 1 holds other values than rank 0".
 std::string replica_text(const probefile::Replica& apart);
 
-/// The name of what a step, or a start after so many steps, holds: "step 3: grad/w".
+/// The name of a thing of a step, or of a start after `step` steps: "step 3: grad/w".
 std::string thing(std::int64_t step, const std::string& name);
 std::string start_thing(std::int64_t step, const std::string& name);
 
@@ -116,7 +116,7 @@ Finding made(std::int64_t step, const std::string& place, const std::vector<Apar
 Finding said(std::int64_t step, const std::string& place, const std::string& parameter, const std::string& relation);
 
 /// By range: what each rank has made of the slice that it owns, as weights of the contributions `keys` relative to
-/// `unit`. False if no weights fit; else `finding` has them. As many unknowns as a range has sums, at most.
+/// `unit`. False if no weights fit; else `finding` has them. There are at most as many unknowns as sums in a range.
 bool weighed_by_slices(const std::vector<Apart>& apart, const Side& side, const std::vector<std::pair<int, int>>& keys,
                        double unit, double most, Finding& finding);
 
@@ -134,7 +134,7 @@ Sketch concatenated(const std::vector<const Sketch*>& parts);
 /// The part of that relation which is of micro-batches: whether there is one.
 bool other_micro_batches(const std::vector<Apart>& apart, const Side& a, const Side& b, Finding& finding);
 
-/// Relates a module's outputs of B to A's: as above, or those of another sample.
+/// Relates a module's outputs of B to A's: as above, or to A's outputs of another sample.
 void explain_outputs(const Tensors& outputs, const std::string& module, const std::vector<Apart>& apart, const Side& a,
                      const Side& b, Finding& finding);
 

@@ -308,7 +308,7 @@ void explain_updates(const std::vector<Update>& updates, const Side& a, const Si
   if (known) {
     Fit sgd = fit({gradients}, target);
     if (!(sgd.residual < 1e-2)) sgd = decayed_by_gradient(updates, b);
-    const bool moves = norm(gradients) > 0 && fit({gradients}, theirs).residual > 1e-2;  // A is no plain SGD too
+    const bool moves = norm(gradients) > 0 && fit({gradients}, theirs).residual > 1e-2;  // A is not plain SGD, too
     if (sgd.residual < 1e-2 && moves) {
       finding.relation =
           "the update is " + to_rounded_text(sgd.weights[0], 4) + " x gradient" +
@@ -341,7 +341,7 @@ void explain_updates(const std::vector<Update>& updates, const Side& a, const Si
   finding.relation = "no simple relation (x " + to_rounded_text(along.weights[0], 3) + " along A's)";
   finding.residual = along.residual;
   std::vector<const Tensor*> mine, made;
-  std::vector<Sketch> moved;  // what B has beside A, relative to the parameter
+  std::vector<Sketch> moved;  // what B has in addition to A, relative to the parameter
   for (const Update& u : updates) {
     mine.push_back(a.step.tensors.find("param/" + u.parameter)),
         made.push_back(b.step.tensors.find("param/" + u.parameter));

@@ -95,9 +95,9 @@ std::string counts_text(const std::vector<double>& counts) {
   return some_of(texts, 8);
 }
 
-/// Whether the weights go with the inverse of the micro-batches' target tokens, as a mean of means for a mean over all
-/// tokens, or with the target tokens, the other way round. "" if neither, if all micro-batches have as many, or if the
-/// number is unknown, as where ranks share a micro-batch.
+/// Whether the weights are proportional to the inverse of the micro-batches' target tokens (a mean of means instead of
+/// a mean over all tokens), or to the target tokens (the reverse). "" if neither, if all micro-batches have the same
+/// number, or if the number is unknown, for example because ranks share a micro-batch.
 std::string by_targets(const std::vector<double>& weights, const std::vector<std::pair<int, int>>& keys,
                        const Side& side) {
   std::vector<double> tokens;
@@ -138,7 +138,7 @@ std::optional<double> unit_of(const std::vector<Sketch>& columns, const Sketch& 
   return mean != 0 ? std::optional(mean) : std::nullopt;
 }
 
-/// Whether the weights are those of a relation to micro-batches: alike, they are a factor of all.
+/// Whether the weights differ. Equal weights are a factor of all micro-batches, not a relation to them.
 bool are_other(const std::vector<double>& weights) {
   const auto [least, most] = std::minmax_element(weights.begin(), weights.end());
   return weights.size() == 1 || *most - *least > 0.01 * std::fabs(*most);
@@ -202,7 +202,7 @@ bool other_micro_batches(const std::vector<Apart>& apart, const Side& a, const S
     const Sketch target_a = concatenated(of_a), target_b = concatenated(of_b);
     const auto unit = unit_of(columns, target_a, most);
     if (!unit) {
-      // A's own weights differ: one large batch beside several, whose mean is over all of its tokens.
+      // A's weights differ, too: it has one large batch, whose mean is over all tokens, where B has several.
       const Fit mine = fit(columns, target_a), theirs = fit(columns, target_b);
       std::vector<double> times;
       for (std::size_t i = 0; i < mine.weights.size() && mine.weights[i] != 0; ++i)

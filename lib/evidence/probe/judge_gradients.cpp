@@ -20,7 +20,7 @@ struct Contributed {
   std::string dtype;
 };
 
-/// Those of all ranks, or of the data-parallel rank `by`.
+/// The contributions of all ranks, or of the data-parallel rank `by`.
 Contributed contributed(const Step& step, const std::string& parameter, std::size_t size, int by = -1) {
   Contributed found;
   found.sum.assign(size, 0);

@@ -234,8 +234,8 @@ void CounterJudge::step(const Moment& now) {
 
 void RateJudge::step(const Moment& now) {
   schedules(now);
-  // A schedule whose formula is known says each group's rate. Another one moves all groups of an optimizer by the same
-  // factor, of what each began with.
+  // A schedule whose formula is known says each group's rate. Another one multiplies the first
+  // rates of all groups of an optimizer by the same factor.
   if (std::ranges::any_of(now.step.ranks, [](const auto& rank) {
         return std::ranges::any_of(rank.second.schedules, [](const auto& one) { return one.formula.has_value(); });
       }))

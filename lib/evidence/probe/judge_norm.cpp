@@ -97,7 +97,7 @@ void judge_norm(const Run& run, Tally& tally, const Moment& now) {
     if (close_to(std::fabs(more), square / (factor * factor), 1e-3)) likely.push_back(what);
   }
   if (by.empty() && !likely.empty()) by = joined(likely, " or ") + (more > 0 ? " count twice" : " are left out");
-  // Of the parameters that one rank holds: a stage, or the rank's experts. Each rank's own norm, and their mean.
+  // The parameters that only one rank holds: a stage, or the rank's experts. Each rank's norm of these, and their mean.
   std::map<int, double> of_ranks, sole;
   double shared = 0;
   for (const auto& [name, tensor] : now.step.tensors.all()) {

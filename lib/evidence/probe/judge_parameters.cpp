@@ -48,7 +48,7 @@ void judge_masters(const Run& run, Tally& tally, const Moment& now) {
       continue;
     }
     std::size_t differ = 0, total = 0, before = 0;
-    // Of two nearest values some take the larger one; a master of 16 bits was rounded after its copy was made.
+    // Between two nearest values, some round up; a master of 16 bits was rounded after its copy was made.
     const bool again = half_unit(master->dtype) > half_unit("F32") && master->dtype != copy.dtype;
     const double slack = again ? 2 * half_unit(master->dtype) : 0;
     const Tensor* const old = now.from ? now.from->find("param/" + parameter) : nullptr;

@@ -11,7 +11,7 @@
 namespace zs::probe {
 namespace {
 
-/// What a rule takes and leaves of a parameter in a step. Null where it is not recorded.
+/// The inputs and results of an optimizer's rule for a parameter in a step. Null if it is not recorded.
 struct Subject {
   std::string parameter;
   const Group* group;
@@ -98,8 +98,8 @@ double direction(const Subject& s, const Sampled& e, std::size_t i, double count
   return e.first[i] / (1 - std::pow(rule.beta1, count)) / unbiased;
 }
 
-/// Replaces moments by what the rule makes of those before. False where they are kept as fine as the parameter: where
-/// they are not, some rules compute with what they made, and round it when they keep it.
+/// Replaces moments by the unrounded result of the rule. False if moments have the type of the parameter. If their type
+/// is coarser, some rules compute with the unrounded result, and round it to store it.
 bool unround(const Subject& s, Sampled& e) {
   if (s.rule.kind != Kind::adam || s.largest ||
       half_unit(coarser(s.first->dtype, s.second->dtype)) <= half_unit(s.after->dtype))
@@ -124,7 +124,7 @@ double worst(const Sampled& e, double unit, const Made& made) {
   return most;
 }
 
-/// What is added to a sentence if the elements are the expected ones in bfloat16.
+/// The end of a sentence if the elements are the expected ones, rounded to bfloat16.
 std::string as_rounded(const std::vector<double>& expected, const std::vector<double>& found) {
   return rounded_elements(expected, found) > 0 ? ", as far apart as rounding to bfloat16 leaves" : "";
 }
@@ -132,7 +132,7 @@ std::string as_rounded(const std::vector<double>& expected, const std::vector<do
 /// x = factor * y by least squares, with the relative residual.
 Fit along(const std::vector<double>& y, const std::vector<double>& x) { return fit({y}, x); }
 
-/// What the update is instead.
+/// The relation of the found update to the expected one.
 std::string cause(const Subject& s, const Sampled& e, double unit,
                   const std::function<double(std::size_t, double)>& made) {
   const std::size_t n = e.before.size();
@@ -222,7 +222,7 @@ void judge_direction(const Subject& s, const Moment& now, Tally& tally) {
     tally.holds();
 }
 
-/// Muon's momentum where its direction is recorded in place of the gradient: so much of it is from the step before.
+/// Muon's momentum if its direction is recorded instead of the gradient: the share from the step before.
 void judge_momentum(const Subject& s, const Moment& now, Tally& tally) {
   if (s.first->same(*s.first_before)) return;  // of an older zs_probe: its start has the first gradient in it
   Sketch sum(s.first->sketch.size(), 0);

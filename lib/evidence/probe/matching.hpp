@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which micro-batches of two sides are the same: those of the same samples, in whatever order and on whatever rank.
+// Pairs the micro-batches of two sides that have the same samples, in any order and on any rank.
 #pragma once
 #include <map>
 #include <string>
@@ -16,7 +16,7 @@ std::map<std::pair<int, int>, std::string> names_of_micro_batches(const Step& st
 /// Whether both sides have recorded the same micro-batches: then each is known by its samples.
 bool same_micro_batches(const Step& a, const Step& b);
 
-/// Whether the batch is cut into as many parts of the same sizes: else gradients of micro-batches have no partners, and
+/// Whether both cut the batch into parts of the same sizes. Otherwise gradients of micro-batches have no partners, and
 /// their sums are compared.
 bool cut_alike(const Step& a, const Step& b);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each parameter is updated with: the options of the group that holds it, and the optimizer's step counter.
+// The inputs of a parameter's update: the options of its group, and the optimizer's step counter.
 #pragma once
 #include <map>
 #include <optional>
@@ -21,7 +21,7 @@ struct OptionApart {
   std::string key, text;  ///< text: "0.001 for 0.01", "true for false"
   compare::Verdict verdict;
 };
-/// Without the options that say how an update is computed and not what: foreach, fused.
+/// Leaves out options that only change how an update is computed: foreach, fused.
 std::vector<OptionApart> options_apart(const Group& a, const Group& b);
 
 /// Whether an option of the group says what a release of PyTorch does that does not have this option yet.

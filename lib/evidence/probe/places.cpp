@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places of a step beside gradients: outputs, micro-batches, state, buffers, updates, parameters.
+// Places of a step other than gradients: outputs, micro-batches, state, buffers, updates, parameters.
 #include <algorithm>
 #include <cmath>
 
@@ -55,7 +55,7 @@ void Comparison::outputs(std::int64_t number, const Side& a, const Side& b) {
   found_.first = finding;
 }
 
-/// Each micro-batch's own gradient. What it is divided by may differ, if it is the same for all: the sum shows it.
+/// Each micro-batch's own gradient. Its divisor may differ, if it is the same for all: the sum shows it.
 void Comparison::locals(std::int64_t number, const Side& a, const Side& b) {
   local_.reset();
   if (done() || a.step.locals.empty() || a.step.locals.size() != b.step.locals.size()) return;
@@ -150,7 +150,7 @@ void Comparison::state_apart(std::int64_t number, const std::string& place, cons
   pending_ = finding;
 }
 
-/// What a step's forward pass found in the place of what the last update left, where both sides found it.
+/// Values that a step's forward pass found instead of the last update's, if both sides found other values.
 void Comparison::begun(std::int64_t number, const std::string& place, const Paired& tensors) {
   for (const auto& [parameter, sides] : tensors) {
     const double by = distance(sides.first->sketch, sides.second->sketch),

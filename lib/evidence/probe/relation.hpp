@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear relations between tensors, computed only from their sketches: vectors of numbers that are linear in the
-// values. Pure functions; a residual is a norm relative to that of the target.
+// values. Pure functions; a residual is a norm relative to the target's norm.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -15,7 +15,7 @@ namespace zs::probe {
 
 using probefile::Sketch;
 
-/// A sketch has so many sums for each range of its tensor.
+/// The number of sums in a sketch for each range of its tensor.
 inline constexpr std::size_t kSumsOfRange = 8;
 /// The sums of one range.
 Sketch range(const Sketch& sums, std::size_t number);

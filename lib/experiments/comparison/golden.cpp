@@ -143,8 +143,8 @@ std::size_t write_short(const std::string& from, const std::string& to, bool flo
   return size;
 }
 
-/// What a golden of values keeps: all that the training decides, and each column of numbers that zs does not know, such
-/// as Megatron's num-zeros, unless its name says that it is a measurement.
+/// The columns of a golden of values: those that the training decides, and those that zs does not know, such as
+/// Megatron's num-zeros, unless their name says that they are measurements.
 std::vector<std::string> columns_of(const Recorded& golden, const Recorded& values) {
   static constexpr std::array kMeasured = {"time", "second", "_ms", "-ms", "mem", "byte", "flop", "throughput", "util"};
   std::vector<std::string> names = compare::decided();

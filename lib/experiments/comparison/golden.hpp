@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goldens: recordings that are kept with a project, one for each environment, beside which new recordings are put.
+// Goldens: recordings that a project keeps, one for each environment. New recordings are compared with them.
 // FOLDER/ENVIRONMENT/rank-R.jsonl is a golden; FOLDER/ENVIRONMENT/floor/ shows what rounding does to it, if it is
 // there.
 #pragma once

@@ -164,7 +164,7 @@ Status checked(const cli::Args& args, bool rollouts) {
   return compare::status(answer.verdict);
 }
 
-/// One recording, or each in a folder; one file of values, or each below a folder: beside the goldens of their names.
+/// Compares one recording, or each in a folder, or files of values, with the goldens of their names.
 Status beside_golden(const cli::Args& args) {
   require_only(args, {"golden", "update", "floor", "allow", "rtol", "atol", "format", "output"}, "a golden");
   const std::string goldens = args.text("golden"), operand = args.operand("a recording, or a folder of recordings");
@@ -247,7 +247,7 @@ Request::Request(const cli::Args& args) : args_(args) {
   if (!other && operands.size() == 1 && is_there(operands[0])) kinds_ = input::kinds_of(operands[0]);
   const bool recorded = is(input::Kind::rollout) || is(input::Kind::probe);
   trains_ = !other && operands.size() < 2 && !recorded;
-  // What is no configuration is told before an engine is looked for.
+  // Rejects an operand that is not a configuration before it looks for an engine.
   if (trains_ && operands.size() == 1) input::named(operands[0], "", "zs-verify of one operand");
 }
 

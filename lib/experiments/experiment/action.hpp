@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the actions of zs-runs share: their operands, the registry, the form of a table.
+// Shared by the actions of zs-runs: their operands, the registry, the form of a table.
 #pragma once
 #include <map>
 #include <string>
@@ -31,7 +31,7 @@ std::vector<registry::Run> runs_of(const cli::Args& args, const std::vector<std:
 
 /// The question that the options ask.
 registry::Question question_of(const cli::Args& args);
-/// The status of an action that had so many faults.
+/// The status of an action with this number of faults.
 inline Status verdict(std::int64_t faults) { return faults ? Status::no : Status::done; }
 
 // The actions of zs-runs.

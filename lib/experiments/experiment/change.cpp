@@ -63,7 +63,7 @@ Status update(const cli::Args& args) {
   return Status::done;
 }
 
-/// Runs again what of `rows` in the registry `place` has to be. Whether that succeeds.
+/// Repeats those of `rows` in the registry `place` that must be repeated. Returns whether all succeed.
 bool rerun_in(const cli::Args& args, const std::string& place, const registry::Runs& runs,
               const std::vector<std::size_t>& rows, bool strict, std::int64_t& faults) {
   const auto jobs =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The actions of zs-runs that show runs: the list, one run, two beside each other.
+// The actions of zs-runs that show runs: the list, one run, two runs side by side.
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -33,8 +33,8 @@ std::string format(const cli::Args& args) {
   return cli::form_of(args, args.has("output") ? "html" : ::isatty(STDOUT_FILENO) ? "table" : "tsv");
 }
 
-/// Prints a sheet. In a table, `note` makes it as wide as the line, and tells how many columns that left out; without,
-/// every column stays.
+/// Prints a sheet. With `note`, a table is as wide as the line, and `note` gets the number of columns that are left
+/// out. Without it, every column stays.
 void print_sheet(const cli::Args& args, const Sheet& sheet, const std::function<std::string(std::size_t)>& note = {}) {
   const std::string how = format(args);
   const auto write = [&](const std::string& text) {
@@ -51,7 +51,7 @@ void print_sheet(const cli::Args& args, const Sheet& sheet, const std::function<
   write(aligned(fit) + (note ? note(left_out) : ""));
 }
 
-/// Below a table: what its columns hold, in as many tables as the line needs.
+/// Statistics of the columns, below a table: several tables if the line is too short for one.
 void print_statistics(const Sheet& whole) {
   std::size_t none = 0;
   Sheet fit = fitted(whole, 0, none);
@@ -153,7 +153,7 @@ Status diff(const cli::Args& args) {
   return differ ? Status::no : verdict(faults);
 }
 
-/// Why no run is listed, by what the columns of the tests hold: "none of 5 runs passes: model.name is gpt2, tiny".
+/// Why no run is listed, by the values in the columns of the tests: "none of 5 runs passes: model.name is gpt2, tiny".
 std::string none_passes(const registry::Runs& runs, const registry::Question& question) {
   std::vector<std::string> columns, clauses;
   for (const std::string& test : question.filters) columns.push_back(registry::parse_filter(runs, test).column);
@@ -203,7 +203,7 @@ Status list(const cli::Args& args) {
   if (states) find_states(place_of(args), question, runs);
   if (args.has("list_columns")) return print_sheet(args, registry::column_listing(runs)), verdict(faults);
   const auto answer = registry::ask(runs, question);
-  // People are told what has become of a run, not what it said last.
+  // Shows a person the state of a run, not its last report.
   if (question.telling && !states && question.show.empty()) tell_states(place_of(args), answer.rows, runs);
   Sheet sheet = registry::listing(runs, answer.rows, answer.columns);
   const Sheet whole = args.has("statistics") ? registry::statistics(sheet) : Sheet{};

@@ -36,7 +36,7 @@ std::optional<registry::Run> planned_run();
 /// message for people.
 std::string finish(const std::string& folder, const std::string& name, const registry::Fields& fields);
 
-/// Why a training failed by its log: the error that attribute::reason() tells, with its place; else the last line that
+/// Why a training failed by its log: the error of attribute::reason(), with its place; else the last line that
 /// is not its launcher's.
 std::string reason_in(const std::string& log);
 

@@ -126,7 +126,7 @@ void Reader::step(const Opened& file, std::optional<double> number, const std::v
 
 namespace {
 
-/// Where the number of an expert stands in a parameter's name, and the number; nothing for other parameters.
+/// The position of an expert's number in a parameter's name, and the number; nothing for other parameters.
 std::optional<std::pair<std::size_t, int>> expert_in(const std::string& name) {
   constexpr std::string_view kExperts = ".deepspeed_experts.";
   const std::size_t at = name.find(kExperts);
@@ -271,7 +271,7 @@ void Reader::mapping(const Opened& file, const Listed& one, std::int64_t begin, 
   const Value* const said = one.group < maps.size() ? maps[one.group].find(one.name) : nullptr;
   const auto start = integer_of(within(said, {"start"})), size = integer_of(within(said, {"numel"}));
   if (!start || !size || (*start == begin && *size == count)) return;
-  // With round_robin_gradients: the order of param_shapes is that of the elements, as the 16-bit weights show.
+  // With round_robin_gradients the elements are in the order of param_shapes, as the 16-bit weights show.
   const auto is_told = [](const std::string& note) { return note.find("round_robin") != std::string::npos; };
   if (std::ranges::none_of(state_.notes, is_told))
     state_.notes.push_back(file.name + ": param_slice_mappings has " + to_text(*size) + " elements of " + one.name +

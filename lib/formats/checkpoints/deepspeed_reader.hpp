@@ -77,7 +77,7 @@ class Reader {
   /// The files of ranks must repeat the value under the keys `part`, except what is `skipped`.
   void repeated(const std::vector<Opened>& files, std::initializer_list<std::string_view> part,
                 const std::function<bool(const std::string& key)>& skipped);
-  /// What two ranks have otherwise: "rank 0 has lr 0.1, rank 1 0.2".
+  /// Values that differ between two ranks: "rank 0 has lr 0.1, rank 1 0.2".
   static std::vector<std::string> unlike(int rank, const Texts& texts, int other, const Texts& others);
 
   // ---- the model
@@ -95,8 +95,8 @@ class Reader {
   // ---- the optimizer, in ranks' parts
   void partitions();
   void scaler(const Opened& file, const Value& held);
-  /// Takes the facts of a rank's file that `said` has. One that a lower rank has otherwise is a fault, or, of a kind
-  /// that ranks need not share, a fact of its own.
+  /// Takes the facts of a rank's file that `said` has. If a lower rank has another value, it is a fault; a kind
+  /// that may differ between ranks becomes a separate fact.
   void repeat(const Opened& file, const State& said, const Opened& first);
   /// The tensor of one kind: "master", "exp_avg".
   Whole& place(const Listed& one, const std::string& kind, tensorfile::Dtype dtype);

@@ -44,7 +44,7 @@ void multiply_decay(Settings& group) {
   if (a && b) decay->second = to_text(*a * *b);
 }
 
-/// The settings that are the same in all groups: the file does not say whose each group is.
+/// The settings that are the same in all groups: the file does not say which parameters a group has.
 Settings common_to(std::vector<Settings> groups) {
   Settings common;
   for (Settings& group : groups) multiply_decay(group);

@@ -20,8 +20,8 @@ void add_optimizer(State& into, const tensorfile::Value& dict, const std::string
 std::vector<std::vector<std::size_t>> match(const std::vector<std::vector<tensorfile::Shape>>& groups,
                                             const std::vector<tensorfile::Shape>& parameters);
 
-/// Sorts the names of parameters into the order in which Hugging Face's models create their modules, which is that of
-/// numbered states and of flat groups. False if a name belongs to no family with a known order.
+/// Sorts the names of parameters into the order in which Hugging Face's models create their modules. Numbered
+/// states and flat groups have this order. False if a name belongs to no family with a known order.
 bool sort_as_modules(std::vector<std::string>& names);
 
 /// Whether `value` is an optimizer's state dict.

@@ -32,7 +32,7 @@ void add(State& into, const Named& tensors, const std::string& file, int rank) {
   }
 }
 
-/// What a file of torch.save has beside its weights, of which `dict` has the names.
+/// Adds all that a file of torch.save has besides its weights; `dict` has the names.
 void add_others(State& into, const StateDict& dict) {
   if (dict.others().empty() || dict.path().find("safetensors") != std::string::npos) return;
   if (dict.path().ends_with(".json")) {

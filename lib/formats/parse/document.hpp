@@ -14,7 +14,7 @@ namespace zs::parse {
 /// Between the name of a run and a column of it, in a table of several runs.
 inline constexpr std::string_view kSeries = " - ";
 
-/// The methods of a document with what came of each, {"zero2": {"train_losses": [2.3, ...], ...}, ...}, each a run;
+/// The methods of a document with their results, {"zero2": {"train_losses": [2.3, ...], ...}, ...}, each a run;
 /// empty for any other text.
 std::vector<std::string> methods_of(std::string_view document);
 

@@ -31,7 +31,7 @@ bool is_usage_error(std::string_view text) {
                                          text.substr(0, colon).find_first_of(" \t:") == std::string_view::npos);
 }
 
-/// Whether an error follows from the end of another rank: it tells that one failed, not why.
+/// Whether an error follows from the end of another rank: it says that a rank failed, but not why.
 bool follows(std::string_view text) {
   static constexpr std::array<std::string_view, 9> kSigns = {
       "Connection closed by peer", "Connection reset by peer", "Broken pipe",
@@ -142,7 +142,7 @@ class Failure : public Dialect {
   Verdict exited(std::string_view number, const Line& line, Emitter& emitter) {
     const std::string code(take_number(number).text), text = attribute::code_text(code);
     if (text.empty()) return {};
-    const bool root = in_root_ && depth_ < kRoot;  // torchrun's, of a rank that has told no cause
+    const bool root = in_root_ && depth_ < kRoot;  // torchrun's, of a rank without a cause
     emitter.attribute("exit_code", code, root);
     return said(text, line, root ? kRoot : code == "-15" || code == "143" ? kEnded : kFollows);
   }
@@ -157,7 +157,7 @@ class Failure : public Dialect {
   Verdict said(std::string_view text, const Line& line, Depth depth = kCause) {
     if (depth == kCause && follows(text)) depth = kFollows;
     const Said error{std::string(rank_), std::string(text.substr(0, 500)), std::exchange(place_, {}), line.number};
-    // Of an exception that was handled, and the one that its handler raised, the latter ended the rank.
+    // If the handler of an exception raised another one, the other one ended the rank.
     if (depth == kCause && handled_.erase(error.rank) > 0) {
       if (!rank_.empty()) by_rank_[error.rank] = error;
       if (depth_ == kCause && cause_.rank == error.rank) cause_ = error;

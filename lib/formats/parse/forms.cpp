@@ -14,7 +14,7 @@
 namespace zs::parse {
 namespace {
 
-/// What else holds for the lines of a form.
+/// More properties of the lines of a form.
 enum Trait : unsigned {
   kAlone = 1,     ///< the line begins with it and has nothing else
   kClosed = 2,    ///< each cell ends with the separator, and nothing else stands in it
@@ -85,7 +85,7 @@ std::vector<std::string> listed(std::string_view text) {
   return text.empty() ? std::vector<std::string>() : split(text, ";");
 }
 
-/// What the head of a line says, and the cells behind it.
+/// The head of a line, and the cells after it.
 struct Headed {
   std::size_t at = 0;  ///< where the head begins
   std::string_view step, total, rest;
@@ -102,7 +102,7 @@ bool follow(std::string_view head, std::string_view text, Headed& found) {
       if (end == std::string_view::npos) return false;
       text.remove_prefix(end);
     } else if (c == '#' || c == '@') {
-      // With more than digits it is no step, and a fault: "1,000".
+      // A number with other characters than digits is a fault, not a step: "1,000".
       std::string_view& number = c == '#' ? found.step : found.total;
       const auto is_part = [](char part) { return is_digit(part) || part == ',' || part == '.' || part == '_'; };
       number = take_while(text, is_part);
@@ -144,7 +144,7 @@ class Forms : public Dialect {
   }
 
  private:
-  /// What a key of a form means.
+  /// The meaning of a key of a form.
   struct Meaning {
     std::string key, column;  ///< no column: the value's unit gives it
     bool of_test;             ///< in a line of the test's data
@@ -293,8 +293,8 @@ class Forms : public Dialect {
     return {true, what.empty() ? "" : wrong(what)};
   }
 
-  /// What the key of the cell at that place of a line means. Most lines of a form have the same keys, so that this is a
-  /// comparison of texts.
+  /// The meaning of the key at that place of a line. Most lines of a form have the same keys, so this only compares
+  /// texts.
   const Meaning& meaning(Row& row, std::size_t place, std::string_view key) const {
     const bool fits =
         place < row.meanings.size() && row.meanings[place].key == key && row.meanings[place].of_test == of_test_;

@@ -257,7 +257,7 @@ class General : public Dialect {
   }
 
   void add(Found& found, std::string_view key, std::string_view value, Kind kind) {
-    // ESPnet's iter_time is that of the data; LitGPT writes "loss train: 2.3, val: 2.4".
+    // ESPnet's iter_time is the time to load data; LitGPT writes "loss train: 2.3, val: 2.4".
     if (found.of_espnet) key = key == "iter_time" ? "data_time" : key == "train_time" ? "iteration_time" : key;
     const bool after_loss = !found.fields.empty() && found.fields.back().key == "train_loss";
     if (key == "val" && after_loss) key = "valid_loss";

@@ -54,7 +54,7 @@ class JsonLines : public Dialect {
     }
     if (prose && !(loss && trimmed(json_.rest()).empty())) return {};
     const auto numbers = std::ranges::count_if(fields, [](const Field& f) { return f.kind != Kind::word; });
-    // An epoch's means beside its steps are no step.
+    // The means of an epoch are not a step, if its steps are logged, too.
     if (numbers < 2 || !(step || (loss && !stepped_))) return {};
     seen_ = true;
     prose_ = prose_ || prose;

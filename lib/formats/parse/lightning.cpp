@@ -68,7 +68,7 @@ class Lightning : public Dialect {
     std::int64_t line = 0;
   };
 
-  /// What stands before a bar.
+  /// The text before a bar.
   struct Epoch {
     std::int64_t number = 0, first = 0;  ///< `first`: epochs count from 0, or from 1 as in "1/10"
     std::size_t begin = std::string_view::npos;

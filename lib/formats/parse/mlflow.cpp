@@ -125,7 +125,7 @@ MlflowRun of_folder(const std::string& folder, const FaultSink& faults) {
       run.values.push_back({*time / 1000, number, *step, name, std::string(value.text), value.kind});
     }
   });
-  // Each metric has a file: time tells which values of a step were logged together.
+  // Each metric has a file. Values of a step with the same time were logged together.
   std::ranges::stable_sort(run.values, {}, [](const MlflowValue& one) { return std::tuple(one.time, one.number); });
   return run;
 }

@@ -16,7 +16,7 @@ bool is_step_word(std::string_view word) {
   return std::ranges::find(kWords, word) != kWords.end();
 }
 
-/// Whether epochs count from 0 or from 1, as far as a line tells: they begin at the number of the first batch.
+/// Whether epochs count from 0 or from 1, if a line shows it: they begin at the number of the first batch.
 std::optional<std::int64_t> first_epoch(std::int64_t epoch, std::int64_t batch, std::int64_t batches) {
   if (epoch == 0 || batch == 0) return 0;
   if (batch == batches || (epoch == 1 && batch == 1)) return 1;

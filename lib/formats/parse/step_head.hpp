@@ -17,7 +17,7 @@ inline bool is_separator(char c) { return is_blank(c) || std::string_view(",;|[]
 /// Removes and returns a key: letters, digits and "_./@-%", from a letter on.
 std::string_view take_word(std::string_view& text);
 
-/// What a line says of its place; empty where it says nothing.
+/// Step, total and epoch of a line; empty if the line does not have them.
 struct StepHead {
   std::string_view step, total, epoch;
   std::string_view samples;  ///< of the epoch so far

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a complete recording must have: ends, lines, steps of its stride, the same of each rank.
+// A complete recording must have ends, lines and the steps of its stride, and the same from each rank.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace zs::probefile {
 
-/// What the reader saw of a rank's file.
+/// Counts and marks that the reader found in a rank's file.
 struct RankFile {
   std::string path;
   std::int64_t line = 0;

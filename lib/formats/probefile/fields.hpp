@@ -89,7 +89,8 @@ struct Group {
   std::vector<std::string> params;
   std::string optimizer;  ///< its class
 };
-/// So many elements of a tensor are kept, evenly spaced: number k lies at k * spacing(total), in row-major order.
+/// The number of elements that are kept of a tensor, evenly spaced: number k is at k * spacing(total), in row-major
+/// order.
 inline constexpr std::int64_t kElements = 32;
 inline std::int64_t spacing(std::int64_t total) {
   const std::int64_t every = total / std::min(total, kElements);

@@ -173,7 +173,7 @@ double value_of(const Held& part, std::int64_t at) {
   return bits >> 15 ? -size : size;
 }
 
-/// The part's own of the elements that are kept.
+/// Those of the kept elements that are in this part.
 std::string elements_text(const Held& part) {
   const std::int64_t total = elements(part), end = part.begin + part.count();
   std::string bytes;

@@ -10,9 +10,9 @@
 namespace zs::probefile {
 
 /// Throws Error, located, if a line is damaged, is of another rank or has an unknown field, if a rank is missing, or if
-/// ranks disagree on a shape. What proves nothing is in `faults`: no end, an end by an exception, lines that are cut or
-/// missing, steps of no stride, ranks that repeat one thing and differ. Skips steps up to `after`; the training begins
-/// with their result.
+/// ranks disagree on a shape. Defects that make a proof impossible are in `faults`: no end, an end by an exception,
+/// lines that are cut or missing, steps of no stride, ranks that repeat one thing and differ. Skips steps up to
+/// `after`; the training begins with their result.
 Run read(const std::string& folder, std::int64_t after = 0);
 
 /// The first row of the first rank that has a file. Reads no more than that. Throws Error, located, if there is none.

@@ -67,7 +67,7 @@ std::map<Id, std::string> by_id(const Value& map, bool keys_are_ids) {
   return keys;
 }
 
-/// Those of added_tokens_decoder.
+/// Adds the tokens of added_tokens_decoder.
 void add_decoder(const Value& map, Adding& adding) {
   for (const auto& [id, key] : by_id(map, true)) {
     const Value value = map[key];
@@ -76,7 +76,7 @@ void add_decoder(const Value& map, Adding& adding) {
   }
 }
 
-/// Those of added_tokens.json.
+/// Adds the tokens of added_tokens.json.
 void add_file(const Value& map, Adding& adding) {
   for (const auto& [id, key] : by_id(map, false)) {
     if (!key.empty()) adding.add({0, key}, false, id, map[key]);

@@ -51,7 +51,8 @@ using Fact = std::function<std::string(const char* name)>;
 /// process ended; "" if nothing says that it ended badly.
 std::string reason(const Fact& fact);
 
-/// "exit code 3"; of a signal "ended by SIGKILL": 137 in a shell, -9 in Python; "" for 0 and what is no number.
+/// "exit code 3"; of a signal "ended by SIGKILL": 137 in a shell, -9 in Python; "" for 0 and for a text that is not a
+/// number.
 std::string code_text(std::string_view exit_code);
 
 }  // namespace zs::attribute

@@ -33,7 +33,7 @@ class UsageError : public Error {
   using Error::Error;
 };
 
-/// What was asked for needs data that the inputs do not have (status 3): a log without losses has no loss curve.
+/// The request needs data that the inputs do not have (status 3): a log without losses has no loss curve.
 class NoData : public Error {
  public:
   using Error::Error;

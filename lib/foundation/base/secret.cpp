@@ -150,7 +150,7 @@ Part value_at(std::string_view text, std::size_t at) {
   return {at, std::min(text.find_first_of(" \t\r\n,;&\"')}]\\", at), text.size())};
 }
 
-/// Whether a value is no secret: a variable that holds one, a truth value, nothing.
+/// Whether a value cannot be a secret: the name of a variable, a truth value, nothing.
 bool is_harmless(std::string_view value) {
   static constexpr std::array kWords = {"true", "false", "none", "null", "True", "False", "None", "~", ""};
   const bool variable =

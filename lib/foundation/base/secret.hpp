@@ -14,8 +14,8 @@ inline constexpr std::string_view kWithheld = "(withheld)";
 /// "text_key", "pad_token", "max_tokens" do not.
 bool names_secret(std::string_view name);
 
-/// What is written of a field, whoever writes it and into whatever file: `value` without the secrets that its name or
-/// its form tells of. Applied twice, it changes nothing more.
+/// The value of a field as all writers write it into all files: without the secrets that its name or its form shows.
+/// A second application changes nothing.
 std::string withheld(std::string_view name, std::string_view value);
 
 /// `text` with each secret in it withheld: tokens of Hugging Face, GitHub, GitLab, OpenAI, AWS, Google, Slack, NVIDIA,

@@ -12,7 +12,7 @@ namespace zs::cli {
 /// installation has no engine.
 [[noreturn]] void become_engine(const std::string& name, char** argv);
 
-/// Ends the engine once main's objects are gone, with what was written flushed. The rest is left to the system: to
+/// Flushes the output and ends the engine after main's objects are destroyed. The rest is left to the system: to
 /// clear LibTorch's tables of operators takes half as long as to fill them.
 [[noreturn]] void leave_engine(int status);
 

@@ -7,8 +7,8 @@
 
 namespace zs::cli {
 
-/// The form of what --output names: the typed --format, else the form of the name's ending, else `otherwise`.
-/// The forms taken are those of the row of --output (Option::forms), else the choices of --format.
+/// The form of the file that --output names: the typed --format, else the form of the name's ending, else `otherwise`.
+/// The row of --output lists the possible forms (Option::forms); without a list, the choices of --format are possible.
 /// Throws UsageError, which lists the endings that are taken, if the ending means another form, or none.
 std::string form_of(const Args& args, const std::string& otherwise);
 

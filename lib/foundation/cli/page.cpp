@@ -134,7 +134,7 @@ std::string man_page(const Command& command, const std::string& prose) {
   purpose[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(purpose[0])));
   out << roff(purpose) << "\n.Sh SYNOPSIS\n.Nm\n.Op Ar OPTION ...\n";
   if (!command.operands.empty()) out << ".Ar " << roff(command.operands) << "\n";
-  // What a newcomer needs comes first: examples, verdicts, exit status. Then the options, and details: subsections of
+  // A newcomer needs these first: examples, verdicts, exit status. Then the options, and details: subsections of
   // the prose in front of its first section.
   std::string* part = &description;
   while (std::getline(lines, line)) {

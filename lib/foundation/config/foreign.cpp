@@ -80,7 +80,7 @@ class Collected {
 
 void add_named_file(const std::string& path, Collected& collected);
 
-/// What Accelerate's and axolotl's files call a setting of zs, and its values: "theirs=ours;...", or the same.
+/// The names and values of a setting of zs in Accelerate's and axolotl's files: "theirs=ours;...", or the same.
 struct Called {
   std::string_view theirs, key, values{};
 };
@@ -227,7 +227,7 @@ std::vector<std::string> words_of_shell(const std::vector<std::string>& command)
 
 Config foreign_configuration(const std::vector<std::string>& typed, const std::vector<std::string>& files,
                              const std::vector<std::string>& settings) {
-  // Without secrets at once: the value of "--cookie session=X" would be read as a setting of its own.
+  // Without secrets at once: the value of "--cookie session=X" would be read as another setting.
   const std::vector<std::string> command = without_secrets(words_of_shell(typed));
   Collected collected;
   for (const std::string& file : files) add_file(Config::read(file), file, collected, true);

@@ -32,7 +32,7 @@ std::map<std::int64_t, double> increments(const Condition& condition, const Opti
   return result;
 }
 
-/// The times of steps together, to tell a single one that takes longer than a fifth of all others.
+/// The times of all steps, to find a single one that takes longer than a fifth of all others.
 struct Pace {
   double usual = 0, total = 0;
 

@@ -43,7 +43,7 @@ std::string breakable(std::string text) {
   return text;
 }
 
-/// The beginning of what is folded. Print opens it, unless it would take pages.
+/// The beginning of a folded part. Print opens it, unless it would take pages.
 std::string folded(const std::string& title, std::size_t rows) {
   return std::string("<details") + (rows > 100 ? " class=\"pages\"" : "") + "><summary>" + escaped(title) +
          "</summary>\n";

@@ -49,7 +49,7 @@ stat::Sample of_runs(const Condition& condition, const summary::Result& result) 
   return condition.values(summary::Member::Column(column - stat::kRunColumns.begin()));
 }
 
-/// What the runs of the best two say of their order.
+/// Whether the runs of the best two show their order.
 std::string order_sentence(const Condition& best, const Condition& next, const summary::Result& result) {
   const stat::Sample a = of_runs(best, result), b = of_runs(next, result);
   if (a.size() < 2 || b.size() < 2)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training gives: its output while it runs, and its result.
+// The results of a training: its output while it runs, and its end.
 #pragma once
 #include <cstdint>
 #include <functional>

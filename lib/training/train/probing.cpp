@@ -240,7 +240,7 @@ std::vector<Held> Probing::parameters(std::size_t unit, std::vector<Held>& compu
         std::back_inserter(found));
   };
   add_frozen(false, {state.trained(), dense}, state.layout().frozen);
-  // Ranks divide the bytes of what is held in 4 bits; of its numbers each records a share.
+  // Ranks divide the bytes of matrices in 4 bits. Each rank records a share of the numbers.
   const comm::Slice share = comm::slice(end - dense, group_.rank(), group_.size());
   if (dense < end) add_frozen(true, {dense, end}, {dense + share.begin, dense + share.end});
   return found;

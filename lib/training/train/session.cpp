@@ -222,7 +222,7 @@ bool print_untrained(const Start& start, Trainer& trainer, bool first) {
   return true;
 }
 
-/// The attributes of a run's records. `before`: the records that it goes on with, or null.
+/// The attributes of a run's records. `before`: the records of the run that it continues, or null.
 attribute::Facts recorded_attributes(const registry::Run& run, const Start& begun, const registry::Fields& fields,
                                      const std::string& host, std::int64_t done, const metric::Run* before) {
   attribute::Facts attributes = setup::configured(begun.config);

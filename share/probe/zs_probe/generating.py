@@ -344,7 +344,7 @@ class Watch:
         if most < 2 * self.rough or self.replayed >= _REPLAYED:
             return
         self.replayed += 1
-        # The score as it is tells what the trainer divides by. If neither gives it, no variant of this forward says anything.
+        # The unchanged score shows the trainer's divisor. If neither gives it, no variant of this forward says anything.
         heats = {float(getattr(self.trainer, "temperature", None) or 1.0), 1.0}
         def scores(heat, **change):
             given = {"input_ids": ids, "attention_mask": mask, **change}

@@ -6,7 +6,7 @@ import torch
 
 from .part import Part, is_dtensor
 
-# A class of wrapper, and the attribute in which it holds what it wraps: that attribute is no part of a name.
+# A class of wrapper, and the attribute that holds the wrapped module. Names leave out this attribute.
 _WRAPPERS = {
     "DistributedDataParallel": "module",
     "DataParallel": "module",

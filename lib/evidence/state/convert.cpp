@@ -11,6 +11,7 @@
 #include "checkpoints/read.hpp"
 #include "checkpoints/weights.hpp"
 #include "state/diff.hpp"
+#include "state/items.hpp"
 #include "tensorfile/safetensors.hpp"
 
 namespace zs::state {
@@ -140,23 +141,6 @@ Converted convert_safetensors(const State& state, const std::string& to) {
   return made;
 }
 
-/// Schedules of PyTorch count the steps done, last_epoch; those of DeepSpeed from 0, last_batch_iteration. Adds the
-/// missing one, so that both programs can resume. Returns a sentence about what was added.
-std::string count_both_ways(State& state) {
-  const auto count = [&](const char* name) -> std::optional<std::int64_t> {
-    const auto found = state.facts.find(name);
-    return found == state.facts.end() ? std::nullopt : parse_int(found->second);
-  };
-  const char *const torch = "schedule.last_epoch", *const deepspeed = "schedule.last_batch_iteration";
-  const auto epoch = count(torch), iteration = count(deepspeed);
-  if (epoch.has_value() == iteration.has_value()) return "";
-  const std::string name = epoch ? deepspeed : torch;
-  const std::string text = to_text(epoch ? *epoch - 1 : *iteration + 1);
-  state.facts[name] = text;
-  return name + " " + text + ", as " +
-         (epoch ? torch + (" " + to_text(*epoch)) : deepspeed + (" " + to_text(*iteration)));
-}
-
 /// Reads the result back and compares: throws Error if it differs from the source, and adds to `made` what the form
 /// cannot store.
 void require_same(const State& state, const std::string& written, const std::string& to, Converted& made) {
@@ -193,7 +177,7 @@ Converted convert(const State& from, const std::string& to, const Form& form) {
   if (form.name == "safetensors") return convert_safetensors(from, to);
   require_adamw(from);
   State state = from;
-  const std::string counted = count_both_ways(state);
+  const std::string counted = count_both_ways(state.facts);
   std::vector<std::string> names;
   for (const Parameter& parameter : state.parameters) names.push_back(parameter.name);
   if (!state.ordered && sort_as_modules(names)) state.sort(names), state.ordered = true;

@@ -46,6 +46,7 @@ class Comparison {
   Difference run(const Names& names, Extent extent) {
     const auto [left, right] = joined_names(a_, b_, names);
     Items of_a = items_of(a_, left, names, true), of_b = items_of(b_, right, names, false);
+    leave_derived(of_a, of_b), leave_derived(of_b, of_a);
     compare::Holdings held_a, held_b;
     for (const auto& [key, item] : of_a) held_a.add(key, count(item));
     for (const auto& [key, item] : of_b) held_b.add(key, count(item));
@@ -87,12 +88,21 @@ class Comparison {
 
   static std::int64_t count(const DiffItem& item) { return item.tensor ? item.tensor->count() : 1; }
 
-  /// Removes items that the other side lacks and need not have: another name of a tensor that it has; what one
-  /// program alone says of itself; and beside weights alone everything else, unless it was asked for.
+  /// Removes what no file has, unless a file of the other side has it.
+  static void leave_derived(Items& items, const Items& other) {
+    std::erase_if(items, [&](const auto& each) {
+      const auto found = other.find(each.first);
+      return each.second.derived && (found == other.end() || found->second.derived);
+    });
+  }
+
+  /// Removes items that the other side lacks and need not have: another name of a tensor that it has; what one layout
+  /// or program alone says of itself; and beside weights alone everything else, unless it was asked for.
   void leave_out(Items& items, const Items& other, const State& side, const State& other_side, Extent extent,
                  compare::Holder holder, compare::Ledger& ledger) {
     const bool weights = extent == Extent::common && weights_alone(other_side) && !weights_alone(side);
-    const bool programs = a_.framework != b_.framework, forms = programs || a_.layout != b_.layout;
+    const bool programs = a_.framework != b_.framework,
+               forms = programs || a_.layout != b_.layout || a_.stage != b_.stage;
     std::set<std::string> weighed, kinds;
     for (const auto& [key, item] : other) {
       if (item.weight) weighed.insert(item.name);
@@ -101,10 +111,10 @@ class Comparison {
       const auto& [key, item] = each;
       if (other.contains(key)) return false;
       const bool of_program = item.kind == "training" || item.kind == "config" || item.spare;
-      const bool left = (item.alias && (forms || weights)) || (programs && of_program) ||
+      const bool left = ((item.alias || item.of_layout) && (forms || weights)) || (programs && of_program) ||
                         (weights && (!item.weight || weighed.contains(item.name)));
       if (left) ledger.excuse(holder, key, count(item));
-      if (left && !item.alias) kinds.insert(item.kind);
+      if (left && !item.alias && !item.of_layout) kinds.insert(item.kind);
       return left;
     });
     if (!kinds.empty())

@@ -221,5 +221,37 @@ TEST_CASE("diff: what only one program writes is named, and decides nothing") {
   CHECK(diff(a, b, {}).verdict == Verdict::inconclusive);
 }
 
+TEST_CASE("diff: a float32 weight beside its master is compared where one layout writes both") {
+  const auto with_master = [](const char* path, bool weight) {
+    State state = whole_state(path);
+    state.framework = "DeepSpeed", state.layout = "universal", state.stage = 1;
+    Parameter& parameter = state.parameter("w");
+    parameter.master = checkpoints::whole(f32({1, 2, 3}), "fp32.pt");
+    if (!weight) parameter.weight.reset();
+    return state;
+  };
+  const State a = with_master("A", true);
+  CHECK(diff(a, with_master("B", true), {}).verdict == Verdict::exact);
+  for (const bool turned : {false, true}) {
+    State lacking = with_master("B", false);
+    CHECK(diff(turned ? lacking : a, turned ? a : lacking, {}).verdict == Verdict::inconclusive);
+    lacking.stage = 3;  // which has no weights
+    CHECK(diff(turned ? lacking : a, turned ? a : lacking, {}).verdict == Verdict::exact);
+  }
+  State other = with_master("B", true);
+  other.parameter("w").weight = checkpoints::whole(f32({1, 2, 4}), "model.pt");
+  CHECK(line(diff(a, other, {}), "what") == "weight of w, element 2");
+}
+
+TEST_CASE("diff: the steps of a schedule are one number, as PyTorch counts them and as DeepSpeed does") {
+  State a = whole_state("A"), b = whole_state("B");
+  b.facts.erase("schedule.last_epoch"), b.facts["schedule.last_batch_iteration"] = "2";
+  CHECK(diff(a, b, {}).verdict == Verdict::exact);
+  CHECK(diff(b, a, {}).verdict == Verdict::exact);
+  CHECK(diff(b, b, {}).verdict == Verdict::exact);
+  b.facts["schedule.last_batch_iteration"] = "3";
+  CHECK(diff(a, b, {}).verdict == Verdict::different);
+}
+
 }  // namespace
 }  // namespace zs::state

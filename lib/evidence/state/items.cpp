@@ -57,7 +57,7 @@ NumbersPtr numbers_of(const Whole* whole) {
 DiffItem made_of(const Join& join, const std::string& kind, const std::string& name,
                  const std::map<std::string, const DiffItem*>& parts) {
   const DiffItem& first = *parts.begin()->second;
-  DiffItem made{kind, name};
+  DiffItem made{.kind = kind, .name = name, .of_layout = first.of_layout};
   std::map<std::string, NumbersPtr> held;
   for (const auto& [part, item] : parts) {
     if (item->tensor ? item->tensor->dtype != first.tensor->dtype : item->text != first.text)
@@ -117,6 +117,21 @@ void apply(const Join& join, const Rename& rename, const Rename& result, Items& 
 
 }  // namespace
 
+std::string count_both_ways(std::map<std::string, std::string>& facts) {
+  const auto count = [&](const char* name) -> std::optional<std::int64_t> {
+    const auto found = facts.find(name);
+    return found == facts.end() ? std::nullopt : parse_int(found->second);
+  };
+  const char *const torch = "schedule.last_epoch", *const deepspeed = "schedule.last_batch_iteration";
+  const auto epoch = count(torch), iteration = count(deepspeed);
+  if (epoch.has_value() == iteration.has_value()) return "";
+  const std::string name = epoch ? deepspeed : torch;
+  const std::string text = to_text(epoch ? *epoch - 1 : *iteration + 1);
+  facts[name] = text;
+  return name + " " + text + ", as " +
+         (epoch ? torch + (" " + to_text(*epoch)) : deepspeed + (" " + to_text(*iteration)));
+}
+
 std::int64_t Numbers::count() const {
   std::int64_t elements = 1;
   for (const std::int64_t size : shape) elements *= size;
@@ -166,7 +181,9 @@ Items items_of(const State& state, const Rename& rename, const Names& names, boo
     };
     if (master) numbers("float32", master);
     if (wide && !master) numbers("float32", weight);
-    if (wide && master && !same_bits(*weight, *master)) numbers("weight", weight);
+    if (wide && master)
+      add("weight", name,
+          {.tensor = numbers_of(weight), .alias = alias, .weight = true, .of_layout = same_bits(*weight, *master)});
     if (weight && !wide) numbers(std::string(name_of(weight->dtype)), weight);
     if (alias) continue;
     for (const auto* const tensors : {&parameter.gradients, &parameter.moments}) {
@@ -178,8 +195,14 @@ Items items_of(const State& state, const Rename& rename, const Names& names, boo
       add(key, name, {.text = text, .spare = !kEverywhere.contains(key)});
     }
   }
-  for (const auto& [fact, text] : state.facts)
-    add(std::string(checkpoints::kind_of(fact)), fact.substr(fact.find('.') + 1), {.text = text});
+  std::map<std::string, std::string> facts = state.facts;
+  count_both_ways(facts);
+  for (const auto& [fact, text] : facts) {
+    add(std::string(checkpoints::kind_of(fact)), fact.substr(fact.find('.') + 1),
+        {.text = text,
+         .of_layout = fact.starts_with("training.universal_checkpoint_info."),
+         .derived = !state.facts.contains(fact)});
+  }
   for (const auto& [key, text] : state.config) add("config", key, {.text = text});
   if (state.step) add("training", "global step", {.text = to_text(*state.step)});
   if (state.skipped) add("training", "skipped steps", {.text = to_text(*state.skipped)});

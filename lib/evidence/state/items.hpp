@@ -28,9 +28,11 @@ struct DiffItem {
   std::string kind{}, name{};
   NumbersPtr tensor{};
   std::string text{};
-  bool alias = false;   ///< another name of an item that is already listed
-  bool weight = false;  ///< numbers of the model, not of its optimizer
-  bool spare = false;   ///< a setting that not every program writes
+  bool alias = false;      ///< another name of an item that is already listed
+  bool weight = false;     ///< numbers of the model, not of its optimizer
+  bool spare = false;      ///< a setting that not every program writes
+  bool of_layout = false;  ///< not every layout writes it: a float32 weight with the bits of its master
+  bool derived = false;    ///< no file has it, but another item that says the same
 };
 using Items = std::map<std::string, DiffItem>;  ///< by kind and name
 
@@ -39,6 +41,10 @@ using Rename = std::function<std::string(const std::string&)>;
 /// Makes the names of two checkpoints agree: by the lines of `names`, without wrappers, and without the first word that
 /// all names of a side share, if more names are equal then.
 std::pair<Rename, Rename> joined_names(const State& a, const State& b, const Names& names);
+
+/// Schedules of PyTorch count the steps done, last_epoch; those of DeepSpeed from 0, last_batch_iteration. Adds the
+/// missing one to a checkpoint's facts. Returns a sentence about what was added.
+std::string count_both_ways(std::map<std::string, std::string>& facts);
 
 /// All items of a checkpoint. Parameters that the lines of `names` combine on this side (`first`: A) are replaced by
 /// the result. Throws Error if shapes, types or steps of the parts do not match.

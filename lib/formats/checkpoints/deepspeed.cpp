@@ -244,7 +244,8 @@ void Reader::header(const Value& root, const std::string& name) {
       return !has_word(kKnown, key) || key == "module" || key == "frozen_param_fragments" || key == "shared_params";
     });
     for (const Opened& file : opened) {
-      if (!file.root.find("module")) fault(file.name, "has no entry module");
+      const Value* const module = file.root.find("module");
+      if (!module || !module->get<Dict>()) fault(file.name, "has no entry module that is a dict of tensors");
       State said;
       for (const Item& item : items_of(&file.root)) {
         const std::string key = key_text(item.key);

@@ -176,5 +176,18 @@ TEST_CASE("sources: in the order of the operands, the parts of a log where the f
   CHECK(jobs(named(names, "", "zs-parse"), "all").size() == 1);
 }
 
+TEST_CASE("sources: a folder that is empty, or cannot be listed, when it is read again is an error with its path") {
+  const TemporaryFolder folder;
+  const std::string empty = folder.file("empty"), loop = folder.file("loop");
+  std::filesystem::create_directory(empty);
+  std::filesystem::create_symlink("loop", loop);
+  for (const Kind kind : {Kind::registry, Kind::results, Kind::trackers, Kind::logs, Kind::run}) {
+    for (const std::string& path : {empty, loop}) {
+      INFO(name(kind), " ", path);
+      CHECK_THROWS_WITH(sources({{path, path, kind}}, Prefer::records), doctest::Contains(path.c_str()));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace zs::input

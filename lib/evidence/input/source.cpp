@@ -147,6 +147,7 @@ std::vector<Source> sources(const std::vector<Named>& named, Prefer prefer) {
   std::vector<std::string> logs;
   for (const Named& one : named) {
     const fs::path path(one.path), beside = path.parent_path() / "metrics.h5";
+    const std::size_t before = found.entries.size() + logs.size();
     switch (one.kind) {
       case Kind::results:
         found.add_jobs(parse::read_directory(one.path), false);
@@ -171,6 +172,8 @@ std::vector<Source> sources(const std::vector<Named>& named, Prefer prefer) {
         else
           logs.push_back(one.path);
     }
+    if (found.entries.size() + logs.size() == before)
+      throw Error(one.path, 0, "holds no run and no log any more: it was changed while it was read");
     ++found.operand;
   }
   // The parts of a log are one run, at the position of the first.

@@ -20,6 +20,16 @@ namespace {
 
 std::string text_of(const std::string& path) { return Input(path).read_all(); }
 
+TEST_CASE("folder: what cannot be listed is an error with its path; what is not there is empty") {
+  const TemporaryFolder folder;
+  std::filesystem::create_symlink("loop", folder.file("loop"));
+  CHECK_THROWS_WITH_AS(entries_of(folder.file("loop")),
+                       (folder.file("loop") + ": cannot list the folder: Too many levels of symbolic links").c_str(),
+                       Error);
+  CHECK(entries_of(folder.file("none")).empty());
+  CHECK(entries_of(folder.path()).size() == 1);
+}
+
 TEST_CASE("file: large and small writes keep their order, and a field may be replaced") {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/a", large(1 << 20, 'L');

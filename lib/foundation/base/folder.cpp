@@ -41,8 +41,11 @@ bool is_folder(const fs::path& path) {
 
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::vector<fs::path> paths;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) paths.push_back(entry.path());
+  std::error_code failure;
+  for (fs::directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure))
+    paths.push_back(at->path());
+  if (failure && failure != std::errc::no_such_file_or_directory && failure != std::errc::not_a_directory)
+    throw Error(folder.string(), 0, "cannot list the folder: " + failure.message());
   std::ranges::sort(paths);
   return paths;
 }

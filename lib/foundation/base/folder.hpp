@@ -14,7 +14,7 @@ namespace zs {
 bool is_there(const std::filesystem::path& path);
 bool is_file(const std::filesystem::path& path);
 bool is_folder(const std::filesystem::path& path);
-/// What a folder holds, sorted; nothing if it cannot be read.
+/// What a folder holds, sorted; nothing if it is not there. Throws Error with its path if it cannot be read.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
 
 /// A new private folder in $TMPDIR. It is removed with all its content when the object is destroyed or a signal ends

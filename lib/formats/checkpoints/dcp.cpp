@@ -52,6 +52,8 @@ class DcpReader {
       : state_(into), folder_(folder), place_(place), path_(folder + "/.metadata") {}
 
   void read() {
+    if (!is_file(path_))
+      throw Error(path_, 0, "is missing, and is written last: the save did not end; take an older checkpoint");
     const auto mapping = Mapping::open(path_);
     if (mapping->bytes().empty()) throw Error(path_, 0, "is empty");
     const auto none = [&](const std::string&) -> tensorfile::StoragePtr {
@@ -336,7 +338,12 @@ class DcpReader {
 
 }  // namespace
 
-bool is_dcp(const std::string& folder) { return is_file(folder + "/.metadata"); }
+bool is_dcp(const std::string& folder) {
+  if (is_file(folder + "/.metadata")) return true;
+  return is_folder(folder) && std::ranges::any_of(entries_of(folder), [](const std::filesystem::path& entry) {
+           return entry.extension() == ".distcp";
+         });
+}
 
 Key key_of(const std::string& fqn) {
   std::string rest = fqn;

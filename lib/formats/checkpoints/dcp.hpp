@@ -9,7 +9,7 @@
 
 namespace zs::checkpoints {
 
-/// Whether the folder has a `.metadata`.
+/// Whether the folder has a `.metadata`, or files of parts (.distcp).
 bool is_dcp(const std::string& folder);
 
 /// Adds the content of the checkpoint in `folder`; names of its files begin

@@ -322,6 +322,12 @@ TEST_CASE("read: DeepSpeed's universal form, and PyTorch's distributed one") {
   CHECK(has_fault(read(universal.path()), "has no exp_avg.pt, which other parameters have"));
   fs::remove(distributed.file("__1_0.distcp"));
   CHECK(!read(distributed.path()).faults.empty());
+  fs::remove(distributed.file(".metadata"));
+  CHECK_THROWS_WITH_AS(read(distributed.path()),
+                       (distributed.path() + "/.metadata: is missing, and is written last: the save did not end; take an "
+                                             "older checkpoint")
+                           .c_str(),
+                       Error);
 }
 
 }  // namespace

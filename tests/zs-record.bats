@@ -412,32 +412,40 @@ SH
   [ "$(field steps)" = 2 ]
 }
 
+@test "zs-record: what it says of a run in the output of a job is no line of the training" {
+  zs-record -- sh -c 'for i in 1 2; do echo "step $i | loss 2.$i"; done' >job.out 2>&1
+  grep -q '^zs-record: COMPLETE .*step 2, loss 2.2: ' job.out
+  run -0 --separate-stderr zs-parse job.out
+  [[ $stderr != *malformed* && $(grep -c '^job' <<<"$output") = 2 ]]
+}
 
 @test "hang: the rank and its position are reported; then the training ends, or zs-record waits" {
+  # Something is printed until every rank is where it waits: the time limit begins there, however slowly Python starts.
   cat >hangs.py <<'PY'
 import os, time
-rank = int(os.environ["RANK"])
+rank, hang = int(os.environ["RANK"]), os.environ["ZS_RECORD"] + "/hang.txt"
 def load_batch(step):
-    if step == 3 and rank == 1: time.sleep(1000 if "SHORT" not in os.environ else 6)
+    while step == 3 and rank == 1 and not ("SHORT" in os.environ and os.path.exists(hang)): open("there1", "w").close(), time.sleep(0.1)
 for step in range(1, 5):
     load_batch(step)
     if rank == 0: print(f"step {step} loss {1 / step}", flush=True)
-    while rank == 0 and step == 2 and "SHORT" not in os.environ: time.sleep(0.1)
+    while rank == 0 and step == 2: open("there0", "w").close(), time.sleep(0.1)
 PY
+  until='until [[ -e there1 && ( -e there0 || -n ${SHORT-} ) ]]; do echo begins; sleep 0.1; done &'
   two='for rank in 0 1; do RANK=$rank WORLD_SIZE=2 python3 hangs.py & done; wait'
-  timeout "$HANG" zs-record --timeout 2 -- bash -c "$two" >out 2>err && code=0 || code=$?
+  timeout "$HANG" zs-record --timeout 2 -- bash -c "$until $two" >out 2>err && code=0 || code=$?
   [ "$code" = 143 ]
   grep 'nothing printed for .*: rank 0 is at hangs.py:8, rank 1 at hangs.py:4 in load_batch; it is ended' err
   grep -q 'in load_batch' "$(the_run)/hang.txt"
   [ "$(field state)" = FAILED ]
   [[ $(field hang) == *"rank 1 at hangs.py:4 in load_batch" ]]
-  rm -r runs
+  rm -r runs there?
   # A rank that answers no more is told by its state.
-  zs-record --timeout 2 -- bash -c 'RANK=0 WORLD_SIZE=1 python3 -c "import os, signal; print(1, flush=True); os.kill(os.getpid(), signal.SIGSTOP)"' >out 2>err && code=0 || code=$?
+  SHORT=1 zs-record --timeout 2 -- bash -c "$until"' RANK=0 WORLD_SIZE=1 python3 -c "import os, signal; open(\"there1\", \"w\").close(), os.kill(os.getpid(), signal.SIGSTOP)"' >out 2>err && code=0 || code=$?
   grep 'rank 0 does not answer: it is stopped by a signal' err
-  rm -r runs
+  rm -r runs there?
   # With --on_hang wait nothing is ended.
-  SHORT=1 zs-record --timeout 2 --on_hang wait -- bash -c 'for rank in 1; do RANK=$rank WORLD_SIZE=2 python3 hangs.py & done; wait' 2>err
+  SHORT=1 timeout "$HANG" zs-record --timeout 2 --on_hang wait -- bash -c "$until"' RANK=1 WORLD_SIZE=2 python3 hangs.py' >out 2>err
   grep 'rank 1 is at hangs.py:4 in load_batch' err
   [ "$(field state)" = COMPLETE ]
 }

@@ -73,6 +73,11 @@ std::string what(const std::string& place) {
   return words.empty() ? "optimizer state " + place.substr(place.find('.') + 1) : std::string(words);
 }
 
+probefile::Environment where(const Run& run) {
+  const auto rank = run.heads.find(0);
+  return rank == run.heads.end() ? probefile::Environment() : environment_of(rank->second.front());
+}
+
 std::string some(const std::vector<std::string>& texts) { return some_of(texts, 5, "; ", "; and "); }
 
 /// A floor has steps of A's training, from different parameters. Returns a description of it.
@@ -186,7 +191,8 @@ class Report {
     add("ranks_a", std::to_string(a_.ranks));
     add("ranks_b", std::to_string(b_.ranks));
     if (called(a_) == called(b_)) add("layouts", "the same on both sides, so this says nothing about other layouts");
-    if (a_.torch != b_.torch) add("torch", a_.torch + " in A, " + b_.torch + " in B: other bits are expected");
+    if (const auto moved = probefile::changes(where(a_), where(b_)); !moved.empty())
+      add("environment", zs::joined(moved) + " (A -> B): other bits are expected");
     if (!floor_.empty()) add("floor", floor_);
     if (verdict == Verdict::different) {  // a check of one recording names the cause
       for (const auto& [name, run] : {std::pair{"A", &a_}, {"B", &b_}}) {

@@ -26,7 +26,7 @@ namespace zs::comparison {
 namespace {
 
 namespace fs = std::filesystem;
-using Environment = std::map<std::string, std::string>;
+using probefile::changes, probefile::Environment;
 using Ordered = nlohmann::ordered_json;
 
 constexpr std::size_t kLargest = 200'000;  // bytes: more is not for a repository
@@ -50,31 +50,6 @@ std::vector<std::string> folders_in(const std::string& folder) {
                                             [](const auto& entry) { return is_recording(entry.path().string()); });
 }
 
-/// Where a recording was computed, from its first line.
-Environment environment_of(const std::string& folder) {
-  probefile::HeadRow head = probefile::head_of(folder);
-  Environment found = std::move(head.environment);
-  found.emplace("torch", head.torch);
-  return found;
-}
-
-/// "torch 2.10.0 -> 2.11.0": what differs.
-std::vector<std::string> changes(const Environment& from, const Environment& to) {
-  std::set<std::string> keys;
-  for (const Environment* const one : {&from, &to}) {
-    for (const auto& [key, value] : *one) keys.insert(key);
-  }
-  const auto value = [](const Environment& environment, const std::string& key) {
-    const auto found = environment.find(key);
-    return found == environment.end() ? std::string("none") : found->second;
-  };
-  std::vector<std::string> changed;
-  for (const std::string& key : keys) {
-    if (value(from, key) != value(to, key)) changed.push_back(key + " " + value(from, key) + " -> " + value(to, key));
-  }
-  return changed;
-}
-
 struct Golden {
   std::string path;                  ///< "" if there is none
   std::vector<std::string> changes;  ///< from its environment to the recording's
@@ -84,7 +59,7 @@ Golden nearest(const std::string& goldens, const Environment& environment) {
   Golden found;
   for (const std::string& name : folders_in(goldens)) {
     const std::string path = goldens + "/" + name;
-    std::vector<std::string> apart = changes(environment_of(path), environment);
+    std::vector<std::string> apart = changes(environment_of(probefile::head_of(path)), environment);
     if (found.path.empty() || apart.size() < found.changes.size()) found = {path, std::move(apart)};
   }
   return found;
@@ -183,7 +158,7 @@ std::vector<std::string> tests_in(const std::string& goldens) {
 }
 
 GoldenAnswer compare_golden(const std::string& goldens, const std::string& recording) {
-  const Golden golden = nearest(goldens, environment_of(recording));
+  const Golden golden = nearest(goldens, environment_of(probefile::head_of(recording)));
   if (golden.path.empty()) return made("no golden", goldens + " has no golden: write one with --update");
   const std::string floor = golden.path + "/floor";
   const probe::Answer found = probe::compare(golden.path, recording, {}, 0, is_recording(floor) ? floor : "");
@@ -236,7 +211,7 @@ std::vector<std::string> files_in(const std::string& folder) {
 }
 
 GoldenAnswer update_golden(const std::string& goldens, const std::string& recording, const std::string& floor) {
-  const Environment environment = environment_of(recording);
+  const Environment environment = environment_of(probefile::head_of(recording));
   if (!floor.empty()) probe::compare(recording, recording, {}, 0, floor);  // throws if that is no floor
   const Golden before = nearest(goldens, environment);
   const bool replaces = !before.path.empty() && before.changes.empty();

@@ -31,6 +31,26 @@ std::string read_from(const std::string& path, std::uintmax_t at) {
 
 }  // namespace
 
+Environment environment_of(const HeadRow& head) {
+  Environment found = head.environment;
+  found.emplace("torch", head.torch);
+  return found;
+}
+
+std::vector<std::string> changes(const Environment& from, const Environment& to) {
+  Environment keys = from;
+  keys.insert(to.begin(), to.end());
+  const auto value = [](const Environment& environment, const std::string& key) {
+    const auto found = environment.find(key);
+    return found == environment.end() ? std::string("none") : found->second;
+  };
+  std::vector<std::string> changed;
+  for (const auto& [key, any] : keys) {
+    if (value(from, key) != value(to, key)) changed.push_back(key + " " + value(from, key) + " -> " + value(to, key));
+  }
+  return changed;
+}
+
 HeadRow head_of(const std::string& folder) {
   const auto ranks = ranks_in(folder);
   if (ranks.empty()) throw Error(folder, 0, "is no recording of zs_probe: it has no rank-0.jsonl");

@@ -2,8 +2,10 @@
 // Reads a recording: a file of JSON lines per rank, joined. Checks every line; one that is incomplete, missing,
 // duplicated or of another recording is reported with its place.
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "probefile/run.hpp"
 
@@ -17,6 +19,12 @@ Run read(const std::string& folder, std::int64_t after = 0);
 
 /// The first row of the first rank that has a file. Reads no more than that. Throws Error, located, if there is none.
 HeadRow head_of(const std::string& folder);
+
+/// Where a recording was computed, as its first row says: {"torch": "2.11.0", "instruction set": "AVX512"}.
+using Environment = std::map<std::string, std::string>;
+Environment environment_of(const HeadRow& head);
+/// "torch 2.10.0 -> 2.11.0": what differs.
+std::vector<std::string> changes(const Environment& from, const Environment& to);
 
 /// A recording that is still being written. read() reads the lines that were added since the last call and returns
 /// everything; an incomplete last line waits, and a step waits for all ranks. Throws Error as the function does, and

@@ -150,7 +150,7 @@ run_condition() {
   if ((code == 75)) && again; then exit 75; fi
   zs-runs finish "$results" "$name" exit_code="$code" seconds=$(((${EPOCHREALTIME/./} - begin) / 1000000)) \
     "load_before=$load" "order=$number" "slurm_job_id=${SLURM_JOB_ID-}" "slurm_nodes=${SLURM_JOB_NODELIST-}" >&2 ||
-    die "cannot write $results"
+    die "cannot write $results; once it can be written: $go_on"
   if ((code == 75)); then
     say "stopped; the rest has not begun: $go_on continues"
     exit 75

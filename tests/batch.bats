@@ -175,6 +175,10 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   run -2 --separate-stderr unshare -rm bash -c 'mount -t tmpfs -o size=8k none results && cd "$PWD" && mkdir -p results/x && head -c 20000 /dev/zero >results/full; exec bash "$ROOT/slurm/batch.sbatch" minimal_test'
   echo "$stderr"
   [[ $stderr == *"zs-runs: "*/results/results_*": write: No space left on device" ]]
+  # A disk that fills up while it trains: how to go on is said.
+  echo 'sets: {mine: {run: "echo step 1 loss 1; head -c 1000000 /dev/zero >results/full; true {options}", conditions: {a: {}}}}' >mine.yaml
+  ZS_CONDITIONS=mine.yaml run -2 --separate-stderr unshare -rm bash -c 'mount -t tmpfs -o size=200k none results && cd "$PWD" && exec bash "$ROOT/slurm/batch.sbatch" mine'
+  [[ $stderr == *"metadata.json: write: No space left on device"*"cannot write "*"; once it can be written: zs-runs rerun "*/results/results_* ]]
 }
 
 @test "batch: a run whose process was killed is FAILED, not running for ever" {

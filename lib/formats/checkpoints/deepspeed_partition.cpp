@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
@@ -346,9 +347,11 @@ void Reader::stage_3(const std::vector<std::vector<Listed>>& groups, const std::
     for (const auto& [number, value] : by_number) {
       for (const Item& item : items_of(value)) {
         const std::string key = key_text(item.key);
-        if (key == "step")
-          steps = number_of(&item.value), ++stepped;
-        else if (item.value.get<Tensor>() && item.value.get<Tensor>()->shape.size() == 1)
+        if (key == "step") {
+          const auto before = std::exchange(steps, number_of(&item.value));
+          if (stepped++ > 0 && steps != before)
+            fault(file.name, "its sub-groups have not taken the same number of steps");
+        } else if (item.value.get<Tensor>() && item.value.get<Tensor>()->shape.size() == 1)
           moments[key].add(*item.value.get<Tensor>());
       }
     }

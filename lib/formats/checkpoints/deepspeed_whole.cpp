@@ -131,7 +131,9 @@ std::optional<double> Reader::universal_groups(const std::vector<std::vector<Lis
   const Value* held = opened[0].root.find("optimizer_state_dict");
   if (!held) held = &opened[0].root;
   for (const Item& item : items_of(held->find("state"))) {
-    if (!step) step = number_of(item.value.find("step"));
+    const auto number = number_of(item.value.find("step"));
+    if (step && number && *number != *step) fault(name, "its groups have not taken the same number of steps");
+    if (!step) step = number;
   }
   scaler(opened[0], opened[0].root);
   if (const Value* const outer = opened[0].root.find("param_groups");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/number.hpp"
 #include "base/words.hpp"
@@ -152,6 +153,7 @@ void add_optimizer(State& into, const Value& dict, const std::string& file, int 
   std::map<std::string, const Value*> by_id;
   for (const Item& item : states.items) by_id[key_text(item.key)] = &item.value;
   std::vector<std::vector<std::string>> ids;
+  std::set<std::string> known_ids;
   std::vector<std::map<std::string, std::string>> hyper;
   std::vector<std::string> named;
   bool numbers = true;
@@ -161,6 +163,8 @@ void add_optimizer(State& into, const Value& dict, const std::string& file, int 
     for (const Value& id : list_of(group.find("params"))) {
       if (id.get<std::string>()) numbers = false;
       list.push_back(key_text(id));
+      if (!known_ids.insert(list.back()).second)
+        into.fault(into.folder + "/" + file, "has the settings of parameter " + list.back() + " twice");
     }
   }
   const auto settle = [&](const std::string& name, const std::string& id, std::size_t group) {

@@ -132,6 +132,13 @@ TEST_CASE("read: a Trainer's folder, and what it says of files that are missing,
   CHECK(state.config == std::map<std::string, std::string>{{"n_layer", "2"}, {"rope.theta", "10000"}});
   CHECK(state.unread == std::vector<std::string>{"README.md"});
 
+  edit(path + "/optimizer.pt", [](Value& root) {
+    auto& groups = inner(root, {"param_groups"}).get<List>()->values;
+    groups.push_back(Value(groups.front()));
+  });
+  CHECK(has_fault(read(path), "/optimizer.pt: has the settings of parameter 0 twice"));
+  save(path + "/optimizer.pt", adam(5));
+
   tensorfile::write_torch(path + "/pytorch_model.bin",
                           Dict{{{"wte.weight", f32({1, 2})}, {"ln_f.bias", f32({3, 4, 5})}}});
   CHECK(read(path).faults.empty());
@@ -286,6 +293,20 @@ TEST_CASE("read: DeepSpeed's shards at each stage, and what its ranks say otherw
       }
     }
     const std::string keep = Input(written[1]).read_all();
+    if (stage == 3) {
+      edit(written[1], [&](Value& root) {
+        auto& groups = inner(root, {"optimizer_state_dict", base, "state"}).get<Dict>()->items;
+        REQUIRE(groups.size() == 2);
+        inner(groups.front().value, {"step"}) = Value(7.0);
+      });
+      CHECK(has_fault(read(folder.path()), "its sub-groups have not taken the same number of steps"));
+      write_file(written[1], keep);
+    }
+    const std::string model = state.folder + "/" + state.files.front().name;
+    const std::string kept = Input(model).read_all();
+    edit(model, [&](Value& root) { inner(root, {"module"}) = List{}; });
+    CHECK(has_fault(read(folder.path()), "has no entry module that is a dict of tensors"));
+    write_file(model, kept);
     edit(written[1], [&](Value& root) {
       inner(root, {"optimizer_state_dict", "zero_stage"}) =
           tensorfile::Object("deepspeed.runtime.zero.config.ZeroStageEnum", {Value(stage == 3 ? 1 : 3)});
@@ -323,11 +344,12 @@ TEST_CASE("read: DeepSpeed's universal form, and PyTorch's distributed one") {
   fs::remove(distributed.file("__1_0.distcp"));
   CHECK(!read(distributed.path()).faults.empty());
   fs::remove(distributed.file(".metadata"));
-  CHECK_THROWS_WITH_AS(read(distributed.path()),
-                       (distributed.path() + "/.metadata: is missing, and is written last: the save did not end; take an "
-                                             "older checkpoint")
-                           .c_str(),
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      read(distributed.path()),
+      (distributed.path() + "/.metadata: is missing, and is written last: the save did not end; take an "
+                            "older checkpoint")
+          .c_str(),
+      Error);
 }
 
 }  // namespace

@@ -66,6 +66,9 @@ golden() { run --separate-stderr "$1" zs-verify --golden "${@:2}"; }
   golden -3 kept seen
   [[ $output == *"one is a copy of the other"* ]] || complain "$output"
   golden -2 kept nothing
+  ln -s loop loop
+  golden -2 loop seen
+  [[ $stderr == *"loop: cannot list the folder: Too many levels of symbolic links"* ]] || complain "$stderr"
   sed -i '3s/"digest": "/"digest": "x/' seen/rank-0.jsonl
   golden -2 kept seen
   [[ $stderr == "zs-verify: seen/rank-0.jsonl:3: "* ]] || complain "$stderr"

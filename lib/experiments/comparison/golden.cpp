@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "attribute/table.hpp"
 #include "base/file.hpp"
+#include "base/folder.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "base/words.hpp"
@@ -33,22 +33,17 @@ constexpr std::size_t kLargest = 200'000;  // bytes: more is not for a repositor
 
 bool is_recording(const std::string& folder) { return !probefile::ranks_in(folder).empty(); }
 
-/// Entries of a folder, or with a recursive iterator all below it, as paths in it.
-template <class Iterator, class Chosen>
-std::vector<std::string> entries_in(const std::string& folder, Chosen chosen) {
-  std::vector<std::string> paths;
-  std::error_code ignored;
-  for (const auto& entry : Iterator(folder, ignored)) {
-    if (chosen(entry)) paths.push_back(entry.path().lexically_relative(folder).string());
+/// The entries of a folder whose paths are chosen, by name.
+template <class Chosen>
+std::vector<std::string> names_in(const std::string& folder, Chosen chosen) {
+  std::vector<std::string> names;
+  for (const fs::path& entry : entries_of(folder)) {
+    if (chosen(entry.string())) names.push_back(entry.filename().string());
   }
-  std::ranges::sort(paths);
-  return paths;
+  return names;
 }
 
-std::vector<std::string> folders_in(const std::string& folder) {
-  return entries_in<fs::directory_iterator>(folder,
-                                            [](const auto& entry) { return is_recording(entry.path().string()); });
-}
+std::vector<std::string> folders_in(const std::string& folder) { return names_in(folder, is_recording); }
 
 struct Golden {
   std::string path;                  ///< "" if there is none
@@ -153,8 +148,7 @@ std::vector<std::string> recordings_in(const std::string& folder) {
 }
 
 std::vector<std::string> tests_in(const std::string& goldens) {
-  return entries_in<fs::directory_iterator>(
-      goldens, [](const auto& entry) { return !folders_in(entry.path().string()).empty(); });
+  return names_in(goldens, [](const std::string& path) { return !folders_in(path).empty(); });
 }
 
 GoldenAnswer compare_golden(const std::string& goldens, const std::string& recording) {
@@ -205,9 +199,13 @@ GoldenAnswer compare_golden_values(const std::string& goldens, const std::string
 }
 
 std::vector<std::string> files_in(const std::string& folder) {
-  std::error_code ignored;
-  return entries_in<fs::recursive_directory_iterator>(
-      folder, [&](const auto& entry) { return entry.is_regular_file(ignored); });
+  std::vector<std::string> files = names_in(folder, is_file);
+  const auto is_own = [](const fs::path& path) { return is_folder(path) && !fs::is_symlink(path); };
+  for (const std::string& name : names_in(folder, is_own)) {
+    for (const std::string& inner : files_in(folder + "/" + name)) files.push_back(name + "/" + inner);
+  }
+  std::ranges::sort(files);
+  return files;
 }
 
 GoldenAnswer update_golden(const std::string& goldens, const std::string& recording, const std::string& floor) {

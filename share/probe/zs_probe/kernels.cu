@@ -101,19 +101,38 @@ struct Sums {
   double squares, sketch[8];
 };
 
-// Rows [first, end) of all WIDTH columns: `from` is the first row's column 0. A warp takes MANY x 8 columns of 4 rows
-// at a time, a thread reads those of one row: the product of the signs of rows and the elements is one instruction of
-// the tensor cores in float64, exact but for the rounding of its sums. The columns' signs come when all rows are added.
+// Adds to `sums` the products of elements and signs of rows, exact but for the rounding of sums: by the tensor cores in
+// float64. A warp has 16 rows of 16 columns: lane 4 c + r has rows r, r + 4, r + 8, r + 12 of column c in the even places
+// of `values` and of column c + 8 in the odd ones, and those rows' signs of pattern c; it gets the sums of patterns 2 r and
+// 2 r + 1 of both columns.
+__device__ void multiply(double (&sums)[4], const double (&values)[HEIGHT / 2], const double (&signs)[HEIGHT / 4]) {
+#if __CUDA_ARCH__ >= 900
+  asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
+      "{%12, %13, %14, %15}, {%0, %1, %2, %3};"
+      : "+d"(sums[0]), "+d"(sums[1]), "+d"(sums[2]), "+d"(sums[3])
+      : "d"(values[0]), "d"(values[1]), "d"(values[2]), "d"(values[3]), "d"(values[4]), "d"(values[5]), "d"(values[6]),
+        "d"(values[7]), "d"(signs[0]), "d"(signs[1]), "d"(signs[2]), "d"(signs[3]));
+#elif __CUDA_ARCH__ >= 800
+#pragma unroll
+  for (int i = 0; i < HEIGHT / 2; ++i)
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+        : "+d"(sums[i % 2 * 2]), "+d"(sums[i % 2 * 2 + 1])
+        : "d"(values[i]), "d"(signs[i / 2]));
+#endif
+}
+
+// Rows [first, end) of all WIDTH columns: `from` is the first row's column 0. A warp takes MANY x 8 columns of all rows
+// at a time, two of the MANY in one product. The columns' signs come when all rows are added.
 template <bool whole>
 __device__ void tall(const Launch& l, const Bits* from, i64 first, int rows, int column, Sums* sums) {
 #if __CUDA_ARCH__ >= 800
-  const int lane = threadIdx.x % 32, pattern = lane / 4, place = lane % 4;
+  const int lane = threadIdx.x % 32, group = lane / 4, place = lane % 4;
   Digest digests[HEIGHT / 4] = {};
-  double signs[HEIGHT / 4], squares = 0, sketch = 0;
+  double signs[HEIGHT / 4], squares[2] = {}, sketch[2] = {};
 #pragma unroll
   for (int g = 0; g < HEIGHT / 4; ++g) {
     const int row = 4 * g + place;
-    signs[g] = whole && row < rows && l.row_signs[first + row] >> (8 + pattern) & 1 ? -1 : 1;
+    signs[g] = whole && row < rows && l.row_signs[first + row] >> (8 + group) & 1 ? -1 : 1;
   }
   union Loaded {
     Bits x[MANY];
@@ -124,7 +143,7 @@ __device__ void tall(const Launch& l, const Bits* from, i64 first, int rows, int
   const auto load = [&](int at) {
 #pragma unroll
     for (int g = 0; g < HEIGHT / 4; ++g) {
-      const Bits* const p = from + (i64)(4 * g + place) * ROW + at + pattern * MANY;
+      const Bits* const p = from + (i64)(4 * g + place) * ROW + at + group * MANY;
       next[g].wide = make_uint4(0, 0, 0, 0);
       if (4 * g + place >= rows) continue;
       if ((i64)p % (MANY * sizeof(Bits))) {
@@ -144,31 +163,25 @@ __device__ void tall(const Launch& l, const Bits* from, i64 first, int rows, int
 #pragma unroll
     for (int g = 0; g < HEIGHT / 4; ++g) now[g] = next[g];
     if (at + step < column + WIDTH) load(at + step);
-    double products[MANY][2] = {};
-    u64 weights[MANY];
+    const int here = at + group * MANY;
+    u32 turns[2] = {};
 #pragma unroll
-    for (int j = 0; j < MANY; ++j) weights[j] = l.hashes[at + pattern * MANY + j] | 1;
+    for (int k = 0; whole && k < 2; ++k) turns[k] = l.signs[(2 * place + k) * (ROW / 32) + here / 32] >> here % 32;
 #pragma unroll
-    for (int g = 0; g < HEIGHT / 4; ++g) {
-      if (4 * g >= rows) break;
+    for (int j = 0; j < MANY; j += 2) {
+      const u64 weights[2] = {l.hashes[here + j] | 1, l.hashes[here + j + 1] | 1};
+      double values[HEIGHT / 2], sums[4] = {};
 #pragma unroll
-      for (int j = 0; j < MANY; ++j) {
-        const Bits x = now[g].x[j];
-        digests[g].add(x, weights[j]);
-        if (whole) {
-          const double v = value(x);
-          squares = fma(v, v, squares);
-          asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-              : "+d"(products[j][0]), "+d"(products[j][1])
-              : "d"(signs[g]), "d"(v));
-        }
+      for (int i = 0; i < HEIGHT / 2; ++i) {
+        const Bits x = now[i / 2].x[j + i % 2];
+        digests[i / 2].add(x, weights[i % 2]);
+        values[i] = value(x);
+        if (whole) squares[i % 2] = fma(values[i], values[i], squares[i % 2]);
       }
-    }
-    if (whole) {
-      const int here = at + 2 * place * MANY;
-      const u32 turns = l.signs[pattern * (ROW / 32) + here / 32] >> here % 32;
+      if (!whole) continue;
+      multiply(sums, values, signs);
 #pragma unroll
-      for (int j = 0; j < 2 * MANY; ++j) sketch += turned(products[j % MANY][j / MANY], turns << (31 - j));
+      for (int i = 0; i < 4; ++i) sketch[i % 2] += turned(sums[i], turns[i % 2] << (31 - j - i / 2));
     }
   }
   u64 digest = 0;
@@ -176,12 +189,12 @@ __device__ void tall(const Launch& l, const Bits* from, i64 first, int rows, int
   for (int g = 0; g < HEIGHT / 4; ++g)
     if (4 * g + place < rows) digest += digests[g].sum() * l.factors[first + 4 * g + place];
   digest = all_of(digest);
-  if (whole) {
-    squares = all_of(squares);
-    for (int by = 1; by < 4; by *= 2) sketch += __shfl_xor_sync(~0u, sketch, by);
-    if (place == 0) sums->sketch[pattern] = sketch;
+  for (int k = 0; whole && k < 2; ++k) {
+    for (int by = 4; by < 32; by *= 2) sketch[k] += __shfl_xor_sync(~0u, sketch[k], by);
+    if (group == 0) sums->sketch[2 * place + k] = sketch[k];
   }
-  if (lane == 0) sums->digest = digest, sums->squares = squares;
+  const double squared = whole ? all_of(squares[0] + squares[1]) : 0;
+  if (lane == 0) sums->digest = digest, sums->squares = squared;
 #endif
 }
 

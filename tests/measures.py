@@ -60,13 +60,16 @@ for dtype in TYPES:
             if not agree(flat, part, reading.numbers, slot, count, reading.slots):
                 wrong += 1
                 print(f"{dtype}, {part.count} of {part.of} from {part.begin}: other numbers")
-    for (flat, part), kept in zip(items, elements.take(items)):
+    tensors, held = zip(*items)
+    plan = measuring.plan_of(tensors, held)
+    vectors = elements.take(plan, tensors)
+    for (flat, part), kept in zip(items, plan.kept):
         compared += 1
         wanted = flat.reshape(-1)[elements.places(part).to(device)].double() if dtype.is_floating_point else flat[:0]
-        if kept is None and wanted.numel() or kept and not torch.equal(kept[0][kept[1]:kept[1] + kept[2]], wanted):
+        if kept is None and wanted.numel() or kept and not torch.equal(vectors[kept[0]][kept[1]:kept[1] + kept[2]], wanted):
             wrong += 1
             print(f"{dtype}, {part.count} of {part.of} from {part.begin}: other elements")
-    before = measuring.readings(measuring.read(items))  # what is equal to an earlier reading is not read again; a change is seen
+    before = plan.read(tensors)  # what is equal to an earlier reading is not read again; a change is seen
     flat = items[6][0]
     flat.view(-1)[5] += 1
     for (_, part), (reading, slot, count), (whole, at, _) in zip(items, measuring.read(items, before), measuring.read(items)):
@@ -78,8 +81,8 @@ for dtype in TYPES:
         if not torch.equal(*own) or bool(changed) != (part is items[6][1]):
             wrong += 1
             print(f"{dtype}, {part.count} of {part.of} from {part.begin}: read again wrongly")
-    rows = [writer.Row("param/a", dtype, part, measured) for (_, part), measured in zip(items, measuring.read(items))]
-    transfer = writer.Transfer([row.measured[0] for row in rows])
+    rows = writer.Listed(writer.Rows(["param/a"] * len(items), plan), plan.read(tensors), vectors)
+    transfer = writer.moved([rows])
     texts = []
     for native in (True, False):  # rows as texts, by native.c and by Python
         library = writer.native.library

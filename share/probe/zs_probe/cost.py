@@ -6,8 +6,6 @@ import time
 
 import torch
 
-from . import measuring
-
 _FIRST = 16   # steps that are recorded whatever they cost
 _WARM = 4     # of them, in which all is made that is made once
 _MOST = 0.01  # of the time
@@ -31,15 +29,15 @@ class Cost:
         if self._depth == 0:
             self._spent += time.monotonic() - self._begun
 
-    def read(self, items, earlier=()):
-        """measuring.read(), whose time on a GPU is taken in the first steps."""
-        device = next((tensor.device for tensor, _ in items if tensor.is_cuda), None)
-        if self._over or device is None:
-            return measuring.read(items, earlier)
+    def read(self, plan, tensors, earlier=()):
+        """What a Plan reads, whose time on a GPU is taken in the first steps."""
+        device = None if self._over else next((device for _, device, _ in plan.kinds if device.type == "cuda"), None)
+        if device is None:
+            return plan.read(tensors, earlier)
         with torch.cuda.device(device):
             events = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             events[0].record()
-            found = measuring.read(items, earlier)
+            found = plan.read(tensors, earlier)
             events[1].record()
         self._events.append(events)
         return found

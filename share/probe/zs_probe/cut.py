@@ -32,12 +32,20 @@ class Cut:
         first = torch.cat([*firsts, torch.tensor([count])])
         slot_of = torch.repeat_interleave(first[1:] - first[:-1]).to(torch.int32)
         self._held = {torch.device("cpu"): (rows, first, tensor_of, slot_of)}
-        self.tables, self.kept = {}, None  # of a device: addresses, and the same there; elements.places() of each part
+        self.whole = bool((first[1:] > first[:-1]).all())  # no slot is without elements
+        self.tables, self.kept, self._kept = {}, None, {}  # of a device: addresses, and the same there; elements.places() of each part
 
     def on(self, device):
         if device not in self._held:
             self._held[device] = tuple(t.to(device) for t in self._held[torch.device("cpu")])
         return self._held[device]
+
+    def kept_on(self, device):
+        """Of each element of self.kept its tensor and its place there."""
+        if device not in self._kept:
+            counts = torch.tensor([len(kept) for kept in self.kept])
+            self._kept[device] = torch.repeat_interleave(counts).to(device), torch.cat(self.kept).to(device)
+        return self._kept[device]
 
 
 _known = {}

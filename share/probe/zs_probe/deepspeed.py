@@ -199,7 +199,7 @@ class Zero(_Engine, FlatLayout):
     def __init__(self, engine):
         FlatLayout.__init__(self, [engine.module], engine.optimizer.optimizer)
         self._know(engine)
-        self._cut, self._stepped = None, False
+        self._cut, self._stepped, self._shares = None, False, {}
         zero = engine.optimizer
         self.name += f" ({type(zero).__name__}{', round robin' if getattr(zero, 'round_robin_gradients', False) else ''})"
         if _is(zero, "ZenFlowZeroOptimizer", "SuperOffloadOptimizer_Stage3"):
@@ -290,19 +290,28 @@ class Zero(_Engine, FlatLayout):
                 continue
             if not hasattr(p, "ds_tensor"):
                 if _place(p) not in masters:
-                    yield f"model/{name}", p, self._parts[id(p)]
+                    yield self.label("model", name), p, self._parts[id(p)]
                 continue
             if getattr(p, "ds_persist", False) and p.numel() == p.ds_numel:  # small ones stay whole on every rank
-                yield f"model/{name}", p.detach().reshape(-1), Part(p.ds_shape)
+                yield self.label("model", name), p.detach().reshape(-1), self._model_part(p, None, None)
                 continue
             held, group = getattr(p, "ds_secondary_tensor", None), getattr(p, "ds_zero_param_process_group", None)  # hpZ gathers from the former
             if held is None or hasattr(held, "ds_quant_scale"):
                 held, group = p.ds_tensor, p.ds_process_group
             if _place(held) in masters or str(getattr(held, "status", "AVAILABLE")).endswith("NOT_AVAILABLE"):
                 continue
-            begin = min(torch.distributed.get_rank(group=group) * held.ds_numel, p.ds_numel)
-            size = min(held.ds_numel, p.ds_numel - begin)
-            yield f"model/{name}", held.detach().reshape(-1)[:size], Part(p.ds_shape, begin, size)
+            part, flat = self._model_part(p, held, group), held.detach().reshape(-1)
+            yield self.label("model", name), flat if flat.numel() == part.count else flat[:part.count], part
+
+    def _model_part(self, p, held, group):
+        """What the ranks of a group hold each of a parameter: of this one; without a group all of it."""
+        key = (id(p), id(group), held is not None and held.ds_numel)
+        known = self._shares.get(key)
+        if known is None:
+            begin = 0 if held is None else min(torch.distributed.get_rank(group=group) * held.ds_numel, p.ds_numel)
+            size = p.ds_numel if held is None else min(held.ds_numel, p.ds_numel - begin)
+            known = self._shares[key] = (Part(p.ds_shape, begin, size), group)  # which keeps its id
+        return known[0]
 
     def states(self):
         zero, muon = self.engine.optimizer, any(self.place(group) == "direction" for group in self.optimizer.param_groups)

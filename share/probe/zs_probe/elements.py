@@ -45,26 +45,35 @@ def _kept(flat, part):
     return flat[:0] if where is None else flat[where]
 
 
-def take(items):
-    """Of each (tensor, Part) the (float64 vector on its device, first place, count), or None. Nothing waits for a GPU."""
-    found = [None] * len(items)
-    for numbers in measuring.groups(items):
-        numbers = [n for n in numbers if items[n][0].layout == torch.strided]
-        flats, parts = [items[n][0] for n in numbers], [items[n][1] for n in numbers]
-        if not flats or not flats[0].is_floating_point() or flats[0].element_size() < 2:
+def _plan(plan, tensors):
+    """Makes plan.picks, of each vector (tensors' numbers, how they are picked at once, their cut), and plan.kept, of each tensor (vector's
+    number, first place, count), or None."""
+    plan.picks, plan.kept = [], [None] * len(tensors)
+    for numbers in plan.groups():
+        numbers = [n for n in numbers if tensors[n].layout == torch.strided]
+        kind, device, _ = plan.kinds[numbers[0]] if numbers else (torch.bool, None, None)
+        if not kind.is_floating_point or tensors[numbers[0]].element_size() < 2:
             continue
-        pick = getattr(measuring.way(flats[0].device, flats[0].dtype), "pick", None)
-        cut = cut_of(parts) if pick and all(flat.is_contiguous() for flat in flats) else None
-        if cut is None:
-            kept = [_kept(flat.detach().reshape(-1), part) for flat, part in zip(flats, parts)]
-            vector, counts = torch.cat(kept).double(), [one.numel() for one in kept]
-        else:
-            if cut.kept is None:
-                cut.kept = [places(part) for part in parts]
-            vector, counts = pick(cut, flats), [len(one) for one in cut.kept]
-        at = 0
-        for number, count in zip(numbers, counts):
+        cut = cut_of([plan.parts[n] for n in numbers]) if plan.plain and measuring.way(device, kind) else None
+        counts, at = [len(places(plan.parts[n])) for n in numbers], 0
+        if cut is not None:
+            cut.kept = [places(plan.parts[n]) for n in numbers]
+        for n, count in zip(numbers, counts):
             if count:
-                found[number] = (vector, at, count)
+                plan.kept[n] = (len(plan.picks), at, count)
             at += count
-    return found
+        plan.picks.append((numbers, measuring.way(device, kind), cut))
+
+
+def take(plan, tensors):
+    """Vectors of elements in float64, on their devices; plan.kept says which tensor's lie where. Nothing waits for a GPU."""
+    if plan.picks is None:
+        _plan(plan, tensors)
+    made = []
+    for numbers, how, cut in plan.picks:
+        flats = tensors if len(numbers) == len(tensors) else [tensors[n] for n in numbers]
+        if cut is not None:
+            made.append(how.pick(cut, flats))
+        else:
+            made.append(torch.cat([_kept(flat.detach().reshape(-1), plan.parts[n]) for n, flat in zip(numbers, flats)]).double())
+    return made

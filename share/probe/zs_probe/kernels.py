@@ -118,9 +118,9 @@ def _signs(device):
 _rooms = {}
 
 
-def _room(device, stretches, slots):
+def _room(device, stream, stretches, slots):
     """(sums, ended): where blocks leave what they found for the last one; those of one stream run one after another."""
-    key = device.index, torch._C._cuda_getCurrentRawStream(device.index)
+    key = device.index, stream
     known = _rooms.get(key)
     if known is None or known[0].numel() < 16 * stretches or known[1].numel() < slots:
         known = _rooms[key] = (torch.empty(16 * max(1 << 14, stretches), dtype=torch.int64, device=device),
@@ -142,11 +142,16 @@ def _addresses(cut, flats, device):
 def launch(cut, flats):
     """What a kernel is to be told of these tensors; all but where the numbers go."""
     device = flats[0].device
-    stretches, first, _, slot_of = cut.on(device)
-    hashes, factors, row_signs = tables(device).of_rows(cut.rows)
-    sums, ended = _room(device, cut.count, cut.slots)
-    made = _Launch(stretches=stretches.data_ptr(), slot_of=slot_of.data_ptr(), first=first.data_ptr(), hashes=hashes.data_ptr(), signs=_signs(device).data_ptr(),
-                   factors=factors.data_ptr(), row_signs=row_signs.data_ptr(), sums=sums.data_ptr(), ended=ended.data_ptr(), slots=cut.slots)
+    stream = torch._C._cuda_getCurrentRawStream(device.index)
+    room, known = _room(device, stream, cut.count, cut.slots), cut.tables.get((device, stream))
+    if known is None or known[1] is not room:
+        stretches, first, _, slot_of = cut.on(device)
+        held = hashes, factors, row_signs = tables(device).of_rows(cut.rows)
+        made = _Launch(stretches=stretches.data_ptr(), slot_of=slot_of.data_ptr(), first=first.data_ptr(), hashes=hashes.data_ptr(),
+                       signs=_signs(device).data_ptr(), factors=factors.data_ptr(), row_signs=row_signs.data_ptr(), sums=room[0].data_ptr(),
+                       ended=room[1].data_ptr(), slots=cut.slots)
+        known = cut.tables[device, stream] = (made, room, held)  # which keeps what lies at these addresses
+    made = _Launch.from_buffer_copy(known[0])
     if cut.tensors == 1:
         made.address = flats[0].data_ptr()
     else:
@@ -154,11 +159,10 @@ def launch(cut, flats):
     return made
 
 
-def measure(cut, flats, out=None):
-    """As native.measure(), on the tensors' device, without waiting for it. out: zeros for them."""
+def measure(cut, flats):
+    """As native.measure(), on the tensors' device, without waiting for it."""
     device = flats[0].device
-    if out is None:
-        out = torch.zeros((2 + PATTERNS) * cut.slots, dtype=torch.float64, device=device)
+    out = (torch.empty if cut.whole else torch.zeros)((2 + PATTERNS) * cut.slots, dtype=torch.float64, device=device)
     if cut.count:
         told = launch(cut, flats)
         told.out = out.data_ptr()
@@ -182,11 +186,8 @@ def again(cut, flats, before):
 
 def pick(cut, flats):
     """The elements of cut.kept, of contiguous tensors, as one float64 vector on their device."""
-    device, known = flats[0].device, cut.tables.setdefault("kept", {})
-    if device not in known:
-        counts = torch.tensor([len(kept) for kept in cut.kept])
-        known[device] = torch.repeat_interleave(counts).to(device), torch.cat(cut.kept).to(device)
-    tensors, places = known[device]
+    device = flats[0].device
+    tensors, places = cut.kept_on(device)
     out = torch.empty(len(places), dtype=torch.float64, device=device)
     if len(places):
         values = [ctypes.c_void_p(t.data_ptr()) for t in (_addresses(cut, flats, device), tensors, places, out)]

@@ -23,6 +23,36 @@ class Slice:
         return (flat if flat.dim() == 1 else flat.reshape(-1)).narrow(0, self.at, self.part.count)
 
 
+_splits = {}  # by the id of a list of slices: it, which keeps its id; numbers of a flat tensor; sizes of its pieces; of each slice its piece
+
+
+def _split(slices, count):
+    sizes, which, at = [], [0] * len(slices), 0
+    for n in sorted(range(len(slices)), key=lambda n: slices[n].at):
+        size, begin = slices[n].part.count, slices[n].at
+        if size and begin < at:
+            return None, None  # they overlap
+        if size and begin > at:
+            sizes.append(begin - at)
+        which[n] = len(sizes)
+        sizes.append(size)
+        at = begin + size if size else at
+    return sizes + [count - at], which
+
+
+def pieces(slices, flat):
+    """(slice, its values) of all slices of a flat tensor: views of it, by one call."""
+    flat, known = flat.detach().reshape(-1), _splits.get(id(slices))
+    if known is None or known[0] is not slices or known[1] != flat.numel() or len(known[3] or slices) != len(slices):
+        if len(_splits) >= 256:
+            _splits.clear()
+        known = _splits[id(slices)] = (slices, flat.numel(), *_split(slices, flat.numel()))
+    if known[2] is None:
+        return [(s, s.of(flat)) for s in slices]
+    made = flat.split(known[2])
+    return [(s, made[n]) for s, n in zip(slices, known[3])]
+
+
 class Layout(Hooks):
     """Parameters of `roots` that its optimizers move: several where a model has several."""
 
@@ -34,6 +64,7 @@ class Layout(Hooks):
         self._named_ids, self._by_id = None, None  # ids of the parameters when they were looked up, and {id: name}
         self.frozen, self._handles, self._recorder, self._watched = [], [], None, []
         self._buffers, self._changed = None, set()
+        self._labels = {}  # by place and name
         self.cut = {}  # by name the Part of a parameter that is no DTensor and that this rank has in part
         self.types = {}  # of what is shown in another type than it is kept in that type
 
@@ -204,14 +235,23 @@ class Layout(Hooks):
                 for group in optimizer.param_groups if group["params"]]
 
     def _seen(self, place, name, tensor):
+        """[what is shown of a tensor], or [] where it cannot be read."""
         try:
             flat, part = self.part(name, tensor)
             if part.summand is not None and place != "grad":
                 raise Unseen("its values are summands of several ranks (Partial)")
         except Unseen as error:
             unseen(f"{place} of {name} is not recorded: {error}")
-            return
-        yield f"{place}/{name}", flat, part
+            return ()
+        return ((self.label(place, name), flat, part),)
+
+    def label(self, place, name):
+        """PLACE/NAME, always the same text, whose hash is known."""
+        key = (place, name)
+        known = self._labels.get(key)
+        if known is None:
+            known = self._labels[key] = f"{place}/{name}"
+        return known
 
     def gradients(self, optimizer):
         scale = getattr(optimizer, "grad_scale", None)  # of GradScaler, for optimizers that unscale by themselves
@@ -221,16 +261,21 @@ class Layout(Hooks):
                 yield from self._seen("grad", name, gradient if scale is None else gradient / scale)
 
     def states(self):
-        mover = self.movers()
+        mover, is_fused = self.movers(), any(map(fused.is_fused, self.optimizers))
         for name, p in self.ordered(self.moved()):
             for key, value in (mover[id(p)].state.get(p) or {}).items():
-                shown = fused.state(mover[id(p)], p, key, value) if torch.is_tensor(value) and key != "step" and value.shape == p.shape else None
+                if not torch.is_tensor(value) or key == "step" or value.shape != p.shape:
+                    continue
+                shown = fused.state(mover[id(p)], p, key, value) if is_fused else (value, value.dtype)
                 if shown is not None:
                     yield from self._seen(f"state.{key}", name, self._typed(f"state.{key}/{name}", *shown))
 
     def parameters(self):
-        mover = self.movers()
+        mover, is_fused = self.movers(), self.makes()
         for name, p in self.ordered(self.moved()):
+            if not is_fused:
+                yield from self._seen("param", name, p)
+                continue
             values, kept = fused.master(mover[id(p)], p)
             yield from self._seen("param", name, self._typed(f"param/{name}", values, kept))
             if values is not p:
@@ -263,9 +308,8 @@ class FlatLayout(Layout):
             place = self.place(group)
             for flat in group["params"]:
                 gradient = self.gradient(flat)
-                for s in cut.get(id(flat), ()):
-                    if gradient is not None:
-                        yield f"{place}/{s.name}", s.of(gradient), s.part
+                if gradient is not None:
+                    yield from self._pieces(place, cut.get(id(flat), ()), gradient)
 
     def place(self, group):
         return "direction" if group.get("use_muon") else "grad"  # orthogonalised before this optimizer gets it
@@ -279,8 +323,8 @@ class FlatLayout(Layout):
             for key, value in (state or {}).items() if isinstance(state, dict) else ():
                 if torch.is_tensor(value) and value.numel() == flat.numel() and value.dim() > 0:
                     shown = fused.state(optimizer, flat, key, value)
-                    for s in cut.get(id(flat), ()) if shown is not None else ():
-                        yield f"state.{key}/{s.name}", s.of(self._typed(f"state.{key}/{s.name}", *shown)), s.part
+                    if shown is not None:
+                        yield from self._pieces(f"state.{key}", cut.get(id(flat), ()), *shown)
 
     def counters(self):
         for optimizer in self.optimizers:  # its groups may be empty between steps, as ZeRO-3's are
@@ -303,9 +347,13 @@ class FlatLayout(Layout):
     def parameters(self):
         cut, mover = self.slices(), self.movers()
         for flat in self.flats():
-            values, kept = fused.master(mover.get(id(flat)), flat)
-            for s in cut.get(id(flat), ()):
-                yield f"param/{s.name}", s.of(self._typed(f"param/{s.name}", values, kept)), s.part
+            yield from self._pieces("param", cut.get(id(flat), ()), *fused.master(mover.get(id(flat)), flat))
+
+    def _pieces(self, place, slices, values, kept=None):
+        """What is shown of the slices of a flat tensor."""
+        for s, flat in pieces(slices, values) if slices else ():
+            label = self.label(place, s.name)
+            yield label, self._typed(label, flat, kept or flat.dtype), s.part
 
 
 def _number(held):

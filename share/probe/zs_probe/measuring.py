@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Digests, sums of squares and sketches of many tensors at once, by the fastest way that a device has: on processors native.c,
 on GPUs kernels.cu, and PyTorch's own operations (sketch.py) where neither compiles. All of them compute the same."""
+import contextlib
 import functools
 
 import torch
@@ -9,7 +10,7 @@ from . import native, sketch
 from .cut import cut_of
 from .say import say
 
-_STAGED = 1 << 24  # bytes of a tensor that is copied
+_STAGED, _SMALL = 1 << 24, 1 << 16  # bytes of a tensor that is copied, on a GPU and on a processor
 _WAITING = 1 << 26  # bytes of copies, at most
 _MOST = 1 << 33  # elements that are read by one launch
 FEW = 1 << 26  # where the tensors are made for it alone, and live no longer
@@ -45,105 +46,125 @@ def prepare(device):
     way(device, torch.float32)
 
 
+_REAL = {torch.complex64: torch.float32, torch.complex128: torch.float64}
+
+
 def _flat(tensor):
-    if tensor.is_contiguous() and not tensor.is_complex():
-        return tensor
     tensor = tensor.detach()
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor)[..., 0]  # of complex numbers the real parts
     return tensor.contiguous().view(-1)
 
 
-def groups(items):
-    """Numbers of the items that one launch reads: of one device and type."""
-    if len(items) == 1:  # as in a hook
-        yield [0]
-        return
-    found = {}
-    for number, (flat, _) in enumerate(items):
-        key = (flat.get_device(), flat.dtype)
-        if key not in found:
-            found[key] = []
-        found[key].append(number)
-    for numbers in found.values():
-        group, size = [], 0
-        for number in numbers:
-            if group and size + items[number][1].count > _MOST:
-                yield group
-                group, size = [], 0
-            group.append(number)
-            size += items[number][1].count
-        yield group
+class Plan:
+    """How a list of tensors is read, planned once for lists of the same types and parts: those of one device and type by one launch."""
+
+    def __init__(self, kinds, parts):
+        self.kinds, self.parts = kinds, parts
+        self.plain = all(contiguous and kind not in _REAL for kind, _, contiguous in kinds)
+        self.launches = []  # (numbers of tensors, how they are read, their cut; None: by PyTorch's own operations)
+        self.places = [None] * len(parts)  # of each tensor (number of its Reading, first slot, slots)
+        self.picks = self.kept = None  # elements.take()
+        for numbers in self.groups():
+            kind, device, _ = kinds[numbers[0]]
+            how = way(device, _REAL.get(kind, kind))
+            cut = cut_of([parts[n] for n in numbers]) if how else None
+            for one in [numbers] if cut is not None else [[n] for n in numbers]:
+                for n, place in zip(one, cut.slots_of if cut is not None else [(0, sketch.ranges(parts[one[0]].of))]):
+                    self.places[n] = (len(self.launches), *place)
+                self.launches.append((one, how, cut))
+
+    def groups(self):
+        """Numbers of the tensors that one launch reads."""
+        found = {}
+        for number, (kind, device, _) in enumerate(self.kinds):
+            found.setdefault((device, kind), []).append(number)
+        for numbers in found.values():
+            group, size = [], 0
+            for number in numbers:
+                if group and size + self.parts[number].count > _MOST:
+                    yield group
+                    group, size = [], 0
+                group.append(number)
+                size += self.parts[number].count
+            yield group
+
+    def read(self, tensors, earlier=()):
+        """The Readings of such tensors. Nothing waits for a GPU. `earlier`: Readings of the same list before; only what differs from them
+        is read whole."""
+        tensors, made = tensors if self.plain else [_flat(tensor) for tensor in tensors], []
+        for number, (numbers, how, cut) in enumerate(self.launches):
+            if cut is None:
+                made.append(Reading(sketch.measure(tensors[numbers[0]].detach().view(-1), self.parts[numbers[0]]), self.places[numbers[0]][2]))
+                continue
+            flats = tensors if len(numbers) == len(tensors) else [tensors[n] for n in numbers]
+            before = earlier[number] if number < len(earlier) else None
+            if before is not None and before.cut is cut and before.numbers.device == flats[0].device:
+                digests, others = how.again(cut, flats, before.numbers)
+                made.append(Reading(others, cut.slots, cut, digests))
+            else:
+                made.append(Reading(how.measure(cut, flats), cut.slots, cut))
+        return made
+
+
+_plans = {}
+
+
+def plan_of(tensors, parts):
+    """The plan of a list; kept for the next time."""
+    kinds = tuple([(tensor.dtype, tensor.device, tensor.is_contiguous()) for tensor in tensors])
+    key = (kinds, tuple([part.mark for part in parts]))
+    known = _plans.get(key)
+    if known is None:
+        if len(_plans) >= 512:
+            _plans.clear()
+        known = _plans[key] = Plan(kinds, tuple(parts))
+    return known
 
 
 def read(items, earlier=()):
-    """Of each (flat tensor, Part) the (Reading, first slot, number of slots). Nothing waits for a GPU. `earlier`: Readings of
-    the same list before; only what differs from them is read whole."""
-    items = [(_flat(tensor), part) for tensor, part in items]
-    found, launches = [None] * len(items), 0
-    for numbers in groups(items):
-        flats, parts = [items[n][0] for n in numbers], [items[n][1] for n in numbers]
-        how = way(flats[0].device, flats[0].dtype)
-        cut = cut_of(parts) if how else None
-        if cut is None:
-            for n in numbers:
-                count = sketch.ranges(items[n][1].of)
-                found[n] = (Reading(sketch.measure(items[n][0].detach().view(-1), items[n][1]), count), 0, count)
-            continue
-        before = earlier[launches] if launches < len(earlier) else None
-        launches += 1
-        if before is not None and before.cut is cut and before.numbers.device == flats[0].device:
-            reading = _again(how, cut, flats, before)
-        else:
-            reading = Reading(how.measure(cut, flats), cut.slots, cut)
-        for n, (slot, count) in zip(numbers, cut.slots_of):
-            found[n] = (reading, slot, count)
-    return found
-
-
-def readings(found):
-    """The launches of what read() gave, in order."""
-    return list({id(reading): reading for reading, _, _ in found if reading.cut is not None}.values())
-
-
-def _again(how, cut, flats, before):
-    digests, numbers = how.again(cut, flats, before.numbers)
-    return Reading(numbers, cut.slots, cut, digests)
+    """Of each (tensor, Part) the (Reading, first slot, number of slots)."""
+    tensors, parts = zip(*items) if items else ((), ())
+    plan = plan_of(tensors, parts)
+    made = plan.read(tensors, earlier)
+    return [(made[number], slot, count) for number, slot, count in plan.places]
 
 
 class Stage:
-    """Reads tensors that live no longer than a hook, many at once: on a GPU it copies small ones, and reads the copies when
-    there are some; one by one each would cost this process more time than the GPU."""
+    """Reads tensors that live no longer than a hook, many at once: it copies small ones, and reads the copies when there are some; one by
+    one each would cost this process more time than its device. read_all(names, tensors, parts): what a list of them gives."""
 
     def __init__(self, read_all):
-        self._read, self._waiting, self._most = read_all, {}, None
+        self._read, self._waiting, self._most, self._made = read_all, {}, None, []
 
-    def add(self, row, tensor, part):
-        """row.measured is there after flush(). Where no gradients are computed."""
+    def add(self, name, tensor, part):
+        """Where no gradients are computed."""
         size = tensor.element_size() * part.count
-        if not tensor.is_cuda or size > _STAGED or size == 0 or tensor.is_complex():
-            row.measured, = self._read([(tensor, part)])
+        if size > (_STAGED if tensor.is_cuda else _SMALL) or size == 0 or tensor.is_complex():
+            self._made.append(self._read([name], [tensor], [part]))
             return
-        if self._most is None:
-            self._most = min(_WAITING, max(_STAGED, torch.cuda.memory_allocated(tensor.device) // 200))
-        key = torch._C._cuda_getCurrentRawStream(tensor.get_device())
-        if key not in self._waiting:
-            self._waiting[key] = [0, [], torch.cuda.current_stream(tensor.device)]
-        waiting = self._waiting[key]
-        if waiting[0] + size > self._most:
+        key = torch._C._cuda_getCurrentRawStream(tensor.get_device()) if tensor.is_cuda else None
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            if self._most is None:
+                self._most = min(_WAITING, max(_STAGED, torch.cuda.memory_allocated(tensor.device) // 200)) if tensor.is_cuda else _STAGED
+            waiting = self._waiting[key] = [0, [], [], [], torch.cuda.current_stream(tensor.device) if tensor.is_cuda else None]
+        elif waiting[0] + size > self._most:
             self._flush(waiting)
         waiting[0] += size
-        waiting[1].append((row, tensor.clone(memory_format=torch.contiguous_format), part))
+        waiting[1].append(name)
+        waiting[2].append(tensor.clone(memory_format=torch.contiguous_format))
+        waiting[3].append(part)
 
     def _flush(self, waiting):
-        items, waiting[0], waiting[1] = waiting[1], 0, []
-        if items:
-            with torch.cuda.stream(waiting[2]):
-                for (row, *_), measured in zip(items, self._read([(copy, part) for _, copy, part in items])):
-                    row.measured = measured
+        lists, waiting[:4] = waiting[1:4], [0, [], [], []]
+        if lists[0]:
+            with torch.cuda.stream(waiting[4]) if waiting[4] is not None else contextlib.nullcontext():
+                self._made.append(self._read(*lists))
 
     def flush(self):
-        """Reads what waits."""
+        """What was read of all that was added since the last call."""
         for waiting in self._waiting.values():
             self._flush(waiting)
-        self._waiting, self._most = {}, None
+        made, self._made, self._waiting, self._most = self._made, [], {}, None
+        return made

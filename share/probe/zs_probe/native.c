@@ -202,6 +202,18 @@ void zs_measure(const struct Stretch* stretches, int64_t count, const char* cons
   }
 }
 
+// The elements at `places` of tensors of one type, in float64.
+void zs_pick(const char* const* addresses, const int64_t* tensors, const int64_t* places, int type, int64_t count, double* out) {
+  for (int64_t i = 0; i < count; ++i) {
+    char held[LANES * 8] = {0};
+    memcpy(held, addresses[tensors[i]] + places[i] * kSize[type], (size_t)kSize[type]);
+    Bits bits;
+    Numbers values;
+    load(held, type, &bits, &values);
+    out[i] = values[0];
+  }
+}
+
 // Where a row's numbers lie among those that came from a device: of `count` slots.
 struct Place {
   int64_t digests, squares, sketch, count;
@@ -256,6 +268,24 @@ int64_t zs_rows(int64_t count, const char* heads, const int64_t* sizes, const st
     to = text_of(to, ", \"sketch\": \"");
     to = base64(to, (const unsigned char*)(numbers + p->sketch), p->count * PATTERNS * 8);
     to = text_of(to, "\"}");
+  }
+  return to - begin;
+}
+
+// Puts behind each head the text of its elements: `counts` numbers from `places` on; none where there are 0. `to`: room for the heads, and
+// for 32 and 11 for each number, a row. Writes what they are long then to `sizes`; returns the bytes written.
+int64_t zs_heads(int64_t count, const char* heads, int64_t* sizes, const int64_t* places, const int64_t* counts, const double* numbers, char* to) {
+  char* const begin = to;
+  for (int64_t row = 0; row < count; ++row) {
+    memcpy(to, heads, (size_t)sizes[row]);
+    char* const from = to;
+    to += sizes[row], heads += sizes[row];
+    if (counts[row]) {
+      to = text_of(to, ", \"elements\": \"");
+      to = base64(to, (const unsigned char*)(numbers + places[row]), counts[row] * 8);
+      to = text_of(to, "\"");
+    }
+    sizes[row] = to - from;
   }
   return to - begin;
 }

@@ -89,6 +89,8 @@ def library():
     p, n, i = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
     made.zs_measure.argtypes, made.zs_measure.restype = (p, n, p, p, i, i, p, p, p, i, p, n, p, p), None
     made.zs_rows.argtypes, made.zs_rows.restype = (n, ctypes.c_char_p, p, p, ctypes.c_char_p, p, p), n
+    made.zs_heads.argtypes, made.zs_heads.restype = (n, ctypes.c_char_p, p, p, p, ctypes.c_char_p, p), n
+    made.zs_pick.argtypes, made.zs_pick.restype = (p, p, p, i, n, p), None
     return made
 
 
@@ -120,9 +122,23 @@ def again(cut, flats, before):
     return digests[:cut.slots], measure(cut, flats, wanted=wanted) if wanted.any() else digests.new_zeros((2 + PATTERNS) * cut.slots)
 
 
-def rows(heads, places, numbers):
-    """(JSON texts of rows, joined by commas; their digests): see writer.finish(). `places` has four numbers for each."""
-    sizes, digests = array.array("q", map(len, heads)), array.array("Q", bytes(8 * len(heads)))
-    to = ctypes.create_string_buffer(sum(sizes) + 160 * len(heads) + 88 * sum(places[3::4]))
-    size = library().zs_rows(len(heads), b"".join(heads), sizes.buffer_info()[0], places.buffer_info()[0], numbers, digests.buffer_info()[0], to)
-    return to.raw[:size], digests.tolist()
+def pick(cut, flats):
+    """The elements of cut.kept, as one float64 vector."""
+    tensors, places = cut.kept_on(torch.device("cpu"))
+    addresses = (ctypes.c_void_p * cut.tensors)(*[flat.data_ptr() for flat in flats])
+    out = torch.empty(len(places), dtype=torch.float64)
+    library().zs_pick(addresses, tensors.data_ptr(), places.data_ptr(), _TYPES[flats[0].dtype], len(places), out.data_ptr())
+    return out
+
+
+def rows(heads, places, elements, numbers):
+    """(JSON texts of rows, joined by commas; their digests): see writer.finish()."""
+    count = len(heads)
+    sizes, digests, text = array.array("q", map(len, heads)), array.array("Q", bytes(8 * count)), b"".join(heads)
+    if elements is not None:
+        to = ctypes.create_string_buffer(len(text) + 32 * count + 11 * sum(elements[1]))
+        library().zs_heads(count, text, sizes.buffer_info()[0], elements[0].buffer_info()[0], elements[1].buffer_info()[0], numbers, to)
+        text = to
+    to = ctypes.create_string_buffer(sum(sizes) + 160 * count + 88 * sum(places[3::4]))
+    size = library().zs_rows(count, text, sizes.buffer_info()[0], places.buffer_info()[0], numbers, digests.buffer_info()[0], to)
+    return ctypes.string_at(to, size), digests

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The part of a tensor that a rank holds, and how to find it: of DTensors from their placements."""
+import itertools
 import math
 
 import torch
+
+
+_marks, _next = {}, itertools.count()
 
 
 class Part:
@@ -18,6 +22,7 @@ class Part:
         self.begin, self.count = begin, self.of if count is None else count
         self.index, self.runs, self.kept = index, runs, None
         self.key = (self.begin, self.count, self.of) if index is None else repr((runs, self.shape))  # parts of equal keys are cut alike
+        self.mark = _marks.setdefault((self.key, self.dims), next(_next))  # one number for all that are equal
 
     def sliced(self, begin, end):
         """The part that is the elements [begin, end) of this one's."""
@@ -48,12 +53,14 @@ def whole(tensor):
 
 def held(tensor):
     """(values, Part) of what this rank holds of a tensor: the part may be of a summand. Raises Unseen."""
-    if type(tensor) in _PLAIN or not is_dtensor(tensor):
+    if type(tensor) in _PLAIN:
         return tensor, whole(tensor)
     spec = getattr(tensor, "_spec", None)
-    known = _of_spec.get(id(spec))
+    known = None if spec is None else _of_spec.get(id(spec))
     if known is not None and type(tensor._local_tensor) is torch.Tensor and tensor._local_tensor.shape == known[2]:
         return tensor._local_tensor, known[0]
+    if not is_dtensor(tensor):
+        return tensor, whole(tensor)
     local, part = _held(tensor)
     if spec is not None and type(local) is torch.Tensor:
         if len(_of_spec) >= 1 << 14:

@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records the steps of a model's optimizers: what a layout shows of its tensors, in causal order."""
-import hashlib
 import os
-import random
 import sys
 
 import torch
 
-from . import elements, measuring, say as said_so, schedules, sketch
+from . import elements, measuring, say as said_so, schedules, singles, sketch
 from .boot import how_it_ends, inside
 from .cost import Cost
 from .environment import environment
-from .hooks import is_texts, tensors_in
+from .hooks import tensors_in
 from .part import is_dtensor, whole
 from .say import guarded, say, unseen
 from .sketch import perturb, samples
-from .writer import Pen, Row, Taken, Transfer, Writer, finish, raw, vectors
+from .writer import Listed, Pen, Rows, Taken, Transfer, Writer, digests_of, finish, moved, rows_of, texts_of
 
 _MASK = (1 << 64) - 1
 _GOLDEN, _ROW = 100_000, 185  # bytes: of a golden, beside its floor of as many; of a row with a short sketch
@@ -44,7 +42,7 @@ class Recorder:
         self._found, self._computed, self._left, self._digests = None, None, (None, ()), {}
         self._pen, self._cost, self._written, self._started = Pen(), Cost(every is None and not sketch.SHORT), 0, False
         self._since, self._told = None if every is None else 0, 0  # the stride holds from this step on; sentences that the record has
-        self._stage = measuring.Stage(self._cost.read)
+        self._stage = measuring.Stage(self._listed)
         for device in layout.devices():
             measuring.prepare(device)  # what is made once is no cost of a step
 
@@ -69,9 +67,8 @@ class Recorder:
                 self._micro[root] = self._micro.get(root, 0) + 1
                 fired.clear()
             fired.add(name)
-            row = Row(name, gradient.dtype, part, None, (("micro", self._micro.get(root, 0)), ("by", by)))
-            self._stage.add(row, gradient.detach() if gradient.requires_grad else gradient, part)
-            self._locals.append(row)
+            more = (("micro", self._micro.get(root, 0)), ("by", by))
+            self._stage.add((name, more), gradient.detach() if gradient.requires_grad else gradient, part)
 
     @guarded
     def samples(self, tensors, targets=None):
@@ -92,9 +89,10 @@ class Recorder:
             unseen(f"outputs of {name} are not recorded: their first axis is not that of samples")
             return
         with self._cost, torch.no_grad():
-            made = [(sample, whole(sample)) for sample in tensor.detach().unbind()]
-            for number, ((sample, part), measured) in enumerate(zip(made, self._cost.read(made))):
-                self._outputs.append((micro, number, Row(name, sample.dtype, part, measured)))
+            made = tensor.detach().unbind()
+            if made:
+                plan = measuring.plan_of(made, [whole(sample) for sample in made])
+                self._outputs.append((micro, name, plan, self._cost.read(plan, made)))
 
     def left(self):
         """The end of a forward: what runs modules after it, in backward, computes again what was there before."""
@@ -114,16 +112,13 @@ class Recorder:
         self._computed = computed or self._computed
         if self._found is None and self._left[0] == self.step:
             with self._cost, torch.no_grad():
-                self._found = self._taken(self.layout.parameters(), self._left[1])
-                for row in self._found:
-                    place, _, name = row.name.partition("/")
-                    row.name = _BEGIN[place] + name
+                self._found = self._taken(self.layout.parameters(), self._left[1], begin=True)
 
     @guarded
     def backward(self, loss):
         """The loss that a micro-batch's backward begins with."""
         if self.due() and len(self._losses) < 4096:
-            self._losses.append(_single(loss))
+            self._losses.append(singles.single(loss))
 
     @property
     def begun(self):
@@ -135,9 +130,9 @@ class Recorder:
         """A number of this step: norm, clip, loss_scale."""
         if self.due() and value is not None:
             if is_dtensor(value) and any(p.is_partial() for p in value.placements):
-                self._scalars[name + "_squares"] = _squares(value)
+                self._scalars[name + "_squares"] = singles.squares(value)
             else:
-                self._scalars[name] = _single(value)
+                self._scalars[name] = singles.single(value)
 
     @guarded
     def clipped(self, norm, bound, norm_type=2.0, parameters=None):
@@ -153,7 +148,7 @@ class Recorder:
 
     def loss(self, value):
         """The loss of the step, if it is to be compared. A number of a GPU is waited for where it is written alone."""
-        self._loss = _single(value)
+        self._loss = singles.single(value)
 
     @guarded
     def before(self, optimizer):
@@ -168,7 +163,7 @@ class Recorder:
         if not self._due_now:
             return
         with self._cost, torch.no_grad():
-            self._stage.flush()
+            self._locals += self._stage.flush()
             self._take(self.layout.gradients(optimizer), measuring.FEW if getattr(optimizer, "grad_scale", None) is not None else None)
             self._groups.extend(self.layout.options(optimizer))
             if not self._schedules:
@@ -246,8 +241,8 @@ class Recorder:
             return {}
         try:
             with torch.no_grad():
-                rows = [row for row in self._taken(self.layout.parameters()) if row.name.startswith("param/")]
-            return dict(zip((row.name for row in rows), finish(rows, Transfer([row.measured[0] for row in rows], vectors(rows)))[1]))
+                found = digests_of(self._taken(self.layout.parameters()))
+            return {name: digest for name, digest in found.items() if name.startswith("param/")}
         except Exception:  # noqa: BLE001  what the training has taken apart is not its last state
             return {}
 
@@ -282,13 +277,13 @@ class Recorder:
         if not self._started and self._writer:
             self._started = True
             with torch.no_grad():
-                rows = self._taken(self.layout.states()) + self._taken(self.layout.parameters()) + self._taken(self.layout.buffers(True))
-            transfer, said = Transfer([row.measured[0] for row in rows], vectors(rows)), {"start": self.step - 1, "counted": self._counted}
+                lists = self._taken(self.layout.states()) + self._taken(self.layout.parameters())
+                buffers = self._taken(self.layout.buffers(True))
+            transfer, said = moved(lists + buffers), {"start": self.step - 1, "counted": self._counted}
 
             def start():
-                texts, digests = finish(rows, transfer)
-                self._constant = {row.name: digest for row, digest in zip(rows, digests) if row.name.startswith("buffer/")}
-                self._writer.line(said, tensors=texts)
+                self._constant = digests_of(buffers, transfer)
+                self._writer.line(said, tensors=texts_of(lists + buffers, transfer))
 
             self._pen.later(start, transfer.waits)
 
@@ -324,41 +319,51 @@ class Recorder:
     def _continues(self, taken):
         """Whether the parameters are those that the training of that folder left."""
         with torch.no_grad():
-            rows = self._taken(self.layout.parameters())
-        digests = finish(rows, Transfer([row.measured[0] for row in rows], vectors(rows)))[1]
-        return bool(rows) and all(taken.left.get(row.name) == digest for row, digest in zip(rows, digests) if row.name.startswith("param/"))
+            found = digests_of(self._taken(self.layout.parameters()))
+        return bool(found) and all(taken.left.get(name) == digest for name, digest in found.items() if name.startswith("param/"))
 
-    def _taken(self, shown, earlier=(), keep=False):
-        """Rows of what a layout shows."""
+    def _listed(self, said, tensors, parts, earlier=(), types=None, kept=False):
+        """The Listed of a list of tensors. types: None, or theirs where a layout shows them in others; kept: with their elements."""
+        plan = measuring.plan_of(tensors, parts)
+        readings = self._cost.read(plan, tensors, earlier)
+        return Listed(rows_of(said, plan, types), readings, elements.take(plan, tensors) if kept else ())
+
+    def _taken(self, shown, earlier=(), keep=False, begin=False):
+        """What was read of all that a layout shows: a list of one Listed, or of none. begin: as forward finds it."""
         shown = list(shown)
+        if not shown:
+            return []
         if keep and (self.values is True or (self.values and self.step in self.values)):
             self._kept.update((name, flat.detach().clone().reshape(-1)) for name, flat, part in shown if part.index is None)
-        items = [(flat, part) for _, flat, part in shown]
-        found = self._cost.read(items, earlier)
-        some = [None] * len(items) if sketch.SHORT else elements.take(items)
-        return [Row(name, self.layout.types.get(name, flat.dtype), part, measured, () if part.summand is None else (("by", part.summand),), kept) for (name, flat, part), measured, kept in zip(shown, found, some)]
+        names, tensors, parts = zip(*shown)
+        kinds = self.layout.types and tuple([self.layout.types.get(name, tensor.dtype) for name, tensor in zip(names, tensors)])
+        if any([part.summand is not None for part in parts]):
+            names = [name if part.summand is None else (name, (("by", part.summand),)) for name, part in zip(names, parts)]
+        if begin:
+            names = tuple([_BEGIN[place] + name for place, _, name in [name.partition("/") for name in names]])
+        return [self._listed(names, tensors, parts, earlier, kinds or None, not sketch.SHORT)]
 
     def _take(self, shown, most=None):
-        """Rows of this step. most: elements that are held at once, where a layout makes tensors as it shows them."""
-        rows, waiting, held = [], [], 0
-        for item in shown:
+        """Lists of this step. most: elements that are held at once, where a layout makes tensors as it shows them."""
+        lists, waiting, held = [], [], 0
+        for item in shown if most else ():
             waiting.append(item)
             held += item[2].count
-            if most and held > most:
-                rows += self._taken(waiting, keep=True)
+            if held > most:
+                lists += self._taken(waiting, keep=True)
                 waiting, held = [], 0
-        rows += self._taken(waiting, keep=True)
-        self._rows += rows
-        return rows
+        lists += self._taken(waiting if most else shown, keep=True)
+        self._rows += lists
+        return lists
 
     def _take_after(self, state=True):
         with torch.no_grad():
             most = measuring.FEW if self.layout.makes() else None
             if state:
                 self._take(self.layout.states(), most)
-            rows = self._take(self.layout.parameters(), most)
+            lists = self._take(self.layout.parameters(), most)
             self._buffers = self._taken(self.layout.buffers())
-        self._left = (self.step, measuring.readings([row.measured for row in rows]))
+        self._left = (self.step, [reading for one in lists for reading in one.readings])
 
     def _write(self, only=None):
         """Begins to move the step's numbers; the pen writes them when they are there. only: places, of a row that has no others."""
@@ -366,7 +371,7 @@ class Recorder:
             return
         scalars = {key: value for key, value in {**self.layout.scalars(), **self._scalars}.items() if value is not None}
         said = {"step": self.step, "computed": self._computed, "loss": self._loss, "losses": self._losses, "scalars": scalars,
-                "groups": self._groups, "schedules": self._schedules, "batch": self._batch, "targets": self._targets, "rng": _generators(),
+                "groups": self._groups, "schedules": self._schedules, "batch": self._batch, "targets": self._targets, "rng": singles.generators(),
                 "counters": []}
         counted, steps = [], []
         for names, count in () if only else self.layout.counters():
@@ -381,35 +386,38 @@ class Recorder:
             said["unseen"] = new
         rows, found, outputs, micros, kept, step = self._rows, self._found or [], self._outputs, self._locals, self._kept, self.step
         buffers = self._buffers
-        joined, place = _joined(tensors_in([said[key] for key in ("loss", "losses", "scalars", "groups", "targets", "counters")]))
-        transfer = Transfer([row.measured[0] for row in (*rows, *found, *micros, *buffers, *(row for _, _, row in outputs))],
-                            [*joined, *self._batch, *vectors((*rows, *found, *buffers))])
+        joined, place = singles.joined(tensors_in([said[key] for key in ("loss", "losses", "scalars", "groups", "targets", "counters")]))
+        lists = (*rows, *found, *micros, *buffers)
+        transfer = Transfer([reading for one in (*(one.readings for one in lists), *(held for *_, held in outputs)) for reading in one],
+                            [*joined, *self._batch, *(vector for one in lists for vector in one.elements)])
         timed = self._cost.timed()
 
         def write():
             said["batch"] = [[f"{digest & _MASK:016x}" for digest in transfer.numbers(vector, "q")] for vector in said["batch"]]
-            singles = [number for vector in joined for number in transfer.numbers(vector)]
+            values = [number for vector in joined for number in transfer.numbers(vector)]
             for key in ("loss", "losses", "scalars", "groups", "counters"):
-                said[key] = _numbers(said[key], lambda t: singles[place[id(t)]])
-            said["targets"] = _numbers(said["targets"], lambda t: int(singles[place[id(t)]]))
-            said["counters"] = _by_value(zip(counted, said["counters"]))
+                said[key] = singles.numbers(said[key], lambda t: values[place[id(t)]])
+            said["targets"] = singles.numbers(said["targets"], lambda t: int(values[place[id(t)]]))
+            said["counters"] = singles.by_value(zip(counted, said["counters"]))
             said["values"] = self._writer.values(step, kept) if kept else None
-            for micro, number, row in outputs:
-                row.more = (("sample", said["batch"][micro][number]),)
-            made, digests = finish(rows, transfer)
-            begun = dict(zip((row.name for row in found), finish(found, transfer)[1]))
-            changed = [row for row in found if begun[row.name] != self._digests.get(row.name, begun[row.name])]
-            self._digests = {_BEGIN[kind] + of: digest for (kind, _, of), digest in zip((row.name.partition("/") for row in rows), digests)
-                             if kind in _BEGIN}
-            moved = [row for row, digest in zip(buffers, finish(buffers, transfer)[1]) if self._constant.get(row.name) != digest]
-            for row in moved:
-                self._constant.pop(row.name, None)
-            self._writer.line(said, outputs=finish([row for _, _, row in outputs], transfer)[0], locals=finish(micros, transfer)[0],
-                              tensors=b", ".join(text for text in (finish(changed, transfer)[0], made, finish(moved, transfer)[0]) if text))
+            samples = [Listed(Rows([(name, (("sample", digest),)) for digest in said["batch"][micro]], plan), held) for micro, name, plan, held in outputs]
+            made = [finish(one, transfer) for one in rows]
+            changed = texts_of(found, transfer, lambda name, digest: self._digests.get(name, digest) != digest)
+            self._digests = {name: digests[n] for one, (_, digests) in zip(rows, made) for n, name in _found(one.rows)}
+            written = texts_of(buffers, transfer, self._changes)
+            self._writer.line(said, outputs=texts_of(samples, transfer), locals=texts_of(micros, transfer),
+                              tensors=b", ".join(text for text in (changed, *(text for text, _ in made), written) if text))
             timed()
 
         self._pen.later(write, transfer.waits)
         self._written = self.step
+
+    def _changes(self, name, digest):
+        """Whether a buffer has changed since the start."""
+        if self._constant.get(name) == digest:
+            return False
+        self._constant.pop(name, None)
+        return True
 
     def _clear(self):
         self._stage.flush()
@@ -418,6 +426,14 @@ class Recorder:
         self._locals, self._micro, self._fired = [], {}, {}
         self._outputs, self._inside = [], False
         self._rows, self._kept, self._groups, self._schedules, self._stepped = [], {}, [], [], set()
+
+
+def _found(rows):
+    """(number, name as forward finds it) of the parameters among rows."""
+    if rows.found is None:
+        places = [name.partition("/") for name in rows.names]
+        rows.found = [(number, _BEGIN[place] + name) for number, (place, _, name) in enumerate(places) if place in _BEGIN]
+    return rows.found
 
 
 def _loop():
@@ -430,64 +446,3 @@ def _loop():
             return f"{program} {sys.modules[program].__version__}"
         frame = frame.f_back
     return ""
-
-
-def _single(value):
-    """A number, as it lies on its device; without a collective: None where it is a summand of several ranks."""
-    if not torch.is_tensor(value):
-        return float(value)
-    if is_dtensor(value):
-        if any(not p.is_replicate() for p in value.placements):
-            return None
-        value = value.to_local()
-    return value.detach()
-
-
-def _squares(norm):
-    """Of a norm that is not joined over the ranks yet this rank's share of its square; None: another rank has it too."""
-    if any(getattr(p, "norm_type", 2) != 2 for p in norm.placements):
-        return None
-    mesh = norm.device_mesh
-    if any(at and not p.is_partial() for at, p in zip(mesh.get_coordinate(), norm.placements)):
-        return None
-    return norm.to_local().detach().double().square()
-
-
-def _joined(tensors):
-    """(vectors of the first element of each, one of each type and device; the place of each tensor's, by its id)."""
-    kinds, place = {}, {}
-    for t in tensors:
-        kinds.setdefault((t.get_device(), t.dtype, t.dim() == 0), {})[id(t)] = t.detach()
-    for held in kinds.values():
-        for key in held:
-            place[key] = len(place)
-    return [torch.stack([t if single else t.reshape(-1)[0] for t in held.values()]).double() for (_, _, single), held in kinds.items()], place
-
-
-def _numbers(value, number):
-    """The same with numbers in place of tensors."""
-    if torch.is_tensor(value):
-        return number(value)
-    if isinstance(value, dict):
-        return {key: _numbers(held, number) for key, held in value.items()}
-    return [_numbers(held, number) for held in value] if isinstance(value, (list, tuple)) and not is_texts(value) else value
-
-
-def _by_value(counters):
-    """{"5": names} of [names, 5.0]."""
-    found = {}
-    for names, count in counters:
-        text = str(int(count)) if float(count).is_integer() else repr(float(count))
-        found.setdefault(text, []).extend(names)
-    return found
-
-
-def _generators():
-    """A digest of each random generator's state."""
-    def of(data):
-        return hashlib.blake2b(data, digest_size=8).hexdigest()
-
-    found = {"python": of(repr(random.getstate()).encode()), "torch": of(raw(torch.get_rng_state()))}
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        found["cuda"] = of(raw(torch.cuda.get_rng_state()))
-    return found

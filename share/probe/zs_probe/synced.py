@@ -16,7 +16,7 @@ from . import measuring, names, sketch
 from .part import Part, Unseen, held
 from .recorder import ranks
 from .say import unseen
-from .writer import Row, Transfer, Writer, finish, type_name
+from .writer import Listed, Rows, Writer, finish, moved, type_name
 
 _FLOATS = {torch.float32: (torch.bfloat16, torch.float16), torch.bfloat16: (torch.float32,), torch.float16: (torch.float32,)}
 _STRIPPED = re.compile(r"(^|\.)(_fsdp_wrapped_module|_checkpoint_wrapped_module|_orig_mod|base_model\.model|base_layer|modules_to_save\.default)(?=\.|$)")
@@ -73,9 +73,12 @@ def close():
 
 
 def _texts(rows):
-    found = measuring.read([(flat, part) for _, flat, part, _ in rows])
-    made = [Row(name, flat.dtype, part, one, more) for (name, flat, part, more), one in zip(rows, found)]
-    return finish(made, Transfer([one.measured[0] for one in made]))[0]
+    if not rows:
+        return b""
+    said, tensors, parts = zip(*(((name, more), flat, part) for name, flat, part, more in rows))
+    plan = measuring.plan_of(tensors, parts)
+    made = Listed(Rows(said, plan), plan.read(tensors))
+    return finish(made, moved([made]))[0]
 
 
 # ---- tensors and their names

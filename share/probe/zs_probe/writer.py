@@ -115,62 +115,107 @@ def _copied(device, held):
     return copy, event
 
 
-class Row:
-    """A tensor that was read: what read() gave of it, and what else is said of it."""
-    __slots__ = ("name", "dtype", "part", "more", "measured", "elements")
+class Rows:
+    """What is said of a list of tensors before their numbers; made once for lists that are alike. said: of each PLACE/PARAMETER, or
+    that and what else is said of it. types: theirs, where they are not those of the plan's tensors."""
 
-    def __init__(self, name, dtype, part, measured, more=(), elements=None):
-        self.name, self.dtype, self.part, self.measured, self.more, self.elements = name, dtype, part, measured, more, elements
+    def __init__(self, said, plan, types=None):
+        pairs = [(one, ()) if isinstance(one, str) else one for one in said]
+        self.plan, self.names = plan, [name for name, _ in pairs]
+        self.heads = [_head(name, kind, part, more) for (name, more), kind, part in
+                      zip(pairs, types or [kind for kind, _, _ in plan.kinds], plan.parts)]
+        self._at, self._places, self.found = None, None, None  # found: recorder.py
+
+    def find(self, bases, vectors):
+        """(four numbers of each row: where its digests, sums of squares and sketch begin among those of a transfer, and slots; (where its
+        elements begin, how many), or None)."""
+        at = (bases, vectors)
+        if self._at != at:
+            places = array.array("q")
+            for number, slot, count in self.plan.places:
+                digests, squares, sketch = bases[number]
+                places.extend((digests + slot, squares + slot, sketch + 8 * slot, count))
+            kept = [(0, 0) if one is None else (vectors[one[0]] + one[1], one[2]) for one in self.plan.kept] if vectors else None
+            self._places = places, kept and tuple(array.array("q", column) for column in zip(*kept))
+            self._at = at
+        return self._places
 
 
-def vectors(rows):
-    """The vectors of rows' elements, each once."""
-    return list({id(row.elements[0]): row.elements[0] for row in rows if row.elements}.values())
+class Listed:
+    """A list of tensors that was read: Rows, Readings, vectors of elements."""
+    __slots__ = ("rows", "readings", "elements")
+
+    def __init__(self, rows, readings, elements=()):
+        self.rows, self.readings, self.elements = rows, readings, elements
 
 
-_heads = {}
+_rows_of = {}
 
 
-def _head(row):
-    """What is said of a row before its numbers, as JSON that is not closed."""
-    key = (row.name, row.dtype, row.part.key, row.part.dims, row.more)
-    known = _heads.get(key)
+def rows_of(said, plan, types=None):
+    """The Rows of a list; kept for the next time."""
+    key = (tuple(said), plan, types)
+    known = _rows_of.get(key)
     if known is None:
-        if len(_heads) > 1 << 16:
-            _heads.clear()
-        said = {"name": row.name, **dict(row.more), "dtype": type_name(row.dtype), "of": row.part.of, "shape": row.part.dims,
-                "begin": row.part.begin, "count": row.part.count}
-        if row.part.runs is not None:
-            said["runs"] = row.part.runs
-        known = _heads[key] = json.dumps(said)[:-1].encode()
+        if len(_rows_of) >= 1 << 10:
+            _rows_of.clear()
+        known = _rows_of[key] = Rows(said, plan, types)
     return known
 
 
-def finish(rows, transfer):
-    """(the JSON texts of rows, joined by commas; their digests)."""
-    places, heads, known, numbers = [], [], {}, memoryview(transfer.bytes())
-    for row in rows:
-        held, slot, count = row.measured
-        at = known.get(id(held))
-        if at is None:
-            first = transfer.place(held.numbers)
-            at = known[id(held)] = (first if held.digests is None else transfer.place(held.digests), first + held.slots, first + 2 * held.slots)
-        places += (at[0] + slot, at[1] + slot, at[2] + 8 * slot, count)
-        head = _head(row)
-        if row.elements is not None:
-            vector, at, count = row.elements
-            begin = known.get(id(vector))
-            if begin is None:
-                begin = known[id(vector)] = transfer.place(vector)
-            head = b'%s, "elements": "%s"' % (head, binascii.b2a_base64(numbers[(begin + at) * 8:(begin + at + count) * 8], newline=False))
-        heads.append(head)
-    return (native.rows if native.library() else _rows)(heads, array.array("q", places), transfer.bytes())
+def _head(name, kind, part, more):
+    """What is said of a row before its numbers, as JSON that is not closed."""
+    said = {"name": name, **dict(more), "dtype": type_name(kind), "of": part.of, "shape": part.dims, "begin": part.begin, "count": part.count}
+    if part.runs is not None:
+        said["runs"] = part.runs
+    return json.dumps(said)[:-1].encode()
 
 
-def _rows(heads, places, numbers):
+def moved(lists):
+    """A Transfer of the lists alone."""
+    return Transfer([reading for one in lists for reading in one.readings], [vector for one in lists for vector in one.elements])
+
+
+def finish(listed, transfer, only=None):
+    """(the JSON texts of a list's rows, joined by commas; their digests). only: numbers of rows."""
+    bases = []
+    for held in listed.readings:
+        first = transfer.place(held.numbers)
+        bases.append((first if held.digests is None else transfer.place(held.digests), first + held.slots, first + 2 * held.slots))
+    places, elements = listed.rows.find(tuple(bases), tuple([transfer.place(vector) for vector in listed.elements]))
+    heads = listed.rows.heads
+    if only is not None:
+        heads = [heads[n] for n in only]
+        places = array.array("q", [place for n in only for place in places[4 * n:4 * n + 4]])
+        elements = elements and tuple(array.array("q", [column[n] for n in only]) for column in elements)
+    return (native.rows if native.library() else _rows)(heads, places, elements, transfer.bytes())
+
+
+def texts_of(lists, transfer, chosen=None):
+    """The texts of all lists. chosen: a function of a row's name and digest that says whether it is one of them."""
+    texts = []
+    for one in lists:
+        text, digests = finish(one, transfer)
+        if chosen is not None:
+            numbers = [n for n, (name, digest) in enumerate(zip(one.rows.names, digests)) if chosen(name, digest)]
+            text = finish(one, transfer, numbers)[0] if numbers else b""
+        texts.append(text)
+    return b", ".join(text for text in texts if text)
+
+
+def digests_of(lists, transfer=None):
+    """{name: digest} of what was read."""
+    transfer = transfer or moved(lists)
+    return {name: digest for one in lists for name, digest in zip(one.rows.names, finish(one, transfer)[1])}
+
+
+def _rows(heads, places, elements, numbers):
     """As native.rows()."""
-    texts, digests = [], []
+    texts, digests, held = [], array.array("Q"), memoryview(numbers)
     for i, head in enumerate(heads):
+        if elements is not None and elements[1][i]:
+            begin, end = 8 * elements[0][i], 8 * (elements[0][i] + elements[1][i])
+            head = b'%s, "elements": "%s"' % (head, binascii.b2a_base64(held[begin:end], newline=False))
         at, squares, sketch, count = places[4 * i:4 * i + 4]
         digest = sum(struct.unpack_from(f"={count}q", numbers, at * 8)) & _MASK
         squared = functools.reduce(operator.add, struct.unpack_from(f"={count}d", numbers, squares * 8))  # sum() rounds otherwise since Python 3.12

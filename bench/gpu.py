@@ -15,7 +15,8 @@ Several ranks are started by torchrun. Rank 0 prints a line a step, "step SECOND
   llama llama-fp8               the same of a Llama, with float32 masters and reductions; float8 by torchao, tensorwise,
                                 with gathers in float8; llama-fp8-rowwise; llama-8bit, with torchao's AdamW8bit; llama-long,
                                 whose backward makes blocks, and the logits of 8192 tokens at a time, again;
-                                llama-long-selective, which keeps the results of attention
+                                llama-long-selective, which keeps the results of attention; llama-long-shared, whose samples
+                                all ranks share (PyTorch's context_parallel)
   llama-autocast                a Llama in float32 weights and bfloat16 products, torch.compile of the whole, on several ranks
                                 under DistributedDataParallel
   zero1 zero2 zero3             DeepSpeed, bfloat16; also zero1-deepcompile, zero3-deepcompile
@@ -36,6 +37,7 @@ import statistics
 import sys
 import time
 
+import llama
 import torch
 import torch.distributed as dist
 from gpt2 import GPT2
@@ -134,6 +136,18 @@ def llama_step(model, name, accumulation, device):
         version, after = f"torchao {torchao.__version__}, {version}", None if by_row else precompute_float8_dynamic_scale_for_fsdp
     if name.startswith("llama-long"):
         model.make_again(8192, selective=name == "llama-long-selective")
+    shared = lambda *_: contextlib.nullcontext()
+    if name == "llama-long-shared":
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.tensor.experimental import context_parallel
+
+        llama.attend = torch.compiler.disable(llama.attend)
+        mesh = init_device_mesh(device.type, (RANKS,))
+
+        def shared(tokens, targets):
+            """In which a rank has its part of the tokens, and attention sees all of them."""
+            return context_parallel(mesh, buffers=[tokens, targets, *model.angles], buffer_seq_dims=[1, 1, 0, 0], no_restore_buffers={tokens, targets})
+
     autocast = name == "llama-autocast"
     if not autocast:
         shard(model, torch.float32, whole_graphs=not name.startswith("llama-long"))
@@ -162,7 +176,7 @@ def llama_step(model, name, accumulation, device):
 
     def step(tokens, targets):
         for micro in range(accumulation):
-            with micro_batch(micro + 1 == accumulation):
+            with micro_batch(micro + 1 == accumulation), shared(tokens, targets):
                 with low:
                     loss = forward(tokens, targets) / accumulation
                 loss.backward()

@@ -44,6 +44,10 @@ def rotate(x, cosines, sines):
     return x * cosines + torch.cat((-second, first), -1) * sines
 
 
+def attend(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+
+
 class Block(nn.Module):
     def __init__(self, size):
         super().__init__()
@@ -62,7 +66,7 @@ class Block(nn.Module):
         q, k, v = (p(h).view(B, T, -1, self.size).transpose(1, 2) for p in (self.q, self.k, self.v))
         q, k = rotate(self.q_norm(q), cosines, sines), rotate(self.k_norm(k), cosines, sines)
         if ends is None:
-            attended = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True).transpose(1, 2)
+            attended = attend(q, k, v).transpose(1, 2)
         else:
             from torch.nn.attention.varlen import varlen_attn
 

@@ -13,6 +13,7 @@
 #include "base/number.hpp"
 #include "base/secret.hpp"
 #include "base/text.hpp"
+#include "base/words.hpp"
 #include "config/known.hpp"
 #include "parse/dialect.hpp"
 #include "registry/run.hpp"
@@ -48,8 +49,7 @@ class Rows {
       std::string_view row = text.substr(at_, end - 1 - at_);
       if (row.ends_with('\r')) row.remove_suffix(1);
       if (tabs_) {
-        for (std::size_t cut = 0; cut != row.npos; row.remove_prefix(std::min(cut + 1, row.size())))
-          cells.emplace_back(row.substr(0, cut = row.find('\t')));
+        cells = split(row, "\t");
       } else {
         std::deque<std::string> made;
         const auto found = parse::cells_of(row, ',', made);
@@ -87,35 +87,43 @@ std::string value_of(const std::string& key, const std::string& cell) {
   return cell;
 }
 
-}  // namespace
-
-Imported import_runs(const std::string& registry, const std::string& csv, const FaultSink& faults) {
-  return import_text(registry, csv, Input(csv).read_all(), faults);
-}
-
-Imported import_text(const std::string& registry, const std::string& csv, std::string text, const FaultSink& faults) {
-  const std::string name = csv == "-" ? "stdin" : csv;
-  const std::string from = csv == "-" ? name : std::filesystem::absolute(csv).lexically_normal().string();
-  Rows rows(std::move(text));
-  std::vector<std::string> header, cells;
+/// The names of columns. Throws Error unless they name runs.
+std::vector<std::string> read_header(Rows& rows, const std::string& name) {
+  std::vector<std::string> header;
   if (!rows.next(header, name)) throw Error(name, 0, "is empty: a table of runs begins with the names of its columns");
   std::set<std::string> seen;
   for (const std::string& column : header) {
     if (!column.empty() && !seen.insert(column).second) throw Error(name, 1, "column '" + column + "' is there twice");
   }
-  const std::string named = seen.contains("run_name") ? "run_name" : "condition";  // as zs-aggregate calls it
-  if (!seen.contains("run_id") && !seen.contains(named))
+  if (!seen.contains("run_id") && !seen.contains("run_name") && !seen.contains("condition"))
     throw Error(name, 1, "has none of the columns run_id, run_name and condition: is it a table of runs?");
+  return header;
+}
 
-  std::set<std::string> known;  // ids that the registry has, its own and imported ones
-  if (std::filesystem::exists(registry)) {
-    const Runs runs = read_runs(registry, faults);
-    for (std::size_t row = 0; row < runs.size(); ++row) {
-      for (const char* const column : {"run_id", "imported_id"}) {
-        if (const std::string id = runs.text(row, column); !id.empty()) known.insert(id);
-      }
+/// The ids that a registry has, its own and imported ones.
+std::set<std::string> known_ids(const std::string& registry, const FaultSink& faults) {
+  std::set<std::string> known;
+  if (!std::filesystem::exists(registry)) return known;
+  const Runs runs = read_runs(registry, faults);
+  for (std::size_t row = 0; row < runs.size(); ++row) {
+    for (const char* const column : {"run_id", "imported_id"}) {
+      if (const std::string id = runs.text(row, column); !id.empty()) known.insert(id);
     }
   }
+  return known;
+}
+
+}  // namespace
+
+Imported import_text(const std::string& registry, const std::string& csv, std::string text, const FaultSink& faults) {
+  const std::string name = csv == "-" ? "stdin" : csv;
+  const std::string from = csv == "-" ? name : std::filesystem::absolute(csv).lexically_normal().string();
+  Rows rows(std::move(text));
+  const std::vector<std::string> header = read_header(rows, name);
+  const bool has_names = std::ranges::find(header, "run_name") != header.end();
+  const std::string named = has_names ? "run_name" : "condition";  // as zs-aggregate calls it
+  std::set<std::string> known = known_ids(registry, faults);
+  std::vector<std::string> cells;
   Imported imported;
   while (rows.next(cells, name)) {
     if (cells.size() != header.size()) {

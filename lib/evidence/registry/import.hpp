@@ -16,11 +16,8 @@ struct Imported {
 /// name (else condition, as in zs-aggregate), run_id becomes "imported_id", and "imported_from" is the file. The file
 /// is not changed. A row whose id is in the registry counts as known. Whole numbers that a table with gaps has as
 /// "32.0" become "32" if the field is an integer; "None" becomes empty; secrets are withheld. A row with more or fewer
-/// cells than the header is a fault, and left out. Throws Error if the file cannot be read, has no header, or has a
-/// duplicate column.
-Imported import_runs(const std::string& registry, const std::string& csv, const FaultSink& faults);
-
-/// The same for text that was already read from `csv`.
+/// cells than the header is a fault, and left out. Throws Error if it has no header, or a duplicate column.
+/// `text` is the content of `csv`.
 Imported import_text(const std::string& registry, const std::string& csv, std::string text, const FaultSink& faults);
 
 }  // namespace zs::registry

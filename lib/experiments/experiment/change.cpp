@@ -39,10 +39,7 @@ Status update(const cli::Args& args) {
     return experiment.write(), Status::done;
   }
   if (args.operands() == std::vector<std::string>{"update", "-"}) {
-    for (const std::string& line : lines_of(Input("-").read_all())) {
-      auto& words = changes.emplace_back(1);
-      for (const char c : line) c == '\t' ? words.emplace_back() : words.back() += c;
-    }
+    for (const std::string& line : lines_of(Input("-").read_all())) changes.push_back(split(line, "\t"));
   } else {
     changes.push_back(operands(args, 2, true, "RUN NAME=VALUE..., or - for lines of such, tabs between"));
   }
@@ -126,8 +123,8 @@ Status import_table(const cli::Args& args) {
   using input::Kind;
   const Kind kind = input::named(csv, "", args.command().name + " import").kind;
   const bool summary = kind == Kind::records || kind == Kind::hdf5;
-  const auto imported = summary ? registry::import_text(place_of(args), csv, summary::table_of(csv), sink)
-                                : registry::import_runs(place_of(args), csv, sink);
+  const auto imported =
+      registry::import_text(place_of(args), csv, summary ? summary::table_of(csv) : Input(csv).read_all(), sink);
   print(std::to_string(imported.made) + (imported.made == 1 ? " run" : " runs") + " imported" +
         (imported.known > 0 ? ", " + std::to_string(imported.known) + " known before" : "") + "\n");
   return verdict(faults);

@@ -95,7 +95,80 @@ bool read_methods(const FlatJson& json, std::int64_t line, Emitter& emitter) {
   return !methods.empty();
 }
 
-using Table = std::map<std::int64_t, std::vector<Field>>;
+/// Whether one of the fields that are no words is of this column.
+bool has_column(const std::vector<Field>& fields, std::string_view column) {
+  return std::ranges::any_of(
+      fields, [&](const Field& f) { return f.kind != Kind::word && column_named(f.key).column == column; });
+}
+
+struct Table {
+  std::map<std::int64_t, std::vector<Field>> rows;
+  std::size_t values = 0;
+  bool of_columns = false;  ///< an object of columns, whose table has no name
+  bool has(std::string_view column) const {
+    return std::ranges::any_of(rows, [&](const auto& row) { return has_column(row.second, column); });
+  }
+};
+
+/// The values of a document: those of tables, and the others by their keys.
+class Content {
+ public:
+  explicit Content(const FlatJson& json) {
+    names_.reserve(json.fields().size());
+    for (const Field& field : json.fields()) {
+      const auto cell = cell_of(field.key);
+      if (!cell) {
+        facts.emplace(field.key, field.value);
+        continue;
+      }
+      keyed_ = keyed_ || cell->keyed;
+      Table& table = tables[cell->table];
+      table.rows[cell->row].push_back({names_.emplace_back(cell->column), field.value, field.kind});
+      table.of_columns = cell->table.empty();
+      ++table.values;
+    }
+  }
+
+  /// The largest table that has steps or losses; null if none has.
+  const Table* largest() const {
+    const Table* most = nullptr;
+    for (const auto& [name, table] : tables) {
+      const bool told = (table.of_columns && keyed_) || table.has("step") || table.has("loss");
+      if (told && (!most || most->values < table.values)) most = &table;
+    }
+    return most;
+  }
+
+  /// The step of a row of columns; "" if nothing tells it.
+  std::string step_of(const Table& table, std::int64_t row) const {
+    if (!table.of_columns) return "";
+    if (keyed_) return to_text(row);
+    const auto fact = [&](const char* what) {
+      const auto found = facts.find(std::string(table.rows.at(row).front().key) + what);
+      return found == facts.end() ? std::nullopt : parse_int(found->second);
+    };
+    const auto start = fact(".start_step"), interval = fact(".step_interval");
+    return start && interval ? to_text(*start + row * *interval) : "";
+  }
+
+  std::map<std::string, Table> tables;
+  std::map<std::string, std::string_view> facts;
+
+ private:
+  std::vector<std::string> names_;
+  bool keyed_ = false;  ///< rows are steps
+};
+
+/// Reads the Trainer's eval_results.json.
+void read_results(const FlatJson& json, std::int64_t line, Emitter& emitter) {
+  std::vector<Field> record;
+  for (const Field& field : json.fields()) {
+    if (!field.key.starts_with("train_") && !field.key.starts_with("total_")) record.push_back(field);
+    if (field.key == "train_runtime") emitter.attribute("exit_state", "finished");
+    if (field.key.starts_with("train_")) emitter.attribute("summary." + std::string(field.key), field.value);
+  }
+  if (has_column(record, "valid_loss")) emitter.record(record, {}, line);
+}
 
 }  // namespace
 
@@ -166,72 +239,26 @@ void Document::finish(Emitter& emitter) {
   FlatJson json;
   const bool whole = json.read_all(text);
   if (whole && read_methods(json, lines.front().second, emitter)) return;
-  std::map<std::string, Table> tables;
-  std::map<std::string, std::size_t> sizes;
-  std::map<std::string, std::string_view> facts;
-  std::vector<std::string> names;
-  names.reserve(json.fields().size());
-  bool keyed = false;
-  for (const Field& field : json.fields()) {
-    const auto cell = cell_of(field.key);
-    if (!cell) {
-      facts.emplace(field.key, field.value);
-      continue;
-    }
-    keyed = keyed || cell->keyed;
-    tables[cell->table][cell->row].push_back({names.emplace_back(cell->column), field.value, field.kind});
-    ++sizes[cell->table];
-  }
-  const auto has = [](const Table& table, auto test) {
-    return std::ranges::any_of(table, [&](const auto& row) { return std::ranges::any_of(row.second, test); });
-  };
-  const auto is = [](std::string_view wanted) {
-    return [wanted](const Field& f) { return f.kind != Kind::word && column_named(f.key).column == wanted; };
-  };
-  // The largest table that has steps or losses.
-  auto most = sizes.end();
-  for (auto one = sizes.begin(); one != sizes.end(); ++one) {
-    const Table& table = tables[one->first];
-    const bool told = (one->first.empty() && keyed) || has(table, is("step")) || has(table, is("loss"));
-    if (told && (most == sizes.end() || most->second < one->second)) most = one;
-  }
-  if (most == sizes.end() && !sizes.empty()) return;
-  if (most == sizes.end()) {  // the Trainer's eval_results.json
-    if (!whole || lines.size() == 1) return;
-    std::vector<Field> record;
-    for (const Field& field : json.fields()) {
-      if (!field.key.starts_with("train_") && !field.key.starts_with("total_")) record.push_back(field);
-      if (field.key == "train_runtime") emitter.attribute("exit_state", "finished");
-      if (field.key.starts_with("train_")) emitter.attribute("summary." + std::string(field.key), field.value);
-    }
-    const bool evaluated = std::ranges::any_of(record, is("valid_loss"));
-    if (evaluated) emitter.record(record, {}, lines.front().second);
+  Content content(json);
+  if (content.tables.empty()) {
+    if (whole && lines.size() > 1) read_results(json, lines.front().second, emitter);
     return;
   }
-  const std::string& name = most->first;
-  const Table& table = tables[name];
+  const Table* const table = content.largest();
+  if (!table) return;
   if (!whole) emitter.fault(lines.back().second, "malformed JSON document: " + json.fault());
-  if (facts.contains("max_steps")) emitter.attribute("expected_steps", facts["max_steps"]);
-  for (const auto& [row, fields] : table) {
-    std::vector<Field> record;
-    std::string made;
-    const auto fact = [&](const char* what) {
-      const auto found = facts.find(std::string(fields.front().key) + what);
-      return found == facts.end() ? std::nullopt : parse_int(found->second);
-    };
-    const auto start = fact(".start_step"), interval = fact(".step_interval");
-    if (name.empty() && keyed)
-      made = to_text(row);
-    else if (name.empty() && start && interval)
-      made = to_text(*start + row * *interval);
-    if (!made.empty()) record.push_back({"step", made, Kind::integer});
-    record.insert(record.end(), fields.begin(), fields.end());
+  if (content.facts.contains("max_steps")) emitter.attribute("expected_steps", content.facts["max_steps"]);
+  for (const auto& [row, fields] : table->rows) {
     // The Trainer's last entry describes the whole training.
     if (std::ranges::any_of(fields, [](const Field& f) { return f.key == "train_runtime"; })) {
       for (const Field& field : fields) emitter.attribute("summary." + std::string(field.key), field.value, true);
       emitter.attribute("exit_state", "finished");
       continue;
     }
+    const std::string step = content.step_of(*table, row);
+    std::vector<Field> record;
+    if (!step.empty()) record.push_back({"step", step, Kind::integer});
+    record.insert(record.end(), fields.begin(), fields.end());
     // A value that is a view into the document has a known line.
     std::int64_t line = lines.front().second;
     for (const Field& field : fields) {

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -82,28 +83,7 @@ class Failure : public Dialect {
     if (const std::size_t at = text.find("Watchdog caught collective operation timeout: ");
         at != std::string_view::npos)
       return waited(text.substr(at), text.substr(0, at), line);
-    if (const std::size_t at = text.find("Exited with exit code "); at != std::string_view::npos) {
-      if (const std::size_t task = text.find("task "); task < at) {  // "srun: error: node07: task 3: Exited ..."
-        std::string_view number = text.substr(task + 5);
-        rank_ = take_digits(number);
-        if (!number.starts_with(":")) rank_ = {};
-      }
-      return exited(text.substr(at + 22), line, emitter);
-    }
-    if (const std::size_t at = text.find("exits with return code = "); at != std::string_view::npos)
-      return exited(text.substr(at + 25), line, emitter);
-    if (const std::size_t at = text.find(" exited on signal "); at != std::string_view::npos) {
-      if (const std::size_t process = text.find("process rank "); process < at) {
-        std::string_view number = text.substr(process + 13);
-        rank_ = take_digits(number);
-      }
-      return exited("-" + std::string(text.substr(at + 18)), line, emitter);
-    }
-    if (std::string_view rest = text; skip(rest, "exitcode") && (skip_blanks(rest), skip(rest, ": "))) {
-      rank_ = summary_rank_;
-      return exited(rest, line, emitter);
-    }
-    if (std::string_view rest = text; skip(rest, "Exit code:")) return exited(trimmed(rest), line, emitter);
+    if (const auto verdict = read_exit(text, line, emitter)) return *verdict;
     for (const std::string_view head : {"slurmstepd: error: ", "srun: error: "}) {  // perhaps behind a progress bar
       const std::size_t at = text.find(head);
       if (at == std::string_view::npos) continue;
@@ -128,6 +108,33 @@ class Failure : public Dialect {
   }
 
  private:
+  /// The line of a launcher that tells how a rank ended; nothing for another line.
+  std::optional<Verdict> read_exit(std::string_view text, const Line& line, Emitter& emitter) {
+    if (const std::size_t at = text.find("Exited with exit code "); at != std::string_view::npos) {
+      if (const std::size_t task = text.find("task "); task < at) {  // "srun: error: node07: task 3: Exited ..."
+        std::string_view number = text.substr(task + 5);
+        rank_ = take_digits(number);
+        if (!number.starts_with(":")) rank_ = {};
+      }
+      return exited(text.substr(at + 22), line, emitter);
+    }
+    if (const std::size_t at = text.find("exits with return code = "); at != std::string_view::npos)
+      return exited(text.substr(at + 25), line, emitter);
+    if (const std::size_t at = text.find(" exited on signal "); at != std::string_view::npos) {
+      if (const std::size_t process = text.find("process rank "); process < at) {
+        std::string_view number = text.substr(process + 13);
+        rank_ = take_digits(number);
+      }
+      return exited("-" + std::string(text.substr(at + 18)), line, emitter);
+    }
+    if (std::string_view rest = text; skip(rest, "exitcode") && (skip_blanks(rest), skip(rest, ": "))) {
+      rank_ = summary_rank_;
+      return exited(rest, line, emitter);
+    }
+    if (std::string_view rest = text; skip(rest, "Exit code:")) return exited(trimmed(rest), line, emitter);
+    return std::nullopt;
+  }
+
   /// NCCL's watchdog; PyTorch before 2.3 names the rank in the line alone.
   Verdict waited(std::string_view text, std::string_view before, const Line& line) {
     if (const std::size_t at = before.rfind("[Rank "); rank_.empty() && at != std::string_view::npos) {

@@ -131,20 +131,15 @@ std::string instead(const std::string& word, const Option& option) {
   throw UsageError(error.what());
 }
 
-}  // namespace
-
-Args Args::parse(const Command& command, const std::vector<std::string>& words) {
-  Args args;
-  args.command_ = &command;
-  std::vector<std::string> line = {command.name};
-  line.insert(line.end(), words.begin(), words.end());
-  args.line_ = shell_quoted(without_secrets(line));
-
+/// The words as Boost parses them: names of options with underscores, lists joined by commas, an option that may stand
+/// alone with its value. `behind` gets the words behind "--".
+std::vector<std::string> normal_words(const Command& command, const std::vector<std::string>& words,
+                                      std::vector<std::string>& behind) {
   std::vector<std::string> normal;
   bool options_end = false;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
-    if (options_end) args.behind_.push_back(word);
+    if (options_end) behind.push_back(word);
     options_end = options_end || word == "--";
     const std::string underscored = with_underscores(word);
     const bool value = !normal.empty() && takes_next(command, normal.back()) && !is_option(command, underscored);
@@ -166,6 +161,18 @@ Args Args::parse(const Command& command, const std::vector<std::string>& words) 
     const bool chosen = !next.empty() && next.front() != '-' && !nearest(next, option->choices).empty();
     normal.back() += "=" + (chosen ? words[++i] : option->alone);
   }
+  return normal;
+}
+
+}  // namespace
+
+Args Args::parse(const Command& command, const std::vector<std::string>& words) {
+  Args args;
+  args.command_ = &command;
+  std::vector<std::string> line = {command.name};
+  line.insert(line.end(), words.begin(), words.end());
+  args.line_ = shell_quoted(without_secrets(line));
+  const std::vector<std::string> normal = normal_words(command, words, args.behind_);
   const po::options_description table = described(command);
   const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
   try {

@@ -13,15 +13,6 @@ namespace {
 
 constexpr std::size_t kWidth = 80;
 
-/// The options that every tool has, printed after its own.
-const std::vector<Option>& common_options() {
-  static const std::vector<Option> options = {
-      {'h', "help", "", "print this help", ""},
-      {0, "version", "", "print the version", ""},
-  };
-  return options;
-}
-
 std::map<int, std::string> statuses(const Command& command) {
   std::map<int, std::string> statuses = command.statuses;
   statuses.insert({{0, "done"}, {2, "could not: usage, input, output or device"}});  // keeps what is there
@@ -69,14 +60,67 @@ std::string roff(const std::string& text) {
   return escaped;
 }
 
+/// The options of a command, and those that every tool has.
 std::vector<Option> all_options(const Command& command) {
   std::vector<Option> options = command.options;
-  const std::string last_group = options.empty() ? "" : options.back().group;
-  for (Option option : common_options()) {
-    option.group = last_group.empty() ? "" : "General";
-    options.push_back(option);
-  }
+  const std::string group = options.empty() || options.back().group.empty() ? "" : "General";
+  options.push_back({.letter = 'h', .name = "help", .value = "", .help = "print this help", .group = group});
+  options.push_back({.name = "version", .value = "", .help = "print the version", .group = group});
   return options;
+}
+
+/// The prose of a page in the parts that stand at different places of the page. What a newcomer needs comes first:
+/// examples, verdicts, exit status. Then the options, and details: subsections of the prose in front of its first
+/// section.
+struct Prose {
+  std::string date, description, examples, verdicts, options, details, sections, surroundings, references;
+  std::string elsewhere;  ///< groups of options that another page has
+};
+
+Prose prose_of(const std::string& text) {
+  std::istringstream lines(text);
+  std::string line;
+  Prose prose;
+  std::getline(lines, prose.date);
+  if (!prose.date.starts_with(".Dd "))
+    throw Error("the first line of the prose must be its date: .Dd November 20, 2026");
+  std::string* part = &prose.description;
+  while (std::getline(lines, line)) {
+    if (line.starts_with(".\\\" elsewhere ")) prose.elsewhere = line + " ";
+    if (line.starts_with(".Ss ") && (part == &prose.description || part == &prose.options)) part = &prose.details;
+    if (line.starts_with(".Sh ")) {
+      part = line == ".Sh EXAMPLES"                             ? &prose.examples
+             : line == ".Sh VERDICTS"                           ? &prose.verdicts
+             : line == ".Sh OPTIONS"                            ? &prose.options
+             : line == ".Sh SEE ALSO"                           ? &prose.references
+             : line == ".Sh ENVIRONMENT" || line == ".Sh FILES" ? &prose.surroundings
+                                                                : &prose.sections;
+    }
+    if (line != ".Sh EXAMPLES" && line != ".Sh OPTIONS") *part += line + "\n";
+  }
+  return prose;
+}
+
+/// The lists of options by group, without the groups in `elsewhere`.
+void list_options(const Command& command, const std::string& elsewhere, std::ostream& out) {
+  std::string group;
+  bool open = false;
+  for (const Option& option : all_options(command)) {
+    if (elsewhere.find(" " + option.group + " ") != std::string::npos) continue;
+    if (!open || option.group != group) {
+      if (open) out << ".El\n";
+      group = option.group;
+      if (!group.empty()) out << ".Ss " << roff(group) << "\n";
+      out << ".Bl -tag -width Ds\n";
+      open = true;
+    }
+    out << ".It ";
+    if (option.letter) out << "Fl " << option.letter << " , ";
+    out << "Fl \\-" << option.name;
+    if (!option.value.empty()) out << " Ar " << roff(option.value) << (option.many ? " ..." : "");
+    out << "\n" << roff(with_default(option)) << "\n";
+  }
+  out << ".El\n";
 }
 
 }  // namespace
@@ -119,67 +163,31 @@ std::string help_text(const Command& command, bool whole) {
   return out.str();
 }
 
-std::string man_page(const Command& command, const std::string& prose) {
-  std::istringstream lines(prose);
-  std::string line, description, examples, verdicts, options_text, elsewhere, details, sections, surroundings,
-      references;
-  std::getline(lines, line);
-  if (!line.starts_with(".Dd ")) throw Error("the first line of the prose must be its date: .Dd November 20, 2026");
+std::string man_page(const Command& command, const std::string& text) {
+  const Prose prose = prose_of(text);
   std::ostringstream out;
   std::string title = command.name;
   std::transform(title.begin(), title.end(), title.begin(), [](unsigned char c) { return std::toupper(c); });
   out << ".\\\" Made from the option table and man/" << command.name << ".prose by make man. Edit those.\n"
-      << line << "\n.Dt " << title << " 1\n.Os\n.Sh NAME\n.Nm " << command.name << "\n.Nd ";
+      << prose.date << "\n.Dt " << title << " 1\n.Os\n.Sh NAME\n.Nm " << command.name << "\n.Nd ";
   std::string purpose = command.purpose;
   purpose[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(purpose[0])));
   out << roff(purpose) << "\n.Sh SYNOPSIS\n.Nm\n.Op Ar OPTION ...\n";
   if (!command.operands.empty()) out << ".Ar " << roff(command.operands) << "\n";
-  // A newcomer needs these first: examples, verdicts, exit status. Then the options, and details: subsections of
-  // the prose in front of its first section.
-  std::string* part = &description;
-  while (std::getline(lines, line)) {
-    if (line.starts_with(".\\\" elsewhere ")) elsewhere = line + " ";  // groups of options that another page has
-    if (line.starts_with(".Ss ") && (part == &description || part == &options_text)) part = &details;
-    if (line.starts_with(".Sh ")) {
-      part = line == ".Sh EXAMPLES"                             ? &examples
-             : line == ".Sh VERDICTS"                           ? &verdicts
-             : line == ".Sh OPTIONS"                            ? &options_text
-             : line == ".Sh SEE ALSO"                           ? &references
-             : line == ".Sh ENVIRONMENT" || line == ".Sh FILES" ? &surroundings
-                                                                : &sections;
-    }
-    if (line != ".Sh EXAMPLES" && line != ".Sh OPTIONS") *part += line + "\n";
-  }
-  out << ".Sh DESCRIPTION\n" << description;
-  if (!examples.empty() || !command.examples.empty()) out << ".Sh EXAMPLES\n" << examples;
+  out << ".Sh DESCRIPTION\n" << prose.description;
+  if (!prose.examples.empty() || !command.examples.empty()) out << ".Sh EXAMPLES\n" << prose.examples;
   if (!command.examples.empty()) {
     out << ".Pp\nIn short:\n.Bd -literal -offset indent\n";
     for (const std::string& example : command.examples) out << "$ " << roff(example) << "\n";
     out << ".Ed\n";
   }
-  out << verdicts << ".Sh EXIT STATUS\n.Bl -tag -width Ds\n";
+  out << prose.verdicts << ".Sh EXIT STATUS\n.Bl -tag -width Ds\n";
   for (const auto& [status, meaning] : statuses(command)) out << ".It " << status << "\n" << roff(meaning) << "\n";
   out << ".El\n.Sh OPTIONS\n";
-  std::string group;
-  bool open = false;
-  for (const Option& option : all_options(command)) {
-    if (elsewhere.find(" " + option.group + " ") != std::string::npos) continue;
-    if (!open || option.group != group) {
-      if (open) out << ".El\n";
-      group = option.group;
-      if (!group.empty()) out << ".Ss " << roff(group) << "\n";
-      out << ".Bl -tag -width Ds\n";
-      open = true;
-    }
-    out << ".It ";
-    if (option.letter) out << "Fl " << option.letter << " , ";
-    out << "Fl \\-" << option.name;
-    if (!option.value.empty()) out << " Ar " << roff(option.value) << (option.many ? " ..." : "");
-    out << "\n" << roff(with_default(option)) << "\n";
-  }
-  out << ".El\n.Pp\nIn option names\n.Sq _\nand\n.Sq \\-\nare alike.\n" << options_text;
-  if (!details.empty()) out << ".Sh DETAILS\n" << details;
-  out << sections << surroundings << references;
+  list_options(command, prose.elsewhere, out);
+  out << ".Pp\nIn option names\n.Sq _\nand\n.Sq \\-\nare alike.\n" << prose.options;
+  if (!prose.details.empty()) out << ".Sh DETAILS\n" << prose.details;
+  out << prose.sections << prose.surroundings << prose.references;
   return out.str();
 }
 

@@ -45,14 +45,6 @@ std::string epochs_seen(const std::vector<Condition>& conditions) {
   return largest == metric::kAbsentInteger ? "" : to_text(largest);
 }
 
-bool counts_micro_steps(const std::vector<Condition>& conditions) {
-  return std::ranges::any_of(conditions, [](const Condition& condition) {
-    return std::ranges::any_of(condition.members, [](const summary::Member& member) {
-      return stat::counts_micro_steps(*member.run, member.series());
-    });
-  });
-}
-
 std::string product_of(const std::vector<Condition>& conditions, const std::vector<const char*>& keys) {
   std::string text;
   for (const Condition& condition : conditions) {
@@ -92,90 +84,120 @@ std::string versions(const std::vector<Condition>& conditions) {
   return text;
 }
 
-}  // namespace
+/// Adds a row of what and value, if there is a value.
+void add_row(Grid& grid, const std::string& label, const std::string& value) {
+  if (!value.empty()) grid.rows.push_back({{Text(label)}, {Text(value)}});
+}
 
-Section setup_section(const Findings& found, bool differences) {
-  Section section{"Setup", {}};
-  Grid table{"", {"what", "value"}, {false, false}, {}, true};
+/// Adds a row for each main attribute that the conditions share; returns the keys in which they differ.
+std::vector<std::string> add_attributes(const std::vector<Condition>& conditions, Grid& grid) {
   std::vector<std::string> differing;
-  const auto row = [&](const std::string& label, const std::string& value) {
-    table.rows.push_back({{Text(label)}, {Text(value)}});
-  };
   for (const attribute::Attribute* const known : attribute::filtered([](const auto& one) { return one.main; })) {
     const std::string key(known->name);
-    const auto said = values_of(found.conditions, key);
+    const auto said = values_of(conditions, key);
     if (!any(said)) continue;
     std::string value;
     const bool everywhere = std::ranges::none_of(said, [](const std::string& one) { return one.empty(); });
-    const bool failed_only = std::ranges::all_of(found.conditions, [&](const Condition& c) {
-      return c.bad() || c.count("points") == 0 || !c.attribute(key).empty();
-    });
+    const bool failed_only = std::ranges::all_of(
+        conditions, [&](const Condition& c) { return c.bad() || c.count("points") == 0 || !c.attribute(key).empty(); });
     const bool is_name =
-        std::ranges::all_of(found.conditions, [&](const Condition& c) { return c.name == c.attribute(key); });
+        std::ranges::all_of(conditions, [&](const Condition& c) { return c.name == c.attribute(key); });
     if (common(said, value) && (everywhere || failed_only))
-      row(titled(*known), value);
+      add_row(grid, titled(*known), value);
     else if (!is_name)
       differing.push_back(key);
   }
-  const bool images = summary::on_images(found.conditions);
-  const std::string batch = of_a_step(found.conditions);
-  if (!batch.empty())
-    row("global batch (ranks x micro-batch x accumulation)", batch + (images ? " images" : " sequences"));
-  // A trainer may number its micro-steps: then the step of its log has the tokens of one.
-  const bool micro = counts_micro_steps(found.conditions);
-  const std::string tokens = micro ? product_of(found.conditions, {"world_size", "batch_size", "seq_length"})
-                                   : of_a_step(found.conditions, {"seq_length"});
-  if (!tokens.empty() && !images) row(micro ? "tokens of a logged step (a micro-step)" : "tokens of a step", tokens);
-  if (const std::string known = versions(found.conditions); !known.empty()) row("versions", known);
-  const std::string epochs = epochs_seen(found.conditions);
-  if (!epochs.empty()) row("last epoch reached", epochs);
+  return differing;
+}
 
-  // Other set or unknown attributes that differ are also shown with the conditions.
-  for (const std::string& key : summary::parameters(found.conditions)) {
+/// Adds what follows from attributes and records: the size of a step, versions, epochs.
+void add_facts(const std::vector<Condition>& conditions, Grid& grid) {
+  const bool images = summary::on_images(conditions);
+  const std::string batch = of_a_step(conditions);
+  if (!batch.empty())
+    add_row(grid, "global batch (ranks x micro-batch x accumulation)", batch + (images ? " images" : " sequences"));
+  // A trainer may number its micro-steps: then the step of its log has the tokens of one.
+  const bool micro = std::ranges::any_of(conditions, [](const Condition& condition) {
+    return std::ranges::any_of(condition.members, [](const summary::Member& member) {
+      return stat::counts_micro_steps(*member.run, member.series());
+    });
+  });
+  if (!images)
+    add_row(grid, micro ? "tokens of a logged step (a micro-step)" : "tokens of a step",
+            micro ? product_of(conditions, {"world_size", "batch_size", "seq_length"})
+                  : of_a_step(conditions, {"seq_length"}));
+  add_row(grid, "versions", versions(conditions));
+  add_row(grid, "last epoch reached", epochs_seen(conditions));
+}
+
+/// Other set or unknown attributes that differ are also shown with the conditions.
+void add_parameters(const std::vector<Condition>& conditions, std::vector<std::string>& differing) {
+  for (const std::string& key : summary::parameters(conditions)) {
     std::string value;
     // A log may be silent about a fact; an option of the user's own program was not given.
-    const bool silent = attribute::find(key) && common(values_of(found.conditions, key), value);
+    const bool silent = attribute::find(key) && common(values_of(conditions, key), value);
     // An option has a second name where it is an argument of the command.
     const std::string_view plain = std::string_view(key).substr(key.starts_with("arguments.") ? 10 : 0);
     if (!silent && std::ranges::find(differing, plain) == differing.end() && differing.size() < kMostDiffering)
       differing.push_back(key);
   }
-  if (differences && !differing.empty() && found.conditions.size() > 1) {
-    Grid grid{"What differs between the conditions", {"condition"}, {false}, {}};
-    for (const std::string& key : differing) {
-      const attribute::Attribute* const known = attribute::find(key);
-      grid.header.push_back(known ? titled(*known) : key);
-    }
-    grid.numeric.resize(grid.header.size(), false);
-    for (const Condition& condition : found.conditions) {
-      std::vector<Cell> cells = {{Text(code(condition.name))}};
-      for (const std::string& key : differing) cells.push_back({Text(condition.attribute(key))});
-      grid.rows.push_back(std::move(cells));
-    }
-    section.blocks.emplace_back(std::move(grid));
+}
+
+Grid differences_of(const std::vector<Condition>& conditions, const std::vector<std::string>& differing) {
+  Grid grid{"What differs between the conditions", {"condition"}, {false}, {}};
+  for (const std::string& key : differing) {
+    const attribute::Attribute* const known = attribute::find(key);
+    grid.header.push_back(known ? titled(*known) : key);
   }
+  grid.numeric.resize(grid.header.size(), false);
+  for (const Condition& condition : conditions) {
+    std::vector<Cell> cells = {{Text(code(condition.name))}};
+    for (const std::string& key : differing) cells.push_back({Text(condition.attribute(key))});
+    grid.rows.push_back(std::move(cells));
+  }
+  return grid;
+}
 
-  table.title = (found.conditions.size() > 1 ? "What all conditions share" : "Settings") + std::string(" (") +
-                std::to_string(table.rows.size()) + ")";
-  if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
-
-  std::vector<Text> missing;
-  const auto silent = [&](std::initializer_list<const char*> keys, const char* label) {
-    const auto has = [&](const summary::Member& run) {
-      return std::ranges::any_of(keys, [&](const char* key) { return run.facts.contains(key); });
-    };
-    if (std::ranges::none_of(found.conditions, [&](const Condition& c) { return std::ranges::any_of(c.members, has); }))
-      missing.emplace_back(label);
+/// What no run says anything about.
+std::vector<Text> missing_facts(const std::vector<Condition>& conditions) {
+  struct Fact {
+    std::vector<const char*> keys;
+    const char* label;
   };
-  silent({"model.name"}, "the model");
-  silent({"dataset"}, "the data");
-  silent({"dtype"}, "the number format");
-  silent({"world_size"}, "the number of ranks");
-  silent({"batch_size"}, "the batch size");
-  silent({"seed"}, "the seed");
-  silent({"expected_steps"}, "how many steps were expected");
-  silent({"cpu", "gpu", "host"}, "the hardware");
-  silent({"revision"}, "the revision of the code");
+  static const std::vector<Fact> kFacts = {{{"model.name"}, "the model"},
+                                           {{"dataset"}, "the data"},
+                                           {{"dtype"}, "the number format"},
+                                           {{"world_size"}, "the number of ranks"},
+                                           {{"batch_size"}, "the batch size"},
+                                           {{"seed"}, "the seed"},
+                                           {{"expected_steps"}, "how many steps were expected"},
+                                           {{"cpu", "gpu", "host"}, "the hardware"},
+                                           {{"revision"}, "the revision of the code"}};
+  std::vector<Text> missing;
+  for (const Fact& fact : kFacts) {
+    const auto has = [&](const summary::Member& run) {
+      return std::ranges::any_of(fact.keys, [&](const char* key) { return run.facts.contains(key); });
+    };
+    if (std::ranges::none_of(conditions, [&](const Condition& c) { return std::ranges::any_of(c.members, has); }))
+      missing.emplace_back(fact.label);
+  }
+  return missing;
+}
+
+}  // namespace
+
+Section setup_section(const Findings& found, bool differences) {
+  Section section{"Setup", {}};
+  Grid grid{"", {"what", "value"}, {false, false}, {}, true};
+  std::vector<std::string> differing = add_attributes(found.conditions, grid);
+  add_facts(found.conditions, grid);
+  add_parameters(found.conditions, differing);
+  if (differences && !differing.empty() && found.conditions.size() > 1)
+    section.blocks.emplace_back(differences_of(found.conditions, differing));
+  grid.title = (found.conditions.size() > 1 ? "What all conditions share" : "Settings") + std::string(" (") +
+               std::to_string(grid.rows.size()) + ")";
+  if (!grid.rows.empty()) section.blocks.emplace_back(std::move(grid));
+  const std::vector<Text> missing = missing_facts(found.conditions);
   if (!missing.empty()) section.blocks.emplace_back(Paragraph{say("The records do not say: {}.", joined(missing))});
   return section;
 }

@@ -146,13 +146,11 @@ std::string with_spread(const Condition& condition, const summary::Result& resul
   return fmt::format("{} ± {} ({} runs)", text, spread, values.size());
 }
 
-Document sweep(const metric::Store& store, const Findings& found, const std::string& source, const std::string& folder,
-               const plot::Options& options) {
-  const summary::Result result = summary::result(options.value, found.conditions);
-  const std::vector<std::string> keys = summary::parameters(found.conditions);
-  const std::vector<const Condition*> order = ranked(found, result);
-  Document document;
-  document.title = "Sweep of " + counted(found.conditions.size(), "condition");
+namespace {
+
+/// The verdict, its label, and the sentences behind it.
+void conclude(const Findings& found, const summary::Result& result, const std::vector<const Condition*>& order,
+              const std::vector<std::string>& keys, Document& document) {
   const bool fault = found.digests_differ();
   document.verdict = fault || !found.bad.empty()               ? Verdict::bad
                      : order.empty() || !found.unknown.empty() ? Verdict::open
@@ -164,33 +162,72 @@ Document sweep(const metric::Store& store, const Findings& found, const std::str
   Text& text = document.verdict_text;
   if (!found.bad.empty()) text += say("{}{}. ", bad(failed_count(found)), names(found.bad));
   if (fault) text += say("{} ", bits_sentence(found));
-  const auto value_of = [&](std::size_t place) { return with_spread(*order[place], result); };
   if (order.empty()) {
     text += say("No condition has a {}.", result.name);
-  } else {
-    text +=
-        say("{}{}, with a {} of {}.", strong("Best: "), setting(*order[0], keys), result.label, strong(value_of(0)));
-    if (order.size() > 1) {
-      const bool level = result.of(*order[0]) == result.of(*order[1]);
-      text += level ? say(" {} gives the same result.", setting(*order[1], keys))
-                    : say(" The next is {}, with {}.", setting(*order[1], keys), value_of(1));
-      text += order_sentence(*order[0], *order[1], result);
-    }
+    return;
   }
-  Tracer tracer(document, folder);
-  Section summary{"Executive summary", {}};
+  text += say("{}{}, with a {} of {}.", strong("Best: "), setting(*order[0], keys), result.label,
+              strong(with_spread(*order[0], result)));
+  if (order.size() == 1) return;
+  const bool level = result.of(*order[0]) == result.of(*order[1]);
+  text += level ? say(" {} gives the same result.", setting(*order[1], keys))
+                : say(" The next is {}, with {}.", setting(*order[1], keys), with_spread(*order[1], result));
+  text += order_sentence(*order[0], *order[1], result);
+}
+
+Section executive_summary(const Findings& found, const summary::Result& result,
+                          const std::vector<const Condition*>& order, const std::vector<std::string>& keys,
+                          const plot::Options& options) {
+  Section section{"Executive summary", {}};
   if (!order.empty()) {
-    summary.blocks.emplace_back(
+    section.blocks.emplace_back(
         Picture{"sweep", result.label + " over the parameters", plot::sweep_figure(found.conditions, options)});
     Grid best{"The best", {"condition", "setting", result.label}, {false, false, true}, {}};
     for (std::size_t i = 0; i < std::min<std::size_t>(order.size(), 5); ++i) {
-      best.rows.push_back(
-          {{Text(code(order[i]->name))}, {setting(*order[i], keys)}, {Text(value_of(i)), result.of(*order[i])}});
+      best.rows.push_back({{Text(code(order[i]->name))},
+                           {setting(*order[i], keys)},
+                           {Text(with_spread(*order[i], result)), result.of(*order[i])}});
     }
-    summary.blocks.emplace_back(std::move(best));
+    section.blocks.emplace_back(std::move(best));
   }
-  if (!fault && found.digests_compared()) summary.blocks.emplace_back(Paragraph{bits_sentence(found)});
-  document.sections.push_back(std::move(summary));
+  if (!found.digests_differ() && found.digests_compared()) section.blocks.emplace_back(Paragraph{bits_sentence(found)});
+  return section;
+}
+
+/// The curves of the best conditions; without a block if none has one.
+Section curves_section(const std::vector<const Condition*>& order, const std::vector<std::string>& keys) {
+  Section section{"Loss curves", {}};
+  std::vector<Condition> curves;
+  for (const Condition* const condition : order) {
+    if (curves.size() < kCurves && condition->curve) curves.push_back(*condition);
+  }
+  if (curves.empty()) return section;
+  // In the order of the runs, as zs-plot draws them: the same curve has the same colour.
+  std::ranges::sort(curves, {}, &Condition::place);
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    curves[i].place = i;
+    if (!keys.empty()) curves[i].name = setting(curves[i], keys).plain();
+  }
+  const bool some = curves.size() < order.size();
+  if (some) section.blocks.emplace_back(Paragraph{"The best " + counted(curves.size(), "condition") + ":"});
+  section.blocks.emplace_back(Picture{"sweep_loss",
+                                      some ? "training loss of the best conditions" : "training loss of each condition",
+                                      plot::loss_figure(curves)});
+  return section;
+}
+
+}  // namespace
+
+Document sweep(const metric::Store& store, const Findings& found, const std::string& source, const std::string& folder,
+               const plot::Options& options) {
+  const summary::Result result = summary::result(options.value, found.conditions);
+  const std::vector<std::string> keys = summary::parameters(found.conditions);
+  const std::vector<const Condition*> order = ranked(found, result);
+  Document document;
+  document.title = "Sweep of " + counted(found.conditions.size(), "condition");
+  conclude(found, result, order, keys, document);
+  Tracer tracer(document, folder);
+  document.sections.push_back(executive_summary(found, result, order, keys, options));
   document.sections.push_back(setup_section(found, false));
   Section parameters{"What each parameter does", {}};
   parameters.blocks.emplace_back(Paragraph{
@@ -202,26 +239,8 @@ Document sweep(const metric::Store& store, const Findings& found, const std::str
   // Of one parameter the table of all conditions says it.
   if (keys.empty() || parameters.blocks.size() > 1) document.sections.push_back(std::move(parameters));
   document.sections.push_back(table_of(found, result, keys, tracer));
-  std::vector<Condition> curves;
-  for (const Condition* const condition : order) {
-    if (curves.size() < kCurves && condition->curve) curves.push_back(*condition);
-  }
-  if (!curves.empty()) {
-    // In the order of the runs, as zs-plot draws them: the same curve has the same colour.
-    std::ranges::sort(curves, {}, &Condition::place);
-    for (std::size_t i = 0; i < curves.size(); ++i) {
-      curves[i].place = i;
-      if (!keys.empty()) curves[i].name = setting(curves[i], keys).plain();
-    }
-    Section section{"Loss curves", {}};
-    if (curves.size() < order.size())
-      section.blocks.emplace_back(Paragraph{"The best " + counted(curves.size(), "condition") + ":"});
-    section.blocks.emplace_back(Picture{
-        "sweep_loss",
-        curves.size() < order.size() ? "training loss of the best conditions" : "training loss of each condition",
-        plot::loss_figure(curves)});
-    document.sections.push_back(std::move(section));
-  }
+  if (Section curves = curves_section(order, keys); !curves.blocks.empty())
+    document.sections.push_back(std::move(curves));
   document.sections.push_back(quality_section(store, found));
   document.sections.push_back(appendix_section(store, found, source));
   return document;

@@ -204,9 +204,8 @@ struct Attention : torch::autograd::Function<Attention> {
       state->turn(ready_BTE, /*back=*/false);
     }
     state->attended = attention_forward(ready_BTE, state->heads);
-    const Tensor y_BTC = frame.leave(state->attended.out_BTC);
     keep(*ctx, state);
-    return y_BTC;
+    return frame.leave(state->attended.out_BTC);
   }
 
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
@@ -265,9 +264,8 @@ struct Gated : torch::autograd::Function<Gated> {
       gated(state->gelu, data<Number>(state->gate_up_BT2I), data<Number>(inner_BTI), B * T, I, stream());
     });
     if (stops) frame.out.forward_again(rows(inner_BTI));
-    const Tensor y_BTC = stops ? at::empty_like(frame.x_BTC) : frame.leave(inner_BTI);
     keep(*ctx, state);
-    return y_BTC;
+    return stops ? at::empty_like(frame.x_BTC) : frame.leave(inner_BTI);
   }
 
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {

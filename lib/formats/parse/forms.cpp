@@ -148,7 +148,7 @@ class Forms : public Dialect {
   struct Meaning {
     std::string key, column;  ///< no column: the value's unit gives it
     bool of_test;             ///< in a line of the test's data
-    bool thousandths, memory;
+    bool thousandths;
     bool of_gpu;  ///< of one GPU at one time: no column holds it
   };
   struct Row {
@@ -197,21 +197,20 @@ class Forms : public Dialect {
   /// Removes and returns the cell in front.
   static Cell take(const Form& form, std::string_view& rest) {
     Cell cell;
-    std::size_t end = 0;
     if (form.separator == " ") {  // the key's mark ends it, and its value ends at a blank
       skip_blanks(rest);
       const std::string_view before = rest;
       cell.key = take_key(rest);
       if (cell.key.empty() || !skip(rest, form.mark)) return rest = before, Cell{};
       skip_blanks(rest);
-      end = std::min(rest.find_first_of(" \t"), rest.size());
+      std::size_t end = std::min(rest.find_first_of(" \t"), rest.size());
       if (!number_ends(rest.substr(end))) end = rest.size();  // "1 234"
       cell.text = rest.substr(0, end);
       cell.last = end == rest.size();
       rest.remove_prefix(end);
       return cell;
     }
-    end = rest.find(form.separator);
+    const std::size_t end = rest.find(form.separator);
     cell.last = end == std::string_view::npos;
     std::string_view text = trimmed(rest.substr(0, end));
     rest.remove_prefix(cell.last ? rest.size() : end + form.separator.size());
@@ -296,25 +295,22 @@ class Forms : public Dialect {
   /// The meaning of the key at that place of a line. Most lines of a form have the same keys, so this only compares
   /// texts.
   const Meaning& meaning(Row& row, std::size_t place, std::string_view key) const {
-    const bool fits =
-        place < row.meanings.size() && row.meanings[place].key == key && row.meanings[place].of_test == of_test_;
-    if (fits) return row.meanings[place];
+    const Meaning* const known = place < row.meanings.size() ? &row.meanings[place] : nullptr;
+    if (known && known->key == key && known->of_test == of_test_) return *known;
     std::string_view name = key;
     if (name.ends_with("(1e-3)")) name.remove_suffix(6);
     const bool thousandths = name.size() < key.size() || key.ends_with(" (ms)");
     name = name.substr(0, name.find(" ("));
     const auto given = row.names.find(name);
     std::string column(given == row.names.end() ? name : std::string_view(given->second));
-    const bool memory = column.ends_with("_mem");
     if (of_test_ && column.starts_with("valid_")) column.replace(0, 5, "test");
     std::ranges::replace(column, ' ', '_');
     Meaning made{.key = std::string(key),
                  .column = column,
                  .of_test = of_test_,
                  .thousandths = thousandths,
-                 .memory = memory,
                  .of_gpu = key.find("mem usage") != std::string_view::npos};
-    if (place >= row.meanings.size()) return row.meanings.emplace_back(std::move(made));
+    if (!known) return row.meanings.emplace_back(std::move(made));
     return row.meanings[place] = std::move(made);
   }
 
@@ -340,7 +336,7 @@ class Forms : public Dialect {
     });
     if (column.empty() && unit == kUnits.end()) return quoted() + " is no value with a known unit";
     if (column.empty()) column = unit->second;
-    if (meant.memory) {
+    if (column.ends_with("_mem")) {
       std::string_view word = take_key(text);
       if (word.empty()) word = form.head.ends_with("(MB) |") ? "MB" : "GB";
       number = {made_.emplace_back(bytes_of(number.text, word)), Kind::integer};
@@ -364,9 +360,7 @@ class Forms : public Dialect {
     const auto step = parse_int(fields_[0].value);
     if (!stamp || !step) return;
     const std::string_view whose = before.substr(0, stamp->second);
-    auto logged = logged_.find(whose);
-    if (logged == logged_.end()) logged = logged_.emplace(whose, std::pair(-1, 0.0)).first;
-    auto& [last, seconds] = logged->second;
+    auto& [last, seconds] = logged_.try_emplace(std::string(whose), -1, 0.0).first->second;
     if (last >= 0 && *step > last && stamp->first > seconds) {
       const double each = (stamp->first - seconds) / static_cast<double>(*step - last);
       fields_.push_back({"iteration_time", made_.emplace_back(to_rounded_text(each, 6)), Kind::real});
@@ -390,12 +384,11 @@ class Forms : public Dialect {
   const Closing* closing_ = nullptr;
   std::map<std::string, std::int64_t> most_;  // of kOfRun
   std::string last_step_, total_;
-  bool alone_ = false;    // lines without a marker were read
-  bool of_test_ = false;  // the line is of the test's data
-  std::map<std::string, std::pair<std::int64_t, double>, std::less<>>
-      logged_;                    // step and seconds, by what stands before
-  std::vector<Field> fields_;     // of the line
-  std::deque<std::string> made_;  // texts that are not the log's
+  bool alone_ = false;                                             // lines without a marker were read
+  bool of_test_ = false;                                           // the line is of the test's data
+  std::map<std::string, std::pair<std::int64_t, double>> logged_;  // step and seconds, by what stands before
+  std::vector<Field> fields_;                                      // of the line
+  std::deque<std::string> made_;                                   // texts that are not the log's
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
 #include "base/folder.hpp"
 #include "base/host.hpp"
@@ -113,7 +114,7 @@ std::vector<std::int64_t> numbers(const std::string& folder) {
 
 /// The content of an owner file; "" if it is still being written, or is not a plain file.
 std::string content(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file < 0) return "";
   struct stat status {};
   std::string bytes;
@@ -122,21 +123,19 @@ std::string content(const std::string& path) {
     const ssize_t count = ::read(file, bytes.data(), bytes.size());
     bytes.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
   }
-  ::close(file);
   return bytes;
 }
 
 /// Creates the owner file of that number; false if it exists. Throws Error.
 bool make(const std::string& folder, std::int64_t number, const registry::Fields& fields) {
   const std::string path = path_of(folder, number);
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (file < 0 && errno == EEXIST) return false;
   if (file < 0) throw Error(path, 0, errno_text());
   const std::string text = registry::record_text(fields);
   const bool written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const std::string failure = errno_text();
-  ::close(file);
   if (written) return true;
+  const std::string failure = errno_text();
   ::unlink(path.c_str());
   throw Error(path, 0, "write: " + failure);
 }

@@ -150,7 +150,7 @@ Command::Command(std::vector<std::string> words, const std::vector<std::pair<std
   ::close(first.theirs);
   if (!both) ::close(second.theirs);
   ::close(failure.theirs);
-  ended_ = static_cast<int>(::syscall(SYS_pidfd_open, process_, 0));
+  ended_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, process_, 0)));
   int code = 0;
   const bool failed = ::read(failure.ours, &code, sizeof code) == sizeof code;
   ::close(failure.ours);
@@ -161,7 +161,6 @@ Command::Command(std::vector<std::string> words, const std::vector<std::pair<std
 
 Command::~Command() {
   for (const Stream& stream : streams_) ::close(stream.from);
-  if (ended_ >= 0) ::close(ended_);
 }
 
 void Command::resize() const {

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.hpp"
+
 namespace zs::recording {
 
 /// The output of a program without an input and without its last line ends; "" if it fails or takes longer.
@@ -29,8 +31,6 @@ class Command {
   Command(std::vector<std::string> words, const std::vector<std::pair<std::string, std::string>>& variables,
           const sigset_t& blocked);
   ~Command();
-  Command(const Command&) = delete;
-  Command& operator=(const Command&) = delete;
 
   pid_t process() const { return process_; }
   /// Becomes readable when the command has ended.
@@ -55,7 +55,7 @@ class Command {
   std::vector<Stream> streams_;
   std::vector<int> terminals_;
   pid_t process_ = -1;
-  int ended_ = -1;
+  Descriptor ended_;
 };
 
 /// The live children of a process, as far as /proc shows them.

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/host.hpp"
@@ -154,10 +155,8 @@ void ask_for_dumps(const std::string& folder) {
   bool asked = false;
   for (const fs::path& entry : entries_of(folder)) {
     if (entry.extension() != ".pipe") continue;
-    const int pipe = ::open(entry.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-    if (pipe < 0) continue;
-    asked = ::write(pipe, "1\n", 2) == 2 || asked;
-    ::close(pipe);
+    const Descriptor pipe(::open(entry.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    asked = (pipe >= 0 && ::write(pipe, "1\n", 2) == 2) || asked;
   }
   if (asked) std::this_thread::sleep_for(std::chrono::seconds(5));
 }

@@ -91,12 +91,8 @@ std::string explain_kernel_line(std::string_view line, const Members& members) {
 
 KernelLog::KernelLog() {
   const std::string named = environment_variable("ZS_KERNEL_LOG");
-  file_ = ::open(named.empty() ? "/dev/kmsg" : named.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  file_ = Descriptor(::open(named.empty() ? "/dev/kmsg" : named.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (file_ >= 0) ::lseek(file_, 0, SEEK_END);
-}
-
-KernelLog::~KernelLog() {
-  if (file_ >= 0) ::close(file_);
 }
 
 std::string KernelLog::said(const Members& members) {

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/descriptor.hpp"
+
 namespace zs::recording {
 
 /// A process of the training, which may have ended.
@@ -29,15 +31,12 @@ class KernelLog {
  public:
   /// Reads from now on. The log is $ZS_KERNEL_LOG, else /dev/kmsg; an unreadable log counts as empty.
   KernelLog();
-  ~KernelLog();
-  KernelLog(const KernelLog&) = delete;
-  KernelLog& operator=(const KernelLog&) = delete;
 
   /// All messages about these so far, joined by "; ".
   std::string said(const Members& members);
 
  private:
-  int file_ = -1;
+  Descriptor file_;
   std::vector<std::string> lines_;  // possibly relevant ones
 };
 

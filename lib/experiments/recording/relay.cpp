@@ -25,7 +25,7 @@ bool is_plain(int file) {
 }  // namespace
 
 Relay::Relay(const std::string& log, Tell warn) : path_(log), warn_(std::move(warn)), buffer_(kBlock) {
-  log_ = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  log_ = Descriptor(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (log_ < 0) throw Error(log, 0, errno_text());
 }
 
@@ -37,8 +37,6 @@ void Relay::add(const std::vector<Command::Stream>& streams) {
     streams_.push_back(relayed);
   }
 }
-
-Relay::~Relay() { ::close(log_); }
 
 std::vector<Relay::Wait> Relay::waits() const {
   std::vector<Wait> waits;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptor.hpp"
 #include "recording/command.hpp"
 
 namespace zs::recording {
@@ -17,9 +18,6 @@ class Relay {
   /// Appends to the file `log`. Throws Error if it cannot be opened. Later failures (a full disk, a closed pipe) do not
   /// end the command: they are reported once, and the lost bytes are counted.
   Relay(const std::string& log, Tell warn);
-  ~Relay();
-  Relay(const Relay&) = delete;
-  Relay& operator=(const Relay&) = delete;
 
   /// Relays these streams from now on. They must outlive the relay.
   void add(const std::vector<Command::Stream>& streams);
@@ -51,7 +49,7 @@ class Relay {
 
   std::string path_;
   Tell warn_;
-  int log_ = -1;
+  Descriptor log_;
   bool told_ = false;
   std::vector<Stream> streams_;
   std::vector<char> buffer_;

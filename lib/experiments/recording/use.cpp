@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -29,27 +30,6 @@ struct GpuUse {
   double busy = -1;          ///< per cent of the time since the last sample in which a kernel ran
   std::int64_t memory = -1;  ///< bytes in use
   double power = -1;         ///< W
-};
-
-class Nvml {
- public:
-  /// Finds the GPUs in $CUDA_VISIBLE_DEVICES (all if it is not set); none without the library. Takes some ten
-  /// milliseconds with it.
-  Nvml();
-  ~Nvml();
-  Nvml(const Nvml&) = delete;
-  Nvml& operator=(const Nvml&) = delete;
-
-  std::size_t size() const { return devices_.size(); }
-  std::vector<GpuUse> sample() const;
-  /// The name of the GPUs ("NVIDIA H200"), and the driver's version; "" without GPUs.
-  const std::string& name() const { return name_; }
-  const std::string& driver() const { return driver_; }
-
- private:
-  void* library_ = nullptr;
-  std::vector<void*> devices_;
-  std::string name_, driver_;
 };
 
 using Device = void*;
@@ -91,41 +71,50 @@ std::vector<Device> visible(void* library) {
   return devices;
 }
 
-Nvml::Nvml() : library_(::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
-  if (!library_) return;
-  if (!call(library_, "nvmlInit_v2")) {
-    ::dlclose(library_);
-    library_ = nullptr;
-    return;
-  }
-  devices_ = visible(library_);
-  if (devices_.empty()) return;
-  std::array<char, 96> text{};
-  const auto size = static_cast<unsigned>(text.size());
-  if (call(library_, "nvmlDeviceGetName", devices_[0], text.data(), size)) name_ = text.data();
-  if (call(library_, "nvmlSystemGetDriverVersion", text.data(), size)) driver_ = text.data();
+void unload(void* library) {
+  call(library, "nvmlShutdown");
+  ::dlclose(library);
 }
 
-Nvml::~Nvml() {
-  if (!library_) return;
-  call(library_, "nvmlShutdown");
-  ::dlclose(library_);
-}
-
-std::vector<GpuUse> Nvml::sample() const {
-  std::vector<GpuUse> uses;
-  for (const Device device : devices_) {
-    GpuUse use;
-    Utilization busy;
-    Memory used;
-    unsigned milliwatt = 0;
-    if (call(library_, "nvmlDeviceGetUtilizationRates", device, &busy)) use.busy = busy.gpu;
-    if (call(library_, "nvmlDeviceGetMemoryInfo", device, &used)) use.memory = static_cast<std::int64_t>(used.used);
-    if (call(library_, "nvmlDeviceGetPowerUsage", device, &milliwatt)) use.power = milliwatt * 1e-3;
-    uses.push_back(use);
+class Nvml {
+ public:
+  /// Finds the GPUs in $CUDA_VISIBLE_DEVICES (all if it is not set); none without the library. Takes some ten
+  /// milliseconds with it.
+  Nvml() {
+    if (!library_ || !call(library_.get(), "nvmlInit_v2")) return;
+    devices_ = visible(library_.get());
+    if (devices_.empty()) return;
+    std::array<char, 96> text{};
+    const auto size = static_cast<unsigned>(text.size());
+    if (call(library_.get(), "nvmlDeviceGetName", devices_[0], text.data(), size)) name_ = text.data();
+    if (call(library_.get(), "nvmlSystemGetDriverVersion", text.data(), size)) driver_ = text.data();
   }
-  return uses;
-}
+
+  std::size_t size() const { return devices_.size(); }
+  std::vector<GpuUse> sample() const {
+    std::vector<GpuUse> uses;
+    for (const Device device : devices_) {
+      GpuUse use;
+      Utilization busy;
+      Memory used;
+      unsigned milliwatt = 0;
+      const auto ask = [&](const char* name, auto* answer) { return call(library_.get(), name, device, answer); };
+      if (ask("nvmlDeviceGetUtilizationRates", &busy)) use.busy = busy.gpu;
+      if (ask("nvmlDeviceGetMemoryInfo", &used)) use.memory = static_cast<std::int64_t>(used.used);
+      if (ask("nvmlDeviceGetPowerUsage", &milliwatt)) use.power = milliwatt * 1e-3;
+      uses.push_back(use);
+    }
+    return uses;
+  }
+  /// The name of the GPUs ("NVIDIA H200"), and the driver's version; "" without GPUs.
+  const std::string& name() const { return name_; }
+  const std::string& driver() const { return driver_; }
+
+ private:
+  std::unique_ptr<void, void (*)(void*)> library_{::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL), unload};
+  std::vector<Device> devices_;
+  std::string name_, driver_;
+};
 
 using Clock = std::chrono::steady_clock;
 using attribute::Type;
@@ -188,18 +177,9 @@ Use UseWatch::Sums::mean() const {
   return use;
 }
 
-UseWatch::UseWatch() : thread_([this] { watch(); }) {}
+UseWatch::UseWatch() : thread_([this](const std::stop_token& stop) { watch(stop); }) {}
 
-UseWatch::~UseWatch() {
-  {
-    const std::lock_guard lock(mutex_);
-    end_ = true;
-  }
-  wake_.notify_all();
-  thread_.join();
-}
-
-void UseWatch::watch() {
+void UseWatch::watch(const std::stop_token& stop) {
   const Nvml nvml;  // may take its time
   {
     const std::lock_guard lock(mutex_);
@@ -212,8 +192,9 @@ void UseWatch::watch() {
   while (true) {
     {
       std::unique_lock lock(mutex_);
-      if (wake_.wait_until(lock, last + std::chrono::seconds(1), [this] { return end_; })) return;
+      wake_.wait_until(lock, stop, last + std::chrono::seconds(1), [] { return false; });
     }
+    if (stop.stop_requested()) return;
     const auto now = Clock::now();
     const double elapsed = std::chrono::duration<double>(now - last).count(), works = busy_seconds();
     const std::vector<GpuUse> gpus = nvml.size() > 0 ? nvml.sample() : std::vector<GpuUse>();

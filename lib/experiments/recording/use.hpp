@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 
@@ -28,7 +29,6 @@ std::vector<std::string> cells(const Use& use);
 class UseWatch {
  public:
   UseWatch();
-  ~UseWatch();
 
   /// Figures of the samples since the last call; nothing if there were none. Thread-safe.
   std::optional<Use> take();
@@ -42,16 +42,15 @@ class UseWatch {
     std::int64_t gpu_memory = -1, host_memory = -1;
     Use mean() const;
   };
-  void watch();
+  void watch(const std::stop_token& stop);
 
   std::mutex mutex_;
-  std::condition_variable wake_;
-  bool end_ = false;
+  std::condition_variable_any wake_;
   Sums now_, whole_;
   double energy_ = 0;  // J
   std::string gpu_, driver_;
   std::size_t gpus_ = 0;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace zs::recording

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
 
 namespace zs::recording {
@@ -26,15 +27,10 @@ class Signals {
     for (const int signal : kPassed) sigaddset(&set, signal);
     ::pthread_sigmask(SIG_BLOCK, &set, &before_);
     std::signal(SIGPIPE, SIG_IGN);
-    file_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    file_ = Descriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (file_ < 0) throw Error("signalfd: " + errno_text());
   }
-  ~Signals() {
-    ::close(file_);
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
+  ~Signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
   int file() const { return file_; }
   const sigset_t& before() const { return before_; }
@@ -46,7 +42,7 @@ class Signals {
 
  private:
   sigset_t before_{};
-  int file_ = -1;
+  Descriptor file_;
 };
 
 /// Becomes readable once a second.
@@ -56,9 +52,6 @@ class Seconds {
     const itimerspec each{{1, 0}, {1, 0}};
     if (file_ < 0 || ::timerfd_settime(file_, 0, &each, nullptr) != 0) throw Error("timerfd: " + errno_text());
   }
-  ~Seconds() { ::close(file_); }
-  Seconds(const Seconds&) = delete;
-  Seconds& operator=(const Seconds&) = delete;
   int file() const { return file_; }
   bool passed() const {
     std::uint64_t count = 0;
@@ -66,7 +59,7 @@ class Seconds {
   }
 
  private:
-  int file_;
+  Descriptor file_;
 };
 
 }  // namespace zs::recording

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
 #include "base/host.hpp"
 #include "base/mapped.hpp"
@@ -36,22 +37,13 @@ std::string line_of(const std::string& path) {
   return hex(XXH3_128bits(bytes.data(), bytes.size())) + " " + (names_json_lines(path) ? "jsonl" : "text") + "\n";
 }
 
-/// Lets one of the processes that share a folder create files in it, while the others wait; if the file system does not
-/// support that, all create them.
-class Turn {
- public:
-  explicit Turn(const std::string& folder) : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    if (folder_ >= 0) ::flock(folder_, LOCK_EX);
-  }
-  ~Turn() {
-    if (folder_ >= 0) ::close(folder_);
-  }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  int folder_;
-};
+/// While it is open, lets one of the processes that share a folder create files in it, and the others wait; if the file
+/// system does not support that, all create them.
+Descriptor turn_in(const std::string& folder) {
+  Descriptor open(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (open >= 0) ::flock(open, LOCK_EX);
+  return open;
+}
 
 }  // namespace
 
@@ -73,7 +65,7 @@ std::vector<Tokenized> cached(const std::string& path, const std::string& tokeni
     if (fs::exists(name, failure)) continue;
     fs::create_directories(folder, failure);
     if (failure) throw Error(folder, 0, failure.message());
-    const Turn turn(folder);
+    const Descriptor turn = turn_in(folder);
     if (fs::exists(name, failure)) continue;
     if (!opened) opened = open_tokenizer(tokenizer);
     making.make(part.files, *opened, name);

@@ -17,11 +17,10 @@ AppendedFile::AppendedFile(const std::string& path, Begin begin) : path_(path) {
     std::filesystem::create_directories(folder, error);
     if (error) throw Error(folder.string(), 0, error.message());
   }
-  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | (begin == Begin::as_new ? O_EXCL : 0) | O_APPEND | O_CLOEXEC, 0666);
+  const int begun = begin == Begin::as_new ? O_EXCL : 0;
+  file_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | begun | O_APPEND | O_CLOEXEC, 0666));
   if (file_ < 0) throw Error(path, 0, errno_text());
 }
-
-AppendedFile::~AppendedFile() { ::close(file_); }
 
 void AppendedFile::append(std::string_view bytes) { write_all(file_, bytes, path_); }
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/descriptor.hpp"
+
 namespace zs::tracker {
 
 class AppendedFile {
@@ -12,9 +14,6 @@ class AppendedFile {
   /// Creates the file and its folders, or appends to an existing one. Throws Error, also if the file exists and must
   /// not.
   explicit AppendedFile(const std::string& path, Begin begin = Begin::as_new);
-  ~AppendedFile();
-  AppendedFile(const AppendedFile&) = delete;
-  AppendedFile& operator=(const AppendedFile&) = delete;
 
   const std::string& path() const { return path_; }
   /// Passes `bytes` to the system. Throws Error.
@@ -24,7 +23,7 @@ class AppendedFile {
 
  private:
   std::string path_;
-  int file_ = -1;
+  Descriptor file_;
 };
 
 }  // namespace zs::tracker

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "base/claim.hpp"
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
 #include "base/number.hpp"
 
@@ -110,13 +111,8 @@ void write_all(int file, std::string_view bytes, const std::string& name) {
 }
 
 Regular read_regular(const std::string& path, std::size_t limit) {
-  struct Closed {
-    int file;
-    ~Closed() { ::close(file); }
-  };
-  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC));
   if (file < 0) throw Error(path, 0, errno == ELOOP ? "is a link, expected a file" : errno_text());
-  const Closed closed{file};
   struct stat status {};
   if (::fstat(file, &status) != 0) throw Error(path, 0, errno_text());
   if (!S_ISREG(status.st_mode)) throw Error(path, 0, "is not a regular file");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/claim.hpp"
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
@@ -55,19 +56,12 @@ struct Input::Inflater {
 Input::Input(const std::string& path, Raw raw)
     : name_(path == "-" ? "stdin" : path), path_(path), raw_(std::move(raw)) {
   if (path.empty()) throw Error("'' names no file to read: is a variable empty?");
-  file_ = path == "-" ? open_stdin() : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file_ < 0) throw Error(name_, 0, errno_text());
+  Descriptor file(path == "-" ? open_stdin() : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file < 0) throw Error(name_, 0, errno_text());
   struct stat status {};
-  if (::fstat(file_, &status) == 0 && S_ISDIR(status.st_mode)) {
-    ::close(file_);
-    throw Error(name_, 0, "is a directory, expected a file");
-  }
-  try {
-    note_input(file_, name_);
-  } catch (...) {
-    ::close(file_);
-    throw;
-  }
+  if (::fstat(file, &status) == 0 && S_ISDIR(status.st_mode)) throw Error(name_, 0, "is a directory, expected a file");
+  note_input(file, name_);
+  file_ = file.release();
   // Another program may have read the start of a file on stdin.
   on_disk_ = S_ISREG(status.st_mode);
   if (on_disk_) size_ = status.st_size - std::max<off_t>(0, ::lseek(file_, 0, SEEK_CUR));

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "base/claim.hpp"
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
 
 namespace zs {
@@ -47,14 +48,9 @@ MappedRange::~MappedRange() { static_cast<Entry*>(entry_)->begin = nullptr; }
 
 std::shared_ptr<const Mapping> Mapping::open(const std::string& path) {
   // Nonblocking: a FIFO is refused below, without waiting for a writer.
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file < 0) throw Error(path, 0, errno_text());
-  try {
-    note_input(file, path);
-  } catch (...) {
-    ::close(file);
-    throw;
-  }
+  note_input(file, path);
   std::shared_ptr<Mapping> mapping(new Mapping);
   mapping->path_ = path;
   struct stat status {};
@@ -73,7 +69,6 @@ std::shared_ptr<const Mapping> Mapping::open(const std::string& path) {
       mapping->range_ = std::make_unique<MappedRange>(start, size, path);
     }
   }
-  ::close(file);
   if (!wrong.empty()) throw Error(path, 0, wrong);
   return mapping;
 }

@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
 #include "base/folder.hpp"
 #include "base/words.hpp"
@@ -32,9 +33,6 @@ class Memory {
   Memory() : file_(::memfd_create("zs", MFD_CLOEXEC)) {
     if (file_ < 0) throw Error("memfd_create: " + errno_text());
   }
-  ~Memory() { ::close(file_); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
 
   int file() const { return file_; }
   /// Its whole content.
@@ -53,14 +51,14 @@ class Memory {
   }
 
  private:
-  int file_;
+  Descriptor file_;
 };
 
 /// Waits for a child, at most `seconds` unless 0; returns its status as in a shell.
 int wait_for(pid_t child, double seconds) {
   bool late = false;
   if (seconds > 0) {
-    const int process = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
+    const Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
     pollfd ended{process, POLLIN, 0};
     int ready = 0;
     do {
@@ -68,7 +66,6 @@ int wait_for(pid_t child, double seconds) {
     } while (ready < 0 && errno == EINTR);
     late = ready == 0;
     if (late) ::kill(child, SIGKILL);
-    ::close(process);
   }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;

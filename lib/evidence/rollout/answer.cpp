@@ -12,7 +12,7 @@
 #include "base/number.hpp"
 #include "base/words.hpp"
 #include "compare/ledger.hpp"
-#include "rollout/parts.hpp"
+#include "rollout/cause.hpp"
 #include "rolloutfile/form.hpp"
 
 namespace zs::rollout {

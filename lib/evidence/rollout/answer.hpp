@@ -28,4 +28,12 @@ struct Answer {
 /// differences are the bound; or "". Throws Error, located, for a damaged dump and for one that lacks a side.
 Answer compare(const std::string& a, const std::string& b, const std::string& floor);
 
+/// Whether a recording is of a generator's weights.
+bool of_generator(const std::string& folder);
+
+/// Compares each version that the generator holds with the trainer's version of the same number. Says of each tensor
+/// that differs how: never delivered, stale, transposed, permuted, another tensor's, without the adapter, scaled.
+/// Throws Error, located, for a damaged recording.
+Answer compare_weights(const std::string& trainer, const std::string& generator);
+
 }  // namespace zs::rollout

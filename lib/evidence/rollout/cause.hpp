@@ -2,6 +2,9 @@
 // Why a generator and a trainer differ: relations that are tested against each other, and parts of the tokens that
 // differ while others do not.
 #pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,5 +33,17 @@ struct Cause {
 
 /// REQUIRES: tokens that differ. `exact_types`: both sides are known to compute in float32.
 Cause cause_of(const Tokens& tokens, const Estimate& estimate, const Floor& floor, bool exact_types);
+
+/// Parts of the tokens that differ while the others do not: they name what only these tokens have.
+struct Parts {
+  std::vector<Partition> shown{};
+  std::string relation;  ///< of the partition that tells best; "" if none does
+};
+
+Parts parts_of(const Tokens& tokens, const Floor& floor);
+
+/// The mean |d| of the tokens of each key, of each step.
+std::map<std::int64_t, double> mean_by(const Tokens& tokens, const std::function<std::int64_t(const Token&)>& key);
+std::map<std::int64_t, double> mean_by_step(const Tokens& tokens);
 
 }  // namespace zs::rollout

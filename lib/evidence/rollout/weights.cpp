@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rollout/weights.hpp"
+#include "rollout/answer.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -8,7 +8,7 @@
 #include "base/words.hpp"
 #include "checkpoints/read.hpp"
 #include "probe/answer.hpp"
-#include "rollout/weights.hpp"
+#include "rollout/answer.hpp"
 
 namespace zs::comparison {
 

@@ -159,9 +159,10 @@ $(BUILD)/libzs-train.a: $(HEAVY_OBJECTS)
 $(BUILD)/%.a: $(BUILD)/%.members
 	rm -f $@ && ar rcs $@ $(filter %.o,$^)
 
-# Which objects an archive has: it is made again when one goes, or others take their place.
-$(BUILD)/libzs.members: MEMBERS = $(LIGHT_OBJECTS)
-$(BUILD)/libzs-train.members: MEMBERS = $(HEAVY_OBJECTS)
+# Which objects an archive has: it is made again when one goes, or others take their place, but not when make is given another
+# name of the build folder.
+$(BUILD)/libzs.members: MEMBERS = $(LIGHT_OBJECTS:$(BUILD)/%=%)
+$(BUILD)/libzs-train.members: MEMBERS = $(HEAVY_OBJECTS:$(BUILD)/%=%)
 $(BUILD)/%.members: FORCE
 	@mkdir -p $(@D); echo '$(MEMBERS)' | cmp -s - $@ || echo '$(MEMBERS)' > $@
 

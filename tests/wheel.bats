@@ -25,6 +25,10 @@ setup() {
   verdict
 }
 
+@test "wheel: it is made of the library that is built, not of one that is made again" {
+  run -1 grep -F "$BUILD/" "$BUILD/libzs.members"
+}
+
 @test "wheel: every program starts, and loads nothing of the machine but glibc and libstdc++" {
   for tool in "$BATS_FILE_TMPDIR"/venv/bin/zs-*; do
     "$tool" --version >/dev/null || complain "$tool does not start"

@@ -209,6 +209,8 @@ TEST_CASE("bytes: every rank keeps what the formula says, and the buffers of one
   for (const int stage : {0, 1, 2, 3}) {
     for (const int ranks : {1, 2, 4, 8}) {
       for (const int micro_steps : {1, 2, 4, 8}) {
+        if (ranks * micro_steps > 16)
+          continue;  // the terms below have met: ranks with micro-steps, each with the largest
         CAPTURE(stage);
         CAPTURE(ranks);
         CAPTURE(micro_steps);

@@ -30,10 +30,9 @@ TEST_CASE("exact: divided experts have the digest, loss and norm of whole ones")
     CAPTURE(name);
     CAPTURE(fused);
     CAPTURE(dtype);
-    Case one{
-        .max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype, .packed = number % 2 == 1, .steps = 2};
+    Case one{.max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype, .packed = number % 2 == 1};
     one.optimizer.kind = kind;
-    one.layout.micro_steps = 12;
+    one.layout.divide(4);  // 6 ranks have not as many each, more than 4 share them
     const CaseResult expected = trained(one);
     ++number;
     for (int layout = 0; layout < 2; ++layout) {
@@ -41,7 +40,7 @@ TEST_CASE("exact: divided experts have the digest, loss and norm of whole ones")
       const int stage = row[0], experts = 2 << row[1];
       Case c = one;
       c.layout.stage = stage, c.layout.experts = experts, c.layout.ranks = experts * (1 + row[2]);
-      c.layout.divide(12);
+      c.layout.divide(4);
       c.compiled = row[3] == 1, c.checkpointing = row[4] == 1;
       if (stage > 0 && row[5] > 0) c.offload.optimizer = zero::Place::host;
       if (stage == 3 && row[5] == 2) c.offload = {zero::Place::host, zero::Place::disk, folder.path()};

@@ -8,7 +8,6 @@ typedef unsigned u32;
 
 #define ROW 65536
 #define WIDTH 4096
-#define HEIGHT 16
 #define THREADS 128
 
 #if KIND == 0  // float32
@@ -101,36 +100,42 @@ struct Sums {
   double squares, sketch[8];
 };
 
-// Adds to `sums` the products of elements and signs of rows, exact but for the rounding of sums: by the tensor cores in
-// float64. A warp has 16 rows of 16 columns: lane 4 c + r has rows r, r + 4, r + 8, r + 12 of column c in the even places
-// of `values` and of column c + 8 in the odd ones, and those rows' signs of pattern c; it gets the sums of patterns 2 r and
-// 2 r + 1 of both columns.
-__device__ void multiply(double (&sums)[4], const double (&values)[HEIGHT / 2], const double (&signs)[HEIGHT / 4]) {
+// Adds to `sums` the products of elements and signs of 4 G rows, exact but for the rounding of sums: by the tensor cores in
+// float64. A warp has 16 columns: lane 4 c + r has rows r, r + 4, ... of column c in the even places of `values` and of column
+// c + 8 in the odd ones, and those rows' signs of pattern c; it gets the sums of patterns 2 r and 2 r + 1 of both columns.
+template <int G>
+__device__ void multiply(double (&sums)[4], const double (&values)[2 * G], const double (&signs)[G]) {
 #if __CUDA_ARCH__ >= 900
-  asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
-      "{%12, %13, %14, %15}, {%0, %1, %2, %3};"
-      : "+d"(sums[0]), "+d"(sums[1]), "+d"(sums[2]), "+d"(sums[3])
-      : "d"(values[0]), "d"(values[1]), "d"(values[2]), "d"(values[3]), "d"(values[4]), "d"(values[5]), "d"(values[6]),
-        "d"(values[7]), "d"(signs[0]), "d"(signs[1]), "d"(signs[2]), "d"(signs[3]));
+  if constexpr (G == 4)
+    asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
+        "{%12, %13, %14, %15}, {%0, %1, %2, %3};"
+        : "+d"(sums[0]), "+d"(sums[1]), "+d"(sums[2]), "+d"(sums[3])
+        : "d"(values[0]), "d"(values[1]), "d"(values[2]), "d"(values[3]), "d"(values[4]), "d"(values[5]), "d"(values[6]),
+          "d"(values[7]), "d"(signs[0]), "d"(signs[1]), "d"(signs[2]), "d"(signs[3]));
+  else
+    asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+        : "+d"(sums[0]), "+d"(sums[1]), "+d"(sums[2]), "+d"(sums[3])
+        : "d"(values[0]), "d"(values[1]), "d"(signs[0]));
 #elif __CUDA_ARCH__ >= 800
 #pragma unroll
-  for (int i = 0; i < HEIGHT / 2; ++i)
+  for (int i = 0; i < 2 * G; ++i)
     asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
         : "+d"(sums[i % 2 * 2]), "+d"(sums[i % 2 * 2 + 1])
         : "d"(values[i]), "d"(signs[i / 2]));
 #endif
 }
 
-// Rows [first, end) of all WIDTH columns: `from` is the first row's column 0. A warp takes MANY x 8 columns of all rows
-// at a time, two of the MANY in one product. The columns' signs come when all rows are added.
-template <bool whole>
+// Rows [first, end), at most 4 G, of all WIDTH columns: `from` is the first row's column 0. A warp takes MANY x 8 columns of
+// all rows at a time, of 4 rows four times as many; two of the MANY in one product. The columns' signs come when all rows
+// are added.
+template <bool whole, int G>
 __device__ void tall(const Launch& l, const Bits* from, i64 first, int rows, int column, Sums* sums) {
 #if __CUDA_ARCH__ >= 800
-  const int lane = threadIdx.x % 32, group = lane / 4, place = lane % 4;
-  Digest digests[HEIGHT / 4] = {};
-  double signs[HEIGHT / 4], squares[2] = {}, sketch[2] = {};
+  const int lane = threadIdx.x % 32, group = lane / 4, place = lane % 4, step = THREADS / 32 * 8 * MANY;
+  Digest digests[G] = {};
+  double signs[G], squares[2] = {}, sketch[2] = {};
 #pragma unroll
-  for (int g = 0; g < HEIGHT / 4; ++g) {
+  for (int g = 0; g < G; ++g) {
     const int row = 4 * g + place;
     signs[g] = whole && row < rows && l.row_signs[first + row] >> (8 + group) & 1 ? -1 : 1;
   }
@@ -139,54 +144,57 @@ __device__ void tall(const Launch& l, const Bits* from, i64 first, int rows, int
     uint4 wide;
     uint2 half;
   };
-  Loaded next[HEIGHT / 4];
+  Loaded next[4];
   const auto load = [&](int at) {
 #pragma unroll
-    for (int g = 0; g < HEIGHT / 4; ++g) {
-      const Bits* const p = from + (i64)(4 * g + place) * ROW + at + group * MANY;
-      next[g].wide = make_uint4(0, 0, 0, 0);
-      if (4 * g + place >= rows) continue;
+    for (int i = 0; i < 4; ++i) {
+      const int row = 4 * (i % G) + place;
+      const Bits* const p = from + (i64)row * ROW + at + i / G * step + group * MANY;
+      next[i].wide = make_uint4(0, 0, 0, 0);
+      if (row >= rows) continue;
       if ((i64)p % (MANY * sizeof(Bits))) {
-        for (int j = 0; j < MANY; ++j) next[g].x[j] = p[j];
+        for (int j = 0; j < MANY; ++j) next[i].x[j] = p[j];
       } else if (MANY * sizeof(Bits) == 16) {
-        next[g].wide = __ldcs((const uint4*)p);
+        next[i].wide = __ldcs((const uint4*)p);
       } else {
-        next[g].half = __ldcs((const uint2*)p);
+        next[i].half = __ldcs((const uint2*)p);
       }
     }
   };
-  const int step = THREADS / 32 * 8 * MANY;
   int at = column + threadIdx.x / 32 * 8 * MANY;
   load(at);
-  for (; at < column + WIDTH; at += step) {
-    Loaded now[HEIGHT / 4];
+  for (; at < column + WIDTH; at += 4 / G * step) {
+    Loaded now[4];
 #pragma unroll
-    for (int g = 0; g < HEIGHT / 4; ++g) now[g] = next[g];
-    if (at + step < column + WIDTH) load(at + step);
-    const int here = at + group * MANY;
-    u32 turns[2] = {};
+    for (int i = 0; i < 4; ++i) now[i] = next[i];
+    if (at + 4 / G * step < column + WIDTH) load(at + 4 / G * step);
 #pragma unroll
-    for (int k = 0; whole && k < 2; ++k) turns[k] = l.signs[(2 * place + k) * (ROW / 32) + here / 32] >> here % 32;
+    for (int c = 0; c < 4 / G; ++c) {
+      const int here = at + c * step + group * MANY;
+      u32 turns[2] = {};
 #pragma unroll
-    for (int j = 0; j < MANY; j += 2) {
-      const u64 weights[2] = {l.hashes[here + j] | 1, l.hashes[here + j + 1] | 1};
-      double values[HEIGHT / 2], sums[4] = {};
+      for (int k = 0; whole && k < 2; ++k) turns[k] = l.signs[(2 * place + k) * (ROW / 32) + here / 32] >> here % 32;
 #pragma unroll
-      for (int i = 0; i < HEIGHT / 2; ++i) {
-        const Bits x = now[i / 2].x[j + i % 2];
-        digests[i / 2].add(x, weights[i % 2]);
-        values[i] = value(x);
-        if (whole) squares[i % 2] = fma(values[i], values[i], squares[i % 2]);
+      for (int j = 0; j < MANY; j += 2) {
+        const u64 weights[2] = {l.hashes[here + j] | 1, l.hashes[here + j + 1] | 1};
+        double values[2 * G], sums[4] = {};
+#pragma unroll
+        for (int i = 0; i < 2 * G; ++i) {
+          const Bits x = now[c * G + i / 2].x[j + i % 2];
+          digests[i / 2].add(x, weights[i % 2]);
+          values[i] = value(x);
+          if (whole) squares[i % 2] = fma(values[i], values[i], squares[i % 2]);
+        }
+        if (!whole) continue;
+        multiply<G>(sums, values, signs);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) sketch[i % 2] += turned(sums[i], turns[i % 2] << (31 - j - i / 2));
       }
-      if (!whole) continue;
-      multiply(sums, values, signs);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) sketch[i % 2] += turned(sums[i], turns[i % 2] << (31 - j - i / 2));
     }
   }
   u64 digest = 0;
 #pragma unroll
-  for (int g = 0; g < HEIGHT / 4; ++g)
+  for (int g = 0; g < G; ++g)
     if (4 * g + place < rows) digest += digests[g].sum() * l.factors[first + 4 * g + place];
   digest = all_of(digest);
   for (int k = 0; whole && k < 2; ++k) {
@@ -255,8 +263,11 @@ __device__ void read(const Launch& l) {
   if (s.end <= (end - 1) * ROW + s.column) --end;
   const bool covered = s.begin <= first * ROW + s.column && s.end >= (end - 1) * ROW + s.column + WIDTH;
 #if __CUDA_ARCH__ >= 800
-  if (covered && end - first > 2)
-    tall<whole>(l, held + (first * ROW - s.base), first, (int)(end - first), (int)s.column, of_warp + threadIdx.x / 32);
+  const Bits* const from = held + (first * ROW - s.base);
+  if (covered && end - first > 4)
+    tall<whole, 4>(l, from, first, (int)(end - first), (int)s.column, of_warp + threadIdx.x / 32);
+  else if (covered && end - first > 1)
+    tall<whole, 1>(l, from, first, (int)(end - first), (int)s.column, of_warp + threadIdx.x / 32);
   else
 #endif
     plain<whole>(l, held, s, of_warp + threadIdx.x / 32);

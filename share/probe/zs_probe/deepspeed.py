@@ -8,9 +8,10 @@ import torch
 
 from . import names, schedules
 from .hooks import Restored
-from .layouts import FlatLayout, Layout, Slice
+from .layouts import FlatLayout, Layout
 from .part import Part, Unseen, of_axes
 from .say import guarded, say
+from .slices import Slice
 
 
 def is_engine(x):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """FSDP of torch: FSDP1's flat parameters, and FSDP2's gradients before they are reduced. Megatron-FSDP."""
 from . import names
-from .layouts import FlatLayout, Layout, Slice
+from .layouts import FlatLayout, Layout
 from .part import Part
 from .say import guarded
+from .slices import Slice
 
 
 def handles(roots):

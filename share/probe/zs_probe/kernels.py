@@ -133,7 +133,7 @@ def _addresses(cut, flats, device):
     held = tuple([flat.data_ptr() for flat in flats])
     known = cut.tables.setdefault(device, {})
     if held not in known:
-        if len(known) >= 8:
+        if len(known) >= 64:
             known.pop(next(iter(known)))
         known[held] = torch.tensor(held, dtype=torch.int64, pin_memory=True).to(device, non_blocking=True)
     return known[held]

@@ -7,50 +7,11 @@ import torch
 
 from . import fused, names, pipelining, schedules
 from .hooks import Hooks
-from .part import Unseen, held
+from .part import PLAIN, Unseen, held
 from .say import unseen
+from .slices import pieces
 
 _SMALL = 1 << 16  # elements of a buffer
-
-
-class Slice:
-    """A part of a parameter within a flat tensor."""
-
-    def __init__(self, name, part, at):
-        self.name, self.part, self.at = name, part, at
-
-    def of(self, flat):
-        return (flat if flat.dim() == 1 else flat.reshape(-1)).narrow(0, self.at, self.part.count)
-
-
-_splits = {}  # by the id of a list of slices: it, which keeps its id; numbers of a flat tensor; sizes of its pieces; of each slice its piece
-
-
-def _split(slices, count):
-    sizes, which, at = [], [0] * len(slices), 0
-    for n in sorted(range(len(slices)), key=lambda n: slices[n].at):
-        size, begin = slices[n].part.count, slices[n].at
-        if size and begin < at:
-            return None, None  # they overlap
-        if size and begin > at:
-            sizes.append(begin - at)
-        which[n] = len(sizes)
-        sizes.append(size)
-        at = begin + size if size else at
-    return sizes + [count - at], which
-
-
-def pieces(slices, flat):
-    """(slice, its values) of all slices of a flat tensor: views of it, by one call."""
-    flat, known = flat.detach().reshape(-1), _splits.get(id(slices))
-    if known is None or known[0] is not slices or known[1] != flat.numel() or len(known[3] or slices) != len(slices):
-        if len(_splits) >= 256:
-            _splits.clear()
-        known = _splits[id(slices)] = (slices, flat.numel(), *_split(slices, flat.numel()))
-    if known[2] is None:
-        return [(s, s.of(flat)) for s in slices]
-    made = flat.split(known[2])
-    return [(s, made[n]) for s, n in zip(slices, known[3])]
 
 
 class Layout(Hooks):
@@ -64,7 +25,7 @@ class Layout(Hooks):
         self._named_ids, self._by_id = None, None  # ids of the parameters when they were looked up, and {id: name}
         self.frozen, self._handles, self._recorder, self._watched = [], [], None, []
         self._buffers, self._changed = None, set()
-        self._labels = {}  # by place and name
+        self._labels, self._known_lists = {}, {}  # by place and name; _alike()
         self.cut = {}  # by name the Part of a parameter that is no DTensor and that this rank has in part
         self.types = {}  # of what is shown in another type than it is kept in that type
 
@@ -103,7 +64,7 @@ class Layout(Hooks):
                     of_root = {id(p): n for n, p in root.named_parameters()}
                 for key, name in of_root.items():
                     found.setdefault(key, name)
-            self._named_ids, self._by_id = held_now, found
+            self._named_ids, self._by_id, self._known_lists = held_now, found, {}
             self.kind()
         return self._by_id
 
@@ -245,6 +206,26 @@ class Layout(Hooks):
             return ()
         return ((self.label(place, name), flat, part),)
 
+    def _alike(self, kind, shown):
+        """What is shown of (place, name, tensor)s, one after another; where they are as at the last call of this kind, their parts are
+        known."""
+        tensors, said = [tensor for _, _, tensor in shown], [(place, name) for place, name, _ in shown]
+        types = set(map(type, tensors))
+        if types <= PLAIN:
+            flats, marks = tensors, [tensor.shape for tensor in tensors]
+        elif len(types) == 1 and hasattr(tensors[0], "_spec"):
+            flats = [tensor._local_tensor for tensor in tensors]
+            marks = [(tensor._spec, flat.shape) for tensor, flat in zip(tensors, flats)]
+        else:
+            flats, marks = None, None
+        known = self._known_lists.get(kind)
+        if known is not None and marks is not None and known[0] == said and known[1] == marks and set(map(type, flats)) <= PLAIN:
+            return list(zip(known[2], flats, known[3]))
+        made = [one for place, name, tensor in shown for one in self._seen(place, name, tensor)]
+        if made and marks is not None and len(made) == len(shown) and all(one[1] is flat for one, flat in zip(made, flats)):
+            self._known_lists[kind] = said, marks, [label for label, _, _ in made], [part for _, _, part in made]
+        return made
+
     def label(self, place, name):
         """PLACE/NAME, always the same text, whose hash is known."""
         key = (place, name)
@@ -255,27 +236,35 @@ class Layout(Hooks):
 
     def gradients(self, optimizer):
         scale = getattr(optimizer, "grad_scale", None)  # of GradScaler, for optimizers that unscale by themselves
-        for name, p in self.ordered([p for g in optimizer.param_groups for p in g["params"]]):
-            gradient = fused.gradient(p)
+        held = [(name, fused.gradient(p)) for name, p in self.ordered([p for g in optimizer.param_groups for p in g["params"]])]
+        if scale is None:
+            yield from self._alike(id(optimizer), [("grad", name, gradient) for name, gradient in held if gradient is not None])
+            return
+        for name, gradient in held:
             if gradient is not None:
-                yield from self._seen("grad", name, gradient if scale is None else gradient / scale)
+                yield from self._seen("grad", name, gradient / scale)
 
     def states(self):
-        mover, is_fused = self.movers(), any(map(fused.is_fused, self.optimizers))
+        mover, is_fused, places, found = self.movers(), any(map(fused.is_fused, self.optimizers)), {}, []
         for name, p in self.ordered(self.moved()):
+            shape = p.shape
             for key, value in (mover[id(p)].state.get(p) or {}).items():
-                if not torch.is_tensor(value) or key == "step" or value.shape != p.shape:
+                if key == "step" or not torch.is_tensor(value) or value.shape != shape:
                     continue
-                shown = fused.state(mover[id(p)], p, key, value) if is_fused else (value, value.dtype)
+                if not is_fused:
+                    found.append((places.get(key) or places.setdefault(key, f"state.{key}"), name, value))
+                    continue
+                shown = fused.state(mover[id(p)], p, key, value)
                 if shown is not None:
                     yield from self._seen(f"state.{key}", name, self._typed(f"state.{key}/{name}", *shown))
+        yield from self._alike("state", found)
 
     def parameters(self):
-        mover, is_fused = self.movers(), self.makes()
+        if not self.makes():
+            yield from self._alike("param", [("param", name, p) for name, p in self.ordered(self.moved())])
+            return
+        mover = self.movers()
         for name, p in self.ordered(self.moved()):
-            if not is_fused:
-                yield from self._seen("param", name, p)
-                continue
             values, kept = fused.master(mover[id(p)], p)
             yield from self._seen("param", name, self._typed(f"param/{name}", values, kept))
             if values is not p:

@@ -7,9 +7,10 @@ import torch
 
 from . import names
 from .hooks import Restored
-from .layouts import FlatLayout, Layout, Slice
+from .layouts import FlatLayout, Layout
 from .part import Part, of_axes
 from .say import guarded, say
+from .slices import Slice
 
 
 def is_distributed(x):

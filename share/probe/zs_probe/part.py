@@ -53,7 +53,7 @@ def whole(tensor):
 
 def held(tensor):
     """(values, Part) of what this rank holds of a tensor: the part may be of a summand. Raises Unseen."""
-    if type(tensor) in _PLAIN:
+    if type(tensor) in PLAIN:
         return tensor, whole(tensor)
     spec = getattr(tensor, "_spec", None)
     known = None if spec is None else _of_spec.get(id(spec))
@@ -69,7 +69,7 @@ def held(tensor):
     return local, part
 
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+PLAIN = {torch.Tensor, torch.nn.Parameter}
 
 
 def _held(tensor):

@@ -40,7 +40,7 @@ def joined(tensors):
     for held in kinds.values():
         for key in held:
             place[key] = len(place)
-    return [torch.stack([t if single else t.reshape(-1)[0] for t in held.values()]).double() for (_, _, single), held in kinds.items()], place
+    return [torch.stack([t if alone else t.reshape(-1)[0] for t in held.values()]).double() for (_, _, alone), held in kinds.items()], place
 
 
 def numbers(value, number):

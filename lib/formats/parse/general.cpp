@@ -59,7 +59,7 @@ class General : public Dialect {
   bool last_resort() const override { return true; }
   Verdict read(const Line& line, Emitter& emitter) override {
     const std::string_view text = line.text;
-    if (text.find('{') < 3) return {};  // JSON, a dict: other dialects know whether they are whole
+    if (text.find('{') < 3) return {};               // JSON, a dict: other dialects know whether they are whole
     if (text.starts_with("zs-record: ")) return {};  // repeats the last step and loss
     Found found;
     made_.clear();

@@ -37,7 +37,7 @@ setup() {
 @test "gradients: a report begins with the verdict, and its norm is the one that was logged" {
   run -0 zs-report --gradients small -o report.md
   [ "$(sed -n 3p report.md)" = "**Sound.** **Every layer has a finite gradient, and none is zero, vanishes or explodes**, at each of 3 checkpoints (step 4 to 12)." ]
-  grep -q '^- The norm of all layers together is the one that the training logged, at 3 checkpoints\.$' report.md || complain "not the logged norm"
+  grep -q '^- The norm of all layers together equals the norm that the training logged, at 3 checkpoints\.$' report.md || complain "not the logged norm"
   for picture in gradients.png gradient_cosine.png; do [ -s $picture ] || complain "$picture"; done
   zs-report --gradients small -o report.html
   grep -qE '<svg [^>]*class="figure narrow"' report.html || complain "no figure"

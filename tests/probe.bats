@@ -223,7 +223,7 @@ END
   sed -i '1s/"id": "../"id": "zz/' rate/rank-0.jsonl
   sed -i '4s/"lr": 0.01/"lr": 0.001/' rate/rank-0.jsonl
   run -1 zs-verify whole rate
-  assert_line "headline: step 2: the rate of group 0 is 0.001 for 0.01, x 1/10"
+  assert_line "headline: step 2: the learning rate of group 0 is 0.001 instead of 0.01, x 1/10"
   cp -r whole short
   sed -i '1s/"id": "../"id": "zz/' short/rank-0.jsonl
   sed -i '$d' short/rank-0.jsonl
@@ -300,7 +300,7 @@ END
   assert_line --partial "says how the training ended, after 3 steps: exception ValueError: boom"
   edited option '4s/"amsgrad": false/"amsgrad": true/'
   run -1 zs-verify whole option
-  assert_line "headline: step 2: amsgrad of group 0 is true for false"
+  assert_line "headline: step 2: amsgrad of group 0 is true instead of false"
   edited counter '4s/"counters": {"2"/"counters": {"3"/'
   run -1 zs-verify whole counter
   assert_line "headline: step 2: the optimizer counts 3 steps for 2"
@@ -356,7 +356,7 @@ END
   assert_line "tensors_compared: 66"
   recorded rate 0.02 0.1
   run -1 zs-verify a rate
-  assert_line "headline: step 1: the rate of group 1 is 0.02 for 0.01, x 2"
+  assert_line "headline: step 1: the learning rate of group 1 is 0.02 instead of 0.01, x 2"
   recorded buffers 0.01 0.5
   run -1 zs-verify a buffers
   assert_line --partial "buffer of 1.running_mean"

@@ -40,7 +40,7 @@ setup() {
   assert_line "verdict: consistent"
   run -0 zs-report one
   assert_output --partial "consistent: one/report.html"
-  grep -qF '**Each relation holds**' one/report.md
+  grep -qF '**No check found an error**' one/report.md
   assert_equal "$(grep -c '"targets": \[16, 16\]' one/rank-0.jsonl) $(grep -c '"targets": \[16\]' two/rank-1.jsonl)" "3 3"
   train half-one --fp16 --gradient_accumulation_steps 2 # gradients of micro-batches have 16 bits
   mpirun --oversubscribe --bind-to none -n 2 zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 3 --save_final false \
@@ -48,14 +48,14 @@ setup() {
   run -0 zs-verify half-one half-two
   assert_line "verdict: exact"
   run -0 zs-report one two # a page, as of recordings of zs_probe
-  assert_line --partial "# two beside one"
+  assert_line --partial "# two compared with one"
   recorded_again one padded
   sed -i '4s/"targets": \[16, 16\]/"targets": [16, 9]/' padded/rank-0.jsonl
   run zs-verify one padded
   assert_line --partial "step 2: 25 target tokens for 32"
   train other --gradient_accumulation_steps 2 --probe_values all --set training.weight_decay=0.5
   run -1 zs-verify one other
-  assert_line "headline: step 1: weight_decay of group 0 is 0.5 for 0.01"
+  assert_line "headline: step 1: weight_decay of group 0 is 0.5 instead of 0.01"
   ZS_PROBE_PERTURB=1 train floor --gradient_accumulation_steps 2
   grep -q 'note: ZS_PROBE_PERTURB' floor.log
   run -0 zs-verify --floor floor one two
@@ -98,8 +98,8 @@ setup() {
 @test "zs-report of two probes: the headline as a sentence, a map of modules and steps, and curves" {
   run -1 zs-report whole lost -o page.html
   grep -q 'step 1: gradient of 0.weight and 3 more of 4: only the last of 4 micro-batches counts' page.html
-  grep -q 'how far apart each module is at each step' page.html
-  grep -q '<title>lost beside whole' page.html
+  grep -q 'the largest distance of each module at each step' page.html
+  grep -q '<title>lost compared with whole' page.html
   [ "$(grep -o '<svg' page.html | wc -l)" -ge 2 ]
   run -0 zs-report whole sharded
   assert_line --partial "**No difference is beyond rounding**: the largest distance is "
@@ -147,7 +147,7 @@ setup() {
     assert_line "verdict: equal up to rounding"
   done
   run -1 zs-verify faulty
-  assert_line --partial "headline: step 2: grad/decoder.layers.1.mlp.linear_fc1.weight: x 1.5"
+  assert_line --partial "headline: step 2: gradient of decoder.layers.1.mlp.linear_fc1.weight: x 1.5"
 }
 
 @test "zs_probe says that PyTorch compiles an operation, and names a lock that another process has left" {
@@ -246,6 +246,6 @@ EOF
     assert_line --regexp "^holds: .*update 16, masters 16"
   done
   run -1 zs-verify stale
-  assert_line --partial "headline: step 3: state.exp_avg/"
+  assert_line --partial "headline: step 3: optimizer state exp_avg of "
   assert_line --partial "the state before, expected 0.1000 and 0.9000"
 }

@@ -56,7 +56,7 @@ measured() {
   zs-plan profile.json --nodes 1,2,4,8 --gpus_per_node 2 --bandwidth 1G --format tsv >table
   [ "$(cut -f 1 table | sort -u | xargs)" = "1 2 4 8 nodes" ]
   zs-plan profile.json --nodes 1,2,4,8 --gpus_per_node 2 --bandwidth 1G --memory 1G -o plan.svg
-  for text in "Predicted scaling" "stage 3, hpZ 2" "what a rank may fill" "Memory of a rank"; do grep -q ">$text<" plan.svg || complain "no $text"; done
+  for text in "Predicted scaling" "stage 3, hpZ 2" "limit: --memory" "Memory of a rank"; do grep -q ">$text<" plan.svg || complain "no $text"; done
   zs-plan profile.json --nodes 1,2 --gpus_per_node 2 --format figure >text
   grep -q 'Throughput' text || complain "$(cat text)"
   run -2 --separate-stderr zs-plan profile.json -o plan.svg
@@ -90,7 +90,7 @@ measured() {
   zs-plan profile.json --gpus_per_node 2 >table
   zs-plan profile.json --nodes 1,2 --gpus_per_node 2 -o plan.svg
   grep -q 'images/s' table || complain "$(head -3 table)"
-  grep -q '>images of a rank, of the most that one reaches (%)<' plan.svg || complain "no images in the figure"
+  grep -q '>images of a rank, as a share of the fastest (%)<' plan.svg || complain "no images in the figure"
   run -1 grep -i token table plan.svg
   # Images of another size are more tokens and another model.
   mkdir model

@@ -210,7 +210,7 @@ fake_gnuplot() {
   (log z3 4 3.5 3.25 3 2.75 2.5 2.5 2.5) >z3.log
   zs-parse z1.log z2.log z3.log | zs-aggregate >other.h5
   run -0 zs-plot difference other.h5 --baseline z2
-  [[ $output == *"of which no difference at any step they share: 1 condition"* ]]
+  [[ $output == *"1 condition of 2 without a difference at any common step"* ]]
   run -2 --separate-stderr zs-plot difference other.h5 --baseline z4
   [ "$stderr" = "zs-plot: no condition 'z4' to be the baseline, did you mean 'z1'? (see zs-plot --help)" ]
 }

@@ -152,7 +152,7 @@ zs-trace: t.json: 1 operator ends after the operator around it: the host's clock
   diff t.out t2.json
   run -0 zs-plot trace t.json
   assert_output --partial "Profile of 1 rank"
-  assert_output --partial "Kernels of most time"
+  assert_output --partial "Kernels with the most time"
   zs-plot trace t.json -o t.svg
   grep -q 'critical path' t.svg
   run -0 zs-report --trace t.json -o t.html

@@ -248,7 +248,7 @@ TEST_CASE("probe: groups are known by the parameters that they hold") {
   const Group one{{{"lr", {{0.1}, ""}}}, {"w"}, "SGD"}, other{{{"lr", {{0.2}, ""}}}, {"b"}, "SGD"};
   using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;
   CHECK(paired({one, other}, {other, one}) == Pairs{{0, 1}, {1, 0}});
-  CHECK(options_apart(one, other).front().text == "0.2 for 0.1");
+  CHECK(options_apart(one, other).front().text == "0.2 instead of 0.1");
   Group way = one;
   way.options["fused"] = {{}, "true"};
   CHECK(options_apart(one, way).empty());

@@ -336,6 +336,12 @@ std::optional<Run> read_floor(const std::string& floor, std::int64_t after = 0) 
 
 }  // namespace
 
+std::string words_of(const std::string& place) {
+  const std::string kind = place.substr(0, place.find('/'));
+  const bool is_place = kind != place && (!place_words(kind).what.empty() || kind.starts_with("state."));
+  return is_place ? what(kind) + " of " + place.substr(kind.size() + 1) : place;
+}
+
 std::string called(const Run& run) {
   std::string text = run.layout.empty() ? "plain" : run.layout;
   text += ", " + std::to_string(run.ranks) + (run.ranks == 1 ? " rank" : " ranks");

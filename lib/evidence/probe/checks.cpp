@@ -36,7 +36,7 @@ std::unique_ptr<Judge> each(const Run& run, Tally& tally) {
 
 /// A breach with the others of its step and relation.
 std::string text_of(const Breach& breach, std::size_t more) {
-  return (breach.step > 0 ? "step " + to_text(breach.step) + ": " : "") + breach.place +
+  return (breach.step > 0 ? "step " + to_text(breach.step) + ": " : "") + words_of(breach.place) +
          (more > 0 ? " and " + to_text(static_cast<std::int64_t>(more)) + " more" : "") +
          (breach.place.empty() ? "" : ": ") + breach.relation;
 }

@@ -202,12 +202,13 @@ TEST_CASE("checks: a planted fault is inconsistent, and named") {
   };
   const auto at = [](std::int64_t step) { return step == kAt; };
   add("a gradient twice",
-      "step 2: grad/b: x 2 of the mean of its micro-batches' gradients, clipped, and 1 other gradient is not")
+      "step 2: gradient of b: x 2 of the mean of its micro-batches' gradients, clipped, and 1 other gradient is not")
       .gradients = [&](std::int64_t step, auto& gradients) {
     for (float& x : gradients["b"]) x *= at(step) ? 2 : 1;
   };
   add("all gradients twice",
-      "step 2: grad/w and 1 more: x 2 (ranks or accumulation) of the mean of its micro-batches' gradients, clipped")
+      "step 2: gradient of w and 1 more: x 2 (ranks or accumulation) of the mean of its micro-batches' gradients, "
+      "clipped")
       .gradients = [&](std::int64_t step, auto& gradients) {
     for (auto& [name, gradient] : gradients) {
       for (float& x : gradient) x *= at(step) ? 2 : 1;
@@ -216,29 +217,31 @@ TEST_CASE("checks: a planted fault is inconsistent, and named") {
   add("a norm that counts a parameter twice", "step 2: norm: ").norm = [&](std::int64_t step, double norm) {
     return at(step) ? norm * 1.1 : norm;
   };
-  add("no clipping", "step 2: grad/w and 1 more: x ").clip_by = [&](std::int64_t step) { return at(step) ? 1.5 : 1.0; };
-  add("a clock ahead", "step 2: param/b and 1 more: has the bias correction of step 3, and its counter says 2").count =
-      [&](std::int64_t step) { return static_cast<double>(step + at(step)); };
+  add("no clipping", "step 2: gradient of w and 1 more: x ").clip_by = [&](std::int64_t step) {
+    return at(step) ? 1.5 : 1.0;
+  };
+  add("a clock ahead", "step 2: parameter of b and 1 more: has the bias correction of step 3, and its counter says 2")
+      .count = [&](std::int64_t step) { return static_cast<double>(step + at(step)); };
   add("a counter that jumps", "step 2: counter of b and 1 more: is 5, expected 2").row = [&](std::int64_t step, int,
                                                                                              StepOf& row) {
     if (at(step)) row.counters = Json{{"5", {"w", "b"}}};
   };
-  add("another rate", "step 2: param/b and 1 more: x 1/2 of the update").rate = [&](std::int64_t step) {
+  add("another rate", "step 2: parameter of b and 1 more: x 1/2 of the update").rate = [&](std::int64_t step) {
     return at(step) ? kRate / 2 : kRate;
   };
-  add("no update", "step 2: param/b: stands still").update = [&, kept = Numbers()](std::int64_t step,
-                                                                                   auto& gradients) mutable {
+  add("no update", "step 2: parameter of b: stands still").update = [&, kept = Numbers()](std::int64_t step,
+                                                                                          auto& gradients) mutable {
     if (at(step)) gradients["b"] = kept;
     kept = gradients["b"];
   };
-  add("scaled behind the update", "step 2: param/w: x 1/2 of the updated parameter").update = [&](std::int64_t step,
-                                                                                                  auto& gradients) {
-    for (float& x : gradients["w"]) x *= at(step) ? 0.5F : 1;
-  };
-  add("a replica", "step 2: param/w: rank 1 holds other values than rank 0").replica = [&](std::int64_t step, int rank,
-                                                                                           auto& gradients) {
-    if (at(step) && rank == 1) gradients["w"][5] += 1;
-  };
+  add("scaled behind the update", "step 2: parameter of w: x 1/2 of the updated parameter").update =
+      [&](std::int64_t step, auto& gradients) {
+        for (float& x : gradients["w"]) x *= at(step) ? 0.5F : 1;
+      };
+  add("a replica", "step 2: parameter of w: rank 1 holds other values than rank 0").replica =
+      [&](std::int64_t step, int rank, auto& gradients) {
+        if (at(step) && rank == 1) gradients["w"][5] += 1;
+      };
   add("the same samples", "step 2: batch: micro-batch 1 of rank 1 has the samples of micro-batch 1 of rank 0").row =
       [&](std::int64_t step, int, StepOf& row) {
         if (at(step)) row.batch = {{7, 8}, {9, 10}};
@@ -268,7 +271,8 @@ TEST_CASE("checks: a planted fault is inconsistent, and named") {
     if (at(step)) row.loss = NAN;
   };
   Fault& stale =
-      add("stale copies", "step 2: model/w and 1 more: is stale: the rounded copy of the parameter before this step");
+      add("stale copies",
+          "step 2: parameter in 16 bits of w and 1 more: is stale: the rounded copy of the parameter before this step");
   stale.copies = true;
   stale.copy = [&](std::int64_t step, const Numbers& before, const Numbers& master) {
     return at(step) ? before : master;

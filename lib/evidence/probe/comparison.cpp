@@ -149,10 +149,10 @@ void Comparison::starts() {
                                                           : nullptr;
     if (other) begun_.insert(step), start(step, left, *other);
   }
-  for (const auto& [step, right] : b_.starts) {  // B resumed where A went on
+  for (const auto& [step, right] : b_.starts) {  // B resumed where A continued
     const auto kept = a_.steps.find(step);
     if (begun_.contains(step) || kept == a_.steps.end()) continue;
-    begun_.insert(step), start(step, kept->second.tensors, right, false);  // resumed_apart() tells of it
+    begun_.insert(step), start(step, kept->second.tensors, right, false);  // resumed_apart() reports it
   }
 }
 
@@ -352,7 +352,8 @@ void Comparison::sized(std::int64_t number, const std::string& name, const Tenso
   finding.parameter = parameter_of(name);
   finding.tensors = {finding.parameter};
   finding.total = 1;
-  finding.relation = "another shape: " + tensorfile::to_text(right.shape) + " for " + tensorfile::to_text(left.shape);
+  finding.relation =
+      "another shape: " + tensorfile::to_text(right.shape) + " instead of " + tensorfile::to_text(left.shape);
   finding.distance = 2;
   found_.first = finding;
 }

@@ -35,7 +35,8 @@ std::optional<double> single(const Group& group, const std::string& key) {
 }
 
 Finding rate_apart(std::int64_t step, const Side& a, double left, double right, std::size_t i, std::size_t total) {
-  std::string text = "the rate of group " + std::to_string(i) + " is " + to_text(right) + " for " + to_text(left);
+  std::string text =
+      "the learning rate of group " + std::to_string(i) + " is " + to_text(right) + " instead of " + to_text(left);
   if (left != 0 && right != 0) text += ", " + factor_text(right / left, {}, 1e-4);
   for (std::size_t j = 0; j < a.step.groups.size(); ++j) {
     if (j != i && single(a.step.groups[j], "lr") == right) text += " (that of group " + std::to_string(j) + ")";
@@ -104,7 +105,7 @@ bool implied(const Group& group, const std::string& key) {
 std::vector<OptionApart> options_apart(const Group& a, const Group& b) {
   std::vector<OptionApart> found;
   if (a.optimizer != b.optimizer)
-    found.push_back({"the optimizer", b.optimizer + " for " + a.optimizer, Verdict::inconclusive});
+    found.push_back({"the optimizer", b.optimizer + " instead of " + a.optimizer, Verdict::inconclusive});
   for (const auto& [key, value] : a.options) {
     if (kWays.contains(key)) continue;
     const auto other = b.options.find(key);
@@ -117,7 +118,7 @@ std::vector<OptionApart> options_apart(const Group& a, const Group& b) {
     const bool rounding =
         !mine.empty() && mine.size() == theirs.size() && std::equal(mine.begin(), mine.end(), theirs.begin(), close);
     found.push_back(
-        {key, shown(other->second) + " for " + shown(value), rounding ? Verdict::rounding : Verdict::different});
+        {key, shown(other->second) + " instead of " + shown(value), rounding ? Verdict::rounding : Verdict::different});
   }
   for (const auto& [key, value] : b.options) {
     if (!kWays.contains(key) && !a.options.contains(key))

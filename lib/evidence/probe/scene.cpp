@@ -78,7 +78,7 @@ std::set<std::string> frozen_in_one(const Run& a, const Run& b) {
 
 Account::Outcome equal(const std::string& a, const std::string& b) {
   if (a == b) return {};
-  return {Verdict::different, b + " for " + a};
+  return {Verdict::different, b + " instead of " + a};
 }
 
 Account::Outcome unjudged(bool same, const std::string& text) {
@@ -309,7 +309,7 @@ void Account::Scene::enter(rule::Counters) {
   each(
       listed_counters(*left), listed_counters(*right),
       [&](const std::string& name, const std::string& x, const std::string& y) {
-        return x == y ? Outcome{} : Outcome{Verdict::different, name + ": " + y + " for " + x};
+        return x == y ? Outcome{} : Outcome{Verdict::different, name + ": " + y + " instead of " + x};
       },
       [&](const std::string& name) { return names_lack(name.substr(9), say); });
 }
@@ -334,7 +334,8 @@ void Account::Scene::enter(rule::Schedules) {
       listed_schedules(*left), listed_schedules(*right),
       [&](const std::string& name, const std::string& x, const std::string& y) {
         if (x == y || !alike) return x == y ? Outcome{} : excused();
-        return Outcome{Verdict::inconclusive, name + " is " + y + " for " + x};  // the rates themselves are compared
+        return Outcome{Verdict::inconclusive,
+                       name + " is " + y + " instead of " + x};  // the rates themselves are compared
       },
       [&](const std::string&) { return layout(); });
 }
@@ -392,7 +393,7 @@ void Account::Scene::enter(rule::Computed) {
         if (x == y || partial) return Outcome{};
         if (!alike) return excused();
         if (differ) return Outcome{Verdict::rounding, ""};  // the coarser of the two is the bound
-        return Outcome{Verdict::inconclusive, name + " is '" + y + "' for '" + x + "'"};
+        return Outcome{Verdict::inconclusive, name + " is '" + y + "' instead of '" + x + "'"};
       },
       [&](const std::string&) { return layout(); });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fields of a tensor, and those of a step that hold tensors, as the ledger compares them.
+// The ledger's comparison of the fields of a tensor, and of a step's fields that hold tensors.
 #include <algorithm>
 #include <cmath>
 
@@ -37,7 +37,7 @@ std::map<std::string, const Tensor*> listed(const Tensors& tensors, const std::s
 Account::Outcome Account::Scene::field(probefile::rule::Row, const Tensor&, const Tensor&, const std::string&) const {
   return {};
 }
-/// In one layout each rank holds the same part, of the same bits where the whole has the same.
+/// In one layout each rank holds the same part. If the whole has the same bits, the part has them, too.
 Account::Outcome Account::Scene::field(probefile::rule::Part, const Tensor& x, const Tensor& y,
                                        const std::string& name) const {
   if (!alike || x.digest != y.digest) return {};
@@ -53,7 +53,7 @@ Account::Outcome Account::Scene::field(probefile::rule::Form, const Tensor& x, c
   const bool state = !alike && !name.starts_with("grad/") && !name.starts_with("param/") && x.shape == y.shape;
   if (state && found.judged.contains(prefix + name)) return {Verdict::rounding, ""};
   const auto form = [](const Tensor& one) { return one.dtype + " " + tensorfile::to_text(one.shape); };
-  std::string text = name + " is " + form(y) + " for " + form(x);
+  std::string text = name + " is " + form(y) + " instead of " + form(x);
   if (x.shape == y.shape && x.dtype != y.dtype && name.starts_with("param/"))
     text += ": only one side has float32 masters, the other rounds each update";
   if (form(x) == form(y)) text = name + " has another number of elements";
@@ -106,7 +106,7 @@ Account::Outcome Account::Scene::field(probefile::rule::Sums, const Tensor& x, c
   return {};
 }
 
-/// Elements are those of the values: equal where the bits are, else no further apart than the whole may be.
+/// Elements are equal if the bits of the tensor are; else they may be as far apart as the whole tensor may be.
 Account::Outcome Account::Scene::field(probefile::rule::Sample, const Tensor& x, const Tensor& y,
                                        const std::string& name) const {
   if (x.elements.size() != y.elements.size()) return unjudged(!alike, name + " has elements on one side alone");

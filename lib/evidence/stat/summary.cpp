@@ -52,7 +52,8 @@ std::string warmup_note(const std::vector<Condition>& conditions, const TimingRu
   if (!few.empty()) warnings.push_back(few + (more > 0 ? "; so it is in " + counted(more, "more run") : ""));
   if (timed > 1 && alike == timed) used = same + " in every run";
   const bool detected = !rule.warmup && !rule.find_warmup && !used.empty();
-  return asked + (used.empty() ? "" : (detected ? " or the runs' own; used: " : " asked; used: ") + used);
+  return asked +
+         (used.empty() ? "" : (detected ? ", or the number of each run; left out: " : " asked; left out: ") + used);
 }
 
 /// A note about left-out timings, and a warning if there were any.

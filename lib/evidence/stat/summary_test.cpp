@@ -113,16 +113,17 @@ TEST_CASE("a warm-up longer than the run is cut, and said") {
   CHECK(real(made, "time_points") == 1);
   CHECK(real(made, "time_mean") == 2);
   CHECK(made.store.summary->find("time_std")->absent(0));
-  CHECK(made.store.attributes.at("warmup") == "5 or the runs' own; used: a 2 of 3");
+  CHECK(made.store.attributes.at("warmup") == "5, or the number of each run; left out: a 2 of 3");
   CHECK(made.warnings == std::vector<std::string>{"run 'a' has only 3 timed points: warm-up of 5 cut to 2"});
 }
 
 TEST_CASE("runs that leave out equally many points are not listed one by one") {
   const std::string one = "a\t1\t9\na\t2\t1\na\t3\t2\n", two = "b\t1\t9\nb\t2\t1\nb\t3\t2\n";
   const std::string head = "run\tstep\titeration_time\n";
-  CHECK(summary_of(head + one + two).store.attributes.at("warmup") == "5 or the runs' own; used: 2 of 3 in every run");
+  CHECK(summary_of(head + one + two).store.attributes.at("warmup") ==
+        "5, or the number of each run; left out: 2 of 3 in every run");
   CHECK(summary_of(head + one + two + "b\t4\t2\n").store.attributes.at("warmup") ==
-        "5 or the runs' own; used: a 2 of 3, b 3 of 4");
+        "5, or the number of each run; left out: a 2 of 3, b 3 of 4");
 }
 
 TEST_CASE("a run is believed only as far as its records go") {

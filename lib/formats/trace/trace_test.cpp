@@ -96,7 +96,7 @@ TEST_CASE("trace: figures, quantiles and percentages by hand") {
   CHECK(percent(1, 0).empty());
 }
 
-TEST_CASE("trace: the names of most time have rows, and the others one together") {
+TEST_CASE("trace: the names with the most time have rows, and the others one together") {
   const Sheet answer = by_name("kernel", {{"a", {1, 2}}, {"b", {9}}, {"c", {1}}, {"d", {1.5}}}, {30, 2});
   CHECK(answer.header.front() == "kernel");
   REQUIRE(answer.rows.size() == 3);

@@ -118,7 +118,7 @@ TEST_CASE("what only one run says is a difference") {
   const Facts one = {{"weight_decay", "0.1"}}, other = {};
   CHECK(bits_of(one, other) == Bits::other_training);
   CHECK(reason(differences({&one, &other})) ==
-        "train different things: they differ in weight decay (0.1 and not said)");
+        "train different things: they differ in weight decay (0.1 and not recorded)");
 }
 
 TEST_CASE("the reason names what differs, and counts the rest") {

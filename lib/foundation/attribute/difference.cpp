@@ -139,7 +139,7 @@ namespace {
 /// A value in a sentence: for a checksum the first digits, which distinguish it from others.
 std::string shown(const std::string& value) {
   constexpr std::size_t kChecksum = 32, kEnough = 12;
-  if (value.empty()) return "not said";
+  if (value.empty()) return "not recorded";
   const bool checksum = value.size() >= kChecksum && value.find_first_not_of("0123456789abcdef") == std::string::npos;
   return checksum ? value.substr(0, kEnough) : value;
 }

@@ -51,7 +51,7 @@ enum class Bits : std::uint8_t {
 Bits expected_bits(const std::vector<Difference>& differences);
 std::string_view name(Bits bits);
 
-/// "layers (2 and 4) and weight decay (0.1 and not said)"; after `most` items the rest is counted.
+/// "layers (2 and 4) and weight decay (0.1 and not recorded)"; after `most` items the rest is counted.
 std::string text(const std::vector<Difference>& some, std::size_t most = 6);
 
 /// The conclusion as a clause: "train different things: they differ in layers (2 and 4)"; "are not expected to be the

@@ -170,7 +170,7 @@ double Layout::heat_map(const Panel& panel, const Frame& frame) {
       const double right = x + wide - 3, bottom = y + tall - 3;
       line({{x + 3, y + 3}, {right, y + 3}, {right, bottom}, {x + 3, bottom}, {x + 3, y + 1.5}}, 5, 3);
     }
-    if (static_cast<double>(characters(cell.label)) * kChar <= wide + kChar)  // otherwise its tint shows the value
+    if (static_cast<double>(characters(cell.label)) * kChar <= wide)  // otherwise its tint shows the value
       text(cell.label, x + wide / 2, y + tall / 2, Anchor::middle, Ink::Role::text).bold = cell.best;
   }
   const double end = y0 + pitch * static_cast<double>(panel.rows.size());

@@ -118,7 +118,7 @@ Figure duration_figure(const std::vector<Condition>& conditions, const Options&)
   panel.bars = bars(conditions, unit, "no time",
                     [](const Condition& condition) { return Reading{finite(condition["time_total"])}; });
   gather_bars(panel, conditions, unit);
-  panel.notes.emplace_back("the iteration time of each logged step, also for the steps since the one before");
+  panel.notes.emplace_back("unlogged steps count with the iteration time of the next logged step");
   return {"Time of all steps", {std::move(panel)}};
 }
 
@@ -178,8 +178,7 @@ Figure distribution_figure(const std::vector<Condition>& conditions, const Optio
   if (gather_bars(panel, conditions, unit)) boxes = dots = false;
   if (boxes)
     panel.notes.emplace_back(
-        "box: the middle half of the steps, its mark and the number the median; lines: 5 to 95 %; dots: every step "
-        "beyond");
+        "box: the middle half of the steps; mark and number: the median; lines: 5 to 95 %; dots: all other steps");
   if (dots)
     panel.notes.push_back("fewer than " + std::to_string(kFewPoints) + " steps: every one as a dot, and the median");
   if (!options.warmup.empty()) panel.notes.push_back("warm-up: " + options.warmup);

@@ -70,7 +70,7 @@ TEST_CASE("the loss figure says that identical conditions are identical, and onl
 
   store.curves["z2_baseline"].find("loss")->reals()[50] += 1e-9;  // seen by no eye, but not the same
   figure = loss_figure(summary::conditions(store, "s"));
-  CHECK(figure.panels[0].notes[0] == "striped lines: 6 curves closer than the eye can see, not shown to be equal");
+  CHECK(figure.panels[0].notes[0] == "striped lines: 6 curves too close to tell apart, but not known to be equal");
 }
 
 TEST_CASE("two trainings of three conditions each: the loss figure says what is known within each") {
@@ -87,11 +87,11 @@ TEST_CASE("two trainings of three conditions each: the loss figure says what is 
     ends_with(name, '1');
   }
   const auto note = [&] { return loss_figure(summary::conditions(store, "s")).panels[0].notes[0]; };
-  CHECK(note() == "striped lines: 2 groups of 3 curves, in each identical to the last bit");
+  CHECK(note() == "striped lines: 2 groups of 3 curves with the same bits");
   ends_with("z1_deepcompile", '2');
   CHECK(note() == "striped lines: 2 groups of 3 curves, in each the same loss at every step they share");
   store.curves["z1_deepcompile"].find("loss")->reals()[50] += 1e-9;
-  CHECK(note() == "striped lines: 2 groups of 3 curves closer than the eye can see, not shown to be equal");
+  CHECK(note() == "striped lines: 2 groups of 3 curves too close to tell apart, but not known to be equal");
 }
 
 TEST_CASE("a condition that failed is marked in every figure, also without a single value") {

@@ -48,9 +48,9 @@ std::string coincidence(const std::vector<Condition>& conditions, const std::vec
   }
   if (text.empty()) return "";
   return "striped lines: " + text +
-         (least == Known::bits     ? ", in each identical to the last bit"
-          : least == Known::curves ? ", in each the same loss at every step they share"
-                                   : " closer than the eye can see, not shown to be equal");
+         (least == Known::bits     ? " with the same bits"
+          : least == Known::curves ? " with the same loss at every common step"
+                                   : " too close to tell apart, but not known to be equal");
 }
 
 /// How the curves were computed, if that is not obvious.
@@ -71,9 +71,9 @@ std::vector<std::string> method(const std::vector<Condition>& conditions, const 
   if (const std::string slow = options.x_axis == "time" ? slow_steps(conditions) : ""; !slow.empty())
     notes.push_back("slow steps count as usual ones on the axis: " + slow);
   if (options.x_axis == "time")
-    notes.emplace_back("time: the iteration time of each logged step, also for the steps since the one before");
+    notes.emplace_back("time: unlogged steps count with the iteration time of the next logged step");
   if (options.x_axis == "tokens" || options.x_axis == "images")
-    notes.push_back(options.x_axis + ": those of each logged step, also for the steps since the one before");
+    notes.push_back(options.x_axis + ": unlogged steps count as the next logged step");
   return notes;
 }
 
@@ -205,9 +205,8 @@ Figure difference_figure(const std::vector<Condition>& conditions, const Options
   if (panel.series.empty()) throw Error("all conditions are the baseline '" + base.name + "'");
   figure::stripe_coinciding(panel.series);
   if (unchanged > 0) {
-    panel.notes.push_back((unchanged == compared ? "no difference at any step they share: "
-                                                 : "of which no difference at any step they share: ") +
-                          counted(unchanged, "condition"));
+    panel.notes.push_back(counted(unchanged, "condition") + " of " + std::to_string(compared) +
+                          " without a difference at any common step");
   }
   if (options.smooth == 0) smooth(panel.series);
   for (std::string& one : method(conditions, panel.series, options)) panel.notes.push_back(std::move(one));

@@ -64,7 +64,7 @@ Figure plan_figure(const std::vector<plan::Candidate>& candidates, double memory
   const Unit rate_unit = summary::rate_unit(fastest), bytes_unit = summary::bytes_unit(largest);
   const std::string& noun = candidates.front().noun;
   Panel rate = over_ranks("Throughput", noun + " (" + rate_unit.name + ")", ranks),
-        share = over_ranks("Efficiency", noun + " of a rank, of the most that one reaches (%)", ranks),
+        share = over_ranks("Efficiency", noun + " of a rank, as a share of the fastest (%)", ranks),
         bytes = over_ranks("Memory of a rank", "memory at the peak (" + bytes_unit.name + ")", ranks);
   rate.log_y = bytes.log_y = share.from_zero = true;
   std::size_t hue = 0;
@@ -85,11 +85,11 @@ Figure plan_figure(const std::vector<plan::Candidate>& candidates, double memory
   }
   if (memory > 0) {
     const double limit = memory / bytes_unit.factor;
-    bytes.series.push_back({"what a rank may fill", Ink(Ink::Role::note), bytes.x_ticks,
-                            std::vector<double>(bytes.x_ticks.size(), limit)});
+    bytes.series.push_back(
+        {"limit: --memory", Ink(Ink::Role::note), bytes.x_ticks, std::vector<double>(bytes.x_ticks.size(), limit)});
   }
-  rate.notes.emplace_back("each point: the fastest of the accumulations that fit");
-  bytes.notes.emplace_back("with the accumulation of the point above, or the one of least memory");
+  rate.notes.emplace_back("each point: the number of accumulation steps that is fastest and fits");
+  bytes.notes.emplace_back("with the accumulation steps of the point above, else those of least memory");
   figure::stripe_coinciding(rate.series, 0.004, /*log=*/true);
   figure::stripe_coinciding(share.series);
   figure::stripe_coinciding(bytes.series, 0.004, /*log=*/true);

@@ -212,14 +212,14 @@ Figure trace_figure(const trace::Question& question) {
   Figure figure;
   figure.title = "Profile of " + counted(traces.size(), "rank");
   add_breakdown(question, figure.panels);
-  add_bars(of_kernels(answer("kernels", question, kNames)), 0, 2, "Kernels of most time", "time over all ranks",
+  add_bars(of_kernels(answer("kernels", question, kNames)), 0, 2, "Kernels with the most time", "time over all ranks",
            figure.panels);
   Sheet path = answer("critical", question, kNames);
   std::erase_if(path.rows, [&](const auto& row) { return row[0] != path.rows.front()[0]; });
   if (!path.rows.empty())
     add_bars(path, 1, 2, "Critical path of rank " + path.rows.front()[0], "time on the critical path", figure.panels);
   add_queues(traces, figure.panels);
-  add_bars(answer("annotations", question, kNames), 0, 2, "Annotations of most time", "time over all ranks",
+  add_bars(answer("annotations", question, kNames), 0, 2, "Annotations with the most time", "time over all ranks",
            figure.panels);
   add_bars(of_kernels(answer("stragglers", question, kNames)), 0, 6, "Collectives in which ranks waited for others",
            "waiting over all ranks", figure.panels);

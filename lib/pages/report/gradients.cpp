@@ -166,28 +166,28 @@ Section gradient_summary(const History& history, const std::vector<Finding>& fin
   const double depth = gradient::depth_factor(history, last);
   if (std::isfinite(depth))
     list.items.push_back(say(
-        "From each block to the one before it the RMS changes {} (geometric mean over the row of blocks, at {}); far "
-        "below 1 the first blocks learn too slowly.",
+        "From each block to the one before it the RMS changes {} (geometric mean over the row of blocks, at {}); if "
+        "it is far below 1, the first blocks learn too slowly.",
         strong(to_rounded_text(depth, 3) + "-fold"), history.when(last)));
   if (std::isfinite(history.cosine(last)))
-    list.items.push_back(say("The whole gradient at {} and that of the checkpoint before have a cosine of {}.",
+    list.items.push_back(say("The cosine between the whole gradient at {} and the one at the checkpoint before is {}.",
                              history.when(last), strong(to_rounded_text(history.cosine(last), 3))));
   if (const gradient::Noise noise = history.noise(last); !std::isnan(noise.scale)) {
     const std::string measured =
         std::to_string(history.checkpoints[last].micro_batches) + " micro-batches at " + history.when(last);
     list.items.push_back(
         std::isinf(noise.scale)
-            ? say("The whole gradient does not stand out of what the {} differ by: more samples in a step would help.",
-                  measured)
+            ? say("The {} differ by more than the whole gradient: more samples in a step would help.", measured)
             : say("By what the {} differ, the mean gradient of {} would be as much noise as gradient (the simple noise "
                   "scale of McCandlish and others, 2018).",
                   measured, strong(to_rounded_text(noise.scale, 3) + " micro-batches")));
   }
   if (log.compared > 0 && log.unlike.empty())
-    list.items.push_back(say("The norm of all layers together is the one that the training logged, at {}.",
+    list.items.push_back(say("The norm of all layers together equals the norm that the training logged, at {}.",
                              counted(log.compared, "checkpoint")));
   list.items.emplace_back(
-      "The rule: a layer's gradient vanishes where its RMS (norm over the root of the number of values) is below 1/" +
+      "The rule: a layer's gradient vanishes where its RMS (norm divided by the root of the number of values) is below "
+      "1/" +
       to_text(gradient::kAcross) +
       " of the median RMS of all layers at the same checkpoint. It explodes "
       "where its RMS is above " +

@@ -77,9 +77,10 @@ figure::Figure map_of(const probe::Map& map) {
   panel.y_label = blocks ? "block" : "module";
   panel.reference = 0;  // log10 of the bound itself
   panel.key = "red: more than rounding";
-  panel.notes.emplace_back("each cell: the largest distance over the bound of rounding; above 1 is more than rounding");
+  panel.notes.emplace_back(
+      "each cell: the largest distance, divided by the bound of rounding; above 1 is more than rounding");
   if (each > 1) panel.notes.push_back("a column has " + to_text(static_cast<std::int64_t>(each)) + " steps");
-  return {"Distance over the bound of rounding", {std::move(panel)}};
+  return {"Distance divided by the bound of rounding", {std::move(panel)}};
 }
 
 figure::Figure curves_of(const probe::Map& map) {
@@ -112,8 +113,8 @@ figure::Figure curves_of(const probe::Map& map) {
   panel.log_y = true;
   panel.reference = 1;
   panel.notes.emplace_back("red line: the bound; above it is more than rounding");
-  panel.x_label = "step", panel.y_label = "distance over the bound";
-  return {"The largest distance over the bound of each step", {std::move(panel)}};
+  panel.x_label = "step", panel.y_label = "distance divided by the bound";
+  return {"The largest distance at each step, divided by the bound", {std::move(panel)}};
 }
 
 }  // namespace
@@ -142,8 +143,8 @@ Document probes(const std::string& a, const std::string& b) {
   const std::string verdict = answer.line({"verdict"}), headline = answer.line({"headline"});
   Document document;
   const auto name = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
-  document.title =
-      name(a) == name(b) || name(a).empty() || name(b).empty() ? b + " beside " + a : name(b) + " beside " + name(a);
+  document.title = name(a) == name(b) || name(a).empty() || name(b).empty() ? b + " compared with " + a
+                                                                            : name(b) + " compared with " + name(a);
   document.label = verdict;
   document.verdict = answer.apart || verdict == "FAILED"                       ? Verdict::bad
                      : verdict == "exact" || verdict == "equal up to rounding" ? Verdict::good
@@ -160,12 +161,11 @@ Document probes(const std::string& a, const std::string& b) {
   document.verdict_text +=
       say(" A is {} ({}), B is {} ({}); {} were compared.", code(a), answer.line({"layout_a"}), code(b),
           answer.line({"layout_b"}), counted(static_cast<std::size_t>(answer.steps), "step"));
-  Section section{"Where they part", {}};
+  Section section{"Where they differ", {}};
   if (!answer.map.modules.empty()) {
+    section.blocks.emplace_back(Picture{"map", "the largest distance of each module at each step", map_of(answer.map)});
     section.blocks.emplace_back(
-        Picture{"map", "how far apart each module is at each step, over the bound of rounding", map_of(answer.map)});
-    section.blocks.emplace_back(
-        Picture{"curves", "the largest distance of each step, by what was compared", curves_of(answer.map)});
+        Picture{"curves", "the largest distance at each step, by kind of tensor", curves_of(answer.map)});
   }
   section.blocks.emplace_back(details(answer.lines));
   document.sections.push_back(std::move(section));
@@ -183,7 +183,7 @@ Document probe(const std::string& folder, bool generates) {
   document.verdict = verdict == "consistent" ? Verdict::good : verdict == "INCONSISTENT" ? Verdict::bad : Verdict::open;
   document.verdict_text = !headline.empty() ? say("{}.", bad(headline))
                           : document.verdict == Verdict::good
-                              ? say("{}: {}.", strong("Each relation holds"), answer.line({"holds"}))
+                              ? say("{}.", strong("No check found an error"))
                               : say("{}.", verdict + ": " + answer.line({"failure", "not checked"}));
   document.verdict_text += say(" {} is {}; {} were checked.", code(folder), answer.line({"layout"}),
                                counted(static_cast<std::size_t>(answer.steps), "step"));

@@ -225,11 +225,12 @@ Section performance_section(const metric::Store& store, const Findings& found, T
   const bool repeated = std::ranges::all_of(found.conditions, several);
   const bool single = std::ranges::none_of(found.conditions, several);
   section.blocks.emplace_back(Paragraph{
-      say("An interval is that of the mean over the {}{}{}{}", repeated ? "runs of a condition" : "steps of a run",
+      say("Each interval is of the mean over the {}{}{}{}", repeated ? "runs of a condition" : "steps of a run",
           !repeated && !single ? ", or over the runs where a condition has several" : "",
           excluded.empty() ? "; the summary does not say how many warm-up points were left out."
-                           : ", warm-up left out (" + excluded + ").",
-          single ? " Each condition ran once, so the difference from one run to the next is not in it." : "")});
+                           : ", without warm-up (" + excluded + ").",
+          single ? " Each condition ran once: the interval does not include the difference from one run to the next."
+                 : "")});
   return section;
 }
 
@@ -357,7 +358,7 @@ Section summary_section(const metric::Store& store, const Findings& found) {
     list.items.push_back(say("{}{}{}{}", strong("Time. "), time_sentence(found), load.empty() ? "" : " ", load));
     list.items.push_back(say("{}{}", strong("Memory. "), memory_sentence(found)));
   }
-  // Of a single run the verdict has said each of these sentences.
+  // For a single run the verdict has each of these sentences already.
   if (!single || !found.bad.empty()) section.blocks.emplace_back(std::move(list));
   if (auto grid = outlier_grid(store)) section.blocks.emplace_back(*std::move(grid));
   const summary::Unit seconds = summary::time_unit(largest(values(found, "time_mean"))),

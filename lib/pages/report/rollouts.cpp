@@ -66,7 +66,7 @@ Document rollouts(const std::string& a, const std::string& b) {
   const rollout::Answer answer = rollout::compare(a, b, "");
   const auto line = [&](const std::string& key) { return compare::line_of(answer.lines, {key}); };
   Document document;
-  document.title = b.empty() ? a : a + " beside " + b;
+  document.title = b.empty() ? a : a + " compared with " + b;
   document.label = line("verdict");
   document.verdict = answer.verdict > compare::Verdict::inconclusive    ? Verdict::bad
                      : answer.verdict == compare::Verdict::inconclusive ? Verdict::open

@@ -39,9 +39,9 @@ Grid grid_of(const trace::Analysis& analysis, const Sheet& answer) {
 Section trace_section(const std::vector<trace::Trace>& traces) {
   const trace::Question question(traces);
   Section section{"Profile", {}};
-  section.blocks.emplace_back(
-      Paragraph{"From the traces of PyTorch's profiler of " + counted(traces.size(), "rank") +
-                "; times are in microseconds. Of several profiler steps the last is left out."});
+  section.blocks.emplace_back(Paragraph{
+      "From the traces of PyTorch's profiler of " + counted(traces.size(), "rank") +
+      "; the tables have times in microseconds and memory in bytes. The last of several profiler steps is left out."});
   section.blocks.emplace_back(
       Picture{"profile", "where the time of the profiled steps went", plot::trace_figure(question)});
   for (const trace::Analysis& analysis : trace::analyses()) {

@@ -38,7 +38,7 @@ Text made_by(const DigestClass& one, const Findings& found) {
     const attribute::Facts& facts = difference.role == attribute::Role::decides ? one.decides : one.arithmetic;
     const auto value = facts.find(difference.name);
     each.push_back(say("{} {}", std::string(attribute::label(difference.name)),
-                       value == facts.end() ? "not said" : value->second));
+                       value == facts.end() ? "not recorded" : value->second));
   }
   return joined(each, ", ", ", ");
 }

@@ -19,7 +19,7 @@ const zs::cli::Command kCommand = {
         {'f', "filter", "TEST", "only runs that pass each test: COLUMN=VALUE; also != < <= > >= ~ !~", "", {}, true},
         {0, "sweep", "NAME", "only runs of that sweep"},
         {0, "filter_sweep", "NAME", "same as --sweep"},
-        {0, "or", "", "runs that pass any of the tests"},
+        {0, "or", "", "runs that pass at least one test of --filter"},
         {'s', "sort_by", "COLUMN", "sort by a column"},
         {'d', "descending", "", "the largest first"},
         {0, "show", "COLUMN", "only these columns, in this order", "", {}, true},

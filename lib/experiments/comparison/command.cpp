@@ -26,7 +26,7 @@ compare::Tolerance tolerance(const cli::Args& args, compare::Tolerance otherwise
 
 namespace {
 
-/// After the options of zs-verify alone: those of a training are many.
+/// Adds the many options of a training, after the options that only zs-verify has.
 void add_settings(std::vector<cli::Option>& table) {
   for (cli::Option option : experiment::config_options()) {
     const config::Known* const known = config::known_option(option.name);
@@ -43,28 +43,28 @@ std::vector<cli::Option> options() {
   std::vector<cli::Option> table;
   cli::Rows comparing(table, "Comparing"), goldens(table, "Goldens"), resuming(table, "Resuming"),
       output(table, "Output"), beside(table, "Beside plain PyTorch"), running(table, "Running");
-  comparing("columns", "NAME,...",
-            "compare only these columns of runs and logs: loss,grad_norm; training decides "
-            "learning_rate, tokens and state_digest too, and the results of evaluations");
-  comparing("names", "FILE",
-            "file with two names of a parameter in each line, blank between: in the first checkpoint, in the others")
-      .letter = 'n';
-  comparing("allow", "WHAT", "with rounding, the verdict 'equal up to rounding' has status 0", "", {"rounding"});
-  comparing(
-      "rtol", "X",
-      "allowed difference relative to the reference [0; 0.05 for --reference amp; for apart, merged and whole 1e-4 in "
-      "float32, else 0.05]");
-  comparing("atol", "X", "allowed absolute difference [0; 2^-24 with --reference amp in float16]");
-  comparing("registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]").letter = 'r';
-  comparing("patterns", "FILE", "file of patterns for other trainers' logs, see zs-parse(1) [~/.config/zs/patterns]");
-  comparing("floor", "PROBE",
-            "the first training, recorded once more with ZS_PROBE_PERTURB=1: it measures the effect of rounding; or a "
-            "healthy dump");
+  comparing("allow", "WHAT", "rounding: status 0 also for the verdict 'equal up to rounding'", "", {"rounding"});
   comparing(
       "follow", "",
       "the last recording is of a training that still runs: compare or check each step as it is written, and end at "
       "the first that is wrong");
   comparing("patience", "SECONDS", "how long --follow waits for a further step [600]");
+  comparing("floor", "PROBE",
+            "the first training, recorded once more with ZS_PROBE_PERTURB=1: it measures the effect of rounding; or a "
+            "healthy dump");
+  comparing("columns", "NAME,...",
+            "compare only these columns of runs and logs: loss,grad_norm; training decides "
+            "learning_rate, tokens and state_digest too, and the results of evaluations");
+  comparing(
+      "rtol", "X",
+      "allowed difference relative to the reference [0; 0.05 for --reference amp; for apart, merged and whole 1e-4 in "
+      "float32, else 0.05]");
+  comparing("atol", "X", "allowed absolute difference [0; 2^-24 with --reference amp in float16]");
+  comparing("names", "FILE",
+            "file with two names of a parameter in each line, blank between: in the first checkpoint, in the others")
+      .letter = 'n';
+  comparing("registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]").letter = 'r';
+  comparing("patterns", "FILE", "file of patterns for other trainers' logs, see zs-parse(1) [~/.config/zs/patterns]");
   goldens(
       "golden", "FOLDER",
       "compare a recording, or each in a folder, with the golden of its environment in FOLDER: the same bits, other "

@@ -66,7 +66,7 @@ TORCH_CFLAGS := -isystem $(TORCH_HOME)/include -isystem $(TORCH_HOME)/include/to
 TORCH_LIBS = -luring -L$(TORCH_HOME)/lib -Wl,-rpath,'$$ORIGIN' $(HOME_RPATH) -ltorch_cpu -lc10
 HOME_RPATH = -Wl,-rpath,$(TORCH_HOME)/lib
 endif
-HEAVY_LIBS = $(IN_PLACE) -L$(BUILD) $(PLANTED) $(or $(WHOLE),-lzs-train) -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS)
+HEAVY_LIBS = $(IN_PLACE) -L$(BUILD) $(PLANTED) $(or $(WHOLE),-lzs-train) -lzs $(LIGHT_LIBS) $(TORCH_LIBS) -lgomp $(MPI_LIBS)
 # libzs-cuda.so is built where there are a GPU's driver, nvcc and a LibTorch with CUDA. CUDA=1 builds it without a driver, as on a
 # login node; CUDA=0 never does. Its libraries are those beside that LibTorch, or the toolkit's; what a machine lacks of them is
 # told when a GPU is asked for.
@@ -100,7 +100,7 @@ COMMON := -std=c++20 $(OPT) $(COLLECT) -g1 -ffp-contract=off $(WARN) -Ilib $(FLO
 # fmt from its headers: a LibTorch brings other ones than the distribution's library is made of.
 HEAVY_FLAGS = $(COMMON) $(TORCH_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd -DFMT_HEADER_ONLY
 # What loops over numbers are compiled with, by path: for speed, no bit depends on it.
-FLAGS_lib/engine/device/cpu.cpp := -O3 -fno-math-errno
+FLAGS_lib/engine/device/cpu.cpp := -O3 -fno-math-errno -fopenmp
 FLAGS_lib/formats/image/transform.cpp := -O3
 FLAGS_lib/engine/kernel/vector.cpp := -O3 -fno-math-errno -fno-trapping-math
 # Styles and scripts of pages, and the list of models, are files of their own that become bytes of the program here.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's operations. Each loop is compiled for several instruction sets, and the machine's widest runs; all have
 // the same bits, since nothing is reordered or contracted (the Makefile's -ffp-contract=off).
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 
 #include "base/vectorised.hpp"
@@ -21,6 +23,15 @@ namespace {
 
 constexpr std::int64_t kBlock = 2048;  // floats; 8 KiB, so that the blocks of a chain of merges stay in the first cache
 constexpr int kUnrolled = 8;           // leaves that one loop adds in registers
+
+/// Calls compute(begin, size) for the blocks of `count` numbers, on all threads: no bit may depend on the order.
+template <typename Compute>
+void each_block(std::int64_t count, const Compute& compute) {
+  in_parts((count + kBlock - 1) / kBlock, /*least=*/16, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t begin = first * kBlock; begin < std::min(count, last * kBlock); begin += kBlock)
+      compute(begin, std::min(kBlock, count - begin));
+  });
+}
 
 template <int kLeaves, typename T>
 [[gnu::always_inline]] inline void add_up(const T* const* leaves, float* out, std::int64_t n) {
@@ -77,18 +88,15 @@ void add_block(const T* const* leaves, int count, float* out, std::int64_t n) {
 
 template <typename T>
 void add_all(std::span<const View> leaves, const View& out) {
-  std::vector<const T*> block;
-  for (const View& leaf : leaves) block.push_back(leaf.as<const T>());
-  const int count = static_cast<int>(block.size());
-  auto* const to = out.as<float>();
-  if (count <= kUnrolled) return add_few(block.data(), count, to, out.count);
-  alignas(64) float sum[kBlock];
-  for (std::int64_t begin = 0; begin < out.count; begin += kBlock) {
-    const std::int64_t size = std::min(kBlock, out.count - begin);
+  each_block(out.count, [&](std::int64_t begin, std::int64_t size) {
+    std::vector<const T*> block;
+    for (const View& leaf : leaves) block.push_back(leaf.as<const T>() + begin);
+    alignas(64) float sum[kBlock];
+    const int count = static_cast<int>(block.size());
+    if (count <= kUnrolled) return add_few(block.data(), count, out.as<float>() + begin, size);
     add_block(block.data(), count, sum, size);
-    std::copy_n(sum, size, to + begin);
-    for (const T*& leaf : block) leaf += size;
-  }
+    std::copy_n(sum, size, out.as<float>() + begin);
+  });
 }
 
 void tree_sum_on_cpu(std::span<const View> leaves, const View& out) {
@@ -103,9 +111,8 @@ void tree_sum_on_cpu(std::span<const View> leaves, const View& out) {
 }
 
 void carry(std::span<const View> levels, const View& leaf) {
-  alignas(64) float wide[kBlock];
-  for (std::int64_t begin = 0; begin < leaf.count; begin += kBlock) {
-    const std::int64_t size = std::min(kBlock, leaf.count - begin);
+  each_block(leaf.count, [&](std::int64_t begin, std::int64_t size) {
+    alignas(64) float wide[kBlock];
     View right = leaf.part(begin, begin + size);
     if (right.type != Type::float32) {
       tree_sum_on_cpu({&right, 1}, view(wide, size));
@@ -117,7 +124,7 @@ void carry(std::span<const View> levels, const View& leaf) {
       add_few(both, 2, left.as<float>(), size);
       right = left;
     }
-  }
+  });
 }
 
 /// The values that a rule updates in one block.
@@ -162,26 +169,24 @@ const float* floats(const View& numbers, std::int64_t begin, std::int64_t size, 
 }
 
 void update_on_cpu(const Rule& rule, const UpdateViews& v, float scale, float clip) {
-  alignas(64) float wide[kBlock];
-  for (std::int64_t begin = 0; begin < v.parameters.count; begin += kBlock) {
-    const std::int64_t size = std::min(kBlock, v.parameters.count - begin);
+  each_block(v.parameters.count, [&](std::int64_t begin, std::int64_t size) {
+    alignas(64) float wide[kBlock];
     const auto at = [&](const View& view) { return view.count > 0 ? view.as<float>() + begin : nullptr; };
     const Block block{
         at(v.parameters), at(v.first), at(v.second), floats(v.gradient_sum, begin, size, wide), scale, clip, size};
     std::visit([&](const auto& factors) { update_block(factors, block); }, rule);
     if (v.rounded.count > 0) round_all(at(v.parameters), v.rounded.as<Bfloat16>() + begin, size);
-  }
+  });
 }
 
 void direction_on_cpu(const DirectionFactors& factors, const View& momentum, const View& gradient_sum, const View& to,
                       float scale, float clip) {
-  alignas(64) float wide[kBlock], directions[kBlock];
-  for (std::int64_t begin = 0; begin < momentum.count; begin += kBlock) {
-    const std::int64_t size = std::min(kBlock, momentum.count - begin);
+  each_block(momentum.count, [&](std::int64_t begin, std::int64_t size) {
+    alignas(64) float wide[kBlock], directions[kBlock];
     direct_block(factors, momentum.as<float>() + begin, floats(gradient_sum, begin, size, wide), directions, scale,
                  clip, size);
     round_all(directions, to.as<Bfloat16>() + begin, size);
-  }
+  });
 }
 
 /// A moment of a part of a block as float32.
@@ -260,8 +265,11 @@ ZS_VECTORISED double sum_of_squares(const float* values, std::int64_t n) {
 }
 
 std::vector<double> sums_of_squares(std::span<const View> tiles) {
-  std::vector<double> sums;
-  for (const View& tile : tiles) sums.push_back(sum_of_squares(tile.as<float>(), tile.count));
+  std::vector<double> sums(tiles.size());
+  in_parts(std::ssize(tiles), /*least=*/1, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+      sums[i] = sum_of_squares(tiles[i].as<float>(), tiles[i].count);
+  });
   return sums;
 }
 
@@ -289,6 +297,10 @@ std::vector<std::uint64_t> fingerprints_on_cpu(std::span<const View> views) {
 }
 
 }  // namespace
+
+void in_parts(std::int64_t count, std::int64_t least, const std::function<void(std::int64_t, std::int64_t)>& compute) {
+  at::parallel_for(0, count, least, compute);
+}
 
 const Operations& operations(const Device& device) {
   static constexpr Operations cpu = {

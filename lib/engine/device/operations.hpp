@@ -3,6 +3,7 @@
 // the order of the calls (on a GPU: on LibTorch's stream), and the host does not wait for them unless they return a
 // result. Arithmetic: arithmetic.hpp. Independent of LibTorch and CUDA.
 #pragma once
+#include <functional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -71,6 +72,10 @@ struct Operations {
 
 /// The table of a device. Throws zs::Error if this build has none.
 const Operations& operations(const Device& device);
+
+/// Calls compute(begin, end) for parts of [0, count), of at least `least` each, on all threads of this rank: no bit may
+/// depend on their number. Within a part, LibTorch uses one thread, and tracks gradients.
+void in_parts(std::int64_t count, std::int64_t least, const std::function<void(std::int64_t, std::int64_t)>& compute);
 
 /// The canonical tree sum; see Operations::tree_sum.
 inline void tree_sum(std::span<const View> leaves, const View& out) { operations(out.device).tree_sum(leaves, out); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/operations.hpp"
 
+#include <ATen/Parallel.h>
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -64,6 +65,25 @@ TEST_CASE("operations: a fingerprint is 0 of zeros, and another after any change
   const std::uint64_t of_narrow = fingerprint(narrow);
   narrow[69].bits ^= 1;
   CHECK(fingerprint(narrow) != of_narrow);
+}
+
+TEST_CASE("operations: threads share the sums of numbers and of squares, and no bit depends on their number") {
+  std::mt19937 random(4);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(300'001);
+  for (float& value : values) value = normal(random);
+  const View whole = view(values.data(), 300'001);
+  const std::vector<View> leaves = {whole.part(0, 100'000), whole.part(100'000, 200'000), whole.part(200'000, 300'000)};
+  const auto sums = [&](int threads) {
+    at::set_num_threads(threads);
+    std::vector<float> sum(100'000);
+    operations({}).tree_sum(leaves, view(sum.data(), 100'000));
+    const std::vector<double> squares = operations({}).sums_of_squares(leaves);
+    at::set_num_threads(1);
+    return std::pair(sum, squares);
+  };
+  CHECK(sums(3) == sums(1));
+  CHECK(sums(1).first[99'999] == values[99'999] + values[199'999] + values[299'999]);
 }
 
 }  // namespace zs::device

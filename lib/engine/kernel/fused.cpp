@@ -5,6 +5,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <memory>
+#include <numeric>
 #include <vector>
 
 #include "kernel/fused_attention.hpp"
@@ -64,17 +66,18 @@ struct Gelu : torch::autograd::Function<Gelu> {
     RECORD_USER_SCOPE("zs::gelu");
     ctx->save_for_backward({x});
     const Tensor y = at::empty_like(x);
-    const Rows from(x), to(y);
-    for (std::int64_t i = 0; i < from.count(); ++i) gelu(from.read(i), to.place(i), from.size()), to.write(i);
+    each_row(std::tie(x, y), [](std::int64_t i, const Rows& from, const Rows& to) {
+      gelu(from.read(i), to.place(i), from.size()), to.write(i);
+    });
     return y;
   }
 
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
     const Tensor x = ctx->get_saved_variables()[0], dy = gradients[0].contiguous();
     const Tensor dx = at::empty_like(x);
-    const Rows at_x(x), from(dy), to(dx);
-    for (std::int64_t i = 0; i < to.count(); ++i)
+    each_row(std::tie(x, dy, dx), [](std::int64_t i, const Rows& at_x, const Rows& from, const Rows& to) {
       gelu_backward(at_x.read(i), from.read(i), to.place(i), to.size()), to.write(i);
+    });
     return {dx};
   }
 };
@@ -114,25 +117,25 @@ struct Loss : torch::autograd::Function<Loss> {
     const std::int64_t N = x_NC.size(0), C = x_NC.size(1), V = weight_VC.size(0), rows = std::min(N, C);
     const auto* const targets = targets_N.data_ptr<std::int64_t>();
     const Tensor chunk = at::empty({rows, V}, x_NC.options());
-    std::vector<float> slopes(cap > 0 ? static_cast<std::size_t>(V) : 0);
+    std::vector<float> losses(static_cast<std::size_t>(N));
     Tensor dx_NC, dweight_VC;
     if (differentiated && rows < N) {
       dx_NC = at::empty_like(x_NC);
       if (weight_VC.requires_grad()) dweight_VC = at::empty_like(weight_VC, at::kFloat);
     }
-    double sum = 0;
     for (std::int64_t begin = 0; begin < N; begin += rows) {
       const std::int64_t count = std::min(rows, N - begin);
       const Tensor logits_RV = chunk.narrow(0, 0, count), x_RC = x_NC.narrow(0, begin, count);
       multiply(logits_RV, x_RC, weight_VC.t(), 0);
-      const Rows logits(logits_RV);
-      for (std::int64_t i = 0; i < count; ++i) {
+      each_row(std::tie(logits_RV), [&](std::int64_t i, const Rows& logits) {
         float* const row = logits.read(i);
-        if (cap > 0) kernel::cap(row, slopes.data(), V, static_cast<float>(cap));
-        sum += cross_entropy(row, V, targets[begin + i], 1.0F / static_cast<float>(N), differentiated);
-        if (differentiated && cap > 0) multiply(slopes.data(), row, V);
+        const auto slopes = std::make_unique_for_overwrite<float[]>(cap > 0 ? static_cast<std::size_t>(V) : 0);
+        if (cap > 0) kernel::cap(row, slopes.get(), V, static_cast<float>(cap));
+        losses[static_cast<std::size_t>(begin + i)] =
+            cross_entropy(row, V, targets[begin + i], 1.0F / static_cast<float>(N), differentiated);
+        if (differentiated && cap > 0) multiply(slopes.get(), row, V);
         if (differentiated) logits.write(i);
-      }
+      });
       if (!dx_NC.defined()) continue;
       multiply(dx_NC.narrow(0, begin, count), logits_RV, weight_VC, 0);
       if (dweight_VC.defined()) add_product(dweight_VC, logits_RV.t(), x_RC, /*first=*/begin == 0);
@@ -141,7 +144,7 @@ struct Loss : torch::autograd::Function<Loss> {
     if (differentiated && !dx_NC.defined()) ctx->saved_data["dlogits"] = chunk;
     ctx->saved_data["dx"] = dx_NC;
     ctx->saved_data["dweight"] = dweight_VC;
-    return at::full({}, sum / static_cast<double>(N), at::kFloat);
+    return at::full({}, std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(N), at::kFloat);
   }
 
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
@@ -173,13 +176,12 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
   static Variables forward(AutogradContext* ctx, const Tensor& given_BTC, const Tensor& weight_C, double epsilon) {
     const Tensor x_BTC = given_BTC.contiguous(), wide_C = weight_C.to(at::kFloat);
     const Tensor y_BTC = at::empty_like(x_BTC);
-    const Rows x(x_BTC), y(y_BTC);
-    const Tensor scale_N = at::empty({x.count()}, at::kFloat);
-    for (std::int64_t n = 0; n < x.count(); ++n) {
+    const Tensor scale_N = at::empty({Rows(x_BTC).count()}, at::kFloat);
+    each_row(std::tie(x_BTC, y_BTC), [&](std::int64_t n, const Rows& x, const Rows& y) {
       scale_N.data_ptr<float>()[n] =
           rms_norm(x.read(n), wide_C.data_ptr<float>(), y.place(n), x.size(), static_cast<float>(epsilon));
       y.write(n);
-    }
+    });
     ctx->save_for_backward({x_BTC, weight_C, scale_N});
     ctx->set_materialize_grads(false);
     return {x_BTC, y_BTC};
@@ -191,17 +193,25 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
     Gradient weight(weight_C);
     if (!gradients[1].defined()) return {gradients[0], weight.returned(), Tensor()};
     const Tensor dy_BTC = gradients[1].contiguous(), wide_C = weight_C.to(at::kFloat);
-    const Tensor past_BTC = gradients[0].defined() ? gradients[0].contiguous() : Tensor();
+    const Tensor past_BTC = gradients[0].defined() ? gradients[0].contiguous() : dy_BTC;
     const Tensor dx_BTC = at::empty_like(x_BTC);
+    const float* const scales = scale_N.data_ptr<float>();
+    each_row(std::tie(x_BTC, dy_BTC, past_BTC, dx_BTC),
+             [&](std::int64_t n, const Rows& x, const Rows& dy, const Rows& past, const Rows& dx) {
+               rms_norm_backward(x.read(n), wide_C.data_ptr<float>(), dy.read(n),
+                                 gradients[0].defined() ? past.read(n) : nullptr, scales[n], dx.place(n), x.size());
+               dx.write(n);
+             });
+    if (!weight.wanted()) return {dx_BTC, weight.returned(), Tensor()};
     // Added up first, as a separate gradient: further gradients are then added to the sum.
     const Tensor sum_C = at::zeros({x_BTC.size(-1)}, at::kFloat);
-    const Rows x(x_BTC), dy(dy_BTC), past(past_BTC.defined() ? past_BTC : dy_BTC), dx(dx_BTC);
-    for (std::int64_t n = 0; n < x.count(); ++n) {
-      rms_norm_backward(x.read(n), wide_C.data_ptr<float>(), dy.read(n), past_BTC.defined() ? past.read(n) : nullptr,
-                        scale_N.data_ptr<float>()[n], dx.place(n), sum_C.data_ptr<float>(), x.size());
-      dx.write(n);
-    }
-    if (weight.wanted()) weight.sum().add_(sum_C.to(weight_C.scalar_type()));
+    device::in_parts(sum_C.numel(), /*least=*/256, [&](std::int64_t begin, std::int64_t end) {
+      const Rows x(x_BTC), dy(dy_BTC);
+      for (std::int64_t n = 0; n < x.count(); ++n)
+        rms_norm_backward_weight(x.read(n) + begin, dy.read(n) + begin, scales[n], sum_C.data_ptr<float>() + begin,
+                                 end - begin);
+    });
+    weight.sum().add_(sum_C.to(weight_C.scalar_type()));
     return {dx_BTC, weight.returned(), Tensor()};
   }
 };
@@ -210,9 +220,9 @@ struct Swiglu : torch::autograd::Function<Swiglu> {
   static Tensor forward(AutogradContext* ctx, const Tensor& gate, const Tensor& up) {
     ctx->save_for_backward({gate, up});
     const Tensor y = at::empty_like(gate);
-    const Rows of_gate(gate), of_up(up), to(y);
-    for (std::int64_t i = 0; i < to.count(); ++i)
+    each_row(std::tie(gate, up, y), [](std::int64_t i, const Rows& of_gate, const Rows& of_up, const Rows& to) {
       swiglu(of_gate.read(i), of_up.read(i), to.place(i), to.size()), to.write(i);
+    });
     return y;
   }
 
@@ -220,12 +230,12 @@ struct Swiglu : torch::autograd::Function<Swiglu> {
     const Variables saved = ctx->get_saved_variables();
     const Tensor &gate = saved[0], &up = saved[1], dy = gradients[0].contiguous();
     const Tensor dgate = at::empty_like(gate), dup = at::empty_like(up);
-    const Rows of_gate(gate), of_up(up), from(dy), to_gate(dgate), to_up(dup);
-    for (std::int64_t i = 0; i < from.count(); ++i) {
+    each_row(std::tie(gate, up, dy, dgate, dup), [](std::int64_t i, const Rows& of_gate, const Rows& of_up,
+                                                    const Rows& from, const Rows& to_gate, const Rows& to_up) {
       swiglu_backward(of_gate.read(i), of_up.read(i), from.read(i), to_gate.place(i), to_up.place(i), from.size());
       to_gate.write(i);
       to_up.write(i);
-    }
+    });
     return {dgate, dup};
   }
 };
@@ -244,13 +254,12 @@ struct Rotate : torch::autograd::Function<Rotate> {
  private:
   static Tensor turned(const Tensor& x_BTE, const Tensor& cos_TR, const Tensor& sin_TR, bool back) {
     const std::int64_t T = x_BTE.size(1), R = cos_TR.size(1), H = x_BTE.size(2) / (2 * R);
-    const Tensor y_BTE = at::empty_like(x_BTE);
-    const Rows from(x_BTE.view({-1, 2 * R})), to(y_BTE.view({-1, 2 * R}));
-    for (std::int64_t i = 0; i < to.count(); ++i) {
+    const Tensor y_BTE = at::empty_like(x_BTE), from_NE = x_BTE.view({-1, 2 * R}), to_NE = y_BTE.view({-1, 2 * R});
+    each_row(std::tie(from_NE, to_NE), [&](std::int64_t i, const Rows& from, const Rows& to) {
       const std::int64_t t = i / H % T;
       rotate(from.read(i), cos_TR.data_ptr<float>() + t * R, sin_TR.data_ptr<float>() + t * R, back, to.place(i), R);
       to.write(i);
-    }
+    });
     return y_BTE;
   }
 };

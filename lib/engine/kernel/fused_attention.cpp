@@ -2,12 +2,14 @@
 // Shapes as in kernels.hpp; S keys seen by a block of queries. Computes in float32 for tensors of every type.
 #include "kernel/fused_attention.hpp"
 
+#include <ATen/Parallel.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "device/operations.hpp"
 #include "kernel/product.hpp"
 #include "kernel/vector.hpp"
 #include "unit/kept.hpp"
@@ -68,6 +70,17 @@ Tensor dropped(const Tensor& seen_QS, const Tensor& mask_BHTT, std::int64_t b, s
   return mask_BHTT.defined() ? seen_QS * mask_of(mask_BHTT, b, h, begin, first, end) : seen_QS;
 }
 
+/// Calls compute(i) for each of the heads, on all threads if there are as many sets of `together`, which are computed
+/// in order. With fewer, all threads compute each product.
+template <typename Compute>
+void each_head(std::int64_t heads, std::int64_t together, const Compute& compute) {
+  const std::int64_t sets = heads / together, least = sets < at::get_num_threads() ? sets : 1;
+  device::in_parts(sets, least, [&](std::int64_t begin, std::int64_t end) {
+    const at::AutoDispatchBelowADInplaceOrView guard;  // of this thread: nothing here is differentiated
+    for (std::int64_t i = begin * together; i < end * together; ++i) compute(i);
+  });
+}
+
 /// The output of attention, and the tensors that it keeps for backward.
 struct FusedAttended {
   Tensor out_BTE, weights_BHTT, mask_BHTT;
@@ -83,7 +96,7 @@ FusedAttended attend_forward(const FusedHeads& given) {
          weights_BHTT = at::empty({B, heads, T, T}, given.q_BTE.options());
   Tensor mask_BHTT;
   if (given.how.dropout > 0) mask_BHTT = unit::dropout_mask(weights_BHTT, given.how.dropout, given.how.key);
-  for (std::int64_t i = 0; i < B * heads; ++i) {
+  each_head(B * heads, 1, [&](std::int64_t i) {
     const std::int64_t b = i / heads, h = i % heads;
     const Head head(given, b, h);
     const Tensor out_TD = out_BTE.select(0, b).narrow(1, h * D, D);
@@ -103,7 +116,7 @@ FusedAttended attend_forward(const FusedHeads& given) {
       const Tensor used_QS = dropped(seen_QS, mask_BHTT, b, h, begin, first, end);
       multiply(out_TD.narrow(0, begin, end - begin), used_QS, head.v_TD.narrow(0, first, keys), 0);
     }
-  }
+  });
   return {out_BTE, weights_BHTT, mask_BHTT};
 }
 
@@ -123,11 +136,11 @@ void attend_backward(const FusedHeads& given, const FusedAttended& attended, con
   const std::int64_t B = given.q_BTE.size(0), T = given.q_BTE.size(1), D = given.width(), heads = given.how.heads;
   const double scale = given.scale();
   const auto cap = static_cast<float>(given.how.cap);
-  const Tensor scratch = at::empty({given.block() * T}, given.q_BTE.options());
-  const Tensor scores = cap > 0 ? at::empty_like(scratch) : Tensor();
   if (given.how.window > 0) gradients.k_BTF.zero_(), gradients.v_BTF.zero_();
-  for (std::int64_t i = 0; i < B * heads; ++i) {
+  each_head(B * heads, given.sharing(), [&](std::int64_t i) {
     const std::int64_t b = i / heads, h = i % heads;
+    const Tensor scratch = at::empty({given.block() * T}, given.q_BTE.options());
+    const Tensor scores = cap > 0 ? at::empty_like(scratch) : Tensor();
     const Head head(given, b, h), d(gradients, b, h);
     const Tensor dout_TD = dout_BTE.select(0, b).narrow(1, h * D, D);
     const Tensor weights_TT = weights_BHTT.select(0, b).select(0, h);
@@ -156,7 +169,7 @@ void attend_backward(const FusedHeads& given, const FusedAttended& attended, con
       multiply(d.q_TD.narrow(0, begin, count), dseen_QS, k_SD, 0, scale);
       multiply(d.k_TD.narrow(0, first, keys), dseen_QS.t(), q_QD, beta, scale);
     }
-  }
+  });
 }
 
 /// Attention of queries, keys and values, which are one tensor or three.

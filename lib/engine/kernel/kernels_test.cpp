@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/kernels.hpp"
 
+#include <ATen/Parallel.h>
 #include <doctest/doctest.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -176,6 +177,20 @@ TEST_CASE("kernel: SwiGLU, also far from zero") {
 TEST_CASE("kernel: GeGLU") {
   agree([](const Kernels& k, const auto& in) { return k.geglu(in[0], in[1]); },
         {random({2, 5, 33}, 1, 3), random({2, 5, 33}, 2)});
+}
+
+TEST_CASE("kernel: threads share rows and heads, and no bit depends on their number") {
+  const Layer layer = [](const Kernels& k, const auto& in) {
+    const Tensor y = k.swiglu(in[0], in[1]) + k.geglu(in[1], in[0]) + k.rms_norm(in[0], in[2], 1e-5).y;
+    return y + k.grouped_attention(in[0], in[3], in[3], {.heads = 30});
+  };
+  const std::vector<Tensor> inputs = {random({3, 70, 600}, 1), random({3, 70, 600}, 2), random({600}, 3),
+                                      random({3, 70, 200}, 4)};
+  const auto alone = results(fused(), layer, inputs);
+  at::set_num_threads(3);
+  const auto shared = results(fused(), layer, inputs);
+  at::set_num_threads(1);
+  for (std::size_t i = 0; i < alone.size(); ++i) CHECK(at::equal(shared[i], alone[i]));
 }
 
 TEST_CASE("kernel: rotation by position keeps lengths, and does nothing at position 0") {

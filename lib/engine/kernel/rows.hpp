@@ -2,6 +2,9 @@
 // The rows of a tensor as float32, for the loops of vector.hpp: float32 rows in place, bfloat16 rows in a separate
 // buffer.
 #pragma once
+#include <tuple>
+
+#include "device/operations.hpp"
 #include "kernel/vector.hpp"
 #include "unit/tensor.hpp"
 
@@ -38,5 +41,17 @@ class Rows {
   at::Tensor wide_;
   float* floats_;
 };
+
+/// Calls compute(row, rows...) for each row of the tensors, which have as many, on all threads: no bit may depend on
+/// the order.
+template <typename... Tensors, typename Compute>
+void each_row(const std::tuple<Tensors...>& tensors, const Compute& compute) {
+  const Rows first(std::get<0>(tensors));
+  const std::int64_t least = 1 + (1 << 14) / (1 + first.size());  // rows that a thread is worth
+  device::in_parts(first.count(), least, [&](std::int64_t begin, std::int64_t end) {
+    const std::tuple rows = std::apply([](const auto&... tensor) { return std::tuple{Rows(tensor)...}; }, tensors);
+    for (std::int64_t row = begin; row < end; ++row) std::apply([&](auto&... of) { compute(row, of...); }, rows);
+  });
+}
 
 }  // namespace zs::kernel

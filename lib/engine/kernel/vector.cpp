@@ -138,19 +138,22 @@ ZS_VECTORISED float rms_norm(const float* x, const float* weight, float* y, std:
 }
 
 ZS_VECTORISED void rms_norm_backward(const float* x, const float* weight, const float* dy, const float* past,
-                                     float scale, float* dx, float* dweight, std::int64_t n) {
+                                     float scale, float* dx, std::int64_t n) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) dx[i] = dy[i] * weight[i];
   // y = w x s, and ds/dx = -s^3 x / n.
   const float factor = sum(dx, x, n) * scale * scale / static_cast<float>(n);
 #pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) {
-    dweight[i] += dy[i] * (x[i] * scale);
-    dx[i] = (dx[i] - x[i] * factor) * scale;
-  }
+  for (std::int64_t i = 0; i < n; ++i) dx[i] = (dx[i] - x[i] * factor) * scale;
   if (!past) return;
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) dx[i] += past[i];
+}
+
+ZS_VECTORISED void rms_norm_backward_weight(const float* x, const float* dy, float scale, float* dweight,
+                                            std::int64_t n) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) dweight[i] += dy[i] * (x[i] * scale);
 }
 
 ZS_VECTORISED void rotate(const float* x, const float* cos, const float* sin, bool back, float* y, std::int64_t r) {

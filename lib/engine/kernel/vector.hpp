@@ -24,10 +24,11 @@ void swiglu_backward(const float* gate, const float* up, const float* dy, float*
 
 /// y = x times weight times 1 / sqrt(mean(x^2) + epsilon); returns the last factor. n > 0.
 float rms_norm(const float* x, const float* weight, float* y, std::int64_t n, float epsilon);
-/// dx = the gradient by x, plus `past` unless null; dweight += the gradient by weight. `scale` is the result of
-/// rms_norm.
+/// dx = the gradient by x, plus `past` unless null; dweight += the gradient by weight, any part of a row. `scale` is
+/// the result of rms_norm.
 void rms_norm_backward(const float* x, const float* weight, const float* dy, const float* past, float scale, float* dx,
-                       float* dweight, std::int64_t n);
+                       std::int64_t n);
+void rms_norm_backward_weight(const float* x, const float* dy, float scale, float* dweight, std::int64_t n);
 
 /// y = the halves a, b of x, r numbers each, rotated: a cos - b sin, b cos + a sin (back: with -sin).
 void rotate(const float* x, const float* cos, const float* sin, bool back, float* y, std::int64_t r);

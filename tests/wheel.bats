@@ -2,9 +2,10 @@
 # The wheel, in a Python environment without other packages.
 setup_file() {
   load helper
-  make -s -C "$ROOT" BUILD="$BUILD" wheel
-  python3 -m venv "$BATS_FILE_TMPDIR/venv"
-  "$BATS_FILE_TMPDIR/venv/bin/pip" install --quiet --no-index --disable-pip-version-check "$BUILD"/wheel/zero_suite-*.whl
+  WHEEL_LEVEL=1 make -s -C "$ROOT" BUILD="$BUILD" wheel
+  python3 -m venv --without-pip "$BATS_FILE_TMPDIR/venv"
+  python3 -m pip --python "$BATS_FILE_TMPDIR/venv/bin/python" install --quiet --no-index --disable-pip-version-check \
+    "$BUILD"/wheel/zero_suite-*.whl
 }
 
 setup() {

@@ -97,6 +97,7 @@ refused() { # refused WORDS COMMAND...: status 2, one line with these words, and
   [[ -z $("$libtorch" kernels) ]]
   # An index of one page, as a web server shows it.
   echo '<a href="../xformers-1.2.tar.gz#sha256=0">xformers-1.2.tar.gz</a>' >simple/xformers/index.html
+  : >served
   python3 -u -m http.server --bind 127.0.0.1 0 >served 2>&1 3>&- &
   local server=$! port=
   for _ in {1..100}; do

@@ -48,7 +48,7 @@ masters||^step 3: resume of param/.* as far apart as rounding to bfloat16 leaves
 moments||^step 3: resume of state.exp_avg/.* tensors have other values
 optimizer||^step 3: resume of state.exp_avg/.* 8 tensors of the optimizer's state are gone
 step||^step 3: resume of the step counter: .* its counter says 0 steps after 2
-schedule||^step 4: the rate of group 0 is 0.00875 for
+schedule||^step 4: the learning rate of group 0 is 0.00875 instead of
 rate||^step 3: the learning rate of group 0 is 0.015 instead of 0.0075, x 2
 scaler||^scaler scale is 32 for 128 in the checkpoints
 data||^step 3: batch: 5 of 5 samples are missing, 5 samples are others: those of step 1

@@ -277,7 +277,7 @@ TEST_CASE("checks: a planted fault is inconsistent, and named") {
   stale.copy = [&](std::int64_t step, const Numbers& before, const Numbers& master) {
     return at(step) ? before : master;
   };
-  add("a gradient of zero", "grad/b: is zero in all 3 steps").gradients = [](std::int64_t, auto& gradients) {
+  add("a gradient of zero", "gradient of b: is zero in all 3 steps").gradients = [](std::int64_t, auto& gradients) {
     std::ranges::fill(gradients["b"], 0.0F);
   };
   for (const Case& one : cases) {

@@ -89,7 +89,7 @@ TEST_CASE("two trainings of three conditions each: the loss figure says what is 
   const auto note = [&] { return loss_figure(summary::conditions(store, "s")).panels[0].notes[0]; };
   CHECK(note() == "striped lines: 2 groups of 3 curves with the same bits");
   ends_with("z1_deepcompile", '2');
-  CHECK(note() == "striped lines: 2 groups of 3 curves, in each the same loss at every step they share");
+  CHECK(note() == "striped lines: 2 groups of 3 curves with the same loss at every common step");
   store.curves["z1_deepcompile"].find("loss")->reals()[50] += 1e-9;
   CHECK(note() == "striped lines: 2 groups of 3 curves too close to tell apart, but not known to be equal");
 }

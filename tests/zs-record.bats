@@ -441,8 +441,10 @@ PY
   [[ $(field hang) == *"rank 1 at hangs.py:4 in load_batch" ]]
   rm -r runs there?
   # A rank that answers no more is told by its state.
-  SHORT=1 zs-record --timeout 2 -- bash -c "$until"' RANK=0 WORLD_SIZE=1 python3 -c "import os, signal; open(\"there1\", \"w\").close(), os.kill(os.getpid(), signal.SIGSTOP)"' >out 2>err && code=0 || code=$?
+  SHORT=1 zs-record --timeout 2 -- bash -c "$until"' RANK=0 WORLD_SIZE=1 python3 -c "import os, signal; open(\"there1\", \"w\").write(str(os.getpid())), os.kill(os.getpid(), signal.SIGSTOP)"; true' >out 2>err && code=0 || code=$?
   grep 'rank 0 does not answer: it is stopped by a signal' err
+  for _ in {1..100}; do [[ -e /proc/$(cat there1) ]] && sleep 0.1 || break; done
+  [ ! -e "/proc/$(cat there1)" ] # it does not outlive its launcher
   rm -r runs there?
   # With --on_hang wait nothing is ended.
   SHORT=1 timeout "$HANG" zs-record --timeout 2 --on_hang wait -- bash -c "$until"' RANK=1 WORLD_SIZE=2 python3 hangs.py' >out 2>err

@@ -240,8 +240,9 @@ class Session {
     if (!recording_.end_hang) return;
     ending_ = family(command.process());
     kill_at_ = Clock::now() + std::chrono::seconds(10);
-    // Launchers last: otherwise they would report that ranks failed.
-    for (auto process = ending_.rbegin(); process != ending_.rend(); ++process) ::kill(*process, SIGTERM);
+    // Launchers last: otherwise they would report that ranks failed. A stopped rank gets SIGTERM when it continues.
+    for (auto process = ending_.rbegin(); process != ending_.rend(); ++process)
+      ::kill(*process, SIGTERM), ::kill(*process, SIGCONT);
   }
 
   int finish(const Result& result, const Command::End& end, double seconds, const Relay& relay, UseWatch& use,

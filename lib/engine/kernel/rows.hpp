@@ -42,8 +42,8 @@ class Rows {
   float* floats_;
 };
 
-/// Calls compute(row, rows...) for each row of the tensors, which have as many, on all threads: no bit may depend on
-/// the order.
+/// Calls compute(row, rows...) for each row, on all threads: no bit may depend on the order. All tensors have the same
+/// number of rows.
 template <typename... Tensors, typename Compute>
 void each_row(const std::tuple<Tensors...>& tensors, const Compute& compute) {
   const Rows first(std::get<0>(tensors));

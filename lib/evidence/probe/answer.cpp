@@ -39,7 +39,7 @@ std::string place_text(std::int64_t index, const std::vector<std::int64_t>& shap
   return tensorfile::to_text(at);
 }
 
-/// What a place holds, and the stage within a step that makes it.
+/// Words for the content of a place, and the stage of a step that makes it.
 struct PlaceWords {
   std::string_view place, what, stage = "optimizer";
 };

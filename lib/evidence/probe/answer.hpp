@@ -26,7 +26,7 @@ struct Answer {
   std::string sentence() const;
 };
 
-/// A place for a reader: "gradient of w" for "grad/w"; the text itself if it is no place of a tensor.
+/// A place for a reader: "gradient of w" for "grad/w". Any other text is returned unchanged.
 std::string words_of(const std::string& place);
 
 /// Layout, ranks, versions: "FSDP2, 2 ranks, torch 2.11.0".

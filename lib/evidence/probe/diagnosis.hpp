@@ -116,7 +116,7 @@ Finding made(std::int64_t step, const std::string& place, const std::vector<Apar
 Finding said(std::int64_t step, const std::string& place, const std::string& parameter, const std::string& relation);
 
 /// By range: what each rank has made of the slice that it owns, as weights of the contributions `keys` relative to
-/// `unit`. False if no weights fit; else `finding` has them. There are at most as many unknowns as sums in a range.
+/// `unit`. False if no weights fit; else `finding` has them. A range has at least one sum for each unknown.
 bool weighed_by_slices(const std::vector<Apart>& apart, const Side& side, const std::vector<std::pair<int, int>>& keys,
                        double unit, double most, Finding& finding);
 

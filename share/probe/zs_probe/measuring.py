@@ -122,14 +122,6 @@ def plan_of(tensors, parts):
     return known
 
 
-def read(items, earlier=()):
-    """Of each (tensor, Part) the (Reading, first slot, number of slots)."""
-    tensors, parts = zip(*items) if items else ((), ())
-    plan = plan_of(tensors, parts)
-    made = plan.read(tensors, earlier)
-    return [(made[number], slot, count) for number, slot, count in plan.places]
-
-
 class Stage:
     """Reads tensors that live no longer than a hook, many at once: it copies small ones, and reads the copies when there are some; one by
     one each would cost this process more time than its device. read_all(names, tensors, parts): what a list of them gives."""

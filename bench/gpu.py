@@ -28,12 +28,18 @@ Several ranks are started by torchrun. Rank 0 prints a line a step, "step SECOND
                                 scales by bitsandbytes (QLoRA), compiled or not; peft-4bit-again, peft-4bit-eager-again; peft-fp8,
                                 peft-fp8-again: products of those matrices in float8 by torchao, tensorwise
   scatter                       reduce_scatter_tensor alone: "scatter MIBIBYTES SECONDS"
+
+gpu.py alone COMMAND...: the command, while the other benches that share this GPU stand still (bench/gpu, ZS_BENCH_CARD).
 """
 import argparse
+import atexit
 import contextlib
+import fcntl
 import json
 import os
+import signal
 import statistics
+import subprocess
 import sys
 import time
 
@@ -57,6 +63,51 @@ def wait():
 def say(*words):
     if RANK == 0:
         print(*words, flush=True)
+
+
+class Card:
+    """A GPU that benches share, each a session of its own with a file of that number in one folder: they compile beside each other, one
+    at a time trains, and while its steps are timed the others stand still."""
+
+    def __init__(self, folder):
+        self.folder, self.lock = folder, None
+
+    def take(self):
+        if self.folder and not self.lock:
+            self.lock = open(f"{self.folder}/lock", "w")
+            fcntl.flock(self.lock, fcntl.LOCK_EX)
+
+    def stop_others(self):
+        if self.folder:
+            atexit.register(self._signal, signal.SIGCONT)
+            self._signal(signal.SIGSTOP)
+
+    def _signal(self, what):
+        for session in filter(str.isdigit, os.listdir(self.folder)):
+            if int(session) != os.getsid(0):
+                subprocess.run(["pkill", f"-{int(what)}", "-s", session])
+
+    def share(self):
+        """Lets what torch.compile makes wait for this GPU where it first runs, when backward is compiled too."""
+        import torch._functorch.config
+        from torch._inductor import compile_fx
+
+        torch._functorch.config.force_non_lazy_backward_lowering = True
+        whole = compile_fx.compile_fx
+
+        def waiting(*given, **named):
+            made = whole(*given, **named)
+
+            def run(*operands):
+                self.take()
+                return made(*operands)
+
+            return run
+
+        compile_fx.compile_fx = waiting
+
+
+CARD = Card(os.environ.get("ZS_BENCH_CARD"))
 
 
 def deepspeed_step(model, name, batch):
@@ -354,6 +405,12 @@ def main():
     parser.add_argument("--profile", metavar="FOLDER", help="of a trace of the last steps")
     if sys.argv[1:2] == ["choose"]:
         return choose(sys.argv[2:])
+    if sys.argv[1:2] == ["alone"]:
+        CARD.take()
+        CARD.stop_others()
+        program = subprocess.Popen(sys.argv[2:])
+        signal.signal(signal.SIGTERM, lambda *_: program.terminate())
+        sys.exit(program.wait())
     args = parser.parse_args()
     foreign = args.name.startswith(("transformers", "peft"))
     device = torch.device("cuda", LOCAL) if CUDA else torch.device("cpu")
@@ -383,9 +440,13 @@ def main():
         else:
             step, version = torch_step(args.name, model, device)
         text = torch.randint(0, 256, (args.batch, args.length + 1), device=device)
+        if CARD.folder:
+            CARD.share() if "eager" not in args.name else CARD.take()
         tracer = profiler(args)
         with tracer or contextlib.nullcontext():
-            for _ in range(args.steps):
+            for number in range(args.steps):
+                if number == min(5, args.steps // 2):
+                    CARD.stop_others()
                 wait()
                 begin = time.perf_counter()
                 step(text[:, :-1].contiguous(), text[:, 1:].contiguous()).item()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The peers of bench/gpu: training steps in PyTorch, DeepSpeed, transformers and peft, as their users set them for speed.
 
-gpu.py NAME [--model gpt2] [--layers N] [--batch 32] [--length 1024] [--accumulation 1] [--steps 25] [--document 0] [--profile FOLDER]: one rank of it.
+gpu.py NAME [--model gpt2] [--layers N] [--batch 32] [--length 1024] [--accumulation 1] [--steps 25] [--turns 1] [--document 0] [--profile FOLDER]: one rank of it.
 gpu.py choose FAMILY...: a family is its models, "NAME=CONFIG.json" joined by commas; a line "NAME LAYERS BATCH" of each.
 Several ranks are started by torchrun. Rank 0 prints a line a step, "step SECONDS"; then "peak BYTES" (of the rank that holds most) and
 "version TEXT". --profile: the trace of the last 4 steps by PyTorch's profiler in FOLDER, and "alloc_mem: BYTES peak_mem: BYTES".
@@ -81,6 +81,20 @@ class Card:
         if self.folder:
             atexit.register(self._signal, signal.SIGCONT)
             self._signal(signal.SIGSTOP)
+
+    def let_others(self):
+        """Gives the GPU away for a turn of others, if they have room beside what this one keeps."""
+        if not self.lock:
+            return
+        self._signal(signal.SIGCONT)
+        if CUDA:
+            torch.cuda.empty_cache()
+            if torch.cuda.memory_allocated() > torch.cuda.get_device_properties(0).total_memory / 4:
+                return
+        self.lock.close()
+        self.lock = None
+        time.sleep(1)
+        self.take()
 
     def _signal(self, what):
         for session in filter(str.isdigit, os.listdir(self.folder)):
@@ -399,6 +413,7 @@ def main():
     parser.add_argument("--length", type=int, default=1024)
     parser.add_argument("--accumulation", type=int, default=1, help="micro-batches of a step, of a Llama")
     parser.add_argument("--steps", type=int, default=25)
+    parser.add_argument("--turns", type=int, default=1, help="between which other benches that share the GPU have theirs")
     parser.add_argument("--document", type=int, default=0, help="tokens of each document of a sample, of a Llama; 0: a sample is one")
     parser.add_argument("--rank", type=int, default=16, help="of adapters")
     parser.add_argument("--targets", default="all-linear", help="modules that have adapters, joined by commas")
@@ -444,7 +459,10 @@ def main():
             CARD.share() if "eager" not in args.name else CARD.take()
         tracer = profiler(args)
         with tracer or contextlib.nullcontext():
-            for number in range(args.steps):
+            for number in range(args.turns * args.steps):
+                turn, number = divmod(number, args.steps)
+                if number == 0 and turn > 0:
+                    CARD.let_others()
                 if number == min(5, args.steps // 2):
                     CARD.stop_others()
                 wait()

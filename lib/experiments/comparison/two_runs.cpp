@@ -254,25 +254,22 @@ class Comparison {
                           ", with the same times: one is a copy of the other");
   }
 
-  /// The effect of both runs' attributes on differing bits. An attribute of only one run is unknown for the other.
+  /// The effect of the runs' attributes on differing bits. What only one run says explains other bits, but it is
+  /// unknown for the other, so that equal bits stay equal.
   void roles() {
     if (a_.run.attributes.empty() || b_.run.attributes.empty()) return;
     auto differences = attribute::differences({&a_.run.attributes, &b_.run.attributes});
-    std::erase_if(differences,
-                  [](const attribute::Difference& one) { return one.values[0].empty() || one.values[1].empty(); });
-    layouts(differences);
-    const attribute::Bits bits = attribute::expected_bits(differences);
-    if (bits == attribute::Bits::same) {
-      if (settled() == Verdict::different && !differences.empty())
-        note("layout", "they differ in " + attribute::text(differences) + ", which must not change a bit");
-      return;
-    }
-    const std::string reason = "they " + attribute::reason(differences);
-    if (bits == attribute::Bits::other_training) {
-      join(Verdict::not_comparable);
-      because_ = reason;
-    } else if (settled() == Verdict::different) {
-      because_ = reason;
+    const auto alone = std::ranges::stable_partition(
+        differences, [](const attribute::Difference& one) { return !one.values[0].empty() && !one.values[1].empty(); });
+    const std::vector<attribute::Difference> known(differences.begin(), alone.begin());
+    layouts(known);
+    if (attribute::expected_bits(known) == attribute::Bits::other_training) join(Verdict::not_comparable);
+    if (settled() < Verdict::different) {
+      if (!alone.empty()) note("not known", "whether they differ in " + attribute::text({alone.begin(), alone.end()}));
+    } else if (const std::string reason = attribute::reason(differences); !reason.empty()) {
+      because_ = "they " + reason;
+    } else if (!differences.empty()) {
+      note("layout", "they differ in " + attribute::text(differences) + ", which must not change a bit");
     }
   }
 

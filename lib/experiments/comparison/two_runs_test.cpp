@@ -138,6 +138,23 @@ TEST_CASE("two runs: what decides, how numbers are rounded, and what must not ma
   CHECK(line(answer, "step") == "2");  // what differs is told all the same
 }
 
+TEST_CASE("two runs: what only one says explains other numbers, and leaves equal ones equal") {
+  Recorded a = recorded("a", {1, 2}, {3, 2.5}), b = recorded("b", {1, 2}, {3, 2.25});
+  a.run.attributes = b.run.attributes = {{"dtype", "float32"}};
+  a.run.attributes["seed"] = "7";
+  Recorded twin = a;
+  twin.path = "b", twin.run.attributes.erase("seed");
+  const Answer equal = compare_runs(a, twin, {});
+  CHECK(equal.verdict == Kind::exact);
+  CHECK(line(equal, "not known") == "whether they differ in seed (7 and not recorded)");
+  const Answer other = compare_runs(a, b, {});
+  CHECK(other.verdict == Kind::different);
+  CHECK(line(other, "because") == "they train different things: they differ in seed (7 and not recorded)");
+  CHECK(line(other, "not known").empty());
+  b.run.attributes["learning_rate"] = "1", a.run.attributes["learning_rate"] = "2";
+  CHECK(compare_runs(a, b, {}).verdict == Kind::not_comparable);
+}
+
 TEST_CASE("two runs: a run that failed or did not get to its end proves nothing") {
   const Recorded a = recorded("a", {1, 2}, {3, 2.5}), b = recorded("b", {1, 2}, {3, 2.5});
   const auto reason = [&](const std::string& key, const std::string& value) {

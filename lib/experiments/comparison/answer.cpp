@@ -41,17 +41,20 @@ Answer compare_states(const std::string& a, const std::string& b, const compare:
 }
 
 void add(Answer& into, const std::string& checkpoint, const Answer& found) {
-  std::string text(compare::name(found.verdict));
+  std::vector<std::string> equal;
   for (const auto& [key, value] : found.lines) {
-    if (value.starts_with("equal: ")) text += (text.find(':') == text.npos ? ": " : "; ") + key + " " + value.substr(7);
+    if (value.starts_with("equal: ")) equal.push_back(key + " " + value.substr(7));
   }
-  into.lines.emplace_back(checkpoint, text);
+  const bool all = found.verdict == compare::Verdict::exact && !equal.empty();
+  into.lines.emplace_back(checkpoint,
+                          std::string(compare::name(found.verdict)) + (all ? ": " + joined(equal, "; ") : ""));
   for (const auto& [key, value] : found.lines) {
     const bool said =
         key == "verdict" || key.starts_with("layout_") || value.starts_with("equal: ") || value == "not compared";
     if (!said && (key == "not compared" || !compare::equal(found.verdict)))
       into.lines.emplace_back(checkpoint + " " + key, value);
   }
+  if (!all && !equal.empty()) into.lines.emplace_back(checkpoint + " equal", joined(equal, "; "));
 }
 
 Answer compare_recordings(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,

@@ -188,5 +188,19 @@ TEST_CASE("two runs: equal losses with other parameters differ") {
   CHECK(line(answer, "what") == "state_digest");
 }
 
+TEST_CASE(
+    "two runs: beside a checkpoint that differs stands only what differs, and what is equal in a line of its own") {
+  Answer found, answer;
+  found.verdict.worsen(Kind::different);
+  found.lines = {{"verdict", "DIFFERENT"},
+                 {"float32", "different: 1 of 4 elements, in 2 tensors"},
+                 {"step", "equal: 52 values"},
+                 {"betas", "equal: 52 values"}};
+  add(answer, "final_checkpoint", found);
+  CHECK(answer.lines == compare::AnswerLines{{"final_checkpoint", "DIFFERENT"},
+                                             {"final_checkpoint float32", "different: 1 of 4 elements, in 2 tensors"},
+                                             {"final_checkpoint equal", "step 52 values; betas 52 values"}});
+}
+
 }  // namespace
 }  // namespace zs::comparison

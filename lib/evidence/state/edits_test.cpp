@@ -59,7 +59,13 @@ constexpr Excused kExcused[] = {
      "None, or empty"},
     {R"(\.buffer_names)", "which tensors are buffers, whose numbers are compared"},
     {R"(\.shared_params|\.module\.head\.weight)", "another name of a weight, whose numbers its owner has"},
-    {R"((dropped|renamed|moved|changed) \.frozen_param_(shapes|fragments))", "the module has the tensor too"},
+    {R"(: (dropped|renamed) empty )", "None or empty, as where it is not there"},
+    {R"(bf16_zero_pp_rank_\d_mp_rank_00_optim_states\.pt: \w+ \.optimizer_state_dict\.zero_stage)",
+     "1 and 2 lie alike, and a file without is taken for 1, by ds_to_universal.py too"},
+    {R"(\.metadata: \w+ \[\d+\]\.version)", "by which release: no reader of PyTorch asks for it"},
+    {R"(\.frozen_param_shapes|changed \.frozen_param_fragments$)",
+     "the module has the shape too; None of no parameter"},
+    {R"(zero_pp_rank_\d_mp_rank_00_model_states\.pt: changed \.frozen_param_fragments\.)", "padding behind a part"},
     {R"(\.param_shapes)", "where the tensors themselves have shapes"},
     {R"(\.cat_dim|\.is_|\.pytorch-lightning_version|_version)", "how it was written, and by whom"},
     {R"(trainer_state\.json: \w+ \.(best_|is_|trial_|max_steps))", "where it ran, or None"},
@@ -120,11 +126,20 @@ class Editor {
     std::swap(a, b);
   }
 
+  static bool is_empty(const Value& value) {
+    const Dict* const dict = value.get<Dict>();
+    const List* const list = value.get<List>();
+    return value.is_none() || (dict && dict->items.empty()) || (list && list->values.empty());
+  }
+
   void items(std::vector<Item>& items, const std::string& place) {
     for (std::size_t i = 0; i < items.size() && !done_; ++i) {
       const std::string inner = place + "." + checkpoints::key_text(items[i].key);
-      if (at("dropped", inner)) return void(items.erase(items.begin() + static_cast<std::ptrdiff_t>(i)));
-      if (std::string* const key = items[i].key.get<std::string>(); key && at("renamed", inner))
+      const bool empty = is_empty(items[i].value);
+      if (at(empty ? "dropped empty" : "dropped", inner))
+        return void(items.erase(items.begin() + static_cast<std::ptrdiff_t>(i)));
+      if (std::string* const key = items[i].key.get<std::string>();
+          key && at(empty ? "renamed empty" : "renamed", inner))
         return void(*key += "x");
       if (i + 1 < items.size() && at("moved", inner)) return swap(items[i].value, items[i + 1].value);
       walk(items[i].value, inner);

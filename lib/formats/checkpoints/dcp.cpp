@@ -257,15 +257,10 @@ class DcpReader {
       case Key::Kind::moment:
         return void(state_.parameter(key.name).moments[key.moment] = std::move(whole));
       case Key::Kind::step:
-        if (!whole.pieces.empty()) {
-          const Value value(whole.pieces.front().tensor);
-          state_.parameter(key.name).step = number_of(&value);
-        }
-        return;
       case Key::Kind::hyper:
       case Key::Kind::fact:
-        if (defect(whole).empty() && !whole.pieces.empty()) fact(key, Value(joined(whole, fqn)));
-        return;
+        if (whole.pieces.empty()) return;
+        state_.attempt([&] { fact(key, Value(joined(whole, path_ + ": " + fqn))); });
     }
   }
 

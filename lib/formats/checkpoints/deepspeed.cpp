@@ -170,9 +170,9 @@ void Reader::open_optimizers() {
     for (const Opened& file : opened) {
       const Value* count = within(&file.root, {"optimizer_state_dict", "partition_count"});
       if (!list_of(count).empty()) count = &list_of(count).front();
-      const auto number = integer_of(count);
-      if (number && *number != *state_.ranks)
-        fault(file.name, "is one of " + to_text(*number) + " ranks, the model file of " + to_text(*state_.ranks));
+      if (const auto number = integer_of(count); number != state_.ranks)
+        fault(file.name,
+              "is one of " + (number ? to_text(*number) : "?") + " ranks, the model file of " + to_text(*state_.ranks));
       version(file);
     }
   }

@@ -69,9 +69,20 @@ std::string Reader::numbered(std::size_t group, std::size_t i, const std::string
 void Reader::frozen(const std::vector<Opened>& files) {
   for (const Opened& file : files) {
     const Value* const shapes = file.root.find("frozen_param_shapes");
-    for (const auto& [name, tensor] : tensors_of(file.root.find("frozen_param_fragments"))) {
+    const Value* const fragments = file.root.find("frozen_param_fragments");
+    const auto names = [](const Value* listed) {
+      std::set<std::string> held;
+      for (const Item& item : items_of(listed)) held.insert(key_text(item.key));
+      return held;
+    };
+    if (names(shapes) != names(fragments))
+      fault(file.name, "has other parameters in frozen_param_shapes than in frozen_param_fragments");
+    for (const auto& [name, tensor] : tensors_of(fragments)) {
       Parameter& parameter = state_.parameter(name);
       parameter.frozen = true;
+      // DeepSpeed loads the module, and then the fragments over it.
+      if (!divided().parameters && !(parameter.weight && same_bits(joined(*parameter.weight, name), tensor)))
+        fault(file.name, "has not the same " + name + " in its module and in frozen_param_fragments");
       const Value* const listed = shapes ? shapes->find(name) : nullptr;
       if (!listed || (parameter.weight && !divided().parameters)) continue;
       const Shape shape = shape_of(*listed);
@@ -136,10 +147,11 @@ std::optional<double> Reader::universal_groups(const std::vector<std::vector<Lis
     if (!step) step = number;
   }
   scaler(opened[0], opened[0].root);
-  if (const Value* const outer = opened[0].root.find("param_groups");
-      outer && held->find("param_groups") && text_of(*outer) != text_of(*held->find("param_groups")))
-    fault(opened[0].name, "has the settings of its groups twice, and not the same");
-  const auto& groups = list_of(held->find("param_groups"));
+  // Stages to 2 read the outer ones, stage 3 the inner ones.
+  const Value *const outer = opened[0].root.find("param_groups"), *const inner = held->find("param_groups");
+  if (inner && !(outer && text_of(*outer) == text_of(*inner)))
+    fault(opened[0].name, "has not the same param_groups twice: outside and inside its optimizer_state_dict");
+  const auto& groups = list_of(inner);
   if (!groups.empty() && !lists.empty() && groups.size() != lists.size())
     fault(opened[0].name,
           "has " + std::to_string(groups.size()) + " groups of settings, param_shapes " + std::to_string(lists.size()));

@@ -11,8 +11,10 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/folder.hpp"
+#include "checkpoints/fact.hpp"
 #include "checkpoints/forms.hpp"
 #include "checkpoints/sums.hpp"
+#include "tensorfile/pickle.hpp"
 #include "tensorfile/safetensors.hpp"
 #include "tensorfile/torch.hpp"
 
@@ -350,6 +352,52 @@ TEST_CASE("read: DeepSpeed's universal form, and PyTorch's distributed one") {
                             "older checkpoint")
           .c_str(),
       Error);
+}
+
+TEST_CASE("read: what a program goes on from and another part repeats is a fault if it is gone or is other") {
+  State made = trained();
+  made.parameter("f").weight = whole(f32({1, 2}), ""), made.parameter("f").frozen = true;
+  const TemporaryFolder shards, universal, distributed;
+  write_deepspeed(made, shards.path(), {"deepspeed", 2, 2, ""}, false);
+  REQUIRE(read(shards.path()).faults.empty());
+  const auto drop = [](Value& root, const char* key) {
+    std::erase_if(root.get<Dict>()->items, [&](const tensorfile::Item& item) { return key_text(item.key) == key; });
+  };
+  const std::string model = read(shards.path()).folder + "/mp_rank_00_model_states.pt", kept = Input(model).read_all();
+  edit(model, [](Value& root) { inner(root, {"frozen_param_fragments", "f"}) = f32({1, 3}); });
+  CHECK(has_fault(read(shards.path()), "has not the same f in its module and in frozen_param_fragments"));
+  write_file(model, kept);
+  edit(model, [&](Value& root) { drop(inner(root, {"module"}), "f"); });
+  CHECK(has_fault(read(shards.path()), "has not the same f in its module and in frozen_param_fragments"));
+  write_file(model, kept);
+  edit(model, [&](Value& root) { drop(inner(root, {"frozen_param_fragments"}), "f"); });
+  CHECK(has_fault(read(shards.path()), "has other parameters in frozen_param_shapes than in frozen_param_fragments"));
+  write_file(model, kept);
+  for (const std::string& file : optimizer_files(shards.path()))
+    edit(file, [&](Value& root) { drop(inner(root, {"optimizer_state_dict"}), "partition_count"); });
+  CHECK(has_fault(read(shards.path()), "is one of ? ranks, the model file of 2"));
+
+  write_deepspeed(made, universal.path(), {"universal", {}, {}, ""}, true);
+  const std::string groups = read(universal.path()).folder + "/zero/optimizer_state.pt";
+  edit(groups, [](Value& root) {  // as ds_to_universal.py writes them from ZeRO-3
+    root.get<Dict>()->items.push_back(
+        {"optimizer_state_dict", Dict{{{"param_groups", inner(root, {"param_groups"})}}}});
+  });
+  CHECK(read(universal.path()).faults.empty());
+  edit(groups, [&](Value& root) { drop(root, "param_groups"); });
+  CHECK(has_fault(read(universal.path()), "has not the same param_groups twice"));
+
+  write_dcp(made, distributed.path(), {"dcp", 1, {}, ""});
+  const std::string metadata = distributed.file(".metadata");
+  Value root = tensorfile::unpickle(Input(metadata).read_all(), metadata, {}, tensorfile::Names::any);
+  for (tensorfile::Item& item : inner(root, {"state_dict_metadata"}).get<Dict>()->items) {
+    if (!key_text(item.key).ends_with("w.step")) continue;
+    auto& chunks = inner(item.value, {"chunks"}).get<List>()->values;
+    chunks.push_back(Value(chunks.front()));
+  }
+  std::vector<tensorfile::StoragePtr> none;
+  write_file(metadata, tensorfile::pickle(root, none, tensorfile::Reals::plain));
+  CHECK(has_fault(read(distributed.path()), "w.step: two files have elements 0 to 0"));
 }
 
 }  // namespace

@@ -202,3 +202,12 @@ PY
   [[ $output == *"torn.db: cannot be read as MLflow's database: "* ]] || complain "$output"
   verdict
 }
+
+@test "a folder of an MLflow run that cannot be read is an error, and no run without parameters" {
+  cp -r "$ROOT/tests/cases/zs-parse/mlflow/mlruns" .
+  rm -r mlruns/0/aaaa1111/params
+  ln -s params mlruns/0/aaaa1111/params
+  run zs-parse mlruns
+  [[ $status != 0 && $output == *"mlruns/0/aaaa1111/params: cannot list the folder: Too many levels of symbolic links"* ]] || complain "$output"
+  verdict
+}

@@ -109,23 +109,16 @@ bool like_log(std::string name) {
 template <typename Test>
 std::vector<std::string> files_in(const std::string& folder, Test test) {
   std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    std::error_code ignored;
-    if (test(entry.path().filename().string()) && entry.is_regular_file(ignored))
-      files.push_back(entry.path().string());
+  for (const fs::path& entry : entries_of(folder)) {
+    if (test(entry.filename().string()) && is_file(entry)) files.push_back(entry.string());
   }
-  std::ranges::sort(files);
   return files;
 }
 
 std::vector<Kind> kinds_of_folder(const std::string& folder) {
   bool foreign = checkpoints::is_trainers(folder), registry = false, tracked = false;
-  std::error_code failure;
-  auto entry = fs::directory_iterator(folder, failure);
-  if (failure) throw Error(folder, 0, failure.message());
-  for (; entry != fs::directory_iterator(); ++entry) {
-    const std::string path = entry->path().string();
-    const std::string name = entry->path().filename().string();
+  for (const fs::path& entry : entries_of(folder)) {
+    const std::string path = entry.string(), name = entry.filename().string();
     foreign = foreign || marks_checkpoint(name) || checkpoints::holds_tensors(path);
     tracked = tracked || parse::source_of(path) != parse::Source::log || name.starts_with("offline-run-") ||
               name.starts_with("run-2");  // W&B's: run-20261122_030357-ID

@@ -357,12 +357,12 @@ std::int64_t step_of(const std::string& checkpoint) {
 std::vector<std::string> Recorded::checkpoints() const {
   std::vector<std::string> names;
   if (folder.empty()) return names;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
+  for (const fs::path& entry : entries_of(folder)) {
+    const std::string name = entry.filename().string();
     // One that begins with a point is being written or removed. One whose weights are gone is damaged, not no
     // checkpoint.
-    if (name.front() == '.' || name.find("checkpoint") == std::string::npos || !entry.is_directory()) continue;
-    if (fs::exists(entry.path() / "SHA256SUMS") || checkpoints::is_plain(entry.path().string())) names.push_back(name);
+    if (name.front() == '.' || name.find("checkpoint") == std::string::npos || !is_folder(entry)) continue;
+    if (is_there(entry / "SHA256SUMS") || checkpoints::is_plain(entry.string())) names.push_back(name);
   }
   std::ranges::sort(names,
                     [](const auto& a, const auto& b) { return std::pair(step_of(a), a) < std::pair(step_of(b), b); });

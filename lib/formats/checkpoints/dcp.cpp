@@ -314,12 +314,12 @@ class DcpReader {
         }
       }
     }
-    for (const auto& entry : fs::directory_iterator(folder_)) {
-      const std::string name = entry.path().filename().string();
+    for (const fs::path& entry : entries_of(folder_)) {
+      const std::string name = entry.filename().string();
       std::error_code failure;
-      if (!entry.is_regular_file(failure)) continue;
+      if (!is_file(entry)) continue;
       if (opened_.contains(name) || name == ".metadata")
-        state_.files.push_back({place_ + name, entry.file_size(failure), rank_of(name)});
+        state_.files.push_back({place_ + name, fs::file_size(entry, failure), rank_of(name)});
       else if (name.ends_with(".distcp"))
         fault(
             name,

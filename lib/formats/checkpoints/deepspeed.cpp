@@ -82,10 +82,10 @@ stage::Division Reader::divided() const { return stage::divided_by(state_.stage.
 bool Reader::universal() const { return fs::is_directory(folder_ + "/zero"); }
 
 void Reader::scan() {
-  for (const auto& entry : fs::directory_iterator(folder_)) {
-    const std::string name = entry.path().filename().string();
+  for (const fs::path& entry : entries_of(folder_)) {
+    const std::string name = entry.filename().string();
     std::error_code failure;
-    if (!entry.is_regular_file(failure)) {
+    if (!is_file(entry)) {
       if (name == "offloaded_tensors")
         fault(name, "holds tensors that were offloaded to NVMe, in DeepSpeed's swap files, which zs does not read");
       else if (name != "zero")
@@ -97,7 +97,7 @@ void Reader::scan() {
       state_.unread.push_back(name);
       continue;
     }
-    state_.files.push_back({name, entry.file_size(failure), role.dp});
+    state_.files.push_back({name, fs::file_size(entry, failure), role.dp});
     auto* const place = role.kind == Role::Kind::model       ? &models_
                         : role.kind == Role::Kind::optimizer ? &optimizers_
                                                              : nullptr;
@@ -114,8 +114,6 @@ void Reader::scan() {
   }
   std::ranges::sort(state_.files,
                     [](const File& a, const File& b) { return std::tie(a.rank, a.name) < std::tie(b.rank, b.name); });
-  std::ranges::sort(state_.unread);
-  std::ranges::sort(experts_);
 }
 
 bool Reader::open(const std::string& name, int dp, std::vector<Opened>& into) {
@@ -358,9 +356,8 @@ namespace fs = std::filesystem;
 using namespace deepspeed;
 
 bool has_models(const std::string& folder) {
-  std::error_code failure;
-  return std::ranges::any_of(fs::directory_iterator(folder, failure), [](const fs::directory_entry& entry) {
-    return role_of(entry.path().filename().string()).kind == Role::Kind::model;
+  return std::ranges::any_of(entries_of(folder), [](const fs::path& entry) {
+    return role_of(entry.filename().string()).kind == Role::Kind::model;
   });
 }
 

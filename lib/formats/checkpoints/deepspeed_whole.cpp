@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
 #include "base/number.hpp"
 #include "checkpoints/fact.hpp"
 #include "checkpoints/flat.hpp"
@@ -112,15 +113,13 @@ void Reader::read_universal() {
     }
   }
   std::vector<fs::path> folders;
-  for (const auto& entry : fs::directory_iterator(folder_ + "/zero")) {
-    std::error_code failure;
-    const std::string name = entry.path().filename().string();
-    if (entry.is_directory(failure))
-      folders.push_back(entry.path());
+  for (const fs::path& entry : entries_of(folder_ + "/zero")) {
+    const std::string name = entry.filename().string();
+    if (is_folder(entry))
+      folders.push_back(entry);
     else if (name != "optimizer_state.pt")
       state_.unread.push_back("zero/" + name);
   }
-  std::ranges::sort(folders);
   const std::optional<double> step = universal_groups(lists);
   bool stepped = false;  // each parameter has its own
   for (const fs::path& folder : folders) {
@@ -170,13 +169,13 @@ bool Reader::universal_parameter(const fs::path& folder, const std::map<std::str
   const std::string name = folder.filename().string();
   Parameter& parameter = state_.parameter(name);
   bool stepped = false;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string file = "zero/" + name + "/" + entry.path().filename().string();
+  for (const fs::path& entry : entries_of(folder)) {
+    const std::string file = "zero/" + name + "/" + entry.filename().string();
     if (!file.ends_with(".pt")) continue;
     std::vector<Opened> opened;
     if (!open(file, -1, opened)) continue;
-    state_.files.push_back({file, entry.file_size(), -1});
-    const std::string kind = entry.path().stem().string();
+    state_.files.push_back({file, fs::file_size(entry), -1});
+    const std::string kind = entry.stem().string();
     if (kind == "step") {
       stepped = true;
       parameter.step = number_of(&opened[0].root);

@@ -31,11 +31,11 @@ class Folder {
  public:
   explicit Folder(const std::string& folder) : folder_(folder) {
     state_.path = state_.folder = folder;
-    for (const auto& entry : fs::directory_iterator(folder)) names_.insert(entry.path().filename().string());
+    for (const fs::path& entry : entries_of(folder)) names_.insert(entry.filename().string());
     if (names_.erase(kStates) > 0) {  // Accelerate's save_state, in the folder of the weights
       states_ = std::string(kStates) + "/";
-      for (const auto& entry : fs::directory_iterator(folder + "/" + states_))
-        names_.insert(states_ + entry.path().filename().string());
+      for (const fs::path& entry : entries_of(folder + "/" + states_))
+        names_.insert(states_ + entry.filename().string());
     }
   }
 

@@ -23,8 +23,6 @@ bool has_one_of(const std::string& folder, std::initializer_list<const char*> na
   return std::ranges::any_of(names, [&](const char* name) { return is_there(folder + "/" + name); });
 }
 
-namespace fs = std::filesystem;
-
 struct Candidate {
   std::int64_t number;
   fs::file_time_type time;
@@ -34,17 +32,17 @@ struct Candidate {
 void collect(const fs::path& folder, int deeper, std::vector<Candidate>& found) {
   static const RE2 kFolder("^[A-Za-z][A-Za-z_-]*?[_=-]?(\\d{1,17})$"), kFile("^[^.].*?(\\d{1,17})\\.(pt|pth|ckpt)$");
   std::error_code failure;
-  for (const auto& entry : fs::directory_iterator(folder, failure)) {
-    const std::string name = entry.path().filename().string();
-    const bool is_folder = entry.is_directory(failure);
+  for (const fs::path& entry : entries_of(folder)) {
+    const std::string name = entry.filename().string();
+    const bool inner = is_folder(entry);
     std::string digits;
     // zs's checkpoint after the last step.
-    if (is_folder && name == "final_checkpoint")
-      found.push_back({INT64_MAX, entry.last_write_time(failure), entry.path().string()});
-    else if (RE2::PartialMatch(name, is_folder ? kFolder : kFile, &digits))
-      found.push_back({parse_int(digits).value_or(0), entry.last_write_time(failure), entry.path().string()});
-    else if (is_folder && deeper > 0)
-      collect(entry.path(), deeper - 1, found);
+    if (inner && name == "final_checkpoint")
+      found.push_back({INT64_MAX, fs::last_write_time(entry, failure), entry.string()});
+    else if (RE2::PartialMatch(name, inner ? kFolder : kFile, &digits))
+      found.push_back({parse_int(digits).value_or(0), fs::last_write_time(entry, failure), entry.string()});
+    else if (inner && deeper > 0)
+      collect(entry, deeper - 1, found);
   }
 }
 

@@ -5,8 +5,10 @@
 
 #include <filesystem>
 
+#include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/folder.hpp"
+#include "checkpoints/read.hpp"
 #include "tensorfile/safetensors.hpp"
 
 namespace zs::checkpoints {
@@ -34,6 +36,14 @@ TEST_CASE("the newest whole checkpoint is the one of the largest number that can
   CHECK(newest_whole(run) == run + "/checkpoint_9");
   save("out/final_checkpoint");
   CHECK(newest_whole(run) == run + "/out/final_checkpoint");
+}
+
+TEST_CASE("a folder that cannot be read is an error with its path, and holds no fewer checkpoints for that") {
+  const TemporaryFolder folder;
+  const std::string loop = folder.file("loop");
+  fs::create_symlink("loop", loop);
+  CHECK_THROWS_WITH_AS(newest_whole(loop), doctest::Contains((loop + ": cannot list the folder: ").c_str()), Error);
+  CHECK_THROWS_WITH_AS(is_deepspeed(loop), doctest::Contains((loop + ": cannot list the folder: ").c_str()), Error);
 }
 
 }  // namespace

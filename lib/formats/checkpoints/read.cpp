@@ -81,10 +81,9 @@ State read_any(const std::string& path) {
   if (!known) {
     // One file of a trainer, or folders of checkpoints.
     std::vector<std::string> files;
-    for (const auto& entry : fs::directory_iterator(path)) {
-      const std::string name = entry.path().filename().string();
-      if (entry.is_regular_file(failure) && (name.ends_with(".ckpt") || holds_tensors(entry.path().string())))
-        files.push_back(entry.path().string());
+    for (const fs::path& entry : entries_of(path)) {
+      if (is_file(entry) && (entry.extension() == ".ckpt" || holds_tensors(entry.string())))
+        files.push_back(entry.string());
     }
     if (files.size() == 1) return read_any(files[0]);
     if (const auto inner = checkpoints_in(path); !inner.empty() && files.empty()) {
@@ -93,7 +92,6 @@ State read_any(const std::string& path) {
       return state;
     }
     if (files.size() > 1) {
-      std::ranges::sort(files);
       throw Error(path, 0,
                   "holds " + std::to_string(files.size()) +
                       " files of tensors that belong to no layout that zs knows: name one, such as " + files[0]);

@@ -217,17 +217,16 @@ Dump read_dump(const std::string& path) {
 
 std::vector<Dump> read_dumps(const std::string& folder, const FaultSink& faults) {
   std::vector<Dump> dumps;
-  std::error_code failure;
-  for (const auto& entry : fs::directory_iterator(folder, failure)) {
-    const std::string path = entry.path().string();
-    if (!entry.is_regular_file(failure) || rank_of(path) < 0) continue;
+  for (const fs::path& entry : entries_of(folder)) {
+    const std::string path = entry.string();
+    if (!is_file(entry) || rank_of(path) < 0) continue;
     try {
       dumps.push_back(read_dump(path));
     } catch (const Error& error) {
       faults({"", 0, error.what()});
     }
   }
-  if (failure) throw Error(folder, 0, failure.message());
+  if (!is_folder(folder)) throw Error(folder, 0, "is no folder");
   if (dumps.empty()) throw Error(folder, 0, "holds no dump of the Flight Recorder (files whose names end with a rank)");
   std::ranges::sort(dumps, [](const Dump& a, const Dump& b) { return a.rank < b.rank; });
   return dumps;

@@ -26,18 +26,14 @@ struct Inside {
 
 Inside inside(const std::string& folder) {
   Inside found;
-  std::error_code failure;
-  for (fs::directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure)) {
-    const std::string name = at->path().filename().string();
+  for (const fs::path& entry : entries_of(folder)) {
+    const std::string name = entry.filename().string();
     if (name.starts_with(".")) continue;
     if (printable(name) != name)
-      throw Error(printable(at->path().string()), 0,
+      throw Error(printable(entry.string()), 0,
                   "its name holds control characters or is not UTF-8: rename it, it is written into logs and reports");
-    (fs::is_directory(at->path()) ? found.folders : found.files).push_back(name);
+    (is_folder(entry) ? found.folders : found.files).push_back(name);
   }
-  if (failure) throw Error(folder, 0, failure.message());
-  std::ranges::sort(found.folders);
-  std::ranges::sort(found.files);
   return found;
 }
 

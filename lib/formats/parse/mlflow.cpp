@@ -82,11 +82,13 @@ MlflowRun of_database(const std::string& path, const std::string& id) {
 MlflowRun of_folder(const std::string& folder, const FaultSink& faults) {
   MlflowRun run;
   const auto each = [&](const char* part, auto use) {  // the files below a folder, by their path, which is the name
-    std::error_code error;
     std::vector<std::string> names;
     const fs::path place = fs::path(folder) / part;
-    for (const auto& entry : fs::recursive_directory_iterator(place, error)) {
-      if (entry.is_regular_file(error)) names.push_back(entry.path().lexically_relative(place).string());
+    std::vector<fs::path> paths = entries_of(place);
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      if (is_file(paths[i])) names.push_back(paths[i].lexically_relative(place).string());
+      if (is_folder(paths[i]) && !fs::is_symlink(paths[i]))
+        std::ranges::copy(entries_of(paths[i]), std::back_inserter(paths));
     }
     std::ranges::sort(names);
     for (const std::string& name : names) use(name, (place / name).string());

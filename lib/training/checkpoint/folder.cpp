@@ -20,14 +20,12 @@ constexpr std::string_view kPrefix = "checkpoint_", kState = "accelerator_states
 
 std::vector<std::int64_t> steps(const std::string& run_folder) {
   std::vector<std::int64_t> found;
-  std::error_code failure;
-  for (const auto& entry : fs::directory_iterator(run_folder, failure)) {
-    const std::string name = entry.path().filename().string();
+  for (const fs::path& entry : entries_of(run_folder)) {
+    const std::string name = entry.filename().string();
     if (!name.starts_with(kPrefix)) continue;
     const auto step = parse_int(std::string_view(name).substr(kPrefix.size()));
-    if (step && entry.is_directory()) found.push_back(*step);
+    if (step && is_folder(entry)) found.push_back(*step);
   }
-  if (failure) throw Error(run_folder, 0, failure.message());
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -55,17 +53,17 @@ void prune(const std::string& run_folder, std::int64_t keep) {
 
 void remove_leftovers(const std::string& run_folder) {
   std::error_code failure;
-  for (const auto& entry : fs::directory_iterator(run_folder, failure)) {
-    const std::string name = entry.path().filename().string();
+  for (const fs::path& entry : entries_of(run_folder)) {
+    const std::string name = entry.filename().string();
     if (name.starts_with(".removed_") || (name.starts_with(".") && name.find(".tmp") != std::string::npos)) {
-      fs::remove_all(entry.path(), failure);
+      fs::remove_all(entry, failure);
     } else if (name.starts_with(".") && name.ends_with(".old")) {
       // Between the two renames of Writer::seal no checkpoint has the final name.
-      const fs::path whole = entry.path().parent_path() / name.substr(1, name.size() - 5);
+      const fs::path whole = entry.parent_path() / name.substr(1, name.size() - 5);
       if (fs::exists(whole)) {
-        fs::remove_all(entry.path(), failure);
+        fs::remove_all(entry, failure);
       } else {
-        fs::rename(entry.path(), whole, failure);
+        fs::rename(entry, whole, failure);
       }
     }
   }

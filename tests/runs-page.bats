@@ -89,6 +89,10 @@ record() {
   [ "$(jq -c '[.curves[].hash] | .[0] == .[1], .[0] == .[2]' data.json | xargs)" = 'true false' ] || complain "$(jq -c .curves data.json)"
   [ "$(jq -c '[.columns[] | select(.shown) | .name]' data.json)" = '["run_name","status","best_loss","final_loss","points","reason","runs"]' ] ||
     complain "$(jq -c '[.columns[] | select(.shown) | .name]' data.json)"
+  # A loss is shown as in other pages, and its title has all digits.
+  [ "$(jq -c '.columns[] | select(.name == "first_loss") | [.values[-1], .texts[-1], .texts[1]]' data.json)" = '["1.2345678901234567","1.23457","2.8"]' ] ||
+    complain "$(jq -c '.columns[] | select(.name == "first_loss")' data.json)"
+  grep -qF 'td.textContent=(c.texts||c.values)[' there.html || complain "the page does not show the short texts"
   run -0 zs-runs --output one.html --filter 'final_loss<2.5' --show run_name final_loss -- logs
   [ "$(data one.html | jq -c '[.links, [.columns[] | select(.shown) | .name]]')" = '[["logs/exact.log"],["run_name","final_loss"]]' ] || complain "$(data one.html)"
   run -2 zs-runs --output none.html no_such_folder

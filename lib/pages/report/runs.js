@@ -103,7 +103,7 @@ function line(i,wide){
   mark.onchange=function(){at=i;choose(l.row)};
   shown().forEach(function(c,k){
     var td=make('td',undefined,tr),value=text(c,l.row);if(c.numeric)td.className='n';td.title=value;
-    if(data.links[l.row]&&(c.name==='run_id'||c.name==='run_name')&&value){var a=make('a',value,td);a.href=data.links[l.row]}else td.textContent=value;
+    if(data.links[l.row]&&(c.name==='run_id'||c.name==='run_name')&&value){var a=make('a',value,td);a.href=data.links[l.row]}else td.textContent=(c.texts||c.values)[c.codes[l.row]];
   });
   return tr;
 }

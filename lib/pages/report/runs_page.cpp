@@ -8,10 +8,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "compare/precision.hpp"
 #include "figure/svg.hpp"
 #include "report/render.hpp"
+#include "report/words.hpp"
 #include "stat/summary_columns.hpp"
 #include "summary/source.hpp"
 
@@ -93,7 +95,14 @@ ordered_json data_of(const registry::Runs& runs, const RunsPage& page) {
     }
     if (values.size() == 1) continue;  // none of these runs has it
     const bool shown = std::ranges::find(page.columns, column.name) != page.columns.end();
-    data["columns"].push_back({{"name", column.name}, {"shown", shown}, {"values", values}, {"codes", codes}});
+    ordered_json& made = data["columns"].emplace_back(ordered_json{{"name", column.name}, {"shown", shown}});
+    if (place_of(from) == 1) {  // losses, as other pages print them; the values are exact
+      for (const auto& value : values) {
+        const auto loss = parse_real(value.get_ref<const std::string&>());
+        made["texts"].push_back(loss ? loss_text(*loss) : value.get<std::string>());
+      }
+    }
+    made["values"] = std::move(values), made["codes"] = std::move(codes);
   }
   const std::size_t most = std::clamp(kPoints / std::max<std::size_t>(1, page.rows.size()), kLeast, kMost);
   data["curves"] = ordered_json::array();

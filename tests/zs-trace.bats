@@ -61,6 +61,24 @@ rows() { zs-trace --format tsv --show "$@" | tail -n +2; }
   assert_equal "$(rows memory t.json)" $'3\t0\t2\t250\t40\t300'
 }
 
+@test "tables for people: each head is of a name, a count or a share, or has a unit" {
+  some_trace >t.json
+  some_trace | sed 's/"rank": 3/"rank": 2/; s/AllReduce 230 70/AllReduce 230 60/' >u.json
+  {
+    zs-trace t.json u.json
+    zs-trace --against t.json u.json
+  } >tables
+  [ "$(grep -c '^[a-z_]*: ' tables)" -gt 11 ] || complain "$(cat tables)"
+  local plain='rank|stream|kind|kernel|operator|operation|collective|annotation|bound_by|device|on|sign|count(_.*)?|points|launches|short_kernels|slow_calls|late_starts|came_last|(.*_)?percent'
+  while read -r analysis heads; do
+    for head in $heads; do
+      [[ $head =~ ^($plain)$ || $head =~ \((us|bytes)\)$ ]] && continue
+      [[ $analysis == queue: && $head =~ ^(mean|std|min|max|25%|50%|75%)$ ]] || complain "$analysis $head"
+    done
+  done < <(awk '/^[a-z_]+: / { name = $1; getline; gsub(/ \(/, "("); print name, $0 }' tables)
+  verdict
+}
+
 @test "plain, compressed, from a pipe and as a folder: the same" {
   some_trace >t.json
   gzip -k t.json
@@ -145,8 +163,8 @@ zs-trace: t.json: 1 operator ends after the operator around it: the host's clock
 @test "HDF5, a figure, and a report" {
   some_trace >t.json
   zs-trace -o t.h5 t.json
-  run -0 /usr/bin/python3 -c 'import h5py; table = h5py.File("t.h5")["tables/temporal"]; print(table["idle"][0], table["computing_percent"][0])'
-  assert_output "130 36.36"
+  run -0 /usr/bin/python3 -c 'import h5py; table = h5py.File("t.h5")["tables/temporal"]; print(table["idle"][0], table["idle"].attrs["unit"].decode(), table["computing_percent"][0])'
+  assert_output "130 us 36.36"
   zs-trace --format json -o t.out t.json
   zs-trace -o t2.json t.json
   diff t.out t2.json

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/file.hpp"
 #include "base/number.hpp"
@@ -56,6 +57,17 @@ const zs::cli::Command kCommand = {
     {"zs-trace rank-0.pt.trace.json.gz", "zs-trace --show temporal --format tsv traces/",
      "zs-trace --against before/ after/"}};
 
+/// "us", "bytes", or "" of names, counts and shares.
+std::string unit_of(std::string_view analysis, const std::string& column) {
+  static const std::set<std::string_view> kTimes = {
+      "all_waits",   "communication", "computing", "full_time", "host_wait",     "idle",         "kernel_time",
+      "kernel_wait", "max",           "mean",      "min",       "non_computing", "other_wait",   "others_waited",
+      "overlapped",  "peak_at",       "std",       "time",      "time_change",   "time_control", "time_test"};
+  if (column == "peak_allocated" || column == "peak_reserved") return "bytes";
+  const bool lengths = analysis == "queue" && column != "full_time";
+  return (kTimes.contains(column) && !lengths) || column.starts_with("delay") ? "us" : "";
+}
+
 /// The answers as the tables of a metric file.
 std::string h5_of(const std::vector<std::pair<const trace::Analysis*, zs::Sheet>>& answers) {
   zs::metric::Store store;
@@ -64,7 +76,7 @@ std::string h5_of(const std::vector<std::pair<const trace::Analysis*, zs::Sheet>
     if (answer.rows.empty()) continue;
     zs::metric::Table& table = store.tables[std::string(analysis->name)];
     for (std::size_t i = 0; i < answer.header.size(); ++i) {
-      zs::metric::Column column(answer.header[i], "", zs::metric::Type::text);
+      zs::metric::Column column(answer.header[i], unit_of(analysis->name, answer.header[i]), zs::metric::Type::text);
       for (const auto& row : answer.rows) column.texts().push_back(row[i]);
       table.columns.push_back(zs::metric::inferred(std::move(column)));
     }
@@ -72,9 +84,12 @@ std::string h5_of(const std::vector<std::pair<const trace::Analysis*, zs::Sheet>
   return zs::metric::to_h5(store);
 }
 
-/// For people: numbers of six digits, and the long names of kernels without their middle.
-zs::Sheet shortened(zs::Sheet answer) {
+/// For people: heads with units, numbers of six digits, and the long names of kernels without their middle.
+zs::Sheet shortened(std::string_view analysis, zs::Sheet answer) {
   constexpr std::size_t kMost = 64;
+  for (std::string& head : answer.header) {
+    if (const std::string unit = unit_of(analysis, head); !unit.empty()) head += " (" + unit + ")";
+  }
   for (auto& row : answer.rows) {
     for (std::string& cell : row) {
       const auto real = zs::parse_int(cell) ? std::nullopt : zs::parse_real(cell);
@@ -149,7 +164,7 @@ zs::Status run(const Args& args) {
     for (const auto& [analysis, answer] : answers) {
       if (answer.rows.empty() && !one) continue;
       text += (text.empty() ? "" : "\n") + std::string(analysis->name) + ": " + std::string(analysis->what) + "\n";
-      text += answer.rows.empty() ? "nothing in these traces\n" : zs::aligned(shortened(answer));
+      text += answer.rows.empty() ? "nothing in these traces\n" : zs::aligned(shortened(analysis->name, answer));
     }
     out.write(text.empty() ? "nothing that zs-trace knows is in these traces\n" : text);
   }

@@ -100,6 +100,7 @@ setup() {
   grep -q 'step 1: gradient of 0.weight and 3 more of 4: only the last of 4 micro-batches counts' page.html
   grep -q 'the largest distance of each module at each step' page.html
   grep -q '<title>lost compared with whole' page.html
+  grep -q '>1e5, red: more than rounding<' page.html # the legend of the map ends where its cells do
   [ "$(grep -o '<svg' page.html | wc -l)" -ge 2 ]
   run -0 zs-report whole sharded
   assert_line --partial "**No difference is beyond rounding**: the largest distance is "

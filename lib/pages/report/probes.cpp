@@ -64,10 +64,12 @@ figure::Figure map_of(const probe::Map& map) {
       here = std::max(here, ratio);
     }
   }
+  double least = 1;  // what is equal is a decade below what differs least
+  for (const auto& [place, ratio] : most) least = ratio > 0 ? std::min(least, ratio) : least;
   for (const auto& [place, ratio] : most) {
     figure::Cell cell;
     cell.row = place.first, cell.column = place.second;
-    cell.value = std::clamp(std::log10(std::max(ratio, 1e-12)), -4.0, 4.0);
+    cell.value = std::log10(ratio > 0 ? ratio : least / 10);
     cell.label = ratio == 0                     ? "0"
                  : ratio >= 1e4 || ratio < 1e-3 ? "1e" + to_text(std::lround(std::log10(ratio)))
                                                 : to_rounded_text(ratio, 2);

@@ -28,24 +28,19 @@ Several ranks are started by torchrun. Rank 0 prints a line a step, "step SECOND
                                 scales by bitsandbytes (QLoRA), compiled or not; peft-4bit-again, peft-4bit-eager-again; peft-fp8,
                                 peft-fp8-again: products of those matrices in float8 by torchao, tensorwise
   scatter                       reduce_scatter_tensor alone: "scatter MIBIBYTES SECONDS"
-
-gpu.py alone COMMAND...: the command, while the other benches that share this GPU stand still (bench/gpu, ZS_BENCH_CARD).
 """
 import argparse
-import atexit
 import contextlib
-import fcntl
 import json
 import os
-import signal
 import statistics
-import subprocess
 import sys
 import time
 
 import llama
 import torch
 import torch.distributed as dist
+from card import Card
 from gpt2 import GPT2
 from llama import SIZES, Llama
 from torch import nn
@@ -53,6 +48,7 @@ from torch import nn
 CUDA = torch.cuda.is_available()
 VOCABULARY = 50304  # a multiple of 64, as everybody pads it
 RANK, RANKS, LOCAL = (int(os.environ.get(name, default)) for name, default in (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0)))
+CARD = Card(os.environ.get("ZS_BENCH_CARD"))
 
 
 def wait():
@@ -63,65 +59,6 @@ def wait():
 def say(*words):
     if RANK == 0:
         print(*words, flush=True)
-
-
-class Card:
-    """A GPU that benches share, each a session of its own with a file of that number in one folder: they compile beside each other, one
-    at a time trains, and while its steps are timed the others stand still."""
-
-    def __init__(self, folder):
-        self.folder, self.lock = folder, None
-
-    def take(self):
-        if self.folder and not self.lock:
-            self.lock = open(f"{self.folder}/lock", "w")
-            fcntl.flock(self.lock, fcntl.LOCK_EX)
-
-    def stop_others(self):
-        if self.folder:
-            atexit.register(self._signal, signal.SIGCONT)
-            self._signal(signal.SIGSTOP)
-
-    def let_others(self):
-        """Gives the GPU away for a turn of others, if they have room beside what this one keeps."""
-        if not self.lock:
-            return
-        self._signal(signal.SIGCONT)
-        if CUDA:
-            torch.cuda.empty_cache()
-            if torch.cuda.memory_allocated() > torch.cuda.get_device_properties(0).total_memory / 4:
-                return
-        self.lock.close()
-        self.lock = None
-        time.sleep(1)
-        self.take()
-
-    def _signal(self, what):
-        for session in filter(str.isdigit, os.listdir(self.folder)):
-            if int(session) != os.getsid(0):
-                subprocess.run(["pkill", f"-{int(what)}", "-s", session])
-
-    def share(self):
-        """Lets what torch.compile makes wait for this GPU where it first runs, when backward is compiled too."""
-        import torch._functorch.config
-        from torch._inductor import compile_fx
-
-        torch._functorch.config.force_non_lazy_backward_lowering = True
-        whole = compile_fx.compile_fx
-
-        def waiting(*given, **named):
-            made = whole(*given, **named)
-
-            def run(*operands):
-                self.take()
-                return made(*operands)
-
-            return run
-
-        compile_fx.compile_fx = waiting
-
-
-CARD = Card(os.environ.get("ZS_BENCH_CARD"))
 
 
 def deepspeed_step(model, name, batch):
@@ -420,12 +357,6 @@ def main():
     parser.add_argument("--profile", metavar="FOLDER", help="of a trace of the last steps")
     if sys.argv[1:2] == ["choose"]:
         return choose(sys.argv[2:])
-    if sys.argv[1:2] == ["alone"]:
-        CARD.take()
-        CARD.stop_others()
-        program = subprocess.Popen(sys.argv[2:])
-        signal.signal(signal.SIGTERM, lambda *_: program.terminate())
-        sys.exit(program.wait())
     args = parser.parse_args()
     foreign = args.name.startswith(("transformers", "peft"))
     device = torch.device("cuda", LOCAL) if CUDA else torch.device("cpu")
@@ -456,7 +387,7 @@ def main():
             step, version = torch_step(args.name, model, device)
         text = torch.randint(0, 256, (args.batch, args.length + 1), device=device)
         if CARD.folder:
-            CARD.share() if "eager" not in args.name else CARD.take()
+            CARD.take() if "eager" in args.name else CARD.wait_in_graphs()
         tracer = profiler(args)
         with tracer or contextlib.nullcontext():
             for number in range(args.turns * args.steps):

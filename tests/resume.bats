@@ -50,7 +50,7 @@ optimizer||^step 3: resume of state.exp_avg/.* 8 tensors of the optimizer's stat
 step||^step 3: resume of the step counter: .* its counter says 0 steps after 2
 schedule||^step 4: the learning rate of group 0 is 0.00875 instead of
 rate||^step 3: the learning rate of group 0 is 0.015 instead of 0.0075, x 2
-scaler||^scaler scale is 32 for 128 in the checkpoints
+scaler||^(step 3: loss_scale of rank 0: 32 and 8|scaler scale is 32 for 128 in the checkpoints)$
 data||^step 3: batch: 5 of 5 samples are missing, 5 samples are others: those of step 1
 random||^step 3: .*the random generator torch of rank 0 is in another state
 accumulation|--accumulate|^step 3: batch: 5 of 10 samples are missing: .* only the last of 2 micro-batches counts

@@ -357,6 +357,8 @@ class Recorder:
         return lists
 
     def _take_after(self, state=True):
+        # On the training's own stream. A second one beside the next forward saves nothing (Llama 1B on an H100: 7.7 % of a step for 7.7), since
+        # products fill the GPU, and all that changes a tensor between two steps would have to wait for it.
         with torch.no_grad():
             most = measuring.FEW if self.layout.makes() else None
             if state:

@@ -24,6 +24,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/idle.hpp"
 #include "comm/agree.hpp"
 #include "comm/nodes.hpp"
 #include "device/cuda.hpp"
@@ -34,7 +35,6 @@
 namespace zs::comm {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 namespace cuda = device::cuda;
 
 void check(ncclResult_t status, const std::string& what) {
@@ -86,7 +86,7 @@ class Watch {
   std::thread thread_;
 
   void run() {
-    Clock::time_point moved = Clock::now();  // when a collective last ended, or none was under way
+    Idle idle;  // since a collective ended, or none was under way
     std::unique_lock lock(mutex_);
     while (!ends_) {
       bool ended = expected_.empty();
@@ -94,8 +94,8 @@ class Watch {
         expected_.pop_front();
         ended = true;
       }
-      if (ended) moved = Clock::now();
-      if (!expected_.empty() && Clock::now() - moved > std::chrono::duration<double>(timeout_)) {
+      if (ended) idle.restart();
+      if (idle.seconds() > timeout_ && !expected_.empty()) {
         const std::string what = expected_.front().what;
         expected_.clear();
         lock.unlock();

@@ -2,15 +2,14 @@
 #include "comm/progress.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/error.hpp"
+#include "base/idle.hpp"
 #include "base/number.hpp"
 
 namespace zs::comm {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr std::size_t kNamed = 4;  // late ranks that a message names
 
 class ProgressWork : public Pending {
@@ -95,19 +94,18 @@ bool Progress::test(Collective& collective) {
 }
 
 void Progress::wait(Collective& collective) {
-  auto last_move = Clock::now();
+  Idle idle;
   for (int rounds = 0; !collective.done(); ++rounds) {
     check(collective);
     const int left = departed(collective);
     if (advance_family()) {
-      last_move = Clock::now();
+      idle.restart();
       rounds = 0;
       continue;
     }
     if (const std::string why = transport_->failure(); !why.empty()) fail(collective, why);
     if (left >= 0) fail(collective, name(left) + " has left the group");
-    const double idle = std::chrono::duration<double>(Clock::now() - last_move).count();
-    if (idle > timeout_) fail(collective, late_text(collective));
+    if (idle.seconds() > timeout_) fail(collective, late_text(collective));
     transport_->idle(rounds);
   }
 }

@@ -61,7 +61,6 @@ class Metrics::Rows : public metric::Writer {
     for (std::size_t i = 0; i < used.size(); ++i) row[own_[i]] = used[i];
     const std::lock_guard lock(mutex_);
     file_.row(columns_, row);
-    last_ = Clock::now().time_since_epoch().count();
   }
 
   void flush(bool now) override {
@@ -86,7 +85,6 @@ class Metrics::Rows : public metric::Writer {
     return file_.run().records.rows() > 0;
   }
   const Facts& facts() const { return facts_; }
-  Clock::time_point last() const { return Clock::time_point(Clock::duration(last_.load())); }
 
  private:
   std::mutex mutex_;  // of the rows in file_
@@ -95,7 +93,6 @@ class Metrics::Rows : public metric::Writer {
   std::vector<metric::ColumnInfo> columns_;
   std::vector<std::size_t> places_, own_;  // of the log's columns and of ours, among columns_
   Facts facts_;
-  std::atomic<Clock::rep> last_ = Clock::now().time_since_epoch().count();
 };
 
 Metrics::Metrics(std::vector<std::string> earlier, std::string log, std::string file, const std::string& run,
@@ -144,8 +141,6 @@ void Metrics::flush() {
     told_ = true;
   }
 }
-
-double Metrics::quiet() const { return std::chrono::duration<double>(Clock::now() - rows_->last()).count(); }
 
 /// Adds what W&B and TensorBoard have of the same steps, and further steps.
 void Metrics::read_tracked(metric::Run& into) const {

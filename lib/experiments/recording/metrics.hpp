@@ -54,8 +54,6 @@ class Metrics {
   void flush();
   /// Call it when nothing more comes: reads the log and the tracked files to their ends.
   Result end();
-  /// Seconds since the last record was logged. Thread-safe.
-  double quiet() const;
   /// Writes the file with all records, and says what these lack: "ends at step 2 of 9". REQUIRES: after end().
   void write(const metric::Writer::Facts& facts, std::string& lacks);
 

@@ -14,6 +14,7 @@
 #include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "base/host.hpp"
+#include "base/idle.hpp"
 #include "base/number.hpp"
 #include "base/process.hpp"
 #include "base/secret.hpp"
@@ -220,10 +221,9 @@ class Session {
   /// If nothing was printed for the time limit: asks the ranks where they are, reports it, and ends the command, at
   /// first by SIGTERM.
   void look_for_hang(const Command& command, const Relay& relay) {
-    const auto now = Clock::now();
-    if (relay.bytes() != bytes_) bytes_ = relay.bytes(), last_byte_ = now, asked_ = false;
-    const double quiet = std::chrono::duration<double>(now - last_byte_).count();
-    if (!ending_.empty() && now > kill_at_) {
+    if (relay.bytes() != bytes_) bytes_ = relay.bytes(), quiet_.restart(), asked_ = false;
+    const double quiet = quiet_.seconds();
+    if (!ending_.empty() && Clock::now() > kill_at_) {
       for (const pid_t process : ending_) ::kill(process, SIGKILL);
       ending_.clear();
     }
@@ -232,7 +232,7 @@ class Session {
     add_members(family(command.process()), members_);
     hang_ = with_kernel("nothing printed for " + cli::clock_text(quiet) + ": " + why_it_hangs(run_.folder()));
     recording_.tell(hang_ + (recording_.end_hang ? "; it is ended" : "") + " (stacks: " + run_.folder() + "/hang.txt)");
-    last_byte_ = Clock::now();
+    quiet_.restart();
     try {
       run_.update({{"hang", hang_}});
     } catch (const std::exception&) {  // the record cannot be written: already reported
@@ -333,7 +333,8 @@ class Session {
   std::string hang_;
   std::int64_t bytes_ = 0;
   bool asked_ = false;
-  Clock::time_point last_byte_ = Clock::now(), kill_at_{};
+  Idle quiet_;  // since the command printed something
+  Clock::time_point kill_at_{};
   std::vector<pid_t> ending_;
 };
 

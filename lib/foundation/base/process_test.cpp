@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "base/file.hpp"
+#include "base/idle.hpp"
 
 namespace zs {
 
@@ -30,6 +31,18 @@ TEST_CASE("the status tells that a program is missing, cannot start, was killed,
   Program slow{{"sleep", "600"}};
   slow.seconds = 0.05;
   CHECK(run(slow).status == 124);
+}
+
+TEST_CASE("idle: a job that was suspended for an hour was not idle for an hour") {
+  const Idle::Time begin = std::chrono::steady_clock::now();
+  const auto after = [&](int seconds) { return begin + std::chrono::seconds(seconds); };
+  Idle idle(begin);
+  CHECK(idle.seconds(after(1)) == 1);
+  CHECK(idle.seconds(after(3)) == 3);
+  CHECK(idle.seconds(after(3603)) == 3 + Idle::kMost);
+  CHECK(idle.seconds(after(3605)) == 5 + Idle::kMost);
+  idle.restart(after(3606));
+  CHECK(idle.seconds(after(3607)) == 1);
 }
 
 TEST_CASE("a program that reads nothing harms nobody") {

@@ -206,10 +206,10 @@ __device__ void tall(const Launch& l, const Bits* from, i64 first, int rows, int
 #endif
 }
 
-// The elements [begin, end) of WIDTH columns, one after another.
+// The elements [begin, end) of WIDTH columns, one after another; those of the next turn are on their way meanwhile.
 template <bool whole>
 __device__ void plain(const Launch& l, const Bits* held, const Stretch& s, Sums* sums) {
-  const int together = 4;
+  const int together = 8;
   double squares = 0, sketch[8] = {};
   u64 digest = 0;
   for (i64 row = s.begin / ROW; row * ROW < s.end; ++row) {
@@ -218,18 +218,29 @@ __device__ void plain(const Launch& l, const Bits* held, const Stretch& s, Sums*
     const Bits* const from = held + (start - s.base);
     const u32 row_sign = whole ? (u32)l.row_signs[row] : 0;
     Digest of_row = {};
-    for (int at = low + threadIdx.x; at < high; at += THREADS * together) {
-      Bits x[together];
-#pragma unroll
-      for (int j = 0; j < together; ++j) x[j] = at + j * THREADS < high ? from[at + j * THREADS] : 0;
+    Bits next[together];
+    u64 hashes[together];
+    const auto load = [&](int at) {
 #pragma unroll
       for (int j = 0; j < together; ++j) {
-        const u64 hash = l.hashes[at + j * THREADS];
-        of_row.add(x[j], hash | 1);
+        next[j] = at + j * THREADS < high ? from[at + j * THREADS] : 0;
+        hashes[j] = l.hashes[at + j * THREADS];
+      }
+    };
+    load(low + threadIdx.x);
+    for (int at = low + threadIdx.x; at < high; at += THREADS * together) {
+      Bits x[together];
+      u64 hash[together];
+#pragma unroll
+      for (int j = 0; j < together; ++j) x[j] = next[j], hash[j] = hashes[j];
+      if (at + THREADS * together < high) load(at + THREADS * together);
+#pragma unroll
+      for (int j = 0; j < together; ++j) {
+        of_row.add(x[j], hash[j] | 1);
         if (whole) {
           const double v = value(x[j]);
           squares = fma(v, v, squares);
-          const u32 turns = (u32)hash ^ row_sign;
+          const u32 turns = (u32)hash[j] ^ row_sign;
 #pragma unroll
           for (int k = 0; k < 8; ++k) sketch[k] += turned(v, turns << (23 - k));
         }

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """FSDP of torch: FSDP1's flat parameters, and FSDP2's gradients before they are reduced. Megatron-FSDP."""
+import torch
+
 from . import names
+from .hooks import Restored
 from .layouts import FlatLayout, Layout
 from .part import Part
 from .say import guarded
@@ -82,7 +85,8 @@ def is_fsdp2(root):
 
 class Fsdp2(Layout):
     """Parameters are DTensors. The gradient of a micro-batch is that of the whole parameter, which exists from the first
-    forward on."""
+    forward on. Those of a group are read at once, when FSDP2 is about to reduce them: each was its parameter's only one, and
+    no other hook has seen it. All others are read one by one."""
 
     name = "FSDP2"
     tensor_parallel = False  # a whole parameter is a DTensor where both meet
@@ -90,29 +94,58 @@ class Fsdp2(Layout):
     def _hook_gradients(self, recorder, optimizers=None):
         if optimizers is not None:  # a further one: the parameters' hooks are there
             return
-        hooked, sharded = {}, []
+        hooked, groups = {}, []
 
         @guarded
         def find(*_):
-            if not sharded:
-                sharded.extend(self._sharded())
-            for held in sharded:
+            if not groups:
+                groups.extend(self._groups())
+                for group in groups:
+                    self._handles.append(_before(group, "post_backward", lambda key=id(group): recorder.waited(key)))
+            for group, held in [(group, held) for group in groups for held in group.fsdp_params]:
                 whole = getattr(held, "_unsharded_param", None)
                 if whole is None or hooked.get(id(held)) is whole or not whole.requires_grad:
                     continue
                 hooked[id(held)] = whole
-                self._handles.append(whole.register_hook(self._local_hook(recorder, self.names().get(id(held.sharded_param)), whole)))
+                name, owner = self.names().get(id(held.sharded_param)), _owner(recorder, id(group), whole)
+                self._handles.append(whole.register_hook(self._local_hook(recorder, name, whole, owner)))
 
         for root in self.roots:
             if hasattr(root, "register_forward_hook"):
                 self._around(root, lambda *_: None, find)
 
-    def _sharded(self):
-        """What FSDP2 holds of each parameter, once a forward was run."""
+    def _groups(self):
+        """FSDP2's groups of parameters, once a forward was run."""
         for root in self.roots:
             for _, module in names.modules(root) if hasattr(root, "_modules") else ():
                 state = module._get_fsdp_state() if hasattr(module, "_get_fsdp_state") else None
-                yield from getattr(getattr(state, "_fsdp_param_group", None), "fsdp_params", ())
+                if hasattr(getattr(state, "_fsdp_param_group", None), "fsdp_params"):
+                    yield state._fsdp_param_group
+
+
+def _before(of, name, action):
+    """Calls `action` before a method of an object."""
+    made = getattr(of, name)
+
+    def run(*args, **kwargs):
+        action()
+        return made(*args, **kwargs)
+
+    setattr(of, name, run)
+    return Restored(of, made, name)
+
+
+def _owner(recorder, key, whole):
+    """What says of a gradient of a whole parameter that .grad has it after this hook, until its group is reduced."""
+
+    def owner(gradient):
+        if type(gradient) is torch.Tensor and whole.grad is None and gradient.dtype == whole.dtype and len(whole._backward_hooks) == 1 \
+                and not getattr(whole, "_post_accumulate_grad_hooks", None):
+            return key, whole
+        recorder.waited(key)  # what .grad has now is an earlier one, to which this one is added
+        return None
+
+    return owner
 
 
 def _moved(optimizer):

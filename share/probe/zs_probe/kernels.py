@@ -128,9 +128,8 @@ def _room(device, stream, stretches, slots):
     return known
 
 
-def _addresses(cut, flats, device):
-    """A table of where tensors lie, on their device: made again where they moved."""
-    held = tuple([flat.data_ptr() for flat in flats])
+def _addresses(cut, held, device):
+    """A table of addresses on their device: made again where tensors moved."""
     known = cut.tables.setdefault(device, {})
     if held not in known:
         if len(known) >= 64:
@@ -139,44 +138,43 @@ def _addresses(cut, flats, device):
     return known[held]
 
 
-def launch(cut, flats):
-    """What a kernel is to be told of these tensors; all but where the numbers go."""
-    device = flats[0].device
+def launch(cut, device, held):
+    """What a kernel is to be told of the tensors at these addresses; all but where the numbers go."""
     stream = torch._C._cuda_getCurrentRawStream(device.index)
     room, known = _room(device, stream, cut.count, cut.slots), cut.tables.get((device, stream))
     if known is None or known[1] is not room:
         stretches, first, _, slot_of = cut.on(device)
-        held = hashes, factors, row_signs = tables(device).of_rows(cut.rows)
+        kept = hashes, factors, row_signs = tables(device).of_rows(cut.rows)
         made = _Launch(stretches=stretches.data_ptr(), slot_of=slot_of.data_ptr(), first=first.data_ptr(), hashes=hashes.data_ptr(),
                        signs=_signs(device).data_ptr(), factors=factors.data_ptr(), row_signs=row_signs.data_ptr(), sums=room[0].data_ptr(),
                        ended=room[1].data_ptr(), slots=cut.slots)
-        known = cut.tables[device, stream] = (made, room, held)  # which keeps what lies at these addresses
+        known = cut.tables[device, stream] = (made, room, kept)  # which keeps what lies at these addresses
     made = _Launch.from_buffer_copy(known[0])
     if cut.tensors == 1:
-        made.address = flats[0].data_ptr()
+        made.address = held[0]
     else:
-        made.addresses = _addresses(cut, flats, device).data_ptr()
+        made.addresses = _addresses(cut, held, device).data_ptr()
     return made
 
 
-def measure(cut, flats):
+def measure(cut, like, held):
     """As native.measure(), on the tensors' device, without waiting for it."""
-    device = flats[0].device
+    device = like.device
     out = (torch.empty if cut.whole else torch.zeros)((2 + PATTERNS) * cut.slots, dtype=torch.float64, device=device)
     if cut.count:
-        told = launch(cut, flats)
+        told = launch(cut, device, held)
         told.out = out.data_ptr()
-        _run(device.index, _functions(device.index, flats[0].dtype)["read_all"], cut.count, told)
+        _run(device.index, _functions(device.index, like.dtype)["read_all"], cut.count, told)
     return out
 
 
-def again(cut, flats, before):
+def again(cut, like, held, before):
     """(digests, the same with sums of tensors that have others than `before`, and zeros of all others)."""
-    device, numbers = flats[0].device, (2 + PATTERNS) * cut.slots
+    device, numbers = like.device, (2 + PATTERNS) * cut.slots
     room = torch.zeros(cut.slots + numbers + (cut.tensors + 1) // 2, dtype=torch.float64, device=device)
     digests, out, changed = room[:cut.slots], room[cut.slots:cut.slots + numbers], room[cut.slots + numbers:]
     if cut.count:
-        kernels, told = _functions(device.index, flats[0].dtype), launch(cut, flats)
+        kernels, told = _functions(device.index, like.dtype), launch(cut, device, held)
         told.out, told.before, told.changed = digests.data_ptr(), before.data_ptr(), changed.data_ptr()
         _run(device.index, kernels["read_digests"], cut.count, told)
         told.out, told.before, told.wanted = out.data_ptr(), None, changed.data_ptr()
@@ -184,14 +182,14 @@ def again(cut, flats, before):
     return digests, out
 
 
-def pick(cut, flats):
+def pick(cut, like, held):
     """The elements of cut.kept, of contiguous tensors, as one float64 vector on their device."""
-    device = flats[0].device
+    device = like.device
     tensors, places = cut.kept_on(device)
     out = torch.empty(len(places), dtype=torch.float64, device=device)
     if len(places):
-        values = [ctypes.c_void_p(t.data_ptr()) for t in (_addresses(cut, flats, device), tensors, places, out)]
-        _run(device.index, _functions(device.index, flats[0].dtype)["pick"], -(-len(places) // _THREADS), *values, ctypes.c_int64(len(places)))
+        values = [ctypes.c_void_p(t.data_ptr()) for t in (_addresses(cut, held, device), tensors, places, out)]
+        _run(device.index, _functions(device.index, like.dtype)["pick"], -(-len(places) // _THREADS), *values, ctypes.c_int64(len(places)))
     return out
 
 
@@ -200,5 +198,6 @@ def works(device):
     """Whether kernels compile here: raises what they do."""
     from .cut import Cut
     from .part import Part
-    measure(Cut([Part([64])]), [torch.ones(64, device=device)])
+    ones = torch.ones(64, device=device)
+    measure(Cut([Part([64])]), ones, (ones.data_ptr(),))
     return True

@@ -25,7 +25,7 @@ class Layout(Hooks):
         self._named_ids, self._by_id = None, None  # ids of the parameters when they were looked up, and {id: name}
         self.frozen, self._handles, self._recorder, self._watched = [], [], None, []
         self._buffers, self._changed = None, set()
-        self._labels, self._known_lists = {}, {}  # by place and name; _alike()
+        self._labels, self._known_lists, self._states = {}, {}, None  # by place and name; _alike(); states()
         self.cut = {}  # by name the Part of a parameter that is no DTensor and that this rank has in part
         self.types = {}  # of what is shown in another type than it is kept in that type
 
@@ -206,10 +206,9 @@ class Layout(Hooks):
             return ()
         return ((self.label(place, name), flat, part),)
 
-    def _alike(self, kind, shown):
-        """What is shown of (place, name, tensor)s, one after another; where they are as at the last call of this kind, their parts are
-        known."""
-        tensors, said = [tensor for _, _, tensor in shown], [(place, name) for place, name, _ in shown]
+    def _alike(self, kind, said, tensors):
+        """What is shown of tensors, one after another; said: (place, name) of each. Where they are as at the last call of this kind, their
+        parts are known."""
         types = set(map(type, tensors))
         if types <= PLAIN:
             flats, marks = tensors, [tensor.shape for tensor in tensors]
@@ -220,9 +219,9 @@ class Layout(Hooks):
             flats, marks = None, None
         known = self._known_lists.get(kind)
         if known is not None and marks is not None and known[0] == said and known[1] == marks and set(map(type, flats)) <= PLAIN:
-            return list(zip(known[2], flats, known[3]))
-        made = [one for place, name, tensor in shown for one in self._seen(place, name, tensor)]
-        if made and marks is not None and len(made) == len(shown) and all(one[1] is flat for one, flat in zip(made, flats)):
+            return zip(known[2], flats, known[3])
+        made = [one for (place, name), tensor in zip(said, tensors) for one in self._seen(place, name, tensor)]
+        if made and marks is not None and len(made) == len(tensors) and all(one[1] is flat for one, flat in zip(made, flats)):
             self._known_lists[kind] = said, marks, [label for label, _, _ in made], [part for _, _, part in made]
         return made
 
@@ -236,33 +235,38 @@ class Layout(Hooks):
 
     def gradients(self, optimizer):
         scale = getattr(optimizer, "grad_scale", None)  # of GradScaler, for optimizers that unscale by themselves
-        held = [(name, fused.gradient(p)) for name, p in self.ordered([p for g in optimizer.param_groups for p in g["params"]])]
+        held = [(("grad", name), fused.gradient(p)) for name, p in self.ordered([p for g in optimizer.param_groups for p in g["params"]])]
+        held = [one for one in held if one[1] is not None]
         if scale is None:
-            yield from self._alike(id(optimizer), [("grad", name, gradient) for name, gradient in held if gradient is not None])
-            return
-        for name, gradient in held:
-            if gradient is not None:
-                yield from self._seen("grad", name, gradient / scale)
+            return self._alike(id(optimizer), *zip(*held)) if held else ()
+        return (one for said, gradient in held for one in self._seen(*said, gradient / scale))
 
     def states(self):
-        mover, is_fused, places, found = self.movers(), any(map(fused.is_fused, self.optimizers)), {}, []
+        if any(map(fused.is_fused, self.optimizers)):
+            return self._fused_states()
+        ordered = self.ordered(self.moved())
+        held = [(id(p), state) for optimizer in self.optimizers for p, state in optimizer.state.items()]
+        marks, known = [(key, len(state or ())) for key, state in held], self._states
+        tensors = known.tensors(held) if known is not None and known.ordered is ordered and known.marks == marks else None
+        if tensors is None or not known.are(tensors):
+            known = self._states = _States(ordered, marks, held)
+            tensors = known.tensors(held)
+        return self._alike("state", known.said, tensors)
+
+    def _fused_states(self):
+        mover = self.movers()
         for name, p in self.ordered(self.moved()):
-            shape = p.shape
             for key, value in (mover[id(p)].state.get(p) or {}).items():
-                if key == "step" or not torch.is_tensor(value) or value.shape != shape:
-                    continue
-                if not is_fused:
-                    found.append((places.get(key) or places.setdefault(key, f"state.{key}"), name, value))
-                    continue
-                shown = fused.state(mover[id(p)], p, key, value)
+                shown = fused.state(mover[id(p)], p, key, value) if key != "step" and torch.is_tensor(value) and value.shape == p.shape else None
                 if shown is not None:
                     yield from self._seen(f"state.{key}", name, self._typed(f"state.{key}/{name}", *shown))
-        yield from self._alike("state", found)
 
     def parameters(self):
         if not self.makes():
-            yield from self._alike("param", [("param", name, p) for name, p in self.ordered(self.moved())])
-            return
+            return self._alike("param", *zip(*[(("param", name), p) for name, p in self.ordered(self.moved())])) if self.moved() else ()
+        return self._made_parameters()
+
+    def _made_parameters(self):
         mover = self.movers()
         for name, p in self.ordered(self.moved()):
             values, kept = fused.master(mover[id(p)], p)
@@ -282,6 +286,30 @@ class Layout(Hooks):
         if values.dtype != kept:
             self.types[name] = kept
         return values
+
+
+class _States:
+    """Where optimizers hold what they have of each parameter in its shape. It keeps no tensor alive."""
+
+    def __init__(self, ordered, marks, held):
+        self.ordered, self.marks, self.said, self._at, self._shapes, self._all = ordered, marks, [], [], [], True
+        number = {key: n for n, (key, _) in enumerate(held)}
+        for name, p in ordered:
+            n = number.get(id(p))
+            for key, value in (held[n][1] or {}).items() if n is not None else ():
+                if torch.is_tensor(value) and value.shape == p.shape and key != "step":
+                    self.said.append((f"state.{key}", name))
+                    self._at.append((n, key))
+                    self._shapes.append(p.shape)
+                elif key != "step":
+                    self._all = False  # it may be such a tensor at the next call
+
+    def tensors(self, held):
+        return [held[n][1].get(key) for n, key in self._at]
+
+    def are(self, tensors):
+        """Whether these are all that there are."""
+        return self._all and [getattr(tensor, "shape", None) for tensor in tensors] == self._shapes
 
 
 class FlatLayout(Layout):

@@ -22,7 +22,18 @@ class Reading:
 
     def __init__(self, numbers, slots, cut=None, digests=None):
         self.numbers, self.slots, self.cut, self.digests = numbers, slots, cut, digests
-        self.stream = torch.cuda.current_stream(numbers.device) if numbers.is_cuda else None
+        self.stream = stream_of(numbers.device) if numbers.is_cuda else None
+
+
+_streams = {}
+
+
+def stream_of(device):
+    """The stream under way on a GPU, as torch.cuda.current_stream() in less time."""
+    key = device.index, torch._C._cuda_getCurrentRawStream(device.index)
+    if key not in _streams:
+        _streams[key] = torch.cuda.current_stream(device)
+    return _streams[key]
 
 
 @functools.lru_cache(None)
@@ -46,6 +57,10 @@ def prepare(device):
     way(device, torch.float32)
 
 
+def addresses(flats):
+    return tuple([flat.data_ptr() for flat in flats])
+
+
 _REAL = {torch.complex64: torch.float32, torch.complex128: torch.float64}
 
 
@@ -65,6 +80,7 @@ class Plan:
         self.launches = []  # (numbers of tensors, how they are read, their cut; None: by PyTorch's own operations)
         self.places = [None] * len(parts)  # of each tensor (number of its Reading, first slot, slots)
         self.picks = self.kept = None  # elements.take()
+        self.held = {}  # addresses of what each launch read last
         for numbers in self.groups():
             kind, device, _ = kinds[numbers[0]]
             how = way(device, _REAL.get(kind, kind))
@@ -92,19 +108,25 @@ class Plan:
     def read(self, tensors, earlier=()):
         """The Readings of such tensors. Nothing waits for a GPU. `earlier`: Readings of the same list before; only what differs from them
         is read whole."""
-        tensors, made = tensors if self.plain else [_flat(tensor) for tensor in tensors], []
+        tensors, made, self.held = tensors if self.plain else [_flat(tensor) for tensor in tensors], [], {}
         for number, (numbers, how, cut) in enumerate(self.launches):
             if cut is None:
                 made.append(Reading(sketch.measure(tensors[numbers[0]].detach().view(-1), self.parts[numbers[0]]), self.places[numbers[0]][2]))
                 continue
             flats = tensors if len(numbers) == len(tensors) else [tensors[n] for n in numbers]
+            held = addresses(flats)
+            self.held[number] = held
             before = earlier[number] if number < len(earlier) else None
             if before is not None and before.cut is cut and before.numbers.device == flats[0].device:
-                digests, others = how.again(cut, flats, before.numbers)
+                digests, others = how.again(cut, flats[0], held, before.numbers)
                 made.append(Reading(others, cut.slots, cut, digests))
             else:
-                made.append(Reading(how.measure(cut, flats), cut.slots, cut))
+                made.append(Reading(how.measure(cut, flats[0], held), cut.slots, cut))
         return made
+
+
+def kinds_of(tensors):
+    return tuple([(tensor.dtype, tensor.device, tensor.is_contiguous()) for tensor in tensors])
 
 
 _plans = {}
@@ -112,7 +134,7 @@ _plans = {}
 
 def plan_of(tensors, parts):
     """The plan of a list; kept for the next time."""
-    kinds = tuple([(tensor.dtype, tensor.device, tensor.is_contiguous()) for tensor in tensors])
+    kinds = kinds_of(tensors)
     key = (kinds, tuple([part.mark for part in parts]))
     known = _plans.get(key)
     if known is None:
@@ -133,14 +155,14 @@ class Stage:
         """Where no gradients are computed."""
         size = tensor.element_size() * part.count
         if size > (_STAGED if tensor.is_cuda else _SMALL) or size == 0 or tensor.is_complex():
-            self._made.append(self._read([name], [tensor], [part]))
+            self._made.append(self._read((name,), (tensor,), (part,)))
             return
-        key = torch._C._cuda_getCurrentRawStream(tensor.get_device()) if tensor.is_cuda else None
-        waiting = self._waiting.get(key)
+        stream = stream_of(tensor.device) if tensor.is_cuda else None
+        waiting = self._waiting.get(id(stream))
         if waiting is None:
             if self._most is None:
                 self._most = min(_WAITING, max(_STAGED, torch.cuda.memory_allocated(tensor.device) // 200)) if tensor.is_cuda else _STAGED
-            waiting = self._waiting[key] = [0, [], [], [], torch.cuda.current_stream(tensor.device) if tensor.is_cuda else None]
+            waiting = self._waiting[id(stream)] = [0, [], [], [], stream]
         elif waiting[0] + size > self._most:
             self._flush(waiting)
         waiting[0] += size
@@ -150,9 +172,10 @@ class Stage:
 
     def _flush(self, waiting):
         lists, waiting[:4] = waiting[1:4], [0, [], [], []]
+        stream = waiting[4]
         if lists[0]:
-            with torch.cuda.stream(waiting[4]) if waiting[4] is not None else contextlib.nullcontext():
-                self._made.append(self._read(*lists))
+            with contextlib.nullcontext() if stream is None or stream is stream_of(stream.device) else torch.cuda.stream(stream):
+                self._made.append(self._read(*map(tuple, lists)))
 
     def flush(self):
         """What was read of all that was added since the last call."""

@@ -98,36 +98,36 @@ def takes(dtype):
     return dtype in _TYPES and library() is not None
 
 
-def measure(cut, flats, digests_only=False, wanted=None):
-    """The slots of a cut, of tensors of one type: float64 [10 * slots], first the digests' patterns, then the sums of squares,
-    then the sketches. wanted: int32 of each tensor whether it is to be read; the others' slots are 0."""
+def measure(cut, like, held, digests_only=False, wanted=None):
+    """The slots of a cut, of tensors of one type, that of `like`, at the addresses `held`: float64 [10 * slots], first the digests' patterns,
+    then the sums of squares, then the sketches. wanted: int32 of each tensor whether it is to be read; the others' slots are 0."""
     table = tables(torch.device("cpu"))
     stretches, first, *_ = cut.on(torch.device("cpu"))
-    addresses = (ctypes.c_void_p * cut.tensors)(*[flat.data_ptr() for flat in flats])
+    addresses = (ctypes.c_void_p * cut.tensors)(*held)
     sums = torch.empty(cut.count * (2 + PATTERNS), dtype=torch.float64)
     out = torch.empty(cut.slots * (2 + PATTERNS), dtype=torch.float64)
     hashes, factors, row_signs = table.of_rows(cut.rows)
-    library().zs_measure(stretches.data_ptr(), cut.count, addresses, None if wanted is None else wanted.data_ptr(), _TYPES[flats[0].dtype], digests_only,
+    library().zs_measure(stretches.data_ptr(), cut.count, addresses, None if wanted is None else wanted.data_ptr(), _TYPES[like.dtype], digests_only,
                          hashes.data_ptr(), factors.data_ptr(), row_signs.data_ptr(), torch.get_num_threads(), sums.data_ptr(), cut.slots,
                          first.data_ptr(), out.data_ptr())
     return out
 
 
-def again(cut, flats, before):
+def again(cut, like, held, before):
     """(digests, the same with sums of tensors that have others than `before`, and zeros of all others)."""
-    digests = measure(cut, flats, digests_only=True)
+    digests = measure(cut, like, held, digests_only=True)
     changed = digests.view(torch.int64)[:cut.slots] != before.view(torch.int64)[:cut.slots]
     wanted = torch.zeros(cut.tensors, dtype=torch.int32)
     wanted.index_add_(0, cut.on(torch.device("cpu"))[2], changed.to(torch.int32))
-    return digests[:cut.slots], measure(cut, flats, wanted=wanted) if wanted.any() else digests.new_zeros((2 + PATTERNS) * cut.slots)
+    return digests[:cut.slots], measure(cut, like, held, wanted=wanted) if wanted.any() else digests.new_zeros((2 + PATTERNS) * cut.slots)
 
 
-def pick(cut, flats):
+def pick(cut, like, held):
     """The elements of cut.kept, as one float64 vector."""
     tensors, places = cut.kept_on(torch.device("cpu"))
-    addresses = (ctypes.c_void_p * cut.tensors)(*[flat.data_ptr() for flat in flats])
+    addresses = (ctypes.c_void_p * cut.tensors)(*held)
     out = torch.empty(len(places), dtype=torch.float64)
-    library().zs_pick(addresses, tensors.data_ptr(), places.data_ptr(), _TYPES[flats[0].dtype], len(places), out.data_ptr())
+    library().zs_pick(addresses, tensors.data_ptr(), places.data_ptr(), _TYPES[like.dtype], len(places), out.data_ptr())
     return out
 
 

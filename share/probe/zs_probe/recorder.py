@@ -35,14 +35,14 @@ class Recorder:
         self.rank, self.world_size = ranks()
         self.step, self._offset, self._counted, self._writer, self._off, self._pid = 0, None, None, None, False, os.getpid()
         self._loss, self._losses, self._scalars, self._batch, self._targets = None, [], {}, [], []
-        self._locals, self._micro, self._fired = [], {}, {}
+        self._locals, self._micro, self._fired, self._waiting = [], {}, {}, {}
         self._outputs, self._inside, self._perturbed = [], False, False
         self._rows, self._kept, self._groups, self._schedules, self._open, self._stepped = [], {}, [], [], False, set()
         self._buffers, self._constant = [], {}  # of buffers that have not changed the digests
         self._found, self._computed, self._left, self._digests = None, None, (None, ()), {}
         self._pen, self._cost, self._written, self._started = Pen(), Cost(every is None and not sketch.SHORT), 0, False
         self._since, self._told = None if every is None else 0, 0  # the stride holds from this step on; sentences that the record has
-        self._stage = measuring.Stage(self._listed)
+        self._stage, self._lists = measuring.Stage(self._listed), {}  # what a layout showed: names, parts, Rows
         for device in layout.devices():
             measuring.prepare(device)  # what is made once is no cost of a step
 
@@ -55,10 +55,9 @@ class Recorder:
         return self.every is None or step % self.every == 0 or step == 1
 
     @guarded
-    def local(self, name, gradient, part, by=0, root=0):
-        """A micro-batch's gradient of a parameter, while backward has it. root: the number of its module: virtual stages take turns."""
-        if not self.due():
-            return
+    def local(self, name, gradient, part, by=0, root=0, owner=None):
+        """A micro-batch's gradient of a parameter, while backward has it, in a step that is due. root: the number of its module: virtual stages
+        take turns. owner: (key, tensor): it is read when waited(key) is called, as the tensor's .grad."""
         with self._cost:
             fired = self._fired.get(root)
             if fired is None:
@@ -67,8 +66,20 @@ class Recorder:
                 self._micro[root] = self._micro.get(root, 0) + 1
                 fired.clear()
             fired.add(name)
-            more = (("micro", self._micro.get(root, 0)), ("by", by))
-            self._stage.add((name, more), gradient.detach() if gradient.requires_grad else gradient, part)
+            said = (name, (("micro", self._micro.get(root, 0)), ("by", by)))
+            if owner is None:
+                self._stage.add(said, gradient.detach() if gradient.requires_grad else gradient, part)
+            else:
+                self._waiting.setdefault(owner[0], []).append((said, owner[1], part, gradient._version))
+
+    @guarded
+    def waited(self, *keys):
+        """Reads the gradients that wait under these keys."""
+        for key in keys:
+            rows = [(said, owner.grad, part) for said, owner, part, version in self._waiting.pop(key, ()) if _unchanged(said[0], owner.grad, version)]
+            if rows:
+                with self._cost, torch.no_grad():
+                    self._locals.append(self._listed(*zip(*rows)))
 
     @guarded
     def samples(self, tensors, targets=None):
@@ -162,6 +173,7 @@ class Recorder:
             self._begin()
         if not self._due_now:
             return
+        self.waited(*self._waiting)
         with self._cost, torch.no_grad():
             self._locals += self._stage.flush()
             self._take(self.layout.gradients(optimizer), measuring.FEW if getattr(optimizer, "grad_scale", None) is not None else None)
@@ -322,26 +334,39 @@ class Recorder:
             found = digests_of(self._taken(self.layout.parameters()))
         return bool(found) and all(taken.left.get(name) == digest for name, digest in found.items() if name.startswith("param/"))
 
-    def _listed(self, said, tensors, parts, earlier=(), types=None, kept=False):
-        """The Listed of a list of tensors. types: None, or theirs where a layout shows them in others; kept: with their elements."""
-        plan = measuring.plan_of(tensors, parts)
-        readings = self._cost.read(plan, tensors, earlier)
-        return Listed(rows_of(said, plan, types), readings, elements.take(plan, tensors) if kept else ())
+    def _listed(self, names, tensors, parts, earlier=(), begin=None):
+        """The Listed of a list of tensors. begin: None of gradients of micro-batches, else what a layout shows, which is read with its
+        elements; True where that is as forward finds it."""
+        key, kinds = (names[0], names[-1], len(names), begin), measuring.kinds_of(tensors)
+        known = self._lists.get(key)
+        if known is None or self.layout.types or known[0] != names or known[1] != parts or known[2].plan.kinds != kinds:
+            if len(self._lists) >= 1 << 10:
+                self._lists.clear()
+            known = self._lists[key] = names, parts, self._said(names, tensors, parts, begin)
+        rows = known[2]
+        readings = self._cost.read(rows.plan, tensors, earlier)
+        return Listed(rows, readings, () if begin is None or sketch.SHORT else elements.take(rows.plan, tensors))
 
-    def _taken(self, shown, earlier=(), keep=False, begin=False):
-        """What was read of all that a layout shows: a list of one Listed, or of none. begin: as forward finds it."""
-        shown = list(shown)
-        if not shown:
-            return []
-        if keep and (self.values is True or (self.values and self.step in self.values)):
-            self._kept.update((name, flat.detach().clone().reshape(-1)) for name, flat, part in shown if part.index is None)
-        names, tensors, parts = zip(*shown)
-        kinds = self.layout.types and tuple([self.layout.types.get(name, tensor.dtype) for name, tensor in zip(names, tensors)])
+    def _said(self, names, tensors, parts, begin):
+        """The Rows of such a list."""
+        plan = measuring.plan_of(tensors, parts)
+        if begin is None:
+            return rows_of(names, plan)
+        types = self.layout.types and tuple([self.layout.types.get(name, tensor.dtype) for name, tensor in zip(names, tensors)])
         if any([part.summand is not None for part in parts]):
             names = [name if part.summand is None else (name, (("by", part.summand),)) for name, part in zip(names, parts)]
         if begin:
             names = tuple([_BEGIN[place] + name for place, _, name in [name.partition("/") for name in names]])
-        return [self._listed(names, tensors, parts, earlier, kinds or None, not sketch.SHORT)]
+        return rows_of(names, plan, types or None)
+
+    def _taken(self, shown, earlier=(), keep=False, begin=False):
+        """What was read of all that a layout shows: a list of one Listed, or of none. begin: as forward finds it."""
+        names, tensors, parts = tuple(zip(*shown)) or ((), (), ())
+        if not names:
+            return []
+        if keep and (self.values is True or (self.values and self.step in self.values)):
+            self._kept.update((name, flat.detach().clone().reshape(-1)) for name, flat, part in zip(names, tensors, parts) if part.index is None)
+        return [self._listed(names, tensors, parts, earlier, begin)]
 
     def _take(self, shown, most=None):
         """Lists of this step. most: elements that are held at once, where a layout makes tensors as it shows them."""
@@ -382,25 +407,26 @@ class Recorder:
         if only:
             said = {"step": self.step, "only": list(only), "computed": None, "loss": None, "losses": [], "scalars": {}, "groups": [], "schedules": [],
                     "batch": [], "targets": [], "counters": []}
-        said["counters"] = steps
         new = self._unseen()
         if new:
             said["unseen"] = new
         rows, found, outputs, micros, kept, step = self._rows, self._found or [], self._outputs, self._locals, self._kept, self.step
         buffers = self._buffers
-        joined, place = singles.joined(tensors_in([said[key] for key in ("loss", "losses", "scalars", "groups", "targets", "counters")]))
+        joined, place = singles.joined(tensors_in([said[key] for key in ("loss", "losses", "scalars", "groups", "targets")]))
+        counts, place_of_count = singles.joined([one for one in steps if torch.is_tensor(one)])
         lists = (*rows, *found, *micros, *buffers)
         transfer = Transfer([reading for one in (*(one.readings for one in lists), *(held for *_, held in outputs)) for reading in one],
-                            [*joined, *self._batch, *(vector for one in lists for vector in one.elements)])
+                            [*joined, *counts, *self._batch, *(vector for one in lists for vector in one.elements)])
         timed = self._cost.timed()
 
         def write():
             said["batch"] = [[f"{digest & _MASK:016x}" for digest in transfer.numbers(vector, "q")] for vector in said["batch"]]
             values = [number for vector in joined for number in transfer.numbers(vector)]
-            for key in ("loss", "losses", "scalars", "groups", "counters"):
+            for key in ("loss", "losses", "scalars", "groups"):
                 said[key] = singles.numbers(said[key], lambda t: values[place[id(t)]])
             said["targets"] = singles.numbers(said["targets"], lambda t: int(values[place[id(t)]]))
-            said["counters"] = singles.by_value(zip(counted, said["counters"]))
+            values = [number for vector in counts for number in transfer.numbers(vector)]
+            said["counters"] = singles.by_value(zip(counted, [values[place_of_count[id(one)]] if torch.is_tensor(one) else one for one in steps]))
             said["values"] = self._writer.values(step, kept) if kept else None
             samples = [Listed(Rows([(name, (("sample", digest),)) for digest in said["batch"][micro]], plan), held) for micro, name, plan, held in outputs]
             made = [finish(one, transfer) for one in rows]
@@ -425,9 +451,17 @@ class Recorder:
         self._stage.flush()
         self._found = None
         self._loss, self._losses, self._scalars, self._batch, self._targets = None, [], {}, [], []
-        self._locals, self._micro, self._fired = [], {}, {}
+        self._locals, self._micro, self._fired, self._waiting = [], {}, {}, {}
         self._outputs, self._inside = [], False
         self._rows, self._kept, self._groups, self._schedules, self._stepped = [], {}, [], [], set()
+
+
+def _unchanged(name, gradient, version):
+    """Whether a gradient is what its hook got: it, or a copy, that was not written since."""
+    if gradient is not None and gradient._version in (0, version):
+        return True
+    unseen(f"a gradient of a single micro-batch is not recorded of {name}: another hook changed it before it was reduced")
+    return False
 
 
 def _found(rows):

@@ -35,6 +35,9 @@ def squares(norm):
 def joined(tensors):
     """(vectors of the first element of each, one of each type and device; the place of each tensor's, by its id)."""
     kinds, place = {}, {}
+    if len({(t.get_device(), t.dtype, t.dim()) for t in tensors}) == 1 and tensors[0].dim() == 0:
+        with torch.no_grad():
+            return [torch.stack(tensors).double()], {id(t): n for n, t in enumerate(tensors)}
     for t in tensors:
         kinds.setdefault((t.get_device(), t.dtype, t.dim() == 0), {})[id(t)] = t.detach()
     for held in kinds.values():
@@ -54,9 +57,11 @@ def numbers(value, number):
 
 def by_value(counters):
     """{"5": names} of [names, 5.0]."""
-    found = {}
+    found, texts = {}, {}
     for names, count in counters:
-        text = str(int(count)) if float(count).is_integer() else repr(float(count))
+        text = texts.get(count)
+        if text is None:
+            text = texts[count] = str(int(count)) if float(count).is_integer() else repr(float(count))
         found.setdefault(text, []).extend(names)
     return found
 

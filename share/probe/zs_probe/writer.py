@@ -49,6 +49,7 @@ import threading
 import torch
 
 from . import native
+from .measuring import stream_of
 from .say import guarded
 
 _TYPES = {torch.float32: "F32", torch.float64: "F64", torch.bfloat16: "BF16", torch.float16: "F16", getattr(torch, "float8_e4m3fn", None): "F8_E4M3"}
@@ -101,9 +102,9 @@ def _copied(device, held):
     """(the numbers on their way to the CPU, what says that they are there)."""
     if device.type != "cuda":
         return torch.cat([vector.reshape(-1).view(torch.float64) for vector, _ in held]).cpu(), None
-    stream = torch.cuda.current_stream(device)
+    stream = stream_of(device)
     for vector, other in held:
-        if other is not None and other != stream:
+        if other is not None and other is not stream:
             stream.wait_stream(other)
             vector.record_stream(stream)
     with torch.cuda.device(device):
@@ -176,24 +177,36 @@ def moved(lists):
     return Transfer([reading for one in lists for reading in one.readings], [vector for one in lists for vector in one.elements])
 
 
-def finish(listed, transfer, only=None):
-    """(the JSON texts of a list's rows, joined by commas; their digests). only: numbers of rows."""
+def _placed(listed, transfer):
+    """(heads, places, elements) of a list's rows, as native.rows() takes them."""
     bases = []
     for held in listed.readings:
         first = transfer.place(held.numbers)
         bases.append((first if held.digests is None else transfer.place(held.digests), first + held.slots, first + 2 * held.slots))
     places, elements = listed.rows.find(tuple(bases), tuple([transfer.place(vector) for vector in listed.elements]))
-    heads = listed.rows.heads
+    return listed.rows.heads, places, elements
+
+
+def finish(listed, transfer, only=None):
+    """(the JSON texts of a list's rows, joined by commas; their digests). only: numbers of rows."""
+    heads, places, elements = _placed(listed, transfer)
     if only is not None:
         heads = [heads[n] for n in only]
         places = array.array("q", [place for n in only for place in places[4 * n:4 * n + 4]])
         elements = elements and tuple(array.array("q", [column[n] for n in only]) for column in elements)
+    return _texts(heads, places, elements, transfer)
+
+
+def _texts(heads, places, elements, transfer):
     return (native.rows if native.library() else _rows)(heads, places, elements, transfer.bytes())
 
 
 def texts_of(lists, transfer, chosen=None):
     """The texts of all lists. chosen: a function of a row's name and digest that says whether it is one of them."""
     texts = []
+    if chosen is None and len(lists) > 1 and not any(one.elements for one in lists):  # many short ones
+        heads, places, _ = zip(*[_placed(one, transfer) for one in lists])
+        return _texts([head for part in heads for head in part], sum(places, array.array("q")), None, transfer)[0]
     for one in lists:
         text, digests = finish(one, transfer)
         if chosen is not None:

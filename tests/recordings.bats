@@ -250,3 +250,47 @@ EOF
   assert_line --partial "headline: step 3: optimizer state exp_avg of "
   assert_line --partial "the state before, expected 0.1000 and 0.9000"
 }
+
+@test "FSDP2: gradients of micro-batches are the same where they are read at once or one by one; a hook that changes one is said" {
+  warm_python
+  echo 'from torch.distributed.fsdp import fully_shard' >has.py
+  "$PYTHON" has.py 2>/dev/null || skip "needs torch.distributed.fsdp.fully_shard"
+  cat >train.py <<'END'
+import os, random, sys, torch
+os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0", RANK="0", WORLD_SIZE="1")
+torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+from torch.distributed.fsdp import fully_shard
+random.seed(1), torch.manual_seed(1)
+model = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)) for _ in range(2)])
+for module in (*model, model):
+    fully_shard(module)
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+def change(module, *_):
+    if module.weight.grad is not None:
+        module.weight.grad.mul_(3)
+if "changed" in sys.argv:
+    model[0][0].register_full_backward_hook(change)
+    model[0][1].register_full_backward_hook(change)
+for step in range(3):
+    for micro in range(2):
+        if "hooked" in sys.argv and not step and micro:
+            for module in model:
+                for held in module._get_fsdp_state()._fsdp_param_group.fsdp_params:
+                    held._unsharded_param.register_hook(lambda gradient: None)
+        model.set_requires_gradient_sync(micro == 1 or "each" in sys.argv)
+        (model(torch.randn(5, 8)).square().mean() / 2).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+END
+  export PYTHONPATH=$ROOT/share/probe
+  for kind in once "hooked one by one" "changed" "each"; do ZS_PROBE=${kind%% *} run -0 "$PYTHON" -m zs_probe train.py $kind; done
+  for kind in once hooked each; do
+    run -0 zs-verify $kind
+    [ "$(grep -c '"micro": 1' $kind/rank-0.jsonl)" = 3 ]
+    [ "$(grep -o '"micro": ' $kind/rank-0.jsonl | wc -l)" = 48 ]
+  done
+  run -0 zs-verify once hooked
+  assert_line "verdict: exact"
+  [ "$(grep -o '"micro": ' changed/rank-0.jsonl | wc -l)" = 47 ] # the first; then they are copied in their hooks
+  grep -q 'a gradient of one micro-batch is not recorded of 0.1.weight: another hook changed it' changed/rank-0.jsonl
+}

@@ -36,6 +36,7 @@ class Recorder:
         self.step, self._offset, self._counted, self._writer, self._off, self._pid = 0, None, None, None, False, os.getpid()
         self._loss, self._losses, self._scalars, self._batch, self._targets = None, [], {}, [], []
         self._locals, self._micro, self._fired, self._waiting = [], {}, {}, {}
+        self._changing = set()  # keys of groups whose gradients are copied in their hooks
         self._outputs, self._inside, self._perturbed = [], False, False
         self._rows, self._kept, self._groups, self._schedules, self._open, self._stepped = [], {}, [], [], False, set()
         self._buffers, self._constant = [], {}  # of buffers that have not changed the digests
@@ -67,7 +68,7 @@ class Recorder:
                 fired.clear()
             fired.add(name)
             said = (name, (("micro", self._micro.get(root, 0)), ("by", by)))
-            if owner is None:
+            if owner is None or owner[0] in self._changing:
                 self._stage.add(said, gradient.detach() if gradient.requires_grad else gradient, part)
             else:
                 self._waiting.setdefault(owner[0], []).append((said, owner[1], part, gradient._version))
@@ -76,7 +77,13 @@ class Recorder:
     def waited(self, *keys):
         """Reads the gradients that wait under these keys."""
         for key in keys:
-            rows = [(said, owner.grad, part) for said, owner, part, version in self._waiting.pop(key, ()) if _unchanged(said[0], owner.grad, version)]
+            rows = []
+            for said, owner, part, version in self._waiting.pop(key, ()):
+                if owner.grad is not None and owner.grad._version in (0, version):  # what its hook got, or a copy of it
+                    rows.append((said, owner.grad, part))
+                else:
+                    unseen(f"a gradient of one micro-batch is not recorded of {said[0]}: another hook changed it before it was reduced")
+                    self._changing.add(key)
             if rows:
                 with self._cost, torch.no_grad():
                     self._locals.append(self._listed(*zip(*rows)))
@@ -454,14 +461,6 @@ class Recorder:
         self._locals, self._micro, self._fired, self._waiting = [], {}, {}, {}
         self._outputs, self._inside = [], False
         self._rows, self._kept, self._groups, self._schedules, self._stepped = [], {}, [], [], set()
-
-
-def _unchanged(name, gradient, version):
-    """Whether a gradient is what its hook got: it, or a copy, that was not written since."""
-    if gradient is not None and gradient._version in (0, version):
-        return True
-    unseen(f"a gradient of a single micro-batch is not recorded of {name}: another hook changed it before it was reduced")
-    return False
 
 
 def _found(rows):

@@ -294,14 +294,14 @@ class Zero(_Engine, FlatLayout):
                     yield self.label("model", name), p, self._parts[id(p)]
                 continue
             if getattr(p, "ds_persist", False) and p.numel() == p.ds_numel:  # small ones stay whole on every rank
-                yield self.label("model", name), p.detach().reshape(-1), self._model_part(p, None, None)
+                yield self.label("model", name), p, self._model_part(p, None, None)
                 continue
             held, group = getattr(p, "ds_secondary_tensor", None), getattr(p, "ds_zero_param_process_group", None)  # hpZ gathers from the former
             if held is None or hasattr(held, "ds_quant_scale"):
                 held, group = p.ds_tensor, p.ds_process_group
-            if _place(held) in masters or str(getattr(held, "status", "AVAILABLE")).endswith("NOT_AVAILABLE"):
+            if _place(held) in masters or getattr(getattr(held, "status", None), "name", "") == "NOT_AVAILABLE":
                 continue
-            part, flat = self._model_part(p, held, group), held.detach().reshape(-1)
+            part, flat = self._model_part(p, held, group), held.detach() if held.dim() == 1 else held.detach().reshape(-1)
             yield self.label("model", name), flat if flat.numel() == part.count else flat[:part.count], part
 
     def _model_part(self, p, held, group):

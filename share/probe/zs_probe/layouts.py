@@ -25,7 +25,7 @@ class Layout(Hooks):
         self._named_ids, self._by_id = None, None  # ids of the parameters when they were looked up, and {id: name}
         self.frozen, self._handles, self._recorder, self._watched = [], [], None, []
         self._buffers, self._changed = None, set()
-        self._labels, self._known_lists, self._states = {}, {}, None  # by place and name; _alike(); states()
+        self._labels, self._known_lists, self._states, self._cuts = {}, {}, None, {}  # by place and name; _alike(); states(); _pieces()
         self.cut = {}  # by name the Part of a parameter that is no DTensor and that this rank has in part
         self.types = {}  # of what is shown in another type than it is kept in that type
 
@@ -368,9 +368,15 @@ class FlatLayout(Layout):
 
     def _pieces(self, place, slices, values, kept=None):
         """What is shown of the slices of a flat tensor."""
-        for s, flat in pieces(slices, values) if slices else ():
-            label = self.label(place, s.name)
-            yield label, self._typed(label, flat, kept or flat.dtype), s.part
+        key = place, id(slices)
+        known = self._cuts.get(key)
+        if known is None or known[0] is not slices:
+            if len(self._cuts) >= 256:
+                self._cuts.clear()
+            known = self._cuts[key] = slices, [self.label(place, s.name) for s in slices], [s.part for s in slices]
+        if kept not in (None, values.dtype):
+            self.types.update(dict.fromkeys(known[1], kept))
+        return zip(known[1], pieces(slices, values) if slices else (), known[2])
 
 
 def _number(held):

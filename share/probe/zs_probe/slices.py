@@ -30,13 +30,13 @@ def _split(slices, count):
 
 
 def pieces(slices, flat):
-    """(slice, its values) of all slices of a flat tensor: views of it, by one call."""
+    """The values of all slices of a flat tensor: views of it, by one call."""
     flat, known = flat.detach().reshape(-1), _splits.get(id(slices))
     if known is None or known[0] is not slices or known[1] != flat.numel() or len(known[3] or slices) != len(slices):
         if len(_splits) >= 256:
             _splits.clear()
         known = _splits[id(slices)] = (slices, flat.numel(), *_split(slices, flat.numel()))
     if known[2] is None:
-        return [(s, s.of(flat)) for s in slices]
+        return [s.of(flat) for s in slices]
     made = flat.split(known[2])
-    return [(s, made[n]) for s, n in zip(slices, known[3])]
+    return [made[n] for n in known[3]]

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Whether each way in which zs_probe reads a tensor gives what PyTorch's own operations do: the digest to the bit, the sum of
-squares and the sketch up to float64's rounding. measures.py [cpu | cuda]: of types, parts, beginnings; prints what differs."""
+squares and the sketch up to float64's rounding. measures.py [cpu | cuda | driver]: of types, parts, beginnings; prints what differs.
+driver: on processors, as if they were GPUs: native.c does what kernels.py tells a driver."""
+import ctypes
 import json
 import sys
 from pathlib import Path
@@ -9,10 +11,11 @@ from pathlib import Path
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "share" / "probe"))
-from zs_probe import elements, measuring, sketch, writer  # noqa: E402
+from zs_probe import elements, kernels, measuring, native, sketch, writer  # noqa: E402
 from zs_probe.part import Part  # noqa: E402
 
-device = torch.device(sys.argv[1] if len(sys.argv) > 1 else "cpu")
+driven = sys.argv[1:] == ["driver"]
+device = torch.device("cpu" if driven or len(sys.argv) < 2 else sys.argv[1])
 TYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 # Elements of the whole, the first that is held, how many.
 PARTS = ((0, 0, 0), (1, 0, 1), (15, 3, 7), (16, 0, 16), (31, 0, 31), (32, 1, 30), (768, 0, 768), (65536, 0, 65536), (65537, 5, 65532),
@@ -48,6 +51,40 @@ def agree(flat, part, numbers, slot, count, slots):
     return int(digests.sum()) == int(its.sum()) and abs(squares - theirs) <= 1e-13 * abs(squares) and float(apart) <= 1e-14 * size
 
 
+class Driver:
+    """What kernels.py needs of a GPU."""
+
+    def __init__(self):
+        self.launch, self.tensor, self.cut, self.dtype = kernels.launch, torch.tensor, None, None
+        kernels.launch, kernels._run, kernels._functions, measuring.way = self.launched, self.run, self.functions, lambda *_: kernels
+        torch._C._cuda_getCurrentRawStream = lambda index: 0
+        torch.tensor = lambda *args, pin_memory=False, **more: self.tensor(*args, **more)
+
+    def functions(self, index, dtype):
+        self.dtype = dtype
+        return {name: name for name in ("read_all", "read_digests", "pick")}
+
+    def launched(self, cut, *args):
+        self.cut = cut
+        return self.launch(cut, *args)
+
+    def run(self, index, name, blocks, told, *more):
+        if name == "pick":
+            tensors, places, out, count = [one.value for one in more]
+            native.library().zs_pick(told, tensors, places, native._TYPES[self.dtype], count, out)
+            return
+        cut, like = self.cut, torch.zeros(0, dtype=self.dtype)
+        held = [told.address] if cut.tensors == 1 else (ctypes.c_int64 * cut.tensors).from_address(told.addresses)
+        wanted = torch.frombuffer((ctypes.c_int32 * cut.tensors).from_address(told.wanted), dtype=torch.int32) if told.wanted else None
+        numbers = native.measure(cut, like, held, name == "read_digests", wanted)
+        ctypes.memmove(told.out, numbers.data_ptr(), 8 * (cut.slots if name == "read_digests" else numbers.numel()))
+        if told.before:
+            before = (ctypes.c_int64 * cut.slots).from_address(told.before)
+            for slot, tensor in enumerate(cut.on(device)[2].tolist()):
+                if before[slot] != int(numbers.view(torch.int64)[slot]):
+                    ctypes.c_int32.from_address(told.changed + 4 * tensor).value = 1
+
+
 def read(items, earlier=()):
     """Of each (tensor, Part) the (Reading, first slot, number of slots)."""
     tensors, held = zip(*items)
@@ -56,6 +93,8 @@ def read(items, earlier=()):
     return [(made[number], slot, count) for number, slot, count in plan.places]
 
 
+if driven:
+    Driver()
 torch.manual_seed(1)
 ways = set()
 for dtype in TYPES:
@@ -92,14 +131,14 @@ for dtype in TYPES:
     rows = writer.Listed(writer.Rows(["param/a"] * len(items), plan), plan.read(tensors), vectors)
     transfer = writer.moved([rows])
     texts = []
-    for native in (True, False):  # rows as texts, by native.c and by Python
+    for compiled in (True, False):  # rows as texts, by native.c and by Python
         library = writer.native.library
-        writer.native.library = library if native else lambda: None
+        writer.native.library = library if compiled else lambda: None
         texts.append(writer.finish(rows, transfer))
         writer.native.library = library
     compared += 1
     if texts[0][1] != texts[1][1] or json.loads(b"[" + texts[0][0] + b"]") != json.loads(b"[" + texts[1][0] + b"]"):
         wrong += 1
         print(f"{dtype}: texts of rows differ")
-print(f"{compared} compared, {wrong} wrong, on {device}, read {' and '.join(sorted(ways))}")
+print(f"{compared} compared, {wrong} wrong, on {'a driver' if driven else device}, read {' and '.join(sorted(ways))}")
 sys.exit(wrong > 0)

@@ -435,6 +435,8 @@ END
   export XDG_CACHE_HOME=$PWD
   run -0 "$PYTHON" "$ROOT/tests/measures.py"
   assert_output --partial "0 wrong, on cpu, read at once"
+  run -0 "$PYTHON" "$ROOT/tests/measures.py" driver
+  assert_output --partial "0 wrong, on a driver, read at once"
   CC=false run -0 "$PYTHON" "$ROOT/tests/measures.py" # no compiler: said once
   assert_output --partial "native.c is not compiled"
   assert_line --partial "0 wrong, on cpu, read PyTorch's own operations"

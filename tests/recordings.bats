@@ -294,3 +294,20 @@ END
   [ "$(grep -o '"micro": ' changed/rank-0.jsonl | wc -l)" = 47 ] # the first; then they are copied in their hooks
   grep -q 'a gradient of one micro-batch is not recorded of 0.1.weight: another hook changed it' changed/rank-0.jsonl
 }
+
+@test "zs_probe records what an optimizer holds from the step on in which it is a tensor" {
+  warm_python
+  cat >train.py <<'END'
+import torch
+model = torch.nn.Linear(8, 4)
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+for step in range(3):
+    model(torch.randn(5, 8)).square().mean().backward()
+    optimizer.step()
+    for p, held in optimizer.state.items():
+        held["more"] = torch.ones_like(p) if step == 1 else None
+    optimizer.zero_grad()
+END
+  PYTHONPATH=$ROOT/share/probe ZS_PROBE=more run -0 "$PYTHON" -m zs_probe train.py
+  [ "$(grep -o '"state.more/' more/rank-0.jsonl | wc -l)" = 2 ] # of both parameters, in the last step
+}

@@ -20,7 +20,7 @@ class Layout(Hooks):
     name, framework = "plain", ""
 
     def __init__(self, roots, optimizer):
-        self._mesh, self._ranks, self._ordered = None, {}, (None, None, None)
+        self._mesh, self._ranks, self._ordered = None, {}, (None, {})
         self.optimizers, self.roots, self.unseen, self.ties = [optimizer], roots, [], {}
         self._named_ids, self._by_id = None, None  # ids of the parameters when they were looked up, and {id: name}
         self.frozen, self._handles, self._recorder, self._watched = [], [], None, []
@@ -36,7 +36,7 @@ class Layout(Hooks):
     def add(self, optimizer):
         """Another optimizer of the same model."""
         self.optimizers.append(optimizer)
-        self._by_id, self._mesh, self._ordered = None, None, (None, None, None)
+        self._by_id, self._mesh, self._ordered = None, None, (None, {})
         if self._recorder is not None:
             self._hook_step(optimizer, self._recorder)
             self._hook_gradients(self._recorder, [optimizer])
@@ -116,11 +116,14 @@ class Layout(Hooks):
     def ordered(self, parameters):
         """(name, parameter), in the order of the modules."""
         known, key = self.names(), tuple([id(p) for p in parameters])
-        if self._ordered[:2] != (known, key):
+        if self._ordered[0] is not known:
+            self._ordered = known, {}
+        found = self._ordered[1].get(key)
+        if found is None:
             order = {key: i for i, key in enumerate(known)}
             pairs = [(known.get(id(p), f"unnamed.{i}"), p) for i, p in enumerate(parameters)]
-            self._ordered = (known, key, sorted(pairs, key=lambda pair: order.get(id(pair[1]), len(order))))
-        return self._ordered[2]
+            found = self._ordered[1][key] = sorted(pairs, key=lambda pair: order.get(id(pair[1]), len(order)))
+        return found
 
     # ---- what a step shows -------------------------------------------------------------------------------------------
     def devices(self):

@@ -29,7 +29,8 @@ void OptimizerPrefetcher::before(const plan::Plan& plan, std::size_t at,
   for (begun_ = std::max(begun_, at); begun_ < plan.ops.size(); ++begun_) {
     const plan::Op& load = plan.ops[begun_];
     // If a pass moves this state, the plan says when to load it.
-    if (load.kind != Kind::load || !plan.shape.offloads(plan.shape.units[static_cast<std::size_t>(load.unit)])) continue;
+    if (load.kind != Kind::load || !plan.shape.offloads(plan.shape.units[static_cast<std::size_t>(load.unit)]))
+      continue;
     OffloadableBuffer& offloaded = state(load.unit);
     if (store_->lent() + offloaded.bytes() > room) return;
     offloaded.start_load();

@@ -17,7 +17,7 @@ namespace zs::probe {
 
 class Bounds {
  public:
-  Bounds(const Run& a, const Run& b, const Run* floor) : a_(a), b_(b), floor_(floor) {}
+  explicit Bounds(const Run* floor) : floor_(floor) {}
 
   /// Looks at the inputs of a step. `from`: parameters and state before it, or null.
   void begin(std::int64_t number, const Side& a, const Side& b, const Tensors* from_a, const Tensors* from_b);
@@ -65,7 +65,6 @@ class Bounds {
   double turned(const std::string& parameter) const;
   double usual_update(const std::string& parameter, double gradient) const;
 
-  const Run &a_, &b_;
   const Run* floor_;
   std::int64_t number_ = 0;
   const Side *left_ = nullptr, *right_ = nullptr;

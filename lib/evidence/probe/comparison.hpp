@@ -19,7 +19,7 @@ namespace zs::probe {
 class Comparison {
  public:
   Comparison(const Run& a, const Run& b, const Run* floor)
-      : a_(a), b_(b), floor_(floor), bounds_(a, b, floor), samples_(a, b) {}
+      : a_(a), b_(b), floor_(floor), bounds_(floor), samples_(a, b) {}
 
   /// Compares the steps that B has after those compared before, and says all.
   Diagnosis next();

@@ -14,7 +14,8 @@ std::optional<Rule> rule_of(const Group& group) {
   const std::string name = lower(group.optimizer);
   const auto says = [&](const char* key) {
     const auto found = group.options.find(key);
-    return found != group.options.end() && (found->second.text == "true" || (!found->second.numbers.empty() && found->second.numbers[0] != 0));
+    return found != group.options.end() &&
+           (found->second.text == "true" || (!found->second.numbers.empty() && found->second.numbers[0] != 0));
   };
   const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
   Rule rule;
@@ -25,7 +26,8 @@ std::optional<Rule> rule_of(const Group& group) {
   if (const auto betas = group.options.find("betas"); betas != group.options.end() && betas->second.numbers.size() == 2)
     rule.beta1 = betas->second.numbers[0], rule.beta2 = betas->second.numbers[1];
   if (has("muon")) {
-    if (group.options.contains("use_muon") && !says("use_muon")) return std::nullopt;  // its other half is Adam of its own
+    if (group.options.contains("use_muon") && !says("use_muon"))
+      return std::nullopt;  // its other half is Adam of its own
     rule.kind = Kind::muon;
     rule.momentum = number_of(group, "momentum", 0.95);
     return rule;
@@ -48,7 +50,9 @@ std::optional<Rule> rule_of(const Group& group) {
 }
 
 Slots slots_of(const Rule& rule, const Step& step, const std::string& parameter) {
-  const auto has = [&](const std::string& slot) { return step.tensors.find("state." + slot + "/" + parameter) != nullptr; };
+  const auto has = [&](const std::string& slot) {
+    return step.tensors.find("state." + slot + "/" + parameter) != nullptr;
+  };
   if (rule.kind == Kind::adam) return {"exp_avg", "exp_avg_sq"};
   if (rule.kind == Kind::lion) return {"exp_avg", ""};
   return {has("momentum_buffer") ? "momentum_buffer" : has("momentum") ? "momentum" : "momentum_buffer", ""};

@@ -83,7 +83,8 @@ TEST_CASE("chat: what the assistant says is found again in the composed text; wi
   };
   CHECK(marked(spoken("[[6, 12]]")) == "BTT");  // EEE abc def
   CHECK(marked(spoken("[[9, 12]]")) == "B.T");
-  CHECK(marked(spoken("[[5, 12]]")).starts_with("talk.jsonl:1: what the assistant says begins or ends within a letter"));
+  CHECK(
+      marked(spoken("[[5, 12]]")).starts_with("talk.jsonl:1: what the assistant says begins or ends within a letter"));
 }
 
 TEST_CASE("chat: what the program that renders a conversation answers is told with its place") {

@@ -12,7 +12,9 @@
 namespace zs::parse {
 
 /// Characters between pairs.
-inline bool is_separator(char c) { return is_blank(c) || std::string_view(",;|[](){}*").find(c) != std::string_view::npos; }
+inline bool is_separator(char c) {
+  return is_blank(c) || std::string_view(",;|[](){}*").find(c) != std::string_view::npos;
+}
 
 /// Removes and returns a key: letters, digits and "_./@-%", from a letter on.
 std::string_view take_word(std::string_view& text);

@@ -6,7 +6,7 @@
 namespace zs {
 
 /// Seconds in which nothing moved, as this process saw them. Where the process stood still itself (Slurm suspended its
-/// job, somebody pressed Ctrl-Z, its machine was paused), at most kMost of it counts: who was waited for stood still too.
+/// job, somebody pressed Ctrl-Z, its machine was paused), at most kMost of it counts: the others stood still too.
 class Idle {
  public:
   using Time = std::chrono::steady_clock::time_point;

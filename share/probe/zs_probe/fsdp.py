@@ -83,6 +83,9 @@ def is_fsdp2(root):
     return hasattr(root, "modules") and any(k.__name__ == "FSDPModule" for m in root.modules() for k in type(m).__mro__)
 
 
+_REDUCES = "post_backward"  # the method of a group that reduces its gradients
+
+
 class Fsdp2(Layout):
     """Parameters are DTensors. The gradient of a micro-batch is that of the whole parameter, which exists from the first
     forward on. Those of a group are read at once, when FSDP2 is about to reduce them: each was its parameter's only one, and
@@ -101,14 +104,16 @@ class Fsdp2(Layout):
             if not groups:
                 groups.extend(self._groups())
                 for group in groups:
-                    self._handles.append(_before(group, "post_backward", lambda key=id(group): recorder.waited(key)))
+                    if hasattr(group, _REDUCES):
+                        self._handles.append(_before(group, _REDUCES, lambda key=id(group): recorder.waited(key)))
             for group, held in [(group, held) for group in groups for held in group.fsdp_params]:
                 whole = getattr(held, "_unsharded_param", None)
                 if whole is None or hooked.get(id(held)) is whole or not whole.requires_grad:
                     continue
                 hooked[id(held)] = whole
-                name, owner = self.names().get(id(held.sharded_param)), _owner(recorder, id(group), whole)
-                self._handles.append(whole.register_hook(self._local_hook(recorder, name, whole, owner)))
+                name = self.names().get(id(held.sharded_param))
+                how = (_owner(recorder, id(group), whole),) if hasattr(group, _REDUCES) else ()  # another PyTorch: one by one
+                self._handles.append(whole.register_hook(self._local_hook(recorder, name, whole, *how)))
 
         for root in self.roots:
             if hasattr(root, "register_forward_hook"):

@@ -46,8 +46,8 @@ def _kept(flat, part):
 
 
 def _plan(plan, tensors):
-    """Makes plan.picks, of each vector (tensors' numbers, how they are picked at once, their cut, the number of the launch that reads
-    them), and plan.kept, of each tensor (vector's number, first place, count), or None."""
+    """Makes plan.picks, of each vector (tensors' numbers, how they are picked at once, their cut), and plan.kept, of each tensor (vector's
+    number, first place, count), or None."""
     plan.picks, plan.kept = [], [None] * len(tensors)
     for numbers in plan.groups():
         numbers = [n for n in numbers if tensors[n].layout == torch.strided]
@@ -62,20 +62,18 @@ def _plan(plan, tensors):
             if count:
                 plan.kept[n] = (len(plan.picks), at, count)
             at += count
-        launch = next((n for n, (read, *_) in enumerate(plan.launches) if read == numbers), None)
-        plan.picks.append((numbers, measuring.way(device, kind), cut, launch))
+        plan.picks.append((numbers, measuring.way(device, kind), cut))
 
 
 def take(plan, tensors):
-    """Vectors of elements in float64, on their devices; plan.kept says which tensor's lie where. Nothing waits for a GPU. The plan has
-    just read these tensors."""
+    """Vectors of elements in float64, on their devices; plan.kept says which tensor's lie where. Nothing waits for a GPU."""
     if plan.picks is None:
         _plan(plan, tensors)
     made = []
-    for numbers, how, cut, launch in plan.picks:
+    for numbers, how, cut in plan.picks:
         flats = tensors if len(numbers) == len(tensors) else [tensors[n] for n in numbers]
         if cut is not None:
-            made.append(how.pick(cut, flats[0], plan.held.get(launch) or measuring.addresses(flats)))
+            made.append(how.pick(cut, flats[0], measuring.addresses(flats)))
         else:
             made.append(torch.cat([_kept(flat.detach().reshape(-1), plan.parts[n]) for n, flat in zip(numbers, flats)]).double())
     return made

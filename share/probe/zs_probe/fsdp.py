@@ -3,7 +3,7 @@
 import torch
 
 from . import names
-from .hooks import Restored
+from .hooks import Called
 from .layouts import FlatLayout, Layout
 from .part import Part
 from .say import guarded
@@ -97,22 +97,23 @@ class Fsdp2(Layout):
     def _hook_gradients(self, recorder, optimizers=None):
         if optimizers is not None:  # a further one: the parameters' hooks are there
             return
-        hooked, groups = {}, []
+        hooked, sharded = {}, []
 
         @guarded
         def find(*_):
-            if not groups:
-                groups.extend(self._groups())
-                for group in groups:
-                    if hasattr(group, _REDUCES):
-                        self._handles.append(_before(group, _REDUCES, lambda key=id(group): recorder.waited(key)))
-            for group, held in [(group, held) for group in groups for held in group.fsdp_params]:
+            if not sharded:
+                for group in self._groups():
+                    key = id(group) if hasattr(group, _REDUCES) else None  # None: another PyTorch, one by one
+                    if key is not None:
+                        self._handles.append(Called(group, _REDUCES, lambda *_, key=key: recorder.waited(key), None))
+                    sharded.extend((held, key) for held in group.fsdp_params)
+            for held, key in sharded:
                 whole = getattr(held, "_unsharded_param", None)
                 if whole is None or hooked.get(id(held)) is whole or not whole.requires_grad:
                     continue
                 hooked[id(held)] = whole
                 name = self.names().get(id(held.sharded_param))
-                how = (_owner(recorder, id(group), whole),) if hasattr(group, _REDUCES) else ()  # another PyTorch: one by one
+                how = () if key is None else (_owner(recorder, key, whole),)
                 self._handles.append(whole.register_hook(self._local_hook(recorder, name, whole, *how)))
 
         for root in self.roots:
@@ -126,18 +127,6 @@ class Fsdp2(Layout):
                 state = module._get_fsdp_state() if hasattr(module, "_get_fsdp_state") else None
                 if hasattr(getattr(state, "_fsdp_param_group", None), "fsdp_params"):
                     yield state._fsdp_param_group
-
-
-def _before(of, name, action):
-    """Calls `action` before a method of an object."""
-    made = getattr(of, name)
-
-    def run(*args, **kwargs):
-        action()
-        return made(*args, **kwargs)
-
-    setattr(of, name, run)
-    return Restored(of, made, name)
 
 
 def _owner(recorder, key, whole):

@@ -26,7 +26,7 @@ class Restored:
 
 
 class Called:
-    """Hooks around a method of a module: the call of one that is compiled in place, with its own hooks, or Lightning's step."""
+    """Hooks around a method: the call of a module that is compiled in place, with its own hooks, Lightning's step, what reduces gradients."""
 
     def __init__(self, module, name, before, after):
         call = getattr(module, name)

@@ -266,7 +266,8 @@ class Layout(Hooks):
 
     def parameters(self):
         if not self.makes():
-            return self._alike("param", *zip(*[(("param", name), p) for name, p in self.ordered(self.moved())])) if self.moved() else ()
+            held = [(("param", name), p) for name, p in self.ordered(self.moved())]
+            return self._alike("param", *zip(*held)) if held else ()
         return self._made_parameters()
 
     def _made_parameters(self):

@@ -80,7 +80,6 @@ class Plan:
         self.launches = []  # (numbers of tensors, how they are read, their cut; None: by PyTorch's own operations)
         self.places = [None] * len(parts)  # of each tensor (number of its Reading, first slot, slots)
         self.picks = self.kept = None  # elements.take()
-        self.held = {}  # addresses of what each launch read last
         for numbers in self.groups():
             kind, device, _ = kinds[numbers[0]]
             how = way(device, _REAL.get(kind, kind))
@@ -108,14 +107,13 @@ class Plan:
     def read(self, tensors, earlier=()):
         """The Readings of such tensors. Nothing waits for a GPU. `earlier`: Readings of the same list before; only what differs from them
         is read whole."""
-        tensors, made, self.held = tensors if self.plain else [_flat(tensor) for tensor in tensors], [], {}
+        tensors, made = tensors if self.plain else [_flat(tensor) for tensor in tensors], []
         for number, (numbers, how, cut) in enumerate(self.launches):
             if cut is None:
                 made.append(Reading(sketch.measure(tensors[numbers[0]].detach().view(-1), self.parts[numbers[0]]), self.places[numbers[0]][2]))
                 continue
             flats = tensors if len(numbers) == len(tensors) else [tensors[n] for n in numbers]
             held = addresses(flats)
-            self.held[number] = held
             before = earlier[number] if number < len(earlier) else None
             if before is not None and before.cut is cut and before.numbers.device == flats[0].device:
                 digests, others = how.again(cut, flats[0], held, before.numbers)

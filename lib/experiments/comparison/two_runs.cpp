@@ -254,8 +254,8 @@ class Comparison {
                           ", with the same times: one is a copy of the other");
   }
 
-  /// The effect of the runs' attributes on differing bits. What only one run says explains other bits, but it is
-  /// unknown for the other, so that equal bits stay equal.
+  /// The effect of the runs' attributes on differing bits. An attribute of only one run is unknown for the other: it
+  /// explains other bits, and leaves equal ones equal.
   void roles() {
     if (a_.run.attributes.empty() || b_.run.attributes.empty()) return;
     auto differences = attribute::differences({&a_.run.attributes, &b_.run.attributes});

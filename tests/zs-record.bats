@@ -440,6 +440,10 @@ PY
   [ "$(field state)" = FAILED ]
   [[ $(field hang) == *"rank 1 at hangs.py:4 in load_batch" ]]
   rm -r runs there?
+  # Ended, it has failed, though the launcher says 0.
+  run -143 timeout "$HANG" zs-record --timeout 2 -- bash -c 'trap "exit 0" TERM; sleep 900 & wait'
+  [[ $(field state)/$(field exit_code) = FAILED/143 ]]
+  rm -r runs
   # A rank that answers no more is told by its state.
   SHORT=1 zs-record --timeout 2 -- bash -c "$until"' RANK=0 WORLD_SIZE=1 python3 -c "import os, signal; open(\"there1\", \"w\").write(str(os.getpid())), os.kill(os.getpid(), signal.SIGSTOP)"; true' >out 2>err && code=0 || code=$?
   grep 'rank 0 does not answer: it is stopped by a signal' err

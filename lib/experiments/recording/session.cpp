@@ -114,7 +114,8 @@ class Session {
     if (relay.drain())
       recording_.warn(
           "the command has ended, and a process that it started lives on: what that prints is not recorded");
-    const Command::End end = command->wait();
+    Command::End end = command->wait();
+    if (hung() && end.status == 0) end.status = 128 + SIGTERM;  // a shell that waits for its ranks may say 0
     const Result result = metrics.end();
     if (hang_.empty()) std::filesystem::remove_all(run_.folder() + "/stacks");
     return finish(result, end, std::chrono::duration<double>(Clock::now() - begin).count(), relay, use, surroundings,
@@ -247,8 +248,7 @@ class Session {
 
   int finish(const Result& result, const Command::End& end, double seconds, const Relay& relay, UseWatch& use,
              Surroundings& surroundings, Metrics& metrics, const experiment::Lease& lease) {
-    const bool hung = !hang_.empty() && recording_.end_hang;
-    const bool preempted = warned_ && !hung && (end.status != 0 || short_of_its_steps(result));
+    const bool preempted = warned_ && !hung() && (end.status != 0 || short_of_its_steps(result));
     const bool failed = end.status != 0 && !preempted, diverged = end.status == 0 && !preempted && result.diverged;
     const int status_code = preempted ? static_cast<int>(Status::try_again) : end.status;
     Fields fields = {{"exit_code", to_text(std::int64_t{status_code})}};
@@ -256,7 +256,7 @@ class Session {
       if (!text.empty()) registry::set(fields, key, text);
     };
     if (failed)
-      add("error", hung ? hang_ : with_kernel(with(error_of(result, end.status), said_by_dumps(run_.folder()))));
+      add("error", hung() ? hang_ : with_kernel(with(error_of(result, end.status), said_by_dumps(run_.folder()))));
     if (diverged) add("error", "the loss is " + result.final_loss.text + " at the end");
     for (const char* const fact : {"error_rank", "error_line", "expected_steps", "wandb_run", "world_size"}) {
       if (const auto found = result.facts.find(fact); found != result.facts.end()) add(fact, found->second);
@@ -306,6 +306,7 @@ class Session {
     return status_code;
   }
 
+  bool hung() const { return !hang_.empty() && recording_.end_hang; }
   std::string with_kernel(const std::string& reason) { return with(reason, kernel_.said(members_)); }
   static std::string with(const std::string& reason, const std::string& more) {
     return reason + (more.empty() ? "" : "; " + more);

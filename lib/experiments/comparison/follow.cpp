@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
 #include "base/number.hpp"
 #include "input/kind.hpp"
 #include "rollout/recording.hpp"
@@ -20,8 +21,9 @@ using Clock = std::chrono::steady_clock;
 std::uintmax_t size_of(const std::string& folder) {
   std::uintmax_t size = 0;
   std::error_code ignored;
-  for (const auto& entry : fs::recursive_directory_iterator(folder, ignored)) {
-    if (entry.is_regular_file(ignored)) size += entry.file_size(ignored);
+  for (const fs::path& file : files_below(folder)) {
+    const std::uintmax_t bytes = fs::file_size(file, ignored);
+    if (!ignored) size += bytes;
   }
   return size;
 }

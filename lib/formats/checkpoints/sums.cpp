@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoints/sums.hpp"
 
-#include <algorithm>
 #include <filesystem>
 #include <sstream>
 
@@ -24,10 +23,7 @@ bool is_read(const std::string& file) {
 
 std::vector<std::string> files(const std::string& folder) {
   std::vector<std::string> found;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file()) found.push_back(fs::relative(entry.path(), folder).string());
-  }
-  std::ranges::sort(found);
+  for (const fs::path& file : files_below(folder)) found.push_back(file.lexically_relative(folder).string());
   return found;
 }
 

@@ -82,16 +82,8 @@ MlflowRun of_database(const std::string& path, const std::string& id) {
 MlflowRun of_folder(const std::string& folder, const FaultSink& faults) {
   MlflowRun run;
   const auto each = [&](const char* part, auto use) {  // the files below a folder, by their path, which is the name
-    std::vector<std::string> names;
     const fs::path place = fs::path(folder) / part;
-    std::vector<fs::path> paths = entries_of(place);
-    for (std::size_t i = 0; i < paths.size(); ++i) {
-      if (is_file(paths[i])) names.push_back(paths[i].lexically_relative(place).string());
-      if (is_folder(paths[i]) && !fs::is_symlink(paths[i]))
-        std::ranges::copy(entries_of(paths[i]), std::back_inserter(paths));
-    }
-    std::ranges::sort(names);
-    for (const std::string& name : names) use(name, (place / name).string());
+    for (const fs::path& file : files_below(place)) use(file.lexically_relative(place).string(), file.string());
   };
   const auto meta = (fs::path(folder) / "meta.yaml").string();
   const config::Config told = config::Config::parse(Input(meta).read_all(), meta);

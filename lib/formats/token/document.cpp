@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "token/unicode.hpp"
@@ -103,16 +104,9 @@ bool DocumentReader::next_object(nlohmann::ordered_json& object) {
 }
 
 std::vector<Division> divisions(const std::string& folder, std::vector<std::string>& left_out) {
-  std::vector<fs::path> files;
-  std::error_code failure;
-  for (fs::recursive_directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure)) {
-    const bool hidden = at->path().filename().string().starts_with(".");
-    if (hidden && at->is_directory()) at.disable_recursion_pending();
-    if (!hidden && !at->is_symlink() && at->is_regular_file()) files.push_back(at->path());
-  }
-  if (failure) throw Error(folder, 0, failure.message());
+  std::vector<fs::path> files = files_below(folder, /*hidden=*/false);
+  std::erase_if(files, [](const fs::path& file) { return fs::is_symlink(file); });
   if (files.empty()) throw Error(folder, 0, "holds no file");
-  std::ranges::sort(files);
   const auto arrow = std::ranges::find_if(files, [](const fs::path& f) { return f.extension() == ".arrow"; });
   if (arrow != files.end()) {
     const bool parts = fs::exists(fs::path(folder) / "dataset_dict.json");

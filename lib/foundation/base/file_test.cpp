@@ -122,6 +122,27 @@ TEST_CASE("file: a file keeps its mode; its name may be as long as names can be"
   CHECK(mode_of(name) == 0640);
 }
 
+TEST_CASE("folder: the files below it are found at any depth, once each, and none of them through a link to a folder") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.file("b/deep/.hidden"));
+  std::filesystem::create_directory(folder.file("empty"));
+  for (const char* const name : {"c", "a", "b/deep/file", "b/deep/.hidden/in", ".dotted"})
+    write_file(folder.file(name), "");
+  std::filesystem::create_symlink("..", folder.file("b/above"));
+  std::filesystem::create_symlink("nothing", folder.file("b/broken"));
+  std::filesystem::create_symlink("a", folder.file("link"));
+  const auto found = [&](bool hidden) {
+    std::string names;
+    for (const auto& file : files_below(folder.path(), hidden))
+      names += file.lexically_relative(folder.path()).string() + " ";
+    return names;
+  };
+  CHECK(found(true) == ".dotted a b/deep/.hidden/in b/deep/file c link ");
+  CHECK(found(false) == "a b/deep/file c link ");
+  CHECK(files_below(folder.file("nowhere")).empty());
+  CHECK(files_below(folder.file("a")).empty());
+}
+
 TEST_CASE("file: two that are written at once under one name, by one process, do not meet") {
   const TemporaryFolder folder;
   Output first(folder.file("a")), second(folder.file("a"));

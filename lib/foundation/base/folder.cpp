@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 #include "base/error.hpp"
 
@@ -48,6 +49,18 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
     throw Error(folder.string(), 0, "cannot list the folder: " + failure.message());
   std::ranges::sort(paths);
   return paths;
+}
+
+std::vector<fs::path> files_below(const fs::path& folder, bool hidden) {
+  std::vector<fs::path> files;
+  for (const fs::path& entry : entries_of(folder)) {
+    if (!hidden && entry.filename().string().starts_with(".")) continue;
+    if (is_file(entry))
+      files.push_back(entry);
+    else if (std::error_code ignored; !fs::is_symlink(entry, ignored))
+      std::ranges::copy(files_below(entry, hidden), std::back_inserter(files));
+  }
+  return files;
 }
 
 TemporaryFolder::TemporaryFolder() : path_(pattern()) {

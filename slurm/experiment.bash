@@ -78,7 +78,7 @@ begin_experiment() {
   new_folder "$PWD/results" results
   set_results "$folder"
   folders=()
-  trap withdraw EXIT
+  at_end withdraw
   mkdir "$results/.cells" || die "cannot write $results"
   if [[ -e $share/../.git ]]; then git -C "$share/.." diff HEAD >"$results/revision.diff" 2>/dev/null || true; fi
 }

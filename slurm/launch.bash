@@ -14,6 +14,10 @@ die() {
 # A line for the person at the terminal.
 say() { printf '%s\n' "$*" >&2; }
 
+# at_end COMMAND: this shell runs it when it ends, and `ended_with` is its status. bash would have a child that is killed
+# right after its fork run it, too, which must not remove what is ours.
+at_end() { trap 'ended_with=$?; [[ $BASHPID != "$$" ]] || '"$1" EXIT; }
+
 # whole FILE COMMAND...: the file becomes what the command prints, or stays as it was.
 whole() {
   if ! { "${@:2}" >"$1.$$" && mv "$1.$$" "$1"; }; then

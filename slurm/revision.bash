@@ -19,7 +19,7 @@ label() {
 # its label in names of files, its commit and the commit's subject.
 begin_comparison() {
   local tool i variable words
-  trap clean EXIT
+  at_end clean
   for tool in zs-parse zs-aggregate zs-report zs-runs ${probe:+zs-verify} git setsid; do
     command -v "$tool" >/dev/null || die "$tool is not on PATH: make deps installs what is missing, make builds the tools"
   done
@@ -135,7 +135,7 @@ stop() {
 # clean: at any end. Removes only this script's worktrees: git prune could forget a user's worktrees on a disk that is
 # not mounted now. Status 1 is a verdict: without a verdict the failure is something else.
 clean() {
-  local status=$? tree
+  local status=$ended_with tree
   trap '' INT TERM HUP QUIT USR1
   [[ $status != 1 || -n ${judged-} ]] || status=2
   end_attended

@@ -299,6 +299,25 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
   ((SECONDS - begin < 60))  # it looks at the output every 180 s
 }
 
+@test "scripts: what a script does at its end none of its children does, however early it is killed" {
+  cat >ends <<'SH'
+source "$ROOT/slurm/launch.bash"
+at_end 'echo "$BASHPID ends with $ended_with"'
+for _ in {1..50}; do
+  read -r -t 9 <> <(:) &
+  kill $!
+  wait $! || true
+done
+exit 3
+SH
+  run -3 --separate-stderr bash ends
+  [[ ${#lines[@]} = 1 && $output == *' ends with 3' ]] || complain "$output"
+  # Nothing else runs a command at the end of a script that starts others.
+  run -0 grep -n 'trap [^-].* EXIT' "$ROOT"/slurm/*.bash "$ROOT"/slurm/*.sbatch
+  [[ ${#lines[@]} = 1 && $output == */launch.bash:* ]] || complain "$output"
+  verdict
+}
+
 @test "revisions: git bisect run, as the guide writes it, finds the commit that needs more memory" {
   commit same "base=1000 peak=2000000 # same"
   commit worse "base=1000 peak=3000000"

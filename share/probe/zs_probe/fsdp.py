@@ -113,8 +113,8 @@ class Fsdp2(Layout):
                     continue
                 hooked[id(held)] = whole
                 name = self.names().get(id(held.sharded_param))
-                how = () if key is None else (_owner(recorder, key, whole),)
-                self._handles.append(whole.register_hook(self._local_hook(recorder, name, whole, *how)))
+                owner = None if key is None else _owner(recorder, key, whole)
+                self._handles.append(whole.register_hook(self._local_hook(recorder, name, whole, owner)))
 
         for root in self.roots:
             if hasattr(root, "register_forward_hook"):

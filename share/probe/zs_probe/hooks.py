@@ -131,7 +131,7 @@ class Hooks:
             if p.requires_grad and p.is_leaf:
                 self._handles.append(p.register_hook(self._local_hook(recorder, known.get(id(p)), p)))
 
-    def _local_hook(self, recorder, name, p, owner=lambda gradient: None):
+    def _local_hook(self, recorder, name, p, owner=None):
         """owner: says of a gradient how it is read later; see Recorder.local()."""
         root = next((i for i, one in enumerate(self.roots) if len(self.roots) > 1 and hasattr(one, "parameters") and any(p is q for q in one.parameters())), 0)
         by = functools.lru_cache(None)(lambda: self.by(p))
@@ -147,7 +147,7 @@ class Hooks:
                 unseen(f"gradients of single micro-batches are not recorded of {called}: {error}")
                 return
             summands = 0 if part.summand is None else self._recorder.world_size * part.summand  # each counts for itself
-            recorder.local(called, flat, part, by() + summands, root, owner(gradient))
+            recorder.local(called, flat, part, by() + summands, root, owner and owner(gradient))
 
         def hook(gradient):
             if recorder.due() and not is_compiling():

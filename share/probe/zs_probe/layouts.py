@@ -260,7 +260,7 @@ class Layout(Hooks):
         mover = self.movers()
         for name, p in self.ordered(self.moved()):
             for key, value in (mover[id(p)].state.get(p) or {}).items():
-                shown = fused.state(mover[id(p)], p, key, value) if key != "step" and torch.is_tensor(value) and value.shape == p.shape else None
+                shown = fused.state(mover[id(p)], p, key, value) if _is_state(key, value, p) else None
                 if shown is not None:
                     yield from self._seen(f"state.{key}", name, self._typed(f"state.{key}/{name}", *shown))
 
@@ -292,6 +292,11 @@ class Layout(Hooks):
         return values
 
 
+def _is_state(key, value, p):
+    """Whether an optimizer's value is one for each element of a parameter."""
+    return key != "step" and torch.is_tensor(value) and value.shape == p.shape
+
+
 class _States:
     """Where optimizers hold what they have of each parameter in its shape. It keeps no tensor alive."""
 
@@ -301,7 +306,7 @@ class _States:
         for name, p in ordered:
             n = number.get(id(p))
             for key, value in (held[n][1] or {}).items() if n is not None else ():
-                if torch.is_tensor(value) and value.shape == p.shape and key != "step":
+                if _is_state(key, value, p):
                     self.said.append((f"state.{key}", name))
                     self._at.append((n, key))
                     self._shapes.append(p.shape)

@@ -206,7 +206,7 @@ def texts_of(lists, transfer, chosen=None):
     texts = []
     if chosen is None and len(lists) > 1 and not any(one.elements for one in lists):  # many short ones
         heads, places, _ = zip(*[_placed(one, transfer) for one in lists])
-        return _texts([head for part in heads for head in part], sum(places, array.array("q")), None, transfer)[0]
+        return _texts([head for part in heads for head in part], array.array("q", b"".join(places)), None, transfer)[0]
     for one in lists:
         text, digests = finish(one, transfer)
         if chosen is not None:

@@ -247,7 +247,7 @@ probe_revisions() {
     [[ $probed != 0 && -n $step && -z $pass ]] || break
     pass=.step_$step
   done
-  # On one machine two revisions have the same bits, or they differ: rounding does not change by itself.
+  # Rounding does not change by itself: if a bit differs on one machine, the revisions differ.
   [[ -z $step ]] || probed=1
   said=$(sentence <"$output/probe_comparison.txt")
   zs-runs update "$output" "probe_comparison=$said" "probe_verdict=$( ((probed == 1)) && echo DIFFERENT || sed -n 's/^verdict: //p' "$output/probe_comparison.txt")" ||
@@ -255,7 +255,7 @@ probe_revisions() {
   say "probe: $said (see $output/probe_comparison.txt)"
 }
 
-# sentence: the one that a person says of two probes, from what zs-verify prints of them.
+# sentence: reads the lines of zs-verify about two probes, and prints them as one sentence.
 sentence() {
   awk '{ at = index($0, ": "); said[substr($0, 1, at - 1)] = substr($0, at + 2) }
     END {

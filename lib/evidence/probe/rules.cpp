@@ -27,7 +27,7 @@ std::optional<Rule> rule_of(const Group& group) {
     rule.beta1 = betas->second.numbers[0], rule.beta2 = betas->second.numbers[1];
   if (has("muon")) {
     if (group.options.contains("use_muon") && !says("use_muon"))
-      return std::nullopt;  // its other half is Adam of its own
+      return std::nullopt;  // an Adam inside Muon moves these
     rule.kind = Kind::muon;
     rule.momentum = number_of(group, "momentum", 0.95);
     return rule;

@@ -55,7 +55,7 @@ class Comparison {
   const compare::Tolerance& tolerance_;
   Answer answer_, notes_;
   std::vector<std::string> failures_, doubts_;
-  std::string because_;  // because of the runs' attributes, not of their results
+  std::string because_;  // the reason, if an attribute of the runs is one
   bool digests_differ_ = false, not_finite_ = false;
   compare::Holdings held_a_, held_b_;                   // records, state_digest, checkpoints and their files
   std::vector<std::pair<std::string, Verdict>> found_;  // the verdict for each of these

@@ -14,7 +14,7 @@ namespace zs {
 bool is_there(const std::filesystem::path& path);
 bool is_file(const std::filesystem::path& path);
 bool is_folder(const std::filesystem::path& path);
-/// What a folder holds, sorted; nothing if it is not there. Throws Error with its path if it cannot be read.
+/// The entries of a folder, sorted; none if it is not there. Throws Error with its path if it cannot be read.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
 /// The files in a folder and in its folders, sorted; links to folders are not followed. `hidden`: also those whose name
 /// begins with a dot, and what such folders hold. Throws as entries_of() does.

@@ -332,8 +332,8 @@ $(CHECKED): $(BUILD)/%.checked: %.cpp $(PCH).gch
 	$(CXX) $(HEAVY_FLAGS) -include $(PCH) -MMD -MP -MF $@.d -MT $@ -fsyntax-only $< && touch $@
 expect:  ## rewrite the expected outputs of tests/cases; review with git diff
 	@BUILD=$(BUILD) tests/cases/run --rewrite
-lint:  ## clang-format, clang-tidy and shellcheck over the sources
-	@BUILD=$(BUILD) tests/lint
+lint:  ## clang-format and shellcheck over the sources
+	@tests/lint
 
 # ---- for people -----------------------------------------------------------------------------------------------------
 deps:  ## install the Debian packages that are missing (sudo when not root), fetch LibTorch
@@ -390,7 +390,7 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
 
-# For scripts: which tools are light, and how a source is compiled (tests/lint).
+# For scripts: which tools are light, and how a source is compiled (tests/libtorch.bats).
 light-tools:
 	@echo $(LIGHT_TOOLS)
 heavy-tools:

@@ -46,7 +46,7 @@ class Settled {
  public:
   /// FAILED: nothing is proved yet.
   Settled() = default;
-  operator Verdict() const { return verdict_; }  // NOLINT(google-explicit-constructor): read as a Verdict
+  operator Verdict() const { return verdict_; }  // implicit: read as a Verdict
   /// Sets the worse of the current verdict and `verdict`.
   void worsen(Verdict verdict) { verdict_ = std::max(verdict_, verdict); }
 

@@ -73,7 +73,7 @@ template <const auto& kColumns>
 struct Place {
   std::size_t at = 0;
 
-  consteval Place(const char* name) {  // NOLINT(google-explicit-constructor): condition["time_mean"]
+  consteval Place(const char* name) {  // implicit: condition["time_mean"]
     while (at < kColumns.size() && kColumns[at].name != name) ++at;
     if (at == kColumns.size()) throw std::logic_error("no such column");
   }

@@ -277,7 +277,6 @@ class DcpReader {
     }
     if (value.is_none()) return;
     add_facts(state_, (key.kind == Key::Kind::fact ? "" : "training.") + key.name, value);
-    const std::string last = key.name.substr(key.name.rfind('.') + 1);
     if ((key.name == "training.step" || key.name == "training.train_state.step" || key.name == "training.global_step" ||
          key.name == "training.iteration") &&
         !state_.step)

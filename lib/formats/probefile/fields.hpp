@@ -66,7 +66,7 @@ Field(const char*, Value Row::*, Rule) -> Field<Row, Value, Rule>;
 /// A number that may be a text: "nan".
 struct Real {
   double value = 0;
-  operator double() const { return value; }  // NOLINT(google-explicit-constructor): read as a number
+  operator double() const { return value; }  // implicit: read as a number
 };
 /// 16 hexadecimal digits.
 struct Digest {

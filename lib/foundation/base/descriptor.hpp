@@ -19,7 +19,7 @@ class Descriptor {
   ~Descriptor() {
     if (file_ >= 0) ::close(file_);
   }
-  operator int() const { return file_; }  // NOLINT(google-explicit-constructor): what the system's calls take
+  operator int() const { return file_; }  // implicit: what the system's calls take
   /// Gives up the file, which the caller closes.
   int release() { return std::exchange(file_, -1); }
 

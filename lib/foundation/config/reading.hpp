@@ -22,7 +22,7 @@ std::string place_of(const Entry& entry);
 class Reading {
  public:
   /// `config` must outlive it.
-  Reading(const Config& config) : config_(&config) {}  // NOLINT: implicit on purpose
+  Reading(const Config& config) : config_(&config) {}  // implicit on purpose
 
   /// The value of a setting; without a default an optional, or an empty list. Marks it as read. Throws Error, located,
   /// as Config does.

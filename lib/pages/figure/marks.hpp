@@ -19,8 +19,8 @@ struct Ink {
   Role role = Role::palette;
 
   Ink() = default;
-  Ink(std::size_t hue, bool strong = false) : hue(hue), strong(strong) {}  // NOLINT: implicit on purpose
-  Ink(Role role) : role(role) {}                                           // NOLINT
+  Ink(std::size_t hue, bool strong = false) : hue(hue), strong(strong) {}  // implicit on purpose
+  Ink(Role role) : role(role) {}
   bool operator==(const Ink&) const = default;
 };
 

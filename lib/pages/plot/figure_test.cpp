@@ -15,7 +15,7 @@
 
 namespace zs::plot {
 
-using namespace figure;  // NOLINT: its tests too
+using namespace figure;  // its tests too
 
 TEST_CASE("curves that lie on one another are striped, others are not") {
   std::vector<Series> series(4);

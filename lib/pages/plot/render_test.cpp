@@ -23,7 +23,7 @@
 
 namespace zs::plot {
 
-using namespace figure;  // NOLINT: its tests too
+using namespace figure;  // its tests too
 namespace {
 
 Figure two_curves() {

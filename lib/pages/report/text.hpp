@@ -20,9 +20,9 @@ struct Text {
   std::vector<Span> spans;
 
   Text() = default;
-  Text(const char* text) : spans{{text}} {}             // NOLINT: a sentence is often one plain piece
-  Text(std::string text) : spans{{std::move(text)}} {}  // NOLINT
-  Text(Span span) : spans{std::move(span)} {}           // NOLINT
+  Text(const char* text) : spans{{text}} {}  // implicit: a sentence is often one plain piece
+  Text(std::string text) : spans{{std::move(text)}} {}
+  Text(Span span) : spans{std::move(span)} {}
   Text& operator+=(const Text& other);
   /// The words without formatting.
   std::string plain() const;

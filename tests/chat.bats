@@ -58,6 +58,25 @@ END
   zs-tokenize --tokenizer blocks --format ids shared.jsonl >shared.ids
   zs-tokenize --tokenizer blocks --format ids talk.jsonl >talk.ids
   cmp shared.ids talk.ids || complain "ShareGPT's form gives other ids"
+
+  # An added token that takes the blanks behind it, one that is found in composed letters, and another template for tools.
+  mkdir -p own/additional_chat_templates
+  python3 -c '
+import json
+own = json.load(open("chat/tokenizer.json"))
+own["added_tokens"][1]["rstrip"] = True
+own["added_tokens"][2].update(content="a\u030a", normalized=True, special=False)
+own["normalizer"] = {"type": "NFC"}
+json.dump(own, open("own/tokenizer.json", "w"))'
+  echo '{"eos_token": "<|end|>"}' >own/special_tokens_map.json
+  printf '%s' '{% for m in messages %}{{ m.role[0] }}{{ m.content }}{{ eos_token }}{% endfor %}' >own/chat_template.jinja
+  printf '%s' '{{ tools | tojson }}{{ messages[0].content }}{{ eos_token }}' >own/additional_chat_templates/tool_use.jinja
+  printf '%s\n' '{"messages": [{"role": "user", "content": "\u00e5 q<|end|> \n x"}, {"role": "assistant", "content": "a\u030a r"}]}' \
+    '{"messages": [{"role": "user", "content": "q"}], "tools": [1]}' >own.jsonl
+  run -0 zs-tokenize --tokenizer own --format ids own.jsonl
+  [[ $output == "117 258 32 113 257 120 257 97 258 32 114 257"$'\n'"91 49 93 113 257" ]] || complain "own: $output"
+  zs-tokenize --tokenizer own --loss_on assistant --output own.bin own.jsonl
+  [[ $(said own.bin) == "<258> r<257>" ]] || complain "own: $(said own.bin)"
   verdict
 }
 

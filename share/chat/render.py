@@ -65,13 +65,26 @@ class Renderer:
         environment = sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, "jinja2.ext.loopcontrols"])
         environment.filters["tojson"] = dump
         environment.globals.update(raise_exception=refuse, strftime_now=now)
-        self.template = environment.from_string(head["template"])
-        self.has_generation = any(token[1:] == ("name", "generation") for token in environment.lex(head["template"]))
+        self.usual = self.compiled(environment, head, "template")
+        self.tool_use = self.compiled(environment, head, "tool_use") or self.usual
         self.tokens, self.special, self.assistant = head["tokens"], head["special"], head["loss_on"] == "assistant"
+
+    def compiled(self, environment, head, key):
+        """A template, and whether it has "generation" blocks; nothing if there is none."""
+        if head[key] is None:
+            return None
+        try:
+            return environment.from_string(head[key]), any(token[1:] == ("name", "generation") for token in environment.lex(head[key]))
+        except jinja2.TemplateSyntaxError as error:
+            error.of = key
+            raise
+
+    def chosen(self, asked):
+        return self.tool_use if "tools" in asked else self.usual
 
     def raw(self, asked, messages, prompt=False):
         parts, letters = [], 0
-        for part in self.template.generate(messages=messages, tools=asked.get("tools"), documents=None, add_generation_prompt=prompt, **self.tokens):
+        for part in self.chosen(asked)[0].generate(messages=messages, tools=asked.get("tools"), documents=None, add_generation_prompt=prompt, **self.tokens):
             parts.append(part)
             letters += len(part)
             if letters > LETTERS:
@@ -87,7 +100,7 @@ class Renderer:
         raw.encode()  # of half a character there are no bytes
         if not self.assistant:
             return {"text": raw.replace(SAID[0], "").replace(SAID[1], ""), "spans": []}
-        if self.has_generation:
+        if self.chosen(asked)[1]:
             return by_blocks(raw)
         spans = [self.turn(asked, raw, i) for i, message in enumerate(messages) if message["role"] == "assistant"]
         return {"text": raw, "spans": spans}
@@ -173,7 +186,7 @@ def main():
         with limits():
             renderer = Renderer(json.loads(sys.stdin.readline()))
     except jinja2.TemplateSyntaxError as error:
-        return answer({"syntax": error.message, "line": error.lineno})
+        return answer({"syntax": error.message, "line": error.lineno, "of": error.of})
     except TooMuch as error:
         return answer({"limit": str(error)})
     answer({"jinja": jinja2.__version__})

@@ -80,20 +80,53 @@ TEST_CASE("chat: the template and its tokens, from each place where a tokenizer 
             "bos_token": "<s>", "eos_token": {"content": "</s>"}, "pad_token": null,
             "added_tokens_decoder": {"5": {"content": "<x>", "special": true}, "6": {"content": "y", "special": false}}})");
   Template made = open_template(folder.path());
-  CHECK(made.text == "d");
-  CHECK(made.place == folder.file("tokenizer_config.json") + ": chat_template");
+  CHECK(made.usual.text == "d");
+  CHECK(made.usual.place == folder.file("tokenizer_config.json") + ": chat_template");
   CHECK(made.tokens == std::map<std::string, std::string>{{"bos_token", "<s>"}, {"eos_token", "</s>"}});
   CHECK(made.special == std::vector<std::string>{"<s>", "</s>", "<x>"});
   // A file of its own counts more; a path to a file of the folder names the folder.
   write("chat_template.jinja", "j");
   write("tokenizer.json", R"({"added_tokens": [{"content": "<z>", "special": true}]})");
   made = open_template(folder.file("tokenizer.json"));
-  CHECK(made.text == "j");
+  CHECK(made.usual.text == "j");
   CHECK(made.special.back() == "<z>");
   CHECK(template_files(folder.path()).size() == 3);
+  CHECK(!made.tool_use);
+  std::filesystem::create_directory(folder.file("additional_chat_templates"));
+  write("additional_chat_templates/tool_use.jinja", "t");
+  made = open_template(folder.path());
+  REQUIRE(made.tool_use);
+  CHECK(made.tool_use->text == "t");
+  CHECK(template_files(folder.path()).size() == 4);
   std::filesystem::remove(folder.file("chat_template.jinja"));
   write("tokenizer_config.json", R"({"chat_template": [{"name": "rag", "template": "r"}]})");
   CHECK_THROWS_WITH(open_template(folder.path()), doctest::Contains("none of which is called default"));
+  write("tokenizer_config.json",
+        R"({"chat_template": [{"name": "tool_use", "template": "u"}, {"name": "default", "template": "d"}]})");
+  CHECK(open_template(folder.path()).tool_use->text == "u");
+}
+
+TEST_CASE("chat: tokens with names, also a tokenizer's own ones and those of special_tokens_map.json") {
+  const TemporaryFolder folder;
+  const auto named_by = [&](const std::string& config, const std::string& map) {
+    std::ofstream(folder.file("tokenizer_config.json")) << config;
+    std::ofstream(folder.file("special_tokens_map.json")) << map;
+    std::ofstream(folder.file("chat_template.jinja")) << "j";
+    return open_template(folder.path()).tokens;
+  };
+  using Named = std::map<std::string, std::string>;
+  CHECK(named_by(R"({"bos_token": "<s>", "eos_token": "a", "add_bos_token": true, "image_token": "<i>",
+                     "extra_special_tokens": {"eot_token": "<e>"}, "model_specific_special_tokens": {"video_token": "<v>"}})",
+                 R"({"eos_token": {"content": "</s>"}, "additional_special_tokens": ["<x>"]})") ==
+        Named{{"bos_token", "<s>"},
+              {"eos_token", "</s>"},
+              {"eot_token", "<e>"},
+              {"image_token", "<i>"},
+              {"video_token", "<v>"}});
+  // As transformers: the map does not count beside added_tokens_decoder.
+  CHECK(named_by(R"({"bos_token": "<s>", "added_tokens_decoder": {}})", R"({"eos_token": "</s>"})") ==
+        Named{{"bos_token", "<s>"}});
+  CHECK_THROWS_WITH(named_by(R"({"eos_token": 7})", "{}"), doctest::Contains("eos_token: expected text"));
 }
 
 }  // namespace

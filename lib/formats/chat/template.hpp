@@ -2,6 +2,7 @@
 // A tokenizer's chat template, and the text it renders from conversations.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,15 +15,22 @@ namespace zs::chat {
 /// message.
 enum class LossOn { all, assistant };
 
+/// A template's text, and its file and key for errors.
+struct Text {
+  std::string text{};
+  std::string place{};
+};
+
 struct Template {
-  std::string text;
-  std::string place;                          ///< file and key, for errors
+  Text usual;
+  std::optional<Text> tool_use;               ///< for conversations with tools, if there is another one for them
   std::map<std::string, std::string> tokens;  ///< bos_token, eos_token and so on, as variables of the template
   std::vector<std::string> special;           ///< contents of special tokens
 };
 
-/// Reads it from a tokenizer's folder: chat_template.jinja, else "chat_template" of tokenizer_config.json (of several,
-/// the one called default). Throws Error if there is none.
+/// Reads it from a tokenizer's folder: chat_template.jinja with additional_chat_templates/tool_use.jinja, else
+/// "chat_template" of tokenizer_config.json (of several, those called default and tool_use). Throws Error if there is
+/// none.
 Template open_template(const std::string& tokenizer);
 /// The files that open_template() reads: a cache of tokens depends on them.
 std::vector<std::string> template_files(const std::string& tokenizer);

@@ -96,10 +96,11 @@ std::vector<token::Tokenized> tokenized(const std::string& path, const std::stri
                                         const std::string& folder, int threads, std::vector<std::string>& left_out) {
   const char* const epoch = std::getenv("SOURCE_DATE_EPOCH");
   token::Making making;
-  making.base = std::string("zs chat 2\n") + (loss_on == LossOn::all ? "all" : "assistant") + "\n";
+  making.base = std::string("zs chat 3\n") + (loss_on == LossOn::all ? "all" : "assistant") + "\n";
   making.depends_on = template_files(tokenizer);
   // A template may write the day.
-  if (open_template(tokenizer).text.find("strftime_now") != std::string::npos)
+  const Template by = open_template(tokenizer);
+  if ((by.usual.text + (by.tool_use ? by.tool_use->text : "")).find("strftime_now") != std::string::npos)
     making.base += epoch ? epoch : token::today();
   making.make = [&](const std::vector<std::string>& files, const token::Tokenizer& opened, const std::string& to) {
     token::MarkedWriter writer(to, token::Layout::llmc, opened.size());

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <map>
 
 #include "base/folder.hpp"
 #include "base/json.hpp"
@@ -16,6 +15,33 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
+
+constexpr const char* kSpecialTokens[] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                          "pad_token", "cls_token", "mask_token"};
+
+bool is_special(const std::string& key) {
+  return std::ranges::any_of(kSpecialTokens, [&](const char* name) { return key == name; });
+}
+
+/// The files beside a tokenizer, in the order of kBesideFiles; empty objects for those that are missing.
+class Files {
+ public:
+  explicit Files(const fs::path& folder) {
+    for (const std::string& name : kBesideFiles) {
+      paths_.push_back((folder / name).string());
+      read_.push_back(is_there(paths_.back()) ? read_json(paths_.back()) : Json::object());
+    }
+  }
+  Value config() const { return file(0); }
+  Value map() const { return file(1); }
+  Value added() const { return file(2); }
+
+ private:
+  std::vector<std::string> paths_;
+  std::vector<Json> read_;
+
+  Value file(std::size_t number) const { return {paths_[number], "", read_[number]}; }
+};
 
 /// Gives added tokens their ids, and keeps them apart by when they are found.
 class Adding {
@@ -105,27 +131,27 @@ void add_more(const Value& config, Adding& adding) {
   }
 }
 
-/// Tokens that only some tokenizers have, such as one for images. Another file or key must give their ids: the order in
-/// this file does not.
+/// Calls `each` with the names and values of the tokens that only some tokenizers have, such as one for images.
+void for_own(const Value& config, const std::function<void(const std::string&, const Value&)>& each) {
+  for (const auto& [key, value] : config.object().items()) {
+    if (key.ends_with("_token") && !is_special(key) && value.is_string()) each(key, config[key]);
+  }
+  for (const char* const name : {"extra_special_tokens", "model_specific_special_tokens"}) {
+    const Value map = config[name];
+    if (!map.is_object()) continue;
+    for (const auto& [key, value] : map.object().items()) each(key, map[key]);
+  }
+}
+
+/// Adds them. Another file or key must give their ids: the order in this file does not.
 void add_own(const Value& config, const std::function<bool(const std::string&)>& known, Adding& adding) {
-  const auto add = [&](const Value& value) {
+  for_own(config, [&](const std::string&, const Value& value) {
     AddedToken token = token_of(value);
     if (token.content.empty() || adding.has(token.content)) return;
     if (!known(token.content))
       value.wrong("'" + printable(token.content) + "' has no id: give it one in added_tokens_decoder");
     adding.add(std::move(token), false, {}, value);
-  };
-  const auto is_special = [](const std::string& key) {
-    return std::ranges::any_of(kSpecialTokens, [&](const char* name) { return key == name; });
-  };
-  for (const auto& [key, value] : config.object().items()) {
-    if (key.ends_with("_token") && !is_special(key) && value.is_string()) add(config[key]);
-  }
-  for (const char* const name : {"extra_special_tokens", "model_specific_special_tokens"}) {
-    const Value map = config[name];
-    if (!map.is_object()) continue;
-    for (const auto& [key, value] : map.object().items()) add(map[key]);
-  }
+  });
 }
 
 /// Whether transformers puts a blank before text: it asks the tokenizer's class (for Llama, add_prefix_space), not the
@@ -146,16 +172,8 @@ Beside read_beside(const std::string& folder, Id size,
                    const std::function<std::optional<Id>(const std::string&)>& find) {
   Beside beside;
   Adding adding(beside, size, find);
-  std::map<std::string, Json> files;
-  for (const std::string& name : kBesideFiles) {
-    const std::string path = (fs::path(folder) / name).string();
-    files[path] = is_there(path) ? read_json(path) : Json::object();
-  }
-  const auto file = [&](std::size_t number) {
-    const auto at = files.find((fs::path(folder) / kBesideFiles[number]).string());
-    return Value(at->first, "", at->second);
-  };
-  const Value config = file(0), map = file(1), added = file(2);
+  const Files files(folder);
+  const Value config = files.config(), map = files.map(), added = files.added();
   if (!added.object().empty()) beside.adding = added.file();
   const Value decoder = config["added_tokens_decoder"];
   if (decoder.is_null())
@@ -170,6 +188,22 @@ Beside read_beside(const std::string& folder, Id size,
   beside.prefix = prefix_of(config);
   beside.every = config["legacy"].flag(false);
   return beside;
+}
+
+std::map<std::string, std::string> named_tokens(const std::string& folder) {
+  const Files files(folder);
+  std::map<std::string, std::string> named;
+  const auto name = [&](const std::string& key, const Value& value) { named[key] = token_of(value).content; };
+  const auto name_keys = [&](const Value& file) {
+    for (const char* const key : kSpecialTokens) {
+      if (const Value value = file[key]; !value.is_null()) name(key, value);
+    }
+    for_own(file, name);
+  };
+  name_keys(files.config());
+  if (files.config()["added_tokens_decoder"].is_null()) name_keys(files.map());
+  std::erase_if(named, [](const auto& each) { return each.second.empty(); });
+  return named;
 }
 
 }  // namespace zs::token

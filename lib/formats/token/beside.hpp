@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The added tokens of a SentencePiece model's folder, as transformers has them.
+// The added tokens of a tokenizer's folder and those with names, as transformers has them.
 #pragma once
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,8 +30,9 @@ Beside read_beside(const std::string& folder, Id size,
 /// The names of the files that read_beside() reads.
 extern const std::vector<std::string> kBesideFiles;
 
-/// The special tokens that tokenizer_config.json gives names.
-inline constexpr const char* kSpecialTokens[] = {"bos_token", "eos_token", "unk_token", "sep_token",
-                                                 "pad_token", "cls_token", "mask_token"};
+/// The contents of the tokens that have names: bos_token, eos_token and so on, and a tokenizer's own ones, such as
+/// image_token. From tokenizer_config.json, and, if that has no added_tokens_decoder, from special_tokens_map.json,
+/// which counts more. Throws Error with file and key.
+std::map<std::string, std::string> named_tokens(const std::string& folder);
 
 }  // namespace zs::token

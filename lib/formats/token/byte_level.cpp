@@ -5,6 +5,7 @@
 #include <bit>
 #include <deque>
 
+#include "base/error.hpp"
 #include "token/tokenize.hpp"
 #include "token/unicode.hpp"
 
@@ -55,7 +56,7 @@ class ByteLevel : public Tokenizer {
         steps_(std::move(parts.steps)),
         composes_(parts.composes),
         added_(parts.added),
-        normalized_(parts.normalized) {
+        normalized_(contents_composed(parts)) {
     for (const auto& [token, id] : vocabulary_) text_of(id) = bytes_of(token).value_or(token);
     for (const auto* tokens : {&parts.added, &parts.normalized}) {
       for (const AddedToken& token : *tokens) {
@@ -67,6 +68,15 @@ class ByteLevel : public Tokenizer {
   }
 
   std::vector<std::vector<Id>> encode(const std::vector<std::string_view>& texts, int threads) const override;
+  std::vector<Placed> encode_chat(const std::vector<std::string_view>& texts, int threads) const override {
+    std::vector<std::vector<Id>> ids = encode(texts, threads);
+    std::vector<Placed> placed(texts.size());
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      placed[i].ends = ends_of(ids[i], texts[i]);
+      placed[i].ids = std::move(ids[i]);
+    }
+    return placed;
+  }
   std::string normalized(std::string_view text) const override {
     std::deque<std::string> rooms(1);
     std::string made;
@@ -110,6 +120,15 @@ class ByteLevel : public Tokenizer {
     if (id >= texts_.size()) texts_.resize(id + 1);
     return texts_[id];
   }
+  /// What is found in composed text is composed, too.
+  static std::vector<AddedToken> contents_composed(const ByteLevelParts& parts) {
+    std::vector<AddedToken> tokens = parts.normalized;
+    for (AddedToken& token : tokens) {
+      std::string room;
+      if (parts.composes) token.content = std::string(composed(token.content, room));
+    }
+    return tokens;
+  }
   /// `rooms` holds normalized copies of parts of the text.
   std::vector<Stretch> stretches(std::string_view text, std::deque<std::string>& rooms) const {
     std::vector<Stretch> first, parts;
@@ -121,6 +140,25 @@ class ByteLevel : public Tokenizer {
         normalized_.find(composes_ ? composed(stretch.text, rooms.emplace_back()) : stretch.text, parts);
     }
     return parts;
+  }
+  /// Where the ids of a text end in it: an added token has the blanks that it takes with it.
+  std::vector<std::size_t> ends_of(const std::vector<Id>& ids, std::string_view text) const {
+    std::deque<std::string> rooms(1);
+    std::vector<std::size_t> ends;
+    std::size_t end = 0;
+    for (const Stretch& stretch : stretches(as_utf8(text, rooms.front()), rooms)) {
+      std::string_view rest = stretch.text;
+      while (!rest.empty() && ends.size() < ids.size() &&
+             (stretch.token || rest.starts_with(texts_.at(ids[ends.size()])))) {
+        const std::size_t size = stretch.token ? rest.size() : texts_[ids[ends.size()]].size();
+        rest.remove_prefix(size);
+        ends.push_back(end += size);
+      }
+      if (!rest.empty()) break;
+    }
+    if (ends.size() != ids.size() || end != text.size())
+      throw Error("has tokens that are not the text byte by byte, as chat needs it");
+    return ends;
   }
   void encode_part(Part& part, Splitter& splitter, CachedBpe& bpe) const {
     const Sink word = [&](std::string_view piece) { bpe.encode(piece, part.ids); };

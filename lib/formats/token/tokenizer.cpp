@@ -29,40 +29,12 @@ std::string chosen(const std::string& path) {
   throw Error(path, 0, "holds no tokenizer: neither tokenizer.model nor tokenizer.json nor vocab.json");
 }
 
-/// The end-of-text token's content from the files next to a tokenizer: text, or an object with its "content".
-std::string end_by(const fs::path& folder) {
-  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
-    const std::string path = (folder / name).string();
-    if (!is_there(path)) continue;
-    const Json json = read_json(path);
-    if (!json.is_object()) throw Error(path, 0, "is not a JSON object");
-    const auto at = json.find("eos_token");
-    if (at == json.end() || at->is_null()) continue;
-    const Json content = at->is_object() ? at->value("content", Json()) : *at;
-    if (!content.is_string()) throw Error(path, 0, "eos_token: expected text");
-    return content.get<std::string>();
-  }
-  return "";
-}
-
 }  // namespace
 
 void refuse_added(const std::string& path, const std::string& file) {
   throw Error(path, 0,
               "adds tokens that " + fs::path(file).filename().string() +
                   " does not know: name the tokenizer.json that has them, or take this file away");
-}
-
-std::vector<Placed> Tokenizer::encode_chat(const std::vector<std::string_view>& texts, int threads) const {
-  std::vector<std::vector<Id>> ids = encode(texts, threads);
-  std::vector<Placed> placed(texts.size());
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    std::string whole;
-    for (const Id id : ids[i]) placed[i].ends.push_back((whole += decode({id})).size());
-    if (whole != texts[i]) throw Error("has tokens that are not the text byte by byte, as chat needs it");
-    placed[i].ids = std::move(ids[i]);
-  }
-  return placed;
 }
 
 bool holds_tokenizer(const std::string& path) { return is_folder(path) && !in_folder(path).empty(); }
@@ -82,7 +54,8 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& path) {
   const std::string file = chosen(path);
   const fs::path folder = fs::path(file).parent_path();
   if (file.ends_with(".model")) return open_sentencepiece(file);
-  std::string end = end_by(folder);
+  std::map<std::string, std::string> named = named_tokens(folder.string());
+  const std::string& end = named["eos_token"];
   if (fs::path(file).filename() == "vocab.json") {
     if (const fs::path added = folder / "added_tokens.json"; is_there(added)) refuse_added(added.string(), file);
     return open_vocabulary(file, (folder / "merges.txt").string(), end.empty() ? "<|endoftext|>" : end);

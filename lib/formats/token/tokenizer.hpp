@@ -28,7 +28,7 @@ class Tokenizer {
   virtual std::vector<std::vector<Id>> encode(const std::vector<std::string_view>& texts, int threads) const = 0;
   /// Like encode(), for the output of chat templates: special tokens count everywhere, and each byte belongs to a
   /// token. Throws Error, without place, if the tokens do not give the text.
-  virtual std::vector<Placed> encode_chat(const std::vector<std::string_view>& texts, int threads) const;
+  virtual std::vector<Placed> encode_chat(const std::vector<std::string_view>& texts, int threads) const = 0;
   /// The text that encode() gives the ids of: some tokenizers compose letters and accents first.
   virtual std::string normalized(std::string_view text) const { return std::string(text); }
   /// The text of ids, special tokens written out. REQUIRES: ids are below size().

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <tuple>
 
@@ -41,6 +42,22 @@ struct Rank {
   std::int64_t attempt = 1, epoch = kAbsentInteger;
   std::map<std::int64_t, std::int64_t> counts;  ///< by epoch, of rows without a step
 };
+
+/// The epochs by their first steps, where steps go on from one epoch to the next; nothing where each epoch has step 1.
+std::optional<std::map<std::int64_t, std::int64_t>> by_step(const Integers& steps, const Integers& epochs,
+                                                            std::size_t rows) {
+  std::map<std::int64_t, std::int64_t> found;
+  for (std::size_t row = 0; row < rows; ++row) {
+    if (is_absent(steps[row]) || is_absent(epochs[row])) continue;
+    if (found.emplace(steps[row], epochs[row]).first->second != epochs[row]) return {};
+  }
+  std::int64_t last = kAbsentInteger;
+  for (const auto& [step, epoch] : found) {
+    if (!is_absent(last) && epoch < last) return {};
+    last = epoch;
+  }
+  return found;
+}
 
 /// The rows of `earlier` that have a value which neither `row` nor a later one of them has: a step that comes again
 /// ever more often keeps a few.
@@ -93,6 +110,7 @@ std::vector<Row> rows(const metric::Table& table, bool epochs) {
   std::vector<Row> made;
   std::map<std::int64_t, Rank> known;
   std::int64_t last_epoch = kAbsentInteger;
+  const auto first_steps = by_step(steps, epoch_column, table.rows());
   for (std::size_t row = 0; row < table.rows(); ++row) {
     Place place;
     place.rank = is_absent(ranks[row]) ? lowest : ranks[row];
@@ -100,6 +118,10 @@ std::vector<Row> rows(const metric::Table& table, bool epochs) {
     if (!is_absent(epoch_column[row])) last_epoch = rank.epoch = epoch_column[row];
     place.epoch = is_absent(rank.epoch) ? last_epoch : rank.epoch;
     place.step = steps[row];
+    if (first_steps && !is_absent(place.step)) {  // also where a restart repeats steps of before the first epoch's row
+      const auto behind = first_steps->upper_bound(place.step);
+      place.epoch = behind == first_steps->begin() ? kAbsentInteger : std::prev(behind)->second;
+    }
     if (is_absent(place.step)) {
       place.count = ++rank.counts[place.epoch];
       made.push_back({place, {row}});

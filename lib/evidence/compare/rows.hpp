@@ -14,7 +14,9 @@
 namespace zs::compare {
 
 struct Place {
-  std::int64_t epoch = metric::kAbsentInteger;  ///< of the row, else of the last row before that has one
+  /// Of the row. Else, where steps go on from epoch to epoch, of the nearest lower step that has one; where each epoch
+  /// begins with step 1, of the last row before.
+  std::int64_t epoch = metric::kAbsentInteger;
   std::int64_t step = metric::kAbsentInteger;
   std::int64_t count = 0;    ///< for rows without a step: the ordinal in its epoch and rank, from 1
   std::int64_t rank = 0;     ///< if the row has none: the lowest rank of the run, else 0

@@ -43,6 +43,15 @@ TEST_CASE("rows: a restart makes a new attempt, and what it replaces is kept") {
   CHECK(told("run\tepoch\tstep\tloss\na\t1\t1\t3\na\t2\t1\t3\n", false) == "(step 1); step 1, attempt 2");
 }
 
+TEST_CASE("rows: where steps go on from epoch to epoch, a restart is found although few rows say the epoch") {
+  const std::string head = "run\tepoch\tstep\tloss\n";
+  CHECK(told(head + "a\t\t1\t3\na\t\t2\t3\na\t0\t3\t3\na\t\t2\t3\na\t0\t3\t3\n") ==
+        "step 1; (step 2); (epoch 0, step 3); step 2, attempt 2; epoch 0, step 3, attempt 2");
+  CHECK(
+      told(head + "a\t1\t1\t3\na\t\t2\t3\na\t2\t3\t3\na\t\t2\t3\na\t2\t3\t3\n") ==
+      "epoch 1, step 1; (epoch 1, step 2); (epoch 2, step 3); epoch 1, step 2, attempt 2; epoch 2, step 3, attempt 2");
+}
+
 TEST_CASE("rows: records of one step are one row") {
   CHECK(told("run\tstep\tloss\tgrad_norm\tlearning_rate\na\t1\t3\t\t0.1\na\t1\t\t2\t0.1\n") == "step 1");
   CHECK(told("run\tstep\tloss\tgrad_norm\na\t1\t3\t1\na\t1\t\t2\n") == "(step 1); step 1, attempt 2");

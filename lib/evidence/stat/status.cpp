@@ -81,7 +81,9 @@ std::string dead(const metric::Run& run, const Series& series) {
     if (!is_absent(point.loss)) losses.push_back(point.loss);
     if (!is_absent(point.grad_norm)) norms.push_back(point.grad_norm);
   }
-  if (losses.size() >= kFewestForFlat && all(losses, losses.front()))
+  // The loss of GRPO is 0 although its gradient is not: rewards of a group have the mean 0.
+  const bool moves = all(losses, 0) && std::ranges::any_of(norms, [](double norm) { return norm > 0; });
+  if (!moves && losses.size() >= kFewestForFlat && all(losses, losses.front()))
     return "the loss is " + to_text(losses.front()) + " at all " + std::to_string(losses.size()) + " points";
   if (has_trend(losses)) return "";
   if (!losses.empty() && all(norms, 0))

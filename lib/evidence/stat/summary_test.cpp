@@ -165,6 +165,9 @@ TEST_CASE("a run whose losses fall is not dead, whatever another column says") {
   CHECK(with("0", {"12.4", "11.9", "11.2", "10.8", "10.1", "9.7"}) == "TRUNCATED: ends at step 6 of 100");
   CHECK(with("0", {"12.4", "12.1", "12.6", "12.2", "12.5", "12.3"}) == "DEAD: the gradient norm is 0 at all 6 points");
   CHECK(with("0", {"12", "12", "12", "12", "12"}) == "DEAD: the loss is 12 at all 5 points");
+  // The loss of GRPO is 0 by its definition.
+  CHECK(with("1.5", {"0", "0", "0", "0", "0"}) == "TRUNCATED: ends at step 5 of 100");
+  CHECK(with("0", {"0", "0", "0", "0", "0"}) == "DEAD: the loss is 0 at all 5 points");
 }
 
 TEST_CASE("a loss that has grown out of any scale has diverged, although it is finite") {

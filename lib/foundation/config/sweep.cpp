@@ -69,7 +69,7 @@ Parameter parameter_of(const std::string& key, std::int64_t line, const std::vec
     return (part.key != "min" && part.key != "max") || (part.value.IsScalar() && parse_int(part.value.Scalar()));
   };
   if (of_wandb && std::ranges::all_of(parts, whole)) parameter.distribution = Distribution::integer;
-  bool lowest = false, highest = false, distribution = false;
+  bool lowest = false, highest = false, distribution = false, exponents = false;
   for (const Pair& part : parts) {
     if (part.key == "values") {
       add_values(part, file, parameter);
@@ -86,6 +86,7 @@ Parameter parameter_of(const std::string& key, std::int64_t line, const std::vec
       std::string said = scalar(part, file);
       if (said == "categorical" || said == "constant") continue;  // W&B's words for values, and one value
       if (said == "int_uniform") said = "int";
+      exponents = of_wandb && said == "log_uniform";  // W&B's range is from exp(min) to exp(max)
       if (said == "log_uniform_values") said = "log_uniform";
       const auto found = std::ranges::find(kNames, said);
       if (found == kNames.end())
@@ -103,6 +104,7 @@ Parameter parameter_of(const std::string& key, std::int64_t line, const std::vec
   if (!range) return parameter;
   if (!lowest || !highest) throw Error(file, line, key + ": a range needs min and max");
   if (!(parameter.lowest < parameter.highest)) throw Error(file, line, key + ": min must be less than max");
+  if (exponents) parameter.lowest = std::exp(parameter.lowest), parameter.highest = std::exp(parameter.highest);
   if (parameter.distribution == Distribution::log_uniform && !(parameter.lowest > 0))
     throw Error(file, line, key + ": min of a log_uniform range must be more than 0");
   if (parameter.distribution == Distribution::integer) {

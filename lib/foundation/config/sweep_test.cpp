@@ -93,6 +93,13 @@ TEST_CASE("sweep: W&B's and Hydra's are read") {
   REQUIRE(sweep.parameters.size() == 3);
   CHECK(sweep.parameters[0].distribution == Distribution::integer);
   CHECK(sweep.parameters[1].distribution == Distribution::log_uniform);
+  CHECK(sweep.parameters[1].lowest == 1e-4);
+  const Sweep powers = parse_sweep(
+      "program: train.py\nmethod: random\nrun_cap: 4\nparameters: {lr: {distribution: log_uniform, min: -9, max: "
+      "-2}}\n",
+      "s.yaml");
+  CHECK(powers.parameters[0].lowest == doctest::Approx(0.0001234098));
+  CHECK(powers.parameters[0].highest == doctest::Approx(0.1353352832));
   CHECK(sweep.parameters[2].key == "opt.name");
   CHECK(sweep.warnings == std::vector<std::string>{"s.yaml:4: W&B's 'metric' has no effect here"});
   CHECK(error_of("method: bayes\nparameters: {x: {values: [1]}}\n").find("zs-sweep takes grid and random") !=

@@ -80,6 +80,8 @@ END
   line 20 2.5 >run.log.1
   line 30 1.5 >run.log
   run -0 zs-parse run.log run.log.2.gz run.log.1
+  zstd -q run.log.1
+  [ "$(zs-parse run.log run.log.2.gz run.log.1.zst | rows)" = "$(rows <<<"$output")" ]
   [ "$(column step <<<"$output" | xargs)" = "10 20 30" ]
   [ "$(column part <<<"$output" | xargs)" = "2 3" ]
   run -0 zs-parse - <run.log.2.gz

@@ -98,8 +98,7 @@ bool like_log(std::string name) {
       name == "revision_comparison_data.json")
     return false;  // files that zs writes next to logs
   if (registry::is_csv_name(name)) return false;
-  if (name.ends_with(".gz")) name.resize(name.size() - 3);
-  const fs::path plain = name;
+  const fs::path plain = uncompressed_name(name);
   const std::string rotation = plain.extension().string();
   const bool rotated = rotation.size() > 1 && std::all_of(rotation.begin() + 1, rotation.end(), ::isdigit);
   return kEndings.contains((rotated ? plain.stem() : plain).extension().string());
@@ -223,7 +222,7 @@ bool is(const std::string& path, Kind kind) { return is_there(path) && kinds_of(
 std::vector<std::string> traces_in(const std::string& folder) {
   const auto ends = [](const std::string& ending) {
     return [ending](const std::string& name) {
-      return name.ends_with(ending) || name.ends_with(ending + ".gz") || name.ends_with(ending + ".zst");
+      return uncompressed_name(name).ends_with(ending);
     };
   };
   std::vector<std::string> files = files_in(folder, ends(".pt.trace.json"));

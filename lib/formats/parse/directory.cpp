@@ -197,7 +197,7 @@ std::vector<Job> read_directory(const std::string& path) {
       return false;
     };
     const std::string expected = said("log", name + ".log"), detailed = (folder / (name + "_detailed.log")).string();
-    for (const std::string& file : {expected, expected + ".gz", detailed, detailed + ".gz"}) {
+    for (const std::string& file : {expected, expected + ".gz", expected + ".zst", detailed, detailed + ".gz", detailed + ".zst"}) {
       if (job.logs.empty() && follow(file)) job.logs.push_back(file);
     }
     const bool silent = std::ranges::find(batch.silent, name) != batch.silent.end();
@@ -223,9 +223,9 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kDetailed = "_detailed.log";
 
-/// "x.log", "x.log.gz", "x.log.3", "x.log.3.gz".
+/// "x.log", "x.log.gz", "x.log.3", "x.log.3.zst".
 bool is_log(std::string name) {
-  if (name.ends_with(".gz")) name.resize(name.size() - 3);
+  name = uncompressed_name(name);
   while (!name.empty() && name.back() >= '0' && name.back() <= '9') name.pop_back();
   if (name.ends_with(".log.")) name.pop_back();
   return name.size() > 4 && name.ends_with(".log");

@@ -30,11 +30,10 @@ struct LogName {
 
 LogName name_of(const std::string& path) {
   if (path == "-") return {"stdin"};
-  std::string name = std::filesystem::path(path).filename().string();
+  std::string name = uncompressed_name(std::filesystem::path(path).filename().string());
   const auto drop = [&](const std::string& ending) {
     if (name.size() > ending.size() && name.ends_with(ending)) name.resize(name.size() - ending.size());
   };
-  drop(".gz");
   std::int64_t rotation = 0;
   if (const std::size_t point = name.rfind('.'); point != std::string::npos && point > 0) {
     const Token number = value_of(std::string_view(name).substr(point + 1));
@@ -67,8 +66,7 @@ std::string tracked_name_of(const std::string& path, Source source) {
 /// the results of methods; empty for any other file.
 std::vector<std::string> runs_of_table(const std::string& path) {
   constexpr std::size_t kLongest = 1 << 20;  // a table's header
-  std::string name = path;
-  if (name.ends_with(".gz")) name.resize(name.size() - 3);
+  const std::string name = uncompressed_name(path);
   const bool document = name.ends_with(".json");
   if (!(document || name.ends_with(".csv")) || !is_file(path)) return {};
   Input input(path);

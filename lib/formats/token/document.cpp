@@ -35,9 +35,7 @@ std::string division_of(std::string_view name) {
 }  // namespace
 
 bool names_json_lines(std::string name) {
-  for (const char* ending : {".gz", ".zst"}) {
-    if (name.ends_with(ending)) name.resize(name.size() - std::string_view(ending).size());
-  }
+  name = uncompressed_name(name);
   return name.ends_with(".jsonl") || name.ends_with(".ndjson");
 }
 

@@ -15,6 +15,9 @@ namespace zs {
 /// Bytes of memory that one input may use: a quarter of this machine's.
 std::uint64_t most_in_memory();
 
+/// A file's name without the .gz or .zst at its end.
+std::string uncompressed_name(std::string name);
+
 /// A file, or stdin for "-". Gzip and Zstandard are recognised by their first bytes and decompressed. Every failure,
 /// including a directory or a truncated stream, throws Error with the path.
 class Input {

@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "base/words.hpp"
 #include "parse/dialect.hpp"
+#include "parse/names.hpp"
 #include "parse/text.hpp"
 
 namespace zs::parse {
@@ -20,6 +21,8 @@ constexpr std::size_t kLongest = 2000, kKept = 1000;
 struct Pair {
   std::string_view key, value;
   std::size_t at;  ///< of the value
+
+  std::string_view behind(std::string_view line) const { return line.substr(at + value.size()); }
 };
 
 std::vector<Pair> pairs_in(std::string_view line) {
@@ -46,18 +49,26 @@ std::vector<Pair> pairs_in(std::string_view line) {
     }
     const bool near =
         !key.empty() && line.substr(since, at - since).find_first_not_of(" \t:=#[(\"'") == std::string_view::npos;
-    if (near) pairs.push_back({key, number.text, at});
+    const std::string_view behind = line.substr(at + number.text.size());
+    // "2,89" and "1,000" are no numbers that zs knows.
+    const bool grouped = behind.size() > 1 && behind[0] == ',' && is_digit(behind[1]);
+    if (near && !grouped) pairs.push_back({key, number.text, at});
     key = {};
     at += number.text.size();
   }
   return pairs;
 }
 
-std::string_view column_of(std::string_view key) {
+/// "" also where the key or what stands behind the value says another unit than the column has.
+std::string_view column_of(std::string_view key, std::string_view behind) {
   const std::string name = lower(key);
   const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
   if (has("loss") || name == "l") return has("val") ? "valid_loss" : "loss";
   if (has("epoch") || name == "ep") return "epoch";
+  const std::string_view unit = unit_of_key(key);
+  skip_blanks(behind);
+  const std::string_view word = take_key(behind);
+  if ((!unit.empty() && unit != "s") || word == "ms" || word == "us" || word == "min") return {};
   if (has("time") || name == "dt" || name == "t" || name == "sec") return "iteration_time";
   if (name == "lr" || has("learning")) return "learning_rate";
   if (has("step") || has("iter") || name == "it" || name == "batch") return "step";
@@ -69,7 +80,7 @@ int score_of(std::string_view line) {
   int score = 0;
   bool counted = false;
   for (const Pair& pair : pairs_in(line)) {
-    const std::string_view column = column_of(pair.key);
+    const std::string_view column = column_of(pair.key, pair.behind(line));
     score += column == "loss" ? 4 : column == "step" || column == "valid_loss" ? 2 : 1;
     counted = counted || column == "loss" || column == "step" || column == "valid_loss";
   }
@@ -96,10 +107,10 @@ std::string pattern_for(std::string_view line) {
   std::string pattern;
   std::vector<std::string> names;
   for (const Pair& pair : pairs_in(line)) {
-    const std::string name(column_of(pair.key));
+    const std::string name(column_of(pair.key, pair.behind(line)));
     if (name.empty() || std::ranges::find(names, name) != names.end()) continue;
     pattern += (pattern.empty() ? "\\b" : ".*?\\b") + std::string(pair.key) + "[\\s:=#\\[(\"']*(?P<" + name +
-               (name == "step" ? ">\\d+)" : ">[-+.\\w]+)");
+               (name == "step" ? ">\\d+)(?:$|[.,](?:\\D|$)|[^.\\w,])" : ">[-+.\\w]+)(?:$|,(?:\\D|$)|[^-+.\\w,])");
     names.push_back(name);
   }
   const auto has = [&](const char* name) { return std::ranges::find(names, name) != names.end(); };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parse/names.hpp"
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <map>
@@ -82,6 +83,16 @@ ColumnName column_named(std::string_view key) {
   }();
   const auto known = kNames.find(key);
   return known == kNames.end() ? ColumnName{key, 9} : known->second;
+}
+
+std::string_view unit_of_key(std::string_view key) {
+  if (key.ends_with(')')) key.remove_suffix(1);
+  const std::size_t at = key.find_last_of("_ ([/.-");
+  if (at == std::string_view::npos) return {};
+  constexpr std::array kUnits = {"s",   "ms",  "us",  "ns", "min", "h",  "bytes", "kb",  "mb", "gb",
+                                 "kib", "mib", "gib", "KB", "MB",  "GB", "KiB",   "MiB", "GiB"};
+  const std::string_view last = key.substr(at + 1);
+  return std::ranges::find(kUnits, last) == kUnits.end() ? std::string_view() : last;
 }
 
 std::string attribute_named(std::string_view key) { return std::string(attribute::primary(key)); }

@@ -15,6 +15,9 @@ struct ColumnName {
 /// "time" -> iteration_time, "train/loss" -> loss, ...; an unknown key is a column under its own name.
 ColumnName column_named(std::string_view key);
 
+/// The unit at the end of a key, "step_time_ms", "peak (GB)"; "" if there is none.
+std::string_view unit_of_key(std::string_view key);
+
 /// "NUM_PROCESSES" -> "world_size", "model_name" -> "model.name", ...; unknown keys stay as they are.
 std::string attribute_named(std::string_view key);
 /// Python's True and False as true and false; any other value unchanged.

@@ -19,17 +19,6 @@ std::string_view truth(std::string_view word) {
   return {};
 }
 
-/// The unit at the end of a key, "step_time_ms", "peak (GB)"; "" if there is none.
-std::string_view unit_of_key(std::string_view key) {
-  if (key.ends_with(')')) key.remove_suffix(1);
-  const std::size_t at = key.find_last_of("_ ([/.-");
-  if (at == std::string_view::npos) return {};
-  constexpr std::array kUnits = {"s",   "ms",  "us",  "ns", "min", "h",  "bytes", "kb",  "mb", "gb",
-                                 "kib", "mib", "gib", "KB", "MB",  "GB", "KiB",   "MiB", "GiB"};
-  const std::string_view last = key.substr(at + 1);
-  return std::ranges::find(kUnits, last) == kUnits.end() ? std::string_view() : last;
-}
-
 }  // namespace
 
 ColumnName Records::column_of(const Field& field) const {

@@ -236,11 +236,16 @@ double logged_rate(const metric::Run& run, bool tokens) {
     if (value) return *value;
   }
   Sample rates;
-  const metric::Column* const column = run.records.find(tokens ? "tokens_per_second" : "samples_per_second");
+  const metric::Column* column = run.records.find(tokens ? "tokens_per_second" : "samples_per_second");
+  double ranks = 1;
+  if (tokens && !column) {
+    column = run.records.find("tokens_per_second_per_rank");
+    ranks = parse_real(run.attribute("world_size")).value_or(kNan);
+  }
   for (std::size_t row = 0; column && column->type() != metric::Type::text && row < column->size(); ++row) {
     if (!column->absent(row) && std::isfinite(column->real(row))) rates.push_back(column->real(row));
   }
-  return rates.empty() ? kNan : median(rates);
+  return rates.empty() ? kNan : median(rates) * ranks;
 }
 
 double comm_bytes(const Condition& condition) {

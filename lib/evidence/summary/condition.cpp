@@ -90,7 +90,7 @@ std::string Condition::attribute(const std::string& key) const {
 
 /// Whether a run says that it trains on tokens: nothing else makes a loss one of tokens.
 static bool says_tokens(const metric::Run& run) {
-  for (const char* const column : {"tokens", "tokens_per_second"}) {
+  for (const char* const column : {"tokens", "tokens_per_second", "tokens_per_second_per_rank"}) {
     if (run.records.find(column)) return true;
   }
   return !run.attribute("seq_length").empty() || !run.attribute("model.vocab_size").empty();

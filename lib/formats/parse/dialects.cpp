@@ -30,7 +30,7 @@ const std::vector<Entry>& dialects() {
        "torchtitan",
        "[titan] 2025-06-01 12:00:00,123 - root - INFO - step: 10  loss:  4.2691  grad_norm:  1.0613  memory:  "
        "1.03GiB(1.09%)  tps: 12,345  tflops: 12.34  mfu: 3.95%",
-       {"step: "},
+       {"step: ", "Training starts at step"},
        [] { return make_forms("torchtitan"); }},
       {"nanogpt",
        "nanoGPT",

@@ -58,8 +58,10 @@ constexpr auto kForms = std::to_array<Form>({
      " (took "},
     {"llm.c", "validation line", "", "|", " ", "val loss ", "val loss=valid_loss", kOfBefore},
     {"llm.c", "step line", "s:# ", " ", ":", "trl;tel;eval", "trl=loss;tel=valid_loss", kAlone},
-    {"torchtitan", "step line", "validate step:~#  ~", " ", ":", "loss", "loss=valid_loss;memory=peak_reserved_mem"},
-    {"torchtitan", "step line", "step:~#  ~", " ", ":", "loss", "memory=peak_reserved_mem", kFull | kStamped},
+    {"torchtitan", "step line", "validate step:~#  ~", " ", ":", "loss",
+     "loss=valid_loss;memory=peak_reserved_mem;tps=tokens_per_second_per_rank"},
+    {"torchtitan", "step line", "step:~#  ~", " ", ":", "loss",
+     "memory=peak_reserved_mem;tps=tokens_per_second_per_rank", kFull | kStamped},
     {"verl", "step line", "step:# - ", " - ", ":", "", kVerl, kExact},
     {"megatron", "validation line", "validation loss at iteration #*|", "|", ":", "lm loss", kMegatron, kClosed},
     {"megatron", "validation line", "validation loss at *|", "|", ":", "lm loss", kMegatron, kClosed | kOfBefore},
@@ -134,6 +136,8 @@ class Forms : public Dialect {
   bool wants_all() const override { return alone_; }
 
   Verdict read(const Line& line, Emitter& emitter) override {
+    // Of torchtitan: the time since the step before is that of a restart.
+    if (line.text.find("Training starts at step") != std::string_view::npos) logged_.clear();
     for (Row& row : rows_) {
       Headed found;
       if (!find(row, line.text, found)) continue;

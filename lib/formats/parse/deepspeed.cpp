@@ -55,12 +55,12 @@ class DeepSpeed : public Dialect {
     others_ = true;
     alone_.clear();
     if (open_.empty()) {
-      const std::string_view pending_rank = rank_of(pending_prefix_);
+      const std::string pending_rank = rank_of(pending_prefix_);
       if (!rank.empty() && !pending_rank.empty() && rank != pending_rank) return {};
       given_ = std::exchange(pending_, {});
       return fields_of(given_);
     }
-    const std::string_view own_rank = rank_of(open_prefix_);
+    const std::string own_rank = rank_of(open_prefix_);
     const bool same = open_.front().value == step && (rank.empty() || own_rank.empty() || rank == own_rank);
     if (!same) return emit(emitter), std::vector<Field>{};
     given_ = std::exchange(open_, {});
@@ -116,7 +116,7 @@ class DeepSpeed : public Dialect {
     pending_.clear();
     alone_.clear();
     // The throughput line does not say its rank.
-    const std::string_view rank = rank_of(prefix), open_rank = rank_of(open_prefix_);
+    const std::string rank = rank_of(prefix), open_rank = rank_of(open_prefix_);
     if (!open_.empty() && open_.front().value == step && (rank == open_rank || rank.empty() || open_rank.empty())) {
       if (open_rank.empty()) open_prefix_ = prefix;
       return;

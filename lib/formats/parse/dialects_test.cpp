@@ -261,10 +261,74 @@ TEST_CASE("commas between thousands are read where torchtitan writes them, in gr
   CHECK(outcome_of("step: 10  loss:  4.5  tps: 3\n[titan] 2025-06-01 12:00:00,1 - root - INFO - Training completed\n")
             .out.values.at("exit_state=")
             .count("finished") == 1);
-  CHECK(tps("12,345").out.values.at("tokens_per_second").count("12345") == 1);
-  CHECK(tps("1,012,345").out.values.at("tokens_per_second").count("1012345") == 1);
+  CHECK(tps("12,345").out.values.at("tokens_per_second_per_rank").count("12345") == 1);
+  CHECK(tps("1,012,345").out.values.at("tokens_per_second_per_rank").count("1012345") == 1);
   CHECK(tps("345").out.values.at("tflops").count("1234.56") == 1);
   for (const char* const wrong : {"12,34", "1234,567", "12,3456", "1,234.5,678"}) CHECK(tps(wrong).stats.faulty == 1);
+}
+
+/// A bar of the Trainer at a step of `total`.
+std::string bar(int step, int total, const std::string& rest) {
+  return "\r  9%|#  | " + std::to_string(step) + "/" + std::to_string(total) + " [" + rest + "]";
+}
+/// The loss, written through the bar, which is drawn again behind it.
+std::string loss(const std::string& epoch, int step, int total, const std::string& rest) {
+  return "\r      \r{'loss': '2.5', 'epoch': '" + epoch + "'}\n" + bar(step, total, rest);
+}
+
+TEST_CASE("huggingface: the bar behind a loss has its step, the one in front may be old") {
+  const Outcome fast =
+      outcome_of(bar(0, 600, "00:00<?, ?it/s") + bar(37, 600, "00:00<00:02, 250it/s") +
+                 loss("0.5", 50, 600, "00:00<00:02, 250it/s") + bar(74, 600, "00:00<00:02, 250it/s") +
+                 loss("1", 100, 600, "00:00<00:02, 250it/s") + bar(149, 600, "00:00<00:02, 250it/s") +
+                 "\r   \r{'eval_loss': '2', 'epoch': '1.5'}\n" + bar(150, 600, "00:00<00:02, 250it/s"));
+  CHECK(fast.out.values.at("step") == std::set<std::string>{"50", "100", "150"});
+  CHECK(fast.out.values.at("epochs") == std::set<std::string>{"0.5", "1", "1.5"});
+  CHECK(fast.out.values.at("iteration_time") == std::set<std::string>{"0.004"});
+  CHECK(fast.stats.faulty == 0);
+  // Losses that come late and in a heap have the bar in front of them, and those behind it are counted by epochs.
+  const Outcome late =
+      outcome_of(bar(10, 60, "00:05<00:25, 2.00it/s") + "{'loss': 2.5, 'epoch': 0.5}\n{'loss': 2.4, 'epoch': 1.0}\n" +
+                 bar(22, 60, "00:11<00:25, 2.00it/s"));
+  CHECK(late.out.values.at("step") == std::set<std::string>{"10", "20"});
+}
+
+TEST_CASE("huggingface: behind a resume or an evaluation the rate of the bar is no time of a step") {
+  const Outcome resumed = outcome_of(bar(0, 40, "00:00<?, ?it/s") + bar(21, 40, "00:00<00:00, 150it/s") +
+                                     loss("2.4", 24, 40, "00:06<00:01, 140it/s") + bar(27, 40, "00:12<00:01, 120it/s") +
+                                     loss("2.8", 28, 40, "00:18<00:01, 120it/s"));
+  CHECK(resumed.out.values.at("step") == std::set<std::string>{"24", "28"});
+  CHECK(resumed.out.values.at("iteration_time") == std::set<std::string>{"3"});  // 12 s for 4 steps
+  const Outcome evaluated =
+      outcome_of(bar(1, 40, "00:01<00:40, 1.00s/it") + loss("0.1", 2, 40, "00:02<00:40, 1.00s/it") +
+                 bar(1, 9, "00:01<00:40, 5.00s/it") + "\r   \r{'eval_loss': 2.0, 'epoch': 0.1}\n" +
+                 bar(2, 40, "00:29<00:40, 9.00s/it") + bar(3, 40, "00:30<00:40, 9.00s/it") +
+                 loss("0.2", 4, 40, "00:31<00:40, 8.00s/it"));
+  CHECK(evaluated.out.values.at("step") == std::set<std::string>{"2", "4"});
+  CHECK(evaluated.out.values.at("iteration_time") == std::set<std::string>{"1"});
+}
+
+TEST_CASE("huggingface: a text among the values is one, and no fault") {
+  const Outcome swift =
+      outcome_of("{'loss': 2.5, 'epoch': 0.01, 'global_step/max_steps': '5/1000', 'percentage': '0.50%'}\n");
+  CHECK(swift.stats.faulty == 0);
+  CHECK(swift.out.values.at("step") == std::set<std::string>{"5"});
+  CHECK(swift.out.values.at("expected_steps=") == std::set<std::string>{"1000"});
+}
+
+TEST_CASE("torchtitan: the time between the last step and a restart is that of no step") {
+  const auto line = [](const std::string& time, const std::string& step) {
+    return "[titan] 2025-06-01 " + time + ",000 - root - INFO - step: " + step + "  loss:  4.5  tps: 3\n";
+  };
+  const Outcome out = outcome_of(line("12:00:01", "1") + line("12:00:03", "2") +
+                                 "[titan] 2025-06-01 13:00:00,000 - root - INFO - Training starts at step 3\n" +
+                                 line("13:00:02", "3") + line("13:00:04", "4"));
+  CHECK(out.out.values.at("iteration_time") == std::set<std::string>{"2"});
+}
+
+TEST_CASE("general: a line with two steps is torn") {
+  CHECK(outcome_of("step 1 loss 4.0 lr 0.1\nstep 3 step 2 loss 3.85 lr 0.1\n").stats.faulty == 1);
+  CHECK(outcome_of("step 1 loss 4.0 lr 0.1\nstep 2 step 2 loss 3.85 lr 0.1\n").stats.faulty == 0);
 }
 
 TEST_CASE("a byte order mark and CRLF hide nothing") {

@@ -80,5 +80,14 @@ TEST_CASE("failure: launchers and Slurm tell of signals, memory and time; ranks 
   CHECK(reason_of("all went well\n").empty());
 }
 
+TEST_CASE("failure: an exception before the line that says that all ended well was caught") {
+  const std::string caught = "Traceback (most recent call last):\nValueError: no network\nstep 2 loss 2.4 lr 0.1\n";
+  const std::string well = "{'train_runtime': 100.0, 'train_loss': 2.45, 'epoch': 1.0}\n";
+  CHECK(reason_of(caught) == "ValueError: no network");
+  CHECK(reason_of(caught + well).empty());
+  CHECK(reason_of(well + caught) == "ValueError: no network");
+  CHECK(reason_of(caught + well + "srun: error: n1: task 0: Exited with exit code 1\n") == "ValueError: no network");
+}
+
 }  // namespace
 }  // namespace zs::parse

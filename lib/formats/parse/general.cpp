@@ -103,6 +103,11 @@ class General : public Dialect {
     for (Field& field : found.fields) {
       if (of_valid && field.key != "num_updates") field.key = made_.emplace_back("valid_" + std::string(field.key));
     }
+    const bool by_step = lower(text.substr(found.prefix.size(), 4)) == "step";
+    const auto again = std::ranges::find(found.fields, "step", &Field::key);
+    if (by_step && again != found.fields.end() && again->value != found.step)
+      return {false, "malformed step line: it has two steps, " + std::string(found.step) + " and " +
+                         std::string(again->value)};
     if (!found.has_loss && !read_loss_before(found)) return {false, matched_ || !line.ended ? fault : ""};
     return record(line, found, emitter, fault);
   }

@@ -3,10 +3,15 @@
 //   {'loss': 2.075, 'grad_norm': 1.25, 'learning_rate': 0.0002329900014453396, 'epoch': 0.04}
 //   {'eval_loss': 1.9, 'eval_runtime': 12.3, 'eval_samples_per_second': 81.3, 'epoch': 1.0}
 //   {'train_runtime': 100.0, 'train_samples_per_second': 12.5, 'train_loss': 0.5, 'epoch': 3.0}
-// They have no step and no time: these are taken from the progress bar in front, "10/500 [00:05<04:20,  1.88it/s]".
+// They have no step and no time: these are taken from the progress bar, "10/500 [00:05<04:20,  1.88it/s]".
+//
+// The bar is drawn at most ten times a second, and more seldom after a resume, so the one in front of a loss may be
+// old. Trainer writes the loss through the bar, which is drawn again right behind it, with the step of the loss. Where
+// both come through different pipes, the losses come late and in heaps: then the bar in front is all there is.
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "base/number.hpp"
 #include "parse/dialect.hpp"
@@ -15,8 +20,19 @@ namespace zs::parse {
 namespace {
 
 struct Bar {
-  std::string step, total, seconds;  // seconds of a step, as the bar says; "" if it does not
+  std::string step, total;
+  std::int64_t elapsed = 0;  // seconds
+  std::string seconds;       // of a step, as the bar says; "" if it does not
 };
+
+/// The seconds of "00:05" or "1:02:03".
+std::int64_t elapsed_of(std::string_view text) {
+  std::int64_t seconds = 0;
+  do {
+    seconds = seconds * 60 + parse_int(take_digits(text)).value_or(0);
+  } while (skip(text, ":"));
+  return seconds;
+}
 
 /// The seconds of a step in the rest of a bar: "00:05<04:20,  1.88it/s]", "00:05<04:20,  1.05s/it]".
 std::string seconds_of(std::string_view rest) {
@@ -38,21 +54,56 @@ std::optional<Bar> bar_of(std::string_view text) {
     std::string_view rest = text.substr(slash + 1);
     const std::string_view total = take_digits(rest);
     if (first < slash && !total.empty() && rest.starts_with(" ["))
-      return Bar{std::string(text.substr(first, slash - first)), std::string(total), seconds_of(rest.substr(2))};
+      return Bar{std::string(text.substr(first, slash - first)), std::string(total), elapsed_of(rest.substr(2)),
+                 seconds_of(rest.substr(2))};
   }
   return {};
 }
+
+/// The time of a step. A bar says a smoothed rate, which is wrong for long behind a pause for an evaluation, and behind
+/// a resume, where the bar jumps.
+class Pace {
+ public:
+  void see(const Bar& bar) {
+    const std::int64_t step = parse_int(bar.step).value_or(0);
+    if (step > step_) ++drawn_;
+    if (step < step_) {
+      disturb();
+    } else if (step_ == 0 && step > 1) {  // a fast training, or one that was resumed: the next bar tells
+      jumped_ = step;
+    } else if (jumped_ > 0 && step > step_) {
+      if ((step - step_) * 4 < jumped_) disturb();
+      jumped_ = 0;
+    }
+    step_ = step;
+  }
+  /// What takes time, but is no step.
+  void disturb() { drawn_ = 0, mark_.reset(); }
+  /// Of the steps up to that of a loss, with the bar behind or in front of it; "" if it cannot be told.
+  std::string of(const Bar& bar) {
+    const std::optional<Bar> before = std::exchange(mark_, bar);
+    constexpr int kSettled = 40;  // bars: 0.7 ** 40 of what disturbed is left
+    if (drawn_ >= kSettled && jumped_ == 0) return bar.seconds;
+    if (!before) return "";
+    const std::int64_t steps = parse_int(bar.step).value_or(0) - parse_int(before->step).value_or(0),
+                       seconds = bar.elapsed - before->elapsed;
+    constexpr std::int64_t kLong = 10;  // for whole seconds to be exact enough
+    return steps > 0 && seconds >= kLong ? to_rounded_text(static_cast<double>(seconds) / static_cast<double>(steps), 6)
+                                         : "";
+  }
+
+ private:
+  std::int64_t step_ = 0, jumped_ = 0;
+  int drawn_ = 1 << 20;      // bars since a disturbance
+  std::optional<Bar> mark_;  // of the last loss, if nothing disturbed since
+};
 
 class HuggingFace : public Dialect {
  public:
   Verdict read(const Line& line, Emitter& emitter) override {
     const std::string_view text = line.text;
     const std::size_t brace = text.find("{'");
-    if (const auto bar = bar_of(text.substr(0, brace))) {
-      last_ = *bar;
-      if (total_ == bar->total) step_ = bar->step;
-      if (total_ == bar->total && step_ == total_) emitter.attribute("summary.steps", step_, true);
-    }
+    if (const auto bar = bar_of(text.substr(0, brace))) see(*bar, emitter);
     if (brace == std::string_view::npos) return {};
     std::vector<Field> pairs;
     std::string_view rest = text.substr(brace + 1);
@@ -64,16 +115,52 @@ class HuggingFace : public Dialect {
     const bool suspect = text.substr(brace).starts_with("{'loss'") || text.substr(brace).starts_with("{'eval_loss'");
     if (!metric && !closing) return {false, suspect ? "malformed Trainer line: " + fault : ""};
     if (!whole && (pairs.empty() || !suspect)) return {};
+    finish(emitter);  // the loss before, if no bar came
     if (closing) {
       for (const Field& pair : pairs) emitter.attribute("summary." + std::string(pair.key), pair.value, true);
       emitter.attribute("exit_state", "finished");
     } else {
-      record(pairs, find("loss") != pairs.end(), text.substr(0, brace), line, emitter);
+      const bool training = find("loss") != pairs.end();
+      Waiting made{line.number, std::string(text), brace, training, training ? last_.total : total_};
+      if (!training) pace_.disturb();
+      const bool apart = fresh_ && !bar_of(text.substr(0, brace));  // from the bar in front
+      if (apart && !made.total.empty())
+        waiting_ = std::move(made);
+      else
+        record(made, last_, false, emitter);
     }
+    fresh_ = false;
     return {true, whole ? "" : "malformed Trainer line: " + fault};
+  }
+  bool holds() const override { return waiting_.has_value(); }
+  void finish(Emitter& emitter) override {
+    if (waiting_) record(*std::exchange(waiting_, {}), last_, false, emitter);
   }
 
  private:
+  /// A line of metrics.
+  struct Waiting {
+    std::int64_t number;
+    std::string text;
+    std::size_t brace;
+    bool training;      // it has a loss of the training
+    std::string total;  // of the bar that it waits for
+  };
+
+  void see(const Bar& bar, Emitter& emitter) {
+    const bool of_training = total_.empty() || total_ == bar.total;
+    if (total_.empty() && last_.total != bar.total) pace_ = Pace();  // data sets and weights were loaded with bars
+    if (of_training)
+      pace_.see(bar);
+    else
+      pace_.disturb();
+    if (waiting_ && bar.total == waiting_->total) record(*std::exchange(waiting_, {}), bar, true, emitter);
+    last_ = bar;
+    fresh_ = true;
+    if (total_ == bar.total) step_ = bar.step;
+    if (total_ == bar.total && step_ == total_) emitter.attribute("summary.steps", step_, true);
+  }
+
   /// Reads 'key': value up to the closing brace; false at anything else.
   static bool read_pairs(std::string_view& rest, std::vector<Field>& pairs, std::string& fault) {
     while (true) {
@@ -84,44 +171,71 @@ class HuggingFace : public Dialect {
       rest.remove_prefix(quote + 1);
       if (!skip(rest, ": ")) return fault = "no value of '" + std::string(key) + "'", false;
       const bool quoted = skip(rest, "'");  // newer versions print texts
-      const Token value = take_number(rest);
-      if (value.text.empty()) return fault = "no number as '" + std::string(key) + "'", false;
-      const bool ends = (!quoted || skip(rest, "'")) && (rest.starts_with(", '") || rest.starts_with('}'));
-      if (!ends) {
+      const std::string_view from = rest;
+      Token value = take_number(rest);
+      const auto ends = [&] {
+        return (!quoted || skip(rest, "'")) && (rest.starts_with(", '") || rest.starts_with('}'));
+      };
+      bool whole = !value.text.empty() && ends();
+      if (!whole && quoted && from.find('\'') != std::string_view::npos) {  // "5/1000", "0.50%"
+        value = {from.substr(0, from.find('\'')), Kind::word};
+        rest = from.substr(value.text.size());
+        whole = ends();
+      }
+      if (!whole) {
+        if (value.text.empty()) return fault = "no number as '" + std::string(key) + "'", false;
         const char* const what = rest.empty() ? "it is cut within" : "other text within";
         return fault = std::string(what) + " the value of '" + std::string(key) + "'", false;
       }
-      pairs.push_back({key, value.text, value.kind});
+      // A text of 1.0 is "1".
+      const bool real = value.kind == Kind::integer && quoted && key == "epoch";
+      pairs.push_back({key, value.text, real ? Kind::real : value.kind});
       if (skip(rest, "}")) return true;
       if (!skip(rest, ", ")) return fault = "it is cut behind '" + std::string(key) + "'", false;
     }
   }
 
-  void record(std::vector<Field>& pairs, bool training, std::string_view prefix, const Line& line, Emitter& emitter) {
-    if (training && !last_.total.empty()) {  // the bar before a training loss counts the steps
-      total_ = last_.total;
-      step_ = counted(last_.step, pairs);
+  /// `exact`: the bar is drawn behind the line, with its step.
+  void record(const Waiting& line, const Bar& bar, bool exact, Emitter& emitter) {
+    std::vector<Field> pairs;
+    std::string_view rest = std::string_view(line.text).substr(line.brace + 1);
+    std::string fault, seconds;
+    read_pairs(rest, pairs, fault);
+    if (line.training && !bar.total.empty()) {
+      total_ = bar.total;
+      step_ = counted(bar.step, exact, pairs);
+      seconds = pace_.of(bar);
       emitter.attribute("expected_steps", total_);
       if (step_ == total_) emitter.attribute("summary.steps", step_, true);
+    } else if (exact) {
+      step_ = bar.step;
     }
     std::vector<Field> fields;
     if (!step_.empty()) fields.push_back({"step", step_, Kind::integer});
-    if (training && !last_.seconds.empty()) fields.push_back({"iteration_time", last_.seconds, Kind::real});
+    if (!seconds.empty()) fields.push_back({"iteration_time", seconds, Kind::real});
     for (const Field& pair : pairs) {
       if (pair.key == "step" && !step_.empty()) continue;
+      if (pair.key == "global_step/max_steps") {  // of ms-swift: "5/1000"
+        std::string_view total = pair.value;
+        const std::string_view step = take_digits(total);
+        if (step.empty() || !skip(total, "/") || parse_int(total).value_or(0) <= 0) continue;
+        if (step_.empty()) fields.push_back({"step", step, Kind::integer});
+        if (total_.empty()) emitter.attribute("expected_steps", total);
+        continue;
+      }
       fields.push_back(pair);
     }
-    emitter.record(fields, prefix, line.number);
+    emitter.record(fields, std::string_view(line.text).substr(0, line.brace), line.number);
   }
 
-  /// The step of a training loss. The bar and the losses are written to different files, so a bar may be late: if it
-  /// has not advanced since the previous loss, the epoch gives the number of steps between the two losses.
-  std::string counted(const std::string& step, const std::vector<Field>& pairs) {
+  /// The step of a training loss. A bar in front may be late: if it has not advanced since the previous loss, the epoch
+  /// gives the number of steps between the two losses.
+  std::string counted(const std::string& step, bool exact, const std::vector<Field>& pairs) {
     const auto at = std::ranges::find_if(pairs, [](const Field& pair) { return pair.key == "epoch"; });
     const double epoch = at == pairs.end() ? 0 : parse_real(at->value).value_or(0);
     auto number = parse_int(step);
     if (!(epoch > 0) || !number) return step;
-    if (epoch_ > 0 && epoch > epoch_ && *number <= counted_)
+    if (!exact && epoch_ > 0 && epoch > epoch_ && *number <= counted_)
       number = std::clamp<std::int64_t>(std::llround(epoch * static_cast<double>(counted_) / epoch_), counted_ + 1,
                                         std::max(counted_ + 1, parse_int(last_.total).value_or(0)));
     epoch_ = epoch, counted_ = *number;
@@ -129,6 +243,9 @@ class HuggingFace : public Dialect {
   }
 
   Bar last_;
+  bool fresh_ = false;  // a bar came since the last line of metrics
+  std::optional<Waiting> waiting_;
+  Pace pace_;
   std::string total_, step_;
   double epoch_ = 0;          // of the last training loss
   std::int64_t counted_ = 0;  // its step

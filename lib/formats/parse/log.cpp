@@ -76,11 +76,19 @@ void LogReader::read(const std::string& path) {
     number_ = 1;
     recent_.clear();
     wants_all_ = true;
+    finished_ = 0;
     ++parts_;
     read_part(source);
     close_line();
     for (hint_ = 0; hint_ < readers_.size(); ++hint_) readers_[hint_].dialect->finish(*this);
     hint_ = 0;
+    // An exception of before the line that says that all ended well was caught; launchers say how a rank ended.
+    const auto error = attributes_.find("error_line");
+    if (error != attributes_.end() && parse_int(error->second).value_or(finished_) < finished_ &&
+        !attributes_.contains("exit_code")) {
+      forget_end();
+      attributes_["exit_state"] = "finished";
+    }
     const std::string part = parts_ == 1 ? "" : "." + std::to_string(parts_);
     attributes_["source" + part] = path_;
     attributes_["source_" + checksum->name() + part] = checksum->text();
@@ -244,6 +252,7 @@ void LogReader::attribute(std::string_view key, std::string_view value, bool rep
   const std::string name = attribute_named(key);
   if (name.empty()) return;  // "a=1 =b": what has no name says nothing
   const std::string text(attribute_value(value));
+  if (name == "exit_state" && text == "finished") finished_ = number_;
   if (replace) {
     attributes_[name] = text;
   } else {
@@ -276,7 +285,8 @@ std::vector<Field> LogReader::held_by_others(const std::vector<Field>& fields, s
 }
 
 void LogReader::record(const std::vector<Field>& fields, std::string_view prefix, std::int64_t line) {
-  Records::Place place{prefix.empty() ? prefix : rank_of(prefix), line, parts_};
+  const std::string rank = prefix.empty() ? "" : rank_of(prefix);
+  Records::Place place{rank, line, parts_};
   const std::vector<Field> held = held_by_others(fields, place.rank);  // may make another record
   std::vector<Field>& kept = kept_;
   kept = fields;

@@ -112,6 +112,7 @@ class LogReader : private Emitter {
   int parts_ = 0;
   std::int64_t bytes_ = 0;
   std::int64_t number_ = 1;                          // of the current line
+  std::int64_t finished_ = 0;                        // the line that says that the training ended well
   std::int64_t classed_ = 0;                         // the line that class_ belongs to
   std::deque<std::pair<std::int64_t, int>> recent_;  // lines with a class, for which a fault may still follow
   int class_ = -1;                                   // index of the dialect, or -2 for a faulty line

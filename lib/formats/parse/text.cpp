@@ -172,7 +172,7 @@ std::string_view without_escapes(std::string_view text, std::string& storage) {
   return storage;
 }
 
-std::string_view rank_of(std::string_view prefix) {
+std::string rank_of(std::string_view prefix) {
   const auto taken = [](std::string_view& rest) -> std::string_view {
     const std::string_view digits = take_digits(rest);
     return digits.size() <= kLongestRank ? digits : std::string_view{};
@@ -186,18 +186,21 @@ std::string_view rank_of(std::string_view prefix) {
   for (const std::string_view head : kHeads) {
     const std::size_t at = prefix.find(head);
     if (at == std::string_view::npos) continue;
-    if (const std::string_view rank = number_after(at + head.size()); !rank.empty()) return rank;
+    const std::string_view rank = number_after(at + head.size());
+    if (rank.empty()) continue;
+    const auto task = head == "[default" ? parse_int(rank_of(prefix.substr(0, at))) : std::nullopt;
+    return task ? to_text(*task * 1000 + parse_int(rank).value_or(0)) : std::string(rank);
   }
   std::string_view rest = prefix;  // [1,3]<stdout>: of mpirun --tag-output, 3: of srun --label
   if (skip(rest, "[") && !take_number(rest).text.empty() && skip(rest, ",")) {
     const std::string_view rank = taken(rest);
-    return rest.starts_with("]<std") ? rank : std::string_view{};
+    return std::string(rest.starts_with("]<std") ? rank : std::string_view());
   }
   rest = prefix;
   skip_blanks(rest);
   skip(rest, "rank ");
   const std::string_view rank = taken(rest);
-  return rest.starts_with(": ") || rest == ":" ? rank : std::string_view{};
+  return std::string(rest.starts_with(": ") || rest == ":" ? rank : std::string_view());
 }
 
 RankLine rank_line(std::string_view line) {

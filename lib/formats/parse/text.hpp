@@ -68,9 +68,10 @@ std::string bytes_of(std::string_view number, std::string_view unit);
 std::string_view without_escapes(std::string_view text, std::string& storage);
 
 /// The rank in a launcher's prefix ("[rank3]:", "[default3]:", "3: ", "[1,3]<stdout>:", "[Rank 3]"), as text; empty if
-/// there is none. Only digits, at most kLongestRank of them: a longer number is a time.
+/// there is none. Only digits, at most kLongestRank of them: a longer number is a time. Behind the task of srun
+/// --label, "1: [default3]:", 3 is a rank of that task's node alone: it becomes 1003.
 constexpr std::size_t kLongestRank = 9;
-std::string_view rank_of(std::string_view prefix);
+std::string rank_of(std::string_view prefix);
 
 /// A line with PyTorch's mark of a rank: "[rank3]: KeyError: 'loss'".
 struct RankLine {

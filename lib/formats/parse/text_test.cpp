@@ -64,6 +64,9 @@ TEST_CASE("rank_of knows the prefixes of launchers") {
   CHECK(rank_of("[rank3]: ") == "3");
   CHECK(rank_of("[default12]:") == "12");
   CHECK(rank_of("7: ") == "7");
+  CHECK(rank_of("1: [default3]:") == "1003");
+  CHECK(rank_of("0: [default3]:") == "3");
+  CHECK(rank_of("1: [rank9]: ") == "9");
   CHECK(rank_of("[rank-3]: ").empty());
   CHECK(rank_of("[1,2.5]<stdout>:").empty());
   CHECK(rank_of("[1,-3]<stdout>:").empty());

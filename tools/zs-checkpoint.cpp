@@ -134,6 +134,7 @@ Status verify(const Args& args, const std::string& path) {
                  {"checksums", zs::to_text(checked.checksums)},
                  {"masters rounded", zs::to_text(checked.rounded)},
                  {"faults", zs::to_text(static_cast<std::int64_t>(read.faults.size()))}};
+  for (const std::string& what : checked.not_checked) found.lines.emplace_back("not checked", what);
   found.tables.emplace_back("kinds", state::kinds(read));
   found.faults = read.faults;
   return print(args, found, Status::done);

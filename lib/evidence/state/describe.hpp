@@ -34,6 +34,7 @@ std::vector<std::pair<std::string, const Whole*>> tensors_of(const Parameter& pa
 /// The counts of verify().
 struct Checked {
   std::int64_t tensors = 0, elements = 0, checksums = 0, rounded = 0, paddings = 0;
+  std::vector<std::string> not_checked{};  ///< what the checkpoint does not say enough for
 };
 /// Reads every element and checks: shards join without gaps, checksums match, numbers are finite, second moments are
 /// not negative, 16-bit weights are the rounded masters, padding is zero. Adds violations to the faults of the state.

@@ -125,6 +125,11 @@ class Verifier {
   /// losses are scaled some trainers do not count the skipped ones.
   void steps() {
     if (!state_.step) return;
+    if (state_.optimizers > 1) {  // Lightning counts the steps of all together, other trainers do not
+      checked_.not_checked.push_back("the steps of " + to_text(static_cast<std::int64_t>(state_.optimizers)) +
+                                     " optimizers, against those of the training");
+      return;
+    }
     const auto due = static_cast<double>(*state_.step - state_.skipped.value_or(0));
     const bool scaled = !state_.skipped && std::ranges::any_of(state_.facts, [](const auto& fact) {
       return checkpoints::kind_of(fact.first) == "scaler";

@@ -28,7 +28,7 @@ void Reader::unpartitioned(const Opened& file) {
     fault(file.name, "its optimizer's state is of a form that zs does not know");
     return;
   }
-  add_optimizer(state_, dict, file.name);
+  add_optimizer(state_, {{file.name, dict}});
   const auto& groups = list_of(held->find("fp32_groups"));
   const auto& param_groups = list_of(dict.find("param_groups"));
   for (std::size_t group = 0; group < groups.size() && group < param_groups.size(); ++group) {

@@ -96,6 +96,11 @@ void add_facts(State& into, const std::string& name, const Value& value) {
   for (const Item& item : dict->items) add_facts(into, name + "." + key_text(item.key), item.value);
 }
 
+void add_schedules(State& into, const std::vector<Value>& schedules) {
+  for (std::size_t i = 0; i < schedules.size(); ++i)
+    add_facts(into, schedules.size() > 1 ? "schedule." + std::to_string(i) : "schedule", schedules[i]);
+}
+
 void add_json(std::map<std::string, std::string>& into, const std::string& name, const nlohmann::json& value) {
   if (!value.is_structured() || value.empty()) {
     into[name] = value.is_string()         ? value.get<std::string>()

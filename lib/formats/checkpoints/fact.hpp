@@ -18,6 +18,9 @@ std::string text_of(const tensorfile::Value& value);
 /// Adds every value within `value` as a fact: `name` and its keys joined by dots.
 void add_facts(State& into, const std::string& name, const tensorfile::Value& value);
 
+/// Adds the learning rate schedules: "schedule.last_epoch" of one; "schedule.0.last_epoch" of the first of several.
+void add_schedules(State& into, const std::vector<tensorfile::Value>& schedules);
+
 /// Adds every value of a JSON document, also an empty list or object: `name` and its keys joined by dots. 1.0 is 1.
 void add_json(std::map<std::string, std::string>& into, const std::string& name, const nlohmann::json& value);
 

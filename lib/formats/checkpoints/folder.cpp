@@ -116,15 +116,27 @@ class Folder {
       took(file);
       state_.attempt([&] { add_safetensors(state_, path(file)); });
     }
-    for (const std::string& name : {states_ + "optimizer.pt", states_ + "optimizer.bin"}) {
-      if (!has(name)) continue;
+    std::vector<std::pair<std::string, Value>> dicts;
+    for (const std::string& name : numbered("optimizer")) {
       const auto value = open(name);
       if (!value) continue;
       if (is_optimizer(&*value))
-        add_optimizer(state_, *value, name);
+        dicts.emplace_back(name, *value);
       else
         state_.fault(path(name), "holds no optimizer's state dict");
     }
+    if (!dicts.empty()) add_optimizer(state_, dicts);
+  }
+
+  /// The files of one or of several optimizers or schedules: Accelerate writes optimizer.bin, optimizer_1.bin, ...
+  std::vector<std::string> numbered(const std::string& stem) const {
+    std::vector<std::string> found;
+    for (const char* const end : {".pt", ".bin"}) {
+      if (has(states_ + stem + end)) found.push_back(states_ + stem + end);
+    }
+    for (int number = 1; has(states_ + stem + "_" + std::to_string(number) + ".bin"); ++number)
+      found.push_back(states_ + stem + "_" + std::to_string(number) + ".bin");
+    return found;
   }
 
   void rest() {
@@ -132,10 +144,11 @@ class Folder {
     for (const char* const name : {"gradients.pt", "gradient_norms.pt", "config.json"}) {
       if (has(name)) took(name);
     }
-    for (const std::string& name : {states_ + "scheduler.pt", states_ + "scheduler.bin"}) {
-      if (!has(name)) continue;
-      if (const auto value = open(name)) add_facts(state_, "schedule", *value);
+    std::vector<Value> schedules;
+    for (const std::string& name : numbered("scheduler")) {
+      if (const auto value = open(name)) schedules.push_back(*value);
     }
+    add_schedules(state_, schedules);
     if (const std::string file = states_ + "scaler.pt"; has(file)) {
       if (const auto value = open(file)) add_facts(state_, "scaler", *value);
     }

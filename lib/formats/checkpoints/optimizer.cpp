@@ -91,13 +91,13 @@ const Tensor* largest(const Value& state) {
   return best;
 }
 
-void add_state(Parameter& parameter, const Value& state, const std::string& file, int rank) {
+void add_state(Parameter& parameter, const Value& state, const std::string& file) {
   for (const Item& item : items_of(&state)) {
     const std::string key = key_text(item.key);
     if (key == "step") {
       parameter.step = number_of(&item.value);
     } else if (const Tensor* const tensor = item.value.get<Tensor>()) {
-      parameter.moments[key] = whole(*tensor, file, rank);
+      parameter.moments[key] = whole(*tensor, file);
     } else if (!item.value.is_none()) {
       parameter.hyper[key] = text_of(item.value);
     }
@@ -148,46 +148,56 @@ std::map<std::string, std::string> hyper_of(const Value& group) {
   return settings;
 }
 
-void add_optimizer(State& into, const Value& dict, const std::string& file, int rank) {
-  const Dict& states = *dict.find("state")->get<Dict>();
-  std::map<std::string, const Value*> by_id;
-  for (const Item& item : states.items) by_id[key_text(item.key)] = &item.value;
-  std::vector<std::vector<std::string>> ids;
-  std::set<std::string> known_ids;
-  std::vector<std::map<std::string, std::string>> hyper;
-  std::vector<std::string> named;
-  bool numbers = true;
-  for (const Value& group : list_of(dict.find("param_groups"))) {
-    hyper.push_back(hyper_of(group));
-    auto& list = ids.emplace_back();
-    for (const Value& id : list_of(group.find("params"))) {
-      if (id.get<std::string>()) numbers = false;
-      list.push_back(key_text(id));
-      if (!known_ids.insert(list.back()).second)
-        into.fault(into.folder + "/" + file, "has the settings of parameter " + list.back() + " twice");
-    }
-  }
-  const auto settle = [&](const std::string& name, const std::string& id, std::size_t group) {
-    Parameter& parameter = into.parameter(name);
-    parameter.hyper = hyper[group];
-    parameter.group = static_cast<int>(group);
-    if (const auto found = by_id.find(id); found != by_id.end()) add_state(parameter, *found->second, file, rank);
+void add_optimizer(State& into, const std::vector<std::pair<std::string, Value>>& dicts) {
+  struct Group {
+    std::string file;
+    std::map<std::string, std::string> hyper;
+    std::vector<std::string> ids;
+    std::vector<const Value*> states;  // null where a parameter has none
   };
-  if (!numbers) {
-    for (std::size_t group = 0; group < ids.size(); ++group) {
-      for (const std::string& id : ids[group]) settle(id, id, group);
+  std::vector<Group> groups;
+  bool numbers = true, stateless = true;
+  into.optimizers = dicts.size();
+  for (std::size_t number = 0; number < dicts.size(); ++number) {
+    const auto& [file, dict] = dicts[number];
+    // The numbers of each optimizer begin with 0.
+    const std::string lead = dicts.size() > 1 ? std::to_string(number) + "." : "";
+    std::map<std::string, const Value*> by_id;
+    for (const Item& item : items_of(dict.find("state"))) by_id[key_text(item.key)] = &item.value;
+    stateless = stateless && by_id.empty();
+    std::set<std::string> known_ids;
+    for (const Value& listed : list_of(dict.find("param_groups"))) {
+      Group& group = groups.emplace_back(file, hyper_of(listed));
+      for (const Value& id : list_of(listed.find("params"))) {
+        const std::string text = key_text(id);
+        if (id.get<std::string>()) numbers = false;
+        group.ids.push_back(id.get<std::string>() ? text : lead + text);
+        group.states.push_back(by_id.contains(text) ? by_id.at(text) : nullptr);
+        if (!known_ids.insert(text).second)
+          into.fault(into.folder + "/" + file, "has the settings of parameter " + text + " twice");
+      }
     }
-    return;
   }
+  const auto settle = [&](const std::string& name, std::size_t number, std::size_t i) {
+    Parameter& parameter = into.parameter(name);
+    parameter.hyper = groups[number].hyper;
+    parameter.group = static_cast<int>(number);
+    if (groups[number].states[i]) add_state(parameter, *groups[number].states[i], groups[number].file);
+  };
+  const auto settle_all = [&](const auto& name) {
+    for (std::size_t group = 0; group < groups.size(); ++group) {
+      for (std::size_t i = 0; i < groups[group].ids.size(); ++i) settle(name(group, i), group, i);
+    }
+  };
+  if (!numbers) return settle_all([&](std::size_t group, std::size_t i) { return groups[group].ids[i]; });
   std::vector<std::vector<Shape>> shapes;
   bool known = true;
-  for (const auto& list : ids) {
-    auto& group = shapes.emplace_back();
-    for (const std::string& id : list) {
-      const auto found = by_id.find(id);
-      const Tensor* const tensor = found == by_id.end() ? nullptr : largest(*found->second);
+  for (const Group& group : groups) {
+    auto& list = shapes.emplace_back();
+    for (const Value* const state : group.states) {
+      const Tensor* const tensor = state ? largest(*state) : nullptr;
       known = known && tensor;
-      group.push_back(tensor ? tensor->shape : Shape{});
+      list.push_back(tensor ? tensor->shape : Shape{});
     }
   }
   std::vector<std::string> names;
@@ -198,14 +208,13 @@ void add_optimizer(State& into, const Value& dict, const std::string& file, int 
   if (!into.ordered) known = sort_as_modules(names) && known;
   for (const std::string& name : names) model.push_back(into.find(name)->weight->shape);
   const auto found = known ? match(shapes, model) : std::vector<std::vector<std::size_t>>{};
-  if (found.empty() && !by_id.empty())
-    into.notes.push_back(file +
+  if (found.empty() && !stateless)
+    into.notes.push_back(dicts.front().first +
                          ": the optimizer's states are numbered, and shapes do not tell whose each is: they are "
                          "named #0, #1, ...; name them by --names");
-  for (std::size_t group = 0; group < ids.size(); ++group) {
-    for (std::size_t i = 0; i < ids[group].size(); ++i)
-      settle(found.empty() ? "#" + ids[group][i] : names[found[group][i]], ids[group][i], group);
-  }
+  settle_all([&](std::size_t group, std::size_t i) {
+    return found.empty() ? "#" + groups[group].ids[i] : names[found[group][i]];
+  });
 }
 
 }  // namespace zs::checkpoints

@@ -2,6 +2,7 @@
 // The state dict of a torch optimizer: moments and steps by parameter, identified by name or only by number.
 #pragma once
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "checkpoints/state.hpp"
@@ -11,9 +12,10 @@ namespace zs::checkpoints {
 
 /// Adds {"state": {ID: {...}}, "param_groups": [{"params": [ID, ...], ...}]} to the parameters. Numbered states are
 /// assigned to the parameters of `into` in order, except buffers, frozen and tied ones: group by group, by their
-/// shapes. If shapes allow several assignments, or none, the states are kept as "#0", "#1", ... with a note. `file` is
-/// the file's name in the folder.
-void add_optimizer(State& into, const tensorfile::Value& dict, const std::string& file, int rank = -1);
+/// shapes. If shapes allow several assignments, or none, the states are kept as "#0", "#1", ... with a note. `dicts`
+/// has the name of its file in the folder for each optimizer of the training; the states of several are "#0.0", "#1.0",
+/// ...
+void add_optimizer(State& into, const std::vector<std::pair<std::string, tensorfile::Value>>& dicts);
 
 /// The parameter of each numbered state, or an empty list if that is ambiguous. `groups` has the shapes of each group's
 /// states, `parameters` those of the model's.

@@ -43,6 +43,7 @@ struct State {
   std::string version{};    ///< of the program that wrote it, or of its format
   std::string layout{};     ///< "ZeRO-2", "sharded", "one file"
   std::optional<std::int64_t> stage{}, step{}, skipped{}, ranks{};
+  std::size_t optimizers = 1;  ///< of the training; each counts its own steps
   std::vector<Parameter> parameters{};
   bool ordered = true;                                    ///< the parameters are in the order of the model's modules
   std::map<std::string, std::string> facts{};             ///< "schedule.last_epoch", "scaler.scale", "random.0.torch"

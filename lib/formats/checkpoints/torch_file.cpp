@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.hpp"
@@ -17,10 +18,16 @@ using tensorfile::Value;
 
 bool has_tensors(const Value* value) { return !tensors_of(value).empty(); }
 
-/// The first element, if it is a list.
-const Value* first_of(const Value* value) {
-  const auto* const list = value ? value->get<tensorfile::List>() : nullptr;
-  return list && !list->values.empty() ? &list->values.front() : list ? nullptr : value;
+/// The elements of a list or tuple, or the value alone.
+std::vector<Value> each_of(const Value& value) {
+  const bool many = value.get<tensorfile::List>() || value.get<tensorfile::Tuple>();
+  return many ? list_of(&value) : std::vector<Value>{value};
+}
+
+bool are_optimizers(const Value* value) {
+  if (!value) return false;
+  const std::vector<Value> held = each_of(*value);
+  return !held.empty() && std::ranges::all_of(held, [](const Value& one) { return is_optimizer(&one); });
 }
 
 /// Every tensor within `value` as a weight, and every other value as a fact, by nested names joined by dots.
@@ -59,29 +66,30 @@ State read_torch_file(const std::string& path) {
     if (!model && has_tensors(root.find(key))) model = root.find(key);
   }
   for (const char* const key : {"optimizer_states", "optimizer_state_dict", "optimizer", "optim", "opt"}) {
-    const Value* const found = first_of(root.find(key));
-    if (!optimizer && is_optimizer(found)) optimizer = found;
+    if (!optimizer && are_optimizers(root.find(key))) optimizer = root.find(key);
   }
   if (!optimizer && is_optimizer(&root)) optimizer = &root;
   // A tensor next to a model is a random state, or a counter; alone it is a weight.
   if (!model && !optimizer && has_tensors(&root)) model = &root;
   if (model) add_weights(state, model, file);
-  if (optimizer) add_optimizer(state, *optimizer, file);
+  if (optimizer) {
+    std::vector<std::pair<std::string, Value>> dicts;
+    for (const Value& one : each_of(*optimizer)) dicts.emplace_back(file, one);
+    add_optimizer(state, dicts);
+  }
   if (!model && !optimizer) {
     add_tree(state, root, "", file);
     if (state.parameters.empty()) throw Error(path, 0, "holds neither weights nor an optimizer's state that zs knows");
     return state;
   }
-  if (const std::size_t count = list_of(root.find("optimizer_states")).size(); count > 1)
-    state.fault(path, "has the states of " + std::to_string(count) + " optimizers; zs reads the first alone");
   for (const char* const key : {"global_step", "step", "iteration", "iter", "iter_num", "steps"}) {
     if (!state.step && model != &root) state.step = integer_of(root.find(key));
   }
   for (const Item& item : items_of(&root)) {
     const std::string key = key_text(item.key);
-    if (&item.value == model || model == &root || first_of(&item.value) == optimizer || &root == optimizer) continue;
+    if (&item.value == model || model == &root || &item.value == optimizer || &root == optimizer) continue;
     if (key == "lr_schedulers" || key == "lr_scheduler" || key == "scheduler" || key == "scheduler_state_dict") {
-      if (const Value* const first = first_of(&item.value)) add_facts(state, "schedule", *first);
+      add_schedules(state, each_of(item.value));
     } else if (key.find("scaler") != std::string::npos) {
       add_facts(state, "scaler", item.value);
     } else if (key.find("rng") != std::string::npos || key.find("random") != std::string::npos) {

@@ -11,6 +11,7 @@
 namespace zs::state {
 namespace {
 
+using checkpoints::bare;
 using tensorfile::Dtype;
 
 /// Settings of every program's groups.
@@ -23,27 +24,13 @@ bool same_bits(const Whole& a, const Whole& b) {
          tensorfile::same_bits(joined(a, ""), joined(b, ""));
 }
 
-/// Removes what module wrappers add to names.
-std::string bare(std::string name) {
-  for (const std::string_view word :
-       {"_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "_forward_module."}) {
-    for (std::size_t at = 0; (at = name.find(word)) != std::string::npos;) name.erase(at, word.size());
-  }
-  return name;
-}
-
-/// The common first word of all names, with its dot; "" if there is none.
+/// The common first word of all names of parameters, with its dot; "" if there is none.
 std::string common(const State& state) {
-  std::string prefix;
+  std::vector<std::string> names;
   for (const Parameter& parameter : state.parameters) {
-    if (parameter.name.starts_with('#')) return "";
-    const std::string name = bare(parameter.name);
-    const std::size_t point = name.find('.');
-    const std::string word = point == std::string::npos ? "" : name.substr(0, point + 1);
-    if (prefix.empty()) prefix = word;
-    if (word.empty() || word != prefix) return "";
+    if (!parameter.name.starts_with('#')) names.push_back(bare(parameter.name));
   }
-  return prefix;
+  return checkpoints::common_word(names);
 }
 
 NumbersPtr numbers_of(const Whole* whole) {

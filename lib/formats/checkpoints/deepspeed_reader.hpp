@@ -130,8 +130,6 @@ class Reader {
   // ---- the optimizer, whole
   /// ZeRO-0: the whole optimizer state is in the model file, by number.
   void unpartitioned(const Opened& file);
-  /// The i-th parameter of a group, in the order of names from add_optimizer().
-  std::string numbered(std::size_t group, std::size_t i, const std::string& id) const;
   /// A universal checkpoint: a folder for each parameter.
   void read_universal();
   /// The settings of its groups; returns the step of its optimizer, if it has one.

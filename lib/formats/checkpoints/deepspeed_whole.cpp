@@ -28,7 +28,7 @@ void Reader::unpartitioned(const Opened& file) {
     fault(file.name, "its optimizer's state is of a form that zs does not know");
     return;
   }
-  add_optimizer(state_, {{file.name, dict}});
+  const auto names = add_optimizer(state_, {{file.name, dict}});
   const auto& groups = list_of(held->find("fp32_groups"));
   const auto& param_groups = list_of(dict.find("param_groups"));
   for (std::size_t group = 0; group < groups.size() && group < param_groups.size(); ++group) {
@@ -40,8 +40,7 @@ void Reader::unpartitioned(const Opened& file) {
     for (std::size_t i = 0; i < masters.size() && i < ids.size(); ++i) {
       const Tensor* const tensor = masters[i].get<Tensor>();
       if (!tensor) continue;
-      const std::string name = numbered(group, i, key_text(ids[i]));
-      state_.parameter(name).master = whole(*tensor, file.name);
+      state_.parameter(names[group][i]).master = whole(*tensor, file.name);
     }
   }
   if (!list_of(held->find("fp32_groups_flat")).empty())
@@ -57,14 +56,6 @@ void Reader::unpartitioned(const Opened& file) {
     state_.notes.push_back("the optimizer has taken " + to_text(*other->step) + " steps at step " +
                            to_text(*state_.step) +
                            ": releases of DeepSpeed take one before the first at ZeRO-0 with 16 bits");
-}
-
-std::string Reader::numbered(std::size_t group, std::size_t i, const std::string& id) const {
-  std::size_t at = 0;
-  for (const Parameter& parameter : state_.parameters) {
-    if (parameter.group == static_cast<int>(group) && at++ == i) return parameter.name;
-  }
-  return "#" + id;
 }
 
 void Reader::frozen(const std::vector<Opened>& files) {

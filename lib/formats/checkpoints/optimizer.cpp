@@ -91,6 +91,35 @@ const Tensor* largest(const Value& state) {
   return best;
 }
 
+/// The parameters that these names mean, which may have other wrappers than those of the model; none if the model lacks
+/// one. Without a model they are the names themselves.
+std::vector<std::string> meant(const State& state, std::vector<std::string> names) {
+  std::vector<std::string> known;
+  for (const Parameter& parameter : state.parameters) {
+    if (parameter.weight) known.push_back(bare(parameter.name));
+  }
+  if (known.empty()) return names;
+  for (std::string& name : names) name = bare(name);
+  const std::string of_model = common_word(known), of_names = common_word(names);
+  for (const std::string& lead : {std::string(), of_model}) {
+    std::map<std::string, std::string> owners;
+    for (const Parameter& parameter : state.parameters) {
+      const std::string name = bare(parameter.name);
+      if (parameter.weight && name.starts_with(lead))
+        owners[name.substr(lead.size())] = parameter.tied.empty() ? parameter.name : parameter.tied;
+    }
+    for (const std::string& cut : {std::string(), of_names}) {
+      std::vector<std::string> found;
+      for (const std::string& name : names) {
+        const auto owner = owners.find(name.substr(cut.size()));
+        if (owner != owners.end()) found.push_back(owner->second);
+      }
+      if (found.size() == names.size()) return found;
+    }
+  }
+  return {};
+}
+
 void add_state(Parameter& parameter, const Value& state, const std::string& file) {
   for (const Item& item : items_of(&state)) {
     const std::string key = key_text(item.key);
@@ -148,15 +177,17 @@ std::map<std::string, std::string> hyper_of(const Value& group) {
   return settings;
 }
 
-void add_optimizer(State& into, const std::vector<std::pair<std::string, Value>>& dicts) {
+std::vector<std::vector<std::string>> add_optimizer(State& into,
+                                                    const std::vector<std::pair<std::string, Value>>& dicts) {
   struct Group {
     std::string file;
     std::map<std::string, std::string> hyper;
     std::vector<std::string> ids;
     std::vector<const Value*> states;  // null where a parameter has none
+    std::vector<std::string> names;    // of the parameters, where the file says them
   };
   std::vector<Group> groups;
-  bool numbers = true, stateless = true;
+  bool numbers = true, stateless = true, said = true;
   into.optimizers = dicts.size();
   for (std::size_t number = 0; number < dicts.size(); ++number) {
     const auto& [file, dict] = dicts[number];
@@ -168,6 +199,7 @@ void add_optimizer(State& into, const std::vector<std::pair<std::string, Value>>
     std::set<std::string> known_ids;
     for (const Value& listed : list_of(dict.find("param_groups"))) {
       Group& group = groups.emplace_back(file, hyper_of(listed));
+      for (const Value& name : list_of(listed.find("param_names"))) group.names.push_back(key_text(name));
       for (const Value& id : list_of(listed.find("params"))) {
         const std::string text = key_text(id);
         if (id.get<std::string>()) numbers = false;
@@ -176,20 +208,39 @@ void add_optimizer(State& into, const std::vector<std::pair<std::string, Value>>
         if (!known_ids.insert(text).second)
           into.fault(into.folder + "/" + file, "has the settings of parameter " + text + " twice");
       }
+      said = said && group.names.size() == group.ids.size();
     }
   }
-  const auto settle = [&](const std::string& name, std::size_t number, std::size_t i) {
-    Parameter& parameter = into.parameter(name);
-    parameter.hyper = groups[number].hyper;
-    parameter.group = static_cast<int>(number);
-    if (groups[number].states[i]) add_state(parameter, *groups[number].states[i], groups[number].file);
-  };
-  const auto settle_all = [&](const auto& name) {
-    for (std::size_t group = 0; group < groups.size(); ++group) {
-      for (std::size_t i = 0; i < groups[group].ids.size(); ++i) settle(name(group, i), group, i);
+  const auto settle = [&](const auto& name_of) {
+    std::vector<std::vector<std::string>> names;
+    for (std::size_t number = 0; number < groups.size(); ++number) {
+      const Group& group = groups[number];
+      names.emplace_back();
+      for (std::size_t i = 0; i < group.ids.size(); ++i) {
+        names.back().push_back(name_of(number, i));
+        Parameter& parameter = into.parameter(names.back().back());
+        parameter.hyper = group.hyper;
+        parameter.group = static_cast<int>(number);
+        if (group.states[i]) add_state(parameter, *group.states[i], group.file);
+      }
     }
+    return names;
   };
-  if (!numbers) return settle_all([&](std::size_t group, std::size_t i) { return groups[group].ids[i]; });
+  if (!numbers) return settle([&](std::size_t group, std::size_t i) { return groups[group].ids[i]; });
+  const auto keep_numbers = [&](const std::string& why) {
+    if (!stateless)
+      into.notes.push_back(dicts.front().first + ": the optimizer's states are numbered, and " + why +
+                           ": they are named #0, #1, ...; name them by --names");
+    return settle([&](std::size_t group, std::size_t i) { return "#" + groups[group].ids[i]; });
+  };
+  if (said && !groups.empty()) {
+    std::vector<std::string> names;
+    for (const Group& group : groups) names.insert(names.end(), group.names.begin(), group.names.end());
+    const std::vector<std::string> owners = meant(into, names);
+    if (owners.size() != names.size()) return keep_numbers("their param_names are not those of the model");
+    std::size_t at = 0;
+    return settle([&](std::size_t, std::size_t) { return owners[at++]; });
+  }
   std::vector<std::vector<Shape>> shapes;
   bool known = true;
   for (const Group& group : groups) {
@@ -208,13 +259,11 @@ void add_optimizer(State& into, const std::vector<std::pair<std::string, Value>>
   if (!into.ordered) known = sort_as_modules(names) && known;
   for (const std::string& name : names) model.push_back(into.find(name)->weight->shape);
   const auto found = known ? match(shapes, model) : std::vector<std::vector<std::size_t>>{};
-  if (found.empty() && !stateless)
+  if (found.empty()) return keep_numbers("shapes do not tell whose each is");
+  if (std::set<Shape>(model.begin(), model.end()).size() < model.size())
     into.notes.push_back(dicts.front().first +
-                         ": the optimizer's states are numbered, and shapes do not tell whose each is: they are "
-                         "named #0, #1, ...; name them by --names");
-  settle_all([&](std::size_t group, std::size_t i) {
-    return found.empty() ? "#" + groups[group].ids[i] : names[found[group][i]];
-  });
+                         ": the optimizer's states are numbered: zs takes them in the order of the model's parameters");
+  return settle([&](std::size_t group, std::size_t i) { return names[found[group][i]]; });
 }
 
 }  // namespace zs::checkpoints

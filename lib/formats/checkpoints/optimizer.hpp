@@ -10,12 +10,13 @@
 
 namespace zs::checkpoints {
 
-/// Adds {"state": {ID: {...}}, "param_groups": [{"params": [ID, ...], ...}]} to the parameters. Numbered states are
-/// assigned to the parameters of `into` in order, except buffers, frozen and tied ones: group by group, by their
-/// shapes. If shapes allow several assignments, or none, the states are kept as "#0", "#1", ... with a note. `dicts`
-/// has the name of its file in the folder for each optimizer of the training; the states of several are "#0.0", "#1.0",
-/// ...
-void add_optimizer(State& into, const std::vector<std::pair<std::string, tensorfile::Value>>& dicts);
+/// Adds {"state": {ID: {...}}, "param_groups": [{"params": [ID, ...], ...}]} to the parameters, and returns their names
+/// by group. Numbered states belong to the parameters that "param_names" says. Without it they are assigned to the
+/// parameters of `into` in order, except buffers, frozen and tied ones: group by group, by their shapes. If shapes
+/// allow several assignments, or none, the states are kept as "#0", "#1", ... with a note. `dicts` has the name of its
+/// file in the folder for each optimizer of the training; the states of several are "#0.0", "#1.0", ...
+std::vector<std::vector<std::string>> add_optimizer(
+    State& into, const std::vector<std::pair<std::string, tensorfile::Value>>& dicts);
 
 /// The parameter of each numbered state, or an empty list if that is ambiguous. `groups` has the shapes of each group's
 /// states, `parameters` those of the model's.

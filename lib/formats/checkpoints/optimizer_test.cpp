@@ -94,5 +94,33 @@ TEST_CASE("read: every optimizer and every schedule of a list, and of Accelerate
   CHECK(momentum(state, "#1.0") == 8);
 }
 
+TEST_CASE("read: numbered states belong to the parameters that param_names says") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a.pt");
+  const auto saved = [&](const Dict& model, const List& names) {
+    save(path, Dict{{{"model", model}, {"optimizer", momenta(0.5, {{7, 2}, {8, 2}}, names)}}});
+    return read(path);
+  };
+  const Dict plain{{{"a", all(0, 2)}, {"b", all(1, 2)}}}, wrapped{{{"module.a", all(0, 2)}, {"module.b", all(1, 2)}}};
+  CHECK(momentum(saved(plain, {{"b", "a"}}), "a") == 8);
+  CHECK(momentum(saved(plain, {{"b", "a"}}), "b") == 7);
+  CHECK(momentum(saved(plain, {{"module.b", "module._orig_mod.a"}}), "a") == 8);
+  CHECK(momentum(saved(wrapped, {{"b", "a"}}), "module.a") == 8);
+  // An alias means its owner.
+  const Tensor tied = all(0, 2);
+  CHECK(momentum(saved(Dict{{{"a", tied}, {"b", all(1, 2)}, {"c", tied}}}, {{"c", "b"}}), "a") == 7);
+  // Names of another model are no order.
+  const State other = saved(plain, {{"x", "y"}});
+  CHECK(momentum(other, "#0") == 7);
+  CHECK(other.notes.at(0).find("param_names are not those of the model") != std::string::npos);
+  // Without names the order is the model's, and zs says that it goes by it.
+  const State numbered = saved(plain, {});
+  CHECK(momentum(numbered, "a") == 7);
+  CHECK(numbered.notes.at(0).find("in the order of the model's parameters") != std::string::npos);
+  // An optimizer alone.
+  save(path, momenta(0.5, {{7, 2}, {8, 2}}, {{"b", "a"}}));
+  CHECK(momentum(read(path), "a") == 8);
+}
+
 }  // namespace
 }  // namespace zs::checkpoints

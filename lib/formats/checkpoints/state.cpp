@@ -217,6 +217,19 @@ void State::sort(const std::vector<std::string>& names) {
   for (std::size_t i = 0; i < names.size(); ++i) places_[names[i]] = i;
 }
 
+std::string bare(std::string name) {
+  for (const std::string_view word :
+       {"_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "_forward_module."}) {
+    for (std::size_t at = 0; (at = name.find(word)) != std::string::npos;) name.erase(at, word.size());
+  }
+  return name;
+}
+
+std::string common_word(const std::vector<std::string>& names) {
+  const std::string word = names.empty() ? "" : names.front().substr(0, names.front().find('.') + 1);
+  return std::ranges::all_of(names, [&](const std::string& name) { return name.starts_with(word); }) ? word : "";
+}
+
 std::string_view kind_of(std::string_view fact) { return fact.substr(0, fact.find('.')); }
 
 }  // namespace zs::checkpoints

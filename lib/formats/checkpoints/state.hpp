@@ -69,6 +69,11 @@ struct State {
   std::map<std::string, std::size_t, std::less<>> places_{};
 };
 
+/// A parameter's name without what module wrappers add.
+std::string bare(std::string name);
+/// The common first word of all names, with its dot; "" if there is none.
+std::string common_word(const std::vector<std::string>& names);
+
 /// The kind of a fact: its first word, "schedule".
 std::string_view kind_of(std::string_view fact);
 

@@ -13,6 +13,7 @@
 #include "base/number.hpp"
 #include "base/words.hpp"
 #include "checkpoints/fact.hpp"
+#include "checkpoints/read.hpp"
 #include "tensorfile/pickle.hpp"
 #include "tensorfile/safetensors.hpp"
 #include "tensorfile/torch.hpp"
@@ -49,7 +50,7 @@ struct Stored {
 class DcpReader {
  public:
   DcpReader(State& into, const std::string& folder, const std::string& place)
-      : state_(into), folder_(folder), place_(place), path_(folder + "/.metadata") {}
+      : state_(into), folder_(folder), place_(place), path_(folder + "/.metadata"), megatron_(is_megatron(folder)) {}
 
   void read() {
     if (!is_file(path_))
@@ -85,6 +86,7 @@ class DcpReader {
  private:
   State& state_;
   std::string folder_, place_, path_;
+  bool megatron_;
   std::map<std::string, std::map<Shape, Stored>> parts_;  // fqn -> first index -> place
   std::map<std::string, Stored> bytes_;
   std::map<std::string, std::string> fqns_;
@@ -127,12 +129,25 @@ class DcpReader {
     }
   }
 
-  /// Names may contain dots: planner_data says where they divide.
+  /// Names may contain dots: planner_data says where they divide. A program may save all its parts under one key, as
+  /// PyTorch's tutorial does under "app": the key is left out.
   void paths(const Value* planner) {
+    std::map<std::string, std::vector<std::string>> paths;
+    std::set<std::string> outer;
     for (const Item& item : items_of(planner)) {
-      const auto* const tuple = item.value.get<tensorfile::Tuple>();
-      if (tuple) fqns_[key_text(item.key)] = zs::joined(tuple->values, ".", key_text);
+      auto& path = paths[key_text(item.key)];
+      for (const Value& part : list_of(&item.value)) path.push_back(key_text(part));
+      if (path.size() > 2 && path[1] == "model") outer.insert(path[0]);
     }
+    for (auto& [fqn, path] : paths) {
+      if (outer.size() == 1 && path.size() > 1 && outer.contains(path[0])) path.erase(path.begin());
+      if (!path.empty()) fqns_[fqn] = zs::joined(path, ".");
+    }
+  }
+
+  Key key(const std::string& fqn) const {
+    const auto known = fqns_.find(fqn);
+    return key_of(known == fqns_.end() ? fqn : known->second, megatron_);
   }
 
   std::shared_ptr<const Mapping> open(const std::string& file) {
@@ -242,7 +257,7 @@ class DcpReader {
       if (!typed) whole.dtype = tensor->dtype, typed = true;
       add_box(whole, {*tensor, 0, *at, rank_of(found->second.file), place_ + found->second.file});
     }
-    settle(key_of(fqns_.contains(fqn) ? fqns_[fqn] : fqn), std::move(whole), fqn);
+    settle(key(fqn), std::move(whole), fqn);
   }
 
   void settle(const Key& key, Whole whole, const std::string& fqn) {
@@ -288,7 +303,7 @@ class DcpReader {
     if (found == bytes_.end()) return fault(".metadata", fqn + ": storage_data has no place of it");
     const auto value = read(found->second, fqn);
     if (!value) return;
-    const Key key = key_of(fqns_.contains(fqn) ? fqns_[fqn] : fqn);
+    const Key key = this->key(fqn);
     if (key.kind == Key::Kind::hyper && key.moment == "params" && value->get<tensorfile::List>()) {
       for (const Value& each : value->get<tensorfile::List>()->values) groups_[key.name].push_back(key_text(each));
       return;
@@ -339,21 +354,20 @@ bool is_dcp(const std::string& folder) {
          });
 }
 
-Key key_of(const std::string& fqn) {
+Key key_of(const std::string& fqn, bool megatron) {
   std::string rest = fqn;
   const auto drop = [&](std::string_view prefix) {
     if (!rest.starts_with(prefix)) return false;
     rest.erase(0, prefix.size());
     return true;
   };
-  static const RE2 kChained("^chained_\\d+\\.");  // one of several optimizers of Megatron-core
-  RE2::Replace(&rest, kChained, "");
+  static const RE2 kChained("^chained_\\d+\\.");  // one of several optimizers
+  if (megatron) RE2::Replace(&rest, kChained, "");
   const bool optimizer = drop("optimizer.") || drop("optim.") || drop("optimizers.");
   if (optimizer || rest.starts_with("state.") || rest.starts_with("param_groups.")) {
     if (drop("state.")) {
-      // Megatron-core: the moment first.
       for (const char* const moment : {"exp_avg.", "exp_avg_sq.", "fp32_param.", "param.", "momentum_buffer."}) {
-        if (!optimizer || !drop(moment)) continue;
+        if (!megatron || !optimizer || !drop(moment)) continue;
         const std::string kind(moment, std::char_traits<char>::length(moment) - 1);
         return kind == "param" || kind == "fp32_param" ? Key{Key::Kind::master, rest, ""}
                                                        : Key{Key::Kind::moment, rest, kind};
@@ -376,16 +390,15 @@ Key key_of(const std::string& fqn) {
     if (drop(scaler)) return {Key::Kind::fact, "scaler." + rest, ""};
   }
   if (drop("random.")) return {Key::Kind::fact, "random." + rest, ""};
-  for (const char* const random : {"rng_state", "rng.", "random"}) {
-    if (rest.starts_with(random)) return {Key::Kind::fact, "random." + rest, ""};
-  }
+  static const RE2 kRandom("^(random|random_states?|rng|rng_state\\w*)([./]|$)");
+  if (RE2::PartialMatch(rest, kRandom)) return {Key::Kind::fact, "random." + rest, ""};
   for (const char* const training :
        {"train_state", "dataloader", "trainer", "epoch", "global_step", "iteration", "args"}) {
     if (rest == training || rest.starts_with(std::string(training) + "."))
       return {Key::Kind::fact, "training." + rest, ""};
   }
   if (rest == "step") return {Key::Kind::fact, "training.step", ""};
-  if (!drop("model.")) drop("app.model.");
+  drop("model.");
   return {Key::Kind::weight, rest, ""};
 }
 

@@ -17,12 +17,12 @@ bool is_dcp(const std::string& folder);
 /// read; any other missing or inconsistent part is a fault of the state.
 void add_dcp(State& into, const std::string& folder, const std::string& place = "");
 
-/// The meaning of a name in such a checkpoint.
+/// The meaning of a name in such a checkpoint. Megatron-core (`megatron`) puts the moment before the parameter.
 struct Key {
   enum class Kind { weight, master, moment, step, hyper, fact } kind = Kind::fact;
   std::string name{};    ///< of the parameter, or of the fact
   std::string moment{};  ///< "exp_avg", or the setting of a group
 };
-Key key_of(const std::string& fqn);
+Key key_of(const std::string& fqn, bool megatron = false);
 
 }  // namespace zs::checkpoints

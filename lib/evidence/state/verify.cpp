@@ -19,6 +19,12 @@ bool is_real(Dtype dtype) {
   return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16 || dtype == Dtype::f64;
 }
 
+/// The moments of torch.optim that have a number for each element of the weight. Others are single numbers (NAdam's
+/// mu_product), or sums of rows and columns (Adafactor).
+const std::set<std::string_view> kElementwise = {"exp_avg",         "exp_avg_sq", "max_exp_avg_sq", "exp_inf",
+                                                 "momentum_buffer", "square_avg", "grad_avg",       "sum",
+                                                 "acc_delta",       "prev",       "step_size",      "ax"};
+
 constexpr std::int64_t kBlock = 1 << 16;
 
 /// Gives the values of a tensor in blocks, with the number of the first.
@@ -80,7 +86,8 @@ class Verifier {
   void tensor(const Parameter& parameter, const std::string& kind, const Whole& whole) {
     const std::string name = parameter.name + ": " + kind + " ";
     if (const std::string what = defect(whole); !what.empty()) return fault("", name + what);
-    if (parameter.weight && &whole != &*parameter.weight && whole.shape != parameter.weight->shape)
+    const bool alike = !parameter.moments.contains(kind) || kElementwise.contains(kind);
+    if (alike && parameter.weight && &whole != &*parameter.weight && whole.shape != parameter.weight->shape)
       fault(whole.pieces.empty() ? "" : whole.pieces.front().file,
             name + "has the shape " + tensorfile::to_text(whole.shape) + ", the weight " +
                 tensorfile::to_text(parameter.weight->shape));

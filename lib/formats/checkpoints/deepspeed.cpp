@@ -264,7 +264,7 @@ void Reader::header(const Value& root, const std::string& name) {
 }
 
 void Reader::weights(const Opened& file) {
-  std::map<std::tuple<const tensorfile::Storage*, std::int64_t, Shape>, std::string> seen;
+  std::map<View, std::string> seen;
   std::set<std::string> buffers;
   for (const Value& each : list_of(file.root.find("buffer_names"))) buffers.insert(key_text(each));
   for (const Item& item : items_of(file.root.find("shared_params"))) {
@@ -292,7 +292,7 @@ void Reader::weights(const Opened& file) {
     const bool empty = tensor.count() == 0 && !(cut != listed.end() && Whole{tensor.dtype, cut->second}.count() == 0);
     if (!empty || parameter.buffer) parameter.weight = whole(tensor, file.name);
     if (empty) continue;
-    const auto [found, fresh] = seen.emplace(std::tuple{tensor.storage.get(), tensor.offset, tensor.shape}, name);
+    const auto [found, fresh] = seen.emplace(view_of(tensor), name);
     if (!fresh && tensor.count() > 0) parameter.tied = found->second;
   }
   for (const Item& item : items_of(file.root.find("shared_params")))

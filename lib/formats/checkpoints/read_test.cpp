@@ -86,6 +86,17 @@ TEST_CASE("read: a file of torch.save with weights alone, with a trainer's dict,
   CHECK(state.find("head")->tied == "w");
   CHECK(state.facts.at("model.epoch") == "7");
 
+  // Other elements of the same bytes are no second name.
+  const Tensor square = f32({1, 2, 3, 4}, {2, 2});
+  Tensor turned = square, row = square, column = square;
+  turned.strides = {1, 2};
+  row.shape = {1, 2}, row.strides = {2, 1}, column.shape = {1, 2}, column.strides = {9, 1};
+  save(path, Dict{{{"w", square}, {"turned", turned}, {"row", row}, {"same", column}}});
+  state = read(path);
+  CHECK(values_of(state.find("turned")->weight) == std::vector<float>{1, 3, 2, 4});
+  for (const auto& [name, tied] : {std::pair{"w", ""}, {"turned", ""}, {"row", ""}, {"same", "row"}})
+    CHECK_MESSAGE(state.find(name)->tied == tied, name);
+
   save(path, Dict{{{"model", weights()}, {"optimizer", adam(5)}, {"step", 3}, {"note", "x"}}});
   state = read(path);
   CHECK(state.step == 3);

@@ -93,6 +93,14 @@ std::string box_defect(const Whole& whole) {
 
 std::int64_t Whole::count() const { return product(shape); }
 
+View view_of(const Tensor& tensor) {
+  Shape strides = tensor.strides;
+  for (std::size_t d = 0; d < strides.size(); ++d) {
+    if (tensor.shape[d] == 1) strides[d] = 0;  // of one index it says nothing
+  }
+  return {tensor.storage.get(), tensor.dtype, tensor.offset, tensor.shape, strides};
+}
+
 Whole whole(const Tensor& tensor, const std::string& file, int rank) {
   return {tensor.dtype, tensor.shape, {{tensor, 0, {}, rank, file}}};
 }

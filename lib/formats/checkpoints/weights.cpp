@@ -23,11 +23,11 @@ using tensorfile::Tensor;
 using Named = std::vector<std::pair<std::string, Tensor>>;
 
 void add(State& into, const Named& tensors, const std::string& file, int rank) {
-  std::map<std::tuple<const tensorfile::Storage*, std::int64_t, tensorfile::Shape>, std::string> seen;
+  std::map<View, std::string> seen;
   for (const auto& [name, tensor] : tensors) {
     Parameter& parameter = into.parameter(name);
     parameter.weight = whole(tensor, file, rank);
-    const auto [found, fresh] = seen.emplace(std::tuple{tensor.storage.get(), tensor.offset, tensor.shape}, name);
+    const auto [found, fresh] = seen.emplace(view_of(tensor), name);
     if (!fresh && tensor.count() > 0) parameter.tied = found->second;
   }
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "tensorfile/tensor.hpp"
@@ -28,6 +29,11 @@ struct Whole {
   std::int64_t count() const;
   std::uint64_t bytes() const { return static_cast<std::uint64_t>(count()) * tensorfile::size_of(dtype); }
 };
+
+/// What two tensors have in common that are one under two names: bytes, type, first element and layout.
+using View =
+    std::tuple<const tensorfile::Storage*, tensorfile::Dtype, std::int64_t, tensorfile::Shape, tensorfile::Shape>;
+View view_of(const tensorfile::Tensor& tensor);
 
 /// The complete tensor of one file.
 Whole whole(const tensorfile::Tensor& tensor, const std::string& file, int rank = -1);

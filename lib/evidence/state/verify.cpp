@@ -53,6 +53,8 @@ class Verifier {
                                                            : nullptr;
       if (parameter.weight && master) rounded(parameter, *master);
     }
+    // Steps, random states, learning rates: what was read as a value.
+    for (const tensorfile::StoragePtr& storage : state_.storages) checksum(storage);
     steps();
     for (const auto& padding : state_.paddings) {
       ++checked_.paddings;
@@ -83,6 +85,11 @@ class Verifier {
     return whole.pieces.empty() ? "" : whole.pieces.front().file;
   }
 
+  void checksum(const tensorfile::StoragePtr& storage) {
+    if (!seen_.insert(storage).second) return;
+    state_.attempt([&] { checked_.checksums += storage->verify() ? 1 : 0; });
+  }
+
   void tensor(const Parameter& parameter, const std::string& kind, const Whole& whole) {
     const std::string name = parameter.name + ": " + kind + " ";
     if (const std::string what = defect(whole); !what.empty()) return fault("", name + what);
@@ -91,14 +98,7 @@ class Verifier {
       fault(whole.pieces.empty() ? "" : whole.pieces.front().file,
             name + "has the shape " + tensorfile::to_text(whole.shape) + ", the weight " +
                 tensorfile::to_text(parameter.weight->shape));
-    for (const Piece& piece : whole.pieces) {
-      if (!seen_.insert(piece.tensor.storage).second) continue;
-      try {
-        checked_.checksums += piece.tensor.storage->verify() ? 1 : 0;
-      } catch (const Error& error) {
-        state_.faults.emplace_back(error.what());
-      }
-    }
+    for (const Piece& piece : whole.pieces) checksum(piece.tensor.storage);
     ++checked_.tensors, checked_.elements += whole.count();
     if (!is_real(whole.dtype)) return;
     const Tensor tensor = joined(whole, parameter.name);

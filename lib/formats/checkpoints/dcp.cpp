@@ -182,8 +182,10 @@ class DcpReader {
       return {};
     }
     try {
-      return tensorfile::read_torch_objects(mapping, bytes.substr(stored.offset, stored.length),
-                                            folder_ + "/" + stored.file + ": " + fqn);
+      Value value = tensorfile::read_torch_objects(mapping, bytes.substr(stored.offset, stored.length),
+                                                   folder_ + "/" + stored.file + ": " + fqn);
+      note_content(state_, value);
+      return value;
     } catch (const Error& error) {
       if (broken_.insert(stored.file + " damaged").second) state_.faults.emplace_back(error.what());
       return {};
@@ -280,7 +282,6 @@ class DcpReader {
   }
 
   void fact(const Key& key, const Value& value) {
-    note_objects(state_, value);
     if (key.kind == Key::Kind::hyper && !key.name.empty() && !value.is_none()) {
       const auto number = value.get<Tensor>() ? number_of(&value) : std::nullopt;
       state_.parameter(key.name).hyper[key.moment] = number ? text_of(Value(*number)) : text_of(value);

@@ -117,7 +117,10 @@ void Reader::scan() {
 }
 
 bool Reader::open(const std::string& name, int dp, std::vector<Opened>& into) {
-  return state_.attempt([&] { into.push_back({name, dp, tensorfile::read_torch_objects(folder_ + "/" + name)}); });
+  return state_.attempt([&] {
+    into.push_back({name, dp, tensorfile::read_torch_objects(folder_ + "/" + name)});
+    note_content(state_, into.back().root);
+  });
 }
 
 const Opened* Reader::open_models() {
@@ -236,7 +239,6 @@ void Reader::header(const Value& root, const std::string& name) {
       "module buffer_names optimizer param_shapes frozen_param_shapes frozen_param_fragments shared_params "
       "lr_scheduler global_steps skipped_steps dp_world_size mp_world_size ds_config ds_version "
       "sparse_tensor_module_names checkpoint_parallel_dimensions";
-  note_objects(state_, root);
   for (const auto& [mp, opened] : model_files_) {
     repeated(opened, {}, [](const std::string& key) {
       return !has_word(kKnown, key) || key == "module" || key == "frozen_param_fragments" || key == "shared_params";

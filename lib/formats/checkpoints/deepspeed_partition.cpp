@@ -54,10 +54,7 @@ void Reader::partitions() {
         experts_.empty() ? stage_1(group, groups[group], files) : stage_1_experts(group, groups[group], files);
       for (const Opened& file : files) counts(file, groups.size());
     }
-    for (const Opened& file : files) {
-      scaler(file, *file.root.find("optimizer_state_dict"));
-      note_objects(state_, file.root);
-    }
+    for (const Opened& file : files) scaler(file, *file.root.find("optimizer_state_dict"));
   }
 }
 

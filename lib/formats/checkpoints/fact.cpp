@@ -130,21 +130,22 @@ std::optional<std::int64_t> integer_of(const Value* value) {
   return static_cast<std::int64_t>(*number);
 }
 
-void note_objects(State& into, const Value& value) {
+void note_content(State& into, const Value& value) {
   const auto note_list = [&](const std::vector<Value>& values) {
-    for (const Value& each : values) note_objects(into, each);
+    for (const Value& each : values) note_content(into, each);
   };
   if (const List* const list = value.get<List>()) return note_list(list->values);
   if (const Tuple* const tuple = value.get<Tuple>()) return note_list(tuple->values);
   if (const Dict* const dict = value.get<Dict>()) {
-    for (const Item& item : dict->items) note_objects(into, item.key), note_objects(into, item.value);
+    for (const Item& item : dict->items) note_content(into, item.key), note_content(into, item.value);
     return;
   }
+  if (const Tensor* const tensor = value.get<Tensor>()) into.storages.push_back(tensor->storage);
   const Object* const object = value.get<Object>();
   if (!object) return;
   if (std::ranges::find(into.objects, object->name) == into.objects.end()) into.objects.push_back(object->name);
   note_list(object->arguments), note_list(object->state), note_list(object->elements);
-  for (const Item& item : object->items) note_objects(into, item.key), note_objects(into, item.value);
+  for (const Item& item : object->items) note_content(into, item.key), note_content(into, item.value);
 }
 
 std::vector<std::pair<std::string, Tensor>> tensors_of(const Value* value) {

@@ -29,8 +29,9 @@ void add_json(std::map<std::string, std::string>& into, const std::string& name,
 std::optional<double> number_of(const tensorfile::Value* value);
 std::optional<std::int64_t> integer_of(const tensorfile::Value* value);
 
-/// Records the classes of all objects within `value`.
-void note_objects(State& into, const tensorfile::Value& value);
+/// Records the classes of all objects within `value`, and the storages of its tensors. Each reader calls it for all
+/// that it opens: verify checks these bytes, whatever they become.
+void note_content(State& into, const tensorfile::Value& value);
 
 /// The tensors of a dict by name; other values are skipped. Empty if `value` is null or no dict.
 std::vector<std::pair<std::string, tensorfile::Tensor>> tensors_of(const tensorfile::Value* value);

@@ -71,7 +71,7 @@ class Folder {
   std::optional<Value> open(const std::string& name, int rank = -1) {
     took(name, rank);
     std::optional<Value> value;
-    if (state_.attempt([&] { value = tensorfile::read_torch_objects(path(name)); })) note_objects(state_, *value);
+    if (state_.attempt([&] { value = tensorfile::read_torch_objects(path(name)); })) note_content(state_, *value);
     return value;
   }
 

@@ -97,7 +97,7 @@ void add_megatron(State& into, const std::string& folder) {
   const std::string path = folder + "/" + kCommon;
   into.attempt([&] {
     const Value common = tensorfile::read_torch_objects(path);
-    note_objects(into, common);
+    note_content(into, common);
     const Dict* const dict = common.get<Dict>();
     if (!dict) throw Error(path, 0, "holds a " + std::string(common.type_name()) + ", expected a dict");
     std::vector<Settings> groups;

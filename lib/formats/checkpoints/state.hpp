@@ -50,6 +50,7 @@ struct State {
   std::map<std::string, tensorfile::Value> values{};      ///< the original Python values of these
   std::map<std::string, std::string> config{};            ///< of config.json: what the model computes
   std::vector<std::string> objects{};                     ///< Python classes that a file names; none was instantiated
+  std::vector<tensorfile::StoragePtr> storages{};         ///< of all tensors that were read, also of facts and steps
   std::vector<std::pair<std::string, Piece>> paddings{};  ///< elements that belong to no parameter and should be 0
   std::vector<File> files{};
   std::vector<std::string> unread{};  ///< files without state, or in no form that zs knows

@@ -57,7 +57,7 @@ State read_torch_file(const std::string& path) {
   const Value root = tensorfile::read_torch_objects(path);
   state.files.push_back({file, fs::file_size(path), -1});
   state.layout = "one file";
-  note_objects(state, root);
+  note_content(state, root);
   const Value* const lightning = root.find("pytorch-lightning_version");
   state.framework = lightning ? "Lightning" : "PyTorch";
   if (lightning && lightning->get<std::string>()) state.version = *lightning->get<std::string>();

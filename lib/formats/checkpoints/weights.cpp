@@ -40,6 +40,7 @@ void add_others(State& into, const StateDict& dict) {
     return;
   }
   const tensorfile::Value root = tensorfile::read_torch_objects(dict.path());
+  note_content(into, root);
   for (const std::string& name : dict.others()) {
     if (const tensorfile::Value* const value = root.find(name)) add_facts(into, "model." + name, *value);
   }

@@ -24,24 +24,66 @@ using tensorfile::Value;
 
 constexpr std::size_t kLongest = 100;
 
+/// Gives the one element of a tensor as a number of its type. False if it has several, or is complex or of 8 bits.
+template <class Take>
+bool one_element(const Tensor& tensor, Take take) {
+  if (tensor.count() != 1) return false;
+  const auto of = [&](auto value) {
+    read_raw(tensor, {reinterpret_cast<char*>(&value), sizeof value});
+    return take(value), true;
+  };
+  switch (tensor.dtype) {
+    case Dtype::boolean:
+    case Dtype::u8:
+      return of(std::uint8_t{});
+    case Dtype::i8:
+      return of(std::int8_t{});
+    case Dtype::u16:
+      return of(std::uint16_t{});
+    case Dtype::i16:
+      return of(std::int16_t{});
+    case Dtype::u32:
+      return of(std::uint32_t{});
+    case Dtype::i32:
+      return of(std::int32_t{});
+    case Dtype::u64:
+      return of(std::uint64_t{});
+    case Dtype::i64:
+      return of(std::int64_t{});
+    case Dtype::f64:
+      return of(double{});
+    case Dtype::f16:
+    case Dtype::bf16:
+    case Dtype::f32: {
+      float value = 0;
+      read_f32(tensor, {&value, 1});
+      return take(value), true;
+    }
+    default:
+      return false;
+  }
+}
+
 std::optional<double> single(const Tensor& tensor) {
-  if (tensor.count() != 1) return {};
-  if (tensor.dtype == Dtype::f64) {
-    double value = 0;
-    read_raw(tensor, {reinterpret_cast<char*>(&value), sizeof value});
-    return value;
-  }
-  if (tensor.dtype == Dtype::i64) {
-    std::int64_t value = 0;
-    read_raw(tensor, {reinterpret_cast<char*>(&value), sizeof value});
-    return static_cast<double>(value);
-  }
-  if (tensor.dtype == Dtype::c64 || tensor.dtype == Dtype::c128 || tensor.dtype == Dtype::f8_e4m3 ||
-      tensor.dtype == Dtype::f8_e5m2)
-    return {};
-  float value = 0;
-  read_f32(tensor, {&value, 1});
-  return static_cast<double>(value);
+  std::optional<double> number;
+  one_element(tensor, [&](auto value) { number = static_cast<double>(value); });
+  return number;
+}
+
+/// A tensor with its type and shape: a number exactly, else by its digest.
+std::string tensor_text(const Tensor& tensor) {
+  const std::string type = std::string(name_of(tensor.dtype)) + tensorfile::to_text(tensor.shape) + " ";
+  std::string number;
+  const bool one = one_element(tensor, [&](auto value) {
+    if constexpr (std::is_floating_point_v<decltype(value)>)
+      number = to_text(static_cast<double>(value));
+    else
+      number = std::to_string(value);
+  });
+  if (one) return type + number;
+  std::string bytes;
+  tensorfile::stream(tensor, [&](std::string_view part) { bytes.append(part); });
+  return type + "sha256 " + sha256(bytes);
 }
 
 /// All of it, however long.
@@ -58,12 +100,7 @@ std::string spelt(const Value& value) {
   if (const List* const list = value.get<List>()) return "[" + zs::joined(list->values, ", ", spelt) + "]";
   if (const Tuple* const tuple = value.get<Tuple>()) return "(" + zs::joined(tuple->values, ", ", spelt) + ")";
   if (const Dict* const dict = value.get<Dict>()) return items(dict->items);
-  if (const Tensor* const tensor = value.get<Tensor>()) {
-    if (const auto number = single(*tensor)) return to_text(*number);
-    std::string bytes;
-    tensorfile::stream(*tensor, [&](std::string_view part) { bytes.append(part); });
-    return std::string(name_of(tensor->dtype)) + tensorfile::to_text(tensor->shape) + " sha256 " + sha256(bytes);
-  }
+  if (const Tensor* const tensor = value.get<Tensor>()) return tensor_text(*tensor);
   const Object* const object = value.get<Object>();
   if (!object) return "";
   std::string text = object->name + "(" + zs::joined(object->arguments, ", ", spelt) + ")";
@@ -89,11 +126,22 @@ std::string key_text(const Value& key) {
 void add_facts(State& into, const std::string& name, const Value& value) {
   const Dict* const dict = value.get<Dict>();
   if (!dict || dict->items.empty()) {
-    into.facts[name] = text_of(value);
-    into.values[name] = value;
+    std::string free = name;
+    while (into.facts.contains(free)) free += "'";  // two entries of a file that mean the same fact
+    into.facts[free] = text_of(value);
+    into.values[free] = value;
     return;
   }
-  for (const Item& item : dict->items) add_facts(into, name + "." + key_text(item.key), item.value);
+  // {1: x, "1": y} and {"a": {"b": x}, "a.b": y}: the text of a key that has such a neighbour is quoted.
+  std::map<std::string, int> texts;
+  for (const Item& item : dict->items) ++texts[key_text(item.key)];
+  for (const Item& item : dict->items) {
+    const std::string text = key_text(item.key);
+    bool quoted = texts.at(text) > 1 && item.key.get<std::string>();
+    for (std::size_t at = 0; (at = text.find('.', at)) != std::string::npos; ++at)
+      quoted = quoted || texts.contains(text.substr(0, at));
+    add_facts(into, name + "." + (quoted ? "'" + text + "'" : text), item.value);
+  }
 }
 
 void add_schedules(State& into, const std::vector<Value>& schedules) {

@@ -11,11 +11,12 @@
 
 namespace zs::checkpoints {
 
-/// A value as text. A text of more than 100 characters, and a tensor of several elements, is replaced by its SHA-256,
-/// so that equal texts mean equal values.
+/// A value as text: equal texts mean equal values. A tensor has its type and shape, "i64[] 3". A text of more than 100
+/// characters, and a tensor of several elements, is replaced by its SHA-256.
 std::string text_of(const tensorfile::Value& value);
 
-/// Adds every value within `value` as a fact: `name` and its keys joined by dots.
+/// Adds every value within `value` as a fact: `name` and its keys joined by dots. No fact replaces another: a name that
+/// is taken gets a "'".
 void add_facts(State& into, const std::string& name, const tensorfile::Value& value);
 
 /// Adds the learning rate schedules: "schedule.last_epoch" of one; "schedule.0.last_epoch" of the first of several.

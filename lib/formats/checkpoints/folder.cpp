@@ -94,12 +94,18 @@ class Folder {
     } else if (tensorfile::has_state_dict(folder_)) {
       state_.attempt([&] { add_model(state_, folder_); });
       for (const std::string& name : names_) {
-        if (name.starts_with("model") || name.starts_with("pytorch_model")) {
-          if (!read_.contains(name) && fs::is_regular_file(path(name))) took(name);
-        }
+        static const RE2 kPart("(?:pytorch_)?model(?:-\\d+-of-\\d+)?\\.(?:safetensors|bin)(?:\\.index\\.json)?");
+        if (RE2::FullMatch(name, kPart) && !read_.contains(name) && fs::is_regular_file(path(name))) took(name);
         const bool again =
             !states_.empty() && (name == states_ + "model.safetensors" || name == states_ + "pytorch_model.bin");
         if (again) took(name);  // the same weights once more
+      }
+      for (int number = 1;; ++number) {  // the further models of Accelerate
+        const std::string stem = "model_" + std::to_string(number);
+        const std::string name = has(stem + ".safetensors") ? stem + ".safetensors" : "pytorch_" + stem + ".bin";
+        if (!has(name)) break;
+        state_.attempt([&] { add_model(state_, path(name), stem + "."); });
+        took(name);
       }
     }
     for (const std::string& name : names_) {

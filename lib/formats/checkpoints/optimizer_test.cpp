@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/file.hpp"
 #include "base/folder.hpp"
 #include "checkpoints/read.hpp"
 #include "tensorfile/safetensors.hpp"
@@ -85,6 +86,17 @@ TEST_CASE("read: every optimizer and every schedule of a list, and of Accelerate
   save(path + "/scheduler.bin", schedule(3)), save(path + "/scheduler_1.bin", schedule(4));
   both(read(path));
   CHECK(read(path).unread.empty());
+
+  // Two models may have the same names.
+  std::filesystem::remove(path + "/model.safetensors");
+  tensorfile::write_safetensors(path + "/model.safetensors", {{"a", all(0, 2)}});
+  tensorfile::write_safetensors(path + "/model_1.safetensors", {{"a", all(5, 3)}});
+  write_file(path + "/model_card.md", "");
+  const State models = read(path);
+  CHECK(first_of(models.find("model_1.a")->weight.value()) == 5);
+  CHECK(momentum(models, "a") == 7);
+  CHECK(momentum(models, "model_1.a") == 8);
+  CHECK(models.unread == std::vector<std::string>{"model_card.md"});
 
   // Where shapes tell nothing, the numbers of the two do not mix.
   save(folder.file("a.pt"), Dict{{{"model", Dict{{{"a", all(0, 2)}, {"b", all(0, 2)}, {"c", all(0, 2)}}}},

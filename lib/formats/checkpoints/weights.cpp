@@ -32,17 +32,17 @@ void add(State& into, const Named& tensors, const std::string& file, int rank) {
   }
 }
 
-/// Adds all that a file of torch.save has besides its weights; `dict` has the names.
-void add_others(State& into, const StateDict& dict) {
+/// Adds all that a file of torch.save has besides its weights, as facts LEAD NAME; `dict` has the names.
+void add_others(State& into, const StateDict& dict, const std::string& lead) {
   if (dict.others().empty() || dict.path().find("safetensors") != std::string::npos) return;
   if (dict.path().ends_with(".json")) {
-    for (const std::string& name : dict.others()) into.facts["model." + name] = "a tensor that the index leaves out";
+    for (const std::string& name : dict.others()) into.facts[lead + name] = "a tensor that the index leaves out";
     return;
   }
   const tensorfile::Value root = tensorfile::read_torch_objects(dict.path());
   note_content(into, root);
   for (const std::string& name : dict.others()) {
-    if (const tensorfile::Value* const value = root.find(name)) add_facts(into, "model." + name, *value);
+    if (const tensorfile::Value* const value = root.find(name)) add_facts(into, lead + name, *value);
   }
 }
 
@@ -77,15 +77,15 @@ void add_weights(State& into, const tensorfile::Value* dict, const std::string& 
   }
 }
 
-void add_model(State& into, const std::string& path) {
+void add_model(State& into, const std::string& path, const std::string& lead) {
   const StateDict dict = tensorfile::open_state_dict(path);
   const std::string file = fs::path(dict.path()).filename().string();
   // Safetensors have their tensors by type and name.
   into.ordered = into.ordered && file.find("safetensors") == std::string::npos;
   Named tensors;
-  for (const auto& entry : dict.entries()) tensors.emplace_back(entry.name, entry.tensor);
+  for (const auto& entry : dict.entries()) tensors.emplace_back(lead + entry.name, entry.tensor);
   add(into, tensors, file, -1);
-  add_others(into, dict);
+  add_others(into, dict, "model." + lead);
   if (fs::is_directory(path)) compare_others(into, path, dict);
 }
 

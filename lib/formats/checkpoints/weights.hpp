@@ -12,9 +12,10 @@ namespace zs::checkpoints {
 /// Adds the tensors of a model's state dict. Two tensors with the same elements of one storage are tied.
 void add_weights(State& into, const tensorfile::Value* dict, const std::string& file, int rank = -1);
 
-/// Adds the weights that tensorfile::open_state_dict() finds in a folder or file, and throws as it does. Everything
-/// else in that file is a fact "model.NAME". Weights in another file of the folder that are not the same are a fault.
-void add_model(State& into, const std::string& path);
+/// Adds the weights that tensorfile::open_state_dict() finds in a folder or file, and throws as it does; `lead` comes
+/// before each name. Everything else in that file is a fact "model.NAME". Weights in another file of the folder that
+/// are not the same are a fault.
+void add_model(State& into, const std::string& path, const std::string& lead = "");
 
 /// Adds gradients.pt, gradient_norms.pt and config.json, where the folder has them; a damaged one is a fault.
 void add_documents(State& into, const std::string& folder);

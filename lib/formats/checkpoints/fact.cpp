@@ -86,6 +86,13 @@ std::string tensor_text(const Tensor& tensor) {
   return type + "sha256 " + sha256(bytes);
 }
 
+/// With a backslash before each backslash and quote, so that other texts remain others.
+std::string escaped(const std::string& text) {
+  std::string made;
+  for (const char letter : text) made += (letter == '\\' || letter == '\'' ? "\\" : "") + std::string(1, letter);
+  return made;
+}
+
 /// All of it, however long.
 std::string spelt(const Value& value) {
   const auto items = [](const std::vector<Item>& held) {
@@ -96,7 +103,7 @@ std::string spelt(const Value& value) {
   if (const bool* const truth = value.get<bool>()) return *truth ? "True" : "False";
   if (const std::int64_t* const number = value.get<std::int64_t>()) return to_text(*number);
   if (const double* const real = value.get<double>()) return to_text(*real);
-  if (const std::string* const text = value.get<std::string>()) return "'" + printable(*text) + "'";
+  if (const std::string* const text = value.get<std::string>()) return "'" + printable(escaped(*text)) + "'";
   if (const List* const list = value.get<List>()) return "[" + zs::joined(list->values, ", ", spelt) + "]";
   if (const Tuple* const tuple = value.get<Tuple>()) return "(" + zs::joined(tuple->values, ", ", spelt) + ")";
   if (const Dict* const dict = value.get<Dict>()) return items(dict->items);

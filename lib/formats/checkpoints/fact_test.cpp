@@ -36,6 +36,12 @@ TEST_CASE("fact: a number in a tensor keeps its type, its shape and each bit") {
   CHECK(number_of(&step) == 16777217);
 }
 
+TEST_CASE("fact: other texts have other spellings") {
+  CHECK(text_of(Value("a\\n")) != text_of(Value("a\n")));
+  CHECK(text_of(tensorfile::List{{"a", "b"}}) != text_of(tensorfile::List{{"a', 'b"}}));
+  CHECK(text_of(Value("plain")) == "'plain'");
+}
+
 TEST_CASE("fact: no key hides another, in any order of the keys") {
   const auto facts = [](const Dict& dict) {
     State state;

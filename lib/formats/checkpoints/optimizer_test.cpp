@@ -10,7 +10,6 @@
 #include "base/file.hpp"
 #include "base/folder.hpp"
 #include "checkpoints/read.hpp"
-#include "tensorfile/safetensors.hpp"
 #include "tensorfile/torch.hpp"
 
 namespace zs::checkpoints {
@@ -81,16 +80,15 @@ TEST_CASE("read: every optimizer and every schedule of a list, and of Accelerate
   }
   const std::string path = folder.file("accelerate");
   std::filesystem::create_directory(path);
-  tensorfile::write_safetensors(path + "/model.safetensors", {{"a", all(0, 2)}, {"b", all(0, 3)}});
+  save(path + "/pytorch_model.bin", weights);
   save(path + "/optimizer.bin", one), save(path + "/optimizer_1.bin", two);
   save(path + "/scheduler.bin", schedule(3)), save(path + "/scheduler_1.bin", schedule(4));
   both(read(path));
   CHECK(read(path).unread.empty());
 
   // Two models may have the same names.
-  std::filesystem::remove(path + "/model.safetensors");
-  tensorfile::write_safetensors(path + "/model.safetensors", {{"a", all(0, 2)}});
-  tensorfile::write_safetensors(path + "/model_1.safetensors", {{"a", all(5, 3)}});
+  save(path + "/pytorch_model.bin", Dict{{{"a", all(0, 2)}}});
+  save(path + "/pytorch_model_1.bin", Dict{{{"a", all(5, 3)}}});
   write_file(path + "/model_card.md", "");
   const State models = read(path);
   CHECK(first_of(models.find("model_1.a")->weight.value()) == 5);

@@ -100,6 +100,8 @@ golden() { run --separate-stderr "$1" zs-verify --golden "${@:2}"; }
   [ ! -e floors ] || complain "a golden was written"
   moved other
   zs-verify --golden floors seen --update --floor other
+  run -0 --separate-stderr zs-verify --golden floors seen --update --floor other
+  [[ $output == *"moved: nothing: the golden before is of this recording"* ]] || complain "$output"
   [ -s floors/*/floor/rank-0.jsonl ] || complain "no floor is kept"
   verdict
 }

@@ -214,7 +214,10 @@ GoldenAnswer update_golden(const std::string& goldens, const std::string& record
   const Golden before = nearest(goldens, environment);
   const bool replaces = !before.path.empty() && before.changes.empty();
   std::string moved = before.path.empty() ? "the first golden" : "a golden of another environment";
-  if (!before.path.empty()) {
+  const auto id = [](const std::string& path) { return probefile::head_of(path).id; };
+  if (!before.path.empty() && !id(recording).empty() && id(before.path) == id(recording)) {
+    moved = "nothing: the golden before is of this recording";
+  } else if (!before.path.empty()) {
     const GoldenAnswer compared = compare_golden(goldens, recording);
     moved = replaces ? "beside the golden before: " + compared.headline
                      : "beside " + before.path + ": " + compared.verdict + ", " + compared.headline;

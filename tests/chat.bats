@@ -222,7 +222,8 @@ END
   wrong 'bad.jsonl:2: the chat template refuses the conversation: no role judge' "$good"$'\n{"messages": [{"role": "judge", "content": "q"}]}'
   wrong "bad.jsonl:1: message 1: \"from\" is 'judge'" '{"conversations": [{"from": "judge", "value": "q"}]}'
   wrong 'bad.jsonl:2: is not UTF-8' "$good"$'\n{"messages": [{"role": "user", "content": "\xff"}]}'
-  wrong 'bad.jsonl:2: is not a JSON object' "$good"$'\n[1'
+  wrong 'bad.jsonl:2: is not JSON: parse error at line 1, column 3' "$good"$'\n[1'
+  wrong 'bad.jsonl:2: has half of a surrogate pair' "$good"$'\n{"messages": [{"role": "user", "content": "\\udc00"}]}'
 
   for name in broken none late; do rm -rf $name; mkdir $name; cp chat/tokenizer.json $name; done
   printf '{%% for m in messages %%}\n{{ m.role }\n{%% endfor %%}' >broken/chat_template.jinja

@@ -212,6 +212,11 @@ END
   printf '{"text": "a"}\n{"text": 1}\n' >d.jsonl
   refuses_with "zs-tokenize: d.jsonl:2: \"text\" is not text" zs-tokenize -t "$data/gpt2.json" d.jsonl -o x.bin
   printf '{"text": "a"}\n{"text": "' >d.jsonl
+  refuses_with "zs-tokenize: d.jsonl:2: is not JSON: parse error at line 1, column 11: syntax error while parsing value - invalid string: missing closing quote; last read: '\"'" zs-tokenize -t "$data/gpt2.json" d.jsonl -o x.bin
+  printf '{"text": "a"}\n{"text": "\\ud83d x"}' >d.jsonl
+  run -2 zs-tokenize -t "$data/gpt2.json" d.jsonl -o x.bin
+  [[ $output == "zs-tokenize: d.jsonl:2: has half of a surrogate pair, which is no character: parse error at line 1, column 17: "* ]]
+  printf '{"text": "a"}\n["text"]' >d.jsonl
   refuses_with "zs-tokenize: d.jsonl:2: is not a JSON object" zs-tokenize -t "$data/gpt2.json" d.jsonl -o x.bin
   zstd -q <"$data/sample.txt" | head -c 2000 >cut.zst
   refuses_with "zs-tokenize: cut.zst: truncated zstd data" zs-tokenize -t "$data/gpt2.json" cut.zst -o x.bin

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/folder.hpp"
 #include "base/json.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "token/unicode.hpp"
 
@@ -95,8 +96,7 @@ bool DocumentReader::next_object(nlohmann::ordered_json& object) {
   } while (line.find_first_not_of(" \t\r") == std::string::npos);
   const auto wrong = [&](const std::string& what) { throw Error(input_.name(), line_, what); };
   if (as_utf8(line, room) != line) wrong("is not UTF-8, as JSON must be: convert the file first, with iconv -t UTF-8");
-  if (nested_too_deeply(line)) wrong("is JSON that is nested too deeply");
-  object = nlohmann::ordered_json::parse(line, nullptr, false);
+  object = json_of<nlohmann::ordered_json>(line, input_.name() + ":" + to_text(line_));
   if (!object.is_object()) wrong("is not a JSON object");
   return true;
 }

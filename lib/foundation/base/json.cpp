@@ -30,7 +30,9 @@ Json json_of(std::string_view text, const std::string& name) {
   } catch (const nlohmann::json::exception& error) {
     std::string what = error.what();  // "[json.exception.parse_error.101] parse error at line 3, column 5: ..."
     what.erase(0, what.find("] ") + 2);
-    throw Error(name, 0, "is not JSON: " + printable(what));
+    const bool half = what.find(" invalid string: surrogate U+") != std::string::npos;
+    throw Error(name, 0,
+                (half ? "has half of a surrogate pair, which is no character: " : "is not JSON: ") + printable(what));
   }
 }
 template nlohmann::json json_of(std::string_view, const std::string&);

@@ -16,15 +16,22 @@ not_here() {
       python3 -c 'import torch; exit(torch.__version__ < "2")' 2>/dev/null && return 1
       echo "it needs PyTorch 2: tests/trainers/run first_job"
       ;;
+    *share/examples/trainer.py*)
+      python3 -c 'import transformers' 2>/dev/null && return 1
+      echo "it needs transformers: tests/trainers/run trainer"
+      ;;
     *slurm/compare-revisions.sbatch\ *) echo "it builds two revisions: tests/revisions.bats" ;;
     'bash slurm/batch.sbatch' | 'bash slurm/batch.sbatch '*'# minutes'*) echo "minutes: tests/batch.bats" ;;
     *) return 1 ;;
   esac
 }
 
-# offers LINE: whether the script in a line that does not run has the options that the line gives it.
+# offers LINE: whether the script in a line that does not run has the options that the line gives it, and whether the folder of
+# a resume is free.
 offers() {
-  local script word own
+  local script word own kept=resume-test
+  if [[ $1 =~ --keep\ ([^ ]+) ]]; then kept=${BASH_REMATCH[1]}; fi
+  [[ $1 != 'zs-verify '*--resume\ * || ! -e $kept ]] || complain "$1: $kept is there already"
   [[ $1 =~ (slurm/[a-z-]+\.sbatch)(.*) ]] || return 0
   script=${BASH_REMATCH[1]}
   bash "$ROOT/$script" --help >help || complain "$script --help: status $?"

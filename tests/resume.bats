@@ -26,7 +26,7 @@ resumes() {
   assert_line "resumed: after step 2 of 4, from kept-/stopped/checkpoint-2.pt"
   assert_line --partial "checkpoints: exact: "
   run -2 resumes ''
-  assert_output --partial "kept-: is there already: give --keep a folder that is not"
+  assert_output --partial "kept-: is there already: remove it, or name another folder with --keep"
 }
 
 @test "resume: a schedule that ends with the training is named, not called a training that does not repeat itself" {

@@ -128,7 +128,7 @@ Status resumed(const cli::Args& args) {
   test.at = args.integer("at", 1), test.total = args.integer("steps", 2);
   test.folder = args.has("keep") ? args.text("keep") : "resume-test";
   if (std::filesystem::exists(test.folder))
-    throw Error(test.folder, 0, "is there already: give --keep a folder that is not");
+    throw Error(test.folder, 0, "is there already: remove it, or name another folder with --keep");
   const Answer answer =
       test_resume(test, tolerance(args), [&](const std::string& text) { cli::tell(args.command(), text); });
   print_lines(args, answer.lines);

@@ -26,6 +26,8 @@ struct Samples {
   std::vector<std::int64_t> targets{};
   /// First tokens of documents that do not see each other, in the tokens of all samples; none: each sample is one.
   std::vector<std::int64_t> documents{};
+  /// Tokens of each sample in front of its padding, with or without a target; none where pads() is false.
+  std::vector<std::int64_t> lengths{};
 };
 
 class Dataset {

@@ -11,6 +11,7 @@
 #include "base/folder.hpp"
 #include "data/corpus.hpp"
 #include "token/file.hpp"
+#include "token/marks.hpp"
 #include "token/tokenizer.hpp"
 
 namespace zs::data {
@@ -188,6 +189,7 @@ TEST_CASE("text: packing masked fills a sample with whole documents, and says wh
   CHECK(all(*made.training) == std::string("abcdefgthijk\0\0\0\0", 16));
   CHECK(shown == "bcdef||uijk|....");
   CHECK(samples.documents == std::vector<std::int64_t>{0, 6, 7, 8, 12});  // padding is as a document of its own
+  CHECK(samples.lengths == std::vector<std::int64_t>{8, 4});
   CHECK(made.training->targets(0) == 8);
   CHECK(made.training->targets(1) == 4);
   CHECK(all(*made.validation) == "lmnopqrs");  // the longest document goes on in another row, as if it began there
@@ -196,6 +198,22 @@ TEST_CASE("text: packing masked fills a sample with whole documents, and says wh
   CHECK(made.notes[0] == "packing masked: 4 documents in 3 sequences of 8 tokens, 17 % of them padding");
   CHECK(made.notes[1].starts_with("1 document is longer than a sequence, and goes on in another one"));
   CHECK(made.sha256 != text({.path = path, .vocabulary = 256, .length = 8, .packing = Packing::none}).sha256);
+}
+
+TEST_CASE("text: what is in front of a sample's padding are its tokens, whether or not the loss counts them") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x.bin");
+  token::MarkedWriter writer(path, token::Layout::nanogpt, 256);
+  for (int i = 0; i < 4; ++i) {  // conversations that end in a question
+    writer.write({1, 2, 3, 4, 5}, {token::kBegins, token::kTrained, token::kTrained, 0, 0});
+    writer.write({6, 7, 8}, {token::kBegins, token::kTrained, 0});
+  }
+  writer.commit();
+  for (const auto& [packing, first, second] :
+       {std::tuple(Packing::none, 4, 2), std::tuple(Packing::masked, 6, 6), std::tuple(Packing::whole, 7, 7)}) {
+    const Split made = text({.path = path, .vocabulary = 256, .length = 7, .packing = packing});
+    CHECK(read(*made.training, 0, 2).lengths == std::vector<std::int64_t>{first, second});
+  }
 }
 
 TEST_CASE("text: packing none of token files needs the id that ends a document") {

@@ -56,7 +56,7 @@ class Cut {
   /// Puts a window's tokens and targets behind one another, `samples` having room for them from `place` on.
   void read(std::int64_t window, Samples& samples, std::int64_t place) const {
     std::vector<std::int64_t> both;
-    const std::int64_t end = place + cutting_.length;
+    const std::int64_t begin = place, end = begin + cutting_.length;
     for (const Piece& piece : at(window)) {
       both.resize(static_cast<std::size_t>(piece.targets) + 1);
       tokens_->copy(piece.begin, both);
@@ -69,6 +69,7 @@ class Cut {
       if (cutting_.packing == Packing::masked) samples.documents.push_back(place);
       place += piece.targets;
     }
+    if (pads()) samples.lengths.push_back(place - begin);
     // Padding sees no document, and no document sees it.
     if (cutting_.packing == Packing::masked && place < end) samples.documents.push_back(place);
   }
@@ -159,6 +160,7 @@ class Windows final : public Dataset {
                     std::vector<std::int64_t>(numbers, cut_->cutting().separator),
                     {},
                     std::vector<std::int64_t>(numbers, kPadding),
+                    {},
                     {}};
     for (std::size_t i = 0; i < draws.size(); ++i)
       cut_->read(first_ + draws[i].sample, samples, static_cast<std::int64_t>(i) * length);

@@ -15,14 +15,11 @@ using unit::Parameter;
 
 namespace {
 
-/// 1 for every token, 0 for padding: the positions after the last target of a sample. Undefined if there is no padding.
+/// 1 for every token, 0 for padding. Undefined if there is no padding.
 Tensor counted(const unit::Batch& batch) {
-  if (!batch.weight) return {};
-  if (batch.lengths.defined()) {
-    const Tensor place_T = at::arange(batch.targets.size(1), batch.lengths.options());
-    return place_T.unsqueeze(0).lt(batch.lengths.unsqueeze(1)).reshape({-1, 1}).to(at::kFloat);
-  }
-  return batch.targets.ge(0).flip(1).cumsum(1).gt(0).flip(1).reshape({-1, 1}).to(at::kFloat);
+  if (!batch.lengths.defined()) return {};
+  const Tensor place_T = at::arange(batch.inputs.size(1), batch.lengths.options());
+  return place_T.unsqueeze(0).lt(batch.lengths.unsqueeze(1)).reshape({-1, 1}).to(at::kFloat);
 }
 
 /// Two rows of a layer, [2, E]: the sum over tokens of each expert's probability, and the number of its tokens.

@@ -215,13 +215,18 @@ TEST_CASE(
     CHECK(once < 2 * chosen);
     CHECK(twice == doctest::Approx(2 * once).epsilon(1e-6));
     CHECK(loss(-1, whole) == loss(std::string(name) == "tiny-gpt-oss" ? 0 : 0.001, whole));
-    // Tokens behind the last target are padding: others in their place change nothing of it.
+    // Other tokens in the place of padding change nothing of it.
     unit::Batch padded{tokens.clone(), tokens.clone(), 1.0F};
     padded.targets.narrow(1, 17, 7).fill_(-100);
-    const double before = loss(1, padded) - loss(0, padded);
+    padded.lengths = at::full({2}, 17, at::TensorOptions(at::kLong));
+    const auto auxiliary = [&] { return loss(1, padded) - loss(0, padded); };
+    const double before = auxiliary();
     padded.inputs.narrow(1, 17, 7).add_(1).remainder_(256);
-    CHECK(loss(1, padded) - loss(0, padded) == doctest::Approx(before).epsilon(1e-6));
+    CHECK(auxiliary() == doctest::Approx(before).epsilon(1e-6));
     CHECK(std::fabs(before - once) > 1e-4);
+    // Tokens without a target count, also those behind the last target.
+    padded.targets.narrow(1, 9, 8).fill_(-100);
+    CHECK(auxiliary() == doctest::Approx(before).epsilon(1e-6));
   }
 }
 

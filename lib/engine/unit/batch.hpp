@@ -26,8 +26,8 @@ struct Batch {
   std::optional<float> weight{};
   Documents documents{};   ///< a document does not cross samples
   std::int64_t first = 0;  ///< position of the first tokens in their samples; of a chunk more than 0
-  /// For a chunk with `weight`: int64 [B], the tokens of each of its samples before the padding behind the last target.
-  /// Undefined for whole samples, whose targets say it.
+  /// int64 [B]: the tokens of each sample in front of its padding; of a chunk, those in it. A token without a target
+  /// may be one of them: the targets do not say it. Undefined: there is no padding.
   at::Tensor lengths{};
   std::int64_t samples() const { return inputs.size(0); }
   Batch to(const at::Device& device) const;

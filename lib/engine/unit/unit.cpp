@@ -59,13 +59,13 @@ Batch Batch::chunk(std::int64_t number, std::int64_t chunks) const {
   const std::int64_t length = inputs.size(1) / chunks, begin = number * length;
   const auto part = [&](const at::Tensor& of_BT) { return of_BT.narrow(1, begin, length).contiguous(); };
   Batch chunk{part(inputs), part(targets), weight, documents, begin, {}};
+  if (lengths.defined()) chunk.lengths = (lengths - begin).clamp(0, length);
   if (documents) chunk.documents.positions = part(documents.positions);
   if (!weight) return chunk;
   // A leaf counts as much as any other; of their means each is weighted by its share of the targets.
   const auto counted = [](const at::Tensor& x) { return static_cast<double>(x.ge(0).sum().item<std::int64_t>()); };
   const double total = counted(targets), share = total > 0 ? counted(chunk.targets) / total : 0;
   chunk.weight = static_cast<float>(static_cast<double>(*weight) * static_cast<double>(chunks) * share);
-  chunk.lengths = (targets.ge(0).flip(1).cumsum(1).gt(0).sum(1) - begin).clamp(0, length);
   return chunk;
 }
 

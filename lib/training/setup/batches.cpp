@@ -111,6 +111,7 @@ unit::Batch Batches::batch(data::Samples samples) const {
             tensor(std::move(samples.targets), targets, at::kLong)};
   unit::Batch made{tensor(std::move(samples.tokens), inputs, at::kLong),
                    tensor(std::move(samples.targets), inputs, at::kLong)};
+  if (!samples.lengths.empty()) made.lengths = tensor(std::move(samples.lengths), {samples.count}, at::kLong);
   // If each sample is one document, no mask is needed.
   if (static_cast<std::int64_t>(samples.documents.size()) > samples.count)
     made.documents = unit::documents(std::move(samples.documents), samples.count, settings_.model.seq_length);

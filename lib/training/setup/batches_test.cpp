@@ -51,6 +51,7 @@ TEST_CASE("batches: padded or packed: the losses of a step's micro-batches have 
                                        .squeeze(-1);
           const at::Tensor counts = batch.targets.ne(data::kPadding);
           CHECK((packing == "masked" || !counts.all().item<bool>()));  // a row may be full
+          CHECK(batch.lengths.sum().item<std::int64_t>() == counts.sum().item<std::int64_t>());
           sum += each.masked_select(counts).sum().item<double>();
           counted += counts.sum().item<std::int64_t>();
           return last.item<double>();

@@ -47,12 +47,13 @@ inline unit::Batch packed(unit::Batch batch, std::int64_t leaf) {
   return batch;
 }
 
-/// The last third of each sample is padding; in front of it some tokens are no targets, and no padding.
+/// The last third of each sample is padding; in front of it, also right in front, some tokens are no targets, and no
+/// padding.
 inline unit::Batch padded(unit::Batch batch) {
   const std::int64_t length = batch.targets.size(1), tail = length / 3;
-  batch.targets.narrow(1, length - tail, tail).fill_(-100);
+  batch.targets.narrow(1, length - tail - 1, tail + 1).fill_(-100);
   batch.targets.narrow(1, length / 8, length / 4).fill_(-100);
-  batch.weight = 1.0F;
+  batch.weight = 1.0F, batch.lengths = at::full({batch.samples()}, length - tail, at::TensorOptions(at::kLong));
   return batch;
 }
 

@@ -35,14 +35,13 @@ std::vector<Document> documents(const unit::Batch& batch) {
   for (std::int64_t sample = 0; !batch.documents && sample < N; sample += T) begins.push_back(sample);
   std::vector<Document> documents;
   for (std::size_t i = 0; i < begins.size(); ++i) {
-    const std::int64_t count = (i + 1 < begins.size() ? begins[i + 1] : N) - begins[i];
-    const auto part = [&](const at::Tensor& x) { return x.reshape({1, -1}).narrow(1, begins[i], count); };
+    std::int64_t count = (i + 1 < begins.size() ? begins[i + 1] : N) - begins[i];
+    // Among documents, padding is one without a target.
+    if (!batch.documents && batch.lengths.defined()) count = batch.lengths[begins[i] / T].item<std::int64_t>();
+    const auto part = [&](const at::Tensor& x) { return x.reshape({1, -1}).narrow(1, begins[i], count).contiguous(); };
     const std::int64_t targets = counted(part(batch.targets));
     if (targets == 0) continue;
-    // Tokens after the last one that has a target are padding.
-    const std::int64_t length = part(batch.targets).ge(0).nonzero().max().item<std::int64_t>() + 1;
-    documents.push_back({{part(batch.inputs).narrow(1, 0, length).contiguous(),
-                          part(batch.targets).narrow(1, 0, length).contiguous(), 1.0F},
+    documents.push_back({{part(batch.inputs), part(batch.targets), 1.0F},
                          static_cast<double>(targets) / static_cast<double>(counted(batch.targets))});
   }
   return documents;
@@ -69,11 +68,8 @@ unit::Batch cut(const unit::Batch& batch, std::int64_t chunk, std::int64_t chunk
   unit::Batch piece = batch;
   piece.inputs = tokens(batch.inputs), piece.targets = tokens(batch.targets), piece.first = begin;
   if (batch.documents) piece.documents.positions = tokens(batch.documents.positions);
+  if (batch.lengths.defined()) piece.lengths = batch.lengths.clamp(begin, end) - begin;
   if (!batch.weight) return piece;
-  // The last target of each sample is token number `last`; padding follows.
-  const at::Tensor places = at::arange(1, T + 1, at::TensorOptions(at::kLong)),
-                   last = std::get<0>((places * (batch.targets >= 0)).max(1));
-  piece.lengths = last.clamp(begin, end) - begin;
   const auto counted = [](const at::Tensor& targets) {
     return static_cast<double>((targets >= 0).sum().item<std::int64_t>());
   };

@@ -7,6 +7,8 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/folder.hpp"
 #include "model/forward_test.hpp"
 #include "unit/random.hpp"
 
@@ -248,6 +250,11 @@ TEST_CASE("model: adapters of experts are refused by name") {
 }
 
 TEST_CASE("model: documents of one sample see nothing of each other, and each is as if it were alone") {
+  const TemporaryFolder longrope;  // documents are shorter and longer than its original positions, samples longer
+  write_file(longrope.file("config.json"), R"({"model_type": "phi3", "hidden_size": 64, "intermediate_size": 96,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 256, "max_position_embeddings": 64,
+      "original_max_position_embeddings": 8, "rope_scaling": {"type": "longrope",
+      "short_factor": [1, 1, 1, 1.5, 1.5, 2, 2, 2], "long_factor": [2, 2, 3, 3, 3, 4, 4, 4]}})");
   constexpr std::int64_t kLength = 48;
   const std::vector<std::int64_t> begins = {0, 5, 6, 40, 48, 70};  // in two samples; of windows some are longer
   const at::Tensor tokens = at::randint(0, 256, {2, kLength}, unit::generator(5), at::TensorOptions(at::kLong));
@@ -255,20 +262,25 @@ TEST_CASE("model: documents of one sample see nothing of each other, and each is
     return unit::Batch{inputs, inputs, 1.0F, unit::documents(begins, 2, kLength)};
   };
   for (const char* const name : {"tiny", "tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-mistral", "tiny-olmo2",
-                                 "tiny-phi3", "tiny-gemma2", "tiny-gemma3"}) {
+                                 "tiny-phi3", "tiny-gemma2", "tiny-gemma3", longrope.path().c_str()}) {
     for (const bool fused : {false, true}) {
       CAPTURE(name);
       CAPTURE(fused);
-      const model::Model model =
-          model::make({.name = name, .num_layers = 2, .seq_length = kLength, .init_std = 0.1, .fused = fused});
+      const auto make = [&](std::int64_t length) {
+        return model::make({.name = name, .num_layers = 2, .seq_length = length, .init_std = 0.1, .fused = fused});
+      };
+      const model::Model model = make(kLength);
       const at::Tensor packed_NV = forward(model, batch(tokens)).logits.reshape({2 * kLength, -1});
       for (std::size_t i = 0; i < begins.size(); ++i) {
         const std::int64_t count = (i + 1 < begins.size() ? begins[i + 1] : 2 * kLength) - begins[i];
         const at::Tensor alone = tokens.view({1, -1}).narrow(1, begins[i], count).contiguous();
-        const at::Tensor expected_TV = forward(model, {alone, alone}).logits.select(0, 0);
         const at::Tensor its_TV = packed_NV.narrow(0, begins[i], count);
         CAPTURE(i);
-        CHECK((its_TV - expected_TV).abs().max().item<double>() < 4e-6 * expected_TV.abs().max().item<double>());
+        const model::Model as_long = make(count);
+        for (const model::Model* const by : {&model, &as_long}) {
+          const at::Tensor expected_TV = forward(*by, {alone, alone}).logits.select(0, 0);
+          CHECK((its_TV - expected_TV).abs().max().item<double>() < 4e-6 * expected_TV.abs().max().item<double>());
+        }
         // Other tokens of the others change no bit of it.
         at::Tensor other = tokens.clone();
         other.view({-1}).add_(1).remainder_(256);

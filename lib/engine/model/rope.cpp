@@ -184,23 +184,32 @@ nlohmann::json to_json(const Rope& rope) {
 
 Rotation Rotation::of(const unit::Batch& batch) const {
   if (!batch.documents) {
-    if (batch.first == 0) return *this;
-    const std::int64_t rest = cos_TR.size(0) - batch.first;
-    return {cos_TR.narrow(0, batch.first, rest), sin_TR.narrow(0, batch.first, rest)};
+    const std::int64_t whole = batch.whole > 0 ? batch.whole : batch.inputs.size(1),
+                       first = batch.first + (whole > shorter ? shorter : 0);
+    if (first == 0) return *this;
+    return {cos_TR.slice(0, first), sin_TR.slice(0, first)};
   }
-  const at::Tensor positions_N = batch.documents.positions.view({-1});
-  return {cos_TR.index_select(0, positions_N), sin_TR.index_select(0, positions_N)};
+  at::Tensor places_N = batch.documents.positions.view({-1});
+  if (shorter > 0) places_N = places_N + batch.documents.sizes.view({-1}).gt(shorter) * shorter;
+  return {cos_TR.index_select(0, places_N), sin_TR.index_select(0, places_N)};
 }
 
 Rotation rotation(const Rope& rope, std::int64_t T, std::int64_t D, at::DeviceType device) {
   const at::NoGradGuard no_grad;
   const auto turned = static_cast<std::int64_t>(static_cast<double>(D) * rope.fraction);
-  const at::Tensor positions_T1 = at::arange(T, at::TensorOptions(at::kFloat)).unsqueeze(1);
-  const at::Tensor angles_TR = positions_T1 * frequencies(rope, turned, T).unsqueeze(0);
-  const auto scaled = [&](const at::Tensor& wave_TR) {
-    return (rope.amplitude == 1 ? wave_TR : wave_TR * rope.amplitude).to(device);
+  const auto of_samples = [&](std::int64_t count) -> Rotation {
+    const at::Tensor positions_T1 = at::arange(count, at::TensorOptions(at::kFloat)).unsqueeze(1);
+    const at::Tensor angles_TR = positions_T1 * frequencies(rope, turned, count).unsqueeze(0);
+    const auto scaled = [&](const at::Tensor& wave_TR) {
+      return (rope.amplitude == 1 ? wave_TR : wave_TR * rope.amplitude).to(device);
+    };
+    return {scaled(angles_TR.cos()), scaled(angles_TR.sin())};
   };
-  return {scaled(angles_TR.cos()), scaled(angles_TR.sin())};
+  const Rotation longest = of_samples(T);
+  if (rope.type != "longrope" || T <= rope.original_positions) return longest;
+  const Rotation shorter = of_samples(rope.original_positions);
+  return {at::cat({shorter.cos_TR, longest.cos_TR}), at::cat({shorter.sin_TR, longest.sin_TR}),
+          rope.original_positions};
 }
 
 }  // namespace zs::model

@@ -13,6 +13,7 @@ namespace zs::unit {
 struct Documents {
   std::vector<std::int64_t> begins{};  ///< each one's first token in the B*T tokens of a micro-batch; ascending from 0
   at::Tensor positions{};              ///< int64 [B, T]: the position of each token in its document
+  at::Tensor sizes{};                  ///< int64 [B, T]: the tokens of its document
 
   explicit operator bool() const { return !begins.empty(); }
 };
@@ -26,6 +27,7 @@ struct Batch {
   std::optional<float> weight{};
   Documents documents{};   ///< a document does not cross samples
   std::int64_t first = 0;  ///< position of the first tokens in their samples; of a chunk more than 0
+  std::int64_t whole = 0;  ///< tokens of each sample where the inputs are a part of it; 0: they are all
   /// int64 [B]: the tokens of each sample in front of its padding; of a chunk, those in it. A token without a target
   /// may be one of them: the targets do not say it. Undefined: there is no padding.
   at::Tensor lengths{};

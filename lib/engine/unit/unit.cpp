@@ -50,17 +50,21 @@ Batch Batch::to(const at::Device& device) const {
     // Out of pinned memory: else the host would wait until the GPU has done what it was given before.
     return at::empty_like(x, x.options().pinned_memory(true)).copy_(x).to(device, x.scalar_type(), true);
   };
-  Batch batch{moved(inputs), moved(targets), weight, documents, first, lengths.defined() ? moved(lengths) : lengths};
-  if (documents) batch.documents.positions = moved(documents.positions);
+  Batch batch = *this;
+  batch.inputs = moved(inputs), batch.targets = moved(targets);
+  if (lengths.defined()) batch.lengths = moved(lengths);
+  if (!documents) return batch;
+  batch.documents.positions = moved(documents.positions), batch.documents.sizes = moved(documents.sizes);
   return batch;
 }
 
 Batch Batch::chunk(std::int64_t number, std::int64_t chunks) const {
   const std::int64_t length = inputs.size(1) / chunks, begin = number * length;
   const auto part = [&](const at::Tensor& of_BT) { return of_BT.narrow(1, begin, length).contiguous(); };
-  Batch chunk{part(inputs), part(targets), weight, documents, begin, {}};
+  Batch chunk = *this;
+  chunk.inputs = part(inputs), chunk.targets = part(targets), chunk.first = begin, chunk.whole = inputs.size(1);
   if (lengths.defined()) chunk.lengths = (lengths - begin).clamp(0, length);
-  if (documents) chunk.documents.positions = part(documents.positions);
+  if (documents) chunk.documents.positions = part(documents.positions), chunk.documents.sizes = part(documents.sizes);
   if (!weight) return chunk;
   // A leaf counts as much as any other; of their means each is weighted by its share of the targets.
   const auto counted = [](const at::Tensor& x) { return static_cast<double>(x.ge(0).sum().item<std::int64_t>()); };
@@ -76,13 +80,15 @@ std::vector<at::Tensor> Unit::forward_chunks(std::span<const Chunk> chunks, cons
 }
 
 Documents documents(std::vector<std::int64_t> begins, std::int64_t samples, std::int64_t length) {
-  const at::Tensor positions_BT = at::empty({samples, length}, at::TensorOptions(at::kLong));
-  auto* const positions = positions_BT.data_ptr<std::int64_t>();
+  const at::Tensor positions_BT = at::empty({samples, length}, at::TensorOptions(at::kLong)),
+                   sizes_BT = at::empty_like(positions_BT);
+  auto *const positions = positions_BT.data_ptr<std::int64_t>(), *const sizes = sizes_BT.data_ptr<std::int64_t>();
   for (std::size_t i = 0; i < begins.size(); ++i) {
     const std::int64_t end = i + 1 < begins.size() ? begins[i + 1] : samples * length;
     std::iota(positions + begins[i], positions + end, 0);
+    std::fill(sizes + begins[i], sizes + end, end - begins[i]);
   }
-  return {std::move(begins), positions_BT};
+  return {std::move(begins), positions_BT, sizes_BT};
 }
 
 std::int64_t numel(const Units& units) {

@@ -41,8 +41,9 @@ std::vector<Document> documents(const unit::Batch& batch) {
     const auto part = [&](const at::Tensor& x) { return x.reshape({1, -1}).narrow(1, begins[i], count).contiguous(); };
     const std::int64_t targets = counted(part(batch.targets));
     if (targets == 0) continue;
-    documents.push_back({{part(batch.inputs), part(batch.targets), 1.0F},
-                         static_cast<double>(targets) / static_cast<double>(counted(batch.targets))});
+    unit::Batch alone{part(batch.inputs), part(batch.targets), 1.0F};
+    if (!batch.documents) alone.whole = T;  // positions are those of a sample with its padding
+    documents.push_back({alone, static_cast<double>(targets) / static_cast<double>(counted(batch.targets))});
   }
   return documents;
 }
@@ -66,8 +67,11 @@ unit::Batch cut(const unit::Batch& batch, std::int64_t chunk, std::int64_t chunk
   const std::int64_t T = batch.inputs.size(1), begin = chunk * (T / chunks), end = begin + T / chunks;
   const auto tokens = [&](const at::Tensor& x) { return x.slice(1, begin, end).clone(); };
   unit::Batch piece = batch;
-  piece.inputs = tokens(batch.inputs), piece.targets = tokens(batch.targets), piece.first = begin;
-  if (batch.documents) piece.documents.positions = tokens(batch.documents.positions);
+  piece.inputs = tokens(batch.inputs), piece.targets = tokens(batch.targets), piece.first = begin, piece.whole = T;
+  if (batch.documents) {
+    piece.documents.positions = tokens(batch.documents.positions);
+    piece.documents.sizes = tokens(batch.documents.sizes);
+  }
   if (batch.lengths.defined()) piece.lengths = batch.lengths.clamp(begin, end) - begin;
   if (!batch.weight) return piece;
   const auto counted = [](const at::Tensor& targets) {

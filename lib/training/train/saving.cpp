@@ -4,6 +4,7 @@
 #include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "checkpoint/folder.hpp"
 #include "checkpoint/foreign.hpp"
 #include "comm/agree.hpp"
@@ -93,10 +94,17 @@ void require_same(const checkpoint::Progress& progress, const Settings& settings
           "use --seq_length " + to_text(progress.seq_length));
   differs("seed", progress.seed, static_cast<std::int64_t>(settings.engine.seed),
           "use --seed " + to_text(progress.seed));
-  if (progress.dataset_sha256 != dataset_sha256)
+  if (progress.dataset_sha256 != dataset_sha256) {
+    const auto chooses = [](const attribute::Attribute& row) {
+      return row.through == "dataset_sha256" && config::known(row.key) && !config::known(row.key)->options.empty();
+    };
+    const auto option = [](const attribute::Attribute* row) {
+      return "--" + std::string(words_of(config::known(row->key)->options).front());
+    };
     throw Error(settings.checkpoint, 0,
-                "was made with another data set than " + settings.dataset +
-                    ", another tokenizer of it or another --packing: " + anew);
+                "was made with other samples: " + settings.dataset + " has changed, or one of these options has: " +
+                    joined(attribute::filtered(chooses), ", ", option) + ": use what it had, or " + anew);
+  }
   // Another arithmetic goes another way from here on, and would be one run with the steps before.
   std::vector<std::string> names;
   for (const auto& [name, then] : progress.arithmetic) names.push_back(name);

@@ -91,6 +91,15 @@ TEST_CASE("saving: a training does not go on in another arithmetic, whichever at
   }
 }
 
+TEST_CASE("saving: a training does not go on with other samples, and each option that chooses them is named") {
+  checkpoint::Progress before = progress_of(with("float32", "", ""));
+  before.dataset_sha256 = "d5";
+  const std::string said = refusal(before, with("float32", "", ""));
+  for (const char* const option : {"--dataset", "--tokenizer", "--text_key", "--packing", "--too_long", "--loss_on",
+                                   "--dataset_size", "--dataset_percentage", "--skip_bad_images"})
+    CHECK(said.find(" " + std::string(option)) != std::string::npos);
+}
+
 TEST_CASE("saving: what a checkpoint of an earlier zs does not say is not asked") {
   checkpoint::Progress before = progress_of(with("float32", "", ""));
   before.arithmetic = {{"dtype", "float32"}, {"autocast", "none"}};

@@ -27,22 +27,31 @@ bool stored_as_half(const Tokens& tokens, float Token::*side) {
   });
 }
 
-/// The tokens that the trainer scored again differ by rounding; no mean if they are few.
-Floor scored_again(const Tokens& tokens) {
+/// What the trainer scored again, beside its first score: they differ by rounding.
+std::vector<Token> scored_again(const Tokens& tokens) {
   std::vector<Token> twice;
   for (Token token : tokens.counted) {
     const Numbers& again = tokens.sequences[token.sequence].again;
     if (!again.empty() && std::isfinite(again[token.position]))
       token.gen = again[token.position], twice.push_back(token);
   }
-  if (twice.size() < 64) return {};
-  const Estimate found = estimate(twice);
-  return {found.mean_abs, found.p99, "of the trainer, scored again with all that it computes moved by a unit"};
+  return twice;
+}
+
+/// What rounding moves in the tokens at hand, by what it has moved in others. If those were more certain, it has moved
+/// them less: its mean grows, and a smaller share of them is beyond p99. If they show nothing, at least `of_type`.
+Floor measured(const std::vector<Token>& others, const Estimate& all, const Floor& of_type, std::string said) {
+  const double free = estimate(others).free, certain = std::min(1.0, std::max(free, 0.01) / all.free);
+  const bool shows = certain == 1 || free * static_cast<double>(others.size()) >= kFree;
+  const Estimate found = estimate(others, 0.01 * certain);
+  const Floor least = shows ? floor_of("F32") : of_type;
+  return {std::max(found.mean_abs / certain, least.mean), std::max(found.p99, least.p99), std::move(said),
+          std::max(free, all.free)};
 }
 
 /// The bound of the coarser type that the dumps name, or a measured one.
-Floor bound_of(const Tokens& tokens, const std::vector<const Dump*>& dumps, const std::string& measured,
-               bool& exact_types) {
+Floor bound_of(const Tokens& tokens, const Estimate& all, const std::vector<const Dump*>& dumps,
+               const std::string& healthy, bool& exact_types) {
   std::set<std::string> types;
   bool unknown = false;
   for (const Dump* const dump : dumps) {
@@ -51,17 +60,7 @@ Floor bound_of(const Tokens& tokens, const std::vector<const Dump*>& dumps, cons
     unknown |= dump->generator_dtype.empty() && dump->trainer_dtype.empty();
   }
   exact_types = !unknown && types == std::set<std::string>{"F32"};
-  const Floor least = floor_of("F32");
-  if (!measured.empty()) {
-    const Dump healthy = rolloutfile::read(measured);
-    const Estimate found = estimate(tokens_of(healthy, nullptr).counted);
-    if (found.tokens == 0) throw Error(measured, 0, "has no tokens that both sides scored: it shows no bound");
-    exact_types = false;
-    return {std::max(found.mean_abs, least.mean), std::max(found.p99, least.p99), "measured in " + measured};
-  }
-  Floor made = scored_again(tokens);
-  if (made.mean > 0) return {std::max(made.mean, least.mean), std::max(made.p99, least.p99), made.said};
-  made = floor_of(exact_types ? "F32" : types.contains("F16") && !types.contains("BF16") ? "F16" : "BF16");
+  Floor made = floor_of(exact_types ? "F32" : types.contains("F16") && !types.contains("BF16") ? "F16" : "BF16");
   double heat = 1;
   if (types.empty()) made.said += " (the dump does not name its types)";
   // Logits that are divided by a temperature have their rounding divided, too.
@@ -69,7 +68,15 @@ Floor bound_of(const Tokens& tokens, const std::vector<const Dump*>& dumps, cons
     if (one.temperature > 0) heat = std::min(heat, one.temperature);
   }
   made.mean /= heat, made.p99 /= heat;
-  return made;
+  if (!healthy.empty()) {
+    const std::vector<Token> found = tokens_of(rolloutfile::read(healthy), nullptr).counted;
+    if (found.empty()) throw Error(healthy, 0, "has no tokens that both sides scored: it shows no bound");
+    exact_types = false;
+    return measured(found, all, made, "measured in " + healthy);
+  }
+  const std::vector<Token> twice = scored_again(tokens);
+  if (twice.size() < 64) return made;  // too few for a mean
+  return measured(twice, all, made, "of the trainer, scored again with all that it computes moved by a unit");
 }
 
 /// The token with which the difference begins: the first one far beyond the bound, else the one that differs most.
@@ -178,7 +185,7 @@ Answer compare(const std::string& a, const std::string& b, const std::string& fl
   bool exact_types = false;
   std::vector<const Dump*> dumps = {&first};
   if (second) dumps.push_back(&*second);
-  const Floor bound = bound_of(tokens, dumps, floor, exact_types);
+  const Floor bound = bound_of(tokens, found, dumps, floor, exact_types);
   Answer made{.curves = curves_of(tokens, bound), .ended = first.open == 0 && (!second || second->open == 0)};
   Lines line(made);
   Cause cause;

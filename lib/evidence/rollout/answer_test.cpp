@@ -16,9 +16,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A dump of `count` sequences of 16 tokens; the generator's value of token i of sequence s is -1 - by(s, i).
+/// A dump of `count` sequences of 16 tokens; the generator's value of token i of sequence s is lower by by(s, i) than
+/// the trainer's, which is -1 of the first token and `later` of the others.
 template <typename Apart>
-std::string dump(int count, Apart by, const Json& more = {{"generator_dtype", "F32"}, {"trainer_dtype", "F32"}}) {
+std::string dump(int count, Apart by, const Json& more = {{"generator_dtype", "F32"}, {"trainer_dtype", "F32"}},
+                 double later = -1) {
   Json head = {{"zs_rollout", 1}, {"system", "TRL"}};
   head.update(more);
   std::string text = head.dump() + "\n";
@@ -28,7 +30,8 @@ std::string dump(int count, Apart by, const Json& more = {{"generator_dtype", "F
     for (int i = 0; i < 16; ++i) {
       const double d = by(s, i);
       row["ids"].push_back(i);
-      row["gen"].push_back(d == d ? Json(-1 - d) : Json("nan")), row["train"].push_back(-1);
+      const double train = i == 0 ? -1 : later;
+      row["gen"].push_back(d == d ? Json(train - d) : Json("nan")), row["train"].push_back(train);
     }
     text += row.dump() + "\n";
   }
@@ -73,6 +76,20 @@ TEST_CASE("rollout answer: the verdict of each kind of difference, with its reas
   CHECK(found.curves.steps.size() == 4);
   CHECK(found.curves.positions.size() == 16);
   CHECK(found.curves.versions.at(3) == std::pair<std::int64_t, std::int64_t>(1, 1));
+}
+
+TEST_CASE("rollout answer: rounding measured in tokens that are more certain explains more in others") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("rollout-0.jsonl"), healthy = folder.file("rollout-1.jsonl");
+  write_file(healthy, dump(
+                          64, [](int s, int i) { return (i == 0 ? 1e-2 : 1e-6) * (s % 2 ? 1 : -1); },
+                          {{"generator_dtype", "BF16"}}, -1e-4));
+  const auto verdict = [&](double apart) {
+    write_file(path, dump(64, [&](int s, int i) { return (s + i) % 2 ? apart : -apart; }));
+    return compare::name(compare(path, "", healthy).verdict);
+  };
+  CHECK(verdict(1.2e-2) == "equal up to rounding");
+  CHECK(verdict(4e-2) == "DIFFERENT");
 }
 
 TEST_CASE("rollout answer: a recording whose log-probabilities differ is not consistent") {

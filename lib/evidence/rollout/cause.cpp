@@ -139,7 +139,7 @@ std::vector<Rival> rivals_of(const Tokens& tokens, const Estimate& estimate, con
                        : token.gen - static_cast<double>(found->second[token.position]);
           }));
   }
-  if (tokens.counted.size() < kEnough) return rivals;
+  if (tokens.counted.size() < kEnough || estimate.free * static_cast<double>(estimate.tokens) < kFree) return rivals;
   if (const auto fitted = temperature(tokens, estimate)) rivals.push_back(*fitted);
   const auto below = std::ranges::count_if(tokens.counted, [&](const Token& t) { return t.d() < -floor.p99; });
   const bool above = static_cast<double>(below) <= 0.01 * static_cast<double>(tokens.counted.size());
@@ -220,17 +220,27 @@ double middle(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+/// Of some tokens. What moves logits moves the log-probability of a token by about 1 - p of it: tokens that are less
+/// certain are further apart by rounding, too.
+struct Sum {
+  double apart = 0, free = 0, count = 0;  ///< of |d|, of 1 - p
+  void add(const Token& token) { apart += std::fabs(token.d()), free += token.free(), ++count; }
+  double mean() const { return count > 0 ? apart / count : 0; }
+  double moved() const { return free > 0 ? apart / free : 0; }  ///< about how far its logits are apart
+};
+
 /// The first step that is apart behind one that is not; -1 if there is none. And what the later ones say.
 std::pair<std::int64_t, std::string> turning_step(const Tokens& tokens, const Floor& floor) {
-  const auto steps = mean_by_step(tokens);
+  std::map<std::int64_t, Sum> steps;
+  for (const Token& token : tokens.counted) steps[tokens.sequences[token.sequence].step].add(token);
   std::int64_t first = -1;
   std::vector<double> later;
-  double before = 0;
-  for (const auto& [step, mean] : steps) {
-    const bool apart = mean > std::max(3 * before, 3 * floor_of("F32").mean);
+  double before = 0, moved = 0;
+  for (const auto& [step, sum] : steps) {
+    const bool apart = sum.mean() > std::max(3 * before, 3 * floor_of("F32").mean) && sum.moved() > 3 * moved;
     if (first < 0 && step != steps.begin()->first && apart) first = step;
-    if (first < 0) before = std::max(before, mean);
-    if (first >= 0) later.push_back(mean);
+    if (first < 0) before = std::max(before, sum.mean()), moved = std::max(moved, sum.moved());
+    if (first >= 0) later.push_back(sum.moved());
   }
   if (first < 0 || before > 3 * floor.mean) return {-1, ""};
   const bool grows = later.size() >= 2 && later.back() > 1.4 * later.front();
@@ -343,30 +353,35 @@ Parts parts_of(const Tokens& tokens, const Floor& floor) {
   Parts made;
   double best = 0;
   for (const Question& question : questions(tokens, floor)) {
-    std::vector<double> in, out;
+    struct Of {
+      std::vector<double> values{};
+      Sum sum{};
+      double most = 0, bad = 0;  ///< most: the 75th percentile; bad: the share that is beyond the bound
+    };
+    Of in, out;
+    const double bound = std::max(3 * floor_of("F32").p99, floor.p99 / 2);
     for (const Token& token : tokens.counted) {
       const Side which = question.ask(tokens.sequences[token.sequence], token);
-      if (which != Side::neither) (which == Side::in ? in : out).push_back(std::fabs(token.d()));
+      if (which == Side::neither) continue;
+      Of& into = which == Side::in ? in : out;
+      into.values.push_back(std::fabs(token.d())), into.sum.add(token), into.bad += into.values.back() > bound;
     }
-    if (in.size() < kFew || out.size() < kFew) continue;
-    struct Of {
-      double mean = 0, most = 0, bad = 0;  ///< most: the 75th percentile; bad: the share that is beyond the bound
-    };
-    const double bound = std::max(3 * floor_of("F32").p99, floor.p99 / 2);
-    const auto summed = [&](std::vector<double>& values) {
-      std::ranges::sort(values);
-      Of found;
-      for (const double one : values) found.mean += one, found.bad += one > bound;
-      const auto count = static_cast<double>(values.size());
-      return Of{found.mean / count, values[values.size() * 3 / 4], found.bad / count};
-    };
-    const Of x = summed(in), y = summed(out);
-    made.shown.push_back({question.name, question.in + " " + to_brief_text(x.mean) + ", " + question.out + " " +
-                                             to_brief_text(y.mean) + " (mean |d|)"});
-    const bool tells = x.mean > 3 * y.mean && x.most > 2 * y.most && x.mean > 3 * floor_of("F32").mean &&
-                       (x.mean > floor.mean || question.name == "steps") && (y.bad < 0.05 || question.name != "token");
-    if (!tells || question.relation.empty() || !(x.bad - y.bad > best)) continue;
-    best = x.bad - y.bad, made.relation = question.relation;
+    if (in.values.size() < kFew || out.values.size() < kFew) continue;
+    for (Of* const one : {&in, &out}) {
+      std::ranges::sort(one->values);
+      one->most = one->values[one->values.size() * 3 / 4], one->bad /= one->sum.count;
+    }
+    const Sum &x = in.sum, &y = out.sum;
+    made.shown.push_back({question.name, question.in + " " + to_brief_text(x.mean()) + ", " + question.out + " " +
+                                             to_brief_text(y.mean()) + " (mean |d|)"});
+    const bool further = x.mean() > 3 * y.mean() && in.most > 2 * out.most && x.moved() > 3 * y.moved() &&
+                         std::min(x.free, y.free) > kFree;
+    const double rounding = floor.mean * std::max(1.0, x.free / x.count / floor.free);
+    const bool tells = further && x.mean() > 3 * floor_of("F32").mean &&
+                       (x.mean() > rounding || question.name == "steps") &&
+                       (out.bad < 0.05 || question.name != "token");
+    if (!tells || question.relation.empty() || !(in.bad - out.bad > best)) continue;
+    best = in.bad - out.bad, made.relation = question.relation;
   }
   std::string steps;
   std::size_t count = 0;

@@ -15,7 +15,8 @@ namespace zs::rollout {
 /// The size of |d| that rounding explains.
 struct Floor {
   double mean = 0, p99 = 0;
-  std::string said;  ///< "of bfloat16"
+  std::string said;   ///< "of bfloat16"
+  double free = 0.5;  ///< mean 1 - p of the tokens that it is of; of a type: of usual tokens
 };
 /// Of a type: "F32", "BF16", "F16". Any other is taken for bfloat16.
 Floor floor_of(const std::string& dtype);
@@ -24,6 +25,9 @@ Floor floor_of(const std::string& dtype);
 struct Partition {
   std::string name, text;
 };
+
+/// The least sum of 1 - p over tokens that show how far logits move: those that are certain show nothing of it.
+constexpr double kFree = 16;
 
 struct Cause {
   std::string relation;  ///< "" if rounding explains the difference

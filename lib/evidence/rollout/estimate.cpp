@@ -83,7 +83,7 @@ constexpr Metric kMetrics[] = {
 
 }  // namespace
 
-Estimate estimate(const std::vector<Token>& tokens) {
+Estimate estimate(const std::vector<Token>& tokens, double beyond) {
   Estimate made;
   made.tokens = tokens.size();
   if (tokens.empty()) return made;
@@ -97,11 +97,10 @@ Estimate estimate(const std::vector<Token>& tokens) {
     made.outside += !(ratio >= 0.9 && ratio <= 1.1);
     d += one, dd += one * one, w += ratio, ww += ratio * ratio;
     x += p, y += q, xx += p * p, yy += q * q, xy += p * q;
-    made.mean_abs += std::fabs(one) / n, made.k3 += third(token) / n;
+    made.mean_abs += std::fabs(one) / n, made.k3 += third(token) / n, made.free += token.free() / n;
   }
   std::ranges::sort(sizes);
-  const auto at = [&](double share) { return sizes[static_cast<std::size_t>(share * (n - 1))]; };
-  made.p99 = at(0.99), made.max = sizes.back();
+  made.p99 = sizes[static_cast<std::size_t>((1 - beyond) * (n - 1))], made.max = sizes.back();
   made.bias = d / n, made.bias_error = std::sqrt(std::max(0.0, dd / n - made.bias * made.bias) / n);
   made.k2 = dd / n / 2, made.outside /= n;
   made.mean_w = w / n, made.w_error = std::sqrt(std::max(0.0, ww / n - made.mean_w * made.mean_w) / n);

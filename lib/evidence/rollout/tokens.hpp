@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tokens of dumps that both a generator and a trainer have scored, in order of step, sequence and position.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,8 @@ struct Token {
   double entropy = kNan, raw = kNan, ref = kNan;  ///< NaN: not recorded
   std::size_t sequence = 0, position = 0;         ///< index in Tokens::sequences; place in the completion
   double d() const { return static_cast<double>(gen) - static_cast<double>(train); }
+  /// 1 - p, for the less certain side: about the share of a change of the logits by which its log-probability moves.
+  double free() const { return -std::expm1(static_cast<double>(std::min(gen, train))); }
   bool equal() const;  ///< in bits
 };
 

@@ -141,8 +141,8 @@ constexpr std::size_t kEnough = 256;  // tokens
 void add_reason(const Tokens& tokens, const Estimate& found, const Floor& bound, const Cause& cause, Verdict outcome,
                 Lines line) {
   if (!tokens.apart.empty()) {
-    line("reason", "the token ids differ: another template or tokenizer");
-    line("where", tokens.apart.front());
+    line("reason", tokens.apart.front().reason);
+    line("where", tokens.apart.front().where);
   } else if (!tokens.wild.empty()) {
     line("reason", "values are not finite: " + some_of(tokens.wild, 3, "; "));
   } else if (outcome == Verdict::different) {
@@ -200,6 +200,7 @@ Answer compare(const std::string& a, const std::string& b, const std::string& fl
   made.verdict = settled(tokens, outcome);
   line("verdict", std::string(compare::name(made.verdict)));
   add_reason(tokens, found, bound, cause, outcome, line);
+  line("steps", tokens.lags.empty() ? "" : tokens.lags + ": steps are counted otherwise, or these samples are old");
   line("not compared", some_of(tokens.alone, 3, "; "));
   if (found.tokens == 0) return made;
   add_figures(tokens, found, bound, made.curves, line);

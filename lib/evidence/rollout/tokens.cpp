@@ -5,8 +5,10 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "base/error.hpp"
+#include "base/words.hpp"
 
 namespace zs::rollout {
 namespace {
@@ -22,7 +24,7 @@ void join(Sequence& into, const Sequence& other) {
   }
   into.replays.insert(other.replays.begin(), other.replays.end());
   if (into.mask.empty()) into.mask = other.mask;
-  into.step = std::max(into.step, other.step);
+  if (into.step < 0) into.step = other.step;
   if (into.versions.empty()) into.versions = other.versions;
   for (const auto set : {&Sequence::temperature, &Sequence::top_p, &Sequence::min_p}) {
     if (into.*set == 0) into.*set = other.*set;
@@ -31,52 +33,88 @@ void join(Sequence& into, const Sequence& other) {
   into.padded = std::max(into.padded, other.padded), into.cached = std::max(into.cached, other.cached);
 }
 
-/// Where the ids of two sequences begin to differ.
-std::string first_apart(const Sequence& train, const Sequence& gen) {
+/// How two sequences differ that should be one: in their ids, or in where the completion begins.
+Apart how_apart(const Sequence& train, const Sequence& gen) {
+  if (train.ids == gen.ids)
+    return {"the token ids are equal, but the completion begins elsewhere",
+            name_of(train) + ": the prompt has " + counted(train.prompt, "token") + " for the trainer and " +
+                to_text(static_cast<std::int64_t>(gen.prompt)) + " for the generator"};
   const auto [x, y] = std::ranges::mismatch(train.ids, gen.ids);
   const auto at = static_cast<std::size_t>(x - train.ids.begin());
   const auto id = [](auto it, const auto& ids) { return it == ids.end() ? std::string("none") : to_text(*it); };
-  const bool in_prompt = at < std::max(train.prompt, gen.prompt);
-  return name_of(train) + ": token " + to_text(static_cast<std::int64_t>(at)) + " of the " +
-         (in_prompt ? "prompt" : "sequence, in the completion,") + " is " + id(x, train.ids) + " for the trainer and " +
-         id(y, gen.ids) + " for the generator" +
-         (x != train.ids.end() && y != gen.ids.end() && train.prompt == gen.prompt ? "" : "; their lengths differ");
+  const bool in_prompt = at < std::max(train.prompt, gen.prompt), ends = x == train.ids.end() || y == gen.ids.end();
+  return {std::string("the token ids differ: ") +
+              (in_prompt ? "another template or tokenizer, or other samples"
+               : ends    ? "a completion ends earlier on one side"
+                         : "a completion was decoded and encoded again, or the samples are others"),
+          name_of(train) + ": token " + to_text(static_cast<std::int64_t>(at)) + " of the " +
+              (in_prompt ? "prompt" : "sequence, in the completion,") + " is " + id(x, train.ids) +
+              " for the trainer and " + id(y, gen.ids) + " for the generator" +
+              (!ends && train.prompt == gen.prompt ? "" : "; their lengths differ")};
 }
 
-/// Pairs the sequences of two sides.
+/// Pairs the sequences of two sides: by ids, in the same step if that is possible, else in the nearest; what is left,
+/// by step and sample.
 void pair(const Dump& train, const Dump& gen, Tokens& into) {
   const auto counts = [](const Dump& dump) {
     return std::ranges::none_of(dump.sequences, [](const Sequence& one) { return one.step < 0; });
   };
   const bool steps = counts(train) && counts(gen);  // else the ids alone join them
-  const auto step_of = [&](const Sequence& one) { return steps ? one.step : 0; };
-  std::multimap<std::pair<std::int64_t, std::vector<std::int64_t>>, const Sequence*> by_ids;
-  for (const Sequence& one : gen.sequences) by_ids.emplace(std::pair(step_of(one), one.ids), &one);
-  std::vector<const Sequence*> left;
-  for (const Sequence& one : train.sequences) {
-    const auto found = by_ids.find({step_of(one), one.ids});
-    if (found == by_ids.end() || found->second->prompt != one.prompt) {
-      left.push_back(&one);
-      continue;
-    }
-    join(into.sequences.emplace_back(one), *found->second);
-    by_ids.erase(found);
+  const auto behind = [&](const Sequence& one, const Sequence& other) { return steps ? one.step - other.step : 0; };
+  std::vector<const Sequence*> left, others;
+  std::multimap<std::vector<std::int64_t>, const Sequence*> by_ids;
+  for (const Sequence& one : train.sequences) left.push_back(&one);
+  for (const Sequence& one : gen.sequences) by_ids.emplace(one.ids, &one);
+  std::map<std::int64_t, std::size_t> lags;  // of steps: how many sequences
+  for (const bool any : {false, true}) {     // any: another step, or another prompt
+    std::erase_if(left, [&](const Sequence* one) {
+      const auto far = [&](const Sequence* other) {
+        return std::tuple(other->prompt != one->prompt, std::abs(behind(*one, *other)), other->n != one->n);
+      };
+      const auto [begin, end] = by_ids.equal_range(one->ids);
+      const auto best =
+          std::min_element(begin, end, [&](const auto& x, const auto& y) { return far(x.second) < far(y.second); });
+      if (best == end) return false;
+      const Sequence& other = *best->second;
+      const std::int64_t lag = behind(*one, other);
+      if (!any && (lag != 0 || other.prompt != one->prompt)) return false;
+      ++lags[lag];
+      if (other.prompt == one->prompt)
+        join(into.sequences.emplace_back(*one), other);
+      else
+        into.apart.push_back(how_apart(*one, other));
+      by_ids.erase(best);
+      return true;
+    });
   }
-  std::map<std::pair<std::int64_t, std::string>, const Sequence*> by_sample;
-  for (const auto& [key, one] : by_ids) {
-    if (!one->sample.empty()) by_sample.emplace(std::pair(step_of(*one), one->sample), one);
+  for (const auto& [lag, count] : lags) {
+    if (lag != 0)
+      into.lags += (into.lags.empty() ? "" : "; ") + counted(count, "sequence") + " of the trainer's step N " +
+                   (count == 1 ? "is" : "are") + " of the generator's step N " + (lag > 0 ? "- " : "+ ") +
+                   to_text(std::abs(lag));
   }
+  const auto usual = std::ranges::max_element(lags, {}, [](const auto& one) { return one.second; });
+  const std::int64_t lag = usual == lags.end() ? 0 : usual->first;
+  std::multimap<std::string, const Sequence*> by_sample;
+  for (const auto& [ids, one] : by_ids) by_sample.emplace(one->sample, one);
   for (const Sequence* const one : left) {
-    const auto found = by_sample.find({step_of(*one), one->sample});
-    if (one->sample.empty() || found == by_sample.end()) {
+    const auto near = [&](const Sequence* other) {  // the more, the nearer
+      const auto same = std::ranges::mismatch(one->ids, other->ids).in1 - one->ids.begin();
+      return behind(*one, *other) == lag ? std::pair(1 + (other->n == one->n), same) : std::pair(0, same);
+    };
+    const auto [begin, end] = by_sample.equal_range(one->sample);
+    const auto best =
+        std::max_element(begin, end, [&](const auto& x, const auto& y) { return near(x.second) < near(y.second); });
+    if (one->sample.empty() || best == end || near(best->second).first == 0) {
       into.alone.push_back(name_of(*one) + " is only in the trainer's");
       continue;
     }
-    into.apart.push_back(first_apart(*one, *found->second));
-    std::erase_if(by_ids, [&](const auto& each) { return each.second == found->second; });
-    by_sample.erase(found);
+    into.apart.push_back(how_apart(*one, *best->second));
+    by_sample.erase(best);
   }
-  for (const auto& [key, one] : by_ids) into.alone.push_back(name_of(*one) + " is only in the generator's");
+  for (const auto& [sample, one] : by_sample) others.push_back(one);
+  std::ranges::stable_sort(others, {}, &Sequence::step);
+  for (const Sequence* const one : others) into.alone.push_back(name_of(*one) + " is only in the generator's");
 }
 
 }  // namespace

@@ -25,20 +25,25 @@ struct Token {
   bool equal() const;  ///< in bits
 };
 
+/// Two sequences of one sample that are not the same.
+struct Apart {
+  std::string reason, where;
+};
+
 struct Tokens {
   std::vector<Sequence> sequences{};  ///< with both sides
   std::vector<Token> counted{};       ///< those that count
   std::vector<std::string> alone{};  ///< sequences that only one side has: "step 3, sample 12 is only in the trainer's"
-  std::vector<std::string> apart{};  ///< sequences whose token ids differ, with the first such token
+  std::vector<Apart> apart{};        ///< sequences whose token ids or prompts differ
+  std::string lags{};                ///< sequences whose sides have other steps
   std::vector<std::string> wild{};   ///< values that are not finite, with their place
-  std::vector<std::string> lacking{};  ///< what neither dump has
   /// "step 2, sample 7, token 512 at position 3".
   std::string place(const Token& token) const;
 };
 
 /// Of one dump with both sides, or of a trainer's and a generator's, in any order. Sequences of two dumps belong
-/// together by step and token ids; what finds no partner, by step and sample. Throws Error with the remedy if a side
-/// has no log-probabilities at all.
+/// together by token ids, of equal ones those of the nearest step; what finds no partner, by step and sample. Throws
+/// Error with the remedy if a side has no log-probabilities at all.
 Tokens tokens_of(const Dump& a, const Dump* b);
 
 }  // namespace zs::rollout

@@ -51,14 +51,74 @@ TEST_CASE("tokens: a sequence without a partner, or with other ids, is told") {
   CHECK(found.alone ==
         Names{"step 0, sample 0 is only in the trainer's", "step 0, sample 5 is only in the generator's"});
   CHECK(found.apart.empty());
-  CHECK(with(sequence(0, "0", {9, 1, 3}, true, false)).apart ==
-        Names{"step 0, sample 0: token 2 of the sequence, in the completion, is 2 for the trainer and 3 for the "
-              "generator"});
-  CHECK(with(sequence(0, "0", {8, 1, 2}, true, false)).apart ==
-        Names{"step 0, sample 0: token 0 of the prompt is 9 for the trainer and 8 for the generator"});
-  CHECK(with(sequence(0, "0", {9, 1}, true, false)).apart ==
-        Names{"step 0, sample 0: token 2 of the sequence, in the completion, is 2 for the trainer and none for the "
-              "generator; their lengths differ"});
+  struct Row {
+    std::vector<std::int64_t> ids;
+    std::size_t prompt;
+    std::string reason, where;
+  };
+  for (const auto& [ids, prompt, reason, where] :
+       std::vector<Row>{{{9, 1, 3},
+                         1,
+                         "a completion was decoded and encoded again",
+                         "token 2 of the sequence, in the completion, is 2 for the trainer and 3 for the generator"},
+                        {{8, 1, 2},
+                         1,
+                         "another template or tokenizer",
+                         "token 0 of the prompt is 9 for the trainer and 8 for the generator"},
+                        {{9, 1},
+                         1,
+                         "a completion ends earlier on one side",
+                         "token 2 of the sequence, in the completion, is 2 for the trainer and none for the generator; "
+                         "their lengths differ"},
+                        {{9, 1, 2},
+                         2,
+                         "the completion begins elsewhere",
+                         "the prompt has 1 token for the trainer and 2 for the generator"}}) {
+    Sequence other = sequence(0, "0", ids, false, false);
+    other.prompt = prompt, other.gen.assign(other.length(), -1.0F);
+    found = with(other);
+    REQUIRE(found.apart.size() == 1);
+    CHECK(found.apart[0].reason.find(reason) != std::string::npos);
+    CHECK(found.apart[0].where == "step 0, sample 0: " + where);
+    CHECK(found.alone.empty());
+  }
+}
+
+TEST_CASE("tokens: samples of one prompt are told apart by their numbers, else by the ids that they share") {
+  for (const bool numbered : {true, false}) {
+    Dump train = dump("t", {}), gen = dump("g", {});
+    for (std::int64_t n = 0; n < 4; ++n) {
+      train.sequences.push_back(sequence(0, "0", {9, 8, 7 * n, 4, 1}, false, true));
+      gen.sequences.insert(gen.sequences.begin(), sequence(0, "0", {9, 8, 7 * n, 4, 5}, true, false));
+      if (numbered) train.sequences.back().n = gen.sequences.front().n = n;
+    }
+    const Tokens found = tokens_of(train, &gen);
+    CHECK(found.alone.empty());
+    REQUIRE(found.apart.size() == 4);
+    for (const Apart& one : found.apart)
+      CHECK(
+          one.where ==
+          "step 0, sample 0: token 4 of the sequence, in the completion, is 1 for the trainer and 5 for the generator");
+  }
+}
+
+TEST_CASE("tokens: sequences whose steps are counted otherwise are paired, and told") {
+  Dump train = dump("t", {}), gen = dump("g", {});
+  for (std::int64_t step = 0; step < 3; ++step) {
+    for (std::int64_t s = 0; s < 2; ++s) {
+      train.sequences.push_back(sequence(step + 1, to_text(s), {9, 10 * step + s, 5}, false, true));
+      gen.sequences.push_back(sequence(step, to_text(s), {9, 10 * step + s, step == 2 && s == 1 ? 6 : 5}, true, false));
+    }
+  }
+  Tokens found = tokens_of(train, &gen);
+  CHECK(found.sequences.size() == 5);
+  CHECK(found.sequences.back().step == 3);
+  CHECK(found.alone.empty());
+  CHECK(found.lags == "5 sequences of the trainer's step N are of the generator's step N - 1");
+  REQUIRE(found.apart.size() == 1);
+  CHECK(found.apart[0].where.starts_with("step 3, sample 1: token 2 of the sequence"));
+  for (Sequence& one : gen.sequences) ++one.step;
+  CHECK(tokens_of(train, &gen).lags == "");
 }
 
 TEST_CASE("tokens: rows of one side go where one row has both; else they are alone") {

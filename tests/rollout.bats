@@ -211,6 +211,18 @@ END
   says "compared: 2 tokens of 1 sequence in 1 step"
 }
 
+@test "rollout: a training that fails before its first update is not equal" {
+  cat >fails.py <<'END'
+import zs_probe
+zs_probe.Rollouts("rl/rollout", "mine", "F32", "F32").add(0, [5, 6, 7], 1, gen=[-1.0, -2.0], train=[-1.0, -2.0])
+raise ValueError("before its first update")
+END
+  PYTHONPATH=$ROOT/share/probe run -1 python3 fails.py
+  run -3 zs-verify --allow rounding rl
+  says "verdict: inconclusive"
+  says "failure: .*rollout-0.jsonl says how the training ended: exception ValueError: before its first update"
+}
+
 @test "rollout: verl's batches are recorded where it compares both sides" {
   warm_python
   mkdir -p verl/utils/debug

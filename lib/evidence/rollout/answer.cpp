@@ -110,7 +110,7 @@ Curves curves_of(const Tokens& tokens, const Floor& bound) {
   return made;
 }
 
-compare::Settled settled(const Tokens& tokens, Verdict outcome) {
+compare::Settled settled(const Tokens& tokens, Verdict outcome, bool broken) {
   compare::Holdings both, alone;
   std::map<std::string, std::int64_t> counts;
   for (const Token& token : tokens.counted) ++counts["step " + to_text(tokens.sequences[token.sequence].step)];
@@ -118,6 +118,7 @@ compare::Settled settled(const Tokens& tokens, Verdict outcome) {
   for (const std::string& one : tokens.alone) both.add(one);
   compare::Ledger ledger(both, alone);
   for (const auto& [step, count] : counts) ledger.compared(step, outcome, count);
+  if (broken) ledger.at_least(Verdict::inconclusive);
   if (!tokens.wild.empty()) ledger.at_least(Verdict::failed);
   if (!tokens.apart.empty()) ledger.at_least(Verdict::different);
   return ledger.settle();
@@ -197,9 +198,12 @@ Answer compare(const std::string& a, const std::string& b, const std::string& fl
               : found.tokens < kEnough && !tiny ? Verdict::inconclusive
                                                 : Verdict::rounding;
   }
-  made.verdict = settled(tokens, outcome);
+  std::vector<std::string> broken = first.broken;
+  if (second) broken.insert(broken.end(), second->broken.begin(), second->broken.end());
+  made.verdict = settled(tokens, outcome, !broken.empty());
   line("verdict", std::string(compare::name(made.verdict)));
   add_reason(tokens, found, bound, cause, outcome, line);
+  line("failure", some_of(broken, 3, "; "));
   line("steps", tokens.lags.empty() ? "" : tokens.lags + ": steps are counted otherwise, or these samples are old");
   line("not compared", some_of(tokens.alone, 3, "; "));
   if (found.tokens == 0) return made;

@@ -92,6 +92,25 @@ TEST_CASE("rollout answer: rounding measured in tokens that are more certain exp
   CHECK(verdict(4e-2) == "DIFFERENT");
 }
 
+TEST_CASE("rollout answer: equal tokens of a training that did not end well decide nothing, until it resumes") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("rollout-0.jsonl");
+  std::string text = dump(32, none) + R"({"zs_rollout": 1, "end": true, "how": "exception E: boom"})"
+                                      "\n";
+  write_file(path, text);
+  Answer found = compare(path, "", "");
+  CHECK(compare::name(found.verdict) == "inconclusive");
+  CHECK(compare::line_of(found.lines, {"failure"}) == path + " says how the training ended: exception E: boom");
+  text += R"({"zs_rollout": 1})"
+          "\n"
+          R"({"zs_rollout": 1, "end": true, "how": "whole"})"
+          "\n";
+  write_file(path, text);
+  found = compare(path, "", "");
+  CHECK(compare::name(found.verdict) == "exact");
+  CHECK(found.ended);
+}
+
 TEST_CASE("rollout answer: a recording whose log-probabilities differ is not consistent") {
   const auto joined_with = [](compare::Verdict verdict) {
     compare::Holdings things;

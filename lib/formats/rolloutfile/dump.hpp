@@ -40,6 +40,7 @@ struct Dump {
   std::string generator_dtype{}, trainer_dtype{};  ///< "BF16"; "" if unknown
   std::string lacks{};                             ///< how to switch on what a system does not dump by default
   std::int64_t open = -1;  ///< parts that say that they begin and not yet that they end; -1: the form says neither
+  std::vector<std::string> broken{};  ///< parts of a training that did not end well: "a/rollout-0.jsonl says ..."
   std::vector<Sequence> sequences{};  ///< by step, in the order of the files
 };
 

@@ -69,6 +69,7 @@ void Rows::read() {
     : form_.container == Container::pickle  ? pickle()
     : form_.container == Container::msgpack ? msgpack()
                                             : hdf5();
+    if (how_ != "whole") into_.broken.push_back(path_ + " says how the training ended: " + how_);
   } catch (const Json::exception& error) {
     throw Error(path_, line_, "is damaged: " + std::string(error.what()));
   } catch (const Error& error) {
@@ -91,6 +92,7 @@ double Rows::Row::number(const char* name, double otherwise) const {
 void Rows::header(const Json& row) {
   if (row.at("zs_rollout") != 1) throw Error("is a dump of another version: record again");
   into_.open = std::max<std::int64_t>(0, into_.open) + (row.contains("end") ? -1 : 1);
+  how_ = row.value("how", "whole");  // a header that follows is of a training that has resumed
   into_.system = row.value("system", into_.system);
   into_.generator_dtype = row.value("generator_dtype", into_.generator_dtype);
   into_.trainer_dtype = row.value("trainer_dtype", into_.trainer_dtype);

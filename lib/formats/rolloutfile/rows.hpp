@@ -45,6 +45,7 @@ class Rows {
   std::string path_;
   Dump& into_;
   std::int64_t line_ = 0, step_ = 0;
+  std::string how_ = "whole";  ///< how the training ended, as far as the file says
 };
 
 }  // namespace zs::rolloutfile

@@ -2,7 +2,7 @@
 """Log-probabilities of a generator and a trainer: FOLDER/rollout-R.jsonl of each rank, an object a line.
 
 {"zs_rollout": 1, "rank", "system", "generator_dtype", "trainer_dtype", "experts"}   first, and again where a training resumes
-{"zs_rollout": 1, "end": true}   last
+{"zs_rollout": 1, "end": true, "how"}   last; how the training ended: whole, "exception TYPE: TEXT", "exit STATUS"
 {"step", "sample", "n", "ids", "prompt", "mask", "gen", "train", "ref", "raw", "entropy", "again", "turn", "replays",
  "temperature", "top_k", "top_p", "min_p", "padded", "cached", "version"}
 
@@ -20,6 +20,8 @@ import base64
 import json
 import os
 import struct
+
+from .boot import how_it_ends
 
 _NUMBERS = ("gen", "train", "ref", "raw", "entropy", "again", "mask", "turn")
 
@@ -65,5 +67,5 @@ class Rollouts:
     def close(self):
         """Ends the file; at the end of the process it happens by itself."""
         if not self._file.closed:
-            self._line({"zs_rollout": 1, "end": True})
+            self._line({"zs_rollout": 1, "end": True, "how": how_it_ends()})
             self._file.close()

@@ -99,6 +99,20 @@ relation() {
   says "sample 47 is only in the trainer's"
 }
 
+@test "rollout: masks of two dumps that differ are not equal" {
+  cat >masks.py <<'END'
+import zs_probe
+for folder, side, mask in ("t", "train", [1, 1]), ("g", "gen", [1, 1]), ("less", "gen", [1, 0]), ("fewer", "train", [1, 0]):
+    zs_probe.Rollouts(folder, "mine", "F32", "F32").add(0, [5, 6, 7], 1, mask=mask, **{side: [-1.0, -2.0]})
+END
+  PYTHONPATH=$ROOT/share/probe python3 masks.py
+  run -0 zs-verify t g
+  run -1 zs-verify t less
+  says "reason: the masks differ: the trainer counts 1 token that the generator leaves out, the first: step 0, sample 0, token 7 at position 1"
+  run -3 zs-verify fewer g
+  says "reason: the masks differ, which may be meant: the trainer leaves out 1 token that the generator counts"
+}
+
 @test "rollout: --floor measures the bound, and gates" {
   dump zs none healthy
   dump zs bf16 rough

@@ -118,9 +118,9 @@ compare::Settled settled(const Tokens& tokens, Verdict outcome, bool broken) {
   for (const std::string& one : tokens.alone) both.add(one);
   compare::Ledger ledger(both, alone);
   for (const auto& [step, count] : counts) ledger.compared(step, outcome, count);
-  if (broken) ledger.at_least(Verdict::inconclusive);
+  if (broken || tokens.untrained.tokens > 0) ledger.at_least(Verdict::inconclusive);
   if (!tokens.wild.empty()) ledger.at_least(Verdict::failed);
-  if (!tokens.apart.empty()) ledger.at_least(Verdict::different);
+  if (!tokens.apart.empty() || tokens.trained.tokens > 0) ledger.at_least(Verdict::different);
   return ledger.settle();
 }
 
@@ -138,6 +138,13 @@ class Lines {
 
 constexpr std::size_t kEnough = 256;  // tokens
 
+/// The tokens that count for one side alone.
+std::string masked(const Tokens& tokens, bool trained) {
+  const Masked& side = trained ? tokens.trained : tokens.untrained;
+  return "the trainer " + std::string(trained ? "counts " : "leaves out ") + counted(side.tokens, "token") +
+         " that the generator " + (trained ? "leaves out" : "counts") + ", the first: " + side.first;
+}
+
 /// Why the verdict is what it is, and where the difference begins.
 void add_reason(const Tokens& tokens, const Estimate& found, const Floor& bound, const Cause& cause, Verdict outcome,
                 Lines line) {
@@ -151,12 +158,16 @@ void add_reason(const Tokens& tokens, const Estimate& found, const Floor& bound,
     line("relation", cause.relation);
     const Token& token = first_apart(tokens, bound);
     line("where", tokens.place(token) + ": generator " + to_text(token.gen) + ", trainer " + to_text(token.train));
+  } else if (tokens.trained.tokens > 0) {
+    line("reason", "the masks differ: " + masked(tokens, true));
   } else if (outcome == Verdict::inconclusive) {
     line("reason", "fewer than " + to_text(std::int64_t{kEnough}) + " tokens: too few to tell rounding from a fault");
   } else if (found.tokens == 0) {
     line("reason", "no token was scored by both sides");
   } else if (!tokens.alone.empty()) {
     line("reason", "sequences of one side have no partner");
+  } else if (tokens.untrained.tokens > 0) {
+    line("reason", "the masks differ, which may be meant: " + masked(tokens, false));
   }
 }
 
@@ -206,6 +217,7 @@ Answer compare(const std::string& a, const std::string& b, const std::string& fl
   line("failure", some_of(broken, 3, "; "));
   line("steps", tokens.lags.empty() ? "" : tokens.lags + ": steps are counted otherwise, or these samples are old");
   line("not compared", some_of(tokens.alone, 3, "; "));
+  if (tokens.removed > 0) line("left_out", counted(tokens.removed, "sequence") + ", whole, by the trainer's mask");
   if (found.tokens == 0) return made;
   add_figures(tokens, found, bound, made.curves, line);
   for (const Partition& part : cause.partitions) line("by " + part.name, part.text);

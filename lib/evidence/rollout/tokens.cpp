@@ -17,13 +17,34 @@ std::string name_of(const Sequence& one) {
   return "step " + to_text(one.step) + ", sample " + (one.sample.empty() ? to_text(one.n) : one.sample);
 }
 
+std::string place_of(const Sequence& one, std::size_t position) {
+  return name_of(one) + ", token " + to_text(one.ids[one.prompt + position]) + " at position " +
+         to_text(static_cast<std::int64_t>(position));
+}
+
+/// A token counts if it does for both sides.
+void join_masks(Sequence& train, const Sequence& gen, Tokens& made) {
+  if (train.mask.empty() || gen.mask.empty()) {
+    if (train.mask.empty()) train.mask = gen.mask;
+    return;
+  }
+  if (train.mask == gen.mask) return;
+  const bool removed = std::ranges::count(train.mask, 0) == std::ssize(train.mask);
+  made.removed += removed;
+  for (std::size_t i = 0; i < train.mask.size() && !removed; ++i) {
+    if (train.mask[i] == gen.mask[i]) continue;
+    Masked& side = train.mask[i] ? made.trained : made.untrained;
+    if (side.tokens++ == 0) side.first = place_of(train, i);
+    train.mask[i] = 0;
+  }
+}
+
 void join(Sequence& into, const Sequence& other) {
   for (const auto side : {&Sequence::gen, &Sequence::train, &Sequence::ref, &Sequence::raw, &Sequence::entropy,
                           &Sequence::turn, &Sequence::again}) {
     if ((into.*side).empty()) into.*side = other.*side;
   }
   into.replays.insert(other.replays.begin(), other.replays.end());
-  if (into.mask.empty()) into.mask = other.mask;
   if (into.step < 0) into.step = other.step;
   if (into.versions.empty()) into.versions = other.versions;
   for (const auto set : {&Sequence::temperature, &Sequence::top_p, &Sequence::min_p}) {
@@ -80,7 +101,7 @@ void pair(const Dump& train, const Dump& gen, Tokens& into) {
       if (!any && (lag != 0 || other.prompt != one->prompt)) return false;
       ++lags[lag];
       if (other.prompt == one->prompt)
-        join(into.sequences.emplace_back(*one), other);
+        join(into.sequences.emplace_back(*one), other), join_masks(into.sequences.back(), other, into);
       else
         into.apart.push_back(how_apart(*one, other));
       by_ids.erase(best);
@@ -121,11 +142,7 @@ void pair(const Dump& train, const Dump& gen, Tokens& into) {
 
 bool Token::equal() const { return std::bit_cast<std::uint32_t>(gen) == std::bit_cast<std::uint32_t>(train); }
 
-std::string Tokens::place(const Token& token) const {
-  const Sequence& one = sequences[token.sequence];
-  return name_of(one) + ", token " + to_text(one.ids[one.prompt + token.position]) + " at position " +
-         to_text(static_cast<std::int64_t>(token.position));
-}
+std::string Tokens::place(const Token& token) const { return place_of(sequences[token.sequence], token.position); }
 
 Tokens tokens_of(const Dump& a, const Dump* b) {
   const auto has = [](const Dump& dump, Numbers Sequence::*side) {

@@ -30,13 +30,21 @@ struct Apart {
   std::string reason, where;
 };
 
+/// Tokens that count for one side alone, and the place of the first.
+struct Masked {
+  std::size_t tokens = 0;
+  std::string first{};
+};
+
 struct Tokens {
   std::vector<Sequence> sequences{};  ///< with both sides
   std::vector<Token> counted{};       ///< those that count
   std::vector<std::string> alone{};  ///< sequences that only one side has: "step 3, sample 12 is only in the trainer's"
   std::vector<Apart> apart{};        ///< sequences whose token ids or prompts differ
   std::string lags{};                ///< sequences whose sides have other steps
-  std::vector<std::string> wild{};   ///< values that are not finite, with their place
+  Masked trained{}, untrained{};     ///< that the trainer alone counts, that the generator alone counts
+  std::size_t removed = 0;          ///< sequences that the trainer's mask leaves out whole, as a filter of samples does
+  std::vector<std::string> wild{};  ///< values that are not finite, with their place
   /// "step 2, sample 7, token 512 at position 3".
   std::string place(const Token& token) const;
 };

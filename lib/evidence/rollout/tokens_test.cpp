@@ -121,6 +121,23 @@ TEST_CASE("tokens: sequences whose steps are counted otherwise are paired, and t
   CHECK(tokens_of(train, &gen).lags == "");
 }
 
+TEST_CASE("tokens: a token counts if both masks say so, and those of one mask alone are told") {
+  Dump train = dump("t", {sequence(0, "0", {9, 1, 2, 3}, false, true), sequence(0, "1", {9, 4, 5, 6}, false, true),
+                          sequence(0, "2", {9, 7, 7, 7}, false, true)});
+  Dump gen = dump("g", {sequence(0, "0", {9, 1, 2, 3}, true, false), sequence(0, "1", {9, 4, 5, 6}, true, false),
+                        sequence(0, "2", {9, 7, 7, 7}, true, false)});
+  train.sequences[0].mask = {1, 1, 0}, gen.sequences[0].mask = {1, 0, 1};
+  train.sequences[1].mask = {0, 0, 0}, gen.sequences[1].mask = {1, 1, 1};  // a sample that the trainer filters
+  gen.sequences[2].mask = {1, 1, 0};
+  const Tokens found = tokens_of(train, &gen);
+  CHECK(found.counted.size() == 3);
+  CHECK(found.trained.tokens == 1);
+  CHECK(found.trained.first == "step 0, sample 0, token 2 at position 1");
+  CHECK(found.untrained.tokens == 1);
+  CHECK(found.untrained.first == "step 0, sample 0, token 3 at position 2");
+  CHECK(found.removed == 1);
+}
+
 TEST_CASE("tokens: rows of one side go where one row has both; else they are alone") {
   const Sequence gen = sequence(0, "0", {9, 1, 2}, true, false), both = sequence(0, "0", {9, 1, 2}, true, true);
   Tokens found = tokens_of(dump("d", {gen, both}), nullptr);

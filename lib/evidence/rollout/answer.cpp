@@ -119,7 +119,7 @@ compare::Settled settled(const Tokens& tokens, Verdict outcome, bool broken) {
   compare::Ledger ledger(both, alone);
   for (const auto& [step, count] : counts) ledger.compared(step, outcome, count);
   if (broken || tokens.untrained.tokens > 0) ledger.at_least(Verdict::inconclusive);
-  if (!tokens.wild.empty()) ledger.at_least(Verdict::failed);
+  if (!tokens.wild.empty() || !tokens.above.empty()) ledger.at_least(Verdict::failed);
   if (!tokens.apart.empty() || tokens.trained.tokens > 0) ledger.at_least(Verdict::different);
   return ledger.settle();
 }
@@ -153,6 +153,8 @@ void add_reason(const Tokens& tokens, const Estimate& found, const Floor& bound,
     line("where", tokens.apart.front().where);
   } else if (!tokens.wild.empty()) {
     line("reason", "values are not finite: " + some_of(tokens.wild, 3, "; "));
+  } else if (!tokens.above.empty()) {
+    line("reason", "a log-probability is never above 0: " + some_of(tokens.above, 1, "; "));
   } else if (outcome == Verdict::different) {
     line("reason", "log-probabilities differ beyond rounding");
     line("relation", cause.relation);
@@ -202,7 +204,7 @@ Answer compare(const std::string& a, const std::string& b, const std::string& fl
   Lines line(made);
   Cause cause;
   Verdict outcome = Verdict::exact;
-  if (found.equal < found.tokens) {
+  if (found.equal < found.tokens && tokens.above.empty()) {
     cause = cause_of(tokens, found, bound, exact_types);
     const bool tiny = found.max <= 3 * floor_of("F32").p99;  // which only rounding leaves
     outcome = !cause.relation.empty()           ? Verdict::different

@@ -92,6 +92,24 @@ TEST_CASE("rollout answer: rounding measured in tokens that are more certain exp
   CHECK(verdict(4e-2) == "DIFFERENT");
 }
 
+TEST_CASE("rollout answer: values above 0 are no log-probabilities, but for a bit that rounding leaves") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("rollout-0.jsonl");
+  const auto answer = [&](auto apart, double later) {
+    write_file(path, dump(32, apart, {{"generator_dtype", "BF16"}}, later));
+    return compare(path, "", "");
+  };
+  for (const double gen : {2.0, 0.125}) {  // minus the logarithm, a small probability
+    const Answer found = answer([&](int, int) { return -1 - gen; }, -1);
+    CHECK(compare::name(found.verdict) == "FAILED");
+    CHECK(compare::line_of(found.lines, {"reason"}) ==
+          "a log-probability is never above 0: step 0, sample 0, token 0 at position 0: the generator has " +
+              to_text(gen) + " and 511 more");
+  }
+  const Answer found = answer([](int s, int i) { return (s + i) % 2 ? 2e-2 : -2e-2; }, -1e-3);
+  CHECK(compare::name(found.verdict) == "equal up to rounding");
+}
+
 TEST_CASE("rollout answer: equal tokens of a training that did not end well decide nothing, until it resumes") {
   const TemporaryFolder folder;
   const std::string path = folder.file("rollout-0.jsonl");

@@ -138,6 +138,22 @@ void pair(const Dump& train, const Dump& gen, Tokens& into) {
   for (const Sequence* const one : others) into.alone.push_back(name_of(*one) + " is only in the generator's");
 }
 
+/// The values of a side that no logarithm of a probability has. A log-softmax in 16 bits may round to a bit above 0;
+/// probabilities may all be as small.
+std::vector<std::string> above_zero(const Tokens& tokens, float Token::*side, float Token::*other) {
+  constexpr float kRounded = 0.2F;
+  const auto& all = tokens.counted;
+  const bool logarithms = std::ranges::any_of(all, [&](const Token& one) { return one.*side < 0; }) ||
+                          std::ranges::none_of(all, [&](const Token& one) { return one.*other < -kRounded; });
+  std::vector<std::string> made;
+  for (const Token& one : all) {
+    if (one.*side > (logarithms ? kRounded : 0))
+      made.push_back(tokens.place(one) + ": the " + (side == &Token::gen ? "generator" : "trainer") + " has " +
+                     to_text(one.*side));
+  }
+  return made;
+}
+
 }  // namespace
 
 bool Token::equal() const { return std::bit_cast<std::uint32_t>(gen) == std::bit_cast<std::uint32_t>(train); }
@@ -192,6 +208,8 @@ Tokens tokens_of(const Dump& a, const Dump* b) {
                             " has " + to_text(std::isfinite(token.gen) ? token.train : token.gen));
     }
   }
+  made.above = above_zero(made, &Token::gen, &Token::train);
+  if (made.above.empty()) made.above = above_zero(made, &Token::train, &Token::gen);
   return made;
 }
 

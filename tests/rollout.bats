@@ -108,7 +108,8 @@ END
   PYTHONPATH=$ROOT/share/probe python3 masks.py
   run -0 zs-verify t g
   run -1 zs-verify t less
-  says "reason: the masks differ: the trainer counts 1 token that the generator leaves out, the first: step 0, sample 0, token 7 at position 1"
+  says "reason: the masks differ: the trainer counts 1 token that the generator leaves out"
+  says "the first: step 0, sample 0, token 7 at position 1"
   run -3 zs-verify fewer g
   says "reason: the masks differ, which may be meant: the trainer leaves out 1 token that the generator counts"
 }

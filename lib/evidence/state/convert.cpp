@@ -2,6 +2,7 @@
 #include "state/convert.hpp"
 
 #include <filesystem>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
@@ -41,11 +42,14 @@ void require_whole(const State& state) {
               "; a checkpoint that is not whole is not converted");
 }
 
-/// Writes the file and compares it with its source.
-void write(const std::string& path, const Outgoing& outgoing, const tensorfile::Metadata& metadata, Converted& made) {
+void write(const std::string& path, const Outgoing& outgoing, const tensorfile::Metadata& metadata) {
   tensorfile::NamedTensors tensors;
   for (const auto& [name, whole] : outgoing) tensors.emplace_back(name, streamed(*whole, name));
   tensorfile::write_safetensors(path, tensors, metadata);
+}
+
+/// Compares a written file with its source.
+void require_equal(const std::string& path, const Outgoing& outgoing, Converted& made) {
   std::map<std::string, const Whole*> expected(outgoing.begin(), outgoing.end());
   const tensorfile::Safetensors back = tensorfile::read_safetensors(path);
   for (const auto& [name, tensor] : back.tensors) {
@@ -95,7 +99,9 @@ Converted convert_hf(const State& state, const std::string& to) {
   }
   NewFolder folder(to);
   Converted made;
-  write(folder.path() + "/model.safetensors", weights(state), {{"format", "pt"}}, made);
+  const std::string file = folder.path() + "/model.safetensors";
+  write(file, weights(state), {{"format", "pt"}});
+  require_equal(file, weights(state), made);
   configuration(state, folder.path());
   std::map<std::string, std::size_t> left;
   std::size_t steps = 0, tied = 0;
@@ -103,7 +109,7 @@ Converted convert_hf(const State& state, const std::string& to) {
     if (parameter.weight && parameter.master && parameter.weight->dtype != parameter.master->dtype)
       ++left["float32 masters"];
     for (const auto& [kind, whole] : parameter.moments) ++left[kind];
-    steps += parameter.step ? 1 : 0;
+    steps += parameter.step || !parameter.values.empty() ? 1 : 0;
     tied += !parameter.tied.empty() && state.find(parameter.tied) ? 1 : 0;
   }
   for (const auto& [kind, count] : left) made.left_out.push_back(kind + " of " + number_of(count, "parameters"));
@@ -115,43 +121,59 @@ Converted convert_hf(const State& state, const std::string& to) {
   return made;
 }
 
-Converted convert_safetensors(const State& state, const std::string& to) {
-  NewFolder folder(to);
-  Converted made;
-  write(folder.path() + "/model.safetensors", weights(state), {{"format", "pt"}}, made);
-  configuration(state, folder.path());
+/// All of the state, in files of safetensors.
+void write_states(const State& state, const std::string& to) {
+  write(to + "/model.safetensors", weights(state), {{"format", "pt"}});
+  configuration(state, to);
   Outgoing optimizer;
   for (const Parameter& parameter : state.parameters) {
     if (parameter.weight && parameter.master) optimizer.emplace_back("master." + parameter.name, &*parameter.master);
     for (const auto& [kind, whole] : parameter.moments) optimizer.emplace_back(kind + "." + parameter.name, &whole);
   }
-  write(folder.path() + "/" + kOptimizerFile, optimizer, metadata_of(state), made);
-  // Values other than tensors are read back too.
-  State back;
-  for (const Parameter& parameter : state.parameters) back.parameter(parameter.name);
-  add_safetensors(back, folder.path() + "/" + kOptimizerFile);
-  for (const Parameter& parameter : state.parameters) {
-    const Parameter& other = *back.find(parameter.name);
-    if (other.step != parameter.step || other.hyper != parameter.hyper || other.tied != parameter.tied)
-      throw Error(to, 0, parameter.name + ": its step or settings were not written as they were read");
-  }
-  if (back.facts != state.facts || back.step != state.step)
-    throw Error(to, 0, "a schedule or random state was not written as it was read");
-  folder.publish();
-  return made;
+  std::map<std::string, Whole> values;
+  const tensorfile::Metadata metadata = metadata_of(state, values);
+  for (const auto& [name, whole] : values) optimizer.emplace_back(name, &whole);
+  write(to + "/" + kOptimizerFile, optimizer, metadata);
 }
 
 /// Reads the result back and compares: throws Error if it differs from the source, and adds to `made` what the form
 /// cannot store.
 void require_same(const State& state, const std::string& written, const std::string& to, Converted& made) {
-  const State back = read(written);
+  State back = read(written);
+  for (const auto& [fact, text] : state.facts) {
+    if (kind_of(fact) != "training" || back.facts.contains(fact)) continue;
+    // PyTorch's form has it in a dict of its own.
+    const std::string there = "training.train_state." + fact.substr(fact.find('.') + 1);
+    if (auto held = back.facts.extract(there)) held.key() = fact, back.facts.insert(std::move(held));
+    if (auto held = back.values.extract(there)) held.key() = fact, back.values.insert(std::move(held));
+  }
   if (!back.faults.empty()) throw Error(to, 0, "was not written whole: " + back.faults.front());
-  const state::Difference found = diff(state, back, {});
+  const state::Difference found = diff(state, back, {}, {}, Extent::every);
   for (const auto& [key, value] : found.lines) {  // a number that is not finite may well be the same
     if (key == "what" || (key == "reason" && found.verdict != compare::Verdict::inconclusive))
       throw Error(to, 0, "what was written is not what was read: " + value);
     if (key == "only in " + state.path) made.left_out.push_back(value);
   }
+  std::set<std::string> digests;
+  const auto note = [&](const std::string& name, const std::string& text) {
+    if (text.find("sha256 ") != std::string::npos && !literal(text)) digests.insert(name);
+  };
+  for (const auto& [fact, text] : back.facts) {
+    if (!back.values.contains(fact)) note(fact, text);
+  }
+  for (const Parameter& parameter : back.parameters) {
+    for (const auto& [key, text] : parameter.hyper) note(key, text);
+  }
+  for (const std::string& name : digests) made.left_out.push_back(name + ": all but its digest");
+  for (const Parameter& parameter : back.parameters) {
+    made.tensors +=
+        (parameter.weight ? 1 : 0) + (parameter.master ? 1 : 0) + static_cast<int>(parameter.moments.size());
+  }
+  for (const File& file : back.files) made.bytes += file.bytes;
+}
+
+/// What other programs need and this state does not have.
+void assume(State& state, Converted& made) {
   std::vector<std::string> unsaid;
   for (const auto& group : groups(state)) {
     for (const char* const key : {"lr", "betas", "eps", "weight_decay"}) {
@@ -162,11 +184,10 @@ void require_same(const State& state, const std::string& written, const std::str
   if (!unsaid.empty())
     made.assumed.push_back(zs::joined(unsaid) +
                            " of the optimizer, which the checkpoint does not say: torch.optim.AdamW's");
-  for (const Parameter& parameter : back.parameters) {
-    made.tensors +=
-        (parameter.weight ? 1 : 0) + (parameter.master ? 1 : 0) + static_cast<int>(parameter.moments.size());
-  }
-  for (const File& file : back.files) made.bytes += file.bytes;
+  if (const std::string counted = count_both_ways(state.facts); !counted.empty()) made.assumed.push_back(counted);
+  std::vector<std::string> names;
+  for (const Parameter& parameter : state.parameters) names.push_back(parameter.name);
+  if (!state.ordered && sort_as_modules(names)) state.sort(names), state.ordered = true;
 }
 
 }  // namespace
@@ -174,24 +195,19 @@ void require_same(const State& state, const std::string& written, const std::str
 Converted convert(const State& from, const std::string& to, const Form& form) {
   require_whole(from);
   if (form.name == "hf") return convert_hf(from, to);
-  if (form.name == "safetensors") return convert_safetensors(from, to);
-  require_adamw(from);
+  const bool others = form.name != "safetensors";  // another program goes on from it
   State state = from;
-  const std::string counted = count_both_ways(state.facts);
-  std::vector<std::string> names;
-  for (const Parameter& parameter : state.parameters) names.push_back(parameter.name);
-  if (!state.ordered && sort_as_modules(names)) state.sort(names), state.ordered = true;
-  NewFolder folder(to);
   Converted made;
-  const std::vector<std::string> lost = form.name == "dcp"
-                                            ? write_dcp(state, folder.path(), form)
-                                            : write_deepspeed(state, folder.path(), form, form.name == "universal");
+  if (others) require_adamw(state), assume(state, made);
+  NewFolder folder(to);
+  if (!others)
+    write_states(state, folder.path());
+  else if (form.name == "dcp")
+    write_dcp(state, folder.path(), form);
+  else
+    write_deepspeed(state, folder.path(), form, form.name == "universal");
   require_same(state, folder.path(), to, made);
-  for (const std::string& fact : lost) {
-    if (kind_of(fact) == "training") made.left_out.push_back(fact);
-  }
   folder.publish();
-  if (!counted.empty()) made.assumed.push_back(counted);
   return made;
 }
 

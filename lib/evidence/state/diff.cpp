@@ -101,8 +101,8 @@ class Comparison {
   void leave_out(Items& items, const Items& other, const State& side, const State& other_side, Extent extent,
                  compare::Holder holder, compare::Ledger& ledger) {
     const bool weights = extent == Extent::common && weights_alone(other_side) && !weights_alone(side);
-    const bool programs = a_.framework != b_.framework,
-               forms = programs || a_.layout != b_.layout || a_.stage != b_.stage;
+    const bool other_program = a_.framework != b_.framework, programs = other_program && extent != Extent::every,
+               forms = other_program || a_.layout != b_.layout || a_.stage != b_.stage;
     std::set<std::string> weighed, kinds;
     for (const auto& [key, item] : other) {
       if (item.weight) weighed.insert(item.name);
@@ -138,7 +138,8 @@ class Comparison {
   void compared(const std::string& key, const DiffItem& x, const DiffItem& y, compare::Ledger& ledger) {
     Compared& into = row(x);
     ++into.compared;
-    static const std::set<std::string_view> values = {"training", "schedule", "scaler", "random", "config", "model"};
+    static const std::set<std::string_view> values = {"training", "schedule", "scaler",   "random",
+                                                      "config",   "model",    "optimizer"};
     const std::string what = x.kind + (values.contains(x.kind) && !x.tensor ? " " : " of ") + x.name;
     if (!x.tensor || !y.tensor) {
       const bool equal = !x.tensor && !y.tensor && x.text == y.text;

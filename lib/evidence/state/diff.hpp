@@ -66,7 +66,8 @@ struct Difference {
 /// The content that the verdict needs.
 enum class Extent {
   common,  ///< where one side holds weights alone, the weights of both: the rest is named and was not asked for
-  whole,   ///< all that either side holds
+  whole,   ///< all that either side holds, but what only programs of that kind write
+  every,   ///< all that either side holds, as if one program had written both
 };
 
 /// The float32 numbers of a parameter are its master, or a weight of that type; those of a tied parameter are its

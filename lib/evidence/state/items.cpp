@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "checkpoints/fact.hpp"
 
 namespace zs::state {
 namespace {
@@ -18,6 +19,8 @@ using tensorfile::Dtype;
 const std::set<std::string, std::less<>> kEverywhere = {"lr", "weight_decay", "betas", "eps", "momentum"};
 /// How an optimizer computes, which changes rounding at most; and the step of FusedAdam's groups, which is a step.
 const std::set<std::string, std::less<>> kArithmetic = {"foreach", "fused", "capturable", "differentiable", "step"};
+/// Like no setting: torch.optim has None where another program writes nothing.
+constexpr const char* kNone = "None";
 
 bool same_bits(const Whole& a, const Whole& b) {
   return a.shape == b.shape && a.dtype == b.dtype && defect(a).empty() && defect(b).empty() &&
@@ -179,8 +182,10 @@ Items items_of(const State& state, const Rename& rename, const Names& names, boo
     if (parameter.step) add("step", name, {.text = to_text(*parameter.step)});
     for (const auto& [key, text] : parameter.hyper) {
       if (kArithmetic.contains(key)) continue;
-      add(key, name, {.text = text, .spare = !kEverywhere.contains(key)});
+      add(key, name, {.text = text, .spare = !kEverywhere.contains(key), .derived = text == kNone});
     }
+    for (const auto& [key, value] : parameter.values)
+      add(key, name, {.text = checkpoints::text_of(value), .derived = value.is_none()});
   }
   std::map<std::string, std::string> facts = state.facts;
   count_both_ways(facts);

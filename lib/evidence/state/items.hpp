@@ -32,7 +32,7 @@ struct DiffItem {
   bool weight = false;     ///< numbers of the model, not of its optimizer
   bool spare = false;      ///< a setting that not every program writes
   bool of_layout = false;  ///< not every layout writes it: a float32 weight with the bits of its master
-  bool derived = false;    ///< no file has it, but another item that says the same
+  bool derived = false;    ///< like none: no file has it, but another item that says the same; a setting that is None
 };
 using Items = std::map<std::string, DiffItem>;  ///< by kind and name
 

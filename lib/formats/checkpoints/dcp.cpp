@@ -41,6 +41,17 @@ std::optional<Shape> sizes_of(const Value* value) {
   return shape;
 }
 
+/// The keys of a path joined by points, those within a part of a parameter's state by '/', as in Parameter::moments.
+std::string joined_path(const std::vector<std::string>& path) {
+  std::string name;
+  std::size_t in_state = 0;  // keys from "state" on: it, the parameter, the part
+  for (const std::string& text : path) {
+    name += (name.empty() ? "" : in_state > 2 ? "/" : ".") + text;
+    if (in_state > 0 || (text == "state" && (name == text || name.find("optim") != name.npos))) ++in_state;
+  }
+  return name;
+}
+
 /// The place of a part.
 struct Stored {
   std::string file;
@@ -141,7 +152,7 @@ class DcpReader {
     }
     for (auto& [fqn, path] : paths) {
       if (outer.size() == 1 && path.size() > 1 && outer.contains(path[0])) path.erase(path.begin());
-      if (!path.empty()) fqns_[fqn] = zs::joined(path, ".");
+      if (!path.empty()) fqns_[fqn] = joined_path(path);
     }
   }
 
@@ -282,13 +293,17 @@ class DcpReader {
   }
 
   void fact(const Key& key, const Value& value) {
-    if (key.kind == Key::Kind::hyper && !key.name.empty() && !value.is_none()) {
+    if (key.kind == Key::Kind::hyper && !key.name.empty()) {
       const auto number = value.get<Tensor>() ? number_of(&value) : std::nullopt;
       state_.parameter(key.name).hyper[key.moment] = number ? text_of(Value(*number)) : text_of(value);
       return;
     }
     if (key.kind == Key::Kind::step) {
       state_.parameter(key.name).step = number_of(&value);
+      return;
+    }
+    if (key.kind == Key::Kind::moment) {
+      state_.parameter(key.name).values[key.moment] = value;
       return;
     }
     if (value.is_none()) return;
@@ -310,7 +325,7 @@ class DcpReader {
       return;
     }
     if (key.kind == Key::Kind::hyper && !key.name.empty() && parse_int(key.name)) {
-      settings_[key.name][key.moment] = value->is_none() ? "" : text_of(*value);
+      settings_[key.name][key.moment] = text_of(*value);
       return;
     }
     fact(key, *value);
@@ -324,9 +339,7 @@ class DcpReader {
       for (const std::string& name : names) {
         Parameter& parameter = state_.parameter(name);
         parameter.group = static_cast<int>(parse_int(group).value_or(-1));
-        for (const auto& [key, text] : settings_[group]) {
-          if (!text.empty()) parameter.hyper[key] = text;
-        }
+        for (const auto& [key, text] : settings_[group]) parameter.hyper[key] = text;
       }
     }
     for (const fs::path& entry : entries_of(folder_)) {

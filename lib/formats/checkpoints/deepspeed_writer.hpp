@@ -23,9 +23,6 @@ class DeepSpeedWriter {
   /// Writes a folder for each parameter.
   void universal();
 
-  /// Facts that the files could not store.
-  const std::vector<std::string>& lost() const { return lost_; }
-
  private:
   using Group = std::vector<const Parameter*>;
 
@@ -34,7 +31,7 @@ class DeepSpeedWriter {
   std::int64_t ranks_;
   stage::Division divided_;
   std::vector<Group> groups_;
-  std::vector<std::string> lost_, unknown_;
+  std::vector<std::string> unknown_;
   std::map<std::string, std::string> tied_;  // other names of parameters
 
   /// Handles tensors that are in no group: another name of a tensor, a buffer, a parameter that is not trained. PyTorch

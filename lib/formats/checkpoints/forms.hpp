@@ -19,12 +19,11 @@ struct Form {
 };
 inline const std::vector<std::string> kForms = {"hf", "safetensors", "dcp", "deepspeed", "universal"};
 
-// Each writes into an existing folder, and returns the names of the values that the form has no place for. Throws Error
-// if the checkpoint lacks what the form needs.
+// Each writes into an existing folder, and leaves out the values that the form has no place for. Throws Error if the
+// checkpoint lacks what the form needs.
 /// PyTorch's distributed checkpoint.
-std::vector<std::string> write_dcp(const State& state, const std::string& folder, const Form& form);
+void write_dcp(const State& state, const std::string& folder, const Form& form);
 /// The files of ZeRO-1 to 3 and `latest`; or with `universal` DeepSpeed's universal checkpoint and `latest_universal`.
-std::vector<std::string> write_deepspeed(const State& state, const std::string& folder, const Form& form,
-                                         bool universal);
+void write_deepspeed(const State& state, const std::string& folder, const Form& form, bool universal);
 
 }  // namespace zs::checkpoints

@@ -81,14 +81,27 @@ class Matching {
   }
 };
 
-/// The shape of a state's moments; nothing if all are single numbers.
-const Tensor* largest(const Value& state) {
-  const Tensor* best = nullptr;
-  for (const auto& [key, tensor] : tensors_of(&state)) {
-    const Value* const held = state.find(key);
-    if (key != "step" && (!best || tensor.count() > best->count())) best = held->get<Tensor>();
+bool holds_tensor(const Value& value) {
+  const auto inner = [](const Item& item) { return holds_tensor(item.value); };
+  return value.get<Tensor>() || std::ranges::any_of(list_of(&value), holds_tensor) ||
+         std::ranges::any_of(items_of(&value), inner);
+}
+
+/// Adds one part of a state: of bitsandbytes it is a dict of tensors, of LBFGS a list.
+void add_part(Parameter& parameter, const std::string& key, const Value& value, const std::string& file) {
+  if (const Tensor* const tensor = value.get<Tensor>()) {
+    parameter.moments[key] = whole(*tensor, file);
+    return;
   }
-  return best;
+  const auto& list = list_of(&value);
+  const Dict* const dict = value.get<Dict>();
+  if (!holds_tensor(value) || (list.empty() && !dict)) {
+    parameter.values[key] = value;
+    return;
+  }
+  for (std::size_t i = 0; i < list.size(); ++i) add_part(parameter, key + "/" + std::to_string(i), list[i], file);
+  if (!dict) return;
+  for (const Item& item : dict->items) add_part(parameter, key + "/" + key_text(item.key), item.value, file);
 }
 
 /// The parameters that these names mean, which may have other wrappers than those of the model; none if the model lacks
@@ -123,14 +136,23 @@ std::vector<std::string> meant(const State& state, std::vector<std::string> name
 void add_state(Parameter& parameter, const Value& state, const std::string& file) {
   for (const Item& item : items_of(&state)) {
     const std::string key = key_text(item.key);
-    if (key == "step") {
-      parameter.step = number_of(&item.value);
-    } else if (const Tensor* const tensor = item.value.get<Tensor>()) {
-      parameter.moments[key] = whole(*tensor, file);
-    } else if (!item.value.is_none()) {
-      parameter.hyper[key] = text_of(item.value);
-    }
+    const auto number = key == "step" ? number_of(&item.value) : std::nullopt;
+    if (number)
+      parameter.step = number;
+    else
+      add_part(parameter, key, item.value, file);
   }
+}
+
+/// The shape of a state's largest moment; nothing if it has none.
+std::optional<Shape> shape_of_state(const Value& state) {
+  Parameter held;
+  add_state(held, state, "");
+  const Whole* best = nullptr;
+  for (const auto& [kind, moment] : held.moments) {
+    if (!best || moment.count() > best->count()) best = &moment;
+  }
+  return best ? std::optional(best->shape) : std::nullopt;
 }
 
 }  // namespace
@@ -170,7 +192,7 @@ std::map<std::string, std::string> hyper_of(const Value& group) {
   std::map<std::string, std::string> settings;
   for (const Item& item : items_of(&group)) {
     const std::string key = key_text(item.key);
-    if (key == "params" || key == "param_names" || item.value.is_none()) continue;
+    if (key == "params" || key == "param_names") continue;
     const auto number = item.value.get<Tensor>() ? number_of(&item.value) : std::nullopt;
     settings[key] = number ? text_of(Value(*number)) : text_of(item.value);
   }
@@ -210,6 +232,13 @@ std::vector<std::vector<std::string>> add_optimizer(State& into,
       }
       said = said && group.names.size() == group.ids.size();
     }
+    for (const Item& item : items_of(&dict)) {
+      const std::string key = key_text(item.key);
+      if (key != "state" && key != "param_groups") add_facts(into, "optimizer." + lead + key, item.value);
+    }
+    for (const auto& [id, state] : by_id) {
+      if (!known_ids.contains(id)) add_facts(into, "optimizer." + lead + "state." + id, *state);
+    }
   }
   const auto settle = [&](const auto& name_of) {
     std::vector<std::vector<std::string>> names;
@@ -246,9 +275,9 @@ std::vector<std::vector<std::string>> add_optimizer(State& into,
   for (const Group& group : groups) {
     auto& list = shapes.emplace_back();
     for (const Value* const state : group.states) {
-      const Tensor* const tensor = state ? largest(*state) : nullptr;
-      known = known && tensor;
-      list.push_back(tensor ? tensor->shape : Shape{});
+      const auto shape = state ? shape_of_state(*state) : std::nullopt;
+      known = known && shape;
+      list.push_back(shape.value_or(Shape{}));
     }
   }
   std::vector<std::string> names;

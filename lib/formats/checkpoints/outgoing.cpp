@@ -111,17 +111,6 @@ class Literal {
   }
 };
 
-bool has_object(const Value& value) {
-  const auto any = [](const std::vector<Value>& values) { return std::ranges::any_of(values, has_object); };
-  if (value.get<Object>()) return true;
-  if (const List* const list = value.get<List>()) return any(list->values);
-  if (const Tuple* const tuple = value.get<Tuple>()) return any(tuple->values);
-  if (const Dict* const dict = value.get<Dict>())
-    return std::ranges::any_of(dict->items,
-                               [](const Item& item) { return has_object(item.key) || has_object(item.value); });
-  return false;
-}
-
 }  // namespace
 
 NewFolder::NewFolder(const std::string& to) : to_(to) {
@@ -191,6 +180,17 @@ Tensor scalar(std::int64_t value) {
 std::optional<Value> literal(const std::string& text) {
   auto value = Literal(text).all();
   return value && text_of(*value) == text ? value : std::nullopt;
+}
+
+bool has_object(const Value& value) {
+  const auto any = [](const std::vector<Value>& values) { return std::ranges::any_of(values, has_object); };
+  if (value.get<Object>()) return true;
+  if (const List* const list = value.get<List>()) return any(list->values);
+  if (const Tuple* const tuple = value.get<Tuple>()) return any(tuple->values);
+  if (const Dict* const dict = value.get<Dict>())
+    return std::ranges::any_of(dict->items,
+                               [](const Item& item) { return has_object(item.key) || has_object(item.value); });
+  return false;
 }
 
 std::optional<Value> value_of(const State& state, const std::string& fact) {

@@ -52,6 +52,9 @@ tensorfile::Tensor scalar(std::int64_t value);
 /// something else, or only a digest.
 std::optional<tensorfile::Value> literal(const std::string& text);
 
+/// Whether a Python object is within the value. zs writes none: to read it, a program would run the object's code.
+bool has_object(const tensorfile::Value& value);
+
 /// The value of a fact: as it was read, else parsed from its text. Nothing if the text is insufficient, or if it
 /// contains a Python object.
 std::optional<tensorfile::Value> value_of(const State& state, const std::string& fact);

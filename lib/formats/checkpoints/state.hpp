@@ -19,14 +19,15 @@ namespace zs::checkpoints {
 /// The state of one parameter or buffer.
 struct Parameter {
   std::string name{};
-  std::optional<Whole> weight{};               ///< in the computation type
-  std::optional<Whole> master{};               ///< the optimizer's float32 copy
-  std::map<std::string, Whole> moments{};      ///< "exp_avg", "exp_avg_sq", "momentum_buffer"
-  std::map<std::string, Whole> gradients{};    ///< of the checkpoint's step: "gradient", "gradient norms"
-  std::optional<double> step{};                ///< the optimizer's step counter for this parameter
-  std::map<std::string, std::string> hyper{};  ///< of its group: "lr", "weight_decay", "betas"
-  int group = -1;                              ///< of the optimizer
-  std::string tied{};                          ///< the parameter of which it is another name
+  std::optional<Whole> weight{};                      ///< in the computation type
+  std::optional<Whole> master{};                      ///< the optimizer's float32 copy
+  std::map<std::string, Whole> moments{};             ///< "exp_avg", "momentum_buffer"; in dicts and lists "old_dirs/0"
+  std::map<std::string, Whole> gradients{};           ///< of the checkpoint's step: "gradient", "gradient norms"
+  std::optional<double> step{};                       ///< the optimizer's step counter for this parameter
+  std::map<std::string, std::string> hyper{};         ///< of its group: "lr", "weight_decay", "betas"
+  std::map<std::string, tensorfile::Value> values{};  ///< the optimizer's state of it that is no tensor: "func_evals"
+  int group = -1;                                     ///< of the optimizer
+  std::string tied{};                                 ///< the parameter of which it is another name
   bool buffer = false, frozen = false;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -11,6 +12,7 @@
 #include "base/folder.hpp"
 #include "base/json.hpp"
 #include "checkpoints/fact.hpp"
+#include "checkpoints/value_json.hpp"
 #include "tensorfile/state_dict.hpp"
 #include "tensorfile/torch.hpp"
 
@@ -110,17 +112,30 @@ void add_documents(State& into, const std::string& folder) {
   });
 }
 
-tensorfile::Metadata metadata_of(const State& state) {
+tensorfile::Metadata metadata_of(const State& state, std::map<std::string, Whole>& tensors) {
+  const TakeTensor take = [&](std::string name, const Tensor& tensor) {
+    while (!tensors.emplace(name, whole(tensor, "")).second) name += '_';
+    return name;
+  };
   Json json = {{"framework", state.framework},
                {"version", state.version},
                {"facts", Json::object()},
+               {"values", Json::object()},
                {"parameters", Json::array()}};
   if (state.step) json["step"] = *state.step;
   if (state.skipped) json["skipped"] = *state.skipped;
-  for (const auto& [name, text] : state.facts) json["facts"][name] = text;
+  for (const auto& [name, text] : state.facts) {
+    const auto value = state.values.find(name);
+    if (value == state.values.end())
+      json["facts"][name] = text;
+    else
+      json["values"][name] = json_of(value->second, name, take);
+  }
   for (const Parameter& parameter : state.parameters) {
     Json one = {{"name", parameter.name}, {"hyper", Json::object()}};
     for (const auto& [key, text] : parameter.hyper) one["hyper"][key] = text;
+    for (const auto& [key, value] : parameter.values)
+      one["values"][key] = json_of(value, key + "." + parameter.name, take);
     if (parameter.step) one["step"] = *parameter.step;
     if (!parameter.tied.empty()) one["tied"] = parameter.tied;
     if (parameter.group >= 0) one["group"] = parameter.group;
@@ -136,6 +151,13 @@ void add_safetensors(State& into, const std::string& path) {
   const auto found = std::ranges::find_if(held.metadata, [](const auto& each) { return each.first == kKey; });
   const Json json = found == held.metadata.end() ? Json() : Json::parse(found->second, nullptr, false);
   const std::string file = std::filesystem::path(path).filename().string();
+  std::set<std::string> given;  // tensors of values
+  const GiveTensor give = [&](const std::string& name) {
+    const auto tensor = std::ranges::find(held.tensors, name, [](const auto& each) { return each.first; });
+    if (tensor == held.tensors.end()) throw Error(path, 0, "has no tensor " + name + ", which its __metadata__ says");
+    given.insert(name);
+    return tensor->second;
+  };
   try {
     for (const Json& one : json.at("parameters")) {
       Parameter& parameter = into.parameter(one.at("name").get<std::string>());
@@ -144,15 +166,27 @@ void add_safetensors(State& into, const std::string& path) {
       parameter.group = one.value("group", -1);
       parameter.buffer = one.value("buffer", false), parameter.frozen = one.value("frozen", false);
       for (const auto& [key, text] : one.at("hyper").items()) parameter.hyper[key] = text.get<std::string>();
+      if (one.contains("values")) {
+        for (const auto& [key, value] : one["values"].items()) parameter.values[key] = value_of_json(value, give);
+      }
     }
     for (const auto& [name, text] : json.at("facts").items()) into.facts[name] = text.get<std::string>();
+    // Files of an older zs have none.
+    const Json values = json.value("values", Json::object());
+    for (const auto& [name, value] : values.items()) {
+      into.values[name] = value_of_json(value, give);
+      into.facts[name] = text_of(into.values[name]);
+    }
     if (json.contains("step")) into.step = json["step"].get<std::int64_t>();
     if (json.contains("skipped")) into.skipped = json["skipped"].get<std::int64_t>();
   } catch (const Json::exception&) {
     return into.fault(path, "has no __metadata__ of zs that says whose states these are");
   }
   for (const auto& [name, tensor] : held.tensors) {
-    const std::size_t point = name.find('.');
+    if (given.contains(name)) continue;
+    std::size_t point = name.find('.');
+    while (point != std::string::npos && !into.find(std::string_view(name).substr(point + 1)))
+      point = name.find('.', point + 1);  // a kind with points
     const std::string kind = name.substr(0, point),
                       parameter_name = point == std::string::npos ? "" : name.substr(point + 1);
     if (!into.find(parameter_name)) {

@@ -20,12 +20,13 @@ void add_model(State& into, const std::string& path, const std::string& lead = "
 /// Adds gradients.pt, gradient_norms.pt and config.json, where the folder has them; a damaged one is a fault.
 void add_documents(State& into, const std::string& folder);
 
-// The state besides weights as one safetensors file: "master.NAME", "exp_avg.NAME" and so on, and in its `__metadata__`
-// under "zs_state" a JSON of steps, settings, ties and values.
+// The state besides weights as one safetensors file: "master.NAME", "exp_avg.NAME" and so on, "random.0.cpu" of values,
+// and in its `__metadata__` under "zs_state" a JSON of steps, settings, ties and values.
 
 inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
 
-tensorfile::Metadata metadata_of(const State& state);
+/// Adds to `tensors` those within the values of the state.
+tensorfile::Metadata metadata_of(const State& state, std::map<std::string, Whole>& tensors);
 
 /// Adds the content of the file. A file of another program, without "zs_state", is a fault. Throws Error if it is
 /// damaged.

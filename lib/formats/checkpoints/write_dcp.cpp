@@ -137,6 +137,16 @@ Path path_of_words(std::string_view words) {
   return {parts.begin(), parts.end()};
 }
 
+/// The path for a part of a parameter's state; a number is a place in a list.
+Path path_of_state(const std::string& parameter, const std::string& kind) {
+  Path path = {"optimizer", "state", parameter};
+  for (const std::string& part : split(kind, "/")) {
+    const auto place = parse_int(part);
+    path.push_back(place ? Value(*place) : Value(part));
+  }
+  return path;
+}
+
 /// The path for a fact of a kind, so that key_of() gives it the same name; nothing if the form cannot store it.
 std::optional<Path> path_of(const std::string& fact) {
   const std::string kind(kind_of(fact)), rest = fact.substr(std::min(kind.size() + 1, fact.size()));
@@ -149,7 +159,7 @@ std::optional<Path> path_of(const std::string& fact) {
 
 }  // namespace
 
-std::vector<std::string> write_dcp(const State& state, const std::string& folder, const Form& form) {
+void write_dcp(const State& state, const std::string& folder, const Form& form) {
   DcpWriter writer(folder, form.ranks.value_or(1));
   for (const Parameter& parameter : state.parameters) {
     if (const Whole* const whole = numbers(state, parameter)) writer.tensor({"model", parameter.name}, *whole);
@@ -157,8 +167,10 @@ std::vector<std::string> write_dcp(const State& state, const std::string& folder
   const auto lists = groups(state);
   for (const auto& group : lists) {
     for (const Parameter* const parameter : group) {
-      for (const auto& [kind, whole] : parameter->moments)
-        writer.tensor({"optimizer", "state", parameter->name, kind}, whole);
+      for (const auto& [kind, whole] : parameter->moments) writer.tensor(path_of_state(parameter->name, kind), whole);
+      for (const auto& [kind, value] : parameter->values) {
+        if (!has_object(value)) writer.bytes(path_of_state(parameter->name, kind), value);
+      }
       if (parameter->step)
         writer.scalar({"optimizer", "state", parameter->name, "step"}, scalar(static_cast<float>(*parameter->step)));
     }
@@ -171,13 +183,11 @@ std::vector<std::string> write_dcp(const State& state, const std::string& folder
     for (const Parameter* const parameter : lists[number]) names.values.emplace_back(parameter->name);
     writer.bytes({"optimizer", "param_groups", index, "params"}, names);
   }
-  std::vector<std::string> lost;
   for (const auto& [fact, text] : state.facts) {
     const auto value = value_of(state, fact);
     const auto path = path_of(fact);
-    if (!value || !path)
-      lost.push_back(fact);
-    else if (const Tensor* const tensor = value->get<Tensor>())
+    if (!value || !path) continue;
+    if (const Tensor* const tensor = value->get<Tensor>())
       writer.tensor(*path, whole(*tensor, ""));
     else
       writer.bytes(*path, *value);
@@ -185,7 +195,6 @@ std::vector<std::string> write_dcp(const State& state, const std::string& folder
   if (state.step && !state.facts.contains("training.train_state.step"))
     writer.scalar({"train_state", "step"}, scalar(*state.step));
   writer.finish();
-  return lost;
 }
 
 }  // namespace zs::checkpoints

@@ -39,6 +39,11 @@ DeepSpeedWriter::DeepSpeedWriter(const State& state, const std::string& folder, 
         throw Error(
             parameter->name, 0,
             "has no float32 numbers, which DeepSpeed's optimizers work on, but " + std::string(name_of(whole->dtype)));
+      for (const auto& [kind, moment] : parameter->moments) {
+        if (kind.find('/') != std::string::npos)
+          throw Error(parameter->name, 0,
+                      "its state is in a dict or a list (" + kind + "), and ZeRO cuts tensors alone: convert --to dcp");
+      }
     }
   }
   others();
@@ -136,14 +141,12 @@ void DeepSpeedWriter::write(const std::string& name, const Value& root) {
 
 std::string DeepSpeedWriter::release() const { return state_.framework == "DeepSpeed" ? state_.version : kRelease; }
 
-std::vector<std::string> write_deepspeed(const State& state, const std::string& folder, const Form& form,
-                                         bool universal) {
+void write_deepspeed(const State& state, const std::string& folder, const Form& form, bool universal) {
   const std::string tag = "global_step" + to_text(state.step.value_or(0)) + (universal ? "_universal" : "");
   fs::create_directory(folder + "/" + tag);
   DeepSpeedWriter writer(state, folder + "/" + tag, form);
   universal ? writer.universal() : writer.partitioned();
   write_file(folder + (universal ? "/latest_universal" : "/latest"), tag);
-  return writer.lost();
 }
 
 }  // namespace zs::checkpoints

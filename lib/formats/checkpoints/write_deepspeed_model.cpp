@@ -88,15 +88,13 @@ Dict DeepSpeedWriter::model(std::int64_t rank) {
 }
 
 void DeepSpeedWriter::facts(Dict& root) {
-  lost_.clear();
   Dict schedule;
   for (const auto& [fact, text] : state_.facts) {
     const std::string kind(kind_of(fact)), rest = fact.substr(std::min(kind.size() + 1, fact.size()));
     if (kind == "scaler" || (kind != "schedule" && kind != "training")) continue;
     auto value = value_of(state_, fact);
-    if (!value)
-      lost_.push_back(fact);
-    else if (kind == "schedule")
+    if (!value) continue;
+    if (kind == "schedule")
       nest(schedule, rest, std::move(*value));
     else if (!has_key(root, rest))
       nest(root, rest, std::move(*value));

@@ -134,5 +134,41 @@ TEST_CASE("convert: DeepSpeed's forms refuse state that they cannot cut") {
   CHECK(checkpoints::read(saved(lists, nested(), false)).find("w")->moments.contains("quant/state1"));
 }
 
+TEST_CASE("convert: one number for a parameter goes through DeepSpeed's shards, and is named where the form has none") {
+  const TemporaryFolder folder;
+  State from = checkpoints::read(saved(folder, {}));
+  for (const char* const name : {"w", "b"}) {
+    from.parameter(name).moments["mu_product"] = checkpoints::whole(f32({0.75}, {}), "");
+    from.parameter(name).values["calls"] = Value(12);
+  }
+  for (const std::int64_t stage : {1, 2, 3}) {
+    const std::string to = folder.file("stage" + std::to_string(stage));
+    const Converted made = convert(from, to, {"deepspeed", 2, stage, ""});
+    CHECK(kinds_of(made) == std::vector<std::string>{"random"});
+    State back = checkpoints::read(to);
+    CHECK(back.find("w")->moments.at("mu_product").shape.empty());
+    CHECK(back.find("b")->values.at("calls").integer("") == 12);
+    // What zs cannot give to parameters is a value of the rank.
+    for (const checkpoints::File& file : back.files) {
+      if (file.rank != 1 || !file.name.ends_with("optim_states.pt")) continue;
+      Value root = tensorfile::read_torch_objects(back.folder + "/" + file.name);
+      Dict& held = *root.get<Dict>()->items[0].value.get<Dict>();
+      for (tensorfile::Item& item : held.items) {
+        const std::string key = *item.key.get<std::string>();
+        if (key != "base_optimizer_state" && key != "optimizer_state_dict") continue;
+        Dict& group = *item.value.get<Dict>()->items[0].value.get<Dict>()->items[0].value.get<Dict>();
+        group.items.push_back({"quant", Dict{{{"absmax", bytes(3)}}}});
+      }
+      tensorfile::write_torch(back.folder + "/" + file.name, root, tensorfile::Reals::plain);
+    }
+    back = checkpoints::read(to);
+    CHECK(back.faults.empty());
+    CHECK(back.facts.contains("optimizer.group 0 of rank 1.quant.absmax"));
+    CHECK(diff(from, back, {}).verdict == compare::Verdict::inconclusive);
+  }
+  const Converted made = convert(from, folder.file("universal"), {"universal", {}, {}, ""});
+  CHECK(kinds_of(made) == std::vector<std::string>{"calls", "mu_product", "random"});
+}
+
 }  // namespace
 }  // namespace zs::state

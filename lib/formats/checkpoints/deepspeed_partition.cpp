@@ -247,10 +247,36 @@ void Reader::stage_1(std::size_t group, const std::vector<Listed>& list, const s
         steps = number_of(&item.value);
       else if (tensor && tensor->shape.size() == 1)
         spread(*tensor, key);
+      else
+        of_group(file, group, key, item.value, list);
     }
     if (!steps) steps = number_of(within(settings, {"step"}));  // FusedAdam
     step(file, steps, list);
   }
+}
+
+void Reader::of_group(const Opened& file, std::size_t group, const std::string& key, const Value& value,
+                      const std::vector<Listed>& list) {
+  const Tensor* const tensor = value.get<Tensor>();
+  const bool single = tensor ? tensor->shape.empty() : list_of(&value).empty() && items_of(&value).empty();
+  const auto has = [&](const Parameter& one) {
+    const auto moment = one.moments.find(key);
+    const auto held = one.values.find(key);
+    return tensor ? moment != one.moments.end() && same_bits(joined(moment->second, key), *tensor)
+                  : held != one.values.end() && text_of(held->second) == text_of(value);
+  };
+  bool same = single;
+  for (const Listed& one : list) {
+    Parameter& parameter = state_.parameter(one.name);
+    const bool fresh = !parameter.moments.contains(key) && !parameter.values.contains(key);
+    if (single && fresh && tensor) parameter.moments[key] = whole(*tensor, file.name, file.dp);
+    if (single && fresh && !tensor) parameter.values[key] = value;
+    same = same && has(parameter);
+  }
+  // Whose part it is, zs does not know.
+  if (!same)
+    add_facts(state_, "optimizer.group " + std::to_string(group) + " of rank " + std::to_string(file.dp) + "." + key,
+              value);
 }
 
 void Reader::counts(const Opened& file, std::size_t groups) {
@@ -348,8 +374,11 @@ void Reader::stage_3(const std::vector<std::vector<Listed>>& groups, const std::
           const auto before = std::exchange(steps, number_of(&item.value));
           if (stepped++ > 0 && steps != before)
             fault(file.name, "its sub-groups have not taken the same number of steps");
-        } else if (item.value.get<Tensor>() && item.value.get<Tensor>()->shape.size() == 1)
+        } else if (item.value.get<Tensor>() && item.value.get<Tensor>()->shape.size() == 1) {
           moments[key].add(*item.value.get<Tensor>());
+        } else if (const auto group = static_cast<std::size_t>(number); group < groups.size()) {
+          of_group(file, group, key, item.value, groups[group]);
+        }
       }
     }
     if (stepped > 0 && stepped != by_number.size())

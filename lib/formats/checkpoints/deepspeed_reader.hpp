@@ -110,6 +110,10 @@ class Reader {
   void stage_1(std::size_t group, const std::vector<Listed>& list, const std::vector<Opened>& files, int divided = 1);
   /// The same for a group of experts: each of `divided` neighbouring ranks has other ones, which all count from 0.
   void stage_1_experts(std::size_t group, const std::vector<Listed>& list, const std::vector<Opened>& files);
+  /// State of a group that is not cut into ranks' parts: one number for the parameters that rank has parts of, as
+  /// NAdam's mu_product, else a fact of the rank.
+  void of_group(const Opened& file, std::size_t group, const std::string& key, const Value& value,
+                const std::vector<Listed>& list);
   /// The file has this number of groups of each kind.
   void counts(const Opened& file, std::size_t groups);
   /// Compares the place of a parameter's elements with the file's own mapping.

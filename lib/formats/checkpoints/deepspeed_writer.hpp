@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Internal to the writers of DeepSpeed's folders: builds the dicts of its files like its own release.
 #pragma once
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +34,7 @@ class DeepSpeedWriter {
   stage::Division divided_;
   std::vector<Group> groups_;
   std::vector<std::string> unknown_;
+  std::set<std::string> single_;             // kinds of moments with one number for a parameter: NAdam's mu_product
   std::map<std::string, std::string> tied_;  // other names of parameters
 
   /// Handles tensors that are in no group: another name of a tensor, a buffer, a parameter that is not trained. PyTorch
@@ -53,6 +56,9 @@ class DeepSpeedWriter {
   tensorfile::Value stage() const;
   /// The parameters of each group in ZeRO-3's sub-groups: by the size of a rank's parts.
   std::vector<std::pair<std::size_t, Group>> sub_groups() const;
+  /// The state of a group's flat tensor: the kinds of moments that its parameters have, and their step.
+  tensorfile::Dict states_of(const Group& group,
+                             const std::function<tensorfile::Tensor(const std::string& kind)>& moment) const;
   /// A group of the optimizer: its settings, and the indices of its tensors.
   tensorfile::Dict group_of(std::size_t number, tensorfile::List ids) const;
   /// ZeRO-1 and 2: the parameters of a group are concatenated, and each rank has an equal part.

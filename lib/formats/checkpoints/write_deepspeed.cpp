@@ -43,6 +43,7 @@ DeepSpeedWriter::DeepSpeedWriter(const State& state, const std::string& folder, 
         if (kind.find('/') != std::string::npos)
           throw Error(parameter->name, 0,
                       "its state is in a dict or a list (" + kind + "), and ZeRO cuts tensors alone: convert --to dcp");
+        if (moment.shape.empty() && !whole->shape.empty()) single_.insert(kind);
       }
     }
   }
@@ -101,7 +102,10 @@ void DeepSpeedWriter::universal() {
       throw Error(parameter.name, 0, "is no name of a folder, which the universal form needs");
     fs::create_directory(folder_ + "/zero/" + parameter.name);
     one(parameter, "fp32", *whole);
-    for (const auto& [kind, moment] : parameter.moments) one(parameter, kind, moment);
+    // DeepSpeed cuts each file of a parameter's folder as it cuts the parameter.
+    for (const auto& [kind, moment] : parameter.moments) {
+      if (!single_.contains(kind)) one(parameter, kind, moment);
+    }
     if (parameter.step && !parameter.moments.empty())
       write("zero/" + parameter.name + "/step.pt", scalar(static_cast<float>(*parameter.step)));
   }

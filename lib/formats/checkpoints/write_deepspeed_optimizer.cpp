@@ -21,29 +21,6 @@ using Group = std::vector<const Parameter*>;
 constexpr std::int64_t kSubGroup = 1'000'000'000;  // elements of a rank: DeepSpeed's default of sub_group_size
 constexpr std::int64_t kAlignment = 2;             // elements: nccl_start_alignment_factor
 
-/// The kinds of moments that the parameters of a group have, and their step.
-Dict states_of(const Group& group, const std::function<Tensor(const std::string& kind)>& moment) {
-  Dict states;
-  const Parameter& first = *group.front();
-  if (first.step) states.items.push_back({"step", scalar(static_cast<float>(*first.step))});
-  for (const auto& [kind, whole] : first.moments) {
-    for (const Parameter* const parameter : group) {
-      const auto found = parameter->moments.find(kind);
-      if (found == parameter->moments.end())
-        throw Error(parameter->name, 0, "has no " + kind + ", as " + first.name + " has");
-      if (found->second.count() != numbers(*parameter)->count())
-        throw Error(parameter->name, 0,
-                    "its " + kind + " has another shape than its weights: which optimizer is it of?");
-      if (parameter->step != first.step)
-        throw Error(
-            parameter->name, 0,
-            "has taken another number of steps than " + first.name + " of its group, and ZeRO counts them by group");
-    }
-    states.items.push_back({kind, moment(kind)});
-  }
-  return states;
-}
-
 const Whole& of(const Parameter& parameter, const std::string& kind) {
   return kind == "master" ? *numbers(parameter) : parameter.moments.at(kind);
 }
@@ -108,6 +85,39 @@ std::vector<std::pair<std::size_t, DeepSpeedWriter::Group>> DeepSpeedWriter::sub
     }
   }
   return found;
+}
+
+Dict DeepSpeedWriter::states_of(const Group& group,
+                                const std::function<Tensor(const std::string& kind)>& moment) const {
+  Dict states;
+  const Parameter& first = *group.front();
+  if (first.step) states.items.push_back({"step", scalar(static_cast<float>(*first.step))});
+  for (const auto& [kind, whole] : first.moments) {
+    const bool single = single_.contains(kind);
+    for (const Parameter* const parameter : group) {
+      const auto found = parameter->moments.find(kind);
+      if (found == parameter->moments.end())
+        throw Error(parameter->name, 0, "has no " + kind + ", as " + first.name + " has");
+      if (single && found->second.shape.empty() && !same_bits(joined(found->second, kind), joined(whole, kind)))
+        throw Error(parameter->name, 0,
+                    "has another " + kind + " than " + first.name + " of its group, and ZeRO has one for a group");
+      if (single ? !found->second.shape.empty() : found->second.count() != numbers(*parameter)->count())
+        throw Error(parameter->name, 0,
+                    "its " + kind + " has another shape than its weights: which optimizer is it of?");
+      if (parameter->step != first.step)
+        throw Error(
+            parameter->name, 0,
+            "has taken another number of steps than " + first.name + " of its group, and ZeRO counts them by group");
+    }
+    states.items.push_back({kind, single ? joined(whole, kind) : moment(kind)});
+  }
+  for (const auto& [kind, value] : first.values) {
+    const auto same = [&, &kind = kind, &value = value](const Parameter* one) {
+      return one->values.contains(kind) && text_of(one->values.at(kind)) == text_of(value);
+    };
+    if (!has_object(value) && std::ranges::all_of(group, same)) states.items.push_back({kind, value});
+  }
+  return states;
 }
 
 Dict DeepSpeedWriter::group_of(std::size_t number, List ids) const {

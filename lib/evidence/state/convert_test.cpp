@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.hpp"
 #include "base/folder.hpp"
@@ -16,6 +17,7 @@
 namespace zs::state {
 namespace {
 
+namespace fs = std::filesystem;
 using checkpoints::State;
 using tensorfile::Dict;
 using tensorfile::Dtype;
@@ -168,6 +170,14 @@ TEST_CASE("convert: one number for a parameter goes through DeepSpeed's shards, 
   }
   const Converted made = convert(from, folder.file("universal"), {"universal", {}, {}, ""});
   CHECK(kinds_of(made) == std::vector<std::string>{"calls", "mu_product", "random"});
+  // ZeRO-3 reads a model file of another name, and the step and the settings from another dict.
+  const std::string written = checkpoints::read(folder.file("universal")).folder;
+  CHECK(fs::exists(written + "/zero_pp_rank_0_mp_rank_00_model_states.pt"));
+  const Value states = tensorfile::read_torch_objects(written + "/zero/optimizer_state.pt");
+  CHECK(checkpoints::list_of(checkpoints::within(&states, {"optimizer_state_dict", "param_groups"})).size() == 1);
+  const auto& first = checkpoints::items_of(checkpoints::within(&states, {"optimizer_state_dict", "state"}));
+  REQUIRE(first.size() == 1);
+  CHECK(checkpoints::number_of(first[0].value.find("step")) == 3);
 }
 
 }  // namespace

@@ -82,14 +82,24 @@ void DeepSpeedWriter::universal() {
   if (!has_key(root, "universal_checkpoint_info"))
     root.items.push_back({"universal_checkpoint_info", Dict{{{"universal_checkpoint_version", 0.2}}}});
   write("mp_rank_00_model_states.pt", root);
+  // Under ZeRO-3 each rank of any number reads this one.
+  const std::string of_stage_3 = folder_ + "/zero_pp_rank_0_mp_rank_00_model_states.pt";
+  std::error_code failure;
+  fs::create_hard_link(folder_ + "/mp_rank_00_model_states.pt", of_stage_3, failure);
+  if (failure) fs::copy_file(folder_ + "/mp_rank_00_model_states.pt", of_stage_3);
   fs::create_directory(folder_ + "/zero");
   List param_groups;
   for (std::size_t number = 0; number < groups_.size(); ++number)
     param_groups.values.push_back(group_of(number, List{{static_cast<std::int64_t>(number)}}));
+  Dict step;
+  if (const Parameter& first = *groups_.front().front(); first.step)
+    step.items.push_back({"step", scalar(static_cast<float>(*first.step))});
   write("zero/optimizer_state.pt", Dict{{{"loss_scaler", scaler()},
                                          {"dynamic_loss_scale", dynamic()},
                                          {"overflow", false},
                                          {"ds_version", release()},
+                                         {"optimizer_state_dict",  // of ZeRO-3
+                                          Dict{{{"state", Dict{{{0, step}}}}, {"param_groups", param_groups}}}},
                                          {"param_groups", param_groups}}});
   const auto one = [&](const Parameter& parameter, const std::string& kind, const Whole& whole) {
     write("zero/" + parameter.name + "/" + kind + ".pt",

@@ -24,8 +24,14 @@ using namespace checkpoints;
 /// Tensors on their way to a file, by the names that they get there.
 using Outgoing = std::vector<std::pair<std::string, const Whole*>>;
 
-/// The groups that other programs read are AdamW's.
-void require_adamw(const State& state) {
+/// Other programs find the state of a parameter by its name, and the groups that they read are AdamW's.
+void require_named(const State& state) {
+  for (const Parameter& parameter : state.parameters) {
+    if (parameter.name.starts_with('#'))
+      throw Error(
+          state.path, 0,
+          "numbers the optimizer's states, and shapes do not tell whose each is: convert --to hf or safetensors");
+  }
   const auto said = state.facts.find("training.optimizer");
   if (said == state.facts.end() || said->second == "adamw" || said->second == "adam") return;
   throw Error(state.path, 0,
@@ -198,7 +204,7 @@ Converted convert(const State& from, const std::string& to, const Form& form) {
   const bool others = form.name != "safetensors";  // another program goes on from it
   State state = from;
   Converted made;
-  if (others) require_adamw(state), assume(state, made);
+  if (others) require_named(state), assume(state, made);
   NewFolder folder(to);
   if (!others)
     write_states(state, folder.path());

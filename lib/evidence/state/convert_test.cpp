@@ -126,12 +126,19 @@ TEST_CASE("convert: a number that differs within a dict of an optimizer's state 
   CHECK(found.verdict == compare::Verdict::different);
 }
 
-TEST_CASE("convert: DeepSpeed's forms refuse state that they cannot cut") {
-  const TemporaryFolder folder, lists;
+TEST_CASE("convert: DeepSpeed's forms refuse state that they cannot cut, and other programs' forms numbers for names") {
+  const TemporaryFolder folder, numbered, lists;
   const State from = checkpoints::read(saved(folder, nested()));
   for (const char* const form : {"deepspeed", "universal"})
     CHECK_THROWS_WITH_AS(convert(from, folder.file("out"), {form, {}, {}, ""}),
                          doctest::Contains("its state is in a dict or a list (old/0)"), Error);
+  // The state of w has the shape of nothing in the model.
+  const State unknown = checkpoints::read(saved(numbered, Dict{{{"row", f32({1, 2, 3, 4, 5, 6, 7}, {7})}}}, false));
+  REQUIRE(unknown.find("#0"));
+  for (const char* const form : {"dcp", "deepspeed", "universal"})
+    CHECK_THROWS_WITH_AS(convert(unknown, numbered.file("out"), {form, {}, {}, ""}),
+                         doctest::Contains("numbers the optimizer's states"), Error);
+  convert(unknown, numbered.file("out"), {"safetensors", {}, {}, ""});
   // The moments of bitsandbytes are in a dict, and tell by their shapes whose they are.
   CHECK(checkpoints::read(saved(lists, nested(), false)).find("w")->moments.contains("quant/state1"));
 }

@@ -30,8 +30,6 @@ DeepSpeedWriter::DeepSpeedWriter(const State& state, const std::string& folder, 
   if (groups_.empty()) throw Error(state.path, 0, "holds no optimizer's state: DeepSpeed could not go on from it");
   for (const Group& group : groups_) {
     for (const Parameter* const parameter : group) {
-      if (parameter->name.starts_with('#'))
-        throw Error(state.path, 0, "numbers the optimizer's states, and shapes do not tell whose each is");
       const Whole* const whole = numbers(*parameter);
       if (!whole) throw Error(parameter->name, 0, "has no weights");
       if (const std::string what = defect(*whole); !what.empty()) throw Error(parameter->name, 0, what);

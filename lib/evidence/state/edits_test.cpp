@@ -69,6 +69,8 @@ constexpr Excused kExcused[] = {
     {R"(\.param_shapes)", "where the tensors themselves have shapes"},
     {R"(\.cat_dim|\.is_|\.pytorch-lightning_version|_version)", "how it was written, and by whom"},
     {R"(trainer_state\.json: \w+ \.(best_|is_|trial_|max_steps))", "where it ran, or None"},
+    {R"(zero/(buf|fz\.weight|head\.weight)/)",
+     "is named as not compared: DeepSpeed reads it of trained parameters alone"},
     {R"(generation_config\.json|metadata\.json|README)", "is named as not compared"},
     {R"(config\.json: \w+ \.(transformers_version|_name_or_path|use_cache))", "who wrote it"},
     {R"(\.metadata: .*(properties|planner_data|mem_format|storage_meta))",

@@ -114,8 +114,15 @@ void Reader::read_universal() {
   const std::optional<double> step = universal_groups(lists);
   bool stepped = false;  // each parameter has its own
   for (const fs::path& folder : folders) {
-    stepped = universal_parameter(folder, shapes) || stepped;
     const std::string name = folder.filename().string();
+    // DeepSpeed reads the folders of trained parameters alone. ds_to_universal.py also writes those of buffers, and of
+    // another name of a tied parameter the numbers in 16 bits.
+    const Parameter* const known = state_.find(name);
+    if (known && known->weight && !shapes.empty() && !shapes.contains(name)) {
+      state_.unread.push_back("zero/" + name + "/");
+      continue;
+    }
+    stepped = universal_parameter(folder, shapes) || stepped;
     Parameter& parameter = state_.parameter(name);
     if (!parameter.step && !parameter.moments.empty()) parameter.step = step;
     if (!parameter.master) fault("zero/" + name, "has no fp32.pt");

@@ -389,7 +389,11 @@ TEST_CASE("read: what a program goes on from and another part repeats is a fault
   CHECK(has_fault(read(shards.path()), "is one of ? ranks, the model file of 2"));
 
   write_deepspeed(made, universal.path(), {"universal", {}, {}, ""}, true);
-  const std::string groups = read(universal.path()).folder + "/zero/optimizer_state.pt";
+  // DeepSpeed reads no folder of a parameter that is not trained.
+  const State whole_one = read(universal.path());
+  CHECK(!whole_one.find("f")->master);
+  CHECK(whole_one.unread == std::vector<std::string>{"zero/f/"});
+  const std::string groups = whole_one.folder + "/zero/optimizer_state.pt";
   edit(groups, [](Value& root) {  // as ds_to_universal.py writes them from ZeRO-3
     root.get<Dict>()->items.push_back(
         {"optimizer_state_dict", Dict{{{"param_groups", inner(root, {"param_groups"})}}}});

@@ -240,20 +240,15 @@ void RateJudge::step(const Moment& now) {
         return std::ranges::any_of(rank.second.schedules, [](const auto& one) { return one.formula.has_value(); });
       }))
     return;
-  std::map<std::string, std::pair<double, std::size_t>> factor;
-  for (std::size_t i = 0; i < now.step.groups.size(); ++i) {
-    const Group& group = now.step.groups[i];
+  std::map<std::string, double> factor;
+  for (const Group& group : now.step.groups) {
     const double rate = number_of(group, "lr", kNan), begun = number_of(group, "initial_lr", kNan);
     if (std::isnan(rate) || !(begun > 0)) continue;
-    const auto [known, added] = factor.try_emplace(group.optimizer, rate / begun, i);
-    if (added || close_to(known->second.first, rate / begun, 1e-6))
+    const auto [known, added] = factor.try_emplace(group.optimizer, rate / begun);
+    if (added || close_to(known->second, rate / begun, 1e-6))
       tally_.holds();
-    else
-      tally_.breach({now.number, "lr of group " + std::to_string(i),
-                     "is " + to_text(rate) + ", " + to_rounded_text(rate / begun, 4) +
-                         " of the rate it began with; group " + std::to_string(known->second.second) + " has " +
-                         to_rounded_text(known->second.first, 4) + " of its own",
-                     std::fabs(rate / begun - known->second.first), 1e-6});
+    else  // a floor or a ceiling that groups share, or a fault
+      tally_.lacks("the rates of the groups are other multiples of those they began with, and no formula is known");
   }
 }
 
@@ -273,6 +268,8 @@ void RateJudge::schedules(const Moment& now) {
       // One that does not move in each step moves where an epoch ends: not in two steps that follow one another.
       if (first)
         tally_.holds();
+      else if (schedule.name.find(" with ") != std::string::npos)  // each moves when the training wants it to
+        tally_.note("several schedules move one rate (" + schedule.name + "): how often each moves is not checked");
       else if (whole && seen.still > 0 && seen.last && steps == 1)
         tally_.breach({seen.still, name, "moved 0 times in 1 step, and moves in each of several steps later", 1});
       else if (whole || (moved >= 0 && moved < steps && !seen.each))

@@ -274,14 +274,14 @@ TEST_CASE("judges: a rate is what its schedule's formula says, and without a for
     Tally tally;
     RateJudge judge(made.run, tally);
     judge.step(made.moment());
-    return said(tally);
+    return said(tally) + (tally.missing().empty() ? "" : *tally.missing().begin());
   };
   using Rates = std::vector<probefile::Real>;
   CHECK(told(Rates{{0.05}, {0.1}}, 0.05, 0.1) == "");
   CHECK(told(Rates{{0.05}, {0.02}}, 0.05, 0.02) == "");  // each group has a formula of its own
   CHECK(has(told(Rates{{0.05}, {0.1}}, 0.05, 0.2), "WarmupLR"));
   CHECK(told(std::nullopt, 0.05, 0.1) == "");
-  CHECK(has(told(std::nullopt, 0.05, 0.2), "lr of group 1"));
+  CHECK(has(told(std::nullopt, 0.05, 0.2), "and no formula is known"));  // a floor that groups share, or a fault
 }
 
 TEST_CASE("judges: a step has as many micro-batches as it is told") {
@@ -368,6 +368,7 @@ TEST_CASE("judges: a schedule moves once a step, or where epochs end; with Accel
   CHECK(has(told("StepLR", {1, 1, 2, 3}), "moves in each of several steps later"));
   CHECK(has(told("LambdaLR", {2, 4, 6}), "moved 2 times in 1 step"));
   CHECK(told("LambdaLR of Accelerate", {2, 4, 6}) == "");
+  CHECK(told("CosineAnnealingLR with SWALR", {1, 2, 2, 3, 5}) == "");
 }
 
 TEST_CASE("judges: a norm is finite, and the bound of clipping need not be") {

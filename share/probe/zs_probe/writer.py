@@ -24,8 +24,8 @@ targets   of each micro-batch how many labels the loss counts, those that are no
 scalars   norm, clip, loss_scale, accumulation; clip_value: the bound of each element; clips: how often a part of the gradients was clipped, or by another norm; norm_squares: this rank's share of the norm's square, where the ranks have not joined it.
 groups    of each group of each optimizer its options, whatever their type, before the update; with "params", the names of
           its parameters, and "optimizer", the name of its class.
-schedules of each schedule of torch its class, how often it has moved ("count"), before the update the "rates" of the groups and
-          what its formula says of them, or null.
+schedules of each optimizer the classes of its schedules of torch, joined by " with ", how often they have moved ("count"), before the
+          update the "rates" of the groups and what a formula, or the last move, says of them, or null.
 counters  {"5": [names]}: the number of steps that an optimizer's state counts, after the update.
 every     the stride, or null: each step was written. since: the stride holds behind this step, up to it each step was written.
 lines     the lines of this file that are steps.

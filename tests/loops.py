@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""loops.py NAME: a training as a page of PyTorch writes it. A name that ends with -bug is the same with a mistake that zs-verify must find."""
+import os
+import sys
+import types
+
+import torch
+from torch import nn
+
+torch.set_num_threads(1)
+torch.manual_seed(0)
+name = sys.argv[1]
+bug = name.endswith("-bug")
+schedules, steps, rank = torch.optim.lr_scheduler, 6, 0
+
+
+def net():
+    return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4))
+
+
+def data(step, kind=torch.float32):
+    random = torch.Generator().manual_seed(1000 + step)
+    return torch.randn(8, 8, generator=random).to(kind), torch.randn(8, 4, generator=random)
+
+
+def loss_of(model, step):
+    x, y = data(step)
+    return (model(x) - y).square().mean()
+
+
+def two_rates(model, kind=torch.optim.AdamW, **more):
+    return kind([{"params": model[0].parameters(), "lr": 1e-2}, {"params": model[2].parameters(), "lr": 1e-3}], lr=1e-2, **more)
+
+
+def scheduled(make, model=None, optimizer=None):
+    """make(optimizer): what is called at the end of each step."""
+    model = model or net()
+    optimizer = optimizer or torch.optim.AdamW(model.parameters(), 0.01)
+    after = make(optimizer)
+    for step in range(steps):
+        loss_of(model, step).backward()
+        if bug and step == 3:
+            optimizer.param_groups[0]["lr"] *= 2
+        optimizer.step()
+        optimizer.zero_grad()
+        after(step)
+
+
+def sequential():
+    def make(o):
+        one = schedules.SequentialLR(o, [schedules.LinearLR(o, 0.1, total_iters=3), schedules.CosineAnnealingLR(o, 8)], [3])
+        return lambda step: one.step()
+    scheduled(make)
+
+
+def chained():
+    def make(o):
+        one = schedules.ChainedScheduler([schedules.ConstantLR(o, 0.1, total_iters=3), schedules.ExponentialLR(o, 0.9)])
+        return lambda step: one.step()
+    scheduled(make)
+
+
+def two():
+    def make(o):
+        some = schedules.ExponentialLR(o, 0.9), schedules.MultiStepLR(o, [3, 5], 0.1)
+        return lambda step: [one.step() for one in some]
+    scheduled(make)
+
+
+def multiplied():
+    def make(o):
+        one = schedules.MultiplicativeLR(o, lambda count: 0.9)
+        return lambda step: one.step()
+    scheduled(make)
+
+
+def averaged():  # the second schedule is made when it begins
+    def make(o):
+        some = [schedules.CosineAnnealingLR(o, 20)]
+
+        def after(step):
+            if step == 2:
+                some.append(torch.optim.swa_utils.SWALR(o, swa_lr=0.02, anneal_epochs=3))
+            some[-1].step()
+        return after
+    model = net()
+    scheduled(make, model, torch.optim.SGD(model.parameters(), 0.05, momentum=0.9))
+
+
+def cyclic():
+    def make(o):
+        one = schedules.CyclicLR(o, [1e-3, 1e-4], [1e-2, 1e-2], step_size_up=3)
+        return lambda step: one.step()
+    model = net()
+    scheduled(make, model, two_rates(model, torch.optim.SGD, momentum=0.9))
+
+
+def restarts():
+    def make(o):
+        one = schedules.CosineAnnealingWarmRestarts(o, 4, eta_min=1e-4)
+        return lambda step: one.step()
+    model = net()
+    scheduled(make, model, two_rates(model))
+
+
+def derived():
+    class Warm(schedules.CosineAnnealingLR):
+        def get_lr(self):
+            return [base * min(1, (self.last_epoch + 1) / 4) for base in self.base_lrs]
+
+    def make(o):
+        one = Warm(o, 8)
+        return lambda step: one.step()
+    scheduled(make)
+
+
+globals()[name.removesuffix("-bug") if hasattr(str, "removesuffix") else name.replace("-bug", "")]()

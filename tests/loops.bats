@@ -12,19 +12,37 @@ setup() {
   export PYTHONPATH=$ROOT/share/probe OMP_NUM_THREADS=1
 }
 
-# said STATUS NAME: records it; zs-verify ends with that status.
+# recorded NAME...
+recorded() { ZS_PROBE=unused "$PYTHON" -m zs_probe "$ROOT/tests/loops.py" "$@" || complain "cannot train: $*"; }
+# said STATUS NAME...: zs-verify of each recording ends with that status.
 said() {
-  ZS_PROBE=$2 "$PYTHON" -m zs_probe "$ROOT/tests/loops.py" "$2" || complain "$2: cannot train"
-  local status=0
-  zs-verify "$2" >"$2.said" || status=$?
-  ((status == $1)) || complain "$2: status $status: $(cat "$2.said")"
+  local name status
+  for name in "${@:2}"; do
+    status=0
+    zs-verify "$name" >"$name.said" || status=$?
+    ((status == $1)) || complain "$name: status $status: $(cat "$name.said")"
+  done
+}
+# has MODULE...: skips where PyTorch has no such module.
+has() {
+  printf 'import %s\n' "$@" >has.py
+  "$PYTHON" has.py 2>/dev/null || skip "needs $*"
 }
 
 @test "rates: schedules one after another, several at once, of groups with a common floor, and a user's own class" {
-  local name
-  for name in sequential chained two multiplied averaged cyclic restarts derived; do said 0 $name; done
-  for name in sequential chained two multiplied cyclic restarts; do said 1 $name-bug; done
+  recorded {sequential,chained,two,multiplied,averaged,cyclic,restarts,derived} {sequential,chained,two,multiplied,cyclic,restarts}-bug
+  said 0 sequential chained two multiplied averaged cyclic restarts derived
+  said 1 {sequential,chained,two,multiplied,cyclic,restarts}-bug
   grep -qE "^headline: step 4: lr of group 0: is .*, SequentialLR says .* at its count of 3" sequential-bug.said
   grep -q "^note rate: several schedules move one rate (ExponentialLR with MultiStepLR)" two.said
+  verdict
+}
+
+@test "pipelining: the forward by which a stage learns its shapes is no micro-batch" {
+  has torch.distributed.pipelining
+  recorded pipeline pipeline-bug
+  said 0 pipeline
+  said 1 pipeline-bug
+  grep -q "^headline: step 2: gradient of 0.weight: x 2" pipeline-bug.said
   verdict
 }

@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""loops.py NAME: a training as a page of PyTorch writes it. A name that ends with -bug is the same with a mistake that zs-verify must find."""
+"""loops.py NAME...: trainings as pages of PyTorch write them, each in a process of its own, recorded in a folder of its name. A name that ends with -bug is the same with a mistake that zs-verify must find."""
 import os
 import sys
-import types
+import traceback
 
 import torch
 from torch import nn
 
-torch.set_num_threads(1)
-torch.manual_seed(0)
-name = sys.argv[1]
-bug = name.endswith("-bug")
-schedules, steps, rank = torch.optim.lr_scheduler, 6, 0
+schedules, steps, rank, name, bug = torch.optim.lr_scheduler, 6, 0, "", False
 
 
 def net():
@@ -114,4 +110,68 @@ def derived():
     scheduled(make)
 
 
-globals()[name.removesuffix("-bug") if hasattr(str, "removesuffix") else name.replace("-bug", "")]()
+def forked(train):
+    """A process that trains and records."""
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        train()
+        for recorder in sys.modules["zs_probe.attaching"].recorders if "zs_probe.attaching" in sys.modules else ():
+            recorder.close()
+        status = 0
+    except Exception:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def ended(children):
+    if any([os.waitpid(child, 0)[1] for child in children]):
+        raise RuntimeError("a process failed")
+
+
+def ranked(train, count=2):
+    """Trains on ranks."""
+    import torch.distributed as dist
+
+    def one():
+        os.environ["RANK"] = str(rank)
+        dist.init_process_group("gloo", init_method=f"file://{os.path.abspath(name)}.store", rank=rank, world_size=count)
+        train()
+        dist.barrier()
+
+    global rank
+    children = []
+    for rank in range(count):
+        children.append(forked(one))
+    ended(children)
+
+
+def pipeline():
+    def train():
+        from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+        part = nn.Sequential()
+        part.add_module(str(rank), nn.Linear(8, 8))
+        stage = PipelineStage(part, rank, 2, torch.device("cpu"))
+        schedule = Schedule1F1B(stage, n_microbatches=4, loss_fn=nn.functional.mse_loss)
+        optimizer = torch.optim.AdamW(part.parameters(), 0.01)
+        for step in range(3):
+            x, _ = data(step)
+            schedule.step(*([x] if rank == 0 else []), **({"target": x.tanh()} if rank else {}))
+            if bug and rank == 0 and step == 1:
+                part[0].weight.grad.mul_(2)
+            optimizer.step()
+            optimizer.zero_grad()
+    ranked(train)
+
+
+torch.set_num_threads(1)
+os.environ["ZS_PROBE"] = "off"  # what the first step imports, each process has
+scheduled(lambda o: lambda step: None)
+import zs_probe.attaching  # noqa: E402, F401
+torch.manual_seed(0)
+for name in sys.argv[1:]:
+    bug, os.environ["ZS_PROBE"] = name.endswith("-bug"), name
+    ended([forked(globals()[name.partition("-")[0]])])

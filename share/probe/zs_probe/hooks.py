@@ -150,7 +150,7 @@ class Hooks:
             recorder.local(called, flat, part, by() + summands, root, owner and owner(gradient))
 
         def hook(gradient):
-            if recorder.due() and not is_compiling():
+            if recorder.due() and not is_compiling() and not pipelining.is_preparing():
                 local(gradient)
 
         return hook
@@ -174,12 +174,12 @@ class Hooks:
         def batch(module, args, kwargs=None):
             if pipelining.is_later(module):  # it gets activations
                 self.sees_forward = False
-            elif torch.is_grad_enabled() and recorder.due():
+            elif computes() and recorder.due():
                 recorder.samples(tensors_in((args, kwargs or {})), _targets((args, kwargs or {}), names.shifts(module)))
 
         @guarded
         def forward(module, *_):
-            if torch.is_grad_enabled():
+            if computes():
                 recorder.forward(computed_in())
 
         for root in self.roots:
@@ -246,6 +246,11 @@ class Hooks:
 
         for name, module in chosen:
             self._handles.append(module.register_forward_hook(hook_of(name)))
+
+
+def computes():
+    """Whether a forward is one of the training."""
+    return torch.is_grad_enabled() and not pipelining.is_preparing()
 
 
 def computed_in():

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stages of torch.distributed.pipelining: which modules are stages behind the first, and by what gradients are divided when all
-micro-batches are through."""
+micro-batches are through. Before its first step a stage calls its module, or autograd, to learn the shapes: that is no micro-batch."""
 import functools
 import weakref
 
 _stages = weakref.WeakKeyDictionary()  # of a module its stage
+_preparing = [0]  # stages that learn shapes
 
 
 def watch(module, tell):
@@ -20,6 +21,25 @@ def watch(module, tell):
     for name in ("scale_grads", "perform_reduce_grad"):  # the second also where nothing is divided
         if hasattr(kind, name):
             setattr(kind, name, _telling(getattr(kind, name), tell))
+    for one in list(vars(module).values()):
+        for name in ("_prepare_forward_infra", "_prepare_backward_infra"):
+            if isinstance(one, type) and issubclass(one, kind) and name in vars(one):
+                setattr(one, name, _prepares(vars(one)[name]))
+
+
+def _prepares(made):
+    @functools.wraps(made)
+    def prepare(*args, **kwargs):
+        _preparing[0] += 1
+        try:
+            return made(*args, **kwargs)
+        finally:
+            _preparing[0] -= 1
+    return prepare
+
+
+def is_preparing():
+    return _preparing[0] > 0
 
 
 def _telling(made, tell):

@@ -46,3 +46,25 @@ has() {
   grep -q "^headline: step 2: gradient of 0.weight: x 2" pipeline-bug.said
   verdict
 }
+
+@test "a scaler that leaves out steps: they are none; a step of a fused optimizer that is left out too" {
+  has torch.amp.grad_scaler
+  recorded scaled scaled-bug fused fused-bug
+  said 0 scaled fused
+  said 1 scaled-bug fused-bug
+  for name in scaled-bug fused-bug; do
+    grep -qE "^headline: step [4-9]: gradient of 0.weight: x 2 of the mean" $name.said || complain "$(head -n 2 $name.said)"
+  done
+  verdict
+}
+
+@test "gradients that are set to zero before an update: known where it can be, and named where it cannot" {
+  recorded finite finite-bug sharpness sharpness-bug by_hand by_hand-bug search adversaries accumulated accumulated-bug summed
+  said 0 finite sharpness by_hand accumulated summed
+  said 1 finite-bug sharpness-bug by_hand-bug accumulated-bug
+  said 3 search adversaries
+  grep -q "^headline: step 4: gradient of 0.weight and 3 more: micro-batch 1 is missing, micro-batch 2 is missing" accumulated-bug.said || complain "$(head -n 2 accumulated-bug.said)"
+  grep -q "set to zero before the update: right for another loss or a step that is left out, wrong where they belong to the step" adversaries.said
+  ! grep -q "set to zero" search.said || complain "a closure that is called again drops nothing"
+  verdict
+}

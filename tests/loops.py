@@ -110,6 +110,117 @@ def derived():
     scheduled(make)
 
 
+def scaled(**more):  # the first scales are too large: steps are left out
+    model = net()
+    optimizer, scaler = torch.optim.AdamW(model.parameters(), 0.01, **more), torch.amp.GradScaler("cpu", init_scale=2.0**22)
+    for step in range(10):
+        with torch.autocast("cpu", torch.float16):
+            loss = loss_of(model, step)
+        scaler.scale(loss).backward()
+        if bug and step == 9:
+            model[0].weight.grad.mul_(2)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+
+
+def fused():
+    scaled(fused=True)
+
+
+def finite():  # the loop leaves out a step whose loss is not finite
+    model = net()
+    optimizer = torch.optim.AdamW(model.parameters(), 0.01)
+    for step in range(steps):
+        loss = loss_of(model, step) * (float("nan") if step == 2 else 1)
+        loss.backward()
+        if bug or loss.isfinite():
+            optimizer.step()
+        optimizer.zero_grad()
+
+
+def sharpness(by_hand=False):
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    for step in range(steps):
+        loss_of(model, step).backward()
+        with torch.no_grad():
+            moves = [0.05 * p.grad / (p.grad.norm() + 1) for p in model.parameters()]
+            for p, move in zip(model.parameters(), moves):
+                p.add_(move)
+        if by_hand:
+            for p in model.parameters():
+                p.grad = None
+        else:
+            model.zero_grad()
+        loss_of(model, step).backward()
+        with torch.no_grad():
+            for p, move in zip(model.parameters(), moves):
+                p.sub_(move)
+        if bug:
+            model[0].weight.grad.mul_(2)
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def by_hand():
+    sharpness(True)
+
+
+def search():
+    model = net()
+    optimizer = torch.optim.LBFGS(model.parameters(), lr=0.5, max_iter=4)
+    for step in range(steps):
+        def closure():
+            optimizer.zero_grad()
+            loss = loss_of(model, step)
+            loss.backward()
+            return loss
+        optimizer.step(closure)
+
+
+def adversaries():
+    critic, made = nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 1)), nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 8))
+    of_critic, of_made = torch.optim.Adam(critic.parameters(), 1e-3), torch.optim.Adam(made.parameters(), 1e-3)
+    loss = nn.functional.binary_cross_entropy_with_logits
+    for step in range(steps):
+        critic.zero_grad()
+        false = made(torch.randn(8, 4))
+        for sample, label in ((data(step)[0], torch.ones(8, 1)), (false.detach(), torch.zeros(8, 1))):
+            loss(critic(sample), label).backward()
+        of_critic.step()
+        made.zero_grad()
+        loss(critic(false), torch.ones(8, 1)).backward()
+        of_made.step()
+
+
+def accumulated():
+    model = net()
+    optimizer = torch.optim.AdamW(model.parameters(), 0.01)
+    for step in range(steps):
+        for micro in range(4):
+            loss_of(model, 4 * step + micro).backward()
+            if bug and step == 3 and micro == 1:
+                optimizer.zero_grad()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def summed():  # by the loop itself
+    model, total = net(), {}
+    optimizer = torch.optim.AdamW(model.parameters(), 0.01)
+    for step in range(steps):
+        for micro in range(2):
+            loss_of(model, 2 * step + micro).backward()
+            for p in model.parameters():
+                total[p] = p.grad.double() + total.get(p, 0)
+            model.zero_grad()
+        for p in model.parameters():
+            p.grad = total.pop(p).float()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 def forked(train):
     """A process that trains and records."""
     child = os.fork()

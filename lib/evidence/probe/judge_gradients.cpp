@@ -20,13 +20,14 @@ struct Contributed {
   std::string dtype;
 };
 
-/// The contributions of all ranks, or of the data-parallel rank `by`.
-Contributed contributed(const Step& step, const std::string& parameter, std::size_t size, int by = -1) {
+/// The contributions of all ranks, or of the data-parallel rank `by`, from a micro-batch on.
+Contributed contributed(const Step& step, const std::string& parameter, std::size_t size, int by = -1,
+                        std::int64_t from = 0) {
   Contributed found;
   found.sum.assign(size, 0);
   for (const auto& [key, local] : step.locals) {
     const Tensor* const one = by < 0 || key.first == by ? local.tensors.find(parameter) : nullptr;
-    if (!one || one->sketch.size() != size) continue;
+    if (!one || one->sketch.size() != size || key.second < from) continue;
     for (std::size_t i = 0; i < size; ++i) found.sum[i] += one->sketch[i];
     found.columns.push_back(one->sketch);
     found.keys.push_back(key);
@@ -34,6 +35,56 @@ Contributed contributed(const Step& step, const std::string& parameter, std::siz
     found.dtype = coarser(found.dtype, one->dtype);
   }
   return found;
+}
+
+/// Whether the gradients of a step's first micro-batches are finite.
+bool are_finite(const Step& step, std::int64_t micros) {
+  return std::ranges::all_of(step.locals, [&](const auto& one) {
+    return one.first.second >= micros || std::ranges::all_of(one.second.tensors.all(), [](const auto& tensor) {
+             return std::isfinite(tensor.second.squares);
+           });
+  });
+}
+
+/// How many micro-batches, the first of the step, may have been dropped on purpose: their gradients were set to zero
+/// before an optimizer took them. 0 if the step has as many micro-batches as one that drops none: some are lost then.
+std::int64_t dropped_of(const Run& run, const Step& step) {
+  const auto micros = [](const Step& of) {
+    int most = 0;
+    for (const auto& [key, local] : of.locals) most = std::max(most, key.second + 1);
+    return most;
+  };
+  const auto dropped = static_cast<std::int64_t>(value_of(step.scalars, "dropped", 0));
+  if (dropped == 0 || step.scalars.contains("accumulation")) return 0;
+  const bool lost = std::ranges::any_of(run.steps, [&](const auto& other) {
+    return !other.second.scalars.contains("dropped") && micros(other.second) == micros(step);
+  });
+  return lost && are_finite(step, dropped) ? 0 : dropped;
+}
+
+/// Says why micro-batches were dropped, if it can be known.
+void tell_dropped(const Step& step, std::int64_t dropped, Tally& tally) {
+  const bool again = std::ranges::all_of(step.ranks, [&](const auto& rank) {
+    const auto& batch = rank.second.batch;
+    return static_cast<std::int64_t>(batch.size()) > dropped &&
+           std::all_of(batch.begin(), batch.begin() + dropped, [&](const auto& samples) {
+             return !samples.empty() && std::find(batch.begin() + dropped, batch.end(), samples) != batch.end();
+           });
+  });
+  const std::string what = "gradients of micro-batches were set to zero before the update";
+  if (!are_finite(step, dropped))
+    tally.note(what + ", since they were not finite");
+  else if (again)
+    tally.note(what + ", and later micro-batches have the same samples, as with SAM");
+  else
+    tally.lacks(what + ": right for another loss or a step that is left out, wrong where they belong to the step");
+}
+
+/// Whether a gradient is nearer to a sum than to another one. Where it lies along both, as that of one element does,
+/// its size decides.
+bool is_nearer(const Sketch& gradient, const Sketch& one, const Sketch& other, double factor) {
+  const double a = fit({one}, gradient).residual, b = fit({other}, gradient).residual;
+  return std::max(a, b) > 1e-3 ? a < b : residual({one}, {factor}, gradient) < residual({other}, {factor}, gradient);
 }
 
 /// The number of ranks by which a sum of gradients is divided. Tied stages and tensor ranks have summands of one share,
@@ -206,6 +257,8 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
   const std::optional<double> clipped = clip_factor(now.step);
   const double scale = value_of(now.step.scalars, "loss_scale", 1) * micros_of(now.step);
   const auto by_value = now.step.scalars.find("clip_value");
+  const std::int64_t dropped = dropped_of(run, now.step);
+  bool drops = false;
   std::size_t without = 0, total = 0;
   struct One {
     std::string parameter, family;
@@ -217,7 +270,13 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
   for (const auto& [name, tensor] : now.step.tensors.all()) {
     if (!name.starts_with("grad/") || run.replicas.contains({now.number, name})) continue;
     const std::string parameter = parameter_of(name);
-    const Contributed in = contributed(now.step, parameter, tensor.sketch.size());
+    Contributed in = contributed(now.step, parameter, tensor.sketch.size());
+    if (dropped > 0) {  // a training may have added them up by itself
+      Contributed kept = contributed(now.step, parameter, tensor.sketch.size(), -1, dropped);
+      if (!kept.columns.empty() && kept.columns.size() < in.columns.size() &&
+          is_nearer(tensor.sketch, kept.sum, in.sum, clipped.value_or(1) / shares_of(run, now.step, in.ranks) / scale))
+        in = std::move(kept), drops = true;
+    }
     ++total;
     if (in.columns.empty()) {
       without += tensor.squares > 0;
@@ -250,6 +309,10 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
       tally.lacks("of gradients that are clipped by value, only the bound is checked");
       continue;
     }
+    if (dropped > 0 && (!(left <= 2 * most) || tensor.squares == 0)) {
+      tally.lacks("gradients were set to zero before the update, and what it got is not the sum of the others");
+      continue;
+    }
     if (!(left <= 2 * most) || tensor.squares == 0) {
       double rest = left;
       std::string text = tensor.squares == 0 ? "is zero, and its micro-batches' gradients are not"
@@ -274,6 +337,7 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
     held.push_back(
         {parameter, family(run, now.step, "grad", parameter), factor * shares * scale, std::max(1e-4, 4 * most)});
   }
+  if (drops) tell_dropped(now.step, dropped, tally);
   double squares = 0;
   for (const Breach& one : rounded) squares += one.distance * one.distance / static_cast<double>(rounded.size());
   if (run.ranks > 1 && apart.empty() && 10 * rounded.size() >= 9 * total && like_bfloat16(std::sqrt(squares))) {

@@ -52,7 +52,9 @@ void judge_finite(const Run& run, Tally& tally, const Moment& now) {
         tally.breach({now.number, what + " of rank " + std::to_string(rank), "is " + to_text(value)});
     };
     if (row.loss) judge("loss", *row.loss);
-    for (const probefile::Real& loss : row.losses) judge("loss of a micro-batch", loss);
+    const bool dropped = row.scalars.contains("dropped");  // a loop may leave out a micro-batch for that
+    for (const probefile::Real& loss : row.losses)
+      if (!dropped) judge("loss of a micro-batch", loss);
     for (const auto& [name, value] : row.scalars) {
       if (name != "clip" || !std::isinf(value.value)) judge(name, value);  // a bound that clips nothing
     }
@@ -72,6 +74,7 @@ void SampleJudge::step(const Moment& now) {
       const std::string mine = "micro-batch " + std::to_string(micro + 1) + " of rank " + std::to_string(rank);
       const auto [known, added] = whole.try_emplace(batch[micro], rank, micro);
       if (!added) {
+        if (now.step.scalars.contains("dropped")) continue;  // SAM reads a micro-batch again
         tally_.breach({now.number, "batch",
                        mine + " has the samples of micro-batch " + std::to_string(known->second.second + 1) +
                            " of rank " + std::to_string(known->second.first)});
@@ -86,7 +89,7 @@ void SampleJudge::step(const Moment& now) {
         old += seen_.contains(sample);
         samples.insert(sample);
         const auto [first, fresh] = here.try_emplace(sample, rank, micro);
-        if (!fresh && !grouped && told.insert(sample).second)
+        if (!fresh && !grouped && !now.step.scalars.contains("dropped") && told.insert(sample).second)
           tally_.breach({now.number, "batch",
                          "a sample of " + mine + " is also in micro-batch " + std::to_string(first->second.second + 1) +
                              " of rank " + std::to_string(first->second.first)});
@@ -302,7 +305,7 @@ void LossJudge::step(const Moment& now) {
   double told = 0;
   std::vector<double> losses;
   for (const auto& [rank, row] : now.step.ranks) {
-    if (!row.loss || row.losses.empty()) return;
+    if (!row.loss || row.losses.empty() || row.scalars.contains("dropped")) return;
     double sum = 0, tokens = 0, weighed = 0;
     for (std::size_t i = 0; i < row.losses.size(); ++i) {
       sum += row.losses[i];

@@ -183,6 +183,36 @@ TEST_CASE("judges: a gradient is the mean of its micro-batches' gradients") {
   CHECK(has(said(judged(last, judge_gradients)), "only the last of 3 micro-batches counts"));
 }
 
+TEST_CASE("judges: gradients that are set to zero before an update are not lost, unless other steps say so") {
+  const auto made = [](const Sketch& gradient, const std::vector<std::vector<std::string>>& batch) {
+    Made one;
+    one.run.ranks = 1;
+    one.micro(0, 0, "w", kA), one.micro(0, 1, "w", kB), one.micro(0, 2, "w", kC);
+    one.step.scalars = {{"dropped", 1}};
+    one.step.ranks[0].batch = batch;
+    one.step.tensors.at("grad/w") = matrix(gradient);
+    return one;
+  };
+  const Sketch kept = plus(kB, kC);
+  Made again = made(kept, {{"a"}, {"a"}, {"b"}}), other = made(kept, {{"a"}, {"b"}, {"c"}}),
+       added = made(plus(kA, kept), {{"a"}, {"b"}, {"c"}}), mixed = made(plus(kA, kB), {{"a"}, {"b"}, {"c"}});
+  const Tally sam = judged(again, judge_gradients), unknown = judged(other, judge_gradients);
+  CHECK((sam.held() == 1 && sam.missing().empty() && sam.notes().size() == 1));
+  CHECK((unknown.held() == 1 && unknown.missing().size() == 1));
+  CHECK(judged(added, judge_gradients).missing().empty());  // the training added them up by itself
+  CHECK((judged(mixed, judge_gradients).broken() == 0 && judged(mixed, judge_gradients).missing().size() == 1));
+  Step& whole = other.run.steps[1];  // which has as many micro-batches, and drops none
+  whole.locals = other.step.locals;
+  CHECK(has(said(judged(other, judge_gradients)), "grad/w: the first of 3 micro-batches is missing"));
+  other.step.locals.at({0, 0}).tensors.at("w").squares = NAN;
+  const Tally skipped = judged(other, judge_gradients);
+  CHECK((skipped.broken() == 0 && skipped.missing().empty() && skipped.notes().size() == 1));
+  Tally samples;
+  SampleJudge judge(again.run, samples);
+  judge.step(again.moment());
+  CHECK(samples.broken() == 0);
+}
+
 TEST_CASE("judges: a gradient that is not set to zero has that of the step before") {
   Step before;
   before.tensors.at("grad/w") = matrix(kC);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attaches by itself where $ZS_PROBE names a folder: to each optimizer of torch that a training makes, and to each engine
 of DeepSpeed. Imports neither torch nor DeepSpeed: it waits until the training does."""
+import functools
 import importlib.abc
 import importlib.util
 import os
@@ -16,7 +17,7 @@ def activate():
     if _active or os.environ.get("ZS_PROBE", "off") in ("", "off"):
         return
     _active.append(True)
-    finder = _Finder({"torch.optim.optimizer": _watch_optimizers, "torch.nn.utils": _watch_clipping, "torch._tensor": _watch_backward,
+    finder = _Finder({"torch.optim.optimizer": _watch_optimizers, "torch.nn.modules.module": lambda module: _watch_zeroing(module.Module), "torch.nn.utils": _watch_clipping, "torch._tensor": _watch_backward,
                       "torch.distributed.fsdp.fully_sharded_data_parallel": _watch_fsdp1, "torch.amp.grad_scaler": _watch_scaling,
                       "deepspeed": _watch_deepspeed, "megatron.core.optimizer.distrib_optimizer": _watch_megatron,
                       "megatron.core.optimizer.clip_grads": _watch_megatron_norm,
@@ -78,6 +79,18 @@ def _watch_optimizers(module):
             _quietly(_optimizer, self)
 
     kind.__init__ = __init__
+    _watch_zeroing(kind)
+
+
+def _watch_zeroing(kind):
+    made = kind.zero_grad
+
+    @functools.wraps(made)
+    def zero_grad(self, *args, **kwargs):
+        _tell("zeroed", self)
+        return made(self, *args, **kwargs)
+
+    kind.zero_grad = zero_grad
 
 
 def _rates(optimizer):
@@ -288,6 +301,16 @@ def _watch_scaling(module):
         return scaled
 
     kind.scale = scale
+    steps = kind.step
+
+    @functools.wraps(steps)
+    def step(self, optimizer, *args, **kwargs):
+        _tell("scaled", optimizer, False)
+        result = steps(self, optimizer, *args, **kwargs)
+        _tell("scaled", optimizer, True)
+        return result
+
+    kind.step = step
 
 
 def _tell(what, *args):

@@ -146,6 +146,8 @@ class Hooks:
             except Unseen as error:
                 unseen(f"gradients of single micro-batches are not recorded of {called}: {error}")
                 return
+            if p.grad is None and called in recorder.micro.waiting and id(p) in self.names():  # the training has set it to None
+                recorder.micro.drop({n for q in self.moved() if q.grad is None for n in self.called(q)})
             summands = 0 if part.summand is None else self._recorder.world_size * part.summand  # each counts for itself
             recorder.local(called, flat, part, by() + summands, root, owner and owner(gradient))
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records the steps of a model's optimizers: what a layout shows of its tensors, in causal order."""
 import os
-import sys
 
 import torch
 
 from . import elements, measuring, say as said_so, schedules, singles, sketch
 from .boot import how_it_ends, inside
 from .cost import Cost
-from .environment import environment
+from .environment import environment, loop
 from .hooks import tensors_in
+from .micro_batches import MicroBatches
 from .part import is_dtensor, whole
 from .say import guarded, say, unseen
 from .sketch import perturb, samples
@@ -35,7 +35,7 @@ class Recorder:
         self.rank, self.world_size = ranks()
         self.step, self._offset, self._counted, self._writer, self._off, self._pid = 0, None, None, None, False, os.getpid()
         self._loss, self._losses, self._scalars, self._batch, self._targets = None, [], {}, [], []
-        self._locals, self._micro, self._fired, self._waiting = [], {}, {}, {}
+        self._locals, self._waiting, self.micro, self._called = [], {}, MicroBatches(), False
         self._changing = set()  # keys of groups whose gradients are copied in their hooks
         self._outputs, self._inside, self._perturbed = [], False, False
         self._rows, self._kept, self._groups, self._schedules, self._open, self._stepped = [], {}, [], [], False, set()
@@ -60,14 +60,10 @@ class Recorder:
         """A micro-batch's gradient of a parameter, while backward has it, in a step that is due. root: the number of its module: virtual stages
         take turns. owner: (key, tensor): it is read when waited(key) is called, as the tensor's .grad."""
         with self._cost:
-            fired = self._fired.get(root)
-            if fired is None:
-                fired = self._fired[root] = set()
-            elif name in fired:  # the next micro-batch has begun
-                self._micro[root] = self._micro.get(root, 0) + 1
-                fired.clear()
-            fired.add(name)
-            said = (name, (("micro", self._micro.get(root, 0)), ("by", by)))
+            number = self.micro.number(name, root)
+            if number is None:
+                return
+            said = (name, (("micro", number), ("by", by)))
             if owner is None or owner[0] in self._changing:
                 self._stage.add(said, gradient.detach() if gradient.requires_grad else gradient, part)
             else:
@@ -91,7 +87,7 @@ class Recorder:
     @guarded
     def samples(self, tensors, targets=None):
         """A micro-batch. targets: how many of its labels the loss counts; None where the model gets no labels."""
-        if self.due():
+        if self.due() and not self._complete():
             with self._cost:
                 digests = samples(tensors)
                 self._batch.append(torch.zeros(0, dtype=torch.int64) if digests is None else digests)
@@ -135,8 +131,25 @@ class Recorder:
     @guarded
     def backward(self, loss):
         """The loss that a micro-batch's backward begins with."""
-        if self.due() and len(self._losses) < 4096:
+        if self.due() and not self._complete() and len(self._losses) < 4096:
             self._losses.append(singles.single(loss))
+
+    def _complete(self):
+        """Whether each optimizer has its gradients: what is computed now is no part of the step, as where LBFGS looks for a rate."""
+        return self._open and all(id(one) in self.micro.given for one in self.layout.optimizers)
+
+    @guarded
+    def zeroed(self, owner):
+        """Before a module's or an optimizer's gradients are set to zero: those that no optimizer has taken are dropped."""
+        if self.micro.waiting:
+            self.micro.drop({name for p in _parameters(owner) for name in self.layout.called(p)})
+
+    @guarded
+    def scaled(self, optimizer, made):
+        """Around a scaler's step, which makes none of the optimizer where a gradient is not finite."""
+        if made and not self._called and self.layout.optimizers == [optimizer]:
+            self._clear()
+        self._called = False
 
     @property
     def begun(self):
@@ -165,13 +178,16 @@ class Recorder:
             self._scalars["clips"] = self._scalars.get("clips", 0) + 1
 
     def loss(self, value):
-        """The loss of the step, if it is to be compared. A number of a GPU is waited for where it is written alone."""
+        """The loss of the step, if it is to be compared."""
         self._loss = singles.single(value)
 
     @guarded
     def before(self, optimizer):
         """As the optimizer gets its gradients; several times a step where it steps group by group."""
+        self._called = True
         if inside[0]:  # DeepSpeed makes its optimizers' state by a step without gradients: it is none of the training
+            return
+        if float(getattr(optimizer, "found_inf", None) or 0):  # of a scaler, for optimizers that skip a step by themselves
             return
         if id(optimizer) in self._stepped:
             self._end_step()
@@ -187,6 +203,7 @@ class Recorder:
             self._groups.extend(self.layout.options(optimizer))
             if not self._schedules:
                 self._schedules = self.layout.schedules()
+        self.micro.give({id(optimizer), *(name for p in _parameters(optimizer) for name in self.layout.called(p))})
 
     @guarded
     def after(self, optimizer=None):
@@ -224,7 +241,7 @@ class Recorder:
     def _golden(self):
         """None while a golden has room for a step more; every rank finds the same, so that all have the same steps."""
         of_all = self.world_size * len(self.layout.names()) * _ROW
-        step, rest = of_all * (max(self._micro.values(), default=0) + 6), of_all * 3  # rest: the start
+        step, rest = of_all * (self.micro.last() + 6), of_all * 3  # rest: the start
         if rest + step > _GOLDEN:
             say(f"golden: a step takes about {(rest + step) // 1000} kB, more than {_GOLDEN // 1000}: record a smaller model")
         made = self.step - (self._offset or 0)
@@ -311,7 +328,7 @@ class Recorder:
         if self.world_size > 1:
             self.layout.begin()
         head = {"zs_probe": 2, "rank": self.rank, "world_size": self.world_size, "id": os.urandom(8).hex(), "torch": torch.__version__,
-                "layout": self.layout.name, "framework": self.layout.framework or _loop(), "tied": self.layout.ties,
+                "layout": self.layout.name, "framework": self.layout.framework or loop(), "tied": self.layout.ties,
                 "frozen": self.layout.frozen, "loose": self.layout.loose(), "axes": guarded(self.layout.axes)() or {}, "unseen": self._unseen(),
                 "environment": environment(self.layout.devices())}
         try:
@@ -403,7 +420,7 @@ class Recorder:
         """Begins to move the step's numbers; the pen writes them when they are there. only: places, of a row that has no others."""
         if self._writer is None:
             return
-        scalars = {key: value for key, value in {**self.layout.scalars(), **self._scalars}.items() if value is not None}
+        scalars = {key: value for key, value in {**self.layout.scalars(), **self._scalars, **self.micro.scalars()}.items() if value is not None}
         said = {"step": self.step, "computed": self._computed, "loss": self._loss, "losses": self._losses, "scalars": scalars,
                 "groups": self._groups, "schedules": self._schedules, "batch": self._batch, "targets": self._targets, "rng": singles.generators(),
                 "counters": []}
@@ -458,9 +475,14 @@ class Recorder:
         self._stage.flush()
         self._found = None
         self._loss, self._losses, self._scalars, self._batch, self._targets = None, [], {}, [], []
-        self._locals, self._micro, self._fired, self._waiting = [], {}, {}, {}
+        self._locals, self._waiting, self.micro = [], {}, MicroBatches()
         self._outputs, self._inside = [], False
         self._rows, self._kept, self._groups, self._schedules, self._stepped = [], {}, [], [], set()
+
+
+def _parameters(owner):
+    """Of a module, or of an optimizer."""
+    return owner.parameters() if hasattr(owner, "parameters") else [p for group in owner.param_groups for p in group["params"]]
 
 
 def _found(rows):
@@ -469,15 +491,3 @@ def _found(rows):
         places = [name.partition("/") for name in rows.names]
         rows.found = [(number, _BEGIN[place] + name) for number, (place, _, name) in enumerate(places) if place in _BEGIN]
     return rows.found
-
-
-def _loop():
-    """The program whose training loop calls: it seeds generators, measures norms and hands labels to the model as no other does."""
-    frame = sys._getframe()
-    while frame is not None:
-        name = frame.f_globals.get("__name__", "")
-        if name == "transformers.trainer" or name.startswith(("lightning.pytorch.loops", "pytorch_lightning.loops")):
-            program = name.partition(".")[0]
-            return f"{program} {sys.modules[program].__version__}"
-        frame = frame.f_back
-    return ""

@@ -21,7 +21,7 @@ locals    the same for one micro-batch's gradient on this rank, before it is red
 outputs   the same of what a module made of one sample, in the order in which modules end: "name", "sample": its digest.
 batch     of each micro-batch the digest of each sample.
 targets   of each micro-batch how many labels the loss counts, those that are not -100; null where the model gets no labels.
-scalars   norm, clip, loss_scale, accumulation; clip_value: the bound of each element; clips: how often a part of the gradients was clipped, or by another norm; norm_squares: this rank's share of the norm's square, where the ranks have not joined it.
+scalars   norm, clip, loss_scale, accumulation; clip_value: the bound of each element; clips: how often a part of the gradients was clipped, or by another norm; dropped: micro-batches, the first of them, whose gradients were set to zero before an optimizer took them; norm_squares: this rank's share of the norm's square, where the ranks have not joined it.
 groups    of each group of each optimizer its options, whatever their type, before the update; with "params", the names of
           its parameters, and "optimizer", the name of its class.
 schedules of each optimizer the classes of its schedules of torch, joined by " with ", how often they have moved ("count"), before the

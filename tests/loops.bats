@@ -68,3 +68,14 @@ has() {
   ! grep -q "set to zero" search.said || complain "a closure that is called again drops nothing"
   verdict
 }
+
+@test "a sparse gradient is not recorded, and all else is checked; complex numbers are checked by their real parts" {
+  recorded sparse sparse-bug complex_numbers complex_numbers-bug
+  said 3 sparse
+  said 0 complex_numbers
+  said 1 sparse-bug complex_numbers-bug
+  grep -q "^not recorded: grad of 0.weight is not recorded: it is sparse" sparse.said
+  grep -qE "^holds: .*gradient 12, .*update 12, " sparse.said || complain "$(grep holds sparse.said)"
+  grep -q "^headline: step 1: gradient of 1.bias: x 2 of the mean" sparse-bug.said
+  verdict
+}

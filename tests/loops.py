@@ -221,6 +221,36 @@ def summed():  # by the loop itself
         optimizer.zero_grad()
 
 
+def sparse():
+    model = nn.Sequential(nn.Embedding(20, 4, sparse=True), nn.Linear(4, 2))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for step in range(steps):
+        model(torch.randint(0, 20, (4, 3))).square().mean().backward()
+        if bug:
+            model[1].bias.grad.mul_(2)
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def complex_numbers():
+    class Turned(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.randn(8, 4, dtype=torch.complex64))
+
+        def forward(self, x):
+            return (x.to(torch.complex64) @ self.w).abs()
+
+    model = Turned()
+    optimizer = torch.optim.AdamW(model.parameters(), 0.01)
+    for step in range(steps):
+        loss_of(model, step).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if bug:
+            model.w.data.real.mul_(1.001)
+
+
 def forked(train):
     """A process that trains and records."""
     child = os.fork()

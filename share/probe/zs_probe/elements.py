@@ -41,6 +41,8 @@ def places(part):
 
 
 def _kept(flat, part):
+    if flat.is_complex():
+        flat = flat.real  # as measuring.py reads them
     where = _slice(part.of, part.begin, part.count) if part.index is None else places(part).to(flat.device)
     return flat[:0] if where is None else flat[where]
 
@@ -52,7 +54,7 @@ def _plan(plan, tensors):
     for numbers in plan.groups():
         numbers = [n for n in numbers if tensors[n].layout == torch.strided]
         kind, device, _ = plan.kinds[numbers[0]] if numbers else (torch.bool, None, None)
-        if not kind.is_floating_point or tensors[numbers[0]].element_size() < 2:
+        if not (kind.is_floating_point or kind.is_complex) or tensors[numbers[0]].element_size() < 2:
             continue
         cut = cut_of([plan.parts[n] for n in numbers]) if plan.plain and measuring.way(device, kind) else None
         counts, at = [len(places(plan.parts[n])) for n in numbers], 0

@@ -74,6 +74,8 @@ class Layout(Hooks):
 
     def part(self, name, tensor):
         """(values, Part) of what this rank holds of a tensor that belongs to a parameter. Raises Unseen."""
+        if tensor.layout != torch.strided:
+            raise Unseen("it is sparse")
         known = self.cut.get(name)
         return held(tensor) if known is None or known.count != tensor.numel() else (tensor, known)
 
@@ -214,7 +216,7 @@ class Layout(Hooks):
         parts are known."""
         types = set(map(type, tensors))
         if types <= PLAIN:
-            flats, marks = tensors, [tensor.shape for tensor in tensors]
+            flats, marks = tensors, [(tensor.shape, tensor.layout) for tensor in tensors]
         elif len(types) == 1 and hasattr(tensors[0], "_spec"):
             flats = [tensor._local_tensor for tensor in tensors]
             marks = [(tensor._spec, flat.shape) for tensor, flat in zip(tensors, flats)]

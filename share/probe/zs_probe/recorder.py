@@ -227,8 +227,8 @@ class Recorder:
         self._open = False
         if self._due_now:
             if self._written and self._locals and not self._batch and self.layout.sees_forward:
-                unseen("no call of the model was seen: batches, outputs and the parameters that forward finds are not recorded; "
-                    "where torch.compile(model) follows attach, attach behind it")
+                unseen(f"no call of the model was seen ({type(self.layout.roots[0]).__name__}): batches, outputs and the parameters that forward "
+                       "finds are not recorded; attach to the module that the loop calls, and behind torch.compile(model) where it is compiled")
             with self._cost:
                 self._take_after()
                 self._write()

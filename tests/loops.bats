@@ -79,3 +79,13 @@ has() {
   grep -q "^headline: step 1: gradient of 1.bias: x 2 of the mean" sparse-bug.said
   verdict
 }
+
+@test "ZeroRedundancyOptimizer: each rank has the state of its share, and all parameters move" {
+  has torch.distributed.optim.zero_redundancy_optimizer
+  recorded shares shares-bug
+  said 0 shares
+  said 1 shares-bug
+  grep -q "^layout: DDP with ZeroRedundancyOptimizer, 2 ranks" shares.said || complain "$(cat shares.said)"
+  grep -q "^headline: step 2: gradient of 2.bias: x 2" shares-bug.said || complain "$(head -n 2 shares-bug.said)"
+  verdict
+}

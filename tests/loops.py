@@ -290,6 +290,24 @@ def ranked(train, count=2):
     ended(children)
 
 
+def shares():
+    def train():
+        from torch.distributed.optim import ZeroRedundancyOptimizer
+        model = net()
+        whole = nn.parallel.DistributedDataParallel(model)
+        optimizer = ZeroRedundancyOptimizer(whole.parameters(), torch.optim.AdamW, lr=0.01)
+        schedule = schedules.LinearLR(optimizer, 0.1, total_iters=4)
+        for step in range(3):
+            x, y = [part.chunk(2)[rank] for part in data(step)]
+            nn.functional.mse_loss(whole(x), y).backward()
+            if bug and step == 1:
+                model[2].bias.grad.mul_(2)
+            optimizer.step()
+            optimizer.zero_grad()
+            schedule.step()
+    ranked(train)
+
+
 def pipeline():
     def train():
         from torch.distributed.pipelining import PipelineStage, Schedule1F1B

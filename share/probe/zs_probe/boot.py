@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-inside = [0]  # calls of deepspeed.initialize under way: the optimizers that it makes are its own
+inside = [0]  # calls under way, of deepspeed.initialize for example, that make optimizers of their own
 _active, _ends = [], []
 
 
@@ -19,6 +19,7 @@ def activate():
     _active.append(True)
     finder = _Finder({"torch.optim.optimizer": _watch_optimizers, "torch.nn.modules.module": lambda module: _watch_zeroing(module.Module), "torch.nn.utils": _watch_clipping, "torch._tensor": _watch_backward,
                       "torch.distributed.fsdp.fully_sharded_data_parallel": _watch_fsdp1, "torch.amp.grad_scaler": _watch_scaling,
+                      "torch.distributed.optim.zero_redundancy_optimizer": _watch_shares,
                       "deepspeed": _watch_deepspeed, "megatron.core.optimizer.distrib_optimizer": _watch_megatron,
                       "megatron.core.optimizer.clip_grads": _watch_megatron_norm,
                       "transformers.generation.utils": _watch_generation, "trl.generation.vllm_generation": _watch_engine,
@@ -181,18 +182,31 @@ def _watch_generation(module):
 
 
 def _watch_deepspeed(module):
-    made = module.initialize
+    made = _within(module.initialize)
 
     def initialize(*args, **kwargs):
-        inside[0] += 1
-        try:
-            result = made(*args, **kwargs)
-        finally:
-            inside[0] -= 1
+        result = made(*args, **kwargs)
         _quietly(_engine, result[0])
         return result
 
     module.initialize = initialize
+
+
+def _watch_shares(module):
+    """The optimizer of a rank's share is the matter of the one that makes it."""
+    kind = module.ZeroRedundancyOptimizer
+    kind._init_local_optimizer = _within(kind._init_local_optimizer)
+
+
+def _within(made):
+    @functools.wraps(made)
+    def within(*args, **kwargs):
+        inside[0] += 1
+        try:
+            return made(*args, **kwargs)
+        finally:
+            inside[0] -= 1
+    return within
 
 
 def _engine(engine):

@@ -11,6 +11,7 @@ from .part import PLAIN, Unseen, held
 from .say import unseen
 from .slices import pieces
 
+_SHARES = "ZeroRedundancyOptimizer"
 _SMALL = 1 << 16  # elements of a buffer
 
 
@@ -95,6 +96,8 @@ class Layout(Hooks):
         if self.name == "plain" and any(type(m).__name__ == "DistributedDataParallel" and id(m.__dict__.get("_modules", {}).get("module")) in ids
                                         for m in gc.get_objects()):
             self.name = "DDP"
+        if any(type(one).__name__ == _SHARES for one in self.optimizers):
+            self.name += " with " + _SHARES
 
     def loose(self):
         """Names of trained parameters that no optimizer moves; of flat ones nothing is known."""
@@ -133,7 +136,7 @@ class Layout(Hooks):
 
     def steps_before(self):
         """Steps that the optimizers made before: of a training that resumed. None: they do not count them."""
-        for optimizer in self.optimizers:
+        for optimizer in map(keeper, self.optimizers):
             for state in optimizer.state.values():
                 step = state.get("step") if isinstance(state, dict) else None
                 if step is not None:
@@ -149,7 +152,7 @@ class Layout(Hooks):
 
     def counters(self):
         """(names, what the optimizer's state has as its number of steps)."""
-        for optimizer in self.optimizers:
+        for optimizer in map(keeper, self.optimizers):
             yield from self.counted(optimizer)
             for group in optimizer.param_groups:
                 for p in group["params"]:
@@ -196,7 +199,7 @@ class Layout(Hooks):
 
     def options(self, optimizer):
         """Of each group the options, whatever they are, and the names of its parameters."""
-        return [{**{key: _plain(value) for key, value in group.items() if key not in ("params", "step")}, "optimizer": type(optimizer).__name__,
+        return [{**{key: _plain(value) for key, value in group.items() if key not in ("params", "step")}, "optimizer": type(keeper(optimizer)).__name__,
                  "params": [name for p in group["params"] for name in self.called(p)]}
                 for group in optimizer.param_groups if group["params"]]
 
@@ -250,7 +253,7 @@ class Layout(Hooks):
         if any(map(fused.is_fused, self.optimizers)):
             return self._fused_states()
         ordered = self.ordered(self.moved())
-        held = [(id(p), state) for optimizer in self.optimizers for p, state in optimizer.state.items()]
+        held = [(id(p), state) for optimizer in map(keeper, self.optimizers) for p, state in optimizer.state.items()]
         marks, known = [(key, len(state or ())) for key, state in held], self._states
         tensors = known.tensors(held) if known is not None and known.ordered is ordered and known.marks == marks else None
         if tensors is None or not known.are(tensors):
@@ -292,6 +295,11 @@ class Layout(Hooks):
         if values.dtype != kept:
             self.types[name] = kept
         return values
+
+
+def keeper(optimizer):
+    """The optimizer that has the state: that of this rank's share inside PyTorch's ZeRO-1."""
+    return optimizer.optim if type(optimizer).__name__ == _SHARES else optimizer
 
 
 def _is_state(key, value, p):

@@ -69,6 +69,14 @@ has() {
   verdict
 }
 
+@test "a model that is called twice for one loss reads no sample again" {
+  recorded pairs pairs-bug
+  said 0 pairs
+  said 1 pairs-bug
+  grep -q "^headline: step 3: batch: micro-batch 2 of rank 0 has the samples of micro-batch 1 of rank 0" pairs-bug.said
+  verdict
+}
+
 @test "a sparse gradient is not recorded, and all else is checked; complex numbers are checked by their real parts" {
   recorded sparse sparse-bug complex_numbers complex_numbers-bug
   said 3 sparse

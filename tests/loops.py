@@ -194,6 +194,20 @@ def adversaries():
         of_made.step()
 
 
+def pairs():  # a loss that compares two calls with the same samples
+    model = nn.Sequential(nn.Dropout(0.1), net())
+    optimizer = torch.optim.AdamW(model.parameters(), 0.01)
+    for step in range(steps):
+        x = data(step)[0]
+        if bug and step == 2:
+            for _ in range(2):
+                model(x).square().mean().backward()
+        else:
+            (model(x) * model(x)).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 def accumulated():
     model = net()
     optimizer = torch.optim.AdamW(model.parameters(), 0.01)

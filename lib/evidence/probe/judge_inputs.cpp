@@ -66,15 +66,20 @@ void SampleJudge::step(const Moment& now) {
   std::map<std::string, std::pair<int, std::size_t>> here;
   std::map<std::vector<std::string>, std::pair<int, std::size_t>> whole;
   std::set<std::string> samples;
-  std::size_t count = 0, old = 0;
+  std::size_t count = 0, old = 0, micros = 0;
+  for (const auto& [key, local] : now.step.locals) micros = std::max(micros, static_cast<std::size_t>(key.second) + 1);
   for (const auto& [share, rank] : readers(now.step)) {
     const auto& batch = now.step.ranks.at(rank).batch;
+    // SAM reads a micro-batch again; a loss may take two calls, and a call may be for another model's loss.
+    const bool calls = micros > 0 && batch.size() > micros, again = calls || now.step.scalars.contains("dropped");
+    if (calls)
+      tally_.note("the model is called more often than micro-batches have gradients: a call may repeat samples");
     for (std::size_t micro = 0; micro < batch.size(); ++micro) {
       if (batch[micro].empty()) continue;  // not seen: PyTorch 1.13 shows no keyword argument of a model
       const std::string mine = "micro-batch " + std::to_string(micro + 1) + " of rank " + std::to_string(rank);
       const auto [known, added] = whole.try_emplace(batch[micro], rank, micro);
       if (!added) {
-        if (now.step.scalars.contains("dropped")) continue;  // SAM reads a micro-batch again
+        if (again && known->second.first == rank) continue;
         tally_.breach({now.number, "batch",
                        mine + " has the samples of micro-batch " + std::to_string(known->second.second + 1) +
                            " of rank " + std::to_string(known->second.first)});
@@ -89,7 +94,7 @@ void SampleJudge::step(const Moment& now) {
         old += seen_.contains(sample);
         samples.insert(sample);
         const auto [first, fresh] = here.try_emplace(sample, rank, micro);
-        if (!fresh && !grouped && !now.step.scalars.contains("dropped") && told.insert(sample).second)
+        if (!fresh && !grouped && !(again && first->second.first == rank) && told.insert(sample).second)
           tally_.breach({now.number, "batch",
                          "a sample of " + mine + " is also in micro-batch " + std::to_string(first->second.second + 1) +
                              " of rank " + std::to_string(first->second.first)});

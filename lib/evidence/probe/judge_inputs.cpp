@@ -219,20 +219,27 @@ void CounterJudge::step(const Moment& now) {
       continue;
     }
     const auto last = last_.find(name);
-    double expected = *value;
+    double expected = *value, least = expected;
     std::string from;
     if (last != last_.end()) {
+      // A step without a gradient of the parameter need not count.
+      const bool counts = now.step.tensors.find("grad/" + name) || now.step.tensors.find("direction/" + name);
       expected = last->second.second + static_cast<double>(now.number - last->second.first);
+      least = last->second.second + (counts ? 1 : 0);
       from = "counted " + to_text(last->second.second) + " after step " + to_text(last->second.first);
     } else if (begun != run_.starts.end() && now.from &&
                (is_zero(*now.from, name) || std::ranges::none_of(now.from->all(), [&](const auto& known) {
                   return known.first.starts_with("state.") && parameter_of(known.first) == name;
                 }))) {
-      expected = told_ && counted != run_.counted.end() ? static_cast<double>(counted->second) + 1 : 1;
+      expected = least = told_ && counted != run_.counted.end() ? static_cast<double>(counted->second) + 1 : 1;
       from = "no update was made before";
     }
-    if (*value == expected)
+    if (*value == expected || (*value == least && last->second.first == now.number - 1))
       tally_.holds();
+    else if (*value >= least && *value < expected)
+      tally_.lacks(
+          "a counter moved by less than the steps since the last recorded one: its parameter may have had no gradient "
+          "in some of them");
     else
       tally_.breach({now.number, place, "is " + to_text(*value) + ", expected " + to_text(expected) + " (" + from + ")",
                      std::fabs(*value - expected)});

@@ -1,72 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each judge of one recording, on steps that are made by hand: what holds, and a fault that it must name.
-#include "probe/judges.hpp"
+// Each judge of one recording but those of gradients, on steps that are made by hand: what holds, and a fault that it
+// must name.
+#include "probe/judges_test.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <functional>
-#include <numeric>
 
 namespace zs::probe {
 namespace {
-
-/// A matrix of 4 x 4 with these sums; their mean square is its norm's.
-Tensor matrix(const Sketch& sums, const std::vector<int>& ranks = {0}) {
-  Tensor made;
-  made.dtype = "F32", made.shape = {4, 4}, made.total = made.held = 16, made.sketch = sums;
-  made.squares = std::inner_product(sums.begin(), sums.end(), sums.begin(), 0.0) / static_cast<double>(kSumsOfRange);
-  made.digest = std::hash<double>()(sums[0]) + std::hash<double>()(sums[1]);
-  for (const int rank : ranks) made.pieces.push_back({"0+16", 0, 16, true, made.digest, rank, "", "", made.squares});
-  return made;
-}
-
-Sketch times(double factor, Sketch sums) {
-  for (double& sum : sums) sum *= factor;
-  return sums;
-}
-
-Sketch plus(Sketch a, const Sketch& b) {
-  for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
-  return a;
-}
-
-const Sketch kA{1, -2, 3, 0.5, -1, 2, -0.25, 4}, kB{2, 1, -1, 3, 0.5, -2, 1, -1}, kC{0.5, 3, 1, -1, 2, 1, -2, 0.25};
-
-/// A run of one step, and what was there before it.
-struct Made {
-  Run run;
-  Tensors from;
-  Step& step = run.steps[2];
-
-  Made() { run.ranks = 2; }
-  void group(const std::string& optimizer, std::map<std::string, Option> options,
-             const std::vector<std::string>& parameters) {
-    step.groups.push_back({std::move(options), parameters, optimizer});
-  }
-  void micro(int by, int number, const std::string& parameter, const Sketch& sums) {
-    Contribution& into = step.locals[{by, number}];
-    into.by = by, into.micro = number;
-    into.tensors.at(parameter) = matrix(sums);
-  }
-  Moment moment() { return {2, step, nullptr, &from}; }
-};
-
-using OfStep = void (*)(const Run&, Tally&, const Moment&);
-
-Tally judged(Made& made, OfStep judge) {
-  Tally tally;
-  judge(made.run, tally, made.moment());
-  return tally;
-}
-
-std::string said(const Tally& tally) {
-  return tally.breaches().empty() ? "" : tally.breaches().front().place + ": " + tally.breaches().front().relation;
-}
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-Option number(double value) { return {{value}, ""}; }
 
 /// Muon at rate 0.1: the direction, and by how much the parameter moves.
 Made muon(const std::string& place, const Sketch& direction, const Sketch& moved) {
@@ -164,137 +106,6 @@ TEST_CASE("judges: Muon's momentum keeps what its option says, also where direct
   CHECK(told(0.9) == "state.momentum_buffer/w: keeps 0.9000 of the state before, expected 0.9500");
 }
 
-TEST_CASE("judges: a gradient is the mean of its micro-batches' gradients") {
-  const auto made = [](double factor) {
-    Made one;
-    for (int by = 0; by < 2; ++by) one.micro(by, 0, "w", by == 0 ? kA : kB), one.micro(by, 1, "w", kC);
-    one.step.tensors.at("grad/w") = matrix(times(factor / 2, plus(plus(kA, kB), times(2, kC))));
-    return one;
-  };
-  Made right = made(1), twice = made(2);
-  CHECK(judged(right, judge_gradients).held() == 1);
-  CHECK(has(said(judged(twice, judge_gradients)), "grad/w: x 2"));
-  Made lost = made(1);
-  lost.step.tensors.at("grad/w") = matrix(times(0.5, plus(plus(kA, kB), kC)));
-  CHECK(has(said(judged(lost, judge_gradients)), "is missing"));
-  Made last;
-  last.micro(0, 0, "w", kA), last.micro(0, 1, "w", kB), last.micro(0, 2, "w", kC);
-  last.step.tensors.at("grad/w") = matrix(kC);
-  CHECK(has(said(judged(last, judge_gradients)), "only the last of 3 micro-batches counts"));
-}
-
-TEST_CASE("judges: gradients that are set to zero before an update are not lost, unless other steps say so") {
-  const auto made = [](const Sketch& gradient, const std::vector<std::vector<std::string>>& batch) {
-    Made one;
-    one.run.ranks = 1;
-    one.micro(0, 0, "w", kA), one.micro(0, 1, "w", kB), one.micro(0, 2, "w", kC);
-    one.step.scalars = {{"dropped", 1}};
-    one.step.ranks[0].batch = batch;
-    one.step.tensors.at("grad/w") = matrix(gradient);
-    return one;
-  };
-  const Sketch kept = plus(kB, kC);
-  Made again = made(kept, {{"a"}, {"a"}, {"b"}}), other = made(kept, {{"a"}, {"b"}, {"c"}}),
-       added = made(plus(kA, kept), {{"a"}, {"b"}, {"c"}}), mixed = made(plus(kA, kB), {{"a"}, {"b"}, {"c"}});
-  const Tally sam = judged(again, judge_gradients), unknown = judged(other, judge_gradients);
-  CHECK((sam.held() == 1 && sam.missing().empty() && sam.notes().size() == 1));
-  CHECK((unknown.held() == 1 && unknown.missing().size() == 1));
-  CHECK(judged(added, judge_gradients).missing().empty());  // the training added them up by itself
-  CHECK((judged(mixed, judge_gradients).broken() == 0 && judged(mixed, judge_gradients).missing().size() == 1));
-  Step& whole = other.run.steps[1];  // which has as many micro-batches, and drops none
-  whole.locals = other.step.locals;
-  CHECK(has(said(judged(other, judge_gradients)), "grad/w: the first of 3 micro-batches is missing"));
-  other.step.locals.at({0, 0}).tensors.at("w").squares = NAN;
-  const Tally skipped = judged(other, judge_gradients);
-  CHECK((skipped.broken() == 0 && skipped.missing().empty() && skipped.notes().size() == 1));
-  Tally samples;
-  SampleJudge judge(again.run, samples);
-  judge.step(again.moment());
-  CHECK(samples.broken() == 0);
-}
-
-TEST_CASE("judges: a gradient that is not set to zero has that of the step before") {
-  Step before;
-  before.tensors.at("grad/w") = matrix(kC);
-  const auto told = [&](const Sketch& gradient) {
-    Made made;
-    made.run.ranks = 1;
-    made.micro(0, 0, "w", kA), made.micro(0, 1, "w", kB);
-    made.step.tensors.at("grad/w") = matrix(gradient);
-    Tally tally;
-    judge_gradients(made.run, tally, {2, made.step, &before, &made.from});
-    return said(tally);
-  };
-  CHECK(told(plus(kA, kB)).empty());
-  CHECK(has(told(plus(plus(kA, kB), kC)), "grad/w: has the gradient of the step before added"));
-  CHECK(has(told(kC), "grad/w: is the gradient of the step before"));
-  CHECK(has(told(plus(plus(kA, kB), times(0.5, kC))), "is no multiple of the sum"));
-  CHECK(has(told(plus(times(0.5, plus(kA, kB)), kC)), "which was not set to zero, to x 1/2 of its own"));
-  before.scalars = {{"norm", 4}, {"clip", 2}};
-  CHECK(has(told(plus(plus(kA, kB), times(2, kC))), "has the gradient of the step before added"));
-}
-
-TEST_CASE("judges: stages of torch divide by the micro-batches behind backward, unless they are told not to") {
-  const auto made = [](double divided, double by) {
-    Made one;
-    one.run.ranks = 1;
-    for (int micro = 0; micro < 4; ++micro) one.micro(0, micro, "w", micro % 2 == 0 ? kA : kB);
-    one.step.scalars = {{"accumulation", 4}, {"divided", divided}};
-    one.step.tensors.at("grad/w") = matrix(times(2 / by, plus(kA, kB)));
-    return one;
-  };
-  Made mean = made(4, 4), sum = made(1, 1), other = made(4, 2);
-  CHECK(judged(mean, judge_gradients).held() == 1);
-  CHECK(judged(mean, judge_gradients).notes().empty());
-  const Tally meant = judged(sum, judge_gradients);
-  CHECK(meant.broken() == 0);
-  REQUIRE(meant.notes().size() == 1);
-  CHECK(has(*meant.notes().begin(), "scale_grads=False, x 4"));
-  CHECK(has(said(judged(other, judge_gradients)), "grad/w: x 2"));
-}
-
-TEST_CASE("judges: experts have the tokens of all shares, and summands of ranks are one share") {
-  Made made;
-  made.run.axes = {{"fsdp", 2}, {"ep", 2}};
-  made.micro(0, 0, "expert", kA), made.micro(0, 0, "w", kB), made.micro(1, 0, "w", kC);
-  made.step.tensors.at("grad/expert") = matrix(times(0.5, kA));
-  made.step.tensors.at("grad/w") = matrix(times(0.5, plus(kB, kC)));
-  CHECK(judged(made, judge_gradients).held() == 2);
-  Made summed;
-  summed.run.axes = {{"tp", 2}};
-  summed.micro(0, 0, "norm", kA), summed.micro(2, 0, "norm", kB);  // rank 1 behind both ranks
-  summed.step.tensors.at("grad/norm") = matrix(plus(kA, kB));
-  CHECK(judged(summed, judge_gradients).held() == 1);
-}
-
-TEST_CASE("judges: a norm is that of all gradients, each once") {
-  const auto made = [](double norm) {
-    Made one;
-    one.step.tensors.at("grad/a") = matrix(kA, {0});
-    one.step.tensors.at("grad/b") = matrix(kB, {1});
-    one.step.tensors.at("grad/c") = matrix(kC, {0});
-    one.step.tensors.at("grad/c").copies = 1;
-    one.step.scalars = {{"norm", norm}};
-    return one;
-  };
-  Made parts = made(1);
-  const auto square = [&](const char* name) { return parts.step.tensors.find(name)->squares; };
-  const double a = square("grad/a"), b = square("grad/b"), c = square("grad/c");
-  const auto told = [&](double norm) {
-    Made one = made(norm);
-    return said(judged(one, judge_norm));
-  };
-  CHECK(told(std::sqrt(a + b + c)) == "");
-  CHECK(has(told(std::sqrt(a + b + 2 * c)), "c counts twice"));
-  CHECK(has(told(std::sqrt(a + c)), "b is left out"));
-  CHECK(has(told((std::sqrt(a + c) + std::sqrt(b + c)) / 2),
-            "the mean of the ranks' norms, each with what it alone holds"));
-  Made terms = made(1);
-  terms.step.tensors.at("grad/a").summands = true;
-  CHECK(judged(terms, judge_norm).broken() == 0);
-  CHECK(judged(terms, judge_norm).missing().size() == 1);
-}
-
 TEST_CASE("judges: a rate is what its schedule's formula says, and without a formula groups move alike") {
   const auto told = [](std::optional<std::vector<probefile::Real>> formula, double first, double second) {
     Made made;
@@ -324,40 +135,6 @@ TEST_CASE("judges: a step has as many micro-batches as it is told") {
   made.step.scalars = {{"accumulation", 1}};  // the training's own loop accumulates
   CHECK(judged(made, judge_micro_batches).broken() == 0);
   CHECK(judged(made, judge_micro_batches).notes().size() == 1);
-}
-
-TEST_CASE("judges: a gradient that is clipped by value has no element beyond the bound") {
-  Made made;
-  made.micro(0, 0, "w", kA), made.micro(0, 1, "w", kB);
-  made.step.tensors.at("grad/w") = matrix(kC);
-  made.step.tensors.at("grad/w").elements = {0.5, -1};
-  made.step.scalars = {{"clip_value", 1}};
-  CHECK(judged(made, judge_gradients).broken() == 0);
-  CHECK(judged(made, judge_gradients).missing().size() == 1);
-  made.step.scalars = {{"clip_value", 0.75}};
-  CHECK(judged(made, judge_gradients).broken() == 1);
-}
-
-TEST_CASE("judges: ranks may reduce gradients in bfloat16") {
-  Made made;
-  made.micro(0, 0, "w", kA), made.micro(1, 0, "w", kB);
-  Sketch mean = times(0.5, plus(kA, kB));
-  for (std::size_t i = 0; i < mean.size(); ++i) mean[i] *= i % 2 == 0 ? 1.002 : 0.998;
-  made.step.tensors.at("grad/w") = matrix(mean);
-  CHECK(judged(made, judge_gradients).held() == 1);
-  CHECK(judged(made, judge_gradients).notes().size() == 1);
-  made.micro(0, 0, "v", kB), made.micro(1, 0, "v", kC);  // all gradients are rounded, or none is
-  made.step.tensors.at("grad/v") = matrix(times(0.5, plus(kB, kC)));
-  CHECK(has(said(judged(made, judge_gradients)), "grad/w: is no multiple"));
-}
-
-TEST_CASE("judges: the norm of a large tensor has the rounding of its sum") {
-  Made made;
-  Tensor& gradient = made.step.tensors.at("grad/w") = matrix(kA);
-  made.step.scalars = {{"norm", 1.0002 * std::sqrt(gradient.squares)}};
-  CHECK(judged(made, judge_norm).broken() == 1);
-  gradient.total = 1 << 22;
-  CHECK(judged(made, judge_norm).held() == 1);
 }
 
 TEST_CASE("judges: a batch is not read again, unless each one is") {
@@ -401,14 +178,6 @@ TEST_CASE("judges: a schedule moves once a step, or where epochs end; with Accel
   CHECK(told("CosineAnnealingLR with SWALR", {1, 2, 2, 3, 5}) == "");
 }
 
-TEST_CASE("judges: a norm is finite, and the bound of clipping need not be") {
-  Made made;
-  made.step.ranks[0].scalars = {{"norm", {4}}, {"clip", {INFINITY}}};
-  CHECK(judged(made, judge_finite).broken() == 0);
-  made.step.ranks[0].scalars["norm"] = {INFINITY};
-  CHECK(has(said(judged(made, judge_finite)), "norm of rank 0: is inf"));
-}
-
 TEST_CASE("judges: samples of a micro-batch that were not seen are not checked") {
   Made made;
   Tally tally;
@@ -434,6 +203,30 @@ TEST_CASE("judges: a counter that moves without a gradient is named") {
   CHECK(
       has(said(tally), "counter: the optimizer made a step without a backward: all gradients and all state are zero"));
   CHECK(has(said(tally), "x 0.7441"));
+}
+
+TEST_CASE("judges: a counter stands where its parameter has no gradient, and moves where it has one") {
+  const auto told = [](const std::vector<std::pair<std::string, bool>>& steps, std::int64_t stride = 1) {
+    Made made;
+    Tally tally;
+    CounterJudge judge(made.run, tally);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      Step step;
+      step.ranks[0].batch = {{"a"}};
+      step.ranks[0].counters = {{steps[i].first, {"w"}}};
+      if (steps[i].second) step.tensors.at("grad/w") = matrix(kA);
+      judge.step({1 + static_cast<std::int64_t>(i) * stride, step, nullptr, nullptr});
+    }
+    return said(tally) + (tally.missing().empty() ? "" : "lacks");
+  };
+  CHECK(told({{"1", true}, {"1", false}, {"2", true}}) == "");
+  CHECK(told({{"1", true}, {"2", false}}) == "");  // a group counts for all of its parameters
+  CHECK(has(told({{"1", true}, {"1", true}}), "is 1, expected 2"));
+  CHECK(has(told({{"1", true}, {"3", false}}), "is 3, expected 2"));
+  CHECK(has(told({{"1", true}, {"0", false}}), "is 0, expected 2"));
+  CHECK(told({{"1", true}, {"11", true}}, 10) == "");
+  CHECK(told({{"1", true}, {"5", true}}, 10) == "lacks");
+  CHECK(has(told({{"1", true}, {"1", true}}, 10), "is 1, expected 11"));
 }
 
 TEST_CASE("judges: Adam's first moment follows from the gradient and the state before") {

@@ -311,3 +311,27 @@ END
   PYTHONPATH=$ROOT/share/probe ZS_PROBE=more run -0 "$PYTHON" -m zs_probe train.py
   [ "$(grep -o '"state.more/' more/rank-0.jsonl | wc -l)" = 2 ] # of both parameters, in the last step
 }
+
+@test "zs_probe records what is trained later: a parameter that was frozen, and one of a group that is added" {
+  python_with torch python3-torch
+  warm_python
+  cat >later.py <<'END'
+import torch
+torch.manual_seed(1)
+model = torch.nn.Sequential(*[torch.nn.Linear(8, 8) for _ in range(3)])
+model[:2].requires_grad_(False)
+optimizer = torch.optim.AdamW([*model[2].parameters(), *model[1].parameters()], lr=0.01)
+for step in range(6):
+    model(torch.randn(5, 8)).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    if step == 1:
+        model.requires_grad_(True)
+        optimizer.add_param_group({"params": list(model[0].parameters())})
+END
+  ZS_PROBE=later PYTHONPATH=$ROOT/share/probe run -0 "$PYTHON" -m zs_probe later.py
+  run -0 zs-verify later
+  assert_line "verdict: consistent"
+  assert_line --regexp "^holds: .*gradient 28, counter 28"
+  assert_line "note moves: trained from step 3 on, and frozen before: 0.bias, 0.weight, 1.bias and 1 more"
+}

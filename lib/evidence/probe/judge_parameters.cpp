@@ -109,22 +109,38 @@ void MotionJudge::start(std::int64_t, const Tensors& tensors) {
   }
 }
 
+/// Backward gives a gradient only to what is trained.
+void MotionJudge::frozen(const Moment& now, const std::string& name, const Tensor& tensor, const Tensor* gradient,
+                         Seen& seen) {
+  if (seen.trained > 0) return;
+  const Tensor* const before = now.from ? now.from->find(name) : nullptr;
+  const bool moved = before ? before->digest != tensor.digest : seen.at > 0 && seen.last != tensor.digest;
+  if (gradient && gradient->squares > 0)
+    seen.trained = now.number;
+  else if (moved && !before && seen.at < now.number - 1)
+    tally_.lacks("a frozen parameter moved in steps that were not recorded: it may have been trained in them");
+  else
+    seen.still_moved |= moved;
+  seen.last = tensor.digest, seen.at = now.number;
+}
+
 void MotionJudge::step(const Moment& now) {
   const auto groups = groups_of(now.step);
   for (const auto& [name, tensor] : now.step.tensors.all()) {
     const std::string parameter = parameter_of(name);
     if (name.starts_with("param/")) {
-      const auto known = seen_.find(parameter);
-      if (known == seen_.end()) {
-        seen_[parameter].first = tensor.digest;
+      const auto [known, added] = seen_.try_emplace(parameter);
+      Seen& seen = known->second;
+      const Tensor* const gradient = now.step.tensors.find("grad/" + parameter);
+      if (run_.frozen.contains(parameter)) frozen(now, name, tensor, gradient, seen);
+      if (added) {
+        seen.first = tensor.digest;
         continue;
       }
-      Seen& seen = known->second;
       ++seen.steps;
       seen.moved |= seen.first != tensor.digest;
       const auto group = groups.find(parameter);
       seen.rated |= group != groups.end() && number_of(*group->second, "lr", 0) != 0;
-      const Tensor* const gradient = now.step.tensors.find("grad/" + parameter);
       seen.lost |= group != groups.end() && gradient && is_lost(*group->second, *gradient, tensor);
     } else if (name.starts_with("grad/") || name.starts_with("direction/")) {
       Seen& seen = seen_[parameter];
@@ -138,10 +154,12 @@ void MotionJudge::end() {
   for (const std::string& parameter : run_.loose)
     tally_.breach({0, "param/" + parameter, "is trained, and no optimizer moves it"});
   const auto steps_text = [](std::int64_t steps) { return to_text(steps) + " steps"; };
+  std::map<std::int64_t, std::vector<std::string>> later;
   for (const auto& [parameter, seen] : seen_) {
     if (seen.steps < 2) continue;
-    if (run_.frozen.contains(parameter)) {
-      if (seen.moved)
+    if (seen.trained > 0) later[seen.trained].push_back(parameter);
+    if (run_.frozen.contains(parameter) && (seen.trained == 0 || seen.still_moved)) {
+      if (seen.still_moved)
         tally_.breach({0, "param/" + parameter, "is frozen, and moves"});
       else
         tally_.holds();
@@ -166,6 +184,8 @@ void MotionJudge::end() {
     else
       tally_.holds();
   }
+  for (const auto& [step, names] : later)
+    tally_.note("trained from step " + to_text(step) + " on, and frozen before: " + some_of(names, 3));
 }
 
 }  // namespace zs::probe

@@ -108,10 +108,13 @@ class MotionJudge : public Judge {
 
  private:
   struct Seen {
-    std::uint64_t first = 0;
+    std::uint64_t first = 0, last = 0;
+    std::int64_t at = 0;  // the step of last; 0: none
     std::int64_t steps = 0, gradients = 0, zero = 0;
-    bool moved = false, rated = false, lost = false;
+    std::int64_t trained = 0;  // of a parameter that is frozen at first: the first step with a gradient
+    bool moved = false, rated = false, lost = false, still_moved = false;  // still_moved: while it is frozen
   };
+  void frozen(const Moment& now, const std::string& name, const Tensor& tensor, const Tensor* gradient, Seen& seen);
   std::map<std::string, Seen> seen_;
 };
 

@@ -289,4 +289,25 @@ TEST_CASE("judges: what is trained moves, and what is frozen does not") {
   CHECK(has(told(false, false, 0), "its group's rate is 0"));
 }
 
+TEST_CASE("judges: what is frozen at first may be trained later, and moves only from then on") {
+  const auto told = [](std::size_t moves, std::size_t trained) {
+    Made made;
+    made.run.frozen.insert("w");
+    Tally tally;
+    MotionJudge judge(made.run, tally);
+    for (std::size_t number = 1; number < 6; ++number) {
+      Step& step = made.run.steps[static_cast<std::int64_t>(number)];
+      step.tensors.at("param/w") = matrix(number >= moves ? times(static_cast<double>(number), kA) : kA);
+      if (number >= trained) step.tensors.at("grad/w") = matrix(kB);
+      judge.step({static_cast<std::int64_t>(number), step, nullptr, nullptr});
+    }
+    judge.end();
+    return said(tally) + (tally.notes().empty() ? "" : *tally.notes().begin());
+  };
+  CHECK(told(3, 3) == "trained from step 3 on, and frozen before: w");
+  CHECK(has(told(2, 3), "is frozen, and moves"));
+  CHECK(has(told(3, 9), "is frozen, and moves"));
+  CHECK(told(9, 9) == "");
+}
+
 }  // namespace zs::probe

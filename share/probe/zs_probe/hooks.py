@@ -59,6 +59,7 @@ class Hooks:
     tensor_parallel = True  # where parameters are DTensors, it is by tensor parallelism
     sees_forward = False  # whether a module's forward tells of batches
     calls_past_hooks = False  # whether a wrapper calls forward() of what it wraps
+    _hooked = None  # ids of the parameters whose gradients are hooked one by one
 
     def attach(self, recorder):
         """Hooks of the optimizer's step, and of each micro-batch's gradients."""
@@ -71,7 +72,7 @@ class Hooks:
     def detach(self):
         for handle in reversed(self._handles):
             handle.remove()
-        self._handles, self._watched = [], []
+        self._handles, self._watched, self._hooked = [], [], None
 
     def _hook_step(self, optimizer, recorder, ends=True):
         depth = [0]
@@ -127,9 +128,16 @@ class Hooks:
 
     def _hook_gradients(self, recorder, optimizers=None):
         known = self.names()
+        self._hooked = self._hooked if self._hooked is not None else set()
         for p in [p for optimizer in optimizers or self.optimizers for group in optimizer.param_groups for p in group["params"]]:
-            if p.requires_grad and p.is_leaf:
+            if p.requires_grad and p.is_leaf and id(p) not in self._hooked:
+                self._hooked.add(id(p))
                 self._handles.append(p.register_hook(self._local_hook(recorder, known.get(id(p)), p)))
+
+    def follow(self):
+        """Hooks of what is trained since: parameters that are frozen no more, those of a group that was added."""
+        if self._hooked is not None and any(p.requires_grad and id(p) not in self._hooked for p in self.moved()):
+            self._hook_gradients(self._recorder)
 
     def _local_hook(self, recorder, name, p, owner=None):
         """owner: says of a gradient how it is read later; see Recorder.local()."""

@@ -123,6 +123,7 @@ class Recorder:
                 self._perturb(int(os.environ["ZS_PROBE_PERTURB"]))
         if not self.due():
             return
+        self.layout.follow()
         self._computed = computed or self._computed
         if self._found is None and self._left[0] == self.step:
             with self._cost, torch.no_grad():

@@ -88,14 +88,16 @@ bool is_nearer(const Sketch& gradient, const Sketch& one, const Sketch& other, d
 }
 
 /// The number of ranks by which a sum of gradients is divided. Tied stages and tensor ranks have summands of one share,
-/// and experts have the tokens of all shares.
-double shares_of(const Run& run, const Step& step, const std::set<int>& summands) {
+/// and experts have the tokens of all shares. A gradient that all ranks hold is divided by all shares, also where some
+/// did not use the parameter.
+double shares_of(const Run& run, const Step& step, const Tensor& gradient, const std::set<int>& summands) {
   const bool divided = size_of(run, "pipeline") > 1 || size_of(run, "tensor") > 1 || size_of(run, "expert") > 1;
   if (divided && run.axes.contains("data")) return static_cast<double>(size_of(run, "data") * size_of(run, "context"));
   std::set<int> shares;  // zs_probe counts a summand's rank behind all ranks
   for (const int by : summands) shares.insert(by % run.ranks);
+  const bool everywhere = gradient.copies + gradient.pieces.size() >= step.ranks.size() && !gradient.summands;
   for (const auto& [key, local] : step.locals) {
-    if (size_of(run, "ep") > 1) shares.insert(key.first % run.ranks);
+    if (size_of(run, "ep") > 1 || everywhere) shares.insert(key.first % run.ranks);
   }
   return static_cast<double>(shares.size());
 }
@@ -300,7 +302,8 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
     const double left = residual({in.sum}, {factor}, tensor.sketch);
     // Others divide the loss by the micro-batches before its backward.
     const bool undivided = run.framework.starts_with("zs-train");
-    const double shares = undivided ? static_cast<double>(in.columns.size()) : shares_of(run, now.step, in.ranks);
+    const double shares =
+        undivided ? static_cast<double>(in.columns.size()) : shares_of(run, now.step, tensor, in.ranks);
     const double expected = clipped.value_or(1) / shares / scale;
     if (!(left <= 2 * most) && by_value != now.step.scalars.end() &&
         std::ranges::all_of(tensor.elements, [&](double x) {

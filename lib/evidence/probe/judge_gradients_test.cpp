@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <map>
 
 #include "probe/judges_test.hpp"
 
@@ -109,6 +110,26 @@ TEST_CASE("judges: experts have the tokens of all shares, and summands of ranks 
   summed.micro(0, 0, "norm", kA), summed.micro(2, 0, "norm", kB);  // rank 1 behind both ranks
   summed.step.tensors.at("grad/norm") = matrix(plus(kA, kB));
   CHECK(judged(summed, judge_gradients).held() == 1);
+}
+
+TEST_CASE("judges: a gradient that all ranks hold is divided by all of them, also where some did not use it") {
+  const auto made = [](double factor) {
+    Made one;
+    for (int rank = 0; rank < 2; ++rank) one.step.ranks[rank], one.micro(rank, 0, "head", rank == 0 ? kA : kB);
+    one.micro(0, 0, "left", kC), one.micro(1, 0, "right", kA);
+    const std::map<std::string, Sketch> sums{{"head", plus(kA, kB)}, {"left", kC}, {"right", kA}};
+    for (const auto& [name, sum] : sums) {
+      one.step.tensors.at("grad/" + name) = matrix(times(factor / 2, sum));
+      one.step.tensors.at("grad/" + name).copies = 1;
+    }
+    return one;
+  };
+  Made right = made(1), twice = made(2), alone = made(1);
+  CHECK(judged(right, judge_gradients).held() == 3);
+  CHECK(judged(right, judge_gradients).missing().empty());
+  CHECK(judged(twice, judge_gradients).broken() == 3);
+  alone.step.tensors.at("grad/left") = matrix(kC);  // of a stage that one rank has
+  CHECK(judged(alone, judge_gradients).held() == 3);
 }
 
 TEST_CASE("judges: a norm is that of all gradients, each once") {

@@ -193,7 +193,7 @@ bool rounded_everywhere(const std::vector<Apart>& apart, const std::vector<const
     if (judged == 0) sums &= apart[i].distance > 0.0004 && apart[i].distance < 0.007;
     squares += apart[i].distance * apart[i].distance;
   }
-  return elements || (sums && like_bfloat16(std::sqrt(squares / static_cast<double>(apart.size()))));
+  return elements || (sums && like_rounding(std::sqrt(squares / static_cast<double>(apart.size())), "BF16"));
 }
 
 Finding made(std::int64_t step, const std::string& place, const std::vector<Apart>& apart, std::size_t total) {

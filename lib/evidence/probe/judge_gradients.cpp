@@ -217,6 +217,29 @@ bool is_own_share(const Step& step, const std::string& name, const probefile::Re
          alone(ranks.second, ranks.sketch);
 }
 
+/// The 16-bit type in which ranks reduced a gradient, to which all its elements were rounded before they were
+/// multiplied by `factor`; "" if there is none.
+std::string reduced_in(const Tensor& gradient, double factor) {
+  for (const char* const type : {"BF16", "F16"}) {
+    std::size_t on = 0, off = 0;
+    for (const double element : gradient.elements) {
+      const double x = element / factor;
+      if (std::isfinite(x) && x != 0) ++(std::fabs(x - rounded_to(x, type)) <= 0x1p-21 * std::fabs(x) ? on : off);
+    }
+    if (off == 0 && on > 1) return type;
+  }
+  return "";
+}
+
+/// How far such a gradient may be from the sum of its terms, relative. float16 has no smaller numbers than 2^-24.
+double rounding_of_reduced(const std::string& type, const Tensor& gradient, double factor, const Contributed& in,
+                           double spread) {
+  const double whole = std::sqrt(gradient.squares) / std::fabs(factor);
+  return (half_unit(type) * spread +
+          (type == "F16" ? 0x1p-25 * std::sqrt(static_cast<double>(gradient.total)) / whole : 0)) *
+         (1 + std::sqrt(static_cast<double>(in.columns.size())));
+}
+
 }  // namespace
 
 double value_of(const std::map<std::string, double>& scalars, const std::string& name, double otherwise) {
@@ -268,7 +291,9 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
     double bound;
   };
   std::vector<One> held;
-  std::vector<Breach> apart, rounded;  // rounded: like bfloat16
+  std::vector<Breach> apart, rounded;  // rounded: like a 16-bit type
+  double squares = 0;                  // of their distances
+  std::set<std::string> reduced;       // types
   for (const auto& [name, tensor] : now.step.tensors.all()) {
     if (!name.starts_with("grad/") || run.replicas.contains({now.number, name})) continue;
     const std::string parameter = parameter_of(name);
@@ -276,7 +301,8 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
     if (dropped > 0) {  // a training may have added them up by itself
       Contributed kept = contributed(now.step, parameter, tensor.sketch.size(), -1, dropped);
       if (!kept.columns.empty() && kept.columns.size() < in.columns.size() &&
-          is_nearer(tensor.sketch, kept.sum, in.sum, clipped.value_or(1) / shares_of(run, now.step, in.ranks) / scale))
+          is_nearer(tensor.sketch, kept.sum, in.sum,
+                    clipped.value_or(1) / shares_of(run, now.step, tensor, in.ranks) / scale))
         in = std::move(kept), drops = true;
     }
     ++total;
@@ -286,8 +312,9 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
     }
     if (!std::isfinite(tensor.squares)) continue;
     const double size = norm(in.sum);
-    double parts = 0;
-    for (const Sketch& one : in.columns) parts += norm(one);
+    double parts = 0, spread = 0;
+    for (const Sketch& one : in.columns) parts += norm(one), spread += dot(one, one);
+    spread = std::max(1.0, std::sqrt(spread) / size);
     if (!(parts > 0) && tensor.squares == 0) {
       tally.holds();
       continue;
@@ -312,6 +339,15 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
       tally.lacks("of gradients that are clipped by value, only the bound is checked");
       continue;
     }
+    const double scaled = clipped.value_or(1) / scale;
+    const std::string type = run.ranks > 1 && left > 2 * most ? reduced_in(tensor, scaled) : "";
+    if (!type.empty()) {
+      const double bound = rounding_of_reduced(type, tensor, scaled, in, spread);
+      if (left <= bound && close_to(factor, expected, bound)) {
+        if (bound < 0.1) tally.holds(), reduced.insert(type);
+        continue;
+      }
+    }
     if (dropped > 0 && (!(left <= 2 * most) || tensor.squares == 0)) {
       tally.lacks("gradients were set to zero before the update, and what it got is not the sum of the others");
       continue;
@@ -326,11 +362,13 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
         text = slices.relation;
       if (text.empty()) text = with_earlier(now, name, in, tensor.sketch, expected, 2 * most);
       if (text.empty()) text = with_another(now.step, parameter, in, tensor.sketch, 2 * most);
-      const bool fine = text.empty() && left > 0.0004 && left < 0.007 && close_to(factor, expected, 0.007);
+      const bool fine = text.empty() && left / spread > 0.1 * half_unit("F16") &&
+                        left / spread < 1.8 * half_unit("BF16") && close_to(factor, expected, 1.8 * half_unit("BF16"));
       if (text.empty())
         text = "is no multiple of the sum of its micro-batches' gradients (x " + to_rounded_text(factor / expected, 3) +
                " along it)";
       (fine ? rounded : apart).push_back({now.number, name, text, left, 2 * most});
+      squares += fine ? left * left / spread / spread : 0;
       continue;
     }
     if (const std::string text = by_slices(in.sum, tensor.sketch, expected, left); !text.empty()) {
@@ -341,14 +379,17 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
         {parameter, family(run, now.step, "grad", parameter), factor * shares * scale, std::max(1e-4, 4 * most)});
   }
   if (drops) tell_dropped(now.step, dropped, tally);
-  double squares = 0;
-  for (const Breach& one : rounded) squares += one.distance * one.distance / static_cast<double>(rounded.size());
-  if (run.ranks > 1 && apart.empty() && 10 * rounded.size() >= 9 * total && like_bfloat16(std::sqrt(squares))) {
+  for (const char* const type : {"BF16", "F16"}) {
+    if (run.ranks < 2 || !apart.empty() || rounded.empty() || 3 * rounded.size() < 2 * total ||
+        !like_rounding(std::sqrt(squares / static_cast<double>(rounded.size())), type))
+      continue;
     tally.holds(static_cast<std::int64_t>(rounded.size()));
-    tally.note(
-        "gradients are as far from their micro-batches' sum as rounding to bfloat16 leaves: so ranks reduce them");
+    reduced.insert(type);
     rounded.clear();
   }
+  for (const std::string& type : reduced)
+    tally.note("gradients are as far from their micro-batches' sum as rounding to " +
+               std::string(type == "F16" ? "float16" : "bfloat16") + " leaves: so ranks reduce them");
   for (const auto* const some : {&apart, &rounded}) {
     for (const Breach& one : *some) tally.breach(one);
   }

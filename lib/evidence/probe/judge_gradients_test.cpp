@@ -185,6 +185,26 @@ TEST_CASE("judges: ranks may reduce gradients in bfloat16") {
   CHECK(has(said(judged(made, judge_gradients)), "grad/w: is no multiple"));
 }
 
+TEST_CASE("judges: ranks may reduce gradients in a 16-bit type, and clip them then") {
+  const auto told = [](const std::string& type, double clip, double off) {
+    Made made;
+    made.micro(0, 0, "w", kA), made.micro(1, 0, "w", kB);
+    made.micro(0, 0, "v", kB), made.micro(1, 0, "v", kC);  // and this one no rounding moved
+    made.step.tensors.at("grad/v") = matrix(times(clip / 2, plus(kB, kC)));
+    Sketch mean = times(clip / 2, plus(kA, kB));
+    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] *= 1 + (i % 2 == 0 ? 0.7 : -0.7) * half_unit(type);
+    Tensor& gradient = made.step.tensors.at("grad/w") = matrix(mean);
+    for (const double x : {0.1, 0.2, -0.3, 0.7}) gradient.elements.push_back(rounded_to(x, type) * clip * (1 + off));
+    if (clip < 1) made.step.scalars = {{"norm", 1 / clip - 1e-6}, {"clip", 1}};
+    const Tally tally = judged(made, judge_gradients);
+    return tally.broken() > 0 ? said(tally) : tally.notes().empty() ? "" : *tally.notes().begin();
+  };
+  CHECK(has(told("F16", 1, 0), "rounding to float16 leaves"));
+  CHECK(has(told("F16", 0.3, 0), "rounding to float16 leaves"));
+  CHECK(has(told("BF16", 0.3, 0), "rounding to bfloat16 leaves"));
+  CHECK(has(told("F16", 1, 1e-4), "grad/w: is no multiple of the sum"));
+}
+
 TEST_CASE("judges: the norm of a large tensor has the rounding of its sum") {
   Made made;
   Tensor& gradient = made.step.tensors.at("grad/w") = matrix(kA);

@@ -138,7 +138,9 @@ double rounding(const std::string& dtype) {
   return (half_unit(dtype) > half_unit("F32") ? 16 : 512) * half_unit(dtype);
 }
 
-bool like_bfloat16(double distance) { return distance > 0.0012 && distance < 0.0033; }
+bool like_rounding(double distance, const std::string& dtype) {
+  return distance > 0.3 * half_unit(dtype) && distance < 0.85 * half_unit(dtype);
+}
 
 double rounded_to(double value, const std::string& dtype) {
   const int digits = dtype == "F8_E4M3" ? 4 : dtype == "BF16" ? 8 : dtype == "F16" ? 11 : dtype == "F32" ? 24 : 53;

@@ -335,3 +335,27 @@ END
   assert_line --regexp "^holds: .*gradient 28, counter 28"
   assert_line "note moves: trained from step 3 on, and frozen before: 0.bias, 0.weight, 1.bias and 1 more"
 }
+
+@test "gradients that are clipped twice have the first norm and the smallest bound" {
+  python_with torch python3-torch
+  warm_python
+  cat >clipped.py <<'END'
+import torch
+torch.manual_seed(1)
+model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 8))
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+clip = torch.nn.utils.clip_grad_norm_
+for step in range(3):
+    for _ in range(2):
+        model(torch.randn(5, 8)).square().mean().backward()
+    clip(model.parameters(), 0.05)
+    clip(model.parameters(), 0.02)
+    clip(model.parameters(), float("inf"))  # to log the norm that is left
+    optimizer.step()
+    optimizer.zero_grad()
+END
+  ZS_PROBE=clipped PYTHONPATH=$ROOT/share/probe run -0 "$PYTHON" -m zs_probe clipped.py
+  run -0 zs-verify clipped
+  assert_line "verdict: consistent"
+  assert_line --regexp "^holds: .*gradient 12, norm 3"
+}

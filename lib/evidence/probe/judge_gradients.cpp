@@ -231,6 +231,18 @@ std::string reduced_in(const Tensor& gradient, double factor) {
   return "";
 }
 
+/// The number of distinct factors below 1, each within its bound.
+template <class Held>
+std::size_t factors_below_one(const std::vector<Held>& held) {
+  std::vector<double> found;
+  for (const Held& one : held) {
+    if (one.factor > 0 && one.factor < 1 && !close_to(one.factor, 1, one.bound) &&
+        std::ranges::none_of(found, [&](double known) { return close_to(known, one.factor, one.bound); }))
+      found.push_back(one.factor);
+  }
+  return found.size();
+}
+
 /// How far such a gradient may be from the sum of its terms, relative. float16 has no smaller numbers than 2^-24.
 double rounding_of_reduced(const std::string& type, const Tensor& gradient, double factor, const Contributed& in,
                            double spread) {
@@ -406,7 +418,11 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
   std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
   const double median = sorted[sorted.size() / 2];
   const bool known = clipped.has_value();
-  const bool unseen = !known && median > 0 && median < 1 - 1e-3;  // clipped or scaled by an unrecorded factor
+  // Each clipping of a part has one factor, and a gradient may be in several parts.
+  const double parts = value_of(now.step.scalars, "clips", 0);
+  const bool in_parts = parts > 0 && static_cast<double>(factors_below_one(held)) < std::exp2(parts);
+  const bool unseen =
+      !known && !in_parts && median > 0 && median < 1 - 1e-3;  // clipped or scaled by an unrecorded factor
   const double wanted = known ? *clipped : unseen ? median : 1;
   if (unseen)
     tally.lacks(
@@ -416,6 +432,10 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
     const One& one = held[i];
     if (close_to(relative[i], wanted, one.bound)) {
       tally.holds();
+      continue;
+    }
+    if (in_parts && relative[i] > 0 && relative[i] < 1) {
+      tally.lacks("a part of the gradients was clipped, or by another norm: by which factor is not known");
       continue;
     }
     // A cause or a contract changes all parameters of a family.

@@ -132,6 +132,38 @@ TEST_CASE("judges: a gradient that all ranks hold is divided by all of them, als
   CHECK(judged(alone, judge_gradients).held() == 3);
 }
 
+TEST_CASE("judges: a part that is clipped by itself has a factor of its own, and none is above 1") {
+  const auto told = [](double a, double b, double c, double clips) {
+    Made made;
+    made.run.ranks = 1;
+    made.micro(0, 0, "a", kA), made.micro(0, 0, "b", kB), made.micro(0, 0, "c", kC);
+    made.step.tensors.at("grad/a") = matrix(times(a, kA));
+    made.step.tensors.at("grad/b") = matrix(times(b, kB));
+    made.step.tensors.at("grad/c") = matrix(times(c, kC));
+    made.step.scalars = {{"clips", clips}};
+    const Tally tally = judged(made, judge_gradients);
+    return tally.broken() > 0 ? said(tally) : tally.missing().empty() ? "holds" : *tally.missing().begin();
+  };
+  CHECK(told(1, 1, 1, 2) == "holds");
+  CHECK(has(told(0.3, 0.7, 1, 2), "a part of the gradients was clipped"));
+  CHECK(has(told(0.3, 0.7, 0.21, 2), "a part of the gradients was clipped"));
+  CHECK(has(told(0.3, 0.7, 2, 2), "grad/c: x 2 of the mean"));
+  CHECK(has(told(0.3, 0.7, 0.7, 1), "grad/a: x 0.4286 of the mean"));  // one clipping has one factor
+}
+
+TEST_CASE("judges: clipping by value leaves a smaller norm than the one that was told, and no larger one") {
+  Made made;
+  made.step.tensors.at("grad/w") = matrix(kA);
+  const double size = std::sqrt(made.step.tensors.find("grad/w")->squares);
+  made.step.scalars = {{"norm", 2 * size}, {"clip_value", 1}};
+  CHECK(judged(made, judge_norm).broken() == 0);
+  CHECK(judged(made, judge_norm).missing().size() == 1);
+  made.step.scalars["norm"] = size;
+  CHECK(judged(made, judge_norm).held() == 1);
+  made.step.scalars["norm"] = size / 2;
+  CHECK(judged(made, judge_norm).broken() == 1);
+}
+
 TEST_CASE("judges: a norm is that of all gradients, each once") {
   const auto made = [](double norm) {
     Made one;

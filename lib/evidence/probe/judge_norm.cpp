@@ -77,6 +77,8 @@ void judge_norm(const Run& run, Tally& tally, const Moment& now) {
     tally.holds();
     return;
   }
+  if (found < expected && now.step.scalars.contains("clip_value"))
+    return tally.lacks("of gradients that are clipped by value after their norm was measured, the norm is not known");
   const double whole = factor > 0 ? found / factor : found;  // before clipping
   const double more = told->second * told->second - whole * whole;
   std::string text =

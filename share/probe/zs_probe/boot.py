@@ -287,7 +287,7 @@ def _watch_clipping(module):
 
     def clip_grad_value_(parameters, clip_value, *args, **kwargs):
         by_value(parameters, clip_value, *args, **kwargs)
-        _tell("scalar", "clip_value", clip_value)
+        _tell("clipped_by_value", clip_value)
 
     module.clip_grad_value_ = clip_grad_value_
 

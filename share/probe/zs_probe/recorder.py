@@ -36,6 +36,7 @@ class Recorder:
         self.step, self._offset, self._counted, self._writer, self._off, self._pid = 0, None, None, None, False, os.getpid()
         self._loss, self._losses, self._scalars, self._batch, self._targets = None, [], {}, [], []
         self._locals, self._waiting, self.micro, self._called = [], {}, MicroBatches(), False
+        self._clipped = None  # what was seen of the gradients that were clipped, and the smallest bound
         self._changing = set()  # keys of groups whose gradients are copied in their hooks
         self._outputs, self._inside, self._perturbed = [], False, False
         self._rows, self._kept, self._groups, self._schedules, self._open, self._stepped = [], {}, [], [], False, set()
@@ -168,15 +169,26 @@ class Recorder:
 
     @guarded
     def clipped(self, norm, bound, norm_type=2.0, parameters=None):
-        """The norm of gradients and its bound: of all that the optimizers move. Of a part of them only how often it was clipped."""
+        """The norm of gradients and its bound: of all that the optimizers move; the first norm and the smallest bound where the same
+        gradients are clipped again. Of a part of them only how often it was clipped."""
         if not self.due():
             return
         ids = None if parameters is None else {id(p) for p in parameters}
         if float(norm_type) == 2 and (ids is None or all(id(p) in ids for p in self.layout.moved() if p.grad is not None)):
-            self.scalar("norm", norm)
-            self.scalar("clip", bound)
+            seen = sum(self._micro.values()), sum(map(len, self._fired.values()))  # another one: backward has added to them
+            again = self._clipped is not None and self._clipped[0] == seen
+            self._clipped = seen, min(bound, self._clipped[1]) if again else bound
+            if not again:
+                self.scalar("norm", norm)
+            self.scalar("clip", self._clipped[1])
         else:
             self._scalars["clips"] = self._scalars.get("clips", 0) + 1
+
+    @guarded
+    def clipped_by_value(self, bound):
+        """The bound of each element: the largest one, where parts have several."""
+        if self.due():
+            self.scalar("clip_value", max(bound, self._scalars.get("clip_value", bound)))
 
     def loss(self, value):
         """The loss of the step, if it is to be compared."""
@@ -477,7 +489,7 @@ class Recorder:
         self._found = None
         self._loss, self._losses, self._scalars, self._batch, self._targets = None, [], {}, [], []
         self._locals, self._waiting, self.micro = [], {}, MicroBatches()
-        self._outputs, self._inside = [], False
+        self._outputs, self._inside, self._clipped = [], False, None
         self._rows, self._kept, self._groups, self._schedules, self._stepped = [], {}, [], [], set()
 
 

@@ -243,12 +243,12 @@ std::size_t factors_below_one(const std::vector<Held>& held) {
   return found.size();
 }
 
-/// How far such a gradient may be from the sum of its terms, relative. float16 has no smaller numbers than 2^-24.
+/// How far such a gradient may be from the sum of its terms, relative. float16 has no numbers below 2^-24; the few bits
+/// of small ones are bfloat16's, too.
 double rounding_of_reduced(const std::string& type, const Tensor& gradient, double factor, const Contributed& in,
                            double spread) {
   const double whole = std::sqrt(gradient.squares) / std::fabs(factor);
-  return (half_unit(type) * spread +
-          (type == "F16" ? 0x1p-25 * std::sqrt(static_cast<double>(gradient.total)) / whole : 0)) *
+  return (half_unit(type) * spread + 0x1p-25 * std::sqrt(static_cast<double>(gradient.total)) / whole) *
          (1 + std::sqrt(static_cast<double>(in.columns.size())));
 }
 
@@ -296,7 +296,7 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
   const auto by_value = now.step.scalars.find("clip_value");
   const std::int64_t dropped = dropped_of(run, now.step);
   bool drops = false;
-  std::size_t without = 0, total = 0;
+  std::size_t without = 0, total = 0, proven = 0;
   struct One {
     std::string parameter, family;
     double factor;  ///< of the mean
@@ -352,10 +352,12 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
       continue;
     }
     const double scaled = clipped.value_or(1) / scale;
-    const std::string type = run.ranks > 1 && left > 2 * most ? reduced_in(tensor, scaled) : "";
+    const bool off = !(left <= 2 * most) || !close_to(factor, expected, std::max(1e-4, 4 * most));
+    const std::string type = run.ranks > 1 && off ? reduced_in(tensor, scaled) : "";
     if (!type.empty()) {
       const double bound = rounding_of_reduced(type, tensor, scaled, in, spread);
       if (left <= bound && close_to(factor, expected, bound)) {
+        ++proven;
         if (bound < 0.1) tally.holds(), reduced.insert(type);
         continue;
       }
@@ -392,13 +394,14 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
   }
   if (drops) tell_dropped(now.step, dropped, tally);
   for (const char* const type : {"BF16", "F16"}) {
-    if (run.ranks < 2 || !apart.empty() || rounded.empty() || 3 * rounded.size() < 2 * total ||
+    if (run.ranks < 2 || !apart.empty() || rounded.empty() || 3 * rounded.size() < 2 * (total - proven) ||
         !like_rounding(std::sqrt(squares / static_cast<double>(rounded.size())), type))
       continue;
     tally.holds(static_cast<std::int64_t>(rounded.size()));
     reduced.insert(type);
     rounded.clear();
   }
+  if (reduced.contains("F16")) reduced.erase("BF16");
   for (const std::string& type : reduced)
     tally.note("gradients are as far from their micro-batches' sum as rounding to " +
                std::string(type == "F16" ? "float16" : "bfloat16") + " leaves: so ranks reduce them");
@@ -410,6 +413,9 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
   else if (without > 0)
     tally.lacks("of " + to_text(static_cast<std::int64_t>(without)) +
                 " parameters the micro-batches' gradients were not recorded");
+  for (One& one : held) {
+    for (const std::string& type : reduced) one.bound = std::max(one.bound, 1.8 * half_unit(type));
+  }
   if (held.empty()) return;
   // If the factor of clipping is not known: all parameters have the same factor, at most 1.
   std::vector<double> relative;

@@ -221,8 +221,8 @@ TEST_CASE("judges: ranks may reduce gradients in a 16-bit type, and clip them th
   const auto told = [](const std::string& type, double clip, double off) {
     Made made;
     made.micro(0, 0, "w", kA), made.micro(1, 0, "w", kB);
-    made.micro(0, 0, "v", kB), made.micro(1, 0, "v", kC);  // and this one no rounding moved
-    made.step.tensors.at("grad/v") = matrix(times(clip / 2, plus(kB, kC)));
+    made.micro(0, 0, "v", kB), made.micro(1, 0, "v", kC);  // whose elements are not known
+    made.step.tensors.at("grad/v") = matrix(times(clip / 2 * (1 + half_unit(type) / 2), plus(kB, kC)));
     Sketch mean = times(clip / 2, plus(kA, kB));
     for (std::size_t i = 0; i < mean.size(); ++i) mean[i] *= 1 + (i % 2 == 0 ? 0.7 : -0.7) * half_unit(type);
     Tensor& gradient = made.step.tensors.at("grad/w") = matrix(mean);

@@ -186,6 +186,8 @@ kind, stale = sys.argv[1], "stale" in sys.argv
 class FusedAdam(torch.optim.Optimizer):
     """With what zs_probe asks of TransformerEngine's."""
 
+    __module__ = "transformer_engine.pytorch.optimizers"
+
     def __init__(self, params, kept=torch.float32):
         super().__init__(params, {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.1, "bias_correction": True})
         self.master_weights, self.use_decoupled_grad = True, True

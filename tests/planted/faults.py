@@ -28,7 +28,7 @@ class Faults:
             kind.step(optimizer, closure)
             training.after_step(kept, optimizer)
 
-        return type(kind.__name__, (kind,), {"step": step})
+        return type(kind.__name__, (kind,), {"step": step, "__module__": kind.__module__})
 
     def ends(self):
         """How a training ends that does not reach its end; `rank` -1: all ranks."""

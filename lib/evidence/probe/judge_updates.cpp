@@ -30,7 +30,7 @@ std::vector<Subject> subjects(const Moment& now, const Run& run, std::set<std::s
     if (!after || run.replicas.contains({now.number, "param/" + parameter})) continue;
     const auto rule = rule_of(*group);
     if (!rule) {
-      unknown.insert(group->optimizer);
+      unknown.insert(rule_name(*group));
       continue;
     }
     const auto tensor = [&](const Tensors* tensors, const std::string& place) {
@@ -358,7 +358,8 @@ void judge_updates(const Run& run, Tally& tally, const Moment& now) {
       }
       continue;
     }
-    if (rule.kind == Kind::adam && (!s.first || !s.second || s.count == 0)) {
+    const bool moments = rule.kind != Kind::sgd || rule.momentum != 0;
+    if ((moments && !s.first) || (rule.kind == Kind::adam && (!s.second || s.count == 0))) {
       ++without;
       continue;
     }

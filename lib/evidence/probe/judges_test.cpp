@@ -81,6 +81,26 @@ TEST_CASE("judges: a kernel may take 1 - beta in float32, and keep its moments i
   CHECK(judged(twice, judge_moments).broken() == 1);
 }
 
+TEST_CASE("judges: an optimizer of another package, or with an option that is not known, has no rule") {
+  const auto told = [](const std::string& optimizer, std::map<std::string, Option> options) {
+    options["lr"] = number(0.1), options["betas"] = {{0.9, 0.999}, ""};
+    const Group group{std::move(options), {"w"}, optimizer};
+    const auto rule = rule_of(group);
+    return rule ? rule->decoupled ? "decoupled" : "coupled" : rule_name(group);
+  };
+  const auto text = [](const std::string& value) { return Option{{}, value}; };
+  CHECK(told("AdamW", {{"amsgrad", text("false")}, {"foreach", text("null")}}) == "decoupled");
+  CHECK(told("Adam", {}) == "coupled");
+  CHECK(told("AdamW", {{"package", text("optimi")}}) == "optimi.AdamW");
+  CHECK(told("Lion", {{"package", text("__main__")}}) == "__main__.Lion");
+  CHECK(told("FusedAdam", {{"package", text("deepspeed")}, {"bias_correction", text("true")}}) == "decoupled");
+  CHECK(told("FusedAdam", {{"bias_correction", text("false")}}) == "FusedAdam with bias_correction");
+  CHECK(told("FusedAdam", {{"decoupled_weight_decay", text("false")}}) == "coupled");
+  CHECK(told("AdamW", {{"cautious", text("true")}}) == "AdamW with cautious");
+  CHECK(told("AdamW", {{"cautious", text("false")}, {"alpha", number(0)}}) == "decoupled");
+  CHECK(told("AdamW", {{"lr_scale", number(0.5)}, {"tags", text(R"(["lr_scale"])")}}) == "decoupled");
+}
+
 TEST_CASE("judges: Muon's directions are not clipped") {
   Made made = muon("direction", times(0.4, kB), times(-0.04, kB));
   const double size = std::sqrt(made.step.tensors.find("direction/w")->squares);

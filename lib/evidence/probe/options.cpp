@@ -14,7 +14,8 @@ namespace {
 using compare::Verdict;
 
 /// How an update is computed, and what a framework calls a group: what it computes is compared itself.
-const std::set<std::string> kWays{"foreach", "fused", "capturable", "differentiable", "name", "is_expert_parallel"};
+const std::set<std::string> kWays{"foreach", "fused", "capturable", "differentiable", "name", "is_expert_parallel",
+                                  "package", "tags"};
 
 constexpr double kNear = 1e-6;  // relative: a rate that two schedules compute in other orders
 

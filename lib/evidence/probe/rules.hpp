@@ -16,8 +16,11 @@ struct Rule {
   bool decoupled = true, amsgrad = false, maximize = false, nesterov = false;
 };
 
-/// The rule of a group; nothing if its class is not known.
+/// The rule of a group; nothing if its class, the package that has it, or an option of it is not known.
 std::optional<Rule> rule_of(const Group& group);
+
+/// The class for a message: "optimi.AdamW", "FusedAdam with bias_correction".
+std::string rule_name(const Group& group);
 
 /// The number of an option; `otherwise` if the group has none.
 double number_of(const Group& group, const std::string& key, double otherwise);

@@ -199,7 +199,7 @@ class Layout(Hooks):
 
     def options(self, optimizer):
         """Of each group the options, whatever they are, and the names of its parameters."""
-        return [{**{key: _plain(value) for key, value in group.items() if key not in ("params", "step")}, "optimizer": type(keeper(optimizer)).__name__,
+        return [{**{key: _plain(value) for key, value in group.items() if key not in ("params", "step")}, **_kind(keeper(optimizer), group),
                  "params": [name for p in group["params"] for name in self.called(p)]}
                 for group in optimizer.param_groups if group["params"]]
 
@@ -402,6 +402,19 @@ def _number(held):
     """The number of steps that a state or a group counts; None: it has none."""
     step = held.get("step") if isinstance(held, dict) else None
     return step if isinstance(step, (int, float)) or (torch.is_tensor(step) and step.numel() == 1) else None
+
+
+def _kind(optimizer, group):
+    """The class; its package where that is not torch; tags: what a training added to the options of the class."""
+    found, package = {"optimizer": type(optimizer).__name__}, type(optimizer).__module__.partition(".")[0]
+    if package != "torch":
+        found["package"] = package
+    tags = sorted(str(key) for key in set(group).difference(getattr(optimizer, "defaults", ()), ("params", "step", "initial_lr")))
+    if tags:
+        found["tags"] = tags
+    if "decoupled_weight_decay" not in group and getattr(optimizer, "adam_w_mode", True) in (False, 0):  # DeepSpeed, apex
+        found["decoupled_weight_decay"] = False
+    return found
 
 
 def _plain(value):

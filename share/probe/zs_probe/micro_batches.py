@@ -29,6 +29,10 @@ class MicroBatches:
         """The micro-batch under way."""
         return self._numbers.get(root, 0) if root is not None else max(self._numbers.values(), default=0)
 
+    def progress(self):
+        """Another one behind each gradient of a backward."""
+        return sum(self._numbers.values()), sum(map(len, self._seen.values()))
+
     def give(self, names):
         """As an optimizer gets these gradients."""
         self.given |= names

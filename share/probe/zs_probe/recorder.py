@@ -175,7 +175,7 @@ class Recorder:
             return
         ids = None if parameters is None else {id(p) for p in parameters}
         if float(norm_type) == 2 and (ids is None or all(id(p) in ids for p in self.layout.moved() if p.grad is not None)):
-            seen = sum(self._micro.values()), sum(map(len, self._fired.values()))  # another one: backward has added to them
+            seen = self.micro.progress()  # another one: backward has added to them
             again = self._clipped is not None and self._clipped[0] == seen
             self._clipped = seen, min(bound, self._clipped[1]) if again else bound
             if not again:

@@ -23,7 +23,8 @@ batch     of each micro-batch the digest of each sample.
 targets   of each micro-batch how many labels the loss counts, those that are not -100; null where the model gets no labels.
 scalars   norm, clip, loss_scale, accumulation; clip_value: the bound of each element; clips: how often a part of the gradients was clipped, or by another norm; dropped: micro-batches, the first of them, whose gradients were set to zero before an optimizer took them; norm_squares: this rank's share of the norm's square, where the ranks have not joined it.
 groups    of each group of each optimizer its options, whatever their type, before the update; with "params", the names of
-          its parameters, and "optimizer", the name of its class.
+          its parameters, "optimizer", the name of its class, "package" where it is not torch's, and "tags", the names of what
+          the training added to the options of the class.
 schedules of each optimizer the classes of its schedules of torch, joined by " with ", how often they have moved ("count"), before the
           update the "rates" of the groups and what a formula, or the last move, says of them, or null.
 counters  {"5": [names]}: the number of steps that an optimizer's state counts, after the update.

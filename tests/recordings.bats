@@ -361,3 +361,72 @@ END
   assert_line "verdict: consistent"
   assert_line --regexp "^holds: .*gradient 12, norm 3"
 }
+
+@test "zs_probe numbers the updates of a DeepSpeed engine, and not those that it skips" {
+  warm_python
+  cat >train.py <<'END'
+import sys, types, torch
+from zs_probe import boot
+
+comm = types.SimpleNamespace()
+comm.comm = comm
+sys.modules.update({"deepspeed": types.SimpleNamespace(__version__="0", comm=comm), "deepspeed.comm": comm, "deepspeed.comm.comm": comm})
+
+
+class WarmupLR:
+    __module__, last_batch_iteration = "deepspeed.runtime.lr_schedules", 0
+
+
+class FP16_UnfusedOptimizer:
+    def __init__(self, parameters):
+        self.fp16_groups, self.fp32_groups = [parameters], [[p.detach().clone() for p in parameters]]
+        self.optimizer = torch.optim.AdamW(self.fp32_groups[0], lr=0.01)
+
+    def step(self):
+        for p, master in zip(self.fp16_groups[0], self.fp32_groups[0]):
+            master.grad, p.grad = p.grad, None
+        if self.overflow:
+            return
+        self.optimizer.step()
+        for p, master in zip(self.fp16_groups[0], self.fp32_groups[0]):
+            p.data.copy_(master)
+
+
+class DeepSpeedEngine:
+    """What zs_probe asks an engine of stage 0."""
+
+    global_steps = skipped_steps = global_rank = 0
+
+    def __init__(self, module):
+        boot.inside[0] += 1
+        self.module, self.optimizer, self.lr_scheduler = module, FP16_UnfusedOptimizer(list(module.parameters())), WarmupLR()
+        boot.inside[0] -= 1
+        boot._engine(self)
+
+    def backward(self, loss):
+        loss.backward()
+
+    def step(self, overflow):
+        self.optimizer.overflow = overflow
+        self.optimizer.step()
+        self.global_steps += 1
+        if overflow:
+            self.skipped_steps += 1
+        else:
+            self.lr_scheduler.last_batch_iteration += 1
+
+    zero_optimization_stage = gradient_clipping = scheduler_params = scheduler_name = lambda self: 0
+    gradient_accumulation_steps = lambda self: 1
+
+
+engine = DeepSpeedEngine(torch.nn.Linear(8, 4))
+for overflow in (True, False, False, True, True, False):
+    engine.backward(engine.module(torch.randn(5, 8)).square().mean())
+    engine.step(overflow)
+END
+  export PYTHONPATH=$ROOT/share/probe
+  ZS_PROBE=one "$PYTHON" -m zs_probe train.py
+  run -0 zs-verify one
+  [[ $output == *"verdict: consistent"*"counter 6, rate 9"*"steps_checked: 3"* ]] || complain "$output"
+  verdict
+}

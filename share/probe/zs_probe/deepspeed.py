@@ -79,7 +79,8 @@ class _Engine:
         return self._known
 
     def counter(self):
-        return int(self.engine.global_steps)
+        """Updates that were made: the engine counts those that it skipped, too."""
+        return int(self.engine.global_steps) - int(self.engine.skipped_steps)
 
     def scalars(self):
         zero = self.engine.optimizer
@@ -328,9 +329,6 @@ class Zero(_Engine, FlatLayout):
             for p in group:  # Muon keeps those of whole parameters, one after another
                 yield f"state.momentum_buffer/{self._known[id(p)]}", momentum[at:at + p.numel()], self._parts[id(p)]
                 at += p.numel()
-
-    def steps_before(self):
-        return int(self.engine.global_steps)
 
     def options(self, optimizer):
         return Layout.options(self, optimizer)

@@ -108,7 +108,7 @@ def of_engine(engine, optimizer):
     low, high = {"OneCycle": ("cycle_min_lr", "cycle_max_lr")}.get(name, ("warmup_min_lr", "warmup_max_lr"))
     formula = [_between(settings.get(low, 0), settings.get(high, rate), i, ratio(name, moved, settings))
                for i, rate in enumerate(begun)] if ratio and engine.scheduler_name() == name else None
-    return [{"name": name, "count": moved + int(getattr(engine, "skipped_steps", 0)), "rates": [float(group["lr"]) for group in groups],
+    return [{"name": name, "count": moved, "rates": [float(group["lr"]) for group in groups],
              "formula": formula if formula and all(rate is not None for rate in formula) else None}]
 
 

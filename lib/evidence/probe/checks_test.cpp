@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <filesystem>
 #include <functional>
 #include <random>
 
@@ -180,6 +181,17 @@ TEST_CASE("checks: a healthy recording is consistent, also one in bfloat16 with 
       CHECK_MESSAGE(line(answer, "holds").find(name) != std::string::npos, name);
     CHECK((line(answer, "holds").find("masters") != std::string::npos) == copies);
   }
+}
+
+TEST_CASE("checks: a generator may draw a sample twice") {
+  Fault drawn;
+  drawn.row = [](std::int64_t, int, StepOf& row) { row.batch = {{7, 8}, {7, 9}}; };
+  const TemporaryFolder folder;
+  train(folder.path(), drawn);
+  CHECK(line(check(folder.path()), "headline").starts_with("step 1: batch: "));
+  std::filesystem::create_directory(folder.file("rollout"));
+  CHECK(line(check(folder.path()), "verdict") == "consistent");
+  CHECK(line(check(folder.path()), "note samples").starts_with("a generator drew the samples"));
 }
 
 TEST_CASE("checks: a recording that does not end well decides nothing") {

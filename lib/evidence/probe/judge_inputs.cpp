@@ -62,6 +62,14 @@ void judge_finite(const Run& run, Tally& tally, const Moment& now) {
   judge_finite_of_start(run, tally, now.number, now.step.tensors);
 }
 
+/// A policy draws the same completion twice, in a step and in later ones.
+void SampleJudge::repeated(const Breach& found) {
+  if (run_.drawn)
+    tally_.note("a generator drew the samples, and may draw one again: samples that are the same are not checked");
+  else
+    tally_.breach(found);
+}
+
 void SampleJudge::step(const Moment& now) {
   std::map<std::string, std::pair<int, std::size_t>> here;
   std::map<std::vector<std::string>, std::pair<int, std::size_t>> whole;
@@ -80,9 +88,9 @@ void SampleJudge::step(const Moment& now) {
       const auto [known, added] = whole.try_emplace(batch[micro], rank, micro);
       if (!added) {
         if (again && known->second.first == rank) continue;
-        tally_.breach({now.number, "batch",
-                       mine + " has the samples of micro-batch " + std::to_string(known->second.second + 1) +
-                           " of rank " + std::to_string(known->second.first)});
+        repeated({now.number, "batch",
+                  mine + " has the samples of micro-batch " + std::to_string(known->second.second + 1) + " of rank " +
+                      std::to_string(known->second.first)});
         continue;
       }
       std::set<std::string> told;
@@ -95,9 +103,9 @@ void SampleJudge::step(const Moment& now) {
         samples.insert(sample);
         const auto [first, fresh] = here.try_emplace(sample, rank, micro);
         if (!fresh && !grouped && !(again && first->second.first == rank) && told.insert(sample).second)
-          tally_.breach({now.number, "batch",
-                         "a sample of " + mine + " is also in micro-batch " + std::to_string(first->second.second + 1) +
-                             " of rank " + std::to_string(first->second.first)});
+          repeated({now.number, "batch",
+                    "a sample of " + mine + " is also in micro-batch " + std::to_string(first->second.second + 1) +
+                        " of rank " + std::to_string(first->second.first)});
       }
       tally_.holds();
     }
@@ -133,7 +141,7 @@ void SampleJudge::settle(bool ended) {
                   [&](std::size_t run) { return run == runs_[0]; }))
     tally_.note("each batch is read in " + std::to_string(runs_[0]) + " steps that follow one another");
   else
-    std::ranges::for_each(again_, [&](const Breach& one) { tally_.breach(one); });
+    std::ranges::for_each(again_, [&](const Breach& one) { repeated(one); });
   again_.clear();
 }
 

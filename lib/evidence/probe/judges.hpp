@@ -33,6 +33,7 @@ class SampleJudge : public Judge {
     std::int64_t like;         ///< the earlier step with the same samples, or 0
   };
   std::map<std::string, std::int64_t> seen_;  // the last step that read a sample
+  void repeated(const Breach& found);
   void settle(bool ended);
   std::map<std::set<std::string>, std::int64_t> batches_;
   std::set<std::string> last_;     // the last step's samples

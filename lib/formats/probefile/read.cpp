@@ -105,6 +105,7 @@ class Growing::Reader {
     if (std::exchange(settled_, true)) return;
     std::vector<RankFile> files;
     for (auto& [rank, file] : files_) files.push_back(file.seen);
+    join_.settle();
     check(run_, files, after_);
   }
 

@@ -109,6 +109,7 @@ struct Run {
   std::map<std::string, std::vector<std::string>> ties;  ///< the other names of a tied parameter
   std::set<std::string> frozen, loose;                   ///< loose: trained parameters that no optimizer moves
   std::map<std::string, std::int64_t> axes;              ///< of parallelism, of rank 0: the number of ranks
+  bool drawn = false;                                    ///< a generator made the samples: reinforcement learning
   int ranks = 0;
   std::int64_t end = -1;  ///< steps made; -1: some rank has no end
   std::string torch, layout, framework;

@@ -225,7 +225,8 @@ void Join::add(Tensors& into, const TensorRow& row, int rank, const std::string&
     for (int other = 0; other < rank; ++other) apart |= into.find(mine + std::to_string(other)) != nullptr;
     if (apart) name = mine + std::to_string(rank);
   }
-  Tensor& tensor = into.at(name);
+  Tensor& joined = into.at(name);
+  Tensor& tensor = is_copy(joined, piece, row) ? copies_[{current_, name}][stage_of(rank)] : joined;
   if (tensor.dtype.empty()) tensor.dtype = row.dtype, tensor.total = row.total, tensor.shape = row.shape;
   if (tensor.total != row.total || tensor.dtype != row.dtype || tensor.shape != row.shape)
     throw Error(what + " has another size, shape or type on another rank");
@@ -266,6 +267,52 @@ void Join::add(Tensors& into, const TensorRow& row, int rank, const std::string&
   if (row.elements) place_elements(tensor, row);
   if (tensor.held > tensor.total) throw Error(what + ": its parts overlap");
   tensor.pieces.push_back(std::move(piece));
+  compare_copies(joined, name, what);
+}
+
+/// The stage of a pipeline that a rank is in.
+std::int64_t Join::stage_of(int rank) const {
+  for (const char* const name : {"pipeline", "pp"}) {
+    const auto& axes = run_.heads.at(rank).back().axes;
+    if (const auto axis = axes.find(name); axis != axes.end()) return axis->second[1];
+  }
+  return 0;
+}
+
+/// Whether a part belongs to a copy that another stage than that of the first part cuts by itself: of a tied parameter.
+bool Join::is_copy(const Tensor& joined, const Tensor::Piece& piece, const TensorRow& row) const {
+  if (current_ == 0 || joined.pieces.empty() || !piece.contiguous) return false;
+  const Tensor::Piece& first = joined.pieces.front();
+  return first.contiguous && (first.count < row.total || piece.count < row.total) &&
+         stage_of(first.rank) != stage_of(piece.rank);
+}
+
+/// Compares the copies whose parts are all there.
+void Join::compare_copies(Tensor& joined, const std::string& name, const std::string& what) {
+  const auto copies = copies_.find({current_, name});
+  if (copies == copies_.end() || !joined.whole()) return;
+  std::erase_if(copies->second, [&](const auto& one) {
+    const Tensor& copy = one.second;
+    if (!copy.whole()) return false;
+    if (copy.same(joined)) {
+      joined.copies += static_cast<int>(copy.pieces.size());
+      return true;
+    }
+    const int first = joined.pieces.front().rank, second = copy.pieces.front().rank;
+    run_.replicas[{current_, name}] = {first, second, copy.sketch};
+    run_.faults.push_back(what + " differs between rank " + std::to_string(first) + " and rank " +
+                          std::to_string(second));
+    return true;
+  });
+}
+
+void Join::settle() {
+  for (const auto& [key, copies] : copies_) {
+    for (const auto& [stage, copy] : copies)
+      run_.faults.push_back((key.first > 0 ? "step " + to_text(key.first) : "start") + ": of " + key.second + " " +
+                            to_text(copy.held) + " of " + to_text(copy.total) + " elements are there in stage " +
+                            to_text(stage));
+  }
 }
 
 void Join::complete(std::int64_t number, Step& step) {

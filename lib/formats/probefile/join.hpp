@@ -2,7 +2,9 @@
 // Joins the rows of a recording's ranks. What ranks repeat is compared, never overwritten.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "probefile/run.hpp"
 
@@ -18,11 +20,16 @@ class Join {
   void step(Step& step, StepRow row, int rank);
   /// Compares what the ranks of a complete step repeat; adds what they hold together.
   void complete(std::int64_t number, Step& step);
+  /// Adds the faults of what no rank completes any more.
+  void settle();
 
  private:
   void tensors(Tensors& into, const std::vector<TensorRow>& rows, int rank, const std::string& values,
                const std::string& where);
   void add(Tensors& into, const TensorRow& row, int rank, const std::string& values, const std::string& where);
+  std::int64_t stage_of(int rank) const;
+  bool is_copy(const Tensor& joined, const Tensor::Piece& piece, const TensorRow& row) const;
+  void compare_copies(Tensor& joined, const std::string& name, const std::string& what);
   void output(Tensors& into, const TensorRow& row, int rank, const std::string& where);
   /// Ranks repeat one thing and differ.
   void differ(std::int64_t number, Step& step, const std::string& what);
@@ -32,6 +39,8 @@ class Join {
   Run& run_;
   std::string folder_;
   std::int64_t current_ = 0;  ///< the step under way, or -1 - start, for replicas; 0: a micro-batch
+  /// Of a step or start, and a tensor: what other stages hold of it, until it is compared.
+  std::map<std::pair<std::int64_t, std::string>, std::map<std::int64_t, Tensor>> copies_;
 };
 
 }  // namespace zs::probefile

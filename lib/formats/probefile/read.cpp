@@ -160,6 +160,7 @@ class Growing::Reader {
   void foreign() {
     for (const fs::path& entry : entries_of(folder_)) {
       const std::string name = entry.filename().string();
+      run_.drawn |= name == "rollout";
       if (!name.starts_with("rank-")) continue;
       if (name.ends_with(".refused") && refused_.insert(name).second)
         run_.unseen.push_back("another training that began in " + folder_ + " (" + name +

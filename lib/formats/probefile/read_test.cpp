@@ -69,6 +69,43 @@ TEST_CASE("probefile: an axis has one size, and each rank a place of its own") {
   CHECK(says(told(two, R"({"data": [3, 1], "tensor": [1, 0]})"), "says 3 data ranks, a rank before 2"));
 }
 
+TEST_CASE("probefile: a tied parameter that two stages cut each by itself is one tensor, and its copies are compared") {
+  struct Part {
+    int begin, count, digest;
+  };
+  const auto recorded = [](const std::vector<Part>& parts) {
+    const TemporaryFolder folder;
+    for (int rank = 0; rank < 4; ++rank) {
+      const std::string place = std::to_string(rank);
+      std::string text = head(rank, 4), made = step(1), last = end(1, 1);
+      text.replace(text.find("\"unseen\""), 0,
+                   R"("axes": {"data": [2, )" + std::to_string(rank % 2) + R"(], "pipeline": [2, )" +
+                       std::to_string(rank / 2) + "]}, ");
+      last.replace(last.find("\"rank\": 0"), 9, "\"rank\": " + place);
+      const auto& [begin, count, digest] = parts[static_cast<std::size_t>(rank)];
+      if (count > 0)
+        made.replace(
+            made.find("\"tensors\": []"), 13,
+            R"("tensors": [{"name": "param/w", "dtype": "F32", "of": 9, "shape": [9], "squares": 0, "begin": )" +
+                std::to_string(begin) + R"(, "count": )" + std::to_string(count) + R"(, "digest": "000000000000000)" +
+                std::to_string(digest) + R"(", "sketch": ")" + std::string(86, 'A') + R"(=="}])");
+      write_file(folder.file("rank-" + place + ".jsonl"), text + kBegun + made + last);
+    }
+    return read(folder.path());
+  };
+  const Run same = recorded({{0, 6, 3}, {6, 3, 4}, {0, 2, 1}, {2, 7, 6}});
+  CHECK(same.faults.empty());
+  CHECK(same.steps.at(1).tensors.find("param/w")->copies == 2);
+  CHECK(same.steps.at(1).tensors.find("param/w")->digest == 7);
+  CHECK(recorded({{0, 9, 7}, {0, 0, 0}, {0, 2, 1}, {2, 7, 6}}).faults.empty());
+  const Run other = recorded({{0, 6, 3}, {6, 3, 4}, {0, 2, 1}, {2, 7, 5}});
+  CHECK(says(other.faults, "step 1: param/w differs between rank 0 and rank 2"));
+  CHECK(other.replicas.contains({1, "param/w"}));
+  CHECK(says(recorded({{0, 6, 3}, {6, 3, 4}, {0, 2, 1}, {0, 0, 0}}).faults,
+             "step 1: of param/w 2 of 9 elements are there in stage 1"));
+  CHECK_THROWS_WITH_AS(recorded({{0, 6, 3}, {5, 4, 4}, {0, 2, 1}, {2, 7, 6}}), doctest::Contains("overlap"), Error);
+}
+
 TEST_CASE("probefile: a norm whose ranks have a share each is joined, in whatever order they are read") {
   const TemporaryFolder folder;
   const char* const shares[] = {"9", "16", "144"};

@@ -89,6 +89,16 @@ void Causes::micro_batches(const Run& run, const Step& step) {
   if (!known) add(run.ranks > 1 ? "accumulation" : "micro-batches", count);
 }
 
+void Causes::scale(const Step& step) {
+  if (const auto scale = step.scalars.find("loss_scale"); scale != step.scalars.end()) add("loss scale", scale->second);
+}
+
+void Causes::next_scale(const Step& step) {
+  const auto scale = step.scalars.find("loss_scale"), after = step.scalars.find("loss_scale_after");
+  if (scale != step.scalars.end() && after != step.scalars.end() && scale->second > 0)
+    add("loss scale after this step over that before", after->second / scale->second);
+}
+
 double Causes::clipping(const Step& step) {
   const auto bound = step.scalars.find("clip"), told = step.scalars.find("norm");
   if (bound == step.scalars.end() || told == step.scalars.end() || !(bound->second > 0)) return 1;
@@ -115,17 +125,12 @@ Constants causes_of(const std::vector<std::string>& parameters, double factor, c
     if (mine.squares > 0 && other->squares > 0 && distance(other->sketch, mine.sketch) < moved / 4) return {};
   }
   Causes found;
-  for (const Side* side : {&b, &a}) {  // gradients of one scale that are divided by the next
-    const auto scale = side->step.scalars.find("loss_scale"), after = side->step.scalars.find("loss_scale_after");
-    if (scale != side->step.scalars.end() && after != side->step.scalars.end() && scale->second > 0)
-      found.add("loss scale after this step over that before", after->second / scale->second);
-  }
+  for (const Side* side : {&b, &a}) found.next_scale(side->step);
   const bool reduced = !before_reduction(parameters, factor, a, b);
   for (const Side* side : {&b, &a}) {
     found.ranks(side->run, side->step, reduced);
     found.micro_batches(side->run, side->step);
-    const auto scale = side->step.scalars.find("loss_scale");
-    if (scale != side->step.scalars.end()) found.add("loss scale", scale->second);
+    found.scale(side->step);
   }
   double over[2] = {1, 1};
   for (const Side* side : {&a, &b}) over[side == &b] = found.clipping(side->step);

@@ -23,6 +23,9 @@ class Causes {
   void ranks(const Run& run, const Step& step, bool reduced = true);
   /// The number of its micro-batches.
   void micro_batches(const Run& run, const Step& step);
+  void scale(const Step& step);
+  /// The factor of gradients of one loss scale that are divided by the next, which this step's update leaves.
+  void next_scale(const Step& step);
   /// The norm over the bound of clipping. Returns it; 1 where nothing is clipped.
   double clipping(const Step& step);
   const Constants& all() const { return known_; }

@@ -454,14 +454,18 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
       continue;
     }
     Causes causes;
-    if (others == 0) causes.ranks(run, now.step), causes.micro_batches(run, now.step), causes.clipping(now.step);
+    const double apart_by = relative[i] / wanted;
+    const auto told = [&] { return factor_text(apart_by, causes.all(), std::max(one.bound, 1e-3)); };
+    if (others == 0) causes.next_scale(now.step);
+    if (others == 0 && !told().ends_with(')'))  // else this step alone has the cause
+      causes.ranks(run, now.step), causes.micro_batches(run, now.step), causes.scale(now.step),
+          causes.clipping(now.step);
     tally.breach({now.number, "grad/" + one.parameter,
-                  factor_text(relative[i] / wanted, causes.all(), std::max(one.bound, 1e-3)) +
-                      " of the mean of its micro-batches' gradients" + (wanted == 1 ? "" : ", clipped") +
+                  told() + " of the mean of its micro-batches' gradients" + (wanted == 1 ? "" : ", clipped") +
                       (others == 0 ? ""
                                    : ", and " + to_text(others) +
                                          (others == 1 ? " other gradient is" : " other gradients are") + " not"),
-                  std::fabs(relative[i] / wanted - 1), one.bound});
+                  std::fabs(apart_by - 1), one.bound});
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "probe/judges.hpp"
 #include "probe/options.hpp"
 
@@ -81,20 +82,34 @@ void judge_found(const Run& run, Tally& tally, const Moment& now) {
     any = true;
     const std::string parameter = parameter_of(name), place = (copy ? "model/" : "param/") + parameter;
     const Tensor* const left = now.before->tensors.find(place);
+    if (left && left->digest == found.digest && left->total == found.total && found.whole()) {  // cut otherwise
+      tally.holds();
+      continue;
+    }
     std::string relation =
         "forward computes with other values than the update of step " + to_text(now.number - 1) + " left";
     double by = 1;
-    if (left && left->sketch.size() == found.sketch.size()) {
+    const Tensor* const older =
+        run.steps.contains(now.number - 2) ? run.steps.at(now.number - 2).tensors.find(place) : nullptr;
+    const bool stale =
+        older && (older->digest == found.digest || std::ranges::all_of(found.pieces, [&](const auto& piece) {
+                    return std::ranges::any_of(older->pieces, [&](const auto& old) {
+                      return old.key == piece.key && old.digest == piece.digest;
+                    });
+                  }));
+    if (!found.whole()) {  // a part that is as the update left it is not written
+      std::set<std::string> ranks;
+      for (const Tensor::Piece& piece : found.pieces) ranks.insert(std::to_string(piece.rank));
+      relation += ", on rank " + joined(ranks, " and ");
+    } else if (left && left->sketch.size() == found.sketch.size()) {
       const Fit one = fit({left->sketch}, found.sketch);
       by = distance(left->sketch, found.sketch);
       if (one.residual < 1e-4 && std::fabs(one.weights[0] - 1) > 1e-6)
         relation += ": " + factor_text(one.weights[0], {}, 1e-4);
       else
         relation += pruned(*left, found);
-      const Tensor* const older =
-          run.steps.contains(now.number - 2) ? run.steps.at(now.number - 2).tensors.find(place) : nullptr;
-      if (older && older->digest == found.digest) relation += ": those of the step before, it is stale";
     }
+    if (stale) relation += ": those of the step before, it is stale";
     const auto replica = run.replicas.find({now.number, name});
     if (replica != run.replicas.end()) relation += "; " + replica_text(replica->second);
     tally.breach({now.number, name, relation, by, 0});

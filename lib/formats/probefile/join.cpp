@@ -330,7 +330,7 @@ void Join::complete(std::int64_t number, Step& step) {
   scalars(number, step);
   groups(number, step);
   for (const auto& [name, tensor] : step.tensors.all()) {
-    if (!tensor.whole())
+    if (!tensor.whole() && !name.starts_with("begin"))  // of which a rank writes what has changed
       run_.faults.push_back("step " + to_text(number) + ": of " + name + " " + to_text(tensor.held) + " of " +
                             to_text(tensor.total) + " elements are there");
   }

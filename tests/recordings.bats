@@ -362,7 +362,7 @@ END
   assert_line --regexp "^holds: .*gradient 12, norm 3"
 }
 
-@test "zs_probe numbers the updates of a DeepSpeed engine, and not those that it skips" {
+@test "zs_probe numbers the updates of a DeepSpeed engine, and not those that it skips; a second engine is said" {
   warm_python
   cat >train.py <<'END'
 import sys, types, torch
@@ -419,14 +419,19 @@ class DeepSpeedEngine:
     gradient_accumulation_steps = lambda self: 1
 
 
-engine = DeepSpeedEngine(torch.nn.Linear(8, 4))
+engines = [DeepSpeedEngine(torch.nn.Linear(8, 4)) for _ in sys.argv[1:]]
 for overflow in (True, False, False, True, True, False):
-    engine.backward(engine.module(torch.randn(5, 8)).square().mean())
-    engine.step(overflow)
+    for engine in engines:
+        engine.backward(engine.module(torch.randn(5, 8)).square().mean())
+        engine.step(overflow)
 END
   export PYTHONPATH=$ROOT/share/probe
-  ZS_PROBE=one "$PYTHON" -m zs_probe train.py
+  ZS_PROBE=one "$PYTHON" -m zs_probe train.py actor
   run -0 zs-verify one
   [[ $output == *"verdict: consistent"*"counter 6, rate 9"*"steps_checked: 3"* ]] || complain "$output"
+  ZS_PROBE=two "$PYTHON" -m zs_probe train.py actor critic
+  run -3 zs-verify two
+  [[ $output == *"not recorded: another optimizer (AdamW), of another model, is not recorded"* ]] || complain "$output"
+  [ ! -e two/rank-0.refused ]
   verdict
 }

@@ -211,6 +211,10 @@ def _within(made):
 
 def _engine(engine):
     from . import attaching
+    inner = getattr(engine.optimizer, "optimizer", engine.optimizer)
+    if hasattr(inner, "param_groups") and attaching.recorders and not attaching.of_model(engine.module.parameters()):
+        _unrecorded(inner, "of another model")
+        return
     attaching.of_engine(engine)
 
 

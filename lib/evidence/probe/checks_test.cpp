@@ -273,17 +273,19 @@ TEST_CASE("checks: a planted fault is inconsistent, and named") {
       [&](std::int64_t step, int rank, StepOf& row) {
         if (at(step) && rank == 1) row.groups[0]["lr"] = 2 * kRate;
       };
-  Fault& next_scale =
-      add("the loss scale of the next step",
-          "step 2: gradient of w and 1 more: x 1/2 (1 / loss scale after this step over that before) of");
-  next_scale.gradients = [&](std::int64_t step, auto& gradients) {
-    for (auto& [name, gradient] : gradients) {
-      for (float& x : gradient) x /= at(step) ? 512 : 1;
-    }
-  };
-  next_scale.row = [&](std::int64_t step, int, StepOf& row) {
-    if (at(step)) row.scalars.insert(row.scalars.end(), {{"loss_scale", 256}, {"loss_scale_after", 512}});
-  };
+  for (const double norm : {0.3, 3.7}) {  // that is told: of gradients that are not clipped, or would have been
+    Fault& fault = add("the loss scale of the next step",
+                       "step 2: gradient of w and 1 more: x 1/2 (1 / loss scale after this step over that before) of "
+                       "the mean of its micro-batches' gradients");
+    fault.gradients = [&](std::int64_t step, auto& gradients) {
+      for (auto& [name, gradient] : gradients) {
+        for (float& x : gradient) x /= at(step) ? 512 : 1;
+      }
+    };
+    fault.row = [&, norm](std::int64_t step, int, StepOf& row) {
+      if (at(step)) row.scalars = {{"norm", norm}, {"clip", kClip}, {"loss_scale", 256}, {"loss_scale_after", 512}};
+    };
+  }
   add("a loss that is a sum",
       "step 2: loss: 3 is not their mean of the micro-batches' losses, as before, but their mean times the ranks or "
       "their sum")

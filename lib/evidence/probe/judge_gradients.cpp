@@ -454,14 +454,17 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
       continue;
     }
     Causes causes;
-    const double apart_by = relative[i] / wanted;
-    const auto told = [&] { return factor_text(apart_by, causes.all(), std::max(one.bound, 1e-3)); };
+    const double clipped_by = relative[i] / wanted;
+    const auto told = [&](double factor) { return factor_text(factor, causes.all(), std::max(one.bound, 1e-3)); };
+    const auto explains = [&](double factor) { return told(factor).ends_with(')'); };
     if (others == 0) causes.next_scale(now.step);
-    if (others == 0 && !told().ends_with(')'))  // else this step alone has the cause
+    if (others == 0 && !explains(clipped_by) && !explains(relative[i]))  // else this step alone has the cause
       causes.ranks(run, now.step), causes.micro_batches(run, now.step), causes.scale(now.step),
           causes.clipping(now.step);
+    const bool unclipped = wanted == 1 || (explains(relative[i]) && !explains(clipped_by));
+    const double apart_by = unclipped ? relative[i] : clipped_by;
     tally.breach({now.number, "grad/" + one.parameter,
-                  told() + " of the mean of its micro-batches' gradients" + (wanted == 1 ? "" : ", clipped") +
+                  told(apart_by) + " of the mean of its micro-batches' gradients" + (unclipped ? "" : ", clipped") +
                       (others == 0 ? ""
                                    : ", and " + to_text(others) +
                                          (others == 1 ? " other gradient is" : " other gradients are") + " not"),

@@ -48,3 +48,8 @@ class MicroBatches:
 
     def scalars(self):
         return {"dropped": self._dropped} if self._dropped else {}
+
+
+def parameters_of(owner):
+    """Of a module, or of an optimizer."""
+    return owner.parameters() if hasattr(owner, "parameters") else [p for group in owner.param_groups for p in group["params"]]

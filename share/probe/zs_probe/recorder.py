@@ -9,7 +9,7 @@ from .boot import how_it_ends, inside
 from .cost import Cost
 from .environment import environment, loop
 from .hooks import tensors_in
-from .micro_batches import MicroBatches
+from .micro_batches import MicroBatches, parameters_of
 from .part import is_dtensor, whole
 from .say import guarded, say, unseen
 from .sketch import perturb, samples
@@ -36,7 +36,7 @@ class Recorder:
         self.step, self._offset, self._counted, self._writer, self._off, self._pid = 0, None, None, None, False, os.getpid()
         self._loss, self._losses, self._scalars, self._batch, self._targets = None, [], {}, [], []
         self._locals, self._waiting, self.micro, self._called = [], {}, MicroBatches(), False
-        self._clipped = None  # what was seen of the gradients that were clipped, and the smallest bound
+        self._clipped = None  # the progress of micro at which gradients were clipped, and the smallest bound
         self._changing = set()  # keys of groups whose gradients are copied in their hooks
         self._outputs, self._inside, self._perturbed = [], False, False
         self._rows, self._kept, self._groups, self._schedules, self._open, self._stepped = [], {}, [], [], False, set()
@@ -144,7 +144,7 @@ class Recorder:
     def zeroed(self, owner):
         """Before a module's or an optimizer's gradients are set to zero: those that no optimizer has taken are dropped."""
         if self.micro.waiting:
-            self.micro.drop({name for p in _parameters(owner) for name in self.layout.called(p)})
+            self.micro.drop({name for p in parameters_of(owner) for name in self.layout.called(p)})
 
     @guarded
     def scaled(self, optimizer, made):
@@ -178,8 +178,7 @@ class Recorder:
             seen = self.micro.progress()  # another one: backward has added to them
             again = self._clipped is not None and self._clipped[0] == seen
             self._clipped = seen, min(bound, self._clipped[1]) if again else bound
-            if not again:
-                self.scalar("norm", norm)
+            self.scalar("norm", None if again else norm)
             self.scalar("clip", self._clipped[1])
         else:
             self._scalars["clips"] = self._scalars.get("clips", 0) + 1
@@ -216,7 +215,7 @@ class Recorder:
             self._groups.extend(self.layout.options(optimizer))
             if not self._schedules:
                 self._schedules = self.layout.schedules()
-        self.micro.give({id(optimizer), *(name for p in _parameters(optimizer) for name in self.layout.called(p))})
+        self.micro.give({id(optimizer), *(name for p in parameters_of(optimizer) for name in self.layout.called(p))})
 
     @guarded
     def after(self, optimizer=None):
@@ -491,11 +490,6 @@ class Recorder:
         self._locals, self._waiting, self.micro = [], {}, MicroBatches()
         self._outputs, self._inside, self._clipped = [], False, None
         self._rows, self._kept, self._groups, self._schedules, self._stepped = [], {}, [], [], set()
-
-
-def _parameters(owner):
-    """Of a module, or of an optimizer."""
-    return owner.parameters() if hasattr(owner, "parameters") else [p for group in owner.param_groups for p in group["params"]]
 
 
 def _found(rows):

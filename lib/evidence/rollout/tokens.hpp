@@ -43,9 +43,9 @@ struct Tokens {
   std::vector<Apart> apart{};        ///< sequences whose token ids or prompts differ
   std::string lags{};                ///< sequences whose sides have other steps
   Masked trained{}, untrained{};     ///< that the trainer alone counts, that the generator alone counts
-  std::size_t removed = 0;          ///< sequences that the trainer's mask leaves out whole, as a filter of samples does
+  std::size_t removed = 0;  ///< sequences that the trainer's mask leaves out whole, as a filter of samples does
   std::vector<std::string> above{};  ///< values above 0, of a side that has no log-probabilities
-  std::vector<std::string> wild{};  ///< values that are not finite, with their place
+  std::vector<std::string> wild{};   ///< values that are not finite, with their place
   /// "step 2, sample 7, token 512 at position 3".
   std::string place(const Token& token) const;
 };

@@ -25,9 +25,11 @@ using namespace checkpoints;
 using Outgoing = std::vector<std::pair<std::string, const Whole*>>;
 
 /// Other programs find the state of a parameter by its name, and the groups that they read are AdamW's.
-void require_named(const State& state) {
+void require_named(const State& state, const Form& form) {
   for (const Parameter& parameter : state.parameters) {
-    if (parameter.name.starts_with('#'))
+    // Plain SGD has no state, and its settings are of all: PyTorch needs no names.
+    const bool held = !parameter.moments.empty() || parameter.step || form.name != "dcp";
+    if (held && parameter.name.starts_with('#'))
       throw Error(
           state.path, 0,
           "numbers the optimizer's states, and shapes do not tell whose each is: convert --to hf or safetensors");
@@ -204,7 +206,7 @@ Converted convert(const State& from, const std::string& to, const Form& form) {
   const bool others = form.name != "safetensors";  // another program goes on from it
   State state = from;
   Converted made;
-  if (others) require_named(state), assume(state, made);
+  if (others) require_named(state, form), assume(state, made);
   NewFolder folder(to);
   if (!others)
     write_states(state, folder.path());

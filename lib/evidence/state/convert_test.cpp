@@ -139,6 +139,9 @@ TEST_CASE("convert: DeepSpeed's forms refuse state that they cannot cut, and oth
     CHECK_THROWS_WITH_AS(convert(unknown, numbered.file("out"), {form, {}, {}, ""}),
                          doctest::Contains("numbers the optimizer's states"), Error);
   convert(unknown, numbered.file("out"), {"safetensors", {}, {}, ""});
+  State plain = unknown;  // SGD without momentum
+  for (const char* const name : {"#0", "#1"}) plain.parameter(name).moments.clear(), plain.parameter(name).step.reset();
+  convert(plain, numbered.file("plain"), {"dcp", {}, {}, ""});
   // The moments of bitsandbytes are in a dict, and tell by their shapes whose they are.
   CHECK(checkpoints::read(saved(lists, nested(), false)).find("w")->moments.contains("quant/state1"));
 }

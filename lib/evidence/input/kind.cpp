@@ -221,9 +221,7 @@ bool is(const std::string& path, Kind kind) { return is_there(path) && kinds_of(
 
 std::vector<std::string> traces_in(const std::string& folder) {
   const auto ends = [](const std::string& ending) {
-    return [ending](const std::string& name) {
-      return uncompressed_name(name).ends_with(ending);
-    };
+    return [ending](const std::string& name) { return uncompressed_name(name).ends_with(ending); };
   };
   std::vector<std::string> files = files_in(folder, ends(".pt.trace.json"));
   if (!files.empty()) return files;

@@ -14,8 +14,9 @@ namespace {
 
 /// Parameters alone, and each as if it had been a 16-bit weight in between.
 bool is_rounded(const std::vector<Apart>& apart) {
-  return std::ranges::all_of(
-      apart, [](const Apart& one) { return one.parameter.starts_with("param/") && like_rounding(one.distance, "BF16"); });
+  return std::ranges::all_of(apart, [](const Apart& one) {
+    return one.parameter.starts_with("param/") && like_rounding(one.distance, "BF16");
+  });
 }
 
 /// Checks that a resumed training begins with its saved state; reports the first side that does not.

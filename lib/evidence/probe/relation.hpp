@@ -52,8 +52,8 @@ std::string factor_text(double factor, const Constants& constants, double tolera
 
 /// The rounding error of a sum of products in a type ("F32", "BF16", "F16", "F64"), relative to its norm.
 double rounding(const std::string& dtype);
-/// Whether a distance relative to the norm is like rounding each element to a 16-bit type: half a unit in the last place
-/// at most, 0.4 of that on average (0.0016 for bfloat16), and up to twice that where sums are rounded again.
+/// Whether a distance relative to the norm is like rounding each element to a 16-bit type: half a unit in the last
+/// place at most, 0.4 of that on average (0.0016 for bfloat16), and up to twice that where sums are rounded again.
 bool like_rounding(double distance, const std::string& dtype);
 /// The number of a type that is nearest to a number, half to even.
 double rounded_to(double value, const std::string& dtype);

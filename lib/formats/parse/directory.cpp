@@ -197,7 +197,8 @@ std::vector<Job> read_directory(const std::string& path) {
       return false;
     };
     const std::string expected = said("log", name + ".log"), detailed = (folder / (name + "_detailed.log")).string();
-    for (const std::string& file : {expected, expected + ".gz", expected + ".zst", detailed, detailed + ".gz", detailed + ".zst"}) {
+    for (const std::string& file :
+         {expected, expected + ".gz", expected + ".zst", detailed, detailed + ".gz", detailed + ".zst"}) {
       if (job.logs.empty() && follow(file)) job.logs.push_back(file);
     }
     const bool silent = std::ranges::find(batch.silent, name) != batch.silent.end();

@@ -60,12 +60,12 @@ class DeepSpeed : public Dialect {
       given_ = std::exchange(pending_, {});
       return fields_of(given_);
     }
-    const std::string own_rank = rank_of(open_prefix_);
-    const bool same = open_.front().value == step && (rank.empty() || own_rank.empty() || rank == own_rank);
+    given_rank_ = rank_of(open_prefix_);
+    const bool same = open_.front().value == step && (rank.empty() || given_rank_.empty() || rank == given_rank_);
     if (!same) return emit(emitter), std::vector<Field>{};
     given_ = std::exchange(open_, {});
     std::vector<Field> fields = fields_of(given_);
-    if (rank.empty() && !own_rank.empty()) fields.push_back({"rank", own_rank, Kind::integer});
+    if (rank.empty() && !given_rank_.empty()) fields.push_back({"rank", given_rank_, Kind::integer});
     return fields;
   }
 
@@ -331,6 +331,7 @@ class DeepSpeed : public Dialect {
       {{"MA ", "alloc_mem"}, {"Max_MA ", "peak_mem"}, {" CA ", "reserved_mem"}, {"Max_CA ", "peak_reserved_mem"}}};
   std::array<std::int64_t, 4> memory_{-1, -1, -1, -1};
   std::vector<Stored> open_, given_;  // the record being put together, and the last one handed on
+  std::string given_rank_;            // its rank
   std::vector<Stored> pending_;       // times of a step that the log does not name
   std::string pending_prefix_;
   std::vector<Times> alone_;  // all such times, while nothing else is known of the steps

@@ -93,7 +93,7 @@ class Pace {
   }
 
  private:
-  std::int64_t step_ = 0, jumped_ = 0;
+  std::int64_t step_ = -1, jumped_ = 0;  // -1: no bar came
   int drawn_ = 1 << 20;      // bars since a disturbance
   std::optional<Bar> mark_;  // of the last loss, if nothing disturbed since
 };
@@ -103,7 +103,10 @@ class HuggingFace : public Dialect {
   Verdict read(const Line& line, Emitter& emitter) override {
     const std::string_view text = line.text;
     const std::size_t brace = text.find("{'");
-    if (const auto bar = bar_of(text.substr(0, brace))) see(*bar, emitter);
+    const auto bar = bar_of(text.substr(0, brace));
+    // The bar behind it would have come.
+    if (waiting_ && (line.number > waiting_->number + 1 || brace != std::string_view::npos)) finish(emitter);
+    if (bar) see(*bar, line.number, emitter);
     if (brace == std::string_view::npos) return {};
     std::vector<Field> pairs;
     std::string_view rest = text.substr(brace + 1);
@@ -115,7 +118,6 @@ class HuggingFace : public Dialect {
     const bool suspect = text.substr(brace).starts_with("{'loss'") || text.substr(brace).starts_with("{'eval_loss'");
     if (!metric && !closing) return {false, suspect ? "malformed Trainer line: " + fault : ""};
     if (!whole && (pairs.empty() || !suspect)) return {};
-    finish(emitter);  // the loss before, if no bar came
     if (closing) {
       for (const Field& pair : pairs) emitter.attribute("summary." + std::string(pair.key), pair.value, true);
       emitter.attribute("exit_state", "finished");
@@ -123,13 +125,12 @@ class HuggingFace : public Dialect {
       const bool training = find("loss") != pairs.end();
       Waiting made{line.number, std::string(text), brace, training, training ? last_.total : total_};
       if (!training) pace_.disturb();
-      const bool apart = fresh_ && !bar_of(text.substr(0, brace));  // from the bar in front
-      if (apart && !made.total.empty())
+      // Behind a bar of the same line, which it has cleared.
+      if (!bar && bar_line_ == line.number && !made.total.empty())
         waiting_ = std::move(made);
       else
         record(made, last_, false, emitter);
     }
-    fresh_ = false;
     return {true, whole ? "" : "malformed Trainer line: " + fault};
   }
   bool holds() const override { return waiting_.has_value(); }
@@ -147,16 +148,16 @@ class HuggingFace : public Dialect {
     std::string total;  // of the bar that it waits for
   };
 
-  void see(const Bar& bar, Emitter& emitter) {
+  void see(const Bar& bar, std::int64_t line, Emitter& emitter) {
     const bool of_training = total_.empty() || total_ == bar.total;
     if (total_.empty() && last_.total != bar.total) pace_ = Pace();  // data sets and weights were loaded with bars
     if (of_training)
       pace_.see(bar);
     else
       pace_.disturb();
-    if (waiting_ && bar.total == waiting_->total) record(*std::exchange(waiting_, {}), bar, true, emitter);
-    last_ = bar;
-    fresh_ = true;
+    if (waiting_ && waiting_->number < line && bar.total == waiting_->total)
+      record(*std::exchange(waiting_, {}), bar, true, emitter);
+    last_ = bar, bar_line_ = line;
     if (total_ == bar.total) step_ = bar.step;
     if (total_ == bar.total && step_ == total_) emitter.attribute("summary.steps", step_, true);
   }
@@ -243,7 +244,7 @@ class HuggingFace : public Dialect {
   }
 
   Bar last_;
-  bool fresh_ = false;  // a bar came since the last line of metrics
+  std::int64_t bar_line_ = 0;  // of the last bar
   std::optional<Waiting> waiting_;
   Pace pace_;
   std::string total_, step_;

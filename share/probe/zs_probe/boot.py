@@ -182,7 +182,7 @@ def _watch_generation(module):
 
 
 def _watch_deepspeed(module):
-    made = _within(module.initialize)
+    made = counted(module.initialize, inside)
 
     def initialize(*args, **kwargs):
         result = made(*args, **kwargs)
@@ -195,18 +195,19 @@ def _watch_deepspeed(module):
 def _watch_shares(module):
     """The optimizer of a rank's share is the matter of the one that makes it."""
     kind = module.ZeroRedundancyOptimizer
-    kind._init_local_optimizer = _within(kind._init_local_optimizer)
+    kind._init_local_optimizer = counted(kind._init_local_optimizer, inside)
 
 
-def _within(made):
+def counted(made, calls):
+    """made, which counts its calls under way in calls[0]."""
     @functools.wraps(made)
-    def within(*args, **kwargs):
-        inside[0] += 1
+    def call(*args, **kwargs):
+        calls[0] += 1
         try:
             return made(*args, **kwargs)
         finally:
-            inside[0] -= 1
-    return within
+            calls[0] -= 1
+    return call
 
 
 def _engine(engine):

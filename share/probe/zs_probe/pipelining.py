@@ -4,6 +4,8 @@ micro-batches are through. Before its first step a stage calls its module, or au
 import functools
 import weakref
 
+from .boot import counted
+
 _stages = weakref.WeakKeyDictionary()  # of a module its stage
 _preparing = [0]  # stages that learn shapes
 
@@ -24,18 +26,7 @@ def watch(module, tell):
     for one in list(vars(module).values()):
         for name in ("_prepare_forward_infra", "_prepare_backward_infra"):
             if isinstance(one, type) and issubclass(one, kind) and name in vars(one):
-                setattr(one, name, _prepares(vars(one)[name]))
-
-
-def _prepares(made):
-    @functools.wraps(made)
-    def prepare(*args, **kwargs):
-        _preparing[0] += 1
-        try:
-            return made(*args, **kwargs)
-        finally:
-            _preparing[0] -= 1
-    return prepare
+                setattr(one, name, counted(vars(one)[name], _preparing))
 
 
 def is_preparing():

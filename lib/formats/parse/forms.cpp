@@ -136,14 +136,14 @@ class Forms : public Dialect {
   bool wants_all() const override { return alone_; }
 
   Verdict read(const Line& line, Emitter& emitter) override {
-    // Of torchtitan: the time since the step before is that of a restart.
-    if (line.text.find("Training starts at step") != std::string_view::npos) logged_.clear();
     for (Row& row : rows_) {
       Headed found;
       if (!find(row, line.text, found)) continue;
       const Verdict verdict = read_cells(row, line, found, emitter);
       if (verdict.matched || !verdict.fault.empty()) return verdict;
     }
+    // Of torchtitan: the time since the step before is that of a restart.
+    if (line.text.find("Training starts at step") != std::string_view::npos) logged_.clear();
     return closing_ ? read_closing(line, emitter) : Verdict{};
   }
 

@@ -94,8 +94,8 @@ class Pace {
 
  private:
   std::int64_t step_ = -1, jumped_ = 0;  // -1: no bar came
-  int drawn_ = 1 << 20;      // bars since a disturbance
-  std::optional<Bar> mark_;  // of the last loss, if nothing disturbed since
+  int drawn_ = 1 << 20;                  // bars since a disturbance
+  std::optional<Bar> mark_;              // of the last loss, if nothing disturbed since
 };
 
 class HuggingFace : public Dialect {
@@ -123,19 +123,19 @@ class HuggingFace : public Dialect {
       emitter.attribute("exit_state", "finished");
     } else {
       const bool training = find("loss") != pairs.end();
-      Waiting made{line.number, std::string(text), brace, training, training ? last_.total : total_};
+      const std::string& total = training ? last_.total : total_;
       if (!training) pace_.disturb();
       // Behind a bar of the same line, which it has cleared.
-      if (!bar && bar_line_ == line.number && !made.total.empty())
-        waiting_ = std::move(made);
+      if (!bar && bar_line_ == line.number && !total.empty())
+        waiting_ = Waiting{line.number, std::string(text), brace, training, total};
       else
-        record(made, last_, false, emitter);
+        record(pairs, training, text.substr(0, brace), line.number, last_, false, emitter);
     }
     return {true, whole ? "" : "malformed Trainer line: " + fault};
   }
   bool holds() const override { return waiting_.has_value(); }
   void finish(Emitter& emitter) override {
-    if (waiting_) record(*std::exchange(waiting_, {}), last_, false, emitter);
+    if (waiting_) settle(last_, false, emitter);
   }
 
  private:
@@ -155,8 +155,7 @@ class HuggingFace : public Dialect {
       pace_.see(bar);
     else
       pace_.disturb();
-    if (waiting_ && waiting_->number < line && bar.total == waiting_->total)
-      record(*std::exchange(waiting_, {}), bar, true, emitter);
+    if (waiting_ && waiting_->number < line && bar.total == waiting_->total) settle(bar, true, emitter);
     last_ = bar, bar_line_ = line;
     if (total_ == bar.total) step_ = bar.step;
     if (total_ == bar.total && step_ == total_) emitter.attribute("summary.steps", step_, true);
@@ -196,13 +195,22 @@ class HuggingFace : public Dialect {
     }
   }
 
-  /// `exact`: the bar is drawn behind the line, with its step.
-  void record(const Waiting& line, const Bar& bar, bool exact, Emitter& emitter) {
+  /// REQUIRES: a line waits.
+  void settle(const Bar& bar, bool exact, Emitter& emitter) {
+    const Waiting line = *std::exchange(waiting_, {});
+    const std::string_view text = line.text;
+    std::string_view rest = text.substr(line.brace + 1);
     std::vector<Field> pairs;
-    std::string_view rest = std::string_view(line.text).substr(line.brace + 1);
-    std::string fault, seconds;
-    read_pairs(rest, pairs, fault);
-    if (line.training && !bar.total.empty()) {
+    std::string told;  // of what is malformed in it
+    read_pairs(rest, pairs, told);
+    record(pairs, line.training, text.substr(0, line.brace), line.number, bar, exact, emitter);
+  }
+
+  /// `exact`: the bar is drawn behind the line, with its step.
+  void record(const std::vector<Field>& pairs, bool training, std::string_view prefix, std::int64_t number,
+              const Bar& bar, bool exact, Emitter& emitter) {
+    std::string seconds;
+    if (training && !bar.total.empty()) {
       total_ = bar.total;
       step_ = counted(bar.step, exact, pairs);
       seconds = pace_.of(bar);
@@ -226,7 +234,7 @@ class HuggingFace : public Dialect {
       }
       fields.push_back(pair);
     }
-    emitter.record(fields, std::string_view(line.text).substr(0, line.brace), line.number);
+    emitter.record(fields, prefix, number);
   }
 
   /// The step of a training loss. A bar in front may be late: if it has not advanced since the previous loss, the epoch

@@ -43,8 +43,8 @@ nlohmann::json to_json(const Rope& rope);
 /// is rotated.
 struct Rotation {
   at::Tensor cos_TR, sin_TR;
-  /// Of longrope with T above its original positions: as many rows in front, for samples and documents that are not
-  /// longer. Each is rotated as it is alone, as transformers chooses by the largest position of a forward.
+  /// Of longrope with T above its original positions: the number of rows in front that are for samples and documents
+  /// of at most that length. Each is rotated as it is alone: transformers chooses by the largest position of a forward.
   std::int64_t shorter = 0;
 
   /// The rotations for the B*T tokens of a batch whose samples contain documents: [B*T, R]; otherwise from its first

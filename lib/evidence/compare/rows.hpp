@@ -14,8 +14,8 @@
 namespace zs::compare {
 
 struct Place {
-  /// Of the row. Else, where steps go on from epoch to epoch, of the nearest lower step that has one; where each epoch
-  /// begins with step 1, of the last row before.
+  /// The epoch of the row. A row without one: if steps go on from epoch to epoch, that of the nearest lower step that
+  /// has one; if each epoch begins with step 1, that of the last row before.
   std::int64_t epoch = metric::kAbsentInteger;
   std::int64_t step = metric::kAbsentInteger;
   std::int64_t count = 0;    ///< for rows without a step: the ordinal in its epoch and rank, from 1

@@ -80,8 +80,8 @@ void tell_dropped(const Step& step, std::int64_t dropped, Tally& tally) {
     tally.lacks(what + ": right for another loss or a step that is left out, wrong where they belong to the step");
 }
 
-/// Whether a gradient is nearer to a sum than to another one. Where it lies along both, as that of one element does,
-/// its size decides.
+/// Whether a gradient is nearer to a sum than to another one. A gradient of one element lies along both: then its size
+/// decides.
 bool is_nearer(const Sketch& gradient, const Sketch& one, const Sketch& other, double factor) {
   const double a = fit({one}, gradient).residual, b = fit({other}, gradient).residual;
   return std::max(a, b) > 1e-3 ? a < b : residual({one}, {factor}, gradient) < residual({other}, {factor}, gradient);

@@ -31,8 +31,8 @@ bool is_off(const Option& option) {
                                 : std::ranges::all_of(option.numbers, [](double number) { return number == 0; });
 }
 
-/// An option of the class that may change what it computes: it is not off, or, as bias_correction, it is. What a
-/// training adds to its groups (tags) the class does not read.
+/// An option of the class that may change what it computes: it is not off, or, as bias_correction, it is. The class
+/// does not read what a training adds to its groups (tags).
 std::string unknown_option(const Group& group, const std::set<std::string>& known) {
   const std::string tags = text_of(group, "tags");
   for (const auto& [key, value] : group.options) {

@@ -220,8 +220,8 @@ double middle(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Of some tokens. What moves logits moves the log-probability of a token by about 1 - p of it: tokens that are less
-/// certain are further apart by rounding, too.
+/// Of some tokens. The log-probability of a token moves by about 1 - p of what its logits move: rounding moves tokens
+/// that are less certain further.
 struct Sum {
   double apart = 0, free = 0, count = 0;  ///< of |d|, of 1 - p
   void add(const Token& token) { apart += std::fabs(token.d()), free += token.free(), ++count; }

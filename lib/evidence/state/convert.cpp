@@ -150,7 +150,7 @@ void require_same(const State& state, const std::string& written, const std::str
   State back = read(written);
   for (const auto& [fact, text] : state.facts) {
     if (kind_of(fact) != "training" || back.facts.contains(fact)) continue;
-    // PyTorch's form has it in a dict of its own.
+    // PyTorch's form has it in another dict.
     const std::string there = "training.train_state." + fact.substr(fact.find('.') + 1);
     if (auto held = back.facts.extract(there)) held.key() = fact, back.facts.insert(std::move(held));
     if (auto held = back.values.extract(there)) held.key() = fact, back.values.insert(std::move(held));
